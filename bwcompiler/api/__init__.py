@@ -1,0 +1,1 @@
+"""The public functions, composed of the compiler's stages.  Start reading at `compiler.py`."""

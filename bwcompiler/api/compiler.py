@@ -1,0 +1,139 @@
+"""The pipeline as one readable function: graph -> passes -> loops -> LLVM -> executable.
+
+This module (with its siblings in `api`) is the only place that sees every stage.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from bwcompiler.api.native import blas_symbols, make_callback, raise_status
+from bwcompiler.ir.content_hash import content_hash
+from bwcompiler.ir.fusion import FusedProgram
+from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.memory import MemoryPlan
+from bwcompiler.ir.op import Value
+from bwcompiler.ir.plan import ArgumentKind, CallSignature, Container, Leaf, Tree
+from bwcompiler.ir.types import TensorType
+from bwcompiler.lowering.program import LoweredStep, ProgramEmitter, ProgramText, lower_steps
+from bwcompiler.passes.fuse import fuse
+from bwcompiler.passes.legalize import legalize
+from bwcompiler.passes.plan_memory import plan_memory
+from bwcompiler.passes.simplify import simplify
+from bwcompiler.runtime.executable import Executable
+from bwcompiler.runtime.jit import FUNCTION_ATTRIBUTES
+
+GIL_BYTES = 1 << 16            # programs that touch less than this keep the GIL: they are done before it could be handed over
+
+
+@dataclass
+class Lowered:
+    """Every stage of one program, for running and for looking at."""
+
+    graph: Graph
+    simplified: Graph
+    fused: FusedProgram
+    steps: Sequence[LoweredStep]
+    plan: MemoryPlan
+    program: ProgramText
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Compilation makes many objects that all stay: the cyclic collector would only walk them again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def lower(graph: Graph) -> Lowered:
+    """All passes and lowering, to LLVM text."""
+    with collector_paused():
+        blas = blas_symbols()
+        simplified = simplify(legalize(graph))
+        fused = fuse(simplified)
+        steps = lower_steps(fused, blas[0] if blas else None)
+        plan = plan_memory(simplified, steps)
+        emitter = ProgramEmitter(simplified, steps, plan, blas[0] if blas else None, FUNCTION_ATTRIBUTES)
+        return Lowered(graph, simplified, fused, steps, plan, emitter.emit())
+
+
+@dataclass
+class Compiled:
+    """An executable with the stages it came from."""
+
+    lowered: Lowered
+    executable: Executable
+
+    def raise_error(self, code: int, record: bytes) -> None:
+        """Raise what a status code of the program stands for."""
+        raise_status(code, record, self.lowered.program)
+
+
+def flat_tree(count: int) -> Tree:
+    """A tuple of leaves 0..count-1."""
+    return Container("tuple", tuple(Leaf(k) for k in range(count)))
+
+
+_LIMIT = 512
+_cache: OrderedDict[tuple[str, CallSignature], Compiled] = OrderedDict()
+_lock = threading.RLock()
+
+
+def compile_graph(graph: Graph, arguments: tuple[Tree, ...], kinds: tuple[ArgumentKind, ...], result: Tree,
+                  name: str = "compiled") -> Compiled:
+    """The executable of a graph whose inputs arrive as `arguments` (leaves in order) and whose outputs leave as `result`.
+
+    Executables are shared process-wide by the graph's content, so a fresh function with the same graph costs no code
+    generation.
+    """
+    explicit = len(graph.inputs) - graph.captured
+    types: tuple[TensorType, ...] = tuple(value.type for value in graph.inputs)
+    result_types = tuple(value.type for value in graph.outputs)
+    base = CallSignature(
+        arguments, types[:explicit], kinds, types[explicit:], result, result_types,
+        tuple("array" if type_.shape else "scalar" for type_ in result_types),
+        release_gil=_moves_much(graph))
+    key = (content_hash(graph), base)
+    with _lock:
+        found = _cache.get(key)
+        if found is not None:
+            _cache.move_to_end(key)
+            return found
+        compiled = _build(graph, base, name)
+        _cache[key] = compiled
+        if len(_cache) > _LIMIT:
+            _cache.popitem(last=False)
+        return compiled
+
+
+def _moves_much(graph: Graph) -> bool:
+    def size(value: Value) -> int:
+        return getattr(value.type, "nbytes", GIL_BYTES)
+    return max((size(value) for value in graph.values()), default=0) >= GIL_BYTES
+
+
+def _build(graph: Graph, base: CallSignature, name: str) -> Compiled:
+    lowered = lower(graph)
+    signature = CallSignature(base.arguments, base.argument_types, base.argument_kinds, base.captured_types, base.result,
+                              base.result_types, base.result_kinds, lowered.plan.arena_bytes, base.release_gil)
+    symbols: dict[str, int] = {}
+    keep: list[object] = []
+    for callback in lowered.program.callbacks:
+        address, owner = make_callback(callback.value)
+        symbols[callback.symbol] = address
+        keep.append(owner)
+    blas = blas_symbols()
+    if lowered.program.uses_blas and blas is not None:
+        symbols.update(blas[1])
+    executable = Executable(lowered.program.text, signature, symbols=symbols, keep_alive=tuple(keep), name=name)
+    return Compiled(lowered, executable)

@@ -1,0 +1,83 @@
+"""The exceptions a user may see; every message starts with the user's own line.
+
+`at(source)` prefixes a message with file, line and source text.  Errors of the compiler itself (verifier failures)
+are `InternalError`: they are our bugs, not the user's.
+"""
+
+from __future__ import annotations
+
+import linecache
+from typing import Protocol
+
+
+class SourceLike(Protocol):
+    """What an error needs to know of a place in the user's program."""
+
+    @property
+    def file(self) -> str: ...
+    @property
+    def line(self) -> int: ...
+
+
+class BwError(Exception):
+    """Base of all errors that bwcompiler raises on purpose."""
+
+
+class ShapeError(BwError, ValueError):
+    """Operands whose shapes (or an attribute such as an axis) do not fit together."""
+
+
+class DTypeError(BwError, TypeError):
+    """An operand of a dtype that the operation does not take."""
+
+
+class TracerError(BwError, TypeError):
+    """Python asked a traced value for something only a concrete array has."""
+
+
+class TracerBoolError(TracerError):
+    """`if`, `while`, `and`, `max` ... on a traced value."""
+
+
+class TracerArrayError(TracerError):
+    """`np.asarray(x)`, `A[0] = x` and other conversions of a traced value to a concrete array."""
+
+
+class TracerIndexError(TracerError):
+    """`range(x)`, `list[x]`, `int(x)` on a traced value."""
+
+
+class EscapedTracerError(TracerError):
+    """A traced value used after, or outside of, the function call that made it."""
+
+
+class UnsupportedError(BwError, NotImplementedError):
+    """A function, keyword or combination that is not supported; the message says what to write instead."""
+
+
+class GradientError(BwError, TypeError):
+    """A derivative that was asked of something that has none (integer argument, non-scalar output ...)."""
+
+
+class SeedError(BwError, ValueError):
+    """A seed (`grad_outputs`) of wrong shape, dtype or structure, or a missing one."""
+
+
+class SignatureError(BwError, TypeError):
+    """Arguments that do not fit a compiled program."""
+
+
+class CompileError(BwError, RuntimeError):
+    """Lowering or code generation failed."""
+
+
+class InternalError(BwError, AssertionError):
+    """An invariant of an intermediate representation does not hold: a bug in bwcompiler."""
+
+
+def at(source: SourceLike | None, message: str) -> str:
+    """`message` below the user's line it is about; just `message` where the line is unknown."""
+    if source is None:
+        return message
+    text = linecache.getline(source.file, source.line).strip()
+    return f"{source.file}:{source.line}: {text}\n  {message}"

@@ -1,0 +1,356 @@
+"""NumPy's functions that join, split, repeat and pad arrays, and those about triangles and diagonals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.errors import ShapeError, UnsupportedError
+from bwcompiler.frontend.numpy_elementwise import store
+from bwcompiler.frontend.numpy_layout import everything, indexed
+from bwcompiler.frontend.numpy_reductions import normalize_axis, sum_
+from bwcompiler.frontend.operands import as_tracer, cast, filled, reshape, value_as
+from bwcompiler.frontend.promotion import common_dtype, requested
+from bwcompiler.frontend.registry import implements
+from bwcompiler.frontend.tracer import Tracer, fresh, fresh_array, value_of
+from bwcompiler.frontend.views import Slice, broadcast_value
+from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler.ir.types import I64, DType
+from bwcompiler.ops import elementwise as ops
+
+
+# ----- joining
+def _items(arrays: Any) -> list[Value]:
+    items = list(arrays) if not isinstance(arrays, np.ndarray) or arrays.dtype == object else [*arrays]
+    if not items:
+        raise ValueError("need at least one array to concatenate")
+    return [value_as(item) for item in items]
+
+
+def join(values: Sequence[Value], axis: Any, dtype: DType | None = None) -> Value:
+    """np.concatenate of values."""
+    rank = values[0].rank
+    if rank == 0:
+        raise ShapeError("zero-dimensional arrays cannot be concatenated")
+    if any(value.rank != rank for value in values):
+        raise ShapeError("all the input array dimensions except for the concatenation axis must match: got shapes "
+                         f"{', '.join(str(value.shape) for value in values)}")
+    dtype = dtype or common_dtype(tuple([value.dtype for value in values]))
+    converted = [cast(value, dtype) for value in values]
+    if len(converted) == 1:
+        return converted[0]
+    return REGISTRY["concatenate"](*converted, axis=normalize_axis(axis, rank))
+
+
+def _delivered(name: str, value: Value, out: Any, casting: str = "same_kind") -> Any:
+    if out is None:
+        return fresh(value)
+    store(out, value, casting, name)
+    return out
+
+
+@implements(np.concatenate)
+def concatenate(arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+    values = _items(arrays)
+    if axis is None:
+        values, axis = [reshape(value, (math.prod(value.shape),)) for value in values], 0  # type: ignore[arg-type]
+    return _delivered("concatenate", join(values, axis, requested(dtype)), out, casting)
+
+
+@implements(np.stack)
+def stack(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+    values = _items(arrays)
+    shape = values[0].shape
+    if any(value.shape != shape for value in values):
+        raise ShapeError(f"np.stack: all input arrays must have the same shape, got {[value.shape for value in values]}")
+    place = normalize_axis(axis, len(shape) + 1)
+    return _delivered("stack", join([reshape(value, (*shape[:place], 1, *shape[place:])) for value in values], place,
+                                    requested(dtype)), out, casting)
+
+
+def _raised(values: Sequence[Value], rank: int) -> list[Value]:
+    function = {1: np.atleast_1d, 2: np.atleast_2d, 3: np.atleast_3d}[rank]
+    return [value_of(as_tracer(function(fresh(value)))) for value in values]
+
+
+@implements(np.vstack)
+def vstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+    return fresh(join(_raised(_items(tup), 2), 0, requested(dtype)))
+
+
+@implements(np.hstack)
+def hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+    values = _raised(_items(tup), 1)
+    return fresh(join(values, 0 if values[0].rank == 1 else 1, requested(dtype)))
+
+
+@implements(np.dstack)
+def dstack(tup: Any) -> Any:
+    return fresh(join(_raised(_items(tup), 3), 2))
+
+
+@implements(np.column_stack)
+def column_stack(tup: Any) -> Any:
+    return fresh(join([value if value.rank >= 2 else reshape(value, (*(value.shape or (1,)), 1)) for value in _items(tup)], 1))
+
+
+@implements(np.append)
+def append(arr: Any, values: Any, axis: Any = None) -> Any:
+    return concatenate([arr, values], axis)
+
+
+@implements(np.block)
+def block(arrays: Any) -> Any:
+    depth = _depth(arrays)
+    return fresh(_block(arrays, depth, depth))
+
+
+def _depth(arrays: Any) -> int:
+    return 1 + max(map(_depth, arrays)) if isinstance(arrays, list) else 0
+
+
+def _block(arrays: Any, depth: int, levels: int) -> Value:
+    if not isinstance(arrays, list):
+        value = value_as(arrays)
+        return reshape(value, (1,) * (levels - value.rank) + value.shape)
+    parts = [_block(item, depth - 1, levels) for item in arrays]
+    return join(parts, -depth)
+
+
+# ----- splitting: views, as in NumPy
+def _split_points(x: Tracer, sections: Any, axis: int, exact: bool) -> list[int]:
+    extent = x.shape[axis]
+    if not isinstance(sections, int | np.integer):
+        return [0, *[int(point) for point in sections], extent]
+    count = int(sections)
+    if count <= 0:
+        raise ValueError("number sections must be larger than 0.")
+    if exact and extent % count:
+        raise ValueError("array split does not result in an equal division")
+    sizes = [extent // count + (k < extent % count) for k in range(count)]
+    return [0, *np.cumsum(sizes).tolist()]
+
+
+def _split(a: Any, sections: Any, axis: Any, exact: bool) -> list[Tracer]:
+    x = as_tracer(a)
+    place = normalize_axis(axis, x.ndim)
+    points = _split_points(x, sections, place, exact)
+    pieces = []
+    for start, stop in zip(points, points[1:], strict=False):
+        first, last, _ = slice(start, stop).indices(x.shape[place])
+        cut = Slice(first, max(last - first, 0), 1)
+        pieces.append(indexed(x, [cut if k == place else everything(extent) for k, extent in enumerate(x.shape)]))
+    return pieces
+
+
+@implements(np.split)
+def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> Any:
+    return _split(ary, indices_or_sections, axis, True)
+
+
+@implements(np.array_split)
+def array_split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> Any:
+    return _split(ary, indices_or_sections, axis, False)
+
+
+@implements(np.hsplit)
+def hsplit(ary: Any, indices_or_sections: Any) -> Any:
+    return _split(ary, indices_or_sections, 0 if as_tracer(ary).ndim == 1 else 1, True)
+
+
+@implements(np.vsplit)
+def vsplit(ary: Any, indices_or_sections: Any) -> Any:
+    return _split(ary, indices_or_sections, 0, True)
+
+
+@implements(np.dsplit)
+def dsplit(ary: Any, indices_or_sections: Any) -> Any:
+    return _split(ary, indices_or_sections, 2, True)
+
+
+@implements(np.unstack)
+def unstack(x: Any, /, *, axis: Any = 0) -> Any:
+    moved = np.moveaxis(as_tracer(x), axis, 0)  # type: ignore[call-overload]
+    return tuple(moved)
+
+
+# ----- repeating
+@implements(np.tile)
+def tile(A: Any, reps: Any) -> Any:
+    x = value_as(A)
+    counts = tuple(reps) if isinstance(reps, tuple | list | np.ndarray) else (reps,)
+    counts = (1,) * (x.rank - len(counts)) + tuple(int(count) for count in counts)
+    shape = (1,) * (len(counts) - x.rank) + x.shape
+    spread = reshape(x, tuple([extent for one in shape for extent in (1, one)]))
+    repeated = broadcast_value(spread, tuple([extent for both in zip(counts, shape, strict=True) for extent in both]))
+    return fresh_array(reshape(repeated, tuple([count * one for count, one in zip(counts, shape, strict=True)])))  # type: ignore[operator]
+
+
+@implements(np.repeat)
+def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
+    x = value_as(a)
+    if isinstance(repeats, Tracer):
+        raise UnsupportedError("np.repeat with traced repeats: the number of results is not known while tracing\n"
+                               "  hint: make repeats static (static_argnums)")
+    if axis is None:
+        x, axis = reshape(x, (math.prod(x.shape),)), 0  # type: ignore[arg-type]
+    place = normalize_axis(axis, x.rank)
+    counts = np.asarray(repeats)
+    if counts.size == 1:
+        count = int(counts.reshape(()))
+        shape = (*x.shape[:place + 1], count, *x.shape[place + 1:])
+        spread = broadcast_value(reshape(x, (*x.shape[:place + 1], 1, *x.shape[place + 1:])), shape)
+        return fresh(reshape(spread, (*x.shape[:place], x.shape[place] * count, *x.shape[place + 1:])))
+    positions = np.repeat(np.arange(x.shape[place]), counts)  # type: ignore[arg-type]
+    return np.take(fresh(x), positions, place)  # type: ignore[call-overload]
+
+
+# ----- padding
+def _pairs(amounts: Any, rank: int, what: str) -> list[tuple[Any, Any]]:
+    """One (before, after) per axis, from the forms that np.pad takes."""
+    if isinstance(amounts, dict):
+        pairs: list[tuple[Any, Any]] = [(0, 0)] * rank
+        for axis, amount in amounts.items():
+            pairs[normalize_axis(axis, rank)] = tuple(amount) if isinstance(amount, tuple | list) else (amount, amount)
+        return pairs
+    if isinstance(amounts, Tracer):
+        raise UnsupportedError(f"np.pad: traced {what} is not supported")
+    return [(pair[0].item(), pair[1].item()) for pair in np.broadcast_to(np.asarray(amounts), (rank, 2))]
+
+
+@implements(np.pad)
+def pad(array: Any, pad_width: Any, mode: Any = "constant", *, constant_values: Any = 0) -> Any:
+    x = value_as(array)
+    widths = [(int(low), int(high)) for low, high in _pairs(pad_width, x.rank, "pad_width")]
+    if any(amount < 0 for pair in widths for amount in pair):
+        raise ValueError("index can't contain negative values")
+    if mode == "constant":
+        return fresh_array(_pad_constant(x, widths, constant_values))
+    if mode not in ("edge", "reflect", "symmetric", "wrap"):
+        raise UnsupportedError(f"np.pad: mode={mode!r} is not supported on traced arrays; supported: constant, edge, reflect, "
+                               "symmetric, wrap")
+    for axis, (low, high) in enumerate(widths):
+        x = _pad_axis(x, axis, low, high, mode)
+    return fresh_array(x)
+
+
+def _pad_constant(x: Value, widths: list[tuple[int, int]], constants: Any) -> Value:
+    values = _pairs(constants, x.rank, "constant_values")
+    if len({value for pair in values for value in pair}) <= 1:
+        fill = x.dtype.numpy.type(values[0][0]).item() if values else 0
+        return REGISTRY["pad"](x, low=tuple([low for low, _ in widths]), high=tuple([high for _, high in widths]), value=fill)
+    for axis, ((low, high), pair) in enumerate(zip(widths, values, strict=True)):
+        parts = [filled(pair[0], x.dtype, (*x.shape[:axis], low, *x.shape[axis + 1:])), x,
+                 filled(pair[1], x.dtype, (*x.shape[:axis], high, *x.shape[axis + 1:]))]
+        x = join([part for part in parts if part.shape[axis]], axis)
+    return x
+
+
+def _cut(x: Value, axis: int, start: int, size: int, step: int = 1) -> Value:
+    return REGISTRY["slice"](x, starts=tuple([start if k == axis else 0 for k in range(x.rank)]),
+                             sizes=tuple([size if k == axis else n for k, n in enumerate(x.shape)]),
+                             steps=tuple([step if k == axis else 1 for k in range(x.rank)]))
+
+
+def _pad_axis(x: Value, axis: int, low: int, high: int, mode: str) -> Value:
+    extent: int = x.shape[axis]
+    if not low and not high:
+        return x
+    if mode == "edge":
+        before = broadcast_value(_cut(x, axis, 0, 1), (*x.shape[:axis], low, *x.shape[axis + 1:]))
+        after = broadcast_value(_cut(x, axis, extent - 1, 1), (*x.shape[:axis], high, *x.shape[axis + 1:]))
+    elif mode == "wrap" and max(low, high) <= extent:
+        before, after = _cut(x, axis, extent - low, low), _cut(x, axis, 0, high)
+    elif mode != "wrap" and max(low, high) <= extent - (mode == "reflect"):
+        skip = int(mode == "reflect")
+        before = _cut(x, axis, low - 1 + skip, low, -1)
+        after = _cut(x, axis, extent - 1 - skip, high, -1)
+    else:
+        positions = np.pad(np.arange(extent), (low, high), mode=mode)  # type: ignore[call-overload]
+        return value_of(np.take(fresh(x), positions, axis))  # type: ignore[call-overload]
+    return join([part for part in (before, x, after) if part.shape[axis]], axis)
+
+
+# ----- triangles and diagonals
+def _offsets(shape: tuple[Any, ...]) -> Value:
+    """column - row, of the last two axes."""
+    rank = len(shape)
+    rows, columns = (REGISTRY["iota"](shape=shape, axis=rank - 2 + k, dtype=I64) for k in (0, 1))
+    return ops.subtract(columns, rows)
+
+
+def _triangle(m: Any, k: int, lower: bool) -> Any:
+    x = value_as(m)
+    if x.rank == 1:
+        x = broadcast_value(x, (x.shape[0], x.shape[0]))
+    distance = _offsets(x.shape)
+    compare = ops.less_equal if lower else ops.greater_equal
+    keep = compare(distance, filled(k, I64, distance.shape))
+    return fresh(ops.select(keep, x, filled(0, x.dtype, x.shape)))
+
+
+@implements(np.tril)
+def tril(m: Any, k: Any = 0) -> Any:
+    return _triangle(m, k, True)
+
+
+@implements(np.triu)
+def triu(m: Any, k: Any = 0) -> Any:
+    return _triangle(m, k, False)
+
+
+def diagonal_value(x: Value, offset: int, axis1: int, axis2: int) -> Value:
+    """The diagonal over two axes, put last: a strided slice of the flattened matrices."""
+    order = (*[k for k in range(x.rank) if k not in (axis1, axis2)], axis1, axis2)
+    if order != tuple(range(x.rank)):
+        x = REGISTRY["transpose"](x, axes=order)
+    rows, columns = x.shape[-2:]
+    count = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)  # type: ignore[operator,call-overload]
+    start = offset if offset >= 0 else -offset * columns  # type: ignore[operator]
+    flat = reshape(x, (*x.shape[:-2], rows * columns))  # type: ignore[operator]
+    return _cut(flat, flat.rank - 1, start if count else 0, count, columns + 1)  # type: ignore[arg-type,operator]
+
+
+@implements(np.diagonal, np.linalg.diagonal)
+def diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
+    x = value_as(a)
+    if x.rank < 2:
+        raise ShapeError("diag requires an array of at least two dimensions")
+    first, second = normalize_axis(axis1, x.rank), normalize_axis(axis2, x.rank)
+    if first == second:
+        raise ValueError("axis1 and axis2 cannot be the same")
+    return fresh(diagonal_value(x, int(offset), first, second))
+
+
+@implements(np.trace)
+def trace(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: Any = None) -> Any:
+    return sum_(diagonal(a, offset, axis1, axis2), -1, dtype, out)
+
+
+@implements(np.linalg.trace)
+def linalg_trace(x: Any, /, *, offset: Any = 0, dtype: Any = None) -> Any:
+    return trace(x, offset, -2, -1, dtype)
+
+
+@implements(np.diag)
+def diag(v: Any, k: Any = 0) -> Any:
+    x = value_as(v)
+    if x.rank == 2:
+        return diagonal(fresh(x), k)
+    if x.rank != 1:
+        raise ShapeError("Input must be 1- or 2-d.")
+    offset = int(k)
+    size = x.shape[0] + abs(offset)
+    padded = REGISTRY["pad"](x, low=(0,), high=(abs(offset),), value=x.dtype.numpy.type(0).item())
+    spread = REGISTRY["broadcast"](padded, shape=(size, size), axes=(0 if offset >= 0 else 1,))
+    distance = _offsets((size, size))
+    return fresh(ops.select(ops.equal(distance, filled(offset, I64, (size, size))), spread, filled(0, x.dtype, (size, size))))
+
+
+@implements(np.diagflat)
+def diagflat(v: Any, k: Any = 0) -> Any:
+    x = value_as(v)
+    return diag(fresh(reshape(x, (math.prod(x.shape),))), k)  # type: ignore[arg-type]

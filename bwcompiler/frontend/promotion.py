@@ -1,0 +1,102 @@
+"""Which dtypes NumPy computes in: ufunc type resolution (NEP 50, Python scalars are weak), cached.
+
+A *kind* is what promotion sees of an operand: a DType, or the Python type int, float or complex of a weak scalar.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from bwcompiler.errors import DTypeError, UnsupportedError
+from bwcompiler.ir.types import BOOL, C128, F64, I64, DType, dtype_of
+
+Kind: TypeAlias = DType | type
+
+STRONG: dict[type, DType] = {bool: BOOL, int: I64, float: F64, complex: C128}   # the dtype of a Python number on its own
+
+
+class Resolution(NamedTuple):
+    """The dtypes a ufunc reads and gives."""
+
+    inputs: tuple[DType, ...]
+    outputs: tuple[DType, ...]
+
+
+_resolutions: dict[Any, Resolution] = {}
+_results: dict[tuple[Kind, ...], DType] = {}
+
+
+def strong(kind: Kind) -> DType:
+    """The dtype of an operand of this kind on its own."""
+    return kind if isinstance(kind, DType) else STRONG[kind]
+
+
+def resolve(ufunc: Any, kinds: tuple[Kind, ...], dtype: DType | None = None, casting: str = "same_kind") -> Resolution:
+    """The loop that the ufunc runs on operands of these kinds; `dtype` forces its output."""
+    key = (ufunc, kinds, dtype, casting)
+    found = _resolutions.get(key)
+    if found is None:
+        found = _resolutions[key] = _resolve(ufunc, kinds, dtype, casting)
+    return found
+
+
+def _resolve(ufunc: Any, kinds: tuple[Kind, ...], dtype: DType | None, casting: str) -> Resolution:
+    arguments = tuple(kind.numpy if isinstance(kind, DType) else kind for kind in kinds)
+    options: dict[str, Any] = {"casting": casting}
+    if dtype is not None:
+        options["signature"] = (*[None] * ufunc.nin, *[dtype.numpy] * ufunc.nout)
+    try:
+        found = ufunc.resolve_dtypes((*arguments, *[None] * ufunc.nout), **options)
+    except TypeError as error:
+        raise DTypeError(f"np.{ufunc.__name__}: {error}") from None
+    dtypes = [_supported(ufunc, item) for item in found]
+    return Resolution(tuple(dtypes[:ufunc.nin]), tuple(dtypes[ufunc.nin:]))
+
+
+def _supported(ufunc: Any, dtype: Any) -> DType:
+    if dtype == np.float16:
+        raise DTypeError(f"np.{ufunc.__name__}: NumPy computes this in float16, which is not supported; "
+                         "convert the operand with .astype(np.float32)")
+    return dtype_of(dtype)
+
+
+def resolve_reduction(ufunc: Any, dtype: DType) -> DType:
+    """The dtype that ufunc.reduce accumulates in: small integers and booleans widen to the default integer."""
+    key = (ufunc, dtype, "reduce")
+    found = _resolutions.get(key)
+    if found is None:
+        result = dtype_of(ufunc.resolve_dtypes((None, dtype.numpy, None), reduction=True)[2])
+        found = _resolutions[key] = Resolution((dtype,), (result,))
+    return found.outputs[0]
+
+
+def common_dtype(kinds: tuple[Kind, ...]) -> DType:
+    """np.result_type."""
+    found = _results.get(kinds)
+    if found is None:
+        samples = [kind.numpy if isinstance(kind, DType) else kind(0) for kind in kinds]
+        found = _results[kinds] = dtype_of(np.result_type(*samples))
+    return found
+
+
+def requested(dtype: Any) -> DType | None:
+    """The DType of a `dtype=` argument, None where none was given."""
+    return None if dtype is None or dtype is np._NoValue else dtype_of(dtype)
+
+
+def require_cast(source: DType, target: DType, casting: str, what: str) -> None:
+    """Raise as NumPy does where the casting rule forbids the conversion."""
+    if source is not target and not np.can_cast(source.numpy, target.numpy, casting):  # type: ignore[arg-type]
+        raise DTypeError(f"{what}: cannot cast from {source.numpy!r} to {target.numpy!r} with casting rule {casting!r}")
+
+
+def scalar_of(value: Any, dtype: DType) -> Any:
+    """A Python scalar as the dtype holds it (rounded to float32 and so on); raises OverflowError as NumPy does."""
+    if dtype is F64 and type(value) is float:
+        return value
+    if isinstance(value, complex) and dtype.kind != "c":
+        raise UnsupportedError(f"the complex constant {value!r} does not fit into {dtype.numpy}")
+    with np.errstate(over="ignore"):
+        return dtype.numpy.type(value).item()

@@ -1,0 +1,97 @@
+"""The tables through which handles reach what is supported: ufuncs by name, NumPy functions by identity.
+
+The families (`numpy_elementwise`, `numpy_layout`, ...) fill the tables; `tracer` and `numpy_dispatch` read them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+from bwcompiler.errors import UnsupportedError
+
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+
+
+class Entry(NamedTuple):
+    """A supported NumPy function: its handler and the keywords that the handler takes."""
+
+    name: str
+    handler: Callable[..., Any]
+    keywords: frozenset[str]
+    defaults: dict[str, Any]
+
+
+FUNCTIONS: dict[Any, Entry] = {}
+HANDLERS: dict[str, Callable[..., Any]] = {}         # the same handlers (and methods) by name
+UFUNC_METHODS: dict[str, Callable[..., Any]] = {}    # "__call__", "reduce", ... of __array_ufunc__
+UFUNC_NAMES: list[str] = []
+
+
+def implements(*functions: Any) -> Callable[[Handler], Handler]:
+    """The decorated function is what NumPy's `functions` do on traced arrays."""
+    def register(handler: Handler) -> Handler:
+        keywords = frozenset(inspect.signature(handler).parameters)
+        for function in functions:
+            name = qualified_name(function)
+            FUNCTIONS[function] = Entry(name, handler, keywords, _defaults(function))
+            HANDLERS[name] = handler
+        return handler
+    return register
+
+
+def qualified_name(function: Any) -> str:
+    """`linalg.norm` for np.linalg.norm."""
+    module = str(getattr(function, "__module__", "") or "")
+    prefix = module.removeprefix("numpy").lstrip(".")
+    return f"{prefix}.{function.__name__}" if prefix in ("linalg", "fft") else str(function.__name__)
+
+
+def _defaults(function: Any) -> dict[str, Any]:
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return {}
+    return {name: parameter.default for name, parameter in parameters.items() if parameter.default is not parameter.empty}
+
+
+def nearest(name: str, known: list[str]) -> str:
+    """`; nearest supported: a, b` or the empty string."""
+    found = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    return f"; nearest supported: {', '.join(found)}" if found else ""
+
+
+def lookup(function: Any) -> Entry:
+    """The entry of a NumPy function; raises UnsupportedError with the nearest names."""
+    entry = FUNCTIONS.get(function)
+    if entry is None:
+        name = qualified_name(function)
+        known = [entry.name for entry in FUNCTIONS.values()] + UFUNC_NAMES
+        raise UnsupportedError(f"np.{name} is not supported on traced arrays{nearest(name, known)}")
+    return entry
+
+
+def call_entry(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The handler's result; keywords it does not take must have NumPy's default value."""
+    if kwargs and not entry.keywords.issuperset(kwargs):
+        for key in [key for key in kwargs if key not in entry.keywords]:
+            value = kwargs.pop(key)
+            if key not in entry.defaults or not same_option(value, entry.defaults[key]):
+                raise UnsupportedError(f"np.{entry.name}: keyword {key}={value!r} is not supported on traced arrays")
+    return entry.handler(*args, **kwargs)
+
+
+def same_option(value: Any, default: Any) -> bool:
+    """Whether an option was left at its default."""
+    if value is default:
+        return True
+    return isinstance(value, bool | int | str | float) and type(value) is type(default) and bool(value == default)
+
+
+def refuse(function: str, **options: tuple[Any, Any]) -> None:
+    """Raise UnsupportedError for each option, given as (value, supported value), that has another value."""
+    for key, (value, supported) in options.items():
+        if not same_option(value, supported):
+            raise UnsupportedError(f"np.{function}: {key}={value!r} is not supported on traced arrays")

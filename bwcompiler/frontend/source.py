@@ -1,0 +1,70 @@
+"""Where in the user's program we are: the innermost frame that is neither this package's nor NumPy's.
+
+`current_source()` runs once per traced operation, so everything about a (code object, instruction) is cached.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import CodeType, FrameType
+
+import numpy as np
+
+from bwcompiler import errors
+from bwcompiler.ir.source import Source
+
+_HIDDEN_FOLDERS = tuple(os.path.dirname(os.path.abspath(module.__file__ or "")) + os.sep for module in (errors, np))
+_CHAIN_LIMIT = 12           # frames of the user's call chain that are remembered
+
+_HIDE, _STOP, _SHOW = 0, 1, 2
+_roles: dict[int, tuple[CodeType, int]] = {}              # id of a code object -> (itself, kept alive; role)
+_sources: dict[tuple[int, int, Source | None], Source] = {}
+_stops: set[CodeType] = set()
+
+
+def stop_at(code: CodeType) -> None:
+    """The call chain ends where this code calls the user's function."""
+    _stops.add(code)
+
+
+def is_hidden(code: CodeType) -> bool:
+    """Whether a frame of this code is ours or NumPy's."""
+    return code.co_filename.startswith(_HIDDEN_FOLDERS) or code.co_filename.startswith("<__array_function__")
+
+
+def _role(code: CodeType) -> int:
+    role = _STOP if code in _stops else _HIDE if is_hidden(code) else _SHOW
+    _roles[id(code)] = (code, role)
+    return role
+
+
+def current_source(outer: Source | None = None) -> Source | None:
+    """The user's line that is running, with its callers; `outer` is the place that called the traced function."""
+    frame: FrameType | None = sys._getframe(1)
+    chain: list[tuple[CodeType, int]] = []
+    while frame is not None:
+        code = frame.f_code
+        found = _roles.get(id(code))
+        role = found[1] if found is not None else _role(code)
+        if role == _SHOW:
+            chain.append((code, frame.f_lasti))
+            if len(chain) == _CHAIN_LIMIT:
+                break
+        elif role == _STOP:
+            break
+        frame = frame.f_back
+    source = outer
+    for code, instruction in reversed(chain):
+        key = (id(code), instruction, source)
+        known = _sources.get(key)
+        source = known if known is not None else _make(key, code, instruction, source)
+    return source
+
+
+def _make(key: tuple[int, int, Source | None], code: CodeType, instruction: int, caller: Source | None) -> Source:
+    positions = list(code.co_positions())[instruction // 2]
+    name = getattr(code, "co_qualname", code.co_name)
+    source = Source(code.co_filename, positions[0] or code.co_firstlineno, positions[2] or 0, name, caller)
+    _sources[key] = source
+    return source

@@ -1,0 +1,253 @@
+"""Views: how the elements of a handle lie in its storage.
+
+A handle has a chain of steps from the storage to itself.  A `StridedView` is everything that slices, integers,
+None, transposes and flips can do, composed into one step; a `ReshapeView` and a `BroadcastView` are steps of their own.
+`read` maps the value of the base to that of the view, `write` maps a new value of the view back into the base.
+`shadow` is a strided NumPy array over one dummy element, never read, of which NumPy itself says what is a view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from bwcompiler.ir.op import REGISTRY, Value
+
+Shape: TypeAlias = tuple[int, ...]
+
+
+class Slice:
+    """`start, size, step` of one axis with everything in range; the step may be negative."""
+
+    __slots__ = ("size", "start", "step")
+
+    def __init__(self, start: int, size: int, step: int) -> None:
+        self.start = start
+        self.size = size
+        self.step = step
+
+
+BasicItem: TypeAlias = int | Slice | None       # what one axis (None: a new one) is indexed with, normalised
+
+
+class StridedView:
+    """slice or flip, then transpose, then drop and insert axes of extent 1.
+
+    slices   one Slice per axis of the base.
+    axes     for every axis of the view the axis of the base it walks along, None for an inserted one.
+    """
+
+    __slots__ = ("axes", "base_shape", "shape", "slices")
+
+    def __init__(self, base_shape: Shape, slices: tuple[Slice, ...], axes: tuple[int | None, ...]) -> None:
+        self.base_shape = base_shape
+        self.slices = slices
+        self.axes = axes
+        self.shape: Shape = tuple([1 if axis is None else slices[axis].size for axis in axes])
+
+    def _order(self) -> list[int]:
+        kept = [axis for axis in self.axes if axis is not None]
+        if kept == sorted(kept):
+            return list(range(len(self.slices)))
+        return kept + [axis for axis in range(len(self.slices)) if axis not in kept]
+
+    def _flips(self) -> tuple[int, ...]:
+        return tuple([axis for axis, item in enumerate(self.slices) if item.step < 0 and item.size > 1])
+
+    def _cut(self) -> dict[str, tuple[int, ...]] | None:
+        """Attributes of the slice op; None where whole axes are taken, possibly flipped."""
+        sizes = tuple([item.size for item in self.slices])
+        if sizes == self.base_shape:
+            return None
+        starts = tuple([item.start if item.size else 0 for item in self.slices])
+        steps = tuple([item.step if item.size > 1 else 1 for item in self.slices])
+        return {"starts": starts, "sizes": sizes, "steps": steps}
+
+    def read(self, value: Value) -> Value:
+        cut = self._cut()
+        if cut is not None:
+            value = REGISTRY["slice"](value, **cut)
+        else:
+            flips = self._flips()
+            if flips:
+                value = REGISTRY["flip"](value, axes=flips)
+        order = self._order()
+        if order != list(range(len(order))):
+            value = REGISTRY["transpose"](value, axes=tuple(order))
+        return value if value.shape == self.shape else REGISTRY["reshape"](value, shape=self.shape)
+
+    def write(self, base: Value, new: Value) -> Value:
+        if 0 in self.shape:
+            return base
+        order = self._order()
+        inner = tuple([self.slices[axis].size for axis in order])
+        if new.shape != inner:
+            new = REGISTRY["reshape"](new, shape=inner)
+        if order != list(range(len(order))):
+            new = REGISTRY["transpose"](new, axes=tuple(sorted(range(len(order)), key=order.__getitem__)))
+        cut = self._cut()
+        if cut is None:
+            flips = self._flips()
+            return REGISTRY["flip"](new, axes=flips) if flips else new
+        return REGISTRY["slice_update"](base, new, starts=cut["starts"], steps=cut["steps"])
+
+    def shadow(self, base: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        strides = [0 if axis is None else base.strides[axis] * self.slices[axis].step for axis in self.axes]
+        return np.lib.stride_tricks.as_strided(base, self.shape, strides)
+
+    def indexed(self, items: Sequence[BasicItem]) -> StridedView | None:
+        """This view indexed again; None where an inserted axis is cut to extent 0."""
+        slices = list(self.slices)
+        axes: list[int | None] = []
+        position = 0
+        for item in items:
+            if item is None:
+                axes.append(None)
+                continue
+            axis = self.axes[position]
+            position += 1
+            if axis is None:
+                if isinstance(item, Slice):
+                    if item.size != 1:
+                        return None
+                    axes.append(None)
+                continue
+            old = slices[axis]
+            if isinstance(item, Slice):
+                slices[axis] = Slice(old.start + item.start * old.step, item.size, old.step * item.step)
+                axes.append(axis)
+            else:
+                slices[axis] = Slice(old.start + item * old.step, 1, 1)
+        return StridedView(self.base_shape, tuple(slices), tuple(axes))
+
+    def transposed(self, axes: Sequence[int]) -> StridedView:
+        """This view with its axes permuted."""
+        return StridedView(self.base_shape, self.slices, tuple([self.axes[axis] for axis in axes]))
+
+    def same(self, other: Step) -> bool:
+        """Whether both take the same elements in the same order."""
+        return (isinstance(other, StridedView) and self.axes == other.axes and self.base_shape == other.base_shape
+                and all((a.start, a.size, a.step) == (b.start, b.size, b.step)
+                        for a, b in zip(self.slices, other.slices, strict=True)))
+
+
+class ReshapeView:
+    """The elements in C order under another shape."""
+
+    __slots__ = ("shape",)
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+
+    def read(self, value: Value) -> Value:
+        return REGISTRY["reshape"](value, shape=self.shape)
+
+    def write(self, base: Value, new: Value) -> Value:
+        return REGISTRY["reshape"](new, shape=base.shape)
+
+    def shadow(self, base: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        found = reshaped_shadow(base, self.shape)
+        assert found is not None
+        return found
+
+    def same(self, other: Step) -> bool:
+        return isinstance(other, ReshapeView) and self.shape == other.shape
+
+
+class BroadcastView:
+    """np.broadcast_to: read-only, as in NumPy."""
+
+    __slots__ = ("shape",)
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+
+    def read(self, value: Value) -> Value:
+        return broadcast_value(value, self.shape)
+
+    def write(self, base: Value, new: Value) -> Value:
+        raise ValueError("assignment destination is read-only")
+
+    def shadow(self, base: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return np.broadcast_to(base, self.shape)
+
+    def same(self, other: Step) -> bool:
+        return isinstance(other, BroadcastView) and self.shape == other.shape
+
+
+Step: TypeAlias = StridedView | ReshapeView | BroadcastView
+Chain: TypeAlias = tuple[Step, ...]
+
+
+def whole(shape: Shape) -> StridedView:
+    """The view of everything."""
+    return StridedView(shape, tuple([Slice(0, extent, 1) for extent in shape]), tuple(range(len(shape))))
+
+
+def index_chain(chain: Chain, shape: Shape, items: Sequence[BasicItem]) -> Chain:
+    """The chain of a handle of that shape, indexed."""
+    if chain and isinstance(chain[-1], StridedView):
+        composed = chain[-1].indexed(items)
+        if composed is not None:
+            return (*chain[:-1], composed)
+    step = whole(shape).indexed(items)
+    assert step is not None
+    return (*chain, step)
+
+
+def transpose_chain(chain: Chain, shape: Shape, axes: Sequence[int]) -> Chain:
+    """The chain of a handle of that shape, transposed."""
+    if chain and isinstance(chain[-1], StridedView):
+        return (*chain[:-1], chain[-1].transposed(axes))
+    return (*chain, whole(shape).transposed(axes))
+
+
+def same_chain(a: Chain, b: Chain) -> bool:
+    """Whether two handles of one storage are the same elements in the same order."""
+    return a is b or (len(a) == len(b) and all(x.same(y) for x, y in zip(a, b, strict=True)))
+
+
+_DUMMY = np.zeros((), np.int8)      # itemsize 1: strides are counted in elements
+
+
+def shadow(shape: Shape, strides: tuple[int, ...] | None, chain: Chain) -> np.ndarray[Any, Any]:
+    """The strided stand-in of a handle; its elements must never be read."""
+    found = np.lib.stride_tricks.as_strided(_DUMMY, shape, c_strides(shape) if strides is None else strides)
+    for step in chain:
+        found = step.shadow(found)
+    return found
+
+
+def c_strides(shape: Shape) -> tuple[int, ...]:
+    """Strides in elements of an array in C order."""
+    strides = [1] * len(shape)
+    for axis in range(len(shape) - 2, -1, -1):
+        strides[axis] = strides[axis + 1] * max(shape[axis + 1], 1)
+    return tuple(strides)
+
+
+def reshaped_shadow(base: np.ndarray[Any, Any], shape: Shape) -> np.ndarray[Any, Any] | None:
+    """The shadow of base.reshape(shape); None where NumPy would copy."""
+    try:
+        return np.reshape(base, shape, copy=False)
+    except ValueError:
+        return None
+
+
+def broadcast_value(value: Value, shape: Shape) -> Value:
+    """value stretched to `shape` as NumPy does: missing leading axes and axes of extent 1 are repeated."""
+    own = value.shape
+    if own == shape:
+        return value
+    offset = len(shape) - len(own)
+    kept = [axis for axis, extent in enumerate(own) if extent == shape[axis + offset]]
+    if len(kept) != len(own):
+        value = REGISTRY["reshape"](value, shape=tuple([own[axis] for axis in kept]))
+    return REGISTRY["broadcast"](value, shape=shape, axes=tuple([axis + offset for axis in kept]))
+
+
+def everything_of(shape: Shape) -> list[Slice]:
+    """Basic items that take whole axes."""
+    return [Slice(0, extent, 1) for extent in shape]

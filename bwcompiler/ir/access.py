@@ -1,0 +1,150 @@
+"""Index maps: which element of which stored array an element of a value is.
+
+Layout ops (transpose, broadcast, slice ...) and constants compute nothing: reading one means reading its operand at
+another index.  `expand` composes these maps down to values that are stored or computed (`leaf`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from bwcompiler.errors import InternalError
+from bwcompiler.ir.extent import Affine, Extent, add_extents, scale_extent
+from bwcompiler.ir.op import Value
+from bwcompiler.ir.scalar import IndexExpression, Scalar
+from bwcompiler.ir.types import DType
+
+Leaf = Callable[[Value, tuple[IndexExpression, ...]], Scalar]
+
+# Layout ops whose element rule is one plain read (windows once its padding was taken out, passes/legalize.py).
+_PURE_LAYOUT = frozenset(("broadcast", "transpose", "flip", "slice", "windows"))
+
+
+def reshape_index(at: Sequence[IndexExpression], source: Sequence[Extent],
+                  target: Sequence[Extent]) -> tuple[IndexExpression, ...] | None:
+    """The index into shape `source` of element `at` of the same elements in shape `target`, where that is affine.
+
+    That is: every source axis is a product of target axes (split), or size 1.  None where axes are merged.
+    """
+    result: list[IndexExpression] = []
+    k, rank = 0, len(target)
+    for extent in source:
+        if extent == 1:
+            result.append(0)
+            continue
+        product: Extent = 1
+        position: IndexExpression = 0
+        while product != extent:
+            while k < rank and target[k] == 1:
+                k += 1
+            if k == rank or not isinstance(product, int):
+                return None
+            factor, entry = target[k], at[k]
+            if isinstance(entry, Scalar):
+                if product != 1 or factor != extent:
+                    return None
+                position, product = entry, factor
+            else:
+                if not isinstance(factor, int) and product != 1:
+                    return None
+                base = scale_extent(position, factor) if isinstance(factor, int) and not isinstance(position, Scalar) else 0
+                position = add_extents(base, entry)
+                product = product * factor
+            k += 1
+            if isinstance(product, int) and isinstance(extent, int) and product > extent:
+                return None
+        result.append(position)
+    return tuple(result)
+
+
+def is_alias(value: Value) -> bool:
+    """Whether value is its operand's memory seen in another shape: a reshape whose index map is not affine."""
+    if value.op.name != "reshape":
+        return False
+    source, target = value.operands[0].shape, value.shape
+    return reshape_index([0] * len(target), source, target) is None
+
+
+def root(value: Value) -> Value:
+    """The value whose memory an alias shares."""
+    while is_alias(value):
+        value = value.operands[0]
+    return value
+
+
+def is_virtual(value: Value) -> bool:
+    """Whether reading value is only reading its operand at another index (or a constant)."""
+    name = value.op.name
+    if name in _PURE_LAYOUT or name in ("full", "iota", "stop_gradient", "index_value"):
+        return True
+    return name == "reshape" and not is_alias(value)
+
+
+def expand(value: Value, at: tuple[IndexExpression, ...], leaf: Leaf, stored: Callable[[Value], bool]) -> Scalar:
+    """Element `at` of value as a scalar expression of leaves; values for which `stored` holds are leaves."""
+    if stored(value) or not is_virtual(value):
+        return leaf(value, at)
+    name = value.op.name
+    if name == "reshape":
+        index = reshape_index(at, value.operands[0].shape, value.shape)
+        if index is None:
+            raise InternalError(f"{value} is read at an index that its reshape cannot follow")
+        return expand(value.operands[0], index, leaf, stored)
+    if name == "stop_gradient":
+        return expand(value.operands[0], at, leaf, stored)
+    return element(value, at, leaf, stored)
+
+
+def element(value: Value, at: tuple[IndexExpression, ...], leaf: Leaf, stored: Callable[[Value], bool]) -> Scalar:
+    """The op's own element rule at `at`, its operands expanded."""
+    if value.op.element is None:
+        raise InternalError(f"{value.op.name} has no element rule")
+    readers = [_Reader(operand, leaf, stored) for operand in value.operands]
+    return value.op.element(at, *readers, **value.attrs)  # type: ignore[no-any-return]
+
+
+class _Reader:
+    """An operand as element rules see it: callable with an index, and its type."""
+
+    __slots__ = ("leaf", "operand", "stored")
+
+    def __init__(self, operand: Value, leaf: Leaf, stored: Callable[[Value], bool]) -> None:
+        self.operand = operand
+        self.leaf = leaf
+        self.stored = stored
+
+    @property
+    def shape(self) -> tuple[Extent, ...]:
+        return self.operand.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.operand.dtype
+
+    def __call__(self, *index: IndexExpression) -> Scalar:
+        return expand(self.operand, index, self.leaf, self.stored)
+
+
+def plain_axes(index: Sequence[IndexExpression]) -> tuple[Affine | None, ...] | None:
+    """Per entry the bare loop index it is, or None for the constant 0; None altogether for any other map."""
+    found: list[Affine | None] = []
+    for entry in index:
+        if isinstance(entry, int):
+            if entry != 0:
+                return None
+            found.append(None)
+        elif isinstance(entry, Affine) and entry.constant == 0 and len(entry.terms) == 1 and entry.terms[0][1] == 1:
+            found.append(entry)
+        else:
+            return None
+    return tuple(found)
+
+
+def transposed_matrix(value: Value) -> Value | None:
+    """x where value is x with its last two axes swapped, else None: contractions read x itself, transposed."""
+    if value.op.name != "transpose":
+        return None
+    axes, rank = value.attrs["axes"], value.rank
+    if rank < 2 or axes != (*range(rank - 2), rank - 1, rank - 2):
+        return None
+    return value.operands[0]

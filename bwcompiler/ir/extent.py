@@ -1,0 +1,155 @@
+"""Extents: integers that may depend on the indices of enclosing loops.
+
+An extent is `c0 + sum(ck * index_k)`.  A constant extent *is* a Python int, so graphs without loops pay nothing.
+Shape rules use the helpers of this module (`same_extent`, `element_count`, ...) instead of `==` and `math.prod`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+_serial = itertools.count()
+
+
+class Index:
+    """The index of one loop: an integer symbol that runs over lo..hi (both inclusive)."""
+
+    __slots__ = ("hi", "lo", "name", "serial")
+
+    def __init__(self, lo: Extent, hi: Extent, name: str = "i") -> None:
+        self.lo = lo
+        self.hi = hi
+        self.name = name
+        self.serial = next(_serial)
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def extent(self) -> Affine:
+        """The index itself as an extent."""
+        return Affine(0, ((self, 1),))
+
+
+class Affine:
+    """`constant + sum(coefficient * index)` with at least one index; immutable."""
+
+    __slots__ = ("constant", "terms")
+
+    def __init__(self, constant: int, terms: tuple[tuple[Index, int], ...]) -> None:
+        self.constant = constant
+        self.terms = terms
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Affine) and self.constant == other.constant and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return hash((self.constant, self.terms))
+
+    def __repr__(self) -> str:
+        parts = [f"{coefficient}*{index}" if coefficient != 1 else f"{index}" for index, coefficient in self.terms]
+        if self.constant:
+            parts.append(str(self.constant))
+        return " + ".join(parts).replace("+ -", "- ")
+
+    def __add__(self, other: Extent) -> Extent:
+        return add_extents(self, other)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Extent:
+        return scale_extent(self, -1)
+
+    def __sub__(self, other: Extent) -> Extent:
+        return add_extents(self, scale_extent(other, -1))
+
+    def __rsub__(self, other: Extent) -> Extent:
+        return add_extents(other, scale_extent(self, -1))
+
+    def __mul__(self, other: int) -> Extent:
+        return scale_extent(self, other)
+
+    __rmul__ = __mul__
+
+
+Extent: TypeAlias = int | Affine
+
+
+def _make(constant: int, terms: Mapping[Index, int]) -> Extent:
+    kept = tuple(sorted(((i, c) for i, c in terms.items() if c), key=lambda term: term[0].serial))
+    return Affine(constant, kept) if kept else constant
+
+
+def add_extents(a: Extent, b: Extent) -> Extent:
+    """a + b."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    terms: dict[Index, int] = {}
+    constant = 0
+    for extent in (a, b):
+        if isinstance(extent, int):
+            constant += extent
+            continue
+        constant += extent.constant
+        for index, coefficient in extent.terms:
+            terms[index] = terms.get(index, 0) + coefficient
+    return _make(constant, terms)
+
+
+def scale_extent(a: Extent, factor: int) -> Extent:
+    """a * factor."""
+    if isinstance(a, int):
+        return a * factor
+    return _make(a.constant * factor, {index: coefficient * factor for index, coefficient in a.terms})
+
+
+def same_extent(a: Extent, b: Extent) -> bool:
+    """Whether a and b are structurally equal."""
+    return a == b
+
+
+def substitute(a: Extent, environment: Mapping[Index, Extent]) -> Extent:
+    """a with indices replaced by other extents."""
+    if isinstance(a, int):
+        return a
+    result: Extent = a.constant
+    for index, coefficient in a.terms:
+        result = add_extents(result, scale_extent(environment.get(index, Affine(0, ((index, 1),))), coefficient))
+    return result
+
+
+def evaluate(a: Extent, environment: Mapping[Index, int]) -> int:
+    """The value of a where every index is known."""
+    if isinstance(a, int):
+        return a
+    return a.constant + sum(coefficient * environment[index] for index, coefficient in a.terms)
+
+
+def upper(a: Extent) -> int:
+    """The largest value a can take."""
+    while not isinstance(a, int):
+        index, coefficient = a.terms[-1]
+        a = substitute(a, {index: index.hi if coefficient > 0 else index.lo})
+    return a
+
+
+def lower(a: Extent) -> int:
+    """The smallest value a can take."""
+    return -upper(scale_extent(a, -1))
+
+
+def known_le(a: Extent, b: Extent) -> bool | None:
+    """True or False where a <= b can be decided from the bounds of the indices, else None."""
+    difference = add_extents(b, scale_extent(a, -1))
+    if lower(difference) >= 0:
+        return True
+    return False if upper(difference) < 0 else None
+
+
+def element_count(shape: Iterable[Extent]) -> int:
+    """Number of elements of a shape (for symbolic extents: an upper bound)."""
+    count = 1
+    for extent in shape:
+        count *= extent if isinstance(extent, int) else upper(extent)
+    return count

@@ -1,0 +1,76 @@
+"""The result of fusion: a program as an ordered list of steps, each a fusion group or a library/push/region call.
+
+A fusion group is a set of values computed in one loop tree.  Its axes are numbered 0..n-1 in loop order; `outer` axes
+are the loops of the tree, `inner` axes the passes inside them.  A member belongs to the inner level (all axes), to the
+outer level (the outer axes), or is a reduction of one of these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bwcompiler.ir.op import Value
+
+
+@dataclass
+class Member:
+    """A value computed by a group.
+
+    domain   group axis of every dimension the element rule runs over (of the operand, for a reduction).
+    axes     group axis of every dimension of the value itself.
+    reduced  group axes a reduction sums over, else empty.
+    """
+
+    value: Value
+    domain: tuple[int, ...]
+    axes: tuple[int, ...]
+    reduced: tuple[int, ...] = ()
+
+    @property
+    def domain_axes(self) -> frozenset[int]:
+        """The group axes the member runs over (dimensions of size 1 are numbered -1 and run over none)."""
+        return frozenset(axis for axis in self.domain if axis >= 0)
+
+
+@dataclass
+class FusionGroup:
+    """One loop tree.  `inner` is None until a consumed reduction or a broadcast decides it."""
+
+    position: int
+    extents: list[int] = field(default_factory=list)
+    inner: frozenset[int] | None = None
+    members: list[Member] = field(default_factory=list)
+    by_value: dict[Value, Member] = field(default_factory=dict)
+    loads: set[Value] = field(default_factory=set)
+    closed: bool = False
+
+    @property
+    def outer(self) -> frozenset[int]:
+        """The axes that are not inner."""
+        return frozenset(range(len(self.extents))) - (self.inner or frozenset())
+
+    def add(self, member: Member) -> None:
+        self.members.append(member)
+        self.by_value[member.value] = member
+
+
+@dataclass
+class Call:
+    """One value computed by a library, push, scan, check or region step."""
+
+    position: int
+    value: Value
+
+
+@dataclass
+class FusedProgram:
+    """Steps in execution order.
+
+    stored   values that have memory: graph inputs, results of calls, and members that something outside reads.
+    forced   values (layout ops and constants too) that fusion had to store: outputs, operands of calls.
+    """
+
+    steps: list[FusionGroup | Call]
+    stored: set[Value]
+    forced: set[Value]
+    step_of: dict[Value, FusionGroup | Call]

@@ -1,0 +1,125 @@
+"""Graph: a networkx DAG of values in topological order, with ordered inputs and outputs.
+
+The values themselves are the networkx nodes; operand positions live on the value (`x * x` is one edge).  Adjacency is
+built in bulk on first use, so passes that only need the order never pay for it.  Graphs are immutable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import networkx as nx
+
+from bwcompiler.errors import InternalError
+from bwcompiler.ir.extent import Index
+from bwcompiler.ir.op import Value
+
+
+def _read_only(*_: Any, **__: Any) -> Any:
+    raise InternalError("graphs are immutable; build a new one")
+
+
+class Graph(nx.DiGraph):
+    """A DAG of values.
+
+    inputs    the arguments, in order; the last `captured` of them are arrays bound by reference when traced.
+    body      every other value, topologically ordered.
+    outputs   the results, in order; an input may be an output, and a value may be one twice.
+    index     the loop index a region graph is evaluated under, if any.
+    """
+
+    def __init__(self, name: str, inputs: Iterable[Value], body: Iterable[Value], outputs: Iterable[Value],
+                 index: Index | None = None, captured: int = 0) -> None:
+        self.graph = {"name": name}
+        self.inputs: tuple[Value, ...] = tuple(inputs)
+        self.body: tuple[Value, ...] = tuple(body)
+        self.outputs: tuple[Value, ...] = tuple(outputs)
+        self.index = index
+        self.captured = captured
+        self._adjacency: tuple[dict[Value, Any], dict[Value, Any], dict[Value, Any]] | None = None
+        self.__networkx_cache__: dict[str, Any] = {}
+
+    def _build(self) -> tuple[dict[Value, Any], dict[Value, Any], dict[Value, Any]]:
+        if self._adjacency is None:
+            nodes: dict[Value, Any] = {value: {} for value in self.inputs}
+            nodes.update((value, {}) for value in self.body)
+            successors: dict[Value, Any] = {value: {} for value in nodes}
+            predecessors: dict[Value, Any] = {value: {} for value in nodes}
+            for value in self.body:
+                mine = predecessors[value]
+                for operand in value.operands:
+                    edge: dict[str, Any] = {}
+                    successors[operand][value] = edge
+                    mine[operand] = edge
+            self._adjacency = (nodes, successors, predecessors)
+        return self._adjacency
+
+    # networkx reads these four; it finds them built when it first asks.
+    @property
+    def _node(self) -> dict[Value, Any]:
+        return self._build()[0]
+
+    @property
+    def _adj(self) -> dict[Value, Any]:
+        return self._build()[1]
+
+    @property
+    def _succ(self) -> dict[Value, Any]:
+        return self._build()[1]
+
+    @property
+    def _pred(self) -> dict[Value, Any]:
+        return self._build()[2]
+
+    add_node = add_nodes_from = remove_node = remove_nodes_from = _read_only
+    add_edge = add_edges_from = remove_edge = remove_edges_from = clear = clear_edges = _read_only
+
+    def values(self) -> Iterator[Value]:
+        """Inputs, then the body."""
+        yield from self.inputs
+        yield from self.body
+
+    def users(self) -> dict[Value, list[Value]]:
+        """For every value the body values that read it (each once per operand position)."""
+        found: dict[Value, list[Value]] = {value: [] for value in self.values()}
+        for value in self.body:
+            for operand in value.operands:
+                found[operand].append(value)
+        return found
+
+    def __len__(self) -> int:
+        return len(self.inputs) + len(self.body)
+
+    def __str__(self) -> str:
+        return f"Graph {self.name!r}: {len(self.inputs)} inputs, {len(self.body)} nodes, {len(self.outputs)} outputs"
+
+    __repr__ = __str__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Graph, (self.name, self.inputs, self.body, self.outputs, self.index, self.captured))
+
+    def replace(self, *, inputs: Iterable[Value] | None = None, body: Iterable[Value] | None = None,
+                outputs: Iterable[Value] | None = None, name: str | None = None, captured: int | None = None) -> Graph:
+        """A new graph with some parts exchanged."""
+        return Graph(self.name if name is None else name, self.inputs if inputs is None else inputs,
+                     self.body if body is None else body, self.outputs if outputs is None else outputs, self.index,
+                     self.captured if captured is None else captured)
+
+
+def live_values(body: Sequence[Value], outputs: Iterable[Value]) -> list[Value]:
+    """The values of `body` that the outputs depend on (or that have effects), in the same order."""
+    needed: set[Value] = set(outputs)
+    kept: list[Value] = []
+    for value in reversed(body):
+        if value in needed or not value.op.pure:
+            kept.append(value)
+            needed.update(value.operands)
+    kept.reverse()
+    return kept
+
+
+def cut(name: str, inputs: Sequence[Value], record: Sequence[Value], outputs: Sequence[Value], *,
+        index: Index | None = None, captured: int = 0) -> Graph:
+    """The graph of what `outputs` need of a record of values."""
+    return Graph(name, inputs, live_values(record, outputs), outputs, index, captured)

@@ -1,0 +1,177 @@
+"""Loop IR: one kernel is a tree of loops over buffers, with scalar statements.
+
+    kernel softmax(x: in f64[32,8], y: out f64[32,8])
+      for i in 0..32
+        reduce m = maximum
+        for j in 0..8 vector
+          m maximum= x[i, j]
+        ...
+
+Statements: `Loop`, `Let` (name a scalar), `Store`, `Reduce` (open an accumulator), `Accumulate` (into an accumulator or a
+buffer element), `Fill`.  Buffer positions are linear element offsets: affine in the loop indices, plus data-dependent
+terms (gathers).  The value of an accumulator is read as the scalar `total`, below the loops that feed it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from bwcompiler.ir.extent import Extent, Index, add_extents, scale_extent
+from bwcompiler.ir.scalar import IndexExpression, Scalar, operation
+from bwcompiler.ir.types import I64, DType
+
+INPUT, OUTPUT, UPDATED, SCRATCH = "in", "out", "inout", "scratch"
+
+
+class Buffer:
+    """Memory a kernel works on: a parameter (in, out, inout) or scratch of its own."""
+
+    __slots__ = ("dtype", "name", "role", "shape", "size")
+
+    def __init__(self, name: str, dtype: DType, shape: tuple[int, ...], role: str) -> None:
+        self.name = name
+        self.dtype = dtype
+        self.shape = shape
+        self.role = role
+        self.size = 1
+        for extent in shape:
+            self.size *= extent
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Offset:
+    """A linear element offset: an affine part, and (integer Scalar, stride) terms that depend on data."""
+
+    affine: Extent
+    terms: tuple[tuple[Scalar, int], ...] = ()
+
+
+class Accumulator:
+    """A reduction in progress.  combine: add, multiply, maximum, minimum, bitwise_or, bitwise_and, argmax, argmin."""
+
+    __slots__ = ("combine", "dtype", "name")
+
+    def __init__(self, name: str, combine: str, dtype: DType) -> None:
+        self.name = name
+        self.combine = combine
+        self.dtype = dtype
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def total(self) -> Scalar:
+        """Its final value as a scalar."""
+        return Scalar("total", (), self.dtype, self)
+
+
+@dataclass(eq=False)
+class Let:
+    """Give a scalar a name; `ref()` reads it."""
+
+    name: str
+    value: Scalar
+
+    def ref(self) -> Scalar:
+        return Scalar("local", (), self.value.dtype, self)
+
+
+@dataclass(eq=False)
+class Store:
+    buffer: Buffer
+    offset: Offset
+    value: Scalar
+
+
+@dataclass(eq=False)
+class Reduce:
+    """Open an accumulator with its identity."""
+
+    accumulator: Accumulator
+
+
+@dataclass(eq=False)
+class Accumulate:
+    """Combine a value into an accumulator, or (buffer, offset) in memory.  position: the index of argmax/argmin."""
+
+    target: Accumulator | tuple[Buffer, Offset]
+    combine: str
+    value: Scalar
+    position: Scalar | None = None
+
+
+@dataclass(eq=False)
+class Loop:
+    """for index in 0..extent.  kind: serial or vector (innermost, its iterations independent but for accumulators)."""
+
+    index: Index
+    extent: Extent
+    body: list[Statement] = field(default_factory=list)
+    kind: str = "serial"
+
+
+@dataclass(eq=False)
+class Fill:
+    """Set every element of a buffer to one scalar."""
+
+    buffer: Buffer
+    value: Scalar
+
+
+Statement: TypeAlias = Let | Store | Reduce | Accumulate | Loop | Fill
+
+
+@dataclass(eq=False)
+class Kernel:
+    """A loop tree with its buffers, in parameter order."""
+
+    name: str
+    buffers: list[Buffer]
+    body: list[Statement]
+
+
+def load(buffer: Buffer, offset: Offset) -> Scalar:
+    """The element of buffer at a linear offset."""
+    return Scalar("load", offset_scalars(offset), buffer.dtype, (buffer, offset))
+
+
+def offset_scalars(offset: Offset) -> tuple[Scalar, ...]:
+    """The data-dependent parts of an offset (they are arguments of the load)."""
+    return tuple(term for term, _ in offset.terms)
+
+
+def linear_offset(shape: tuple[int, ...], index: tuple[IndexExpression, ...]) -> Offset:
+    """The element offset of an index into a C-contiguous array."""
+    affine: Extent = 0
+    terms: list[tuple[Scalar, int]] = []
+    stride = 1
+    for extent, entry in zip(reversed(shape), reversed(index), strict=True):
+        if isinstance(entry, Scalar):
+            terms.append((entry if entry.dtype is I64 else operation("cast", entry), stride))
+        else:
+            affine = add_extents(affine, scale_extent(entry, stride))
+        stride *= extent
+    return Offset(affine, tuple(terms))
+
+
+# The element an accumulator starts from, per combine and dtype kind.
+def identity_of(combine: str, dtype: DType) -> bool | int | float:
+    """The neutral element of a reduction."""
+    if combine == "add" or combine == "bitwise_or":
+        return False if dtype.kind == "b" else 0.0 if dtype.kind in "fc" else 0
+    if combine == "multiply":
+        return 1.0 if dtype.kind in "fc" else 1
+    if combine == "bitwise_and":
+        return dtype.kind == "b" or -1
+    largest = combine in ("minimum", "argmin")
+    if dtype.kind == "b":
+        return largest
+    if dtype.kind == "f":
+        return float("inf") if largest else float("-inf")
+    bits = dtype.bits
+    if dtype.kind == "u":
+        return (1 << bits) - 1 if largest else 0
+    return (1 << (bits - 1)) - 1 if largest else -(1 << (bits - 1))

@@ -1,0 +1,328 @@
+"""Ops (what can be computed), values (one application of an op) and the record of values being built.
+
+An `Op` is one declaration that holds every rule: shape, derivative, batching, element rule, NumPy reference.  A `Value`
+is an immutable node: op, ordered operands, attributes, type.  Calling an op makes a value and appends it to the
+innermost `Record` of the thread, in topological order; graphs are cut out of records (`bwcompiler.ir.graph`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+from bwcompiler.errors import InternalError
+from bwcompiler.ir.extent import Extent
+from bwcompiler.ir.source import Source
+from bwcompiler.ir.types import DType, TensorType, TupleType
+
+Attributes = Mapping[str, Any]
+VjpRule = Callable[..., Any]
+
+
+class NotDifferentiable:
+    """Spelled-out absence of a derivative; `reason` is what explain() tells the user."""
+
+    __slots__ = ("reason",)
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def __repr__(self) -> str:
+        return f"not_differentiable({self.reason!r})"
+
+
+def not_differentiable(reason: str) -> NotDifferentiable:
+    """The derivative is zero everywhere it exists (piecewise constant), or the result is not a real number."""
+    return NotDifferentiable(reason)
+
+
+class Joint:
+    """A VJP rule for all operands at once: rule(ct, out, operands, needs, **attrs) -> one cotangent or None per operand."""
+
+    __slots__ = ("rule",)
+
+    def __init__(self, rule: VjpRule) -> None:
+        self.rule = rule
+
+
+class Into:
+    """A VJP rule that adds to the operand's cotangent in place: rule(acc, ct, out, *operands, **attrs) -> new acc.
+
+    Slices and gathers use it, so that their cotangents go into one value instead of a sum of padded arrays.
+    """
+
+    __slots__ = ("rule",)
+
+    def __init__(self, rule: VjpRule) -> None:
+        self.rule = rule
+
+
+class Derived:
+    """A JVP that follows from the VJP: `ELEMENTWISE`, `LINEAR` (jointly), `MULTILINEAR` (in each operand), `TRANSPOSED`."""
+
+    __slots__ = ("how",)
+
+    def __init__(self, how: str) -> None:
+        self.how = how
+
+    def __repr__(self) -> str:
+        return self.how
+
+
+ELEMENTWISE, LINEAR, MULTILINEAR = Derived("ELEMENTWISE"), Derived("LINEAR"), Derived("MULTILINEAR")
+TRANSPOSED = Derived("TRANSPOSED")                     # the transpose of the transpose: works for every op, costs a graph
+
+Vjp = tuple[VjpRule | Into | NotDifferentiable, ...] | Joint | NotDifferentiable
+
+KINDS = ("input", "constant", "elementwise", "layout", "index", "reduction", "scan", "push", "library", "region",
+         "item")
+
+
+class Op:
+    """The declaration of an operation.  Made by `define_op`; calling it applies it to values.
+
+    kind         how it is lowered: constant/elementwise/layout/index ops have an `element` rule (one result element as
+                 a scalar expression of its index), reductions a `combine`, push ops add into a buffer, library ops
+                 call native code, region ops own graphs.
+    attributes   names of the compile-time attributes, in canonical order.
+    shape        operand types and attributes -> result type; raises ShapeError.
+    vjp          one rule per operand, rule(ct, out, *operands, **attrs) -> cotangent; or Joint; or not_differentiable.
+                 The last rule of a variadic op stands for all further operands (`vjp_rules`).
+    jvp          rule(tangents, out, *operands, **attrs) with None for a zero tangent; or a Derived.
+    batch        rule(operands, batched, size, **attrs) -> Value with a leading axis: the op with axis 0 mapped.
+    reference    NumPy function of arrays and attributes: the meaning of the op.
+    element      rule(at, *reads, **attrs) -> Scalar; at holds one index expression per result axis, a read is called with
+                 one per operand axis and has the `shape` and `dtype` of its operand (`bwcompiler.ops.rules.Read`).
+    combine      the scalar operation that a reduction or scan folds elements with.
+    keeps_zero   the VJP maps a zero cotangent to zero for any operand (nan and inf included).
+    commutative  operands may be swapped (canonical order, CSE).
+    pure         may be merged, dropped and recomputed.
+    cheap        recomputing an element costs a few cycles (no transcendental function, no memory walk).
+    """
+
+    __slots__ = ("attributes", "batch", "cheap", "combine", "commutative", "doc", "element", "jvp", "keeps_zero", "kind",
+                 "name", "pure", "reference", "regions", "shape", "vjp")
+
+    def __init__(self, name: str, kind: str, *, doc: str, attributes: tuple[str, ...], shape: Callable[..., Any],
+                 vjp: Vjp, jvp: Any, batch: Callable[..., Any] | None, reference: Callable[..., Any],
+                 element: Callable[..., Any] | None = None, combine: str | None = None, keeps_zero: bool = False,
+                 commutative: bool = False, pure: bool = True, cheap: bool = True, regions: tuple[str, ...] = ()) -> None:
+        self.name = name
+        self.kind = kind
+        self.doc = doc
+        self.attributes = attributes
+        self.shape = shape
+        self.vjp = vjp
+        self.jvp = jvp
+        self.batch = batch
+        self.reference = reference
+        self.element = element
+        self.combine = combine
+        self.keeps_zero = keeps_zero
+        self.commutative = commutative
+        self.pure = pure
+        self.cheap = cheap
+        self.regions = regions
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (op_named, (self.name,))
+
+    def vjp_rules(self, count: int) -> tuple[VjpRule | Into | NotDifferentiable, ...]:
+        """The VJP rules of `count` operands, for an op that has one rule per operand."""
+        if not isinstance(self.vjp, tuple):
+            raise InternalError(f"{self.name} has no rule per operand")
+        return self.vjp + self.vjp[-1:] * (count - len(self.vjp))
+
+    def __call__(self, *operands: Value, **attrs: Any) -> Value:
+        """The value of this op applied to operands, recorded in the thread's innermost record."""
+        result_type = self.shape(*[operand.type for operand in operands], **attrs)
+        return emit(self, operands, attrs or NO_ATTRIBUTES, result_type)
+
+
+NO_ATTRIBUTES: Attributes = {}
+REGISTRY: dict[str, Op] = {}
+
+
+def define_op(name: str, kind: str, **rules: Any) -> Op:
+    """Declare an op and register it under its name; a name may be used once."""
+    if name in REGISTRY:
+        raise InternalError(f"op {name} is declared twice")
+    if kind not in KINDS:
+        raise InternalError(f"op {name}: unknown kind {kind}")
+    op = Op(name, kind, **rules)
+    REGISTRY[name] = op
+    return op
+
+
+def op_named(name: str) -> Op:
+    """The registered op of that name."""
+    return REGISTRY[name]
+
+
+class Value:
+    """One application of an op: a node of the graph, and the array it computes.  Immutable once made.
+
+    source   the user's line that made it; forward: the forward value whose derivative this is (adjoint values).
+    name     a hint for printing.
+    """
+
+    __slots__ = ("__weakref__", "attrs", "forward", "name", "op", "operands", "source", "type")
+
+    def __init__(self, op: Op, operands: tuple[Value, ...], attrs: Attributes, type: Any, name: str | None = None,
+                 source: Source | None = None, forward: Value | None = None) -> None:
+        self.op = op
+        self.operands = operands
+        self.attrs = attrs
+        self.type = type
+        self.name = name
+        self.source = source
+        self.forward = forward
+
+    def __repr__(self) -> str:
+        return f"%{self.name or self.op.name}: {self.type}"
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return self.type.shape  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> DType:
+        return self.type.dtype  # type: ignore[no-any-return]
+
+    @property
+    def rank(self) -> int:
+        return self.type.rank  # type: ignore[no-any-return]
+
+    def __add__(self, other: Any) -> Value:
+        return _binary("add", self, other)
+
+    def __radd__(self, other: Any) -> Value:
+        return _binary("add", other, self)
+
+    def __sub__(self, other: Any) -> Value:
+        return _binary("subtract", self, other)
+
+    def __rsub__(self, other: Any) -> Value:
+        return _binary("subtract", other, self)
+
+    def __mul__(self, other: Any) -> Value:
+        return _binary("multiply", self, other)
+
+    def __rmul__(self, other: Any) -> Value:
+        return _binary("multiply", other, self)
+
+    def __truediv__(self, other: Any) -> Value:
+        return _binary("divide", self, other)
+
+    def __rtruediv__(self, other: Any) -> Value:
+        return _binary("divide", other, self)
+
+    def __neg__(self) -> Value:
+        return REGISTRY["negative"](self)
+
+
+def constant(value: Any, like: TensorType) -> Value:
+    """A value filled with one Python scalar."""
+    return REGISTRY["full"](value=value, shape=like.shape, dtype=like.dtype)
+
+
+def _binary(name: str, x: Any, y: Any) -> Value:
+    if not isinstance(x, Value):
+        x = constant(x, y.type)
+    elif not isinstance(y, Value):
+        y = constant(y, x.type)
+    return REGISTRY[name](x, y)
+
+
+class Record:
+    """The values made while it is the thread's innermost record, in order; gives them their provenance."""
+
+    __slots__ = ("_intercept", "forward", "source", "values")
+
+    def __init__(self, intercept: Callable[[Op, tuple[Value, ...], Attributes, Any], Value | None] | None = None) -> None:
+        self.values: list[Value] = []
+        self.source: Source | None = None
+        self.forward: Value | None = None
+        self._intercept = intercept
+
+    def emit(self, op: Op, operands: tuple[Value, ...], attrs: Attributes, type: Any) -> Value:
+        """Append the value of op applied to operands, or what the interceptor (a rewriter) gives in its place."""
+        if self._intercept is not None:
+            replaced = self._intercept(op, operands, attrs, type)
+            if replaced is not None:
+                return replaced
+        value = Value(op, operands, attrs, type, None, self.source, self.forward)
+        self.values.append(value)
+        return value
+
+    def __enter__(self) -> Record:
+        _state.records.append(self)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        _state.records.pop()
+
+
+class _State(threading.local):
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+
+
+_state = _State()
+
+
+def current_record() -> Record | None:
+    """The thread's innermost record, or None outside of any."""
+    return _state.records[-1] if _state.records else None
+
+
+def emit(op: Op, operands: tuple[Value, ...], attrs: Attributes, type: Any) -> Value:
+    """Record the value of op applied to operands, whose result type is already known."""
+    records = _state.records
+    if not records:
+        raise InternalError(f"{op.name} applied outside of any record")
+    return records[-1].emit(op, operands, attrs, type)
+
+
+@contextmanager
+def provenance(source: Source | None, forward: Value | None = None) -> Iterator[None]:
+    """Values made inside carry this source line and forward value."""
+    record = _state.records[-1]
+    saved = record.source, record.forward
+    record.source, record.forward = source, forward
+    try:
+        yield
+    finally:
+        record.source, record.forward = saved
+
+
+def _input_shape(**_: Any) -> Any:
+    raise InternalError("inputs are made by input_value")
+
+
+INPUT = define_op("input", "input", doc="An argument of the graph.", attributes=(), shape=_input_shape, vjp=(), jvp=LINEAR,
+                  batch=None, reference=_input_shape)
+
+
+def input_value(type: TensorType, name: str | None = None, source: Source | None = None) -> Value:
+    """A new graph input."""
+    return Value(INPUT, (), NO_ATTRIBUTES, type, name, source)
+
+
+def _item_shape(values: TupleType, *, index: int) -> TensorType:
+    return values.items[index]
+
+
+def _item_batch(operands: Sequence[Value], batched: Sequence[bool], size: Extent, *, index: int) -> Value:
+    return item(operands[0], index=index)
+
+
+item = define_op("item", "item", doc="Result number index of an op with several results.", attributes=("index",),
+                 shape=_item_shape, vjp=Joint(lambda ct, out, operands, needs, *, index: (None,)), jvp=LINEAR,
+                 batch=_item_batch, reference=lambda values, *, index: values[index], keeps_zero=True)

@@ -1,0 +1,1 @@
+"""Fused graph -> loop IR -> LLVM text."""

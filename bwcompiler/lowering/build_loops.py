@@ -1,0 +1,404 @@
+"""Fusion group -> loop tree.
+
+Row order (the last axis is inner): one iteration of the outer loops handles one row in passes.
+
+    for outer axes                      outer lets: scalars
+      for inner axes: pass 0            reductions into accumulators, stores
+      outer lets that read totals
+      for inner axes: pass 1 ...
+
+Column order (the last axis is outer): the same with the last axis cut into panels that stay in cache; outer values and
+accumulators are arrays over the panel, and the panel is the innermost, vector, loop of every pass.
+
+A member needed in a later pass than the one that first needs it is stored and read back when recomputing is dear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bwcompiler.errors import InternalError
+from bwcompiler.ir.access import Leaf, element, expand, is_virtual, root
+from bwcompiler.ir.extent import Extent, Index
+from bwcompiler.ir.fusion import FusionGroup, Member
+from bwcompiler.ir.loop import (
+    INPUT,
+    OUTPUT,
+    SCRATCH,
+    Accumulate,
+    Accumulator,
+    Buffer,
+    Fill,
+    Kernel,
+    Let,
+    Loop,
+    Offset,
+    Reduce,
+    Statement,
+    Store,
+    identity_of,
+    linear_offset,
+    load,
+)
+from bwcompiler.ir.op import Value
+from bwcompiler.ir.scalar import IndexExpression, Scalar, const, index_value
+from bwcompiler.ir.types import DType
+
+RECOMPUTE_WEIGHT = 8          # members up to this many cheap operations are recomputed in a later pass
+PANEL_BYTES = 1 << 18         # what one column panel may keep in cache
+PANEL_LIMITS = (16, 512)
+SEARCHES = ("argmax", "argmin")
+
+
+def build_kernel(name: str, group: FusionGroup, stored: set[Value], forced: set[Value]) -> tuple[Kernel, list[Value | None]]:
+    """The kernel of a group, and per parameter the value whose memory it is (None for scratch)."""
+    return _Builder(name, group, stored, forced).build()
+
+
+class _Builder:
+    """Buffers and loop structure of one kernel; `_Tree` fills in the statements."""
+
+    def __init__(self, name: str, group: FusionGroup, stored: set[Value], forced: set[Value]) -> None:
+        self.name = name
+        self.group = group
+        self.stored = stored
+        self.forced = forced
+        self.members = group.by_value
+        count = len(group.extents)
+        inner = group.inner
+        if inner is None:
+            inner = frozenset((count - 1,)) if count else frozenset()
+        self.inner = sorted(inner)
+        self.outer = [axis for axis in range(count) if axis not in inner]
+        searches = any(member.value.op.name in SEARCHES for member in group.members)
+        self.columns = bool(count) and count - 1 not in inner and not searches
+        self.buffers: dict[Value, Buffer] = {}
+        self.scratch: dict[tuple[Value, tuple[int, ...]], Buffer] = {}
+        self.used: list[Buffer] = []
+        self.fills: dict[Buffer, Statement] = {}
+        self.when: dict[Value, int] = {}          # pass of inner members; gap (before the pass) of outer members
+        self.saved: set[Value] = set()            # inner members read back from memory in later passes
+        self.reads: dict[Value, list[Value]] = {}
+
+    def build(self) -> tuple[Kernel, list[Value | None]]:
+        axes = [Index(0, extent - 1, f"i{k}") for k, extent in enumerate(self.group.extents)]
+        self.positions: list[Extent] = [axis.extent() for axis in axes]
+        self._assign_passes()
+        passes = 1 + max((self.when[m.value] for m in self.group.members if self.is_inner(m)), default=-1)
+        self._choose_saved(passes)
+        steps = max(passes + 1, *(1 + self.when[m.value] for m in self.group.members)) if self.group.members else 0
+        body: list[Statement] = []
+        if not self.columns:
+            body = _Tree(self, axes, steps, passes).nest(self.outer, axes)
+        else:
+            width = self._panel_width()
+            whole, rest = divmod(self.group.extents[-1], width)
+            if whole:
+                body += self._panels(axes, steps, passes, whole, width, 0)
+            if rest:
+                body += self._panels(axes, steps, passes, 1, rest, whole * width)
+        kernel = Kernel(self.name, self.used, [*self.fills.values(), *body])
+        owners = {buffer: value for value, buffer in self.buffers.items()}
+        return kernel, [owners.get(buffer) for buffer in self.used]
+
+    def _panels(self, axes: list[Index], steps: int, passes: int, count: int, width: int, start: int) -> list[Statement]:
+        """The tree over `count` panels of `width` columns from column `start`."""
+        panel, lane = Index(0, count - 1, "p"), Index(0, width - 1, "l")
+        last = len(axes) - 1
+        self.positions[last] = panel.extent() * width + lane.extent() + start
+        tree = _Tree(self, axes, steps, passes, lane, width)
+        outer = [axis for axis in self.outer if axis != last]
+        return tree.nest(outer, axes, panel, count)
+
+    def is_inner(self, member: Member) -> bool:
+        return any(axis in member.domain for axis in self.inner)
+
+    def is_total(self, member: Member) -> bool:
+        """Whether member is a reduction over exactly the inner axes, available to later members."""
+        return bool(member.reduced) and self.is_inner(member) and set(member.reduced) == set(self.inner)
+
+    def _assign_passes(self) -> None:
+        for member in self.group.members:
+            self.reads[member.value] = self._group_reads(member)
+            time = 0
+            for base in self.reads[member.value]:
+                time = max(time, self.when[base] + self.is_total(self.members[base]))
+            self.when[member.value] = time
+
+    def _group_reads(self, member: Member) -> list[Value]:
+        found: dict[Value, None] = {}
+
+        def leaf(value: Value, index: tuple[IndexExpression, ...]) -> Scalar:
+            if value in self.members:
+                found[value] = None
+            return const(0, value.dtype)
+
+        self.expand(member, leaf)
+        return list(found)
+
+    def at(self, axes: Iterable[int]) -> tuple[Extent, ...]:
+        return tuple(0 if axis < 0 else self.positions[axis] for axis in axes)
+
+    def expand(self, member: Member, leaf: Leaf) -> Scalar:
+        """The scalar a member computes (or, for a reduction, combines) at its position."""
+        value, at = member.value, self.at(member.domain)
+        if value.op.kind != "reduction":
+            return element(value, at, leaf, self._is_leaf)
+        if value.op.name in SEARCHES and not member.reduced:
+            return const(0, value.dtype)
+        return expand(value.operands[0], at, leaf, self._is_leaf)
+
+    def _is_leaf(self, value: Value) -> bool:
+        return value in self.forced or not is_virtual(value)
+
+    def computes_inside(self, value: Value) -> bool:
+        member = self.members[value]
+        return self.is_inner(member) and not member.reduced
+
+    def _choose_saved(self, passes: int) -> None:
+        """Members needed by a later pass than their first are saved if stored anyway, or dear to recompute."""
+        weight: dict[Value, int] = {}
+        for member in self.group.members:
+            inside = [base for base in self.reads[member.value] if self.computes_inside(base)]
+            weight[member.value] = (1 if member.value.op.cheap else 20) + sum(weight[base] for base in inside)
+        first: dict[Value, int] = {}
+        for number in range(passes):
+            pending = [m.value for m in self.group.members if self.is_inner(m) and self.when[m.value] == number
+                       and (m.reduced or m.value in self.stored)]
+            seen: set[Value] = set()
+            while pending:
+                value = pending.pop()
+                if value in seen:
+                    continue
+                seen.add(value)
+                earlier = first.setdefault(value, number) < number
+                if earlier and (value in self.stored or weight[value] > RECOMPUTE_WEIGHT):
+                    self.saved.add(value)
+                    continue
+                pending += [base for base in self.reads[value] if self.computes_inside(base)]
+
+    # ----- buffers
+    def buffer(self, value: Value) -> Buffer:
+        """The parameter that is value's memory."""
+        base = root(value)
+        found = self.buffers.get(base)
+        if found is None:
+            role = OUTPUT if base in self.members else INPUT
+            found = self.buffers[base] = Buffer(f"b{len(self.used)}", base.dtype, base.shape, role)
+            self.used.append(found)
+        return found
+
+    def scratch_for(self, value: Value, shape: tuple[int, ...], dtype: DType) -> Buffer:
+        found = self.scratch.get((value, shape))
+        if found is None:
+            found = self.scratch[value, shape] = Buffer(f"b{len(self.used)}", dtype, shape, SCRATCH)
+            self.used.append(found)
+        return found
+
+    def _panel_width(self) -> int:
+        rows = 1
+        for axis in self.inner:
+            rows *= self.group.extents[axis]
+        width = PANEL_BYTES // max(1, rows * 8) // 16 * 16
+        low, high = PANEL_LIMITS
+        return max(low, min(high, width))
+
+
+class _Tree:
+    """The statements of one loop tree."""
+
+    def __init__(self, builder: _Builder, axes: list[Index], steps: int, passes: int, lane: Index | None = None,
+                 width: int = 0) -> None:
+        self.b = builder
+        self.axes = axes
+        self.steps = steps
+        self.passes = passes
+        self.lane = lane
+        self.width = width
+        self.known: dict[Value, Scalar] = {}                         # outer members and totals, inside the outer loops
+        self.written: set[Value] = set()
+        self.prologue: dict[int, list[Statement]] = {}
+        self.epilogue: dict[int, list[Statement]] = {}
+        self.after_pass: dict[int, list[tuple[Member, Scalar]]] = {}
+
+    def nest(self, outer: list[int], axes: list[Index], panel: Index | None = None, count: int = 0) -> list[Statement]:
+        """The whole tree: outer loops around gaps and passes."""
+        body: list[Statement] = []
+        for number in range(self.steps):
+            body += self._gap(number)
+            if number < self.passes:
+                body += self._pass(number)
+        if panel is not None:
+            body = [Loop(panel, count, body)]
+        for depth in reversed(range(len(outer) + 1)):
+            body = [*self.prologue.get(depth, []), *body, *self.epilogue.get(depth, [])]
+            if depth:
+                axis = outer[depth - 1]
+                body = [Loop(axes[axis], self.b.group.extents[axis], body)]
+        return body
+
+    # ----- gaps: outer members and totals
+    def _gap(self, number: int) -> list[Statement]:
+        statements: list[Statement] = []
+        for member, total in self.after_pass.get(number, []):
+            self._terminal(member, total, statements)
+        for member in self.b.group.members:
+            value = member.value
+            if self.b.is_total(member):
+                if self.b.when[value] + 1 == number and value in self.b.stored:
+                    statements.append(self._store(value, member.axes, self.known[value]))
+            elif not self.b.is_inner(member) and self.b.when[value] == number:
+                self._outer_member(member, statements)
+        return self._over_lanes(statements)
+
+    def _over_lanes(self, statements: list[Statement]) -> list[Statement]:
+        if self.lane is None or not statements:
+            return statements
+        return [Loop(self.lane, self.width, statements, "vector")]
+
+    def _store(self, value: Value, axes: tuple[int, ...], scalar: Scalar) -> Store:
+        return Store(self.b.buffer(value), linear_offset(value.shape, self.b.at(axes)), scalar)
+
+    def _outer_member(self, member: Member, statements: list[Statement]) -> None:
+        value = member.value
+        scalar = self.b.expand(member, self._outer_leaf)
+        if member.reduced:
+            self._terminal(member, scalar, statements)
+            return
+        let = Let(value.op.name, scalar)
+        statements.append(let)
+        self.known[value] = let.ref()
+        if self.lane is not None:
+            panel = self.b.scratch_for(value, (self.width,), value.dtype)
+            statements.append(Store(panel, Offset(self.lane.extent()), let.ref()))
+            self.known[value] = load(panel, Offset(self.lane.extent()))
+        if value in self.b.stored:
+            statements.append(self._store(value, member.axes, let.ref()))
+
+    def _outer_leaf(self, value: Value, index: tuple[IndexExpression, ...]) -> Scalar:
+        if value in self.b.members:
+            return self.known[value]
+        return load(self.b.buffer(value), linear_offset(value.shape, index))
+
+    # ----- one pass over the inner axes
+    def _pass(self, number: int) -> list[Statement]:
+        before: list[Statement] = []
+        body: list[Statement] = []
+        memo: dict[Value, Scalar] = {}
+        for member in self.b.group.members:
+            value = member.value
+            if not self.b.is_inner(member) or self.b.when[value] != number:
+                continue
+            if member.reduced:
+                self._inner_reduction(member, self._inner_scalar(member, memo, body, number), before, body)
+            elif value in self.b.stored:
+                self._compute(value, memo, body, number)
+        if not body:
+            return []
+        nest = self._over_lanes(body)
+        searching = any(isinstance(statement, Accumulate) and statement.position is not None for statement in body)
+        for axis in reversed(self.b.inner):
+            vector = axis == self.b.inner[-1] and self.lane is None and not searching
+            nest = [Loop(self.axes[axis], self.b.group.extents[axis], nest, "vector" if vector else "serial")]
+        return [*self._over_lanes(before), *nest]
+
+    def _inner_scalar(self, member: Member, memo: dict[Value, Scalar], body: list[Statement], number: int) -> Scalar:
+        def leaf(value: Value, index: tuple[IndexExpression, ...]) -> Scalar:
+            if value not in self.b.members:
+                return load(self.b.buffer(value), linear_offset(value.shape, index))
+            if self.b.computes_inside(value):
+                return self._compute(value, memo, body, number)
+            return self.known[value]
+        return self.b.expand(member, leaf)
+
+    def _compute(self, value: Value, memo: dict[Value, Scalar], body: list[Statement], number: int) -> Scalar:
+        found = memo.get(value)
+        if found is not None:
+            return found
+        member = self.b.members[value]
+        written = value in self.written
+        if written and value in self.b.saved:
+            scalar = load(*self._home(value, member))
+        else:
+            scalar = self._inner_scalar(member, memo, body, number)
+        let = Let(value.op.name, scalar)
+        body.append(let)
+        memo[value] = let.ref()
+        if not written and (value in self.b.saved or (value in self.b.stored and self.b.when[value] == number)):
+            self.written.add(value)
+            body.append(Store(*self._home(value, member), let.ref()))
+        return memo[value]
+
+    def _home(self, value: Value, member: Member) -> tuple[Buffer, Offset]:
+        """Where an inner member is stored: its own buffer, or scratch for one row or panel."""
+        if value in self.b.stored:
+            return self.b.buffer(value), linear_offset(value.shape, self.b.at(member.domain))
+        shape = tuple(self.b.group.extents[axis] for axis in self.b.inner)
+        index: tuple[IndexExpression, ...] = self.b.at(self.b.inner)
+        if self.lane is not None:
+            shape, index = (*shape, self.width), (*index, self.lane.extent())
+        return self.b.scratch_for(value, shape, value.dtype), linear_offset(shape, index)
+
+    # ----- reductions
+    def _inner_reduction(self, member: Member, scalar: Scalar, before: list[Statement], body: list[Statement]) -> None:
+        value, combine = member.value, _combine(member.value)
+        if not self.b.is_total(member):
+            if set(self.b.inner) <= set(member.reduced):
+                row = Accumulator(f"row_{value.op.name}", combine, scalar.dtype)
+                before.append(Reduce(row))
+                body.append(Accumulate(row, combine, scalar))
+                self.after_pass.setdefault(self.b.when[value] + 1, []).append((member, row.total()))
+            else:
+                self._into_memory(member, scalar, body)
+        elif self.lane is not None:
+            panel = self.b.scratch_for(value, (self.width,), scalar.dtype)
+            at = Offset(self.lane.extent())
+            before.append(Store(panel, at, const(identity_of(combine, scalar.dtype), scalar.dtype)))
+            body.append(Accumulate((panel, at), combine, scalar))
+            self.known[value] = load(panel, at)
+        else:
+            accumulator = Accumulator(value.op.name, combine, scalar.dtype)
+            before.append(Reduce(accumulator))
+            body.append(Accumulate(accumulator, combine, scalar, self._position(member)))
+            self.known[value] = _total(accumulator, value)
+
+    def _position(self, member: Member) -> Scalar | None:
+        """For argmax and argmin, the position along the searched axis."""
+        if member.value.op.name not in SEARCHES:
+            return None
+        return index_value(self.b.positions[member.reduced[0]])
+
+    def _terminal(self, member: Member, scalar: Scalar, statements: list[Statement]) -> None:
+        """Feed a reduction over outer axes: it is complete only after the loops it reduces."""
+        value, combine = member.value, _combine(member.value)
+        kept = [axis for axis in member.axes if axis >= 0]
+        if self.lane is not None or kept != self.b.outer[:len(kept)]:
+            self._into_memory(member, scalar, statements)
+            return
+        accumulator = Accumulator(value.op.name, combine, scalar.dtype)
+        self.prologue.setdefault(len(kept), []).append(Reduce(accumulator))
+        statements.append(Accumulate(accumulator, combine, scalar, self._position(member)))
+        self.epilogue.setdefault(len(kept), []).append(self._store(value, member.axes, _total(accumulator, value)))
+
+    def _into_memory(self, member: Member, scalar: Scalar, statements: list[Statement]) -> None:
+        value, combine = member.value, _combine(member.value)
+        if value.op.name in SEARCHES:
+            raise InternalError(f"{value.op.name} cannot be accumulated in memory")
+        buffer = self.b.buffer(value)
+        self.b.fills[buffer] = Fill(buffer, const(identity_of(combine, value.dtype), value.dtype))
+        offset = linear_offset(value.shape, self.b.at(member.axes))
+        statements.append(Accumulate((buffer, offset), combine, scalar))
+
+
+def _combine(value: Value) -> str:
+    combine = value.op.combine
+    if combine is None:
+        raise InternalError(f"{value.op.name} is no reduction")
+    return combine
+
+
+def _total(accumulator: Accumulator, value: Value) -> Scalar:
+    """The result: the combined value, or for a search its position."""
+    if value.op.name in SEARCHES:
+        return Scalar("found", (), value.dtype, accumulator)
+    return accumulator.total()

@@ -1,0 +1,148 @@
+"""Loop trees of values that are not fused: scatter, window adjoints, scans, and matrix products without a BLAS.
+
+Each builder gives a kernel and, per parameter, the value whose memory it is.  UPDATED parameters hold operand 0's
+elements on entry (the program copies them there unless the memory plan works in place).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, scale_extent
+from bwcompiler.ir.loop import (
+    INPUT,
+    OUTPUT,
+    UPDATED,
+    Accumulate,
+    Accumulator,
+    Buffer,
+    Fill,
+    Kernel,
+    Loop,
+    Offset,
+    Reduce,
+    Statement,
+    Store,
+    linear_offset,
+    load,
+)
+from bwcompiler.ir.op import Value
+from bwcompiler.ir.scalar import IndexExpression, const, operation
+
+Built = tuple[Kernel, list[Value]]
+
+
+def build_call_kernel(name: str, value: Value) -> Built | None:
+    """The loop tree of a push or scan op, or None where there is none."""
+    builder = _BUILDERS.get(value.op.name)
+    return None if builder is None else builder(name, value)
+
+
+def _loops(indices: list[Index], body: list[Statement], vector: bool = True) -> list[Statement]:
+    """Nested loops over indices, the last one innermost."""
+    kind = "vector" if vector else "serial"
+    for index in reversed(indices):
+        extent = add_extents(index.hi, 1)
+        body = [Loop(index, extent, body, kind)]
+        kind = "serial"
+    return body
+
+
+def _indices(shape: tuple[int, ...], prefix: str) -> list[Index]:
+    return [Index(0, extent - 1, f"{prefix}{k}") for k, extent in enumerate(shape)]
+
+
+def _extents(indices: list[Index]) -> tuple[Affine, ...]:
+    return tuple(index.extent() for index in indices)
+
+
+def _buffers(value: Value, role: str, operands: list[Value]) -> tuple[list[Buffer], Buffer]:
+    inputs = [Buffer(f"b{k}", operand.dtype, operand.shape, INPUT) for k, operand in enumerate(operands)]
+    return inputs, Buffer(f"b{len(inputs)}", value.dtype, value.shape, role)
+
+
+def _scatter(combine: str | None) -> Callable[[str, Value], Built]:
+    def build(name: str, value: Value) -> Built:
+        _, updates, *indices = value.operands
+        axes = value.attrs["axes"]
+        inputs, out = _buffers(value, UPDATED, [updates, *indices])
+        lead = len(indices[0].shape)
+        loops = _indices(updates.shape, "i")
+        at = _extents(loops)
+        where: list[IndexExpression] = list(at[lead:])
+        for axis, buffer in zip(axes, inputs[1:], strict=True):
+            where.insert(axis, load(buffer, linear_offset(buffer.shape, at[:lead])))
+        update = load(inputs[0], linear_offset(updates.shape, at))
+        target = linear_offset(value.shape, tuple(where))
+        body: list[Statement] = [Store(out, target, update)]
+        if combine is not None:
+            body = [Accumulate((out, target), combine, update)]
+        vector = lead < len(loops) and max(axes) < len(value.shape) - 1      # elements of one row never collide
+        return Kernel(name, [*inputs, out], _loops(loops, body, vector)), [updates, *indices, value]
+    return build
+
+
+def _windows_add(name: str, value: Value) -> Built:
+    """out[lead, o*stride + k*dilation] += ct[lead, o, k]: taps outside, positions inside, so that rows vectorise."""
+    ct = value.operands[0]
+    count = len(value.attrs["sizes"])
+    lead = value.rank - count
+    inputs, out = _buffers(value, OUTPUT, [ct])
+    loops = _indices(ct.shape, "i")
+    at = _extents(loops)
+    target: list[IndexExpression] = list(at[:lead])
+    for k in range(count):
+        corner = scale_extent(at[lead + k], value.attrs["strides"][k])
+        target.append(add_extents(corner, scale_extent(at[lead + count + k], value.attrs["dilations"][k])))
+    order = [*loops[:lead], *loops[lead + count:], *loops[lead:lead + count]]
+    add = Accumulate((out, linear_offset(value.shape, tuple(target))), "add", load(inputs[0], linear_offset(ct.shape, at)))
+    zero = const(0.0 if value.dtype.is_differentiable else 0, value.dtype)
+    return Kernel(name, [*inputs, out], [Fill(out, zero), *_loops(order, [add])]), [ct, value]
+
+
+def _scan(name: str, value: Value) -> Built:
+    """A running sum: along the last axis in an accumulator, along another one row added to the one before."""
+    x = value.operands[0]
+    axis, reverse = value.attrs["axis"], value.attrs["reverse"]
+    inputs, out = _buffers(value, OUTPUT, [x])
+    loops = _indices(x.shape, "i")
+    extent = x.shape[axis]
+    at: list[Extent] = list(_extents(loops))
+    if reverse:
+        at[axis] = add_extents(scale_extent(at[axis], -1), extent - 1)
+    here = linear_offset(x.shape, tuple(at))
+    element = load(inputs[0], here)
+    combine = value.op.combine or "add"
+    outer = [index for k, index in enumerate(loops) if k != axis]
+    if axis == x.rank - 1:
+        running = Accumulator("running", combine, value.dtype)
+        inner: list[Statement] = [Reduce(running), Loop(loops[axis], extent, [
+            Accumulate(running, combine, element), Store(out, here, running.total())])]
+        return Kernel(name, [*inputs, out], _loops(outer, inner, vector=False)), [x, value]
+    return Kernel(name, [*inputs, out], _scan_rows(value, inputs[0], out, loops)), [x, value]
+
+
+def _scan_rows(value: Value, source: Buffer, out: Buffer, loops: list[Index]) -> list[Statement]:
+    """out[first] = x[first], then out[k] = out[previous k] + x[k]; whole rows, so that the last axis vectorises."""
+    axis, reverse = value.attrs["axis"], value.attrs["reverse"]
+    extent = value.shape[axis]
+    if not extent:
+        return []
+
+    def offset(position: Extent) -> Offset:
+        return linear_offset(value.shape, tuple(position if k == axis else loop.extent() for k, loop in enumerate(loops)))
+
+    step = loops[axis].extent()
+    first, before, here = (extent - 1, add_extents(extent - 1, scale_extent(step, -1)), add_extents(extent - 2, scale_extent(step, -1))
+                           ) if reverse else (0, step, add_extents(step, 1))
+    total = operation(value.op.combine or "add", load(out, offset(before)), load(source, offset(here)))
+    outer, inner = loops[:axis], loops[axis + 1:]
+    head = _loops(inner, [Store(out, offset(first), load(source, offset(first)))])
+    rows = Loop(loops[axis], extent - 1, _loops(inner, [Store(out, offset(here), total)]))
+    return _loops(outer, [*head, rows], vector=False)
+
+
+_BUILDERS: dict[str, Callable[[str, Value], Built]] = {
+    "scatter_add": _scatter("add"), "scatter_update": _scatter(None), "windows_add": _windows_add, "cumsum": _scan,
+    "cumprod": _scan,
+}

@@ -1,0 +1,316 @@
+"""Scalar operations -> LLVM instructions.
+
+No fast-math flags: a value has the same bits wherever it is computed.  Booleans are i1 in registers and i8 in memory.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.errors import CompileError
+from bwcompiler.ir.scalar import MATH_FUNCTIONS
+from bwcompiler.ir.types import BOOL, DType
+from bwcompiler.lowering.math_functions import math_function
+
+_REGISTER = {"bool": "i1", "f32": "float", "f64": "double"}
+_COMPARE_FLOAT = {"equal": "oeq", "not_equal": "une", "less": "olt", "less_equal": "ole", "greater": "ogt", "greater_equal": "oge"}
+_COMPARE_INT = {"equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge"}
+_FLOAT_BINARY = {"add": "fadd", "subtract": "fsub", "multiply": "fmul", "divide": "fdiv"}
+_INT_BINARY = {"add": "add", "subtract": "sub", "multiply": "mul"}
+_BITS = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor"}
+_INTRINSICS = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "rint", "absolute": "fabs",
+               "copysign": "copysign", "maximum": "maximum", "minimum": "minimum", "fmax": "maxnum", "fmin": "minnum"}
+
+
+def register_type(dtype: DType) -> str:
+    """LLVM type of a scalar in a register."""
+    found = _REGISTER.get(dtype.name)
+    if found is None:
+        if dtype.is_complex:
+            raise CompileError(f"{dtype.numpy} is not lowered to native code yet")
+        found = f"i{dtype.bits}"
+    return found
+
+
+def memory_type(dtype: DType) -> str:
+    """LLVM type of a scalar in memory."""
+    return "i8" if dtype is BOOL else register_type(dtype)
+
+
+def literal(value: Any, dtype: DType) -> str:
+    """A constant as LLVM text, exact."""
+    if dtype is BOOL:
+        return "true" if value else "false"
+    if dtype.is_float:
+        number = float(dtype.numpy.type(value))
+        return "0x" + struct.pack(">d", number).hex().upper()
+    with np.errstate(all="ignore"):
+        return str(int(np.asarray(value).astype(dtype.numpy)))
+
+
+class ScalarEmitter:
+    """Instructions for scalar operations: text lines into `lines`, registers numbered."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.count = 0
+        self.math: dict[tuple[str, str], None] = {}
+        self.declares: dict[str, None] = {}
+
+    def fresh(self, hint: str = "") -> str:
+        """A new register name."""
+        self.count += 1
+        return f"%{hint}{self.count}"
+
+    def put(self, text: str) -> str:
+        """Append `%new = text` and give the register."""
+        self.count += 1
+        name = f"%{self.count}.t"
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def intrinsic(self, name: str, result: str, *arguments: tuple[str, str]) -> str:
+        """Call an LLVM intrinsic: arguments are (type, register) pairs."""
+        types = ", ".join(type_ for type_, _ in arguments)
+        self.declares[f"declare {result} @{name}({types})"] = None
+        return self.put(f"call {result} @{name}({', '.join(f'{type_} {value}' for type_, value in arguments)})")
+
+    def operation(self, name: str, dtype: DType, args: list[str]) -> str:
+        """name applied to registers of one dtype."""
+        if name in MATH_FUNCTIONS and dtype.is_float:
+            return self._math(name, dtype, args)
+        if name in _COMPARE_INT:
+            return self._compare(name, dtype, args)
+        special = _SPECIAL.get(name)
+        if special is not None:
+            return special(self, dtype, args)
+        type_ = register_type(dtype)
+        if dtype.is_float:
+            if name in _FLOAT_BINARY:
+                return self.put(f"{_FLOAT_BINARY[name]} {type_} {args[0]}, {args[1]}")
+            if name in _INTRINSICS:
+                return self.intrinsic(f"llvm.{_INTRINSICS[name]}.f{dtype.bits}", type_, *[(type_, arg) for arg in args])
+        elif name in _BITS:
+            return self.put(f"{_BITS[name]} {type_} {args[0]}, {args[1]}")
+        elif name in _INT_BINARY:
+            return self.put(f"{_boolean(name) if dtype is BOOL else _INT_BINARY[name]} {type_} {args[0]}, {args[1]}")
+        elif name in ("maximum", "minimum", "fmax", "fmin"):
+            sign = "u" if dtype.kind in "ub" else "s"
+            kind = "max" if name.endswith("max") or name == "maximum" else "min"
+            return self.intrinsic(f"llvm.{sign}{kind}.{type_}", type_, (type_, args[0]), (type_, args[1]))
+        raise CompileError(f"{name} on {dtype.numpy} is not lowered to native code yet")
+
+    def _math(self, name: str, dtype: DType, args: list[str]) -> str:
+        name = "pow" if name == "power" else name
+        function = math_function(name, dtype.name)
+        self.math[name, dtype.name] = None
+        type_ = register_type(dtype)
+        return self.put(f"call {type_} {function.symbol}({', '.join(f'{type_} {arg}' for arg in args)})")
+
+    def _compare(self, name: str, dtype: DType, args: list[str]) -> str:
+        type_ = register_type(dtype)
+        if dtype.is_float:
+            return self.put(f"fcmp {_COMPARE_FLOAT[name]} {type_} {args[0]}, {args[1]}")
+        predicate = _COMPARE_INT[name]
+        if predicate not in ("eq", "ne"):
+            predicate = ("u" if dtype.kind in "ub" else "s") + predicate
+        return self.put(f"icmp {predicate} {type_} {args[0]}, {args[1]}")
+
+    def select(self, dtype: DType, condition: str, x: str, y: str) -> str:
+        type_ = register_type(dtype)
+        return self.put(f"select i1 {condition}, {type_} {x}, {type_} {y}")
+
+    def cast(self, value: str, source: DType, target: DType) -> str:
+        """NumPy's astype; out of range float to integer conversions saturate."""
+        a, b = register_type(source), register_type(target)
+        if target is BOOL:
+            zero = "0.0" if source.is_float else "0"
+            return self.put(f"{'fcmp une' if source.is_float else 'icmp ne'} {a} {value}, {zero}")
+        unsigned = source.kind in "ub"
+        if source.is_float and target.is_float:
+            return self.put(f"{'fpext' if target.bits > source.bits else 'fptrunc'} {a} {value} to {b}")
+        if target.is_float:
+            return self.put(f"{'uitofp' if unsigned else 'sitofp'} {a} {value} to {b}")
+        if source.is_float:
+            sign = "u" if target.kind == "u" else "s"
+            return self.intrinsic(f"llvm.fpto{sign}i.sat.{b}.f{source.bits}", b, (a, value))
+        if source is not BOOL and source.bits == target.bits:
+            return value
+        if source is not BOOL and source.bits > target.bits:
+            return self.put(f"trunc {a} {value} to {b}")
+        return self.put(f"{'zext' if unsigned else 'sext'} {a} {value} to {b}")
+
+
+def _boolean(name: str) -> str:
+    return {"add": "or", "multiply": "and", "subtract": "xor"}[name]
+
+
+def _negative(emit: ScalarEmitter, dtype: DType, args: list[str]) -> str:
+    type_ = register_type(dtype)
+    return emit.put(f"fneg {type_} {args[0]}" if dtype.is_float else f"sub {type_} 0, {args[0]}")
+
+
+def _absolute_int(emit: ScalarEmitter, dtype: DType, args: list[str]) -> str:
+    type_ = register_type(dtype)
+    if dtype.is_float:
+        return emit.intrinsic(f"llvm.fabs.f{dtype.bits}", type_, (type_, args[0]))
+    if dtype.kind in "ub":
+        return args[0]
+    return emit.intrinsic(f"llvm.abs.{type_}", type_, (type_, args[0]), ("i1", "false"))
+
+
+def _sign(emit: ScalarEmitter, dtype: DType, args: list[str]) -> str:
+    type_, x = register_type(dtype), args[0]
+    if dtype.is_float:                                     # nan stays nan, and so does the sign of zero's magnitude: 0
+        positive = emit.put(f"fcmp ogt {type_} {x}, 0.0")
+        negative = emit.put(f"fcmp olt {type_} {x}, 0.0")
+        zero = emit.put(f"fcmp oeq {type_} {x}, 0.0")
+        rest = emit.put(f"select i1 {zero}, {type_} 0.0, {type_} {x}")
+        lower = emit.put(f"select i1 {negative}, {type_} -1.0, {type_} {rest}")
+        return emit.put(f"select i1 {positive}, {type_} 1.0, {type_} {lower}")
+    positive = emit.put(f"icmp {'u' if dtype.kind == 'u' else 's'}gt {type_} {x}, 0")
+    if dtype.kind == "u":
+        return emit.put(f"zext i1 {positive} to {type_}")
+    negative = emit.put(f"icmp slt {type_} {x}, 0")
+    up, down = emit.put(f"zext i1 {positive} to {type_}"), emit.put(f"zext i1 {negative} to {type_}")
+    return emit.put(f"sub {type_} {up}, {down}")
+
+
+def _invert(emit: ScalarEmitter, dtype: DType, args: list[str]) -> str:
+    type_ = register_type(dtype)
+    return emit.put(f"xor {type_} {args[0]}, {'true' if dtype is BOOL else '-1'}")
+
+
+def _shift(name: str) -> Callable[[ScalarEmitter, DType, list[str]], str]:
+    def rule(emit: ScalarEmitter, dtype: DType, args: list[str]) -> str:
+        # Shifts by the width or more: 0 (or the sign), as NumPy.
+        type_ = register_type(dtype)
+        inside = emit.put(f"icmp ult {type_} {args[1]}, {dtype.bits}")
+        amount = emit.put(f"select i1 {inside}, {type_} {args[1]}, {type_} {dtype.bits - 1}")
+        if name == "right_shift":
+            if dtype.kind == "i":
+                return emit.put(f"ashr {type_} {args[0]}, {amount}")
+            shifted = emit.put(f"lshr {type_} {args[0]}, {amount}")
+        else:
+            shifted = emit.put(f"shl {type_} {args[0]}, {amount}")
+        return emit.put(f"select i1 {inside}, {type_} {shifted}, {type_} 0")
+    return rule
+
+
+def _float_class(name: str) -> Callable[[ScalarEmitter, DType, list[str]], str]:
+    def rule(emit: ScalarEmitter, dtype: DType, args: list[str]) -> str:
+        type_ = register_type(dtype)
+        if name == "isnan":
+            return emit.put(f"fcmp uno {type_} {args[0]}, {args[0]}")
+        size = emit.intrinsic(f"llvm.fabs.f{dtype.bits}", type_, (type_, args[0]))
+        infinity = "0x7FF0000000000000"
+        return emit.put(f"fcmp {'oeq' if name == 'isinf' else 'one'} {type_} {size}, {infinity}")
+    return rule
+
+
+def _signbit(emit: ScalarEmitter, dtype: DType, args: list[str]) -> str:
+    bits = emit.put(f"bitcast {register_type(dtype)} {args[0]} to i{dtype.bits}")
+    return emit.put(f"icmp slt i{dtype.bits} {bits}, 0")
+
+
+def _truncating_division(emit: ScalarEmitter, dtype: DType, args: list[str]) -> tuple[str, str, str, str]:
+    """(quotient, remainder, is zero divisor, safe divisor) of integers; a zero divisor and MIN / -1 give quotient 0 / MIN."""
+    type_, signed = register_type(dtype), dtype.kind == "i"
+    zero = emit.put(f"icmp eq {type_} {args[1]}, 0")
+    bad = zero
+    if signed:
+        minus = emit.put(f"icmp eq {type_} {args[1]}, -1")
+        bad = emit.put(f"or i1 {zero}, {minus}")
+    divisor = emit.put(f"select i1 {bad}, {type_} 1, {type_} {args[1]}")
+    sign = "s" if signed else "u"
+    quotient = emit.put(f"{sign}div {type_} {args[0]}, {divisor}")
+    rest = emit.put(f"{sign}rem {type_} {args[0]}, {divisor}")
+    if signed:
+        negated = emit.put(f"sub {type_} 0, {args[0]}")
+        quotient = emit.put(f"select i1 {minus}, {type_} {negated}, {type_} {quotient}")
+    quotient = emit.put(f"select i1 {zero}, {type_} 0, {type_} {quotient}")
+    return quotient, rest, zero, divisor
+
+
+def _needs_floor(emit: ScalarEmitter, dtype: DType, rest: str, divisor: str) -> str:
+    """Whether a truncated quotient is one above the floor: remainder non-zero and of the other sign."""
+    type_ = register_type(dtype)
+    nonzero = emit.put(f"icmp ne {type_} {rest}, 0")
+    mixed = emit.put(f"xor {type_} {rest}, {divisor}")
+    return emit.put(f"and i1 {nonzero}, {emit.put(f'icmp slt {type_} {mixed}, 0')}")
+
+
+def _floor_divide(emit: ScalarEmitter, dtype: DType, args: list[str]) -> str:
+    type_ = register_type(dtype)
+    if dtype.is_float:
+        return _float_divmod(emit, dtype, args)[0]
+    quotient, rest, _, divisor = _truncating_division(emit, dtype, args)
+    if dtype.kind == "u":
+        return quotient
+    lower = _needs_floor(emit, dtype, rest, divisor)
+    return emit.put(f"sub {type_} {quotient}, {emit.put(f'zext i1 {lower} to {type_}')}")
+
+
+def _remainder(emit: ScalarEmitter, dtype: DType, args: list[str]) -> str:
+    type_ = register_type(dtype)
+    if dtype.is_float:
+        return _float_divmod(emit, dtype, args)[1]
+    _, rest, zero, divisor = _truncating_division(emit, dtype, args)
+    if dtype.kind == "i":
+        lower = _needs_floor(emit, dtype, rest, divisor)
+        moved = emit.put(f"add {type_} {rest}, {divisor}")
+        rest = emit.put(f"select i1 {lower}, {type_} {moved}, {type_} {rest}")
+    return emit.put(f"select i1 {zero}, {type_} 0, {type_} {rest}")
+
+
+def _fmod(emit: ScalarEmitter, dtype: DType, args: list[str]) -> str:
+    type_ = register_type(dtype)
+    if dtype.is_float:
+        return emit.put(f"frem {type_} {args[0]}, {args[1]}")
+    _, rest, zero, _ = _truncating_division(emit, dtype, args)
+    return emit.put(f"select i1 {zero}, {type_} 0, {type_} {rest}")
+
+
+def _float_divmod(emit: ScalarEmitter, dtype: DType, args: list[str]) -> tuple[str, str]:
+    """NumPy's npy_divmod: remainder with the sign of the divisor, and the quotient it belongs to."""
+    t, a, b = register_type(dtype), args[0], args[1]
+    f = f"f{dtype.bits}"
+    mod = emit.put(f"frem {t} {a}, {b}")
+    div = emit.put(f"fdiv {t} {emit.put(f'fsub {t} {a}, {mod}')}, {b}")
+    nonzero = emit.put(f"fcmp une {t} {mod}, 0.0")
+    differ = emit.put(f"xor i1 {emit.put(f'fcmp olt {t} {b}, 0.0')}, {emit.put(f'fcmp olt {t} {mod}, 0.0')}")
+    adjust = emit.put(f"and i1 {nonzero}, {differ}")
+    moved_mod, moved_div = emit.put(f"fadd {t} {mod}, {b}"), emit.put(f"fsub {t} {div}, 1.0")
+    signed_zero = emit.intrinsic(f"llvm.copysign.{f}", t, (t, "0.0"), (t, b))
+    mod = emit.put(f"select i1 {adjust}, {t} {moved_mod}, {t} {mod}")
+    mod = emit.put(f"select i1 {nonzero}, {t} {mod}, {t} {signed_zero}")
+    div = emit.put(f"select i1 {adjust}, {t} {moved_div}, {t} {div}")
+    floor = emit.intrinsic(f"llvm.floor.{f}", t, (t, div))
+    high = emit.put(f"fcmp ogt {t} {emit.put(f'fsub {t} {div}, {floor}')}, 0.5")
+    rounded = emit.put(f"select i1 {high}, {t} {emit.put(f'fadd {t} {floor}, 1.0')}, {t} {floor}")
+    ratio = emit.put(f"fdiv {t} {a}, {b}")
+    zero_div = emit.intrinsic(f"llvm.copysign.{f}", t, (t, "0.0"), (t, ratio))
+    is_zero = emit.put(f"fcmp oeq {t} {div}, 0.0")
+    quotient = emit.put(f"select i1 {is_zero}, {t} {zero_div}, {t} {rounded}")
+    by_zero = emit.put(f"fcmp oeq {t} {b}, 0.0")
+    quotient = emit.put(f"select i1 {by_zero}, {t} {ratio}, {t} {quotient}")
+    nan = emit.put(f"frem {t} {a}, {b}")
+    return quotient, emit.put(f"select i1 {by_zero}, {t} {nan}, {t} {mod}")
+
+
+def _power_int(emit: ScalarEmitter, dtype: DType, args: list[str]) -> str:
+    if dtype.is_float:
+        raise CompileError("float powers are math functions")
+    raise CompileError("integer powers are not lowered to native code yet; cast to float, or multiply")
+
+
+_SPECIAL: dict[str, Callable[[ScalarEmitter, DType, list[str]], str]] = {
+    "negative": _negative, "absolute": _absolute_int, "sign": _sign, "invert": _invert, "left_shift": _shift("left_shift"),
+    "right_shift": _shift("right_shift"), "isnan": _float_class("isnan"), "isinf": _float_class("isinf"),
+    "isfinite": _float_class("isfinite"), "signbit": _signbit, "floor_divide": _floor_divide, "remainder": _remainder,
+    "fmod": _fmod, "power": _power_int,
+}

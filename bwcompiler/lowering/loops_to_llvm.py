@@ -1,0 +1,424 @@
+"""Loop IR -> LLVM text: one internal function per kernel.
+
+Loops are plain counted loops over scalar code; LLVM's vectoriser widens the innermost one.  A reduction in a vector loop
+has a tree that depends on its extent only: the loop is cut into strips of LANES iterations, iteration j adds into lane
+j % LANES of an accumulator array (which LLVM keeps in vector registers without any fast-math flag), and the lanes are
+combined pairwise at the end.  After BLOCK strips the lanes are flushed into a second array, so that long sums stay
+accurate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from bwcompiler.errors import CompileError
+from bwcompiler.ir.extent import Affine, Extent, Index
+from bwcompiler.ir.loop import (
+    INPUT,
+    Accumulate,
+    Accumulator,
+    Buffer,
+    Fill,
+    Kernel,
+    Let,
+    Loop,
+    Offset,
+    Reduce,
+    Statement,
+    Store,
+    identity_of,
+)
+from bwcompiler.ir.scalar import MATH_FUNCTIONS, Scalar
+from bwcompiler.ir.types import BOOL, DType
+from bwcompiler.lowering.llvm_scalars import ScalarEmitter, literal, memory_type, register_type
+
+LANES = 32
+BLOCK = 64                    # strips between flushes of a sum's lanes: 2048 elements
+_COMBINE = {"add": "add", "multiply": "multiply", "maximum": "maximum", "minimum": "minimum", "bitwise_or": "bitwise_or",
+            "bitwise_and": "bitwise_and"}
+
+
+def kernel_to_llvm(kernel: Kernel, emit: ScalarEmitter, linkage: str = "internal") -> str:
+    """The function's text; intrinsics and math functions it uses are noted in `emit`."""
+    return _KernelEmitter(kernel, emit).function(linkage)
+
+
+class _KernelEmitter:
+    def __init__(self, kernel: Kernel, emit: ScalarEmitter) -> None:
+        self.kernel = kernel
+        self.emit = emit
+        self.entry: list[str] = []                               # allocas
+        self.loops: list[str] = []                               # loop metadata names used
+        self.scopes: list[dict[object, str]] = [{}]              # what is already in a register, innermost last
+        self.lanes: dict[Accumulator, str] = {}
+        self.cells: dict[Accumulator, str] = {}
+        self.places: dict[Accumulator, str] = {}
+        self.vector: set[Accumulator] = set()
+        self.lane: str | None = None
+
+    def function(self, linkage: str) -> str:
+        emit = self.emit
+        outer, emit.lines = emit.lines, []
+        parameters = []
+        for number, buffer in enumerate(self.kernel.buffers):
+            parameters.append(f"ptr noalias {'readonly ' if buffer.role == INPUT else ''}%p{number}")
+            self.scopes[0][buffer] = f"%p{number}"
+        self._find_lanes(self.kernel.body)
+        self.statements(self.kernel.body)
+        body = "\n".join(emit.lines)
+        emit.lines = outer
+        head = f"define {linkage} void @{self.kernel.name}({', '.join(parameters)}) #0 {{\nentry:\n"
+        return head + "\n".join([*self.entry, body]) + "\n  ret void\n}\n"
+
+    # ----- scopes
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        self.scopes.append({})
+        yield
+        self.scopes.pop()
+
+    def known(self, key: object) -> str | None:
+        for scope in reversed(self.scopes):
+            found = scope.get(key)
+            if found is not None:
+                return found
+        return None
+
+    def remember(self, key: object, register: str) -> str:
+        self.scopes[-1][key] = register
+        return register
+
+    # ----- statements
+    def statements(self, body: list[Statement]) -> None:
+        opened = [statement.accumulator for statement in body if isinstance(statement, Reduce)]
+        for statement in body:
+            if isinstance(statement, Let):
+                self.remember(statement, self.scalar(statement.value))
+            elif isinstance(statement, Store):
+                self.store(statement.buffer, statement.offset, self.scalar(statement.value))
+            elif isinstance(statement, Reduce):
+                self.open(statement.accumulator)
+            elif isinstance(statement, Accumulate):
+                self.accumulate(statement)
+            elif isinstance(statement, Fill):
+                self.fill(statement)
+            else:
+                self.loop(statement)
+                for accumulator in opened:
+                    if accumulator in self.lanes and _feeds(statement, accumulator):
+                        self.combine_lanes(accumulator)
+
+    def loop(self, loop: Loop) -> None:
+        strips = loop.kind == "vector" and any(
+            isinstance(s, Accumulate) and isinstance(s.target, Accumulator) for s in loop.body)
+        if not strips:
+            with self.counted(str(loop.extent), loop) as index:
+                self.remember(loop.index, index)
+                self.statements(loop.body)
+            return
+        self.strip_loop(loop)
+
+    def strip_loop(self, loop: Loop) -> None:
+        """Whole strips of LANES iterations in blocks, then the tail; iteration j works on lane j % LANES."""
+        extent = loop.extent
+        if not isinstance(extent, int):
+            raise CompileError("symbolic extents are not lowered to native code yet")
+        strips, tail = divmod(extent, LANES)
+        sums = [s.target for s in loop.body if isinstance(s, Accumulate) and isinstance(s.target, Accumulator)
+                and s.combine == "add" and s.target.dtype.is_float]
+        blocks, rest = divmod(strips, BLOCK) if sums else (0, strips)
+        if blocks:
+            with self.counted(str(blocks), None) as block:
+                first = self.emit.put(f"mul i64 {block}, {BLOCK}")
+                self.strips(loop, first, str(BLOCK))
+                for accumulator in sums:
+                    self.flush(accumulator)
+        if rest:
+            self.strips(loop, str(blocks * BLOCK), str(rest))
+        if tail:
+            with self.counted(str(tail), loop) as lane:
+                index = self.emit.put(f"add i64 {lane}, {strips * LANES}")
+                self.lane_body(loop, index, lane)
+
+    def strips(self, loop: Loop, first: str, count: str) -> None:
+        with self.counted(count, None) as strip:
+            number = self.emit.put(f"add i64 {strip}, {first}")
+            base = self.emit.put(f"mul i64 {number}, {LANES}")
+            with self.counted(str(LANES), loop) as lane:
+                self.lane_body(loop, self.emit.put(f"add i64 {base}, {lane}"), lane)
+
+    def lane_body(self, loop: Loop, index: str, lane: str) -> None:
+        saved, self.lane = self.lane, lane
+        self.remember(loop.index, index)
+        self.statements(loop.body)
+        self.lane = saved
+
+    @contextmanager
+    def counted(self, extent: str, loop: Loop | None) -> Iterator[str]:
+        """for index in 0..extent; `loop` is given for innermost vector loops, which get vectoriser hints."""
+        emit = self.emit
+        number = emit.count = emit.count + 1
+        index, after = f"%i{number}", f"%n{number}"
+        emit.lines += [f"  br label %pre{number}", f"pre{number}:", f"  br label %head{number}", f"head{number}:",
+                       f"  {index} = phi i64 [ 0, %pre{number} ], [ {after}, %latch{number} ]",
+                       f"  %c{number} = icmp slt i64 {index}, {extent}",
+                       f"  br i1 %c{number}, label %body{number}, label %exit{number}", f"body{number}:"]
+        with self.scope():
+            yield index
+        hint = ""
+        if loop is not None and loop.kind == "vector" and _is_dear(loop.body):
+            hint = ", !llvm.loop !1"
+        emit.lines += [f"  br label %latch{number}", f"latch{number}:", f"  {after} = add nuw nsw i64 {index}, 1",
+                       f"  br label %head{number}{hint}", f"exit{number}:"]
+
+    def store(self, buffer: Buffer, offset: Offset, register: str) -> None:
+        if buffer.dtype is BOOL:
+            register = self.emit.put(f"zext i1 {register} to i8")
+        pointer = self.address(buffer, offset)
+        self.emit.lines.append(f"  store {memory_type(buffer.dtype)} {register}, ptr {pointer}, align {buffer.dtype.itemsize}")
+
+    def fill(self, statement: Fill) -> None:
+        buffer = statement.buffer
+        value = self.scalar(statement.value)
+        with self.counted(str(buffer.size), None) as index:
+            if buffer.dtype is BOOL:
+                value = self.emit.put(f"zext i1 {value} to i8")
+            pointer = self.element(buffer, index)
+            self.emit.lines.append(f"  store {memory_type(buffer.dtype)} {value}, ptr {pointer}, align {buffer.dtype.itemsize}")
+
+    # ----- reductions
+    def _find_lanes(self, body: list[Statement], vector: bool = False) -> None:
+        for statement in body:
+            if isinstance(statement, Loop):
+                self._find_lanes(statement.body, statement.kind == "vector")
+            elif isinstance(statement, Accumulate) and isinstance(statement.target, Accumulator) and vector:
+                self.vector.add(statement.target)
+
+    def open(self, accumulator: Accumulator) -> None:
+        """Reset an accumulator (its memory is allocated once, in the entry block)."""
+        type_ = memory_type(accumulator.dtype)
+        start = self._memory_literal(accumulator)
+        if accumulator not in self.cells:
+            self.cells[accumulator] = self._alloca(type_, 1)
+            if accumulator in self.vector:
+                self.lanes[accumulator] = self._alloca(type_, 2 * LANES)
+            if accumulator.combine.startswith("arg"):
+                self.places[accumulator] = self._alloca("i64", 1)
+        if accumulator in self.lanes:
+            with self.counted(str(2 * LANES), None) as lane:
+                pointer = self.emit.put(f"getelementptr {type_}, ptr {self.lanes[accumulator]}, i64 {lane}")
+                self.emit.lines.append(f"  store {type_} {start}, ptr {pointer}")
+        self.emit.lines.append(f"  store {type_} {start}, ptr {self.cells[accumulator]}")
+        if accumulator in self.places:
+            self.emit.lines.append(f"  store i64 -1, ptr {self.places[accumulator]}")
+
+    def _memory_literal(self, accumulator: Accumulator) -> str:
+        value = identity_of(accumulator.combine, accumulator.dtype)
+        return str(int(value)) if accumulator.dtype is BOOL else literal(value, accumulator.dtype)
+
+    def _alloca(self, type_: str, count: int) -> str:
+        self.emit.count += 1
+        name = f"%a{self.emit.count}"
+        self.entry.append(f"  {name} = alloca [{count} x {type_}], align 64")
+        return name
+
+    def accumulate(self, statement: Accumulate) -> None:
+        value = self.scalar(statement.value)
+        target = statement.target
+        if not isinstance(target, Accumulator):
+            buffer, offset = target
+            self._combine_at(self.address(buffer, offset), statement.combine, buffer.dtype, value)
+        elif statement.position is not None:
+            self._search(target, value, self.scalar(statement.position))
+        elif self.lane is not None and target in self.lanes:
+            type_ = memory_type(target.dtype)
+            pointer = self.emit.put(f"getelementptr {type_}, ptr {self.lanes[target]}, i64 {self.lane}")
+            self._combine_at(pointer, statement.combine, target.dtype, value)
+        else:
+            self._combine_at(self.cells[target], statement.combine, target.dtype, value)
+
+    def _combine_at(self, pointer: str, combine: str, dtype: DType, value: str) -> None:
+        type_ = memory_type(dtype)
+        before = self._load(pointer, dtype)
+        after = self.emit.operation(_COMBINE[combine], dtype, [before, value])
+        if dtype is BOOL:
+            after = self.emit.put(f"zext i1 {after} to i8")
+        self.emit.lines.append(f"  store {type_} {after}, ptr {pointer}, align {dtype.itemsize}")
+
+    def _load(self, pointer: str, dtype: DType) -> str:
+        register = self.emit.put(f"load {memory_type(dtype)}, ptr {pointer}, align {dtype.itemsize}")
+        return self.emit.put(f"icmp ne i8 {register}, 0") if dtype is BOOL else register
+
+    def _search(self, target: Accumulator, value: str, position: str) -> None:
+        """argmax/argmin: keep the first best; a nan is better than any number, and the first nan stays."""
+        emit, dtype = self.emit, target.dtype
+        best = self._load(self.cells[target], dtype)
+        place = emit.put(f"load i64, ptr {self.places[target]}")
+        empty = emit.put(f"icmp slt i64 {place}, 0")
+        better = emit.operation("greater" if target.combine == "argmax" else "less", dtype, [value, best])
+        if dtype.is_float:
+            old_nan = emit.operation("isnan", dtype, [best])
+            new_nan = emit.operation("isnan", dtype, [value])
+            better = emit.put(f"or i1 {better}, {new_nan}")
+            better = emit.put(f"select i1 {old_nan}, i1 false, i1 {better}")
+        better = emit.put(f"or i1 {better}, {empty}")
+        kept = emit.select(dtype, better, value, best)
+        if dtype is BOOL:
+            kept = emit.put(f"zext i1 {kept} to i8")
+        moved = emit.put(f"select i1 {better}, i64 {position}, i64 {place}")
+        emit.lines.append(f"  store {memory_type(dtype)} {kept}, ptr {self.cells[target]}")
+        emit.lines.append(f"  store i64 {moved}, ptr {self.places[target]}")
+
+    def flush(self, accumulator: Accumulator) -> None:
+        """Add the lanes to the second array and reset them."""
+        type_, lanes = memory_type(accumulator.dtype), self.lanes[accumulator]
+        with self.counted(str(LANES), None) as lane:
+            low = self.emit.put(f"getelementptr {type_}, ptr {lanes}, i64 {lane}")
+            far = self.emit.put(f"add i64 {lane}, {LANES}")
+            high = self.emit.put(f"getelementptr {type_}, ptr {lanes}, i64 {far}")
+            value = self._load(low, accumulator.dtype)
+            self._combine_at(high, accumulator.combine, accumulator.dtype, value)
+            self.emit.lines.append(f"  store {type_} {self._memory_literal(accumulator)}, ptr {low}")
+
+    def combine_lanes(self, accumulator: Accumulator) -> None:
+        """Pairwise over both arrays of lanes, into the accumulator's cell."""
+        type_, lanes = memory_type(accumulator.dtype), self.lanes[accumulator]
+        width = LANES
+        while width:
+            with self.counted(str(width), None) as lane:
+                low = self.emit.put(f"getelementptr {type_}, ptr {lanes}, i64 {lane}")
+                far = self.emit.put(f"add i64 {lane}, {width}")
+                high = self.emit.put(f"getelementptr {type_}, ptr {lanes}, i64 {far}")
+                self._combine_at(low, accumulator.combine, accumulator.dtype, self._load(high, accumulator.dtype))
+            width //= 2
+        value = self._load(lanes, accumulator.dtype)
+        if accumulator.dtype is BOOL:
+            value = self.emit.put(f"zext i1 {value} to i8")
+        self.emit.lines.append(f"  store {type_} {value}, ptr {self.cells[accumulator]}")
+
+    # ----- scalars
+    def scalar(self, scalar: Scalar) -> str:
+        """The register (or literal) that holds a scalar."""
+        op = scalar.op
+        if op == "const":
+            return literal(scalar.data, scalar.dtype)
+        if op == "local":
+            found = self.known(scalar.data)
+            if found is None:
+                raise CompileError(f"let {scalar.data.name} is read outside of its loop")
+            return found
+        found = self.known(id(scalar))
+        if found is not None:
+            return found
+        return self.remember(id(scalar), self._scalar(scalar))
+
+    def _scalar(self, scalar: Scalar) -> str:
+        op, emit = scalar.op, self.emit
+        if op == "load":
+            return self._element_load(*scalar.data)
+        if op == "total":
+            return self._load(self.cells[scalar.data], scalar.dtype)
+        if op == "found":
+            return emit.put(f"load i64, ptr {self.places[scalar.data]}")
+        if op == "index":
+            return self.affine(scalar.data)
+        if op == "in_range":
+            return self._in_range(*scalar.data)
+        if op == "select":
+            return self._select(scalar)
+        if op == "cast":
+            source = scalar.args[0]
+            return emit.cast(self.scalar(source), source.dtype, scalar.dtype)
+        args = [self.scalar(arg) for arg in scalar.args]
+        return emit.operation(op, scalar.args[0].dtype, args)
+
+    def _in_range(self, position: Extent, low: Extent, high: Extent) -> str:
+        at = self.affine(position)
+        above = self.emit.put(f"icmp sge i64 {at}, {self.affine(low)}")
+        below = self.emit.put(f"icmp slt i64 {at}, {self.affine(high)}")
+        return self.emit.put(f"and i1 {above}, {below}")
+
+    def _select(self, scalar: Scalar) -> str:
+        condition, x, y = scalar.args
+        if scalar.data != "lazy" or not (_has_loads(x) or _has_loads(y)):
+            return self.emit.select(scalar.dtype, self.scalar(condition), self.scalar(x), self.scalar(y))
+        # A guard of loads: elements outside of the range must not be read at all.
+        emit = self.emit
+        test = self.scalar(condition)
+        emit.count += 1
+        number = emit.count
+        emit.lines += [f"  br i1 {test}, label %then{number}, label %else{number}", f"then{number}:"]
+        with self.scope():
+            first = self.scalar(x)
+        emit.lines += [f"  br label %left{number}", f"left{number}:", f"  br label %join{number}", f"else{number}:"]
+        with self.scope():
+            second = self.scalar(y)
+        emit.lines += [f"  br label %right{number}", f"right{number}:", f"  br label %join{number}", f"join{number}:"]
+        return emit.put(f"phi {register_type(scalar.dtype)} [ {first}, %left{number} ], [ {second}, %right{number} ]")
+
+    def _element_load(self, buffer: Buffer, offset: Offset) -> str:
+        key = (buffer, offset.affine) if buffer.role == INPUT and not offset.terms else None
+        if key is not None:
+            found = self.known(key)
+            if found is not None:
+                return found
+        register = self._load(self.address(buffer, offset), buffer.dtype)
+        return register if key is None else self.remember(key, register)
+
+    def address(self, buffer: Buffer, offset: Offset) -> str:
+        at = self.affine(offset.affine)
+        for term, stride in offset.terms:
+            step = self.scalar(term)
+            if stride != 1:
+                step = self.emit.put(f"mul i64 {step}, {stride}")
+            at = step if at == "0" else self.emit.put(f"add i64 {at}, {step}")
+        return self.element(buffer, at)
+
+    def element(self, buffer: Buffer, at: str) -> str:
+        base = self.known(buffer)
+        if at == "0":
+            return str(base)
+        return self.emit.put(f"getelementptr inbounds {memory_type(buffer.dtype)}, ptr {base}, i64 {at}")
+
+    def affine(self, extent: Extent) -> str:
+        """The register of an affine index expression."""
+        if isinstance(extent, int):
+            return str(extent)
+        found = self.known(extent)
+        if found is not None:
+            return found
+        return self.remember(extent, self._affine(extent))
+
+    def _affine(self, extent: Affine) -> str:
+        total = str(extent.constant) if extent.constant else None
+        for index, coefficient in extent.terms:
+            step = self._index(index)
+            if coefficient != 1:
+                step = self.emit.put(f"mul nsw i64 {step}, {coefficient}")
+            total = step if total is None else self.emit.put(f"add nsw i64 {total}, {step}")
+        return total or "0"
+
+    def _index(self, index: Index) -> str:
+        found = self.known(index)
+        if found is None:
+            raise CompileError(f"loop index {index} is read outside of its loop")
+        return found
+
+
+def _feeds(loop: Loop, accumulator: Accumulator) -> bool:
+    return any((isinstance(s, Accumulate) and s.target is accumulator) or (isinstance(s, Loop) and _feeds(s, accumulator))
+               for s in loop.body)
+
+
+def _is_dear(body: list[Statement]) -> bool:
+    """Whether a loop body calls vector math, which gains from two iterations in flight."""
+    return any(_calls_math(s.value) for s in body if isinstance(s, Let | Store | Accumulate))
+
+
+def _calls_math(scalar: Scalar) -> bool:
+    return scalar.op in MATH_FUNCTIONS or any(_calls_math(arg) for arg in scalar.args)
+
+
+def _has_loads(scalar: Scalar) -> bool:
+    return scalar.op == "load" or any(_has_loads(arg) for arg in scalar.args)

@@ -1,0 +1,261 @@
+"""Emits scalar LLVM IR of math functions: `Body` collects instructions, `Value` is an operand with operators.
+
+A formula is written as Python arithmetic (`body.fma(r * r, q, r)`); equal instructions are emitted once.  There are no
+branches, calls or fast-math flags, so a loop that inlines a body is vectorised and its bits never depend on context.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class FloatFormat:
+    """A binary floating-point format and the names LLVM has for it."""
+
+    dtype: str
+    ir: str
+    integer: str
+    mantissa_bits: int  # stored bits, without the leading one
+    bias: int
+
+    def round(self, value: float) -> float:
+        return float(struct.unpack("<f", struct.pack("<f", value))[0]) if self.dtype == "f32" else float(value)
+
+    def bits_of(self, value: float) -> int:
+        codes = ("<f", "<I") if self.dtype == "f32" else ("<d", "<Q")
+        return int(struct.unpack(codes[1], struct.pack(codes[0], value))[0])
+
+    @property
+    def smallest_normal(self) -> float:
+        return math.ldexp(1.0, 1 - self.bias)
+
+
+F32 = FloatFormat("f32", "float", "i32", 23, 127)
+F64 = FloatFormat("f64", "double", "i64", 52, 1023)
+FORMATS = {"f32": F32, "f64": F64}
+IR_FORMATS = {"float": F32, "double": F64}
+
+
+def literal(ir_type: str, value: float | int) -> str:
+    """`value` as LLVM prints it: integers in decimal, floats as the bits of a double."""
+    if ir_type not in IR_FORMATS:
+        return str(int(value))
+    rounded = IR_FORMATS[ir_type].round(float(value))
+    return f"0x{struct.unpack('<Q', struct.pack('<d', rounded))[0]:016X}"
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """An SSA value or constant of one body; `<`, `<=`, `>`, `>=`, `equals` compare floats (ordered: false on NaN)."""
+
+    body: Body = field(repr=False)
+    text: str
+    type: str
+
+    @property
+    def format(self) -> FloatFormat:
+        return IR_FORMATS[self.type]
+
+    def _operand(self, other: Operand) -> Value:
+        return other if isinstance(other, Value) else Value(self.body, literal(self.type, other), self.type)
+
+    def _binary(self, float_opcode: str, integer_opcode: str, other: Operand, swap: bool = False) -> Value:
+        opcode = float_opcode if self.type in IR_FORMATS else integer_opcode
+        left, right = self, self._operand(other)
+        if swap:
+            left, right = right, left
+        return self.body.emit(f"{opcode} {self.type} {left.text}, {right.text}", self.type)
+
+    def __add__(self, other: Operand) -> Value:
+        return self._binary("fadd", "add", other)
+
+    def __radd__(self, other: Operand) -> Value:
+        return self._binary("fadd", "add", other, swap=True)
+
+    def __sub__(self, other: Operand) -> Value:
+        return self._binary("fsub", "sub", other)
+
+    def __rsub__(self, other: Operand) -> Value:
+        return self._binary("fsub", "sub", other, swap=True)
+
+    def __mul__(self, other: Operand) -> Value:
+        return self._binary("fmul", "mul", other)
+
+    def __rmul__(self, other: Operand) -> Value:
+        return self._binary("fmul", "mul", other, swap=True)
+
+    def __truediv__(self, other: Operand) -> Value:
+        return self._binary("fdiv", "", other)
+
+    def __rtruediv__(self, other: Operand) -> Value:
+        return self._binary("fdiv", "", other, swap=True)
+
+    def __neg__(self) -> Value:
+        return self.body.emit(f"fneg {self.type} {self.text}", self.type)
+
+    def __and__(self, other: Operand) -> Value:
+        return self._binary("", "and", other)
+
+    def __or__(self, other: Operand) -> Value:
+        return self._binary("", "or", other)
+
+    def __xor__(self, other: Operand) -> Value:
+        return self._binary("", "xor", other)
+
+    def __lshift__(self, other: Operand) -> Value:
+        return self._binary("", "shl", other)
+
+    def __rshift__(self, other: Operand) -> Value:
+        """Logical (unsigned) shift: the signed shift of i64 vectors is slow before AVX-512."""
+        return self._binary("", "lshr", other)
+
+    def __invert__(self) -> Value:
+        return self._binary("", "xor", -1 if self.type != "i1" else 1)
+
+    def _compare(self, predicate: str, other: Operand) -> Value:
+        return self.body.emit(f"fcmp {predicate} {self.type} {self.text}, {self._operand(other).text}", "i1")
+
+    def __lt__(self, other: Operand) -> Value:
+        return self._compare("olt", other)
+
+    def __le__(self, other: Operand) -> Value:
+        return self._compare("ole", other)
+
+    def __gt__(self, other: Operand) -> Value:
+        return self._compare("ogt", other)
+
+    def __ge__(self, other: Operand) -> Value:
+        return self._compare("oge", other)
+
+    def equals(self, other: Operand) -> Value:
+        return self._compare("oeq", other)
+
+    def unordered(self, other: Operand) -> Value:
+        return self._compare("uno", other)
+
+    def is_zero(self) -> Value:
+        """For integers."""
+        return self.body.emit(f"icmp eq {self.type} {self.text}, 0", "i1")
+
+    def bits(self) -> Value:
+        return self.body.emit(f"bitcast {self.type} {self.text} to {self.format.integer}", self.format.integer)
+
+    def as_float(self) -> Value:
+        target = "float" if self.type == "i32" else "double"
+        return self.body.emit(f"bitcast {self.type} {self.text} to {target}", target)
+
+    def converted(self, target: FloatFormat) -> Value:
+        if target is self.format:
+            return self
+        opcode = "fpext" if target is F64 else "fptrunc"
+        return self.body.emit(f"{opcode} {self.type} {self.text} to {target.ir}", target.ir)
+
+
+Operand = Value | float | int
+
+
+class Body:
+    """The instructions of one function, in order, and the intrinsics and tables they need."""
+
+    def __init__(self, parameters: Sequence[str], format_: FloatFormat) -> None:
+        self.format = format_
+        self.parameters = [Value(self, f"%{name}", format_.ir) for name in parameters]
+        self.lines: list[str] = []
+        self.intrinsics: set[str] = set()
+        self.tables: dict[str, str] = {}
+        self._known: dict[str, Value] = {}
+
+    def emit(self, instruction: str, result_type: str) -> Value:
+        if instruction not in self._known:
+            name = f"%v{len(self.lines)}"
+            self.lines.append(f"  {name} = {instruction}")
+            self._known[instruction] = Value(self, name, result_type)
+        return self._known[instruction]
+
+    def constant(self, value: float, format_: FloatFormat | None = None) -> Value:
+        ir_type = (format_ or self.format).ir
+        return Value(self, literal(ir_type, value), ir_type)
+
+    def integer(self, value: int, like: Value) -> Value:
+        return Value(self, str(value), like.type)
+
+    def _intrinsic(self, name: str, *operands: Value) -> Value:
+        ir_type = operands[0].type
+        symbol = f"@llvm.{name}.{operands[0].format.dtype}"
+        self.intrinsics.add(f"declare {ir_type} {symbol}({', '.join([ir_type] * len(operands))})")
+        arguments = ", ".join(f"{ir_type} {operand.text}" for operand in operands)
+        return self.emit(f"call {ir_type} {symbol}({arguments})", ir_type)
+
+    def _values(self, *operands: Operand) -> list[Value]:
+        like = next(operand for operand in operands if isinstance(operand, Value))
+        return [operand if isinstance(operand, Value) else like._operand(operand) for operand in operands]
+
+    def fma(self, a: Operand, b: Operand, c: Operand) -> Value:
+        """a b + c, rounded once."""
+        return self._intrinsic("fma", *self._values(a, b, c))
+
+    def fabs(self, x: Value) -> Value:
+        return self._intrinsic("fabs", x)
+
+    def sqrt(self, x: Value) -> Value:
+        return self._intrinsic("sqrt", x)
+
+    def copysign(self, magnitude: Operand, sign: Operand) -> Value:
+        return self._intrinsic("copysign", *self._values(magnitude, sign))
+
+    def roundeven(self, x: Value) -> Value:
+        return self._intrinsic("roundeven", x)
+
+    def select(self, condition: Value, then: Operand, otherwise: Operand) -> Value:
+        if not isinstance(then, Value) and not isinstance(otherwise, Value):
+            then = self.constant(then)
+        a, b = self._values(then, otherwise)
+        return self.emit(f"select i1 {condition.text}, {a.type} {a.text}, {b.type} {b.text}", a.type)
+
+    def at_most(self, x: Value, bound: Operand) -> Value:
+        """min(x, bound), NaN where x is NaN: one `vmin` instruction, unlike llvm.minnum."""
+        limit = x._operand(bound)
+        return self.select(limit < x, limit, x)
+
+    def at_least(self, x: Value, bound: Operand) -> Value:
+        """max(x, bound), NaN where x is NaN."""
+        limit = x._operand(bound)
+        return self.select(limit > x, limit, x)
+
+    def polynomial(self, x: Value, coefficients: Sequence[float]) -> Value:
+        """c[0] + c[1] x + c[2] x^2 + ... by Horner's rule."""
+        result = x._operand(coefficients[-1])
+        for coefficient in reversed(coefficients[:-1]):
+            result = self.fma(result, x, coefficient)
+        return result
+
+    def load(self, name: str, values: Sequence[float], index: Value, format_: FloatFormat) -> Value:
+        """values[index] from the constant table `@name`; vectorised as a gather."""
+        array = f"[{len(values)} x {format_.ir}]"
+        items = ", ".join(f"{format_.ir} {literal(format_.ir, value)}" for value in values)
+        self.tables[name] = f"@{name} = private unnamed_addr constant {array} [{items}], align 64"
+        address = self.emit(f"getelementptr inbounds {array}, ptr @{name}, i64 0, {index.type} {index.text}", "ptr")
+        return self.emit(f"load {format_.ir}, ptr {address.text}, align {format_.mantissa_bits // 13 * 2}", format_.ir)
+
+
+def two_sum_ordered(large: Value, small: Value) -> tuple[Value, Value]:
+    """(s, e) with s + e = large + small exactly, provided |large| >= |small| (Dekker)."""
+    total = large + small
+    return total, small - (total - large)
+
+
+def two_sum(a: Value, b: Value) -> tuple[Value, Value]:
+    """(s, e) with s + e = a + b exactly, in any order of magnitude (Knuth)."""
+    total = a + b
+    shadow = total - a
+    return total, (a - (total - shadow)) + (b - shadow)
+
+
+def two_product(a: Value, b: Value) -> tuple[Value, Value]:
+    """(p, e) with p + e = a b exactly."""
+    product = a * b
+    return product, a.body.fma(a, b, -product)

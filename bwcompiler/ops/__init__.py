@@ -1,0 +1,15 @@
+"""Which ops exist: one file per family, each op declared whole.  Importing this package registers them all."""
+
+from bwcompiler.ops import (
+    contraction,
+    creation,
+    elementwise,
+    indexing,
+    layout,
+    linalg,
+    reduction,
+    special,
+    windows,
+)
+
+__all__ = ["contraction", "creation", "elementwise", "indexing", "layout", "linalg", "reduction", "special", "windows"]

@@ -1,0 +1,50 @@
+"""Contractions: the matrix product.  (Products over other axes are transposes and reshapes around it.)"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.errors import DTypeError
+from bwcompiler.ir.extent import Extent
+from bwcompiler.ir.op import MULTILINEAR, Op, Value, define_op
+from bwcompiler.ir.types import TensorType
+from bwcompiler.ops.layout import reshape, transpose
+from bwcompiler.ops.rules import all_batched, require
+
+
+def matrix_transpose(x: Value) -> Value:
+    """x with its last two axes swapped."""
+    rank = x.rank
+    return transpose(x, axes=(*range(rank - 2), rank - 1, rank - 2))
+
+
+def _matmul_shape(x: TensorType, y: TensorType) -> TensorType:
+    if x.dtype is not y.dtype:
+        raise DTypeError(f"matmul: operands must have one dtype, got {x.dtype}, {y.dtype}")
+    require(x.rank >= 2 and x.rank == y.rank and x.shape[:-2] == y.shape[:-2],
+            "matmul: operands must be matrices with equal leading axes", x, y)
+    require(x.shape[-1] == y.shape[-2], f"matmul: inner extents differ: {x.shape[-1]} and {y.shape[-2]}", x, y)
+    return x.with_shape((*x.shape[:-1], y.shape[-1]))
+
+
+def _matmul_batch(operands: Sequence[Value], batched: Sequence[bool], size: Extent) -> Value:
+    x, y = operands
+    if batched[0] and not batched[1] and y.rank == 2 and isinstance(size, int) and isinstance(x.shape[1], int):
+        rows = reshape(x, shape=(size * x.shape[1], x.shape[2]))      # one tall product instead of many small ones
+        return reshape(matmul(rows, y), shape=(size, x.shape[1], y.shape[1]))
+    return matmul(*all_batched(operands, batched, size))
+
+
+def _matmul_reference(x: Any, y: Any) -> Any:
+    return np.matmul(x, y)
+
+
+matmul: Op = define_op(
+    "matmul", "library", doc="The product of matrices in the last two axes; leading axes are equal batch axes.",
+    attributes=(), shape=_matmul_shape, vjp=(lambda ct, out, x, y: matmul(ct, matrix_transpose(y)),
+                                             lambda ct, out, x, y: matmul(matrix_transpose(x), ct)),
+    jvp=MULTILINEAR, batch=_matmul_batch, reference=_matmul_reference, cheap=False,
+)

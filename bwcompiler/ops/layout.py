@@ -1,0 +1,393 @@
+"""Layout ops: they move elements and compute nothing, hence are linear and map zero cotangents to zero.
+
+Attributes hold non-negative axes, and extents where they speak of shapes; the frontend resolves NumPy's conventions
+(negative axes, -1 in reshape, stretching of size-1 axes).  Element rules read an operand outside of its range only
+under a guard that is false there (`rules.guarded`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.errors import DTypeError, InternalError
+from bwcompiler.ir import scalar as s
+from bwcompiler.ir.access import reshape_index
+from bwcompiler.ir.extent import Extent, add_extents, known_le, scale_extent
+from bwcompiler.ir.op import LINEAR, REGISTRY, Into, Joint, Op, Value, define_op
+from bwcompiler.ir.types import DType, TensorType
+from bwcompiler.ops.rules import Read, affine_index, all_batched, as_scalar, guarded, require, within
+
+Axes = tuple[int, ...]
+Extents = tuple[Extent, ...]
+Operands = Sequence[Value]
+At = tuple[s.IndexExpression, ...]
+
+
+def other_axes(rank: int, axes: Axes) -> Axes:
+    """The axes of an array of this rank that are not among `axes`."""
+    return tuple(axis for axis in range(rank) if axis not in axes)
+
+
+def inverse_permutation(axes: Axes) -> Axes:
+    """The permutation that undoes `axes`."""
+    inverse = [0] * len(axes)
+    for position, axis in enumerate(axes):
+        inverse[axis] = position
+    return tuple(inverse)
+
+
+def shifted(axes: Axes) -> Axes:
+    """The same axes behind a new leading one."""
+    return tuple(axis + 1 for axis in axes)
+
+
+def zero_of(dtype: DType) -> Any:
+    """The Python scalar 0 of a dtype."""
+    return {"b": False, "f": 0.0, "c": 0.0}.get(dtype.kind, 0)
+
+
+def require_axes(name: str, axes: Axes, rank: int) -> None:
+    """Raise ShapeError unless axes are distinct, sorted and exist in an array of this rank."""
+    valid = all(0 <= axis < rank for axis in axes) and all(a < b for a, b in pairwise(axes))
+    require(valid, f"{name}: axes {axes} must be sorted, distinct and below the rank {rank}")
+
+
+# ----- broadcast, transpose, reshape, flip
+def _broadcast_shape(x: TensorType, *, shape: Extents, axes: Axes) -> TensorType:
+    require(len(axes) == x.rank, f"broadcast: axes {axes} must name one result axis per operand axis", x)
+    require_axes("broadcast", axes, len(shape))
+    for extent, axis in zip(x.shape, axes, strict=True):
+        require(extent == shape[axis], f"broadcast: axis {axis} of the result {shape} does not have extent {extent}", x)
+    return x.with_shape(shape)
+
+
+def _broadcast_vjp(ct: Value, out: Value, x: Value, *, shape: Extents, axes: Axes) -> Value:
+    new = other_axes(len(shape), axes)
+    return REGISTRY["sum"](ct, axes=new) if new else ct
+
+
+def _broadcast_batch(operands: Operands, batched: Any, size: Extent, *, shape: Extents, axes: Axes) -> Value:
+    return broadcast(operands[0], shape=(size, *shape), axes=(0, *shifted(axes)))
+
+
+def _broadcast_reference(x: Any, *, shape: tuple[int, ...], axes: Axes) -> Any:
+    x = np.asarray(x)
+    return np.broadcast_to(x.reshape([x.shape[axes.index(k)] if k in axes else 1 for k in range(len(shape))]), shape)
+
+
+broadcast = define_op(
+    "broadcast", "layout", doc="Axis k of x becomes axis axes[k] of the result; x is repeated along the others.",
+    attributes=("shape", "axes"), shape=_broadcast_shape, vjp=(_broadcast_vjp,), jvp=LINEAR, batch=_broadcast_batch,
+    reference=_broadcast_reference, element=lambda at, x, *, shape, axes: x(*[at[axis] for axis in axes]),
+    keeps_zero=True,
+)
+
+
+def _transpose_shape(x: TensorType, *, axes: Axes) -> TensorType:
+    require(sorted(axes) == list(range(x.rank)), f"transpose: axes {axes} must name every axis of x once", x)
+    return x.with_shape(x.shape[axis] for axis in axes)
+
+
+def _transpose_batch(operands: Operands, batched: Any, size: Extent, *, axes: Axes) -> Value:
+    return transpose(operands[0], axes=(0, *shifted(axes)))
+
+
+transpose: Op = define_op(
+    "transpose", "layout", doc="Axis k of the result is axis axes[k] of x.", attributes=("axes",),
+    shape=_transpose_shape, vjp=(lambda ct, out, x, *, axes: transpose(ct, axes=inverse_permutation(axes)),),
+    jvp=LINEAR, batch=_transpose_batch, reference=lambda x, *, axes: np.transpose(x, axes),
+    element=lambda at, x, *, axes: x(*[at[position] for position in inverse_permutation(axes)]), keeps_zero=True,
+)
+
+
+def _split_count(shape: Extents) -> tuple[int, list[Extent]]:
+    count = 1
+    symbolic: list[Extent] = []
+    for extent in shape:
+        if isinstance(extent, int):
+            count *= extent
+        else:
+            symbolic.append(extent)
+    return count, symbolic
+
+
+def _reshape_shape(x: TensorType, *, shape: Extents) -> TensorType:
+    same = _split_count(x.shape) == _split_count(shape)
+    require(same, f"reshape: cannot reshape array of shape {x.shape} into shape {shape}", x)
+    return x.with_shape(shape)
+
+
+def _reshape_batch(operands: Operands, batched: Any, size: Extent, *, shape: Extents) -> Value:
+    return reshape(operands[0], shape=(size, *shape))
+
+
+def _reshape_element(at: At, x: Read, *, shape: Extents) -> s.Scalar:
+    index = reshape_index(at, x.shape, shape)
+    if index is None:
+        raise InternalError(f"reshape of {x.shape} to {shape} merges axes: it has no affine element rule")
+    return x(*index)
+
+
+reshape: Op = define_op(
+    "reshape", "layout", doc="The elements of x in C order, with another shape.", attributes=("shape",),
+    shape=_reshape_shape, vjp=(lambda ct, out, x, *, shape: reshape(ct, shape=x.shape),), jvp=LINEAR,
+    batch=_reshape_batch, reference=lambda x, *, shape: np.reshape(x, shape), element=_reshape_element, keeps_zero=True,
+)
+
+
+def _flip_shape(x: TensorType, *, axes: Axes) -> TensorType:
+    require_axes("flip", axes, x.rank)
+    return x
+
+
+def _flip_batch(operands: Operands, batched: Any, size: Extent, *, axes: Axes) -> Value:
+    return flip(operands[0], axes=shifted(axes))
+
+
+def _flip_element(at: At, x: Read, *, axes: Axes) -> s.Scalar:
+    index = list(at)
+    for axis in axes:
+        index[axis] = affine_index(add_extents(x.shape[axis], -1), -1, at[axis])
+    return x(*index)
+
+
+flip: Op = define_op(
+    "flip", "layout", doc="x with the order of elements along `axes` reversed.", attributes=("axes",),
+    shape=_flip_shape, vjp=(lambda ct, out, x, *, axes: flip(ct, axes=axes),), jvp=LINEAR, batch=_flip_batch,
+    reference=lambda x, *, axes: np.flip(x, axes), element=_flip_element, keeps_zero=True,
+)
+
+
+# ----- slices: element k of an axis is element start + step * k of the operand's
+def _is_inside(position: Extent, extent: Extent) -> bool:
+    """Whether 0 <= position < extent, as far as that can be decided."""
+    if isinstance(position, int) and isinstance(extent, int):
+        return 0 <= position < extent
+    return known_le(0, position) is not False and known_le(add_extents(position, 1), extent) is not False
+
+
+def _check_slice(name: str, x: TensorType, starts: Extents, sizes: Extents, steps: Axes) -> None:
+    require(len(starts) == len(sizes) == len(steps) == x.rank, f"{name}: one start, size and step per axis", x)
+    for axis, (extent, start, size, step) in enumerate(zip(x.shape, starts, sizes, steps, strict=True)):
+        require(step != 0, f"{name}: the step of axis {axis} is zero", x)
+        require(known_le(0, size) is not False, f"{name}: the size {size} of axis {axis} is negative", x)
+        if size == 0:
+            continue
+        last = add_extents(start, scale_extent(add_extents(size, -1), step))
+        inside = _is_inside(start, extent) and _is_inside(last, extent)
+        require(inside, f"{name}: axis {axis}: {start} to {last} is not inside the extent {extent}", x)
+
+
+def numpy_slices(starts: Sequence[int], sizes: Sequence[int], steps: Sequence[int]) -> tuple[slice, ...]:
+    """The Python slices that select the same elements."""
+    found = []
+    for start, size, step in zip(starts, sizes, steps, strict=True):
+        stop = start + size * step
+        found.append(slice(0, 0) if size == 0 else slice(start, None if stop < 0 else stop, step))
+    return tuple(found)
+
+
+def _slice_shape(x: TensorType, *, starts: Extents, sizes: Extents, steps: Axes) -> TensorType:
+    _check_slice("slice", x, starts, sizes, steps)
+    return x.with_shape(sizes)
+
+
+def _slice_vjp(acc: Value, ct: Value, out: Value, x: Value, *, starts: Extents, sizes: Extents, steps: Axes) -> Value:
+    return slice_add(acc, ct, starts=starts, steps=steps)
+
+
+def _slice_batch(operands: Operands, batched: Any, size: Extent, *, starts: Extents, sizes: Extents,
+                 steps: Axes) -> Value:
+    return slice_(operands[0], starts=(0, *starts), sizes=(size, *sizes), steps=(1, *steps))
+
+
+def _slice_element(at: At, x: Read, *, starts: Extents, sizes: Extents, steps: Axes) -> s.Scalar:
+    return x(*[affine_index(start, step, position) for start, step, position in zip(starts, steps, at, strict=True)])
+
+
+slice_ = define_op(
+    "slice", "layout", doc="Elements start, start + step, ... of every axis; steps may be negative, not zero.",
+    attributes=("starts", "sizes", "steps"), shape=_slice_shape, vjp=(Into(_slice_vjp),), jvp=LINEAR,
+    batch=_slice_batch, reference=lambda x, *, starts, sizes, steps: np.asarray(x)[numpy_slices(starts, sizes, steps)],
+    element=_slice_element, keeps_zero=True,
+)
+
+
+def _update_shape(name: str) -> Callable[..., TensorType]:
+    def shape(x: TensorType, v: TensorType, *, starts: Extents, steps: Axes) -> TensorType:
+        if x.dtype is not v.dtype:
+            raise DTypeError(f"{name}: operands must have one dtype, got {x.dtype}, {v.dtype}")
+        _check_slice(name, x, starts, v.shape, steps)
+        return x
+    return shape
+
+
+def _update_batch(name: str) -> Callable[..., Value]:
+    def batch(operands: Operands, batched: Sequence[bool], size: Extent, *, starts: Extents, steps: Axes) -> Value:
+        return REGISTRY[name](*all_batched(operands, batched, size), starts=(0, *starts), steps=(1, *steps))
+    return batch
+
+
+def _update_cotangent(ct: Value, out: Value, x: Value, v: Value, *, starts: Extents, steps: Axes) -> Value:
+    return slice_(ct, starts=starts, sizes=v.shape, steps=steps)
+
+
+def _update_operand_cotangent(ct: Value, out: Value, x: Value, v: Value, *, starts: Extents, steps: Axes) -> Value:
+    zeros = REGISTRY["full"](value=zero_of(v.dtype), shape=v.shape, dtype=v.dtype)
+    return slice_update(ct, zeros, starts=starts, steps=steps)
+
+
+def _inside_slice(at: At, x: Read, v: Read, starts: Extents, steps: Axes) -> tuple[list[s.Scalar], list[Any]]:
+    """Conditions for `at` to be in the slice of x, and the index into v there.
+
+    Axes that v covers from end to end need no condition.  A step other than 1 or -1 needs an integer division.
+    """
+    conditions: list[s.Scalar] = []
+    index: list[s.IndexExpression] = []
+    for position, extent, size, start, step in zip(at, x.shape, v.shape, starts, steps, strict=True):
+        if abs(step) == 1:
+            offset = affine_index(scale_extent(start, -step), step, position)   # (position - start) / step
+        else:
+            distance = as_scalar(affine_index(scale_extent(start, -1), 1, position))
+            offset = s.operation("floor_divide", distance, step)
+            conditions.append(s.operation("remainder", distance, step).equals(0))
+        if size != extent:
+            conditions.append(within(offset, 0, size))
+        index.append(offset)
+    return conditions, index
+
+
+def _slice_update_element(at: At, x: Read, v: Read, *, starts: Extents, steps: Axes) -> s.Scalar:
+    conditions, index = _inside_slice(at, x, v, starts, steps)
+    return guarded(conditions, lambda: v(*index), lambda: x(*at))
+
+
+def _slice_add_element(at: At, x: Read, v: Read, *, starts: Extents, steps: Axes) -> s.Scalar:
+    conditions, index = _inside_slice(at, x, v, starts, steps)
+    return guarded(conditions, lambda: x(*at) + v(*index), lambda: x(*at))
+
+
+def _slice_update_reference(x: Any, v: Any, *, starts: Sequence[int], steps: Sequence[int]) -> Any:
+    out = np.array(x)
+    out[numpy_slices(starts, np.shape(v), steps)] = v
+    return out
+
+
+def _slice_add_reference(x: Any, v: Any, *, starts: Sequence[int], steps: Sequence[int]) -> Any:
+    out = np.array(x)
+    out[numpy_slices(starts, np.shape(v), steps)] += v
+    return out
+
+
+slice_update = define_op(
+    "slice_update", "layout", doc="x with the elements start + step * k replaced by v.", attributes=("starts", "steps"),
+    shape=_update_shape("slice_update"), vjp=(_update_operand_cotangent, _update_cotangent), jvp=LINEAR,
+    batch=_update_batch("slice_update"), reference=_slice_update_reference, element=_slice_update_element,
+    keeps_zero=True,
+)
+slice_add = define_op(
+    "slice_add", "layout", doc="x with v added to the elements start + step * k.", attributes=("starts", "steps"),
+    shape=_update_shape("slice_add"), vjp=(lambda ct, out, x, v, *, starts, steps: ct, _update_cotangent), jvp=LINEAR,
+    batch=_update_batch("slice_add"), reference=_slice_add_reference, element=_slice_add_element, keeps_zero=True,
+)
+
+
+# ----- concatenate, pad
+def _concatenate_shape(*types: TensorType, axis: int) -> TensorType:
+    require(bool(types), "concatenate: need at least one array")
+    first = types[0]
+    require(0 <= axis < first.rank, f"concatenate: axis {axis} is out of bounds", *types)
+    total: Extent = 0
+    for type_ in types:
+        if type_.dtype is not first.dtype:
+            raise DTypeError(f"concatenate: operands must have one dtype, got {', '.join(str(t.dtype) for t in types)}")
+        fits = type_.rank == first.rank and all(
+            a == b for k, (a, b) in enumerate(zip(type_.shape, first.shape, strict=True)) if k != axis)
+        require(fits, f"concatenate: extents must agree except along axis {axis}", *types)
+        total = add_extents(total, type_.shape[axis])
+    return first.with_shape((*first.shape[:axis], total, *first.shape[axis + 1:]))
+
+
+def _concatenate_vjp(ct: Value, out: Value, operands: Operands, needs: Sequence[bool], *,
+                     axis: int) -> list[Value | None]:
+    found: list[Value | None] = []
+    offset: Extent = 0
+    for operand, needed in zip(operands, needs, strict=True):
+        starts = tuple(offset if k == axis else 0 for k in range(out.rank))
+        found.append(slice_(ct, starts=starts, sizes=operand.shape, steps=(1,) * out.rank) if needed else None)
+        offset = add_extents(offset, operand.shape[axis])
+    return found
+
+
+def _concatenate_batch(operands: Operands, batched: Sequence[bool], size: Extent, *, axis: int) -> Value:
+    return concatenate(*all_batched(operands, batched, size), axis=axis + 1)
+
+
+def _concatenate_element(at: At, *operands: Read, axis: int) -> s.Scalar:
+    parts = [x for x in operands if x.shape[axis] != 0] or [operands[0]]
+    offsets: list[Extent] = [0]
+    for x in parts:
+        offsets.append(add_extents(offsets[-1], x.shape[axis]))
+
+    def part(k: int) -> s.Scalar:
+        moved = affine_index(scale_extent(offsets[k], -1), 1, at[axis])
+        return parts[k](*at[:axis], moved, *at[axis + 1:])
+
+    result = part(len(parts) - 1)
+    for k in reversed(range(len(parts) - 1)):
+        result = s.select(within(at[axis], offsets[k], offsets[k + 1]), part(k), result)
+    return result
+
+
+concatenate = define_op(
+    "concatenate", "layout", doc="The operands one after the other along an axis.", attributes=("axis",),
+    shape=_concatenate_shape, vjp=Joint(_concatenate_vjp), jvp=LINEAR, batch=_concatenate_batch,
+    reference=lambda *xs, axis: np.concatenate(xs, axis), element=_concatenate_element, keeps_zero=True,
+)
+
+
+def require_padding(name: str, *amounts: Extents) -> None:
+    """Raise ShapeError if an amount of padding is negative."""
+    valid = all(known_le(0, amount) is not False for side in amounts for amount in side)
+    require(valid, f"{name}: padding must not be negative, got {amounts}")
+
+
+def _pad_shape(x: TensorType, *, low: Extents, high: Extents, value: Any) -> TensorType:
+    require(len(low) == len(high) == x.rank, "pad: one amount per axis and side", x)
+    require_padding("pad", low, high)
+    return x.with_shape(add_extents(add_extents(a, extent), b) for a, extent, b in zip(low, x.shape, high, strict=True))
+
+
+def _pad_vjp(ct: Value, out: Value, x: Value, *, low: Extents, high: Extents, value: Any) -> Value:
+    return slice_(ct, starts=low, sizes=x.shape, steps=(1,) * x.rank)
+
+
+def _pad_jvp(tangents: Sequence[Value | None], out: Value, x: Value, *, low: Extents, high: Extents,
+             value: Any) -> Value | None:
+    return None if tangents[0] is None else pad(tangents[0], low=low, high=high, value=zero_of(x.dtype))
+
+
+def _pad_batch(operands: Operands, batched: Any, size: Extent, *, low: Extents, high: Extents, value: Any) -> Value:
+    return pad(operands[0], low=(0, *low), high=(0, *high), value=value)
+
+
+def _pad_element(at: At, x: Read, *, low: Extents, high: Extents, value: Any) -> s.Scalar:
+    index = [affine_index(scale_extent(a, -1), 1, position) for a, position in zip(low, at, strict=True)]
+    conditions = [within(position, 0, extent) for position, extent, a, b in zip(index, x.shape, low, high, strict=True)
+                  if a != 0 or b != 0]
+    return guarded(conditions, lambda: x(*index), lambda: s.const(value, x.dtype))
+
+
+def _pad_reference(x: Any, *, low: Sequence[int], high: Sequence[int], value: Any) -> Any:
+    return np.pad(x, list(zip(low, high, strict=True)), constant_values=value) if np.ndim(x) else np.asarray(x)
+
+
+pad = define_op(
+    "pad", "layout", doc="x with low[k] elements before and high[k] after it along axis k, filled with one scalar.",
+    attributes=("low", "high", "value"), shape=_pad_shape, vjp=(_pad_vjp,), jvp=_pad_jvp, batch=_pad_batch,
+    reference=_pad_reference, element=_pad_element, keeps_zero=True,
+)

@@ -1,0 +1,231 @@
+"""Autodiff: a forward graph -> the joint graph that also computes cotangents of its inputs.
+
+One reverse sweep over the forward values.  The driver owns everything that is not a formula: accumulation, seeds,
+pruning to what `wrt` and the seeds need, symbolic zeros, and guards.  Broadcasting needs nothing special: the graph says
+`broadcast`, whose VJP is `sum` over the new axes, as the VJP of `transpose` is the inverse transpose.
+
+Guards (NaN-safe where).  A cotangent that came through `select` carries the condition: where the guard is false it is to
+be read as 0, whatever bits later rules multiplied into it (0 * inf = nan).  Elementwise rules pass the guard on, moves
+apply to it too, and it is settled, `select(guard, ct, 0)`, before anything mixes elements, at accumulation, and at the
+outputs, unless every op since the select maps 0 to 0.
+
+The result is ordinary graph IR, so a higher derivative is this pass applied again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from bwcompiler.errors import GradientError, at
+from bwcompiler.ir.graph import Graph, live_values
+from bwcompiler.ir.op import REGISTRY, Into, Joint, NotDifferentiable, Op, Record, Value, constant, input_value
+from bwcompiler.ir.types import TupleType
+from bwcompiler.passes.expand_custom_rules import CUSTOM_CALL, expand_custom_rules
+
+ONE = "one"            # seed 1.0, for a scalar output
+INPUT_SEED = "input"   # the seed is a new input of the joint graph
+
+_MOVES = frozenset(("transpose", "reshape", "flip"))
+
+
+class Cotangent(NamedTuple):
+    """A cotangent; where `guard` (a boolean value of its shape) is false it reads as 0; dirty: 0 may have become nan."""
+
+    value: Value
+    guard: Value | None = None
+    dirty: bool = False
+
+
+class JointGraph(NamedTuple):
+    """What `differentiate` gives.  Outputs of the graph: the forward outputs, then the cotangents that are not None.
+
+    cotangents   per entry of wrt the position among the graph's outputs, or None where the output does not depend on it.
+    seeds        per forward output the input position of its seed, or None.
+    """
+
+    graph: Graph
+    cotangents: tuple[int | None, ...]
+    seeds: tuple[int | None, ...]
+
+
+def differentiate(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None]) -> JointGraph:
+    """The joint graph of `graph`: cotangents of inputs `wrt`, for the seeds given per output (ONE, INPUT_SEED or None)."""
+    graph = expand_custom_rules(graph, _active(graph, [graph.inputs[k] for k in wrt]))
+    targets = [graph.inputs[k] for k in wrt]
+    explicit = len(graph.inputs) - graph.captured
+    seed_inputs: list[Value] = []
+    positions: list[int | None] = []
+    record = Record()
+    with record:
+        sweep = _Sweep(record, _active(graph, targets))
+        for number, (output, seed) in enumerate(zip(graph.outputs, seeds, strict=True)):
+            if seed is None or not output.dtype.is_differentiable:
+                positions.append(None)
+                continue
+            if seed == ONE:
+                value = constant(1.0, output.type)
+                positions.append(None)
+            else:
+                value = input_value(output.type, f"{_label(output)}.ct" if len(seeds) == 1 else f"seed{number}")
+                positions.append(explicit + len(seed_inputs))
+                seed_inputs.append(value)
+            sweep.add(output, Cotangent(value))
+        sweep.run(graph.body)
+        found = [sweep.settled(target) for target in targets]
+    outputs = list(graph.outputs)
+    where: list[int | None] = []
+    for value_or_none in found:
+        where.append(None if value_or_none is None else len(outputs))
+        if value_or_none is not None:
+            outputs.append(value_or_none)
+    inputs = (*graph.inputs[:explicit], *seed_inputs, *graph.inputs[explicit:])
+    body = live_values((*graph.body, *record.values), outputs)
+    return JointGraph(Graph(graph.name, inputs, body, outputs, None, graph.captured), tuple(where), tuple(positions))
+
+
+def _active(graph: Graph, targets: Sequence[Value]) -> set[Value]:
+    """The values through which an output can depend differentiably on a target."""
+    active = set(targets)
+    for value in graph.body:
+        if isinstance(value.op.vjp, NotDifferentiable):
+            continue
+        for operand in value.operands:
+            if operand in active:
+                type_ = value.type
+                if isinstance(type_, TupleType) or type_.dtype.is_differentiable:
+                    active.add(value)
+                break
+    return active
+
+
+def _label(value: Value) -> str:
+    return value.name or value.op.name
+
+
+class _Sweep:
+    """The reverse sweep: cotangents per value, and the rules applied to them."""
+
+    def __init__(self, record: Record, active: set[Value]) -> None:
+        self.record = record
+        self.active = active
+        self.cotangents: dict[Value, Cotangent] = {}
+        self.items: dict[Value, dict[int, Cotangent]] = {}
+
+    def run(self, body: Sequence[Value]) -> None:
+        for value in reversed(body):
+            if value not in self.active:
+                continue
+            if value.op.name == "item":
+                ct = self.cotangents.pop(value, None)
+                if ct is not None:
+                    self.items.setdefault(value.operands[0], {})[value.attrs["index"]] = ct
+                continue
+            self.record.source = value.source
+            self.record.forward = value
+            if value in self.items:
+                self._joint(value, self._item_cotangents(value))
+                continue
+            ct = self.cotangents.pop(value, None)
+            if ct is None:
+                continue
+            if ct.value.name is None:
+                ct.value.name = f"{_label(value)}.ct"
+            vjp = value.op.vjp
+            if value.op is REGISTRY["select"]:
+                self._select(value, ct)
+            elif isinstance(vjp, Joint):
+                self._joint(value, self._settle(ct))
+            else:
+                self._per_operand(value, vjp, ct)
+        self.record.forward = None
+
+    def add(self, target: Value, contribution: Cotangent) -> None:
+        """Accumulate one contribution to the cotangent of target."""
+        present = self.cotangents.get(target)
+        if present is None:
+            self.cotangents[target] = contribution
+            return
+        total = REGISTRY["add"](self._settle(present), self._settle(contribution))
+        guard = None
+        if present.guard is not None and contribution.guard is not None:
+            guard = REGISTRY["bitwise_or"](present.guard, contribution.guard)
+        self.cotangents[target] = Cotangent(total, guard)
+
+    def settled(self, target: Value) -> Value | None:
+        """The finished cotangent of an input."""
+        self.record.source, self.record.forward = target.source, target
+        ct = self.cotangents.get(target)
+        if ct is None:
+            return None
+        value = self._settle(ct)
+        if value.name is None:
+            value.name = f"{_label(target)}.ct"
+        return value
+
+    def _settle(self, ct: Cotangent) -> Value:
+        if ct.guard is None or not ct.dirty:
+            return ct.value
+        return REGISTRY["select"](ct.guard, ct.value, constant(0.0, ct.value.type))
+
+    def _select(self, value: Value, ct: Cotangent) -> None:
+        condition, x, y = value.operands
+        zero: Value | None = None
+        for operand, chosen in ((x, True), (y, False)):
+            if operand not in self.active:
+                continue
+            guard = condition if chosen else REGISTRY["invert"](condition)
+            if zero is None:
+                zero = constant(0.0, ct.value.type)
+            branch = REGISTRY["select"](condition, ct.value, zero) if chosen else REGISTRY["select"](condition, zero, ct.value)
+            if ct.guard is not None:
+                guard = REGISTRY["bitwise_and"](guard, ct.guard)
+            self.add(operand, Cotangent(branch, guard, ct.dirty))
+
+    def _per_operand(self, value: Value, rules: Any, ct: Cotangent) -> None:
+        op, operands = value.op, value.operands
+        if isinstance(rules, NotDifferentiable):
+            return
+        keeps_guard = op.kind == "elementwise" or op.name in _MOVES
+        if not keeps_guard:
+            ct = Cotangent(self._settle(ct))
+        for operand, rule in zip(operands, rules, strict=True):
+            if operand not in self.active or isinstance(rule, NotDifferentiable):
+                continue
+            if isinstance(rule, Into):
+                self._into(value, operand, rule, ct.value)
+                continue
+            found = rule(ct.value, value, *operands, **value.attrs)
+            if found is None:
+                continue
+            self.add(operand, self._guarded(op, rule, found, ct, value))
+
+    def _guarded(self, op: Op, rule: Any, found: Value, ct: Cotangent, value: Value) -> Cotangent:
+        if ct.guard is None:
+            return Cotangent(found)
+        guard = ct.guard
+        if op.kind != "elementwise":
+            guard = rule(guard, value, *value.operands, **value.attrs)
+        return Cotangent(found, guard, ct.dirty or not op.keeps_zero)
+
+    def _into(self, value: Value, operand: Value, rule: Into, ct: Value) -> None:
+        present = self.cotangents.get(operand)
+        accumulator = constant(0.0, operand.type) if present is None else self._settle(present)
+        found = rule.rule(accumulator, ct, value, *value.operands, **value.attrs)
+        self.cotangents[operand] = Cotangent(found)
+
+    def _item_cotangents(self, value: Value) -> tuple[Value | None, ...]:
+        items = self.items.pop(value)
+        return tuple(self._settle(items[k]) if k in items else None for k in range(len(value.type.items)))
+
+    def _joint(self, value: Value, ct: Any) -> None:
+        op = value.op
+        if op is CUSTOM_CALL:
+            raise GradientError(at(value.source, "a custom rule was not expanded"))
+        vjp = op.vjp
+        if not isinstance(vjp, Joint):
+            raise GradientError(at(value.source, f"{op.name} has several results but no joint derivative rule"))
+        needs = tuple(operand in self.active for operand in value.operands)
+        for operand, found in zip(value.operands, vjp.rule(ct, value, value.operands, needs, **value.attrs), strict=True):
+            if found is not None and operand in self.active:
+                self.add(operand, Cotangent(found))

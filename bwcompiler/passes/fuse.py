@@ -1,0 +1,302 @@
+"""Fusion: group values into loop trees.
+
+Values are taken in topological order.  A value joins the group of its latest operand when everything else it reads is
+complete before that group runs, and when the group's loop structure can hold it (see `_Attempt`); otherwise it opens a
+new group.  Because groups run in the order they were opened and a value only reads groups opened earlier, no cycle can
+arise.  All decisions look at the value's neighbourhood only, so a periodic trace gives periodic groups.
+
+Structure of a group: outer loops over axes O, and inside them passes over axes I.  Inner members run over O and I, outer
+members over O.  A reduction over exactly I is available to later members (softmax, layer norm); one over outer axes is
+finished only when the whole tree is, so its readers go elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bwcompiler.ir.access import element, expand, is_alias, is_virtual, plain_axes, root, transposed_matrix
+from bwcompiler.ir.extent import Affine, Index
+from bwcompiler.ir.fusion import Call, FusedProgram, FusionGroup, Member
+from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.op import Value
+from bwcompiler.ir.scalar import IndexExpression, Scalar, const
+
+MAX_MEMBERS = 64
+MAX_LOADS = 24
+# A reduction over a whole array is consumed in the same tree only below this size: above, a second sweep in a kernel of
+# its own costs no more, and keeps the outer loops.
+WHOLE_ARRAY_LIMIT = 4096
+
+_FUSABLE = frozenset(("elementwise", "layout", "reduction", "constant", "index"))
+_SEARCHES = ("argmax", "argmin")               # their groups hold nothing else
+_NEVER_FUSED = frozenset(("normalize_index",))
+
+
+def fuse(graph: Graph) -> FusedProgram:
+    """Decide which values are computed together."""
+    return _Fusion(graph).run()
+
+
+def is_fusable(value: Value) -> bool:
+    """Whether value has an element rule or is a reduction of one."""
+    return value.op.kind in _FUSABLE and value.op.name not in _NEVER_FUSED
+
+
+class _Fusion:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.steps: list[FusionGroup | Call] = []
+        self.step_of: dict[Value, FusionGroup | Call] = {}
+        self.forced = _forced(graph)
+        self.stored: set[Value] = set(graph.inputs)
+        self.last_reader: dict[Value, FusionGroup] = {}
+
+    def run(self) -> FusedProgram:
+        for value in self.graph.body:
+            if value in self.forced:
+                self.stored.add(value)
+            if is_alias(value):
+                continue
+            if not is_fusable(value):
+                self._call(value)
+            elif value in self.forced or not is_virtual(value):
+                self._place(value)
+        return FusedProgram(self.steps, self.stored, self.forced, self.step_of)
+
+    def _call(self, value: Value) -> None:
+        call = Call(len(self.steps), value)
+        self.steps.append(call)
+        for operand in value.operands:
+            matrix = transposed_matrix(operand) if value.op.name == "matmul" else None
+            self.stored.add(root(operand if matrix is None else matrix))
+        self.step_of[value] = call
+        self.stored.add(value)
+
+    def _place(self, value: Value) -> None:
+        attempt = _Attempt(value, self.is_leaf)
+        for group in self._candidates(attempt):
+            member = attempt.join(group)
+            if member is not None:
+                break
+        else:
+            group = FusionGroup(len(self.steps))
+            self.steps.append(group)
+            member = attempt.found(group)
+        group.add(member)
+        self.step_of[value] = group
+        for base, _ in attempt.reads:
+            if base not in group.by_value:
+                group.loads.add(root(base))
+                self.stored.add(root(base))
+                self.last_reader[base] = group
+
+    def is_leaf(self, value: Value) -> bool:
+        """Whether reads of value stop at it: it is stored, computed, or an alias of stored memory."""
+        return value in self.forced or not is_virtual(value)
+
+    def _position(self, value: Value) -> int:
+        step = self.step_of.get(root(value))
+        return -1 if step is None else step.position
+
+    def _candidates(self, attempt: _Attempt) -> list[FusionGroup]:
+        earliest = -1
+        found: dict[int, FusionGroup] = {}
+        for base, _ in attempt.reads:
+            step = self.step_of.get(base)
+            if isinstance(step, FusionGroup):
+                found[step.position] = step
+            position = self._position(base)
+            earliest = max(earliest, position)
+            reader = self.last_reader.get(base)
+            if reader is not None:
+                found[reader.position] = reader
+        allowed: list[FusionGroup] = []
+        for position in sorted(found, reverse=True):
+            if position < earliest:
+                break
+            group = found[position]
+            # everything read from outside the group has to be complete before it starts
+            if all(base in group.by_value or self._position(base) < position for base, _ in attempt.reads):
+                allowed.append(group)
+        return allowed
+
+
+class _Attempt:
+    """One value to be placed: what it reads, at which of its own dimensions; can a group hold it?"""
+
+    def __init__(self, value: Value, is_leaf: object) -> None:
+        self.value = value
+        self.reduced_dims: tuple[int, ...] = value.attrs["axes"] if value.op.kind == "reduction" else ()
+        shape = value.operands[0].shape if value.op.kind == "reduction" else value.shape
+        self.shape: tuple[int, ...] = shape
+        self.indices = tuple(Index(0, extent - 1) for extent in shape)
+        self.number = {index: k for k, index in enumerate(self.indices)}
+        self.wide = [k for k, extent in enumerate(shape) if extent != 1]      # size-1 dimensions take part in no loop
+        self.reads: list[tuple[Value, tuple[IndexExpression, ...]]] = []
+        self._collect(is_leaf)
+
+    def _collect(self, is_leaf: object) -> None:
+        at = tuple(0 if extent == 1 else index.extent() for index, extent in zip(self.indices, self.shape, strict=True))
+        seen: set[tuple[Value, tuple[object, ...]]] = set()
+
+        def leaf(value: Value, index: tuple[IndexExpression, ...]) -> Scalar:
+            key = (value, tuple(id(entry) if isinstance(entry, Scalar) else entry for entry in index))
+            if key not in seen:
+                seen.add(key)
+                self.reads.append((value, index))
+            return const(0, value.dtype)
+
+        if self.value.op.kind == "reduction":
+            expand(self.value.operands[0], at, leaf, is_leaf)  # type: ignore[arg-type]
+        else:
+            element(self.value, at, leaf, is_leaf)  # type: ignore[arg-type]
+
+    def found(self, group: FusionGroup) -> Member:
+        """Open a group with this value."""
+        group.extents = [self.shape[d] for d in self.wide]
+        member = self._member({d: k for k, d in enumerate(self.wide)})
+        if self.value.op.name in _SEARCHES and member.reduced:
+            group.inner = frozenset(member.reduced)
+            group.closed = True
+        return member
+
+    def _member(self, mapping: dict[int, int]) -> Member:
+        domain = tuple(mapping.get(d, -1) for d in range(len(self.shape)))
+        reduced = tuple(domain[d] for d in self.reduced_dims if domain[d] >= 0)
+        axes = tuple(axis for d, axis in enumerate(domain) if d not in self.reduced_dims)
+        return Member(self.value, domain, axes, reduced)
+
+    def join(self, group: FusionGroup) -> Member | None:
+        """The member this value would be in group, or None; updates the group's axes when it fits."""
+        if group.closed or self.value.op.name in _SEARCHES:
+            return None
+        if len(group.members) >= MAX_MEMBERS or len(group.loads) + len(self.reads) > MAX_LOADS:
+            return None
+        mapping = self._map_reads(group)
+        if mapping is None:
+            return None
+        self._match_free_dimensions(group, mapping)
+        new_axes = [d for d in self.wide if d not in mapping]
+        structure = self._structure(group, mapping, new_axes)
+        if structure is None:
+            return None
+        for d in new_axes:
+            mapping[d] = len(group.extents)
+            group.extents.append(self.shape[d])
+        group.inner = None if structure is _UNDECIDED else structure
+        return self._member(mapping)
+
+    def _map_reads(self, group: FusionGroup) -> dict[int, int] | None:
+        """Dimension -> group axis, from the group's members this value reads; None where a read is not element by element."""
+        mapping: dict[int, int] = {}
+        for base, index in self.reads:
+            member = group.by_value.get(base)
+            if member is None:
+                continue
+            entries = plain_axes(index)
+            if entries is None:
+                return None
+            for entry, axis, extent in zip(entries, member.axes, base.shape, strict=True):
+                if extent == 1:
+                    continue
+                if entry is None:
+                    return None
+                dimension = self._dimension(entry)
+                if self.shape[dimension] != extent or mapping.setdefault(dimension, axis) != axis:
+                    return None
+        return mapping if len(set(mapping.values())) == len(mapping) else None
+
+    def _dimension(self, entry: Affine) -> int:
+        return self.number[entry.terms[0][0]]
+
+    def _match_free_dimensions(self, group: FusionGroup, mapping: dict[int, int]) -> None:
+        """Give dimensions that no read ties down a free axis of the same extent, last to first."""
+        taken = set(mapping.values())
+        free = [axis for axis in range(len(group.extents)) if axis not in taken]
+        for dimension in reversed(self.wide):
+            if dimension in mapping:
+                continue
+            for axis in reversed(free):
+                if group.extents[axis] == self.shape[dimension]:
+                    mapping[dimension] = axis
+                    free.remove(axis)
+                    break
+
+    def _structure(self, group: FusionGroup, mapping: dict[int, int], new_axes: Sequence[int]) -> frozenset[int] | None:
+        """The group's inner axes once this value is in it; None where it does not fit."""
+        every = frozenset(range(len(group.extents)))
+        mine = frozenset(mapping.values())
+        inner = group.inner
+        consumed = self._consumed_reductions(group)
+        if new_axes:
+            fresh = frozenset(range(len(group.extents), len(group.extents) + len(new_axes)))
+            if inner is not None or mine != every or consumed or not mine:
+                return None
+            return self._accept(group, fresh, every | fresh, mine | fresh)
+        for reduced in consumed:
+            if inner is None:
+                if not every - reduced and _size(group, every) > WHOLE_ARRAY_LIMIT:
+                    return None
+                inner = reduced
+            elif inner != reduced:
+                return None
+        own = frozenset(mapping[d] for d in self.reduced_dims if d in mapping)
+        if inner is None:
+            return _UNDECIDED if mine == every else None
+        if not _reduction_fits(mine, tuple(own), inner, bool(every) and max(every) not in inner):
+            return None
+        return self._accept(group, inner, every, mine)
+
+    def _accept(self, group: FusionGroup, inner: frozenset[int], every: frozenset[int],
+                mine: frozenset[int]) -> frozenset[int] | None:
+        """`inner` if every member, and this value, fits a tree with these inner axes."""
+        outer = every - inner
+        if mine not in (every, outer):
+            return None
+        columns = bool(every) and max(every) not in inner
+        for member in group.members:
+            domain = member.domain_axes
+            if domain not in (every, outer) or not _reduction_fits(domain, member.reduced, inner, columns):
+                return None
+        return inner
+
+    def _consumed_reductions(self, group: FusionGroup) -> list[frozenset[int]]:
+        found: list[frozenset[int]] = []
+        for base, _ in self.reads:
+            member = group.by_value.get(base)
+            if member is not None and member.reduced:
+                found.append(frozenset(member.reduced))
+        return found
+
+
+_UNDECIDED: frozenset[int] = frozenset((-1,))
+
+
+def _size(group: FusionGroup, axes: frozenset[int]) -> int:
+    count = 1
+    for axis in axes:
+        count *= group.extents[axis]
+    return count
+
+
+def _reduction_fits(domain: frozenset[int], reduced: tuple[int, ...], inner: frozenset[int], columns: bool) -> bool:
+    """A reduction of inner members covers all inner axes or none; in column order (see build_loops) exactly these."""
+    if not reduced or not inner & domain:
+        return True
+    overlap = inner & frozenset(reduced)
+    if columns:
+        return frozenset(reduced) == inner
+    return not overlap or overlap == inner
+
+
+def _forced(graph: Graph) -> set[Value]:
+    """Values that need memory of their own whatever fusion does: outputs, operands of calls and of merging reshapes."""
+    forced: set[Value] = set()
+    for value in graph.body:
+        if is_alias(value) or not is_fusable(value):
+            for operand in value.operands:
+                matrix = transposed_matrix(operand) if value.op.name == "matmul" else None
+                forced.add(operand if matrix is None else matrix)
+    forced.update(graph.outputs)
+    forced.update([root(value) for value in forced])
+    return forced

@@ -1,0 +1,93 @@
+"""Memory plan: where every stored value lives.
+
+Arguments stay where the caller has them, results go straight into the arrays that are returned, everything else shares
+one arena.  Offsets come from lists of free blocks by size, in execution order; live ranges end at the last step that
+reads a value.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Sequence
+
+from bwcompiler.ir.access import root
+from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.memory import Location, MemoryPlan, StepUse
+from bwcompiler.ir.op import Value
+
+ALIGNMENT = 64
+
+
+def plan_memory(graph: Graph, steps: Sequence[StepUse]) -> MemoryPlan:
+    """Assign memory to everything the steps touch."""
+    plan = MemoryPlan()
+    for number, value in enumerate(graph.inputs):
+        plan.locations[value] = Location("argument", number)
+    for number, output in enumerate(graph.outputs):
+        base = root(output)
+        if base in plan.locations:
+            plan.copies.append((base, number))
+        else:
+            plan.locations[base] = Location("result", number)
+    last: dict[Value, int] = {}
+    for position, step in enumerate(steps):
+        for value in (*step.reads, *step.writes):
+            last[value] = position
+    _allocate(plan, steps, last)
+    return plan
+
+
+def _allocate(plan: MemoryPlan, steps: Sequence[StepUse], last: dict[Value, int]) -> None:
+    arena = _Arena()
+    blocks: dict[Value, tuple[int, int]] = {}
+    for position, step in enumerate(steps):
+        if step.in_place is not None:
+            operand, result = step.in_place
+            if operand in blocks and last[operand] == position and result not in plan.locations:
+                blocks[result] = blocks.pop(operand)
+                plan.locations[result] = Location("arena", blocks[result][0])
+                plan.in_place.add(position)
+        for value in step.writes:
+            if value not in plan.locations:
+                blocks[value] = arena.take(value.type.nbytes)
+                plan.locations[value] = Location("arena", blocks[value][0])
+        scratch = [arena.take(size) for size in step.scratch]
+        plan.scratch.append([offset for offset, _ in scratch])
+        for block in scratch:
+            arena.give(block)
+        for value in dict.fromkeys((*step.reads, *step.writes)):
+            if value in blocks and last[value] == position:
+                arena.give(blocks.pop(value))
+    plan.arena_bytes = arena.size
+
+
+class _Arena:
+    """Blocks of one growing arena; freed blocks are kept by size."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.free: dict[int, list[int]] = {}
+        self.sizes: list[int] = []
+
+    def take(self, size: int) -> tuple[int, int]:
+        size = -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
+        at = bisect.bisect_left(self.sizes, size)
+        if at < len(self.sizes):
+            found = self.sizes[at]
+            offsets = self.free[found]
+            offset = offsets.pop()
+            if not offsets:
+                del self.free[found], self.sizes[at]
+            if found > size:
+                self.give((offset + size, found - size))
+            return offset, size
+        offset = self.size
+        self.size += size
+        return offset, size
+
+    def give(self, block: tuple[int, int]) -> None:
+        offset, size = block
+        if size not in self.free:
+            self.free[size] = []
+            bisect.insort(self.sizes, size)
+        self.free[size].append(offset)

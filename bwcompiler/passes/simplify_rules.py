@@ -1,0 +1,223 @@
+"""Algebraic rules: RULES[op name](type, *operands, **attributes) -> a replacement, or None.
+
+A rule may only replace a value by one with the same bits (nan, inf and the sign of zero included); so `x + 0` stays for
+floats, and `x * 0` always.  Each rule is named by its equation in the comment.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import bwcompiler.ops  # noqa: F401  (registers the ops the rules are about)
+from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler.ir.types import TensorType
+
+Rule = Callable[..., Value | None]
+RULES: dict[str, Rule] = {}
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    """Register a rule for the ops of these names."""
+    def register(function: Rule) -> Rule:
+        for name in names:
+            RULES[name] = function
+        return function
+    return register
+
+
+def is_constant(value: Value) -> bool:
+    """Whether value is filled with one known scalar."""
+    return value.op.name == "full"
+
+
+def _is_filled_with(value: Value, number: float) -> bool:
+    if value.op.name != "full":
+        return False
+    found = value.attrs["value"]
+    return bool(found == number and (number != 0 or math.copysign(1.0, found) == math.copysign(1.0, number)))
+
+
+def _full(value: Any, type_: TensorType) -> Value:
+    return REGISTRY["full"](value=value, shape=type_.shape, dtype=type_.dtype)
+
+
+def fold(type_: TensorType, op_name: str, *operands: Value, **attrs: Any) -> Value | None:
+    """An elementwise op of constants is a constant."""
+    for operand in operands:
+        if operand.op.name != "full":
+            return None
+    scalars = [np.asarray(operand.attrs["value"], operand.dtype.numpy) for operand in operands]
+    with np.errstate(all="ignore"):
+        result = REGISTRY[op_name].reference(*scalars, **attrs)
+    return _full(np.asarray(result, type_.dtype.numpy).item(), type_)
+
+
+def _with_folding(name: str, inner: Rule | None) -> Rule:
+    def apply(type_: TensorType, *operands: Value, **attrs: Any) -> Value | None:
+        folded = fold(type_, name, *operands, **attrs)
+        if folded is not None:
+            return folded
+        return inner(type_, *operands, **attrs) if inner is not None else None
+    return apply
+
+
+@rule("multiply")
+def _multiply(type_: TensorType, x: Value, y: Value) -> Value | None:
+    if _is_filled_with(x, 1):                                  # 1 * x == x
+        return y
+    if _is_filled_with(y, 1):                                  # x * 1 == x
+        return x
+    if _is_filled_with(y, -1):                                 # x * -1 == -x
+        return REGISTRY["negative"](x)
+    if _is_filled_with(x, -1):
+        return REGISTRY["negative"](y)
+    return None
+
+
+@rule("add")
+def _add(type_: TensorType, x: Value, y: Value) -> Value | None:
+    zero = -0.0 if type_.dtype.is_differentiable else 0        # x + -0.0 == x (x + 0.0 is not: -0.0 + 0.0 == 0.0)
+    if _is_filled_with(y, zero):
+        return x
+    return y if _is_filled_with(x, zero) else None
+
+
+@rule("subtract")
+def _subtract(type_: TensorType, x: Value, y: Value) -> Value | None:
+    return x if _is_filled_with(y, 0) else None                # x - 0 == x
+
+
+@rule("divide")
+def _divide(type_: TensorType, x: Value, y: Value) -> Value | None:
+    if _is_filled_with(y, 1):                                  # x / 1 == x
+        return x
+    if is_constant(y) and isinstance(y.attrs["value"], float):
+        mantissa, exponent = math.frexp(y.attrs["value"])
+        if abs(mantissa) == 0.5 and abs(exponent) < 60:        # x / 2**k == x * 2**-k
+            return REGISTRY["multiply"](x, _full(1.0 / y.attrs["value"], y.type))
+    return None
+
+
+@rule("negative")
+def _negative(type_: TensorType, x: Value) -> Value | None:
+    return x.operands[0] if x.op.name == "negative" else None  # -(-x) == x
+
+
+@rule("invert")
+def _invert(type_: TensorType, x: Value) -> Value | None:
+    return x.operands[0] if x.op.name == "invert" else None    # ~~x == x
+
+
+@rule("select")
+def _select(type_: TensorType, condition: Value, x: Value, y: Value) -> Value | None:
+    if x is y:                                                 # select(c, x, x) == x
+        return x
+    if is_constant(condition):
+        return x if condition.attrs["value"] else y
+    if condition.op.name == "invert":                          # select(~c, x, y) == select(c, y, x)
+        return REGISTRY["select"](condition.operands[0], y, x)
+    if x.op.name == "select" and x.operands[0] is condition:   # select(c, select(c, x, _), y) == select(c, x, y)
+        return REGISTRY["select"](condition, x.operands[1], y)
+    if y.op.name == "select" and y.operands[0] is condition:
+        return REGISTRY["select"](condition, x, y.operands[2])
+    return None
+
+
+@rule("cast")
+def _cast(type_: TensorType, x: Value, *, dtype: Any) -> Value | None:
+    if x.dtype is dtype:                                       # cast to the same dtype
+        return x
+    if is_constant(x):
+        value = np.asarray(x.attrs["value"], x.dtype.numpy)
+        with np.errstate(all="ignore"):
+            return _full(value.astype(dtype.numpy).item(), type_)
+    if x.op.name == "cast" and x.dtype.name == "f64" and dtype.name == "f32" and x.operands[0].dtype is dtype:
+        return x.operands[0]                                   # f32 -> f64 -> f32 is exact
+    return None
+
+
+@rule("broadcast")
+def _broadcast(type_: TensorType, x: Value, *, shape: Any, axes: Any) -> Value | None:
+    if len(axes) == len(shape):                                # nothing is new
+        return x
+    if is_constant(x):
+        return _full(x.attrs["value"], type_)
+    if x.op.name == "broadcast":                               # broadcast(broadcast(x))
+        inner = x.attrs["axes"]
+        return REGISTRY["broadcast"](x.operands[0], shape=shape, axes=tuple(axes[k] for k in inner))
+    return None
+
+
+@rule("transpose")
+def _transpose(type_: TensorType, x: Value, *, axes: Any) -> Value | None:
+    if axes == tuple(range(len(axes))):                        # the identity permutation
+        return x
+    if is_constant(x):
+        return _full(x.attrs["value"], type_)
+    if x.op.name == "transpose":                               # (x^p)^q == x^(p[q])
+        inner = x.attrs["axes"]
+        return REGISTRY["transpose"](x.operands[0], axes=tuple(inner[k] for k in axes))
+    return None
+
+
+@rule("reshape")
+def _reshape(type_: TensorType, x: Value, *, shape: Any) -> Value | None:
+    if x.shape == shape:
+        return x
+    if is_constant(x):
+        return _full(x.attrs["value"], type_)
+    if x.op.name == "reshape":                                 # reshape(reshape(x)) == reshape(x)
+        return REGISTRY["reshape"](x.operands[0], shape=shape)
+    return None
+
+
+@rule("slice")
+def _slice(type_: TensorType, x: Value, *, starts: Any, sizes: Any, steps: Any) -> Value | None:
+    if sizes == x.shape and all(step == 1 for step in steps):  # the whole array
+        return x
+    return _full(x.attrs["value"], type_) if is_constant(x) else None
+
+
+@rule("flip")
+def _flip(type_: TensorType, x: Value, *, axes: Any) -> Value | None:
+    if not axes or is_constant(x):
+        return x
+    return x.operands[0] if x.op.name == "flip" and x.attrs["axes"] == axes else None
+
+
+@rule("slice_add")
+def _slice_add(type_: TensorType, x: Value, v: Value, *, starts: Any, steps: Any) -> Value | None:
+    if not _is_filled_with(x, 0):
+        return None
+    if v.shape == x.shape and all(step == 1 for step in steps):
+        return v                                               # 0 + v over the whole array
+    return REGISTRY["slice_update"](x, v, starts=starts, steps=steps)
+
+
+@rule("slice_update")
+def _slice_update(type_: TensorType, x: Value, v: Value, *, starts: Any, steps: Any) -> Value | None:
+    return v if v.shape == x.shape and all(step == 1 for step in steps) else None
+
+
+@rule("sum")
+def _sum(type_: TensorType, x: Value, *, axes: Any) -> Value | None:
+    return x if not axes else None
+
+
+@rule("max", "min", "prod", "any", "all")
+def _reduce_nothing(type_: TensorType, x: Value, *, axes: Any) -> Value | None:
+    return x if not axes else None
+
+
+def _install_folding() -> None:
+    skipped = {"select", "cast", "stop_gradient"}
+    for name, op in list(REGISTRY.items()):
+        if op.kind == "elementwise" and name not in skipped:
+            RULES[name] = _with_folding(name, RULES.get(name))
+
+
+_install_folding()

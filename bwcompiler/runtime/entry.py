@@ -1,0 +1,307 @@
+"""The native entry: LLVM text of the one CPython function through which all compiled programs of a process are called.
+
+`@bw_entry` is a METH_FASTCALL | METH_KEYWORDS function.  Its `self` is the tuple
+(slow_path, raise_error, table, captured arrays ..., static values ..., owner); the table (`entry_table.py`) says what to
+do for this signature.  It runs in this order: guards, which have no effects (any that fails tail-calls `slow_path` with the
+same arguments); references held to arrays that sit in lists and dicts, which may change meanwhile; new result arrays; an
+arena; the program, without the GIL if asked; the result tree.  Failures after the guards meet in one block that drops all
+references.  `python_entry.py` is the same in Python.
+"""
+
+from __future__ import annotations
+
+from bwcompiler.ir.plan import ERROR_RECORD_BYTES
+from bwcompiler.runtime import entry_helpers as helpers
+from bwcompiler.runtime import python_abi as abi
+from bwcompiler.runtime.entry_numbers import number_text
+from bwcompiler.runtime.entry_results import PACK_TEXT, RESULTS_TEXT, SCALARS_TEXT
+from bwcompiler.runtime.entry_table import GUARD_BYTES, GUARDS
+from bwcompiler.runtime.entry_words import header, switch, word
+
+SELF_TABLE, SELF_CAPTURED = 2, 3  # indices in the self tuple
+
+
+def entry_text() -> str:
+    """The whole module; it depends only on the interpreter's object layout."""
+    parts = (helpers.ARRAY_DATA, helpers.NEW_ARRAY, helpers.RELEASE, helpers.OVERLAPS, helpers.STATIC_EQUAL, helpers.RAISE)
+    text = "\n".join((*parts, helpers.ARENAS, number_text(), _GUARDS, RESULTS_TEXT, SCALARS_TEXT, PACK_TEXT, _ENTRY))
+    return f"{helpers.declarations(text)}\n{text}"
+
+
+# --- the parts of a call ----------------------------------------------------------------------------------------------
+
+# Walk the arguments; data pointers into %buffers, leaves into %objects, those of lists and dicts into %held as well.
+_GUARDS = f"""
+define internal i1 @bw.guards(ptr %table, ptr %self, ptr %arguments, ptr %buffers, ptr %objects, ptr %held,
+                              ptr %registers, ptr %slots) nounwind {{
+start:
+{header("guards")}
+  %first.op = getelementptr i8, ptr %table, i64 %guards
+{header("captured_count")}
+  %captured = getelementptr i8, ptr %self, i64 {abi.TUPLE_ITEMS + 8 * SELF_CAPTURED}
+  %statics = getelementptr ptr, ptr %captured, i64 %captured_count
+  store ptr %arguments, ptr %registers
+  %first.register = getelementptr ptr, ptr %registers, i64 1
+  br label %fetch
+fetch:
+  %op = phi ptr [ %first.op, %start ], [ %op.next, %leaf ], [ %op.next, %none ], [ %op.next, %enter ]
+  %leaves = phi i64 [ 0, %start ], [ %leaves.next, %leaf ], [ %leaves, %none ], [ %leaves, %enter ]
+  %hold = phi ptr [ %held, %start ], [ %hold.next, %leaf ], [ %hold, %none ], [ %hold, %enter ]
+  %slot = phi ptr [ %slots, %start ], [ %slot.next, %leaf ], [ %slot, %none ], [ %slot, %enter ]
+  %open = phi ptr [ %first.register, %start ], [ %open, %leaf ], [ %open, %none ], [ %open.next, %enter ]
+  %code = load i64, ptr %op
+  %op.next = getelementptr i8, ptr %op, i64 {GUARD_BYTES}
+  %finished = icmp eq i64 %code, {GUARDS["end"]}
+  br i1 %finished, label %pass, label %source
+source:
+{word(1, "in.dict")}
+{word(2, "register")}
+{word(3, "index")}
+{word(4, "a")}
+{word(5, "b")}
+  %base.at = getelementptr ptr, ptr %registers, i64 %register
+  %base = load ptr, ptr %base.at
+  %is.item = icmp eq i64 %in.dict, 0
+  br i1 %is.item, label %item, label %lookup
+item:
+  %item.at = getelementptr ptr, ptr %base, i64 %index
+  %item.object = load ptr, ptr %item.at
+  br label %dispatch
+lookup:
+  %key = inttoptr i64 %index to ptr
+  %found = call ptr @py.PyDict_GetItemWithError(ptr %base, ptr %key)
+  %missing = icmp eq ptr %found, null
+  br i1 %missing, label %lookup.failed, label %dispatch
+lookup.failed:
+  call void @py.PyErr_Clear()
+  ret i1 false
+dispatch:
+  %object = phi ptr [ %item.object, %item ], [ %found, %lookup ]
+  %type.at = getelementptr i8, ptr %object, i64 {abi.TYPE}
+  %type = load ptr, ptr %type.at
+  %size.at = getelementptr i8, ptr %object, i64 {abi.CONTAINER_SIZE}
+  %a.pointer = inttoptr i64 %a to ptr
+{switch("%code", {name: number for name, number in GUARDS.items() if name != "end"}, "fail")}
+array:
+  %spec = getelementptr i8, ptr %table, i64 %a
+  %flags = trunc i64 %b to i32
+  %array.data = call ptr @bw.array_data(ptr %object, ptr %spec, i32 %flags)
+  %array.bad = icmp eq ptr %array.data, null
+  br i1 %array.bad, label %fail, label %leaf
+number:
+  %number.data = call ptr @bw.number(ptr %object, i64 %a, i64 %b, ptr %slot)
+  %slot.used = getelementptr i8, ptr %slot, i64 16
+  %number.bad = icmp eq ptr %number.data, null
+  br i1 %number.bad, label %fail, label %leaf
+scalar:
+  %scalar.data = getelementptr i8, ptr %object, i64 {abi.NUMBER_VALUE}
+  %scalar.ok = icmp eq ptr %type, %a.pointer
+  br i1 %scalar.ok, label %leaf, label %fail
+static:
+  %static.at = getelementptr i8, ptr %statics, i64 %a
+  %expected = load ptr, ptr %static.at
+  %static.ok = call i1 @bw.static_equal(ptr %object, ptr %expected)
+  br i1 %static.ok, label %leaf, label %fail
+leaf:
+  %data = phi ptr [ %array.data, %array ], [ %number.data, %number ], [ %scalar.data, %scalar ], [ null, %static ]
+  %slot.next = phi ptr [ %slot, %array ], [ %slot.used, %number ], [ %slot, %scalar ], [ %slot, %static ]
+  %buffer.at = getelementptr ptr, ptr %buffers, i64 %leaves
+  store ptr %data, ptr %buffer.at
+  %object.at = getelementptr ptr, ptr %objects, i64 %leaves
+  store ptr %object, ptr %object.at
+  %leaves.next = add i64 %leaves, 1
+{word(6, "hold.this")}
+  store ptr %object, ptr %hold
+  %hold.next = getelementptr ptr, ptr %hold, i64 %hold.this
+  br label %fetch
+none:
+  %is.none = icmp eq ptr %object, @py._Py_NoneStruct
+  br i1 %is.none, label %fetch, label %fail
+tuple:
+  %is.tuple = icmp eq ptr %type, @py.PyTuple_Type
+  br i1 %is.tuple, label %tuple.items, label %fail
+tuple.items:
+  %tuple.base = getelementptr i8, ptr %object, i64 {abi.TUPLE_ITEMS}
+  br label %sized
+list:
+  %is.list = icmp eq ptr %type, @py.PyList_Type
+  br i1 %is.list, label %list.items, label %fail
+list.items:
+  %list.base.at = getelementptr i8, ptr %object, i64 {abi.LIST_ITEMS}
+  %list.base = load ptr, ptr %list.base.at
+  br label %sized
+dict:
+  %is.dict = icmp eq ptr %type, @py.PyDict_Type
+  br i1 %is.dict, label %sized, label %fail
+sized:
+  %inner = phi ptr [ %tuple.base, %tuple.items ], [ %list.base, %list.items ], [ %object, %dict ]
+  %size = load i64, ptr %size.at
+  %size.ok = icmp eq i64 %size, %a
+  br i1 %size.ok, label %enter, label %fail
+enter:
+  store ptr %inner, ptr %open
+  %open.next = getelementptr ptr, ptr %open, i64 1
+  br label %fetch
+pass:
+  ret i1 true
+fail:
+  ret i1 false
+}}
+"""
+
+_ENTRY = f"""
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+define ptr @bw_entry(ptr %self, ptr %arguments, i64 %count, ptr %keywords) nounwind {{
+start:
+  %table.object.at = getelementptr i8, ptr %self, i64 {abi.TUPLE_ITEMS + 8 * SELF_TABLE}
+  %table.object = load ptr, ptr %table.object.at
+  %table = getelementptr i8, ptr %table.object, i64 {abi.BYTES_DATA}
+{header("argument_count")}
+  %positional = icmp eq ptr %keywords, null
+  %count.same = icmp eq i64 %count, %argument_count
+  %countable = and i1 %positional, %count.same
+  br i1 %countable, label %frame, label %slow
+frame:
+{header("frame_bytes")}
+{header("objects_at")}
+{header("held_at")}
+{header("owned_at")}
+{header("stack_at")}
+{header("registers_at")}
+{header("slots_at")}
+{header("leaf_count")}
+{header("captured_count")}
+{header("held_count")}
+{header("result_count")}
+  %buffers = alloca i8, i64 %frame_bytes, align 64
+  %objects = getelementptr i8, ptr %buffers, i64 %objects_at
+  %held = getelementptr i8, ptr %buffers, i64 %held_at
+  %owned = getelementptr i8, ptr %buffers, i64 %owned_at
+  %stack = getelementptr i8, ptr %buffers, i64 %stack_at
+  %registers = getelementptr i8, ptr %buffers, i64 %registers_at
+  %result.slots = getelementptr i8, ptr %buffers, i64 %slots_at
+  %result.slots.bytes = mul i64 %result_count, 16
+  %slots = getelementptr i8, ptr %result.slots, i64 %result.slots.bytes
+  %fits = call i1 @bw.guards(ptr %table, ptr %self, ptr %arguments, ptr %buffers, ptr %objects, ptr %held,
+                             ptr %registers, ptr %slots)
+  br i1 %fits, label %captured.head, label %slow
+
+captured.head:
+  %c = phi i64 [ 0, %frame ], [ %c.next, %captured.body ]
+  %captured.end = icmp eq i64 %c, %captured_count
+  br i1 %captured.end, label %overlap, label %captured.body
+captured.body:
+  %captured = getelementptr i8, ptr %self, i64 {abi.TUPLE_ITEMS + 8 * SELF_CAPTURED}
+  %captured.at = getelementptr ptr, ptr %captured, i64 %c
+  %captured.array = load ptr, ptr %captured.at
+  %captured.data.at = getelementptr i8, ptr %captured.array, i64 {abi.ARRAY_DATA}
+  %captured.data = load ptr, ptr %captured.data.at
+  %captured.buffer = add i64 %leaf_count, %c
+  %captured.buffer.at = getelementptr ptr, ptr %buffers, i64 %captured.buffer
+  store ptr %captured.data, ptr %captured.buffer.at
+  %c.next = add i64 %c, 1
+  br label %captured.head
+
+overlap:
+{header("into_count")}
+{header("into")}
+{header("sizes")}
+  %sizes.table = getelementptr i8, ptr %table, i64 %sizes
+  %into.table = getelementptr i8, ptr %table, i64 %into
+  %shared = add i64 %leaf_count, %captured_count
+  br label %into.head
+into.head:
+  %w = phi i64 [ 0, %overlap ], [ %w.next, %into.body ]
+  %w.next = add i64 %w, 1
+  %into.end = icmp eq i64 %w, %into_count
+  br i1 %into.end, label %hold.head, label %into.body
+into.body:
+  %written.at = getelementptr i64, ptr %into.table, i64 %w
+  %written = load i64, ptr %written.at
+  %overlaps = call i1 @bw.overlaps(ptr %buffers, ptr %sizes.table, i64 %shared, i64 %written)
+  br i1 %overlaps, label %slow, label %into.head
+
+hold.head:
+  %h = phi i64 [ 0, %into.head ], [ %h.next, %hold.body ]
+  %hold.end = icmp eq i64 %h, %held_count
+  br i1 %hold.end, label %prepare, label %hold.body
+hold.body:
+  %hold.at = getelementptr ptr, ptr %held, i64 %h
+  %hold.object = load ptr, ptr %hold.at
+  call void @py.Py_IncRef(ptr %hold.object)
+  %h.next = add i64 %h, 1
+  br label %hold.head
+
+prepare:
+  %owned.bytes = mul i64 %result_count, 8
+  call void @llvm.memset.p0.i64(ptr %owned, i8 0, i64 %owned.bytes, i1 false)
+  %prepared = call i1 @bw.results(ptr %table, ptr %buffers, ptr %objects, ptr %owned, ptr %result.slots)
+  br i1 %prepared, label %arena.choose, label %fail
+arena.choose:
+{header("arena_at")}
+{header("arena_slots", type_="ptr")}
+  %arena.on.heap = icmp eq i64 %arena_at, 0
+  br i1 %arena.on.heap, label %arena.take, label %arena.stack
+arena.stack:
+  %arena.of.frame = getelementptr i8, ptr %buffers, i64 %arena_at
+  br label %run
+arena.take:
+{header("arena_bytes")}
+  %arena.of.heap = call ptr @bw.take_arena(ptr %arena_slots, i64 %arena_bytes)
+  %arena.missing = icmp eq ptr %arena.of.heap, null
+  br i1 %arena.missing, label %no.memory, label %run
+
+run:
+  %arena = phi ptr [ %arena.of.frame, %arena.stack ], [ %arena.of.heap, %arena.take ]
+  call void @llvm.memset.p0.i64(ptr align 64 %arena, i8 0, i64 {ERROR_RECORD_BYTES}, i1 false)
+{header("program", type_="ptr")}
+{header("release_gil")}
+  %release = icmp ne i64 %release_gil, 0
+  br i1 %release, label %run.free, label %run.locked
+run.locked:
+  %status.locked = call i32 %program(ptr %buffers, ptr %arena)
+  br label %ran
+run.free:
+  %thread = call ptr @py.PyEval_SaveThread()
+  %status.free = call i32 %program(ptr %buffers, ptr %arena)
+  call void @py.PyEval_RestoreThread(ptr %thread)
+  br label %ran
+ran:
+  %status = phi i32 [ %status.locked, %run.locked ], [ %status.free, %run.free ]
+  %ok = icmp eq i32 %status, 0
+  br i1 %ok, label %arena.return, label %error
+error:
+  call void @bw.raise(ptr %self, i32 %status, ptr %arena)
+  br label %arena.return
+arena.return:
+  br i1 %arena.on.heap, label %arena.give, label %finish
+arena.give:
+  call void @bw.give_arena(ptr %arena_slots, ptr %arena)
+  br label %finish
+finish:
+  br i1 %ok, label %scalars, label %fail
+scalars:
+  %converted = call i1 @bw.scalars(ptr %table, ptr %owned, ptr %result.slots)
+  br i1 %converted, label %pack, label %fail
+pack:
+  %answer = call ptr @bw.pack(ptr %table, ptr %owned, ptr %stack)
+  %unpacked = icmp eq ptr %answer, null
+  br i1 %unpacked, label %fail, label %success
+success:
+  call void @bw.release(ptr %held, i64 %held_count)
+  ret ptr %answer
+
+no.memory:
+  call ptr @py.PyErr_NoMemory()
+  br label %fail
+fail:
+  call void @bw.release(ptr %owned, i64 %result_count)
+  call void @bw.release(ptr %held, i64 %held_count)
+  ret ptr null
+slow:
+  %slow.at = getelementptr i8, ptr %self, i64 {abi.TUPLE_ITEMS}
+  %slow.path = load ptr, ptr %slow.at
+  %slow.result = tail call ptr @py.PyObject_Vectorcall(ptr %slow.path, ptr %arguments, i64 %count, ptr %keywords)
+  ret ptr %slow.result
+}}
+"""

@@ -1,0 +1,308 @@
+"""LLVM text of the helper functions of the native entry (`entry.py`), and declarations of what they call.
+
+An array *specification* is {ptr descr, i32 type number, i32 rank, [rank x i64] shape}, in the table of the signature.
+"""
+
+from __future__ import annotations
+
+import re
+
+from bwcompiler.runtime import python_abi as abi
+
+ARENA_SLOTS = 4  # arenas that an executable keeps for its next calls
+
+# Result type and parameters of the functions below; every other external symbol is data.
+_FUNCTIONS = {
+    "py.PyObject_Vectorcall": "ptr (ptr, ptr, i64, ptr)",
+    "py.PyObject_RichCompareBool": "i32 (ptr, ptr, i32)",
+    "py.PyTuple_New": "ptr (i64)",
+    "py.PyList_New": "ptr (i64)",
+    "py.PyDict_New": "ptr ()",
+    "py.PyDict_SetItem": "i32 (ptr, ptr, ptr)",
+    "py.PyDict_GetItemWithError": "ptr (ptr, ptr)",
+    "py.PyErr_Clear": "void ()",
+    "py.PyErr_Occurred": "ptr ()",
+    "py.PyErr_NoMemory": "ptr ()",
+    "py.PyErr_SetString": "void (ptr, ptr)",
+    "py.PyEval_SaveThread": "ptr ()",
+    "py.PyEval_RestoreThread": "void (ptr)",
+    "py.Py_IncRef": "void (ptr)",
+    "py.Py_DecRef": "void (ptr)",
+    "py.PyLong_AsLongLongAndOverflow": "i64 (ptr, ptr)",
+    "py.PyLong_FromLong": "ptr (i64)",
+    "py.PyBytes_FromStringAndSize": "ptr (ptr, i64)",
+    "py.PyType_GenericAlloc": "ptr (ptr, i64)",
+    "np.PyArray_Scalar": "ptr (ptr, ptr, ptr)",
+    "np.PyArray_NewFromDescr": "ptr (ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)",
+    "c.aligned_alloc": "ptr (i64, i64)",
+    "c.free": "void (ptr)",
+}
+
+_EXTERNAL = re.compile(r'@"?((?:py|np|c)\.[\w.]+)')
+
+
+def external_symbols(text: str) -> list[str]:
+    """The symbols in `text` that the runtime binds at load, in order of name."""
+    return sorted(set(_EXTERNAL.findall(text)))
+
+
+def declarations(text: str) -> str:
+    """Declarations of the external symbols that `text` uses."""
+    lines = []
+    for name in external_symbols(text):
+        if name in _FUNCTIONS:
+            result, parameters = _FUNCTIONS[name].split(" ", 1)
+            lines.append(f"declare {result} @{name}{parameters} nounwind")
+        else:
+            lines.append(f"@{name} = external global i8")
+    return "\n".join(lines) + "\n"
+
+
+# The data pointer of an array that fits the specification and has all of %flags; null if it does not.  A dtype object
+# other than NumPy's singleton (arrays from pickles have one) will do if its number and byte order are the same.
+ARRAY_DATA = f"""
+define internal ptr @bw.array_data(ptr %object, ptr %spec, i32 %flags) nounwind {{
+start:
+  %type.at = getelementptr i8, ptr %object, i64 {abi.TYPE}
+  %type = load ptr, ptr %type.at
+  %is.array = icmp eq ptr %type, @np.ndarray
+  br i1 %is.array, label %check.flags, label %mismatch
+check.flags:
+  %flags.at = getelementptr i8, ptr %object, i64 {abi.ARRAY_FLAGS}
+  %flags.has = load i32, ptr %flags.at
+  %flags.common = and i32 %flags.has, %flags
+  %flags.ok = icmp eq i32 %flags.common, %flags
+  br i1 %flags.ok, label %check.descr, label %mismatch
+check.descr:
+  %descr.at = getelementptr i8, ptr %object, i64 {abi.ARRAY_DESCR}
+  %descr = load ptr, ptr %descr.at
+  %descr.wanted = load ptr, ptr %spec
+  %descr.same = icmp eq ptr %descr, %descr.wanted
+  br i1 %descr.same, label %check.rank, label %check.number
+check.number:
+  %number.at = getelementptr i8, ptr %descr, i64 {abi.DESCR_NUMBER}
+  %number = load i32, ptr %number.at
+  %number.wanted.at = getelementptr i8, ptr %spec, i64 8
+  %number.wanted = load i32, ptr %number.wanted.at
+  %number.same = icmp eq i32 %number, %number.wanted
+  %order.at = getelementptr i8, ptr %descr, i64 {abi.DESCR_BYTEORDER}
+  %order = load i8, ptr %order.at
+  %order.wanted.at = getelementptr i8, ptr %descr.wanted, i64 {abi.DESCR_BYTEORDER}
+  %order.wanted = load i8, ptr %order.wanted.at
+  %order.same = icmp eq i8 %order, %order.wanted
+  %equivalent = and i1 %number.same, %order.same
+  br i1 %equivalent, label %check.rank, label %mismatch
+check.rank:
+  %rank.at = getelementptr i8, ptr %object, i64 {abi.ARRAY_RANK}
+  %rank = load i32, ptr %rank.at
+  %rank.wanted.at = getelementptr i8, ptr %spec, i64 12
+  %rank.wanted = load i32, ptr %rank.wanted.at
+  %rank.same = icmp eq i32 %rank, %rank.wanted
+  br i1 %rank.same, label %shape, label %mismatch
+shape:
+  %shape.at = getelementptr i8, ptr %object, i64 {abi.ARRAY_SHAPE}
+  %extents = load ptr, ptr %shape.at
+  %extents.wanted = getelementptr i8, ptr %spec, i64 16
+  %count = zext i32 %rank.wanted to i64
+  br label %axis
+axis:
+  %k = phi i64 [ 0, %shape ], [ %k.next, %compare ]
+  %end = icmp eq i64 %k, %count
+  br i1 %end, label %fits, label %compare
+compare:
+  %extent.at = getelementptr i64, ptr %extents, i64 %k
+  %extent = load i64, ptr %extent.at
+  %wanted.at = getelementptr i64, ptr %extents.wanted, i64 %k
+  %wanted = load i64, ptr %wanted.at
+  %extent.same = icmp eq i64 %extent, %wanted
+  %k.next = add i64 %k, 1
+  br i1 %extent.same, label %axis, label %mismatch
+fits:
+  %data.at = getelementptr i8, ptr %object, i64 {abi.ARRAY_DATA}
+  %data = load ptr, ptr %data.at
+  ret ptr %data
+mismatch:
+  ret ptr null
+}}
+"""
+
+# A new C-contiguous array; null with an exception set if there is no memory.
+NEW_ARRAY = """
+define internal ptr @bw.new_array(ptr %spec) nounwind {
+  %descr = load ptr, ptr %spec
+  call void @py.Py_IncRef(ptr %descr)
+  %rank.at = getelementptr i8, ptr %spec, i64 12
+  %rank = load i32, ptr %rank.at
+  %shape = getelementptr i8, ptr %spec, i64 16
+  %array = call ptr @np.PyArray_NewFromDescr(ptr @np.ndarray, ptr %descr, i32 %rank, ptr %shape, ptr null, ptr null, i32 0, ptr null)
+  ret ptr %array
+}
+"""  # noqa: E501
+
+# Drop `count` references, some of which may be null.
+RELEASE = """
+define internal void @bw.release(ptr %objects, i64 %count) nounwind {
+start:
+  br label %head
+head:
+  %k = phi i64 [ 0, %start ], [ %k.next, %body ]
+  %end = icmp eq i64 %k, %count
+  br i1 %end, label %done, label %body
+body:
+  %at = getelementptr ptr, ptr %objects, i64 %k
+  %object = load ptr, ptr %at
+  call void @py.Py_DecRef(ptr %object)
+  %k.next = add i64 %k, 1
+  br label %head
+done:
+  ret void
+}
+"""
+
+# Does buffer `self` share a byte with another one?  Without branches, so that it is vectorised: there may be hundreds.
+OVERLAPS = """
+define internal i1 @bw.overlaps(ptr %buffers, ptr %sizes, i64 %count, i64 %self) nounwind {
+start:
+  %self.at = getelementptr i64, ptr %buffers, i64 %self
+  %low = load i64, ptr %self.at
+  %self.size.at = getelementptr i64, ptr %sizes, i64 %self
+  %self.size = load i64, ptr %self.size.at
+  %high = add i64 %low, %self.size
+  br label %body
+body:
+  %k = phi i64 [ 0, %start ], [ %k.next, %body ]
+  %found = phi i1 [ false, %start ], [ %found.next, %body ]
+  %at = getelementptr i64, ptr %buffers, i64 %k
+  %other.low = load i64, ptr %at
+  %size.at = getelementptr i64, ptr %sizes, i64 %k
+  %size = load i64, ptr %size.at
+  %other.high = add i64 %other.low, %size
+  %below = icmp ult i64 %other.low, %high
+  %above = icmp ult i64 %low, %other.high
+  %filled = icmp ne i64 %size, 0
+  %other = icmp ne i64 %k, %self
+  %meets = and i1 %below, %above
+  %counts = and i1 %filled, %other
+  %overlap = and i1 %meets, %counts
+  %found.next = or i1 %found, %overlap
+  %k.next = add i64 %k, 1
+  %more = icmp ult i64 %k.next, %count
+  br i1 %more, label %body, label %done
+done:
+  ret i1 %found.next
+}
+"""
+
+# A static argument: the same object, or an equal int or str (`is` fails for the second 1000 in a program).
+STATIC_EQUAL = f"""
+define internal i1 @bw.static_equal(ptr %object, ptr %expected) nounwind {{
+start:
+  %same = icmp eq ptr %object, %expected
+  br i1 %same, label %yes, label %types
+types:
+  %type.at = getelementptr i8, ptr %object, i64 {abi.TYPE}
+  %type = load ptr, ptr %type.at
+  %expected.type.at = getelementptr i8, ptr %expected, i64 {abi.TYPE}
+  %expected.type = load ptr, ptr %expected.type.at
+  %same.type = icmp eq ptr %type, %expected.type
+  %is.int = icmp eq ptr %type, @py.PyLong_Type
+  %is.string = icmp eq ptr %type, @py.PyUnicode_Type
+  %is.plain = or i1 %is.int, %is.string
+  %comparable = and i1 %same.type, %is.plain
+  br i1 %comparable, label %compare, label %no
+compare:
+  %answer = call i32 @py.PyObject_RichCompareBool(ptr %object, ptr %expected, i32 2)
+  %equal = icmp eq i32 %answer, 1
+  ret i1 %equal
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}}
+"""
+
+# Call raise_error(code, record) (item 1 of `self`), unless the program left an exception itself.
+RAISE = f"""
+@bw.silent = private unnamed_addr constant [47 x i8] c"native code failed, but raise_error() returned\\00"
+define internal void @bw.raise(ptr %self, i32 %status, ptr %arena) noinline cold nounwind {{
+start:
+  %arguments = alloca [2 x ptr]
+  %pending = call ptr @py.PyErr_Occurred()
+  %is.pending = icmp ne ptr %pending, null
+  br i1 %is.pending, label %done, label %code
+code:
+  %wide = sext i32 %status to i64
+  %code.object = call ptr @py.PyLong_FromLong(i64 %wide)
+  %record = call ptr @py.PyBytes_FromStringAndSize(ptr %arena, i64 64)
+  store ptr %code.object, ptr %arguments
+  %second = getelementptr ptr, ptr %arguments, i64 1
+  store ptr %record, ptr %second
+  %no.code = icmp eq ptr %code.object, null
+  %no.record = icmp eq ptr %record, null
+  %no.memory = or i1 %no.code, %no.record
+  br i1 %no.memory, label %drop, label %callback
+callback:
+  %function.at = getelementptr i8, ptr %self, i64 {abi.TUPLE_ITEMS + 8}
+  %function = load ptr, ptr %function.at
+  %answer = call ptr @py.PyObject_Vectorcall(ptr %function, ptr %arguments, i64 2, ptr null)
+  %raised = icmp eq ptr %answer, null
+  br i1 %raised, label %drop, label %returned
+returned:
+  call void @py.Py_DecRef(ptr %answer)
+  call void @py.PyErr_SetString(ptr @py.SystemError, ptr @bw.silent)
+  br label %drop
+drop:
+  call void @bw.release(ptr %arguments, i64 2)
+  br label %done
+done:
+  ret void
+}}
+"""
+
+# A lock-free list of arenas: taken by exchanging a slot with null, given back by putting it into an empty slot.
+ARENAS = f"""
+define internal ptr @bw.take_arena(ptr %slots, i64 %bytes) nounwind {{
+start:
+  br label %head
+head:
+  %k = phi i64 [ 0, %start ], [ %k.next, %next ]
+  %end = icmp eq i64 %k, {ARENA_SLOTS}
+  br i1 %end, label %allocate, label %look
+look:
+  %slot = getelementptr ptr, ptr %slots, i64 %k
+  %seen = load atomic ptr, ptr %slot monotonic, align 8
+  %empty = icmp eq ptr %seen, null
+  br i1 %empty, label %next, label %exchange
+exchange:
+  %arena = atomicrmw xchg ptr %slot, ptr null acquire
+  %lost = icmp eq ptr %arena, null
+  br i1 %lost, label %next, label %taken
+next:
+  %k.next = add i64 %k, 1
+  br label %head
+taken:
+  ret ptr %arena
+allocate:
+  %new = call ptr @c.aligned_alloc(i64 64, i64 %bytes)
+  ret ptr %new
+}}
+define internal void @bw.give_arena(ptr %slots, ptr %arena) nounwind {{
+start:
+  br label %head
+head:
+  %k = phi i64 [ 0, %start ], [ %k.next, %body ]
+  %end = icmp eq i64 %k, {ARENA_SLOTS}
+  br i1 %end, label %release, label %body
+body:
+  %slot = getelementptr ptr, ptr %slots, i64 %k
+  %k.next = add i64 %k, 1
+  %pair = cmpxchg ptr %slot, ptr null, ptr %arena release monotonic
+  %given = extractvalue {{ ptr, i1 }} %pair, 1
+  br i1 %given, label %done, label %head
+release:
+  call void @c.free(ptr %arena)
+  br label %done
+done:
+  ret void
+}}
+"""

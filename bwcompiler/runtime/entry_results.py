@@ -1,0 +1,209 @@
+"""LLVM text of the results of a call: new arrays before the program, NumPy scalars and the result tree after it."""
+
+from __future__ import annotations
+
+from bwcompiler.runtime import python_abi as abi
+from bwcompiler.runtime.entry_table import PACKING, RESULTS, STEP_BYTES
+from bwcompiler.runtime.entry_words import header, switch, word
+
+# References to the results, or new arrays, into %owned; pointers to their data into %buffers.  False: no memory.
+RESULTS_TEXT = f"""
+define internal i1 @bw.results(ptr %table, ptr %buffers, ptr %objects, ptr %owned, ptr %slots) nounwind {{
+start:
+{header("results")}
+{header("result_count")}
+{header("leaf_count")}
+{header("captured_count")}
+  %first.op = getelementptr i8, ptr %table, i64 %results
+  %before = add i64 %leaf_count, %captured_count
+  br label %head
+head:
+  %k = phi i64 [ 0, %start ], [ %k.next, %next ]
+  %op = phi ptr [ %first.op, %start ], [ %op.next, %next ]
+  %op.next = getelementptr i8, ptr %op, i64 {STEP_BYTES}
+  %k.next = add i64 %k, 1
+  %end = icmp eq i64 %k, %result_count
+  br i1 %end, label %pass, label %body
+body:
+  %code = load i64, ptr %op
+{word(1, "a")}
+{switch("%code", {"array": RESULTS["array"], "argument": RESULTS["argument"]}, "scalar")}
+array:
+  %spec = getelementptr i8, ptr %table, i64 %a
+  %new = call ptr @bw.new_array(ptr %spec)
+  %no.memory = icmp eq ptr %new, null
+  br i1 %no.memory, label %fail, label %array.data
+array.data:
+  %new.data.at = getelementptr i8, ptr %new, i64 {abi.ARRAY_DATA}
+  %new.data = load ptr, ptr %new.data.at
+  br label %next
+argument:
+  %same.at = getelementptr ptr, ptr %objects, i64 %a
+  %same = load ptr, ptr %same.at
+  call void @py.Py_IncRef(ptr %same)
+  %same.data.at = getelementptr ptr, ptr %buffers, i64 %a
+  %same.data = load ptr, ptr %same.data.at
+  br label %next
+scalar:
+  %slot.offset = mul i64 %k, 16
+  %slot = getelementptr i8, ptr %slots, i64 %slot.offset
+  br label %next
+next:
+  %object = phi ptr [ %new, %array.data ], [ %same, %argument ], [ null, %scalar ]
+  %data = phi ptr [ %new.data, %array.data ], [ %same.data, %argument ], [ %slot, %scalar ]
+  %object.at = getelementptr ptr, ptr %owned, i64 %k
+  store ptr %object, ptr %object.at
+  %buffer = add i64 %before, %k
+  %buffer.at = getelementptr ptr, ptr %buffers, i64 %buffer
+  store ptr %data, ptr %buffer.at
+  br label %head
+pass:
+  ret i1 true
+fail:
+  ret i1 false
+}}
+"""
+
+# A NumPy scalar for every such result, allocated as PyArray_Scalar does it.  False: no memory.
+SCALARS_TEXT = f"""
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+define internal i1 @bw.scalars(ptr %table, ptr %owned, ptr %slots) nounwind {{
+start:
+{header("results")}
+{header("result_count")}
+  %first.op = getelementptr i8, ptr %table, i64 %results
+  br label %head
+head:
+  %k = phi i64 [ 0, %start ], [ %k.next, %next ]
+  %op = phi ptr [ %first.op, %start ], [ %op.next, %next ]
+  %op.next = getelementptr i8, ptr %op, i64 {STEP_BYTES}
+  %k.next = add i64 %k, 1
+  %end = icmp eq i64 %k, %result_count
+  br i1 %end, label %pass, label %body
+body:
+  %code = load i64, ptr %op
+{word(1, "a", "ptr")}
+{word(2, "b")}
+  %slot.offset = mul i64 %k, 16
+  %slot = getelementptr i8, ptr %slots, i64 %slot.offset
+{switch("%code", {"scalar": RESULTS["scalar"], "by.numpy": RESULTS["numpy_scalar"]}, "next")}
+scalar:
+  %new = call ptr @py.PyType_GenericAlloc(ptr %a, i64 0)
+  %no.memory = icmp eq ptr %new, null
+  br i1 %no.memory, label %fail, label %fill
+fill:
+  %value.at = getelementptr i8, ptr %new, i64 {abi.NUMBER_VALUE}
+  %is.double = icmp eq i64 %b, 8
+  br i1 %is.double, label %fill.8, label %fill.any
+fill.8:
+  %value = load i64, ptr %slot
+  store i64 %value, ptr %value.at
+  br label %own
+fill.any:
+  call void @llvm.memcpy.p0.p0.i64(ptr %value.at, ptr %slot, i64 %b, i1 false)
+  br label %own
+by.numpy:
+  %made = call ptr @np.PyArray_Scalar(ptr %slot, ptr %a, ptr null)
+  %made.bad = icmp eq ptr %made, null
+  br i1 %made.bad, label %fail, label %own
+own:
+  %object = phi ptr [ %new, %fill.8 ], [ %new, %fill.any ], [ %made, %by.numpy ]
+  %object.at = getelementptr ptr, ptr %owned, i64 %k
+  store ptr %object, ptr %object.at
+  br label %next
+next:
+  br label %head
+pass:
+  ret i1 true
+fail:
+  ret i1 false
+}}
+"""
+
+# A stack machine that makes the result tree and moves the references of %owned into it.  Null: no memory; then what is on
+# the stack has been dropped and %owned keeps the rest.
+PACK_TEXT = f"""
+define internal ptr @bw.pack(ptr %table, ptr %owned, ptr %stack) nounwind {{
+start:
+{header("packing")}
+  %first.op = getelementptr i8, ptr %table, i64 %packing
+  br label %fetch
+fetch:
+  %op = phi ptr [ %first.op, %start ], [ %op.next, %push ]
+  %top = phi i64 [ 0, %start ], [ %top.next, %push ]
+  %code = load i64, ptr %op
+  %op.next = getelementptr i8, ptr %op, i64 {STEP_BYTES}
+  %finished = icmp eq i64 %code, {PACKING["end"]}
+  br i1 %finished, label %done, label %dispatch
+dispatch:
+{word(1, "a")}
+{word(2, "b")}
+  %below = sub i64 %top, %a
+  %children = getelementptr ptr, ptr %stack, i64 %below
+  %children.bytes = mul i64 %a, 8
+{switch("%code", {name: number for name, number in PACKING.items() if name != "end"}, "fail")}
+result:
+  %owned.at = getelementptr ptr, ptr %owned, i64 %a
+  %owned.object = load ptr, ptr %owned.at
+  store ptr null, ptr %owned.at
+  br label %push
+none:
+  call void @py.Py_IncRef(ptr @py._Py_NoneStruct)
+  br label %push
+tuple:
+  %tuple.new = call ptr @py.PyTuple_New(i64 %a)
+  %tuple.items = getelementptr i8, ptr %tuple.new, i64 {abi.TUPLE_ITEMS}
+  %tuple.bad = icmp eq ptr %tuple.new, null
+  br i1 %tuple.bad, label %fail, label %fill
+list:
+  %list.new = call ptr @py.PyList_New(i64 %a)
+  %list.bad = icmp eq ptr %list.new, null
+  br i1 %list.bad, label %fail, label %list.fill
+list.fill:
+  %list.items.at = getelementptr i8, ptr %list.new, i64 {abi.LIST_ITEMS}
+  %list.items = load ptr, ptr %list.items.at
+  br label %fill
+fill:
+  %filled = phi ptr [ %tuple.new, %tuple ], [ %list.new, %list.fill ]
+  %items = phi ptr [ %tuple.items, %tuple ], [ %list.items, %list.fill ]
+  call void @llvm.memcpy.p0.p0.i64(ptr %items, ptr %children, i64 %children.bytes, i1 false)
+  br label %push
+dict:
+  %dict.new = call ptr @py.PyDict_New()
+  %dict.bad = icmp eq ptr %dict.new, null
+  %keys = getelementptr i8, ptr %table, i64 %b
+  br i1 %dict.bad, label %fail, label %dict.head
+dict.head:
+  %k = phi i64 [ 0, %dict ], [ %k.next, %dict.set ]
+  %k.next = add i64 %k, 1
+  %dict.end = icmp eq i64 %k, %a
+  br i1 %dict.end, label %dict.done, label %dict.set
+dict.set:
+  %key.at = getelementptr ptr, ptr %keys, i64 %k
+  %key = load ptr, ptr %key.at
+  %child.at = getelementptr ptr, ptr %children, i64 %k
+  %child = load ptr, ptr %child.at
+  %status = call i32 @py.PyDict_SetItem(ptr %dict.new, ptr %key, ptr %child)
+  %set = icmp eq i32 %status, 0
+  br i1 %set, label %dict.head, label %dict.fail
+dict.done:
+  call void @bw.release(ptr %children, i64 %a)
+  br label %push
+dict.fail:
+  call void @py.Py_DecRef(ptr %dict.new)
+  br label %fail
+push:
+  %object = phi ptr [ %owned.object, %result ], [ @py._Py_NoneStruct, %none ], [ %filled, %fill ], [ %dict.new, %dict.done ]
+  %place = phi i64 [ %top, %result ], [ %top, %none ], [ %below, %fill ], [ %below, %dict.done ]
+  %place.at = getelementptr ptr, ptr %stack, i64 %place
+  store ptr %object, ptr %place.at
+  %top.next = add i64 %place, 1
+  br label %fetch
+done:
+  %answer = load ptr, ptr %stack
+  ret ptr %answer
+fail:
+  call void @bw.release(ptr %stack, i64 %top)
+  ret ptr null
+}}
+"""  # noqa: E501

@@ -1,0 +1,21 @@
+"""Pieces of LLVM text that read a table of `entry_table.py`."""
+
+from __future__ import annotations
+
+from bwcompiler.runtime.entry_table import HEADER
+
+
+def header(name: str, of: str = "%table", type_: str = "i64") -> str:
+    """Two instructions that load a word of the header as %<name>."""
+    at = f"  %{name}.at = getelementptr i8, ptr {of}, i64 {8 * HEADER.index(name)}\n"
+    return f"{at}  %{name} = load {type_}, ptr %{name}.at"
+
+
+def word(number: int, name: str, type_: str = "i64") -> str:
+    """Two instructions that load word `number` of the operation %op as %<name>."""
+    return f"  %{name}.at = getelementptr i8, ptr %op, i64 {8 * number}\n  %{name} = load {type_}, ptr %{name}.at"
+
+
+def switch(value: str, targets: dict[str, int], otherwise: str) -> str:
+    cases = "\n".join(f"    i64 {number}, label %{name}" for name, number in targets.items())
+    return f"  switch i64 {value}, label %{otherwise} [\n{cases}\n  ]"

@@ -1,0 +1,157 @@
+"""Where CPython and NumPy keep things in memory, and the addresses of their functions.
+
+Sources: CPython's Include/cpython/{object,tupleobject,listobject,floatobject,complexobject}.h and NumPy's
+numpy/ndarraytypes.h (struct tagPyArrayObject_fields, unchanged from 1.7 to 2.4; struct _PyArray_Descr up to `type_num`).
+`is_supported` compares all of it with real objects, once; where it is false (PyPy, a free-threaded build, another
+layout) calls go through Python and ctypes instead (`python_entry.py`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+import sysconfig
+from typing import Any
+
+import numpy as np
+
+_umath = sys.modules.get("numpy._core._multiarray_umath") or sys.modules["numpy.core._multiarray_umath"]  # 2.x, 1.x
+
+HEADER = object.__basicsize__  # reference count and type
+TYPE = HEADER - 8
+
+ARRAY_DATA, ARRAY_RANK, ARRAY_SHAPE, ARRAY_STRIDES = HEADER, HEADER + 8, HEADER + 16, HEADER + 24
+ARRAY_DESCR, ARRAY_FLAGS = HEADER + 40, HEADER + 48
+C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400  # bits of ARRAY_FLAGS
+
+DESCR_BYTEORDER, DESCR_NUMBER = HEADER + 10, HEADER + 12
+
+CONTAINER_SIZE = HEADER  # ob_size of tuples and lists, ma_used of dicts
+TUPLE_ITEMS = tuple.__basicsize__  # a hash comes before the items from CPython 3.14 on
+LIST_ITEMS = HEADER + 8  # a pointer to the items
+BYTES_DATA = bytes.__basicsize__ - 1  # which counts the final null
+NUMBER_VALUE = HEADER  # of Python floats and complexes and of NumPy's scalars
+
+# Slots of NumPy's C-API table (numpy/__multiarray_api.h); the numbers are part of its ABI.
+_SLOT_SCALAR, _SLOT_NEW_FROM_DESCR = 60, 94
+
+_PYTHON_FUNCTIONS = (
+    "PyObject_Vectorcall PyObject_RichCompareBool PyTuple_New PyList_New PyDict_New PyDict_SetItem PyDict_GetItemWithError"
+    " PyErr_Clear PyErr_Occurred PyErr_NoMemory PyErr_SetString PyEval_SaveThread PyEval_RestoreThread Py_IncRef Py_DecRef"
+    " PyLong_AsLongLongAndOverflow PyLong_FromLong PyBytes_FromStringAndSize PyType_GenericAlloc"
+).split()
+_TYPES = {"PyTuple_Type": tuple, "PyList_Type": list, "PyDict_Type": dict, "PyFloat_Type": float, "PyLong_Type": int}
+_TYPES |= {"PyComplex_Type": complex, "PyUnicode_Type": str}
+_CONSTANTS = {"_Py_NoneStruct": None, "_Py_TrueStruct": True, "_Py_FalseStruct": False}
+
+
+def _function_address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def _numpy_slot(number: int) -> int:
+    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    table = ctypes.cast(get_pointer(_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
+    return table[number] or 0
+
+
+_NUMERIC = tuple(np.dtype(code) for code in "?bhilqBHILQefdFD")
+
+
+@functools.cache
+def symbols() -> dict[str, int]:
+    """Address of everything an entry may refer to.  The names have a dot: a program's own declarations never clash."""
+    found = {f"py.{name}": _function_address(getattr(ctypes.pythonapi, name)) for name in _PYTHON_FUNCTIONS}
+    found |= {f"py.{name}": id(type_) for name, type_ in _TYPES.items()}
+    found |= {f"py.{name}": id(constant) for name, constant in _CONSTANTS.items()}
+    found["py.SystemError"] = id(SystemError)
+    found["np.ndarray"] = id(np.ndarray)
+    found["np.PyArray_Scalar"] = _numpy_slot(_SLOT_SCALAR)
+    found["np.PyArray_NewFromDescr"] = _numpy_slot(_SLOT_NEW_FROM_DESCR)
+    process = ctypes.CDLL(None)
+    found["c.aligned_alloc"] = _function_address(process.aligned_alloc)
+    found["c.free"] = _function_address(process.free)
+    return found
+
+
+def native_singletons() -> bool:
+    """True if np.dtype(t) of a numeric type is one object for ever, so that its address may be compared."""
+    return all(np.dtype(dtype.type) is np.zeros(1, dtype.type).dtype for dtype in _NUMERIC)
+
+
+def _read(address: int, ctype: Any) -> Any:
+    return ctype.from_address(address).value
+
+
+def _array_layout_holds() -> bool:
+    probe = np.zeros((5, 7), np.float32)[1:4, ::3]
+    at = id(probe)
+    rank = _read(at + ARRAY_RANK, ctypes.c_int)
+    if _read(at + TYPE, ctypes.c_void_p) != id(np.ndarray) or rank != 2:
+        return False
+    shape = tuple((ctypes.c_ssize_t * rank).from_address(_read(at + ARRAY_SHAPE, ctypes.c_void_p)))
+    strides = tuple((ctypes.c_ssize_t * rank).from_address(_read(at + ARRAY_STRIDES, ctypes.c_void_p)))
+    return (
+        _read(at + ARRAY_DATA, ctypes.c_void_p) == probe.__array_interface__["data"][0]
+        and (shape, strides) == (probe.shape, probe.strides)
+        and _read(at + ARRAY_DESCR, ctypes.c_void_p) == id(probe.dtype)
+        and _flags_hold(probe)
+        and _flags_hold(np.zeros(3))
+    )
+
+
+def _flags_hold(probe: np.ndarray[Any, Any]) -> bool:
+    flags = _read(id(probe) + ARRAY_FLAGS, ctypes.c_int)
+    expected = ((C_CONTIGUOUS, probe.flags.c_contiguous), (ALIGNED, probe.flags.aligned), (WRITEABLE, probe.flags.writeable))
+    return all(bool(flags & bit) == value for bit, value in expected)
+
+
+def _descr_layout_holds() -> bool:
+    return all(
+        _read(id(dtype) + DESCR_NUMBER, ctypes.c_int) == dtype.num
+        and _read(id(dtype) + DESCR_BYTEORDER, ctypes.c_char) == dtype.byteorder.encode()
+        for dtype in (*_NUMERIC, np.dtype("f8").newbyteorder("S"))
+    )
+
+
+def _container_layout_holds() -> bool:
+    items = (object(), object())
+    as_list, as_dict = list(items), dict(enumerate(items))
+    pair = ctypes.c_void_p * 2
+    if ctypes.string_at(id(b"bytes") + BYTES_DATA, 5) != b"bytes":
+        return False
+    return (
+        all(_read(id(container) + CONTAINER_SIZE, ctypes.c_ssize_t) == 2 for container in (items, as_list, as_dict))
+        and list(pair.from_address(id(items) + TUPLE_ITEMS)) == list(map(id, items))
+        and list(pair.from_address(_read(id(as_list) + LIST_ITEMS, ctypes.c_void_p))) == list(map(id, items))
+    )
+
+
+def _number_layout_holds() -> bool:
+    numbers = (1.25, complex(1.25, 2.5), *(dtype.type(1.25) for dtype in _NUMERIC))
+    for number in numbers:
+        expected = np.asarray(number).tobytes()
+        if ctypes.string_at(id(number) + NUMBER_VALUE, len(expected)) != expected:
+            return False
+    return True
+
+
+@functools.cache
+def is_supported() -> bool:
+    """True if the offsets and addresses above are right for this interpreter and this NumPy."""
+    if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return False  # without a GIL borrowed references and plain reads of containers are races
+    try:
+        return (
+            ctypes.sizeof(ctypes.c_void_p) == 8
+            and all(symbols().values())
+            and native_singletons()
+            and _array_layout_holds()
+            and _descr_layout_holds()
+            and _container_layout_holds()
+            and _number_layout_holds()
+        )
+    except (AttributeError, TypeError, ValueError):
+        return False

@@ -1,0 +1,200 @@
+"""The entry in Python: what `entry.py` emits as machine code, for slow paths and for interpreters it does not know.
+
+`Program` calls `@bw_program` through ctypes; `Program.run` takes leaves of any memory layout.  `bind_python` is the whole
+entry, guards included, and is the specification of the native one: the tests run both on the same calls.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.errors import SignatureError
+from bwcompiler.ir.plan import ERROR_RECORD_BYTES, CallSignature, Leaf, Tree
+from bwcompiler.ir.types import TensorType
+from bwcompiler.runtime.entry_table import int_shape
+
+Array = np.ndarray[Any, Any]
+
+_EXACT_TYPES = {"float": float, "int": int, "bool": bool, "complex": complex}
+
+
+class Program:
+    """`@bw_program` at an address, called through ctypes."""
+
+    def __init__(self, address: int, signature: CallSignature) -> None:
+        self.signature = signature
+        prototype = ctypes.CFUNCTYPE if signature.release_gil else ctypes.PYFUNCTYPE
+        self._call: Any = prototype(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(address)
+
+    def call(self, buffers: Sequence[Array | None]) -> tuple[int, bytes]:
+        """Run on exactly these buffers; the program's code and its error record."""
+        if len(buffers) != self.signature.buffer_count:
+            raise SignatureError(f"{len(buffers)} buffers given, {self.signature.buffer_count} expected")
+        pointers = [None if buffer is None else buffer.__array_interface__["data"][0] for buffer in buffers]
+        arena = np.empty(2 * ERROR_RECORD_BYTES + self.signature.arena_bytes, np.uint8)
+        start = arena.__array_interface__["data"][0]
+        skip = -start % ERROR_RECORD_BYTES  # NumPy aligns to 16 bytes only
+        arena[skip : skip + ERROR_RECORD_BYTES] = 0
+        status = self._call((ctypes.c_void_p * len(pointers))(*pointers), start + skip)
+        return status, arena[skip : skip + ERROR_RECORD_BYTES].tobytes()
+
+    def run(self, leaves: Sequence[Any], raise_error: Callable[[int, bytes], Any], captured: Sequence[Array]) -> Any:
+        """The result tree for these argument leaves, which are converted and copied as needed."""
+        signature = self.signature
+        if len(leaves) != len(signature.argument_types):
+            raise SignatureError(f"{len(leaves)} argument leaves given, {len(signature.argument_types)} expected")
+        buffers: list[Array | None] = []
+        for leaf, kind, type_ in zip(leaves, signature.argument_kinds, signature.argument_types, strict=True):
+            buffers.append(None if kind == "static" or type_ is None else _as_buffer(leaf, type_))
+        buffers += captured
+        results = [self._result_buffer(number, leaves) for number in range(len(signature.result_types))]
+        status, record = self.call([*buffers, *results])
+        if status != 0:
+            raise_error(status, record)
+            raise SystemError("native code failed, but raise_error() returned")
+        return unflatten(signature.result, [self._finish(number, leaves, array) for number, array in enumerate(results)])
+
+    def _result_buffer(self, number: int, leaves: Sequence[Any]) -> Array:
+        """Memory for a result: always fresh, a copy goes into the caller's array at the end."""
+        into = self.signature.result_into[number]
+        type_ = self.signature.result_types[number]
+        if into is not None and not leaves[into].flags.writeable:
+            raise ValueError("output array is read-only")
+        return np.empty(int_shape(type_), type_.dtype.numpy)
+
+    def _finish(self, number: int, leaves: Sequence[Any], array: Array) -> Any:
+        signature = self.signature
+        alias, into = signature.result_aliases_argument[number], signature.result_into[number]
+        if alias is not None:
+            return leaves[alias]
+        if into is not None:
+            leaves[into][...] = array
+            return leaves[into]
+        return array[()] if signature.result_kinds[number] == "scalar" else array
+
+
+def _as_buffer(leaf: Any, type_: TensorType) -> Array:
+    """`leaf` as a C-contiguous, aligned, native array; itself if it is one."""
+    array = np.require(np.asarray(leaf, type_.dtype.numpy), requirements=["C", "A"])
+    if array.shape != type_.shape:
+        raise SignatureError(f"an argument has shape {array.shape}, expected {type_}")
+    return array
+
+
+def unflatten(tree: Tree, leaves: Sequence[Any]) -> Any:
+    """The Python object of `tree` over `leaves`."""
+    if isinstance(tree, Leaf):
+        return leaves[tree.index]
+    children = [unflatten(child, leaves) for child in tree.children]
+    if tree.kind == "dict":
+        return dict(zip(tree.keys, children, strict=True))
+    return {"tuple": tuple, "list": list, "none": lambda _: None}[tree.kind](children)
+
+
+def flatten(tree: Tree, value: Any) -> list[Any] | None:
+    """The leaves of `value`, or None if its structure is not that of `tree` (exact types, as in the native guards)."""
+    if isinstance(tree, Leaf):
+        return [value]
+    if tree.kind == "none":
+        return [] if value is None else None
+    expected = {"tuple": tuple, "list": list, "dict": dict}[tree.kind]
+    if type(value) is not expected or len(value) != len(tree.children):
+        return None
+    if tree.kind == "dict" and not all(key in value for key in tree.keys):
+        return None
+    children = [value[key] for key in tree.keys] if tree.kind == "dict" else value
+    leaves: list[Any] = []
+    for child, item in zip(tree.children, children, strict=True):
+        inner = flatten(child, item)
+        if inner is None:
+            return None
+        leaves += inner
+    return leaves
+
+
+def fits(signature: CallSignature, leaves: Sequence[Any], statics: Sequence[object]) -> bool:
+    """True if every leaf passes the guards."""
+    expected_statics = iter(statics)
+    for number, (leaf, kind) in enumerate(zip(leaves, signature.argument_kinds, strict=True)):
+        type_ = signature.argument_types[number]
+        if kind == "static" or type_ is None:
+            if not _static_equal(leaf, next(expected_statics)):
+                return False
+        elif kind == "array":
+            if not is_standard(leaf, type_) or (number in signature.result_into and not leaf.flags.writeable):
+                return False
+        elif kind == "scalar":
+            if type(leaf) is not type_.dtype.numpy.type:
+                return False
+        elif type(leaf) is not _EXACT_TYPES[kind] or not _number_fits(leaf, type_):
+            return False
+    return True
+
+
+def _static_equal(value: object, expected: object) -> bool:
+    if value is expected:
+        return True
+    return type(value) is type(expected) and type(value) in (int, str) and value == expected
+
+
+def _number_fits(number: Any, type_: TensorType) -> bool:
+    if type(number) is not int:
+        return True
+    if type_.dtype.kind not in "iu":
+        return -(2**63) <= number < 2**63
+    bounds = np.iinfo(type_.dtype.numpy)
+    return max(bounds.min, -(2**63)) <= number <= min(bounds.max, 2**63 - 1)
+
+
+def is_standard(value: Any, type_: TensorType) -> bool:
+    """True for an exact ndarray of this type that is C-contiguous, aligned and in native byte order."""
+    return (
+        type(value) is np.ndarray
+        and value.dtype.num == type_.dtype.numpy.num
+        and value.dtype.byteorder == type_.dtype.numpy.byteorder
+        and value.shape == type_.shape
+        and value.flags.c_contiguous
+        and value.flags.aligned
+    )
+
+
+def captured_error(signature: CallSignature, captured: Sequence[Any], statics: Sequence[object]) -> str:
+    """What is wrong with the captured arrays or statics of a `bind`; empty if nothing is."""
+    if len(captured) != len(signature.captured_types):
+        return f"{len(captured)} captured arrays given, {len(signature.captured_types)} expected"
+    for number, (array, type_) in enumerate(zip(captured, signature.captured_types, strict=True)):
+        if not is_standard(array, type_):
+            return f"captured array {number} is not a standard array of type {type_}"
+    wanted = sum(kind == "static" for kind in signature.argument_kinds)
+    return f"{len(statics)} static values given, {wanted} expected" if len(statics) != wanted else ""
+
+
+def bind_python(
+    executable: Any,
+    slow_path: Callable[..., Any],
+    raise_error: Callable[[int, bytes], Any],
+    captured: Sequence[Array],
+    statics: Sequence[object],
+) -> Callable[..., Any]:
+    """`Executable.bind` without native code."""
+    program: Program = executable.program
+    signature = program.signature
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs or len(args) != len(signature.arguments):
+            return slow_path(*args, **kwargs)
+        leaves: list[Any] = []
+        for tree, value in zip(signature.arguments, args, strict=True):
+            inner = flatten(tree, value)
+            if inner is None:
+                return slow_path(*args)
+            leaves += inner
+        if not fits(signature, leaves, statics):
+            return slow_path(*args)
+        return executable.program.run(leaves, raise_error, captured)
+
+    return call

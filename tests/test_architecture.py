@@ -1,0 +1,394 @@
+"""The rules about the shape of the code base, checked on the syntax trees of all modules; nothing is imported.
+
+A check takes the modules and returns one line per violation. `test_..._is_found` gives each check a bad package.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import networkx
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = "bwcompiler"
+
+# Highest first. A module may import from its own layer and from lower ones.
+LAYERS: tuple[tuple[str, ...], ...] = (
+    ("cli", "__main__"),
+    ("", "api", "nn", "numpy", "scipy"),  # "" is bwcompiler/__init__.py
+    ("frontend", "passes", "lowering", "runtime"),
+    ("ops",),
+    ("ir",),
+    ("errors", "tree"),
+)
+SIBLINGS = LAYERS[2]  # these never import one another: only the api composes them
+LEVEL = {part: len(LAYERS) - height for height, layer in enumerate(LAYERS) for part in layer}
+
+FILE_LIMIT = 500
+FUNCTION_LIMIT = 80
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+@dataclass(frozen=True)
+class Import:
+    name: str  # the module imported, or `module.attribute` for `from module import attribute`
+    line: int
+    local: bool  # inside a function
+
+
+@dataclass(frozen=True)
+class Module:
+    name: str
+    path: Path
+    text: str
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text, str(self.path))
+
+    @property
+    def part(self) -> str:
+        """The name below the package: `passes` for `bwcompiler.passes.cse`, empty for `bwcompiler` itself."""
+        return self.name.partition(".")[2].partition(".")[0]
+
+    @property
+    def is_package(self) -> bool:
+        return self.path.name == "__init__.py"
+
+    @cached_property
+    def imports(self) -> list[Import]:
+        return list(imports_below(self.tree, self.name if self.is_package else self.name.rpartition(".")[0]))
+
+    def __str__(self) -> str:
+        return self.name
+
+
+Check = Callable[[list[Module]], list[str]]
+
+
+def load(root: Path) -> list[Module]:
+    """All modules of the package in the folder `root`."""
+    modules = []
+    for path in sorted((root / PACKAGE).rglob("*.py")):
+        parts = path.relative_to(root).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        modules.append(Module(name, path, path.read_text(encoding="utf-8")))
+    return modules
+
+
+def imports_below(node: ast.AST, package: str, local: bool = False) -> Iterator[Import]:
+    """Every import statement (and `import_module("...")`) under `node`, relative names resolved against `package`."""
+    for child in ast.iter_child_nodes(node):
+        match child:
+            case ast.Import(names=names):
+                yield from (Import(alias.name, child.lineno, local) for alias in names)
+            case ast.ImportFrom(names=names, level=level, module=source):
+                parents = package.split(".")[: len(package.split(".")) - level + 1] if level else []
+                base = ".".join([*parents, *([source] if source else [])])
+                yield from (Import(f"{base}.{alias.name}", child.lineno, local) for alias in names)
+            case ast.Call(
+                func=ast.Name(id="import_module" | "__import__") | ast.Attribute(attr="import_module"),
+                args=[ast.Constant(value=str(name)), *_],
+            ):
+                yield Import(name, child.lineno, local)
+        yield from imports_below(child, package, local or isinstance(child, Function))
+
+
+def internal_imports(module: Module, modules: list[Module]) -> Iterator[tuple[Module, Import]]:
+    """The package's modules that `module` imports.
+
+    `from bwcompiler.ops import layout` imports the module `layout`; `from bwcompiler.ops import add` the package `ops`.
+    That Python runs the `__init__` of every parent package first is no dependency here.
+    """
+    by_name = {other.name: other for other in modules}
+    for found in module.imports:
+        target = by_name.get(found.name) or by_name.get(found.name.rpartition(".")[0])
+        if target is not None:
+            yield target, found
+
+
+def check_layers(modules: list[Module]) -> list[str]:
+    known = [module for module in modules if module.part in LEVEL]
+    unknown = [module for module in modules if module.part not in LEVEL]
+    problems = [f"{module}: belongs to no layer; give `{module.part}` a place in LAYERS" for module in unknown]
+    for module in known:
+        for target, found in internal_imports(module, known):
+            if LEVEL[target.part] > LEVEL[module.part]:
+                problems.append(f"{module}:{found.line}: imports the higher layer {target}")
+            elif module.part != target.part and {module.part, target.part} <= set(SIBLINGS):
+                problems.append(f"{module}:{found.line}: imports its sibling {target}; only the api composes stages")
+    return problems
+
+
+def check_cycles(modules: list[Module]) -> list[str]:
+    graph = networkx.DiGraph()
+    for module in modules:
+        graph.add_edges_from((module.name, target.name) for target, _ in internal_imports(module, modules))
+    problems = [f"{name}: imports itself" for name in networkx.nodes_with_selfloops(graph)]
+    for component in networkx.strongly_connected_components(graph):
+        if len(component) > 1:
+            cycle = networkx.find_cycle(graph.subgraph(sorted(component)))
+            problems.append("import cycle: " + " -> ".join([cycle[0][0], *(target for _, target in cycle)]))
+    return problems
+
+
+def check_local_imports(modules: list[Module]) -> list[str]:
+    never = {PACKAGE, *sys.stdlib_module_names, *core_dependencies()}
+    return [
+        f"{module}:{found.line}: imports {found.name} inside a function; that is for optional packages only"
+        for module in modules
+        for found in module.imports
+        if found.local and found.name.partition(".")[0] in never
+    ]
+
+
+def core_dependencies() -> list[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return [re.split(r"\W", requirement)[0] for requirement in project["dependencies"]]
+
+
+def check_file_length(modules: list[Module]) -> list[str]:
+    lengths = [(module, len(module.text.splitlines())) for module in modules]
+    return [f"{module}: {length} lines, at most {FILE_LIMIT}" for module, length in lengths if length > FILE_LIMIT]
+
+
+def check_function_length(modules: list[Module]) -> list[str]:
+    problems = []
+    for module in modules:
+        for node in ast.walk(module.tree):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            if length > FUNCTION_LIMIT:
+                problems.append(f"{module}:{node.lineno}: {node.name} has {length} lines, at most {FUNCTION_LIMIT}")
+    return problems
+
+
+def check_docstrings(modules: list[Module]) -> list[str]:
+    bare = [module for module in modules if not ast.get_docstring(module.tree)]
+    return [f"{module}: no docstring that says what it holds" for module in bare]
+
+
+CHECKS = (check_layers, check_cycles, check_local_imports, check_file_length, check_function_length, check_docstrings)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_package(check: Check) -> None:
+    modules = load(ROOT)
+    assert modules, "no modules found"
+    problems = check(modules)
+    assert not problems, "\n" + "\n".join(problems)
+
+
+# --- each check finds what it is for --------------------------------------------------------------------------------
+
+
+def write_package(root: Path, files: dict[str, str]) -> list[Module]:
+    """A package with the given files and the empty `__init__` files around them."""
+    for name, text in files.items():
+        path = root / PACKAGE / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        for folder in path.relative_to(root).parents[:-1]:
+            (root / folder / "__init__.py").touch()
+    return load(root)
+
+
+GOOD_FILES = ("cli.py", "api.py", "frontend/tracer.py", "passes/cse.py", "lowering/tile.py", "runtime/jit.py")
+GOOD = dict.fromkeys((*GOOD_FILES, "ops/layout.py", "ir/graph.py", "errors.py", "tree.py"), "")
+LAYER_VIOLATIONS = [  # file, statement, what must be said
+    ("ir/graph.py", "import bwcompiler.ops.layout", "ir.graph:1: imports the higher layer bwcompiler.ops.layout"),
+    ("errors.py", "from bwcompiler.ir import graph", "errors:1: imports the higher layer bwcompiler.ir.graph"),
+    ("ops/layout.py", "from bwcompiler import api", "imports the higher layer bwcompiler.api"),
+    ("ops/layout.py", "from bwcompiler import grad", "imports the higher layer bwcompiler"),
+    ("api.py", "from bwcompiler.cli import main", "imports the higher layer bwcompiler.cli"),
+    ("passes/cse.py", "from ..runtime import jit", "imports its sibling bwcompiler.runtime.jit"),
+    ("passes/cse.py", "if TYPE_CHECKING:\n    from ..runtime.jit import Engine", "cse:2: imports its sibling"),
+    ("lowering/tile.py", "def f():\n    import bwcompiler.passes.cse", "tile:2: imports its sibling"),
+    ("runtime/jit.py", "import_module('bwcompiler.frontend')", "imports its sibling bwcompiler.frontend"),
+    ("helpers.py", "", "bwcompiler.helpers: belongs to no layer"),
+]
+LOCAL_IMPORTS = [
+    ("ops/layout.py", "def f():\n    from bwcompiler.ir import graph", "ops.layout:2: imports bwcompiler.ir.graph"),
+    ("ops/layout.py", "def f():\n    import functools", "ops.layout:2: imports functools inside a function"),
+    ("ops/layout.py", "class A:\n    def f(self):\n        import numpy as np", "ops.layout:3: imports numpy inside"),
+]
+
+
+@pytest.mark.parametrize(("file", "statement", "message"), LAYER_VIOLATIONS)
+def test_layer_violation_is_found(tmp_path: Path, file: str, statement: str, message: str) -> None:
+    assert check_layers(write_package(tmp_path, GOOD)) == []
+    [problem] = check_layers(write_package(tmp_path, {file: statement}))
+    assert message in problem
+
+
+@pytest.mark.parametrize(("file", "statement", "message"), LOCAL_IMPORTS)
+def test_local_import_is_found(tmp_path: Path, file: str, statement: str, message: str) -> None:
+    assert check_local_imports(write_package(tmp_path, GOOD)) == []
+    [problem] = check_local_imports(write_package(tmp_path, {file: statement}))
+    assert message in problem
+
+
+def test_allowed_imports(tmp_path: Path) -> None:
+    files = {
+        "__init__.py": '"""Doc."""\nfrom .api import grad',
+        "__main__.py": '"""Doc."""\nfrom bwcompiler.cli import main',
+        "cli.py": '"""Doc."""\nimport bwcompiler\nfrom bwcompiler import api',
+        "api.py": '"""Doc."""\nfrom .frontend import tracer\nfrom .passes import cse\nfrom . import errors',
+        "scipy/special.py": '"""Doc."""\nfrom .. import api, tree\nfrom ..ops.layout import transpose',
+        "frontend/tracer.py": '"""Doc."""\nfrom ..ops import layout\nfrom ..ir.graph import Node\nfrom .. import tree',
+        "passes/cse.py": '"""Doc."""\nimport numpy as np\ndef f():\n    import scipy.linalg',
+        "ops/layout.py": '"""Doc."""\nfrom bwcompiler.ir.graph import Node',
+        "ir/graph.py": '"""Doc."""\nfrom bwcompiler.errors import ShapeError',
+        "errors.py": '"""Doc."""',
+        "tree.py": '"""Doc."""\nfrom bwcompiler.errors import ShapeError',
+    }
+    modules = write_package(tmp_path, files)
+    assert len(modules) == len(files) + 5
+    assert [problem for check in CHECKS[:-1] for problem in check(modules)] == []
+    assert len(check_docstrings(modules)) == 5
+
+
+@pytest.mark.parametrize("where", ["{}", "def f():\n    {}"], ids=["module", "function"])
+def test_cycle_is_found(tmp_path: Path, where: str) -> None:
+    closing = where.format("import bwcompiler.ir.a")
+    files = {"ir/a.py": "from .b import x", "ir/b.py": "from bwcompiler.ir import c", "ir/c.py": closing}
+    [problem] = check_cycles(write_package(tmp_path, files))
+    assert problem == "import cycle: bwcompiler.ir.a -> bwcompiler.ir.b -> bwcompiler.ir.c -> bwcompiler.ir.a"
+
+
+def test_module_that_imports_itself_is_found(tmp_path: Path) -> None:
+    modules = write_package(tmp_path, {"ir/graph.py": "from bwcompiler.ir.graph import Node"})
+    assert check_cycles(modules) == ["bwcompiler.ir.graph: imports itself"]
+
+
+def test_package_init_that_imports_its_families_is_no_cycle(tmp_path: Path) -> None:
+    layout = "from .creation import full\nfrom bwcompiler.ops import creation"
+    files = {"ops/__init__.py": "from .layout import transpose", "ops/layout.py": layout, "ops/creation.py": ""}
+    assert check_cycles(write_package(tmp_path, files)) == []
+
+
+def test_long_file_is_found(tmp_path: Path) -> None:
+    files = {"api.py": "x = 1\n" * FILE_LIMIT, "cli.py": "x = 1\n" * (FILE_LIMIT + 1)}
+    assert check_file_length(write_package(tmp_path, files)) == ["bwcompiler.cli: 501 lines, at most 500"]
+
+
+def test_long_function_is_found(tmp_path: Path) -> None:
+    longest, longer = "    x = 1\n" * (FUNCTION_LIMIT - 1), "    x = 1\n" * FUNCTION_LIMIT
+    files = {"api.py": "def f():\n" + longest, "cli.py": "class A:\n  def f(self):\n" + longer}
+    assert check_function_length(write_package(tmp_path, files)) == ["bwcompiler.cli:2: f has 81 lines, at most 80"]
+
+
+def test_missing_docstring_is_found(tmp_path: Path) -> None:
+    modules = write_package(tmp_path, {"__init__.py": '"""Doc."""', "api.py": "# no docstring\nx = 1"})
+    assert check_docstrings(modules) == ["bwcompiler.api: no docstring that says what it holds"]
+
+
+# --- golden files ---------------------------------------------------------------------------------------------------
+
+
+def test_no_golden_file_is_stale(stale_golden_files: list[str]) -> None:
+    assert not stale_golden_files, "\n" + "\n".join(stale_golden_files)
+
+
+GOLDEN_TEST = """
+import pytest
+
+def test_one(golden):
+    golden({text!r})
+    golden("other", "graph")
+
+@pytest.mark.parametrize("size", [0.5, "a/b"])
+def test_sizes(golden, size):
+    golden(str(size))
+
+@pytest.mark.slow
+def test_expensive(golden):
+    golden("slow")
+"""
+
+
+@pytest.fixture
+def inner(tmp_path: Path) -> Callable[..., str]:
+    """Run pytest in a copy of this project's test set-up that holds `GOLDEN_TEST`; returns what it prints."""
+    (tmp_path / "tests" / "unit").mkdir(parents=True)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path / "tests")
+    stale = "def test_stale(stale_golden_files):\n    assert stale_golden_files == []\n"
+    (tmp_path / "tests" / "test_stale.py").write_text(stale)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+
+    def run(*arguments: str, text: str = "first\nsecond", passes: bool) -> str:
+        (tmp_path / "tests" / "unit" / "test_text.py").write_text(GOLDEN_TEST.format(text=text))
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
+        result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert (result.returncode == 0) == passes, result.stdout + result.stderr
+        return result.stdout
+
+    return run
+
+
+def test_golden_files_are_made_compared_and_accepted(inner: Callable[..., str], tmp_path: Path) -> None:
+    missing = inner(passes=False)
+    assert "golden file tests/golden/unit/test_text/test_one.txt does not exist; make it with" in missing
+    assert "pytest tests/unit/test_text.py::test_one --update-golden" in missing
+    inner("--update-golden", "-n2", passes=True)
+    folder = tmp_path / "tests" / "golden" / "unit" / "test_text"
+    made = {path.name: path.read_text() for path in folder.iterdir()}
+    assert made == {
+        "test_one.txt": "first\nsecond\n",
+        "test_one.graph": "other\n",
+        "test_sizes.0.5.txt": "0.5\n",
+        "test_sizes.a_b.txt": "a/b\n",
+    }
+    inner("-n2", passes=True)
+    changed = inner(text="first\nthird", passes=False)
+    assert "-second\n" in changed and "+third\n" in changed
+    assert "accept it with\n    pytest tests/unit/test_text.py::test_one --update-golden" in changed
+    assert "1 failed" in changed
+
+
+def test_stale_golden_file_is_found(inner: Callable[..., str], tmp_path: Path) -> None:
+    inner("--update-golden", "-m", "", passes=True)
+    inner(passes=True)  # the deselected test's file is not stale
+    folder = tmp_path / "tests" / "golden" / "unit" / "test_text"
+    (folder / "test_gone.txt").touch()
+    stale = "tests/golden/unit/test_text/test_gone.txt: no such test; delete the file"
+    assert stale in inner(passes=False)
+    assert stale in inner("tests/test_stale.py", passes=False)
+    (folder / "test_gone.txt").rename(folder / "test_sizes.0.7.txt")
+    inner("tests/test_stale.py", passes=True)  # the parameters of tests that were not collected are unknown
+    assert "test_sizes.0.7.txt: no such test" in inner("-n2", passes=False)
+
+
+def test_one_golden_name_for_two_texts_is_refused(inner: Callable[..., str], tmp_path: Path) -> None:
+    twice = 'def test_twice(golden):\n    golden("a")\n    golden("b")\n'
+    (tmp_path / "tests" / "test_twice.py").write_text(twice)
+    assert "test_twice.txt is used twice" in inner("--update-golden", passes=False)
+
+
+# --- one test command -----------------------------------------------------------------------------------------------
+
+
+def test_ci_make_and_readme_run_the_same_commands() -> None:
+    command = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()[-1]
+    tools = [re.sub(r"^\.venv/bin/", "", step) for step in command.split(" && ")[2:]]
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    check = re.search(r"^check: (.*)$", makefile, re.MULTILINE)
+    assert check is not None
+    recipes = dict(re.findall(r"^(\w+):.*\n\t\$\(PYTHON\) -m (.+)$", makefile, re.MULTILINE))
+    assert [recipes[target] for target in check.group(1).split()] == tools
+    readme = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert command in [line.strip() for line in readme], f"README.md must give this test command:\n{command}"

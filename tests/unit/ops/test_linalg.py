@@ -1,0 +1,81 @@
+"""Factorisations and linear solves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bwcompiler.errors import DTypeError, GradientError, ShapeError
+from bwcompiler.ir.op import REGISTRY
+from bwcompiler.ir.types import C128, F64, I64, tensor
+from tests.support.gradcheck import vjp
+from tests.support.opcases import case, op_tests
+
+N = 3
+A = np.cos(np.arange(18.0)).reshape(2, N, N) + 3 * np.eye(N)
+B = np.sin(np.arange(12.0)).reshape(2, N, 2)
+SPD = A @ A.swapaxes(1, 2)
+Z = A + 1j * np.sin(np.arange(18.0)).reshape(2, N, N)
+NOTHING = np.zeros((0, 0))
+
+CASES = [
+    case("solve", A, B), case("solve", A[0], B[0, :, :1]), case("solve", Z, B + 0.5j), case("solve", A[:0], B[:0]),
+    case("solve", NOTHING, np.zeros((0, 2))), case("solve", A[0, :1, :1], B[0, :1]), case("solve", A[0], B[0, :, :0]),
+    *[case("triangular_solve", a, b, lower=lower, transpose=transpose) for lower in (False, True)
+      for transpose in (False, True) for a, b in ((A, B), (Z[0], B[0] * 1j), (A[0, :1, :1], B[0, :1]), (A[:0], B[:0]))],
+    case("inv", A), case("inv", Z[0]), case("inv", NOTHING), case("inv", A[0, :1, :1]),
+    case("cholesky", SPD).but(symmetric=True), case("cholesky", SPD[0]).but(symmetric=True),
+    case("cholesky", SPD[0, :1, :1]).but(symmetric=True), case("cholesky", NOTHING), case("cholesky", SPD[:0]),
+    case("cholesky", Z[0] @ Z[0].conj().T).but(smooth=False),
+]
+test_op = op_tests(CASES)
+
+
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("transpose", [False, True])
+def test_triangular_solve_reads_one_triangle(lower, transpose):
+    triangle = np.tril(A) if lower else np.triu(A)
+    x = REGISTRY["triangular_solve"].reference(A, B, lower=lower, transpose=transpose)
+    np.testing.assert_allclose((triangle.swapaxes(1, 2) if transpose else triangle) @ x, B, rtol=1e-12)
+
+
+def test_cholesky_reads_the_lower_triangle_and_gives_a_symmetric_cotangent():
+    factor = REGISTRY["cholesky"].reference(np.tril(SPD))
+    np.testing.assert_allclose(factor @ factor.swapaxes(1, 2), SPD, rtol=1e-12)
+    [bar] = vjp(case("cholesky", SPD).program(), [0]).run(SPD, A)
+    np.testing.assert_allclose(bar, bar.swapaxes(1, 2), rtol=1e-12)
+
+
+def test_failures_are_those_of_numpy():
+    singular = np.zeros((2, 2))
+    with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
+        REGISTRY["solve"].reference(singular, singular)
+    with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
+        REGISTRY["triangular_solve"].reference(singular, singular, lower=True, transpose=False)
+    with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
+        REGISTRY["inv"].reference(singular)
+    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+        REGISTRY["cholesky"].reference(singular - 1)
+
+
+def test_complex_cholesky_has_no_derivative():
+    with pytest.raises(GradientError, match="holomorphic"):
+        vjp(case("cholesky", np.eye(2) + 0j).program(), [0])
+
+
+SQUARE, SIDE = tensor(F64, (2, 2)), tensor(F64, (2, 3))
+
+
+@pytest.mark.parametrize(("name", "types"), [
+    ("solve", (SIDE, SIDE)), ("solve", (SQUARE, tensor(F64, (3, 1)))), ("solve", (SQUARE, tensor(F64, (1, 2, 1)))),
+    ("solve", (SQUARE, tensor(F64, (2,)))), ("inv", (SIDE,)), ("cholesky", (tensor(F64, (2,)),)),
+])
+def test_shape_error(name, types):
+    with pytest.raises(ShapeError):
+        REGISTRY[name].shape(*types)
+
+
+@pytest.mark.parametrize(("name", "types"), [("solve", (SQUARE, tensor(C128, (2, 2)))), ("inv", (tensor(I64, (2, 2)),))])
+def test_dtype_error(name, types):
+    with pytest.raises(DTypeError):
+        REGISTRY[name].shape(*types)

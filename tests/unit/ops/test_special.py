@@ -1,0 +1,76 @@
+"""Special functions."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+
+from bwcompiler.errors import GradientError
+from bwcompiler.ir.op import REGISTRY
+from tests.support.gradcheck import vjp
+from tests.support.opcases import case, op_tests
+
+X = np.array([[-3.3, -0.7, 0.3], [0.9, 2.4, 7.6]])
+UNIT = np.array([-0.8, -0.3, 1e-3, 0.6])
+ODD = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 5e-324, 1.0, -1.0, -3.0, 2.0])
+NAMES = ("erf", "erfc", "erfinv", "sigmoid", "lgamma", "digamma", "trigamma")
+CASES = [row for name in NAMES for row in (
+    case(name, UNIT if name == "erfinv" else X).but(smooth=name not in ("digamma", "trigamma")),
+    case(name, np.array(0.25)).but(smooth=name not in ("digamma", "trigamma")),
+    case(name, np.zeros((2, 0))).but(smooth=False),
+    case(name, ODD).but(smooth=False),
+    case(name, X.astype(np.float32)).but(smooth=False),
+)]
+test_op = op_tests(CASES)
+
+RNG = np.random.default_rng(1)
+WIDE = np.concatenate([RNG.normal(size=60) * 5, RNG.uniform(-30, 60, 30), [1e-8, 1e5, -20.5, -20.0001, 1e-300]])
+ORACLES = {
+    "erf": (mpmath.erf, WIDE), "erfc": (mpmath.erfc, WIDE[WIDE < 26]),
+    "erfinv": (mpmath.erfinv, np.concatenate([RNG.uniform(-1, 1, 60), [1e-300, 1e-160, 0.5, 1 - 1e-10, 1 - 2.0**-53]])),
+    "sigmoid": (lambda x: 1 / (1 + mpmath.exp(-x)), WIDE),
+    "lgamma": (lambda x: mpmath.log(abs(mpmath.gamma(x))), WIDE),
+    "digamma": (mpmath.digamma, WIDE), "trigamma": (lambda x: mpmath.polygamma(1, x), WIDE),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_accuracy(name):
+    oracle, x = ORACLES[name]
+    with mpmath.workdps(40):
+        expected = np.array([float(oracle(mpmath.mpf(value))) for value in x.tolist() if abs(value) > 1e-299])
+    found = REGISTRY[name].reference(x[np.abs(x) > 1e-299])
+    tolerance = 1e-14 if name not in ("lgamma", "digamma") else 1e-13       # they have zeros, near which digits are lost
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=1e-15)
+
+
+def test_special_values():
+    infinity, nan = math.inf, math.nan
+    x = np.array([infinity, -infinity, nan, 0.0, -0.0, 1.0, -1.0, -2.0])
+    expected = {
+        "erf": [1, -1, nan, 0.0, -0.0, math.erf(1), -math.erf(1), math.erf(-2)],
+        "erfinv": [nan, nan, nan, 0.0, -0.0, infinity, -infinity, nan],
+        "lgamma": [infinity, infinity, nan, infinity, infinity, 0.0, infinity, infinity],
+        "digamma": [infinity, nan, nan, -infinity, infinity, -0.5772156649015329, nan, nan],
+        "trigamma": [0.0, nan, nan, infinity, infinity, math.pi**2 / 6, infinity, infinity],
+        "sigmoid": [1.0, 0.0, nan, 0.5, 0.5, 1 / (1 + math.exp(-1)), 1 / (1 + math.e), 1 / (1 + math.exp(2))],
+    }
+    for name, values in expected.items():
+        found = REGISTRY[name].reference(x)
+        np.testing.assert_allclose(found, values, rtol=1e-14, err_msg=name)
+        np.testing.assert_array_equal(np.signbit(found[~np.isnan(found)]), np.signbit(np.array(values)[~np.isnan(values)]))
+
+
+def test_first_derivatives_of_the_gamma_family():
+    for name, derivative in (("lgamma", "digamma"), ("digamma", "trigamma")):
+        row = case(name, X)
+        [bar] = vjp(row.program(), [0]).run(X, np.ones_like(X))
+        np.testing.assert_array_equal(bar, REGISTRY[derivative].reference(X))
+
+
+def test_the_third_derivative_of_lgamma_is_refused():
+    with pytest.raises(GradientError, match="trigamma"):
+        vjp(case("trigamma", X).program(), [0])
