@@ -1,3 +1,11 @@
-"""bwcompiler: NumPy functions compiled to native forward and backward code."""
+"""bwcompiler: NumPy functions compiled to native forward and backward code.
+
+    import numpy as np, bwcompiler as bw
+    loss_and_grad = bw.value_and_grad(lambda w, x: np.mean(np.tanh(x @ w) ** 2))
+"""
+
+from bwcompiler.api.functions import jit
+from bwcompiler.api.transforms import grad, hessian, jacobian, jacrev, stop_gradient, value_and_grad, vjp
 
 __version__ = "0.1.0"
+__all__ = ["grad", "hessian", "jacobian", "jacrev", "jit", "stop_gradient", "value_and_grad", "vjp"]

@@ -69,7 +69,7 @@ class ScalarEmitter:
     def put(self, text: str) -> str:
         """Append `%new = text` and give the register."""
         self.count += 1
-        name = f"%{self.count}.t"
+        name = f"%v{self.count}"
         self.lines.append(f"  {name} = {text}")
         return name
 

@@ -54,7 +54,7 @@ class _KernelEmitter:
         self.lanes: dict[Accumulator, str] = {}
         self.cells: dict[Accumulator, str] = {}
         self.places: dict[Accumulator, str] = {}
-        self.vector: set[Accumulator] = set()
+        self.vector: set[object] = set()                         # accumulators fed by long vector loops: they have lanes
         self.lane: str | None = None
 
     def function(self, linkage: str) -> str:
@@ -110,9 +110,7 @@ class _KernelEmitter:
                         self.combine_lanes(accumulator)
 
     def loop(self, loop: Loop) -> None:
-        strips = loop.kind == "vector" and any(
-            isinstance(s, Accumulate) and isinstance(s.target, Accumulator) for s in loop.body)
-        if not strips:
+        if not any(isinstance(s, Accumulate) and s.target in self.vector for s in loop.body):
             with self.counted(str(loop.extent), loop) as index:
                 self.remember(loop.index, index)
                 self.statements(loop.body)
@@ -191,7 +189,8 @@ class _KernelEmitter:
     def _find_lanes(self, body: list[Statement], vector: bool = False) -> None:
         for statement in body:
             if isinstance(statement, Loop):
-                self._find_lanes(statement.body, statement.kind == "vector")
+                long = not isinstance(statement.extent, int) or statement.extent >= LANES
+                self._find_lanes(statement.body, statement.kind == "vector" and long)
             elif isinstance(statement, Accumulate) and isinstance(statement.target, Accumulator) and vector:
                 self.vector.add(statement.target)
 

@@ -26,13 +26,14 @@ from bwcompiler.lowering.math_exponential import coefficients
 HALF_PI = (float.fromhex("0x1.921fb54442d18p+0"), float.fromhex("0x1.1a62633145c07p-54"))
 ROUNDING_MAGIC = 1.5 * 2.0**52  # n + this holds the integer n in its low bits, |n| < 2^51
 PLACES = 1344  # binary places of table.TWO_OVER_PI
-ROW_STEP_F64, FIRST_F64 = 32, 1023 + 29  # row 0: |x| < 2^29; each further row 32 exponents
+ROW_SHIFT_F64 = 5
+ROW_STEP_F64, FIRST_F64 = 1 << ROW_SHIFT_F64, 1023 + 29  # row 0: |x| < 2^29; each further row 32 exponents
 ROWS_F64 = (2047 - FIRST_F64 + ROW_STEP_F64) // ROW_STEP_F64 + 1
 SHORT_WORDS = 5  # of 29 bits: the product of an angle below 2^128 with what follows is below 2^-19
 
 
 def rounded_word(value: int, bits: int) -> tuple[float, int]:
-    """value 2^-PLACES rounded to `bits` bits, as (mantissa, exponent) still exact, here as an integer."""
+    """(mantissa, shift): mantissa 2^shift is `value` rounded to `bits` bits."""
     shift = max(value.bit_length() - bits, 0)
     mantissa = (value + (1 << shift >> 1)) >> shift
     return float(mantissa), shift
@@ -61,11 +62,9 @@ def two_over_pi_f64() -> tuple[tuple[float, ...], ...]:
 @functools.cache
 def quarter_words_f32() -> tuple[float, ...]:
     """1/(2 pi) cut into words of 29 bits, whose products with f32 angles are exact, and a last word of 53 bits."""
-    words = []
-    for index in range(SHORT_WORDS):
-        low = PLACES - 29 * (index + 1)
-        words.append(math.ldexp(float((table.TWO_OVER_PI >> low) % (1 << 29)), low - PLACES - 2))
-    mantissa, shift = rounded_word(table.TWO_OVER_PI % (1 << low), 53)
+    places = [PLACES - 29 * (index + 1) for index in range(SHORT_WORDS)]
+    words = [math.ldexp(float((table.TWO_OVER_PI >> low) % (1 << 29)), low - PLACES - 2) for low in places]
+    mantissa, shift = rounded_word(table.TWO_OVER_PI % (1 << places[-1]), 53)
     return (*words, math.ldexp(mantissa, shift - PLACES - 2))
 
 
@@ -83,11 +82,11 @@ def quadrant_bits(n: Value) -> Value:
     return (n + ROUNDING_MAGIC).bits()
 
 
-def row_index(body: Body, x: Value, first: int, step: int) -> Value:
-    """0 for |x| < 2^(first - bias), then one more for every `step` exponents."""
-    least = first - step
+def row_index(body: Body, x: Value) -> Value:
+    """The row of `two_over_pi_f64` for x; the last one for inf and NaN."""
+    least = FIRST_F64 - ROW_STEP_F64
     size = body.at_least(body.fabs(x), math.ldexp(1.0, least - F64.bias))
-    return ((size.bits() >> F64.mantissa_bits) - least) >> (step.bit_length() - 1)
+    return ((size.bits() >> F64.mantissa_bits) - least) >> ROW_SHIFT_F64
 
 
 def reduce_angle_f64(body: Body, x: Value) -> Angle:
@@ -96,11 +95,11 @@ def reduce_angle_f64(body: Body, x: Value) -> Angle:
     Bits of 2/pi whose product with every angle of the row is a multiple of 4 are left out, so the product's head is
     small enough for the rest to keep more than 120 bits after the point.
     """
-    index = row_index(body, x, FIRST_F64, ROW_STEP_F64)
+    index = row_index(body, x)
     words = [
         body.load(f"bw.two_over_pi.f64.{i}", column, index, F64) for i, column in enumerate(two_over_pi_f64())
     ]
-    scaled = (x.bits() - (index << (F64.mantissa_bits + ROW_STEP_F64.bit_length() - 1))).as_float()
+    scaled = (x.bits() - (index << (F64.mantissa_bits + ROW_SHIFT_F64))).as_float()
     head, head_low = two_product(scaled, words[0])
     middle, middle_low = two_product(scaled, words[1])
     tail, tail_low = two_product(scaled, words[2])

@@ -63,19 +63,25 @@ def lower_steps(fused: FusedProgram, blas: BlasSymbols | None) -> list[LoweredSt
 
 
 def _lower_call(name: str, value: Value, blas: BlasSymbols | None) -> LoweredStep:
-    built = build_call_kernel(name, value)
-    if built is not None:
-        kernel, values = built
-        sources = [root(operand) for operand in values[:-1]]
-        lowered = LoweredStep(sources, [value], kernel=kernel, owners=[*sources, value], value=value)
-        if kernel.buffers[-1].role == UPDATED:
-            lowered.reads = [*sources, root(value.operands[0])]
-            lowered.in_place = (root(value.operands[0]), value)
-        return lowered
-    if value.op.name == "matmul" and blas is not None and value.dtype.is_float:
+    if value.op.name == "matmul" and _uses_blas(value, blas):
         operands = [transposed_matrix(operand) or operand for operand in value.operands]
         return LoweredStep([root(operand) for operand in operands], [value], value=value)
-    return LoweredStep([root(operand) for operand in value.operands], [value], value=value)
+    built = build_call_kernel(name, value)
+    if built is None:
+        return LoweredStep([root(operand) for operand in value.operands], [value], value=value)
+    kernel, values = built
+    sources = [root(operand) for operand in values[:-1]]
+    lowered = LoweredStep(sources, [value], kernel=kernel, owners=[*sources, value], value=value)
+    if kernel.buffers[-1].role == UPDATED:
+        target = root(value.operands[0])
+        lowered.reads = [*sources, target]
+        if target not in sources:
+            lowered.in_place = (target, value)
+    return lowered
+
+
+def _uses_blas(value: Value, blas: BlasSymbols | None) -> bool:
+    return blas is not None and value.dtype.name in blas.gemm
 
 
 class ProgramText(NamedTuple):
@@ -150,9 +156,8 @@ class ProgramEmitter:
 
     # ----- steps
     def _kernel(self, position: int, step: LoweredStep, kernel: Kernel) -> None:
-        if step.in_place is not None and position not in self.plan.in_place:
-            operand, result = step.in_place
-            self._copy(operand, self.plan.locations[result], result.type.nbytes)
+        if kernel.buffers[-1].role == UPDATED and position not in self.plan.in_place and step.value is not None:
+            self._copy(step.value.operands[0], self.plan.locations[step.value], step.value.type.nbytes)
         name = self._function(kernel)
         scratch = iter(self.plan.scratch[position])
         arguments = []
@@ -181,7 +186,7 @@ class ProgramEmitter:
 
     def _call(self, value: Value) -> None:
         name = value.op.name
-        if name == "matmul" and self.blas is not None and value.dtype.is_float:
+        if name == "matmul" and self.blas is not None:
             self._gemm(value, self.blas)
         elif name == "normalize_index":
             self._check_index(value)
