@@ -5,7 +5,8 @@
 """
 
 from bwcompiler.api.functions import jit
+from bwcompiler.api.program import Program, compile
 from bwcompiler.api.transforms import grad, hessian, jacobian, jacrev, stop_gradient, value_and_grad, vjp
 
 __version__ = "0.1.0"
-__all__ = ["grad", "hessian", "jacobian", "jacrev", "jit", "stop_gradient", "value_and_grad", "vjp"]
+__all__ = ["Program", "compile", "grad", "hessian", "jacobian", "jacrev", "jit", "stop_gradient", "value_and_grad", "vjp"]

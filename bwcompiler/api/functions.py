@@ -49,7 +49,8 @@ class JitFunction(CompiledFunction):
         """The compiled specialisation for these arguments."""
         call = split_static(self.fun, args, kwargs, self.static_argnums, self.static_argnames)
         leaves, treedef = tree.flatten((call.dynamic_args, call.dynamic_kwargs))
-        statics = tuple((k, _static_key(v)) for k, v in sorted({**call.static_args, **call.static_kwargs}.items(), key=str))
+        fixed: dict[Any, Any] = {**call.static_args, **call.static_kwargs}
+        statics = tuple((k, _static_key(v)) for k, v in sorted(fixed.items(), key=str))
         key = (treedef, statics, tuple([_leaf_key(leaf) for leaf in leaves]))
         found = self.entries.get(key)
         if found is None:
@@ -116,7 +117,7 @@ class Specialisation:
         arguments = argument_trees if self.direct and argument_trees is not None else tuple(Leaf(k) for k in range(count))
         if not self.direct or result is None:
             result = flat_tree(results + extra)
-        self.compiled: Compiled = compile_graph(self.traced.graph, arguments, kinds, result, owner.__name__)
+        self.compiled: Compiled = compile_graph(self.traced.graph, arguments, kinds, result, getattr(owner, "__name__", "compiled"))
         self.captured = self.traced.captured
         self.entry: Entry = self._bind()
         self.native: Entry | None = self.entry if self.direct and isinstance(self.entry, type(len)) else None

@@ -6,7 +6,7 @@ import ctypes
 import functools
 import struct
 import threading
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -34,9 +34,10 @@ def blas_symbols() -> tuple[BlasSymbols, dict[str, int]] | None:
 def _view(pointer: int | None, type_: TensorType) -> np.ndarray[Any, Any]:
     """The memory of a value as an array."""
     if not pointer or not type_.nbytes:
-        return np.empty(type_.shape, type_.dtype.numpy)
-    memory = (ctypes.c_char * type_.nbytes).from_address(pointer)
-    return np.frombuffer(memory, type_.dtype.numpy).reshape(type_.shape)
+        return np.empty(cast(tuple[int, ...], type_.shape), type_.dtype.numpy)
+    memory: Any = (ctypes.c_char * type_.nbytes).from_address(pointer)
+    flat: np.ndarray[Any, Any] = np.frombuffer(memory, type_.dtype.numpy)
+    return flat.reshape(type_.shape)
 
 
 def make_callback(value: Value) -> tuple[int, object]:

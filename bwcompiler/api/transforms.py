@@ -15,11 +15,12 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.api.functions import JitFunction
-from bwcompiler.errors import GradientError, SeedError, at
+from bwcompiler.api.seeds import check_seed_type, match_tree, number_seed
+from bwcompiler.errors import GradientError, at
 from bwcompiler.frontend.operands import value_as
 from bwcompiler.frontend.region import active_region
 from bwcompiler.frontend.trace import TraceResult, inline, trace
-from bwcompiler.frontend.tracer import Tracer, fresh, value_of
+from bwcompiler.frontend.tracer import Tracer, fresh, is_weak, value_of
 from bwcompiler.ir.op import REGISTRY, Value, constant
 from bwcompiler.ir.types import F64, I64
 from bwcompiler.passes.autodiff import INPUT_SEED, ONE, differentiate
@@ -174,7 +175,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     else:
         out, aux = _primal_concrete(fun, primals, has_aux)
         compiled = JitFunction(functools.partial(_pullback_of, fun, has_aux))
-        pullback = functools.partial(_pullback_concrete, compiled, primals)  # type: ignore[assignment]
+        pullback = functools.partial(_pullback_concrete, compiled, primals)
     return (out, pullback, aux) if has_aux else (out, pullback)
 
 
@@ -227,44 +228,17 @@ def match_seeds(result: TraceResult, outputs: Sequence[Value], seed: Any, has_au
     whole = tree.unflatten(tree_of_outputs, range(len(result.outputs)))
     if has_aux:
         whole = whole[0]
-    flat = _match_tree(whole, seed, "seed")
+    flat = match_tree(whole, seed, "seed")
     return [None if leaf is None else _checked_seed(leaf, output, path)
             for (leaf, path), output in zip(flat, outputs, strict=True)]
 
 
-def _match_tree(whole: Any, seed: Any, path: str) -> list[tuple[Any, str]]:
-    """Pairs (seed leaf or None, path) for every output leaf."""
-    if isinstance(whole, int):
-        return [(seed, path)]
-    leaves = tree.leaves(whole)
-    if seed is None:
-        return [(None, path) for _ in leaves]
-    if isinstance(whole, tuple | list):
-        if not isinstance(seed, tuple | list) or len(seed) != len(whole):
-            got = f"{len(seed)} entries" if isinstance(seed, tuple | list) else type(seed).__name__
-            raise SeedError(f"{path}: the function returns {len(whole)} outputs, so the seed must be a tuple of {len(whole)}; got {got}")
-        return [pair for k, (part, one) in enumerate(zip(whole, seed, strict=True)) for pair in _match_tree(part, one, f"{path}[{k}]")]
-    if isinstance(whole, dict):
-        if not isinstance(seed, dict) or set(seed) != set(whole):
-            raise SeedError(f"{path}: the seed must be a dict with keys {sorted(whole)}")
-        return [pair for key in sorted(whole) for pair in _match_tree(whole[key], seed[key], f"{path}[{key!r}]")]
-    seed_leaves = tree.leaves(seed)
-    if len(seed_leaves) != len(leaves):
-        raise SeedError(f"{path}: the seed must have the structure of the output")
-    return [(leaf, f"{path}[{k}]") for k, leaf in enumerate(seed_leaves)]
-
-
 def _checked_seed(leaf: Any, output: Value, path: str) -> Value:
-    dtype = output.dtype
-    if isinstance(leaf, bool | int | float | complex | list | tuple) and not isinstance(leaf, np.generic):
-        leaf = np.asarray(leaf, dtype.numpy) if not isinstance(leaf, list | tuple) else np.array(leaf, dtype.numpy)
+    leaf = number_seed(leaf, output)
     value = value_of(leaf) if isinstance(leaf, Tracer) else value_as(leaf)
-    if isinstance(leaf, Tracer) and leaf._kind in (int, float) and value.dtype is not dtype:
-        value = REGISTRY["cast"](value, dtype=dtype)
-    if value.shape != output.shape:
-        raise SeedError(at(output.source, f"{path} has shape {value.shape}, but the output has shape {output.shape}"))
-    if value.dtype is not dtype:
-        raise SeedError(at(output.source, f"{path} has dtype {value.dtype.numpy}, but the output has dtype {dtype.numpy}"))
+    if isinstance(leaf, Tracer) and is_weak(leaf) and value.dtype is not output.dtype:
+        value = REGISTRY["cast"](value, dtype=output.dtype)
+    check_seed_type(value.shape, value.dtype.numpy, output, path)
     return value
 
 

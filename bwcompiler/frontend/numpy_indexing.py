@@ -170,7 +170,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "r
     axis = normalize_axis(axis, x.ndim)
     entry = indices
     if isinstance(indices, list | tuple) or (isinstance(indices, np.ndarray) and indices.dtype == object):
-        entry = entries_of([indices])[0]
+        entry = entries_of((indices,))[0]
     if mode != "raise":
         extent = x.shape[axis]
         if mode not in ("clip", "wrap"):

@@ -9,7 +9,7 @@ from bwcompiler.ir.graph import Graph
 
 def content_hash(graph: Graph) -> str:
     """sha256 of what the graph computes."""
-    number = {}
+    number: dict[object, int] = {}
     parts = []
     for value in graph.inputs:
         number[value] = len(number)

@@ -40,7 +40,7 @@ def not_differentiable(reason: str) -> NotDifferentiable:
 
 
 class Joint:
-    """A VJP rule for all operands at once: rule(ct, out, operands, needs, **attrs) -> one cotangent or None per operand."""
+    """A VJP rule for all operands: rule(ct, out, operands, needs, **attrs) -> one cotangent or None per operand."""
 
     __slots__ = ("rule",)
 
@@ -61,7 +61,7 @@ class Into:
 
 
 class Derived:
-    """A JVP that follows from the VJP: `ELEMENTWISE`, `LINEAR` (jointly), `MULTILINEAR` (in each operand), `TRANSPOSED`."""
+    """A derived JVP: `ELEMENTWISE`, `LINEAR` (jointly), `MULTILINEAR` (in each operand), `TRANSPOSED` (from the VJP)."""
 
     __slots__ = ("how",)
 
@@ -73,7 +73,7 @@ class Derived:
 
 
 ELEMENTWISE, LINEAR, MULTILINEAR = Derived("ELEMENTWISE"), Derived("LINEAR"), Derived("MULTILINEAR")
-TRANSPOSED = Derived("TRANSPOSED")                     # the transpose of the transpose: works for every op, costs a graph
+TRANSPOSED = Derived("TRANSPOSED")            # the transpose of the transpose: works for every op, costs a graph
 
 Vjp = tuple[VjpRule | Into | NotDifferentiable, ...] | Joint | NotDifferentiable
 
@@ -94,8 +94,8 @@ class Op:
     jvp          rule(tangents, out, *operands, **attrs) with None for a zero tangent; or a Derived.
     batch        rule(operands, batched, size, **attrs) -> Value with a leading axis: the op with axis 0 mapped.
     reference    NumPy function of arrays and attributes: the meaning of the op.
-    element      rule(at, *reads, **attrs) -> Scalar; at holds one index expression per result axis, a read is called with
-                 one per operand axis and has the `shape` and `dtype` of its operand (`bwcompiler.ops.rules.Read`).
+    element      rule(at, *reads, **attrs) -> Scalar; at holds one index expression per result axis; a read is called
+                 with one per operand axis and has the `shape` and `dtype` of its operand (`bwcompiler.ops.rules.Read`).
     combine      the scalar operation that a reduction or scan folds elements with.
     keeps_zero   the VJP maps a zero cotangent to zero for any operand (nan and inf included).
     commutative  operands may be swapped (canonical order, CSE).
@@ -103,13 +103,14 @@ class Op:
     cheap        recomputing an element costs a few cycles (no transcendental function, no memory walk).
     """
 
-    __slots__ = ("attributes", "batch", "cheap", "combine", "commutative", "doc", "element", "jvp", "keeps_zero", "kind",
-                 "name", "pure", "reference", "regions", "shape", "vjp")
+    __slots__ = ("attributes", "batch", "cheap", "combine", "commutative", "doc", "element", "jvp", "keeps_zero",
+                 "kind", "name", "pure", "reference", "regions", "shape", "vjp")
 
     def __init__(self, name: str, kind: str, *, doc: str, attributes: tuple[str, ...], shape: Callable[..., Any],
                  vjp: Vjp, jvp: Any, batch: Callable[..., Any] | None, reference: Callable[..., Any],
                  element: Callable[..., Any] | None = None, combine: str | None = None, keeps_zero: bool = False,
-                 commutative: bool = False, pure: bool = True, cheap: bool = True, regions: tuple[str, ...] = ()) -> None:
+                 commutative: bool = False, pure: bool = True, cheap: bool = True,
+                 regions: tuple[str, ...] = ()) -> None:
         self.name = name
         self.kind = kind
         self.doc = doc
@@ -245,7 +246,8 @@ class Record:
 
     __slots__ = ("_intercept", "forward", "source", "values")
 
-    def __init__(self, intercept: Callable[[Op, tuple[Value, ...], Attributes, Any], Value | None] | None = None) -> None:
+    def __init__(self,
+                 intercept: Callable[[Op, tuple[Value, ...], Attributes, Any], Value | None] | None = None) -> None:
         self.values: list[Value] = []
         self.source: Source | None = None
         self.forward: Value | None = None
@@ -265,7 +267,8 @@ class Record:
         _state.records.append(self)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
         _state.records.pop()
 
 
@@ -306,8 +309,8 @@ def _input_shape(**_: Any) -> Any:
     raise InternalError("inputs are made by input_value")
 
 
-INPUT = define_op("input", "input", doc="An argument of the graph.", attributes=(), shape=_input_shape, vjp=(), jvp=LINEAR,
-                  batch=None, reference=_input_shape)
+INPUT = define_op("input", "input", doc="An argument of the graph.", attributes=(), shape=_input_shape, vjp=(),
+                  jvp=LINEAR, batch=None, reference=_input_shape)
 
 
 def input_value(type: TensorType, name: str | None = None, source: Source | None = None) -> Value:

@@ -69,6 +69,8 @@ def dtype_of(dtype: Any) -> DType:
     """The DType of anything np.dtype takes; byte order is ignored; raises DTypeError for one that is not supported."""
     found = _BY_NUMPY.get(dtype)
     if found is None:
+        if isinstance(dtype, DType):
+            return dtype
         numpy_dtype = np.dtype(dtype).newbyteorder("=")
         found = _BY_NUMPY.get(numpy_dtype)
         if found is None:

@@ -8,7 +8,7 @@ every elementwise derivative is diagonal.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -192,6 +192,12 @@ def _cast_vjp(ct: Value, out: Value, x: Value, *, dtype: DType) -> Value | None:
     return cast(ct, dtype=x.dtype)
 
 
+def _cast_jvp(tangents: Sequence[Value | None], out: Value, x: Value, *, dtype: DType) -> Value | None:
+    if tangents[0] is None or not (x.dtype.is_differentiable and dtype.is_differentiable):
+        return None
+    return cast(tangents[0], dtype=dtype)
+
+
 def _cast_reference(x: Any, *, dtype: DType) -> Any:
     x = np.asarray(x)
     if x.dtype.kind == "c" and dtype.kind not in "bc":      # NumPy's astype warns that it discards the imaginary part
@@ -199,11 +205,10 @@ def _cast_reference(x: Any, *, dtype: DType) -> Any:
     return x.astype(dtype.numpy)
 
 
-cast = define_op(
+cast: Op = define_op(
     "cast", "elementwise", doc="x converted to another dtype, as NumPy's astype.", attributes=("dtype",),
-    shape=lambda x, *, dtype: x.with_dtype(dtype), vjp=(_cast_vjp,), jvp=ELEMENTWISE, batch=batch_elementwise("cast"),
-    reference=_cast_reference,
-    element=lambda at, x, *, dtype: s.cast(x(*at), dtype), keeps_zero=True,
+    shape=lambda x, *, dtype: x.with_dtype(dtype), vjp=(_cast_vjp,), jvp=_cast_jvp, batch=batch_elementwise("cast"),
+    reference=_cast_reference, element=lambda at, x, *, dtype: s.cast(x(*at), dtype), keeps_zero=True,
 )
 stop_gradient = define_op(
     "stop_gradient", "elementwise", doc="x, with a zero derivative.", attributes=(), shape=lambda x: x,

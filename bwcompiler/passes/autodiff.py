@@ -189,7 +189,7 @@ class _Sweep:
         keeps_guard = op.kind == "elementwise" or op.name in _MOVES
         if not keeps_guard:
             ct = Cotangent(self._settle(ct))
-        for operand, rule in zip(operands, rules, strict=True):
+        for operand, rule in zip(operands, rules, strict=False):      # index operands of gathers have no rule
             if operand not in self.active or isinstance(rule, NotDifferentiable):
                 continue
             if isinstance(rule, Into):

@@ -80,17 +80,20 @@ def _number_store(kind: str, dtype: str) -> list[str]:
         return [*narrow, *branch, f"  store {integer} %{place}.narrow, ptr %slot", "  ret ptr %slot"]
     part = "float" if dtype in ("f32", "c64") else "double"
     size = 4 if part == "float" else 8
-    lines = _as_float(value, f"%{place}", kind, part) + [f"  store {part} %{place}, ptr %slot"]
+    lines = [_as_float(value, f"%{place}.value", kind, part), f"  store {part} %{place}.value, ptr %slot"]
     if dtype[0] == "c":
         lines.append(f"  %{place}.imaginary.at = getelementptr i8, ptr %slot, i64 {size}")
         if kind == "complex":
-            lines += ["  %imaginary = load double, ptr %second.at", "  %imaginary.32 = fptrunc double %imaginary to float"]
+            lines.append("  %imaginary = load double, ptr %second.at")
+            lines.append("  %imaginary.32 = fptrunc double %imaginary to float")
         imaginary = "%imaginary.32" if kind == "complex" else "0.0"
         lines.append(f"  store {part} {imaginary}, ptr %{place}.imaginary.at")
     return [*lines, "  ret ptr %slot"]
 
 
-def _as_float(value: str, name: str, kind: str, part: str) -> list[str]:
+def _as_float(value: str, name: str, kind: str, part: str) -> str:
     if kind in ("int", "bool"):
-        return [f"  {name} = sitofp i64 {value} to {part}"]
-    return [f"  {name} = fptrunc double {value} to float" if part == "float" else f"  {name} = fadd double {value}, -0.0"]
+        return f"  {name} = sitofp i64 {value} to {part}"
+    if part == "float":
+        return f"  {name} = fptrunc double {value} to float"
+    return f"  {name} = bitcast double {value} to double"

@@ -13,8 +13,19 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.ir.graph import live_values
-from bwcompiler.ir.op import ELEMENTWISE, LINEAR, MULTILINEAR, TRANSPOSED, Into, Joint, NotDifferentiable
-from bwcompiler.ir.op import Record, Value, constant, input_value
+from bwcompiler.ir.op import (
+    ELEMENTWISE,
+    LINEAR,
+    MULTILINEAR,
+    TRANSPOSED,
+    Into,
+    Joint,
+    NotDifferentiable,
+    Record,
+    Value,
+    constant,
+    input_value,
+)
 from bwcompiler.ir.types import dtype_of, tensor
 
 STEP = 5e-4

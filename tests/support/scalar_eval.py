@@ -48,7 +48,8 @@ def evaluate_scalar(root: s.Scalar, environment: Mapping[Index, int], arrays: Se
     def value(scalar: s.Scalar) -> Any:
         if id(scalar) not in known:
             found = compute(scalar)
-            assert np.asarray(found).dtype == scalar.dtype.numpy, f"{scalar.op} gave {np.asarray(found).dtype}: {scalar}"
+            dtype = np.asarray(found).dtype
+            assert dtype == scalar.dtype.numpy, f"{scalar.op} gave {dtype}: {scalar}"
             known[id(scalar)] = found
         return known[id(scalar)]
 
@@ -88,7 +89,7 @@ def scalar_position(index: Index) -> s.IndexExpression:
 
 def evaluate_element(op: Op, arrays: Sequence[Any], attrs: Mapping[str, Any], type_: TensorType,
                      position: Callable[[Index], s.IndexExpression] = affine_position) -> Any:
-    """The result of an op by its element rule, which is applied once to symbolic indices and evaluated for all values."""
+    """The result of an op by its element rule, applied once to symbolic indices and evaluated for all their values."""
     assert op.element is not None
     indices = [Index(0, max(extent - 1, 0)) for extent in type_.shape]
     reads = [ArrayRead(number, array) for number, array in enumerate(arrays)]

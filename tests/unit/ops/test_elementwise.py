@@ -8,6 +8,7 @@ import pytest
 from bwcompiler.errors import DTypeError, ShapeError
 from bwcompiler.ir.op import REGISTRY
 from bwcompiler.ir.types import BOOL, C64, C128, F32, F64, I8, I32, I64, tensor
+from tests.support.gradcheck import jvp, vjp
 from tests.support.opcases import case, op_tests
 
 X = np.array([[-1.7, -0.6, 0.3], [0.8, 1.4, 2.6]])       # away from integers, half-integers and zero
@@ -105,6 +106,16 @@ def test_integers_are_not_promoted(name):
     types = (tensor(I64, (2,)),) * (2 if name == "divide" else 1)
     with pytest.raises(DTypeError):
         REGISTRY[name].shape(*types)
+
+
+@pytest.mark.parametrize(("source", "target"), [(F32, F64), (F64, F32), (F64, C128), (C64, C128), (C128, F64)])
+def test_derivatives_of_cast_have_the_dtypes_of_its_ends(source, target):
+    row = case("cast", X.astype(source.numpy), dtype=target)
+    ct = np.full(X.shape, 1 + (2j if target.kind == "c" else 0), target.numpy)
+    [bar] = vjp(row.program(), [0]).run(*row.arrays, ct)
+    [tangent] = jvp(row.program(), [0]).run(*row.arrays, np.ones(X.shape, source.numpy))
+    assert (bar.dtype, tangent.dtype) == (source.numpy, target.numpy)
+    assert (bar == (ct if source.kind == "c" else ct.real)).all() and (tangent == 1).all()
 
 
 def test_operands_are_not_broadcast():

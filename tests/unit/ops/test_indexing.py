@@ -15,7 +15,7 @@ from tests.support.opcases import case, op_tests
 A = np.cos(np.arange(24.0)).reshape(2, 3, 4)
 ROW = A[0, 0]
 ODD = np.array([np.nan, np.inf, -0.0, 1.0])
-I, J = np.array([[1, 0, 2], [2, 2, 1]]), np.array([[3, 0, 1], [1, 1, 0]])      # (2, 1) three times
+ROWS, COLUMNS = np.array([[1, 0, 2], [2, 2, 1]]), np.array([[3, 0, 1], [1, 1, 0]])      # (2, 1) three times
 ONE, NONE = np.array(1), np.zeros(0, int)
 UNIQUE = np.array([3, 0, 2])
 
@@ -29,11 +29,11 @@ SCATTERS = [
     (ROW, _numbers(5), (np.array([1, 3, 1, 1, 0]),), (0,)),
     (ROW, _numbers(), (ONE,), (0,)),
     (ROW, _numbers(0), (NONE,), (0,)),
-    (A, _numbers(2, 3, 2), (I, J), (1, 2)),
-    (A, _numbers(2, 3, 3), (I % 2, J), (0, 2)),
+    (A, _numbers(2, 3, 2), (ROWS, COLUMNS), (1, 2)),
+    (A, _numbers(2, 3, 3), (ROWS % 2, COLUMNS), (0, 2)),
     (A, _numbers(3, 2, 4), (UNIQUE % 3,), (1,)),
     (A, _numbers(3, 4), (ONE,), (0,)),
-    (A, _numbers(2, 3), (I % 2, I, J), (0, 1, 2)),
+    (A, _numbers(2, 3), (ROWS % 2, ROWS, COLUMNS), (0, 1, 2)),
     (A[:, :0], _numbers(2, 0, 4), (np.array([1, 0]),), (0,)),
     (np.arange(4), np.array([5, 6, 7]), (np.array([1, 1, 0]),), (0,)),
     (A[0] + 1j, _numbers(3, 4) * 1j, (np.array([1, 1, 0]),), (0,)),
@@ -43,9 +43,9 @@ CASES = [
     case(normalize_index, np.array(-2), extent=2).gives(0),
     case(normalize_index, NONE, extent=0),
     case(gather, ROW, UNIQUE, axes=(0,)).gives(ROW[UNIQUE]),
-    case(gather, A, I, J, axes=(1, 2)).gives(np.moveaxis(A[:, I, J], 0, -1)),
-    case(gather, A, I % 2, J, axes=(0, 2)).gives(A[I % 2, :, J]),
-    case(gather, A, I % 2, I, J, axes=(0, 1, 2)).gives(A[I % 2, I, J]),
+    case(gather, A, ROWS, COLUMNS, axes=(1, 2)).gives(np.moveaxis(A[:, ROWS, COLUMNS], 0, -1)),
+    case(gather, A, ROWS % 2, COLUMNS, axes=(0, 2)).gives(A[ROWS % 2, :, COLUMNS]),
+    case(gather, A, ROWS % 2, ROWS, COLUMNS, axes=(0, 1, 2)).gives(A[ROWS % 2, ROWS, COLUMNS]),
     case(gather, A, UNIQUE, axes=(2,)).gives(np.moveaxis(A[..., UNIQUE], -1, 0)),
     case(gather, A, ONE, axes=(1,)).gives(A[:, 1]),
     case(gather, A, NONE, axes=(0,)).gives(A[NONE]),

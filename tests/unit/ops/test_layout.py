@@ -78,7 +78,8 @@ CASES = [
     _slice(X, S[1:], S[:2]).but(smooth=False),
     case("slice", SCALAR, starts=(), sizes=(), steps=()),
     *[_update(name, x, *slices) for name in ("slice_update", "slice_add") for x, *slices in (
-        (A, S[:], S[1:3], S[1:2]), (A, S[::-1], S[2:0:-1], S[3::-2]), (V, S[1::3]), (V, S[10:1:-4]), (V, S[3:3]), (V, S[:]),
+        (A, S[:], S[1:3], S[1:2]), (A, S[::-1], S[2:0:-1], S[3::-2]), (V, S[1::3]), (V, S[10:1:-4]), (V, S[3:3]),
+        (V, S[:]),
         (V[:1], S[::5]), (EMPTY, S[:], S[1:]), (np.arange(8), S[6::-2]))],
     case("slice_update", SCALAR, SCALAR + 1, starts=(), steps=()).gives(SCALAR + 1),
     _update("slice_update", X, S[:1], S[1:]).but(smooth=False),
@@ -87,7 +88,8 @@ CASES = [
     case("concatenate", EMPTY, EMPTY, axis=0),
     case("concatenate", V, axis=0).gives(V),
     case("concatenate", BITS, ~BITS, axis=0),
-    case("pad", A, low=(0, 1, 2), high=(0, 0, 1), value=3.0).gives(np.pad(A, ((0, 0), (1, 0), (2, 1)), constant_values=3)),
+    case("pad", A, low=(0, 1, 2), high=(0, 0, 1), value=3.0).gives(
+        np.pad(A, ((0, 0), (1, 0), (2, 1)), constant_values=3)),
     case("pad", SCALAR, low=(), high=(), value=0.0),
     case("pad", EMPTY, low=(2, 0), high=(0, 1), value=-1.0).gives(np.full((2, 4), -1.0)),
     case("pad", X, low=(1, 0), high=(1, 0), value=np.inf).but(smooth=False),
@@ -129,7 +131,8 @@ BAD = [
     ("pad", (F,), {"low": (0, -1), "high": (0, 0), "value": 0.0}),
     ("windows", (F,), {"sizes": (5,), "strides": (1,), "low": (0,), "high": (0,), "dilations": (1,)}),
     ("windows", (F,), {"sizes": (1,), "strides": (0,), "low": (0,), "high": (0,), "dilations": (1,)}),
-    ("windows_add", (F,), {"shape": (3,), "sizes": (3,), "strides": (1,), "low": (0,), "high": (0,), "dilations": (1,)}),
+    ("windows_add", (F,),
+     {"shape": (3,), "sizes": (3,), "strides": (1,), "low": (0,), "high": (0,), "dilations": (1,)}),
 ]
 
 
@@ -139,7 +142,9 @@ def test_shape_error(name, types, attrs):
         REGISTRY[name].shape(*types, **attrs)
 
 
-@pytest.mark.parametrize(("name", "attrs"), [("concatenate", {"axis": 0}), ("slice_add", {"starts": (0,), "steps": (1,)})])
+@pytest.mark.parametrize(("name", "attrs"), [
+    ("concatenate", {"axis": 0}), ("slice_add", {"starts": (0,), "steps": (1,)}),
+])
 def test_dtypes_are_not_promoted(name, attrs):
     with pytest.raises(DTypeError):
         REGISTRY[name].shape(tensor(F64, (2,)), tensor(F32, (2,)), **attrs)

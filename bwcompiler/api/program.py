@@ -1,0 +1,385 @@
+"""`compile`: the backward program itself, as Chainer, PyTorch and Torch7 users know it.
+
+A `Program` is traced once.  Each kind of request (which arguments, which outputs are seeded, accumulate or not) builds its
+own joint graph once, so `backward(wrt=(0,))` computes only what it needs, and `into=` adds inside the gradient kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bwcompiler import tree
+from bwcompiler.api.compiler import Compiled, collector_paused, compile_graph, flat_tree
+from bwcompiler.api.functions import argument_kind
+from bwcompiler.api.inspection import cost_of, explain_program, memory_of, stage_text
+from bwcompiler.api.seeds import concrete_seed, match_tree, missing_seed
+from bwcompiler.api.transforms import check_differentiable
+from bwcompiler.errors import GradientError, SignatureError
+from bwcompiler.frontend.trace import TraceResult, trace
+from bwcompiler.ir.graph import Graph, live_values
+from bwcompiler.ir.op import REGISTRY, Record, Value, constant, input_value
+from bwcompiler.ir.plan import ArgumentKind, Leaf
+from bwcompiler.ir.types import F64, tensor
+from bwcompiler.passes.autodiff import INPUT_SEED, ONE, JointGraph, differentiate
+from bwcompiler.passes.partition import Partition, partition
+
+
+class Request(NamedTuple):
+    """One kind of backward call.  seeds: per output "one", "input" or None; into: leaves accumulated into a caller's buffer."""
+
+    wrt: tuple[int, ...]
+    seeds: tuple[str | None, ...]
+    value: bool
+    into: tuple[int, ...] = ()
+    from_residuals: bool = False
+
+
+class Runner(NamedTuple):
+    """A compiled request: call it with leaves, seeds, scale and buffers, flat; gradients[k] is the result for wrt[k]."""
+
+    compiled: Compiled
+    call: Callable[..., Any]
+
+
+class Program:
+    """A compiled function with its backward program.  Made by `bw.compile`."""
+
+    def __init__(self, fun: Callable[..., Any], example_args: Sequence[Any], wrt: Sequence[int] | int | None = None) -> None:
+        self.fun = fun
+        self.__name__ = getattr(fun, "__name__", "program")
+        with collector_paused():
+            self.traced: TraceResult = trace(fun, example_args)
+        if self.traced.mutated:
+            raise SignatureError(f"{self.__name__} assigns to its arguments; a backward program needs a pure function\n"
+                                 "  hint: assign to a copy (np.copy(x))")
+        self.example_leaves, self.treedef = tree.flatten(tuple(example_args))
+        self.argument_trees = tree.unflatten(self.treedef, range(len(self.example_leaves)))
+        self.result_tree = tree.unflatten(self.traced.output_tree, range(len(self.traced.outputs)))
+        self.kinds: tuple[ArgumentKind, ...] = tuple(
+            argument_kind(argument, leaf) for argument, leaf in zip(self.traced.argument_types, self.example_leaves, strict=True))
+        self.default_wrt = self._wrt_leaves(wrt)
+        self.runners: dict[Request, Runner] = {}
+        self.partitions: dict[Request, Partition] = {}
+        self.forward_runner: Runner | None = None
+
+    # ----- running
+    def __call__(self, *args: Any) -> Any:
+        """The function's value."""
+        if self.forward_runner is None:
+            self.forward_runner = self._runner(self.traced.graph, self.kinds)
+        return tree.unflatten(self.traced.output_tree, self.forward_runner.call(*self._leaves(args)))
+
+    def backward(self, *args: Any, grad_outputs: Any = None, wrt: Sequence[int] | int | None = None, into: Any = None,
+                 scale: float | None = None) -> tuple[Any, ...]:
+        """One gradient per argument, None for those not in wrt; `into` buffers get `+= scale * gradient` and are returned.
+
+        grad_outputs   the seed of every output (None: zero); may be left out for one scalar output.
+        Raises SeedError for a seed of wrong shape, dtype or structure, SignatureError for arguments that do not fit.
+        """
+        return self._backward(args, grad_outputs, wrt, into, scale, value=False)[1]
+
+    def value_and_backward(self, *args: Any, grad_outputs: Any = None, wrt: Sequence[int] | int | None = None, into: Any = None,
+                           scale: float | None = None) -> tuple[Any, tuple[Any, ...]]:
+        """(value, gradients) in one native call."""
+        return self._backward(args, grad_outputs, wrt, into, scale, value=True)
+
+    def vjp(self, *args: Any) -> tuple[Any, Callable[..., tuple[Any, ...]]]:
+        """(value, pullback): the pullback runs the adjoint program from saved residuals, as often as it is called."""
+        request = Request(self.default_wrt, tuple(INPUT_SEED if output.dtype.is_differentiable else None
+                                                  for output in self.traced.outputs), False, (), True)
+        split = self._partition(request)
+        key = request._replace(value=True)
+        runner = self.runners.get(key)
+        if runner is None:
+            runner = self.runners[key] = self._runner(split.forward, self.kinds)
+        results = runner.call(*self._leaves(args))
+        count = len(self.traced.outputs)
+        residuals = results[count:]
+
+        def pullback(grad_outputs: Any = None, *, into: Any = None, scale: float | None = None) -> tuple[Any, ...]:
+            return self._pull(request, residuals, grad_outputs, into, scale)
+
+        return tree.unflatten(self.traced.output_tree, results[:count]), pullback
+
+    # ----- looking
+    @property
+    def graph(self) -> Graph:
+        """The forward graph (a networkx DiGraph)."""
+        return self.traced.graph
+
+    @property
+    def adjoint(self) -> Graph:
+        """The adjoint graph: residuals and seeds -> cotangents of the differentiable arguments."""
+        return self._partition(self._default_request()).adjoint
+
+    def as_text(self, stage: str = "adjoint") -> str:
+        """The program at one stage: forward, adjoint, simplified, fused, plan, loops, llvm, llvm-opt or asm."""
+        return stage_text(self, stage)
+
+    def dump(self, path: str | Path) -> list[Path]:
+        """Write every stage as text into the folder `path`; the files written."""
+        folder = Path(path)
+        folder.mkdir(parents=True, exist_ok=True)
+        written = []
+        for number, stage in enumerate(("source", "forward", "adjoint", "simplified", "fused", "plan", "loops", "llvm", "llvm-opt", "asm")):
+            file = folder / f"{number}-{stage}.txt"
+            file.write_text(self.as_text(stage))
+            written.append(file)
+        return written
+
+    def explain(self) -> str:
+        """What was fused, saved and why gradients are None or zero, in words."""
+        return explain_program(self)
+
+    def memory_analysis(self) -> dict[str, int]:
+        """Bytes of arguments, outputs, arena and residuals, exact before running."""
+        return memory_of(self)
+
+    def cost_analysis(self) -> dict[str, float]:
+        """Arithmetic operations and bytes of one value_and_backward call."""
+        return cost_of(self)
+
+    # ----- requests
+    def joint_compiled(self) -> Compiled:
+        """The default backward program: value and all gradients."""
+        return self._joint_runner(self._default_request()._replace(value=True, from_residuals=False)).compiled
+
+    def _default_request(self) -> Request:
+        seeds = tuple(INPUT_SEED if output.dtype.is_differentiable else None for output in self.traced.outputs)
+        return Request(self.default_wrt, seeds, False, (), True)
+
+    def _wrt_leaves(self, wrt: Sequence[int] | int | None) -> tuple[int, ...]:
+        """The leaf numbers of the arguments to differentiate; None: every float leaf."""
+        if wrt is None:
+            return tuple(k for k, argument in enumerate(self.traced.argument_types) if argument.type.dtype.is_differentiable)
+        count = len(self.argument_trees)
+        chosen: list[int] = []
+        for number in (wrt,) if isinstance(wrt, int) else tuple(wrt):
+            if not isinstance(number, int) or not -count <= number < count:
+                raise GradientError(f"wrt={wrt!r}: {self.__name__} has {count} arguments")
+            chosen += tree.leaves(self.argument_trees[number])
+        check_differentiable(self.traced, chosen)
+        return tuple(sorted(set(chosen)))
+
+    def _leaves(self, args: Sequence[Any]) -> list[Any]:
+        leaves, treedef = tree.flatten(tuple(args))
+        if treedef != self.treedef:
+            raise SignatureError(f"{self.__name__} was compiled for arguments {self.treedef}, got {treedef}")
+        for leaf, argument, name in zip(leaves, self.traced.argument_types, self.traced.input_names, strict=True):
+            shape, dtype = np.shape(leaf), getattr(leaf, "dtype", None)
+            if shape != argument.type.shape or (dtype is not None and np.dtype(dtype).newbyteorder("=") != argument.type.dtype.numpy):
+                raise SignatureError(f"{name} has shape {shape} and dtype {dtype}, but the program was compiled for shape "
+                                     f"{argument.type.shape} and dtype {argument.type.dtype.numpy}")
+        return leaves
+
+    def _seeds(self, grad_outputs: Any) -> tuple[tuple[str | None, ...], list[Any]]:
+        """Per output how it is seeded, and the arrays of those given."""
+        outputs = self.traced.outputs
+        if grad_outputs is None:
+            if len(outputs) != 1 or outputs[0].shape != () or not outputs[0].dtype.is_differentiable:
+                raise missing_seed(outputs)
+            return (ONE,), []
+        pairs = match_tree(self.result_tree, grad_outputs, "grad_outputs")
+        kinds = tuple(None if leaf is None else INPUT_SEED for leaf, _ in pairs)
+        arrays = [concrete_seed(leaf, output, path) for (leaf, path), output in zip(pairs, outputs, strict=True) if leaf is not None]
+        return kinds, arrays
+
+    def _into(self, into: Any, wrt: tuple[int, ...]) -> dict[int, Any]:
+        """Leaf number -> buffer of the caller."""
+        if into is None:
+            return {}
+        if not isinstance(into, tuple | list) or len(into) != len(self.argument_trees):
+            raise SignatureError(f"into must have one entry per argument ({len(self.argument_trees)}), None where there is no buffer")
+        found: dict[int, Any] = {}
+        for numbers, buffers in zip(self.argument_trees, into, strict=True):
+            if buffers is None:
+                continue
+            pairs = match_tree(numbers, buffers, "into")
+            for number, (buffer, path) in zip(tree.leaves(numbers), pairs, strict=True):
+                if buffer is not None:
+                    self._check_buffer(buffer, number, path, wrt)
+                    found[number] = buffer
+        return found
+
+    def _check_buffer(self, buffer: Any, number: int, path: str, wrt: tuple[int, ...]) -> None:
+        type_, name = self.traced.argument_types[number].type, self.traced.input_names[number]
+        if number not in wrt:
+            raise SignatureError(f"{path}: a buffer was given for {name}, which is not differentiated (wrt)")
+        if not isinstance(buffer, np.ndarray) or buffer.shape != type_.shape or buffer.dtype != type_.dtype.numpy:
+            got = f"shape {np.shape(buffer)} and dtype {getattr(buffer, 'dtype', type(buffer).__name__)}"
+            raise SignatureError(f"{path}: the buffer for {name} must be an array of shape {type_.shape} and dtype {type_.dtype.numpy}, got {got}")
+        if not buffer.flags.writeable:
+            raise ValueError(f"{path}: the buffer for {name} is read-only")
+
+    def _backward(self, args: Sequence[Any], grad_outputs: Any, wrt: Any, into: Any, scale: float | None,
+                  value: bool) -> tuple[Any, tuple[Any, ...]]:
+        leaves = self._leaves(args)
+        chosen = self.default_wrt if wrt is None else self._wrt_leaves(wrt)
+        kinds, seeds = self._seeds(grad_outputs)
+        buffers = self._into(into, chosen)
+        request = Request(chosen, kinds, value, tuple(buffers))
+        results = self._accumulate(self._joint_runner(request), [*leaves, *seeds], buffers, scale)
+        count = len(self.traced.outputs) if value else 0
+        out = tree.unflatten(self.traced.output_tree, results[:count]) if value else None
+        return out, self._per_argument(request, results[count:], buffers)
+
+    def _accumulate(self, runner: Runner, leading: list[Any], buffers: dict[int, Any], scale: float | None) -> Sequence[Any]:
+        if scale is not None and not buffers:
+            raise SignatureError("scale= goes with into=: it scales what is added to the buffers")
+        if not buffers:
+            return runner.call(*leading)  # type: ignore[no-any-return]
+        _refuse_overlap(buffers, leading)
+        targets = list(buffers.values())
+        results = runner.call(*leading, 1.0 if scale is None else float(scale), *targets)
+        for target, result in zip(targets, results[len(results) - len(targets):], strict=True):
+            target[...] = result
+        return results  # type: ignore[no-any-return]
+
+    def _per_argument(self, request: Request, found: Sequence[Any], buffers: dict[int, Any]) -> tuple[Any, ...]:
+        per_leaf: list[Any] = [None] * len(self.example_leaves)
+        fresh = [leaf for leaf in request.wrt if leaf not in buffers]
+        for leaf, gradient in zip(fresh, found, strict=False):
+            per_leaf[leaf] = gradient
+        for leaf, buffer in buffers.items():
+            per_leaf[leaf] = buffer
+        return tuple(_regroup(numbers, per_leaf) for numbers in self.argument_trees)
+
+    def _differentiated(self, request: Request) -> JointGraph:
+        with collector_paused():
+            return differentiate(self.traced.graph, request.wrt, request.seeds)
+
+    def _joint_runner(self, request: Request) -> Runner:
+        found = self.runners.get(request)
+        if found is None:
+            joint = self._differentiated(request)
+            outputs = list(joint.graph.outputs[:len(self.traced.outputs)]) if request.value else []
+            graph = self._with_gradients(request, joint.graph, list(joint.cotangents), outputs)
+            found = self.runners[request] = self._runner(graph, self._kinds_of(graph, request, len(self.kinds)))
+        return found
+
+    def _with_gradients(self, request: Request, graph: Graph, cotangents: list[int | None], outputs: list[Value]) -> Graph:
+        """The graph that returns `outputs`, fresh gradients, then accumulated ones; takes scale and buffers after the seeds."""
+        explicit = len(graph.inputs) - graph.captured
+        record = Record()
+        extra: list[Value] = []
+        fresh: list[Value] = []
+        added: list[Value] = []
+        with record:
+            if request.into:
+                extra.append(input_value(tensor(F64), "scale"))
+            for leaf, position in zip(request.wrt, cotangents, strict=True):
+                argument = self.traced.graph.inputs[leaf]
+                gradient = constant(0.0, argument.type) if position is None else graph.outputs[position]
+                if leaf not in request.into:
+                    fresh.append(gradient)
+                    continue
+                buffer = input_value(argument.type, f"{argument.name}.into")
+                extra.append(buffer)
+                factor = REGISTRY["broadcast"](REGISTRY["cast"](extra[0], dtype=argument.dtype), shape=argument.shape, axes=())
+                added.append(buffer + gradient * factor)
+        order = {leaf: k for k, leaf in enumerate([leaf for leaf in request.wrt if leaf in request.into])}
+        accumulated = [added[order[leaf]] for leaf in request.into]
+        buffers = [extra[1 + order[leaf]] for leaf in request.into]
+        results = [*outputs, *fresh, *accumulated]
+        inputs = [*graph.inputs[:explicit], *extra[:1], *buffers, *graph.inputs[explicit:]]
+        return Graph(f"{graph.name}.backward", inputs, live_values([*graph.body, *record.values], results), results, None, graph.captured)
+
+    def _kinds_of(self, graph: Graph, request: Request, leading: int) -> tuple[ArgumentKind, ...]:
+        explicit = len(graph.inputs) - graph.captured
+        kinds: list[ArgumentKind] = [*self.kinds[:leading], *(["array"] * (explicit - leading))]
+        if request.into:
+            kinds[explicit - len(request.into) - 1] = "float"
+        return tuple(kinds)
+
+    def _partition(self, request: Request) -> Partition:
+        found = self.partitions.get(request)
+        if found is None:
+            joint = self._differentiated(request)
+            seeds = [position for position in joint.seeds if position is not None]
+            found = self.partitions[request] = partition(_complete(joint, request, self.traced.graph), seeds, len(self.traced.outputs))
+        return found
+
+    def _pull(self, request: Request, residuals: Sequence[Any], grad_outputs: Any, into: Any, scale: float | None) -> tuple[Any, ...]:
+        kinds, given = self._seeds(grad_outputs)
+        seeds = self._all_seeds(kinds, given)
+        buffers = self._into(into, request.wrt)
+        key = request._replace(into=tuple(buffers))
+        runner = self.runners.get(key)
+        if runner is None:
+            split = self._partition(request)
+            graph = self._with_gradients(key, split.adjoint, list(range(len(request.wrt))), [])
+            runner = self.runners[key] = self._runner(graph, self._kinds_of(graph, key, 0))
+        arrays = [np.asarray(residual) for residual in residuals]
+        results = self._accumulate(runner, [*arrays, *seeds], buffers, scale)
+        return self._per_argument(key, results, buffers)
+
+    def _all_seeds(self, kinds: tuple[str | None, ...], given: list[Any]) -> list[Any]:
+        """One array per differentiable output: ones, zeros or what was given."""
+        remaining = iter(given)
+        seeds = []
+        for kind, output in zip(kinds, self.traced.outputs, strict=True):
+            if not output.dtype.is_differentiable:
+                continue
+            if kind == INPUT_SEED:
+                seeds.append(next(remaining))
+            else:
+                seeds.append(np.full(output.shape, 1.0 if kind == ONE else 0.0, output.dtype.numpy))
+        return seeds
+
+    def _runner(self, graph: Graph, kinds: tuple[ArgumentKind, ...]) -> Runner:
+        explicit = len(graph.inputs) - graph.captured
+        compiled = compile_graph(graph, tuple(Leaf(k) for k in range(explicit)), kinds, flat_tree(len(graph.outputs)), self.__name__)
+        captured = self.traced.captured
+
+        def slow(*leaves: Any) -> Any:
+            return compiled.executable.run(leaves, compiled.raise_error, captured)
+
+        try:
+            call = compiled.executable.bind(slow, compiled.raise_error, captured)
+        except ValueError:                       # captured arrays of a layout the native entry does not take
+            call = slow
+        return Runner(compiled, call)
+
+
+def _complete(joint: JointGraph, request: Request, forward: Graph) -> Graph:
+    """The joint graph with a zero for every cotangent the outputs do not depend on."""
+    record = Record()
+    with record:
+        cotangents = [constant(0.0, forward.inputs[leaf].type) if position is None else joint.graph.outputs[position]
+                      for leaf, position in zip(request.wrt, joint.cotangents, strict=True)]
+    return joint.graph.replace(body=[*joint.graph.body, *record.values],
+                               outputs=[*joint.graph.outputs[:len(forward.outputs)], *cotangents])
+
+
+def _regroup(numbers: Any, per_leaf: list[Any]) -> Any:
+    """Leaf gradients in the argument's own tree; None for an argument without any."""
+    leaves = tree.leaves(numbers)
+    if all(per_leaf[k] is None for k in leaves):
+        return None
+    return tree.map(lambda k: per_leaf[k], numbers)
+
+
+def _refuse_overlap(buffers: dict[int, Any], leading: Sequence[Any]) -> None:
+    arrays = list(buffers.values())
+    for k, buffer in enumerate(arrays):
+        for other in arrays[:k]:
+            if np.may_share_memory(buffer, other):
+                raise SignatureError("two buffers given as into= share memory; their sums would depend on the order of writing")
+
+
+def compile(fun: Callable[..., Any], *example_args: Any, wrt: Sequence[int] | int | None = None) -> Program:
+    """Compile fun and its backward program for arguments like example_args (arrays, or anything with shape and dtype).
+
+    wrt   positions of the arguments that need gradients; None: every argument of floating-point dtype.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> prog = bw.compile(lambda x, a: x @ a, np.ones((2, 3)), np.ones((3, 4)), wrt=(0,))
+    >>> seed = np.array([[1.0, 2, 3, 4], [5, 6, 7, 8]])
+    >>> prog.backward(np.ones((2, 3)), np.ones((3, 4)), grad_outputs=seed)[0].tolist()
+    [[10.0, 10.0, 10.0], [26.0, 26.0, 26.0]]
+    """
+    return Program(fun, example_args, wrt)

@@ -1,0 +1,66 @@
+"""Helpers: a function run by NumPy and through its traced graph must give the same."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bwcompiler import tree
+from bwcompiler.frontend import TraceResult, trace
+from bwcompiler.ir.graph import Graph
+
+
+def interpret(graph: Graph, arrays: list[Any]) -> list[Any]:
+    """The outputs of a graph, by the references of its ops."""
+    values = dict(zip(graph.inputs, arrays, strict=True))
+    for value in graph.body:
+        operands = [values[operand] for operand in value.operands]
+        found = value.op.reference(*operands, **value.attrs)
+        assert np.shape(found) == value.shape and np.asarray(found).dtype == value.dtype.numpy, (value, found)
+        values[value] = found
+    return [values[output] for output in graph.outputs]
+
+
+def run_traced(fun: Callable[..., Any], *args: Any) -> tuple[Any, dict[int, Any], TraceResult]:
+    """What fun returns when traced and interpreted, its mutated leaves, and the trace."""
+    result = trace(fun, args)
+    leaves = [np.asarray(leaf) for leaf in tree.leaves((args, {}))]
+    found = interpret(result.graph, [*leaves, *result.captured])
+    count = len(result.outputs)
+    mutated = dict(zip(result.mutated, found[count:], strict=False))
+    return tree.unflatten(result.output_tree, found[:count]), mutated, result
+
+
+def assert_same(actual: Any, expected: Any) -> None:
+    """Equal dtype, shape and (up to rounding) value."""
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    assert actual.dtype == expected.dtype, f"dtype {actual.dtype}, NumPy gives {expected.dtype}"
+    assert actual.shape == expected.shape, f"shape {actual.shape}, NumPy gives {expected.shape}"
+    tolerance = 1e-5 if expected.dtype == np.float32 else 1e-12
+    np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
+
+
+def compare(fun: Callable[..., Any], *args: Any) -> TraceResult:
+    """fun(*args) by NumPy and by its graph: same results, same mutations of the arguments."""
+    plain = copy.deepcopy(args)
+    with np.errstate(all="ignore"):
+        expected = fun(*plain)
+        actual, mutated, result = run_traced(fun, *copy.deepcopy(args))
+    expected_leaves, actual_leaves = _leaves(expected), tree.leaves(actual)
+    assert len(expected_leaves) == len(actual_leaves)
+    for one, other in zip(actual_leaves, expected_leaves, strict=True):
+        assert_same(one, other)
+    for position, (leaf, before) in enumerate(zip(tree.leaves((plain, {})), tree.leaves((args, {})), strict=True)):
+        if position in mutated:
+            assert_same(mutated[position], leaf)
+        else:
+            np.testing.assert_array_equal(leaf, before)
+    return result
+
+
+def _leaves(result: Any) -> list[Any]:
+    return [np.array(leaf.tolist()) if isinstance(leaf, np.ndarray) and leaf.dtype == object else leaf
+            for leaf in tree.leaves(result)]
