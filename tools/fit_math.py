@@ -214,6 +214,8 @@ TASKS: list[Fit] = [
 TASKS += [
     *both("SINH", "(sinh(x)/x - 1) / z, z = x^2, |x| <= 1; relative error",
           lambda z: (mp.sinh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: z, 0, 1, (3, 6)),
+    *both("TANH", "(tanh(x)/x - 1) / z, z = x^2, |x| <= 0.55; relative error",
+          lambda z: (mp.tanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: z, 0, mp.mpf("0.5501") ** 2, (4, 9)),
     *both("ATAN", "(atan(t)/t - 1) / z, z = t^2, |t| <= 1/2; relative error",
           lambda z: (mp.atan(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: z, 0, mp.mpf("0.2501"), (4, 11)),
     *both("ASIN", "(asin(s)/s - 1) / z, z = s^2, |s| <= 1/2; relative error",

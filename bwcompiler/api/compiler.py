@@ -21,6 +21,7 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.plan import ArgumentKind, CallSignature, Container, Leaf, Tree
 from bwcompiler.ir.types import TensorType
 from bwcompiler.lowering.program import LoweredStep, ProgramEmitter, ProgramText, lower_steps
+from bwcompiler.passes.expand_custom_rules import inline_calls
 from bwcompiler.passes.fuse import fuse
 from bwcompiler.passes.legalize import legalize
 from bwcompiler.passes.plan_memory import plan_memory
@@ -96,6 +97,7 @@ def compile_graph(graph: Graph, arguments: tuple[Tree, ...], kinds: tuple[Argume
     Executables are shared process-wide by the graph's content, so a fresh function with the same graph costs no code
     generation.
     """
+    graph = inline_calls(graph)
     explicit = len(graph.inputs) - graph.captured
     types: tuple[TensorType, ...] = tuple(value.type for value in graph.inputs)
     result_types = tuple(value.type for value in graph.outputs)

@@ -64,6 +64,7 @@ class Program:
         self.default_wrt = self._wrt_leaves(wrt)
         self.runners: dict[Request, Runner] = {}
         self.partitions: dict[Request, Partition] = {}
+        self.brought: dict[Request, Sequence[Any]] = {}         # arrays that custom rules captured
         self.forward_runner: Runner | None = None
 
     # ----- running
@@ -95,7 +96,7 @@ class Program:
         key = request._replace(value=True)
         runner = self.runners.get(key)
         if runner is None:
-            runner = self.runners[key] = self._runner(split.forward, self.kinds)
+            runner = self.runners[key] = self._runner(split.forward, self.kinds, self.brought[request])
         results = runner.call(*self._leaves(args))
         count = len(self.traced.outputs)
         residuals = results[count:]
@@ -258,7 +259,7 @@ class Program:
             joint = self._differentiated(request)
             outputs = list(joint.graph.outputs[:len(self.traced.outputs)]) if request.value else []
             graph = self._with_gradients(request, joint.graph, list(joint.cotangents), outputs)
-            found = self.runners[request] = self._runner(graph, self._kinds_of(graph, request, len(self.kinds)))
+            found = self.runners[request] = self._runner(graph, self._kinds_of(graph, request, len(self.kinds)), joint.captured)
         return found
 
     def _with_gradients(self, request: Request, graph: Graph, cotangents: list[int | None], outputs: list[Value]) -> Graph:
@@ -290,7 +291,8 @@ class Program:
 
     def _kinds_of(self, graph: Graph, request: Request, leading: int) -> tuple[ArgumentKind, ...]:
         explicit = len(graph.inputs) - graph.captured
-        kinds: list[ArgumentKind] = [*self.kinds[:leading], *(["array"] * (explicit - leading))]
+        kinds: list[ArgumentKind] = list(self.kinds[:leading])
+        kinds += ["array"] * (explicit - leading)
         if request.into:
             kinds[explicit - len(request.into) - 1] = "float"
         return tuple(kinds)
@@ -301,6 +303,7 @@ class Program:
             joint = self._differentiated(request)
             seeds = [position for position in joint.seeds if position is not None]
             found = self.partitions[request] = partition(_complete(joint, request, self.traced.graph), seeds, len(self.traced.outputs))
+            self.brought[request] = joint.captured
         return found
 
     def _pull(self, request: Request, residuals: Sequence[Any], grad_outputs: Any, into: Any, scale: float | None) -> tuple[Any, ...]:
@@ -312,7 +315,7 @@ class Program:
         if runner is None:
             split = self._partition(request)
             graph = self._with_gradients(key, split.adjoint, list(range(len(request.wrt))), [])
-            runner = self.runners[key] = self._runner(graph, self._kinds_of(graph, key, 0))
+            runner = self.runners[key] = self._runner(graph, self._kinds_of(graph, key, 0), self.brought[request])
         arrays = [np.asarray(residual) for residual in residuals]
         results = self._accumulate(runner, [*arrays, *seeds], buffers, scale)
         return self._per_argument(key, results, buffers)
@@ -330,10 +333,10 @@ class Program:
                 seeds.append(np.full(output.shape, 1.0 if kind == ONE else 0.0, output.dtype.numpy))
         return seeds
 
-    def _runner(self, graph: Graph, kinds: tuple[ArgumentKind, ...]) -> Runner:
+    def _runner(self, graph: Graph, kinds: tuple[ArgumentKind, ...], more: Sequence[Any] = ()) -> Runner:
         explicit = len(graph.inputs) - graph.captured
         compiled = compile_graph(graph, tuple(Leaf(k) for k in range(explicit)), kinds, flat_tree(len(graph.outputs)), self.__name__)
-        captured = self.traced.captured
+        captured = [*self.traced.captured, *more]
 
         def slow(*leaves: Any) -> Any:
             return compiled.executable.run(leaves, compiled.raise_error, captured)

@@ -17,6 +17,7 @@ from bwcompiler import tree
 from bwcompiler.api.functions import JitFunction
 from bwcompiler.api.seeds import check_seed_type, match_tree, number_seed
 from bwcompiler.errors import GradientError, at
+from bwcompiler.frontend.custom_rules import CustomVjp
 from bwcompiler.frontend.operands import value_as
 from bwcompiler.frontend.region import active_region
 from bwcompiler.frontend.trace import TraceResult, inline, trace
@@ -113,7 +114,7 @@ def value_and_grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool 
         outputs, aux_count, aux_tree = _split_aux(result, has_aux)
         _scalar_output(result, outputs, "grad")
         joint = differentiate(result.graph, wrt, [ONE, *([None] * (len(result.graph.outputs) - 1))])
-        found = inline(joint.graph, [*operand_values(leaves), *result.hidden_operands()])
+        found = inline(joint.graph, [*operand_values(leaves), *result.hidden_operands(), *map(_capture, joint.captured)])
         cotangents = [_cotangent(found, position, result.graph.inputs[k]) for position, k in zip(joint.cotangents, wrt, strict=True)]
         grads = iter(cotangents)
         per_argument = [tree.map(lambda _: fresh(next(grads)), args[number]) for number in numbers]
@@ -209,7 +210,7 @@ def _pullback_traced(fun: Callable[..., Any], primals: Sequence[Any], has_aux: b
     joint = differentiate(result.graph, wrt, spec)
     seed_values = [s for s, position in zip(seeds, joint.seeds, strict=False) if position is not None and s is not None]
     found = inline(joint.graph, [*operand_values(leaves), *[value_of(h) for h in result.lifted], *seed_values,
-                                 *[_capture(array) for array in result.captured]])
+                                 *map(_capture, [*result.captured, *joint.captured])])
     cotangents: list[Any] = [None] * len(leaves)
     for position, k in zip(joint.cotangents, wrt, strict=True):
         cotangents[k] = fresh(_cotangent(found, position, result.graph.inputs[k]))
@@ -294,7 +295,8 @@ def _jacobian_rows(result: TraceResult, number: int, wrt: Sequence[int], operand
     size = output.type.size
     batched, flags = batch_graph(graph, [k == seed for k in range(len(graph.inputs))], size)
     basis = _unit_seeds(output, size)
-    found = iter(zip(inline(batched, [*operands, *lifted, basis, *captured]), flags, strict=True))
+    hidden = [*captured, *map(_capture, joint.captured)]
+    found = iter(zip(inline(batched, [*operands, *lifted, basis, *hidden]), flags, strict=True))
     rows = []
     for position, k in zip(joint.cotangents, wrt, strict=True):
         argument = result.graph.inputs[k]
@@ -337,3 +339,10 @@ def stop_gradient(x: Any) -> Any:
     def stop(leaf: Any) -> Any:
         return fresh(REGISTRY["stop_gradient"](value_of(leaf))) if isinstance(leaf, Tracer) else leaf
     return tree.map(stop, x)
+
+
+def custom_vjp(fun: Callable[..., Any]) -> CustomVjp:
+    """Give fun its own derivative: see `CustomVjp`.  Register the pair with `.defvjp(fwd, bwd)`."""
+    made = CustomVjp(fun)
+    made.compiled = JitFunction(made)
+    return made

@@ -76,7 +76,7 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float, order: Any
         like: Any = None) -> Any:
     """np.eye."""
     if active_region() is None:
-        return np.eye(N, M, k, dtype, order)  # type: ignore[call-overload]
+        return np.eye(N, M, k, dtype, order)
     return call(_eye_traced, N, N if M is None else M, k, F64 if dtype is None else dtype_of(dtype))
 
 

@@ -133,7 +133,8 @@ def _prepared(value: Value, labels: Labels, extents: dict[str, Any]) -> tuple[Va
             first = labels.index(label)
             second = labels.index(label, first + 1)
             if value.shape[first] != value.shape[second]:
-                raise ShapeError(f"np.einsum: label {label!r} is repeated with extents {value.shape[first]}, {value.shape[second]}")
+                raise ShapeError(f"np.einsum: label {label!r} is repeated with extents {value.shape[first]}, "
+                                 f"{value.shape[second]}")
             value = diagonal_value(value, 0, first, second)
             labels = (*[one for k, one in enumerate(labels) if k not in (first, second)], label)
     return value, labels
@@ -147,7 +148,7 @@ def _path(terms: list[tuple[Value, Labels]], output: Labels) -> list[tuple[int, 
     text = ",".join("".join(letters[label] for label in labels) for _, labels in terms)
     text += "->" + "".join(letters[label] for label in output if label in letters)
     dummies = [np.broadcast_to(np.float64(0.0), value.shape) for value, _ in terms]
-    return list(np.einsum_path(text, *dummies, optimize="greedy")[0][1:])  # type: ignore[arg-type]
+    return list(np.einsum_path(text, *dummies, optimize="greedy")[0][1:])
 
 
 def _summed(value: Value, labels: Labels, keep: set[str]) -> tuple[Value, Labels]:

@@ -116,8 +116,8 @@ def _mask_arrays(mask: Any, shape: tuple[int, ...], axis: int) -> list[_Array]:
         raise UnsupportedError("indexing with a single True or False is not supported on traced arrays")
     for k, extent in enumerate(mask.shape):
         if extent != shape[axis + k]:
-            raise IndexError(f"boolean index did not match indexed array along axis {axis + k}; size of axis is {shape[axis + k]} "
-                             f"but size of corresponding boolean axis is {extent}")
+            raise IndexError(f"boolean index did not match indexed array along axis {axis + k}; size of axis is "
+                             f"{shape[axis + k]} but size of corresponding boolean axis is {extent}")
     return [_Array(found, True) for found in mask.nonzero()]
 
 

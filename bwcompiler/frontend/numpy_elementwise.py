@@ -25,7 +25,7 @@ from bwcompiler.frontend.operands import (
 from bwcompiler.frontend.promotion import Kind, requested, require_cast, resolve, strong
 from bwcompiler.frontend.registry import HANDLERS, UFUNC_METHODS, UFUNC_NAMES, nearest
 from bwcompiler.frontend.tracer import Tracer, assign, fresh, value_of
-from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, F32, F64, DType
 from bwcompiler.ops import elementwise as ops
 from bwcompiler.ops.creation import full
@@ -136,10 +136,6 @@ def _ldexp(x: Value, exponent: Value) -> Value:
     return ops.multiply(x, ops.exp2(cast(exponent, x.dtype)))
 
 
-def _by_name(name: str) -> Rule:
-    return lambda *xs: REGISTRY[name](*xs)
-
-
 for _name, _aliases in {"add": (), "multiply": ()}.items():
     _ufunc(_name, _boolean(ops.bitwise_or if _name == "add" else ops.bitwise_and, getattr(ops, _name)))
 for _name in ("subtract", "negative", "sign", "floor_divide", "fmod", "copysign", "sqrt", "cbrt", "exp", "exp2", "expm1",
@@ -185,10 +181,6 @@ def special_ufunc(name: str, rule: Rule) -> None:
     """Register a function of scipy.special, reached by the name of its ufunc."""
     UFUNCS[name] = Ufunc(name, None, rule)
     UFUNC_NAMES.append(name)
-
-
-for _name in ("erf", "erfc"):
-    special_ufunc(_name, _by_name(_name))
 
 
 # ----- from operands to values

@@ -10,7 +10,7 @@ import numpy as np
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy_elementwise import UFUNCS, evaluate, operator, store
 from bwcompiler.frontend.numpy_joining import concatenate, stack
-from bwcompiler.frontend.numpy_layout import broadcast_to, everything, indexed
+from bwcompiler.frontend.numpy_layout import broadcast_to, everything, indexed, moveaxis
 from bwcompiler.frontend.numpy_linear import dot, pair
 from bwcompiler.frontend.numpy_reductions import all_, mean, normalize_axis, sum_
 from bwcompiler.frontend.operands import (
@@ -252,7 +252,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> An
 def _gradient_along(x: Tracer, axis: int, spacing: Any) -> Any:
     count = x.shape[axis]
     if count < 2:
-        raise ValueError("Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) elements are required.")
+        raise ValueError("Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) elements "
+                         "are required.")
     first = operator("divide", operator("subtract", _range(x, axis, 1, 1), _range(x, axis, 0, 1)), spacing)
     middle = operator("divide", operator("subtract", _range(x, axis, 2, count - 2), _range(x, axis, 0, count - 2)),
                       operator("multiply", 2.0, spacing) if isinstance(spacing, Tracer) else 2.0 * spacing)
@@ -262,7 +263,7 @@ def _gradient_along(x: Tracer, axis: int, spacing: Any) -> Any:
 
 @implements(np.polyval)
 def polyval(p: Any, x: Any) -> Any:
-    coefficients = as_tracer(p)
+    coefficients: Any = as_tracer(p)
     result: Any = operator("multiply", x, 0)
     for coefficient in coefficients:
         result = operator("add", operator("multiply", result, x), coefficient)
@@ -308,7 +309,7 @@ def meshgrid(*xi: Any, copy: Any = True, sparse: Any = False, indexing: Any = "x
     lines = [value_as(x) for x in xi]
     rank = len(lines)
     order = [1, 0, *range(2, rank)] if indexing == "xy" and rank > 1 else list(range(rank))
-    extents = [math.prod(line.shape) for line in lines]  # type: ignore[arg-type]
+    extents = [math.prod(line.shape) for line in lines]
     grid = tuple([extents[order.index(axis)] for axis in range(rank)])
     results = []
     for line, extent, axis in zip(lines, extents, order, strict=True):
@@ -322,8 +323,7 @@ def cross(a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axi
     if axis is not None:
         axisa = axisb = axisc = axis
     x, y = pair(a, b)
-    x, y = (value_of(np.moveaxis(fresh(one), place, -1))  # type: ignore[call-overload]
-            for one, place in ((x, axisa), (y, axisb)))
+    x, y = (value_of(moveaxis(fresh(one), place, -1)) for one, place in ((x, axisa), (y, axisb)))
     if x.shape[-1] != 3 or y.shape[-1] != 3:
         raise ShapeError(f"np.cross: vectors must have 3 elements, got shapes {x.shape} and {y.shape}")
     batch = broadcast_shapes([x.shape, y.shape])
@@ -332,7 +332,7 @@ def cross(a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axi
     for i, j in ((1, 2), (2, 0), (0, 1)):
         left = operator("multiply", _component(first, i), _component(second, j))
         parts.append(operator("subtract", left, operator("multiply", _component(first, j), _component(second, i))))
-    return np.moveaxis(stack(parts, -1), -1, axisc)
+    return moveaxis(stack(parts, -1), -1, axisc)
 
 
 def _component(x: Tracer, k: int) -> Tracer:

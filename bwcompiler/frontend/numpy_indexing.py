@@ -14,7 +14,6 @@ from bwcompiler.frontend.operands import (
     Payload,
     as_tracer,
     broadcast_shapes,
-    cast,
     filled,
     materialise,
     operand,
@@ -104,8 +103,7 @@ def _fitted(payload: Payload, x: Tracer, shape: tuple[int, ...]) -> Value:
     extra = len(own) - len(shape)
     if extra > 0 and isinstance(payload, Value) and all(extent == 1 for extent in own[:extra]):
         payload = reshape(payload, own[extra:])
-    target = broadcast_shapes([payload.shape, shape]) if len(payload.shape) <= len(shape) and _fits(payload.shape, shape) else None
-    if target != shape:
+    if len(payload.shape) > len(shape) or not _fits(payload.shape, shape):
         raise ShapeError(f"could not broadcast input array from shape {own} into shape {shape}")
     return materialise(payload, x._type.dtype, shape)
 
@@ -140,8 +138,8 @@ def _set_where(x: Tracer, mask: Tracer, value: Any) -> None:
     rest = x.shape[rank:]
     if len(shape) > len(rest) and isinstance(payload, Value):
         if any(extent != 1 for extent in shape[:len(shape) - len(rest)]):
-            raise UnsupportedError(f"x[mask] = v with a traced mask and v of shape {shape}: how many elements are selected is not known "
-                                   "while tracing\n  hint: np.where(mask, v, x) with a v of x's shape")
+            raise UnsupportedError(f"x[mask] = v with a traced mask and v of shape {shape}: how many elements are selected is "
+                                   "not known while tracing\n  hint: np.where(mask, v, x) with a v of x's shape")
         payload = reshape(payload, shape[len(shape) - len(rest):])
     where = broadcast_value(reshape(value_of(mask), mask.shape + (1,) * len(rest)), x.shape)
     assign(x, ops.select(where, materialise(payload, x._type.dtype, x.shape), value_of(x)))
@@ -257,12 +255,8 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
 
 @implements(np.choose)
 def choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
-    raise UnsupportedError("np.choose is not supported on traced arrays\n  hint: np.select or np.take_along_axis(np.stack(choices), ...)")
-
-
-def copy_of(x: Tracer) -> Value:
-    """What x holds now."""
-    return cast(value_of(x), x._type.dtype)
+    raise UnsupportedError("np.choose is not supported on traced arrays\n"
+                           "  hint: np.select or np.take_along_axis(np.stack(choices), ...)")
 
 
 HANDLERS.update(getitem=getitem, setitem=setitem)

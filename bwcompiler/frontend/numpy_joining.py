@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy_elementwise import store
-from bwcompiler.frontend.numpy_layout import everything, indexed
+from bwcompiler.frontend.numpy_layout import everything, indexed, moveaxis
 from bwcompiler.frontend.numpy_reductions import normalize_axis, sum_
 from bwcompiler.frontend.operands import as_tracer, cast, filled, reshape, value_as
 from bwcompiler.frontend.promotion import common_dtype, requested
@@ -56,7 +57,7 @@ def _delivered(name: str, value: Value, out: Any, casting: str = "same_kind") ->
 def concatenate(arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     values = _items(arrays)
     if axis is None:
-        values, axis = [reshape(value, (math.prod(value.shape),)) for value in values], 0  # type: ignore[arg-type]
+        values, axis = [reshape(value, (math.prod(value.shape),)) for value in values], 0
     return _delivered("concatenate", join(values, axis, requested(dtype)), out, casting)
 
 
@@ -139,7 +140,7 @@ def _split(a: Any, sections: Any, axis: Any, exact: bool) -> list[Tracer]:
     place = normalize_axis(axis, x.ndim)
     points = _split_points(x, sections, place, exact)
     pieces = []
-    for start, stop in zip(points, points[1:], strict=False):
+    for start, stop in itertools.pairwise(points):
         first, last, _ = slice(start, stop).indices(x.shape[place])
         cut = Slice(first, max(last - first, 0), 1)
         pieces.append(indexed(x, [cut if k == place else everything(extent) for k, extent in enumerate(x.shape)]))
@@ -173,8 +174,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> Any:
 
 @implements(np.unstack)
 def unstack(x: Any, /, *, axis: Any = 0) -> Any:
-    moved = np.moveaxis(as_tracer(x), axis, 0)  # type: ignore[call-overload]
-    return tuple(moved)
+    return tuple(moveaxis(x, axis, 0))
 
 
 # ----- repeating
@@ -186,7 +186,7 @@ def tile(A: Any, reps: Any) -> Any:
     shape = (1,) * (len(counts) - x.rank) + x.shape
     spread = reshape(x, tuple([extent for one in shape for extent in (1, one)]))
     repeated = broadcast_value(spread, tuple([extent for both in zip(counts, shape, strict=True) for extent in both]))
-    return fresh_array(reshape(repeated, tuple([count * one for count, one in zip(counts, shape, strict=True)])))  # type: ignore[operator]
+    return fresh_array(reshape(repeated, tuple([count * one for count, one in zip(counts, shape, strict=True)])))
 
 
 @implements(np.repeat)
@@ -196,7 +196,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
         raise UnsupportedError("np.repeat with traced repeats: the number of results is not known while tracing\n"
                                "  hint: make repeats static (static_argnums)")
     if axis is None:
-        x, axis = reshape(x, (math.prod(x.shape),)), 0  # type: ignore[arg-type]
+        x, axis = reshape(x, (math.prod(x.shape),)), 0
     place = normalize_axis(axis, x.rank)
     counts = np.asarray(repeats)
     if counts.size == 1:
@@ -204,8 +204,8 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
         shape = (*x.shape[:place + 1], count, *x.shape[place + 1:])
         spread = broadcast_value(reshape(x, (*x.shape[:place + 1], 1, *x.shape[place + 1:])), shape)
         return fresh(reshape(spread, (*x.shape[:place], x.shape[place] * count, *x.shape[place + 1:])))
-    positions = np.repeat(np.arange(x.shape[place]), counts)  # type: ignore[arg-type]
-    return np.take(fresh(x), positions, place)  # type: ignore[call-overload]
+    positions = np.repeat(np.arange(x.shape[place]), counts)
+    return np.take(fresh(x), positions, place)
 
 
 # ----- padding
@@ -270,7 +270,7 @@ def _pad_axis(x: Value, axis: int, low: int, high: int, mode: str) -> Value:
         after = _cut(x, axis, extent - 1 - skip, high, -1)
     else:
         positions = np.pad(np.arange(extent), (low, high), mode=mode)  # type: ignore[call-overload]
-        return value_of(np.take(fresh(x), positions, axis))  # type: ignore[call-overload]
+        return value_of(np.take(fresh(x), positions, axis))
     return join([part for part in (before, x, after) if part.shape[axis]], axis)
 
 
@@ -308,10 +308,10 @@ def diagonal_value(x: Value, offset: int, axis1: int, axis2: int) -> Value:
     if order != tuple(range(x.rank)):
         x = REGISTRY["transpose"](x, axes=order)
     rows, columns = x.shape[-2:]
-    count = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)  # type: ignore[operator,call-overload]
-    start = offset if offset >= 0 else -offset * columns  # type: ignore[operator]
-    flat = reshape(x, (*x.shape[:-2], rows * columns))  # type: ignore[operator]
-    return _cut(flat, flat.rank - 1, start if count else 0, count, columns + 1)  # type: ignore[arg-type,operator]
+    count = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
+    start = offset if offset >= 0 else -offset * columns
+    flat = reshape(x, (*x.shape[:-2], rows * columns))
+    return _cut(flat, flat.rank - 1, start if count else 0, count, columns + 1)
 
 
 @implements(np.diagonal, np.linalg.diagonal)
@@ -353,4 +353,4 @@ def diag(v: Any, k: Any = 0) -> Any:
 @implements(np.diagflat)
 def diagflat(v: Any, k: Any = 0) -> Any:
     x = value_as(v)
-    return diag(fresh(reshape(x, (math.prod(x.shape),))), k)  # type: ignore[arg-type]
+    return diag(fresh(reshape(x, (math.prod(x.shape),))), k)

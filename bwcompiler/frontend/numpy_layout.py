@@ -23,9 +23,14 @@ from bwcompiler.frontend.views import (
     shadow,
     transpose_chain,
 )
-from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import REGISTRY
 from bwcompiler.ir.types import dtype_of, tensor
+
+
+def shadow_of(x: Tracer) -> np.ndarray[Any, Any]:
+    """NumPy's stand-in for the handle, of which only shape and strides count."""
+    storage = x._storage
+    return shadow(storage.type.shape, storage.strides, x._chain)  # type: ignore[arg-type]
 
 
 def viewed(x: Tracer, chain: Any, shape: tuple[Any, ...]) -> Tracer:
@@ -111,7 +116,8 @@ def rollaxis(a: Any, axis: Any, start: Any = 0) -> Any:
 # ----- reshapes
 def complete_shape(shape: Any, size: int, old: tuple[int, ...]) -> tuple[int, ...]:
     """The shape with -1 replaced; raises ShapeError where the number of elements differs."""
-    given = tuple([extent.__index__() for extent in shape]) if isinstance(shape, tuple | list | np.ndarray) else (shape.__index__(),)
+    extents = shape if isinstance(shape, tuple | list | np.ndarray) else (shape,)
+    given = tuple([extent.__index__() for extent in extents])
     unknown = [axis for axis, extent in enumerate(given) if extent == -1]
     known = math.prod([extent for extent in given if extent != -1])
     fits = known == size if not unknown else len(unknown) == 1 and known != 0 and size % known == 0
@@ -127,8 +133,7 @@ def reshaped(x: Tracer, shape: tuple[int, ...]) -> Tracer:
     storage, chain = x._storage, x._chain
     view = not chain and storage.strides is None
     if not view:
-        own = shadow(storage.type.shape, storage.strides, chain)  # type: ignore[arg-type]
-        view = reshaped_shadow(own, shape) is not None
+        view = reshaped_shadow(shadow_of(x), shape) is not None
     if not storage.writable or not view:
         return fresh_array(reshape(value_of(x), shape))
     return viewed(x, (*chain, ReshapeView(shape)), shape)
@@ -164,8 +169,7 @@ def ravel(a: Any, order: Any = "C") -> Any:
         refuse("ravel", order=(order, "C"))
     flat = x if order == "C" else transpose(x)
     if flat._chain or flat._storage.strides is not None:
-        own = shadow(flat._storage.type.shape, flat._storage.strides, flat._chain)
-        if not own.flags.c_contiguous:
+        if not shadow_of(flat).flags.c_contiguous:
             return fresh(reshape(value_of(flat), (x.size,)))
     return reshaped(flat, (x.size,))
 
@@ -366,10 +370,5 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     return fresh(value)
 
 
-def total_size(x: Tracer) -> int:
-    """Number of elements."""
-    return element_count(x._type.shape)
-
-
-HANDLERS.update(transpose_method=transpose_method, reshape_method=reshape_method, flatten=flatten, copy=copy_method, astype=astype,
-                real=real, imag=imag, fill=fill)
+HANDLERS.update(transpose_method=transpose_method, reshape_method=reshape_method, flatten=flatten, copy=copy_method,
+                astype=astype, real=real, imag=imag, fill=fill)

@@ -275,7 +275,7 @@ class Tracer:
                 "  hint: make the argument static (static_argnums), use bw.fori_loop instead of range(x), "
                 "or index an array instead of a list")
 
-    def __hash__(self) -> NoReturn:  # type: ignore[override]
+    def __hash__(self) -> NoReturn:
         _refuse(self, TracerError, "a traced value cannot be hashed (dict key, set member, lru_cache argument)\n"
                 "  hint: make the argument static (static_argnums), or key by something that is known while tracing")
 

@@ -1,22 +1,112 @@
-"""Content hash of graphs (interim)."""
+"""Hash of what a graph computes: equal for graphs that differ in names, sources and object identities only.
+
+One pass writes a line per value, with operands as local numbers, and hashes the text.  Constants are written where they
+are read, so it does not matter how often or where a graph holds the same one.  Loop indices are called by their
+nesting level.  The text holds no address and no `hash()`: it is the same in every process.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
+import numpy as np
+
+from bwcompiler.errors import InternalError
+from bwcompiler.ir.extent import Affine, Index
 from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.op import Value
+from bwcompiler.ir.types import DType, TensorType, TupleType
 
 
 def content_hash(graph: Graph) -> str:
-    """sha256 of what the graph computes."""
-    number: dict[object, int] = {}
-    parts = []
-    for value in graph.inputs:
-        number[value] = len(number)
-        parts.append(repr(value.type))
-    for value in graph.body:
-        number[value] = len(number)
-        attrs = [(k, v.hex() if isinstance(v, float) else content_hash(v) if isinstance(v, Graph) else repr(v)) for k, v in value.attrs.items()]
-        parts.append(f"{value.op.name}{[number[x] for x in value.operands]}{attrs}{value.type}")
-    parts.append(str([number[x] for x in graph.outputs]) + str(graph.captured))
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    """SHA-256 (hex) of the graph's ops, attributes, types, operand positions, outputs and regions.
+
+    An attribute that is an object of its own kind must have a string `content_key` that says all there is to know of it.
+    """
+    writer = _Writer()
+    writer.graph(graph)
+    return hashlib.sha256("\n".join(writer.lines).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class _Writer:
+    """Writes a graph and its regions into `lines`; `levels` are the loop indices in scope."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.levels: dict[Index, int] = {}
+        self._types: dict[int, str] = {}                  # by id: the graph keeps its types alive
+
+    def graph(self, graph: Graph) -> None:
+        bounds = ""
+        if graph.index is not None:
+            bounds = f"{self.attribute(graph.index.lo)}..{self.attribute(graph.index.hi)}"
+            self.levels[graph.index] = len(self.levels)
+        inputs = ",".join([self.type(value.type) for value in graph.inputs])
+        self.lines.append(f"graph {bounds} {inputs} {graph.captured}")
+        names: dict[Value, str] = {value: str(number) for number, value in enumerate(graph.inputs)}
+        lines, types, count = self.lines, self._types, len(names)
+        for value in graph.body:
+            op, operands, attrs = value.op, value.operands, value.attrs
+            type_ = types.get(id(value.type)) or self.type(value.type)
+            if op.name == "full":
+                names[value] = f"{self.attribute(attrs['value'])}:{type_}"
+                continue
+            text = f"{op.name} {','.join([names[operand] for operand in operands])} {type_}"
+            if attrs:
+                regions = op.regions
+                text += "".join([f" {name}={self.attribute(attrs[name])}" for name in op.attributes if name not in regions])
+            lines.append(text)
+            for name in op.regions:
+                self.graph(attrs[name])
+            names[value] = str(count)
+            count += 1
+        lines.append(f"return {','.join([names[output] for output in graph.outputs])}")
+        if graph.index is not None:
+            del self.levels[graph.index]
+
+    def type(self, type_: Any) -> str:
+        if isinstance(type_, TupleType):
+            return f"({','.join(map(self.type, type_.items))})"
+        if not isinstance(type_, TensorType):
+            raise InternalError(f"type {type_} has no content hash")
+        text = f"{type_.dtype.name}[{','.join(map(self.attribute, type_.shape))}]"
+        if Affine not in map(type, type_.shape):          # the level of an index depends on the scope
+            self._types[id(type_)] = text
+        return text
+
+    def attribute(self, value: Any) -> str:
+        """The text of an attribute; different for values that differ in kind (1, 1.0, True, 0.0, -0.0)."""
+        kind = type(value)
+        if kind is int:
+            return str(value)
+        if kind is tuple or kind is list:
+            return f"[{','.join([self.attribute(element) for element in value])}]"
+        if kind is float:
+            return value.hex()  # type: ignore[no-any-return]
+        if kind is DType:
+            return value.name  # type: ignore[no-any-return]
+        if kind is bool or value is None:
+            return str(value)
+        if kind is str:
+            return f"{len(value)}'{value}'"
+        if kind is Affine:
+            return self.affine(value)
+        if kind is complex:
+            return f"{value.real.hex()}+{value.imag.hex()}j"
+        if isinstance(value, np.generic):
+            return self.attribute(value.item())
+        if kind is TensorType or kind is TupleType:
+            return self.type(value)
+        key = getattr(value, "content_key", None)
+        if not isinstance(key, str):
+            raise InternalError(f"an attribute of type {kind.__name__} has no content_key, so the graph cannot be hashed")
+        return f"{kind.__name__}{len(key)}'{key}'"
+
+    def affine(self, extent: Affine) -> str:
+        terms = []
+        for index, coefficient in extent.terms:
+            if index not in self.levels:
+                raise InternalError(f"loop index {index} is not in scope")
+            terms.append((self.levels[index], coefficient))
+        return "+".join([str(extent.constant), *(f"{coefficient}@{level}" for level, coefficient in sorted(terms))])

@@ -13,7 +13,7 @@ import networkx as nx
 
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.extent import Index
-from bwcompiler.ir.op import Value
+from bwcompiler.ir.op import Value, emit
 
 
 def _read_only(*_: Any, **__: Any) -> Any:
@@ -123,3 +123,16 @@ def cut(name: str, inputs: Sequence[Value], record: Sequence[Value], outputs: Se
         index: Index | None = None, captured: int = 0) -> Graph:
     """The graph of what `outputs` need of a record of values."""
     return Graph(name, inputs, live_values(record, outputs), outputs, index, captured)
+
+
+def inline(graph: Graph, operands: Sequence[Value]) -> list[Value]:
+    """Re-emit a graph's body into the current record with its inputs replaced; provenance and names are kept."""
+    mapping: dict[Value, Value] = dict(zip(graph.inputs, operands, strict=True))
+    for value in graph.body:
+        copy = emit(value.op, tuple([mapping[operand] for operand in value.operands]), value.attrs, value.type)
+        if copy.name is None:
+            copy.name = value.name
+        if value.source is not None:
+            copy.source = value.source
+        mapping[value] = copy
+    return [mapping[output] for output in graph.outputs]

@@ -87,12 +87,16 @@ class _Parser:
         self.text = text
         self.position = 0
         self.scope: dict[str, Index] = {}
+        self._peeked: _Token | None = None
+        self._peeked_at = 0
 
     # ----- tokens
     def fail(self, message: str, position: int | None = None) -> NoReturn:
         raise ParseError(message, self.text, self.peek().start if position is None else position)
 
     def peek(self) -> _Token:
+        if self._peeked is not None and self._peeked_at == self.position:
+            return self._peeked
         space = _SPACE.match(self.text, self.position)
         start = space.end() if space else self.position
         if start == len(self.text):
@@ -100,8 +104,9 @@ class _Parser:
         found = _TOKEN.match(self.text, start)
         if found is None:
             raise ParseError(f"unexpected character {self.text[start]!r}", self.text, start)
-        kind = next(group for group in ("value", "name", "complex", "number", "string", "opaque", "symbol") if found[group])
-        return _Token(kind, found[0], start, found.end())
+        self._peeked = token = _Token(found.lastgroup or "", found[0], start, found.end())
+        self._peeked_at = self.position
+        return token
 
     def next(self) -> _Token:
         token = self.peek()
@@ -382,9 +387,11 @@ class _Parser:
             while not self.accept("}"):
                 if found:
                     self.require(",")
-                found[self.attribute_name(op, found)] = self.attribute()
+                name = self.attribute_name(op, found)
+                found[name] = self.attribute()
         while op.regions and self.peek().text in op.regions:
-            found[self.attribute_name(op, found)] = self.graph()
+            name = self.attribute_name(op, found)
+            found[name] = self.graph()
         missing = [name for name in op.attributes if name not in found]
         if missing:
             self.fail(f"{op.name} lacks the attribute {', '.join(missing)}", place.start)

@@ -124,6 +124,7 @@ class _Printer:
         self.literals = literals
         self.indices: dict[Index, str] = {}            # those in scope, outermost first
         self.lines_of: dict[Value, int] = {}
+        self._depth = 0
         self._types: dict[int, str] = {}               # by id: the graph keeps its types and sources alive
         self._places: dict[int, str] = {}
 
@@ -143,15 +144,16 @@ class _Printer:
 
     def type(self, type_: Any) -> str:
         found = self._types.get(id(type_))
-        if found is None:
-            if isinstance(type_, TupleType):
-                found = f"({', '.join(map(self.type, type_.items))})"
-            elif isinstance(type_, TensorType):
-                found = f"{type_.dtype}[{','.join(map(self.extent, type_.shape))}]"
-            else:
-                found = f"<{type(type_).__name__}>"
-            self._types[id(type_)] = found
-        return found
+        if found is not None:
+            return found
+        if isinstance(type_, TupleType):
+            return f"({', '.join(map(self.type, type_.items))})"
+        if not isinstance(type_, TensorType):
+            return f"<{type(type_).__name__}>"
+        text = f"{type_.dtype}[{','.join(map(self.extent, type_.shape))}]"
+        if Affine not in map(type, type_.shape):       # the name of an index depends on the scope
+            self._types[id(type_)] = text
+        return text
 
     def attribute(self, value: Any) -> str:
         kind = type(value)
@@ -222,7 +224,7 @@ class _Printer:
     # ----- graphs
     def graph_lines(self, graph: Graph) -> list[str]:
         """The lines of a graph, its index in scope."""
-        outermost = not self.indices and not self.lines_of
+        self._depth += 1
         prefix = ""
         if graph.index is not None:
             index = graph.index
@@ -235,7 +237,8 @@ class _Printer:
         statements = [self.statement(value, names) for value in graph.body if names[value][0] == "%"]
         lines = [f"{prefix}graph {quoted(graph.name)}({self.parameters(graph, names)}) -> {self.results(graph)} {{"]
         starts = _join(lines, statements)
-        if outermost:
+        self._depth -= 1
+        if self._depth == 0:
             self.lines_of = starts
         lines.append(f"  return {self.read(names, graph.outputs)}".rstrip())
         lines.append("}")

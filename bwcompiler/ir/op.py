@@ -242,16 +242,27 @@ def _binary(name: str, x: Any, y: Any) -> Value:
 
 
 class Record:
-    """The values made while it is the thread's innermost record, in order; gives them their provenance."""
+    """The values made while it is the thread's innermost record, in order; gives them their provenance.
 
-    __slots__ = ("_intercept", "forward", "source", "values")
+    captured   concrete arrays that rules brought in (custom derivative rules close over arrays), with their inputs.
+    """
+
+    __slots__ = ("_intercept", "captured", "forward", "source", "values")
 
     def __init__(self,
                  intercept: Callable[[Op, tuple[Value, ...], Attributes, Any], Value | None] | None = None) -> None:
         self.values: list[Value] = []
+        self.captured: dict[int, tuple[Any, Value]] = {}
         self.source: Source | None = None
         self.forward: Value | None = None
         self._intercept = intercept
+
+    def capture(self, array: Any, type: TensorType) -> Value:
+        """The input that stands for a concrete array; the owner of the record adds it to its graph's captured inputs."""
+        found = self.captured.get(id(array))
+        if found is None:
+            found = self.captured[id(array)] = (array, input_value(type, f"captured_{len(self.captured)}", self.source))
+        return found[1]
 
     def emit(self, op: Op, operands: tuple[Value, ...], attrs: Attributes, type: Any) -> Value:
         """Append the value of op applied to operands, or what the interceptor (a rewriter) gives in its place."""

@@ -48,7 +48,8 @@ class Container:
         if self.kind == "list":
             return f"[{inner}]"
         if self.kind == "dict":
-            return "{" + ", ".join(f"{key!r}: {child}" for key, child in zip(self.keys, self.children, strict=True)) + "}"
+            items = zip(self.keys, self.children, strict=True)
+            return "{" + ", ".join(f"{key!r}: {child}" for key, child in items) + "}"
         return "None"
 
 
@@ -102,8 +103,8 @@ class CallSignature:
         for result, leaf in enumerate(self.result_into):
             if leaf is not None:
                 _require(self.argument_kinds[leaf] == "array", "a result can only be written into an array")
-                _require(self.argument_types[leaf] == self.result_types[result], "type of `out` differs from the result")
-                _require(self.result_aliases_argument[result] is None, "a result is either written or an argument itself")
+                _require(self.argument_types[leaf] == self.result_types[result], "`out` is not of the result's type")
+                _require(self.result_aliases_argument[result] is None, "a result is either written or an argument")
 
     @property
     def buffer_count(self) -> int:
@@ -118,7 +119,8 @@ class CallSignature:
         ]
         for index, (kind, type_) in enumerate(zip(self.result_kinds, self.result_types, strict=True)):
             alias, into = self.result_aliases_argument[index], self.result_into[index]
-            note = f" is argument %{alias}" if alias is not None else f" into argument %{into}" if into is not None else ""
+            note = f" is argument %{alias}" if alias is not None else ""
+            note += f" into argument %{into}" if into is not None else ""
             lines.append(f"  result %{index}: {kind} {type_}{note}")
         lines.append(f"  arena {self.arena_bytes} B, GIL {'released' if self.release_gil else 'held'}")
         return "\n".join(lines)

@@ -14,18 +14,6 @@ from bwcompiler.lowering.math_exponential import (
 )
 
 
-def expm1_of_negative(body: Body, x: Value) -> tuple[Value, Value]:
-    """e^x - 1 as (high, low) for x <= 0 that is clamped above the smallest normal power."""
-    parts = reduce_exponential(body, x)
-    power = parts.power.value()
-    minus_one, low = two_sum_ordered(parts.r, parts.tail)
-    offset = power - 1.0
-    high = body.fma(minus_one, power, offset)
-    # power - 1 rounds only where 2^n is below an ulp of 1.
-    remainder = body.fma(minus_one, power, offset - high)
-    return high, body.fma(low, power, remainder)
-
-
 def divide_pair(body: Body, top: tuple[Value, Value], bottom: tuple[Value, Value]) -> tuple[Value, Value]:
     """(top) / (bottom) as quotient and correction."""
     inverse = 1.0 / bottom[0]
@@ -40,11 +28,14 @@ def rounded_quotient(body: Body, top: tuple[Value, Value], bottom: tuple[Value, 
 
 
 def tanh(body: Body, x: Value) -> Value:
-    """-E / (2 + E) with E = e^(-2|x|) - 1, and the sign of x."""
-    magnitude = body.at_most(body.fabs(x), 10.0 if x.format is F32 else 20.0)
-    high, low = expm1_of_negative(body, magnitude * -2.0)
-    total, rest = two_sum_ordered(body.constant(2.0), high)
-    return body.copysign(rounded_quotient(body, (-high, -low), (total, rest + low)), x)
+    """|x| < 0.55: x + x^3 P(x^2); above: 1 - 2 / (1 + e^(2|x|)), where an ulp of 1 bounds the quotient's error."""
+    magnitude = body.fabs(x)
+    z = x * x
+    small = body.fma(x * z, body.polynomial(z, coefficients("TANH", x.format)), x)
+    parts = reduce_exponential(body, body.at_most(magnitude, 10.0 if x.format is F32 else 20.0) * 2.0)
+    power = parts.power.value()
+    large = 1.0 - 2.0 / body.fma(parts.fraction, power, power + 1.0)
+    return body.copysign(body.select(magnitude < 0.55, small, large), x)
 
 
 def sigmoid(body: Body, x: Value) -> Value:

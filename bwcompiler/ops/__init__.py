@@ -3,13 +3,15 @@
 from bwcompiler.ops import (
     contraction,
     creation,
+    custom,
     elementwise,
     indexing,
     layout,
     linalg,
     reduction,
+    region,
     special,
     windows,
 )
 
-__all__ = ["contraction", "creation", "elementwise", "indexing", "layout", "linalg", "reduction", "special", "windows"]
+__all__ = ["contraction", "creation", "custom", "elementwise", "indexing", "layout", "linalg", "reduction", "region", "special", "windows"]

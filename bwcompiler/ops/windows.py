@@ -101,7 +101,7 @@ def _windows_batch(operands: Sequence[Value], batched: Any, size: Extent, **attr
 
 def _windows_add_shape(ct: TensorType, *, shape: Extents, **attrs: Any) -> TensorType:
     type_ = ct.with_shape(shape)
-    require(_windows_shape(type_, **attrs) is ct, f"windows_add: the operand is not the windows of shape {shape}", ct)
+    require(_windows_shape(type_, **attrs) == ct, f"windows_add: the operand is not the windows of shape {shape}", ct)
     return type_
 
 

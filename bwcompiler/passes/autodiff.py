@@ -21,7 +21,7 @@ from bwcompiler.errors import GradientError, at
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import REGISTRY, Into, Joint, NotDifferentiable, Op, Record, Value, constant, input_value
 from bwcompiler.ir.types import TupleType
-from bwcompiler.passes.expand_custom_rules import CUSTOM_CALL, expand_custom_rules
+from bwcompiler.passes.expand_custom_rules import expand_custom_rules
 
 ONE = "one"            # seed 1.0, for a scalar output
 INPUT_SEED = "input"   # the seed is a new input of the joint graph
@@ -42,16 +42,18 @@ class JointGraph(NamedTuple):
 
     cotangents   per entry of wrt the position among the graph's outputs, or None where the output does not depend on it.
     seeds        per forward output the input position of its seed, or None.
+    captured     arrays that custom rules brought in: the last of the graph's captured inputs.
     """
 
     graph: Graph
     cotangents: tuple[int | None, ...]
     seeds: tuple[int | None, ...]
+    captured: tuple[Any, ...] = ()
 
 
 def differentiate(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None]) -> JointGraph:
     """The joint graph of `graph`: cotangents of inputs `wrt`, for the seeds given per output (ONE, INPUT_SEED or None)."""
-    graph = expand_custom_rules(graph, _active(graph, [graph.inputs[k] for k in wrt]))
+    graph, arrays = expand_custom_rules(graph, _active(graph, [graph.inputs[k] for k in wrt]))
     targets = [graph.inputs[k] for k in wrt]
     explicit = len(graph.inputs) - graph.captured
     seed_inputs: list[Value] = []
@@ -79,9 +81,11 @@ def differentiate(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None])
         where.append(None if value_or_none is None else len(outputs))
         if value_or_none is not None:
             outputs.append(value_or_none)
-    inputs = (*graph.inputs[:explicit], *seed_inputs, *graph.inputs[explicit:])
+    found_arrays = list(record.captured.values())
+    inputs = (*graph.inputs[:explicit], *seed_inputs, *graph.inputs[explicit:], *[value for _, value in found_arrays])
     body = live_values((*graph.body, *record.values), outputs)
-    return JointGraph(Graph(graph.name, inputs, body, outputs, None, graph.captured), tuple(where), tuple(positions))
+    joint = Graph(graph.name, inputs, body, outputs, None, graph.captured + len(found_arrays))
+    return JointGraph(joint, tuple(where), tuple(positions), (*arrays, *[array for array, _ in found_arrays]))
 
 
 def _active(graph: Graph, targets: Sequence[Value]) -> set[Value]:
@@ -220,8 +224,6 @@ class _Sweep:
 
     def _joint(self, value: Value, ct: Any) -> None:
         op = value.op
-        if op is CUSTOM_CALL:
-            raise GradientError(at(value.source, "a custom rule was not expanded"))
         vjp = op.vjp
         if not isinstance(vjp, Joint):
             raise GradientError(at(value.source, f"{op.name} has several results but no joint derivative rule"))

@@ -1,25 +1,103 @@
-"""NumPy's BLAS by address (interim)."""
+"""Address of cblas matrix multiplication in the BLAS that NumPy itself uses, found among the mapped libraries.
+
+NumPy's wheels bring OpenBLAS with 64-bit integers and prefixed names; other builds use the system's cblas or Accelerate.
+A library counts only if a small product through it comes out right.
+"""
 
 from __future__ import annotations
 
 import ctypes
-import glob
-import os
-from typing import NamedTuple
+import functools
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 
 class Blas(NamedTuple):
+    """Addresses of cblas functions of one library; 0 where it has none."""
+
     sgemm: int
     dgemm: int
-    integers_64: bool
+    cgemm: int
+    zgemm: int
+    integers_64: bool  # extents and leading dimensions are 64 bit (enumerations are always 32 bit)
+    set_num_threads: int  # void (int); OpenBLAS only
+    get_num_threads: int  # int ()
+    path: str
 
 
+# (name of a gemm, names of set/get_num_threads); {} is the type's letter.  NumPy 2 wheels, NumPy 1.26 wheels, others.
+_SPELLINGS = (
+    ("scipy_cblas_{}gemm64_", "scipy_openblas_{}_num_threads64_", True),
+    ("cblas_{}gemm64_", "openblas_{}_num_threads64_", True),
+    ("scipy_cblas_{}gemm", "scipy_openblas_{}_num_threads", False),
+    ("cblas_{}gemm", "openblas_{}_num_threads", False),
+)
+_ACCELERATE = "/System/Library/Frameworks/Accelerate.framework/Accelerate"
+_ROW_MAJOR, _NO_TRANSPOSE, _TRANSPOSE = 101, 111, 112
+
+
+@functools.cache
 def find() -> Blas | None:
-    """The cblas gemm routines of the BLAS that NumPy brings."""
-    for path in glob.glob(os.path.join(os.path.dirname(np.__file__), "..", "numpy.libs", "*openblas*")):
-        lib = ctypes.CDLL(path)
-        a = [ctypes.cast(getattr(lib, f"scipy_cblas_{c}gemm64_"), ctypes.c_void_p).value or 0 for c in "sd"]
-        return Blas(a[0], a[1], True)
+    """The BLAS of this process; None if there is none that works."""
+    for path in _candidates():
+        try:
+            library = ctypes.CDLL(path)
+        except OSError:
+            continue
+        for gemm, threads, integers_64 in _SPELLINGS:
+            addresses = [_address(library, gemm.format(letter)) for letter in "sdcz"]
+            if not all(addresses) or not _works(addresses[1], integers_64):
+                continue
+            setter, getter = (_address(library, threads.format(verb)) for verb in ("set", "get"))
+            sgemm, dgemm, cgemm, zgemm = addresses
+            return Blas(sgemm, dgemm, cgemm, zgemm, integers_64, setter, getter, path)
     return None
+
+
+def _candidates() -> Iterator[str]:
+    """Libraries that may be NumPy's BLAS, most likely ones first."""
+    package = Path(np.__file__).parent
+    bundled = [*package.parent.glob("numpy.libs/*blas*"), *package.glob(".dylibs/*blas*")]
+    # SciPy may have mapped another OpenBLAS, with threads of its own: NumPy's come first.
+    yield from map(str, sorted(bundled))
+    yield from _mapped_libraries()
+    if sys.platform == "darwin":
+        yield _ACCELERATE
+
+
+def _mapped_libraries() -> list[str]:
+    try:
+        maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return []
+    fields = (line.split(maxsplit=5) for line in maps.splitlines())
+    paths = dict.fromkeys(field[5] for field in fields if len(field) == 6)
+    wanted = ("blas", "mkl_rt", "blis")
+    found = [path for path in paths if any(word in Path(path).name.lower() for word in wanted)]
+    return sorted(found, key=lambda path: "scipy.libs" in path)
+
+
+def _address(library: ctypes.CDLL, name: str) -> int:
+    function = getattr(library, name, None)
+    return 0 if function is None else ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def _works(dgemm: int, integers_64: bool) -> bool:
+    """Multiply a 2x3 matrix by a transposed 4x3 one; a wrong size of integers would show in the result."""
+    integer: Any = ctypes.c_int64 if integers_64 else ctypes.c_int32
+    pointer, double, enumeration = ctypes.c_void_p, ctypes.c_double, ctypes.c_int32
+    function = ctypes.CFUNCTYPE(
+        None,
+        *(enumeration, enumeration, enumeration, integer, integer, integer, double),
+        *(pointer, integer, pointer, integer, double, pointer, integer),
+    )(dgemm)
+    left, right = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(4, 3)
+    product = np.zeros((2, 4))
+    places = (array.__array_interface__["data"][0] for array in (left, right, product))
+    at_left, at_right, at_product = places
+    function(_ROW_MAJOR, _NO_TRANSPOSE, _TRANSPOSE, 2, 4, 3, 1.0, at_left, 3, at_right, 3, 0.0, at_product, 4)
+    return bool(np.array_equal(product, [[5.0, 14.0, 23.0, 32.0], [14.0, 50.0, 86.0, 122.0]]))

@@ -1,11 +1,11 @@
 """The native entry: LLVM text of the one CPython function through which all compiled programs of a process are called.
 
 `@bw_entry` is a METH_FASTCALL | METH_KEYWORDS function.  Its `self` is the tuple
-(slow_path, raise_error, table, captured arrays ..., static values ..., owner); the table (`entry_table.py`) says what to
-do for this signature.  It runs in this order: guards, which have no effects (any that fails tail-calls `slow_path` with the
-same arguments); references held to arrays that sit in lists and dicts, which may change meanwhile; new result arrays; an
-arena; the program, without the GIL if asked; the result tree.  Failures after the guards meet in one block that drops all
-references.  `python_entry.py` is the same in Python.
+(slow_path, raise_error, table, captured arrays ..., static values ..., owner); the table (`entry_table.py`) says what
+to do for this signature.  It runs in this order: guards, which have no effects (any that fails tail-calls `slow_path`
+with the same arguments); references held to arrays that sit in lists and dicts, which may change meanwhile; new result
+arrays; an arena; the program, without the GIL if asked; the result tree.  Failures after the guards meet in one block
+that drops all references.  `python_entry.py` is the same in Python.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ SELF_TABLE, SELF_CAPTURED = 2, 3  # indices in the self tuple
 
 def entry_text() -> str:
     """The whole module; it depends only on the interpreter's object layout."""
-    parts = (helpers.ARRAY_DATA, helpers.NEW_ARRAY, helpers.RELEASE, helpers.OVERLAPS, helpers.STATIC_EQUAL, helpers.RAISE)
-    text = "\n".join((*parts, helpers.ARENAS, number_text(), _GUARDS, RESULTS_TEXT, SCALARS_TEXT, PACK_TEXT, _ENTRY))
+    checks = (helpers.ARRAY_DATA, helpers.OVERLAPS, helpers.STATIC_EQUAL, number_text(), _GUARDS)
+    effects = (helpers.NEW_ARRAY, helpers.RELEASE, helpers.RAISE, helpers.ARENAS, RESULTS_TEXT, SCALARS_TEXT, PACK_TEXT)
+    text = "\n".join((*checks, *effects, _ENTRY))
     return f"{helpers.declarations(text)}\n{text}"
 
 

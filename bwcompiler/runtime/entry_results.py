@@ -120,8 +120,8 @@ fail:
 }}
 """
 
-# A stack machine that makes the result tree and moves the references of %owned into it.  Null: no memory; then what is on
-# the stack has been dropped and %owned keeps the rest.
+# A stack machine that makes the result tree and moves the references of %owned into it.  Null: no memory; then what is
+# on the stack has been dropped and %owned keeps the rest.
 PACK_TEXT = f"""
 define internal ptr @bw.pack(ptr %table, ptr %owned, ptr %stack) nounwind {{
 start:
@@ -206,4 +206,4 @@ fail:
   call void @bw.release(ptr %stack, i64 %top)
   ret ptr null
 }}
-"""  # noqa: E501
+"""

@@ -1,4 +1,4 @@
-"""A call signature as a table of 64-bit words, which the one native entry of the process (`entry.py`) walks at every call.
+"""A call signature as a table of 64-bit words, which the one native entry of the process walks at every call.
 
 Tables are data, so that a new signature costs microseconds where machine code of its own would cost 7 to 200 ms.
 A table is: a header; array specifications, keys and sizes of buffers; guard, result and packing operations.
@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+
 from bwcompiler.ir.plan import ERROR_RECORD_BYTES, CallSignature, Leaf, Tree
 from bwcompiler.ir.types import DTYPES, TensorType
 from bwcompiler.runtime import python_abi as abi

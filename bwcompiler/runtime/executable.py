@@ -58,6 +58,7 @@ class Executable:
         name: str = "compiled",
         pipeline: jit.Pipeline = "full",
     ) -> None:
+        self.text = text
         self.signature = signature
         self.native = python_abi.is_supported()
         self._keep_alive = keep_alive
@@ -93,7 +94,9 @@ class Executable:
         this = (slow_path, raise_error, self._table.content, *captured, *statics, self)
         return _new_builtin(ctypes.addressof(self._definition), this, None)  # type: ignore[no-any-return]
 
-    def run(self, leaves: Sequence[object], raise_error: RaiseError, captured: Sequence[np.ndarray[Any, Any]] = ()) -> Any:
+    def run(
+        self, leaves: Sequence[object], raise_error: RaiseError, captured: Sequence[np.ndarray[Any, Any]] = ()
+    ) -> Any:
         """Run on argument leaves of any layout, byte order and overlap, copying as needed: for slow paths."""
         return self.program.run(leaves, raise_error, captured)
 
@@ -121,7 +124,7 @@ def _builtin_maker() -> Any:
     make = ctypes.pythonapi.PyCFunction_NewEx
     # A prototype of our own: the attributes of ctypes.pythonapi's functions are shared with other libraries.
     prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
-    return prototype(ctypes.cast(make, ctypes.c_void_p).value)
+    return prototype(ctypes.cast(make, ctypes.c_void_p).value or 0)
 
 
 _new_builtin = _builtin_maker()

@@ -1,7 +1,7 @@
 """LLVM: text to optimised object code (`optimise`), object code to addresses (`load`), dumps (`assembly`).
 
-One target machine and one LLJIT per process, made on first use: importing this module initialises nothing.  The relocation
-model is PIC with the small code model (rip-relative constants; far calls go through stubs, far data through the GOT).
+One target machine and one LLJIT per process, made on first use: importing this module initialises nothing.  The
+relocation model is PIC with the small code model (rip-relative constants; far calls through stubs, far data by the GOT).
 LLVM runs under llvmlite's process-wide lock, so compiling in several threads at once gains nothing.
 """
 
@@ -18,13 +18,13 @@ import llvmlite.binding as llvm
 
 from bwcompiler.errors import CompileError
 
-# "full": O3 with loop and SLP vectorisation.  "cheap": O1 without them, for kernels that are already written with vectors.
+# "full": O3 with loop and SLP vectorisation.  "cheap": O1 without them, for kernels already written with vectors.
 Pipeline = Literal["full", "cheap"]
 
 
 @functools.cache
 def host_features() -> str:
-    """CPU features in LLVM's spelling, `+avx2,-avx512f,...`; always passed, as the CPU's name alone may be wrong in a VM."""
+    """CPU features in LLVM's spelling, `+avx2,-avx512f,...`: the CPU's name alone may be wrong in a virtual machine."""
     return str(llvm.get_host_cpu_features().flatten())
 
 

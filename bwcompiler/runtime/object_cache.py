@@ -1,13 +1,14 @@
-"""Object code by content: `object_for(text)` compiles a module at most once per process and, with the disk, per machine.
+"""Object code by content: `object_for(text)` compiles a module once per process and, with the disk, once per machine.
 
-The key is a hash of the text, the toolchain and the CPU.  Files lie in `$BW_CACHE_DIR`, else in the user's cache folder
-under `bwcompiler/objects`; `BW_CACHE=0` turns the disk off, `BW_CACHE_BYTES` bounds it (512 MB).  Code from these files is
-run, so a folder that others may write to is refused.  A cache that cannot be read or written only costs time: this is
-logged at debug level and never raised.
+The key is a hash of the text, the toolchain and the CPU.  Files lie in `$BW_CACHE_DIR/objects`, else in the user's cache
+folder under `bwcompiler/objects`; `BW_CACHE=0` turns the disk off, `BW_CACHE_BYTES` bounds it (512 MB).  Code from these
+files is run, so a folder that others may write to is refused.  A cache that cannot be read or written only costs time:
+this is logged at debug level and never raised.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import os
@@ -133,10 +134,8 @@ class DiskCache:
         for _, size, path in files:
             if self._size <= self.limit * 3 // 4:
                 return
-            try:
+            with contextlib.suppress(FileNotFoundError):  # another process evicts too
                 os.unlink(path)
-            except FileNotFoundError:
-                pass  # another process evicts too
             self._size -= size
 
 

@@ -1,7 +1,7 @@
 """Where CPython and NumPy keep things in memory, and the addresses of their functions.
 
 Sources: CPython's Include/cpython/{object,tupleobject,listobject,floatobject,complexobject}.h and NumPy's
-numpy/ndarraytypes.h (struct tagPyArrayObject_fields, unchanged from 1.7 to 2.4; struct _PyArray_Descr up to `type_num`).
+numpy/ndarraytypes.h (struct tagPyArrayObject_fields, unchanged from 1.7 to 2.4, and _PyArray_Descr up to `type_num`).
 `is_supported` compares all of it with real objects, once; where it is false (PyPy, a free-threaded build, another
 layout) calls go through Python and ctypes instead (`python_entry.py`).
 """
@@ -37,9 +37,9 @@ NUMBER_VALUE = HEADER  # of Python floats and complexes and of NumPy's scalars
 _SLOT_SCALAR, _SLOT_NEW_FROM_DESCR = 60, 94
 
 _PYTHON_FUNCTIONS = (
-    "PyObject_Vectorcall PyObject_RichCompareBool PyTuple_New PyList_New PyDict_New PyDict_SetItem PyDict_GetItemWithError"
-    " PyErr_Clear PyErr_Occurred PyErr_NoMemory PyErr_SetString PyEval_SaveThread PyEval_RestoreThread Py_IncRef Py_DecRef"
-    " PyLong_AsLongLongAndOverflow PyLong_FromLong PyBytes_FromStringAndSize PyType_GenericAlloc"
+    "PyObject_Vectorcall PyObject_RichCompareBool PyTuple_New PyList_New PyDict_New PyDict_SetItem"
+    " PyDict_GetItemWithError PyErr_Clear PyErr_Occurred PyErr_NoMemory PyErr_SetString"
+    " PyEval_SaveThread PyEval_RestoreThread Py_IncRef Py_DecRef PyLong_AsLongLongAndOverflow PyLong_FromLong PyBytes_FromStringAndSize PyType_GenericAlloc"
 ).split()
 _TYPES = {"PyTuple_Type": tuple, "PyList_Type": list, "PyDict_Type": dict, "PyFloat_Type": float, "PyLong_Type": int}
 _TYPES |= {"PyComplex_Type": complex, "PyUnicode_Type": str}
@@ -103,9 +103,9 @@ def _array_layout_holds() -> bool:
 
 
 def _flags_hold(probe: np.ndarray[Any, Any]) -> bool:
-    flags = _read(id(probe) + ARRAY_FLAGS, ctypes.c_int)
-    expected = ((C_CONTIGUOUS, probe.flags.c_contiguous), (ALIGNED, probe.flags.aligned), (WRITEABLE, probe.flags.writeable))
-    return all(bool(flags & bit) == value for bit, value in expected)
+    bits, flags = _read(id(probe) + ARRAY_FLAGS, ctypes.c_int), probe.flags
+    expected = ((C_CONTIGUOUS, flags.c_contiguous), (ALIGNED, flags.aligned), (WRITEABLE, flags.writeable))
+    return all(bool(bits & bit) == value for bit, value in expected)
 
 
 def _descr_layout_holds() -> bool:

@@ -1,7 +1,7 @@
 """The entry in Python: what `entry.py` emits as machine code, for slow paths and for interpreters it does not know.
 
-`Program` calls `@bw_program` through ctypes; `Program.run` takes leaves of any memory layout.  `bind_python` is the whole
-entry, guards included, and is the specification of the native one: the tests run both on the same calls.
+`Program` calls `@bw_program` through ctypes; `Program.run` takes leaves of any memory layout.  `bind_python` is the
+whole entry, guards included, and is the specification of the native one: the tests run both on the same calls.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ class Program:
         if status != 0:
             raise_error(status, record)
             raise SystemError("native code failed, but raise_error() returned")
-        return unflatten(signature.result, [self._finish(number, leaves, array) for number, array in enumerate(results)])
+        finished = [self._finish(number, leaves, array) for number, array in enumerate(results)]
+        return unflatten(signature.result, finished)
 
     def _result_buffer(self, number: int, leaves: Sequence[Any]) -> Array:
         """Memory for a result: always fresh, a copy goes into the caller's array at the end."""
@@ -89,10 +90,12 @@ def unflatten(tree: Tree, leaves: Sequence[Any]) -> Any:
     """The Python object of `tree` over `leaves`."""
     if isinstance(tree, Leaf):
         return leaves[tree.index]
+    if tree.kind == "none":
+        return None
     children = [unflatten(child, leaves) for child in tree.children]
     if tree.kind == "dict":
         return dict(zip(tree.keys, children, strict=True))
-    return {"tuple": tuple, "list": list, "none": lambda _: None}[tree.kind](children)
+    return tuple(children) if tree.kind == "tuple" else children
 
 
 def flatten(tree: Tree, value: Any) -> list[Any] | None:
@@ -101,7 +104,7 @@ def flatten(tree: Tree, value: Any) -> list[Any] | None:
         return [value]
     if tree.kind == "none":
         return [] if value is None else None
-    expected = {"tuple": tuple, "list": list, "dict": dict}[tree.kind]
+    expected: type[Any] = {"tuple": tuple, "list": list, "dict": dict}[tree.kind]
     if type(value) is not expected or len(value) != len(tree.children):
         return None
     if tree.kind == "dict" and not all(key in value for key in tree.keys):

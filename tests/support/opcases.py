@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import bwcompiler.ops  # noqa: F401  (registers the ops that cases name)
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.op import REGISTRY, NotDifferentiable, Op, Value
 from bwcompiler.ir.types import dtype_of, tensor

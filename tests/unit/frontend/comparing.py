@@ -10,23 +10,14 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.frontend import TraceResult, trace
-from bwcompiler.ir.graph import Graph
-
-
-def interpret(graph: Graph, arrays: list[Any]) -> list[Any]:
-    """The outputs of a graph, by the references of its ops."""
-    values = dict(zip(graph.inputs, arrays, strict=True))
-    for value in graph.body:
-        operands = [values[operand] for operand in value.operands]
-        found = value.op.reference(*operands, **value.attrs)
-        assert np.shape(found) == value.shape and np.asarray(found).dtype == value.dtype.numpy, (value, found)
-        values[value] = found
-    return [values[output] for output in graph.outputs]
+from bwcompiler.ir.graph_interpreter import interpret
+from bwcompiler.ir.graph_verifier import verify
 
 
 def run_traced(fun: Callable[..., Any], *args: Any) -> tuple[Any, dict[int, Any], TraceResult]:
     """What fun returns when traced and interpreted, its mutated leaves, and the trace."""
     result = trace(fun, args)
+    verify(result.graph)
     leaves = [np.asarray(leaf) for leaf in tree.leaves((args, {}))]
     found = interpret(result.graph, [*leaves, *result.captured])
     count = len(result.outputs)

@@ -69,7 +69,7 @@ EXPRESSIONS: dict[str, tuple[Callable[..., Any], ...] | tuple[Any, ...]] = {
     "comparisons": (lambda x, y: (x < y, x <= 0, x > y, x >= 1, x == y, x != y), X, Y),
     "boolean": (lambda b: (b & ~b, b | True, b ^ b, b + b, b * 2, b + 1.5, np.square(b), b.sum(), abs(b)), B),
     "bits": (lambda i: (i & 3, i | 8, i ^ i, ~i, abs(i) << 2, i >> 1, -i), I),
-    "ndarray left": (lambda x: (Y + x, Y * x, Y @ x.T, Y / x, Y < x, Y**2 + x, np.float64(2) * x, np.float32(2) - x), X),
+    "ndarray left": (lambda x: (Y + x, Y * x, Y @ x.T, Y / x, x > Y, Y**2 + x, np.float64(2) * x, np.float32(2) - x), X),
     "in place": (lambda x: _in_place(x), X),
     "ufunc keywords": (lambda x, y: (np.add(x, y, dtype=np.float32, casting="same_kind"), np.multiply(x, 2, where=True)), X, Y),
     "ufunc out": (lambda x, y: _ufunc_out(x, y), X, Y),

@@ -185,7 +185,7 @@ POINTS: dict[str, list[float]] = {
     "sigmoid": [-88.7, -103.9, -708.4, -745.1],
     "sin": [0.785398163397448, 1.5707963267948966, 3.141592653589793, 355.0, 3e7, 2.0**29, 2.0**60],
     "tan": [0.785398163397448, 1.5707963267948966, 3.141592653589793, 11.0, 2.0**60],
-    "tanh": [0.34657359, 9.01, 18.7],
+    "tanh": [0.34657359, 0.55, 9.01, 18.7],
 }
 DEFINED: dict[str, tuple[float, float]] = {  # where mpmath is asked; elsewhere the results are trivial or special
     "arccos": (-1, 1),

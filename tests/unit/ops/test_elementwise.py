@@ -97,6 +97,7 @@ CASES = [
     case("iota", shape=(2, 3), axis=1, dtype=I64).gives([[0, 1, 2], [0, 1, 2]]),
     case("iota", shape=(3,), axis=0, dtype=F32),
     case("iota", shape=(0, 2), axis=1, dtype=I64),
+    case("index_value", extent=7).gives(7),
 ]
 test_op = op_tests(CASES)
 

@@ -1,0 +1,63 @@
+"""Calls of functions with the user's own derivative rule.
+
+A `custom_call` holds the traced function as `body` and a `rule`, an object made by the frontend, which traces the user's
+fwd and bwd when they are first needed.  Both give a graph and the arrays it captured:
+
+    rule.forward(types)                          primals -> outputs, then residuals
+    rule.backward(residuals, outputs, primals)   residuals, then one cotangent per output -> cotangents of primals; and
+                                                 which primals have one
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from bwcompiler.errors import InternalError
+from bwcompiler.ir.graph import Graph, inline
+from bwcompiler.ir.op import TRANSPOSED, Joint, Value, constant, current_record, define_op
+from bwcompiler.ir.types import TensorType, TupleType, dtype_of, tensor
+
+
+def inline_with_captured(graph: Graph, operands: Sequence[Value], arrays: Sequence[Any]) -> list[Value]:
+    """Inline a graph whose last inputs are captured arrays, which become captured inputs of the current record."""
+    record = current_record()
+    if record is None:
+        raise InternalError("a graph is inlined outside of any record")
+    hidden = [record.capture(array, tensor(dtype_of(array.dtype), array.shape)) for array in arrays]
+    return inline(graph, [*operands, *hidden])
+
+
+def _call_shape(*types: TensorType, body: Graph, rule: Any) -> TupleType:
+    return TupleType(tuple(output.type for output in body.outputs))
+
+
+def _call_vjp(*_: Any, **__: Any) -> Any:
+    raise InternalError("custom calls are expanded before the reverse sweep")
+
+
+def _link_shape(*types: TensorType, rule: Any, primals: int, outputs: int) -> TupleType:
+    return TupleType(types[primals:primals + outputs])
+
+
+def _link_vjp(cts: Sequence[Value | None], out: Value, operands: Sequence[Value], needs: Sequence[bool], *, rule: Any,
+              primals: int, outputs: int) -> list[Value | None]:
+    residuals = operands[primals + outputs:]
+    seeds = [constant(0.0, type_) if ct is None else ct for ct, type_ in zip(cts, out.type.items, strict=True)]
+    graph, arrays, present = rule.backward([value.type for value in residuals], list(out.type.items),
+                                           [value.type for value in operands[:primals]])
+    found = iter(inline_with_captured(graph, [*residuals, *seeds], arrays))
+    cotangents: list[Value | None] = [next(found) if there else None for there in present]
+    return [*cotangents, *([None] * (len(operands) - primals))]
+
+
+custom_call = define_op(
+    "custom_call", "region", doc="A function with the user's own derivative rule.", attributes=("body", "rule"),
+    shape=_call_shape, vjp=Joint(_call_vjp), jvp=TRANSPOSED, batch=None,
+    reference=lambda *arrays, body, rule: tuple(body(arrays)), regions=("body",),
+)
+custom_link = define_op(
+    "custom_link", "region", doc="Outputs of a custom rule's forward, tied to its primals and residuals for the backward.",
+    attributes=("rule", "primals", "outputs"), shape=_link_shape, vjp=Joint(_link_vjp), jvp=TRANSPOSED, batch=None,
+    reference=lambda *arrays, rule, primals, outputs: arrays[primals:primals + outputs],
+)
