@@ -9,4 +9,5 @@ from bwcompiler.api.program import Program, compile
 from bwcompiler.api.transforms import custom_vjp, grad, hessian, jacobian, jacrev, stop_gradient, value_and_grad, vjp
 
 __version__ = "0.1.0"
-__all__ = ["Program", "compile", "custom_vjp", "grad", "hessian", "jacobian", "jacrev", "jit", "stop_gradient", "value_and_grad", "vjp"]
+__all__ = ["Program", "compile", "custom_vjp", "grad", "hessian", "jacobian", "jacrev", "jit",
+           "stop_gradient", "value_and_grad", "vjp"]

@@ -212,7 +212,8 @@ class Program:
             raise SignatureError(f"{path}: a buffer was given for {name}, which is not differentiated (wrt)")
         if not isinstance(buffer, np.ndarray) or buffer.shape != type_.shape or buffer.dtype != type_.dtype.numpy:
             got = f"shape {np.shape(buffer)} and dtype {getattr(buffer, 'dtype', type(buffer).__name__)}"
-            raise SignatureError(f"{path}: the buffer for {name} must be an array of shape {type_.shape} and dtype {type_.dtype.numpy}, got {got}")
+            raise SignatureError(f"{path}: the buffer for {name} must be an array of shape {type_.shape} and dtype "
+                                 f"{type_.dtype.numpy}, got {got}")
         if not buffer.flags.writeable:
             raise ValueError(f"{path}: the buffer for {name} is read-only")
 

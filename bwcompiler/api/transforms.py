@@ -11,8 +11,6 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from bwcompiler import tree
 from bwcompiler.api.functions import JitFunction
 from bwcompiler.api.seeds import check_seed_type, match_tree, number_seed

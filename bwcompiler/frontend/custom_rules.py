@@ -127,7 +127,8 @@ class _Rule:
             for leaf, position in zip(leaves, positions, strict=True):
                 found, expected = result.outputs[leaf].type, primals[position]
                 if found.shape != expected.shape:
-                    raise GradientError(f"{name}: bwd's cotangent {number} has shape {found.shape}, but the argument has shape {expected.shape}")
+                    raise GradientError(f"{name}: bwd's cotangent {number} has shape {found.shape}, but the argument has shape "
+                                        f"{expected.shape}")
                 if not expected.dtype.is_differentiable:
                     continue
                 if found.dtype is not expected.dtype:

@@ -136,12 +136,27 @@ def _ldexp(x: Value, exponent: Value) -> Value:
     return ops.multiply(x, ops.exp2(cast(exponent, x.dtype)))
 
 
-for _name, _aliases in {"add": (), "multiply": ()}.items():
-    _ufunc(_name, _boolean(ops.bitwise_or if _name == "add" else ops.bitwise_and, getattr(ops, _name)))
+def _comparison(name: str, mirrored: str, negative: bool) -> Rule:
+    """`negative`: the answer where the left operand is negative and the right one unsigned."""
+    def rule(x: Value, y: Value) -> Value:
+        if x.dtype is y.dtype:
+            return getattr(ops, name)(x, y)  # type: ignore[no-any-return]
+        if x.dtype.kind == "u":                                  # NumPy compares i64 with u64 exactly
+            return _comparison(mirrored, name, not negative if name[0] in "lg" else negative)(y, x)  # type: ignore[no-any-return]
+        below = ops.less(x, constant(0, x))
+        return ops.select(below, constant(negative, below), getattr(ops, name)(cast(x, y.dtype), y))
+    return rule
+
+
+COMPARISONS = {"less": ("greater", True), "less_equal": ("greater_equal", True), "greater": ("less", False),
+               "greater_equal": ("less_equal", False), "equal": ("equal", False), "not_equal": ("not_equal", True)}
+for _name, (_mirrored, _negative) in COMPARISONS.items():
+    _ufunc(_name, _comparison(_name, _mirrored, _negative))
+_ufunc("add", _boolean(ops.bitwise_or, ops.add))
+_ufunc("multiply", _boolean(ops.bitwise_and, ops.multiply))
 for _name in ("subtract", "negative", "sign", "floor_divide", "fmod", "copysign", "sqrt", "cbrt", "exp", "exp2", "expm1",
               "log", "log2", "log10", "log1p", "logaddexp", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh",
-              "tanh", "arcsinh", "arccosh", "arctanh", "arctan2", "hypot", "rint", "equal", "not_equal", "less", "less_equal",
-              "greater", "greater_equal", "signbit", "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift",
+              "tanh", "arcsinh", "arccosh", "arctanh", "arctan2", "hypot", "rint", "signbit", "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift",
               "maximum", "minimum"):
     _ufunc(_name, getattr(ops, _name))
 _ufunc("divide", ops.divide, "true_divide")
@@ -211,7 +226,9 @@ def evaluate(ufunc: Ufunc, inputs: tuple[Any, ...], dtype: DType | None = None, 
 
 
 def _shortened(name: str, x: Payload, y: Payload, dtypes: tuple[DType, ...], shape: tuple[Any, ...]) -> Value | None:
-    """Powers by small constants are products and roots, as in NumPy's fast paths."""
+    """Powers by small constants are products and roots, as in NumPy's fast paths; comparisons with numbers out of range."""
+    if name in COMPARISONS:
+        return _out_of_range(name, x, y, dtypes[0], shape)
     if name not in ("power", "float_power", "pow") or not isinstance(y, Constant) or isinstance(x, Constant):
         return None
     exponent = y.value
@@ -230,6 +247,19 @@ def _shortened(name: str, x: Payload, y: Payload, dtypes: tuple[DType, ...], sha
         return base
     square = ops.multiply(base, base)
     return square if exponent == 2 else ops.multiply(square, base if exponent == 3 else square)
+
+
+def _out_of_range(name: str, x: Payload, y: Payload, dtype: DType, shape: tuple[Any, ...]) -> Value | None:
+    """An integer array compared with a Python integer that its dtype cannot hold."""
+    if not dtype.is_integer or not (isinstance(x, Constant) or isinstance(y, Constant)):
+        return None
+    number, swapped = (x.value, True) if isinstance(x, Constant) else (y.value, False)  # type: ignore[union-attr]
+    limits = np.iinfo(dtype.numpy)
+    if limits.min <= number <= limits.max:
+        return None
+    example = 0
+    answer = getattr(np, name)(*((int(number), example) if swapped else (example, int(number))))
+    return full(value=bool(answer), shape=shape, dtype=BOOL)
 
 
 def _weak_result(name: str, inputs: tuple[Any, ...], result: Value) -> type | None:

@@ -168,9 +168,8 @@ def ravel(a: Any, order: Any = "C") -> Any:
     if _strings(order, "C", "F", "A", "K") in "AK":
         refuse("ravel", order=(order, "C"))
     flat = x if order == "C" else transpose(x)
-    if flat._chain or flat._storage.strides is not None:
-        if not shadow_of(flat).flags.c_contiguous:
-            return fresh(reshape(value_of(flat), (x.size,)))
+    if (flat._chain or flat._storage.strides is not None) and not shadow_of(flat).flags.c_contiguous:
+        return fresh(reshape(value_of(flat), (x.size,)))
     return reshaped(flat, (x.size,))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.errors import EscapedTracerError, at
+from bwcompiler.errors import BwError, EscapedTracerError, at
 from bwcompiler.frontend.source import current_source
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.source import Source
@@ -47,10 +47,11 @@ class Region:
     arguments  storages of the inputs, in order, with their inputs in `argument_inputs`.
     captured   concrete arrays by reference, with their inputs in `capture_inputs`.
     lifted     storages of enclosing regions, with their inputs in `lifted_inputs`.
+    refusal    the last error raised by a handle that was asked for a number; NumPy may hide it behind one of its own.
     """
 
-    __slots__ = ("_capture_of", "argument_inputs", "arguments", "capture_inputs", "captured", "closed", "lifted", "lifted_inputs", "name",
-                 "outer", "parent", "record")
+    __slots__ = ("_capture_of", "argument_inputs", "arguments", "capture_inputs", "captured", "closed", "lifted",
+                 "lifted_inputs", "name", "outer", "parent", "record", "refusal")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -58,6 +59,7 @@ class Region:
         self.parent: Region | None = None
         self.closed = False
         self.outer: Source | None = None
+        self.refusal: BwError | None = None
         self.arguments: list[Storage] = []
         self.argument_inputs: list[Value] = []
         self.captured: list[np.ndarray[Any, Any]] = []

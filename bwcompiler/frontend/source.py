@@ -1,4 +1,4 @@
-"""Where in the user's program we are: the innermost frame that is neither this package's nor NumPy's.
+"""Where in the user's program we are: the innermost frame that is not in this package, NumPy or SciPy.
 
 `current_source()` runs once per traced operation, so everything about a (code object, instruction) is cached.
 """
@@ -14,7 +14,9 @@ import numpy as np
 from bwcompiler import errors
 from bwcompiler.ir.source import Source
 
-_HIDDEN_FOLDERS = tuple(os.path.dirname(os.path.abspath(module.__file__ or "")) + os.sep for module in (errors, np))
+_OURS, _NUMPY = (os.path.dirname(os.path.abspath(module.__file__ or "")) for module in (errors, np))
+_SCIPY = os.path.join(os.path.dirname(_NUMPY), "scipy")
+_HIDDEN_FOLDERS = tuple(folder + os.sep for folder in (_OURS, _NUMPY, _SCIPY))
 _CHAIN_LIMIT = 12           # frames of the user's call chain that are remembered
 
 _HIDE, _STOP, _SHOW = 0, 1, 2
@@ -29,7 +31,7 @@ def stop_at(code: CodeType) -> None:
 
 
 def is_hidden(code: CodeType) -> bool:
-    """Whether a frame of this code is ours or NumPy's."""
+    """Whether a frame of this code is ours, NumPy's or SciPy's."""
     return code.co_filename.startswith(_HIDDEN_FOLDERS) or code.co_filename.startswith("<__array_function__")
 
 

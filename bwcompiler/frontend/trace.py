@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.errors import DTypeError, TracerError, UnsupportedError, at
+from bwcompiler.errors import BwError, DTypeError, TracerError, UnsupportedError, at
 from bwcompiler.frontend.operands import value_as
 from bwcompiler.frontend.promotion import strong
 from bwcompiler.frontend.region import Region, Storage, open_region
@@ -55,8 +55,8 @@ class TraceResult:
     assigned        position in `lifted` -> final value, where the function wrote to it.
     """
 
-    __slots__ = ("argument_types", "assigned", "captured", "graph", "input_names", "input_tree", "lifted", "mutated", "output_tree",
-                 "outputs")
+    __slots__ = ("argument_types", "assigned", "captured", "graph", "input_names", "input_tree", "lifted", "mutated",
+                 "output_tree", "outputs")
 
     def __init__(self, graph: Graph, input_tree: tree.TreeDef, output_tree: tree.TreeDef, *, argument_types: list[ArgumentType],
                  input_names: list[str], outputs: tuple[Value, ...], captured: list[Any], lifted: list[Tracer],
@@ -99,7 +99,13 @@ def trace(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any] |
         inputs = [_input(region, type_, where) for type_, where in zip(types, names, strict=True)]
         handles = [_handle(storage, type_) for storage, type_ in zip(inputs, types, strict=True)]
         dynamic_args, dynamic_kwargs = tree.unflatten(input_tree, handles)
-        result = run_user_function(fun, call.merge_args(dynamic_args), {**dynamic_kwargs, **call.static_kwargs})
+        try:
+            result = run_user_function(fun, call.merge_args(dynamic_args), {**dynamic_kwargs, **call.static_kwargs})
+        except Exception as error:
+            hidden = hidden_refusal(region, error)
+            if hidden is None:
+                raise
+            raise hidden.with_traceback(error.__traceback__) from None
         return finish(region, result, input_tree, types, names)
 
 
@@ -109,6 +115,15 @@ def run_user_function(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict
 
 
 stop_at(run_user_function.__code__)
+
+
+def hidden_refusal(region: Region, error: Exception) -> BwError | None:
+    """Our own error where NumPy replaced it by one of its own (`A[0] = x`, `np.zeros(x)`)."""
+    if isinstance(error, BwError):
+        return None
+    if isinstance(error.__cause__, BwError):
+        return error.__cause__
+    return region.refusal if "<traced" in str(error) else None
 
 
 def finish(region: Region, result: Any, input_tree: tree.TreeDef, types: list[ArgumentType], names: list[str]) -> TraceResult:
@@ -131,8 +146,8 @@ def _output(leaf: Any, position: int, output_tree: tree.TreeDef) -> Value:
         return value_of(leaf)
     if not isinstance(leaf, bool | int | float | complex | np.generic | np.ndarray):
         path = tree.treedef_paths(output_tree, "result")[position]
-        raise TracerError(at(current_source(), f"{path} is of type {type(leaf).__name__}; a traced function returns arrays, numbers "
-                             "and containers of them"))
+        raise TracerError(at(current_source(), f"{path} is of type {type(leaf).__name__}; a traced function returns arrays, "
+                             "numbers and containers of them"))
     return value_as(leaf)
 
 

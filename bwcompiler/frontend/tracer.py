@@ -58,7 +58,8 @@ def call(handler: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def _some_storage(args: tuple[Any, ...]) -> Storage | None:
-    return next((arg._storage for arg in args if isinstance(arg, Tracer)), None)
+    flat = [item for arg in args for item in (arg if isinstance(arg, tuple | list) else (arg,))]
+    return next((arg._storage for arg in flat if isinstance(arg, Tracer)), None)
 
 
 def call_function(function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -69,7 +70,9 @@ def call_function(function: Any, *args: Any, **kwargs: Any) -> Any:
 def _refuse(tracer: Tracer, kind: type[BwError], message: str) -> NoReturn:
     if _state.region is None:
         raise EscapedTracerError(at(current_source(), escaped_message(tracer._storage)))
-    raise kind(at(current_source(_state.region.outer), f"{message}\n  the value: {tracer!r}"))
+    error = kind(at(current_source(_state.region.outer), f"{message}\n  the value: {tracer!r}"))
+    _state.region.refusal = error
+    raise error
 
 
 def _operator(name: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
@@ -198,7 +201,8 @@ class Tracer:
         return HANDLERS["namespace"]()
 
     def __dlpack__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise BufferError(at(current_source(), "a traced array has no memory to export\n  hint: return it from the function first"))
+        raise BufferError(at(current_source(), "a traced array has no memory to export\n"
+                             "  hint: return it from the function first"))
 
     # ----- operators
     __add__, __radd__, __iadd__ = _operator("add"), _operator("add", True), _in_place("add")
@@ -254,12 +258,14 @@ class Tracer:
 
     # ----- conversions that need a number
     def __bool__(self) -> NoReturn:
-        _refuse(self, TracerBoolError, "the truth of a traced value is not known while tracing (if, while, and, or, not, max, min)\n"
+        _refuse(self, TracerBoolError, "the truth of a traced value is not known while tracing (if, while, and, or, not, "
+                "max, min)\n"
                 "  hint: use np.where(condition, a, b), np.maximum/np.minimum, bw.cond or bw.while_loop; "
                 "for and/or/not: & | ~")
 
     def __float__(self) -> NoReturn:
-        _refuse(self, TracerError, "float() of a traced value (also math.sin(x), np.float64(x)): the number is not known while tracing\n"
+        _refuse(self, TracerError, "float() of a traced value (also math.sin(x), np.float64(x)): the number is not known "
+                "while tracing\n"
                 "  hint: use NumPy's function (np.sin instead of math.sin) or leave the float() away")
 
     def __complex__(self) -> NoReturn:
@@ -271,7 +277,8 @@ class Tracer:
                 "  hint: make the argument static (static_argnums), or use x.astype(int) or np.floor(x)")
 
     def __index__(self) -> NoReturn:
-        _refuse(self, TracerIndexError, "a traced value as a size, axis, range() or list index: the number is not known while tracing\n"
+        _refuse(self, TracerIndexError, "a traced value as a size, axis, range() or list index: the number is not known "
+                "while tracing\n"
                 "  hint: make the argument static (static_argnums), use bw.fori_loop instead of range(x), "
                 "or index an array instead of a list")
 
@@ -289,6 +296,7 @@ class ArrayTracer(Tracer):
         _refuse(self, TracerArrayError, "a traced array cannot be turned into a concrete one "
                 "(np.array, np.asarray, A[0] = x, A.dot(x), np.full(n, x), np.arange(x), np.vectorize ...)\n"
                 "  hint: np.stack([x, y]) instead of np.array([x, y]); np.full_like(x, ...); A @ x instead of A.dot(x); "
+                "functions of bwcompiler.scipy instead of scipy's; "
                 "y = np.zeros_like(x) or bwcompiler.numpy.zeros(n) instead of a concrete A that is assigned to; np.where")
 
     def __len__(self) -> int:
@@ -298,7 +306,8 @@ class ArrayTracer(Tracer):
         return iter([self[position] for position in range(len(self))])
 
     def __contains__(self, item: Any) -> bool:
-        _refuse(self, TracerBoolError, "`in` on a traced array: the answer is not known while tracing\n  hint: use np.any(x == item)")
+        _refuse(self, TracerBoolError, "`in` on a traced array: the answer is not known while tracing\n"
+                "  hint: use np.any(x == item)")
 
 
 class ScalarTracer(Tracer):

@@ -19,12 +19,14 @@ class Member:
     domain   group axis of every dimension the element rule runs over (of the operand, for a reduction).
     axes     group axis of every dimension of the value itself.
     reduced  group axes a reduction sums over, else empty.
+    inlined  operands that are computed again where this member reads them (cheap values read at shifted indices).
     """
 
     value: Value
     domain: tuple[int, ...]
     axes: tuple[int, ...]
     reduced: tuple[int, ...] = ()
+    inlined: frozenset[Value] = frozenset()
 
     @property
     def domain_axes(self) -> frozenset[int]:

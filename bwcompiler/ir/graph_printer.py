@@ -39,9 +39,9 @@ def graph_to_text(graph: Graph, sources: bool = True) -> str:
     return "\n".join(printer.graph_lines(graph)) + "\n"
 
 
-def graph_excerpt(graph: Graph, value: Value | None, context: int = 5) -> str:
+def graph_excerpt(graph: Graph, value: Value | None, context: int = 5, sources: bool = True) -> str:
     """The printed lines around the definition of `value` (of the header, if it has none), which is marked with `>`."""
-    printer = _Printer(sources=True, literals=False)
+    printer = _Printer(sources, literals=False)
     lines = printer.graph_lines(graph)
     chosen = 0 if value is None else printer.lines_of.get(value, 0)
     first, last = max(chosen - context, 0), min(chosen + context + 1, len(lines))

@@ -2,6 +2,7 @@
 
 What must hold of every graph, and of the regions inside it:
 
+    check_provenance     `source` is a Source, `forward` a Value, `name` a string, or they are None.
     check_inputs         inputs are `input` values without operands and attributes, distinct, of tensor type; `captured` of
                          them at most are captured.
     check_duplicates     no value is in the body twice, and none is both input and in the body.
@@ -15,7 +16,6 @@ What must hold of every graph, and of the regions inside it:
     check_extents        loop indices in types and attributes are in scope; no extent of a type can be negative.
     check_types          the type of a value is what the op's shape rule gives (for region ops this includes that number and
                          types of the regions' inputs fit).
-    check_provenance     `source` is a Source, `forward` a Value, `name` a string, or they are None.
     check_adjacency      the networkx view, where it was built, has the graph's values as nodes, its operands as edges, and
                          every edge goes forward (so it has no cycle).
 
@@ -45,6 +45,7 @@ def verify(graph: Graph) -> None:
 
 def _verify(graph: Graph, outer: Scope) -> None:
     scope = outer if graph.index is None else outer | {graph.index}
+    check_provenance(graph)                                # first: printing relies on it
     check_inputs(graph)
     check_duplicates(graph)
     check_registered(graph)
@@ -55,13 +56,23 @@ def _verify(graph: Graph, outer: Scope) -> None:
     check_attributes(graph)
     check_extents(graph, scope)
     check_types(graph)
-    check_provenance(graph)
     check_adjacency(graph)
 
 
-def fail(graph: Graph, value: Value | None, message: str) -> NoReturn:
+def fail(graph: Graph, value: Value | None, message: str, sources: bool = True) -> NoReturn:
     """Raise InternalError with the graph around `value`."""
-    raise InternalError(f"invalid graph {graph.name}: {message}\n{graph_excerpt(graph, value)}")
+    raise InternalError(f"invalid graph {graph.name}: {message}\n{graph_excerpt(graph, value, sources=sources)}")
+
+
+def check_provenance(graph: Graph) -> None:
+    for value in (*graph.inputs, *graph.body):
+        source, forward, name = value.source, value.forward, value.name
+        if name is not None and not isinstance(name, str):
+            raise InternalError(f"invalid graph {graph.name}: the name of a {value.op.name} is of type {type(name).__name__}")
+        if source is not None and not isinstance(source, Source):
+            fail(graph, value, f"{value}: its source is of type {type(source).__name__}", sources=False)
+        if forward is not None and not isinstance(forward, Value):
+            fail(graph, value, f"{value}: its forward value is of type {type(forward).__name__}", sources=False)
 
 
 def check_inputs(graph: Graph) -> None:
@@ -212,17 +223,6 @@ def check_types(graph: Graph) -> None:
             fail(graph, value, f"the shape rule of {value.op.name} rejects {value}: {error}")
         if expected is not value.type and expected != value.type:
             fail(graph, value, f"{value}: the shape rule of {value.op.name} gives {expected}")
-
-
-def check_provenance(graph: Graph) -> None:
-    for value in (*graph.inputs, *graph.body):
-        source, forward, name = value.source, value.forward, value.name
-        if source is not None and not isinstance(source, Source):
-            fail(graph, value, f"{value}: its source is of type {type(source).__name__}")
-        if forward is not None and not isinstance(forward, Value):
-            fail(graph, value, f"{value}: its forward value is of type {type(forward).__name__}")
-        if name is not None and not isinstance(name, str):
-            fail(graph, value, f"the name of a {value.op.name} is of type {type(name).__name__}")
 
 
 def check_adjacency(graph: Graph) -> None:

@@ -83,7 +83,7 @@ class CallSignature:
 
     def __post_init__(self) -> None:
         for name in ("result_aliases_argument", "result_into"):
-            if not getattr(self, name):
+            if all(leaf is None for leaf in getattr(self, name)):
                 object.__setattr__(self, name, (None,) * len(self.result_types))
         self._check()
 

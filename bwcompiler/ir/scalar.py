@@ -18,6 +18,7 @@ from bwcompiler.errors import InternalError
 from bwcompiler.ir.extent import Extent
 from bwcompiler.ir.types import BOOL, I64, DType
 
+
 class Scalar:
     """One scalar operation.  `data` holds what is not a Scalar: a constant, an index expression, a name, a dtype."""
 

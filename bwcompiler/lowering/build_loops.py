@@ -43,6 +43,7 @@ from bwcompiler.ir.loop import (
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import IndexExpression, Scalar, const, index_value
 from bwcompiler.ir.types import DType
+from bwcompiler.lowering.split_guards import split_guards
 
 RECOMPUTE_WEIGHT = 8          # members up to this many cheap operations are recomputed in a later pass
 PANEL_BYTES = 1 << 18         # what one column panel may keep in cache
@@ -97,7 +98,7 @@ class _Builder:
                 body += self._panels(axes, steps, passes, whole, width, 0)
             if rest:
                 body += self._panels(axes, steps, passes, 1, rest, whole * width)
-        kernel = Kernel(self.name, self.used, [*self.fills.values(), *body])
+        kernel = Kernel(self.name, self.used, [*self.fills.values(), *split_guards(body)])
         owners = {buffer: value for value, buffer in self.buffers.items()}
         return kernel, [owners.get(buffer) for buffer in self.used]
 
@@ -142,11 +143,20 @@ class _Builder:
     def expand(self, member: Member, leaf: Leaf) -> Scalar:
         """The scalar a member computes (or, for a reduction, combines) at its position."""
         value, at = member.value, self.at(member.domain)
+        if member.inlined:
+            leaf = self._inlining(member, leaf)
         if value.op.kind != "reduction":
             return element(value, at, leaf, self._is_leaf)
         if value.op.name in SEARCHES and not member.reduced:
             return const(0, value.dtype)
         return expand(value.operands[0], at, leaf, self._is_leaf)
+
+    def _inlining(self, member: Member, leaf: Leaf) -> Leaf:
+        def through(value: Value, index: tuple[IndexExpression, ...]) -> Scalar:
+            if value in member.inlined:
+                return element(value, index, through, self._is_leaf)
+            return leaf(value, index)
+        return through
 
     def _is_leaf(self, value: Value) -> bool:
         return value in self.forced or not is_virtual(value)

@@ -7,6 +7,7 @@ import math
 from bwcompiler.lowering import math_coefficients as table
 from bwcompiler.lowering.math_emitter import F32, F64, Body, Value, two_product
 
+
 def sqrt(body: Body, x: Value) -> Value:
     return body.sqrt(x)
 

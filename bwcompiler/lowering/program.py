@@ -52,6 +52,8 @@ def lower_steps(fused: FusedProgram, blas: BlasSymbols | None) -> list[LoweredSt
             steps.append(_lower_call(name, step.value, blas))
             continue
         kernel, owners = build_kernel(name, step, fused.stored, fused.forced)
+        if not kernel.buffers:                     # everything in it was computed where it is read
+            continue
         lowered = LoweredStep([], [], kernel=kernel, owners=owners)
         for buffer, owner in zip(kernel.buffers, owners, strict=True):
             if owner is None:

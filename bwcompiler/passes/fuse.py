@@ -12,7 +12,7 @@ finished only when the whole tree is, so its readers go elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from bwcompiler.ir.access import element, expand, is_alias, is_virtual, plain_axes, root, transposed_matrix
 from bwcompiler.ir.extent import Affine, Index
@@ -74,6 +74,9 @@ class _Fusion:
 
     def _place(self, value: Value) -> None:
         attempt = _Attempt(value, self.is_leaf)
+        moved = frozenset(base for base, index in attempt.reads if plain_axes(index) is None and self._is_inlinable(base))
+        if moved:
+            attempt = _Attempt(value, self.is_leaf, moved)
         for group in self._candidates(attempt):
             member = attempt.join(group)
             if member is not None:
@@ -93,6 +96,13 @@ class _Fusion:
     def is_leaf(self, value: Value) -> bool:
         """Whether reads of value stop at it: it is stored, computed, or an alias of stored memory."""
         return value in self.forced or not is_virtual(value)
+
+    def _is_inlinable(self, value: Value) -> bool:
+        """Whether a reader at shifted indices may compute value again instead of having it stored: one cheap operation."""
+        if value.op.kind != "elementwise" or not value.op.cheap or value in self.stored:
+            return False
+        found = [root(base) for base, _ in _Attempt(value, self.is_leaf).reads]
+        return len(found) <= 2 and all(base in self.stored for base in found)
 
     def _position(self, value: Value) -> int:
         step = self.step_of.get(root(value))
@@ -124,8 +134,9 @@ class _Fusion:
 class _Attempt:
     """One value to be placed: what it reads, at which of its own dimensions; can a group hold it?"""
 
-    def __init__(self, value: Value, is_leaf: object) -> None:
+    def __init__(self, value: Value, is_leaf: Callable[[Value], bool], inlined: frozenset[Value] = frozenset()) -> None:
         self.value = value
+        self.inlined = inlined
         self.reduced_dims: tuple[int, ...] = value.attrs["axes"] if value.op.kind == "reduction" else ()
         shape = value.operands[0].shape if value.op.kind == "reduction" else value.shape
         self.shape: tuple[int, ...] = shape
@@ -135,11 +146,13 @@ class _Attempt:
         self.reads: list[tuple[Value, tuple[IndexExpression, ...]]] = []
         self._collect(is_leaf)
 
-    def _collect(self, is_leaf: object) -> None:
+    def _collect(self, is_leaf: Callable[[Value], bool]) -> None:
         at = tuple(0 if extent == 1 else index.extent() for index, extent in zip(self.indices, self.shape, strict=True))
         seen: set[tuple[Value, tuple[object, ...]]] = set()
 
         def leaf(value: Value, index: tuple[IndexExpression, ...]) -> Scalar:
+            if value in self.inlined:
+                return element(value, index, leaf, is_leaf)
             key = (value, tuple(id(entry) if isinstance(entry, Scalar) else entry for entry in index))
             if key not in seen:
                 seen.add(key)
@@ -147,9 +160,9 @@ class _Attempt:
             return const(0, value.dtype)
 
         if self.value.op.kind == "reduction":
-            expand(self.value.operands[0], at, leaf, is_leaf)  # type: ignore[arg-type]
+            expand(self.value.operands[0], at, leaf, is_leaf)
         else:
-            element(self.value, at, leaf, is_leaf)  # type: ignore[arg-type]
+            element(self.value, at, leaf, is_leaf)
 
     def found(self, group: FusionGroup) -> Member:
         """Open a group with this value."""
@@ -164,7 +177,7 @@ class _Attempt:
         domain = tuple(mapping.get(d, -1) for d in range(len(self.shape)))
         reduced = tuple(domain[d] for d in self.reduced_dims if domain[d] >= 0)
         axes = tuple(axis for d, axis in enumerate(domain) if d not in self.reduced_dims)
-        return Member(self.value, domain, axes, reduced)
+        return Member(self.value, domain, axes, reduced, self.inlined)
 
     def join(self, group: FusionGroup) -> Member | None:
         """The member this value would be in group, or None; updates the group's axes when it fits."""

@@ -137,7 +137,7 @@ define internal ptr @bw.new_array(ptr %spec) nounwind {
   %array = call ptr @np.PyArray_NewFromDescr(ptr @np.ndarray, ptr %descr, i32 %rank, ptr %shape, ptr null, ptr null, i32 0, ptr null)
   ret ptr %array
 }
-"""  # noqa: E501
+"""
 
 # Drop `count` references, some of which may be null.
 RELEASE = """

@@ -134,7 +134,7 @@ class _Builder:
         offset = -(-offset // 64) * 64 + 64  # never 0
         if arena_size(signature) <= STACK_ARENA_LIMIT:
             return {**places, "arena_at": offset, "frame_bytes": offset + arena_size(signature)}
-        return {**places, "frame_bytes": offset}
+        return {**places, "arena_at": 0, "frame_bytes": offset}
 
     def spec(self, type_: TensorType) -> int:
         """Offset of {ptr descr, i32 type number, i32 rank, i64 extents...}."""

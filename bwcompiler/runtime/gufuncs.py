@@ -76,6 +76,6 @@ def _layout_holds(ufunc: np.ufunc) -> bool:
 
 def _characters(numbers: bytes, inputs: int) -> str:
     """Type numbers as NumPy spells a loop: "dd->d"."""
-    known: dict[int, str] = {np.dtype(character).num: character for character in np.typecodes["All"] if character not in "SUVOpP"}
+    known: dict[int, str] = {np.dtype(character).num: character for character in "?bhilqBHILQefdgFDGmM"}
     characters = [known.get(number, "O") for number in numbers]
     return f"{''.join(characters[:inputs])}->{''.join(characters[inputs:])}"

@@ -39,7 +39,8 @@ _SLOT_SCALAR, _SLOT_NEW_FROM_DESCR = 60, 94
 _PYTHON_FUNCTIONS = (
     "PyObject_Vectorcall PyObject_RichCompareBool PyTuple_New PyList_New PyDict_New PyDict_SetItem"
     " PyDict_GetItemWithError PyErr_Clear PyErr_Occurred PyErr_NoMemory PyErr_SetString"
-    " PyEval_SaveThread PyEval_RestoreThread Py_IncRef Py_DecRef PyLong_AsLongLongAndOverflow PyLong_FromLong PyBytes_FromStringAndSize PyType_GenericAlloc"
+    " PyEval_SaveThread PyEval_RestoreThread Py_IncRef Py_DecRef PyLong_AsLongLongAndOverflow PyLong_FromLong"
+    " PyBytes_FromStringAndSize PyType_GenericAlloc"
 ).split()
 _TYPES = {"PyTuple_Type": tuple, "PyList_Type": list, "PyDict_Type": dict, "PyFloat_Type": float, "PyLong_Type": int}
 _TYPES |= {"PyComplex_Type": complex, "PyUnicode_Type": str}

@@ -1,0 +1,166 @@
+"""Split loops at the bounds of guards, so that the interior of a piecewise computation has none.
+
+A guard `in_range(i + a, low, high)` is constant between breakpoints of its loop.  The loop is cut there: long segments get
+a copy of the body with the guard decided, neighbouring short ones (borders) share a copy that still tests.  So an adjoint
+stencil, a concatenation or a pad runs at full speed but for its edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, known_le, substitute
+from bwcompiler.ir.loop import Accumulate, Fill, Let, Loop, Offset, Reduce, Statement, Store, load
+from bwcompiler.ir.scalar import Scalar, const
+from bwcompiler.ir.types import BOOL
+
+SHORT = 8                      # segments below this many iterations are borders
+MAX_SEGMENTS = 6               # a loop is cut into at most this many pieces
+
+
+def split_guards(body: list[Statement]) -> list[Statement]:
+    """The statements with every loop cut at its guards' bounds."""
+    result: list[Statement] = []
+    for statement in body:
+        if isinstance(statement, Loop):
+            result += _split_loop(statement)
+        else:
+            result.append(statement)
+    return result
+
+
+def _split_loop(loop: Loop) -> list[Statement]:
+    segments = _segments(loop)
+    if len(segments) == 1:
+        return [Loop(loop.index, loop.extent, split_guards(loop.body), loop.kind)]
+    pieces: list[Statement] = []
+    for start, stop, long in segments:
+        index = Index(0, stop - start - 1, loop.index.name)
+        copy = _Copy({loop.index: add_extents(index.extent(), start)})
+        body = copy.statements(loop.body)
+        kind = loop.kind if long else "serial"
+        pieces.append(Loop(index, stop - start, split_guards(body) if long else body, kind))
+    return pieces
+
+
+def _segments(loop: Loop) -> list[tuple[int, int, bool]]:
+    """(start, stop, whether guards are decided there): the pieces of a loop."""
+    if not isinstance(loop.extent, int):
+        return [(0, 0, True)]
+    extent = loop.extent
+    points = {0, extent}
+    for guard in _guards(loop.body):
+        points.update(point for point in _bounds(guard, loop.index) if 0 < point < extent)
+    if len(points) == 2:
+        return [(0, extent, True)]
+    ordered = sorted(points)
+    pieces: list[tuple[int, int, bool]] = []
+    for start, stop in zip(ordered, ordered[1:], strict=False):
+        long = stop - start >= SHORT
+        if pieces and not long and not pieces[-1][2]:
+            pieces[-1] = (pieces[-1][0], stop, False)
+        else:
+            pieces.append((start, stop, long))
+    if len(pieces) > MAX_SEGMENTS or not any(long for _, _, long in pieces):
+        return [(0, extent, True)]
+    return pieces
+
+
+def _bounds(guard: Scalar, index: Index) -> list[int]:
+    """Where a guard on index alone (with coefficient 1) changes."""
+    position, low, high = guard.data
+    if not isinstance(position, Affine) or not isinstance(low, int) or not isinstance(high, int):
+        return []
+    if len(position.terms) != 1 or position.terms[0] != (index, 1):
+        return []
+    return [low - position.constant, high - position.constant]
+
+
+def _guards(body: list[Statement]) -> Iterator[Scalar]:
+    for statement in body:
+        if isinstance(statement, Loop):
+            yield from _guards(statement.body)
+        elif isinstance(statement, Let | Store | Accumulate):
+            yield from _guards_of(statement.value)
+
+
+def _guards_of(scalar: Scalar) -> Iterator[Scalar]:
+    if scalar.op == "in_range":
+        yield scalar
+    for arg in scalar.args:
+        yield from _guards_of(arg)
+
+
+class _Copy:
+    """A copy of statements with a loop index replaced; guards that the new bounds decide become constants."""
+
+    def __init__(self, replace: dict[Index, Extent]) -> None:
+        self.replace = replace
+        self.lets: dict[Let, Let] = {}
+        self.scalars: dict[int, Scalar] = {}
+        self.kept: list[Scalar] = []
+
+    def statements(self, body: list[Statement]) -> list[Statement]:
+        return [self.statement(statement) for statement in body]
+
+    def statement(self, statement: Statement) -> Statement:
+        if isinstance(statement, Let):
+            made = self.lets[statement] = Let(statement.name, self.scalar(statement.value))
+            return made
+        if isinstance(statement, Store):
+            return Store(statement.buffer, self.offset(statement.offset), self.scalar(statement.value))
+        if isinstance(statement, Accumulate):
+            target = statement.target
+            if isinstance(target, tuple):
+                target = (target[0], self.offset(target[1]))
+            position = None if statement.position is None else self.scalar(statement.position)
+            return Accumulate(target, statement.combine, self.scalar(statement.value), position)
+        if isinstance(statement, Loop):
+            return self.loop(statement)
+        assert isinstance(statement, Reduce | Fill)
+        return statement
+
+    def loop(self, loop: Loop) -> Loop:
+        index = Index(loop.index.lo, loop.index.hi, loop.index.name)
+        self.replace[loop.index] = index.extent()
+        self.scalars.clear()
+        return Loop(index, loop.extent, self.statements(loop.body), loop.kind)
+
+    def offset(self, offset: Offset) -> Offset:
+        terms = tuple((self.scalar(term), stride) for term, stride in offset.terms)
+        return Offset(substitute(offset.affine, self.replace), terms)
+
+    def scalar(self, scalar: Scalar) -> Scalar:
+        found = self.scalars.get(id(scalar))
+        if found is None:
+            found = self.scalars[id(scalar)] = self._scalar(scalar)
+            self.kept.append(scalar)
+        return found
+
+    def _scalar(self, scalar: Scalar) -> Scalar:
+        op = scalar.op
+        if op == "local":
+            let = self.lets.get(scalar.data)
+            return scalar if let is None else let.ref()
+        if op == "load":
+            buffer, offset = scalar.data
+            return load(buffer, self.offset(offset))
+        if op == "index":
+            return Scalar("index", (), scalar.dtype, substitute(scalar.data, self.replace))
+        if op == "in_range":
+            return self._guard(*[substitute(extent, self.replace) for extent in scalar.data])
+        if op == "select":
+            condition = self.scalar(scalar.args[0])
+            if condition.op == "const":
+                return self.scalar(scalar.args[1] if condition.data else scalar.args[2])
+        if not scalar.args:
+            return scalar
+        return Scalar(op, tuple(self.scalar(arg) for arg in scalar.args), scalar.dtype, scalar.data)
+
+    def _guard(self, position: Extent, low: Extent, high: Extent) -> Scalar:
+        above, below = known_le(low, position), known_le(add_extents(position, 1), high)
+        if above is False or below is False:
+            return const(False, BOOL)
+        if above and below:
+            return const(True, BOOL)
+        return Scalar("in_range", (), BOOL, (position, low, high))

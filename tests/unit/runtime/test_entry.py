@@ -1,0 +1,604 @@
+"""The entry: the same calls through machine code and through `python_entry.py`, then what only machine code can get wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import pickle
+import resource
+import struct
+import sys
+import threading
+import timeit
+import tracemalloc
+import weakref
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bwcompiler.ir.plan import CallSignature, Container, Leaf
+from bwcompiler.ir.types import BOOL, C64, C128, DTYPES, F32, F64, I8, I64, U8, U64, DType, tensor
+from bwcompiler.runtime import python_abi
+from bwcompiler.runtime.executable import CompiledFunction, Executable
+from tests.unit.runtime.programs import SCALAR, VECTOR, copy_bytes, load, loop, program, store, sum_of, vectors
+
+X, Y, Z = np.arange(5.0), np.arange(5.0) * 10, np.full(5, 0.5)
+
+
+class ProgramError(Exception):
+    pass
+
+
+def slow_path(*args: Any, **kwargs: Any) -> Any:
+    return ("slow", args, kwargs)
+
+
+def raise_error(code: int, record: bytes) -> None:
+    raise ProgramError(code, struct.unpack("8q", record))
+
+
+@pytest.fixture(params=["native", "python"])
+def bind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Program text and signature to function."""
+    if request.param == "python":
+        monkeypatch.setattr(python_abi, "is_supported", lambda: False)
+
+    def make(text: str, signature: CallSignature, captured: Any = (), statics: Any = (), slow: Any = slow_path) -> Any:
+        executable = Executable(text, signature)
+        assert executable.native == (request.param == "native")
+        return executable.bind(slow, raise_error, captured, statics)
+
+    return make
+
+
+def native(text: str, signature: CallSignature, captured: Any = (), statics: Any = ()) -> Any:
+    return Executable(text, signature).bind(slow_path, raise_error, captured, statics)
+
+
+def takes_slow_path(function: Any, *args: Any, **kwargs: Any) -> bool:
+    result = function(*args, **kwargs)
+    if not (isinstance(result, tuple) and len(result) == 3 and result[0] == "slow"):
+        return False
+    return all(a is b for a, b in zip(result[1], args, strict=True)) and result[2] == kwargs
+
+
+def test_this_interpreter_is_supported() -> None:
+    assert python_abi.is_supported()
+
+
+def test_arrays(bind: Callable[..., Any]) -> None:
+    add = bind(sum_of(3), vectors(3))
+    first, second = add(X, Y, Z), add(X, X, X)
+    np.testing.assert_array_equal(first, X + Y + Z)
+    np.testing.assert_array_equal(second, 3 * X)
+    assert type(first) is np.ndarray and first.dtype is np.dtype(np.float64)
+    assert first.flags.owndata and first.flags.c_contiguous and first.flags.writeable
+
+
+class Subclass(np.ndarray[Any, Any]):
+    pass
+
+
+OTHERS = {
+    "strided": np.arange(10.0)[::2],
+    "reversed": np.arange(5.0)[::-1],
+    "byte-swapped": np.arange(5.0).astype(">f8"),
+    "dtype": np.arange(5),
+    "float32": np.arange(5, dtype=np.float32),
+    "shape": np.arange(6.0),
+    "rank": np.arange(5.0)[None],
+    "misaligned": np.zeros(41, np.uint8)[1:].view(np.float64),
+    "subclass": np.arange(5.0).view(Subclass),
+    "list": [0.0] * 5,
+    "None": None,
+    "number": 1.0,
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_failed_guards_take_the_slow_path(bind: Callable[..., Any], name: str) -> None:
+    add = bind(sum_of(2), vectors(2))
+    assert takes_slow_path(add, X, OTHERS[name])
+    assert takes_slow_path(add, OTHERS[name], X)
+
+
+def test_wrong_number_and_keywords_take_the_slow_path(bind: Callable[..., Any]) -> None:
+    add = bind(sum_of(2), vectors(2))
+    assert takes_slow_path(add) and takes_slow_path(add, X) and takes_slow_path(add, X, X, X)
+    result = add(X, y=Y)
+    assert result[1][0] is X and result[2]["y"] is Y
+    assert add(*(X, Y))[1] == 11.0 and add(X, Y, **{})[1] == 11.0
+
+
+def test_equal_dtype_objects_are_accepted(bind: Callable[..., Any]) -> None:
+    add = bind(sum_of(2), vectors(2))
+    copy = pickle.loads(pickle.dumps(X))
+    assert copy.dtype is not X.dtype  # arrays from pickles have a dtype object of their own
+    np.testing.assert_array_equal(add(copy, Y), X + Y)
+
+
+def test_read_only_arguments_are_accepted(bind: Callable[..., Any]) -> None:
+    frozen = X.copy()
+    frozen.flags.writeable = False
+    np.testing.assert_array_equal(bind(sum_of(2), vectors(2))(frozen, frozen), 2 * X)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (2, 3), (1, 4, 0, 2), (2, 1, 2, 1, 2)])
+@pytest.mark.parametrize("dtype", DTYPES, ids=repr)
+def test_every_dtype_and_rank(bind: Callable[..., Any], dtype: DType, shape: tuple[int, ...]) -> None:
+    type_ = tensor(dtype, shape)
+    array = np.arange(type_.size).reshape(shape).astype(dtype.numpy)
+    copy = bind(copy_bytes([(0, 1, type_.nbytes)], 2), vectors(1, type_))
+    result = copy(array)
+    assert (type(result), result.dtype, result.shape) == (np.ndarray, dtype.numpy, shape)
+    np.testing.assert_array_equal(result, array)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=repr)
+def test_numpy_scalars(bind: Callable[..., Any], dtype: DType) -> None:
+    type_ = tensor(dtype, ())
+    signature = replace(vectors(1, type_), argument_kinds=("scalar",), result_kinds=("scalar",))
+    copy = bind(copy_bytes([(0, 1, type_.nbytes)], 2), signature)
+    for number in (dtype.numpy.type(1), dtype.numpy.type(0), dtype.numpy.type(100)):
+        result = copy(number)
+        assert type(result) is dtype.numpy.type and result == number
+    assert takes_slow_path(copy, 1) and takes_slow_path(copy, np.ones((), dtype.numpy))
+
+
+NUMBERS: list[tuple[Any, Any, DType, Any]] = [
+    ("float", 1.1, F64, 1.1),
+    ("float", 1.1, F32, np.float32(1.1)),
+    ("float", 1.1, C128, 1.1),
+    ("float", 1.1, C64, np.complex64(1.1)),
+    ("int", -7, I64, -7),
+    ("int", 2**63 - 1, I64, 2**63 - 1),
+    ("int", -128, I8, -128),
+    ("int", 255, U8, 255),
+    ("int", 2**40, U64, 2**40),
+    ("int", 3, F64, 3.0),
+    ("int", 3, F32, 3.0),
+    ("int", 3, C128, 3.0),
+    ("int", -3, C64, -3.0),
+    ("bool", True, BOOL, True),
+    ("bool", False, BOOL, False),
+    ("bool", True, F64, 1.0),
+    ("bool", True, I64, 1),
+    ("bool", True, C64, 1.0),
+    ("complex", 1.1 + 2j, C128, 1.1 + 2j),
+    ("complex", 1.1 - 2j, C64, np.complex64(1.1 - 2j)),
+]
+
+
+@pytest.mark.parametrize(("kind", "number", "dtype", "expected"), NUMBERS, ids=str)
+def test_python_numbers(bind: Callable[..., Any], kind: Any, number: Any, dtype: DType, expected: Any) -> None:
+    type_ = tensor(dtype, ())
+    copy = bind(copy_bytes([(0, 1, type_.nbytes)], 2), replace(vectors(1, type_), argument_kinds=(kind,)))
+    result = copy(number)
+    assert (result.dtype, result.shape) == (dtype.numpy, ()) and result[()] == expected
+    for other in (True, 1, 1.0, 1j, np.float64(1.0), np.int64(1), np.ones(()), "1", None):
+        assert takes_slow_path(copy, other) == (type(other).__name__ != kind)
+
+
+@pytest.mark.parametrize(("dtype", "number"), [(I8, 128), (I8, -129), (U8, -1), (U8, 256), (U64, -1), (I64, 2**63)])
+def test_integers_that_do_not_fit_take_the_slow_path(bind: Callable[..., Any], dtype: DType, number: int) -> None:
+    type_ = tensor(dtype, ())
+    copy = bind(copy_bytes([(0, 1, type_.nbytes)], 2), replace(vectors(1, type_), argument_kinds=("int",)))
+    assert takes_slow_path(copy, number)
+
+
+def test_impossible_number_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"a Python float cannot be passed as i64\[\]"):
+        native("define i32 @bw_program(ptr %b, ptr %a) { ret i32 0 }", replace(vectors(1, tensor(I64)), argument_kinds=("float",)))
+
+
+# Leaves 0..3 in a tree with every kind of container; results are leaves + 1.
+NESTED = CallSignature(
+    arguments=(
+        Container("tuple", (Leaf(0), Container("list", (Leaf(1), Container("none"))))),
+        Container("dict", (Leaf(2), Container("tuple", (Leaf(3),)), Container("list")), ("w", "größe b", "empty")),
+    ),
+    argument_types=(VECTOR, VECTOR, VECTOR, SCALAR),
+    argument_kinds=("array", "array", "array", "float"),
+    result=Container(
+        "list",
+        (
+            Container("dict", (Leaf(2), Container("none"), Leaf(0)), ("w", "none", "größe b")),
+            Container("tuple", (Leaf(3), Container("tuple"), Container("list", (Leaf(1),)))),
+            Container("dict"),
+        ),
+    ),
+    result_types=(VECTOR, VECTOR, VECTOR, SCALAR),
+    result_kinds=("array", "array", "array", "scalar"),
+)
+NESTED_TEXT = copy_bytes([(0, 4, 40), (1, 5, 40), (2, 6, 40), (3, 7, 8)], 8)
+
+
+def nested_arguments() -> tuple[Any, ...]:
+    return ((X, [Y, None]), {"empty": [], "w": Z, "größe b": (1.5,)})
+
+
+def test_nested_trees(bind: Callable[..., Any]) -> None:
+    copy = bind(NESTED_TEXT, NESTED)
+    result = copy(*nested_arguments())
+    assert type(result) is list and list(result[0]) == ["w", "none", "größe b"]
+    np.testing.assert_array_equal(result[0]["w"], Z)
+    np.testing.assert_array_equal(result[0]["größe b"], X)
+    assert result[0]["none"] is None and result[2] == {}
+    assert result[1][0] == 1.5 and type(result[1][0]) is np.float64 and result[1][1] == ()
+    np.testing.assert_array_equal(result[1][2][0], Y)
+    result[2]["mine"] = result[1][2].append(1)
+    assert copy(*nested_arguments())[2] == {}
+
+
+class Dict(dict):  # type: ignore[type-arg]
+    pass
+
+
+class Hostile(str):
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("compared")
+
+    def __hash__(self) -> int:
+        return hash("w")
+
+
+def test_other_structure_takes_the_slow_path(bind: Callable[..., Any]) -> None:
+    copy = bind(NESTED_TEXT, NESTED)
+    first, second = nested_arguments()
+    for other in ([X, [Y, None]], (X, (Y, None)), (X, [Y]), (X, [Y, 0]), (X, [Y, None], X), X, None):
+        assert takes_slow_path(copy, other, second)
+    renamed = {"v" if key == "w" else key: value for key, value in second.items()}
+    for mapping in (renamed, {**second, "more": X}, Dict(second), {}, {**second, "größe b": [1.5]}):
+        assert takes_slow_path(copy, first, mapping)
+
+
+def test_failing_comparison_of_keys_takes_the_slow_path() -> None:
+    hostile = {Hostile("w"): Z, "größe b": (1.5,), "empty": []}
+    assert takes_slow_path(native(NESTED_TEXT, NESTED), nested_arguments()[0], hostile)
+
+
+def test_captured_arrays(bind: Callable[..., Any]) -> None:
+    signature = replace(vectors(1), captured_types=(VECTOR,))
+    executable_text, weights = sum_of(2), X.copy()
+    add = bind(executable_text, signature, [weights])
+    np.testing.assert_array_equal(add(Y), X + Y)
+    weights += 1  # by reference
+    np.testing.assert_array_equal(add(Y), X + Y + 1)
+    with pytest.raises(ValueError, match="captured array 0 is not a standard array"):
+        bind(executable_text, signature, [np.arange(10.0)[::2]])
+    with pytest.raises(ValueError, match="0 captured arrays given, 1 expected"):
+        bind(executable_text, signature)
+
+
+def test_one_executable_serves_many_closures_and_keeps_their_arrays() -> None:
+    executable = Executable(sum_of(2), replace(vectors(1), captured_types=(VECTOR,)))
+    functions = [executable.bind(slow_path, raise_error, [np.full(5, float(k))]) for k in range(20)]
+    gc.collect()
+    assert [function(X)[0] for function in functions] == list(range(20))
+
+
+def test_static_values(bind: Callable[..., Any]) -> None:
+    signature = replace(
+        vectors(1),
+        arguments=(Leaf(0), Leaf(1), Container("dict", (Leaf(2),), ("mode",))),
+        argument_types=(None, VECTOR, None),
+        argument_kinds=("static", "array", "static"),
+    )
+    copy = bind(copy_bytes([(1, 3, 40)], 4), signature, (), (1000, "full"))
+    np.testing.assert_array_equal(copy(int("1000"), X, {"mode": "".join(["fu", "ll"])}), X)
+    for other in (1001, 1000.0, np.int64(1000), None):
+        assert takes_slow_path(copy, other, X, {"mode": "full"})
+    assert takes_slow_path(copy, 1000, X, {"mode": "same"})
+    with pytest.raises(ValueError, match="0 static values given, 2 expected"):
+        bind(copy_bytes([(1, 3, 40)], 4), signature)
+
+
+def test_result_that_is_an_argument(bind: Callable[..., Any]) -> None:
+    signature = replace(
+        vectors(2),
+        result=Container("tuple", (Leaf(0), Leaf(1), Leaf(2))),
+        result_types=(VECTOR,) * 3,
+        result_kinds=("array",) * 3,
+        result_aliases_argument=(1, None, 1),
+    )
+    first, second, third = bind(copy_bytes([(0, 3, 40)], 5), signature)(X, Y)
+    assert first is Y and third is Y
+    np.testing.assert_array_equal(second, X)
+
+
+INTO = replace(vectors(3), result_into=(2,))
+
+
+def test_result_into_an_argument(bind: Callable[..., Any]) -> None:
+    add = bind(program(4, loop(5, load(0) + load(1) + "  %s = fadd double %x0, %x1\n" + store(3, "%s"))), INTO)
+    out = np.empty(5)
+    assert add(X, Y, out) is out
+    np.testing.assert_array_equal(out, X + Y)
+
+
+def test_unusable_output_takes_the_slow_path() -> None:
+    add = native(program(4, loop(5, load(0) + load(1) + "  %s = fadd double %x0, %x1\n" + store(3, "%s"))), INTO)
+    frozen = np.empty(5)
+    frozen.flags.writeable = False
+    memory = np.arange(12.0)
+    assert takes_slow_path(add, X, Y, frozen) and takes_slow_path(add, X, Y, np.empty(10)[::2])
+    for start, overlaps in ((0, True), (1, True), (4, True), (5, False), (6, False)):
+        out = memory[start : start + 5]
+        assert takes_slow_path(add, memory[:5], Y, out) == takes_slow_path(add, Y, memory[:5], out) == overlaps
+    captured = native(sum_of(2).replace("%p2", "%p3"), replace(INTO, arguments=(Leaf(0), Leaf(1)), argument_types=(VECTOR,) * 2,
+                      argument_kinds=("array",) * 2, captured_types=(VECTOR,), result_into=(1,)), [memory[:5]])  # fmt: skip
+    assert takes_slow_path(captured, X, memory[4:9])
+
+
+def test_slow_run_converts_copies_and_handles_overlap() -> None:
+    executable = Executable(sum_of(2), vectors(2))
+    for other in ("strided", "byte-swapped", "dtype", "misaligned", "list"):
+        result = executable.run([X, OTHERS[other]], raise_error)
+        np.testing.assert_array_equal(result, X + np.asarray(OTHERS[other]))
+    text = program(4, loop(5, load(0) + load(1) + "  %s = fadd double %x0, %x1\n" + store(3, "%s")))
+    memory = np.arange(12.0)
+    out = memory[1:6]
+    assert Executable(text, INTO).run([memory[:5], X, out], raise_error) is out
+    np.testing.assert_array_equal(out, 2 * X)
+
+
+def test_call_buffers() -> None:
+    executable = Executable(sum_of(2), vectors(2))
+    out = np.empty(5)
+    assert executable.call_buffers([X, Y, out]) == (0, bytes(64))
+    np.testing.assert_array_equal(out, X + Y)
+
+
+# --- arenas, errors, threads ------------------------------------------------------------------------------------------
+
+FAIL = program(
+    3,
+    """
+  %bad = load double, ptr %p0
+  %is.bad = fcmp olt double %bad, 0.0
+  store i64 7, ptr %arena
+  %second = getelementptr i64, ptr %arena, i64 1
+  store i64 -3, ptr %second
+  br i1 %is.bad, label %fail, label %good
+fail:
+  ret i32 5
+good:
+  ret i32 0""",
+)
+
+
+@pytest.mark.parametrize("arena_bytes", [0, 100, 10**6])
+@pytest.mark.parametrize("release_gil", [False, True])
+def test_error_code_raises(bind: Callable[..., Any], arena_bytes: int, release_gil: bool) -> None:
+    run = bind(FAIL, vectors(2, arena_bytes=arena_bytes, release_gil=release_gil))
+    for _ in range(3):
+        with pytest.raises(ProgramError) as caught:
+            run(X - 1, Y)
+        assert caught.value.args == (5, (7, -3, 0, 0, 0, 0, 0, 0))
+        assert run(X, Y).shape == (5,)  # callable again
+
+
+def test_error_that_is_not_raised() -> None:
+    run = Executable(FAIL, vectors(2)).bind(slow_path, lambda code, record: None)
+    with pytest.raises(SystemError, match="native code failed, but raise_error\\(\\) returned"):
+        run(X - 1, Y)
+
+
+def test_exception_of_the_program_itself() -> None:
+    text = program(3, "  %e = call ptr @PyErr_NoMemory()\n  ret i32 1", "declare ptr @PyErr_NoMemory()")
+    with pytest.raises(MemoryError):
+        native(text, vectors(2))(X, Y)
+
+
+# out = arguments through the arena: result[i] = arena[i] after writing x into the whole arena
+ARENA = program(
+    2,
+    loop(
+        4096,
+        """
+  %wrap = urem i64 %i, 5
+  %from = getelementptr double, ptr %p0, i64 %wrap
+  %x = load double, ptr %from
+  %shift = add i64 %i, 8
+  %to = getelementptr double, ptr %arena, i64 %shift
+  store volatile double %x, ptr %to
+  %again = load volatile double, ptr %to
+  %out = getelementptr double, ptr %p1, i64 %wrap
+  store double %again, ptr %out""",
+    ),
+)
+
+
+def test_threads_without_gil_have_arenas_of_their_own() -> None:
+    copy = native(ARENA, vectors(1, arena_bytes=8 * 4096, release_gil=True))
+    wrong: list[int] = []
+
+    def work(number: int) -> None:
+        mine = np.full(5, float(number))
+        wrong.extend(number for _ in range(300) if not np.array_equal(copy(mine), mine))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_arrays_in_lists_live_until_the_program_ends() -> None:
+    text = program(2, "  %s = call i32 @usleep(i32 50000)\n" + loop(5, load(0) + store(1, "%x0")), "declare i32 @usleep(i32)")
+    copy = native(text, replace(vectors(1, release_gil=True), arguments=(Container("list", (Leaf(0),)),)))
+    items = [X + 1]
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.append(copy(items)))
+    array, waiting = weakref.ref(items[0]), 0
+    thread.start()
+    while sys.getrefcount(items[0]) < 3 and waiting < 10**7:  # the list, the argument of getrefcount and the running call
+        waiting += 1
+    items.clear()
+    assert array() is not None
+    thread.join()
+    np.testing.assert_array_equal(results[0], X + 1)
+    assert array() is None
+
+
+def test_slow_path_may_call_the_function_again(bind: Callable[..., Any]) -> None:
+    functions: list[Any] = []
+
+    def convert(*args: Any) -> Any:
+        return functions[0](*(np.ascontiguousarray(arg) for arg in args))
+
+    functions.append(bind(ARENA, vectors(1, arena_bytes=8 * 4096), slow=convert))
+    np.testing.assert_array_equal(functions[0](np.arange(10.0)[::2]), np.arange(10.0)[::2])
+
+
+def test_error_handler_may_call_the_function_again() -> None:
+    functions: list[Any] = []
+
+    def again(code: int, record: bytes) -> None:
+        raise ProgramError(functions[0](X, Y).shape)
+
+    functions.append(Executable(FAIL, vectors(2, arena_bytes=10**6)).bind(slow_path, again))
+    with pytest.raises(ProgramError, match=r"\(5,\)"):
+        functions[0](X - 1, Y)
+
+
+# --- references and memory --------------------------------------------------------------------------------------------
+
+
+def leak(run: Callable[[], object], watched: list[object], calls: int) -> int:
+    """Bytes that stay allocated after many calls; also checks that no reference to `watched` is lost or kept."""
+    for _ in range(100):
+        run()
+    gc.collect()
+    counts = list(map(sys.getrefcount, watched))
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in range(calls):
+            run()
+        gc.collect()
+        after = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    drift = [abs(now - then) for now, then in zip(map(sys.getrefcount, watched), counts, strict=True)]
+    assert max(drift) <= 2, drift
+    return after - before
+
+
+def test_no_leak_in_calls() -> None:
+    add = native(sum_of(3), vectors(3))
+    assert leak(lambda: add(X, Y, Z), [X, Y, Z, X.dtype, np.ndarray], 100_000) < 2000
+
+
+def test_no_leak_in_trees() -> None:
+    copy, arguments = native(NESTED_TEXT, NESTED), nested_arguments()
+    watched = [X, Y, Z, X.dtype, np.float64, arguments[0][1], arguments[1], "größe b", *arguments[1]["größe b"]]
+    assert leak(lambda: copy(*arguments), watched, 30_000) < 2000
+
+
+def test_no_leak_in_errors_and_slow_paths() -> None:
+    fail = native(FAIL, vectors(2, arena_bytes=10**5))
+    bad = X - 1
+
+    def run() -> None:
+        with pytest.raises(ProgramError):
+            fail(bad, Y)
+        fail(bad)
+
+    assert leak(run, [bad, Y, X.dtype], 3_000) < 4000
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_arenas_are_not_leaked() -> None:
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+    touch = "  %far = getelementptr i8, ptr %arena, i64 100000\n  store i64 1, ptr %far\n"
+    fail = native(FAIL.replace("  store i64 7", touch + "  store i64 7"), vectors(2, arena_bytes=10**6, release_gil=True))
+    bad = X - 1
+
+    def run(calls: int) -> None:
+        for _ in range(calls):
+            fail(X, Y)
+            with contextlib.suppress(ProgramError):
+                fail(bad, Y)
+
+    run(1000)
+    before = resident()
+    run(20_000)
+    assert resident() - before < 4 * 2**20
+
+
+def test_no_leak_when_memory_runs_out() -> None:
+    huge = tensor(F64, (2**40, 2**10))
+    signature = replace(
+        vectors(1),
+        arguments=(Container("list", (Leaf(0),)),),
+        result=Container("tuple", (Leaf(0), Leaf(1))),
+        result_types=(VECTOR, huge),
+        result_kinds=("array", "array"),
+    )
+    run = native("define i32 @bw_program(ptr %b, ptr %a) { ret i32 0 }", signature)
+
+    def fails() -> None:
+        with pytest.raises(MemoryError):
+            run([X])
+
+    leak(fails, [X, X.dtype], 500)  # references only: NumPy reports the failed allocation to tracemalloc as made
+    impossible = native("define i32 @bw_program(ptr %b, ptr %a) { ret i32 0 }", vectors(1, arena_bytes=2**55))
+    with pytest.raises(MemoryError):
+        impossible(X)
+
+
+def test_executable_lives_as_long_as_its_functions() -> None:
+    executable = Executable(ARENA, vectors(1, arena_bytes=8 * 4096))
+    function, alive = executable.bind(slow_path, raise_error), weakref.ref(executable)
+    del executable
+    gc.collect()
+    np.testing.assert_array_equal(function(X), X)
+    assert alive() is not None
+    del function
+    gc.collect()
+    assert alive() is None
+
+
+# --- CompiledFunction, speed ------------------------------------------------------------------------------------------
+
+
+class Function(CompiledFunction):
+    """A compiled function."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+def test_compiled_function() -> None:
+    first, second = Function("first"), Function("second")
+    with pytest.raises(NotImplementedError, match="Function has no code installed"):
+        first(X)
+    first._install(native(sum_of(2), vectors(2)))
+    second._install(lambda *args: args)
+    assert first(X, Y)[1] == 11.0 and second(1, 2) == (1, 2)
+    assert isinstance(first, Function) and (first.name, second.name, first.__doc__) == ("first", "second", Function.__doc__)
+    second._install(native(sum_of(1), vectors(1)))
+    assert second(Y)[1] == 10.0
+
+
+def test_call_costs_less_than_a_microsecond() -> None:
+    type_ = tensor(F64, (64,))
+    arrays = [np.arange(64.0) for _ in range(3)]
+    function = Function("fast")
+    plain = native(sum_of(3, 64), vectors(3, type_))
+    function._install(plain)
+    unlocked = native(sum_of(3, 64), vectors(3, type_, release_gil=True))
+    times = {}
+    for name, call in (("builtin", plain), ("CompiledFunction", function), ("without GIL", unlocked)):
+        timer = timeit.Timer("call(a, b, c)", globals={"call": call, **dict(zip("abc", arrays, strict=True))})
+        times[name] = min(timer.repeat(number=20_000, repeat=5)) / 20_000 * 1e6
+    print("us per call of 3 arrays of 64 f64:", {name: round(time, 3) for name, time in times.items()})
+    assert max(times.values()) < 1.0, times

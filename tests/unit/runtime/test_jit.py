@@ -1,0 +1,118 @@
+"""Text to object code to addresses, and the dumps."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+
+import pytest
+
+from bwcompiler.errors import CompileError
+from bwcompiler.runtime import jit
+
+TWICE = "define i64 @twice(i64 %x) {\n  %r = shl i64 %x, 1\n  ret i64 %r\n}\n"
+
+# y[i] = x[i] * x[i], which the vectoriser takes
+SQUARES = f"""
+define void @squares(ptr noalias %x, ptr noalias %y) #0 {{
+start:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %start ], [ %next, %loop ]
+  %from = getelementptr float, ptr %x, i64 %i
+  %v = load float, ptr %from
+  %square = fmul float %v, %v
+  %to = getelementptr float, ptr %y, i64 %i
+  store float %square, ptr %to
+  %next = add i64 %i, 1
+  %more = icmp ult i64 %next, 4096
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}}
+attributes #0 = {{ {jit.FUNCTION_ATTRIBUTES} }}
+"""
+
+
+def call(code: jit.LoadedCode, name: str, argument: int) -> int:
+    function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(code.addresses[name])
+    return int(function(argument))
+
+
+def test_compile_load_call() -> None:
+    code = jit.load(jit.optimise(TWICE), {}, ["twice"])
+    assert call(code, "twice", 21) == 42
+
+
+def test_one_object_can_be_loaded_again_and_again() -> None:
+    image = jit.optimise(TWICE)
+    loaded = [jit.load(image, {}, ["twice"]) for _ in range(20)]
+    assert len({code.addresses["twice"] for code in loaded}) == 20
+    assert [call(code, "twice", k) for k, code in enumerate(loaded)] == list(range(0, 40, 2))
+
+
+def test_symbols_are_bound_to_functions_and_data() -> None:
+    cell = ctypes.c_int64(100)
+    callback = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(lambda x: x * x)
+    text = """
+@my.cell = external global i64
+declare i64 @my.function(i64)
+define i64 @run(i64 %x) {
+  %a = load i64, ptr @my.cell
+  %b = call i64 @my.function(i64 %x)
+  %r = add i64 %a, %b
+  ret i64 %r
+}"""
+    address = ctypes.cast(callback, ctypes.c_void_p).value
+    assert address is not None
+    symbols = {"my.cell": ctypes.addressof(cell), "my.function": address}
+    code = jit.load(jit.optimise(text), symbols, ["run"])
+    assert call(code, "run", 5) == 125
+    cell.value = -25
+    assert call(code, "run", 5) == 0
+
+
+def test_libc_and_libm_are_found() -> None:
+    text = """
+declare double @llvm.sin.f64(double)
+define i64 @run(i64 %x) {
+  %f = sitofp i64 %x to double
+  %s = call double @llvm.sin.f64(double %f)
+  %t = fmul double %s, 1000.0
+  %r = fptosi double %t to i64
+  ret i64 %r
+}"""
+    assert call(jit.load(jit.optimise(text), {}, ["run"]), "run", 1) == 841
+
+
+def test_missing_symbol_is_an_error() -> None:
+    text = "declare i64 @bw_no_such(i64)\ndefine i64 @run(i64 %x) {\n  %r = call i64 @bw_no_such(i64 %x)\n  ret i64 %r\n}"
+    with pytest.raises(CompileError, match="cannot link native code"):
+        jit.load(jit.optimise(text), {}, ["run"])
+
+
+UNFINISHED = "define i64 @f() {"
+BAD_PHI = "define i64 @f(i64 %x) {\na:\n  br label %b\nb:\n  %p = phi i64 [ %x, %c ]\n  ret i64 %p\nc:\n  ret i64 0\n}"
+
+
+@pytest.mark.parametrize("text", [UNFINISHED, BAD_PHI], ids=["not parsed", "not verified"])
+def test_invalid_text_is_an_error(text: str) -> None:
+    with pytest.raises(CompileError, match="invalid LLVM text"):
+        jit.optimise(text)
+
+
+def test_full_pipeline_vectorises_to_the_widest_registers_and_cheap_does_not() -> None:
+    lanes = jit.vector_bits() // 32
+    assert f"<{lanes} x float>" in jit.optimised_ir(SQUARES)
+    assert "x float>" not in jit.optimised_ir(SQUARES, "cheap")
+    register = {512: "zmm", 256: "ymm"}.get(jit.vector_bits())
+    if register is not None:
+        assert register in jit.assembly(SQUARES)
+        assert register not in jit.assembly(SQUARES, "cheap")
+
+
+def test_import_initialises_nothing() -> None:
+    script = "from bwcompiler.runtime import jit; print(jit._initialise.cache_info().misses, jit.FUNCTION_ATTRIBUTES)"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert result.stdout.startswith("0 nounwind")

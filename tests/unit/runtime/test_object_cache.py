@@ -1,0 +1,172 @@
+"""The cache of object code: hits, damage, foreign files, limits, and folders that must not or cannot be used."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bwcompiler.runtime import jit, object_cache
+from bwcompiler.runtime.object_cache import DiskCache, MemoryCache, key_of, object_for
+
+TEXT = "define i64 @f() {\n  ret i64 7\n}\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache folder that `object_for` uses."""
+    monkeypatch.setenv("BW_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv("BW_CACHE", raising=False)
+    object_cache.memory.clear()
+    return tmp_path / "objects"
+
+
+@pytest.fixture
+def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The texts that were compiled."""
+    compiled: list[str] = []
+    real = jit.optimise
+
+    def optimise(text: str, pipeline: jit.Pipeline = "full") -> bytes:
+        compiled.append(text)
+        return real(text, pipeline)
+
+    monkeypatch.setattr(jit, "optimise", optimise)
+    return compiled
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_memory_then_disk_then_compilation(folder: Path, compilations: list[str]) -> None:
+    code = object_for(TEXT)
+    assert files(folder) == [f"{key_of(TEXT)}.bwo"]
+    assert object_for(TEXT) == code and len(compilations) == 1
+    object_cache.memory.clear()
+    assert object_for(TEXT) == code and len(compilations) == 1
+    assert object_for(TEXT, "cheap") and len(compilations) == 2 and len(files(folder)) == 2
+
+
+def test_folder_and_files_are_private(folder: Path) -> None:
+    object_for(TEXT)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert all(path.stat().st_mode & 0o077 == 0 for path in folder.iterdir())
+
+
+def test_key_depends_on_text_pipeline_and_toolchain(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = {key_of(TEXT), key_of(TEXT + " "), key_of(TEXT, "cheap")}
+    monkeypatch.setattr(jit, "toolchain", lambda: "another compiler")
+    assert len(keys | {key_of(TEXT)}) == 4
+
+
+@pytest.mark.parametrize("damage", [lambda b: b[:-1], lambda b: b"", lambda b: b"ELF" + b, lambda b: b[:-1] + b"?", lambda b: b * 2])
+def test_damaged_file_is_compiled_again(folder: Path, compilations: list[str], damage: object) -> None:
+    code = object_for(TEXT)
+    path = folder / f"{key_of(TEXT)}.bwo"
+    whole = path.read_bytes()
+    path.write_bytes(damage(whole))  # type: ignore[operator]
+    object_cache.memory.clear()
+    assert object_for(TEXT) == code and len(compilations) == 2
+    assert path.read_bytes() == whole
+
+
+def test_cache_can_be_turned_off(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BW_CACHE", "0")
+    assert object_for(TEXT) and not folder.exists()
+
+
+def test_default_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("BW_CACHE", "BW_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    default = object_cache.default_folder()
+    assert default is not None and default.is_relative_to(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/elsewhere")
+    assert object_cache.default_folder() == Path("/elsewhere/bwcompiler/objects")
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # to be ignored, says the XDG specification
+    assert object_cache.default_folder() == default
+
+
+def test_folder_that_others_may_write_to_is_refused(tmp_path: Path) -> None:
+    cache = DiskCache(tmp_path / "objects")
+    cache.put("k", b"code")
+    assert cache.get("k") == b"code"
+    cache.folder.chmod(0o770)
+    assert cache.get("k") is None
+    cache.put("l", b"code")
+    assert files(cache.folder) == ["k.bwo"]
+
+
+def test_file_that_others_may_write_to_or_link_is_ignored(tmp_path: Path) -> None:
+    cache = DiskCache(tmp_path / "objects")
+    cache.put("k", b"code")
+    (cache.folder / "link.bwo").symlink_to(cache.folder / "k.bwo")
+    assert cache.get("link") is None
+    (cache.folder / "k.bwo").chmod(0o666)
+    assert cache.get("k") is None
+
+
+@pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="only root can give a folder away")
+def test_folder_of_another_user_is_refused(tmp_path: Path) -> None:
+    cache = DiskCache(tmp_path / "objects")
+    cache.put("k", b"code")
+    os.chown(cache.folder, 12345, -1)
+    assert cache.get("k") is None
+
+
+def test_place_that_cannot_be_used_is_tolerated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    cache = DiskCache(tmp_path / "file" / "objects")
+    cache.put("k", b"code")
+    assert cache.get("k") is None
+
+    def full(*args: object, **kwargs: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    cache = DiskCache(tmp_path / "objects")
+    monkeypatch.setattr(os, "replace", full)
+    cache.put("k", b"code")
+    assert cache.get("k") is None and files(cache.folder) == []  # no temporary file is left
+
+
+def test_oldest_files_are_evicted(tmp_path: Path) -> None:
+    cache = DiskCache(tmp_path / "objects", limit=10_000)
+    for number in range(9):
+        cache.put(str(number), bytes(1000))
+        os.utime(cache.folder / f"{number}.bwo", (number, number))
+    (cache.folder / "foreign.txt").write_bytes(bytes(50_000))
+    assert cache.get("0") is not None  # used now
+    cache.put("9", bytes(1000))
+    assert files(cache.folder) == ["0.bwo", "4.bwo", "5.bwo", "6.bwo", "7.bwo", "8.bwo", "9.bwo", "foreign.txt"]
+    cache.put("huge", bytes(20_000))
+    assert cache.get("huge") is None
+
+
+def test_memory_cache_is_bounded() -> None:
+    cache = MemoryCache(limit=100)
+    for key in "abc":
+        cache.put(key, bytes(40))
+    assert cache.get("a") is None and cache.get("b") and cache.get("c")
+    cache.get("b")
+    cache.put("d", bytes(40))
+    assert cache.get("b") and cache.get("c") is None
+
+
+SCRIPT = f"""
+from bwcompiler.runtime import jit, object_cache
+jit.optimise, real = (lambda *a: print("compiled") or real(*a)), jit.optimise
+code = object_cache.object_for({TEXT!r})
+print(len(jit.load(code, {{}}, ["f"]).addresses))
+"""
+
+
+def test_another_process_finds_the_object(folder: Path) -> None:
+    outputs = []
+    for _ in range(2):
+        result = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
+        outputs.append(result.stdout.split())
+    assert outputs == [["compiled", "1"], ["1"]]
