@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 pytest.register_assert_rewrite("tests.support")
+os.environ.setdefault("BW_VERIFY", "1")  # read once, when the first program is lowered
 
 # Deterministic, so that a failure is the change's and not the seed's; `--hypothesis-profile=thorough` searches.
 hypothesis.settings.register_profile("repeatable", derandomize=True, max_examples=40, deadline=None)

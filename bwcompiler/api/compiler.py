@@ -13,19 +13,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from bwcompiler.api.native import blas_symbols, make_callback, raise_status
+from bwcompiler.api.options import pass_options
 from bwcompiler.ir.content_hash import content_hash
 from bwcompiler.ir.fusion import FusedProgram
 from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.loop_verifier import verify_kernel
 from bwcompiler.ir.memory import MemoryPlan
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.plan import ArgumentKind, CallSignature, Container, Leaf, Tree
 from bwcompiler.ir.types import TensorType
-from bwcompiler.lowering.program import LoweredStep, ProgramEmitter, ProgramText, lower_steps
+from bwcompiler.lowering.program import ProgramEmitter, ProgramText
+from bwcompiler.lowering.steps import LoweredStep, lower_steps
 from bwcompiler.passes.expand_custom_rules import inline_calls
 from bwcompiler.passes.fuse import fuse
-from bwcompiler.passes.legalize import legalize
+from bwcompiler.passes.pass_manager import PassRun, run_passes
+from bwcompiler.passes.pipeline import PASSES
 from bwcompiler.passes.plan_memory import plan_memory
-from bwcompiler.passes.simplify import simplify
 from bwcompiler.runtime.executable import Executable
 from bwcompiler.runtime.jit import FUNCTION_ATTRIBUTES
 
@@ -42,6 +45,7 @@ class Lowered:
     steps: Sequence[LoweredStep]
     plan: MemoryPlan
     program: ProgramText
+    passes: Sequence[PassRun] = ()
 
 
 @contextmanager
@@ -60,12 +64,17 @@ def lower(graph: Graph) -> Lowered:
     """All passes and lowering, to LLVM text."""
     with collector_paused():
         blas = blas_symbols()
-        simplified = simplify(legalize(graph))
+        options = pass_options()
+        simplified, runs = run_passes(PASSES, graph, options)
         fused = fuse(simplified)
         steps = lower_steps(fused, blas[0] if blas else None)
+        if options.verify:
+            for step in steps:
+                if step.kernel is not None:
+                    verify_kernel(step.kernel)
         plan = plan_memory(simplified, steps)
         emitter = ProgramEmitter(simplified, steps, plan, blas[0] if blas else None, FUNCTION_ATTRIBUTES)
-        return Lowered(graph, simplified, fused, steps, plan, emitter.emit())
+        return Lowered(graph, simplified, fused, steps, plan, emitter.emit(), runs)
 
 
 @dataclass

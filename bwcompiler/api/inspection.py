@@ -11,6 +11,7 @@ from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.fusion import FusionGroup
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.graph_printer import graph_to_text
+from bwcompiler.ir.loop_printer import kernel_to_text
 from bwcompiler.runtime import jit
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def compiled_text(compiled: Compiled, stage: str) -> str:
         lines += [f"%{value.name or value.op.name}: {value.type} @ {place.kind} {place.number}"
                   for value, place in lowered.plan.locations.items()]
         return "\n".join(lines) + "\n"
-    return "\n".join(repr(step.kernel) for step in lowered.steps if step.kernel is not None)
+    return "\n".join(kernel_to_text(step.kernel) for step in lowered.steps if step.kernel is not None)
 
 
 def _step_text(step: Any) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import ShapeError, UnsupportedError
-from bwcompiler.frontend.numpy_layout import astype, indexed
+from bwcompiler.frontend.numpy_layout import astype, indexed, ordered
 from bwcompiler.frontend.operands import (
     _holds_tracers,
     as_tracer,
@@ -138,32 +138,33 @@ def linspace(start: Any, stop: Any, num: int = 50, **options: Any) -> Any:
 
 
 # ----- the ..._like functions
-def _like(a: Any, fill_value: Any, dtype: Any, shape: Any) -> Tracer:
+def _like(a: Any, fill_value: Any, dtype: Any, shape: Any, order: Any) -> Tracer:
     x = as_tracer(a)
     target = requested(dtype) or x._type.dtype
-    return _full_traced(x.shape if shape is None else shape, fill_value, target)
+    made = _full_traced(x.shape if shape is None else shape, fill_value, target)
+    return ordered(made, x, order) if made.shape == x.shape else made
 
 
 @implements(np.zeros_like)
 def zeros_like(a: Any, dtype: Any = None, order: Any = "K", subok: Any = True, shape: Any = None, *, device: Any = None) -> Any:
-    return _like(a, 0, dtype, shape)
+    return _like(a, 0, dtype, shape, order)
 
 
 @implements(np.ones_like)
 def ones_like(a: Any, dtype: Any = None, order: Any = "K", subok: Any = True, shape: Any = None, *, device: Any = None) -> Any:
-    return _like(a, 1, dtype, shape)
+    return _like(a, 1, dtype, shape, order)
 
 
 @implements(np.empty_like)
 def empty_like(prototype: Any, dtype: Any = None, order: Any = "K", subok: Any = True, shape: Any = None, *,
                device: Any = None) -> Any:
-    return _like(prototype, 0, dtype, shape)
+    return _like(prototype, 0, dtype, shape, order)
 
 
 @implements(np.full_like)
 def full_like(a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: Any = True, shape: Any = None, *,
               device: Any = None) -> Any:
-    return _like(a, fill_value, dtype, shape)
+    return _like(a, fill_value, dtype, shape, order)
 
 
 # ----- np.zeros(n, like=x) and so on arrive here

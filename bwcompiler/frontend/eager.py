@@ -19,6 +19,7 @@ from bwcompiler.frontend.trace import trace
 from bwcompiler.frontend.tracer import call
 from bwcompiler.ir.graph_interpreter import interpret
 
+OPTIONS = frozenset(("axis", "stride", "padding", "dilation", "kernel_size", "output_padding", "normalized_shape", "dtype"))
 Function = TypeVar("Function", bound=Callable[..., Any])
 Evaluator = Callable[[Callable[..., Any], dict[str, Any], tuple[str, ...]], Any]
 
@@ -43,15 +44,19 @@ def set_evaluator(evaluator: Evaluator) -> None:
 
 
 def graph_function(fun: Function) -> Function:
-    """The decorated function records values inside a trace and is evaluated at once outside of any."""
+    """The decorated function records values inside a trace and is evaluated at once outside of any.
+
+    Parameters annotated with anything but Any are options, hence static; so are those named in `OPTIONS`.
+    """
     signature = inspect.signature(fun)
+    options = OPTIONS.union([parameter.name for parameter in signature.parameters.values() if parameter.annotation != "Any"])
 
     @functools.wraps(fun)
     def function(*args: Any, **kwargs: Any) -> Any:
         if active_region() is not None:
             return call(fun, *args, **kwargs)
         bound = signature.bind(*args, **kwargs)
-        static = tuple([name for name, value in bound.arguments.items() if not is_array(value)])
+        static = tuple([name for name, value in bound.arguments.items() if name in options or not is_array(value)])
         return _Hook.evaluator(function, bound.arguments, static)
 
     return function  # type: ignore[return-value]

@@ -18,11 +18,12 @@ from bwcompiler.frontend.operands import (
     broadcast_shapes,
     cast,
     constant,
+    laid_out,
     materialise,
     operand,
     value_as,
 )
-from bwcompiler.frontend.promotion import Kind, requested, require_cast, resolve, strong
+from bwcompiler.frontend.promotion import Kind, requested, require_cast, resolve
 from bwcompiler.frontend.registry import HANDLERS, UFUNC_METHODS, UFUNC_NAMES, nearest
 from bwcompiler.frontend.tracer import Tracer, assign, fresh, value_of
 from bwcompiler.ir.op import Value
@@ -34,7 +35,7 @@ Rule = Callable[..., Any]
 
 
 class Ufunc(NamedTuple):
-    """A supported ufunc: NumPy's object for its type resolution (None: as scipy.special does), and its rule."""
+    """A supported ufunc: NumPy's object for its type resolution (None: a float function of scipy.special), and its rule."""
 
     name: str
     numpy: Any
@@ -154,10 +155,10 @@ for _name, (_mirrored, _negative) in COMPARISONS.items():
     _ufunc(_name, _comparison(_name, _mirrored, _negative))
 _ufunc("add", _boolean(ops.bitwise_or, ops.add))
 _ufunc("multiply", _boolean(ops.bitwise_and, ops.multiply))
-for _name in ("subtract", "negative", "sign", "floor_divide", "fmod", "copysign", "sqrt", "cbrt", "exp", "exp2", "expm1",
-              "log", "log2", "log10", "log1p", "logaddexp", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh",
-              "tanh", "arcsinh", "arccosh", "arctanh", "arctan2", "hypot", "rint", "signbit", "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift",
-              "maximum", "minimum"):
+_DIRECT = """subtract negative sign floor_divide fmod copysign sqrt cbrt exp exp2 expm1 log log2 log10 log1p logaddexp sin cos tan
+    arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh arctan2 hypot rint signbit bitwise_and bitwise_or bitwise_xor
+    left_shift right_shift maximum minimum"""
+for _name in _DIRECT.split():
     _ufunc(_name, getattr(ops, _name))
 _ufunc("divide", ops.divide, "true_divide")
 _ufunc("remainder", ops.remainder, "mod")
@@ -202,9 +203,8 @@ def special_ufunc(name: str, rule: Rule) -> None:
 def _computed_in(ufunc: Ufunc, kinds: tuple[Kind, ...], dtype: DType | None, casting: str) -> tuple[DType, ...]:
     if ufunc.numpy is not None:
         return resolve(ufunc.numpy, kinds, dtype, casting).inputs
-    kinds_here = [strong(kind) for kind in kinds if isinstance(kind, DType)] or [F64]
-    small = all(kind is F32 or (not kind.is_float and kind.bits <= 16) for kind in kinds_here)
-    return (F32 if small else F64,) * len(kinds)
+    own = [kind for kind in kinds if isinstance(kind, DType)]
+    return (F32 if own and all(kind is F32 for kind in own) else F64,) * len(kinds)
 
 
 def evaluate(ufunc: Ufunc, inputs: tuple[Any, ...], dtype: DType | None = None, casting: str = "same_kind") -> Any:
@@ -277,11 +277,12 @@ def operator(name: str, *inputs: Any) -> Any:
         return HANDLERS["matmul"](*inputs)
     result = evaluate(UFUNCS[name], inputs)
     if isinstance(result, tuple):
-        return tuple([fresh(value) for value in result])
+        return tuple([laid_out(fresh(value), inputs) for value in result])
     made = fresh(result)
     if not result.type.shape:
         made._kind = _weak_result(name, inputs, result) or made._kind
-    return made
+        return made
+    return laid_out(made, inputs)
 
 
 def in_place(name: str, target: Tracer, other: Any) -> Any:
@@ -312,8 +313,10 @@ def call_ufunc(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     if name in GENERALISED:
         return HANDLERS[GENERALISED[name]](*inputs, **kwargs)
     entry = ufunc_named(name)
+    if entry.numpy is None:
+        entry = entry._replace(numpy=ufunc)         # scipy's own type resolution
     if not kwargs:
-        return _wrapped(evaluate(entry, inputs))
+        return _wrapped(evaluate(entry, inputs), inputs)
     outs = kwargs.pop("out", None) or ()
     where = kwargs.pop("where", True)
     dtype = requested(kwargs.pop("dtype", None))
@@ -328,7 +331,7 @@ def call_ufunc(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     if where is not True:
         results = tuple([_masked(name, value, where, outs[k] if k < len(outs) else None) for k, value in enumerate(results)])
     if not outs:
-        return _wrapped(results if len(results) > 1 else results[0])
+        return _wrapped(results if len(results) > 1 else results[0], inputs)
     written = []
     for value, out in zip(results, outs, strict=True):
         if out is not None:
@@ -340,8 +343,10 @@ def call_ufunc(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> A
 GENERALISED = {"matmul": "matmul", "vecdot": "linalg.vecdot", "vecmat": "vecmat", "matvec": "matvec"}
 
 
-def _wrapped(result: Any) -> Any:
-    return tuple([fresh(value) for value in result]) if isinstance(result, tuple) else fresh(result)
+def _wrapped(result: Any, inputs: tuple[Any, ...]) -> Any:
+    if isinstance(result, tuple):
+        return tuple([laid_out(fresh(value), inputs) for value in result])
+    return laid_out(fresh(result), inputs)
 
 
 def _masked(name: str, value: Value, where: Any, out: Any) -> Value:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import ShapeError, UnsupportedError
+from bwcompiler.frontend import masked_selection
 from bwcompiler.frontend.index_parsing import ParsedIndex, entries_of, fill_whole_axes, is_mask, parse
 from bwcompiler.frontend.numpy_layout import indexed, reshaped, viewed
 from bwcompiler.frontend.numpy_reductions import normalize_axis
@@ -15,6 +16,7 @@ from bwcompiler.frontend.operands import (
     as_tracer,
     broadcast_shapes,
     filled,
+    laid_out,
     materialise,
     operand,
     reshape,
@@ -32,6 +34,8 @@ from bwcompiler.ops import elementwise as ops
 # ----- reading
 def getitem(x: Tracer, index: Any) -> Any:
     """x[index]: a view for basic indices, else a copy."""
+    if isinstance(index, Tracer) and is_mask(index):
+        return masked_selection.select(x, value_of(index), value_of(x))
     parsed = parse(index, x.shape)
     base = indexed(x, fill_whole_axes(parsed, x.shape)) if parsed.items else viewed(x, x._chain, x.shape)
     if parsed.arrays:
@@ -133,6 +137,13 @@ def _set_where(x: Tracer, mask: Tracer, value: Any) -> None:
     rank = mask.ndim
     if mask.shape != x.shape[:rank]:
         raise IndexError(f"boolean index did not match indexed array: shapes {mask.shape} and {x.shape}")
+    where = masked_selection.whole_mask(value_of(mask), value_of(x))
+    if isinstance(value, masked_selection.Selection):
+        if not masked_selection.same_value(value.mask, value_of(mask)):
+            raise UnsupportedError("x[mask] = y[other] with different traced masks is not supported\n  hint: np.where")
+        chosen = materialise(value.whole, x._type.dtype, x.shape)
+        assign(x, ops.select(where, chosen, value_of(x)))
+        return
     payload = operand(value)[0]
     shape = payload.shape
     rest = x.shape[rank:]
@@ -141,7 +152,6 @@ def _set_where(x: Tracer, mask: Tracer, value: Any) -> None:
             raise UnsupportedError(f"x[mask] = v with a traced mask and v of shape {shape}: how many elements are selected is "
                                    "not known while tracing\n  hint: np.where(mask, v, x) with a v of x's shape")
         payload = reshape(payload, shape[len(shape) - len(rest):])
-    where = broadcast_value(reshape(value_of(mask), mask.shape + (1,) * len(rest)), x.shape)
     assign(x, ops.select(where, materialise(payload, x._type.dtype, x.shape), value_of(x)))
 
 
@@ -250,7 +260,8 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     shape = broadcast_shapes([mask.shape, chosen.shape, other.shape])
     if mask.dtype is not BOOL:
         mask = ops.not_equal(mask, filled(0, mask.dtype, mask.shape))
-    return fresh(ops.select(broadcast_value(mask, shape), materialise(chosen, dtype, shape), materialise(other, dtype, shape)))
+    made = ops.select(broadcast_value(mask, shape), materialise(chosen, dtype, shape), materialise(other, dtype, shape))
+    return laid_out(fresh(made), (condition, x, y))
 
 
 @implements(np.choose)

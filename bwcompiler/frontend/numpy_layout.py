@@ -9,7 +9,7 @@ import numpy as np
 
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy_reductions import normalize_axes, normalize_axis
-from bwcompiler.frontend.operands import as_tracer, cast, materialise, operand, reshape, value_as
+from bwcompiler.frontend.operands import as_tracer, cast, laid_out, materialise, operand, reshape, shadow_of, value_as
 from bwcompiler.frontend.promotion import require_cast
 from bwcompiler.frontend.registry import HANDLERS, implements, refuse
 from bwcompiler.frontend.tracer import Tracer, assign, fresh, fresh_array, handle, value_of
@@ -18,19 +18,13 @@ from bwcompiler.frontend.views import (
     BroadcastView,
     ReshapeView,
     Slice,
+    c_strides,
     index_chain,
     reshaped_shadow,
-    shadow,
     transpose_chain,
 )
 from bwcompiler.ir.op import REGISTRY
 from bwcompiler.ir.types import dtype_of, tensor
-
-
-def shadow_of(x: Tracer) -> np.ndarray[Any, Any]:
-    """NumPy's stand-in for the handle, of which only shape and strides count."""
-    storage = x._storage
-    return shadow(storage.type.shape, storage.strides, x._chain)  # type: ignore[arg-type]
 
 
 def viewed(x: Tracer, chain: Any, shape: tuple[Any, ...]) -> Tracer:
@@ -288,12 +282,23 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
 # ----- copies and conversions
 @implements(np.copy)
 def copy(a: Any, order: Any = "K", subok: Any = False) -> Any:
-    return fresh_array(value_as(a))
+    return ordered(fresh_array(value_as(a)), a, order)
+
+
+def ordered(made: Tracer, x: Any, order: Any) -> Tracer:
+    """A copy of x laid out as `order` says."""
+    if _strings(order, "C", "F", "A", "K") == "F":
+        made._storage.strides = tuple(reversed(c_strides(tuple(reversed(made.shape)))))
+    elif order == "K":
+        return laid_out(made, (x,))
+    elif order == "A":
+        return ordered(made, x, "F" if shadow_of(x).flags.fnc else "C")
+    return made
 
 
 def copy_method(x: Tracer, order: Any = "C") -> Any:
     """x.copy()."""
-    made = fresh_array(value_of(x))
+    made = ordered(fresh_array(value_of(x)), x, order)
     made._storage.writable = bool(x.shape) or x._storage.writable
     return made
 
@@ -304,7 +309,7 @@ def astype(x: Tracer, dtype: Any, order: Any = "K", casting: Any = "unsafe", sub
     require_cast(x._type.dtype, target, casting, "astype")
     if not copy and target is x._type.dtype:
         return x
-    made = fresh(cast(value_of(x), target))
+    made = ordered(fresh(cast(value_of(x), target)), x, order)
     made._storage.writable = bool(x.shape) or x._storage.writable
     return made
 

@@ -11,7 +11,7 @@ from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
 from bwcompiler.frontend.promotion import Kind, common_dtype, scalar_of, strong
 from bwcompiler.frontend.region import open_region
 from bwcompiler.frontend.tracer import Tracer, fresh, value_of
-from bwcompiler.frontend.views import broadcast_value
+from bwcompiler.frontend.views import broadcast_value, result_strides, shadow
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.types import BOOL, DType, dtype_of, tensor
 from bwcompiler.ops.creation import full
@@ -118,6 +118,28 @@ def value_as(x: Any, dtype: DType | None = None) -> Value:
 def as_tracer(x: Any) -> Tracer:
     """Any argument as a handle."""
     return x if isinstance(x, Tracer) else fresh(value_as(x))
+
+
+def shadow_of(x: Any) -> np.ndarray[Any, Any]:
+    """NumPy's stand-in for an operand, of which only shape and strides count."""
+    if isinstance(x, Tracer):
+        storage = x._storage
+        return shadow(storage.type.shape, storage.strides, x._chain)  # type: ignore[arg-type]
+    return x if isinstance(x, np.ndarray) and x.dtype != object else np.zeros(())
+
+
+def laid_out(made: Tracer, inputs: Sequence[Any]) -> Tracer:
+    """A new handle, its storage laid out as NumPy would after computing it element by element from the inputs."""
+    for x in inputs:
+        if isinstance(x, Tracer):
+            if x._chain or x._storage.strides is not None:
+                break
+        elif isinstance(x, np.ndarray) and not x.flags.c_contiguous:
+            break
+    else:
+        return made
+    made._storage.strides = result_strides(made.shape, [shadow_of(x) for x in inputs])
+    return made
 
 
 def cast(value: Value, dtype: DType) -> Value:

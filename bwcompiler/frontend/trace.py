@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Iterable, Sequence
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from bwcompiler.errors import BwError, DTypeError, TracerError, UnsupportedError
 from bwcompiler.frontend.operands import value_as
 from bwcompiler.frontend.promotion import strong
 from bwcompiler.frontend.region import Region, Storage, open_region
-from bwcompiler.frontend.source import current_source, stop_at
+from bwcompiler.frontend.source import current_source, is_hidden, stop_at
 from bwcompiler.frontend.tracer import ArrayTracer, ScalarTracer, Tracer, value_of
 from bwcompiler.ir.graph import Graph, cut
 from bwcompiler.ir.op import Value
@@ -102,10 +104,10 @@ def trace(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any] |
         try:
             result = run_user_function(fun, call.merge_args(dynamic_args), {**dynamic_kwargs, **call.static_kwargs})
         except Exception as error:
-            hidden = hidden_refusal(region, error)
-            if hidden is None:
+            ours = error if isinstance(error, BwError) else hidden_refusal(region, error)
+            if ours is None:
                 raise
-            raise hidden.with_traceback(error.__traceback__) from None
+            raise ours.with_traceback(user_traceback(error.__traceback__)) from None
         return finish(region, result, input_tree, types, names)
 
 
@@ -119,11 +121,23 @@ stop_at(run_user_function.__code__)
 
 def hidden_refusal(region: Region, error: Exception) -> BwError | None:
     """Our own error where NumPy replaced it by one of its own (`A[0] = x`, `np.zeros(x)`)."""
-    if isinstance(error, BwError):
-        return None
     if isinstance(error.__cause__, BwError):
         return error.__cause__
     return region.refusal if "<traced" in str(error) else None
+
+
+def user_traceback(traceback: TracebackType | None) -> TracebackType | None:
+    """A traceback without this package's frames (unless BW_TRACEBACK=full)."""
+    if os.environ.get("BW_TRACEBACK") == "full":
+        return traceback
+    kept = []
+    while traceback is not None:
+        if not is_hidden(traceback.tb_frame.f_code):
+            kept.append(traceback)
+        traceback = traceback.tb_next
+    for entry in reversed(kept):
+        traceback = TracebackType(traceback, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return traceback
 
 
 def finish(region: Region, result: Any, input_tree: tree.TreeDef, types: list[ArgumentType], names: list[str]) -> TraceResult:

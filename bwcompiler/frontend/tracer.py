@@ -235,8 +235,7 @@ class Tracer:
     any, all, cumsum, cumprod = (_method(function) for function in (np.any, np.all, np.cumsum, np.cumprod))
     ravel, squeeze, swapaxes = (_method(function) for function in (np.ravel, np.squeeze, np.swapaxes))
     dot, clip, round, take, repeat = (_method(function) for function in (np.dot, np.clip, np.round, np.take, np.repeat))
-    trace, diagonal = _method(np.trace), _method(np.diagonal)
-    sort, argsort = _own_method("sort"), _method(np.argsort)
+    trace, diagonal, compress = (_method(function) for function in (np.trace, np.diagonal, np.compress))
     reshape, transpose, flatten = _own_method("reshape_method"), _own_method("transpose_method"), _own_method("flatten")
     astype, copy, fill = _own_method("astype"), _own_method("copy"), _own_method("fill")
     conj = conjugate = _unary("conjugate")
@@ -266,7 +265,8 @@ class Tracer:
     def __float__(self) -> NoReturn:
         _refuse(self, TracerError, "float() of a traced value (also math.sin(x), np.float64(x)): the number is not known "
                 "while tracing\n"
-                "  hint: use NumPy's function (np.sin instead of math.sin) or leave the float() away")
+                "  hint: use NumPy's function (np.sin instead of math.sin) or leave the float() away; instead of A[0] = x with "
+                "a concrete A: A = np.zeros_like(x) or bwcompiler.numpy.zeros(n)")
 
     def __complex__(self) -> NoReturn:
         _refuse(self, TracerError, "complex() of a traced value: the number is not known while tracing\n"
@@ -317,9 +317,8 @@ class ScalarTracer(Tracer):
 
     __iter__ = None
 
-    @property
-    def is_integer(self) -> Any:
-        raise AttributeError("is_integer")
+    def __round__(self, digits: int | None = None) -> Any:
+        return call_function(np.round, self, digits or 0)
 
 
 def value_of(tracer: Tracer) -> Value:

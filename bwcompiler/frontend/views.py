@@ -251,3 +251,22 @@ def broadcast_value(value: Value, shape: Shape) -> Value:
 def everything_of(shape: Shape) -> list[Slice]:
     """Basic items that take whole axes."""
     return [Slice(0, extent, 1) for extent in shape]
+
+
+def result_strides(shape: Shape, operands: Sequence[np.ndarray[Any, Any]]) -> tuple[int, ...] | None:
+    """Strides in elements that NumPy gives a new array computed from operands laid out like these; None for C order."""
+    if len(shape) < 2 or 0 in shape:
+        return None
+    small = tuple([min(extent, 2) for extent in shape])         # strides keep their order; nothing large is allocated
+    views = []
+    for operand in operands:
+        offset = len(shape) - operand.ndim
+        strides = (0,) * offset + tuple([step if extent > 1 else 0
+                                         for step, extent in zip(operand.strides, operand.shape, strict=True)])
+        views.append(np.lib.stride_tricks.as_strided(_DUMMY, small, strides))
+    flags: Any = [["readonly"]] * len(views) + [["writeonly", "allocate"]]
+    made = np.nditer([*views, None], [], flags, [np.dtype(np.int8)] * len(flags), "K").operands[-1]
+    order = sorted(range(len(shape)), key=lambda axis: (-made.strides[axis], axis))
+    strides_by_axis = dict(zip(order, c_strides(tuple([shape[axis] for axis in order])), strict=True))
+    found = tuple([strides_by_axis[axis] for axis in range(len(shape))])
+    return None if found == c_strides(shape) else found

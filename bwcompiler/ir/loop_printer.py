@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, lower, scale_extent, upper
+from bwcompiler.ir.extent import Extent, Index, add_extents, lower, scale_extent, upper
 from bwcompiler.ir.loop import (
     Accumulate,
     Accumulator,
@@ -41,7 +41,7 @@ def kernel_to_text(kernel: Kernel) -> str:
 
 def linear_index(buffer: Buffer, offset: Offset) -> list[tuple[Extent, list[Scalar]]] | None:
     """Per axis of the buffer the affine and the data-dependent part of the index at `offset`; None where it has none."""
-    parts = _affine_index(buffer.shape, offset.affine)
+    parts = _affine_index(buffer.shape, offset.affine) if buffer.size else None
     if parts is None:
         return None
     found: list[tuple[Extent, list[Scalar]]] = [(part, []) for part in parts]
@@ -63,37 +63,40 @@ def _strides(shape: tuple[int, ...]) -> list[int]:
 
 
 def _affine_index(shape: tuple[int, ...], affine: Extent) -> list[Extent] | None:
-    """An index of `shape` at linear position `affine`: best one that is in range, else one that may be (under a guard)."""
-    candidates = []
+    """An index of `shape` at linear position `affine`; of several the one that is least out of range (under guards it may be)."""
+    best: list[Extent] | None = None
+    least = 0
     for near_terms in (False, True):
         for near_constant in (False, True):
             found = _split(shape, affine, near_terms, near_constant)
-            if found is not None:
-                candidates.append(found)
-    for found in candidates:
-        if all(lower(entry) >= 0 and upper(entry) < extent for entry, extent in zip(found, shape, strict=True)):
-            return found
-    for found in candidates:
-        if all(lower(entry) < extent and upper(entry) >= 0 for entry, extent in zip(found, shape, strict=True)):
-            return found
-    return None
+            if found is None:
+                continue
+            excess = sum(max(0, -lower(entry)) + max(0, upper(entry) - extent + 1) for entry, extent in zip(found, shape, strict=True))
+            if best is None or excess < least:
+                best, least = found, excess
+    return best
 
 
 def _split(shape: tuple[int, ...], affine: Extent, near_terms: bool, near_constant: bool) -> list[Extent] | None:
+    """Every coefficient divided by the strides, outermost axis first, rounding down or to the nearest."""
+    terms = () if isinstance(affine, int) else affine.terms
     constant = affine if isinstance(affine, int) else affine.constant
-    parts = [(None, constant, near_constant)]
-    if isinstance(affine, Affine):
-        parts += [(index, coefficient, near_terms) for index, coefficient in affine.terms]  # type: ignore[misc]
+    moving = {coefficient for index, coefficient in terms if index.lo != index.hi}
     found: list[Extent] = [0] * len(shape)
     strides = _strides(shape)
-    for index, rest, near in parts:
-        for axis, stride in enumerate(strides):
+    parts: list[tuple[Extent, int, bool, int]] = [(1, constant, near_constant, 0)]
+    for index, coefficient in terms:
+        # A loop of one iteration beside one that moves along the same axis is the single panel of the last axis.
+        first = len(shape) - 1 if index.lo == index.hi and coefficient in moving else 0
+        parts.append((index.extent(), coefficient, near_terms, first))
+    for unit, rest, near, first in parts:
+        for axis in range(first, len(shape)):
+            stride = strides[axis]
             if shape[axis] <= 1:
                 continue
             factor = (2 * rest + stride) // (2 * stride) if near else rest // stride
             rest -= factor * stride
-            step: Extent = factor if index is None else scale_extent(index.extent(), factor)
-            found[axis] = add_extents(found[axis], step)
+            found[axis] = add_extents(found[axis], scale_extent(unit, factor))
         if rest:
             return None
     return found

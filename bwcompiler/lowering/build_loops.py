@@ -72,7 +72,7 @@ class _Builder:
         self.inner = sorted(inner)
         self.outer = [axis for axis in range(count) if axis not in inner]
         searches = any(member.value.op.name in SEARCHES for member in group.members)
-        self.columns = bool(count) and count - 1 not in inner and not searches
+        self.columns = bool(count) and count - 1 not in inner and group.extents[-1] > 0 and not searches
         self.buffers: dict[Value, Buffer] = {}
         self.scratch: dict[tuple[Value, tuple[int, ...]], Buffer] = {}
         self.used: list[Buffer] = []
@@ -342,7 +342,7 @@ class _Tree:
     def _home(self, value: Value, member: Member) -> tuple[Buffer, Offset]:
         """Where an inner member is stored: its own buffer, or scratch for one row or panel."""
         if value in self.b.stored:
-            return self.b.buffer(value), linear_offset(value.shape, self.b.at(member.domain))
+            return self.b.buffer(value), linear_offset(value.shape, self.b.at(member.axes))
         shape = tuple(self.b.group.extents[axis] for axis in self.b.inner)
         index: tuple[IndexExpression, ...] = self.b.at(self.b.inner)
         if self.lane is not None:

@@ -19,48 +19,53 @@ class BlasSymbols(NamedTuple):
     integer: str
 
 
-def gemm_calls(value: Value, operands: list[tuple[str, bool]], result: str, blas: BlasSymbols, prefix: str) -> tuple[list[str], str]:
-    """Row-major C = A B per batch element: instruction lines, and the declaration of the routine."""
-    (a, a_transposed), (b, b_transposed) = operands
+def gemm_text(name: str, value: Value, transposed: list[bool], blas: BlasSymbols) -> tuple[str, str]:
+    """`void name(a, b, c)`: row-major C = A B for every batch element; and the declaration of the routine it calls."""
     *batch, m, n = value.shape
     k = value.operands[0].shape[-1]
-    type_ = memory_type(value.dtype)
-    integer, name = blas.integer, blas.gemm[value.dtype.name]
+    type_, size, integer = memory_type(value.dtype), value.dtype.itemsize, blas.integer
+    routine = blas.gemm[value.dtype.name]
+    head = f"define internal void @{name}(ptr noalias %a, ptr noalias %b, ptr noalias %c) #1 {{\n"
     count = element_count(batch)
-    if 0 in (m, n, count):
-        return [], ""
-    if k == 0:
+    if 0 in (m, n, k, count):
         declare = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
-        return [f"  call void @llvm.memset.p0.i64(ptr {result}, i8 0, i64 {value.type.nbytes}, i1 false)"], declare
-    size = value.dtype.itemsize
-    lines: list[str] = []
-
-    def call(pa: str, pb: str, pc: str) -> str:
-        arguments = [
-            "i32 101", f"i32 {112 if a_transposed else 111}", f"i32 {112 if b_transposed else 111}", f"{integer} {m}", f"{integer} {n}",
-            f"{integer} {k}", f"{type_} 1.0", f"ptr {pa}", f"{integer} {m if a_transposed else k}", f"ptr {pb}",
-            f"{integer} {k if b_transposed else n}", f"{type_} 0.0", f"ptr {pc}", f"{integer} {n}"]
-        return f"  call void @{name}({', '.join(arguments)})"
-
-    if count == 1:
-        lines.append(call(a, b, result))
-    else:
-        p = f"%{prefix}"
-        lines += [f"  br label {p}.pre", f"{prefix}.pre:", f"  br label {p}.head", f"{prefix}.head:",
-                  f"  {p}.i = phi i64 [ 0, {p}.pre ], [ {p}.n, {p}.body ]", f"  {p}.c = icmp slt i64 {p}.i, {count}",
-                  f"  br i1 {p}.c, label {p}.body, label {p}.exit", f"{prefix}.body:"]
-        for letter, pointer, elements in (("a", a, m * k), ("b", b, k * n), ("o", result, m * n)):
-            lines += [f"  {p}.{letter}s = mul i64 {p}.i, {elements * size}",
-                      f"  {p}.{letter} = getelementptr i8, ptr {pointer}, i64 {p}.{letter}s"]
-        lines += [call(f"{p}.a", f"{p}.b", f"{p}.o"), f"  {p}.n = add i64 {p}.i, 1", f"  br label {p}.head", f"{prefix}.exit:"]
+        clear = f"  call void @llvm.memset.p0.i64(ptr %c, i8 0, i64 {value.type.nbytes}, i1 false)\n"
+        return f"{head}{clear}  ret void\n}}\n", declare
+    arguments = ["i32 101", *[f"i32 {112 if flag else 111}" for flag in transposed], f"{integer} {m}", f"{integer} {n}",
+                 f"{integer} {k}", f"{type_} 1.0", "ptr %pa", f"{integer} {m if transposed[0] else k}", "ptr %pb",
+                 f"{integer} {k if transposed[1] else n}", f"{type_} 0.0", "ptr %pc", f"{integer} {n}"]
+    places = "".join(
+        f"  %{letter}.at = mul i64 %i, {elements * size}\n  %p{letter} = getelementptr i8, ptr %{letter}, i64 %{letter}.at\n"
+        for letter, elements in (("a", m * k), ("b", k * n), ("c", m * n)))
     types = ["i32", "i32", "i32", integer, integer, integer, type_, "ptr", integer, "ptr", integer, type_, "ptr", integer]
-    return lines, f"declare void @{name}({', '.join(types)})"
+    body = f"""entry:
+  br label %head
+head:
+  %i = phi i64 [ 0, %entry ], [ %next, %head ]
+{places}  call void @{routine}({', '.join(arguments)})
+  %next = add nuw nsw i64 %i, 1
+  %more = icmp slt i64 %next, {count}
+  br i1 %more, label %head, label %exit
+exit:
+  ret void
+}}
+"""
+    return head + body, f"declare void @{routine}({', '.join(types)})"
 
 
-def check_index_text(name: str, value: Value, number: int) -> str:
-    """Wrap negative indices and find one out of range: `i32 name(in, out, record)`, INDEX_ERROR where there is one."""
+def copy_text(name: str, size: int) -> str:
+    """`void name(source, target)`: copy a number of bytes."""
+    return f"""define internal void @{name}(ptr %source, ptr %target) #1 {{
+  call void @llvm.memcpy.p0.p0.i64(ptr %target, ptr %source, i64 {size}, i1 false)
+  ret void
+}}
+"""
+
+
+def check_index_text(name: str, value: Value) -> str:
+    """Wrap negative indices and find one out of range: `i32 name(in, out, record, number)`, INDEX_ERROR where there is one."""
     extent, count = value.attrs["extent"], value.type.size
-    return f"""define internal i32 @{name}(ptr noalias readonly %in, ptr noalias %out, ptr %record) #0 {{
+    return f"""define internal i32 @{name}(ptr noalias readonly %in, ptr noalias %out, ptr %record, i64 %number) #1 {{
 entry:
   br label %head
 head:
@@ -90,7 +95,7 @@ fail:
   %found = load i64, ptr %at, align 8
   %r1 = getelementptr i64, ptr %record, i64 1
   %r2 = getelementptr i64, ptr %record, i64 2
-  store i64 {number}, ptr %record
+  store i64 %number, ptr %record
   store i64 %found, ptr %r1
   store i64 {extent}, ptr %r2
   ret i32 {INDEX_ERROR}

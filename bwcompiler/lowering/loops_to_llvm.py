@@ -3,7 +3,7 @@
 Loops are plain counted loops over scalar code; LLVM's vectoriser widens the innermost one.  A reduction in a vector loop
 has a tree that depends on its extent only: the loop is cut into strips of LANES iterations, iteration j adds into lane
 j % LANES of an accumulator array (which LLVM keeps in vector registers without any fast-math flag), and the lanes are
-combined pairwise at the end.  After BLOCK strips the lanes are flushed into a second array, so that long sums stay
+combined pairwise below the last loop that feeds them.  After BLOCK strips the lanes are flushed into a second array, so that long sums stay
 accurate.
 """
 
@@ -54,7 +54,7 @@ class _KernelEmitter:
         self.lanes: dict[Accumulator, str] = {}
         self.cells: dict[Accumulator, str] = {}
         self.places: dict[Accumulator, str] = {}
-        self.vector: set[object] = set()                         # accumulators fed by long vector loops: they have lanes
+        self.vector: set[Accumulator] = set()                        # accumulators fed by long vector loops: they have lanes
         self.lane: str | None = None
 
     def function(self, linkage: str) -> str:
@@ -68,7 +68,7 @@ class _KernelEmitter:
         self.statements(self.kernel.body)
         body = "\n".join(emit.lines)
         emit.lines = outer
-        head = f"define {linkage} void @{self.kernel.name}({', '.join(parameters)}) #0 {{\nentry:\n"
+        head = f"define {linkage} void @{self.kernel.name}({', '.join(parameters)}) #1 {{\nentry:\n"
         return head + "\n".join([*self.entry, body]) + "\n  ret void\n}\n"
 
     # ----- scopes
@@ -91,8 +91,8 @@ class _KernelEmitter:
 
     # ----- statements
     def statements(self, body: list[Statement]) -> None:
-        opened = [statement.accumulator for statement in body if isinstance(statement, Reduce)]
-        for statement in body:
+        last = self._last_feeds(body)
+        for number, statement in enumerate(body):
             if isinstance(statement, Let):
                 self.remember(statement, self.scalar(statement.value))
             elif isinstance(statement, Store):
@@ -105,9 +105,21 @@ class _KernelEmitter:
                 self.fill(statement)
             else:
                 self.loop(statement)
-                for accumulator in opened:
-                    if accumulator in self.lanes and _feeds(statement, accumulator):
-                        self.combine_lanes(accumulator)
+                for accumulator in last.get(number, ()):
+                    self.combine_lanes(accumulator)
+
+    def _last_feeds(self, body: list[Statement]) -> dict[int, list[Accumulator]]:
+        """Accumulators opened in this body by the number of the last loop of it that feeds their lanes."""
+        last: dict[Accumulator, int] = {}
+        opened = {statement.accumulator for statement in body if isinstance(statement, Reduce)} & self.vector
+        for number, statement in enumerate(body):
+            if isinstance(statement, Loop):
+                last.update((accumulator, number) for accumulator in opened if _feeds(statement, accumulator))
+        found: dict[int, list[Accumulator]] = {}
+        for opening in body:                               # in the order of opening: the text must not depend on hashes
+            if isinstance(opening, Reduce) and opening.accumulator in last:
+                found.setdefault(last.pop(opening.accumulator), []).append(opening.accumulator)
+        return found
 
     def loop(self, loop: Loop) -> None:
         if not any(isinstance(s, Accumulate) and s.target in self.vector for s in loop.body):

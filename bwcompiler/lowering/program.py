@@ -1,30 +1,31 @@
-"""A fused graph and its memory plan -> one LLVM module: kernels, and `bw_program`, which runs them in order.
+"""A fused graph and its memory plan -> one LLVM module: functions, and `bw_program`, which calls them in order.
 
-Kernels that are the same text are emitted once.  What has no native lowering becomes a callback: a call out of the
+Every step becomes a call of a function with pointer parameters; functions of equal text are emitted once.  A short
+program is a sequence of calls; a long one (an unrolled loop) is a table of calls that one loop walks, so that code size
+and compile time depend on the distinct functions only.  What has no native lowering becomes a callback: a call out of the
 program into the op's NumPy reference (`Callback`, bound by the runtime).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from bwcompiler.errors import CompileError
 from bwcompiler.ir.access import root, transposed_matrix
-from bwcompiler.ir.fusion import Call, FusedProgram
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.loop import OUTPUT, SCRATCH, UPDATED, Kernel
-from bwcompiler.ir.memory import Location, MemoryPlan, StepUse
+from bwcompiler.ir.loop import SCRATCH, UPDATED, Kernel
+from bwcompiler.ir.memory import Location, MemoryPlan
 from bwcompiler.ir.op import Value
-from bwcompiler.lowering.build_loops import build_kernel
-from bwcompiler.lowering.call_kernels import build_call_kernel
-from bwcompiler.lowering.library_calls import BlasSymbols, check_index_text, gemm_calls
+from bwcompiler.lowering.library_calls import BlasSymbols, check_index_text, copy_text, gemm_text
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter
 from bwcompiler.lowering.loops_to_llvm import kernel_to_llvm
 from bwcompiler.lowering.math_functions import definitions, intrinsics
+from bwcompiler.lowering.steps import LoweredStep, uses_blas
 
 RECORD_BYTES = 64              # the error record at the start of the arena
+TABLE_CALLS = 48               # programs with more calls than this walk a table
+_RECORD = Location("record", 0)
 
 
 class Callback(NamedTuple):
@@ -34,66 +35,23 @@ class Callback(NamedTuple):
     value: Value
 
 
-@dataclass
-class LoweredStep(StepUse):
-    """One step of the program: a kernel with the owners of its parameters, or a library call, check or callback of one value."""
-
-    kernel: Kernel | None = None
-    owners: Sequence[Value | None] = ()
-    value: Value | None = None
-
-
-def lower_steps(fused: FusedProgram, blas: BlasSymbols | None) -> list[LoweredStep]:
-    """Loop trees of all steps, and what each reads, writes and needs as scratch."""
-    steps: list[LoweredStep] = []
-    for number, step in enumerate(fused.steps):
-        name = f"k{number}"
-        if isinstance(step, Call):
-            steps.append(_lower_call(name, step.value, blas))
-            continue
-        kernel, owners = build_kernel(name, step, fused.stored, fused.forced)
-        if not kernel.buffers:                     # everything in it was computed where it is read
-            continue
-        lowered = LoweredStep([], [], kernel=kernel, owners=owners)
-        for buffer, owner in zip(kernel.buffers, owners, strict=True):
-            if owner is None:
-                lowered.scratch.append(buffer.size * buffer.dtype.itemsize)
-            else:
-                (lowered.writes if buffer.role == OUTPUT else lowered.reads).append(owner)
-        steps.append(lowered)
-    return steps
-
-
-def _lower_call(name: str, value: Value, blas: BlasSymbols | None) -> LoweredStep:
-    if value.op.name == "matmul" and _uses_blas(value, blas):
-        operands = [transposed_matrix(operand) or operand for operand in value.operands]
-        return LoweredStep([root(operand) for operand in operands], [value], value=value)
-    built = build_call_kernel(name, value)
-    if built is None:
-        return LoweredStep([root(operand) for operand in value.operands], [value], value=value)
-    kernel, values = built
-    sources = [root(operand) for operand in values[:-1]]
-    lowered = LoweredStep(sources, [value], kernel=kernel, owners=[*sources, value], value=value)
-    if kernel.buffers[-1].role == UPDATED:
-        target = root(value.operands[0])
-        lowered.reads = [*sources, target]
-        if target not in sources:
-            lowered.in_place = (target, value)
-    return lowered
-
-
-def _uses_blas(value: Value, blas: BlasSymbols | None) -> bool:
-    return blas is not None and value.dtype.name in blas.gemm
-
-
 class ProgramText(NamedTuple):
-    """LLVM text of a program; what it calls outside; the values of its index checks; how many distinct kernels it has."""
+    """LLVM text of a program; what it calls outside; the values of its index checks; how many distinct functions it has."""
 
     text: str
     callbacks: list[Callback]
     checked: list[Value]
     uses_blas: bool
     kernels: int
+
+
+class FunctionCall(NamedTuple):
+    """One call of the program: where its pointers point, a number passed along (checks), whether it returns a status."""
+
+    function: str
+    arguments: tuple[Location, ...]
+    number: int | None = None
+    status: bool = False
 
 
 class ProgramEmitter:
@@ -109,13 +67,11 @@ class ProgramEmitter:
         self.scalars = ScalarEmitter()
         self.functions: dict[str, str] = {}
         self.texts: list[str] = []
-        self.calls: list[str] = []
+        self.calls: list[FunctionCall] = []
         self.callbacks: list[Callback] = []
         self.declares: dict[str, None] = {}
-        self.pointers: dict[tuple[str, int], str] = {}
         self.checked: list[Value] = []
         self.uses_blas = False
-        self.checks = 0
 
     def emit(self) -> ProgramText:
         require_lowerable(self.graph)
@@ -126,110 +82,202 @@ class ProgramEmitter:
                 self._call(step.value)
         for value, number in self.plan.copies:
             self._copy(value, Location("result", number), value.type.nbytes)
-        head = "define i32 @bw_program(ptr %buffers, ptr %arena) #0 {\nentry:\n"
-        body = head + "\n".join(self.calls) + "\n  ret i32 0\n}\n"
+        distinct = len(self.texts)
+        body = _table_program(self) if len(self.calls) > TABLE_CALLS else _straight_program(self)
         math = list(self.scalars.math)
         parts = [*self.texts, body]
         if math:
             parts.append(definitions(math))
             self.declares.update(dict.fromkeys(intrinsics(math)))
         self.declares.update(self.scalars.declares)
-        parts += [*_distinct(self.declares), f"attributes #0 = {{ {self.attributes} }}", '!1 = distinct !{!1, !2}',
+        parts += [*_distinct(self.declares), f"attributes #0 = {{ {self.attributes} }}",
+                  f"attributes #1 = {{ noinline {self.attributes} }}", "!1 = distinct !{!1, !2}",
                   '!2 = !{!"llvm.loop.interleave.count", i32 2}', ""]
-        return ProgramText("\n".join(parts), self.callbacks, self.checked, self.uses_blas, len(self.texts))
+        return ProgramText("\n".join(parts), self.callbacks, self.checked, self.uses_blas, distinct)
 
-    # ----- pointers
-    def pointer(self, value: Value) -> str:
-        return self._at(*self.plan.locations[root(value)])
+    def location(self, value: Value) -> Location:
+        return self.plan.locations[root(value)]
 
-    def _at(self, kind: str, number: int) -> str:
-        found = self.pointers.get((kind, number))
-        if found is not None:
-            return found
-        name = f"%{kind}{number}"
-        if kind == "arena":
-            self.calls.append(f"  {name} = getelementptr i8, ptr %arena, i64 {RECORD_BYTES + number}")
-        else:
-            slot = number if kind == "argument" else len(self.graph.inputs) + number
-            self.calls.append(f"  {name}.slot = getelementptr ptr, ptr %buffers, i64 {slot}")
-            self.calls.append(f"  {name} = load ptr, ptr {name}.slot")
-        self.pointers[kind, number] = name
-        return name
+    def slot(self, location: Location) -> tuple[int, int]:
+        """(position among buffers with the arena last, byte offset) of a location."""
+        kind, number = location
+        if kind == "argument":
+            return number, 0
+        if kind == "result":
+            return len(self.graph.inputs) + number, 0
+        return self.slots - 1, 0 if kind == "record" else RECORD_BYTES + number
+
+    @property
+    def slots(self) -> int:
+        return len(self.graph.inputs) + len(self.graph.outputs) + 1
 
     # ----- steps
     def _kernel(self, position: int, step: LoweredStep, kernel: Kernel) -> None:
         if kernel.buffers[-1].role == UPDATED and position not in self.plan.in_place and step.value is not None:
             self._copy(step.value.operands[0], self.plan.locations[step.value], step.value.type.nbytes)
-        name = self._function(kernel)
+        self.scalars.count = 0
+        name = self._function(kernel_to_llvm(kernel, self.scalars), kernel.name)
         scratch = iter(self.plan.scratch[position])
         arguments = []
         for buffer, owner in zip(kernel.buffers, step.owners, strict=True):
             if buffer.role == SCRATCH:
-                arguments.append(self._at("arena", next(scratch)))
+                arguments.append(Location("arena", next(scratch)))
             elif owner is not None:
-                arguments.append(self.pointer(owner))
-        self.calls.append(f"  call void @{name}({', '.join(f'ptr {argument}' for argument in arguments)})")
+                arguments.append(self.location(owner))
+        self.calls.append(FunctionCall(name, tuple(arguments)))
 
-    def _function(self, kernel: Kernel) -> str:
-        """The name of the function that is this kernel; equal kernels share one."""
-        self.scalars.count = 0
-        text = kernel_to_llvm(kernel, self.scalars)
-        body = text[text.index("("):]
-        name = self.functions.get(body)
-        if name is None:
-            name = self.functions[body] = kernel.name
+    def _function(self, text: str, name: str) -> str:
+        """The name of the function with this text (which names it `name`); equal functions share one."""
+        body = text.replace(f"@{name}(", "@(", 1)
+        found = self.functions.get(body)
+        if found is None:
+            found = self.functions[body] = name
             self.texts.append(text)
-        return name
+        return found
+
+    def _new_name(self, kind: str) -> str:
+        return f"{kind}{len(self.texts)}"
 
     def _copy(self, value: Value, target: Location, size: int) -> None:
         self.declares["declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"] = None
-        source, destination = self.pointer(value), self._at(*target)
-        self.calls.append(f"  call void @llvm.memcpy.p0.p0.i64(ptr {destination}, ptr {source}, i64 {size}, i1 false)")
+        name = self._new_name("copy")
+        self.calls.append(FunctionCall(self._function(copy_text(name, size), name), (self.location(value), target)))
 
     def _call(self, value: Value) -> None:
-        name = value.op.name
-        if name == "matmul" and self.blas is not None:
+        if value.op.name == "matmul" and self.blas is not None and uses_blas(value, self.blas):
             self._gemm(value, self.blas)
-        elif name == "normalize_index":
-            self._check_index(value)
+        elif value.op.name == "normalize_index":
+            name = self._new_name("check")
+            arguments = (self.location(value.operands[0]), self.location(value), _RECORD)
+            function = self._function(check_index_text(name, value), name)
+            self.calls.append(FunctionCall(function, arguments, len(self.checked), True))
+            self.checked.append(value)
         else:
             self._callback(value)
 
     def _gemm(self, value: Value, blas: BlasSymbols) -> None:
         self.uses_blas = True
-        operands = []
-        for operand in value.operands:
-            matrix = transposed_matrix(operand)
-            operands.append((self.pointer(operand if matrix is None else matrix), matrix is not None))
-        lines, declare = gemm_calls(value, operands, self.pointer(value), blas, f"g{len(self.calls)}")
-        self.calls += lines
-        if declare:
-            self.declares[declare] = None
-
-    def _check_index(self, value: Value) -> None:
-        self.checks += 1
-        name = f"check{self.checks}"
-        self.texts.append(check_index_text(name, value, len(self.checked)))
-        self.checked.append(value)
-        source, target = self.pointer(value.operands[0]), self.pointer(value)
-        code = f"%status{self.checks}"
-        self.calls += [f"  {code} = call i32 @{name}(ptr {source}, ptr {target}, ptr %arena)", *self._leave(code, self.checks)]
-
-    def _leave(self, code: str, number: int) -> list[str]:
-        return [f"  {code}.bad = icmp ne i32 {code}, 0", f"  br i1 {code}.bad, label %leave{number}, label %go{number}",
-                f"leave{number}:", f"  ret i32 {code}", f"go{number}:"]
+        matrices = [transposed_matrix(operand) for operand in value.operands]
+        bases = [operand if matrix is None else matrix for operand, matrix in zip(value.operands, matrices, strict=True)]
+        name = self._new_name("gemm")
+        text, declare = gemm_text(name, value, [matrix is not None for matrix in matrices], blas)
+        self.declares[declare] = None
+        arguments = (*[self.location(base) for base in bases], self.location(value))
+        self.calls.append(FunctionCall(self._function(text, name), arguments))
 
     def _callback(self, value: Value) -> None:
-        self.checks += 1
         symbol = f"bw_callback_{len(self.callbacks)}"
         self.callbacks.append(Callback(symbol, value))
         self.declares[f"declare i32 @{symbol}(ptr)"] = None
-        pointers = [self.pointer(operand) for operand in value.operands] + [self.pointer(value)]
-        block, code = f"%block{self.checks}", f"%status{self.checks}"
-        self.calls.append(f"  {block} = alloca [{len(pointers)} x ptr]")
-        for k, pointer in enumerate(pointers):
-            self.calls += [f"  {block}.{k} = getelementptr ptr, ptr {block}, i64 {k}", f"  store ptr {pointer}, ptr {block}.{k}"]
-        self.calls += [f"  {code} = call i32 @{symbol}(ptr {block})", *self._leave(code, self.checks)]
+        arguments = (*[self.location(operand) for operand in value.operands], self.location(value))
+        name = self._new_name("callback")
+        lines = [f"define internal i32 @{name}({', '.join(f'ptr %p{k}' for k in range(len(arguments)))}) #1 {{",
+                 f"  %block = alloca [{len(arguments)} x ptr]"]
+        for k in range(len(arguments)):
+            lines += [f"  %at{k} = getelementptr ptr, ptr %block, i64 {k}", f"  store ptr %p{k}, ptr %at{k}"]
+        lines += [f"  %status = call i32 @{symbol}(ptr %block)", "  ret i32 %status", "}", ""]
+        self.texts.append("\n".join(lines))
+        self.calls.append(FunctionCall(name, arguments, None, True))
+
+
+def _straight_program(emitter: ProgramEmitter) -> str:
+    """bw_program as a sequence of calls."""
+    lines = ["define i32 @bw_program(ptr %buffers, ptr %arena) #0 {", "entry:"]
+    pointers: dict[Location, str] = {}
+
+    def pointer(location: Location) -> str:
+        found = pointers.get(location)
+        if found is None:
+            found = pointers[location] = f"%{location.kind}{location.number}"
+            slot, offset = emitter.slot(location)
+            if slot == emitter.slots - 1:
+                lines.append(f"  {found} = getelementptr i8, ptr %arena, i64 {offset}")
+            else:
+                lines.extend([f"  {found}.slot = getelementptr ptr, ptr %buffers, i64 {slot}", f"  {found} = load ptr, ptr {found}.slot"])
+        return found
+
+    for number, call in enumerate(emitter.calls):
+        arguments = [f"ptr {pointer(location)}" for location in call.arguments]
+        if call.number is not None:
+            arguments.append(f"i64 {call.number}")
+        if not call.status:
+            lines.append(f"  call void @{call.function}({', '.join(arguments)})")
+            continue
+        lines += [f"  %status{number} = call i32 @{call.function}({', '.join(arguments)})",
+                  f"  %bad{number} = icmp ne i32 %status{number}, 0", f"  br i1 %bad{number}, label %leave{number}, label %go{number}",
+                  f"leave{number}:", f"  ret i32 %status{number}", f"go{number}:"]
+    return "\n".join([*lines, "  ret i32 0", "}", ""])
+
+
+def _table_program(emitter: ProgramEmitter) -> str:
+    """bw_program as a loop over rows {words of the row, function, number, (slot, offset) per pointer}."""
+    wrappers: dict[str, int] = {}
+    texts: list[str] = []
+    words: list[int] = []
+    for call in emitter.calls:
+        if call.function not in wrappers:
+            wrappers[call.function] = len(wrappers)
+            texts.append(_wrapper(call))
+        places = [word for location in call.arguments for word in emitter.slot(location)]
+        words += [3 + len(places), wrappers[call.function], call.number or 0, *places]
+    slots = emitter.slots
+    names = ", ".join(f"ptr @{name}.row" for name in wrappers)
+    emitter.declares["declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"] = None
+    return "\n".join([*texts, f"@bw_functions = private constant [{len(wrappers)} x ptr] [{names}]",
+                      f"@bw_table = private constant [{len(words)} x i64] [{', '.join(f'i64 {word}' for word in words)}]",
+                      _WALK.format(slots=slots, bytes=8 * (slots - 1), last=slots - 1, words=len(words))])
+
+
+def _wrapper(call: FunctionCall) -> str:
+    """The function with its pointers read from a row of the table."""
+    lines = [f"define internal i32 @{call.function}.row(ptr %bases, ptr %row) #1 {{"]
+    arguments = []
+    for k in range(len(call.arguments)):
+        lines += [f"  %s{k}.at = getelementptr i64, ptr %row, i64 {3 + 2 * k}", f"  %s{k} = load i64, ptr %s{k}.at",
+                  f"  %o{k}.at = getelementptr i64, ptr %row, i64 {4 + 2 * k}", f"  %o{k} = load i64, ptr %o{k}.at",
+                  f"  %b{k}.at = getelementptr ptr, ptr %bases, i64 %s{k}", f"  %b{k} = load ptr, ptr %b{k}.at",
+                  f"  %p{k} = getelementptr i8, ptr %b{k}, i64 %o{k}"]
+        arguments.append(f"ptr %p{k}")
+    if call.number is not None:
+        lines += ["  %n.at = getelementptr i64, ptr %row, i64 2", "  %n = load i64, ptr %n.at"]
+        arguments.append("i64 %n")
+    if call.status:
+        lines += [f"  %status = call i32 @{call.function}({', '.join(arguments)})", "  ret i32 %status"]
+    else:
+        lines += [f"  call void @{call.function}({', '.join(arguments)})", "  ret i32 0"]
+    return "\n".join([*lines, "}", ""])
+
+
+_WALK = """define i32 @bw_program(ptr %buffers, ptr %arena) #0 {{
+entry:
+  %bases = alloca [{slots} x ptr]
+  call void @llvm.memcpy.p0.p0.i64(ptr %bases, ptr %buffers, i64 {bytes}, i1 false)
+  %last = getelementptr ptr, ptr %bases, i64 {last}
+  store ptr %arena, ptr %last
+  br label %head
+head:
+  %at = phi i64 [ 0, %entry ], [ %next, %go ]
+  %more = icmp slt i64 %at, {words}
+  br i1 %more, label %body, label %done
+body:
+  %row = getelementptr i64, ptr @bw_table, i64 %at
+  %length = load i64, ptr %row
+  %which.at = getelementptr i64, ptr %row, i64 1
+  %which = load i64, ptr %which.at
+  %function.at = getelementptr ptr, ptr @bw_functions, i64 %which
+  %function = load ptr, ptr %function.at
+  %status = call i32 %function(ptr %bases, ptr %row)
+  %bad = icmp ne i32 %status, 0
+  br i1 %bad, label %leave, label %go
+leave:
+  ret i32 %status
+go:
+  %next = add i64 %at, %length
+  br label %head
+done:
+  ret i32 0
+}}
+"""
 
 
 def _distinct(declares: dict[str, None]) -> list[str]:

@@ -7,6 +7,7 @@ stencil, a concatenation or a pad runs at full speed but for its edge.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, known_le, substitute
@@ -55,7 +56,7 @@ def _segments(loop: Loop) -> list[tuple[int, int, bool]]:
         return [(0, extent, True)]
     ordered = sorted(points)
     pieces: list[tuple[int, int, bool]] = []
-    for start, stop in zip(ordered, ordered[1:], strict=False):
+    for start, stop in itertools.pairwise(ordered):
         long = stop - start >= SHORT
         if pieces and not long and not pieces[-1][2]:
             pieces[-1] = (pieces[-1][0], stop, False)

@@ -100,7 +100,13 @@ def random_write(rng: np.random.Generator, x: np.ndarray[Any, Any]) -> Callable[
 
 
 def random_view(rng: np.random.Generator, x: np.ndarray[Any, Any]) -> Callable[[Any], Any]:
-    choice = int(rng.integers(0, 6))
+    choice = int(rng.integers(0, 9))
+    if choice == 6:
+        return lambda a: a * 2 + a
+    if choice == 7:
+        return lambda a: np.where(a > 0, a, -a) + a.T.copy().T
+    if choice == 8:
+        return lambda a: np.zeros_like(a) + np.ones(a.shape, order="F")
     if choice == 0:
         return lambda a: a.T
     if choice == 1:
@@ -114,6 +120,8 @@ def random_view(rng: np.random.Generator, x: np.ndarray[Any, Any]) -> Callable[[
     if choice == 4:
         return lambda a: np.flip(a, 0) if a.ndim else a
     index = random_basic(rng, x.shape)
+    while not valid(x, index):
+        index = random_basic(rng, x.shape)
     return lambda a: a[(*index, Ellipsis)] if Ellipsis not in index else a[index]
 
 
@@ -125,7 +133,7 @@ def test_random_programs_of_views_and_writes(seed: int) -> None:
     steps: list[tuple[int, Callable[[Any], Any], bool]] = []
     for _ in range(7):
         position = int(rng.integers(0, len(shadows)))
-        if rng.random() < 0.5:
+        if rng.random() < 0.5 or not isinstance(shadows[position], np.ndarray):
             view = random_view(rng, shadows[position])
             steps.append((position, view, True))
             shadows.append(view(shadows[position]))
@@ -236,8 +244,29 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "put_along_axis": lambda x: np.put_along_axis(x, np.argmax(x, 1, keepdims=True), 0.0, 1),
     "read after base write": lambda x: _read_after_write(x),
     "dtype on write": lambda x: _dtype_on_write(x),
+    "masked in place": lambda x: _masked_in_place(x),
+    "masked reductions": lambda x: (x[x > 0].sum(), np.mean(x[x > 0] ** 2), (x[x > 0] > 1).any(), np.sum(np.exp(x[x[:, 0] > 0]))),
+    "traced integer arguments": lambda x: _traced_positions(x, np.argmax(x)),
     "diagonal write": lambda x: _diagonal_write(x),
 }
+
+
+def _masked_in_place(x: Any) -> Any:
+    y = x.copy()
+    y[y < 0] *= 2
+    y[x > 0] = np.sqrt(x[x > 0]) + 1
+    y[x[:, 0] > 0] -= x[0]
+    mask = x > 1
+    y[mask] = 3 - y[mask] / x[mask]
+    return y
+
+
+def _traced_positions(x: Any, k: Any) -> Any:
+    i, j = k // 4, k % 4
+    x[i, j] = 100
+    x[i] += 1
+    x[:, j - 1] *= 2
+    return x[i], x[i - 1, j], x[i:i + 1] if isinstance(i, np.integer) else x[i][None], x[1:, j]
 
 
 def _diagonal_write(x: Any) -> Any:
@@ -293,7 +322,13 @@ def test_bad_index(index: Any, kind: type[Exception], message: str) -> None:
 
 
 @pytest.mark.parametrize(("fun", "kind", "message"), [
-    (lambda x: x[x > 0], TracerIndexError, "np.where"),
+    (lambda x: x[x > 0].shape, TracerIndexError, "np.where"),
+    (lambda x: len(x[x > 0]), TracerIndexError, "np.where"),
+    (lambda x: np.sort(x[x > 0]), TracerIndexError, "np.where"),
+    (lambda x: x[x > 0] + x, TracerIndexError, "np.where"),
+    (lambda x: x[x > 0] + x[x > 1], UnsupportedError, "different traced masks"),
+    (lambda x: x + x[x > 0], TracerIndexError, "np.where"),
+    (lambda x: x[x > 0].sum(0), UnsupportedError, "where=mask"),
     (lambda x: x[:x.argmax()], TracerIndexError, "traced bound"),
     (lambda x: x[x], DTypeError, "integer"),
     (lambda x: x.__setitem__(x > 0, np.ones(3)), UnsupportedError, "np.where"),

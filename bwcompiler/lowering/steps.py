@@ -1,0 +1,68 @@
+"""Fused steps -> what each of them runs: a kernel, or a library call, check or callback of one value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bwcompiler.ir.access import root, transposed_matrix
+from bwcompiler.ir.fusion import Call, FusedProgram
+from bwcompiler.ir.loop import OUTPUT, UPDATED, Kernel
+from bwcompiler.ir.memory import StepUse
+from bwcompiler.ir.op import Value
+from bwcompiler.lowering.build_loops import build_kernel
+from bwcompiler.lowering.call_kernels import build_call_kernel
+from bwcompiler.lowering.library_calls import BlasSymbols
+
+
+@dataclass
+class LoweredStep(StepUse):
+    """One step of the program: a kernel with the owners of its parameters, or a library call, check or callback of one value."""
+
+    kernel: Kernel | None = None
+    owners: Sequence[Value | None] = ()
+    value: Value | None = None
+
+
+def lower_steps(fused: FusedProgram, blas: BlasSymbols | None) -> list[LoweredStep]:
+    """Loop trees of all steps, and what each reads, writes and needs as scratch."""
+    steps: list[LoweredStep] = []
+    for number, step in enumerate(fused.steps):
+        name = f"k{number}"
+        if isinstance(step, Call):
+            steps.append(_lower_call(name, step.value, blas))
+            continue
+        kernel, owners = build_kernel(name, step, fused.stored, fused.forced)
+        if not kernel.buffers:                     # everything in it was computed where it is read
+            continue
+        lowered = LoweredStep([], [], kernel=kernel, owners=owners)
+        for buffer, owner in zip(kernel.buffers, owners, strict=True):
+            if owner is None:
+                lowered.scratch.append(buffer.size * buffer.dtype.itemsize)
+            else:
+                (lowered.writes if buffer.role == OUTPUT else lowered.reads).append(owner)
+        steps.append(lowered)
+    return steps
+
+
+def _lower_call(name: str, value: Value, blas: BlasSymbols | None) -> LoweredStep:
+    if value.op.name == "matmul" and uses_blas(value, blas):
+        operands = [transposed_matrix(operand) or operand for operand in value.operands]
+        return LoweredStep([root(operand) for operand in operands], [value], value=value)
+    built = build_call_kernel(name, value)
+    if built is None:
+        return LoweredStep([root(operand) for operand in value.operands], [value], value=value)
+    kernel, values = built
+    sources = [root(operand) for operand in values[:-1]]
+    lowered = LoweredStep(sources, [value], kernel=kernel, owners=[*sources, value], value=value)
+    if kernel.buffers[-1].role == UPDATED:
+        target = root(value.operands[0])
+        lowered.reads = [*sources, target]
+        if target not in sources:
+            lowered.in_place = (target, value)
+    return lowered
+
+
+def uses_blas(value: Value, blas: BlasSymbols | None) -> bool:
+    """Whether a matrix product goes to BLAS."""
+    return blas is not None and value.dtype.name in blas.gemm

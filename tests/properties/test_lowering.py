@@ -1,0 +1,260 @@
+"""Lowering keeps meaning: for forward and joint graphs the kernels, run by the loop interpreter, give what the graph means,
+and native code gives the same bits as the interpreter (where only + - * / and moves are used; else nearly the same).
+
+`GOLDEN` are the functions whose value and gradients must be one sweep; their loop trees are golden files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from bwcompiler.api.compiler import Lowered
+from bwcompiler.ir.access import root, transposed_matrix
+from bwcompiler.ir.fusion import FusionGroup
+from bwcompiler.ir.graph_interpreter import interpret
+from bwcompiler.ir.loop import INPUT, UPDATED
+from bwcompiler.ir.loop_interpreter import run_kernel
+from bwcompiler.ir.loop_printer import kernel_to_text
+from bwcompiler.ir.loop_verifier import verify_kernel
+from bwcompiler.ir.op import Value
+from bwcompiler.lowering.steps import LoweredStep, lower_steps
+from bwcompiler.passes.fuse import fuse
+
+Array = np.ndarray[Any, Any]
+
+
+# ----- running a lowered program without native code
+def operand_array(value: Value, memory: dict[Value, Array]) -> Array:
+    matrix = transposed_matrix(value)
+    if root(value) not in memory and matrix is not None:
+        return np.swapaxes(operand_array(matrix, memory), -1, -2)
+    return memory[root(value)].reshape(value.shape)
+
+
+def run_steps(lowered: Lowered, steps: list[LoweredStep], arguments: list[Array]) -> list[Array]:
+    """The program's outputs; every value a kernel stores is compared with the graph's meaning."""
+    graph = lowered.simplified
+    meaning = dict(zip(graph.body, interpret(graph.replace(outputs=graph.body), arguments), strict=True))
+    memory = {value: np.ascontiguousarray(array) for value, array in zip(graph.inputs, arguments, strict=True)}
+    for step in steps:
+        if step.kernel is None:
+            assert step.value is not None
+            operands = [operand_array(operand, memory) for operand in step.value.operands]
+            memory[step.value] = np.ascontiguousarray(step.value.op.reference(*operands, **step.value.attrs))
+            continue
+        verify_kernel(step.kernel)
+        arrays = []
+        for buffer, owner in zip(step.kernel.buffers, step.owners, strict=True):
+            if buffer.role == INPUT:
+                arrays.append(memory[owner])
+            elif buffer.role == UPDATED:
+                arrays.append(operand_array(step.value.operands[0], memory).copy())
+            else:                                          # what is read before it is written must show
+                arrays.append(np.frombuffer(b"\xd5" * (buffer.size * buffer.dtype.itemsize), buffer.dtype.numpy).reshape(buffer.shape).copy())
+        run_kernel(step.kernel, arrays)
+        for buffer, owner, array in zip(step.kernel.buffers, step.owners, arrays, strict=True):
+            if owner is not None and buffer.role != INPUT:
+                memory[owner] = array
+                expected = np.asarray(meaning[owner]).reshape(array.shape)
+                assert_near(array, expected, f"{owner} of\n{kernel_to_text(step.kernel)}")
+    return [operand_array(output, memory) for output in graph.outputs]
+
+
+def assert_near(found: Array, expected: Array, what: str) -> None:
+    if not found.dtype.kind == "f":
+        np.testing.assert_array_equal(found, expected, what)
+        return
+    scale = np.max(np.abs(expected), initial=1.0, where=np.isfinite(expected))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=200 * np.finfo(found.dtype).eps * scale, err_msg=what)
+
+
+# ----- the functions
+@dataclass
+class Function:
+    name: str
+    fun: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    exact: bool = False            # + - * / and moves only: the interpreter and native code agree in every bit
+    forward_only: bool = False
+
+
+def array(*shape: int, dtype: str = "f8", seed: int = 0) -> Array:
+    return np.asarray(np.random.default_rng(seed + 7 * len(shape)).uniform(-2, 2, shape)).astype(dtype)
+
+
+def softmax(x):
+    e = np.exp(x - np.max(x, axis=-1, keepdims=True))
+    return e / np.sum(e, axis=-1, keepdims=True)
+
+
+def layer_norm(x, gamma, beta):
+    d = x - np.mean(x, axis=-1, keepdims=True)
+    return d / np.sqrt(np.mean(d * d, axis=-1, keepdims=True) + 1e-5) * gamma + beta
+
+
+def log_sum_exp(axis):
+    def log_sum_exp(x):
+        m = np.max(x, axis=axis, keepdims=True)
+        return np.squeeze(m, axis) + np.log(np.sum(np.exp(x - m), axis=axis))
+    return log_sum_exp
+
+
+def stencil(x):
+    return 0.2 * (x[1:-1, 1:-1] + x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:])
+
+
+def stencil_step(x):
+    y = np.copy(x)
+    y[1:-1, 1:-1] = stencil(x)
+    return y
+
+
+def strided_assignment(x, v):
+    y = x * 2.0
+    y[::2, 1::3] = v
+    y[:, -1] += x[:, 0]
+    return y
+
+
+def column_center(x):
+    c = np.sum(x, axis=0)
+    return x - c, np.sum(c)
+
+
+def gathered(x):
+    return x[np.array([2, 0, 2, 1])] * 3.0
+
+
+def standardise(x):
+    d = x - np.mean(x)
+    return d / np.sqrt(np.mean(d * d))
+
+
+X, WIDE, CUBE = array(5, 7), array(3, 70), array(3, 4, 5)
+FUNCTIONS = [
+    Function("softmax", softmax, (X,)),
+    Function("softmax_long", softmax, (WIDE,)),
+    Function("softmax_f4", softmax, (array(4, 40, dtype="f4"),)),
+    Function("softmax_vector", softmax, (array(9),)),
+    Function("softmax_size_1", softmax, (array(4, 1),)),
+    Function("softmax_empty", softmax, (np.zeros((0, 3)),)),
+    Function("layer_norm", layer_norm, (X, array(7, seed=1), array(7, seed=2))),
+    Function("layer_norm_cube", layer_norm, (array(2, 3, 33), array(33, seed=1), array(33, seed=2))),
+    Function("log_sum_exp_0", log_sum_exp(0), (X,)),
+    Function("log_sum_exp_0_panels", log_sum_exp(0), (array(2, 1100),)),
+    Function("log_sum_exp_1", log_sum_exp(1), (X,)),
+    Function("stencil", stencil, (array(12, 11),), True),
+    Function("stencil_small", stencil, (array(3, 4),), True),
+    Function("stencil_step", stencil_step, (array(12, 40),), True),
+    Function("strided_assignment", strided_assignment, (array(4, 8), array(2, 3, seed=3)), True),
+    Function("reverse", lambda x: x[::-1, 2:-1] * x[:, 1:-2], (X,), True),
+    Function("outer", lambda x, y: x[:, None] * y, (array(4), array(6, seed=1)), True),
+    Function("concatenate", lambda x, y: np.concatenate([x, y * 2.0], axis=1), (X, array(5, 40, seed=1)), True),
+    Function("concatenate_sum", lambda x, y: np.sum(np.concatenate([x, y])), (array(40), array(50, seed=1)), True),
+    Function("concatenate_empty", lambda x, y: np.concatenate([x, y]) + 1.0, (array(0), array(3)), True),
+    Function("stack", lambda x, y: np.stack([x, y, x * y], axis=1), (array(4), array(4, seed=1)), True),
+    Function("pad", lambda x: np.pad(x, ((1, 2), (0, 9))) * 3.0, (X,), True),
+    Function("pad_constant", lambda x: np.sum(np.pad(x, 3, constant_values=2.0), axis=0), (X,), True),
+    Function("roll", lambda x: np.roll(x, 2, axis=1) - x, (array(3, 20),), True),
+    Function("gather_constant", lambda x: x[2] + x[0], (X,), True),
+    Function("gather", lambda x, i: x[i] * 3.0, (X, np.array([2, 0, 2, -1])), True),
+    Function("gather_columns", lambda x, i: x[:, i] * x[:, i], (X, np.array([[2, 0], [2, -1]])), True),
+    Function("cumsum", lambda x: np.cumsum(x, axis=1) * x, (X,), True),
+    Function("cumsum_rows", lambda x: np.cumsum(x, axis=0), (X,), True),
+    Function("cumprod", lambda x: np.cumprod(x, axis=-1), (X,), forward_only=True),
+    *[Function(f"sum_{axis}", lambda x, axis=axis: np.sum(x * x, axis=axis), (CUBE,), True)
+      for axis in (None, 0, 1, 2, (0, 1), (0, 2), (1, 2))],
+    Function("sum_long", np.sum, (array(5000),), True),
+    Function("sum_long_f4", lambda x: np.sum(x, axis=-1), (array(2, 2200, dtype="f4"),), True),
+    Function("sum_empty", lambda x: np.sum(x, axis=0) + 1.0, (np.zeros((0, 3)),), True),
+    Function("mean_all_consumed", standardise, (X,)),
+    Function("column_center", column_center, (X,), True),
+    Function("column_center_empty", column_center, (np.zeros((4, 0)),), True),
+    Function("variance", lambda x: np.var(x, axis=1), (CUBE,), True),
+    Function("product", lambda x: np.prod(x, axis=1), (X,), True),
+    Function("maximum", lambda x: np.max(x, axis=(0, 2)), (CUBE,), True),
+    Function("argmax", lambda x: np.argmax(x, axis=1), (X,), True, forward_only=True),
+    Function("scalar", lambda x, y: x * y + x / y, (array(), array(seed=1)), True),
+    Function("scalar_special", lambda x: bw.scipy.special.erf(x) + np.tanh(x), (array(),)),
+    Function("size_1", lambda x: np.sum(x * 2.0, axis=1) / x[:, 0], (array(1, 1),), True),
+    Function("where", lambda x: np.where(x > 0.0, np.sqrt(np.abs(x)), x), (X,)),
+    Function("integers", lambda x, y: x * y + x // y, (np.arange(6), np.arange(1, 7)), True, forward_only=True),
+    Function("booleans", lambda x: np.any(x > 1.0, axis=1) & np.all(x < 1.5, axis=1), (X,), True, forward_only=True),
+    Function("transpose", lambda x: np.sum(x.T * 2.0, axis=0) + x[:, 0], (X,), True),
+    Function("reshape", lambda x: np.sum(x.reshape(4, 3, 5), axis=1), (CUBE,), True),
+    Function("windows", lambda x: np.convolve(x, np.array([1.0, 2.0, 1.0]), "valid") if False else x[1:] * x[:-1], (array(40),), True),
+    Function("matmul", lambda x, y: np.tanh(x @ y.T), (X, array(4, 7, seed=1))),
+]
+
+
+def runner_of(program: bw.Program, joint: bool) -> Any:
+    if joint:
+        return program._joint_runner(program._default_request()._replace(value=True, from_residuals=False))
+    return program._runner(program.traced.graph, program.kinds)
+
+
+def seeds_of(program: bw.Program) -> list[Array]:
+    return [array(*output.shape, dtype=output.dtype.numpy.str, seed=11 + k) for k, output in enumerate(program.traced.outputs)
+            if output.dtype.is_differentiable]
+
+
+@pytest.mark.parametrize("joint", [False, True], ids=["forward", "joint"])
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
+def test_loops_mean_the_graph(function, joint):
+    if joint and function.forward_only:
+        pytest.skip("has no derivative")
+    program = bw.compile(function.fun, *function.arguments)
+    runner = runner_of(program, joint)
+    lowered = runner.compiled.lowered
+    arguments = [np.asarray(argument) for argument in function.arguments] + (seeds_of(program) if joint else [])
+    interpreted = run_steps(lowered, lowered.steps, arguments)
+    expected = interpret(lowered.graph, arguments)
+    native = runner.call(*arguments)
+    for number, (found, wanted, ran) in enumerate(zip(interpreted, expected, native, strict=True)):
+        assert_near(found, np.asarray(wanted), f"output {number}: loops differ from the graph")
+        if function.exact:
+            np.testing.assert_array_equal(np.asarray(ran), found, f"output {number}: native code differs from its loops")
+        assert_near(np.asarray(ran), found, f"output {number}: native code differs from its loops")
+
+
+def test_matrix_products_as_loops():
+    x, y = array(3, 4), array(5, 4, seed=1)
+    program = bw.compile(lambda x, y: x @ y.T, x, y)
+    lowered = runner_of(program, True).compiled.lowered
+    steps = lower_steps(fuse(lowered.simplified), None)
+    assert all(step.kernel is not None for step in steps)
+    arguments = [x, y, *seeds_of(program)]
+    for found, wanted in zip(run_steps(lowered, steps, arguments), interpret(lowered.graph, arguments), strict=True):
+        assert_near(found, np.asarray(wanted), "loops differ from the graph")
+
+
+# ----- one sweep
+GOLDEN = {
+    "softmax": (softmax, (array(32, 8),)),
+    "layer_norm": (layer_norm, (array(32, 8), array(8), array(8, seed=1))),
+    "log_sum_exp_0": (log_sum_exp(0), (array(32, 8),)),
+    "log_sum_exp_1": (log_sum_exp(1), (array(32, 8),)),
+}
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_value_and_gradients_are_one_sweep(name, golden):
+    fun, arguments = GOLDEN[name]
+    lowered = bw.compile(fun, *arguments).joint_compiled().lowered
+    golden("\n".join(kernel_to_text(step.kernel) for step in lowered.steps), "loops")
+    assert [type(step) for step in lowered.fused.steps] == [FusionGroup]
+    assert len(lowered.steps) == 1
+
+
+def test_stencil_adjoint_is_one_sweep(golden):
+    program = bw.compile(lambda x, ct: np.sum(stencil(x) * ct), array(64, 64), array(62, 62), wrt=0)
+    runner = program._joint_runner(program._default_request()._replace(seeds=("one",), value=False, from_residuals=False))
+    steps = runner.compiled.lowered.steps
+    golden("\n".join(kernel_to_text(step.kernel) for step in steps), "loops")
+    assert len(steps) == 1
