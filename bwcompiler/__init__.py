@@ -4,10 +4,11 @@
     loss_and_grad = bw.value_and_grad(lambda w, x: np.mean(np.tanh(x @ w) ** 2))
 """
 
+from bwcompiler import nn, numpy, scipy, tree
 from bwcompiler.api.functions import jit
 from bwcompiler.api.program import Program, compile
 from bwcompiler.api.transforms import custom_vjp, grad, hessian, jacobian, jacrev, stop_gradient, value_and_grad, vjp
 
 __version__ = "0.1.0"
-__all__ = ["Program", "compile", "custom_vjp", "grad", "hessian", "jacobian", "jacrev", "jit",
-           "stop_gradient", "value_and_grad", "vjp"]
+__all__ = ["Program", "compile", "custom_vjp", "grad", "hessian", "jacobian", "jacrev", "jit", "nn", "numpy",
+           "scipy", "stop_gradient", "tree", "value_and_grad", "vjp"]

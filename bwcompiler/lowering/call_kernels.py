@@ -134,13 +134,14 @@ def _scan_rows(value: Value, source: Buffer, out: Buffer, loops: list[Index]) ->
     def offset(position: Extent) -> Offset:
         return linear_offset(value.shape, tuple(position if k == axis else loop.extent() for k, loop in enumerate(loops)))
 
-    step = loops[axis].extent()
+    row = Index(0, extent - 2, loops[axis].name)
+    step = row.extent()
     first, before, here = (extent - 1, add_extents(extent - 1, scale_extent(step, -1)), add_extents(extent - 2, scale_extent(step, -1))
                            ) if reverse else (0, step, add_extents(step, 1))
     total = operation(value.op.combine or "add", load(out, offset(before)), load(source, offset(here)))
     outer, inner = loops[:axis], loops[axis + 1:]
     head = _loops(inner, [Store(out, offset(first), load(source, offset(first)))])
-    rows = Loop(loops[axis], extent - 1, _loops(inner, [Store(out, offset(here), total)]))
+    rows = Loop(row, extent - 1, _loops(inner, [Store(out, offset(here), total)]))
     return _loops(outer, [*head, rows], vector=False)
 
 

@@ -25,6 +25,7 @@ from bwcompiler.ir.loop_verifier import verify_kernel
 from bwcompiler.ir.op import Value
 from bwcompiler.lowering.steps import LoweredStep, lower_steps
 from bwcompiler.passes.fuse import fuse
+from bwcompiler.scipy import special
 
 Array = np.ndarray[Any, Any]
 
@@ -67,7 +68,7 @@ def run_steps(lowered: Lowered, steps: list[LoweredStep], arguments: list[Array]
 
 
 def assert_near(found: Array, expected: Array, what: str) -> None:
-    if not found.dtype.kind == "f":
+    if found.dtype.kind != "f":
         np.testing.assert_array_equal(found, expected, what)
         return
     scale = np.max(np.abs(expected), initial=1.0, where=np.isfinite(expected))
@@ -127,10 +128,6 @@ def column_center(x):
     return x - c, np.sum(c)
 
 
-def gathered(x):
-    return x[np.array([2, 0, 2, 1])] * 3.0
-
-
 def standardise(x):
     d = x - np.mean(x)
     return d / np.sqrt(np.mean(d * d))
@@ -162,7 +159,7 @@ FUNCTIONS = [
     Function("pad", lambda x: np.pad(x, ((1, 2), (0, 9))) * 3.0, (X,), True),
     Function("pad_constant", lambda x: np.sum(np.pad(x, 3, constant_values=2.0), axis=0), (X,), True),
     Function("roll", lambda x: np.roll(x, 2, axis=1) - x, (array(3, 20),), True),
-    Function("gather_constant", lambda x: x[2] + x[0], (X,), True),
+    Function("rows", lambda x: x[2] + x[0], (X,), True),
     Function("gather", lambda x, i: x[i] * 3.0, (X, np.array([2, 0, 2, -1])), True),
     Function("gather_columns", lambda x, i: x[:, i] * x[:, i], (X, np.array([[2, 0], [2, -1]])), True),
     Function("cumsum", lambda x: np.cumsum(x, axis=1) * x, (X,), True),
@@ -181,14 +178,15 @@ FUNCTIONS = [
     Function("maximum", lambda x: np.max(x, axis=(0, 2)), (CUBE,), True),
     Function("argmax", lambda x: np.argmax(x, axis=1), (X,), True, forward_only=True),
     Function("scalar", lambda x, y: x * y + x / y, (array(), array(seed=1)), True),
-    Function("scalar_special", lambda x: bw.scipy.special.erf(x) + np.tanh(x), (array(),)),
+    Function("scalar_special", lambda x: special.erf(x) + np.tanh(x), (array(),)),
     Function("size_1", lambda x: np.sum(x * 2.0, axis=1) / x[:, 0], (array(1, 1),), True),
     Function("where", lambda x: np.where(x > 0.0, np.sqrt(np.abs(x)), x), (X,)),
     Function("integers", lambda x, y: x * y + x // y, (np.arange(6), np.arange(1, 7)), True, forward_only=True),
     Function("booleans", lambda x: np.any(x > 1.0, axis=1) & np.all(x < 1.5, axis=1), (X,), True, forward_only=True),
     Function("transpose", lambda x: np.sum(x.T * 2.0, axis=0) + x[:, 0], (X,), True),
     Function("reshape", lambda x: np.sum(x.reshape(4, 3, 5), axis=1), (CUBE,), True),
-    Function("windows", lambda x: np.convolve(x, np.array([1.0, 2.0, 1.0]), "valid") if False else x[1:] * x[:-1], (array(40),), True),
+    Function("shifted", lambda x: x[1:] * x[:-1], (array(40),), True),
+    Function("convolve", lambda x, w: np.convolve(x, w, "valid"), (array(40), array(3)), forward_only=False),
     Function("matmul", lambda x, y: np.tanh(x @ y.T), (X, array(4, 7, seed=1))),
 ]
 
