@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from bwcompiler.api.native import blas_symbols, make_callback, raise_status
+from bwcompiler.api.native import make_callback, native_libraries, raise_status
 from bwcompiler.api.options import pass_options
 from bwcompiler.ir.content_hash import content_hash
 from bwcompiler.ir.fusion import FusedProgram
@@ -63,17 +63,17 @@ def collector_paused() -> Iterator[None]:
 def lower(graph: Graph) -> Lowered:
     """All passes and lowering, to LLVM text."""
     with collector_paused():
-        blas = blas_symbols()
+        libraries, _ = native_libraries()
         options = pass_options()
         simplified, runs = run_passes(PASSES, graph, options)
         fused = fuse(simplified)
-        steps = lower_steps(fused, blas[0] if blas else None)
+        steps = lower_steps(fused, libraries)
         if options.verify:
             for step in steps:
                 if step.kernel is not None:
                     verify_kernel(step.kernel)
         plan = plan_memory(simplified, steps)
-        emitter = ProgramEmitter(simplified, steps, plan, blas[0] if blas else None, FUNCTION_ATTRIBUTES)
+        emitter = ProgramEmitter(simplified, steps, plan, libraries, FUNCTION_ATTRIBUTES)
         return Lowered(graph, simplified, fused, steps, plan, emitter.emit(), runs)
 
 
@@ -143,8 +143,6 @@ def _build(graph: Graph, base: CallSignature, name: str) -> Compiled:
         address, owner = make_callback(callback.value)
         symbols[callback.symbol] = address
         keep.append(owner)
-    blas = blas_symbols()
-    if lowered.program.uses_blas and blas is not None:
-        symbols.update(blas[1])
+    symbols.update(native_libraries()[1])
     executable = Executable(lowered.program.text, signature, symbols=symbols, keep_alive=tuple(keep), name=name)
     return Compiled(lowered, executable)

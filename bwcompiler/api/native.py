@@ -13,22 +13,36 @@ import numpy as np
 from bwcompiler.errors import InternalError, at
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TensorType, TupleType
-from bwcompiler.lowering.library_calls import CALLBACK_ERROR, INDEX_ERROR, BlasSymbols
+from bwcompiler.lowering.library_calls import CALLBACK_ERROR, INDEX_ERROR, LINALG_ERROR, Libraries
 from bwcompiler.lowering.program import ProgramText
-from bwcompiler.runtime import blas
+from bwcompiler.runtime import blas, gufuncs
 
 _PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_void_p))
 _raised = threading.local()
 
 
+# Ops that NumPy's own inner loops compute: op -> (loop of numpy.linalg, types per dtype).
+_LOOPS = {"cholesky": ("cholesky_lo", "{0}->{0}"), "inv": ("inv", "{0}->{0}"), "solve": ("solve", "{0}{0}->{0}")}
+_LINALG_MESSAGES = {"cholesky": "Matrix is not positive definite", "inv": "Singular matrix", "solve": "Singular matrix"}
+
+
 @functools.cache
-def blas_symbols() -> tuple[BlasSymbols, dict[str, int]] | None:
-    """NumPy's own BLAS: names for the program's text and their addresses, or None where none is mapped."""
+def native_libraries() -> tuple[Libraries, dict[str, int]]:
+    """Library routines programs may call, and the addresses of their symbols: NumPy's BLAS and inner loops, where found."""
+    gemm: dict[str, str] = {}
+    addresses: dict[str, int] = {}
+    loops: dict[tuple[str, str], str] = {}
     found = blas.find()
-    if found is None:
-        return None
-    addresses = {"bw_sgemm": found.sgemm, "bw_dgemm": found.dgemm}
-    return BlasSymbols({"f32": "bw_sgemm", "f64": "bw_dgemm"}, "i64" if found.integers_64 else "i32"), addresses
+    if found is not None:
+        gemm = {"f32": "bw_sgemm", "f64": "bw_dgemm"}
+        addresses.update({"bw_sgemm": found.sgemm, "bw_dgemm": found.dgemm})
+    for op, (name, types) in _LOOPS.items():
+        for dtype, letter in (("f32", "f"), ("f64", "d")):
+            loop = gufuncs.linalg_loop(name, types.format(letter))
+            if loop is not None and not loop.data:
+                loops[op, dtype] = f"bw_{name}_{letter}"
+                addresses[loops[op, dtype]] = loop.function
+    return Libraries(gemm, "i64" if found is None or found.integers_64 else "i32", loops), addresses
 
 
 def _view(pointer: int | None, type_: TensorType) -> np.ndarray[Any, Any]:
@@ -80,4 +94,7 @@ def raise_status(code: int, record: bytes, program: ProgramText) -> None:
         number, index, extent = struct.unpack_from("<3q", record)
         value = program.checked[number]
         raise IndexError(at(value.source, f"index {index} is out of bounds for axis with size {extent}"))
+    if code == LINALG_ERROR:
+        value = program.checked[struct.unpack_from("<q", record)[0]]
+        raise np.linalg.LinAlgError(at(value.source, _LINALG_MESSAGES[value.op.name]))
     raise InternalError(f"the program returned status {code}")

@@ -9,7 +9,7 @@ import numpy as np
 from bwcompiler.errors import DTypeError, TracerIndexError, UnsupportedError
 from bwcompiler.frontend.operands import assembled, stack_objects
 from bwcompiler.frontend.tracer import Tracer
-from bwcompiler.frontend.views import BasicItem, Slice
+from bwcompiler.frontend.views import BasicItem, Slice, StridedView
 
 
 class ParsedIndex:
@@ -20,15 +20,17 @@ class ParsedIndex:
               be in range and nobody else's).
     place     axis of the result where the axes of the advanced indices go.
     scalar    integers only: NumPy gives a scalar, not a view.
+    view      of a whole array, once it was asked for (`cached_parse` shares parsed indices).
     """
 
-    __slots__ = ("arrays", "items", "place", "scalar")
+    __slots__ = ("arrays", "items", "place", "scalar", "view")
 
     def __init__(self, items: list[BasicItem], arrays: list[tuple[int, Any, bool]], place: int, scalar: bool) -> None:
         self.items = items
         self.arrays = arrays
         self.place = place
         self.scalar = scalar
+        self.view: StridedView | None = None
 
 
 class _Array:
@@ -57,6 +59,33 @@ def is_mask(entry: Any) -> bool:
     """Whether an entry is a boolean array (or traced boolean)."""
     return (isinstance(entry, bool | np.bool_) or (isinstance(entry, np.ndarray) and entry.dtype == bool)
             or (isinstance(entry, Tracer) and entry.dtype == bool))
+
+
+_parsed: dict[Any, ParsedIndex] = {}
+_LIMIT = 20_000
+_BOUNDS = (int, type(None))
+
+
+def cached_parse(index: Any, shape: tuple[int, ...]) -> ParsedIndex:
+    """`parse`, remembered for indices made of integers, slices, None and `...`."""
+    entries = index if type(index) is tuple else (index,)
+    key: list[Any] = [shape]
+    for entry in entries:
+        if type(entry) is slice:
+            if not (type(entry.start) in _BOUNDS and type(entry.stop) in _BOUNDS and type(entry.step) in _BOUNDS):
+                return parse(index, shape)
+            key.append((entry.start, entry.stop, entry.step))
+        elif type(entry) is int or entry is None or entry is Ellipsis:
+            key.append(entry)
+        else:
+            return parse(index, shape)
+    lookup = tuple(key)
+    found = _parsed.get(lookup)
+    if found is None:
+        if len(_parsed) > _LIMIT:
+            _parsed.clear()
+        found = _parsed[lookup] = parse(index, shape)
+    return found
 
 
 def parse(index: Any, shape: tuple[int, ...]) -> ParsedIndex:

@@ -8,7 +8,7 @@ import numpy as np
 
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend import masked_selection
-from bwcompiler.frontend.index_parsing import ParsedIndex, entries_of, fill_whole_axes, is_mask, parse
+from bwcompiler.frontend.index_parsing import ParsedIndex, cached_parse, entries_of, fill_whole_axes, is_mask, parse
 from bwcompiler.frontend.numpy_layout import indexed, reshaped, viewed
 from bwcompiler.frontend.numpy_reductions import normalize_axis
 from bwcompiler.frontend.operands import (
@@ -25,7 +25,7 @@ from bwcompiler.frontend.operands import (
 from bwcompiler.frontend.promotion import common_dtype
 from bwcompiler.frontend.registry import HANDLERS, implements, refuse
 from bwcompiler.frontend.tracer import Tracer, assign, fresh, value_of
-from bwcompiler.frontend.views import broadcast_value, same_chain
+from bwcompiler.frontend.views import broadcast_value, same_chain, whole
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.types import BOOL, I64
 from bwcompiler.ops import elementwise as ops
@@ -36,11 +36,24 @@ def getitem(x: Tracer, index: Any) -> Any:
     """x[index]: a view for basic indices, else a copy."""
     if isinstance(index, Tracer) and is_mask(index):
         return masked_selection.select(x, value_of(index), value_of(x))
-    parsed = parse(index, x.shape)
-    base = indexed(x, fill_whole_axes(parsed, x.shape)) if parsed.items else viewed(x, x._chain, x.shape)
+    parsed = cached_parse(index, x.shape)
+    base = basic_part(x, parsed)
     if parsed.arrays:
         return fresh(_gathered(value_of(base), parsed))
     return fresh(value_of(base)) if parsed.scalar else base
+
+
+def basic_part(x: Tracer, parsed: ParsedIndex) -> Tracer:
+    """The view that the integers, slices and new axes of an index give."""
+    if not parsed.items:
+        return viewed(x, x._chain, x.shape)
+    if x._chain:
+        return indexed(x, fill_whole_axes(parsed, x.shape))
+    view = parsed.view
+    if view is None:
+        view = parsed.view = whole(x.shape).indexed(fill_whole_axes(parsed, x.shape))
+        assert view is not None
+    return viewed(x, (view,), view.shape)
 
 
 def _index_values(parsed: ParsedIndex, shape: tuple[int, ...]) -> list[Value]:
@@ -91,8 +104,8 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
             raise UnsupportedError("x[mask, ...] = v: a traced mask must be the only index\n  hint: np.where(mask, v, x)")
         _set_where(x, masks[0], value)
         return
-    parsed = parse(tuple(entries), x.shape)
-    base = indexed(x, fill_whole_axes(parsed, x.shape)) if parsed.items else viewed(x, x._chain, x.shape)
+    parsed = cached_parse(tuple(entries), x.shape)
+    base = basic_part(x, parsed)
     if parsed.arrays:
         _scatter("scatter_update", base, parsed, value)
         return
@@ -161,7 +174,7 @@ def scatter_add(x: Tracer, index: Any, value: Any) -> None:
     if any(isinstance(entry, Tracer) and is_mask(entry) for entry in entries):
         raise UnsupportedError("np.add.at with a traced mask is not supported\n  hint: x += np.where(mask, v, 0)")
     parsed = parse(tuple(entries), x.shape)
-    base = indexed(x, fill_whole_axes(parsed, x.shape)) if parsed.items else x
+    base = basic_part(x, parsed)
     if parsed.arrays:
         _scatter("scatter_add", base, parsed, value)
     else:

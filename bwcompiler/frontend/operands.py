@@ -130,9 +130,11 @@ def shadow_of(x: Any) -> np.ndarray[Any, Any]:
 
 def laid_out(made: Tracer, inputs: Sequence[Any]) -> Tracer:
     """A new handle, its storage laid out as NumPy would after computing it element by element from the inputs."""
+    if made._type.rank < 2:
+        return made
     for x in inputs:
         if isinstance(x, Tracer):
-            if x._chain or x._storage.strides is not None:
+            if x._storage.strides is not None or not all(step.in_order for step in x._chain):
                 break
         elif isinstance(x, np.ndarray) and not x.flags.c_contiguous:
             break

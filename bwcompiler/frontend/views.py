@@ -29,6 +29,8 @@ class Slice:
         self.step = step
 
 
+# Attributes of the slice op, or None where whole axes are taken, then flipped; the order of a transpose, or None.
+Plan: TypeAlias = tuple[dict[str, tuple[int, ...]] | None, tuple[int, ...], tuple[int, ...] | None]
 BasicItem: TypeAlias = int | Slice | None       # what one axis (None: a new one) is indexed with, normalised
 
 
@@ -39,57 +41,59 @@ class StridedView:
     axes     for every axis of the view the axis of the base it walks along, None for an inserted one.
     """
 
-    __slots__ = ("axes", "base_shape", "shape", "slices")
+    __slots__ = ("_known", "axes", "base_shape", "shape", "slices")
 
     def __init__(self, base_shape: Shape, slices: tuple[Slice, ...], axes: tuple[int | None, ...]) -> None:
         self.base_shape = base_shape
         self.slices = slices
         self.axes = axes
+        self._known: Plan | None = None
         self.shape: Shape = tuple([1 if axis is None else slices[axis].size for axis in axes])
 
-    def _order(self) -> list[int]:
-        kept = [axis for axis in self.axes if axis is not None]
-        if kept == sorted(kept):
-            return list(range(len(self.slices)))
-        return kept + [axis for axis in range(len(self.slices)) if axis not in kept]
+    def _plan(self) -> Plan:
+        """How to read and write, worked out once: views of indices that recur are shared."""
+        if self._known is None:
+            sizes = tuple([item.size for item in self.slices])
+            cut = None
+            flips: tuple[int, ...] = ()
+            if sizes == self.base_shape:
+                flips = tuple([axis for axis, item in enumerate(self.slices) if item.step < 0 and item.size > 1])
+            else:
+                cut = {"starts": tuple([item.start if item.size else 0 for item in self.slices]), "sizes": sizes,
+                       "steps": tuple([item.step if item.size > 1 else 1 for item in self.slices])}
+            kept = [axis for axis in self.axes if axis is not None]
+            order = None
+            if kept != sorted(kept):
+                order = (*kept, *[axis for axis in range(len(sizes)) if axis not in kept])
+            self._known = (cut, flips, order)
+        return self._known
 
-    def _flips(self) -> tuple[int, ...]:
-        return tuple([axis for axis, item in enumerate(self.slices) if item.step < 0 and item.size > 1])
-
-    def _cut(self) -> dict[str, tuple[int, ...]] | None:
-        """Attributes of the slice op; None where whole axes are taken, possibly flipped."""
-        sizes = tuple([item.size for item in self.slices])
-        if sizes == self.base_shape:
-            return None
-        starts = tuple([item.start if item.size else 0 for item in self.slices])
-        steps = tuple([item.step if item.size > 1 else 1 for item in self.slices])
-        return {"starts": starts, "sizes": sizes, "steps": steps}
+    @property
+    def in_order(self) -> bool:
+        """Whether elements lie in the order of the base, axis by axis."""
+        return self._plan()[2] is None and all(item.step > 0 or item.size <= 1 for item in self.slices)
 
     def read(self, value: Value) -> Value:
-        cut = self._cut()
+        cut, flips, order = self._plan()
         if cut is not None:
             value = REGISTRY["slice"](value, **cut)
-        else:
-            flips = self._flips()
-            if flips:
-                value = REGISTRY["flip"](value, axes=flips)
-        order = self._order()
-        if order != list(range(len(order))):
-            value = REGISTRY["transpose"](value, axes=tuple(order))
+        elif flips:
+            value = REGISTRY["flip"](value, axes=flips)
+        if order is not None:
+            value = REGISTRY["transpose"](value, axes=order)
         return value if value.shape == self.shape else REGISTRY["reshape"](value, shape=self.shape)
 
     def write(self, base: Value, new: Value) -> Value:
         if 0 in self.shape:
             return base
-        order = self._order()
-        inner = tuple([self.slices[axis].size for axis in order])
+        cut, flips, order = self._plan()
+        places = range(len(self.slices)) if order is None else order
+        inner = tuple([self.slices[axis].size for axis in places])
         if new.shape != inner:
             new = REGISTRY["reshape"](new, shape=inner)
-        if order != list(range(len(order))):
+        if order is not None:
             new = REGISTRY["transpose"](new, axes=tuple(sorted(range(len(order)), key=order.__getitem__)))
-        cut = self._cut()
         if cut is None:
-            flips = self._flips()
             return REGISTRY["flip"](new, axes=flips) if flips else new
         return REGISTRY["slice_update"](base, new, starts=cut["starts"], steps=cut["steps"])
 
@@ -138,6 +142,8 @@ class ReshapeView:
 
     __slots__ = ("shape",)
 
+    in_order = True
+
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
 
@@ -160,6 +166,8 @@ class BroadcastView:
     """np.broadcast_to: read-only, as in NumPy."""
 
     __slots__ = ("shape",)
+
+    in_order = False
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape

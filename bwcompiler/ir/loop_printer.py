@@ -1,11 +1,13 @@
 """Loop IR -> text.  Start reading at `kernel_to_text`.
 
 Buffer positions are linear offsets; they are shown as an index of the buffer's shape where the offset falls apart into one
-(`b0[i0, i1 + 1]`), and as the offset itself elsewhere (`b0[+ 4*i0 + i1 + 2]`).  Names are hints, made unique by `_1`.
+(`b0[i0, i1 + 1]`), and as the offset itself elsewhere (`b0[+ 4*i0 + i1 + 2]`).  Names are hints, made unique by `_1` among
+those in scope.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Set
 from typing import Any
 
 from bwcompiler.ir.extent import Extent, Index, add_extents, lower, scale_extent, upper
@@ -31,7 +33,8 @@ _INFIX = {
     "subtract": ("-", 5), "multiply": ("*", 6), "divide": ("/", 6),
 }
 _PREFIX = {"negative": "-", "invert": "~"}
-_CHOICE, _SUM, _PRODUCT, _UNARY, _ATOM = 0, 5, 6, 7, 8
+Rounding = Callable[[int, int], int]
+_CHOICE, _SUM, _UNARY, _ATOM = 0, 5, 7, 8
 
 
 def kernel_to_text(kernel: Kernel) -> str:
@@ -39,9 +42,12 @@ def kernel_to_text(kernel: Kernel) -> str:
     return _Printer(kernel).text()
 
 
-def linear_index(buffer: Buffer, offset: Offset) -> list[tuple[Extent, list[Scalar]]] | None:
-    """Per axis of the buffer the affine and the data-dependent part of the index at `offset`; None where it has none."""
-    parts = _affine_index(buffer.shape, offset.affine) if buffer.size else None
+def linear_index(buffer: Buffer, offset: Offset, guarded: Set[Extent] = frozenset()) -> list[tuple[Extent, list[Scalar]]] | None:
+    """Per axis of the buffer the affine and the data-dependent part of the index at `offset`; None where it has none.
+
+    guarded: positions that guards keep in range.
+    """
+    parts = _affine_index(buffer.shape, offset.affine, guarded) if buffer.size else None
     if parts is None:
         return None
     found: list[tuple[Extent, list[Scalar]]] = [(part, []) for part in parts]
@@ -62,39 +68,56 @@ def _strides(shape: tuple[int, ...]) -> list[int]:
     return strides[::-1]
 
 
-def _affine_index(shape: tuple[int, ...], affine: Extent) -> list[Extent] | None:
+def _affine_index(shape: tuple[int, ...], affine: Extent, guarded: Set[Extent]) -> list[Extent] | None:
     """An index of `shape` at linear position `affine`; of several the one that is least out of range (under guards it may be)."""
     best: list[Extent] | None = None
     least = 0
-    for near_terms in (False, True):
-        for near_constant in (False, True):
-            found = _split(shape, affine, near_terms, near_constant)
+    for round_terms in (_down, _nearest):
+        for round_constant in (_down, _nearest, _up):
+            found = _split(shape, affine, round_terms, round_constant)
             if found is None:
                 continue
-            excess = sum(max(0, -lower(entry)) + max(0, upper(entry) - extent + 1) for entry, extent in zip(found, shape, strict=True))
+            excess = sum(max(0, -lower(entry)) + max(0, upper(entry) - extent + 1)
+                         for entry, extent in zip(found, shape, strict=True) if entry not in guarded)
             if best is None or excess < least:
                 best, least = found, excess
-    return best
+    if best is None or not least or sum(extent > 1 for extent in shape) < 2:
+        return best
+    # An entry that runs over more than twice its axis is no index of it, guard or not.
+    wide = any(upper(entry) - lower(entry) >= 2 * extent for entry, extent in zip(best, shape, strict=True))
+    return None if wide else best
 
 
-def _split(shape: tuple[int, ...], affine: Extent, near_terms: bool, near_constant: bool) -> list[Extent] | None:
-    """Every coefficient divided by the strides, outermost axis first, rounding down or to the nearest."""
+def _down(number: int, stride: int) -> int:
+    return number // stride
+
+
+def _nearest(number: int, stride: int) -> int:
+    return (2 * number + stride) // (2 * stride)
+
+
+def _up(number: int, stride: int) -> int:
+    return -(-number // stride)
+
+
+def _split(shape: tuple[int, ...], affine: Extent, round_terms: Rounding, round_constant: Rounding) -> list[Extent] | None:
+    """Every coefficient divided by the strides, outermost axis first, and rounded."""
     terms = () if isinstance(affine, int) else affine.terms
     constant = affine if isinstance(affine, int) else affine.constant
     moving = {coefficient for index, coefficient in terms if index.lo != index.hi}
     found: list[Extent] = [0] * len(shape)
     strides = _strides(shape)
-    parts: list[tuple[Extent, int, bool, int]] = [(1, constant, near_constant, 0)]
+    parts: list[tuple[Extent, int, Rounding, int]] = [(1, constant, round_constant, 0)]
     for index, coefficient in terms:
         # A loop of one iteration beside one that moves along the same axis is the single panel of the last axis.
         first = len(shape) - 1 if index.lo == index.hi and coefficient in moving else 0
-        parts.append((index.extent(), coefficient, near_terms, first))
-    for unit, rest, near, first in parts:
+        parts.append((index.extent(), coefficient, round_terms, first))
+    for unit, rest, rounded, first in parts:
         for axis in range(first, len(shape)):
             stride = strides[axis]
             if shape[axis] <= 1:
                 continue
-            factor = (2 * rest + stride) // (2 * stride) if near else rest // stride
+            factor = rounded(rest, stride)
             rest -= factor * stride
             found[axis] = add_extents(found[axis], scale_extent(unit, factor))
         if rest:
@@ -108,6 +131,7 @@ class _Printer:
         self.names: dict[object, str] = {}
         self.taken: set[str] = set()
         self.lines: list[str] = []
+        self.guarded: set[Extent] = set()          # by the statement being printed
 
     def text(self) -> str:
         parameters = [f"{self.name(b, b.name)}: {b.role} {b.dtype}[{','.join(map(str, b.shape))}]" for b in self.kernel.buffers]
@@ -127,6 +151,10 @@ class _Printer:
             self.names[key] = found
         return found
 
+    def release(self, key: object) -> None:
+        """Its scope ends here: the name is free again."""
+        self.taken.discard(self.names.pop(key, ""))
+
     # ----- statements
     def body(self, body: list[Statement], depth: int) -> None:
         for statement in body:
@@ -135,10 +163,17 @@ class _Printer:
                 extent, name = self.extent(statement.extent), self.name(statement.index, statement.index.name)
                 self.lines.append(f"{'  ' * depth}for {name} in 0..{extent}{kind}")
                 self.body(statement.body, depth + 1)
+                self.release(statement.index)
             else:
                 self.lines.append("  " * depth + self.statement(statement))
+        for statement in body:
+            if isinstance(statement, Let):
+                self.release(statement)
+            elif isinstance(statement, Reduce):
+                self.release(statement.accumulator)
 
     def statement(self, statement: Let | Store | Reduce | Accumulate | Fill) -> str:
+        self.guarded = set() if isinstance(statement, Reduce) else set(_guarded_positions(statement.value))
         if isinstance(statement, Let):
             value = self.scalar(statement.value)       # first: what it reads is named before it
             return f"let {self.name(statement, statement.name)} = {value}"
@@ -160,7 +195,7 @@ class _Printer:
     # ----- positions
     def place(self, buffer: Buffer, offset: Offset) -> str:
         name = self.name(buffer, buffer.name)
-        index = linear_index(buffer, offset)
+        index = linear_index(buffer, offset, self.guarded)
         if index is not None:
             return f"{name}[{', '.join(self.entry(affine, terms) for affine, terms in index)}]"
         parts = [self.term(scalar, stride) for scalar, stride in offset.terms]
@@ -214,8 +249,9 @@ class _Printer:
             return _literal(scalar.data), _ATOM
         if op == "index":
             extent: Extent = scalar.data
-            alone = isinstance(extent, int) or (extent.constant == 0 and len(extent.terms) == 1)
-            return self.extent(extent), _PRODUCT if alone else _SUM
+            if isinstance(extent, int) or extent == extent.terms[0][0].extent():
+                return self.extent(extent), _ATOM
+            return self.extent(extent), _SUM
         return self.leaf(scalar), _ATOM
 
     def leaf(self, scalar: Scalar) -> str:
@@ -231,6 +267,13 @@ class _Printer:
         if op == "in_range":
             return f"in_range({', '.join(self.extent(extent) for extent in data)})"
         return f"{op}({', '.join(self.scalar(arg) for arg in scalar.args)})"
+
+
+def _guarded_positions(scalar: Scalar) -> Iterator[Extent]:
+    if scalar.op == "in_range":
+        yield scalar.data[0]
+    for arg in scalar.args:
+        yield from _guarded_positions(arg)
 
 
 def _literal(value: Any) -> str:

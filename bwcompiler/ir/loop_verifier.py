@@ -300,9 +300,12 @@ def check_vector_loops(kernel: Kernel) -> None:
         for statement in loop.body:
             if not isinstance(statement, Let | Store | Accumulate):
                 fail(kernel, f"the vector loop over {loop.index} has a {type(statement).__name__} in its body")
-            if isinstance(statement, Store) and min(upper(loop.extent), statement.buffer.size) > 1 and not _moves(statement.offset, loop.index):
+            if isinstance(statement, Store) and not _moves(statement, loop):
                 fail(kernel, f"all iterations of the vector loop over {loop.index} store into one element of {statement.buffer}")
 
 
-def _moves(offset: Offset, index: Index) -> bool:
-    return bool(offset.terms) or index in _indices(offset.affine)
+def _moves(store: Store, loop: Loop) -> bool:
+    """Whether iterations of the loop store into different elements, or there is only one (or none)."""
+    if upper(loop.extent) <= 1 or store.buffer.size <= 1:
+        return True
+    return bool(store.offset.terms) or loop.index in _indices(store.offset.affine)

@@ -1,4 +1,4 @@
-"""Calls into libraries: matrix products through BLAS; and the check that makes an index array safe to use."""
+"""Calls into libraries: matrix products through BLAS, factorisations through NumPy's inner loops; and index checks."""
 
 from __future__ import annotations
 
@@ -10,21 +10,27 @@ from bwcompiler.lowering.llvm_scalars import memory_type
 
 INDEX_ERROR = 1                # status code of an index out of range; record: {number of the check, index, axis extent}
 CALLBACK_ERROR = 2
+LINALG_ERROR = 3               # a factorisation failed; record: {number of the call}
 
 
-class BlasSymbols(NamedTuple):
-    """cblas names by dtype, and the LLVM type of their integers."""
+class Libraries(NamedTuple):
+    """Symbols that programs may call.
+
+    gemm      cblas gemm by dtype; integer: the LLVM type of its integers.  Empty without a BLAS.
+    loops     (op, dtype) -> symbol of NumPy's inner loop for it.
+    """
 
     gemm: dict[str, str]
     integer: str
+    loops: dict[tuple[str, str], str]
 
 
-def gemm_text(name: str, value: Value, transposed: list[bool], blas: BlasSymbols) -> tuple[str, str]:
+def gemm_text(name: str, value: Value, transposed: list[bool], libraries: Libraries) -> tuple[str, str]:
     """`void name(a, b, c)`: row-major C = A B for every batch element; and the declaration of the routine it calls."""
     *batch, m, n = value.shape
     k = value.operands[0].shape[-1]
-    type_, size, integer = memory_type(value.dtype), value.dtype.itemsize, blas.integer
-    routine = blas.gemm[value.dtype.name]
+    type_, size, integer = memory_type(value.dtype), value.dtype.itemsize, libraries.integer
+    routine = libraries.gemm[value.dtype.name]
     head = f"define internal void @{name}(ptr noalias %a, ptr noalias %b, ptr noalias %c) #1 {{\n"
     count = element_count(batch)
     if 0 in (m, n, k, count):
@@ -60,6 +66,46 @@ def copy_text(name: str, size: int) -> str:
   ret void
 }}
 """
+
+
+# Core extents by op: which of an operand's last two axes each letter of the loop's signature is.
+_CORES = {"cholesky": ("mm", "mm"), "inv": ("mm", "mm"), "solve": ("mm", "mn", "mn")}
+
+
+def loop_text(name: str, value: Value, libraries: Libraries) -> tuple[str, list[str]]:
+    """`i32 name(operands, result, record, number)`: a batch through NumPy's inner loop, LINALG_ERROR where it fails.
+
+    The loops report failure by raising the invalid flag (FE_INVALID is 1 on x86 and Arm), as NumPy itself reads it.
+    """
+    arrays = [*value.operands, value]
+    letters: dict[str, int] = {}
+    strides: list[int] = []
+    outer: list[int] = []
+    size = value.dtype.itemsize
+    for array, core in zip(arrays, _CORES[value.op.name], strict=True):
+        rows, columns = array.shape[-2:]
+        letters.setdefault(core[0], rows)
+        letters.setdefault(core[1], columns)
+        outer.append(rows * columns * size)
+        strides += [columns * size, size]
+    dimensions = [element_count(value.shape[:-2]), *letters.values()]
+    symbol = libraries.loops[value.op.name, value.dtype.name]
+    parameters = ", ".join(f"ptr %p{k}" for k in range(len(arrays)))
+    lines = [f"define internal i32 @{name}({parameters}, ptr %record, i64 %number) #1 {{"]
+    for block, words in (("dimensions", dimensions), ("steps", [*outer, *strides])):
+        lines.append(f"  %{block} = alloca [{len(words)} x i64]")
+        for k, word in enumerate(words):
+            lines += [f"  %{block}{k} = getelementptr i64, ptr %{block}, i64 {k}", f"  store i64 {word}, ptr %{block}{k}"]
+    lines.append(f"  %args = alloca [{len(arrays)} x ptr]")
+    for k in range(len(arrays)):
+        lines += [f"  %args{k} = getelementptr ptr, ptr %args, i64 {k}", f"  store ptr %p{k}, ptr %args{k}"]
+    lines += ["  %cleared = call i32 @feclearexcept(i32 1)",
+              f"  call void @{symbol}(ptr %args, ptr %dimensions, ptr %steps, ptr null)",
+              "  %raised = call i32 @fetestexcept(i32 1)", "  %failed = icmp ne i32 %raised, 0",
+              "  br i1 %failed, label %fail, label %good", "good:", "  ret i32 0", "fail:", "  store i64 %number, ptr %record",
+              "  %again = call i32 @feclearexcept(i32 1)", f"  ret i32 {LINALG_ERROR}", "}", ""]
+    declares = [f"declare void @{symbol}(ptr, ptr, ptr, ptr)", "declare i32 @feclearexcept(i32)", "declare i32 @fetestexcept(i32)"]
+    return "\n".join(lines), declares
 
 
 def check_index_text(name: str, value: Value) -> str:

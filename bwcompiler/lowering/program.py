@@ -17,7 +17,7 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.loop import SCRATCH, UPDATED, Kernel
 from bwcompiler.ir.memory import Location, MemoryPlan
 from bwcompiler.ir.op import Value
-from bwcompiler.lowering.library_calls import BlasSymbols, check_index_text, copy_text, gemm_text
+from bwcompiler.lowering.library_calls import Libraries, check_index_text, copy_text, gemm_text, loop_text
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter
 from bwcompiler.lowering.loops_to_llvm import kernel_to_llvm
 from bwcompiler.lowering.math_functions import definitions, intrinsics
@@ -36,12 +36,11 @@ class Callback(NamedTuple):
 
 
 class ProgramText(NamedTuple):
-    """LLVM text of a program; what it calls outside; the values of its index checks; how many distinct functions it has."""
+    """LLVM text of a program; what it calls outside; the values whose computation may fail; how many distinct functions it has."""
 
     text: str
     callbacks: list[Callback]
     checked: list[Value]
-    uses_blas: bool
     kernels: int
 
 
@@ -57,12 +56,12 @@ class FunctionCall(NamedTuple):
 class ProgramEmitter:
     """Emits the module of one program."""
 
-    def __init__(self, graph: Graph, steps: Sequence[LoweredStep], plan: MemoryPlan, blas: BlasSymbols | None,
+    def __init__(self, graph: Graph, steps: Sequence[LoweredStep], plan: MemoryPlan, libraries: Libraries,
                  attributes: str) -> None:
         self.graph = graph
         self.steps = steps
         self.plan = plan
-        self.blas = blas
+        self.libraries = libraries
         self.attributes = attributes
         self.scalars = ScalarEmitter()
         self.functions: dict[str, str] = {}
@@ -71,7 +70,6 @@ class ProgramEmitter:
         self.callbacks: list[Callback] = []
         self.declares: dict[str, None] = {}
         self.checked: list[Value] = []
-        self.uses_blas = False
 
     def emit(self) -> ProgramText:
         require_lowerable(self.graph)
@@ -93,7 +91,7 @@ class ProgramEmitter:
         parts += [*_distinct(self.declares), f"attributes #0 = {{ {self.attributes} }}",
                   f"attributes #1 = {{ noinline {self.attributes} }}", "!1 = distinct !{!1, !2}",
                   '!2 = !{!"llvm.loop.interleave.count", i32 2}', ""]
-        return ProgramText("\n".join(parts), self.callbacks, self.checked, self.uses_blas, distinct)
+        return ProgramText("\n".join(parts), self.callbacks, self.checked, distinct)
 
     def location(self, value: Value) -> Location:
         return self.plan.locations[root(value)]
@@ -144,23 +142,30 @@ class ProgramEmitter:
         self.calls.append(FunctionCall(self._function(copy_text(name, size), name), (self.location(value), target)))
 
     def _call(self, value: Value) -> None:
-        if value.op.name == "matmul" and self.blas is not None and uses_blas(value, self.blas):
-            self._gemm(value, self.blas)
+        if value.op.name == "matmul" and uses_blas(value, self.libraries):
+            self._gemm(value)
         elif value.op.name == "normalize_index":
             name = self._new_name("check")
-            arguments = (self.location(value.operands[0]), self.location(value), _RECORD)
-            function = self._function(check_index_text(name, value), name)
-            self.calls.append(FunctionCall(function, arguments, len(self.checked), True))
-            self.checked.append(value)
+            self._checked(value, check_index_text(name, value), name)
+        elif (value.op.name, getattr(value.type, "dtype", None) and value.dtype.name) in self.libraries.loops and value.type.size:
+            name = self._new_name("loop")
+            text, declares = loop_text(name, value, self.libraries)
+            self.declares.update(dict.fromkeys(declares))
+            self._checked(value, text, name)
         else:
             self._callback(value)
 
-    def _gemm(self, value: Value, blas: BlasSymbols) -> None:
-        self.uses_blas = True
+    def _checked(self, value: Value, text: str, name: str) -> None:
+        """A function that may fail: it gets the error record and the number of this check."""
+        arguments = (*[self.location(operand) for operand in value.operands], self.location(value), _RECORD)
+        self.calls.append(FunctionCall(self._function(text, name), arguments, len(self.checked), True))
+        self.checked.append(value)
+
+    def _gemm(self, value: Value) -> None:
         matrices = [transposed_matrix(operand) for operand in value.operands]
         bases = [operand if matrix is None else matrix for operand, matrix in zip(value.operands, matrices, strict=True)]
         name = self._new_name("gemm")
-        text, declare = gemm_text(name, value, [matrix is not None for matrix in matrices], blas)
+        text, declare = gemm_text(name, value, [matrix is not None for matrix in matrices], self.libraries)
         self.declares[declare] = None
         arguments = (*[self.location(base) for base in bases], self.location(value))
         self.calls.append(FunctionCall(self._function(text, name), arguments))

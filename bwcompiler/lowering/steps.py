@@ -12,7 +12,7 @@ from bwcompiler.ir.memory import StepUse
 from bwcompiler.ir.op import Value
 from bwcompiler.lowering.build_loops import build_kernel
 from bwcompiler.lowering.call_kernels import build_call_kernel
-from bwcompiler.lowering.library_calls import BlasSymbols
+from bwcompiler.lowering.library_calls import Libraries
 
 
 @dataclass
@@ -24,13 +24,13 @@ class LoweredStep(StepUse):
     value: Value | None = None
 
 
-def lower_steps(fused: FusedProgram, blas: BlasSymbols | None) -> list[LoweredStep]:
+def lower_steps(fused: FusedProgram, libraries: Libraries) -> list[LoweredStep]:
     """Loop trees of all steps, and what each reads, writes and needs as scratch."""
     steps: list[LoweredStep] = []
     for number, step in enumerate(fused.steps):
         name = f"k{number}"
         if isinstance(step, Call):
-            steps.append(_lower_call(name, step.value, blas))
+            steps.append(_lower_call(name, step.value, libraries))
             continue
         kernel, owners = build_kernel(name, step, fused.stored, fused.forced)
         if not kernel.buffers:                     # everything in it was computed where it is read
@@ -45,8 +45,8 @@ def lower_steps(fused: FusedProgram, blas: BlasSymbols | None) -> list[LoweredSt
     return steps
 
 
-def _lower_call(name: str, value: Value, blas: BlasSymbols | None) -> LoweredStep:
-    if value.op.name == "matmul" and uses_blas(value, blas):
+def _lower_call(name: str, value: Value, libraries: Libraries) -> LoweredStep:
+    if value.op.name == "matmul" and uses_blas(value, libraries):
         operands = [transposed_matrix(operand) or operand for operand in value.operands]
         return LoweredStep([root(operand) for operand in operands], [value], value=value)
     built = build_call_kernel(name, value)
@@ -63,6 +63,6 @@ def _lower_call(name: str, value: Value, blas: BlasSymbols | None) -> LoweredSte
     return lowered
 
 
-def uses_blas(value: Value, blas: BlasSymbols | None) -> bool:
+def uses_blas(value: Value, libraries: Libraries) -> bool:
     """Whether a matrix product goes to BLAS."""
-    return blas is not None and value.dtype.name in blas.gemm
+    return value.dtype.name in libraries.gemm

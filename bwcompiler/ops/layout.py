@@ -339,7 +339,7 @@ def _concatenate_element(at: At, *operands: Read, axis: int) -> s.Scalar:
 
     result = part(len(parts) - 1)
     for k in reversed(range(len(parts) - 1)):
-        result = s.select(within(at[axis], offsets[k], offsets[k + 1]), part(k), result)
+        result = s.guard(within(at[axis], offsets[k], offsets[k + 1]), part(k), result)
     return result
 
 

@@ -50,6 +50,7 @@ class _Fusion:
         self.forced = _forced(graph)
         self.stored: set[Value] = set(graph.inputs)
         self.last_reader: dict[Value, FusionGroup] = {}
+        self.latest: FusionGroup | None = None
 
     def run(self) -> FusedProgram:
         for value in self.graph.body:
@@ -82,7 +83,7 @@ class _Fusion:
             if member is not None:
                 break
         else:
-            group = FusionGroup(len(self.steps))
+            group = self.latest = FusionGroup(len(self.steps))
             self.steps.append(group)
             member = attempt.found(group)
         group.add(member)
@@ -120,6 +121,8 @@ class _Fusion:
             reader = self.last_reader.get(base)
             if reader is not None:
                 found[reader.position] = reader
+        if self.latest is not None and attempt.reads:      # siblings over the same elements share loops and loads
+            found.setdefault(self.latest.position, self.latest)
         allowed: list[FusionGroup] = []
         for position in sorted(found, reverse=True):
             if position < earliest:
@@ -190,6 +193,9 @@ class _Attempt:
             return None
         self._match_free_dimensions(group, mapping)
         new_axes = [d for d in self.wide if d not in mapping]
+        linked = any(base in group.by_value for base, _ in self.reads)
+        if new_axes and not linked:
+            return None
         structure = self._structure(group, mapping, new_axes)
         if structure is None:
             return None

@@ -15,6 +15,7 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler.api.compiler import Lowered
+from bwcompiler.ir import loop_interpreter
 from bwcompiler.ir.access import root, transposed_matrix
 from bwcompiler.ir.fusion import FusionGroup
 from bwcompiler.ir.graph_interpreter import interpret
@@ -23,6 +24,8 @@ from bwcompiler.ir.loop_interpreter import run_kernel
 from bwcompiler.ir.loop_printer import kernel_to_text
 from bwcompiler.ir.loop_verifier import verify_kernel
 from bwcompiler.ir.op import Value
+from bwcompiler.lowering import loops_to_llvm
+from bwcompiler.lowering.library_calls import Libraries
 from bwcompiler.lowering.steps import LoweredStep, lower_steps
 from bwcompiler.passes.fuse import fuse
 from bwcompiler.scipy import special
@@ -128,6 +131,25 @@ def column_center(x):
     return x - c, np.sum(c)
 
 
+def batch_norm(x, gamma, beta):
+    d = x - np.mean(x, axis=0)
+    return d / np.sqrt(np.mean(d * d, axis=0) + 1e-5) * gamma + beta
+
+
+def heat_steps(x):
+    for _ in range(3):
+        y = np.copy(x)
+        y[1:-1] = x[1:-1] + 0.1 * (x[2:] - 2.0 * x[1:-1] + x[:-2])
+        x = y
+    return x
+
+
+def assign_rows(x, i, v):
+    y = x * 1.0
+    y[i] = v
+    return y
+
+
 def standardise(x):
     d = x - np.mean(x)
     return d / np.sqrt(np.mean(d * d))
@@ -187,6 +209,18 @@ FUNCTIONS = [
     Function("reshape", lambda x: np.sum(x.reshape(4, 3, 5), axis=1), (CUBE,), True),
     Function("shifted", lambda x: x[1:] * x[:-1], (array(40),), True),
     Function("convolve", lambda x, w: np.convolve(x, w, "valid"), (array(40), array(3)), forward_only=False),
+    Function("batch_norm_panels", batch_norm, (array(5, 600), array(600), array(600, seed=2))),
+    Function("softmax_middle_axis", lambda x: np.exp(x) / np.sum(np.exp(x), axis=1, keepdims=True), (array(2, 3, 40),)),
+    Function("many_reductions", lambda x: (np.sum(x, 0), np.sum(x, 1), np.max(x, 1), np.sum(x)), (array(9, 40),), True),
+    Function("both_axes", lambda x: x / np.sum(x, axis=1, keepdims=True) / np.sum(x, axis=0), (array(5, 40) + 3.0,)),
+    Function("heat_steps", heat_steps, (array(9, 20),)),
+    Function("scatter", assign_rows, (array(6, 3), np.array([1, 1, 4]), array(3, 3, seed=4)), True),
+    Function("pooling", lambda x: x.reshape(4, 2, 5, 2).max(axis=(1, 3)), (array(8, 10),), True),
+    Function("merged", lambda x: (x * 2.0).T.reshape(-1) * 3.0, (X,), True),
+    Function("concatenate_columns", lambda x, y: np.concatenate([x, y]) - np.sum(np.concatenate([x, y]), axis=0),
+             (array(3, 40), array(9, 40, seed=5)), True),
+    Function("cumsum_reverse", lambda x: np.cumsum(x[:, ::-1], axis=1)[:, ::-1], (X,), True),
+    Function("special", lambda x: special.erf(x) + special.gammaln(np.abs(x) + 1.0) + special.expit(x), (array(7),)),
     Function("matmul", lambda x, y: np.tanh(x @ y.T), (X, array(4, 7, seed=1))),
 ]
 
@@ -225,11 +259,15 @@ def test_matrix_products_as_loops():
     x, y = array(3, 4), array(5, 4, seed=1)
     program = bw.compile(lambda x, y: x @ y.T, x, y)
     lowered = runner_of(program, True).compiled.lowered
-    steps = lower_steps(fuse(lowered.simplified), None)
+    steps = lower_steps(fuse(lowered.simplified), Libraries({}, "i64", {}))
     assert all(step.kernel is not None for step in steps)
     arguments = [x, y, *seeds_of(program)]
     for found, wanted in zip(run_steps(lowered, steps, arguments), interpret(lowered.graph, arguments), strict=True):
         assert_near(found, np.asarray(wanted), "loops differ from the graph")
+
+
+def test_interpreter_and_native_code_have_one_reduction_tree():
+    assert (loop_interpreter.LANES, loop_interpreter.BLOCK) == (loops_to_llvm.LANES, loops_to_llvm.BLOCK)
 
 
 # ----- one sweep
