@@ -39,7 +39,7 @@ def check_seed_type(shape: tuple[Any, ...], dtype: Any, output: Value, path: str
     if shape != output.shape:
         raise SeedError(at(output.source, f"{path} has shape {shape}, but the output has shape {output.shape}: a seed is the "
                            "cotangent of the output and has its shape"))
-    if dtype != output.dtype.numpy:
+    if np.dtype(dtype).newbyteorder("=") != output.dtype.numpy:
         raise SeedError(at(output.source, f"{path} has dtype {dtype}, but the output has dtype {output.dtype.numpy}\n"
                            f"  hint: seed.astype(np.{output.dtype.numpy})"))
 

@@ -34,10 +34,12 @@ from bwcompiler.ir.types import TensorType
 OPERANDS = (bool, int, float, complex, np.generic, np.ndarray, list, tuple)    # besides tracers
 
 
-def located(error: BwError, source: Source | None) -> BwError:
+def located(error: Exception, source: Source | None) -> Exception:
     """The error with the user's line first."""
     if "source" not in vars(error):
         vars(error)["source"] = source
+        if isinstance(error, np.exceptions.AxisError):             # its text is not in args
+            return np.exceptions.AxisError(at(source, str(error)))
         error.args = (at(source, str(error.args[0]) if error.args else ""), *error.args[1:])
     return error
 
@@ -51,7 +53,7 @@ def call(handler: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     record.source = source = current_source(region.outer)
     try:
         return handler(*args, **kwargs)
-    except BwError as error:
+    except (BwError, ValueError, TypeError, IndexError) as error:
         raise located(error, source) from None
     finally:
         record.source = None

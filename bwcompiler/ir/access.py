@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.extent import Affine, Extent, add_extents, scale_extent
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.scalar import IndexExpression, Scalar
+from bwcompiler.ir.scalar import IndexExpression, Scalar, index_value
 from bwcompiler.ir.types import DType
 
 Leaf = Callable[[Value, tuple[IndexExpression, ...]], Scalar]
@@ -40,21 +40,24 @@ def reshape_index(at: Sequence[IndexExpression], source: Sequence[Extent],
             if k == rank or not isinstance(product, int):
                 return None
             factor, entry = target[k], at[k]
-            if isinstance(entry, Scalar):
-                if product != 1 or factor != extent:
-                    return None
-                position, product = entry, factor
+            if product == 1:
+                position = entry
+            elif not isinstance(factor, int):
+                return None
+            elif isinstance(entry, Scalar) or isinstance(position, Scalar):
+                position = _as_scalar(position) * factor + _as_scalar(entry)
             else:
-                if not isinstance(factor, int) and product != 1:
-                    return None
-                base = scale_extent(position, factor) if isinstance(factor, int) and not isinstance(position, Scalar) else 0
-                position = add_extents(base, entry)
-                product = product * factor
+                position = add_extents(scale_extent(position, factor), entry)
+            product = product * factor
             k += 1
             if isinstance(product, int) and isinstance(extent, int) and product > extent:
                 return None
         result.append(position)
     return tuple(result)
+
+
+def _as_scalar(position: IndexExpression) -> Scalar:
+    return position if isinstance(position, Scalar) else index_value(position)
 
 
 def is_alias(value: Value) -> bool:

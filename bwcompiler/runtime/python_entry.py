@@ -50,7 +50,7 @@ class Program:
         buffers: list[Array | None] = []
         for leaf, kind, type_ in zip(leaves, signature.argument_kinds, signature.argument_types, strict=True):
             buffers.append(None if kind == "static" or type_ is None else _as_buffer(leaf, type_))
-        buffers += captured
+        buffers += [_as_buffer(array, type_) for array, type_ in zip(captured, signature.captured_types, strict=True)]
         results = [self._result_buffer(number, leaves) for number in range(len(signature.result_types))]
         status, record = self.call([*buffers, *results])
         if status != 0:

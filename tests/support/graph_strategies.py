@@ -202,6 +202,8 @@ class _Builder:
         arrays = [self.arrays[operand] for operand in operands]
         if self.smooth and not _is_smooth(name, arrays, attrs):
             return None
+        if name in ("max", "min", "maximum", "minimum") and any(_has_negative_zero(x) for x in arrays):
+            return None                                            # which of 0.0 and -0.0 wins is not promised
         array = np.asarray(op.reference(*arrays, **attrs))
         if array.size > LARGEST:
             return None
@@ -223,7 +225,7 @@ class _Builder:
         last = [value for value in self.record.values if value not in read] or self.inputs[-1:]
         if self.smooth:
             last = [value for value in last if value.dtype.is_float] or self.inputs[:1]
-        outputs = last[-3:]
+        outputs = last[-int(self.rng.integers(1, 7)):]
         if self.chance(0.15):
             outputs = [*outputs, self.choice(self.all() if not self.smooth else self.inputs)]
         body = live_values(self.record.values, outputs)
@@ -253,6 +255,10 @@ _EXACT_ELEMENTWISE = frozenset((
     "minimum", "copysign", "sqrt", "floor", "ceil", "trunc", "rint", "equal", "not_equal", "less", "less_equal", "greater",
     "greater_equal", "isnan", "isinf", "isfinite", "signbit", "bitwise_and", "bitwise_or", "bitwise_xor", "invert",
     "left_shift", "right_shift", "select", "cast", "stop_gradient"))
+
+
+def _has_negative_zero(x: Any) -> bool:
+    return x.dtype.kind == "f" and bool(np.any((x == 0) & np.signbit(x)))
 
 
 def _is_exact(name: str, value: Value) -> bool:

@@ -1,0 +1,327 @@
+"""Every op as a NumPy expression: the text that computes a value from the names of its operands.
+
+`EXPRESSIONS` maps op names to rules; a rule takes an `Application` and gives an expression, or several statements where
+NumPy has no function for it (`Statements`).  Expressions are written for reading: `x @ w`, `x[1:-1, ::2]`, `np.where(c, x, y)`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bwcompiler.ir.op import Value
+from bwcompiler.ir.types import F64, I64, DType, TensorType
+
+REGION_KINDS = ("input", "region")                # ops that have no expression
+UPDATES = ("slice_update", "slice_add", "scatter_add", "scatter_update")
+
+
+@dataclass(frozen=True)
+class Statements:
+    """Statements that compute the value under the name `target`."""
+
+    lines: tuple[str, ...]
+
+
+@dataclass
+class Application:
+    """A value to be written: its name, the texts of its operands, and the helper functions it turns out to need."""
+
+    value: Value
+    target: str
+    reads: Sequence[str]
+    helpers: set[str]
+
+    @property
+    def attrs(self) -> Any:
+        return self.value.attrs
+
+    @property
+    def x(self) -> Value:
+        return self.value.operands[0]
+
+    def helper(self, name: str, *arguments: str) -> str:
+        """A call of a helper function."""
+        self.helpers.add(name)
+        return call(name, *arguments)
+
+
+Rule = Callable[[Application], str | Statements]
+
+
+# ----- texts of numbers, dtypes, axes
+def call(function: str, *arguments: str) -> str:
+    return f"{function}({', '.join(arguments)})"
+
+
+def dtype_text(dtype: DType) -> str:
+    return f"np.{dtype.numpy.name}" if dtype.kind != "b" else "np.bool_"
+
+
+def float_text(value: float) -> str:
+    if math.isnan(value):
+        return "np.nan"
+    if math.isinf(value):
+        return "np.inf" if value > 0 else "-np.inf"
+    return repr(value)
+
+
+def scalar_literal(value: Any, dtype: DType) -> str:
+    """A Python scalar of the dtype's kind, which NumPy combines with an array without changing its dtype."""
+    if dtype.kind == "c":
+        number = complex(value)
+        return f"complex({float_text(number.real)}, {float_text(number.imag)})"
+    if dtype.kind == "f":
+        return float_text(float(value))
+    return str(bool(value)) if dtype.kind == "b" else str(int(value))
+
+
+def full_text(value: Any, type_: TensorType) -> str:
+    """A constant array."""
+    dtype = type_.dtype
+    if type_.rank == 0:
+        return call(dtype_text(dtype), scalar_literal(value, dtype))
+    shape = tuple_text(type_.shape)
+    given = [] if dtype is F64 else [dtype_text(dtype)]
+    plain = complex(value)
+    if plain == 0 and math.copysign(1.0, plain.real) > 0 and math.copysign(1.0, plain.imag) > 0:
+        return call("np.zeros", shape, *given)
+    if plain == 1:
+        return call("np.ones", shape, *given)
+    return call("np.full", shape, scalar_literal(value, dtype), *given)
+
+
+def tuple_text(items: Sequence[Any]) -> str:
+    return f"({', '.join(map(str, items))}{',' if len(items) == 1 else ''})"
+
+
+def axes_text(axes: Sequence[int]) -> str:
+    return str(axes[0]) if len(axes) == 1 else tuple_text(axes)
+
+
+def negative_in_parentheses(text: str) -> str:
+    return f"({text})" if text.startswith("-") else text
+
+
+def _narrow(dtype: DType) -> bool:
+    """Whether NumPy's sums and products of this dtype widen."""
+    return dtype.is_integer and dtype.itemsize < 8
+
+
+# ----- elementwise
+OPERATORS = {
+    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%", "power": "**",
+    "equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "bitwise_and": "&",
+    "bitwise_or": "|", "bitwise_xor": "^", "left_shift": "<<", "right_shift": ">>",
+}
+FUNCTIONS = (
+    "absolute sign fmod maximum minimum copysign sqrt cbrt exp exp2 expm1 log log2 log10 log1p logaddexp sin cos tan arcsin arccos "
+    "arctan sinh cosh tanh arcsinh arccosh arctanh arctan2 hypot floor ceil trunc rint isnan isinf isfinite signbit").split()
+HELPED = "erf erfc erfinv sigmoid lgamma digamma trigamma".split()
+PREFIXES = {"negative": "-", "invert": "~"}
+
+
+def _operator(sign: str) -> Rule:
+    def rule(a: Application) -> str:
+        left, right = a.reads
+        left = negative_in_parentheses(left) if sign == "**" else left
+        return f"{left} {sign} {negative_in_parentheses(right)}"
+    return rule
+
+
+def _numpy_function(name: str) -> Rule:
+    return lambda a: call(f"np.{name}", *a.reads)
+
+
+def _helped(name: str) -> Rule:
+    return lambda a: a.helper(name, *a.reads)
+
+
+def _prefix(sign: str) -> Rule:
+    return lambda a: sign + a.reads[0]
+
+
+def _cast(a: Application) -> str:
+    dtype: DType = a.attrs["dtype"]
+    real = ".real" if a.x.dtype.is_complex and dtype.kind not in "bc" else ""
+    return f"{a.reads[0]}{real}.astype({dtype_text(dtype)})"
+
+
+# ----- constants
+def _full(a: Application) -> str:
+    return full_text(a.attrs["value"], a.value.type)
+
+
+def _iota(a: Application) -> str:
+    shape, axis, dtype = a.attrs["shape"], a.attrs["axis"], a.attrs.get("dtype", I64)
+    line = call("np.arange", str(shape[axis]), *([] if dtype is I64 else [f"dtype={dtype_text(dtype)}"]))
+    return line if len(shape) == 1 else call("np.broadcast_to", line + new_axes(len(shape), (axis,)), tuple_text(shape))
+
+
+def new_axes(rank: int, axes: Sequence[int]) -> str:
+    """The index that puts the axes of an array at `axes` of a result of that rank; empty where broadcasting does it."""
+    if tuple(axes) == tuple(range(rank - len(axes), rank)):
+        return ""
+    parts = [":" if axis in axes else "None" for axis in range(rank)]
+    return f"[{', '.join(parts)}]"
+
+
+# ----- layout
+def _broadcast(a: Application) -> str:
+    shape, axes, x = a.attrs["shape"], a.attrs["axes"], a.x
+    if x.rank == 0:
+        return call("np.broadcast_to", a.reads[0], tuple_text(shape))
+    placed = tuple(x.shape[axes.index(axis)] if axis in axes else 1 for axis in range(len(shape)))
+    if placed == shape:
+        parts = [":" if axis in axes else "None" for axis in range(len(shape))]
+        return f"{a.reads[0]}[{', '.join(parts)}]"
+    return call("np.broadcast_to", a.reads[0] + new_axes(len(shape), axes), tuple_text(shape))
+
+
+def transposed(text: str, axes: Sequence[int]) -> str:
+    """An array with its axes permuted."""
+    if tuple(axes) == tuple(range(len(axes))):
+        return text
+    return f"{text}.T" if len(axes) == 2 else f"{text}.transpose({', '.join(map(str, axes))})"
+
+
+def _reshape(a: Application) -> str:
+    return f"{a.reads[0]}.reshape({', '.join(map(str, a.attrs['shape'])) or '()'})"
+
+
+def slice_text(extent: int, start: int, size: int, step: int) -> str:
+    """Python's slice for `size` elements from `start`, with ends left out and counted from the back as one would write it."""
+    if size == 0:
+        return "0:0"
+    suffix = "" if step == 1 else f":{step}"
+    if step < 0:
+        first = "" if start == extent - 1 else str(start)
+        to_the_end = len(range(start, -1, step)) == size
+        return f"{first}:{'' if to_the_end else start + (size - 1) * step - 1}{suffix}"
+    first = "" if start == 0 else str(start)
+    if len(range(start, extent, step)) == size:
+        return f"{first}:{suffix}"
+    stop = start + (size - 1) * step + 1
+    return f"{first}:{stop - extent if extent - stop < stop else stop}{suffix}"
+
+
+def index_text(shape: Sequence[int], starts: Sequence[int], sizes: Sequence[int], steps: Sequence[int]) -> str:
+    """The index `[1:-1, ::2]` of a rectangular part."""
+    parts = [slice_text(*axis) for axis in zip(shape, starts, sizes, steps, strict=True)]
+    while len(parts) > 1 and parts[-1] == ":":
+        parts.pop()
+    return f"[{', '.join(parts)}]"
+
+
+def _slice(a: Application) -> str:
+    if a.value.rank == 0:
+        return a.reads[0]
+    return a.reads[0] + index_text(a.x.shape, a.attrs["starts"], a.attrs["sizes"], a.attrs["steps"])
+
+
+def _start_of_update(a: Application) -> str:
+    """`target = copy of operand 0`; a constant operand is made on the spot."""
+    return f"{a.target} = {full_text(a.x.attrs['value'], a.x.type) if a.x.op.name == 'full' else a.reads[0] + '.copy()'}"
+
+
+def _slice_write(sign: str) -> Rule:
+    def rule(a: Application) -> str | Statements:
+        if a.value.rank == 0:
+            return f"{a.reads[0]} + {a.reads[1]}" if sign == "+=" else a.reads[1]
+        place = index_text(a.x.shape, a.attrs["starts"], a.value.operands[1].shape, a.attrs["steps"])
+        return Statements((_start_of_update(a), f"{a.target}{place} {sign} {a.reads[1]}"))
+    return rule
+
+
+def _pad(a: Application) -> str:
+    if a.value.rank == 0:
+        return a.reads[0]
+    widths = tuple_text([f"({low}, {high})" for low, high in zip(a.attrs["low"], a.attrs["high"], strict=True)])
+    literal = scalar_literal(a.attrs["value"], a.value.dtype)
+    return call("np.pad", a.reads[0], widths, *([] if literal in ("0", "0.0", "False") else [f"constant_values={literal}"]))
+
+
+def _window(name: str) -> Rule:
+    def rule(a: Application) -> str:
+        return a.helper(name, a.reads[0], *[f"{key}={tuple_text(a.attrs[key])}" for key in a.value.op.attributes])
+    return rule
+
+
+# ----- indexing
+def _indexed_first(text: str, rank: int, axes: Sequence[int]) -> str:
+    return transposed(text, (*axes, *[axis for axis in range(rank) if axis not in axes]))
+
+
+def _gather(a: Application) -> str:
+    x, *indices = a.reads
+    return f"{_indexed_first(x, a.x.rank, a.attrs['axes'])}[{', '.join(indices)}]"
+
+
+def _scatter_add(a: Application) -> Statements:
+    _, updates, *indices = a.reads
+    place = indices[0] if len(indices) == 1 else tuple_text(indices)
+    view = _indexed_first(a.target, a.x.rank, a.attrs["axes"])
+    return Statements((_start_of_update(a), call("np.add.at", view, place, updates)))
+
+
+def _scatter_update(a: Application) -> Statements:
+    _, updates, *indices = a.reads
+    view = _indexed_first(a.target, a.x.rank, a.attrs["axes"])
+    return Statements((_start_of_update(a), f"{view}[{', '.join(indices)}] = {updates}"))
+
+
+# ----- reductions and scans
+def _reduction(name: str) -> Rule:
+    def rule(a: Application) -> str:
+        axes = a.attrs["axes"]
+        arguments = [] if len(axes) == a.x.rank and axes else [f"axis={axes_text(axes)}"]
+        if name in ("sum", "prod") and _narrow(a.value.dtype):
+            arguments.append(f"dtype={dtype_text(a.value.dtype)}")
+        return call(f"np.{name}", a.reads[0], *arguments)
+    return rule
+
+
+def _scan(name: str) -> Rule:
+    def rule(a: Application) -> str:
+        axis, reverse = a.attrs["axis"], a.attrs["reverse"]
+        operand = f"np.flip({a.reads[0]}, {axis})" if reverse else a.reads[0]
+        widening = [f"dtype={dtype_text(a.value.dtype)}"] if _narrow(a.value.dtype) else []
+        text = call(f"np.{name}", operand, f"axis={axis}", *widening)
+        return f"np.flip({text}, {axis})" if reverse else text
+    return rule
+
+
+EXPRESSIONS: dict[str, Rule] = {
+    **{name: _operator(sign) for name, sign in OPERATORS.items()},
+    **{name: _numpy_function(name) for name in FUNCTIONS},
+    **{name: _helped(name) for name in HELPED},
+    **{name: _prefix(sign) for name, sign in PREFIXES.items()},
+    **{name: _reduction(name) for name in ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin")},
+    **{name: _scan(name) for name in ("cumsum", "cumprod")},
+    **{name: _numpy_function(f"linalg.{name}") for name in ("solve", "inv", "cholesky")},
+    **{name: _window(name) for name in ("windows", "windows_add")},
+    "select": _numpy_function("where"),
+    "cast": _cast,
+    "stop_gradient": lambda a: a.reads[0],
+    "full": _full,
+    "iota": _iota,
+    "index_value": lambda a: f"np.int64({a.attrs['extent']})",
+    "item": lambda a: f"{a.reads[0]}[{a.attrs['index']}]",
+    "broadcast": _broadcast,
+    "transpose": lambda a: transposed(a.reads[0], a.attrs["axes"]),
+    "reshape": _reshape,
+    "flip": lambda a: call("np.flip", a.reads[0], axes_text(a.attrs["axes"])),
+    "slice": _slice,
+    "slice_update": _slice_write("="),
+    "slice_add": _slice_write("+="),
+    "concatenate": lambda a: call("np.concatenate", tuple_text(a.reads), *([f"axis={a.attrs['axis']}"] if a.attrs["axis"] else [])),
+    "pad": _pad,
+    "normalize_index": lambda a: a.helper("normalize_index", a.reads[0], str(a.attrs["extent"])),
+    "gather": _gather,
+    "scatter_add": _scatter_add,
+    "scatter_update": _scatter_update,
+    "matmul": lambda a: f"{a.reads[0]} @ {a.reads[1]}",
+    "triangular_solve": lambda a: a.helper("triangular_solve", *a.reads, *[f"{key}={a.attrs[key]}" for key in ("lower", "transpose")]),
+}

@@ -1,0 +1,358 @@
+"""What goes wrong in user programs: a clear error that names the user's line first, or the right answer.
+
+Wrong seeds, buffers and wrt of programs are in test_program.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from bwcompiler.errors import (
+    BwError,
+    EscapedTracerError,
+    GradientError,
+    SeedError,
+    ShapeError,
+    SignatureError,
+    TracerBoolError,
+    TracerError,
+    UnsupportedError,
+)
+
+X = np.array([1.0, 2.0, 3.0])
+M = np.arange(6.0).reshape(2, 3)
+
+
+def raises_at_user_line(error: type[BaseException], call: Callable[[], Any], *parts: str) -> str:
+    """The message; its first line names a line of this file, and all parts are in it."""
+    with pytest.raises(error) as caught:
+        call()
+    message = str(caught.value)
+    assert "test_bad_input.py:" in message.splitlines()[0], message
+    for part in parts:
+        assert part in message, message
+    return message
+
+
+# ----- outputs and seeds
+def test_non_scalar_output_of_grad() -> None:
+    raises_at_user_line(GradientError, lambda: bw.grad(lambda x: x * 2)(X), "scalar", "(3,)", "bw.jacobian", ".sum()")
+
+
+def test_output_of_length_one_is_not_a_scalar() -> None:
+    with pytest.raises(GradientError, match=r"\(1,\)"):
+        bw.grad(lambda x: x[:1])(X)
+    with pytest.raises(SeedError, match=r"\(1, 1\)"):
+        bw.compile(lambda x: x.reshape(1, 3) @ x.reshape(3, 1), X).backward(X)
+
+
+def test_integer_output_of_grad() -> None:
+    raises_at_user_line(GradientError, lambda: bw.grad(lambda x: np.argmax(x))(X), "int64")
+
+
+def test_two_outputs_of_grad() -> None:
+    with pytest.raises(GradientError, match="one scalar output"):
+        bw.grad(lambda x: (np.sum(x), np.sum(x)))(X)
+
+
+def test_no_output() -> None:
+    def nothing(x):
+        np.sum(x)
+
+    with pytest.raises(GradientError):
+        bw.grad(nothing)(X)
+    assert bw.jit(nothing)(X) is None
+
+
+@pytest.mark.parametrize("seed", [np.ones(2), np.ones((3, 1)), np.ones(3, np.float32), np.ones(3, complex), (np.ones(3), None), "one"],
+                         ids=["length", "rank", "float32", "complex", "tuple", "text"])
+def test_wrong_seed_of_a_pullback(seed: Any) -> None:
+    _, pullback = bw.vjp(lambda x: x * 2, X)
+    with pytest.raises((BwError, ValueError, TypeError)):
+        pullback(seed)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint8, np.bool_])
+def test_integer_argument_of_grad(dtype: type) -> None:
+    with pytest.raises(GradientError, match=np.dtype(dtype).name):
+        bw.grad(lambda x: np.sum(x * 1.0))(np.ones(3, dtype))
+
+
+# ----- shapes
+def test_matmul_of_wrong_shapes() -> None:
+    raises_at_user_line(ShapeError, lambda: bw.jit(lambda a, b: a @ b)(M, M), "(2, 3)", "matmul")
+
+
+def test_broadcasting_of_wrong_shapes() -> None:
+    raises_at_user_line(ShapeError, lambda: bw.grad(lambda a, b: np.sum(a * b))(X, np.ones(4)), "(3,)", "(4,)")
+
+
+def test_wrong_reshape_axis_and_concatenation() -> None:
+    raises_at_user_line(ValueError, lambda: bw.jit(lambda x: x.reshape(2, 2))(X))
+    raises_at_user_line(ValueError, lambda: bw.jit(lambda x: np.sum(x, axis=3))(X), "axis")
+    raises_at_user_line(ValueError, lambda: bw.jit(lambda x, m: np.concatenate([x, m]))(X, M))
+
+
+# ----- Python on traced values
+def test_if_on_a_traced_value() -> None:
+    def relu(x):
+        if x > 0:
+            return x
+        return 0.0
+
+    raises_at_user_line(TracerBoolError, lambda: bw.grad(relu)(1.0), "if x > 0", "np.where")
+
+
+def test_while_and_min_on_traced_values() -> None:
+    def halve(x):
+        while x > 1:
+            x = x / 2
+        return x
+
+    raises_at_user_line(TracerBoolError, lambda: bw.jit(halve)(8.0), "while x > 1")
+    raises_at_user_line(TracerBoolError, lambda: bw.jit(lambda x: max(x[0], x[1]))(X))
+    raises_at_user_line(TracerBoolError, lambda: bw.jit(lambda x: x[0] > 0 and x[1] > 0)(X))
+
+
+@pytest.mark.parametrize("convert", [float, int, complex, range, math.sin, "{:.2f}".format, np.float64],
+                         ids=["float", "int", "complex", "range", "sin", "format", "float64"])
+def test_conversions_of_traced_values(convert: Callable[[Any], Any]) -> None:
+    raises_at_user_line(TracerError, lambda: bw.jit(lambda x: convert(x[0]))(X))
+
+
+def test_assignment_into_a_concrete_array() -> None:
+    table = np.zeros(3)
+
+    def fill(x):
+        table[0] = x[0]
+        return table
+
+    raises_at_user_line(TracerError, lambda: bw.jit(fill)(X), "table[0] = x[0]", "np.zeros_like")
+    assert not table.any()
+
+
+def test_copyto_paths() -> None:
+    raises_at_user_line(TracerError, lambda: bw.jit(lambda x: np.copyto(np.zeros(3), x))(X))
+    raises_at_user_line(TracerError, lambda: bw.jit(lambda x: np.add(x, 1.0, out=np.zeros(3)))(X))
+
+
+def test_escaped_tracer() -> None:
+    kept = []
+
+    def keep(x):
+        kept.append(x * 2)
+        return x
+
+    bw.jit(keep)(X)
+    with pytest.raises(EscapedTracerError):
+        kept[0] + 1
+    with pytest.raises(EscapedTracerError):
+        bw.jit(lambda x: x + kept[0])(X)
+
+
+# ----- what is not supported
+def test_unsupported_function() -> None:
+    raises_at_user_line(UnsupportedError, lambda: bw.jit(lambda x: np.unwrap(x))(X), "unwrap", "supported")
+
+
+def test_unsupported_keyword_is_not_ignored() -> None:
+    with pytest.raises((UnsupportedError, TypeError)) as caught:
+        bw.jit(lambda x: np.percentile(x, 50.0, weights=np.ones(3), method="inverted_cdf"))(X)
+    assert "percentile" in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["text", object(), np.array(["a"]), np.array([None]), {1, 2}],
+                         ids=["str", "object", "array of str", "array of objects", "set"])
+def test_arguments_that_are_no_numbers(value: Any) -> None:
+    with pytest.raises((BwError, TypeError)):
+        bw.jit(lambda x: x)(value)
+
+
+def test_exception_of_the_user_passes_through() -> None:
+    def broken(x):
+        raise KeyError("mine")
+
+    for call in (lambda: bw.jit(broken)(X), lambda: bw.grad(broken)(X), lambda: bw.compile(broken, X)):
+        with pytest.raises(KeyError, match="mine") as caught:
+            call()
+        assert caught.traceback[-1].name == "broken"
+
+
+def test_a_failed_trace_leaves_nothing_behind() -> None:
+    calls = []
+
+    def sometimes(x):
+        calls.append(1)
+        if len(calls) == 1:
+            raise RuntimeError("first time")
+        return 2 * x
+
+    compiled = bw.jit(sometimes)
+    with pytest.raises(RuntimeError, match="first time"):
+        compiled(X)
+    assert compiled(X).tolist() == (2 * X).tolist()
+
+
+def test_wrong_number_of_arguments() -> None:
+    for call in (lambda: bw.jit(lambda x: x)(X, X), lambda: bw.jit(lambda x: x)(), lambda: bw.jit(lambda x: x)(y=X)):
+        with pytest.raises(TypeError):
+            call()
+
+
+def test_static_arguments_must_be_hashable() -> None:
+    power = bw.jit(lambda x, n: x, static_argnums=1)
+    for bad in (X, [1, 2]):
+        with pytest.raises(SignatureError, match="static"):
+            power(X, bad)
+
+
+# ----- unusual values and arrays: the right answer
+def test_nan_and_infinity_stay_where_they_are() -> None:
+    x = np.array([1.0, np.nan, np.inf, -np.inf, 0.0])
+    with np.errstate(all="ignore"):
+        expected = np.exp(x) + x / x
+    np.testing.assert_allclose(bw.jit(lambda x: np.exp(x) + x / x)(x), expected, rtol=1e-15)
+    np.testing.assert_array_equal(bw.grad(lambda x: np.sum(x * x))(x), 2 * x)
+    assert np.isnan(bw.jit(np.max)(x)) and np.isnan(bw.jit(np.sum)(x))
+
+
+def test_masked_branches_have_exact_zero_gradient() -> None:
+    x = np.array([-1.0, 0.0, 4.0])
+    gradient = bw.grad(lambda x: np.sum(np.where(x > 0, np.sqrt(x), 0.0)))(x)
+    assert gradient.tolist() == [0.0, 0.0, 0.25]
+    gradient = bw.grad(lambda x: np.sum(np.where(x > 0, np.log(x), x)))(x)
+    assert gradient.tolist() == [1.0, 1.0, 0.25]
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (2, 0, 3)], ids=str)
+def test_empty_arrays(shape: tuple[int, ...]) -> None:
+    x = np.zeros(shape)
+    assert bw.jit(lambda x: np.sin(x) + 1)(x).shape == shape
+    value, gradient = bw.value_and_grad(lambda x: np.sum(x * x))(x)
+    assert value == 0.0 and gradient.shape == shape
+    assert bw.jit(lambda x: np.sum(x, axis=0))(x).tolist() == np.sum(x, axis=0).tolist()
+    assert bw.jit(lambda x: np.concatenate([x, x]))(x).shape == np.concatenate([x, x]).shape
+
+
+def test_empty_matmul() -> None:
+    assert bw.jit(lambda a, b: a @ b)(np.ones((2, 0)), np.ones((0, 3))).tolist() == [[0.0] * 3] * 2
+    a, b = bw.grad(lambda a, b: np.sum(a @ b), argnums=(0, 1))(np.ones((2, 0)), np.ones((0, 3)))
+    assert a.shape == (2, 0) and b.shape == (0, 3)
+
+
+def test_maximum_of_nothing() -> None:
+    with pytest.raises(ValueError, match="zero-size|empty|no elements|identity"):
+        bw.jit(lambda x: np.max(x))(np.zeros(0))
+
+
+@pytest.mark.parametrize("x", [2.0, np.float64(2.0), np.array(2.0), np.array(2.0, np.float32)[()]], ids=["float", "scalar", "0-d", "f4"])
+def test_numbers_and_zero_dimensional_arrays(x: Any) -> None:
+    assert bw.jit(lambda x: x * x + 1)(x) == 5.0
+    gradient = bw.grad(lambda x: x**3)(x)
+    assert np.shape(gradient) == () and gradient == 12.0
+    assert bw.jacobian(lambda x: x * np.arange(3.0))(x).tolist() == [0.0, 1.0, 2.0]
+
+
+LAYOUTS = {
+    "transposed": lambda a: np.asfortranarray(a),
+    "strided": lambda a: np.repeat(a, 2, axis=1)[:, ::2],
+    "reversed": lambda a: a[::-1, ::-1].copy()[::-1, ::-1],
+    "byte-swapped": lambda a: a.astype(a.dtype.newbyteorder()),
+    "misaligned": lambda a: np.frombuffer(b"x" + a.tobytes(), np.uint8)[1:].view(a.dtype).reshape(a.shape),
+    "broadcast": lambda a: np.broadcast_to(a[:1], a.shape),
+    "subclass": lambda a: a.view(type("Sub", (np.ndarray,), {})),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_arguments_of_any_layout(layout: str, dtype: type, rng: np.random.Generator) -> None:
+    x = LAYOUTS[layout](rng.standard_normal((4, 6)).astype(dtype))
+    function = lambda x: np.sum(np.tanh(x) @ np.ones(6, dtype))  # noqa: E731
+    expected = np.ascontiguousarray(x).astype(dtype)
+    value, gradient = bw.value_and_grad(function)(x)
+    np.testing.assert_allclose(value, function(expected), rtol=1e-5)
+    np.testing.assert_allclose(gradient, 1 - np.tanh(expected) ** 2, rtol=1e-5, atol=1e-6)
+    assert type(gradient) is np.ndarray and gradient.dtype == dtype
+    program = bw.compile(function, expected)
+    np.testing.assert_allclose(program.backward(x)[0], gradient)
+    np.testing.assert_allclose(program(x), value)
+
+
+def test_read_only_arguments() -> None:
+    x = X.copy()
+    x.flags.writeable = False
+    assert bw.grad(lambda x: np.sum(x * x))(x).tolist() == [2.0, 4.0, 6.0]
+
+    def assign(x):
+        x[0] = 9.0
+        return np.sum(x)
+
+    with pytest.raises((ValueError, BwError), match="read-only"):
+        bw.jit(assign)(x)
+    assert bw.jit(assign, mutates=False)(x) == 14.0
+    assert x.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_gradient_of_a_function_that_assigns_leaves_the_argument() -> None:
+    def assign(x):
+        x[0] = x[1] * 5
+        return np.sum(x)
+
+    x = X.copy()
+    assert bw.grad(assign)(x).tolist() == [0.0, 6.0, 1.0]
+    assert x.tolist() == X.tolist()
+
+
+def test_same_array_for_two_arguments() -> None:
+    gradients = bw.grad(lambda a, b: np.sum(a * b), argnums=(0, 1))(X, X)
+    assert gradients[0].tolist() == gradients[1].tolist() == X.tolist()
+
+
+# ----- errors found when the program runs
+@pytest.mark.parametrize("index", [3, -4, 1000])
+def test_index_out_of_range(index: int) -> None:
+    with pytest.raises(IndexError):
+        bw.jit(lambda x, i: x[i])(X, index)
+    with pytest.raises(IndexError):
+        bw.jit(lambda x, i: x[i])(X, np.array([0, index]))
+    with pytest.raises(IndexError):
+        bw.grad(lambda x, i: np.sum(x[i] ** 2))(X, np.array([0, index]))
+    with pytest.raises(IndexError):
+        bw.jit(lambda x: x[index])(X)
+
+
+def test_negative_indices() -> None:
+    assert bw.jit(lambda x, i: x[i])(X, -1) == 3.0
+    assert bw.grad(lambda x, i: np.sum(x[i]))(X, np.array([-1, 2, 0])).tolist() == [1.0, 0.0, 2.0]
+
+
+def test_program_runs_again_after_an_error() -> None:
+    pick = bw.jit(lambda x, i: x[i])
+    assert pick(X, 0) == 1.0
+    with pytest.raises(IndexError):
+        pick(X, 5)
+    assert pick(X, 1) == 2.0
+
+
+def test_matrix_that_is_not_positive_definite() -> None:
+    with pytest.raises(np.linalg.LinAlgError):
+        bw.jit(lambda a: np.linalg.cholesky(a))(np.array([[1.0, 2.0], [2.0, 1.0]]))
+
+
+def test_singular_matrix() -> None:
+    with pytest.raises(np.linalg.LinAlgError):
+        bw.jit(lambda a, b: np.linalg.solve(a, b))(np.ones((2, 2)), np.ones(2))
+
+
+def test_linear_algebra_gradients(numeric: Any) -> None:
+    a = np.array([[4.0, 1.0], [1.0, 3.0]])
+    for function in (lambda a: np.sum(np.linalg.inv(a)), lambda a: np.sum(np.linalg.solve(a, np.ones(2)) ** 2),
+                     lambda a: np.sum(np.linalg.cholesky((a + a.T) / 2))):
+        np.testing.assert_allclose(bw.grad(function)(a), numeric(function, a), rtol=1e-6, atol=1e-8)

@@ -1,0 +1,231 @@
+"""Random graphs: every pass keeps the meaning of a graph, compiled code computes it, derivatives are right.
+
+The number of a failing graph is its whole description: `random_graph(seed)` makes it again, and
+`tests.support.graph_strategies.reduced` shrinks it.  `pytest -m slow tests/properties` runs the large campaign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bwcompiler.ir.content_hash import content_hash
+from bwcompiler.ir.graph import Graph, cut
+from bwcompiler.ir.graph_interpreter import interpret
+from bwcompiler.ir.graph_parser import parse_graph
+from bwcompiler.ir.graph_printer import graph_to_text
+from bwcompiler.ir.graph_verifier import verify
+from bwcompiler.ir.op import NotDifferentiable, Record, Value, input_value
+from bwcompiler.ir.types import F32, F64
+from bwcompiler.passes.autodiff import INPUT_SEED, differentiate
+from bwcompiler.passes.batch import batch_graph
+from bwcompiler.passes.legalize import legalize
+from bwcompiler.passes.partition import partition
+from bwcompiler.passes.simplify import simplify
+from tests.support.gradcheck import Program, apply_jvp, directional, inner
+from tests.support.graph_strategies import RandomGraph, random_graph, require_close, require_same_bits, run_compiled
+
+DEFAULT = range(120)                    # seeds of the default run, in chunks: one test each
+CHUNK = 20
+CAMPAIGN = range(10_000, 13_000)
+CAMPAIGN_CHUNK = 250
+
+
+def any_graph(seed: int) -> RandomGraph:
+    return random_graph(seed, nodes=8 + seed % 17, dtype=F32 if seed % 4 == 3 else F64)
+
+
+def smooth_graph(seed: int) -> RandomGraph:
+    return random_graph(seed, nodes=6 + seed % 11, smooth=True)
+
+
+def check_outputs(made: RandomGraph, found: Sequence[Any], expected: Sequence[Any], what: str) -> None:
+    single = any(value.dtype is F32 for value in made.graph.values())
+    assert len(found) == len(expected)
+    for number, (x, y, exact) in enumerate(zip(found, expected, made.exact, strict=True)):
+        where = f"{made.graph.name}: {what}: output {number}"
+        if exact:
+            require_same_bits(x, y, where)
+        else:
+            require_close(x, y, (2e-4 if single else 1e-10) * made.scale, where)
+
+
+def seeds_of(graph: Graph) -> list[str | None]:
+    return [INPUT_SEED if output.dtype.is_differentiable else None for output in graph.outputs]
+
+
+def random_like(values: Sequence[Value], number: int) -> list[Any]:
+    rng = np.random.default_rng(number)
+    return [np.asarray(rng.uniform(-1, 1, value.shape), value.dtype.numpy) for value in values]
+
+
+# ----- checks of one graph
+def check_text(seed: int) -> None:
+    graph = any_graph(seed).graph
+    verify(graph)
+    text = graph_to_text(graph)
+    parsed = parse_graph(text)
+    assert graph_to_text(parsed) == text
+    assert content_hash(parsed) == content_hash(graph) == content_hash(any_graph(seed).graph)
+
+
+def check_passes(seed: int) -> None:
+    made = any_graph(seed)
+    expected = interpret(made.graph, made.arguments)
+    for name, run in (("legalize", legalize), ("simplify", simplify), ("both", lambda graph: simplify(legalize(graph)))):
+        graph = run(made.graph)
+        verify(graph)
+        assert [output.type for output in graph.outputs] == [output.type for output in made.graph.outputs]
+        check_outputs(made, interpret(graph, made.arguments), expected, name)
+        assert run(graph) is graph, f"{made.graph.name}: {name} changes its own result"
+
+
+def check_compiled(seed: int) -> None:
+    made = any_graph(seed)
+    check_outputs(made, run_compiled(made.graph, made.arguments), interpret(made.graph, made.arguments), "compiled")
+
+
+def check_batching(seed: int) -> None:
+    made = any_graph(seed)
+    rng = np.random.default_rng(seed)
+    size = int(rng.choice((1, 2, 3)))
+    flags = [bool(rng.integers(2)) for _ in made.graph.inputs]
+    batches = [np.stack([permuted(rng, x) for _ in range(size)]) if flag else x
+               for x, flag in zip(made.arguments, flags, strict=True)]
+    mapped, out_flags = batch_graph(made.graph, flags, size)
+    verify(mapped)
+    found = interpret(mapped, batches)
+    for k in range(size):
+        each = interpret(made.graph, [x[k] if flag else x for x, flag in zip(batches, flags, strict=True)])
+        # other arguments than those the graph was made for: functions may leave their domain and values the range of ints
+        rows = [x[k] if flag else x for x, flag in zip(found, out_flags, strict=True)]
+        for x, y, exact in zip(rows, each, made.exact, strict=True):
+            if exact:
+                require_same_bits(x, y, f"{made.graph.name}: batched")
+            elif np.all(np.isfinite(y)):
+                require_close(x, y, 1e-3 * max(made.scale, float(np.max(np.abs(y), initial=0))), f"{made.graph.name}: batched")
+
+
+def permuted(rng: np.random.Generator, x: Any) -> Any:
+    """The same elements in another order: indices stay indices."""
+    return rng.permutation(x.reshape(-1)).reshape(x.shape)
+
+
+def check_gradient(seed: int) -> None:
+    """Joint graph, interpreted and compiled, against differences; <ct, jvp> == <vjp, t>; partition."""
+    made = smooth_graph(seed)
+    graph, arguments = made.graph, made.arguments
+    joint = differentiate(graph, made.wrt, seeds_of(graph))
+    verify(joint.graph)
+    cts = random_like([output for output in graph.outputs if output.dtype.is_differentiable], seed)
+    both = [*arguments, *cts]
+    expected = interpret(joint.graph, both)
+    count = len(graph.outputs)
+    for x, y in zip(expected, interpret(graph, arguments), strict=False):
+        require_same_bits(x, y, f"{graph.name}: value in the joint graph")
+    simplified = simplify(legalize(joint.graph))
+    verify(simplified)
+    size = max([made.scale, *[float(np.max(np.abs(x), initial=0)) for x in expected if x.dtype.kind == "f"]])
+    for x, y in zip(interpret(simplified, both), expected, strict=True):
+        require_close(x, y, 1e-11 * size, f"{graph.name}: simplified joint graph")
+    for x, y in zip(run_compiled(joint.graph, both), expected, strict=True):
+        require_close(x, y, 1e-11 * size * size, f"{graph.name}: compiled joint graph")
+
+    cotangents = [None if position is None else expected[position] for position in joint.cotangents]
+    tangents = random_like([graph.inputs[k] for k in made.wrt], seed + 1)
+    product = sum(inner(ct, t) for ct, t in zip(cotangents, tangents, strict=True) if ct is not None)
+    difference = directional(lambda h: weighted(graph, moved(arguments, made.wrt, tangents, h), cts))
+    assert abs(product - difference) <= 1e-6 * max(1.0, size, abs(product)), f"{graph.name}: {product} != {difference}"
+    forward = pushforward(graph, made.wrt)
+    outs = list(interpret_some(forward, [*arguments, *tangents]))
+    pushed = sum(inner(ct, t) for ct, t in zip(cts, outs, strict=True) if t is not None)
+    assert abs(product - pushed) <= 1e-9 * max(1.0, size * size, abs(product)), f"{graph.name}: <vjp, t> = {product}, <ct, jvp> = {pushed}"
+
+    seeds = [k for k in joint.seeds if k is not None]
+    parts = partition(joint.graph, seeds, count)
+    verify(parts.forward)
+    verify(parts.adjoint)
+    saved = interpret(parts.forward, arguments)
+    adjoint = interpret(parts.adjoint, [*saved[count:], *cts])
+    for x, y in zip([*saved[:count], *adjoint], expected, strict=True):
+        require_same_bits(x, y, f"{graph.name}: partitioned")
+
+
+def check_second_order(seed: int) -> None:
+    """The derivative of the gradient against differences of the gradient."""
+    made = smooth_graph(seed)
+    first = differentiate(made.graph, made.wrt, seeds_of(made.graph))
+    cts = random_like([output for output in made.graph.outputs if output.dtype.is_differentiable], seed)
+    positions = [k for k in first.cotangents if k is not None]
+    gradient = cut("gradient", first.graph.inputs, first.graph.body, [first.graph.outputs[k] for k in positions])
+    arguments = [*made.arguments, *cts]
+    wrt = [k for k, value in enumerate(gradient.inputs) if value.dtype.is_differentiable]
+    second = differentiate(gradient, wrt, [INPUT_SEED] * len(positions))
+    verify(second.graph)
+    bars = random_like(gradient.outputs, seed + 2)
+    expected = interpret(second.graph, [*arguments, *bars])
+    size = max([made.scale, *[float(np.max(np.abs(x), initial=0)) for x in expected if x.dtype.kind == "f"]])
+    for x, y in zip(run_compiled(second.graph, [*arguments, *bars]), expected, strict=True):
+        require_close(x, y, 1e-10 * size * size, f"{made.graph.name}: compiled second derivative")
+    tangents = random_like([gradient.inputs[k] for k in wrt], seed + 3)
+    product = sum(inner(expected[k], t) for k, t in zip(second.cotangents, tangents, strict=True) if k is not None)
+    difference = directional(lambda h: weighted(gradient, moved(arguments, wrt, tangents, h), bars))
+    assert abs(product - difference) <= 1e-5 * max(1.0, size, abs(product)), f"{made.graph.name}: {product} != {difference}"
+
+
+def weighted(graph: Graph, arguments: Sequence[Any], weights: Sequence[Any]) -> float:
+    """The sum of the differentiable outputs times weights."""
+    found = interpret(graph, arguments)
+    floats = [x for x, output in zip(found, graph.outputs, strict=True) if output.dtype.is_differentiable]
+    return float(sum(inner(x, w) for x, w in zip(floats, weights, strict=True)))
+
+
+def moved(arguments: Sequence[Any], wrt: Sequence[int], tangents: Sequence[Any], h: float) -> list[Any]:
+    changed = list(arguments)
+    for k, t in zip(wrt, tangents, strict=True):
+        changed[k] = arguments[k] + h * t
+    return changed
+
+
+def pushforward(graph: Graph, wrt: Sequence[int]) -> Program:
+    """(inputs, tangents of the inputs `wrt`) -> tangents of the differentiable outputs, by the ops' JVP rules."""
+    given = [input_value(graph.inputs[k].type) for k in wrt]
+    tangents: dict[Value, Value] = dict(zip([graph.inputs[k] for k in wrt], given, strict=True))
+    program = Program([*graph.inputs, *given], Record())
+    program.record.values.extend(graph.body)
+    with program.record:
+        for value in graph.body:
+            known = [tangents.get(operand) for operand in value.operands]
+            if value.dtype.is_differentiable and any(t is not None for t in known) and not isinstance(value.op.vjp, NotDifferentiable):
+                found = apply_jvp(program, known, value)
+                if found is not None:
+                    tangents[value] = found
+    program.outputs = [tangents.get(output) for output in graph.outputs if output.dtype.is_differentiable]
+    return program
+
+
+def interpret_some(program: Program, arguments: Sequence[Any]) -> list[Any]:
+    return program.run(*arguments)
+
+
+# ----- runs
+CHECKS: tuple[Callable[[int], None], ...] = (
+    check_text, check_passes, check_compiled, check_batching, check_gradient, check_second_order)
+
+
+@pytest.mark.parametrize("start", range(DEFAULT.start, DEFAULT.stop, CHUNK))
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_graphs(check, start):
+    for seed in range(start, start + CHUNK):
+        check(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(CAMPAIGN.start, CAMPAIGN.stop, CAMPAIGN_CHUNK))
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_campaign(check, start):
+    for seed in range(start, start + CAMPAIGN_CHUNK):
+        check(seed)
