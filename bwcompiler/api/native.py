@@ -30,19 +30,20 @@ _LINALG_MESSAGES = {"cholesky": "Matrix is not positive definite", "inv": "Singu
 def native_libraries() -> tuple[Libraries, dict[str, int]]:
     """Library routines programs may call, and the addresses of their symbols: NumPy's BLAS and inner loops, where found."""
     gemm: dict[str, str] = {}
+    gemv: dict[str, str] = {}
     addresses: dict[str, int] = {}
     loops: dict[tuple[str, str], str] = {}
     found = blas.find()
     if found is not None:
-        gemm = {"f32": "bw_sgemm", "f64": "bw_dgemm"}
-        addresses.update({"bw_sgemm": found.sgemm, "bw_dgemm": found.dgemm})
+        gemm, gemv = {"f32": "bw_sgemm", "f64": "bw_dgemm"}, {"f32": "bw_sgemv", "f64": "bw_dgemv"}
+        addresses.update({"bw_sgemm": found.sgemm, "bw_dgemm": found.dgemm, "bw_sgemv": found.sgemv, "bw_dgemv": found.dgemv})
     for op, (name, types) in _LOOPS.items():
         for dtype, letter in (("f32", "f"), ("f64", "d")):
             loop = gufuncs.linalg_loop(name, types.format(letter))
             if loop is not None and not loop.data:
                 loops[op, dtype] = f"bw_{name}_{letter}"
                 addresses[loops[op, dtype]] = loop.function
-    return Libraries(gemm, "i64" if found is None or found.integers_64 else "i32", loops), addresses
+    return Libraries(gemm, gemv, "i64" if found is None or found.integers_64 else "i32", loops), addresses
 
 
 def _view(pointer: int | None, type_: TensorType) -> np.ndarray[Any, Any]:

@@ -11,14 +11,14 @@ import numpy as np
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy_elementwise import store
 from bwcompiler.frontend.numpy_joining import diagonal_value
-from bwcompiler.frontend.numpy_linear import permuted
+from bwcompiler.frontend.numpy_linear import matrix_product, multiplied, permuted, totalled
 from bwcompiler.frontend.operands import cast, operand, reshape, value_as
-from bwcompiler.frontend.promotion import common_dtype, requested
+from bwcompiler.frontend.promotion import common_dtype, requested, strong
 from bwcompiler.frontend.registry import implements
 from bwcompiler.frontend.tracer import fresh
 from bwcompiler.frontend.views import broadcast_value
 from bwcompiler.ir.extent import element_count
-from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler.ir.op import Value
 
 Labels: TypeAlias = tuple[str, ...]
 
@@ -28,7 +28,7 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, dtype: Any = 
            casting: Any = "safe") -> Any:
     inputs, output, arrays = parse(operands)
     kinds = tuple([operand(array)[1] for array in arrays])
-    target = requested(dtype) or common_dtype(kinds)
+    target = requested(dtype) or common_dtype(tuple([strong(kind) for kind in kinds]))
     values = [cast(value_as(array), target) for array in arrays]
     result = contract_all(values, inputs, output)
     if out is None:
@@ -156,7 +156,7 @@ def _summed(value: Value, labels: Labels, keep: set[str]) -> tuple[Value, Labels
     axes = tuple([k for k, label in enumerate(labels) if label not in keep])
     if not axes:
         return value, labels
-    return REGISTRY["sum"](value, axes=axes), tuple([label for label in labels if label in keep])
+    return totalled(value, axes), tuple([label for label in labels if label in keep])
 
 
 def _pair(x: Value, x_labels: Labels, y: Value, y_labels: Labels, keep: set[str]) -> tuple[Value, Labels]:
@@ -175,7 +175,7 @@ def _pair(x: Value, x_labels: Labels, y: Value, y_labels: Labels, keep: set[str]
         sizes = [element_count([extents[label] for label in group]) for group in groups]
         return reshape(value, (*[extents[label] for label in batch], *sizes))
 
-    product = REGISTRY["matmul"](arranged(x, x_labels, rows, inner), arranged(y, y_labels, inner, columns))
+    product = matrix_product(arranged(x, x_labels, rows, inner), arranged(y, y_labels, inner, columns))
     labels = (*batch, *rows, *columns)
     return reshape(product, tuple([extents[label] for label in labels])), labels
 
@@ -188,9 +188,9 @@ def _multiplied(x: Value, x_labels: Labels, y: Value, y_labels: Labels, kept: La
     for value, own in ((x, x_labels), (y, y_labels)):
         value = permuted(value, tuple([own.index(label) for label in labels if label in own]))
         spread.append(broadcast_value(reshape(value, tuple([extents[label] if label in own else 1 for label in labels])), shape))
-    product = REGISTRY["multiply"](*spread)
+    product = multiplied(*spread)
     if inner:
-        product = REGISTRY["sum"](product, axes=tuple(range(len(kept), len(labels))))
+        product = totalled(product, tuple(range(len(kept), len(labels))))
     return product, kept
 
 
@@ -208,7 +208,7 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
 
 def align_dtypes(arrays: Any) -> list[Value]:
     """The arrays as values of their common dtype."""
-    target = common_dtype(tuple([operand(array)[1] for array in arrays]))
+    target = common_dtype(tuple([strong(operand(array)[1]) for array in arrays]))
     return [cast(value_as(array), target) for array in arrays]
 
 

@@ -88,6 +88,11 @@ class Selection:
     def __getitem__(self, index: Any) -> Any:
         return call(refuse)
 
+    def __matmul__(self, other: Any) -> Any:
+        return call(refuse)
+
+    __rmatmul__ = __matmul__
+
 
 def refuse(*_: Any) -> NoReturn:
     """The shape of a selection is needed."""

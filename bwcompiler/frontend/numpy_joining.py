@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.errors import ShapeError, UnsupportedError
+from bwcompiler.errors import ShapeError, TracerArrayError, UnsupportedError
 from bwcompiler.frontend.numpy_elementwise import store
-from bwcompiler.frontend.numpy_layout import everything, indexed, moveaxis
+from bwcompiler.frontend.numpy_layout import everything, indexed, moveaxis, viewed
 from bwcompiler.frontend.numpy_reductions import normalize_axis, sum_
 from bwcompiler.frontend.operands import as_tracer, cast, filled, reshape, value_as
 from bwcompiler.frontend.promotion import common_dtype, requested
-from bwcompiler.frontend.registry import implements
-from bwcompiler.frontend.tracer import Tracer, fresh, fresh_array, value_of
-from bwcompiler.frontend.views import Slice, broadcast_value
+from bwcompiler.frontend.registry import implements, refuse
+from bwcompiler.frontend.tracer import Tracer, assign, fresh, fresh_array, value_of
+from bwcompiler.frontend.views import DiagonalView, Slice, broadcast_value
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.types import I64, DType
 from bwcompiler.ops import elementwise as ops
@@ -303,26 +303,44 @@ def triu(m: Any, k: Any = 0) -> Any:
 
 
 def diagonal_value(x: Value, offset: int, axis1: int, axis2: int) -> Value:
-    """The diagonal over two axes, put last: a strided slice of the flattened matrices."""
-    order = (*[k for k in range(x.rank) if k not in (axis1, axis2)], axis1, axis2)
-    if order != tuple(range(x.rank)):
-        x = REGISTRY["transpose"](x, axes=order)
-    rows, columns = x.shape[-2:]
-    count = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
-    start = offset if offset >= 0 else -offset * columns
-    flat = reshape(x, (*x.shape[:-2], rows * columns))
-    return _cut(flat, flat.rank - 1, start if count else 0, count, columns + 1)
+    """The diagonal over two axes, put last."""
+    return DiagonalView(x.shape, offset, (axis1, axis2), False).read(x)
 
 
-@implements(np.diagonal, np.linalg.diagonal)
+@implements(np.diagonal)
 def diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
-    x = value_as(a)
-    if x.rank < 2:
+    x = as_tracer(a)
+    if x.ndim < 2:
         raise ShapeError("diag requires an array of at least two dimensions")
-    first, second = normalize_axis(axis1, x.rank), normalize_axis(axis2, x.rank)
+    first, second = normalize_axis(axis1, x.ndim), normalize_axis(axis2, x.ndim)
     if first == second:
         raise ValueError("axis1 and axis2 cannot be the same")
-    return fresh(diagonal_value(x, int(offset), first, second))
+    view = DiagonalView(x.shape, int(offset), (first, second), False)
+    return viewed(x, (*x._chain, view), view.shape)
+
+
+@implements(np.linalg.diagonal)
+def linalg_diagonal(x: Any, /, *, offset: Any = 0) -> Any:
+    return diagonal(x, offset, -2, -1)
+
+
+@implements(np.fill_diagonal)
+def fill_diagonal(a: Any, val: Any, wrap: Any = False) -> None:
+    refuse("fill_diagonal", wrap=(wrap, False))
+    if not isinstance(a, Tracer):
+        raise TracerArrayError("np.fill_diagonal of a concrete array with a traced value\n  hint: make it with np.zeros_like(x)")
+    if a.ndim < 2:
+        raise ValueError("array must be at least 2-d")
+    if a.ndim > 2 and len(set(a.shape)) > 1:
+        raise ValueError("All dimensions of input must be of equal length")
+    count = min(a.shape)
+    values = as_tracer(val)
+    repeated = reshape(value_of(values), (values.size,))
+    if values.size != count:                                       # as often as needed, as assignment to a.flat does
+        repeated = value_as(np.take(fresh(repeated), np.arange(count) % values.size))
+    indices = [value_as(np.arange(count))] * a.ndim
+    filled_in = REGISTRY["scatter_update"](value_of(a), cast(repeated, a._type.dtype), *indices, axes=tuple(range(a.ndim)))
+    assign(a, filled_in)
 
 
 @implements(np.trace)
@@ -337,9 +355,9 @@ def linalg_trace(x: Any, /, *, offset: Any = 0, dtype: Any = None) -> Any:
 
 @implements(np.diag)
 def diag(v: Any, k: Any = 0) -> Any:
+    if as_tracer(v).ndim == 2:
+        return diagonal(v, k)
     x = value_as(v)
-    if x.rank == 2:
-        return diagonal(fresh(x), k)
     if x.rank != 1:
         raise ShapeError("Input must be 1- or 2-d.")
     offset = int(k)

@@ -9,21 +9,39 @@ import numpy as np
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy_elementwise import store
 from bwcompiler.frontend.numpy_reductions import normalize_axis
-from bwcompiler.frontend.operands import broadcast_shapes, cast, materialise, operand, reshape
-from bwcompiler.frontend.promotion import common_dtype, requested
+from bwcompiler.frontend.operands import broadcast_shapes, cast, filled, materialise, operand, reshape
+from bwcompiler.frontend.promotion import common_dtype, requested, strong
 from bwcompiler.frontend.registry import implements, refuse
 from bwcompiler.frontend.tracer import fresh, value_of
 from bwcompiler.frontend.views import broadcast_value
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import REGISTRY, Value
-from bwcompiler.ir.types import DType
+from bwcompiler.ir.types import BOOL, I64, DType
 
 
 def pair(a: Any, b: Any, dtype: DType | None = None) -> tuple[Value, Value]:
-    """Two operands as values of their common dtype."""
+    """Two operands as values of their common dtype; Python numbers count as arrays here, as in np.dot."""
     (x, kind_x), (y, kind_y) = operand(a), operand(b)
-    dtype = dtype or common_dtype((kind_x, kind_y))
+    dtype = dtype or common_dtype((strong(kind_x), strong(kind_y)))
     return materialise(x, dtype, x.shape), materialise(y, dtype, y.shape)
+
+
+def multiplied(x: Value, y: Value) -> Value:
+    """x * y, element by element; of booleans: and."""
+    return REGISTRY["bitwise_and" if x.dtype is BOOL else "multiply"](x, y)
+
+
+def totalled(x: Value, axes: tuple[int, ...]) -> Value:
+    """The sum over axes; of booleans: any."""
+    return REGISTRY["any" if x.dtype is BOOL else "sum"](x, axes=axes)
+
+
+def matrix_product(x: Value, y: Value) -> Value:
+    """The matmul op; of booleans: any of and."""
+    if x.dtype is not BOOL:
+        return REGISTRY["matmul"](x, y)
+    count = REGISTRY["matmul"](cast(x, I64), cast(y, I64))
+    return REGISTRY["not_equal"](count, filled(0, I64, count.shape))
 
 
 def matmul_values(x: Value, y: Value) -> Value:
@@ -35,8 +53,12 @@ def matmul_values(x: Value, y: Value) -> Value:
     if left.shape[-1] != right.shape[-2]:
         raise ShapeError(f"matmul: operands of shapes {x.shape} and {y.shape} do not fit: inner extents {left.shape[-1]} and "
                          f"{right.shape[-2]} differ")
+    if left.rank > 2 and right.rank == 2:          # one tall product instead of many small ones
+        lead = left.shape[:-1]
+        tall = matrix_product(reshape(left, (element_count(lead), left.shape[-1])), right)
+        return reshape(tall, (*lead, *right.shape[-1:]) if y.rank > 1 else lead)
     batch = broadcast_shapes([left.shape[:-2], right.shape[:-2]])
-    product = REGISTRY["matmul"](broadcast_value(left, (*batch, *left.shape[-2:])),
+    product = matrix_product(broadcast_value(left, (*batch, *left.shape[-2:])),
                                  broadcast_value(right, (*batch, *right.shape[-2:])))
     rows = left.shape[-2:-1] if x.rank > 1 else ()
     columns = right.shape[-1:] if y.rank > 1 else ()
@@ -62,7 +84,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     x, y = pair(a, b)
     if x.rank == 0 or y.rank == 0:
         shape = broadcast_shapes([x.shape, y.shape])
-        return _finished("dot", REGISTRY["multiply"](broadcast_value(x, shape), broadcast_value(y, shape)), out)
+        return _finished("dot", multiplied(broadcast_value(x, shape), broadcast_value(y, shape)), out)
     if x.rank <= 2 and y.rank <= 2:
         return _finished("dot", matmul_values(x, y), out)
     return _finished("dot", contract(x, y, (x.rank - 1,), (max(y.rank - 2, 0),)), out)
@@ -78,7 +100,7 @@ def contract(x: Value, y: Value, axes_x: tuple[int, ...], axes_y: tuple[int, ...
     shape_x, shape_y = [x.shape[k] for k in kept_x], [y.shape[k] for k in kept_y]
     left = reshape(permuted(x, (*kept_x, *axes_x)), (element_count(shape_x), inner))
     right = reshape(permuted(y, (*axes_y, *kept_y)), (inner, element_count(shape_y)))
-    return reshape(REGISTRY["matmul"](left, right), (*shape_x, *shape_y))
+    return reshape(matrix_product(left, right), (*shape_x, *shape_y))
 
 
 def permuted(x: Value, axes: tuple[int, ...]) -> Value:
@@ -110,8 +132,8 @@ def vdot(a: Any, b: Any, /) -> Any:
 def vecdot(x1: Any, x2: Any, /, *, axis: Any = -1) -> Any:
     x, y = pair(x1, x2)
     shape = broadcast_shapes([x.shape, y.shape])
-    product = REGISTRY["multiply"](broadcast_value(x, shape), broadcast_value(y, shape))
-    return fresh(REGISTRY["sum"](product, axes=(normalize_axis(axis, product.rank),)))
+    product = multiplied(broadcast_value(x, shape), broadcast_value(y, shape))
+    return fresh(totalled(product, (normalize_axis(axis, product.rank),)))
 
 
 @implements(np.inner)
@@ -126,7 +148,7 @@ def inner(a: Any, b: Any, /) -> Any:
 def outer(a: Any, b: Any, out: Any = None) -> Any:
     x, y = pair(a, b)
     rows, columns = element_count(x.shape), element_count(y.shape)
-    product = REGISTRY["multiply"](broadcast_value(reshape(x, (rows, 1)), (rows, columns)),
+    product = multiplied(broadcast_value(reshape(x, (rows, 1)), (rows, columns)),
                                    broadcast_value(reshape(y, (1, columns)), (rows, columns)))
     return _finished("outer", product, out)
 
@@ -144,7 +166,7 @@ def kron(a: Any, b: Any) -> Any:
     shape = tuple([extent for both in zip(left, right, strict=True) for extent in both])
     spread_x = reshape(x, tuple([extent for one in left for extent in (one, 1)]))
     spread_y = reshape(y, tuple([extent for one in right for extent in (1, one)]))
-    product = REGISTRY["multiply"](broadcast_value(spread_x, shape), broadcast_value(spread_y, shape))
+    product = multiplied(broadcast_value(spread_x, shape), broadcast_value(spread_y, shape))
     return fresh(reshape(product, tuple([m * n for m, n in zip(left, right, strict=True)])))
 
 

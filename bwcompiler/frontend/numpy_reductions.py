@@ -43,6 +43,13 @@ def normalize_axes(axis: Any, rank: int, name: str = "") -> Axes:
     return tuple(sorted(found))
 
 
+def reduction_axes(axis: Any, rank: int) -> Axes:
+    """As `normalize_axes`, for reductions that take axis=0 and axis=-1 of arrays without axes (ufunc.reduce does)."""
+    if rank == 0 and isinstance(axis, int | np.integer) and axis in (0, -1):
+        return ()
+    return normalize_axes(axis, rank)
+
+
 def normalize_axis(axis: Any, rank: int) -> int:
     """One axis, counted from the end where negative."""
     position = axis.__index__()
@@ -99,7 +106,7 @@ _NEUTRAL = {"sum": 0, "prod": 1}
 def _accumulated(name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
     x = value_as(a)
     target = requested(dtype) or resolve_reduction(_UFUNC[name], x.dtype)
-    axes = normalize_axes(axis, x.rank)
+    axes = reduction_axes(axis, x.rank)
     x = masked(cast(x, target), where, _NEUTRAL[name])
     return finished(with_initial(name, reduce_value(name, x, axes), initial), x, axes, keepdims, out, name)
 
@@ -118,7 +125,7 @@ def prod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
 
 def _extreme(name: str, a: Any, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
     x = value_as(a)
-    axes = normalize_axes(axis, x.rank)
+    axes = reduction_axes(axis, x.rank)
     if where is not NOTHING and where is not True:
         if initial is NOTHING:
             raise ValueError(f"reduction operation '{name}imum' does not have an identity, so to use a where mask one has to "
@@ -150,13 +157,13 @@ def min_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, ini
 @implements(np.ptp)
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING) -> Any:
     x = value_as(a)
-    axes = normalize_axes(axis, x.rank)
+    axes = reduction_axes(axis, x.rank)
     return finished(ops.subtract(reduce_value("max", x, axes), reduce_value("min", x, axes)), x, axes, keepdims, out, "ptp")
 
 
 def _truth_reduction(name: str, a: Any, axis: Any, out: Any, keepdims: Any, where: Any) -> Any:
     x = masked(truth(value_as(a)), where, name == "all")
-    axes = normalize_axes(axis, x.rank)
+    axes = reduction_axes(axis, x.rank)
     return finished(reduce_value(name, x, axes), x, axes, keepdims, out, name)
 
 
@@ -172,7 +179,7 @@ def all_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, *, 
 
 def _position(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
     x = value_as(a)
-    axes = normalize_axes(axis, x.rank)
+    axes = reduction_axes(axis, x.rank)
     if 0 in [x.shape[axis] for axis in axes]:
         raise ValueError(f"attempt to get {name} of an empty sequence")
     if x.dtype is BOOL:
@@ -306,7 +313,7 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdi
 
 def _nan_extreme(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
     x, missing = _without_nan(a, -np.inf if name == "max" else np.inf)
-    axes = normalize_axes(axis, x.rank)
+    axes = reduction_axes(axis, x.rank)
     value = reduce_value(name, x, axes)
     if missing is not None:
         value = ops.select(reduce_value("all", missing, axes), constant(np.nan, value), value)
@@ -327,7 +334,7 @@ def nanmin(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING) -
 def _running(name: str, ufunc: Any, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
     x = value_as(a)
     x = cast(x, requested(dtype) or resolve_reduction(ufunc, x.dtype))
-    if axis is None:
+    if axis is None or not x.rank:
         x = reshape(x, (element_count(x.shape),))
     position = normalize_axis(0 if axis is None else axis, x.rank)
     return finished(REGISTRY[name](x, axis=position, reverse=False), x, (), False, out, name)

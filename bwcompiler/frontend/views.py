@@ -1,7 +1,8 @@
 """Views: how the elements of a handle lie in its storage.
 
 A handle has a chain of steps from the storage to itself.  A `StridedView` is everything that slices, integers,
-None, transposes and flips can do, composed into one step; a `ReshapeView` and a `BroadcastView` are steps of their own.
+None, transposes and flips can do, composed into one step; `ReshapeView`, `BroadcastView` and `DiagonalView` are steps of
+their own.
 `read` maps the value of the base to that of the view, `write` maps a new value of the view back into the base.
 `shadow` is a strided NumPy array over one dummy element, never read, of which NumPy itself says what is a view.
 """
@@ -185,7 +186,62 @@ class BroadcastView:
         return isinstance(other, BroadcastView) and self.shape == other.shape
 
 
-Step: TypeAlias = StridedView | ReshapeView | BroadcastView
+class DiagonalView:
+    """The diagonal `offset` columns right of the main one, over two axes, put last.  np.diagonal gives it read-only."""
+
+    __slots__ = ("axes", "base_shape", "offset", "shape", "writable")
+
+    in_order = False
+
+    def __init__(self, base_shape: Shape, offset: int, axes: tuple[int, int], writable: bool) -> None:
+        rows, columns = base_shape[axes[0]], base_shape[axes[1]]
+        count = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
+        self.base_shape = base_shape
+        self.offset = offset
+        self.axes = axes
+        self.writable = writable
+        self.shape: Shape = (*[extent for axis, extent in enumerate(base_shape) if axis not in axes], count)
+
+    def _order(self) -> tuple[int, ...]:
+        return (*[axis for axis in range(len(self.base_shape)) if axis not in self.axes], *self.axes)
+
+    def _place(self) -> dict[str, tuple[int, ...]]:
+        """Where the diagonal starts in the flattened matrices, and its step there."""
+        lead, columns = len(self.shape) - 1, self.base_shape[self.axes[1]]
+        start = self.offset if self.offset >= 0 else -self.offset * columns
+        return {"starts": (0,) * lead + (start if self.shape[-1] else 0,), "steps": (1,) * lead + (columns + 1,)}
+
+    def _flat(self, value: Value) -> Value:
+        """Matrices last, flattened."""
+        order = self._order()
+        if order != tuple(range(len(order))):
+            value = REGISTRY["transpose"](value, axes=order)
+        rows, columns = value.shape[-2:]
+        return REGISTRY["reshape"](value, shape=(*value.shape[:-2], rows * columns))
+
+    def read(self, value: Value) -> Value:
+        return REGISTRY["slice"](self._flat(value), sizes=self.shape, **self._place())
+
+    def write(self, base: Value, new: Value) -> Value:
+        if not self.writable:
+            raise ValueError("assignment destination is read-only")
+        if 0 in self.shape:
+            return base
+        order = self._order()
+        made = REGISTRY["slice_update"](self._flat(base), new, **self._place())
+        made = REGISTRY["reshape"](made, shape=tuple([self.base_shape[axis] for axis in order]))
+        return REGISTRY["transpose"](made, axes=tuple(sorted(range(len(order)), key=order.__getitem__)))
+
+    def shadow(self, base: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        kept = [base.strides[axis] for axis in self._order()[:-2]]
+        return np.lib.stride_tricks.as_strided(base, self.shape, (*kept, sum(base.strides[axis] for axis in self.axes)))
+
+    def same(self, other: Step) -> bool:
+        return (isinstance(other, DiagonalView) and self.base_shape == other.base_shape
+                and (self.offset, self.axes) == (other.offset, other.axes))
+
+
+Step: TypeAlias = StridedView | ReshapeView | BroadcastView | DiagonalView
 Chain: TypeAlias = tuple[Step, ...]
 
 

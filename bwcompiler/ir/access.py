@@ -7,11 +7,12 @@ another index.  `expand` composes these maps down to values that are stored or c
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from bwcompiler.errors import InternalError
-from bwcompiler.ir.extent import Affine, Extent, add_extents, scale_extent
+from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, scale_extent
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.scalar import IndexExpression, Scalar, index_value
+from bwcompiler.ir.scalar import IndexExpression, Scalar, const, index_value
 from bwcompiler.ir.types import DType
 
 Leaf = Callable[[Value, tuple[IndexExpression, ...]], Scalar]
@@ -143,11 +144,64 @@ def plain_axes(index: Sequence[IndexExpression]) -> tuple[Affine | None, ...] | 
     return tuple(found)
 
 
-def transposed_matrix(value: Value) -> Value | None:
-    """x where value is x with its last two axes swapped, else None: contractions read x itself, transposed."""
-    if value.op.name != "transpose":
+class ArrayView(NamedTuple):
+    """A value as elements of another one's memory: value[i] is at `offset + sum(strides[k] * i[k])` of base, in elements."""
+
+    base: Value
+    offset: int
+    strides: tuple[int, ...]
+
+
+def whole(value: Value) -> ArrayView:
+    """The view of a value that has memory, or is an alias of it."""
+    return ArrayView(root(value), 0, contiguous_strides(value.shape))
+
+
+def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Strides, in elements, of a C-contiguous array."""
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))
+
+
+def view_of(value: Value) -> ArrayView | None:
+    """What a value made of layout ops alone (transpose, slice, broadcast, reshape) is in its base's memory, if that is affine."""
+    if not is_virtual(value):
+        return whole(value)
+    indices = [Index(0, extent - 1) for extent in value.shape]
+    found: list[tuple[Value, tuple[IndexExpression, ...]]] = []
+    marker = const(0, value.dtype)
+
+    def leaf(base: Value, index: tuple[IndexExpression, ...]) -> Scalar:
+        found.append((base, index))
+        return marker
+
+    if expand(value, tuple([index.extent() for index in indices]), leaf, lambda _: False) is not marker or len(found) != 1:
         return None
-    axes, rank = value.attrs["axes"], value.rank
-    if rank < 2 or axes != (*range(rank - 2), rank - 1, rank - 2):
-        return None
-    return value.operands[0]
+    base, entries = found[0]
+    place: Extent = 0
+    for entry, stride in zip(entries, contiguous_strides(base.shape), strict=True):
+        if isinstance(entry, Scalar):
+            return None
+        place = add_extents(place, scale_extent(entry, stride))
+    terms = dict(place.terms) if isinstance(place, Affine) else {}
+    constant = place.constant if isinstance(place, Affine) else place
+    return ArrayView(root(base), constant, tuple([terms.get(index, 0) for index in indices]))
+
+
+def matrix_order(view: ArrayView, rows: int, columns: int) -> tuple[bool, int] | None:
+    """(transposed, leading dimension) of the last two axes for a BLAS routine; None for any other layout."""
+    down, right = view.strides[-2:]
+    if (right == 1 or columns == 1) and (down >= max(columns, 1) or rows == 1):
+        return False, max(down, columns, 1) if rows > 1 else max(columns, 1)
+    if (down == 1 or rows == 1) and (right >= max(rows, 1) or columns == 1):
+        return True, max(right, rows, 1) if columns > 1 else max(rows, 1)
+    return None
+
+
+def matrix_view(value: Value) -> ArrayView | None:
+    """`view_of` where a matrix product can read it without a copy."""
+    view = view_of(value)
+    return view if view is not None and matrix_order(view, *value.shape[-2:]) is not None else None

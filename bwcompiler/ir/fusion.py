@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from bwcompiler.ir.access import ArrayView
 from bwcompiler.ir.op import Value
 
 
@@ -58,10 +59,11 @@ class FusionGroup:
 
 @dataclass
 class Call:
-    """One value computed by a library, push, scan, check or region step."""
+    """One value computed by a library, push, scan, check or region step, from operands seen in the memory of stored values."""
 
     position: int
     value: Value
+    operands: tuple[ArrayView, ...]
 
 
 @dataclass

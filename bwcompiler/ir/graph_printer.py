@@ -48,6 +48,16 @@ def graph_excerpt(graph: Graph, value: Value | None, context: int = 5, sources: 
     return "\n".join(("> " if k == chosen else "  ") + lines[k] for k in range(first, last))
 
 
+def names_in_text(graph: Graph) -> dict[Value, str]:
+    """What the text of a graph calls each of its values: `%name`, or the literal."""
+    return _Printer(sources=False, literals=True).value_names(graph, literal_values(graph))
+
+
+def attributes_text(value: Value) -> str:
+    """The attributes of a value as its statement shows them, `{axes=[0]}`; empty where there are none."""
+    return _Printer(sources=False, literals=True).attributes(value.op, value.attrs).strip() if value.attrs else ""
+
+
 # ----- literals
 def sibling(operands: Iterable[Value]) -> Value | None:
     """The operand that gives literals among `operands` their type: the last one that is not a constant."""

@@ -6,9 +6,9 @@ elements on entry (the program copies them there unless the memory plan works in
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from bwcompiler.ir.access import transposed_matrix
+from bwcompiler.ir.access import ArrayView
 from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, scale_extent
 from bwcompiler.ir.loop import (
     INPUT,
@@ -145,30 +145,30 @@ def _scan_rows(value: Value, source: Buffer, out: Buffer, loops: list[Index]) ->
     return _loops(outer, [*head, rows], vector=False)
 
 
-def _matmul(name: str, value: Value) -> Built:
+def build_matmul(name: str, value: Value, operands: Sequence[ArrayView]) -> Kernel:
     """out[.., i, j] += x[.., i, k] * y[.., k, j]: for dtypes without a BLAS routine."""
-    matrices = [transposed_matrix(operand) for operand in value.operands]
-    bases = [operand if matrix is None else matrix for operand, matrix in zip(value.operands, matrices, strict=True)]
-    inputs, out = _buffers(value, OUTPUT, bases)
+    inputs, out = _buffers(value, OUTPUT, [view.base for view in operands])
     inner = value.operands[0].shape[-1]
     *batch, row, column = _indices(value.shape, "i")
     step = Index(0, inner - 1, "k")
     at = _extents(batch)
     places = [(row, step), (step, column)]
     reads = []
-    for buffer, matrix, place in zip(inputs, matrices, places, strict=True):
-        pair = place if matrix is None else (place[1], place[0])
-        reads.append(load(buffer, linear_offset(buffer.shape, (*at, *_extents(list(pair))))))
+    for buffer, view, place in zip(inputs, operands, places, strict=True):
+        offset: Extent = view.offset
+        for index, stride in zip((*at, *_extents(list(place))), view.strides, strict=True):
+            offset = add_extents(offset, scale_extent(index, stride))
+        reads.append(load(buffer, Offset(offset, ())))
     boolean = value.dtype.kind == "b"
     product = operation("bitwise_and" if boolean else "multiply", *reads)
     combine = "bitwise_or" if boolean else "add"
     target = linear_offset(value.shape, (*at, *_extents([row, column])))
     body: list[Statement] = [Accumulate((out, target), combine, product)]
     zero = Fill(out, const(identity_of(combine, value.dtype), value.dtype))
-    return Kernel(name, [*inputs, out], [zero, *_loops([*batch, row, step, column], body)]), [*bases, value]
+    return Kernel(name, [*inputs, out], [zero, *_loops([*batch, row, step, column], body)])
 
 
 _BUILDERS: dict[str, Callable[[str, Value], Built]] = {
     "scatter_add": _scatter("add"), "scatter_update": _scatter(None), "windows_add": _windows_add, "cumsum": _scan,
-    "cumprod": _scan, "matmul": _matmul,
+    "cumprod": _scan,
 }

@@ -1,4 +1,4 @@
-"""Calls into libraries: matrix products through BLAS, factorisations through NumPy's inner loops; and index checks."""
+"""Calls into libraries: factorisations through NumPy's inner loops; index checks; copies.  Matrix products: matrix_products.py."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import Value
-from bwcompiler.lowering.llvm_scalars import memory_type
 
 INDEX_ERROR = 1                # status code of an index out of range; record: {number of the check, index, axis extent}
 CALLBACK_ERROR = 2
@@ -16,47 +15,14 @@ LINALG_ERROR = 3               # a factorisation failed; record: {number of the 
 class Libraries(NamedTuple):
     """Symbols that programs may call.
 
-    gemm      cblas gemm by dtype; integer: the LLVM type of its integers.  Empty without a BLAS.
+    gemm      cblas gemm by dtype, gemv likewise; integer: the LLVM type of their integers.  Empty without a BLAS.
     loops     (op, dtype) -> symbol of NumPy's inner loop for it.
     """
 
     gemm: dict[str, str]
+    gemv: dict[str, str]
     integer: str
     loops: dict[tuple[str, str], str]
-
-
-def gemm_text(name: str, value: Value, transposed: list[bool], libraries: Libraries) -> tuple[str, str]:
-    """`void name(a, b, c)`: row-major C = A B for every batch element; and the declaration of the routine it calls."""
-    *batch, m, n = value.shape
-    k = value.operands[0].shape[-1]
-    type_, size, integer = memory_type(value.dtype), value.dtype.itemsize, libraries.integer
-    routine = libraries.gemm[value.dtype.name]
-    head = f"define internal void @{name}(ptr noalias %a, ptr noalias %b, ptr noalias %c) #1 {{\n"
-    count = element_count(batch)
-    if 0 in (m, n, k, count):
-        declare = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
-        clear = f"  call void @llvm.memset.p0.i64(ptr %c, i8 0, i64 {value.type.nbytes}, i1 false)\n"
-        return f"{head}{clear}  ret void\n}}\n", declare
-    arguments = ["i32 101", *[f"i32 {112 if flag else 111}" for flag in transposed], f"{integer} {m}", f"{integer} {n}",
-                 f"{integer} {k}", f"{type_} 1.0", "ptr %pa", f"{integer} {m if transposed[0] else k}", "ptr %pb",
-                 f"{integer} {k if transposed[1] else n}", f"{type_} 0.0", "ptr %pc", f"{integer} {n}"]
-    places = "".join(
-        f"  %{letter}.at = mul i64 %i, {elements * size}\n  %p{letter} = getelementptr i8, ptr %{letter}, i64 %{letter}.at\n"
-        for letter, elements in (("a", m * k), ("b", k * n), ("c", m * n)))
-    types = ["i32", "i32", "i32", integer, integer, integer, type_, "ptr", integer, "ptr", integer, type_, "ptr", integer]
-    body = f"""entry:
-  br label %head
-head:
-  %i = phi i64 [ 0, %entry ], [ %next, %head ]
-{places}  call void @{routine}({', '.join(arguments)})
-  %next = add nuw nsw i64 %i, 1
-  %more = icmp slt i64 %next, {count}
-  br i1 %more, label %head, label %exit
-exit:
-  ret void
-}}
-"""
-    return head + body, f"declare void @{routine}({', '.join(types)})"
 
 
 def copy_text(name: str, size: int) -> str:

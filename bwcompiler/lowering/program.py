@@ -12,16 +12,17 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from bwcompiler.errors import CompileError
-from bwcompiler.ir.access import root, transposed_matrix
+from bwcompiler.ir.access import ArrayView, root
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.loop import SCRATCH, UPDATED, Kernel
 from bwcompiler.ir.memory import Location, MemoryPlan
 from bwcompiler.ir.op import Value
-from bwcompiler.lowering.library_calls import Libraries, check_index_text, copy_text, gemm_text, loop_text
+from bwcompiler.lowering.library_calls import Libraries, check_index_text, copy_text, loop_text
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter
 from bwcompiler.lowering.loops_to_llvm import kernel_to_llvm
 from bwcompiler.lowering.math_functions import definitions, intrinsics
-from bwcompiler.lowering.steps import LoweredStep, uses_blas
+from bwcompiler.lowering.matrix_products import product_text
+from bwcompiler.lowering.steps import LoweredStep
 
 RECORD_BYTES = 64              # the error record at the start of the arena
 TABLE_CALLS = 48               # programs with more calls than this walk a table
@@ -77,7 +78,7 @@ class ProgramEmitter:
             if step.kernel is not None:
                 self._kernel(position, step, step.kernel)
             elif step.value is not None:
-                self._call(step.value)
+                self._call(step.value, step.operands)
         for value, number in self.plan.copies:
             self._copy(value, Location("result", number), value.type.nbytes)
         distinct = len(self.texts)
@@ -141,9 +142,9 @@ class ProgramEmitter:
         name = self._new_name("copy")
         self.calls.append(FunctionCall(self._function(copy_text(name, size), name), (self.location(value), target)))
 
-    def _call(self, value: Value) -> None:
-        if value.op.name == "matmul" and uses_blas(value, self.libraries):
-            self._gemm(value)
+    def _call(self, value: Value, operands: Sequence[ArrayView]) -> None:
+        if value.op.name == "matmul":
+            self._gemm(value, operands)
         elif value.op.name == "normalize_index":
             name = self._new_name("check")
             self._checked(value, check_index_text(name, value), name)
@@ -161,13 +162,11 @@ class ProgramEmitter:
         self.calls.append(FunctionCall(self._function(text, name), arguments, len(self.checked), True))
         self.checked.append(value)
 
-    def _gemm(self, value: Value) -> None:
-        matrices = [transposed_matrix(operand) for operand in value.operands]
-        bases = [operand if matrix is None else matrix for operand, matrix in zip(value.operands, matrices, strict=True)]
+    def _gemm(self, value: Value, operands: Sequence[ArrayView]) -> None:
         name = self._new_name("gemm")
-        text, declare = gemm_text(name, value, [matrix is not None for matrix in matrices], self.libraries)
+        text, declare = product_text(name, value, operands, self.libraries)
         self.declares[declare] = None
-        arguments = (*[self.location(base) for base in bases], self.location(value))
+        arguments = (*[self.location(view.base) for view in operands], self.location(value))
         self.calls.append(FunctionCall(self._function(text, name), arguments))
 
     def _callback(self, value: Value) -> None:

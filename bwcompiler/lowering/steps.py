@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bwcompiler.ir.access import root, transposed_matrix
+from bwcompiler.ir.access import ArrayView, root
 from bwcompiler.ir.fusion import Call, FusedProgram
 from bwcompiler.ir.loop import OUTPUT, UPDATED, Kernel
 from bwcompiler.ir.memory import StepUse
 from bwcompiler.ir.op import Value
 from bwcompiler.lowering.build_loops import build_kernel
-from bwcompiler.lowering.call_kernels import build_call_kernel
+from bwcompiler.lowering.call_kernels import build_call_kernel, build_matmul
 from bwcompiler.lowering.library_calls import Libraries
 
 
@@ -22,6 +22,7 @@ class LoweredStep(StepUse):
     kernel: Kernel | None = None
     owners: Sequence[Value | None] = ()
     value: Value | None = None
+    operands: tuple[ArrayView, ...] = ()
 
 
 def lower_steps(fused: FusedProgram, libraries: Libraries) -> list[LoweredStep]:
@@ -30,7 +31,7 @@ def lower_steps(fused: FusedProgram, libraries: Libraries) -> list[LoweredStep]:
     for number, step in enumerate(fused.steps):
         name = f"k{number}"
         if isinstance(step, Call):
-            steps.append(_lower_call(name, step.value, libraries))
+            steps.append(_lower_call(name, step, libraries))
             continue
         kernel, owners = build_kernel(name, step, fused.stored, fused.forced)
         if not kernel.buffers:                     # everything in it was computed where it is read
@@ -45,13 +46,17 @@ def lower_steps(fused: FusedProgram, libraries: Libraries) -> list[LoweredStep]:
     return steps
 
 
-def _lower_call(name: str, value: Value, libraries: Libraries) -> LoweredStep:
-    if value.op.name == "matmul" and uses_blas(value, libraries):
-        operands = [transposed_matrix(operand) or operand for operand in value.operands]
-        return LoweredStep([root(operand) for operand in operands], [value], value=value)
+def _lower_call(name: str, call: Call, libraries: Libraries) -> LoweredStep:
+    value = call.value
+    bases = [view.base for view in call.operands]
+    if value.op.name == "matmul":
+        if uses_blas(value, libraries):
+            return LoweredStep(bases, [value], value=value, operands=call.operands)
+        kernel = build_matmul(name, value, call.operands)
+        return LoweredStep(bases, [value], kernel=kernel, owners=[*bases, value], value=value)
     built = build_call_kernel(name, value)
     if built is None:
-        return LoweredStep([root(operand) for operand in value.operands], [value], value=value)
+        return LoweredStep(bases, [value], value=value, operands=call.operands)
     kernel, values = built
     sources = [root(operand) for operand in values[:-1]]
     lowered = LoweredStep(sources, [value], kernel=kernel, owners=[*sources, value], value=value)

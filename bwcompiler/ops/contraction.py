@@ -21,6 +21,13 @@ def matrix_transpose(x: Value) -> Value:
     return transpose(x, axes=(*range(rank - 2), rank - 1, rank - 2))
 
 
+def is_matrix_transpose(x: Value) -> Value | None:
+    """y where x is y with its last two axes swapped, else None."""
+    rank = x.rank
+    swapped = x.op.name == "transpose" and x.attrs["axes"] == (*range(rank - 2), rank - 1, rank - 2)
+    return x.operands[0] if swapped else None
+
+
 def _matmul_shape(x: TensorType, y: TensorType) -> TensorType:
     if x.dtype is not y.dtype:
         raise DTypeError(f"matmul: operands must have one dtype, got {x.dtype}, {y.dtype}")
@@ -35,6 +42,9 @@ def _matmul_batch(operands: Sequence[Value], batched: Sequence[bool], size: Exte
     if batched[0] and not batched[1] and y.rank == 2 and isinstance(size, int) and isinstance(x.shape[1], int):
         rows = reshape(x, shape=(size * x.shape[1], x.shape[2]))      # one tall product instead of many small ones
         return reshape(matmul(rows, y), shape=(size, x.shape[1], y.shape[1]))
+    if batched[1] and not batched[0] and x.rank == 2 and y.shape[2] == 1:      # (size, k, 1): rows of one product
+        rows = reshape(y, shape=(y.shape[0], y.shape[1]))
+        return reshape(matmul(rows, matrix_transpose(x)), shape=(y.shape[0], x.shape[0], 1))
     return matmul(*all_batched(operands, batched, size))
 
 

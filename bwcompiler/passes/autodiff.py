@@ -22,6 +22,7 @@ from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import REGISTRY, Into, Joint, NotDifferentiable, Op, Record, Value, constant, input_value
 from bwcompiler.ir.types import TupleType
 from bwcompiler.passes.expand_custom_rules import expand_custom_rules
+from bwcompiler.passes.simplify import simplify
 
 ONE = "one"            # seed 1.0, for a scalar output
 INPUT_SEED = "input"   # the seed is a new input of the joint graph
@@ -52,8 +53,12 @@ class JointGraph(NamedTuple):
 
 
 def differentiate(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None]) -> JointGraph:
-    """The joint graph of `graph`: cotangents of inputs `wrt`, for the seeds given per output (ONE, INPUT_SEED or None)."""
+    """The joint graph of `graph`: cotangents of inputs `wrt`, for the seeds given per output (ONE, INPUT_SEED or None).
+
+    Equal values are merged first: merged values have one cotangent, so that `X @ w` written twice gives one `X.T @ ct`.
+    """
     graph, arrays = expand_custom_rules(graph, _active(graph, [graph.inputs[k] for k in wrt]))
+    graph = simplify(graph)
     targets = [graph.inputs[k] for k in wrt]
     explicit = len(graph.inputs) - graph.captured
     seed_inputs: list[Value] = []

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from bwcompiler.ir.access import element, expand, is_alias, is_virtual, plain_axes, root, transposed_matrix
+from bwcompiler.ir.access import ArrayView, element, expand, is_alias, is_virtual, matrix_view, plain_axes, root, whole
 from bwcompiler.ir.extent import Affine, Index
 from bwcompiler.ir.fusion import Call, FusedProgram, FusionGroup, Member
 from bwcompiler.ir.graph import Graph
@@ -47,7 +47,8 @@ class _Fusion:
         self.graph = graph
         self.steps: list[FusionGroup | Call] = []
         self.step_of: dict[Value, FusionGroup | Call] = {}
-        self.forced = _forced(graph)
+        self.views = {value: _operand_views(value) for value in graph.body if not is_fusable(value)}
+        self.forced = _forced(graph, self.views)
         self.stored: set[Value] = set(graph.inputs)
         self.last_reader: dict[Value, FusionGroup] = {}
         self.latest: FusionGroup | None = None
@@ -65,11 +66,9 @@ class _Fusion:
         return FusedProgram(self.steps, self.stored, self.forced, self.step_of)
 
     def _call(self, value: Value) -> None:
-        call = Call(len(self.steps), value)
+        call = Call(len(self.steps), value, self.views[value])
         self.steps.append(call)
-        for operand in value.operands:
-            matrix = transposed_matrix(operand) if value.op.name == "matmul" else None
-            self.stored.add(root(operand if matrix is None else matrix))
+        self.stored.update([view.base for view in call.operands])
         self.step_of[value] = call
         self.stored.add(value)
 
@@ -308,14 +307,18 @@ def _reduction_fits(domain: frozenset[int], reduced: tuple[int, ...], inner: fro
     return not overlap or overlap == inner
 
 
-def _forced(graph: Graph) -> set[Value]:
+def _operand_views(value: Value) -> tuple[ArrayView, ...]:
+    """How a call reads its operands: matrix products through layout ops, others whole arrays."""
+    if value.op.name != "matmul":
+        return tuple([whole(operand) for operand in value.operands])
+    return tuple([matrix_view(operand) or whole(operand) for operand in value.operands])
+
+
+def _forced(graph: Graph, views: dict[Value, tuple[ArrayView, ...]]) -> set[Value]:
     """Values that need memory of their own whatever fusion does: outputs, operands of calls and of merging reshapes."""
-    forced: set[Value] = set()
-    for value in graph.body:
-        if is_alias(value) or not is_fusable(value):
-            for operand in value.operands:
-                matrix = transposed_matrix(operand) if value.op.name == "matmul" else None
-                forced.add(operand if matrix is None else matrix)
+    forced = {root(value.operands[0]) for value in graph.body if is_alias(value)}
+    for operands in views.values():
+        forced.update([view.base for view in operands])
     forced.update(graph.outputs)
-    forced.update([root(value) for value in forced])
+    forced.update([root(value) for value in graph.outputs])
     return forced

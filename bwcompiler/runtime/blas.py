@@ -23,19 +23,22 @@ class Blas(NamedTuple):
     dgemm: int
     cgemm: int
     zgemm: int
+    sgemv: int
+    dgemv: int
     integers_64: bool  # extents and leading dimensions are 64 bit (enumerations are always 32 bit)
     set_num_threads: int  # void (int); OpenBLAS only
     get_num_threads: int  # int ()
     path: str
 
 
-# (name of a gemm, names of set/get_num_threads); {} is the type's letter.  NumPy 2 wheels, NumPy 1.26 wheels, others.
+# (name of a routine, names of set/get_num_threads).  NumPy 2 wheels, NumPy 1.26 wheels, others.
 _SPELLINGS = (
-    ("scipy_cblas_{}gemm64_", "scipy_openblas_{}_num_threads64_", True),
-    ("cblas_{}gemm64_", "openblas_{}_num_threads64_", True),
-    ("scipy_cblas_{}gemm", "scipy_openblas_{}_num_threads", False),
-    ("cblas_{}gemm", "openblas_{}_num_threads", False),
+    ("scipy_cblas_{}64_", "scipy_openblas_{}_num_threads64_", True),
+    ("cblas_{}64_", "openblas_{}_num_threads64_", True),
+    ("scipy_cblas_{}", "scipy_openblas_{}_num_threads", False),
+    ("cblas_{}", "openblas_{}_num_threads", False),
 )
+_ROUTINES = ("sgemm", "dgemm", "cgemm", "zgemm", "sgemv", "dgemv")
 _ACCELERATE = "/System/Library/Frameworks/Accelerate.framework/Accelerate"
 _ROW_MAJOR, _NO_TRANSPOSE, _TRANSPOSE = 101, 111, 112
 
@@ -48,13 +51,13 @@ def find() -> Blas | None:
             library = ctypes.CDLL(path)
         except OSError:
             continue
-        for gemm, threads, integers_64 in _SPELLINGS:
-            addresses = [_address(library, gemm.format(letter)) for letter in "sdcz"]
+        for routine, threads, integers_64 in _SPELLINGS:
+            addresses = [_address(library, routine.format(name)) for name in _ROUTINES]
             if not all(addresses) or not _works(addresses[1], integers_64):
                 continue
             setter, getter = (_address(library, threads.format(verb)) for verb in ("set", "get"))
-            sgemm, dgemm, cgemm, zgemm = addresses
-            return Blas(sgemm, dgemm, cgemm, zgemm, integers_64, setter, getter, path)
+            sgemm, dgemm, cgemm, zgemm, sgemv, dgemv = addresses
+            return Blas(sgemm, dgemm, cgemm, zgemm, sgemv, dgemv, integers_64, setter, getter, path)
     return None
 
 

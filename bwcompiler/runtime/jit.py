@@ -125,6 +125,13 @@ def optimised_ir(text: str, pipeline: Pipeline = "full") -> str:
         return str(_optimised_module(text, pipeline))
 
 
+def object_sections(code: bytes) -> list[tuple[str, int, bool]]:
+    """Name, size in bytes and whether it is machine code, of every section of object code."""
+    with _lock:
+        sections = llvm.ObjectFileRef.from_data(code).sections()
+        return [((section.name() or b"").decode(), section.size(), section.is_text()) for section in sections]
+
+
 class LoadedCode:
     """Object code in memory.  Unloaded when dropped, so whoever holds an address must hold this too."""
 

@@ -58,7 +58,7 @@ def default_folder() -> Path | None:
 
 
 class DiskCache:
-    """A folder of files <key>.bwo: magic, SHA-256 of the rest, object code.  Every method tolerates every OSError."""
+    """A folder of files <key>.bwo: magic, SHA-256 of the rest, object code.  `get` and `put` tolerate every OSError."""
 
     def __init__(self, folder: Path, limit: int = _DISK_BYTES) -> None:
         self.folder = folder
@@ -102,6 +102,20 @@ class DiskCache:
                 self._evict()
         except OSError as error:
             log.debug("cannot write to %s: %s", self.folder, error)
+
+    def usage(self) -> tuple[int, int]:
+        """Number of files and their bytes; raises OSError where the folder cannot be read."""
+        files = self._files() if self.folder.exists() else []
+        return len(files), sum(size for _, size, _ in files)
+
+    def clear(self) -> int:
+        """Delete all files; how many there were.  Raises OSError where that is not allowed."""
+        files = self._files() if self.folder.exists() else []
+        for _, _, path in files:
+            with contextlib.suppress(FileNotFoundError):  # another process clears too
+                os.unlink(path)
+        self._size = 0
+        return len(files)
 
     def _is_safe(self) -> bool:
         """True if the folder is ours and only we can write to it."""

@@ -1,0 +1,115 @@
+"""Matrix products through BLAS: gemm, and gemv where one side is a vector.
+
+Operands are read where they lie (`ArrayView`): transposed, sliced, with batch axes in any order or not there at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bwcompiler.errors import InternalError
+from bwcompiler.ir.access import ArrayView, contiguous_strides, matrix_order
+from bwcompiler.ir.extent import element_count
+from bwcompiler.ir.op import Value
+from bwcompiler.lowering.library_calls import Libraries
+from bwcompiler.lowering.llvm_scalars import memory_type
+
+_ROW_MAJOR, _PLAIN, _TRANSPOSED = "i32 101", "i32 111", "i32 112"       # the enumerations of cblas
+
+
+class _Matrix(NamedTuple):
+    """A matrix as cblas addresses it: `pointer` to its first element, rows `leading` elements apart, maybe transposed."""
+
+    pointer: str
+    rows: int
+    columns: int
+    transposed: bool
+    leading: int
+
+    @property
+    def flag(self) -> str:
+        return _TRANSPOSED if self.transposed else _PLAIN
+
+
+def product_text(name: str, value: Value, views: Sequence[ArrayView], libraries: Libraries) -> tuple[str, str]:
+    """`void name(a, b, c)`: row-major C = A B for every batch element; and the declaration of the routine it calls."""
+    *batch, m, n = value.shape
+    head = f"define internal void @{name}(ptr noalias %a, ptr noalias %b, ptr noalias %c) #1 {{\n"
+    count = element_count(batch)
+    if 0 in (m, n, value.operands[0].shape[-1], count):
+        declare = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
+        clear = f"  call void @llvm.memset.p0.i64(ptr %c, i8 0, i64 {value.type.nbytes}, i1 false)\n"
+        return f"{head}{clear}  ret void\n}}\n", declare
+    left, right = [_matrix(letter, view, operand) for letter, view, operand in zip("ab", views, value.operands, strict=True)]
+    routine, arguments = _routine(value, left, right, libraries)
+    size = value.dtype.itemsize
+    places = "".join([_batch_pointer("a", views[0].offset, views[0].strides[:-2], batch, size),
+                      _batch_pointer("b", views[1].offset, views[1].strides[:-2], batch, size),
+                      _batch_pointer("c", 0, contiguous_strides(value.shape)[:-2], batch, size)])
+    body = f"""entry:
+  br label %head
+head:
+  %i = phi i64 [ 0, %entry ], [ %next, %head ]
+{places}  call void @{routine}({', '.join(arguments)})
+  %next = add nuw nsw i64 %i, 1
+  %more = icmp slt i64 %next, {count}
+  br i1 %more, label %head, label %exit
+exit:
+  ret void
+}}
+"""
+    return head + body, f"declare void @{routine}({', '.join([argument.split()[0] for argument in arguments])})"
+
+
+def _matrix(letter: str, view: ArrayView, operand: Value) -> _Matrix:
+    rows, columns = operand.shape[-2:]
+    order = matrix_order(view, rows, columns)
+    if order is None:
+        raise InternalError(f"{operand} has a layout that BLAS does not take")
+    return _Matrix(f"ptr %p{letter}", rows, columns, *order)
+
+
+def _routine(value: Value, left: _Matrix, right: _Matrix, libraries: Libraries) -> tuple[str, list[str]]:
+    """The routine for one product of the batch and its arguments."""
+    integer, dtype = libraries.integer, value.dtype.name
+    one, zero = f"{memory_type(value.dtype)} 1.0", f"{memory_type(value.dtype)} 0.0"
+    if right.columns == 1 or left.rows == 1:                       # y = A x, or y = B^T x
+        matrix, vector = (left, right) if right.columns == 1 else (right, left)
+        flip = matrix.transposed if matrix is left else not matrix.transposed
+        shape = (matrix.columns, matrix.rows) if matrix.transposed else (matrix.rows, matrix.columns)
+        return libraries.gemv[dtype], [
+            _ROW_MAJOR, _TRANSPOSED if flip else _PLAIN, *[f"{integer} {extent}" for extent in shape], one, matrix.pointer,
+            f"{integer} {matrix.leading}", vector.pointer, f"{integer} {_spacing(vector)}", zero, "ptr %pc", f"{integer} 1"]
+    extents = [f"{integer} {extent}" for extent in (left.rows, right.columns, left.columns)]
+    return libraries.gemm[dtype], [
+        _ROW_MAJOR, left.flag, right.flag, *extents, one, left.pointer, f"{integer} {left.leading}", right.pointer,
+        f"{integer} {right.leading}", zero, "ptr %pc", f"{integer} {right.columns}"]
+
+
+def _spacing(vector: _Matrix) -> int:
+    """How many elements apart the entries of a vector lie."""
+    along_rows = vector.columns == 1                               # a column: one entry per row
+    return vector.leading if along_rows != vector.transposed else 1
+
+
+def _batch_pointer(letter: str, offset: int, strides: Sequence[int], batch: Sequence[int], size: int) -> str:
+    """%p<letter>: where matrix number %i of a batch starts; batch axes of one common stride are one axis."""
+    axes: list[tuple[int, int]] = []                      # (extent, stride), innermost first
+    for extent, stride in zip(reversed(batch), reversed(strides), strict=True):
+        if extent == 1:
+            continue
+        if axes and stride == axes[-1][0] * axes[-1][1]:
+            axes[-1] = (axes[-1][0] * extent, axes[-1][1])
+        else:
+            axes.append((extent, stride))
+    lines, rest, place = [], "%i", str(offset * size)
+    for k, (extent, stride) in enumerate(axes):
+        here = rest
+        if k < len(axes) - 1:
+            lines += [f"%{letter}{k}.index = urem i64 {rest}, {extent}", f"%{letter}{k}.rest = udiv i64 {rest}, {extent}"]
+            here, rest = f"%{letter}{k}.index", f"%{letter}{k}.rest"
+        lines += [f"%{letter}{k}.step = mul i64 {here}, {stride * size}", f"%{letter}{k}.at = add i64 {place}, %{letter}{k}.step"]
+        place = f"%{letter}{k}.at"
+    lines.append(f"%p{letter} = getelementptr i8, ptr %{letter}, i64 {place}")
+    return "".join([f"  {line}\n" for line in lines])
