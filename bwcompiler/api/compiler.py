@@ -12,8 +12,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from bwcompiler.api.dump import Compilation
 from bwcompiler.api.native import make_callback, native_libraries, raise_status
-from bwcompiler.api.options import pass_options
+from bwcompiler.api.options import dump_folder, pass_options
 from bwcompiler.ir.content_hash import content_hash
 from bwcompiler.ir.fusion import FusedProgram
 from bwcompiler.ir.graph import Graph
@@ -134,7 +135,11 @@ def _moves_much(graph: Graph) -> bool:
 
 
 def _build(graph: Graph, base: CallSignature, name: str) -> Compiled:
+    root = dump_folder()
+    dump = Compilation(root, name, graph) if root is not None else None
     lowered = lower(graph)
+    if dump is not None:
+        dump.finish(lowered)
     signature = CallSignature(base.arguments, base.argument_types, base.argument_kinds, base.captured_types, base.result,
                               base.result_types, base.result_kinds, lowered.plan.arena_bytes, base.release_gil)
     symbols: dict[str, int] = {}

@@ -1,17 +1,21 @@
 """Every op as a NumPy expression: the text that computes a value from the names of its operands.
 
-`EXPRESSIONS` maps op names to rules; a rule takes an `Application` and gives an expression, or several statements where
-NumPy has no function for it (`Statements`).  Expressions are written for reading: `x @ w`, `x[1:-1, ::2]`, `np.where(c, x, y)`.
+`rule_of` finds the rule of an op: one of `EXPRESSIONS`, or a call of the NumPy function that is the op's reference.  A
+rule takes an `Application` and gives an expression, or several statements where NumPy has no function for it
+(`Statements`).  Expressions are written for reading: `x @ w`, `x[1:-1, ::2]`, `np.where(c, x, y)`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from bwcompiler.ir.op import Value
+import numpy as np
+
+from bwcompiler.ir.extent import Extent, Index, add_extents, scale_extent
+from bwcompiler.ir.op import Op, Value
 from bwcompiler.ir.types import F64, I64, DType, TensorType
 
 REGION_KINDS = ("input", "region")                # ops that have no expression
@@ -27,12 +31,16 @@ class Statements:
 
 @dataclass
 class Application:
-    """A value to be written: its name, the texts of its operands, and the helper functions it turns out to need."""
+    """A value to be written: its name, the texts of its operands, and the helper functions it turns out to need.
+
+    indices   what the indices of the loops around it are called.
+    """
 
     value: Value
     target: str
     reads: Sequence[str]
     helpers: set[str]
+    indices: Mapping[Index, str] = field(default_factory=dict)
 
     @property
     def attrs(self) -> Any:
@@ -46,6 +54,13 @@ class Application:
         """A call of a helper function."""
         self.helpers.add(name)
         return call(name, *arguments)
+
+    def extent(self, extent: Extent) -> str:
+        return extent_text(extent, self.indices)
+
+    def extents(self, extents: Sequence[Extent]) -> str:
+        """A tuple of extents."""
+        return tuple_text([self.extent(extent) for extent in extents])
 
 
 Rule = Callable[[Application], str | Statements]
@@ -78,12 +93,22 @@ def scalar_literal(value: Any, dtype: DType) -> str:
     return str(bool(value)) if dtype.kind == "b" else str(int(value))
 
 
-def full_text(value: Any, type_: TensorType) -> str:
+def extent_text(extent: Extent, indices: Mapping[Index, str]) -> str:
+    """An integer that may depend on loop indices: `2*i + 1`."""
+    if isinstance(extent, int):
+        return str(extent)
+    ordered = sorted(extent.terms, key=lambda term: term[1] < 0)                # `j - i`, not `-i + j`
+    terms = [{1: "", -1: "-"}.get(factor, f"{factor}*") + indices[index] for index, factor in ordered]
+    terms += [str(extent.constant)] if extent.constant else []
+    return " + ".join(terms).replace("+ -", "- ")
+
+
+def full_text(value: Any, type_: TensorType, indices: Mapping[Index, str] | None = None) -> str:
     """A constant array."""
     dtype = type_.dtype
     if type_.rank == 0:
         return call(dtype_text(dtype), scalar_literal(value, dtype))
-    shape = tuple_text(type_.shape)
+    shape = tuple_text([extent_text(extent, indices or {}) for extent in type_.shape])
     given = [] if dtype is F64 else [dtype_text(dtype)]
     plain = complex(value)
     if plain == 0 and math.copysign(1.0, plain.real) > 0 and math.copysign(1.0, plain.imag) > 0:
@@ -116,9 +141,6 @@ OPERATORS = {
     "equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "bitwise_and": "&",
     "bitwise_or": "|", "bitwise_xor": "^", "left_shift": "<<", "right_shift": ">>",
 }
-FUNCTIONS = (
-    "absolute sign fmod maximum minimum copysign sqrt cbrt exp exp2 expm1 log log2 log10 log1p logaddexp sin cos tan arcsin arccos "
-    "arctan sinh cosh tanh arcsinh arccosh arctanh arctan2 hypot floor ceil trunc rint isnan isinf isfinite signbit").split()
 HELPED = "erf erfc erfinv sigmoid lgamma digamma trigamma".split()
 PREFIXES = {"negative": "-", "invert": "~"}
 
@@ -151,13 +173,13 @@ def _cast(a: Application) -> str:
 
 # ----- constants
 def _full(a: Application) -> str:
-    return full_text(a.attrs["value"], a.value.type)
+    return full_text(a.attrs["value"], a.value.type, a.indices)
 
 
 def _iota(a: Application) -> str:
     shape, axis, dtype = a.attrs["shape"], a.attrs["axis"], a.attrs.get("dtype", I64)
-    line = call("np.arange", str(shape[axis]), *([] if dtype is I64 else [f"dtype={dtype_text(dtype)}"]))
-    return line if len(shape) == 1 else call("np.broadcast_to", line + new_axes(len(shape), (axis,)), tuple_text(shape))
+    line = call("np.arange", a.extent(shape[axis]), *([] if dtype is I64 else [f"dtype={dtype_text(dtype)}"]))
+    return line if len(shape) == 1 else call("np.broadcast_to", line + new_axes(len(shape), (axis,)), a.extents(shape))
 
 
 def new_axes(rank: int, axes: Sequence[int]) -> str:
@@ -172,12 +194,12 @@ def new_axes(rank: int, axes: Sequence[int]) -> str:
 def _broadcast(a: Application) -> str:
     shape, axes, x = a.attrs["shape"], a.attrs["axes"], a.x
     if x.rank == 0:
-        return call("np.broadcast_to", a.reads[0], tuple_text(shape))
+        return call("np.broadcast_to", a.reads[0], a.extents(shape))
     placed = tuple(x.shape[axes.index(axis)] if axis in axes else 1 for axis in range(len(shape)))
     if placed == shape:
         parts = [":" if axis in axes else "None" for axis in range(len(shape))]
         return f"{a.reads[0]}[{', '.join(parts)}]"
-    return call("np.broadcast_to", a.reads[0] + new_axes(len(shape), axes), tuple_text(shape))
+    return call("np.broadcast_to", a.reads[0] + new_axes(len(shape), axes), a.extents(shape))
 
 
 def transposed(text: str, axes: Sequence[int]) -> str:
@@ -188,7 +210,7 @@ def transposed(text: str, axes: Sequence[int]) -> str:
 
 
 def _reshape(a: Application) -> str:
-    return f"{a.reads[0]}.reshape({', '.join(map(str, a.attrs['shape'])) or '()'})"
+    return f"{a.reads[0]}.reshape({', '.join(map(a.extent, a.attrs['shape'])) or '()'})"
 
 
 def slice_text(extent: int, start: int, size: int, step: int) -> str:
@@ -207,9 +229,30 @@ def slice_text(extent: int, start: int, size: int, step: int) -> str:
     return f"{first}:{stop - extent if extent - stop < stop else stop}{suffix}"
 
 
-def index_text(shape: Sequence[int], starts: Sequence[int], sizes: Sequence[int], steps: Sequence[int]) -> str:
-    """The index `[1:-1, ::2]` of a rectangular part."""
-    parts = [slice_text(*axis) for axis in zip(shape, starts, sizes, steps, strict=True)]
+def _moving_slice(start: Extent, size: Extent, step: int, indices: Mapping[Index, str]) -> str:
+    """The slice, forwards, of an axis whose bounds depend on loop indices (it may end beyond the axis, as slices may)."""
+    first = start if step > 0 else add_extents(start, scale_extent(add_extents(size, -1), step))
+    stop = add_extents(first, scale_extent(size, abs(step)))
+    suffix = "" if abs(step) == 1 else f":{abs(step)}"
+    return f"{'' if first == 0 else extent_text(first, indices)}:{extent_text(stop, indices)}{suffix}"
+
+
+def index_text(shape: Sequence[Extent], starts: Sequence[Extent], sizes: Sequence[Extent], steps: Sequence[int],
+               indices: Mapping[Index, str] | None = None) -> str:
+    """The index `[1:-1, ::2]` of a rectangular part; a part whose bounds move backwards is `[i:i + 3][::-1]`."""
+    parts: list[str] = []
+    turned: list[str] = []
+    for extent, start, size, step in zip(shape, starts, sizes, steps, strict=True):
+        if isinstance(extent, int) and isinstance(start, int) and isinstance(size, int):
+            parts.append(slice_text(extent, start, size, step))
+            turned.append(":")
+        else:
+            parts.append(_moving_slice(start, size, step, indices or {}))
+            turned.append(":" if step > 0 else "::-1")
+    return _brackets(parts) + (_brackets(turned) if "::-1" in turned else "")
+
+
+def _brackets(parts: list[str]) -> str:
     while len(parts) > 1 and parts[-1] == ":":
         parts.pop()
     return f"[{', '.join(parts)}]"
@@ -218,19 +261,19 @@ def index_text(shape: Sequence[int], starts: Sequence[int], sizes: Sequence[int]
 def _slice(a: Application) -> str:
     if a.value.rank == 0:
         return a.reads[0]
-    return a.reads[0] + index_text(a.x.shape, a.attrs["starts"], a.attrs["sizes"], a.attrs["steps"])
+    return a.reads[0] + index_text(a.x.shape, a.attrs["starts"], a.attrs["sizes"], a.attrs["steps"], a.indices)
 
 
 def _start_of_update(a: Application) -> str:
     """`target = copy of operand 0`; a constant operand is made on the spot."""
-    return f"{a.target} = {full_text(a.x.attrs['value'], a.x.type) if a.x.op.name == 'full' else a.reads[0] + '.copy()'}"
+    return f"{a.target} = {full_text(a.x.attrs['value'], a.x.type, a.indices) if a.x.op.name == 'full' else a.reads[0] + '.copy()'}"
 
 
 def _slice_write(sign: str) -> Rule:
     def rule(a: Application) -> str | Statements:
         if a.value.rank == 0:
             return f"{a.reads[0]} + {a.reads[1]}" if sign == "+=" else a.reads[1]
-        place = index_text(a.x.shape, a.attrs["starts"], a.value.operands[1].shape, a.attrs["steps"])
+        place = index_text(a.x.shape, a.attrs["starts"], a.value.operands[1].shape, a.attrs["steps"], a.indices)
         return Statements((_start_of_update(a), f"{a.target}{place} {sign} {a.reads[1]}"))
     return rule
 
@@ -238,14 +281,14 @@ def _slice_write(sign: str) -> Rule:
 def _pad(a: Application) -> str:
     if a.value.rank == 0:
         return a.reads[0]
-    widths = tuple_text([f"({low}, {high})" for low, high in zip(a.attrs["low"], a.attrs["high"], strict=True)])
+    widths = tuple_text([f"({a.extent(low)}, {a.extent(high)})" for low, high in zip(a.attrs["low"], a.attrs["high"], strict=True)])
     literal = scalar_literal(a.attrs["value"], a.value.dtype)
     return call("np.pad", a.reads[0], widths, *([] if literal in ("0", "0.0", "False") else [f"constant_values={literal}"]))
 
 
 def _window(name: str) -> Rule:
     def rule(a: Application) -> str:
-        return a.helper(name, a.reads[0], *[f"{key}={tuple_text(a.attrs[key])}" for key in a.value.op.attributes])
+        return a.helper(name, a.reads[0], *[f"{key}={a.extents(a.attrs[key])}" for key in a.value.op.attributes])
     return rule
 
 
@@ -295,7 +338,6 @@ def _scan(name: str) -> Rule:
 
 EXPRESSIONS: dict[str, Rule] = {
     **{name: _operator(sign) for name, sign in OPERATORS.items()},
-    **{name: _numpy_function(name) for name in FUNCTIONS},
     **{name: _helped(name) for name in HELPED},
     **{name: _prefix(sign) for name, sign in PREFIXES.items()},
     **{name: _reduction(name) for name in ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin")},
@@ -307,7 +349,7 @@ EXPRESSIONS: dict[str, Rule] = {
     "stop_gradient": lambda a: a.reads[0],
     "full": _full,
     "iota": _iota,
-    "index_value": lambda a: f"np.int64({a.attrs['extent']})",
+    "index_value": lambda a: f"np.int64({a.extent(a.attrs['extent'])})",
     "item": lambda a: f"{a.reads[0]}[{a.attrs['index']}]",
     "broadcast": _broadcast,
     "transpose": lambda a: transposed(a.reads[0], a.attrs["axes"]),
@@ -318,10 +360,24 @@ EXPRESSIONS: dict[str, Rule] = {
     "slice_add": _slice_write("+="),
     "concatenate": lambda a: call("np.concatenate", tuple_text(a.reads), *([f"axis={a.attrs['axis']}"] if a.attrs["axis"] else [])),
     "pad": _pad,
-    "normalize_index": lambda a: a.helper("normalize_index", a.reads[0], str(a.attrs["extent"])),
+    "normalize_index": lambda a: a.helper("normalize_index", a.reads[0], a.extent(a.attrs["extent"])),
     "gather": _gather,
     "scatter_add": _scatter_add,
     "scatter_update": _scatter_update,
     "matmul": lambda a: f"{a.reads[0]} @ {a.reads[1]}",
     "triangular_solve": lambda a: a.helper("triangular_solve", *a.reads, *[f"{key}={a.attrs[key]}" for key in ("lower", "transpose")]),
 }
+
+
+def rule_of(op: Op) -> Rule | None:
+    """How the op is written; None where it cannot be."""
+    return EXPRESSIONS.get(op.name) or _reference_rule(op)
+
+
+def _reference_rule(op: Op) -> Rule | None:
+    """The rule of an op whose meaning is one NumPy function, with the op's attributes as keywords."""
+    for prefix, module in (("np", np), ("np.linalg", np.linalg)):
+        name = getattr(op.reference, "__name__", "")
+        if getattr(module, name, None) is op.reference and not op.regions:
+            return lambda a: call(f"{prefix}.{name}", *a.reads, *[f"{key}={a.attrs[key]!r}" for key in op.attributes if key in a.attrs])
+    return None

@@ -4,37 +4,26 @@ The module imports NumPy only (and `math`, `itertools` where a helper needs them
 
     forward(*args) -> (out, residuals)
     backward(residuals, *seeds) -> one gradient per argument, None for those not differentiated
-    value_and_grad(*args) -> (out, gradients)                                 for a function with one scalar output
+    value_and_grad(*args, *seeds) -> (out, gradients)            without seeds for a function with one scalar output
 
 with one statement per operation, whose comment names the user's line.  How an operation is written: `numpy_expressions`.
 """
 
 from __future__ import annotations
 
-import builtins
 import inspect
 import keyword
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.api.numpy_expressions import (
-    EXPRESSIONS,
-    UPDATES,
-    Application,
-    Statements,
-    dtype_text,
-    float_text,
-    full_text,
-    scalar_literal,
-    tuple_text,
-)
-from bwcompiler.api.numpy_helpers import HELPERS, helper_source
-from bwcompiler.errors import UnsupportedError, at
+from bwcompiler.api.numpy_expressions import dtype_text, float_text, full_text, tuple_text
+from bwcompiler.api.numpy_helpers import helper_source
+from bwcompiler.api.numpy_statements import INDENT, Names, StatementWriter
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import dtype_of
@@ -42,9 +31,7 @@ from bwcompiler.passes.autodiff import INPUT_SEED, differentiate
 from bwcompiler.passes.expand_custom_rules import inline_calls
 from bwcompiler.passes.partition import partition
 
-COMMENT_COLUMN = 72                # comments are aligned up to here
 LISTED = 1000                      # captured arrays of at most this many elements are written as lists
-RESERVED = {"np", "math", "itertools", "forward", "backward", "value_and_grad", "residuals", "out", *HELPERS}
 
 
 class ProgramLike(Protocol):
@@ -99,95 +86,12 @@ def graph_source(graph: Graph) -> str:
     names, helpers = Names(), set[str]()
     parameters = [names.add(value) for value in graph.inputs]
     lines = [f"{names.of[value]} = {dtype_text(value.dtype)}({names.of[value]})" for value in graph.inputs if not value.rank]
-    lines += _Function(graph, names, helpers, {}).lines()
+    lines += StatementWriter(names, helpers, {}).lines(graph)
     results = [_result(value, names) for value in graph.outputs]
     lines.append(f"return {results[0] if len(results) == 1 else tuple_text(results)}")
     function = re.sub(r"\W+", "_", graph.name).strip("_") or "function"
     function = function if function.isidentifier() and not keyword.iskeyword(function) else f"function_{function}".rstrip("_")
     return _module_text(f"{graph.name}, written by bwcompiler.", helpers, [], [_function_text(function, parameters, "", lines)])
-
-
-# ----- names
-class Names:
-    """Python names of values, unique in one function."""
-
-    def __init__(self, taken: Iterable[str] = ()) -> None:
-        self.taken = {*RESERVED, *taken}
-        self.of: dict[Value, str] = {}
-
-    def fresh(self, hint: str) -> str:
-        """An unused name like `hint`: `sum_` for a builtin, `tanh_1` for the second tanh."""
-        plain = re.sub(r"\W+", "_", hint).strip("_") or "value"
-        plain = f"_{plain}" if plain[0].isdigit() else plain
-        first = f"{plain}_" if keyword.iskeyword(plain) or hasattr(builtins, plain) else plain
-        name, count = first, 0
-        while name in self.taken:
-            count += 1
-            name = f"{plain}_{count}"
-        self.taken.add(name)
-        return name
-
-    def add(self, value: Value, hint: str | None = None) -> str:
-        self.of[value] = self.fresh(hint or value.name or value.op.name)
-        return self.of[value]
-
-
-def literal_sites(graph: Graph) -> set[Value]:
-    """Constants that are written where they are read: beside an operand of their type, or as the start of an update."""
-    found = {value for value in graph.body if value.op.name == "full"}
-    found.difference_update(graph.outputs)
-    for value in graph.body:
-        for position, operand in enumerate(value.operands):
-            if operand in found and not _takes_literal(value, position, operand):
-                found.discard(operand)
-    return found
-
-
-def _takes_literal(reader: Value, position: int, literal: Value) -> bool:
-    if reader.op.name in UPDATES:
-        return position == 0 and reader.rank > 0 and literal not in reader.operands[1:]
-    if reader.op.kind != "elementwise":
-        return False
-    return any(other.op.name != "full" and other.type == literal.type for other in reader.operands)
-
-
-# ----- functions
-class _Function:
-    """The statements of one graph."""
-
-    def __init__(self, graph: Graph, names: Names, helpers: set[str], forward_names: dict[Value, str]) -> None:
-        self.graph = graph
-        self.names = names
-        self.helpers = helpers
-        self.forward_names = forward_names
-
-    def lines(self) -> list[str]:
-        """One statement per operation, with comments aligned."""
-        literals = literal_sites(self.graph)
-        found: list[tuple[str, str]] = []
-        for value in self.graph.body:
-            if value not in literals:
-                comment = self._comment(value)
-                found += [(line, comment) for line in self._statements(value, literals)]
-        column = max((len(line) for line, _ in found if len(line) <= COMMENT_COLUMN), default=0)
-        return [f"{line:<{column}}  # {comment}" if comment else line for line, comment in found]
-
-    def _statements(self, value: Value, literals: set[Value]) -> Sequence[str]:
-        rule = EXPRESSIONS.get(value.op.name)
-        if rule is None:
-            raise UnsupportedError(at(value.source, f"{value.op.name} cannot be written as NumPy source yet"))
-        reads = [scalar_literal(operand.attrs["value"], operand.dtype) if operand in literals else self.names.of[operand]
-                 for operand in value.operands]
-        name = self.names.add(value)
-        text = rule(Application(value, name, reads, self.helpers))
-        return text.lines if isinstance(text, Statements) else (f"{name} = {text}",)
-
-    def _comment(self, value: Value) -> str:
-        place = "" if value.source is None else value.source.short
-        if value.forward is None:
-            return place
-        of = self.forward_names.get(value.forward) or re.sub(r"\W+", "_", value.forward.name or value.forward.op.name)
-        return f"vjp of {of}, {place}" if place else f"vjp of {of}"
 
 
 class _Module:
@@ -198,6 +102,7 @@ class _Module:
         self.arrays: list[str] = []
         self.constants: dict[Value, str] = {}
         self.forward_names: dict[Value, str] = {}
+        self.seeds: list[str] = []
         shared = Names()
         forward = split.forward
         captured = forward.inputs[len(forward.inputs) - forward.captured:]
@@ -213,11 +118,9 @@ class _Module:
     def text(self) -> str:
         parts = [self._forward()]
         if self.split.seeds:
-            parts.append(self._backward())
-        if self.is_scalar:
-            parts.append(self._value_and_grad())
+            parts += [self._backward(), self._value_and_grad()]
         name = getattr(self.program.fun, "__name__", "function")
-        made = ", ".join(["forward", *(["backward"] if self.split.seeds else []), *(["value_and_grad"] if self.is_scalar else [])])
+        made = "forward, backward, value_and_grad" if self.split.seeds else "forward"
         return _module_text(f"{name} and its derivative, written by bwcompiler: {made}.", self.helpers, self.arrays, parts)
 
     # ----- arguments
@@ -259,7 +162,7 @@ class _Module:
         names = Names([*self.constants.values(), *self.arguments])
         names.of.update(self.constants)
         lines = self._unpack_arguments(names)
-        lines += _Function(graph, names, self.helpers, {}).lines()
+        lines += StatementWriter(names, self.helpers, {}).lines(graph)
         self.forward_names = names.of
         count = len(self.program.traced.outputs)
         out = container_text(self.program.result_tree, [_result(value, names) for value in graph.outputs[:count]])
@@ -275,14 +178,29 @@ class _Module:
         count = len(residuals)
         for value, residual in zip(graph.inputs[:count], residuals, strict=True):
             names.add(value, self.forward_names[residual])
-        seeds = [names.add(value) for value in graph.inputs[count:len(graph.inputs) - graph.captured]]
+        seeded = [output for output in self.split.forward.outputs[:len(self.program.traced.outputs)] if output.dtype.is_differentiable]
+        seeds = self.seeds = [names.add(value, f"{self.forward_names[output]}.ct")
+                              for value, output in zip(graph.inputs[count:len(graph.inputs) - graph.captured], seeded, strict=True)]
         lines = [f"{tuple_text([names.of[value] for value in graph.inputs[:count]])[1:-1]} = residuals"] if count else []
         for value, name in zip(graph.inputs[count:], seeds, strict=False):
             if not value.rank:
                 lines.append(f"{name} = {dtype_text(value.dtype)}({name})")
-        lines += _Function(graph, names, self.helpers, self.forward_names).lines()
+        lines += StatementWriter(names, self.helpers, self.forward_names, self._names_again()).lines(graph)
         lines.append(f"return {self._gradients(names)}")
         return _function_text("backward", ["residuals", *seeds], "One gradient per argument, for the cotangents of the outputs.", lines)
+
+    def _names_again(self) -> dict[Value, str]:
+        """What the values that the adjoint graph computes again are called in `forward`."""
+        forward, adjoint = self.split.forward, self.split.adjoint
+        computed = {(value.op, id(value.attrs), value.operands): value for value in reversed(forward.body)}
+        same: dict[Value, Value] = {value: value for value in forward.inputs}
+        same.update(zip(adjoint.inputs, self.split.residuals, strict=False))
+        for value in adjoint.body:
+            operands = tuple(same.get(operand, operand) for operand in value.operands)
+            found = computed.get((value.op, id(value.attrs), operands))
+            if found is not None:
+                same[value] = found
+        return {value: self.forward_names[found] for value, found in same.items() if found in self.forward_names}
 
     def _gradients(self, names: Names) -> str:
         graph = self.split.adjoint
@@ -299,8 +217,11 @@ class _Module:
         return tuple_text(texts)
 
     def _value_and_grad(self) -> str:
-        lines = [f"out, residuals = forward({', '.join(self.arguments)})", "return out, backward(residuals, 1.0)"]
-        return _function_text("value_and_grad", self.arguments, "The value and one gradient per argument.", lines)
+        names = Names(self.arguments)
+        seeds = [] if self.is_scalar else [names.fresh(seed) for seed in self.seeds]
+        lines = [f"out, residuals = forward({', '.join(self.arguments)})",
+                 f"return out, backward({', '.join(['residuals', *(seeds or ['1.0'])])})"]
+        return _function_text("value_and_grad", [*self.arguments, *seeds], "The value and one gradient per argument.", lines)
 
 
 def _result(value: Value, names: Names) -> str:
@@ -310,7 +231,7 @@ def _result(value: Value, names: Names) -> str:
 
 def _function_text(name: str, parameters: Sequence[str], doc: str, lines: Sequence[str]) -> str:
     body = [*([f'"""{doc}"""'] if doc else []), *lines]
-    return "\n".join(['@np.errstate(all="ignore")', f"def {name}({', '.join(parameters)}):", *[f"    {line}" for line in body]])
+    return "\n".join(['@np.errstate(all="ignore")', f"def {name}({', '.join(parameters)}):", *[INDENT + line for line in body]])
 
 
 def _module_text(doc: str, helpers: set[str], arrays: Sequence[str], functions: Sequence[str]) -> str:

@@ -1,7 +1,8 @@
-"""Settings of the compiler that come from the environment, read once.
+"""Settings of the compiler that come from the environment.
 
-    BW_VERIFY=1            verify the graph after every pass, and every kernel
-    BW_DUMP_PASSES=folder  write the graph after every pass into a folder
+    BW_VERIFY=1            verify the graph after every pass, and every kernel          (read once)
+    BW_DUMP_PASSES=folder  write the graph after every pass into a folder               (read once)
+    BW_DUMP=folder         write every stage of every compilation into a folder of its own
 """
 
 from __future__ import annotations
@@ -18,3 +19,9 @@ def pass_options() -> PassOptions:
     """The options of this process."""
     folder = os.environ.get("BW_DUMP_PASSES")
     return PassOptions(verify=os.environ.get("BW_VERIFY", "0") not in ("", "0"), dump=Path(folder) if folder else None)
+
+
+def dump_folder() -> Path | None:
+    """Where compilations are dumped, if they are."""
+    folder = os.environ.get("BW_DUMP")
+    return Path(folder) if folder else None

@@ -14,8 +14,9 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.api.compiler import Compiled, collector_paused, compile_graph, flat_tree
+from bwcompiler.api.dump import render, write
 from bwcompiler.api.functions import argument_kind
-from bwcompiler.api.inspection import cost_of, explain_program, memory_of, stage_text
+from bwcompiler.api.inspection import cost_of, explain_program, memory_of
 from bwcompiler.api.seeds import concrete_seed, match_tree, missing_seed
 from bwcompiler.api.transforms import check_differentiable
 from bwcompiler.errors import GradientError, SignatureError
@@ -117,20 +118,18 @@ class Program:
         """The adjoint graph: residuals and seeds -> cotangents of the differentiable arguments."""
         return self._partition(self._default_request()).adjoint
 
-    def as_text(self, stage: str = "adjoint") -> str:
-        """The program at one stage: forward, adjoint, simplified, fused, plan, loops, llvm, llvm-opt or asm."""
-        return stage_text(self, stage)
+    def as_text(self, stage: str = "adjoint", format: str = "text") -> str:
+        """The program at one stage: source, forward, adjoint, simplified, fused, plan, loops, llvm, llvm-opt, asm or object.
+
+        format  text; json, dot or svg for graphs; html for all stages on one page; py for a NumPy module that computes the
+                same (`as_text(format="py")`).
+        """
+        return render(self, stage, format)
 
     def dump(self, path: str | Path) -> list[Path]:
-        """Write every stage as text into the folder `path`; the files written."""
-        folder = Path(path)
-        folder.mkdir(parents=True, exist_ok=True)
-        written = []
-        for number, stage in enumerate(("source", "forward", "adjoint", "simplified", "fused", "plan", "loops", "llvm", "llvm-opt", "asm")):
-            file = folder / f"{number}-{stage}.txt"
-            file.write_text(self.as_text(stage))
-            written.append(file)
-        return written
+        """Write all stages on one page (`loss.html`), the module (`loss.py`), the adjoint graph (`.txt`, `.json`, `.dot`, `.svg`)
+        or the object file (`.o`), as the suffix says; without suffix, a folder with a text per stage and the page."""
+        return write(self, Path(path))
 
     def explain(self) -> str:
         """What was fused, saved and why gradients are None or zero, in words."""

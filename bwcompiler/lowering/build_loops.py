@@ -47,7 +47,7 @@ from bwcompiler.lowering.split_guards import split_guards
 
 RECOMPUTE_WEIGHT = 8          # members up to this many cheap operations are recomputed in a later pass
 PANEL_BYTES = 1 << 18         # what one column panel may keep in cache
-PANEL_LIMITS = (16, 512)
+PANEL_LIMITS = (64, 512)      # narrower panels use a cache line or two per row: many rows then fall into few cache sets
 SEARCHES = ("argmax", "argmin")
 
 
@@ -211,7 +211,9 @@ class _Builder:
             rows *= self.group.extents[axis]
         width = PANEL_BYTES // max(1, rows * 8) // 16 * 16
         low, high = PANEL_LIMITS
-        return max(low, min(high, width))
+        columns = self.group.extents[-1]
+        panels = max(1, columns // max(low, min(high, width)))
+        return max(16, -(-columns // (16 * panels)) * 16)          # panels of nearly equal width, whole vectors each
 
 
 class _Tree:
