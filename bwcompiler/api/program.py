@@ -14,7 +14,7 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.api.compiler import Compiled, collector_paused, compile_graph, flat_tree
-from bwcompiler.api.dump import render, write
+from bwcompiler.api.dump import FORMATS, render, write
 from bwcompiler.api.functions import argument_kind
 from bwcompiler.api.inspection import cost_of, explain_program, memory_of
 from bwcompiler.api.seeds import concrete_seed, match_tree, missing_seed
@@ -122,9 +122,9 @@ class Program:
         """The program at one stage: source, forward, adjoint, simplified, fused, plan, loops, llvm, llvm-opt, asm or object.
 
         format  text; json, dot or svg for graphs; html for all stages on one page; py for a NumPy module that computes the
-                same (`as_text(format="py")`).
+                same (`as_text(format="py")`, or just `as_text("py")`).
         """
-        return render(self, stage, format)
+        return render(self, "adjoint", stage) if stage in FORMATS else render(self, stage, format)
 
     def dump(self, path: str | Path) -> list[Path]:
         """Write all stages on one page (`loss.html`), the module (`loss.py`), the adjoint graph (`.txt`, `.json`, `.dot`, `.svg`)

@@ -1,0 +1,107 @@
+"""Tables of what there is: passes, ops, the machine, the cache."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+
+import numpy as np
+
+import bwcompiler
+from bwcompiler.cli.problems import UserProblem
+from bwcompiler.cli.target import closest
+from bwcompiler.ir.op import KINDS, REGISTRY, Derived, NotDifferentiable, Op
+from bwcompiler.passes.pipeline import ORDER, PASSES
+from bwcompiler.runtime import blas, jit, object_cache
+
+_FEATURES = ("sse4.2", "avx", "avx2", "fma", "avx512f", "avx512bw", "neon", "sve")
+
+
+def _table(rows: Iterable[Sequence[str]]) -> str:
+    """Rows with aligned columns."""
+    found = list(rows)
+    widths = [max(len(row[k]) for row in found) for k in range(len(found[0]))] if found else []
+    return "".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n" for row in found)
+
+
+# ----- passes and ops
+def passes_text() -> str:
+    """The passes in order, and why the order is so."""
+    lines = _table((step.name, step.doc) for step in PASSES)
+    return lines + "".join(f"\n{first} before {second}: {because}\n" for first, second, because in ORDER)
+
+
+def ops_text(kind: str | None = None) -> str:
+    """All ops, or those of one kind."""
+    if kind is not None and kind not in KINDS:
+        raise UserProblem(f"there is no kind {kind!r} of ops{closest(kind, KINDS)}")
+    chosen = sorted((op for op in REGISTRY.values() if kind in (None, op.kind)), key=lambda op: (KINDS.index(op.kind), op.name))
+    return _table((op.name, op.kind, " ".join(op.attributes), op.doc) for op in chosen)
+
+
+def op_text(op: Op) -> str:
+    """One op with its rules."""
+    rows = [("kind", op.kind), ("attributes", ", ".join(op.attributes) or "none"), ("vjp", _rule_text(op.vjp)), ("jvp", _rule_text(op.jvp)),
+            ("meaning", _place(op.reference)), ("lowering", _lowering(op))]
+    flags = [name for name in ("commutative", "keeps_zero", "cheap") if getattr(op, name)] + ([] if op.pure else ["has effects"])
+    return f"{op.name}: {op.doc}\n" + _table([*rows, ("properties", ", ".join(flags) or "none")])
+
+
+def _rule_text(rule: object) -> str:
+    if isinstance(rule, NotDifferentiable):
+        return f"none: {rule.reason}"
+    if isinstance(rule, tuple):
+        reasons = [one.reason for one in rule if isinstance(one, NotDifferentiable)]
+        return "one rule per operand" + (f"; none where {', '.join(dict.fromkeys(reasons))}" if reasons else "")
+    return str(rule).lower() + ", derived" if isinstance(rule, Derived) else "a rule for all operands"
+
+
+def _place(function: object) -> str:
+    name = getattr(function, "__name__", str(function))
+    return f"np.{name}" if getattr(np, name, None) is function else f"{getattr(function, '__module__', '')}.{name}"
+
+
+def _lowering(op: Op) -> str:
+    if op.element is not None:
+        return "an element rule, in loops with what it is fused with"
+    return f"a reduction with {op.combine}" if op.combine else f"as a {op.kind} op"
+
+
+# ----- the machine and the cache
+def info_text() -> str:
+    """Versions and machine."""
+    library = blas.find()
+    features = set(jit.host_features().split(","))
+    _, llvm_version, triple, *_ = jit.toolchain().split()
+    rows = [("bwcompiler", bwcompiler.__version__), ("python", f"{platform.python_version()} ({platform.python_implementation()})")]
+    rows += [(name, version(name)) for name in ("numpy", "networkx", "llvmlite", "optree")]
+    rows += [("LLVM", llvm_version), ("system", platform.platform()), ("target", triple),
+             ("CPU", f"{jit.host_cpu()}, {os.cpu_count()} logical"),
+             ("vectors", f"{jit.vector_bits()} bits ({', '.join(name for name in _FEATURES if '+' + name in features)})"),
+             ("BLAS", "none found; matrix products use np.matmul" if library is None else library.path), ("cache", _cache_folder())]
+    set_variables = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("BW_")]
+    return _table([*rows, ("environment", " ".join(set_variables) or "no BW_ variable is set")])
+
+
+def _cache_folder() -> str:
+    folder = object_cache.default_folder()
+    return "off" if folder is None else str(folder)
+
+
+def cache_text() -> str:
+    """Where the cache is and how much is in it."""
+    cache = object_cache.disk()
+    if cache is None:
+        return "the cache is off (BW_CACHE=0)\n"
+    count, size = cache.usage()
+    return _table([("folder", str(cache.folder)), ("files", str(count)), ("bytes", f"{size} of at most {cache.limit}")])
+
+
+def clear_cache() -> str:
+    """Delete what is kept on disk."""
+    cache = object_cache.disk()
+    if cache is None:
+        return "the cache is off (BW_CACHE=0)\n"
+    return f"deleted {cache.clear()} files from {cache.folder}\n"

@@ -1,0 +1,295 @@
+"""The commands of `bwc`, from the words of the command line to what is printed.  Start reading at `main`.
+
+A command is a function of the parsed options that prints and returns the exit status; `problems` says which status an
+exception becomes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import bwcompiler
+from bwcompiler.api import dump
+from bwcompiler.api.lowered_texts import object_code
+from bwcompiler.api.options import pass_options
+from bwcompiler.api.program import Program
+from bwcompiler.cli.about import cache_text, clear_cache, info_text, op_text, ops_text, passes_text
+from bwcompiler.cli.problems import USAGE_ERROR, UsageProblem, UserProblem, message_of, status_of, user_line
+from bwcompiler.cli.target import Target, closest, example_arguments, load
+from bwcompiler.errors import BwError
+from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.graph_parser import ParseError, parse_graph
+from bwcompiler.ir.graph_printer import graph_to_text
+from bwcompiler.ir.graph_verifier import verify
+from bwcompiler.ir.op import REGISTRY
+from bwcompiler.passes.pass_manager import pass_named, run_pass
+from bwcompiler.passes.pipeline import PASSES
+
+ALL = "all"                        # the stage that is every stage
+COMMANDS = ("dump", "explain", "diff", "passes", "run-pass", "ops", "info", "cache")
+
+
+# ----- programs
+def program_of(options: argparse.Namespace) -> Program:
+    """The program that TARGET, --arg and --grad describe."""
+    target = load(options.target)
+    arguments = example_arguments(target, options.arg)
+    wrt = _wrt(target, len(arguments), options.grad)
+    try:
+        return Program(target.fun, arguments, wrt)
+    except BwError:
+        raise
+    except Exception as error:
+        line = user_line(error, target.module.__file__ or "")
+        raise UserProblem(f"{target.name} failed while it was traced: {line}{type(error).__name__}: {error}") from error
+
+
+def _wrt(target: Target, count: int, grad: Sequence[int]) -> tuple[int, ...] | None:
+    if not grad:
+        return None
+    for number in grad:
+        if not -count <= number < count:
+            raise UserProblem(f"--grad {number}: {target.name} has {count} arguments, numbered from 0")
+    return tuple(sorted({number % count for number in grad}))
+
+
+# ----- dump
+def dump_command(options: argparse.Namespace) -> int:
+    path = Path(options.output) if options.output else None
+    format = options.format or _format_of(path, options.stage)
+    usual = dump.STAGE_OF_SUFFIX.get(path.suffix, "adjoint") if path is not None else "adjoint"
+    stage = _checked_stage(options.stage or usual, format)
+    if stage == "object" and path is None and options.format is None:
+        raise UsageProblem("stage object is a binary file: give it a name with -o NAME.o, or list its sections with --format text")
+    program = program_of(options)
+    if options.print_after_all or options.print_after_change:
+        _write(path, passes_diff(program, options.print_after_all))
+    elif stage == "object" and path is not None and options.format is None:
+        path.write_bytes(object_code(program.joint_compiled().lowered))
+    elif stage == ALL and format == "text":
+        _write(path, "\n".join(f"==== {name} ====\n{dump.render(program, name)}" for name in dump.STAGES))
+    else:
+        _write(path, dump.render(program, "adjoint" if stage == ALL else stage, format))
+    if path is not None:
+        print(path)
+    return 0
+
+
+def _format_of(path: Path | None, stage: str | None) -> str:
+    """The format that the name of the output file says."""
+    if path is None or path.suffix not in dump.SUFFIXES:
+        if path is not None and path.suffix not in ("", ".o") and stage != "object":
+            known = ", ".join(sorted({*dump.SUFFIXES, ".o"}))
+            raise UsageProblem(f"-o {path}: no format goes with {path.suffix}; use one of {known}, or say --format")
+        return "text"
+    return dump.SUFFIXES[path.suffix]
+
+
+def _checked_stage(stage: str, format: str) -> str:
+    if stage == ALL:
+        if format not in ("text", "html"):
+            raise UsageProblem(f"--stage all can be written as text or html, not as {format}")
+        return stage
+    try:
+        dump.check_stage(stage, format)
+    except BwError as error:
+        raise UsageProblem(str(error)) from None
+    return stage
+
+
+def passes_diff(program: Program, everything: bool) -> str:
+    """The graph after each pass; of those that changed something only what changed, unless everything is asked for."""
+    graph = program.joint_compiled().lowered.graph
+    before = graph_to_text(graph)
+    parts = [f"==== input ====\n{before}"]
+    for step in PASSES:
+        graph, run = run_pass(step, graph, pass_options())
+        after = graph_to_text(graph)
+        if everything:
+            parts.append(f"==== after {step.name} ({'changed' if run.changed else 'unchanged'}) ====\n{after}")
+        elif run.changed:
+            changes = difflib.unified_diff(before.splitlines(True), after.splitlines(True), f"before {step.name}", f"after {step.name}")
+            parts.append("".join(changes))
+        before = after
+    return "\n".join(parts)
+
+
+def explain_command(options: argparse.Namespace) -> int:
+    _write(Path(options.output) if options.output else None, program_of(options).explain())
+    return 0
+
+
+# ----- graphs in files
+def run_pass_command(options: argparse.Namespace) -> int:
+    names = [step.name for step in PASSES]
+    if options.name not in names:
+        raise UsageProblem(f"there is no pass {options.name!r}{closest(options.name, names)}")
+    graph = read_graph(options.file)
+    verify(graph)
+    result, run = run_pass(pass_named(PASSES, options.name), graph, pass_options())
+    verify(result)
+    _write(Path(options.output) if options.output else None, graph_to_text(result))
+    print(f"{run.name}: {'changed' if run.changed else 'unchanged'}, {run.nodes[0]} -> {run.nodes[1]} nodes", file=sys.stderr)
+    return 0
+
+
+def read_graph(name: str) -> Graph:
+    """A graph from a text file, `-` for the standard input."""
+    try:
+        return parse_graph(sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8"))
+    except ParseError as error:
+        raise UserProblem(f"{name}: {error}") from error
+    except UnicodeDecodeError as error:
+        raise UserProblem(f"{name} is not a text file: {error}") from error
+
+
+def diff_command(options: argparse.Namespace) -> int:
+    """Status 0 for equal graphs, 1 for different ones, as diff(1)."""
+    before, after = [graph_to_text(read_graph(name), sources=options.sources).splitlines(True) for name in (options.before, options.after)]
+    changes = "".join(difflib.unified_diff(before, after, options.before, options.after))
+    _write(None, changes)
+    return 1 if changes else 0
+
+
+# ----- what there is
+def passes_command(options: argparse.Namespace) -> int:
+    _write(None, passes_text())
+    return 0
+
+
+def ops_command(options: argparse.Namespace) -> int:
+    if options.name is None:
+        _write(None, ops_text(options.kind))
+    elif options.name in REGISTRY:
+        _write(None, op_text(REGISTRY[options.name]))
+    else:
+        raise UserProblem(f"there is no op {options.name!r}{closest(options.name, list(REGISTRY))}")
+    return 0
+
+
+def info_command(options: argparse.Namespace) -> int:
+    _write(None, info_text())
+    return 0
+
+
+def cache_command(options: argparse.Namespace) -> int:
+    _write(None, cache_text() if options.action == "info" else clear_cache())
+    return 0
+
+
+# ----- the command line
+class _Parser(argparse.ArgumentParser):
+    """Reports a wrong command in the same words as everything else."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageProblem(f"{message}\n  {self.format_usage().strip()}")
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands and options; docs/cli.md describes them."""
+    top = _Parser(prog="bwc", description="Look at what bwcompiler makes of NumPy functions.",
+                  epilog="Exit status: 0 done, 1 a problem with the program or a file, 2 a wrong command, 3 compiling failed.")
+    top.add_argument("--version", action="version", version=f"bwcompiler {bwcompiler.__version__}")
+    top.add_argument("--traceback", action="store_true", help="show the Python traceback of a problem")
+    commands = top.add_subparsers(metavar="COMMAND", parser_class=_Parser)
+
+    def command(name: str, run: Callable[[argparse.Namespace], int], about: str) -> argparse.ArgumentParser:
+        made: argparse.ArgumentParser = commands.add_parser(name, help=about, description=about, allow_abbrev=False)
+        made.set_defaults(run=run)
+        made.add_argument("--traceback", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+        return made
+
+    _dump_options(command("dump", dump_command, "write a function at one stage of compilation"))
+    _target_options(command("explain", explain_command, "what was fused and saved, and why a gradient is None"))
+    difference = command("diff", diff_command, "compare two graphs in text files; status 1 if they differ")
+    difference.add_argument("before", metavar="A")
+    difference.add_argument("after", metavar="B")
+    difference.add_argument("--sources", action="store_true", help="compare the users' lines too")
+    command("passes", passes_command, "list the passes in their order")
+    one = command("run-pass", run_pass_command, "run one pass on a graph in a text file")
+    one.add_argument("name", metavar="PASS")
+    one.add_argument("file", metavar="FILE", help="a graph as text; - for the standard input")
+    one.add_argument("-o", "--output", metavar="PATH", help="write the graph to a file")
+    listed = command("ops", ops_command, "list the ops, or show one")
+    listed.add_argument("name", metavar="OP", nargs="?")
+    listed.add_argument("--kind", help="only ops of this kind")
+    command("info", info_command, "versions and machine, for bug reports")
+    kept = command("cache", cache_command, "the object files kept between processes")
+    kept.add_argument("action", choices=("info", "clear"))
+    return top
+
+
+def _target_options(made: argparse.ArgumentParser) -> None:
+    made.add_argument("target", metavar="TARGET", help="FILE.py:FUNCTION or module:function")
+    made.add_argument("--arg", metavar="NAME=TYPE", action="append", default=[],
+                      help="type of an argument, f64[32,64]; without, the file's example_args() is used")
+    made.add_argument("--grad", metavar="N", type=int, action="append", default=[],
+                      help="differentiate argument N (again for more; default: all of floating-point dtype)")
+    made.add_argument("-o", "--output", metavar="PATH", help="write to a file; its suffix says the format")
+
+
+def _dump_options(made: argparse.ArgumentParser) -> None:
+    _target_options(made)
+    made.add_argument("--stage", metavar="STAGE", help=f"{', '.join(dump.STAGES)} or {ALL} (default: adjoint)")
+    made.add_argument("--format", metavar="FORMAT", help=f"{', '.join(dump.FORMATS)} (default: text, or by the suffix of -o)")
+    made.add_argument("--print-after-all", action="store_true", help="the graph after every pass")
+    made.add_argument("--print-after-change", action="store_true", help="the changes that each pass made")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `bwc` with these words (default: those of the process); the exit status."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        options = _parsed(words)
+        return int(options.run(options))
+    except BrokenPipeError:                            # `bwc ... | head`: nobody reads on, and Python would complain at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except SystemExit as stop:                         # --help and --version
+        return int(stop.code or 0)
+    except Exception as error:
+        if "--traceback" in words:
+            traceback.print_exception(error)
+        print(f"bwc: error: {message_of(error)}", file=sys.stderr)
+        return status_of(error)
+
+
+def _parsed(words: list[str]) -> argparse.Namespace:
+    first = next((word for word in words if not word.startswith("-")), None)
+    if first is not None and first not in COMMANDS:
+        raise UsageProblem(f"there is no command {first!r}{closest(first, COMMANDS)}")
+    options = parser().parse_args(words)
+    if not hasattr(options, "run"):
+        parser().print_help()
+        raise SystemExit(USAGE_ERROR)
+    return options
+
+
+def _write(path: Path | None, text: str) -> None:
+    """To the file, or else to the standard output, where a terminal gets comments in grey (unless NO_COLOR is set)."""
+    if path is not None:
+        path.write_text(text, encoding="utf-8")
+        return
+    if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
+        text = _coloured(text)
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _coloured(text: str) -> str:
+    """Comments of graphs in grey, lines added and removed in green and red."""
+    def line(one: str) -> str:
+        if one.startswith(("+", "-")) and not one.startswith(("+++", "---")):
+            return f"\x1b[{32 if one[0] == '+' else 31}m{one}\x1b[0m"
+        head, mark, tail = one.partition(" ; ")
+        return f"{head}\x1b[2m{mark}{tail}\x1b[0m" if mark else one
+    return "\n".join(map(line, text.split("\n")))
