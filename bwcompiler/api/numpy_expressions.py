@@ -336,6 +336,10 @@ def _scan(name: str) -> Rule:
     return rule
 
 
+def _packed(name: str) -> Rule:
+    return lambda a: a.helper(f"packed_{name}", a.reads[0])
+
+
 EXPRESSIONS: dict[str, Rule] = {
     **{name: _operator(sign) for name, sign in OPERATORS.items()},
     **{name: _helped(name) for name in HELPED},
@@ -365,6 +369,8 @@ EXPRESSIONS: dict[str, Rule] = {
     "scatter_add": _scatter_add,
     "scatter_update": _scatter_update,
     "matmul": lambda a: f"{a.reads[0]} @ {a.reads[1]}",
+    **{name: _packed(name) for name in ("eigh", "svd", "qr", "slogdet")},
+    "integer_power": _operator("**"),
     "triangular_solve": lambda a: a.helper("triangular_solve", *a.reads, *[f"{key}={a.attrs[key]}" for key in ("lower", "transpose")]),
 }
 

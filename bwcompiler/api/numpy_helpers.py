@@ -55,6 +55,28 @@ def triangular_solve(a: Any, b: Any, lower: Any, transpose: Any) -> Any:
     return np.linalg.solve(np.swapaxes(t, -1, -2) if transpose else t, b)
 
 
+def packed_eigh(a: Any) -> Any:
+    """Eigenvalues over eigenvectors, of the lower triangle."""
+    values, vectors = np.linalg.eigh(a)
+    return np.concatenate([values[..., None, :], vectors], -2)
+
+
+def packed_svd(a: Any) -> Any:
+    """U over the singular values over V."""
+    left, values, right = np.linalg.svd(a, full_matrices=False)
+    return np.concatenate([left, values[..., None, :], np.swapaxes(right, -1, -2)], -2)
+
+
+def packed_qr(a: Any) -> Any:
+    """Q over R."""
+    return np.concatenate(np.linalg.qr(a), -2)
+
+
+def packed_slogdet(a: Any) -> Any:
+    """The sign and the logarithm of |det a|, in the last axis."""
+    return np.stack(np.linalg.slogdet(a), -1)
+
+
 def each(function: Any, x: Any) -> Any:
     """A function of one float applied to all elements, in double precision."""
     return np.frompyfunc(function, 1, 1)(np.asarray(x, np.float64)).astype(np.float64)
@@ -130,7 +152,8 @@ def trigamma(x: Any) -> Any:
 
 
 HELPERS = {function.__name__: function for function in (
-    windows, windows_add, normalize_index, triangular_solve, each, erf, erfc, erfinv, sigmoid, lgamma_of_float, lgamma, digamma,
+    windows, windows_add, normalize_index, triangular_solve, packed_eigh,
+    packed_svd, packed_qr, packed_slogdet, each, erf, erfc, erfinv, sigmoid, lgamma_of_float, lgamma, digamma,
     trigamma)}
 
 

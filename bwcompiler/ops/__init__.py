@@ -5,13 +5,18 @@ from bwcompiler.ops import (
     creation,
     custom,
     elementwise,
+    factorization,
     indexing,
     layout,
     linalg,
     reduction,
     region,
+    sorting,
     special,
     windows,
 )
 
-__all__ = ["contraction", "creation", "custom", "elementwise", "indexing", "layout", "linalg", "reduction", "region", "special", "windows"]
+__all__ = [
+    "contraction", "creation", "custom", "elementwise", "factorization", "indexing", "layout", "linalg", "reduction", "region",
+    "sorting", "special", "windows",
+]

@@ -1,0 +1,60 @@
+"""Decompositions, determinants and the pseudo-inverse."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bwcompiler.errors import DTypeError, ShapeError
+from bwcompiler.ir.op import REGISTRY
+from bwcompiler.ir.types import C128, F64, tensor
+from tests.support.gradcheck import vjp
+from tests.support.opcases import case, op_tests
+
+N = 3
+A = np.cos(np.arange(18.0)).reshape(2, N, N) + np.diag([3.0, 1.0, -2.0])
+SYMMETRIC = A + A.swapaxes(1, 2)
+TALL = np.sin(np.arange(24.0)).reshape(2, 4, 3) + np.eye(4, 3)
+WIDE = TALL.swapaxes(1, 2)
+NOTHING = np.zeros((0, 0))
+
+CASES = [
+    case("eigh", SYMMETRIC).but(symmetric=True), case("eigh", SYMMETRIC[0]).but(symmetric=True),
+    case("eigh", SYMMETRIC[0, :1, :1]).but(symmetric=True), case("eigh", A[:0]), case("eigh", NOTHING),
+    *[case("svd", a) for a in (A, A[0], TALL, WIDE, TALL[0, :, :1], A[:0])],
+    *[case("qr", a) for a in (A, A[0], TALL, TALL[0, :, :1], A[:0])],
+    *[case(name, a) for name in ("det", "slogdet") for a in (A, A[0], A[0, :1, :1], A[:0], NOTHING)],
+    *[case("pinv", a, rcond=rcond) for rcond in (None, 1e-8) for a in (A, TALL, WIDE, A[:0])],
+]
+test_op = op_tests(CASES)
+
+
+def test_factors_multiply_to_the_matrix():
+    for a in (A, TALL, WIDE):
+        packed, (m, n) = REGISTRY["svd"].reference(a), a.shape[-2:]
+        u, s, v = packed[:, :m], packed[:, m], packed[:, m + 1:]
+        np.testing.assert_allclose((u * s[:, None]) @ v.swapaxes(1, 2), a, rtol=1e-12, atol=1e-14)
+        if m >= n:
+            packed = REGISTRY["qr"].reference(a)
+            np.testing.assert_allclose(packed[:, :m] @ packed[:, m:], a, rtol=1e-12, atol=1e-14)
+    packed = REGISTRY["eigh"].reference(np.tril(SYMMETRIC))
+    w, v = packed[:, 0], packed[:, 1:]
+    np.testing.assert_allclose((v * w[:, None]) @ v.swapaxes(1, 2), SYMMETRIC, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["eigh", "svd"])
+def test_values_have_derivatives_where_they_coincide(name):
+    a = 2.0 * np.eye(N)
+    seed = np.zeros((N + 1, N) if name == "eigh" else (2 * N + 1, N))
+    seed[0 if name == "eigh" else N] = 1.0                       # the sum of the values, which is the trace
+    [bar] = vjp(case(name, a).program(), [0]).run(a, seed)
+    np.testing.assert_allclose(bar, np.eye(N), rtol=1e-12, atol=1e-14)
+
+
+def test_types():
+    with pytest.raises(ShapeError, match="square"):
+        REGISTRY["eigh"].shape(tensor(F64, (2, 3)))
+    with pytest.raises(ShapeError, match="rows"):
+        REGISTRY["qr"].shape(tensor(F64, (2, 3)))
+    with pytest.raises(DTypeError, match="complex128"):
+        REGISTRY["svd"].shape(tensor(C128, (2, 2)))

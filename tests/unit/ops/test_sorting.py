@@ -1,0 +1,32 @@
+"""Positions of sorted elements, and integer functions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bwcompiler.errors import DTypeError, ShapeError
+from bwcompiler.ir.op import REGISTRY
+from bwcompiler.ir.types import F64, tensor
+from tests.support.opcases import case, op_tests
+
+X = np.array([[0.4, -1.3, 2.2, 0.4], [np.nan, 1.7, -np.inf, 1.2]])
+INTEGERS = np.array([[12, -8, 0], [7, 3, 1]])
+POSITIVE = np.array([[3, 4, 2], [0, 1, 5]])
+
+CASES = [
+    *[case("argsort", x, axis=axis, kind="stable").gives(np.argsort(x, axis, kind="stable"))
+      for x in (X, X.astype(np.float32), INTEGERS, X > 0, np.zeros((2, 0))) for axis in (0, 1)],
+    case("argsort", X[0], axis=0, kind=None),
+    *[case(name, INTEGERS, POSITIVE) for name in ("gcd", "lcm", "integer_power")],
+    case("integer_power", INTEGERS.astype(np.uint8), POSITIVE.astype(np.uint8)),
+    case("bitwise_count", INTEGERS).gives(np.bitwise_count(INTEGERS)),
+]
+test_op = op_tests(CASES)
+
+
+def test_types():
+    with pytest.raises(ShapeError, match="axes"):
+        REGISTRY["argsort"].shape(tensor(F64, (2,)), axis=1, kind=None)
+    with pytest.raises(DTypeError, match="float64"):
+        REGISTRY["gcd"].shape(tensor(F64, (2,)), tensor(F64, (2,)))
