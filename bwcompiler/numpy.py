@@ -1,7 +1,8 @@
 """NumPy's namespace for files in which `import numpy as np` cannot reach everything.
 
 Functions that make arrays give traced ones inside a trace, so that `y = np.zeros(n); y[i] = x` and
-`np.array([x0, x1])` work; everything else is NumPy's own and dispatches on its arguments.
+`np.array([x0, x1])` work, functions take sequences of traced arrays (`np.mean([x, y])`, `np.r_[x, y]`); everything else is
+NumPy's own and dispatches on its arguments.
 """
 
 import sys
@@ -22,12 +23,18 @@ from bwcompiler.frontend.creation_functions import (
     zeros,
 )
 from bwcompiler.frontend.registry import HANDLERS
+from bwcompiler.frontend.sequence_functions import c_, on_sequences, r_
 
-__all__ = ["arange", "array", "asarray", "empty", "eye", "full", "identity", "linspace", "ones", "zeros"]
+__all__ = ["arange", "array", "asarray", "c_", "empty", "eye", "full", "identity", "linspace", "ones", "r_", "zeros"]
 
 
 def __getattr__(name: str) -> Any:
-    return getattr(numpy, name)
+    found = getattr(numpy, name)
+    wrapped = on_sequences(found) if callable(found) and not isinstance(found, type | numpy.ufunc) else None
+    if wrapped is None:
+        return found
+    globals()[name] = wrapped
+    return wrapped
 
 
 def __dir__() -> list[str]:

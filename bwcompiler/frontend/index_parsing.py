@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.errors import DTypeError, TracerIndexError, UnsupportedError
+from bwcompiler.errors import DTypeError, TracerIndexError
 from bwcompiler.frontend.operands import assembled, stack_objects
 from bwcompiler.frontend.tracer import Tracer
 from bwcompiler.frontend.views import BasicItem, Slice, StridedView
@@ -34,13 +34,14 @@ class ParsedIndex:
 
 
 class _Array:
-    """An advanced index of one axis; `safe` where it is in range and private."""
+    """An advanced index of one axis; `safe` where it is in range and private; `new` where that axis is a new one."""
 
-    __slots__ = ("index", "safe")
+    __slots__ = ("index", "new", "safe")
 
-    def __init__(self, index: Any, safe: bool) -> None:
+    def __init__(self, index: Any, safe: bool, new: bool = False) -> None:
         self.index = index
         self.safe = safe
+        self.new = new
 
 
 def entries_of(index: Any) -> list[Any]:
@@ -130,7 +131,7 @@ def _expand(entries: list[Any], shape: tuple[int, ...], missing: int) -> list[An
         elif is_mask(entry):
             arrays = _mask_arrays(entry, shape, axis)
             expanded.extend(arrays)
-            axis += len(arrays)
+            axis += sum(not array.new for array in arrays)
         else:
             expanded.append(_one(entry, shape[axis], axis))
             axis += 1
@@ -142,7 +143,7 @@ def _mask_arrays(mask: Any, shape: tuple[int, ...], axis: int) -> list[_Array]:
         raise TracerIndexError("x[mask] with a traced mask: the number of elements is not known while tracing\n"
                                "  hint: np.where(mask, x, 0), or np.sum(x, where=mask) for reductions; y[mask] = scalar works")
     if np.ndim(mask) == 0:
-        raise UnsupportedError("indexing with a single True or False is not supported on traced arrays")
+        return [_Array(np.zeros(int(bool(mask)), np.int64), True, new=True)]           # all of a new axis of extent 1, or none
     for k, extent in enumerate(mask.shape):
         if extent != shape[axis + k]:
             raise IndexError(f"boolean index did not match indexed array along axis {axis + k}; size of axis is "
@@ -198,7 +199,7 @@ def _assemble(expanded: list[Any], scalar: bool) -> ParsedIndex:
         if isinstance(entry, _Array):
             index = entry.index
             arrays.append((axis, index, entry.safe))
-            items.append(Slice(0, -1, 1))           # the extent is filled in by `fill_whole_axes`
+            items.append(None if entry.new else Slice(0, -1, 1))       # the extent is filled in by `fill_whole_axes`
         else:
             items.append(entry)
         axis += not isinstance(entry, int)

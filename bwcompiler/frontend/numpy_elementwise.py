@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bwcompiler.errors import DTypeError, ShapeError, TracerArrayError, UnsupportedError
+from bwcompiler.errors import ShapeError, TracerArrayError, UnsupportedError
 from bwcompiler.frontend.operands import (
     Constant,
     Payload,
@@ -26,8 +26,8 @@ from bwcompiler.frontend.operands import (
 from bwcompiler.frontend.promotion import Kind, requested, require_cast, resolve
 from bwcompiler.frontend.registry import HANDLERS, UFUNC_METHODS, UFUNC_NAMES, nearest
 from bwcompiler.frontend.tracer import Tracer, assign, fresh, value_of
-from bwcompiler.ir.op import Value
-from bwcompiler.ir.types import BOOL, F32, F64, DType
+from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler.ir.types import BOOL, F32, F64, I8, DType
 from bwcompiler.ops import elementwise as ops
 from bwcompiler.ops.creation import full
 
@@ -96,13 +96,15 @@ def _scaled(factor: float) -> Rule:
 
 
 def _reciprocal(x: Value) -> Value:
-    if x.dtype.is_integer:
-        raise DTypeError("np.reciprocal of integers is not supported; convert with .astype(float)")
-    return ops.divide(constant(1, x), x)
+    return ops.floor_divide(constant(1, x), x) if x.dtype.is_integer else ops.divide(constant(1, x), x)
 
 
 def _power(x: Value, y: Value) -> Value:
-    return ops.power(x, y)
+    return REGISTRY["integer_power"](x, y) if x.dtype.is_integer else ops.power(x, y)
+
+
+def _conjugate(x: Value) -> Value:
+    return cast(x, I8) if x.dtype is BOOL else x
 
 
 def _fmax(op: Rule) -> Rule:
@@ -134,7 +136,19 @@ def _clip(x: Value, low: Value, high: Value) -> Value:
 
 
 def _ldexp(x: Value, exponent: Value) -> Value:
-    return ops.multiply(x, ops.exp2(cast(exponent, x.dtype)))
+    half = ops.floor_divide(exponent, constant(2, exponent))            # 2**exponent itself may be out of range
+    for part in (half, ops.subtract(exponent, half)):
+        x = ops.multiply(x, ops.exp2(cast(part, x.dtype)))
+    return x
+
+
+def _frexp(x: Value) -> tuple[Value, Value]:
+    exponent = REGISTRY["exponent"](x)
+    return _ldexp(x, ops.negative(exponent)), exponent
+
+
+def _registered(name: str) -> Rule:
+    return lambda *xs: REGISTRY[name](*xs)
 
 
 def _comparison(name: str, mirrored: str, negative: bool) -> Rule:
@@ -168,7 +182,7 @@ _ufunc("float_power", _power)
 _ufunc("absolute", _boolean(_identity, ops.absolute), "abs")
 _ufunc("fabs", ops.absolute)
 _ufunc("positive", _identity)
-_ufunc("conjugate", _identity, "conj")
+_ufunc("conjugate", _conjugate, "conj")
 _ufunc("square", _boolean(_identity, lambda x: ops.multiply(x, x)))
 _ufunc("reciprocal", _reciprocal)
 _ufunc("invert", ops.invert, "bitwise_not", "bitwise_invert")
@@ -189,6 +203,12 @@ _ufunc("fmin", _fmax(ops.minimum))
 _ufunc("heaviside", _heaviside)
 _ufunc("modf", _modf)
 _ufunc("ldexp", _ldexp)
+_ufunc("frexp", _frexp)
+for _name in ("gcd", "lcm", "bitwise_count", "nextafter", "spacing"):
+    _ufunc(_name, _registered(_name))
+for _alias, _name in {"acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan", "atanh": "arctanh",
+                      "atan2": "arctan2", "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift"}.items():
+    _ufunc(_alias, UFUNCS[_name].rule)
 _ufunc("clip", _clip)
 UFUNCS["clip"] = Ufunc("clip", np._core.umath.clip, _clip)  # type: ignore[attr-defined]
 
@@ -234,6 +254,8 @@ def _shortened(name: str, x: Payload, y: Payload, dtypes: tuple[DType, ...], sha
     exponent = y.value
     if isinstance(exponent, complex) or (dtypes[0].is_integer and exponent < 0):
         return None
+    if dtypes[0].is_integer:
+        return _integer_power(materialise(x, dtypes[0], shape), int(exponent)) if exponent < 64 else None
     if exponent not in (0, 1, 2, 3, 4, 0.5, -1):
         return None
     base = materialise(x, dtypes[0], shape)
@@ -247,6 +269,17 @@ def _shortened(name: str, x: Payload, y: Payload, dtypes: tuple[DType, ...], sha
         return base
     square = ops.multiply(base, base)
     return square if exponent == 2 else ops.multiply(square, base if exponent == 3 else square)
+
+
+def _integer_power(x: Value, exponent: int) -> Value:
+    """By squaring; it wraps around as NumPy's does."""
+    result: Value | None = None
+    while exponent:
+        if exponent & 1:
+            result = x if result is None else ops.multiply(result, x)
+        exponent >>= 1
+        x = ops.multiply(x, x) if exponent else x
+    return constant(1, x) if result is None else result
 
 
 def _out_of_range(name: str, x: Payload, y: Payload, dtype: DType, shape: tuple[Any, ...]) -> Value | None:
@@ -340,7 +373,7 @@ def call_ufunc(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     return tuple(written) if len(written) > 1 else written[0]
 
 
-GENERALISED = {"matmul": "matmul", "vecdot": "linalg.vecdot", "vecmat": "vecmat", "matvec": "matvec"}
+GENERALISED = {"matmul": "matmul", "vecdot": "vecdot", "vecmat": "vecmat", "matvec": "matvec"}
 
 
 def _wrapped(result: Any, inputs: tuple[Any, ...]) -> Any:

@@ -242,15 +242,6 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     assign(target, REGISTRY["scatter_update"](value_of(target), updates, *counters, axes=tuple(range(target.ndim))))
 
 
-@implements(np.compress)
-def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
-    refuse("compress", out=(out, None))
-    if isinstance(condition, Tracer):
-        raise UnsupportedError("np.compress with a traced condition is not supported\n  hint: np.where(condition, x, 0)")
-    positions = np.flatnonzero(condition)
-    return take(a, positions, axis)
-
-
 @implements(np.select)
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     if len(condlist) != len(choicelist):
@@ -275,12 +266,6 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
         mask = ops.not_equal(mask, filled(0, mask.dtype, mask.shape))
     made = ops.select(broadcast_value(mask, shape), materialise(chosen, dtype, shape), materialise(other, dtype, shape))
     return laid_out(fresh(made), (condition, x, y))
-
-
-@implements(np.choose)
-def choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
-    raise UnsupportedError("np.choose is not supported on traced arrays\n"
-                           "  hint: np.select or np.take_along_axis(np.stack(choices), ...)")
 
 
 HANDLERS.update(getitem=getitem, setitem=setitem)

@@ -1,4 +1,4 @@
-"""NumPy's functions that join, split, repeat and pad arrays, and those about triangles and diagonals."""
+"""NumPy's functions that join, split and repeat arrays, and those about triangles and diagonals."""
 
 from __future__ import annotations
 
@@ -208,72 +208,6 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     return np.take(fresh(x), positions, place)
 
 
-# ----- padding
-def _pairs(amounts: Any, rank: int, what: str) -> list[tuple[Any, Any]]:
-    """One (before, after) per axis, from the forms that np.pad takes."""
-    if isinstance(amounts, dict):
-        pairs: list[tuple[Any, Any]] = [(0, 0)] * rank
-        for axis, amount in amounts.items():
-            pairs[normalize_axis(axis, rank)] = tuple(amount) if isinstance(amount, tuple | list) else (amount, amount)
-        return pairs
-    if isinstance(amounts, Tracer):
-        raise UnsupportedError(f"np.pad: traced {what} is not supported")
-    return [(pair[0].item(), pair[1].item()) for pair in np.broadcast_to(np.asarray(amounts), (rank, 2))]
-
-
-@implements(np.pad)
-def pad(array: Any, pad_width: Any, mode: Any = "constant", *, constant_values: Any = 0) -> Any:
-    x = value_as(array)
-    widths = [(int(low), int(high)) for low, high in _pairs(pad_width, x.rank, "pad_width")]
-    if any(amount < 0 for pair in widths for amount in pair):
-        raise ValueError("index can't contain negative values")
-    if mode == "constant":
-        return fresh_array(_pad_constant(x, widths, constant_values))
-    if mode not in ("edge", "reflect", "symmetric", "wrap"):
-        raise UnsupportedError(f"np.pad: mode={mode!r} is not supported on traced arrays; supported: constant, edge, reflect, "
-                               "symmetric, wrap")
-    for axis, (low, high) in enumerate(widths):
-        x = _pad_axis(x, axis, low, high, mode)
-    return fresh_array(x)
-
-
-def _pad_constant(x: Value, widths: list[tuple[int, int]], constants: Any) -> Value:
-    values = _pairs(constants, x.rank, "constant_values")
-    if len({value for pair in values for value in pair}) <= 1:
-        fill = x.dtype.numpy.type(values[0][0]).item() if values else 0
-        return REGISTRY["pad"](x, low=tuple([low for low, _ in widths]), high=tuple([high for _, high in widths]), value=fill)
-    for axis, ((low, high), pair) in enumerate(zip(widths, values, strict=True)):
-        parts = [filled(pair[0], x.dtype, (*x.shape[:axis], low, *x.shape[axis + 1:])), x,
-                 filled(pair[1], x.dtype, (*x.shape[:axis], high, *x.shape[axis + 1:]))]
-        x = join([part for part in parts if part.shape[axis]], axis)
-    return x
-
-
-def _cut(x: Value, axis: int, start: int, size: int, step: int = 1) -> Value:
-    return REGISTRY["slice"](x, starts=tuple([start if k == axis else 0 for k in range(x.rank)]),
-                             sizes=tuple([size if k == axis else n for k, n in enumerate(x.shape)]),
-                             steps=tuple([step if k == axis else 1 for k in range(x.rank)]))
-
-
-def _pad_axis(x: Value, axis: int, low: int, high: int, mode: str) -> Value:
-    extent: int = x.shape[axis]
-    if not low and not high:
-        return x
-    if mode == "edge":
-        before = broadcast_value(_cut(x, axis, 0, 1), (*x.shape[:axis], low, *x.shape[axis + 1:]))
-        after = broadcast_value(_cut(x, axis, extent - 1, 1), (*x.shape[:axis], high, *x.shape[axis + 1:]))
-    elif mode == "wrap" and max(low, high) <= extent:
-        before, after = _cut(x, axis, extent - low, low), _cut(x, axis, 0, high)
-    elif mode != "wrap" and max(low, high) <= extent - (mode == "reflect"):
-        skip = int(mode == "reflect")
-        before = _cut(x, axis, low - 1 + skip, low, -1)
-        after = _cut(x, axis, extent - 1 - skip, high, -1)
-    else:
-        positions = np.pad(np.arange(extent), (low, high), mode=mode)  # type: ignore[call-overload]
-        return value_of(np.take(fresh(x), positions, axis))
-    return join([part for part in (before, x, after) if part.shape[axis]], axis)
-
-
 # ----- triangles and diagonals
 def _offsets(shape: tuple[Any, ...]) -> Value:
     """column - row, of the last two axes."""
@@ -300,6 +234,13 @@ def tril(m: Any, k: Any = 0) -> Any:
 @implements(np.triu)
 def triu(m: Any, k: Any = 0) -> Any:
     return _triangle(m, k, False)
+
+
+def cut(x: Value, axis: int, start: int, size: int, step: int = 1) -> Value:
+    """A slice of one axis."""
+    return REGISTRY["slice"](x, starts=tuple([start if k == axis else 0 for k in range(x.rank)]),
+                             sizes=tuple([size if k == axis else n for k, n in enumerate(x.shape)]),
+                             steps=tuple([step if k == axis else 1 for k in range(x.rank)]))
 
 
 def diagonal_value(x: Value, offset: int, axis1: int, axis2: int) -> Value:

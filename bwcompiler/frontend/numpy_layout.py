@@ -11,7 +11,7 @@ from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy_reductions import normalize_axes, normalize_axis
 from bwcompiler.frontend.operands import as_tracer, cast, laid_out, materialise, operand, reshape, shadow_of, value_as
 from bwcompiler.frontend.promotion import require_cast
-from bwcompiler.frontend.registry import HANDLERS, implements, refuse
+from bwcompiler.frontend.registry import HANDLERS, implements
 from bwcompiler.frontend.tracer import Tracer, assign, fresh, fresh_array, handle, value_of
 from bwcompiler.frontend.views import (
     BasicItem,
@@ -159,9 +159,13 @@ def reshape_method(x: Tracer, *shape: Any, order: Any = "C", copy: Any = None) -
 @implements(np.ravel)
 def ravel(a: Any, order: Any = "C") -> Any:
     x = as_tracer(a)
-    if _strings(order, "C", "F", "A", "K") in "AK":
-        refuse("ravel", order=(order, "C"))
-    flat = x if order == "C" else transpose(x)
+    if _strings(order, "C", "F", "A", "K") == "A":
+        order = "F" if shadow_of(x).flags.fnc else "C"
+    if order == "K":                                   # the order in which the elements lie in memory
+        strides = shadow_of(x).strides
+        flat = transposed(x, tuple(sorted(range(x.ndim), key=lambda axis: (-abs(strides[axis]), axis))))
+    else:
+        flat = x if order == "C" else transpose(x)
     if (flat._chain or flat._storage.strides is not None) and not shadow_of(flat).flags.c_contiguous:
         return fresh(reshape(value_of(flat), (x.size,)))
     return reshaped(flat, (x.size,))
@@ -169,8 +173,21 @@ def ravel(a: Any, order: Any = "C") -> Any:
 
 def flatten(x: Tracer, order: Any = "C") -> Any:
     """x.flatten(): always a copy."""
-    value = value_of(x if _strings(order, "C", "F") == "C" else transpose(x))
-    return fresh(reshape(value, (x.size,)))
+    return fresh(reshape(value_of(ravel(x, order)), (x.size,)))
+
+
+def flat(x: Tracer) -> Tracer:
+    """x.flat as a view of one axis."""
+    made = reshaped(x, (x.size,))
+    if made._storage is not x._storage:
+        raise UnsupportedError("x.flat of an array that is not contiguous is not supported on traced arrays\n"
+                               "  hint: use x.ravel() to read, x[...] to write")
+    return made
+
+
+def conjugate_method(x: Tracer) -> Tracer:
+    """x.conj() of a real array: itself."""
+    return real(x)
 
 
 def indexed(x: Tracer, items: list[BasicItem]) -> Tracer:
@@ -374,5 +391,19 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     return fresh(value)
 
 
-HANDLERS.update(transpose_method=transpose_method, reshape_method=reshape_method, flatten=flatten, copy=copy_method,
-                astype=astype, real=real, imag=imag, fill=fill)
+def _shifted_half(sign: int) -> Any:
+    """np.fft.fftshift and ifftshift: the middle moved to the front, or back."""
+    def function(x: Any, axes: Any = None) -> Any:
+        array = as_tracer(x)
+        places = normalize_axes(axes, array.ndim)
+        shifts = [(array.shape[k] // 2) * sign for k in places]
+        return roll(array, shifts, places)
+    return function
+
+
+implements(np.fft.fftshift)(_shifted_half(1))
+implements(np.fft.ifftshift)(_shifted_half(-1))
+
+
+HANDLERS.update(transpose_method=transpose_method, reshape_method=reshape_method, flatten=flatten, flat=flat, copy=copy_method,
+                conjugate_method=conjugate_method, astype=astype, real=real, imag=imag, fill=fill)

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.errors import ShapeError
+from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy_elementwise import store
 from bwcompiler.frontend.numpy_reductions import normalize_axis
 from bwcompiler.frontend.operands import broadcast_shapes, cast, filled, materialise, operand, reshape
 from bwcompiler.frontend.promotion import common_dtype, requested, strong
-from bwcompiler.frontend.registry import implements, refuse
+from bwcompiler.frontend.registry import HANDLERS, implements
 from bwcompiler.frontend.tracer import fresh, value_of
 from bwcompiler.frontend.views import broadcast_value
 from bwcompiler.ir.extent import element_count
@@ -153,11 +153,6 @@ def outer(a: Any, b: Any, out: Any = None) -> Any:
     return _finished("outer", product, out)
 
 
-@implements(np.linalg.outer)
-def linalg_outer(x1: Any, x2: Any, /) -> Any:
-    return outer(x1, x2)
-
-
 @implements(np.kron)
 def kron(a: Any, b: Any) -> Any:
     x, y = pair(a, b)
@@ -171,7 +166,8 @@ def kron(a: Any, b: Any) -> Any:
 
 
 # ----- linear algebra
-def _float_matrix(a: Any, name: str) -> Value:
+def float_matrix(a: Any, name: str) -> Value:
+    """A float value of square matrices; integers become float64."""
     payload, kind = operand(a)
     dtype = common_dtype((kind,)) if isinstance(kind, type) else kind
     value = materialise(payload, dtype, payload.shape)
@@ -183,7 +179,7 @@ def _float_matrix(a: Any, name: str) -> Value:
 
 @implements(np.linalg.cholesky)
 def cholesky(a: Any, /, *, upper: Any = False) -> Any:
-    factor = REGISTRY["cholesky"](_float_matrix(a, "cholesky"))
+    factor = REGISTRY["cholesky"](float_matrix(a, "cholesky"))
     if upper:
         order = (*range(factor.rank - 2), factor.rank - 1, factor.rank - 2)
         factor = REGISTRY["transpose"](factor, axes=order)
@@ -192,7 +188,7 @@ def cholesky(a: Any, /, *, upper: Any = False) -> Any:
 
 @implements(np.linalg.solve)
 def solve(a: Any, b: Any) -> Any:
-    matrix, right = pair(_traced(_float_matrix(a, "solve")), b)
+    matrix, right = pair(fresh(float_matrix(a, "solve")), b)
     vector = right.rank == 1
     columns = reshape(right, (*right.shape, 1)) if vector else right
     if columns.shape[-2] != matrix.shape[-1]:
@@ -205,13 +201,11 @@ def solve(a: Any, b: Any) -> Any:
 
 @implements(np.linalg.inv)
 def inv(a: Any) -> Any:
-    return fresh(REGISTRY["inv"](_float_matrix(a, "inv")))
+    return fresh(REGISTRY["inv"](float_matrix(a, "inv")))
 
 
-@implements(np.linalg.matrix_power)
-def matrix_power(a: Any, n: Any) -> Any:
-    x = value_of(_traced(_float_matrix(a, "matrix_power")))
-    refuse("linalg.matrix_power", n=(n > 0, True))
+def matrix_power(x: Value, n: int) -> Any:
+    """x multiplied with itself n > 0 times, by squaring."""
     result: Value | None = None
     while n:
         if n & 1:
@@ -222,5 +216,58 @@ def matrix_power(a: Any, n: Any) -> Any:
     return fresh(result)
 
 
-def _traced(value: Value) -> Any:
-    return fresh(value)
+# ----- cross products
+def cross_vectors(a: Any, b: Any, axis_a: int, axis_b: int, axis_c: int) -> Any:
+    """The cross product of vectors of 3 elements."""
+    x, y = pair(a, b)
+    x, y = (moved_last(one, axis) for one, axis in ((x, axis_a), (y, axis_b)))
+    if x.shape[-1] != 3 or y.shape[-1] != 3:
+        raise ShapeError(f"np.cross: vectors must have 3 elements, got shapes {x.shape} and {y.shape}")
+    shape = broadcast_shapes([x.shape, y.shape])
+    x, y = broadcast_value(x, shape), broadcast_value(y, shape)
+    turned = [_rotated(one, k) for one in (x, y) for k in (1, 2)]
+    result = REGISTRY["subtract"](multiplied(turned[0], turned[3]), multiplied(turned[1], turned[2]))
+    last, place = result.rank - 1, normalize_axis(axis_c, result.rank)
+    return fresh(permuted(result, (*range(place), last, *range(place, last))))
+
+
+def moved_last(x: Value, axis: int) -> Value:
+    """x with one axis moved to the end."""
+    place = normalize_axis(axis, x.rank)
+    return permuted(x, (*[k for k in range(x.rank) if k != place], place))
+
+
+def _rotated(x: Value, distance: int) -> Value:
+    """Element k of the last axis is element k + distance of x, counted round."""
+    lead, extent = x.shape[:-1], x.shape[-1]
+    parts = [REGISTRY["slice"](x, starts=(0,) * len(lead) + (start,), sizes=(*lead, size), steps=(1,) * x.rank)
+             for start, size in ((distance, extent - distance), (0, distance))]
+    return REGISTRY["concatenate"](*parts, axis=x.rank - 1)
+
+
+# ----- products of matrices and vectors
+def vecdot_ufunc(x1: Any, x2: Any, /, out: Any = None, **options: Any) -> Any:
+    refuse_options("vecdot", options)
+    return _finished("vecdot", value_of(vecdot(x1, x2)), out)
+
+
+def _with_vectors(name: str, left: bool, right: bool) -> Any:
+    """np.matvec and np.vecmat: matmul in which an operand is a stack of vectors."""
+    def function(x1: Any, x2: Any, /, out: Any = None, **options: Any) -> Any:
+        refuse_options(name, options)
+        x, y = pair(x1, x2)
+        x = reshape(x, (*x.shape[:-1], 1, x.shape[-1])) if left else x
+        y = reshape(y, (*y.shape, 1)) if right else y
+        product = matmul_values(x, y)
+        shape = product.shape[:-1] if right else (*product.shape[:-2], product.shape[-1])
+        return _finished(name, reshape(product, shape), out)
+    return function
+
+
+def refuse_options(name: str, options: dict[str, Any]) -> None:
+    """No other keyword is supported."""
+    for key, value in options.items():
+        raise UnsupportedError(f"np.{name}: keyword {key}={value!r} is not supported on traced arrays")
+
+
+HANDLERS.update(vecdot=vecdot_ufunc, matvec=_with_vectors("matvec", False, True), vecmat=_with_vectors("vecmat", True, False))

@@ -1,13 +1,12 @@
-"""NumPy's reductions: sum, mean, max, var, norm, ... and ufunc.reduce."""
+"""NumPy's reductions: sum, mean, max, var, ... and running sums and products."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
+from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy_elementwise import store, truth
 from bwcompiler.frontend.operands import (
     broadcast_shapes,
@@ -20,8 +19,8 @@ from bwcompiler.frontend.operands import (
     value_as,
 )
 from bwcompiler.frontend.promotion import requested, resolve_reduction
-from bwcompiler.frontend.registry import HANDLERS, UFUNC_METHODS, implements, refuse
-from bwcompiler.frontend.tracer import Tracer, fresh
+from bwcompiler.frontend.registry import HANDLERS, implements
+from bwcompiler.frontend.tracer import fresh
 from bwcompiler.frontend.views import broadcast_value
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import REGISTRY, Value
@@ -241,13 +240,19 @@ def variance(x: Value, axes: Axes, ddof: Any, where: Any = NOTHING, given_mean: 
     return ops.divide(total, ops.maximum(freedom, constant(0, freedom)) if ddof else freedom)
 
 
+def _root(x: Value) -> Value:
+    """The square root, with derivative 0 at 0 (the standard deviation of equal elements)."""
+    zero = ops.equal(x, constant(0, x))
+    return ops.select(zero, constant(0, x), ops.sqrt(ops.select(zero, constant(1, x), x)))
+
+
 def _moment(name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: Any, where: Any, given_mean: Any,
             correction: Any) -> Any:
     x = value_as(a)
     x = cast(x, _mean_dtype(x, dtype))
     axes = normalize_axes(axis, x.rank)
     value = variance(x, axes, ddof if correction is NOTHING else correction, where, given_mean)
-    return finished(ops.sqrt(value) if name == "std" else value, x, axes, keepdims, out, name)
+    return finished(_root(value) if name == "std" else value, x, axes, keepdims, out, name)
 
 
 @implements(np.var)
@@ -264,9 +269,11 @@ def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any 
 
 @implements(np.average)
 def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = NOTHING) -> Any:
-    refuse("average", returned=(returned, False))
     if weights is None:
-        return mean(a, axis, keepdims=keepdims)
+        found = mean(a, axis, keepdims=keepdims)
+        shape = value_as(a).shape
+        count = element_count(shape) / max(element_count(found.shape), 1)
+        return (found, fresh(filled(count, found._type.dtype, found.shape))) if returned else found
     x, w = value_as(a), value_as(weights)
     axes = normalize_axes(axis, x.rank)
     if w.shape != x.shape:
@@ -276,58 +283,13 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     product = HANDLERS["operator"]("multiply", fresh(x), fresh(broadcast_value(w, x.shape)))
     total = sum_(product, axis, keepdims=keepdims)
     scale = sum_(fresh(broadcast_value(w, x.shape)), axis, keepdims=keepdims)
-    return HANDLERS["operator"]("divide", total, scale)
+    found = HANDLERS["operator"]("divide", total, scale)
+    return (found, fresh(cast(value_as(scale), found._type.dtype))) if returned else found
 
 
 @implements(np.count_nonzero)
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
     return sum_(fresh(truth(value_as(a))), axis, keepdims=keepdims)
-
-
-# ----- reductions that skip nan
-def _without_nan(a: Any, replacement: Any) -> tuple[Value, Value | None]:
-    x = value_as(a)
-    if not x.dtype.is_float:
-        return x, None
-    missing = ops.isnan(x)
-    return ops.select(missing, constant(replacement, x), x), missing
-
-
-@implements(np.nansum)
-def nansum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING, initial: Any = NOTHING,
-           where: Any = NOTHING) -> Any:
-    return sum_(fresh(_without_nan(a, 0)[0]), axis, dtype, out, keepdims, initial, where)
-
-
-@implements(np.nanprod)
-def nanprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING, initial: Any = NOTHING,
-            where: Any = NOTHING) -> Any:
-    return prod(fresh(_without_nan(a, 1)[0]), axis, dtype, out, keepdims, initial, where)
-
-
-@implements(np.nanmean)
-def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING) -> Any:
-    x, missing = _without_nan(a, 0)
-    return mean(fresh(x), axis, dtype, out, keepdims, where=True if missing is None else fresh(ops.invert(missing)))
-
-
-def _nan_extreme(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
-    x, missing = _without_nan(a, -np.inf if name == "max" else np.inf)
-    axes = reduction_axes(axis, x.rank)
-    value = reduce_value(name, x, axes)
-    if missing is not None:
-        value = ops.select(reduce_value("all", missing, axes), constant(np.nan, value), value)
-    return finished(value, x, axes, keepdims, out, f"nan{name}")
-
-
-@implements(np.nanmax)
-def nanmax(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING) -> Any:
-    return _nan_extreme("max", a, axis, out, keepdims)
-
-
-@implements(np.nanmin)
-def nanmin(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING) -> Any:
-    return _nan_extreme("min", a, axis, out, keepdims)
 
 
 # ----- running sums and products
@@ -350,69 +312,24 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any
     return _running("cumprod", np.multiply, a, axis, dtype, out)
 
 
-# ----- ufunc methods
-def reduce_(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """ufunc.reduce(array, axis=0, dtype=None, out=None, keepdims=False, initial=, where=True)."""
-    names = ("axis", "dtype", "out", "keepdims", "initial", "where")
-    options = {**dict(zip(names, inputs[1:], strict=False)), **kwargs}
-    options.setdefault("axis", 0)
-    handlers: dict[str, Callable[..., Any]] = {
-        "add": sum_, "multiply": prod, "maximum": max_, "minimum": min_, "logical_or": any_, "logical_and": all_}
-    handler = handlers.get(ufunc.__name__)
-    if handler is None:
-        raise UnsupportedError(f"np.{ufunc.__name__}.reduce is not supported on traced arrays")
-    if handler in (max_, min_, any_, all_):
-        refuse(f"{ufunc.__name__}.reduce", dtype=(options.pop("dtype", None), None))
-    if handler in (any_, all_):
-        refuse(f"{ufunc.__name__}.reduce", initial=(options.pop("initial", NOTHING), NOTHING))
-    return handler(inputs[0], **options)
-
-
-def accumulate(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """np.add.accumulate(array, axis=0, dtype=None, out=None)."""
-    handler = {"add": cumsum, "multiply": cumprod}.get(ufunc.__name__)
-    if handler is None:
-        raise UnsupportedError(f"np.{ufunc.__name__}.accumulate is not supported on traced arrays; supported: add, multiply")
-    options = {**dict(zip(("axis", "dtype", "out"), inputs[1:], strict=False)), **kwargs}
-    options.setdefault("axis", 0)
-    if isinstance(options.get("out"), tuple):
-        options["out"] = options["out"][0]
-    return handler(inputs[0], **options)
-
-
-UFUNC_METHODS["reduce"] = reduce_
-UFUNC_METHODS["accumulate"] = accumulate
-
-
-# ----- norms
-@implements(np.linalg.norm)
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:
+def _cumulative(name: str, x: Any, axis: Any, dtype: Any, out: Any, include_initial: Any) -> Any:
     value = value_as(x)
-    value = value if value.dtype.is_float else cast(value, F64)
-    axes = normalize_axes(axis, value.rank)
-    if ord is None or (len(axes) == 2 and ord == "fro") or (len(axes) == 1 and ord == 2):
-        squares = reduce_value("sum", ops.multiply(value, value), axes)
-        return finished(ops.sqrt(squares), value, axes, keepdims, None, "norm")
-    if len(axes) == 1:
-        return finished(_vector_norm(value, ord, axes), value, axes, keepdims, None, "norm")
-    if len(axes) != 2 or ord not in (1, -1, np.inf, -np.inf):
-        raise UnsupportedError(f"np.linalg.norm: ord={ord!r} over {len(axes)} axes is not supported on traced arrays; supported: "
-                               "None, 'fro', 1, -1, inf, -inf for matrices, any number for vectors")
-    given = [normalize_axis(one, value.rank) for one in axis] if isinstance(axis, tuple) else list(axes)
-    inner, outer = (given[0], given[1]) if abs(ord) == 1 else (given[1], given[0])
-    sums = reduce_value("sum", ops.absolute(value), (inner,))
-    outer_after = outer - (inner < outer)
-    return finished(reduce_value("max" if ord > 0 else "min", sums, (outer_after,)), value, axes, keepdims, None, "norm")
+    if axis is None and value.rank > 1:
+        raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
+    handler, first = {"sum": (cumsum, 0), "prod": (cumprod, 1)}[name]
+    place = normalize_axis(0 if axis is None else axis, max(value.rank, 1))
+    found = value_as(handler(x, place, dtype))
+    if include_initial:
+        shape = tuple([1 if k == place else extent for k, extent in enumerate(found.shape)])
+        found = REGISTRY["concatenate"](filled(first, found.dtype, shape), found, axis=place)
+    return finished(found, found, (), False, out, f"cumulative_{name}")
 
 
-def _vector_norm(x: Value, order: Any, axes: Axes) -> Value:
-    if order in (np.inf, -np.inf):
-        return reduce_value("max" if order > 0 else "min", ops.absolute(x), axes)
-    if order == 0:
-        return reduce_value("sum", cast(truth(x), x.dtype), axes)
-    if order == 1:
-        return reduce_value("sum", ops.absolute(x), axes)
-    if isinstance(order, str | Tracer):
-        raise DTypeError(f"np.linalg.norm: invalid norm order {order!r} for vectors")
-    total = reduce_value("sum", ops.power(ops.absolute(x), constant(order, x)), axes)
-    return ops.power(total, constant(1.0 / order, total))
+@implements(np.cumulative_sum)
+def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: Any = False) -> Any:
+    return _cumulative("sum", x, axis, dtype, out, include_initial)
+
+
+@implements(np.cumulative_prod)
+def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: Any = False) -> Any:
+    return _cumulative("prod", x, axis, dtype, out, include_initial)

@@ -16,11 +16,11 @@ Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 
 class Entry(NamedTuple):
-    """A supported NumPy function: its handler and the keywords that the handler takes."""
+    """A supported NumPy function: its handler and the keywords that the handler takes (None: it checks them itself)."""
 
     name: str
     handler: Callable[..., Any]
-    keywords: frozenset[str]
+    keywords: frozenset[str] | None
     defaults: dict[str, Any]
 
 
@@ -33,7 +33,9 @@ UFUNC_NAMES: list[str] = []
 def implements(*functions: Any) -> Callable[[Handler], Handler]:
     """The decorated function is what NumPy's `functions` do on traced arrays."""
     def register(handler: Handler) -> Handler:
-        keywords = frozenset(inspect.signature(handler).parameters)
+        parameters = inspect.signature(handler).parameters
+        takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+        keywords = None if takes_all else frozenset(parameters)
         for function in functions:
             name = qualified_name(function)
             FUNCTIONS[function] = Entry(name, handler, keywords, _defaults(function))
@@ -75,7 +77,7 @@ def lookup(function: Any) -> Entry:
 
 def call_entry(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The handler's result; keywords it does not take must have NumPy's default value."""
-    if kwargs and not entry.keywords.issuperset(kwargs):
+    if kwargs and entry.keywords is not None and not entry.keywords.issuperset(kwargs):
         for key in [key for key in kwargs if key not in entry.keywords]:
             value = kwargs.pop(key)
             if key not in entry.defaults or not same_option(value, entry.defaults[key]):

@@ -173,8 +173,12 @@ class Tracer:
         return call(HANDLERS["imag"], self)
 
     @property
-    def flat(self) -> NoReturn:
-        _refuse(self, UnsupportedError, "x.flat is not supported on traced arrays\n  hint: use x.ravel() or x.reshape(-1)")
+    def flat(self) -> Any:
+        return call(HANDLERS["flat"], self)
+
+    @property
+    def strides(self) -> NoReturn:
+        _refuse(self, UnsupportedError, "x.strides: the memory of a traced array is not known while tracing")
 
     def __repr__(self) -> str:
         source = self._storage.value.source
@@ -237,10 +241,13 @@ class Tracer:
     any, all, cumsum, cumprod = (_method(function) for function in (np.any, np.all, np.cumsum, np.cumprod))
     ravel, squeeze, swapaxes = (_method(function) for function in (np.ravel, np.squeeze, np.swapaxes))
     dot, clip, round, take, repeat = (_method(function) for function in (np.dot, np.clip, np.round, np.take, np.repeat))
-    trace, diagonal, compress = (_method(function) for function in (np.trace, np.diagonal, np.compress))
+    trace, diagonal, argsort, argpartition = (_method(function) for function in (np.trace, np.diagonal, np.argsort, np.argpartition))
+    searchsorted, put = _method(np.searchsorted), _method(np.put)
+    sort, partition, view = _own_method("sort_method"), _own_method("partition_method"), _own_method("view")
+    compress, choose = _own_method("compress_method"), _method(np.choose)
     reshape, transpose, flatten = _own_method("reshape_method"), _own_method("transpose_method"), _own_method("flatten")
     astype, copy, fill = _own_method("astype"), _own_method("copy"), _own_method("fill")
-    conj = conjugate = _unary("conjugate")
+    conj = conjugate = _own_method("conjugate_method")
     __copy__ = _own_method("copy")
 
     def __deepcopy__(self, memory: Any) -> Any:

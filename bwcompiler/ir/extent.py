@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 _serial = itertools.count()
 
@@ -153,3 +153,39 @@ def element_count(shape: Iterable[Extent]) -> int:
     for extent in shape:
         count *= extent if isinstance(extent, int) else upper(extent)
     return count
+
+
+class Region(NamedTuple):
+    """Part of an array: along each axis `sizes` elements from `starts`, `steps` apart (not 0)."""
+
+    starts: tuple[Extent, ...]
+    sizes: tuple[Extent, ...]
+    steps: tuple[int, ...]
+
+    def is_apart(self, other: Region) -> bool:
+        """Whether two parts of one array share no element, as far as one axis alone can tell."""
+        return any(_ends_before(self, other, axis) or _ends_before(other, self, axis) for axis in range(len(self.starts)))
+
+
+    def joined(self, other: Region) -> Region | None:
+        """The union, where it is a region again: neighbours along one axis that agree along the others."""
+        different = [axis for axis in range(len(self.starts))
+                     if (self.starts[axis], self.sizes[axis]) != (other.starts[axis], other.sizes[axis])]
+        if self.steps != other.steps or len(different) != 1 or self.steps[different[0]] != 1:
+            return None
+        axis = different[0]
+        first, second = (self, other) if known_le(self.starts[axis], other.starts[axis]) else (other, self)
+        if add_extents(first.starts[axis], first.sizes[axis]) != second.starts[axis]:
+            return None
+        size = add_extents(first.sizes[axis], second.sizes[axis])
+        return Region(first.starts, (*first.sizes[:axis], size, *first.sizes[axis + 1:]), first.steps)
+
+    def bounds(self, axis: int) -> tuple[Extent, Extent]:
+        """The first and the last index along an axis."""
+        start = self.starts[axis]
+        end = add_extents(start, scale_extent(add_extents(self.sizes[axis], -1), self.steps[axis]))
+        return (start, end) if self.steps[axis] > 0 else (end, start)
+
+
+def _ends_before(first: Region, second: Region, axis: int) -> bool:
+    return known_le(add_extents(first.bounds(axis)[1], 1), second.bounds(axis)[0]) is True

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from bwcompiler.ir.access import ArrayView
+from bwcompiler.ir.access import ArrayView, root
+from bwcompiler.ir.extent import Region
 from bwcompiler.ir.op import Value
 
 
@@ -21,6 +22,8 @@ class Member:
     axes     group axis of every dimension of the value itself.
     reduced  group axes a reduction sums over, else empty.
     inlined  operands that are computed again where this member reads them (cheap values read at shifted indices).
+    update   a slice_update or slice_add that only touches its slice: it runs over operand 1 and writes into the memory of
+             operand 0, which the value takes over (or gets a copy of).
     """
 
     value: Value
@@ -28,6 +31,7 @@ class Member:
     axes: tuple[int, ...]
     reduced: tuple[int, ...] = ()
     inlined: frozenset[Value] = frozenset()
+    update: bool = False
 
     @property
     def domain_axes(self) -> frozenset[int]:
@@ -37,7 +41,11 @@ class Member:
 
 @dataclass
 class FusionGroup:
-    """One loop tree.  `inner` is None until a consumed reduction or a broadcast decides it."""
+    """One loop tree.  `inner` is None until a consumed reduction or a broadcast decides it.
+
+    updated  per value whose memory an update of this group writes (the array before and after), what is written so far.
+    touched  per array that some update of the program writes, which parts members of this group read (None: unknown).
+    """
 
     position: int
     extents: list[int] = field(default_factory=list)
@@ -46,6 +54,8 @@ class FusionGroup:
     by_value: dict[Value, Member] = field(default_factory=dict)
     loads: set[Value] = field(default_factory=set)
     closed: bool = False
+    updated: dict[Value, list[Region]] = field(default_factory=dict)
+    touched: dict[Value, list[Region | None]] = field(default_factory=dict)
 
     @property
     def outer(self) -> frozenset[int]:
@@ -55,6 +65,23 @@ class FusionGroup:
     def add(self, member: Member) -> None:
         self.members.append(member)
         self.by_value[member.value] = member
+
+
+    def written_arrays(self) -> list[tuple[Value, Value]]:
+        """Per array that updates of this group write: the version before the first update, and after the last."""
+        first: dict[Value, Value] = {}
+        last: dict[Value, Value] = {}
+        for member in self.members:
+            if member.update:
+                before = root(member.value.operands[0])
+                first[member.value] = first.get(before, before)
+                last[first[member.value]] = member.value
+        return list(last.items())
+
+
+def update_region(value: Value) -> Region:
+    """The part of its array that a slice_update or slice_add writes."""
+    return Region(value.attrs["starts"], value.operands[1].shape, value.attrs["steps"])
 
 
 @dataclass

@@ -9,17 +9,25 @@ from typing import NamedTuple
 from bwcompiler.ir.op import Value
 
 
+class Update(NamedTuple):
+    """result starts as operand's elements.  separate: the step also reads operand's old elements, so it needs a copy."""
+
+    operand: Value
+    result: Value
+    separate: bool = False
+
+
 @dataclass
 class StepUse:
-    """What one step touches: values read and written (roots), the scratch it needs, and a value it may update in place.
+    """What one step touches: values read and written (roots), the scratch it needs, and the arrays it updates.
 
-    in_place   (operand, result): the result may take over the operand's memory if nothing reads it later.
+    updates    results that start as an operand's elements: they take over its memory, or get a copy of it.
     """
 
     reads: list[Value]
     writes: list[Value]
     scratch: list[int] = field(default_factory=list)
-    in_place: tuple[Value, Value] | None = None
+    updates: list[Update] = field(default_factory=list)
 
 
 class Location(NamedTuple):
@@ -35,12 +43,12 @@ class MemoryPlan:
 
     locations    per root value.
     scratch      arena offsets per step.
-    in_place     positions of steps that update their operand's memory.
+    in_place     results that took over the memory of the operand they update.
     copies       (value, result number): results that are another value's memory, copied at the end.
     """
 
     locations: dict[Value, Location] = field(default_factory=dict)
     scratch: list[Sequence[int]] = field(default_factory=list)
-    in_place: set[int] = field(default_factory=set)
+    in_place: set[Value] = field(default_factory=set)
     copies: list[tuple[Value, int]] = field(default_factory=list)
     arena_bytes: int = 0

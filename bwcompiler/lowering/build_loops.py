@@ -19,12 +19,13 @@ from collections.abc import Iterable
 
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.access import Leaf, element, expand, is_virtual, root
-from bwcompiler.ir.extent import Extent, Index
-from bwcompiler.ir.fusion import FusionGroup, Member
+from bwcompiler.ir.extent import Extent, Index, add_extents, scale_extent
+from bwcompiler.ir.fusion import FusionGroup, Member, update_region
 from bwcompiler.ir.loop import (
     INPUT,
     OUTPUT,
     SCRATCH,
+    UPDATED,
     Accumulate,
     Accumulator,
     Buffer,
@@ -76,10 +77,24 @@ class _Builder:
         self.buffers: dict[Value, Buffer] = {}
         self.scratch: dict[tuple[Value, tuple[int, ...]], Buffer] = {}
         self.used: list[Buffer] = []
+        self.results: dict[Buffer, Value] = {}
         self.fills: dict[Buffer, Statement] = {}
         self.when: dict[Value, int] = {}          # pass of inner members; gap (before the pass) of outer members
         self.saved: set[Value] = set()            # inner members read back from memory in later passes
         self.reads: dict[Value, list[Value]] = {}
+        self._open_updated()
+
+    def _open_updated(self) -> None:
+        """One parameter per array that updates write: before, in between and after it is the same memory."""
+        for operand, result in self.group.written_arrays():
+            made = Buffer(f"b{len(self.used)}", result.dtype, result.shape, UPDATED)
+            self.used.append(made)
+            version = result
+            while version is not operand:
+                self.buffers[version] = made
+                version = root(version.operands[0])
+            self.buffers[operand] = made
+            self.results[made] = result
 
     def build(self) -> tuple[Kernel, list[Value | None]]:
         axes = [Index(0, extent - 1, f"i{k}") for k, extent in enumerate(self.group.extents)]
@@ -99,7 +114,7 @@ class _Builder:
             if rest:
                 body += self._panels(axes, steps, passes, 1, rest, whole * width)
         kernel = Kernel(self.name, self.used, [*self.fills.values(), *split_guards(body)])
-        owners = {buffer: value for value, buffer in self.buffers.items()}
+        owners = {buffer: value for value, buffer in self.buffers.items()} | self.results
         return kernel, [owners.get(buffer) for buffer in self.used]
 
     def _panels(self, axes: list[Index], steps: int, passes: int, count: int, width: int, start: int) -> list[Statement]:
@@ -145,6 +160,8 @@ class _Builder:
         value, at = member.value, self.at(member.domain)
         if member.inlined:
             leaf = self._inlining(member, leaf)
+        if member.update:
+            return expand(value.operands[1], at, leaf, self._is_leaf)
         if value.op.kind != "reduction":
             return element(value, at, leaf, self._is_leaf)
         if value.op.name in SEARCHES and not member.reduced:
@@ -174,7 +191,7 @@ class _Builder:
         first: dict[Value, int] = {}
         for number in range(passes):
             pending = [m.value for m in self.group.members if self.is_inner(m) and self.when[m.value] == number
-                       and (m.reduced or m.value in self.stored)]
+                       and (m.reduced or m.update or m.value in self.stored)]
             seen: set[Value] = set()
             while pending:
                 value = pending.pop()
@@ -271,11 +288,22 @@ class _Tree:
     def _store(self, value: Value, axes: tuple[int, ...], scalar: Scalar) -> Store:
         return Store(self.b.buffer(value), linear_offset(value.shape, self.b.at(axes)), scalar)
 
+    def _write_slice(self, member: Member, scalar: Scalar) -> Statement:
+        """value[start + step * k] = or += scalar."""
+        value, region = member.value, update_region(member.value)
+        at = [add_extents(scale_extent(position, step), start)
+              for position, step, start in zip(self.b.at(member.domain), region.steps, region.starts, strict=True)]
+        target = self.b.buffer(value), linear_offset(value.shape, tuple(at))
+        return Accumulate(target, "add", scalar) if value.op.name == "slice_add" else Store(*target, scalar)
+
     def _outer_member(self, member: Member, statements: list[Statement]) -> None:
         value = member.value
         scalar = self.b.expand(member, self._outer_leaf)
         if member.reduced:
             self._terminal(member, scalar, statements)
+            return
+        if member.update:
+            statements.append(self._write_slice(member, scalar))
             return
         let = Let(value.op.name, scalar)
         statements.append(let)
@@ -303,6 +331,8 @@ class _Tree:
                 continue
             if member.reduced:
                 self._inner_reduction(member, self._inner_scalar(member, memo, body, number), before, body)
+            elif member.update:
+                body.append(self._write_slice(member, self._inner_scalar(member, memo, body, number)))
             elif value in self.b.stored:
                 self._compute(value, memo, body, number)
         if not body:

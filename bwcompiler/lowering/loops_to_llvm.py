@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from bwcompiler.errors import CompileError
-from bwcompiler.ir.extent import Affine, Extent, Index
+from bwcompiler.ir.extent import Affine, Extent, Index, add_extents
 from bwcompiler.ir.loop import (
     INPUT,
     Accumulate,
@@ -39,9 +40,21 @@ _COMBINE = {"add": "add", "multiply": "multiply", "maximum": "maximum", "minimum
             "bitwise_and": "bitwise_and"}
 
 
-def kernel_to_llvm(kernel: Kernel, emit: ScalarEmitter, linkage: str = "internal") -> str:
-    """The function's text; intrinsics and math functions it uses are noted in `emit`."""
-    return _KernelEmitter(kernel, emit).function(linkage)
+class KernelText(NamedTuple):
+    """A function, and per parameter the element of its array that the pointer has to point at.
+
+    A kernel that reads row 7 of an array and one that reads row 8 are the same function, called with other pointers.
+    """
+
+    text: str
+    starts: tuple[int, ...]
+
+
+def kernel_to_llvm(kernel: Kernel, emit: ScalarEmitter, linkage: str = "internal") -> KernelText:
+    """The function; intrinsics and math functions it uses are noted in `emit`."""
+    emitter = _KernelEmitter(kernel, emit)
+    text = emitter.function(linkage)
+    return KernelText(text, tuple([emitter.starts.get(buffer, 0) for buffer in kernel.buffers]))
 
 
 class _KernelEmitter:
@@ -56,6 +69,7 @@ class _KernelEmitter:
         self.places: dict[Accumulator, str] = {}
         self.vector: set[Accumulator] = set()                        # accumulators fed by long vector loops: they have lanes
         self.lane: str | None = None
+        self.starts = _first_elements(kernel)
 
     def function(self, linkage: str) -> str:
         emit = self.emit
@@ -378,7 +392,8 @@ class _KernelEmitter:
         return register if key is None else self.remember(key, register)
 
     def address(self, buffer: Buffer, offset: Offset) -> str:
-        at = self.affine(offset.affine)
+        start = self.starts.get(buffer)
+        at = self.affine(add_extents(offset.affine, -start) if start else offset.affine)
         for term, stride in offset.terms:
             step = self.scalar(term)
             if stride != 1:
@@ -415,6 +430,49 @@ class _KernelEmitter:
         if found is None:
             raise CompileError(f"loop index {index} is read outside of its loop")
         return found
+
+
+def _first_elements(kernel: Kernel) -> dict[Buffer, int]:
+    """The constant that all offsets into a parameter share, where there is one."""
+    starts: dict[Buffer, int] = {}
+    for buffer, offset in _accesses(kernel.body, set()):
+        constant = offset.affine if isinstance(offset.affine, int) else offset.affine.constant
+        starts[buffer] = min(starts.get(buffer, constant), constant)
+    return {buffer: start for buffer, start in starts.items() if start > 0}
+
+
+def _accesses(body: list[Statement], seen: set[int]) -> Iterator[tuple[Buffer, Offset]]:
+    """Every load and store of the statements (a Fill starts at element 0)."""
+    for statement in body:
+        if isinstance(statement, Loop):
+            yield from _accesses(statement.body, seen)
+            continue
+        if isinstance(statement, Reduce):
+            continue
+        yield from _loads(statement.value, seen)
+        if isinstance(statement, Fill):
+            yield statement.buffer, Offset(0)
+        elif isinstance(statement, Store):
+            yield statement.buffer, statement.offset
+            for term, _ in statement.offset.terms:
+                yield from _loads(term, seen)
+        elif isinstance(statement, Accumulate):
+            if statement.position is not None:
+                yield from _loads(statement.position, seen)
+            if not isinstance(statement.target, Accumulator):
+                yield statement.target
+                for term, _ in statement.target[1].terms:
+                    yield from _loads(term, seen)
+
+
+def _loads(scalar: Scalar, seen: set[int]) -> Iterator[tuple[Buffer, Offset]]:
+    if id(scalar) in seen:
+        return
+    seen.add(id(scalar))
+    if scalar.op == "load":
+        yield scalar.data
+    for arg in scalar.args:
+        yield from _loads(arg, seen)
 
 
 def _feeds(loop: Loop, accumulator: Accumulator) -> bool:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from bwcompiler.errors import CompileError
 from bwcompiler.ir.access import ArrayView, root
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.loop import SCRATCH, UPDATED, Kernel
+from bwcompiler.ir.loop import SCRATCH, Kernel
 from bwcompiler.ir.memory import Location, MemoryPlan
 from bwcompiler.ir.op import Value
 from bwcompiler.lowering.library_calls import Libraries, check_index_text, copy_text, loop_text
@@ -26,7 +26,6 @@ from bwcompiler.lowering.steps import LoweredStep
 
 RECORD_BYTES = 64              # the error record at the start of the arena
 TABLE_CALLS = 48               # programs with more calls than this walk a table
-_RECORD = Location("record", 0)
 
 
 class Callback(NamedTuple):
@@ -45,13 +44,23 @@ class ProgramText(NamedTuple):
     kernels: int
 
 
+class Pointer(NamedTuple):
+    """An address some bytes into the memory of a value."""
+
+    location: Location
+    bytes: int = 0
+
+
 class FunctionCall(NamedTuple):
     """One call of the program: where its pointers point, a number passed along (checks), whether it returns a status."""
 
     function: str
-    arguments: tuple[Location, ...]
+    arguments: tuple[Pointer, ...]
     number: int | None = None
     status: bool = False
+
+
+_RECORD = Pointer(Location("record", 0))
 
 
 class ProgramEmitter:
@@ -80,7 +89,7 @@ class ProgramEmitter:
             elif step.value is not None:
                 self._call(step.value, step.operands)
         for value, number in self.plan.copies:
-            self._copy(value, Location("result", number), value.type.nbytes)
+            self._copy(value, Pointer(Location("result", number)), value.type.nbytes)
         distinct = len(self.texts)
         body = _table_program(self) if len(self.calls) > TABLE_CALLS else _straight_program(self)
         math = list(self.scalars.math)
@@ -94,17 +103,17 @@ class ProgramEmitter:
                   '!2 = !{!"llvm.loop.interleave.count", i32 2}', ""]
         return ProgramText("\n".join(parts), self.callbacks, self.checked, distinct)
 
-    def location(self, value: Value) -> Location:
-        return self.plan.locations[root(value)]
+    def pointer(self, value: Value) -> Pointer:
+        return Pointer(self.plan.locations[root(value)])
 
-    def slot(self, location: Location) -> tuple[int, int]:
-        """(position among buffers with the arena last, byte offset) of a location."""
-        kind, number = location
+    def slot(self, pointer: Pointer) -> tuple[int, int]:
+        """(position among buffers with the arena last, byte offset) of a pointer."""
+        kind, number = pointer.location
         if kind == "argument":
-            return number, 0
+            return number, pointer.bytes
         if kind == "result":
-            return len(self.graph.inputs) + number, 0
-        return self.slots - 1, 0 if kind == "record" else RECORD_BYTES + number
+            return len(self.graph.inputs) + number, pointer.bytes
+        return self.slots - 1, pointer.bytes if kind == "record" else RECORD_BYTES + number + pointer.bytes
 
     @property
     def slots(self) -> int:
@@ -112,17 +121,19 @@ class ProgramEmitter:
 
     # ----- steps
     def _kernel(self, position: int, step: LoweredStep, kernel: Kernel) -> None:
-        if kernel.buffers[-1].role == UPDATED and position not in self.plan.in_place and step.value is not None:
-            self._copy(step.value.operands[0], self.plan.locations[step.value], step.value.type.nbytes)
+        for operand, result, _ in step.updates:
+            if result not in self.plan.in_place:
+                self._copy(operand, self.pointer(result), result.type.nbytes)
         self.scalars.count = 0
-        name = self._function(kernel_to_llvm(kernel, self.scalars), kernel.name)
+        text, starts = kernel_to_llvm(kernel, self.scalars)
+        name = self._function(text, kernel.name)
         scratch = iter(self.plan.scratch[position])
         arguments = []
-        for buffer, owner in zip(kernel.buffers, step.owners, strict=True):
+        for buffer, owner, start in zip(kernel.buffers, step.owners, starts, strict=True):
             if buffer.role == SCRATCH:
-                arguments.append(Location("arena", next(scratch)))
+                arguments.append(Pointer(Location("arena", next(scratch)), start * buffer.dtype.itemsize))
             elif owner is not None:
-                arguments.append(self.location(owner))
+                arguments.append(Pointer(self.plan.locations[root(owner)], start * buffer.dtype.itemsize))
         self.calls.append(FunctionCall(name, tuple(arguments)))
 
     def _function(self, text: str, name: str) -> str:
@@ -137,10 +148,10 @@ class ProgramEmitter:
     def _new_name(self, kind: str) -> str:
         return f"{kind}{len(self.texts)}"
 
-    def _copy(self, value: Value, target: Location, size: int) -> None:
+    def _copy(self, value: Value, target: Pointer, size: int) -> None:
         self.declares["declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"] = None
         name = self._new_name("copy")
-        self.calls.append(FunctionCall(self._function(copy_text(name, size), name), (self.location(value), target)))
+        self.calls.append(FunctionCall(self._function(copy_text(name, size), name), (self.pointer(value), target)))
 
     def _call(self, value: Value, operands: Sequence[ArrayView]) -> None:
         if value.op.name == "matmul":
@@ -158,7 +169,7 @@ class ProgramEmitter:
 
     def _checked(self, value: Value, text: str, name: str) -> None:
         """A function that may fail: it gets the error record and the number of this check."""
-        arguments = (*[self.location(operand) for operand in value.operands], self.location(value), _RECORD)
+        arguments = (*[self.pointer(operand) for operand in value.operands], self.pointer(value), _RECORD)
         self.calls.append(FunctionCall(self._function(text, name), arguments, len(self.checked), True))
         self.checked.append(value)
 
@@ -166,14 +177,14 @@ class ProgramEmitter:
         name = self._new_name("gemm")
         text, declare = product_text(name, value, operands, self.libraries)
         self.declares[declare] = None
-        arguments = (*[self.location(view.base) for view in operands], self.location(value))
+        arguments = (*[self.pointer(view.base) for view in operands], self.pointer(value))
         self.calls.append(FunctionCall(self._function(text, name), arguments))
 
     def _callback(self, value: Value) -> None:
         symbol = f"bw_callback_{len(self.callbacks)}"
         self.callbacks.append(Callback(symbol, value))
         self.declares[f"declare i32 @{symbol}(ptr)"] = None
-        arguments = (*[self.location(operand) for operand in value.operands], self.location(value))
+        arguments = (*[self.pointer(operand) for operand in value.operands], self.pointer(value))
         name = self._new_name("callback")
         lines = [f"define internal i32 @{name}({', '.join(f'ptr %p{k}' for k in range(len(arguments)))}) #1 {{",
                  f"  %block = alloca [{len(arguments)} x ptr]"]
@@ -187,21 +198,27 @@ class ProgramEmitter:
 def _straight_program(emitter: ProgramEmitter) -> str:
     """bw_program as a sequence of calls."""
     lines = ["define i32 @bw_program(ptr %buffers, ptr %arena) #0 {", "entry:"]
-    pointers: dict[Location, str] = {}
+    registers: dict[Pointer, str] = {}
 
-    def pointer(location: Location) -> str:
-        found = pointers.get(location)
+    def register(pointer: Pointer) -> str:
+        found = registers.get(pointer)
         if found is None:
-            found = pointers[location] = f"%{location.kind}{location.number}"
-            slot, offset = emitter.slot(location)
+            kind, number = pointer.location
+            slot, offset = emitter.slot(pointer)
             if slot == emitter.slots - 1:
+                found = f"%{kind}{number}.{pointer.bytes}"
                 lines.append(f"  {found} = getelementptr i8, ptr %arena, i64 {offset}")
+            elif pointer.bytes:
+                found = f"%{kind}{number}.{pointer.bytes}"
+                lines.append(f"  {found} = getelementptr i8, ptr {register(Pointer(pointer.location))}, i64 {offset}")
             else:
+                found = f"%{kind}{number}"
                 lines.extend([f"  {found}.slot = getelementptr ptr, ptr %buffers, i64 {slot}", f"  {found} = load ptr, ptr {found}.slot"])
+            registers[pointer] = found
         return found
 
     for number, call in enumerate(emitter.calls):
-        arguments = [f"ptr {pointer(location)}" for location in call.arguments]
+        arguments = [f"ptr {register(pointer)}" for pointer in call.arguments]
         if call.number is not None:
             arguments.append(f"i64 {call.number}")
         if not call.status:
@@ -222,7 +239,7 @@ def _table_program(emitter: ProgramEmitter) -> str:
         if call.function not in wrappers:
             wrappers[call.function] = len(wrappers)
             texts.append(_wrapper(call))
-        places = [word for location in call.arguments for word in emitter.slot(location)]
+        places = [word for pointer in call.arguments for word in emitter.slot(pointer)]
         words += [3 + len(places), wrappers[call.function], call.number or 0, *places]
     slots = emitter.slots
     names = ", ".join(f"ptr @{name}.row" for name in wrappers)

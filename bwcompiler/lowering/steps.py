@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from bwcompiler.ir.access import ArrayView, root
 from bwcompiler.ir.fusion import Call, FusedProgram
-from bwcompiler.ir.loop import OUTPUT, UPDATED, Kernel
-from bwcompiler.ir.memory import StepUse
+from bwcompiler.ir.loop import INPUT, UPDATED, Kernel
+from bwcompiler.ir.memory import StepUse, Update
 from bwcompiler.ir.op import Value
 from bwcompiler.lowering.build_loops import build_kernel
 from bwcompiler.lowering.call_kernels import build_call_kernel, build_matmul
@@ -36,12 +36,13 @@ def lower_steps(fused: FusedProgram, libraries: Libraries) -> list[LoweredStep]:
         kernel, owners = build_kernel(name, step, fused.stored, fused.forced)
         if not kernel.buffers:                     # everything in it was computed where it is read
             continue
-        lowered = LoweredStep([], [], kernel=kernel, owners=owners)
+        lowered = LoweredStep([], [], kernel=kernel, owners=owners, updates=[Update(*pair) for pair in step.written_arrays()])
+        lowered.reads = [update.operand for update in lowered.updates]
         for buffer, owner in zip(kernel.buffers, owners, strict=True):
             if owner is None:
                 lowered.scratch.append(buffer.size * buffer.dtype.itemsize)
             else:
-                (lowered.writes if buffer.role == OUTPUT else lowered.reads).append(owner)
+                (lowered.reads if buffer.role == INPUT else lowered.writes).append(owner)
         steps.append(lowered)
     return steps
 
@@ -63,8 +64,7 @@ def _lower_call(name: str, call: Call, libraries: Libraries) -> LoweredStep:
     if kernel.buffers[-1].role == UPDATED:
         target = root(value.operands[0])
         lowered.reads = [*sources, target]
-        if target not in sources:
-            lowered.in_place = (target, value)
+        lowered.updates = [Update(target, value, target in sources)]
     return lowered
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.errors import DTypeError
+from bwcompiler.errors import DTypeError, ShapeError
 from bwcompiler.ir.extent import Extent, add_extents
 from bwcompiler.ir.op import REGISTRY, Op, Value, define_op
 from bwcompiler.ir.types import I64, TensorType
@@ -146,8 +146,9 @@ def packed_svd(a: Any) -> Any:
 def _svd_shape(a: TensorType) -> TensorType:
     _require_real("svd", a)
     m, n = a.shape[-2:]
-    require(isinstance(m, int) and isinstance(n, int), "svd: the extents of the matrices must be known", a)
-    return a.with_shape((*a.shape[:-2], m + n + 1, min(m, n)))  # type: ignore[operator, type-var]
+    if not isinstance(m, int) or not isinstance(n, int):
+        raise ShapeError("svd: the extents of the matrices must not depend on a loop index")
+    return a.with_shape((*a.shape[:-2], m + n + 1, min(m, n)))
 
 
 def svd_parts(x: Value, m: Extent, n: Extent) -> tuple[Value, Value, Value]:
@@ -217,7 +218,7 @@ def _qr_shape(a: TensorType) -> TensorType:
     _require_real("qr", a)
     m, n = a.shape[-2:]
     require(isinstance(m, int) and isinstance(n, int) and m >= n, "qr: needs matrices with at least as many rows as columns", a)
-    return a.with_shape((*a.shape[:-2], m + n, n))  # type: ignore[operator]
+    return a.with_shape((*a.shape[:-2], add_extents(m, n), n))
 
 
 def _qr_parts(x: Value, a: Value) -> tuple[Value, Value]:

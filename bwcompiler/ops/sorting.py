@@ -1,4 +1,4 @@
-"""Sorting, and integer functions that NumPy computes best itself: they have no derivative and are called as they are."""
+"""Sorting, and functions without a derivative that NumPy computes itself: their references are called as they are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from bwcompiler.errors import DTypeError
 from bwcompiler.ir.extent import Extent
 from bwcompiler.ir.op import LINEAR, Op, Value, define_op, not_differentiable
-from bwcompiler.ir.types import I64, U8, DType, TensorType
+from bwcompiler.ir.types import I32, I64, U8, DType, TensorType
 from bwcompiler.ops.layout import require_axes
 from bwcompiler.ops.rules import batch_elementwise, require_same
 
@@ -31,18 +31,36 @@ argsort: Op = define_op(
 )
 
 
-def _integer_function(name: str, reference: Callable[..., Any], doc: str, kinds: str = "iu", result: DType | None = None) -> Op:
+def _one_type(name: str, kinds: str, result: DType | None) -> Callable[..., TensorType]:
+    """The shape rule of functions of operands of one type."""
     def shape(*types: TensorType) -> TensorType:
         type_ = require_same(name, *types)
         if type_.dtype.kind not in kinds:
             raise DTypeError(f"{name} does not take {type_.dtype.numpy}")
         return type_ if result is None else type_.with_dtype(result)
-
-    return define_op(name, "library", doc=doc, attributes=(), shape=shape, jvp=LINEAR, batch=batch_elementwise(name),
-                     vjp=not_differentiable("an integer operation has no derivative"), reference=reference, cheap=False)
+    return shape
 
 
-gcd = _integer_function("gcd", np.gcd, "The greatest common divisor.")
-lcm = _integer_function("lcm", np.lcm, "The least common multiple.")
-bitwise_count = _integer_function("bitwise_count", np.bitwise_count, "The number of one bits of |x|.", result=U8)
-integer_power = _integer_function("integer_power", np.power, "x to the power y; ValueError for a negative y.")
+def _numpy_function(name: str, reference: Callable[..., Any], doc: str, kinds: str = "iu", result: DType | None = None) -> Op:
+    return define_op(name, "library", doc=doc, attributes=(), shape=_one_type(name, kinds, result), jvp=LINEAR,
+                     batch=batch_elementwise(name), vjp=not_differentiable(f"{name} has no derivative"), reference=reference, cheap=False)
+
+
+gcd = _numpy_function("gcd", np.gcd, "The greatest common divisor.")
+lcm = _numpy_function("lcm", np.lcm, "The least common multiple.")
+bitwise_count = _numpy_function("bitwise_count", np.bitwise_count, "The number of one bits of |x|.", result=U8)
+integer_power = _numpy_function("integer_power", np.power, "x to the power y; ValueError for a negative y.")
+nextafter: Op = define_op(
+    "nextafter", "library", doc="The next representable number after x in the direction of y; it moves with x.", attributes=(),
+    shape=_one_type("nextafter", "f", None), vjp=(lambda ct, out, x, y: ct, not_differentiable("y only gives the direction")),
+    jvp=lambda tangents, out, x, y: tangents[0], batch=batch_elementwise("nextafter"), reference=np.nextafter, cheap=False,
+)
+spacing = _numpy_function("spacing", np.spacing, "The distance from x to the next representable number.", "f")
+
+
+def exponent_reference(x: Any) -> Any:
+    """The exponents e of x = m 2**e with 0.5 <= |m| < 1."""
+    return np.frexp(x)[1]
+
+
+exponent = _numpy_function("exponent", exponent_reference, "The e of x = m 2**e with 0.5 <= |m| < 1; 0 for 0, inf and nan.", "f", I32)

@@ -15,11 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from bwcompiler.ir.access import ArrayView, element, expand, is_alias, is_virtual, matrix_view, plain_axes, root, whole
-from bwcompiler.ir.extent import Affine, Index
-from bwcompiler.ir.fusion import Call, FusedProgram, FusionGroup, Member
+from bwcompiler.ir.extent import Affine, Index, Region, lower, upper
+from bwcompiler.ir.fusion import Call, FusedProgram, FusionGroup, Member, update_region
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import IndexExpression, Scalar, const
+from bwcompiler.passes.find_updates import find_updates
 
 MAX_MEMBERS = 64
 MAX_LOADS = 24
@@ -51,6 +52,8 @@ class _Fusion:
         self.forced = _forced(graph, self.views)
         self.stored: set[Value] = set(graph.inputs)
         self.last_reader: dict[Value, FusionGroup] = {}
+        self.updates = find_updates(graph)
+        self.read_until: dict[Value, int] = {}     # position of the last step that reads an array some update writes
         self.latest: FusionGroup | None = None
 
     def run(self) -> FusedProgram:
@@ -69,14 +72,16 @@ class _Fusion:
         call = Call(len(self.steps), value, self.views[value])
         self.steps.append(call)
         self.stored.update([view.base for view in call.operands])
+        for view in call.operands:
+            self.read_until[view.base] = call.position
         self.step_of[value] = call
         self.stored.add(value)
 
     def _place(self, value: Value) -> None:
-        attempt = _Attempt(value, self.is_leaf)
+        attempt = _Attempt(value, self.is_leaf, update=value in self.updates.values)
         moved = frozenset(base for base, index in attempt.reads if plain_axes(index) is None and self._is_inlinable(base))
         if moved:
-            attempt = _Attempt(value, self.is_leaf, moved)
+            attempt = _Attempt(value, self.is_leaf, moved, attempt.update)
         for group in self._candidates(attempt):
             member = attempt.join(group)
             if member is not None:
@@ -87,11 +92,27 @@ class _Fusion:
             member = attempt.found(group)
         group.add(member)
         self.step_of[value] = group
-        for base, _ in attempt.reads:
+        if attempt.update:
+            self._record_update(value, attempt, group)
+        for base, index in attempt.reads:
             if base not in group.by_value:
                 group.loads.add(root(base))
                 self.stored.add(root(base))
                 self.last_reader[base] = group
+                if root(base) in self.updates.arrays:
+                    group.touched.setdefault(root(base), []).append(_region_read(base, index))
+                    self.read_until[root(base)] = max(group.position, self.read_until.get(root(base), -1))
+
+    def _record_update(self, value: Value, attempt: _Attempt, group: FusionGroup) -> None:
+        """The value has the memory of the array it updates, from here on."""
+        array = root(value.operands[0])
+        written = group.updated.setdefault(array, [])
+        written.append(update_region(value))
+        group.updated[value] = written
+        self.stored.add(value)
+        if array not in group.by_value:
+            group.loads.add(array)
+            self.stored.add(array)
 
     def is_leaf(self, value: Value) -> bool:
         """Whether reads of value stop at it: it is stored, computed, or an alias of stored memory."""
@@ -120,6 +141,9 @@ class _Fusion:
             reader = self.last_reader.get(base)
             if reader is not None:
                 found[reader.position] = reader
+        if attempt.update:                                 # the array is complete, and what reads it has run or runs with it
+            array = root(attempt.value.operands[0])
+            earliest = max(earliest, self._position(array), self.read_until.get(array, -1))
         if self.latest is not None and attempt.reads:      # siblings over the same elements share loops and loads
             found.setdefault(self.latest.position, self.latest)
         allowed: list[FusionGroup] = []
@@ -128,19 +152,40 @@ class _Fusion:
                 break
             group = found[position]
             # everything read from outside the group has to be complete before it starts
-            if all(base in group.by_value or self._position(base) < position for base, _ in attempt.reads):
+            if all(base in group.by_value or self._position(base) < position for base, _ in attempt.reads) and (
+                    self._respects_updates(attempt, group)):
                 allowed.append(group)
         return allowed
+
+    def _respects_updates(self, attempt: _Attempt, group: FusionGroup) -> bool:
+        """Whether in this group no element is read and written that belongs to two versions of an array."""
+        for base, index in attempt.reads:
+            array = root(base)
+            written = group.updated.get(array)
+            if written is None:
+                continue
+            region = _region_read(base, index)
+            if array in group.by_value or region is None or not all(region.is_apart(other) for other in written):
+                return False
+        if not attempt.update:
+            return True
+        array, mine = root(attempt.value.operands[0]), update_region(attempt.value)
+        if array in group.by_value and not (array in group.updated and array in self.updates.passed_on):
+            return False
+        regions = [*group.updated.get(array, []), *group.touched.get(array, [])]
+        return all(region is not None and mine.is_apart(region) for region in regions)
 
 
 class _Attempt:
     """One value to be placed: what it reads, at which of its own dimensions; can a group hold it?"""
 
-    def __init__(self, value: Value, is_leaf: Callable[[Value], bool], inlined: frozenset[Value] = frozenset()) -> None:
+    def __init__(self, value: Value, is_leaf: Callable[[Value], bool], inlined: frozenset[Value] = frozenset(),
+                 update: bool = False) -> None:
         self.value = value
         self.inlined = inlined
+        self.update = update
         self.reduced_dims: tuple[int, ...] = value.attrs["axes"] if value.op.kind == "reduction" else ()
-        shape = value.operands[0].shape if value.op.kind == "reduction" else value.shape
+        shape = value.operands[1].shape if update else value.operands[0].shape if value.op.kind == "reduction" else value.shape
         self.shape: tuple[int, ...] = shape
         self.indices = tuple(Index(0, extent - 1) for extent in shape)
         self.number = {index: k for k, index in enumerate(self.indices)}
@@ -163,6 +208,8 @@ class _Attempt:
 
         if self.value.op.kind == "reduction":
             expand(self.value.operands[0], at, leaf, is_leaf)
+        elif self.update:
+            expand(self.value.operands[1], at, leaf, is_leaf)
         else:
             element(self.value, at, leaf, is_leaf)
 
@@ -179,7 +226,7 @@ class _Attempt:
         domain = tuple(mapping.get(d, -1) for d in range(len(self.shape)))
         reduced = tuple(domain[d] for d in self.reduced_dims if domain[d] >= 0)
         axes = tuple(axis for d, axis in enumerate(domain) if d not in self.reduced_dims)
-        return Member(self.value, domain, axes, reduced, self.inlined)
+        return Member(self.value, domain, axes, reduced, self.inlined, self.update)
 
     def join(self, group: FusionGroup) -> Member | None:
         """The member this value would be in group, or None; updates the group's axes when it fits."""
@@ -212,7 +259,7 @@ class _Attempt:
             if member is None:
                 continue
             entries = plain_axes(index)
-            if entries is None:
+            if entries is None or member.update:
                 return None
             for entry, axis, extent in zip(entries, member.axes, base.shape, strict=True):
                 if extent == 1:
@@ -322,3 +369,17 @@ def _forced(graph: Graph, views: dict[Value, tuple[ArrayView, ...]]) -> set[Valu
     forced.update(graph.outputs)
     forced.update([root(value) for value in graph.outputs])
     return forced
+
+
+def _region_read(base: Value, index: Sequence[IndexExpression]) -> Region | None:
+    """The part of an array that a member reads, over all its iterations; None where an index depends on data."""
+    if root(base) is not base:
+        return None
+    starts, sizes = [], []
+    for entry in index:
+        if isinstance(entry, Scalar):
+            return None
+        low = lower(entry)
+        starts.append(low)
+        sizes.append(upper(entry) - low + 1)
+    return Region(tuple(starts), tuple(sizes), (1,) * len(starts))

@@ -41,12 +41,11 @@ def _allocate(plan: MemoryPlan, steps: Sequence[StepUse], last: dict[Value, int]
     arena = _Arena()
     blocks: dict[Value, tuple[int, int]] = {}
     for position, step in enumerate(steps):
-        if step.in_place is not None:
-            operand, result = step.in_place
-            if operand in blocks and last[operand] == position and result not in plan.locations:
+        for operand, result, separate in step.updates:
+            if operand in blocks and last[operand] == position and result not in plan.locations and not separate:
                 blocks[result] = blocks.pop(operand)
                 plan.locations[result] = Location("arena", blocks[result][0])
-                plan.in_place.add(position)
+                plan.in_place.add(result)
         for value in step.writes:
             if value not in plan.locations:
                 blocks[value] = arena.take(value.type.nbytes)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import bwcompiler.ops  # noqa: F401  (registers the ops the rules are about)
+from bwcompiler.ir.extent import Region
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.types import TensorType
 
@@ -179,7 +180,34 @@ def _reshape(type_: TensorType, x: Value, *, shape: Any) -> Value | None:
 def _slice(type_: TensorType, x: Value, *, starts: Any, sizes: Any, steps: Any) -> Value | None:
     if sizes == x.shape and all(step == 1 for step in steps):  # the whole array
         return x
-    return _full(x.attrs["value"], type_) if is_constant(x) else None
+    if is_constant(x):
+        return _full(x.attrs["value"], type_)
+    if x.op.name in _UPDATES:
+        return _slice_of_update(x, starts, sizes, steps)
+    return None
+
+
+_UPDATES = ("slice_update", "slice_add")
+_WALK = 256                                                    # updates to look back through, so that a slice costs little
+
+
+def _slice_of_update(x: Value, starts: Any, sizes: Any, steps: Any) -> Value | None:
+    """Past updates of other elements; of exactly the sliced ones, what was stored there."""
+    region = Region(starts, sizes, steps)
+    base = x
+    for _ in range(_WALK):
+        if base.op.name not in _UPDATES:
+            break
+        operand, v = base.operands
+        updated = Region(base.attrs["starts"], v.shape, base.attrs["steps"])
+        if updated == region:
+            if base.op.name == "slice_update":
+                return v
+            return REGISTRY["add"](REGISTRY["slice"](operand, starts=starts, sizes=sizes, steps=steps), v)
+        if not region.is_apart(updated):
+            break
+        base = operand
+    return None if base is x else REGISTRY["slice"](base, starts=starts, sizes=sizes, steps=steps)
 
 
 @rule("flip")
@@ -200,7 +228,18 @@ def _slice_add(type_: TensorType, x: Value, v: Value, *, starts: Any, steps: Any
 
 @rule("slice_update")
 def _slice_update(type_: TensorType, x: Value, v: Value, *, starts: Any, steps: Any) -> Value | None:
-    return v if v.shape == x.shape and all(step == 1 for step in steps) else None
+    if v.shape == x.shape and all(step == 1 for step in steps):
+        return v
+    if x.op.name != "slice_update" or not is_constant(v) or not is_constant(x.operands[1]):
+        return None
+    before, filled = x.operands
+    if not _is_filled_with(filled, v.attrs["value"]):
+        return None
+    joined = Region(x.attrs["starts"], filled.shape, x.attrs["steps"]).joined(Region(starts, v.shape, steps))
+    if joined is None:
+        return None
+    block = _full(v.attrs["value"], v.type.with_shape(joined.sizes))     # x[5] = 0; x[6] = 0 is x[5:7] = 0
+    return REGISTRY["slice_update"](before, block, starts=joined.starts, steps=joined.steps)
 
 
 @rule("sum")

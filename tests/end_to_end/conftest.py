@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from bwcompiler.api import compiler
+from tests.support.gradcheck import central_differences
 
 
 @pytest.fixture
@@ -24,18 +25,6 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     monkeypatch.setattr(compiler, "_build", counted)
     monkeypatch.setattr(compiler, "_cache", type(compiler._cache)())
     yield names
-
-
-def central_differences(fun: Callable[[np.ndarray], Any], x: np.ndarray, eps: float = 1e-6) -> np.ndarray:
-    """The derivative of fun at x, of shape output.shape + x.shape."""
-    columns = []
-    for k in range(x.size):
-        step = np.zeros(x.size)
-        step[k] = eps
-        step = step.reshape(x.shape)
-        columns.append((np.asarray(fun(x + step)) - np.asarray(fun(x - step))) / (2 * eps))
-    shape = np.shape(columns[0])
-    return np.moveaxis(np.array(columns), 0, -1).reshape(*shape, *x.shape)
 
 
 @pytest.fixture

@@ -57,7 +57,8 @@ def run_steps(lowered: Lowered, steps: list[LoweredStep], arguments: list[Array]
             if buffer.role == INPUT:
                 arrays.append(memory[owner])
             elif buffer.role == UPDATED:
-                arrays.append(operand_array(whole(step.value.operands[0]), step.value.operands[0].shape, memory).copy())
+                before = next(update.operand for update in step.updates if update.result is owner)
+                arrays.append(operand_array(whole(before), before.shape, memory).copy())
             else:                                          # what is read before it is written must show
                 arrays.append(np.frombuffer(b"\xd5" * (buffer.size * buffer.dtype.itemsize), buffer.dtype.numpy).reshape(buffer.shape).copy())
         run_kernel(step.kernel, arrays)

@@ -182,3 +182,15 @@ def directional(function: Callable[[float], Any]) -> Any:
 def inner(x: Any, y: Any) -> Any:
     """Σ x y, without conjugation."""
     return np.sum(np.multiply(x, y))
+
+
+def central_differences(fun: Callable[[np.ndarray], Any], x: np.ndarray, eps: float = 1e-6) -> np.ndarray:
+    """The derivative of fun at x, of shape output.shape + x.shape."""
+    columns = []
+    for k in range(x.size):
+        step = np.zeros(x.size)
+        step[k] = eps
+        step = step.reshape(x.shape)
+        columns.append((np.asarray(fun(x + step)) - np.asarray(fun(x - step))) / (2 * eps))
+    shape = np.shape(columns[0])
+    return np.moveaxis(np.array(columns), 0, -1).reshape(*shape, *x.shape)

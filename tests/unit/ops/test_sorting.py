@@ -21,6 +21,8 @@ CASES = [
     *[case(name, INTEGERS, POSITIVE) for name in ("gcd", "lcm", "integer_power")],
     case("integer_power", INTEGERS.astype(np.uint8), POSITIVE.astype(np.uint8)),
     case("bitwise_count", INTEGERS).gives(np.bitwise_count(INTEGERS)),
+    case("nextafter", X, X[::-1]).but(smooth=False), case("spacing", X).but(smooth=False),
+    *[case("exponent", x).but(smooth=False).gives(np.frexp(x)[1]) for x in (X, X.astype(np.float32), np.array([0.0, 1e-310]))],
 ]
 test_op = op_tests(CASES)
 
