@@ -337,7 +337,7 @@ def _scan(name: str) -> Rule:
 
 
 def _packed(name: str) -> Rule:
-    return lambda a: a.helper(f"packed_{name}", a.reads[0])
+    return lambda a: a.helper(f"packed_{name}", a.reads[0], *[f"{key}={value}" for key, value in a.attrs.items()])
 
 
 EXPRESSIONS: dict[str, Rule] = {

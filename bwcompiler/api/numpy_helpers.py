@@ -55,9 +55,9 @@ def triangular_solve(a: Any, b: Any, lower: Any, transpose: Any) -> Any:
     return np.linalg.solve(np.swapaxes(t, -1, -2) if transpose else t, b)
 
 
-def packed_eigh(a: Any) -> Any:
-    """Eigenvalues over eigenvectors, of the lower triangle."""
-    values, vectors = np.linalg.eigh(a)
+def packed_eigh(a: Any, lower: Any) -> Any:
+    """Eigenvalues over eigenvectors, of the lower or upper triangle."""
+    values, vectors = np.linalg.eigh(a, "L" if lower else "U")
     return np.concatenate([values[..., None, :], vectors], -2)
 
 

@@ -53,7 +53,7 @@ def eigh(a: Any, UPLO: Any = "L") -> Any:
     x = float_matrix(a, "eigh")
     if UPLO.upper() not in ("L", "U"):
         raise ValueError("UPLO argument must be 'L' or 'U'")
-    packed = REGISTRY["eigh"](x if UPLO.upper() == "L" else matrix_transpose(x))
+    packed = REGISTRY["eigh"](x, lower=UPLO.upper() == "L")
     return EighResult(fresh(row(packed, 0)), fresh(rows(packed, 1, x.shape[-1])))
 
 

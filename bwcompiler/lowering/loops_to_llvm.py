@@ -32,6 +32,7 @@ from bwcompiler.ir.loop import (
 )
 from bwcompiler.ir.scalar import MATH_FUNCTIONS, Scalar
 from bwcompiler.ir.types import BOOL, DType
+from bwcompiler.lowering.kernel_pointers import first_elements
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter, literal, memory_type, register_type
 
 LANES = 32
@@ -69,7 +70,7 @@ class _KernelEmitter:
         self.places: dict[Accumulator, str] = {}
         self.vector: set[Accumulator] = set()                        # accumulators fed by long vector loops: they have lanes
         self.lane: str | None = None
-        self.starts = _first_elements(kernel)
+        self.starts = first_elements(kernel)
 
     def function(self, linkage: str) -> str:
         emit = self.emit
@@ -430,49 +431,6 @@ class _KernelEmitter:
         if found is None:
             raise CompileError(f"loop index {index} is read outside of its loop")
         return found
-
-
-def _first_elements(kernel: Kernel) -> dict[Buffer, int]:
-    """The constant that all offsets into a parameter share, where there is one."""
-    starts: dict[Buffer, int] = {}
-    for buffer, offset in _accesses(kernel.body, set()):
-        constant = offset.affine if isinstance(offset.affine, int) else offset.affine.constant
-        starts[buffer] = min(starts.get(buffer, constant), constant)
-    return {buffer: start for buffer, start in starts.items() if start > 0}
-
-
-def _accesses(body: list[Statement], seen: set[int]) -> Iterator[tuple[Buffer, Offset]]:
-    """Every load and store of the statements (a Fill starts at element 0)."""
-    for statement in body:
-        if isinstance(statement, Loop):
-            yield from _accesses(statement.body, seen)
-            continue
-        if isinstance(statement, Reduce):
-            continue
-        yield from _loads(statement.value, seen)
-        if isinstance(statement, Fill):
-            yield statement.buffer, Offset(0)
-        elif isinstance(statement, Store):
-            yield statement.buffer, statement.offset
-            for term, _ in statement.offset.terms:
-                yield from _loads(term, seen)
-        elif isinstance(statement, Accumulate):
-            if statement.position is not None:
-                yield from _loads(statement.position, seen)
-            if not isinstance(statement.target, Accumulator):
-                yield statement.target
-                for term, _ in statement.target[1].terms:
-                    yield from _loads(term, seen)
-
-
-def _loads(scalar: Scalar, seen: set[int]) -> Iterator[tuple[Buffer, Offset]]:
-    if id(scalar) in seen:
-        return
-    seen.add(id(scalar))
-    if scalar.op == "load":
-        yield scalar.data
-    for arg in scalar.args:
-        yield from _loads(arg, seen)
 
 
 def _feeds(loop: Loop, accumulator: Accumulator) -> bool:

@@ -24,7 +24,7 @@ from bwcompiler.ops.contraction import matmul, matrix_transpose
 from bwcompiler.ops.creation import iota
 from bwcompiler.ops.elementwise import equal, full_like, select
 from bwcompiler.ops.layout import broadcast, reshape, slice_
-from bwcompiler.ops.linalg import inv, symmetrized, triangle, triangular_solve
+from bwcompiler.ops.linalg import inv, triangle, triangular_solve
 from bwcompiler.ops.rules import batch_elementwise, require
 
 
@@ -34,8 +34,8 @@ def _require_real(name: str, a: TensorType) -> None:
     require(a.rank >= 2, f"{name}: needs an array with at least 2 axes", a)
 
 
-def _square(name: str, result: Callable[[TensorType], TensorType]) -> Callable[[TensorType], TensorType]:
-    def shape(a: TensorType) -> TensorType:
+def _square(name: str, result: Callable[[TensorType], TensorType]) -> Callable[..., TensorType]:
+    def shape(a: TensorType, **attrs: Any) -> TensorType:
         _require_real(name, a)
         require(a.shape[-1] == a.shape[-2], f"{name}: the last two axes of the array must be square", a)
         return result(a)
@@ -104,33 +104,41 @@ def _inverse_gaps(values: Value, like: Value) -> Value:
 
 
 # ----- eigh
-def packed_eigh(a: Any) -> Any:
-    """Eigenvalues over eigenvectors, of the lower triangle."""
-    values, vectors = np.linalg.eigh(a)
+def packed_eigh(a: Any, *, lower: bool) -> Any:
+    """Eigenvalues over eigenvectors, of the lower or upper triangle."""
+    values, vectors = np.linalg.eigh(a, "L" if lower else "U")
     return np.concatenate([values[..., None, :], vectors], -2)
 
 
-def _eigh_vjp(ct: Value, out: Value, a: Value) -> Value:
-    # Ā = V (diag(w̄) + F ∘ VᵀV̄) Vᵀ, symmetrised
+def _mirrored(x: Value, lower: bool) -> Value:
+    """The symmetric matrix that has this triangle."""
+    kept = triangle(x, lower)
+    return kept + matrix_transpose(kept) - select(_on_diagonal(x), x, full_like(x, 0.0))
+
+
+def _eigh_vjp(ct: Value, out: Value, a: Value, *, lower: bool) -> Value:
+    # The cotangent of the symmetric matrix is G = V (diag(w̄) + F ∘ VᵀV̄) Vᵀ; an element of the triangle stands for two of it.
     n = a.shape[-1]
     vectors = rows(out, 1, n)
     inner = _times(vectors, rows(ct, 1, n))
     inner = _with_diagonal(_inverse_gaps(row(out, 0), inner) * inner, row(ct, 0))
-    return symmetrized(matmul(matmul(vectors, inner), matrix_transpose(vectors)))
+    found = matmul(matmul(vectors, inner), matrix_transpose(vectors))
+    both = found + matrix_transpose(found)
+    return triangle(select(_on_diagonal(found), found, both), lower)
 
 
-def _eigh_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Value | None:
+def _eigh_jvp(tangents: Sequence[Value | None], out: Value, a: Value, *, lower: bool) -> Value | None:
     # dw = diag(Vᵀ dA V),  dV = V (F ∘ Vᵀ dA V)
     if tangents[0] is None:
         return None
     vectors = rows(out, 1, a.shape[-1])
-    inner = matmul(_times(vectors, symmetrized(tangents[0])), vectors)
+    inner = matmul(_times(vectors, _mirrored(tangents[0], lower)), vectors)
     return _stacked(_as_row(_diagonal(inner)), matmul(vectors, _inverse_gaps(row(out, 0), inner) * inner))
 
 
 eigh: Op = define_op(
     "eigh", "library", doc="Eigenvalues (row 0, ascending) and eigenvectors (the other rows, one per column) of the symmetric "
-    "matrix whose lower triangle a has; the cotangent is symmetric.", attributes=(),
+    "matrix of which a is read in one triangle; its cotangent is 0 in the other one.", attributes=("lower",),
     shape=_square("eigh", lambda a: a.with_shape((*a.shape[:-2], add_extents(a.shape[-1], 1), a.shape[-1]))),
     vjp=(_eigh_vjp,), jvp=_eigh_jvp, batch=batch_elementwise("eigh"), reference=packed_eigh, cheap=False,
 )

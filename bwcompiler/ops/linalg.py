@@ -61,7 +61,7 @@ def _half_lower(x: Value) -> Value:
     return select(equal(row, column), x * 0.5, triangle(x, True))
 
 
-def symmetrized(x: Value) -> Value:
+def _symmetrized(x: Value) -> Value:
     """(x + xᵀ) / 2."""
     return (x + matrix_transpose(x)) * 0.5
 
@@ -159,7 +159,7 @@ def _require_real(a: Value) -> None:
 def _cholesky_vjp(ct: Value, out: Value, a: Value) -> Value:
     # Murray (2016), eq. 10: Σ̄ = ½ L⁻ᵀ (P + Pᵀ) L⁻¹ with P = Φ(Lᵀ L̄), the cotangent of a symmetric matrix.
     _require_real(a)
-    middle = symmetrized(_half_lower(matmul(matrix_transpose(out), ct)))
+    middle = _symmetrized(_half_lower(matmul(matrix_transpose(out), ct)))
     left = triangular_solve(out, middle, lower=True, transpose=True)                    # L⁻ᵀ M
     return triangular_solve(out, matrix_transpose(left), lower=True, transpose=True)    # L⁻ᵀ (L⁻ᵀ M)ᵀ, M symmetric
 
@@ -169,7 +169,7 @@ def _cholesky_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Val
     if tangents[0] is None:
         return None
     _require_real(a)
-    left = triangular_solve(out, symmetrized(tangents[0]), lower=True, transpose=False)
+    left = triangular_solve(out, _symmetrized(tangents[0]), lower=True, transpose=False)
     both = triangular_solve(out, matrix_transpose(left), lower=True, transpose=False)
     return matmul(out, _half_lower(both))
 
