@@ -19,13 +19,14 @@ from bwcompiler.frontend.creation_functions import (
     full,
     identity,
     linspace,
+    ndarray,
     ones,
     zeros,
 )
 from bwcompiler.frontend.registry import HANDLERS
 from bwcompiler.frontend.sequence_functions import c_, on_sequences, r_
 
-__all__ = ["arange", "array", "asarray", "c_", "empty", "eye", "full", "identity", "linspace", "ones", "r_", "zeros"]
+__all__ = ["arange", "array", "asarray", "c_", "empty", "eye", "full", "identity", "linspace", "ndarray", "ones", "r_", "zeros"]
 
 
 def __getattr__(name: str) -> Any:

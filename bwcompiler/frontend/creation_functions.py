@@ -65,6 +65,25 @@ def empty(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = Non
     return np.empty(shape, dtype, order) if active_region() is None else zeros(shape, dtype)
 
 
+class _ArrayType(type):
+    """`isinstance(x, ndarray)` is what NumPy says, and true of handles; calling it makes an uninitialised array."""
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(x, np.ndarray | Tracer)
+
+    def __subclasscheck__(cls, kind: type) -> bool:
+        return issubclass(kind, np.ndarray | Tracer)
+
+    def __call__(cls, shape: Any, dtype: Any = float, buffer: Any = None, offset: Any = 0, strides: Any = None, order: Any = None) -> Any:
+        if active_region() is None or buffer is not None or strides is not None:
+            return np.ndarray(shape, dtype, buffer, offset, strides, order)
+        return empty(shape, dtype)
+
+
+class ndarray(metaclass=_ArrayType):
+    """np.ndarray."""
+
+
 def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
     """np.full; the value may be traced."""
     if active_region() is None:

@@ -27,7 +27,7 @@ from bwcompiler.frontend.tracer import Tracer, fresh
 from bwcompiler.frontend.views import broadcast_value
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import REGISTRY, Value
-from bwcompiler.ir.types import F64, I64
+from bwcompiler.ir.types import F64, I32, I64
 from bwcompiler.ops import elementwise as ops
 from bwcompiler.ops.contraction import matrix_transpose
 from bwcompiler.ops.factorization import row, rows, svd_parts
@@ -153,7 +153,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     values = singular_values(matrix)
     largest = broadcast_value(reduce_value("max", values, (0,)), values.shape)
     above = ops.greater(values, ops.multiply(largest, constant(cutoff, values)))
-    rank = fresh(reduce_value("sum", cast(above, I64), (0,)))
+    rank = fresh(reduce_value("sum", cast(above, I32), (0,)))
     return solution, residuals, rank, fresh(values)
 
 

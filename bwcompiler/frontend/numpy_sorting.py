@@ -136,11 +136,12 @@ def _element(x: Value, position: int) -> Value:
     return reshape(part, x.shape[:-1])
 
 
-def _between(low: Value, high: Value, fraction: float) -> Value:
-    """low + (high - low) fraction, from the end that is nearer (so that a fraction of 1 gives high)."""
+def _between(low: Value, high: Value, fraction: float, dtype: DType) -> Value:
+    """low + (high - low) fraction in `dtype`, from the end that is nearer (so that a fraction of 1 gives high)."""
+    distance = cast(ops.subtract(high, low), dtype)
+    low, high = cast(low, dtype), cast(high, dtype)
     if fraction in (0.0, 1.0):
         return low if fraction == 0.0 else high
-    distance = ops.subtract(high, low)
     if fraction < 0.5:
         return ops.add(low, ops.multiply(distance, constant(fraction, low)))
     return ops.subtract(high, ops.multiply(distance, constant(1.0 - fraction, low)))
@@ -181,13 +182,12 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
     places = np.quantile(np.arange(count, dtype=np.float64), levels, method=method)  # type: ignore[call-overload]
     whole = bool((places == np.floor(places)).all()) and method in (
         "lower", "higher", "nearest", "inverted_cdf", "closest_observation")
-    if not whole:
-        ordered = cast(ordered, _quantile_dtype(ordered.dtype, q))
+    dtype = ordered.dtype if whole else _quantile_dtype(ordered.dtype, q)
     results = []
     for place in np.ravel(places):
         below = math.floor(place)
         low, high = _element(ordered, below), _element(ordered, min(below + 1, count - 1))
-        results.append(_nan_if_any(_between(low, high, float(place) - below), ordered))
+        results.append(_nan_if_any(_between(low, high, float(place) - below, dtype), ordered))
     return _collected(results, x, axes, levels, keepdims, out, name)
 
 
@@ -393,24 +393,35 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
 
 @implements(np.histogram)
 def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
-    refuse("histogram", density=(bool(density), False))
     x = value_as(a)
-    if isinstance(bins, Tracer | str) or (isinstance(bins, int | np.integer) and range is None):
-        raise UnsupportedError("np.histogram of a traced array needs edges that are known while tracing\n"
-                               "  hint: bins=np.linspace(low, high, n + 1), or range=(low, high)")
-    edges: Any = np.linspace(range[0], range[1], bins + 1) if isinstance(bins, int | np.integer) else np.asarray(bins)
     flat = cast(reshape(x, (element_count(x.shape),)), F64)
-    line = value_as(edges, F64)
-    place = search(line, flat, True)
-    count = len(edges) - 1
-    at_end = ops.equal(flat, filled(float(edges[-1]), F64, flat.shape))
-    place = ops.select(at_end, filled(count, I64, place.shape), place)          # the last bin has both its edges
-    inside = ops.bitwise_and(ops.greater(place, filled(0, I64, place.shape)), ops.less_equal(place, filled(count, I64, place.shape)))
+    edges = _edges(flat, bins, range)
+    line = value_as(edges)
+    last = filled(line.shape[0] - 1, I64, flat.shape)
+    place = search(cast(line, F64), flat, True)
+    at_end = ops.equal(flat, broadcast_value(_element(cast(line, F64), line.shape[0] - 1), flat.shape))
+    place = ops.select(at_end, last, place)                                    # the last bin has both its edges
+    inside = ops.bitwise_and(ops.greater(place, filled(0, I64, place.shape)), ops.less_equal(place, last))
     given = filled(1, I64, flat.shape) if weights is None else reshape(value_as(weights), flat.shape)
     given = ops.select(inside, given, filled(0, given.dtype, given.shape))
     index = ops.select(inside, ops.subtract(place, filled(1, I64, place.shape)), filled(0, I64, place.shape))
-    counts = REGISTRY["scatter_add"](filled(0, given.dtype, (count,)), given, index, axes=(0,))
-    return fresh(counts), edges
+    counts: Any = fresh(REGISTRY["scatter_add"](filled(0, given.dtype, (line.shape[0] - 1,)), given, index, axes=(0,)))
+    if density:
+        counts = counts / np.diff(edges) / counts.sum()
+    return counts, edges
+
+
+def _edges(flat: Value, bins: Any, limits: Any) -> Any:
+    """The edges of bins: given, or equally far apart between limits or the least and greatest element."""
+    if isinstance(bins, str):
+        raise UnsupportedError(f"np.histogram: bins={bins!r} is not supported on traced arrays\n  hint: a number, or edges")
+    if not isinstance(bins, int | np.integer):
+        return bins if isinstance(bins, Tracer) else np.asarray(bins)
+    if limits is not None:
+        return np.linspace(limits[0], limits[1], bins + 1)
+    low, high = (reduce_value(name, flat, (0,)) for name in ("min", "max"))
+    widened = ops.select(ops.equal(low, high), constant(0.5, low), constant(0.0, low))
+    return np.linspace(fresh(ops.subtract(low, widened)), fresh(ops.add(high, widened)), bins + 1)
 
 
 @implements(np.isin)

@@ -7,7 +7,8 @@ outer level (the outer axes), or is a reduction of one of these.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from bwcompiler.ir.access import ArrayView, root
 from bwcompiler.ir.extent import Region
@@ -32,6 +33,12 @@ class Member:
     reduced: tuple[int, ...] = ()
     inlined: frozenset[Value] = frozenset()
     update: bool = False
+
+    def shifted(self, count: int) -> Member:
+        """The member in a group that got `count` new axes in front."""
+        domain, axes, reduced = [tuple([axis + count if axis >= 0 else -1 for axis in numbers])
+                                 for numbers in (self.domain, self.axes, self.reduced)]
+        return replace(self, domain=domain, axes=axes, reduced=reduced)
 
     @property
     def domain_axes(self) -> frozenset[int]:
@@ -61,6 +68,15 @@ class FusionGroup:
     def outer(self) -> frozenset[int]:
         """The axes that are not inner."""
         return frozenset(range(len(self.extents))) - (self.inner or frozenset())
+
+    def add_axes(self, extents: Sequence[int], in_front: bool) -> None:
+        """New axes after the others, or in front of them: then all members' axes are renumbered."""
+        if not in_front:
+            self.extents += extents
+            return
+        self.extents = [*extents, *self.extents]
+        self.members = [member.shifted(len(extents)) for member in self.members]
+        self.by_value = {member.value: member for member in self.members}
 
     def add(self, member: Member) -> None:
         self.members.append(member)

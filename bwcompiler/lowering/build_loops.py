@@ -385,24 +385,32 @@ class _Tree:
     def _inner_reduction(self, member: Member, scalar: Scalar, before: list[Statement], body: list[Statement]) -> None:
         value, combine = member.value, _combine(member.value)
         if not self.b.is_total(member):
-            if set(self.b.inner) <= set(member.reduced):
+            if not set(self.b.inner) <= set(member.reduced):
+                self._into_memory(member, scalar, body)
+                return
+            if self.lane is not None:
+                total = self._panel_total(value, self.lane, scalar, before, body)
+            else:
                 row = Accumulator(f"row_{value.op.name}", combine, scalar.dtype)
                 before.append(Reduce(row))
                 body.append(Accumulate(row, combine, scalar))
-                self.after_pass.setdefault(self.b.when[value] + 1, []).append((member, row.total()))
-            else:
-                self._into_memory(member, scalar, body)
+                total = row.total()
+            self.after_pass.setdefault(self.b.when[value] + 1, []).append((member, total))
         elif self.lane is not None:
-            panel = self.b.scratch_for(value, (self.width,), scalar.dtype)
-            at = Offset(self.lane.extent())
-            before.append(Store(panel, at, const(identity_of(combine, scalar.dtype), scalar.dtype)))
-            body.append(Accumulate((panel, at), combine, scalar))
-            self.known[value] = load(panel, at)
+            self.known[value] = self._panel_total(value, self.lane, scalar, before, body)
         else:
             accumulator = Accumulator(value.op.name, combine, scalar.dtype)
             before.append(Reduce(accumulator))
             body.append(Accumulate(accumulator, combine, scalar, self._position(member)))
             self.known[value] = _total(accumulator, value)
+
+    def _panel_total(self, value: Value, lane: Index, scalar: Scalar, before: list[Statement], body: list[Statement]) -> Scalar:
+        """Reduce over the inner axes into one element per column of the panel."""
+        combine, at = _combine(value), Offset(lane.extent())
+        panel = self.b.scratch_for(value, (self.width,), scalar.dtype)
+        before.append(Store(panel, at, const(identity_of(combine, scalar.dtype), scalar.dtype)))
+        body.append(Accumulate((panel, at), combine, scalar))
+        return load(panel, at)
 
     def _position(self, member: Member) -> Scalar | None:
         """For argmax and argmin, the position along the searched axis."""

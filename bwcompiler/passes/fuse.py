@@ -242,12 +242,14 @@ class _Attempt:
         linked = any(base in group.by_value for base, _ in self.reads)
         if new_axes and not linked:
             return None
-        structure = self._structure(group, mapping, new_axes)
+        if new_axes:
+            mapping, structure = self._with_new_axes(group, mapping, new_axes)
+        else:
+            structure = self._structure(group, mapping)
         if structure is None:
             return None
-        for d in new_axes:
-            mapping[d] = len(group.extents)
-            group.extents.append(self.shape[d])
+        if new_axes:
+            group.add_axes([self.shape[d] for d in new_axes], in_front=mapping[new_axes[0]] == 0)
         group.inner = None if structure is _UNDECIDED else structure
         return self._member(mapping)
 
@@ -287,17 +289,29 @@ class _Attempt:
                     free.remove(axis)
                     break
 
-    def _structure(self, group: FusionGroup, mapping: dict[int, int], new_axes: Sequence[int]) -> frozenset[int] | None:
+    def _with_new_axes(self, group: FusionGroup, mapping: dict[int, int],
+                       new_axes: Sequence[int]) -> tuple[dict[int, int], frozenset[int] | None]:
+        """The mapping with axes for the new dimensions, inside the loops there are; all axes keep the order of the dimensions.
+
+        A row spread over rows (dimension 0 is new) puts its new axis in front: loops run along memory.
+        """
+        count, more = len(group.extents), len(new_axes)
+        if group.inner is not None or len(mapping) != count or not mapping or self._consumed_reductions(group):
+            return mapping, None
+        in_front = max(new_axes) < min(mapping)
+        shift = more if in_front else 0
+        first = 0 if in_front else count
+        mapping = {dimension: axis + shift for dimension, axis in mapping.items()}
+        mapping.update({dimension: first + k for k, dimension in enumerate(new_axes)})
+        fresh, every = frozenset(range(first, first + more)), frozenset(range(count + more))
+        return mapping, self._accept(group, fresh, every, every, shift)
+
+    def _structure(self, group: FusionGroup, mapping: dict[int, int]) -> frozenset[int] | None:
         """The group's inner axes once this value is in it; None where it does not fit."""
         every = frozenset(range(len(group.extents)))
         mine = frozenset(mapping.values())
         inner = group.inner
         consumed = self._consumed_reductions(group)
-        if new_axes:
-            fresh = frozenset(range(len(group.extents), len(group.extents) + len(new_axes)))
-            if inner is not None or mine != every or consumed or not mine:
-                return None
-            return self._accept(group, fresh, every | fresh, mine | fresh)
         for reduced in consumed:
             if inner is None:
                 if not every - reduced and _size(group, every) > WHOLE_ARRAY_LIMIT:
@@ -313,15 +327,16 @@ class _Attempt:
         return self._accept(group, inner, every, mine)
 
     def _accept(self, group: FusionGroup, inner: frozenset[int], every: frozenset[int],
-                mine: frozenset[int]) -> frozenset[int] | None:
-        """`inner` if every member, and this value, fits a tree with these inner axes."""
+                mine: frozenset[int], shift: int = 0) -> frozenset[int] | None:
+        """`inner` if every member (its axes shifted), and this value, fits a tree with these inner axes."""
         outer = every - inner
         if mine not in (every, outer):
             return None
         columns = bool(every) and max(every) not in inner
         for member in group.members:
-            domain = member.domain_axes
-            if domain not in (every, outer) or not _reduction_fits(domain, member.reduced, inner, columns):
+            domain = frozenset(axis + shift for axis in member.domain_axes)
+            reduced = tuple(axis + shift for axis in member.reduced)
+            if domain not in (every, outer) or not _reduction_fits(domain, reduced, inner, columns):
                 return None
         return inner
 
@@ -345,13 +360,11 @@ def _size(group: FusionGroup, axes: frozenset[int]) -> int:
 
 
 def _reduction_fits(domain: frozenset[int], reduced: tuple[int, ...], inner: frozenset[int], columns: bool) -> bool:
-    """A reduction of inner members covers all inner axes or none; in column order (see build_loops) exactly these."""
+    """A reduction of inner members covers all inner axes or none; in column order (see build_loops) all."""
     if not reduced or not inner & domain:
         return True
     overlap = inner & frozenset(reduced)
-    if columns:
-        return frozenset(reduced) == inner
-    return not overlap or overlap == inner
+    return overlap == inner or not (columns or overlap)
 
 
 def _operand_views(value: Value) -> tuple[ArrayView, ...]:

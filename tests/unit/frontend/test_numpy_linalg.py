@@ -1,0 +1,85 @@
+"""Products, decompositions and norms: NumPy's value, dtype and shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from bwcompiler.errors import ShapeError, UnsupportedError
+from tests.unit.frontend.comparing import compare, run_traced
+
+rng = np.random.default_rng(11)
+V = rng.normal(size=3)
+F = V.astype(np.float32)
+B = np.array([True, False, True])
+M = rng.normal(size=(2, 3))
+T = rng.normal(size=(4, 2, 3))
+S = rng.normal(size=(2, 3, 3)) + 3 * np.eye(3)
+SPD = S @ S.swapaxes(-1, -2)
+TALL = rng.normal(size=(4, 3))
+I = np.array([[2, 1, 0], [1, 3, 1], [0, 1, 2]])  # noqa: E741
+
+EXPRESSIONS: dict[str, tuple[Any, ...]] = {
+    # Python numbers and lists count as arrays in products (not as weak scalars)
+    "strong numbers": (lambda x: (np.outer(2.0, x), np.dot(x, 2.0), np.inner(2, x), np.kron(2.0, x), x @ [1.0, 2.0, 3.0],
+                                  np.tensordot(2.0, x, 0), np.einsum(",i->i", 2.0, x), np.vdot(x, [1, 2, 3])), F),
+    "boolean": (lambda b: (b @ b, np.outer(b, b), np.dot(b, b), np.kron(b, b), np.inner(b, b), np.einsum("i,j->ij", b, b),
+                           np.einsum("i,i", b, b), np.matmul(b[None], b[:, None])), B),
+    "stacks of vectors": (lambda t, v: (np.vecdot(t, v), np.matvec(t, v), np.vecmat(v[:2], t), np.linalg.vecdot(t, v)), T, V),
+    "stack by matrix": (lambda t, m: (t @ m.T, np.matmul(t, m[0]), np.linalg.matmul(t, m.T)), T, M),
+    "linalg names": (lambda m, v: (np.linalg.tensordot(m, v, axes=1), np.linalg.outer(v, v), np.linalg.cross(v, m),
+                                   np.linalg.diagonal(m), np.linalg.trace(m)), M, V),
+    "cross": (lambda m, v: (np.cross(m, v), np.cross(m.T, v, axisa=0), np.cross(m.T, m.T, axis=0), np.cross(v, v)), M, V),
+    "det": (lambda s: (np.linalg.det(s), np.linalg.slogdet(s), np.linalg.slogdet(-s).sign, np.linalg.slogdet(s[0]).logabsdet), S),
+    "eigh": (lambda a: (np.linalg.eigh(a), np.linalg.eigh(a, "U"), np.linalg.eigvalsh(a), np.linalg.eigh(a[0]).eigenvalues), SPD),
+    "eigh of one triangle": (lambda s: (np.linalg.eigh(s), np.linalg.eigh(s, "U")), S),
+    "svd": (lambda s: (np.linalg.svd(s), np.linalg.svd(s, compute_uv=False), np.linalg.svdvals(s)), S),
+    "svd of any shape": (lambda a: (np.linalg.svd(a, full_matrices=False), np.linalg.svd(a.T, full_matrices=False).Vh), TALL),
+    "qr": (lambda a: (np.linalg.qr(a), np.linalg.qr(a.T), np.linalg.qr(a, mode="r"), np.linalg.qr(a[:3], "complete").Q), TALL),
+    "pinv": (lambda a: (np.linalg.pinv(a), np.linalg.pinv(a.T, 0.1), np.linalg.pinv(a, rtol=1e-3)), TALL),
+    "lstsq": (lambda a: np.linalg.lstsq(a, a[:, 0] + 1.0), TALL),
+    "lstsq of several": (lambda a: np.linalg.lstsq(a, a[:, :2] + 1.0), TALL),
+    "inverse tensors": (lambda a: (np.linalg.tensorinv(a.reshape(2, 2, 4), 2), np.linalg.tensorsolve(a, a[0])),
+                        rng.normal(size=(4, 4))),
+    "powers": (lambda s: tuple(np.linalg.matrix_power(s, n) for n in (-2, -1, 0, 1, 2, 5)), S),
+    "powers of integers": (lambda i: (np.linalg.matrix_power(i, 0), np.linalg.matrix_power(i, 3), np.linalg.matrix_power(i, -1)), I),
+    "matrix norms": (lambda a: tuple(np.linalg.norm(a, order) for order in (None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf)), TALL),
+    "stacked norms": (lambda t: (np.linalg.norm(t, 2, axis=(0, 1)), np.linalg.norm(t, "nuc", axis=(2, 0), keepdims=True),
+                                 np.linalg.matrix_norm(t), np.linalg.vector_norm(t, axis=(0, 2)), np.linalg.vector_norm(t, ord=3)), T),
+    "cond": (lambda s: tuple(np.linalg.cond(s, p) for p in (None, 2, -2, 1, np.inf, "fro")), S),
+    "rank": (lambda s: (np.linalg.matrix_rank(s), np.linalg.matrix_rank(s[0] * 0), np.linalg.matrix_rank(s, 1.5)), S),
+    "of integers": (lambda i: (np.linalg.det(i), np.linalg.inv(i), np.linalg.eigvalsh(i), np.linalg.norm(i, 2)), I),
+    "of float32": (lambda a: (np.linalg.det(a[:3]), np.linalg.svdvals(a), np.linalg.qr(a).R, np.linalg.norm(a, "nuc")),
+                   TALL.astype(np.float32)),
+}
+
+
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_as_numpy(name: str) -> None:
+    function, *arrays = EXPRESSIONS[name]
+    compare(function, *arrays)
+
+
+REFUSED: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
+    "complex": (lambda a: np.linalg.eig(a @ a.T), UnsupportedError, "eigh"),
+    "full matrices": (lambda a: np.linalg.svd(a), UnsupportedError, "full_matrices=False"),
+    "square": (lambda a: np.linalg.det(a), ShapeError, "square"),
+    "rank": (lambda a: np.linalg.qr(a[0]), ShapeError, "two-dimensional"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str) -> None:
+    function, error, message = REFUSED[name]
+    with pytest.raises(error, match=message):
+        run_traced(function, TALL)
+
+
+def test_singular_matrices_raise_numpys_error() -> None:
+    derivative = bw.grad(lambda a: np.linalg.det(a))
+    with pytest.raises(np.linalg.LinAlgError):
+        derivative(np.zeros((2, 2)))

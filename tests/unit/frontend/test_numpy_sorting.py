@@ -1,0 +1,85 @@
+"""Sorting, order statistics, searching, counting: NumPy's value, dtype and shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bwcompiler.errors import UnsupportedError
+from tests.unit.frontend.comparing import compare
+
+rng = np.random.default_rng(12)
+X = rng.normal(size=(3, 5))
+F = X.astype(np.float32)
+C = rng.normal(size=(2, 3, 4))
+I = rng.integers(-3, 4, size=(3, 5))  # noqa: E741
+N = np.where(rng.random((3, 5)) < 0.3, np.nan, X)
+EDGES = np.array([-1.0, 0.0, 0.5, 2.0])
+METHODS = ("linear", "lower", "higher", "nearest", "midpoint", "inverted_cdf", "averaged_inverted_cdf", "closest_observation",
+           "interpolated_inverted_cdf", "hazen", "weibull", "median_unbiased", "normal_unbiased")
+NAN_METHODS = ("linear", "lower", "higher", "nearest", "midpoint", "inverted_cdf", "hazen", "weibull", "median_unbiased")
+
+
+def _in_place(x: Any) -> Any:
+    y = x * 1
+    y[1].sort()
+    y[:, 0].sort()
+    z = x * 1
+    z.sort(axis=0)
+    return y, z
+
+
+EXPRESSIONS: dict[str, tuple[Any, ...]] = {
+    "sort": (lambda x: (np.sort(x), np.sort(x, 0), np.sort(x, None), np.sort(x, stable=True), np.sort(x[0])), X),
+    "sort of integers": (lambda i: (np.sort(i), np.argsort(i, kind="stable"), np.argsort(i, 0, stable=True), np.sort(i > 0)), I),
+    "sort puts nan last": (lambda x: (np.sort(x), np.argsort(x, kind="stable")), N),
+    "argsort": (lambda x: (np.argsort(x), np.argsort(x, axis=None), x.argsort(0), np.take_along_axis(x, np.argsort(x, 1), 1),
+                           np.argsort(x[0, 0])), X),
+    "in place": (_in_place, X),
+    "partition": (lambda x: (np.partition(x, 2)[:, 2], np.argpartition(x, 1, 0)[1]), X),
+    "lexsort": (lambda i: (np.lexsort((i[0], i[1])), np.lexsort(i)), I),
+    "median": (lambda x: (np.median(x), np.median(x, 0), np.median(x, (0, -1)), np.median(x, 1, keepdims=True)), C),
+    "median of nan": (lambda x: (np.median(x), np.median(x, 1), np.nanmedian(x), np.nanmedian(x, 0)), N),
+    "median of integers": (lambda i: (np.median(i), np.median(i, 0), np.nanmedian(i)), I),
+    "median of float32": (lambda x: (np.median(x), np.median(x[:2], 0)), F),
+    "quantile": (lambda x: (np.quantile(x, 0.3), np.quantile(x, [0.0, 0.5, 1.0], 0), np.percentile(x, [[10, 20]], (0, 2))), C),
+    "quantile keepdims": (lambda x: (np.quantile(x, [0.2, 0.7], 1, keepdims=True), np.percentile(x, 40, keepdims=True)), C),
+    "quantile of float32": (lambda x: (np.quantile(x, 0.3), np.percentile(x, 30, 0), np.quantile(x, [0.3])), F),
+    "quantile of integers": (lambda i: (np.quantile(i, 0.3), np.percentile(i, 30, 0, method="lower")), I),
+    "quantile of nan": (lambda x: (np.quantile(x, 0.3, 1), np.nanquantile(x, 0.3), np.nanpercentile(x, [20, 90], 0)), N),
+    "searchsorted": (lambda x: (np.searchsorted(EDGES, x), np.searchsorted(EDGES, x, "right"), np.searchsorted(np.sort(x[0]), 0.1)), X),
+    "searchsorted ties and nan": (lambda x: tuple(np.searchsorted([0.0, 0.0, 1.0, np.nan], x, side) for side in ("left", "right")),
+                                  np.array([0.0, 1.0, 2.0, -1.0, np.nan, np.inf])),
+    "digitize": (lambda x: tuple(np.digitize(x, bins, right) for bins in (EDGES, EDGES[::-1]) for right in (False, True)), X),
+    "interp": (lambda x: (np.interp(x, EDGES, [1.0, 3.0, 2.0, 5.0]), np.interp(x, EDGES, EDGES**2, -9.0, 9.0), np.interp(0.2, EDGES, x[0, :4]),
+                          np.interp(x, [0.5], [2.0])), X),
+    "interp at the knots": (lambda x: (np.interp(x, x, x**2), np.interp(np.nan, x, x)), EDGES),
+    "histogram": (lambda x: (np.histogram(x), np.histogram(x, EDGES), np.histogram(x, 4, (-1, 1)), np.histogram(x, 3, density=True)), X),
+    "histogram weighted": (lambda x: np.histogram(x, EDGES, weights=x * x), X),
+    "bincount": (lambda x: (np.bincount([0, 3, 3, 1, 0], x[0]), np.bincount([0, 1, 1, 0, 2], x[0], minlength=5)), X),
+    "isin": (lambda i: (np.isin(i, [1, 2]), np.isin(i, i[0, :2], invert=True)), I),
+}
+
+
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_as_numpy(name: str) -> None:
+    function, *arrays = EXPRESSIONS[name]
+    compare(function, *arrays)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_quantile_methods(method: str) -> None:
+    compare(lambda x: np.quantile(x, [0.0, 0.21, 0.5, 0.93, 1.0], 1, method=method), X)
+
+
+@pytest.mark.parametrize("method", NAN_METHODS)
+def test_nanquantile_methods(method: str) -> None:
+    compare(lambda x: np.nanquantile(x, [0.0, 0.21, 0.5, 0.93, 1.0], 0, method=method), N)
+
+
+def test_results_of_unknown_size_are_refused() -> None:
+    for function in (np.unique, np.flatnonzero, np.argwhere, np.nonzero):
+        with pytest.raises(UnsupportedError, match="not known while tracing"):
+            compare(function, X)
