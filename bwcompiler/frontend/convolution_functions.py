@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.errors import ShapeError, UnsupportedError
+from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.eager import graph_function
 from bwcompiler.frontend.nn_functions import real_value
 from bwcompiler.frontend.numpy_elementwise import operator
@@ -162,27 +162,38 @@ def _crop(x: Value, low: list[int], high: list[int]) -> Value:
 
 
 # ----- pooling
-def _pooled_windows(x: Value, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Value:
+def _pooled_windows(x: Value, kernel: Sizes, stride: Sizes, low: Sizes, high: Sizes, dilation: Sizes) -> Value:
     """The windows with their elements along one last axis."""
-    found = _windows(x, kernel, stride, padding, padding, dilation)
+    found = _windows(x, kernel, stride, low, high, dilation)
     return reshape(found, (*found.shape[:found.rank - len(kernel)], math.prod(kernel)))
+
+
+def _overhang(x: Value, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Sizes:
+    """ceil_mode: how far the last windows reach beyond the padding; a window must not begin there."""
+    found = []
+    for extent, k, s, p, d in zip(x.shape[2:], kernel, stride, padding, dilation, strict=True):
+        span = d * (k - 1) + 1
+        count = -(-(extent + 2 * p - span) // s) + 1
+        count -= (count - 1) * s >= extent + p
+        found.append(max((count - 1) * s + span - (extent + 2 * p), 0))
+    return tuple(found)
 
 
 def _max_pooling(rank: int) -> Callable[..., Any]:
     name = f"max_pool{rank}d"
 
     def pool(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False) -> Any:
-        if ceil_mode:
-            raise UnsupportedError(f"{name}: ceil_mode=True is not supported")
         value, batched = _batched(value_as(x), rank, name)
         kernel = _sizes(kernel_size, rank, "kernel_size")
         strides = kernel if stride is None else _sizes(stride, rank, "stride")
-        paddings = _sizes(padding, rank, "padding")
-        if any(paddings):
+        paddings, dilations = _sizes(padding, rank, "padding"), _sizes(dilation, rank, "dilation")
+        over = _overhang(value, kernel, strides, paddings, dilations) if ceil_mode else (0,) * rank
+        if any(paddings) or any(over):
             lowest = -math.inf if value.dtype.is_float else int(np.iinfo(value.dtype.numpy).min)
-            amounts = (0, 0, *paddings)
-            value = REGISTRY["pad"](value, low=amounts, high=amounts, value=lowest)
-        windows = _pooled_windows(value, kernel, strides, (0,) * rank, _sizes(dilation, rank, "dilation"))
+            high = [p + more for p, more in zip(paddings, over, strict=True)]
+            value = REGISTRY["pad"](value, low=(0, 0, *paddings), high=(0, 0, *high), value=lowest)
+        none = (0,) * rank
+        windows = _pooled_windows(value, kernel, strides, none, none, dilations)
         result = first_largest(windows)
         return fresh(result if batched else reshape(result, result.shape[1:]))
 
@@ -205,18 +216,20 @@ def _average_pooling(rank: int) -> Callable[..., Any]:
 
     def pool(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
              count_include_pad: bool = True) -> Any:
-        if ceil_mode:
-            raise UnsupportedError(f"{name}: ceil_mode=True is not supported")
         value, batched = _batched(real_value(x), rank, name)
         kernel = _sizes(kernel_size, rank, "kernel_size")
         strides = kernel if stride is None else _sizes(stride, rank, "stride")
-        paddings = _sizes(padding, rank, "padding")
-        windows = _pooled_windows(value, kernel, strides, paddings, (1,) * rank)
+        paddings, ones = _sizes(padding, rank, "padding"), (1,) * rank
+        over = _overhang(value, kernel, strides, paddings, ones) if ceil_mode else (0,) * rank
+        high = tuple([p + more for p, more in zip(paddings, over, strict=True)])
+        windows = _pooled_windows(value, kernel, strides, paddings, high, ones)
         total = REGISTRY["sum"](windows, axes=(windows.rank - 1,))
         count = constant(math.prod(kernel), total)
-        if any(paddings) and not count_include_pad:
-            ones = filled(1, value.dtype, (1, 1, *value.shape[2:]))
-            inside = _pooled_windows(ones, kernel, strides, paddings, (1,) * rank)
+        if any(over) or (any(paddings) and not count_include_pad):
+            margin = paddings if count_include_pad else (0,) * rank                # what counts beside the elements
+            counted = filled(1, value.dtype, (1, 1, *[n + 2 * p for n, p in zip(value.shape[2:], margin, strict=True)]))
+            rest = [tuple([a - b for a, b in zip(side, margin, strict=True)]) for side in (paddings, high)]
+            inside = _pooled_windows(counted, kernel, strides, rest[0], rest[1], ones)
             count = broadcast_value(REGISTRY["sum"](inside, axes=(inside.rank - 1,)), total.shape)
         result = ops.divide(total, cast(count, total.dtype))
         return fresh(result if batched else reshape(result, result.shape[1:]))

@@ -269,7 +269,8 @@ def nll_loss(x: Any, target: Any, weight: Any = None, ignore_index: int = -100, 
     return _class_loss(value, value_as(target), weight, ignore_index, reduction, 1 if value.rank > 1 else 0)
 
 
-def _class_loss(logs: Value, target: Value, weight: Any, ignore_index: int, reduction: str, axis: int) -> Any:
+def _class_loss(logs: Value, target: Value, weight: Any, ignore_index: int, reduction: str, axis: int, smoothing: float = 0.0) -> Any:
+    """With w the weights and C the number of classes: (1 - smoothing) w_y (-log p_y) + smoothing / C Σ w_c (-log p_c)."""
     expected = tuple([extent for k, extent in enumerate(logs.shape) if k != axis])
     if not target.dtype.is_integer or target.shape != expected:
         raise ShapeError(f"class targets for scores of shape {logs.shape} must be integers of shape {expected}, got "
@@ -282,11 +283,23 @@ def _class_loss(logs: Value, target: Value, weight: Any, ignore_index: int, redu
     scale = cast(counted, logs.dtype)
     if weight is not None:
         scale = ops.multiply(scale, gather(value_as(weight, logs.dtype), [safe], (0,)))
-    loss = ops.negative(ops.select(counted, ops.multiply(chosen, scale), constant(0, chosen)))
+    loss = ops.multiply(chosen, scale)
+    if smoothing:
+        even = REGISTRY["sum"](_weighted(logs, weight, axis), axes=(axis,))
+        share = constant(smoothing / logs.shape[axis], even)
+        loss = ops.add(ops.multiply(loss, constant(1.0 - smoothing, loss)), ops.multiply(even, share))
+    loss = ops.negative(ops.select(counted, loss, constant(0, chosen)))
     if reduction != "mean" or not loss.rank:
         return _reduction(loss, reduction if loss.rank else "none")
     axes = tuple(range(loss.rank))
     return fresh(ops.divide(REGISTRY["sum"](loss, axes=axes), REGISTRY["sum"](scale, axes=axes)))
+
+
+def _weighted(logs: Value, weight: Any, axis: int) -> Value:
+    """The weight of its class times every element."""
+    if weight is None:
+        return logs
+    return ops.multiply(logs, REGISTRY["broadcast"](value_as(weight, logs.dtype), shape=logs.shape, axes=(axis,)))
 
 
 @graph_function
@@ -296,19 +309,15 @@ def cross_entropy(x: Any, target: Any, weight: Any = None, ignore_index: int = -
     scores, goal = real_value(x), value_as(target)
     axis = 1 if scores.rank > 1 else 0
     logs = log_softmax_value(scores, (axis,))
-    if goal.dtype.is_integer and label_smoothing == 0.0:
-        return _class_loss(logs, goal, weight, ignore_index, reduction, axis)
-    if weight is not None:
-        raise UnsupportedError("cross_entropy: weight= with class probabilities or label_smoothing= is not supported")
-    count = logs.shape[axis]
     if goal.dtype.is_integer:
-        goal = cast(_hot(cast(goal, I64), axis, count), logs.dtype)
+        return _class_loss(logs, goal, weight, ignore_index, reduction, axis, label_smoothing)
+    count = logs.shape[axis]
     goal = cast(goal, logs.dtype)
     if goal.shape != logs.shape:
         raise ShapeError(f"cross_entropy: class probabilities must have shape {logs.shape}, got {goal.shape}")
     if label_smoothing:
         goal = ops.add(ops.multiply(goal, constant(1.0 - label_smoothing, goal)), constant(label_smoothing / count, goal))
-    loss = ops.negative(REGISTRY["sum"](ops.multiply(goal, logs), axes=(axis,)))
+    loss = ops.negative(REGISTRY["sum"](ops.multiply(goal, _weighted(logs, weight, axis)), axes=(axis,)))
     return _reduction(loss, reduction if loss.rank else "none")
 
 

@@ -13,11 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.errors import BwError, EscapedTracerError, at
+from bwcompiler.errors import BwError, EscapedTracerError, UnsupportedError, at
 from bwcompiler.frontend.source import current_source
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.source import Source
 from bwcompiler.ir.types import TensorType, dtype_of, tensor
+
+_COPIED_BYTES = 1 << 24        # captured arrays up to this size are copied while tracing, to see whether they change
+
+_COMPARED_BYTES = 1 << 13      # up to this size as bytes objects, which takes well below a microsecond
 
 
 class Storage:
@@ -41,6 +45,38 @@ class Storage:
         self.writable = True
 
 
+class Contents:
+    """What an array held: a copy, of a large one only sums over its bits (then `copy` is None)."""
+
+    __slots__ = ("copy", "data", "sums")
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        small = array.nbytes <= _COPIED_BYTES
+        self.copy = array.copy() if small else None
+        self.data = array.tobytes() if array.nbytes <= _COMPARED_BYTES else None
+        self.sums = None if small else _sums(array)
+
+    def matches(self, array: np.ndarray[Any, Any]) -> bool:
+        """Whether the array still holds this."""
+        if self.data is not None:
+            return array.tobytes() == self.data
+        if self.copy is None:
+            return _sums(array) == self.sums
+        return array is self.copy or np.array_equal(_bits(array), _bits(self.copy))
+
+
+def _bits(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The elements as integers (so that nan equals itself)."""
+    if array.dtype.kind == "c":
+        array = array.view(array.real.dtype) if array.flags.c_contiguous else np.stack([array.real, array.imag])
+    return array.view(f"u{array.itemsize}")
+
+
+def _sums(array: np.ndarray[Any, Any]) -> tuple[int, int]:
+    bits = _bits(array)
+    return int(np.add.reduce(bits, axis=None, dtype=np.uint64)), int(np.bitwise_xor.reduce(bits, axis=None))
+
+
 class Region:
     """A function being traced: its record of values, its inputs, the arrays it captured and the storages it lifted.
 
@@ -50,7 +86,7 @@ class Region:
     refusal    the last error raised by a handle that was asked for a number; NumPy may hide it behind one of its own.
     """
 
-    __slots__ = ("_capture_of", "argument_inputs", "arguments", "capture_inputs", "captured", "closed", "lifted",
+    __slots__ = ("_capture_of", "_seen", "argument_inputs", "arguments", "capture_inputs", "captured", "closed", "lifted",
                  "lifted_inputs", "name", "outer", "parent", "record", "refusal")
 
     def __init__(self, name: str) -> None:
@@ -66,7 +102,8 @@ class Region:
         self.capture_inputs: list[Value] = []
         self.lifted: list[Storage] = []
         self.lifted_inputs: list[Value] = []
-        self._capture_of: dict[int, Value] = {}
+        self._capture_of: dict[int, int] = {}       # id of a captured array -> its position
+        self._seen: list[Contents] = []
 
     def __enter__(self) -> Region:
         self.parent = _state.region
@@ -129,15 +166,35 @@ class Region:
         storage.version += 1
 
     def capture(self, array: np.ndarray[Any, Any]) -> Value:
-        """The input that stands for a concrete array, which is bound by reference."""
-        found = self._capture_of.get(id(array))
-        if found is None:
-            type_ = tensor(dtype_of(array.dtype), array.shape)
-            found = input_value(type_, f"captured_{len(self.captured)}", self.record.source)
-            self._capture_of[id(array)] = found
-            self.captured.append(array)
-            self.capture_inputs.append(found)
+        """The input that stands for a concrete array, which is bound by reference unless it changes while tracing."""
+        position = self._capture_of.get(id(array))
+        if position is not None:
+            if self._seen[position].matches(array):
+                return self.capture_inputs[position]
+            self._freeze(position)
+        type_ = tensor(dtype_of(array.dtype), array.shape)
+        found = input_value(type_, f"captured_{len(self.captured)}", self.record.source)
+        self._capture_of[id(array)] = len(self.captured)
+        self._seen.append(Contents(array))
+        self.captured.append(array)
+        self.capture_inputs.append(found)
         return found
+
+    def settle_captures(self) -> None:
+        """Bind arrays that were written to after they had been read, as buffers made by the function are, by what was read."""
+        for position, array in enumerate(self.captured):
+            if not self._seen[position].matches(array):
+                self._freeze(position)
+
+    def _freeze(self, position: int) -> None:
+        copy = self._seen[position].copy
+        if copy is None:
+            array = self.captured[position]
+            raise UnsupportedError(at(self.capture_inputs[position].source, (
+                f"a concrete array of shape {array.shape} is used here and written to afterwards\n"
+                "  hint: write to a copy of it, or make it with bwcompiler.numpy.zeros(n) or np.zeros_like(x)")))
+        self.captured[position] = copy
+        self._seen[position] = Contents(copy)
 
 
 class _State(threading.local):

@@ -51,7 +51,7 @@ class TraceResult:
     argument_types  one per leaf; `input_types` and `input_names` likewise.
     input_tree      of (args, kwargs), static arguments replaced by None.
     output_tree     of what the function returned; `outputs` are the values of its leaves.
-    captured        concrete arrays, by reference.
+    captured        concrete arrays, by reference (copies of those that were written to while tracing).
     mutated         leaf index -> final value.
     lifted          handles of arrays of enclosing traces that were read.
     assigned        position in `lifted` -> final value, where the function wrote to it.
@@ -148,6 +148,7 @@ def finish(region: Region, result: Any, input_tree: tree.TreeDef, types: list[Ar
                if storage.value is not region.argument_inputs[k]}
     assigned = {k: region.read(storage) for k, storage in enumerate(region.lifted)
                 if region.read(storage) is not region.lifted_inputs[k]}
+    region.settle_captures()
     graph = cut(region.name, (*region.argument_inputs, *region.lifted_inputs, *region.capture_inputs), region.record.values,
                 (*outputs, *mutated.values(), *assigned.values()), captured=len(region.captured))
     lifted = [_whole(storage) for storage in region.lifted]

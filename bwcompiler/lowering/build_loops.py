@@ -8,13 +8,15 @@ Row order (the last axis is inner): one iteration of the outer loops handles one
       for inner axes: pass 1 ...
 
 Column order (the last axis is outer): the same with the last axis cut into panels that stay in cache; outer values and
-accumulators are arrays over the panel, and the panel is the innermost, vector, loop of every pass.
+accumulators are arrays over the panel, and the panel is the innermost, vector, loop of every pass.  Short rows of dear
+elements (a softmax over 10 classes) are handled like columns: a panel is a number of rows.
 
 A member needed in a later pass than the one that first needs it is stored and read back when recomputing is dear.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from bwcompiler.errors import InternalError
@@ -49,12 +51,48 @@ from bwcompiler.lowering.split_guards import split_guards
 RECOMPUTE_WEIGHT = 8          # members up to this many cheap operations are recomputed in a later pass
 PANEL_BYTES = 1 << 18         # what one column panel may keep in cache
 PANEL_LIMITS = (64, 512)      # narrower panels use a cache line or two per row: many rows then fall into few cache sets
+SHORT_ROW = 32                # rows of at most this many elements are handled ...
+SHORT_ROWS = 64               # ... this many at a time, one per vector lane,
+DEAR_ROW = 10                 # if there are this many operations per element: the elements of a lane are apart in memory
+_COSTS = {"divide": 4, "sqrt": 4}
 SEARCHES = ("argmax", "argmin")
 
 
 def build_kernel(name: str, group: FusionGroup, stored: set[Value], forced: set[Value]) -> tuple[Kernel, list[Value | None]]:
     """The kernel of a group, and per parameter the value whose memory it is (None for scratch)."""
     return _Builder(name, group, stored, forced).build()
+
+
+def _inner_axes(group: FusionGroup) -> frozenset[int]:
+    """The axes of the passes where fusion left them open: the last one; of short rows, all those that are summed."""
+    last = len(group.extents) - 1
+    reduced = {member.reduced for member in group.members if member.reduced}
+    if len(reduced) == 1:
+        axes = frozenset(next(iter(reduced)))
+        if last in axes and len(axes) <= last and _volume(group, axes) <= SHORT_ROW:
+            return axes
+    return frozenset((last,)) if last >= 0 else frozenset()
+
+
+def _lane_axis(group: FusionGroup, inner: list[int], outer: list[int]) -> int | None:
+    """The outer axis that vectors run along, if any: the last one in column order, and where rows are short and dear.
+
+    A row of 10 elements fills no vectors; 64 such rows side by side do.
+    """
+    if not outer or any(member.value.op.name in SEARCHES for member in group.members):
+        return None
+    axis = outer[-1]
+    if axis == len(group.extents) - 1:
+        return axis if group.extents[axis] > 0 else None
+    work = sum(_COSTS.get(member.value.op.name, 1 if member.value.op.cheap else 20)
+               for member in group.members
+               if len(member.domain_axes) == len(group.extents) and member.value.op.kind == "elementwise")
+    short = 0 < _volume(group, inner) <= SHORT_ROW and group.extents[axis] >= SHORT_ROWS
+    return axis if short and work >= DEAR_ROW else None
+
+
+def _volume(group: FusionGroup, axes: Iterable[int]) -> int:
+    return math.prod(group.extents[axis] for axis in axes)
 
 
 class _Builder:
@@ -69,13 +107,13 @@ class _Builder:
         count = len(group.extents)
         inner = group.inner
         if inner is None:
-            inner = frozenset((count - 1,)) if count else frozenset()
+            inner = _inner_axes(group)
         self.inner = sorted(inner)
         self.outer = [axis for axis in range(count) if axis not in inner]
-        searches = any(member.value.op.name in SEARCHES for member in group.members)
-        self.columns = bool(count) and count - 1 not in inner and group.extents[-1] > 0 and not searches
+        self.lane_axis = _lane_axis(group, self.inner, self.outer)
+        self.flushes: list[Statement] = []        # what has to follow the whole tree
         self.buffers: dict[Value, Buffer] = {}
-        self.scratch: dict[tuple[Value, tuple[int, ...]], Buffer] = {}
+        self.scratch: dict[tuple[Value, tuple[int, ...], str], Buffer] = {}
         self.used: list[Buffer] = []
         self.results: dict[Buffer, Value] = {}
         self.fills: dict[Buffer, Statement] = {}
@@ -104,26 +142,26 @@ class _Builder:
         self._choose_saved(passes)
         steps = max(passes + 1, *(1 + self.when[m.value] for m in self.group.members)) if self.group.members else 0
         body: list[Statement] = []
-        if not self.columns:
+        if self.lane_axis is None:
             body = _Tree(self, axes, steps, passes).nest(self.outer, axes)
         else:
-            width = self._panel_width()
-            whole, rest = divmod(self.group.extents[-1], width)
+            width = self._panel_width(self.lane_axis)
+            whole, rest = divmod(self.group.extents[self.lane_axis], width)
             if whole:
-                body += self._panels(axes, steps, passes, whole, width, 0)
+                body += self._panels(axes, self.lane_axis, steps, passes, whole, width, 0)
             if rest:
-                body += self._panels(axes, steps, passes, 1, rest, whole * width)
-        kernel = Kernel(self.name, self.used, [*self.fills.values(), *split_guards(body)])
+                body += self._panels(axes, self.lane_axis, steps, passes, 1, rest, whole * width)
+        kernel = Kernel(self.name, self.used, [*self.fills.values(), *split_guards(body), *self.flushes])
         owners = {buffer: value for value, buffer in self.buffers.items()} | self.results
         return kernel, [owners.get(buffer) for buffer in self.used]
 
-    def _panels(self, axes: list[Index], steps: int, passes: int, count: int, width: int, start: int) -> list[Statement]:
-        """The tree over `count` panels of `width` columns from column `start`."""
+    def _panels(self, axes: list[Index], lane_axis: int, steps: int, passes: int, count: int, width: int,
+                start: int) -> list[Statement]:
+        """The tree over `count` panels of `width` columns (or short rows) from number `start`."""
         panel, lane = Index(0, count - 1, "p"), Index(0, width - 1, "l")
-        last = len(axes) - 1
-        self.positions[last] = panel.extent() * width + lane.extent() + start
+        self.positions[lane_axis] = panel.extent() * width + lane.extent() + start
         tree = _Tree(self, axes, steps, passes, lane, width)
-        outer = [axis for axis in self.outer if axis != last]
+        outer = [axis for axis in self.outer if axis != lane_axis]
         return tree.nest(outer, axes, panel, count)
 
     def is_inner(self, member: Member) -> bool:
@@ -215,14 +253,17 @@ class _Builder:
             self.used.append(found)
         return found
 
-    def scratch_for(self, value: Value, shape: tuple[int, ...], dtype: DType) -> Buffer:
-        found = self.scratch.get((value, shape))
+    def scratch_for(self, value: Value, shape: tuple[int, ...], dtype: DType, purpose: str = "value") -> Buffer:
+        key = (value, shape, purpose)
+        found = self.scratch.get(key)
         if found is None:
-            found = self.scratch[value, shape] = Buffer(f"b{len(self.used)}", dtype, shape, SCRATCH)
+            found = self.scratch[key] = Buffer(f"b{len(self.used)}", dtype, shape, SCRATCH)
             self.used.append(found)
         return found
 
-    def _panel_width(self) -> int:
+    def _panel_width(self, lane_axis: int) -> int:
+        if lane_axis != len(self.group.extents) - 1:
+            return SHORT_ROWS
         rows = 1
         for axis in self.inner:
             rows *= self.group.extents[axis]
@@ -434,10 +475,31 @@ class _Tree:
         value, combine = member.value, _combine(member.value)
         if value.op.name in SEARCHES:
             raise InternalError(f"{value.op.name} cannot be accumulated in memory")
-        buffer = self.b.buffer(value)
-        self.b.fills[buffer] = Fill(buffer, const(identity_of(combine, value.dtype), value.dtype))
+        buffer, zero = self.b.buffer(value), const(identity_of(combine, value.dtype), value.dtype)
+        self.b.fills[buffer] = Fill(buffer, zero)
+        kept = [axis for axis in member.axes if axis >= 0]
+        if self.lane is not None and self.b.lane_axis in member.reduced and set(kept) <= set(self.b.inner):
+            self._into_lanes(member, kept, self.lane, scalar, statements)
+            return
         offset = linear_offset(value.shape, self.b.at(member.axes))
         statements.append(Accumulate((buffer, offset), combine, scalar))
+
+    def _into_lanes(self, member: Member, kept: list[int], lane: Index, scalar: Scalar, statements: list[Statement]) -> None:
+        """Reduce over the lanes too: every lane has a partial result of its own, and they meet after the whole tree."""
+        value, combine = member.value, _combine(member.value)
+        shape = (*[self.b.group.extents[axis] for axis in kept], self.width)
+        partial = self.b.scratch_for(value, shape, value.dtype, "lanes")
+        self.b.fills[partial] = Fill(partial, const(identity_of(combine, value.dtype), value.dtype))
+        here = linear_offset(shape, (*self.b.at(kept), lane.extent()))
+        statements.append(Accumulate((partial, here), combine, scalar))
+        loops = [Index(0, extent - 1, f"f{k}") for k, extent in enumerate(shape)]
+        position = {axis: loop.extent() for axis, loop in zip(kept, loops, strict=False)}
+        target = linear_offset(value.shape, tuple([position.get(axis, 0) for axis in member.axes]))
+        source = linear_offset(shape, tuple([loop.extent() for loop in loops]))
+        body: list[Statement] = [Accumulate((self.b.buffer(value), target), combine, load(partial, source))]
+        for loop, extent in zip(reversed(loops), reversed(shape), strict=True):
+            body = [Loop(loop, extent, body)]
+        self.b.flushes += body
 
 
 def _combine(value: Value) -> str:

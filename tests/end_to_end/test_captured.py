@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from typing import Any
 
 import numpy as np
 import pytest
@@ -129,3 +130,39 @@ def test_arguments_are_not_kept_alive() -> None:
     del x
     gc.collect()
     assert owner() is None
+
+
+def test_a_buffer_that_the_function_fills_again() -> None:
+    """Each use of a concrete array sees what it held then, although it is one object."""
+    def fun(x: Any) -> Any:
+        buffer = np.zeros(3)
+        total = x * 0
+        for k in range(3):
+            buffer[k] = k + 1.0
+            total += x * buffer
+            buffer *= 2.0
+        return total
+
+    x = np.array([1.0, -2.0, 0.5])
+    np.testing.assert_array_equal(bw.jit(fun)(x), fun(x))
+    np.testing.assert_array_equal(bw.grad(lambda x: fun(x).sum())(x), fun(np.ones(3)))
+
+
+def test_a_large_buffer_that_changes_is_refused() -> None:
+    def fun(x: Any) -> Any:
+        buffer = np.zeros(1 << 22)
+        first = x * buffer[:3] + np.sum(x * buffer[:, None])
+        buffer[7] = 1.0
+        return first + np.sum(x * buffer[:, None])
+
+    with pytest.raises(bw.errors.UnsupportedError, match="written to afterwards"):
+        bw.jit(fun)(np.ones(3))
+
+
+def test_captured_nan_and_views_stay_references() -> None:
+    table = np.array([[1.0, np.nan], [2.0, 3.0]])
+    first = bw.jit(lambda x: x * table[:, 0] + x * table.T[0] + np.nansum(x * table[0]))
+    x = np.ones(2)
+    np.testing.assert_array_equal(first(x), [3.0, 5.0])
+    table[0, 0] = 10.0
+    np.testing.assert_array_equal(first(x), [30.0, 14.0])

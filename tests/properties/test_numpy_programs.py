@@ -172,7 +172,8 @@ class _Writer:
                 f"np.expand_dims({x}, 0)", f"np.broadcast_to({x}, (2,) + np.shape({x}))", f"np.repeat({x}, 2, axis={x_axis})",
                 f"np.tile({x}, 2)", f"np.squeeze({x})", f"np.atleast_2d({x})", f"np.ravel({x})", f"np.moveaxis({x}, 0, -1)",
                 f"np.swapaxes({x}, 0, -1)", f"np.pad({x}, 1)", f"np.diff({x})", f"np.tril({x})", f"np.rot90({x})", f"np.diagonal({x})",
-                f"np.take({x}, [0, -1, 0], axis={x_axis})")))
+                f"np.take({x}, [0, -1, 0], axis={x_axis})", f"np.sort({x}, axis={x_axis})", f"np.diag({x})", f"np.kron({x}, {y})",
+                f"np.insert({x}, 1, {y}, axis={x_axis})", f"np.delete({x}, 0, axis={x_axis})", f"np.resize({x}, (2, 3))")))
         if kind == "where":
             if self.smooth:
                 return f"np.where(np.arange(np.shape({x})[-1]) % 2 == 0, {x}, {y})"
@@ -238,7 +239,7 @@ class _Writer:
     def fresh(self) -> None:
         name = self.name()
         text = self.choice((f"{self.any()} * 1.0", f"{self.any()}.copy()", f"{self.any()} + {self.any()}",
-                            f"np.zeros_like({self.any()})", f"np.tile({self.any()}, 3)"))
+                            f"np.zeros_like({self.any()})", f"np.tile({self.any()}, 3)", f"np.arange({self.choice((2, 3, 4))}.0)"))
         if self.run(f"{name} = {text}") and isinstance(self.env[name], np.ndarray):
             self.mutable.add(name)
 

@@ -257,3 +257,30 @@ def test_special_promotes_as_scipy(dtype: str) -> None:
     assert trace(scipy.special.expit, (x,)).outputs[0].dtype.numpy == scipy.special.expit(x).dtype
     assert trace(scipy.special.xlogy, (x, x)).outputs[0].dtype.numpy == scipy.special.xlogy(x, x).dtype
     assert trace(special.xlogy, (x, 2.5)).outputs[0].dtype.numpy == (np.float32 if dtype == "float32" else np.float64)
+
+
+def test_ceil_mode_keeps_the_last_window() -> None:
+    x = np.array([[[1.0, 2.0, 3.0, 4.0, 5.0]]])
+    np.testing.assert_array_equal(nn.max_pool1d(x, 2, ceil_mode=True), [[[2.0, 4.0, 5.0]]])
+    np.testing.assert_array_equal(nn.avg_pool1d(x, 2, ceil_mode=True), [[[1.5, 3.5, 5.0]]])
+    np.testing.assert_array_equal(nn.max_pool1d(x[..., :4], 3, 2, 1, ceil_mode=True), [[[2.0, 4.0, 4.0]]])
+    # the last window covers an element, one place of padding, which counts, and one beyond it, which does not
+    np.testing.assert_array_equal(nn.avg_pool1d(x[..., :4], 3, 2, 1, ceil_mode=True), [[[1.0, 3.0, 2.0]]])
+    np.testing.assert_array_equal(nn.avg_pool1d(x[..., :4], 3, 2, 1, True, False), [[[1.5, 3.0, 4.0]]])
+    np.testing.assert_array_equal(nn.max_pool1d(x[..., :3], 2, 3, ceil_mode=True), [[[2.0]]])      # none begins in the overhang
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_label_smoothing_with_ignored_targets_and_weights(weighted: bool) -> None:
+    x, target = np.sin(np.arange(12.0)).reshape(4, 3), np.array([0, 2, 1, 2])
+    weight = np.array([0.5, 2.0, 1.5]) if weighted else np.ones(3)
+    logs = x - np.log(np.exp(x).sum(1, keepdims=True))
+    kept = target != 2
+    loss = -np.where(kept, 0.8 * weight[target] * logs[np.arange(4), target] + 0.2 / 3 * (logs * weight).sum(1), 0.0)
+    options = {"ignore_index": 2, "label_smoothing": 0.2, "weight": weight if weighted else None}
+    np.testing.assert_allclose(nn.cross_entropy(x, target, reduction="none", **options), loss, rtol=1e-14)
+    np.testing.assert_allclose(nn.cross_entropy(x, target, **options), loss.sum() / (weight[target] * kept).sum(), rtol=1e-14)
+    goal = np.abs(np.cos(np.arange(12.0))).reshape(4, 3)
+    smooth = 0.8 * goal + 0.2 / 3
+    options.pop("ignore_index")
+    np.testing.assert_allclose(nn.cross_entropy(x, goal, **options), -(smooth * weight * logs).sum(1).mean(), rtol=1e-14)

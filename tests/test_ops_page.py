@@ -1,0 +1,42 @@
+"""docs/ops.md, which is generated, says what the registries say."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bwcompiler.ir.op import REGISTRY
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="module")
+def tool() -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / "tools" / "ops_page.py"))
+
+
+def test_page_is_up_to_date(tool: dict[str, Any], request: pytest.FixtureRequest) -> None:
+    text = tool["page_text"]()
+    if request.config.getoption("--update-golden"):
+        tool["PAGE"].write_text(text, encoding="utf-8")
+    current = tool["PAGE"].read_text(encoding="utf-8").splitlines()
+    changed = [line for line in text.splitlines() if line not in current] + [line for line in current if line not in text.splitlines()]
+    assert not changed, f"docs/ops.md is stale; run `{tool['COMMAND']}`. Lines that differ:\n" + "\n".join(changed[:20])
+    assert current == text.splitlines(), f"docs/ops.md is stale; run `{tool['COMMAND']}`"
+
+
+def test_every_op_is_on_the_page(tool: dict[str, Any]) -> None:
+    text = tool["page_text"]()
+    missing = [name for name, op in REGISTRY.items() if op.kind not in ("input", "item") and f"| `{name}` |" not in text]
+    assert not missing
+
+
+def test_functions_become_the_ops_they_are_named_after(tool: dict[str, Any]) -> None:
+    functions = tool["numpy_functions"]()
+    assert functions["tanh"] == ("tanh",)
+    assert functions["mean"] == ("sum", "divide")
+    assert functions["shape"] == ()
+    assert "not known while tracing" in functions["nonzero"]

@@ -1,0 +1,217 @@
+"""Writes docs/ops.md, the tables of ops and of NumPy functions, from the registries: `python tools/ops_page.py`.
+
+What an op is comes from its declaration (`bwcompiler/ops/`). What a NumPy function becomes is found by tracing it over sample
+arguments: the first of `SAMPLES` that it takes, or its own in `ARGUMENTS`. `tests/test_ops_page.py` fails when the page is stale.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import bwcompiler
+from bwcompiler.errors import TracerError, UnsupportedError
+from bwcompiler.frontend.numpy_elementwise import UFUNCS
+from bwcompiler.frontend.registry import FUNCTIONS
+from bwcompiler.frontend.trace import trace
+from bwcompiler.frontend.tracer import Tracer
+from bwcompiler.ir.op import KINDS, REGISTRY, Derived, NotDifferentiable, Op
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "ops.md"
+COMMAND = "python tools/ops_page.py"
+LAYOUT = {"broadcast", "cast", "reshape", "transpose", "full", "item", "slice", "normalize_index"}  # go along with any op
+
+x, m, c = np.linspace(0.2, 0.8, 4), np.eye(3) + 0.1, np.full((2, 3, 4), 0.5)
+i, b, picks = np.array([0, 2, 1, 1]), np.array([True, False, True, True]), np.array([[0], [1], [0]])
+SAMPLES: tuple[tuple[Any, ...], ...] = ((m,), (x,), (x, x), (m, m), ([x, x],), (x, 2), (x, 0, 1), (i,), (i, i), (x, (4,)), (c,), ((x, x),))
+ARGUMENTS: dict[str, tuple[Any, ...]] = {  # where no sample is taken, or where one is taken in an unusual sense
+    "append": (x, x), "apply_along_axis": (np.cumsum, 0, m), "apply_over_axes": (np.sum, c, [0, 1]), "argpartition": (x, 1),
+    "array_equal": (x, x), "array_split": (x, 3), "astype": (x, np.float32), "average": (x, None, x),
+    "bincount": (np.array([0, 2, 1]), x[:3]), "broadcast_to": (x, (3, 4)), "choose": (np.array([0, 1, 1, 0]), [x, x]),
+    "clip": (x, 0.3, 0.7), "compress": (b, x), "convolve": (x, x[:2]), "copyto": (x, x), "correlate": (x, x[:2]), "cross": (m, m),
+    "delete": (x, 1), "diag": (x,), "digitize": (x, [0.3, 0.6]), "dsplit": (c, 2), "einsum": ("ij,jk->ik", m, m),
+    "expand_dims": (x, 0), "extract": (b, x), "fft.fftshift": (x,), "fft.ifftshift": (x,), "fill_diagonal": (m, 1.0),
+    "full_like": (x, 2.0), "geomspace": (x, x + 1, 3), "histogram": (x, 3, (0.0, 1.0)), "insert": (x, 1, 2.0), "interp": (x, x, x),
+    "isin": (x, x), "ldexp": (x, i), "linalg.cross": (m, m), "linalg.lstsq": (m, m), "linalg.matrix_power": (m, 3),
+    "linalg.multi_dot": ([m, m, m],), "linalg.outer": (x, x), "linalg.solve": (m, m), "linalg.tensordot": (m, m),
+    "linalg.tensorinv": (np.eye(6).reshape(6, 2, 3) + 0.1, 1), "linalg.tensorsolve": (m, x[:3]), "linalg.vecdot": (x, x),
+    "linspace": (x, x + 1, 3), "logspace": (x, x + 1, 3), "matmul": (m, m), "moveaxis": (c, 0, 1), "nanpercentile": (x, 30.0),
+    "nanquantile": (x, 0.3), "pad": (x, 1), "partition": (x, 1), "percentile": (x, 30.0),
+    "piecewise": (x, [x < 0.5], [np.square, np.sin]), "place": (x, b, x), "polyder": (x,), "polyval": (x, x),
+    "put": (x, [0], x[:1]), "put_along_axis": (m, picks, 1.0, 1), "putmask": (x, b, x), "quantile": (x, 0.3),
+    "repeat": (x, 2), "reshape": (x, (2, 2)), "resize": (x, (6,)), "roll": (x, 1), "rollaxis": (c, 1), "rot90": (m,),
+    "searchsorted": (x, x), "select": ([x < 0.5], [x], 0.0), "shares_memory": (x, x), "sliding_window_view": (x, 2),
+    "split": (x, 2), "stack": ([x, x],), "swapaxes": (m, 0, 1), "take": (x, [0, 1]),
+    "take_along_axis": (m, picks, 1), "tensordot": (m, m), "tile": (x, 2), "vdot": (x, x), "vsplit": (c, 2),
+    "where": (x < 0.5, x, -x),
+}
+CREATION: dict[str, tuple[Any, ...]] = {  # of bwcompiler.numpy
+    "arange": (4,), "array": ([x[0], x[1]],), "asarray": ([x[0], x[1]],), "empty": (3,), "eye": (3,), "full": (3, x[0]), "identity": (3,),
+    "ones": (3,), "tri": (3,), "zeros": (3,),
+}
+ASSIGNS = {"copyto", "put", "put_along_axis", "putmask", "place", "fill_diagonal"}  # write into their first argument
+
+
+# ----- what NumPy functions become
+def become(name: str, function: Any) -> tuple[str, ...] | str:
+    """The ops that a NumPy function is traced to, or the reason that it is refused."""
+    refused = ""
+    own = ARGUMENTS.get(name) or CREATION.get(name)
+    for sample in [own] if own else SAMPLES:
+        try:
+            return ops_of(name, function, sample)
+        except (UnsupportedError, TracerError) as error:
+            refused = refused or str(error).split("\n  ", 1)[-1]
+        except (TypeError, ValueError, IndexError):
+            continue
+    if not refused:
+        raise SystemExit(f"np.{name} takes none of the samples; give it its own in ARGUMENTS of {__file__}")
+    return refused
+
+
+def ops_of(name: str, function: Any, sample: Sequence[Any]) -> tuple[str, ...]:
+    def call(*arrays: Any) -> Any:
+        left = iter(arrays)
+        given = [traced(part, left) for part in sample]
+        result = function(*given)
+        found = given[0] if name in ASSIGNS else result
+        return [part for part in flat(found) if isinstance(part, Tracer | np.ndarray | np.generic)]
+
+    graph = trace(call, [np.array(array) for part in sample for array in arrays_of(part)]).graph
+    found = dict.fromkeys(value.op.name for value in graph.body if value.op.name != "full")
+    return tuple(found) if found or name not in CREATION else ("full",)
+
+
+def arrays_of(part: Any) -> list[Any]:
+    """The float arrays of a sample argument, which are traced; everything else is given as it is."""
+    if isinstance(part, list | tuple):
+        return [array for one in part for array in arrays_of(one)]
+    is_traced = part is i or (isinstance(part, np.ndarray | np.generic) and part.dtype.kind == "f")
+    return [part] if is_traced else []
+
+
+def traced(part: Any, arrays: Any) -> Any:
+    if isinstance(part, list | tuple):
+        return type(part)([traced(one, arrays) for one in part])
+    return next(arrays) if arrays_of(part) else part
+
+
+def flat(result: Any) -> list[Any]:
+    return [leaf for part in result for leaf in flat(part)] if isinstance(result, list | tuple) else [result]
+
+
+def numpy_functions() -> dict[str, tuple[str, ...] | str]:
+    """NumPy name -> ops or refusal, sorted; special functions of scipy are left out."""
+    functions = {entry.name: function for function, entry in FUNCTIONS.items()}
+    functions |= {name: getattr(bwcompiler.numpy, name) for name in CREATION}
+    functions |= {name: getattr(np, name) for name in UFUNCS if isinstance(getattr(np, name, None), np.ufunc)}
+    return {name: become(name, functions[name]) for name in sorted(functions, key=lambda name: (name.lower(), name))}
+
+
+# ----- the page
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join([*lines, *["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]]) + "\n"
+
+
+def vjp_text(op: Op) -> str:
+    if isinstance(op.vjp, NotDifferentiable):
+        return f"none: {op.vjp.reason}"
+    if op.kind == "constant":
+        return "no operands"
+    if not isinstance(op.vjp, tuple):
+        return "one rule for all operands"
+    missing = {rule.reason: None for rule in op.vjp if isinstance(rule, NotDifferentiable)}
+    kinds = ["in place" if type(rule).__name__ == "Into" else "rule" for rule in op.vjp if not isinstance(rule, NotDifferentiable)]
+    given = "per operand" + (", added in place" if "in place" in kinds else "") if kinds else ""
+    return "; ".join([part for part in (given, *[f"none: {reason}" for reason in missing]) if part])
+
+
+def jvp_text(op: Op) -> str:
+    words = {"ELEMENTWISE": "partial derivatives", "LINEAR": "the op itself (linear)", "MULTILINEAR": "product rule",
+             "TRANSPOSED": "from the VJP"}
+    if isinstance(op.vjp, NotDifferentiable) or op.kind == "constant":
+        return "zero"
+    return words[op.jvp.how] if isinstance(op.jvp, Derived) else "own rule"
+
+
+def lowering_text(op: Op) -> str:
+    if op.kind == "region":
+        return "none: the regions are" if op.name.startswith("custom") else "none yet"
+    if op.element is not None:
+        return "element rule, fused"
+    if op.combine is not None:
+        return f"loop with {op.combine}"
+    return {"library": "library call", "push": "loop that adds into its result", "scan": "loop"}.get(op.kind, op.kind)
+
+
+def op_rows(kind: str, direct: dict[str, list[str]]) -> list[tuple[str, ...]]:
+    chosen = sorted((op for op in REGISTRY.values() if op.kind == kind), key=lambda op: op.name)
+    return [(f"`{op.name}`", op.doc.replace("  ", " "), " ".join(f"`{name}`" for name in op.attributes), vjp_text(op), jvp_text(op),
+             lowering_text(op), ", ".join(direct.get(op.name, []))) for op in chosen]
+
+
+HEAD = f"""\
+# Ops and NumPy functions
+
+Generated by `{COMMAND}` from the registries; do not edit. `bwc ops NAME` prints one op.
+
+## Ops
+
+What graphs are made of. Operands of one op have one dtype and, where elements are combined, one shape: the frontend inserts `cast` and
+`broadcast`. An op is declared once, in `bwcompiler/ops/`, with all of its rules (see CONTRIBUTING.md).
+
+- *VJP*: how a cotangent of the result becomes cotangents of the operands. "None" is a zero derivative, with the reason.
+- *JVP*: how tangents of the operands become a tangent of the result; mostly derived.
+- *Lowering*: an op with an element rule is computed in the same loop as its neighbours.
+- *NumPy*: the functions that become this op alone (apart from `cast`, `broadcast` and changes of layout).
+"""
+SECOND = """\
+## NumPy functions
+
+What a function becomes when it is traced. Methods (`x.sum()`), operators (`x @ w`), indexing and `out=`, `where=`, `axis=` go the same way.
+A keyword that is not supported is an error that names it. "Nothing": answered while tracing, from shapes and dtypes, or a plain copy.
+Functions that make arrays from numbers (`zeros`, `array`, `arange` ...) make traced ones when they are called through `bwcompiler.numpy`.
+"""
+THIRD = """\
+## Refused
+
+The shape of the result depends on the data, which is not known while tracing, or the result is complex. These raise `UnsupportedError`.
+"""
+
+
+def page_text() -> str:
+    """The page."""
+    functions = numpy_functions()
+    direct: dict[str, list[str]] = {}
+    for name, ops in functions.items():
+        main = [op for op in ops if op not in LAYOUT] if isinstance(ops, tuple) else []
+        alone = main or list(ops)[-1:] if isinstance(ops, tuple) else []
+        if len(alone) == 1:
+            direct.setdefault(alone[0], []).append(name)
+    parts = [HEAD]
+    head = ("op", "meaning", "attributes", "VJP", "JVP", "lowering", "NumPy")
+    for kind in KINDS:
+        if kind not in ("input", "item"):
+            parts.append(f"### {kind}\n\n{table(head, op_rows(kind, direct))}")
+    made = [(f"`{name}`", " ".join(f"`{op}`" for op in ops) or "nothing") for name, ops in functions.items() if isinstance(ops, tuple)]
+    reasons: dict[str, list[str]] = {}
+    for name, reason in functions.items():
+        if isinstance(reason, str):
+            reasons.setdefault(" ".join(reason.split()), []).append(f"`{name}`")
+    refused = [(" ".join(names), reason) for reason, names in reasons.items()]
+    parts += [SECOND + "\n" + table(("function", "ops"), made), THIRD + "\n" + table(("functions", "what the error says"), refused)]
+    return "\n".join(parts)
+
+
+def main() -> None:
+    PAGE.write_text(page_text(), encoding="utf-8")
+    print(textwrap.shorten(f"wrote {PAGE}", 200))
+
+
+if __name__ == "__main__":
+    main()
