@@ -1,4 +1,4 @@
-"""The code in the documentation runs: all `python` blocks of a file in order, in one namespace.
+"""The code in the documentation runs: all `python` blocks of a file in order, in one namespace; and the examples in docstrings.
 
 A `text` block right after a `python` block that prints is what it prints; `--update-golden` rewrites it. A block that starts
 with `# name.py` is run under that file name, so that line numbers in its output do not depend on the page around it.
@@ -7,6 +7,8 @@ with `# name.py` is run under that file name, so that line numbers in its output
 from __future__ import annotations
 
 import contextlib
+import doctest
+import inspect
 import io
 import linecache
 import re
@@ -15,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+import bwcompiler as bw
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -92,3 +96,38 @@ def test_failing_code_is_found(tmp_path: Path) -> None:
 
 def test_every_page_is_found() -> None:
     assert {page.name for page in PAGES} >= {"README.md", "design.md"}
+
+
+# --- docstrings -----------------------------------------------------------------------------------------------------
+PUBLIC_MODULES = (bw, bw.nn, bw.numpy, bw.scipy.special, bw.tree)
+
+
+def public_objects() -> dict[str, Any]:
+    """What users are told to call, by name; methods of programs included."""
+    found: dict[str, Any] = {}
+    for module in PUBLIC_MODULES:
+        names = getattr(module, "__all__", None) or [name for name, value in vars(module).items() if inspect.isfunction(value)]
+        found |= {f"{module.__name__}.{name}": getattr(module, name) for name in names if not name.startswith("_")}
+    methods = ("backward", "value_and_backward", "vjp")
+    found |= {f"bwcompiler.Program.{name}": getattr(bw.Program, name) for name in methods}
+    return {name: value for name, value in found.items() if not inspect.ismodule(value)}
+
+
+def example_failures(name: str, text: str) -> str:
+    """What doctest says about the examples in a docstring; the empty string if all is well."""
+    parsed = doctest.DocTestParser().get_doctest(text, {}, name, None, 0)
+    said = io.StringIO()
+    doctest.DocTestRunner(verbose=False).run(parsed, out=said.write)
+    return said.getvalue() if parsed.examples else f"{name} has no example in its docstring"
+
+
+@pytest.mark.parametrize("name", sorted(public_objects()))
+def test_docstring_has_an_example_that_runs(name: str) -> None:
+    failures = example_failures(name, inspect.getdoc(public_objects()[name]) or "")
+    assert not failures, failures
+
+
+def test_wrong_and_missing_examples_are_found() -> None:
+    assert "Got:\n    3" in example_failures("f", ">>> 1 + 2\n4\n")
+    assert example_failures("f", "No example.") == "f has no example in its docstring"
+    assert "bwcompiler.nn.conv2d" in public_objects() and "bwcompiler.tree.map" in public_objects()

@@ -371,6 +371,7 @@ EXPRESSIONS: dict[str, Rule] = {
     "matmul": lambda a: f"{a.reads[0]} @ {a.reads[1]}",
     **{name: _packed(name) for name in ("eigh", "svd", "qr", "slogdet")},
     "integer_power": _operator("**"),
+    "polygamma": lambda a: a.helper("polygamma", a.reads[0], f"n={a.attrs['n']}"),
     "exponent": lambda a: f"np.frexp({a.reads[0]})[1]",
     "triangular_solve": lambda a: a.helper("triangular_solve", *a.reads, *[f"{key}={a.attrs[key]}" for key in ("lower", "transpose")]),
 }

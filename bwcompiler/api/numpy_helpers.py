@@ -151,10 +151,28 @@ def trigamma(x: Any) -> Any:
     return np.where(y < 0, reflected * reflected - found, found).astype(x.dtype)
 
 
+def polygamma(x: Any, n: Any) -> Any:
+    """The derivative of order n of digamma: a sum, an asymptotic series, and for negative x the derivative of the cotangent."""
+    bernoulli = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
+    y = np.asarray(x, np.float64)
+    z = np.where(y < 0, 1.0 - y, y)
+    large = z + (10 + n)
+    found = math.factorial(n) * sum(1.0 / (z + k) ** (n + 1) for k in range(10 + n))
+    found = found + math.factorial(n - 1) / large ** n + math.factorial(n) / (2 * large ** (n + 1))
+    found = found + sum(b * math.factorial(2 * k + n - 1) / math.factorial(2 * k) / large ** (2 * k + n)
+                        for k, b in enumerate(bernoulli, 1))
+    found = found * (-1.0) ** (n + 1)
+    slope = np.polynomial.Polynomial([0.0, 1.0])                # dⁿ/dxⁿ cot(πx) as a polynomial in the cotangent
+    for _ in range(n):
+        slope = slope.deriv() * np.polynomial.Polynomial([-1.0, 0.0, -1.0])
+    cotangent = 1.0 / np.tan(math.pi * (y - np.rint(y)))
+    return np.where(y < 0, (-1.0) ** n * found - math.pi ** (n + 1) * slope(cotangent), found).astype(x.dtype)
+
+
 HELPERS = {function.__name__: function for function in (
     windows, windows_add, normalize_index, triangular_solve, packed_eigh,
     packed_svd, packed_qr, packed_slogdet, each, erf, erfc, erfinv, sigmoid, lgamma_of_float, lgamma, digamma,
-    trigamma)}
+    trigamma, polygamma)}
 
 
 def helper_source(names: Iterable[str]) -> tuple[list[str], str]:

@@ -47,7 +47,16 @@ class Runner(NamedTuple):
 
 
 class Program:
-    """A compiled function with its backward program.  Made by `bw.compile`."""
+    """A compiled function with its backward program.  Made by `bw.compile`.
+
+    Arguments must have the tree, shapes and dtypes that the program was compiled for; SignatureError is raised for others.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> program = bw.compile(lambda x: np.sum(x * x), np.zeros(2))
+    >>> x = np.array([1.0, 2.0])
+    >>> program(x).item(), program.backward(x)[0].tolist()
+    (5.0, [2.0, 4.0])
+    """
 
     def __init__(self, fun: Callable[..., Any], example_args: Sequence[Any], wrt: Sequence[int] | int | None = None) -> None:
         self.fun = fun
@@ -80,17 +89,41 @@ class Program:
         """One gradient per argument, None for those not in wrt; `into` buffers get `+= scale * gradient` and are returned.
 
         grad_outputs   the seed of every output (None: zero); may be left out for one scalar output.
-        Raises SeedError for a seed of wrong shape, dtype or structure, SignatureError for arguments that do not fit.
+        wrt            positions of the arguments to differentiate, instead of those given to `compile`; only these are computed.
+        into           one buffer (or None) per argument, of its tree, shape and dtype.
+        Raises SeedError for a seed of wrong shape, dtype or structure, SignatureError for arguments or buffers that do not fit,
+        GradientError for integer arguments in wrt, ValueError for a read-only buffer.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> program, x, buffer = bw.compile(lambda x: x * x, np.zeros(2)), np.array([1.0, 2.0]), np.ones(2)
+        >>> program.backward(x, grad_outputs=np.array([1.0, 10.0]))[0].tolist()
+        [2.0, 40.0]
+        >>> program.backward(x, grad_outputs=np.ones(2), into=(buffer,), scale=0.5)[0] is buffer, buffer.tolist()
+        (True, [2.0, 3.0])
         """
         return self._backward(args, grad_outputs, wrt, into, scale, value=False)[1]
 
     def value_and_backward(self, *args: Any, grad_outputs: Any = None, wrt: Sequence[int] | int | None = None, into: Any = None,
                            scale: float | None = None) -> tuple[Any, tuple[Any, ...]]:
-        """(value, gradients) in one native call."""
+        """(value, gradients) in one native call; arguments and errors as for `backward`.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> value, (gradient,) = bw.compile(lambda x: np.sum(x * x), np.zeros(2)).value_and_backward(np.array([1.0, 2.0]))
+        >>> value.item(), gradient.tolist()
+        (5.0, [2.0, 4.0])
+        """
         return self._backward(args, grad_outputs, wrt, into, scale, value=True)
 
     def vjp(self, *args: Any) -> tuple[Any, Callable[..., tuple[Any, ...]]]:
-        """(value, pullback): the pullback runs the adjoint program from saved residuals, as often as it is called."""
+        """(value, pullback): the pullback runs the adjoint program from saved residuals, as often as it is called.
+
+        The pullback takes grad_outputs, into= and scale= as `backward` does.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> value, pullback = bw.compile(lambda x: x * x, np.zeros(2)).vjp(np.array([1.0, 2.0]))
+        >>> pullback(np.array([1.0, 0.0]))[0].tolist(), pullback(np.array([0.0, 1.0]))[0].tolist()
+        ([2.0, 0.0], [0.0, 4.0])
+        """
         request = Request(self.default_wrt, tuple(INPUT_SEED if output.dtype.is_differentiable else None
                                                   for output in self.traced.outputs), False, (), True)
         split = self._partition(request)

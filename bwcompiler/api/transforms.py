@@ -340,7 +340,16 @@ def stop_gradient(x: Any) -> Any:
 
 
 def custom_vjp(fun: Callable[..., Any]) -> CustomVjp:
-    """Give fun its own derivative: see `CustomVjp`.  Register the pair with `.defvjp(fwd, bwd)`."""
+    """Give fun its own derivative: see `CustomVjp`.  Register the pair with `.defvjp(fwd, bwd)`.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> @bw.custom_vjp
+    ... def double(x):
+    ...     return 2 * x
+    >>> double.defvjp(lambda x: (double(x), x), lambda x, ct: (100 * ct,))
+    >>> bw.grad(double)(3.0).item()
+    100.0
+    """
     made = CustomVjp(fun)
     made.compiled = JitFunction(made)
     return made

@@ -94,6 +94,12 @@ def _batched(x: Value, rank: int, name: str) -> tuple[Value, bool]:
     return (x, True) if x.rank == rank + 2 else (reshape(x, (1, *x.shape)), False)
 
 
+def _places(rank: int, letter: str = "") -> str:
+    """How docstrings write the last axes: `height, width`."""
+    names = ("depth", "height", "width")[3 - rank:] if rank > 1 else ("length",)
+    return ", ".join([f"{letter}{name[0]}" if letter else name for name in names])
+
+
 def _convolution(rank: int) -> Callable[..., Any]:
     name = f"conv{rank}d"
 
@@ -107,7 +113,15 @@ def _convolution(rank: int) -> Callable[..., Any]:
         return _with_bias(convolve(value, right, strides, low, high, dilations, groups), b, rank, batched)
 
     conv.__name__ = conv.__qualname__ = name
-    conv.__doc__ = f"{rank}-dimensional cross-correlation, as torch.nn.functional.{name}."
+    conv.__doc__ = f"""{rank}-dimensional cross-correlation, as torch.nn.functional.{name}.
+
+    x is (batch, in, {_places(rank)}) or without batch, w (out, in / groups, {_places(rank, "k")}), b (out,).
+    stride, padding and dilation are integers or one per axis; padding may be "valid" or "same".  Raises ShapeError where these do not fit.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.nn.{name}(np.ones((2, 3{", 8" * rank})), np.ones((4, 3{", 3" * rank})), padding=1).shape
+    (2, 4{", 8" * rank})
+    """
     return graph_function(conv)
 
 
@@ -133,7 +147,15 @@ def _transposed_convolution(rank: int) -> Callable[..., Any]:
         return _with_bias(convolve(spread, turned, (1,) * rank, kept_low, kept_high, dilations, groups), b, rank, batched)
 
     conv.__name__ = conv.__qualname__ = name
-    conv.__doc__ = f"The adjoint of conv{rank}d, as torch.nn.functional.{name}."
+    conv.__doc__ = f"""The adjoint of conv{rank}d, as torch.nn.functional.{name}.
+
+    x is (batch, in, {_places(rank)}) or without batch, w (in, out / groups, {_places(rank, "k")}), b (out,).
+    stride, padding, output_padding and dilation are integers or one per axis.  Raises ShapeError where these do not fit.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.nn.{name}(np.ones((2, 3{", 4" * rank})), np.ones((3, 5{", 2" * rank})), stride=2).shape
+    (2, 5{", 8" * rank})
+    """
     return graph_function(conv)
 
 
@@ -198,7 +220,15 @@ def _max_pooling(rank: int) -> Callable[..., Any]:
         return fresh(result if batched else reshape(result, result.shape[1:]))
 
     pool.__name__ = pool.__qualname__ = name
-    pool.__doc__ = f"The largest element of every window, as torch.nn.functional.{name}: the first of equals gets the gradient."
+    pool.__doc__ = f"""The largest element of every window, as torch.nn.functional.{name}; the first of equals gets the gradient.
+
+    x is (batch, channels, {_places(rank)}) or without batch.  kernel_size, stride (None: the kernel's), padding and dilation are integers
+    or one per axis.  Raises ShapeError for other shapes, UnsupportedError for ceil_mode=True.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.nn.{name}(np.ones((2, 3{", 8" * rank})), 2).shape
+    (2, 3{", 4" * rank})
+    """
     return graph_function(pool)
 
 
@@ -235,7 +265,15 @@ def _average_pooling(rank: int) -> Callable[..., Any]:
         return fresh(result if batched else reshape(result, result.shape[1:]))
 
     pool.__name__ = pool.__qualname__ = name
-    pool.__doc__ = f"The mean of every window, as torch.nn.functional.{name}."
+    pool.__doc__ = f"""The mean of every window, as torch.nn.functional.{name}.
+
+    x is (batch, channels, {_places(rank)}) or without batch.  kernel_size, stride (None: the kernel's) and padding are integers or one per
+    axis; padding counts as zeros unless count_include_pad is false.  Raises ShapeError, UnsupportedError for ceil_mode=True.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.nn.{name}(np.ones((2, 3{", 8" * rank})), 2).shape
+    (2, 3{", 4" * rank})
+    """
     return graph_function(pool)
 
 

@@ -47,21 +47,41 @@ def _full_traced(shape: Any, fill_value: Any, dtype: Any = None) -> Tracer:
 
 
 def zeros(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
-    """np.zeros."""
+    """np.zeros; inside a trace a traced array, so that traced values can be assigned to its elements.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> def squares(x):
+    ...     y = bw.numpy.zeros(2)
+    ...     for i in range(2):
+    ...         y[i] = x[i] ** 2
+    ...     return y.sum()
+    >>> bw.grad(squares)(np.array([1.0, 2.0])).tolist()
+    [2.0, 4.0]
+    """
     if active_region() is None:
         return np.zeros(shape, dtype, order)
     return call(_full_traced, shape, 0, F64 if dtype is None else dtype_of(dtype))
 
 
 def ones(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
-    """np.ones."""
+    """np.ones; inside a trace a traced array.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.jit(lambda x: x + bw.numpy.ones(2))(np.zeros(2)).tolist()
+    [1.0, 1.0]
+    """
     if active_region() is None:
         return np.ones(shape, dtype, order)
     return call(_full_traced, shape, 1, F64 if dtype is None else dtype_of(dtype))
 
 
 def empty(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
-    """np.empty; inside a trace the elements are zeros."""
+    """np.empty; inside a trace a traced array of zeros.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.jit(lambda x: bw.numpy.empty(2) * x)(3.0).shape
+    (2,)
+    """
     return np.empty(shape, dtype, order) if active_region() is None else zeros(shape, dtype)
 
 
@@ -81,11 +101,21 @@ class _ArrayType(type):
 
 
 class ndarray(metaclass=_ArrayType):
-    """np.ndarray."""
+    """np.ndarray for `isinstance` and annotations; traced arrays are instances too.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.jit(lambda x: x * isinstance(x, bw.numpy.ndarray))(np.ones(2)).tolist()
+    [1.0, 1.0]
+    """
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
-    """np.full; the value may be traced."""
+    """np.full; fill_value may be traced.  Raises ShapeError where it does not broadcast to shape.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.grad(lambda x: np.sum(bw.numpy.full(3, x)))(1.0).item()
+    3.0
+    """
     if active_region() is None:
         return np.full(shape, fill_value, dtype, order)
     return call(_full_traced, shape, fill_value, dtype)
@@ -93,7 +123,12 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, de
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float, order: Any = "C", *, device: Any = None,
         like: Any = None) -> Any:
-    """np.eye."""
+    """np.eye; inside a trace a traced array.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.jit(lambda x: x * bw.numpy.eye(2))(3.0).tolist()
+    [[3.0, 0.0], [0.0, 3.0]]
+    """
     if active_region() is None:
         return np.eye(N, M, k, dtype, order)
     return call(_eye_traced, N, N if M is None else M, k, F64 if dtype is None else dtype_of(dtype))
@@ -106,20 +141,35 @@ def _eye_traced(rows: int, columns: int, k: int, dtype: DType) -> Tracer:
 
 
 def identity(n: int, dtype: Any = None, *, like: Any = None) -> Any:
-    """np.identity."""
+    """np.identity; inside a trace a traced array.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.jit(lambda x: x * bw.numpy.identity(2))(3.0).tolist()
+    [[3.0, 0.0], [0.0, 3.0]]
+    """
     return eye(n, dtype=float if dtype is None else dtype)
 
 
 def array(object: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", subok: Any = False, ndmin: int = 0,
           ndmax: int = 0, like: Any = None) -> Any:
-    """np.array; the elements may be traced."""
+    """np.array; the elements may be traced.  Nested lists are stacked, with NumPy's promotion.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.jit(lambda x: bw.numpy.array([x[1], -x[0]]))(np.array([1.0, 2.0])).tolist()
+    [2.0, -1.0]
+    """
     if active_region() is None:
         return np.array(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin)
     return call(_array_traced, object, dtype, ndmin, bool(copy))
 
 
 def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None) -> Any:
-    """np.asarray; handles pass through, ndarrays stay what they are."""
+    """np.asarray; traced arrays pass through, ndarrays stay what they are, lists are made arrays as by `array`.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.jit(lambda x: bw.numpy.asarray(x) * 2)(np.ones(2)).tolist()
+    [2.0, 2.0]
+    """
     if active_region() is None or (isinstance(a, np.ndarray) and a.dtype != np.dtype(object)):
         return np.asarray(a, dtype, order)
     return call(_array_traced, a, dtype, 0, bool(copy))
@@ -144,12 +194,22 @@ def _array_traced(x: Any, dtype: Any, ndmin: int, copy: bool) -> Tracer:
 
 
 def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None) -> Any:
-    """np.arange: its arguments are static, its result is a plain ndarray also inside a trace (it can index lists)."""
+    """np.arange: its arguments are static, its result is a plain ndarray also inside a trace (it can index lists).
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.jit(lambda x: x * bw.numpy.arange(3))(2.0).tolist()
+    [0.0, 2.0, 4.0]
+    """
     return np.arange(*args, dtype=dtype)
 
 
 def linspace(start: Any, stop: Any, num: int = 50, **options: Any) -> Any:
-    """np.linspace; the ends may be traced."""
+    """np.linspace; start and stop may be traced, num is static.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.grad(lambda x: np.sum(bw.numpy.linspace(0.0, x, 3)))(2.0).item()
+    1.5
+    """
     if active_region() is None or not (isinstance(start, Tracer) or isinstance(stop, Tracer)):
         made = np.linspace(start, stop, num, **options)
         return made if active_region() is None or isinstance(made, tuple) else array(made)

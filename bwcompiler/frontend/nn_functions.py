@@ -39,7 +39,12 @@ def reduced(name: str, x: Value, axes: tuple[int, ...]) -> Value:
 # ----- activations
 @graph_function
 def relu(x: Any) -> Any:
-    """max(x, 0) with derivative 0 at 0."""
+    """max(x, 0), of x's shape and dtype; the derivative at 0 is 0.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.nn.relu(np.array([-1.0, 2.0])).tolist()
+    [0.0, 2.0]
+    """
     value = value_as(x)
     zero = constant(0, value)
     return fresh(ops.select(ops.less_equal(value, zero), zero, value))
@@ -47,7 +52,12 @@ def relu(x: Any) -> Any:
 
 @graph_function
 def leaky_relu(x: Any, negative_slope: float = 0.01) -> Any:
-    """x where positive, else negative_slope * x."""
+    """x where positive, else negative_slope * x.  Integers become float64.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.nn.leaky_relu(np.array([-1.0, 2.0])).tolist()
+    [-0.01, 2.0]
+    """
     value = real_value(x)
     positive = ops.greater(value, constant(0, value))
     return fresh(ops.select(positive, value, ops.multiply(value, constant(negative_slope, value))))
@@ -55,7 +65,12 @@ def leaky_relu(x: Any, negative_slope: float = 0.01) -> Any:
 
 @graph_function
 def elu(x: Any, alpha: float = 1.0) -> Any:
-    """x where positive, else alpha * (exp(x) - 1)."""
+    """x where positive, else alpha * (exp(x) - 1).  Integers become float64.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.nn.elu(np.array([-1.0, 2.0])).round(4).tolist()
+    [-0.6321, 2.0]
+    """
     value = real_value(x)
     below = ops.multiply(ops.expm1(value), constant(alpha, value))
     return fresh(ops.select(ops.greater(value, constant(0, value)), value, below))
@@ -63,7 +78,14 @@ def elu(x: Any, alpha: float = 1.0) -> Any:
 
 @graph_function
 def gelu(x: Any, approximate: str = "none") -> Any:
-    """x Φ(x), or its tanh approximation."""
+    """x Φ(x), with Φ the normal distribution function; approximate="tanh" gives its approximation by tanh.
+
+    Raises ValueError for any other `approximate` than "none" and "tanh".
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.nn.gelu(np.array([-1.0, 2.0])).round(4).tolist()
+    [-0.1587, 1.9545]
+    """
     value = real_value(x)
     half = ops.multiply(value, constant(0.5, value))
     if approximate == "tanh":
@@ -78,20 +100,35 @@ def gelu(x: Any, approximate: str = "none") -> Any:
 
 @graph_function
 def sigmoid(x: Any) -> Any:
-    """1 / (1 + exp(-x))."""
+    """1 / (1 + exp(-x)), without overflow.  Integers become float64.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.nn.sigmoid(np.array([0.0, 800.0])).tolist()
+    [0.5, 1.0]
+    """
     return fresh(special.sigmoid(real_value(x)))
 
 
 @graph_function
 def silu(x: Any) -> Any:
-    """x sigmoid(x)."""
+    """x sigmoid(x).  Integers become float64.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.nn.silu(np.array([0.0, 1.0])).round(4).tolist()
+    [0.0, 0.7311]
+    """
     value = real_value(x)
     return fresh(ops.multiply(value, special.sigmoid(value)))
 
 
 @graph_function
 def softplus(x: Any, beta: float = 1.0) -> Any:
-    """log(1 + exp(beta x)) / beta, without overflow."""
+    """log(1 + exp(beta x)) / beta, without overflow.  Integers become float64.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.nn.softplus(np.array([0.0, 800.0])).round(4).tolist()
+    [0.6931, 800.0]
+    """
     value = real_value(x)
     value = ops.multiply(value, constant(beta, value)) if beta != 1.0 else value
     result = ops.logaddexp(value, constant(0, value))
@@ -100,7 +137,12 @@ def softplus(x: Any, beta: float = 1.0) -> Any:
 
 @graph_function
 def tanh(x: Any) -> Any:
-    """Hyperbolic tangent."""
+    """Hyperbolic tangent.  Integers become float64.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.nn.tanh(np.array([0.0, 1.0])).round(4).tolist()
+    [0.0, 0.7616]
+    """
     return fresh(ops.tanh(real_value(x)))
 
 
@@ -111,7 +153,12 @@ def _shifted(x: Value, axes: tuple[int, ...]) -> Value:
 
 @graph_function
 def softmax(x: Any, axis: Any = -1) -> Any:
-    """exp(x) / sum(exp(x)) along an axis (None: over all)."""
+    """exp(x) / sum(exp(x)) along an axis or axes (None: over all), of x's shape, without overflow.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.nn.softmax(np.array([[0.0, 0.0], [1000.0, 0.0]]), axis=1).tolist()
+    [[0.5, 0.5], [1.0, 0.0]]
+    """
     value = real_value(x)
     axes = normalize_axes(axis, value.rank)
     weights = ops.exp(_shifted(value, axes))
@@ -127,7 +174,12 @@ def log_softmax_value(x: Value, axes: tuple[int, ...]) -> Value:
 
 @graph_function
 def log_softmax(x: Any, axis: Any = -1) -> Any:
-    """log(softmax(x)) along an axis (None: over all)."""
+    """log(softmax(x)) along an axis or axes (None: over all), of x's shape, without overflow.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.nn.log_softmax(np.array([0.0, 1000.0]), axis=0).tolist()
+    [-1000.0, 0.0]
+    """
     value = real_value(x)
     return fresh(log_softmax_value(value, normalize_axes(axis, value.rank)))
 
@@ -144,7 +196,12 @@ def logsumexp_value(x: Value, axes: tuple[int, ...], weights: Value | None = Non
 
 @graph_function
 def logsumexp(x: Any, axis: Any = -1, keepdims: bool = False) -> Any:
-    """log(sum(exp(x))) along axes, without overflow."""
+    """log(sum(exp(x))) along an axis or axes (None: over all), without overflow; these axes are dropped or kept as 1.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.nn.logsumexp(np.array([[0.0, 0.0], [1000.0, 0.0]]), axis=1).round(4).tolist()
+    [0.6931, 1000.0]
+    """
     value = real_value(x)
     axes = normalize_axes(axis, value.rank)
     result = logsumexp_value(value, axes)
@@ -154,7 +211,14 @@ def logsumexp(x: Any, axis: Any = -1, keepdims: bool = False) -> Any:
 # ----- layers
 @graph_function
 def linear(x: Any, w: Any, b: Any = None) -> Any:
-    """x @ w.T + b."""
+    """x @ w.T + b: x is (..., in), w is (out, in), b is (out,), the result (..., out).
+
+    Raises ShapeError where these do not fit.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.nn.linear(np.ones((5, 3)), np.ones((2, 3)), np.zeros(2)).shape
+    (5, 2)
+    """
     left, right = pair(x, w)
     if right.rank != 2 or left.rank < 1 or left.shape[-1] != right.shape[-1]:
         raise ShapeError(f"linear: x of shape {left.shape} and w of shape {right.shape} do not fit; w is (out, in)")
@@ -164,7 +228,15 @@ def linear(x: Any, w: Any, b: Any = None) -> Any:
 
 @graph_function
 def layer_norm(x: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
-    """(x - mean) / sqrt(var + eps) over the last axes, times weight, plus bias."""
+    """(x - mean) / sqrt(var + eps) over the last axes, times weight, plus bias.
+
+    normalized_shape is the shape of these axes (or the extent of the last); weight and bias have that shape.  Raises ShapeError
+    where x does not end in it.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.nn.layer_norm(np.array([[1.0, 3.0], [5.0, 5.0]]), 2).round(4).tolist()
+    [[-1.0, 1.0], [0.0, 0.0]]
+    """
     value = real_value(x)
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if value.shape[value.rank - len(shape):] != shape:
@@ -180,14 +252,28 @@ def layer_norm(x: Any, normalized_shape: Any, weight: Any = None, bias: Any = No
 
 @graph_function
 def embedding(x: Any, weight: Any) -> Any:
-    """The rows of weight at the integer indices x."""
+    """The rows of weight (count, ...) at the integer indices x: shape x.shape + weight.shape[1:].
+
+    Raises IndexError for an index out of range.  The gradient of weight adds up rows that were used more than once.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.nn.embedding(np.array([2, 0]), np.array([[1.0], [2.0], [3.0]])).tolist()
+    [[3.0], [1.0]]
+    """
     table = value_as(weight)
     return fresh(gather(table, [index_value(as_tracer(x), table.shape[0])], (0,)))
 
 
 @graph_function
 def one_hot(x: Any, num_classes: int, dtype: Any = None) -> Any:
-    """1 at the class, 0 elsewhere, along a new last axis; int64 unless a dtype is given."""
+    """1 at the class, 0 elsewhere, along a new last axis of num_classes; int64 unless a dtype is given.
+
+    Raises DTypeError for classes that are no integers.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.nn.one_hot(np.array([1, 0]), 3).tolist()
+    [[0, 1, 0], [1, 0, 0]]
+    """
     index = value_as(x)
     if not index.dtype.is_integer:
         raise DTypeError(f"one_hot: classes must be integers, got {index.dtype.numpy}")
@@ -203,7 +289,14 @@ def _hot(index: Value, axis: int, count: int) -> Value:
 
 @graph_function
 def dropout(x: Any, p: float = 0.5, training: bool = True, mask: Any = None) -> Any:
-    """x with elements dropped where mask is false, the others scaled by 1 / (1 - p)."""
+    """x with zeros where mask is false, the others times 1 / (1 - p); x itself if not training.
+
+    Raises UnsupportedError without a mask: random numbers drawn while tracing would be the same in every call.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.nn.dropout(np.array([1.0, 2.0]), 0.5, mask=np.array([True, False])).tolist()
+    [2.0, 0.0]
+    """
     if not training or p == 0.0:
         return fresh(value_as(x))
     if mask is None:
@@ -233,7 +326,12 @@ def _float_pair(x: Any, y: Any) -> list[Value]:
 
 @graph_function
 def mse_loss(x: Any, y: Any, reduction: str = "mean") -> Any:
-    """(x - y)²."""
+    """(x - y)², x and y broadcast.  reduction: "mean" or "sum" (a scalar) or "none" (an array).
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> float(bw.nn.mse_loss(np.array([1.0, 2.0]), np.array([1.0, 4.0])))
+    2.0
+    """
     a, b = _float_pair(x, y)
     distance = ops.subtract(a, b)
     return _reduction(ops.multiply(distance, distance), reduction)
@@ -241,13 +339,23 @@ def mse_loss(x: Any, y: Any, reduction: str = "mean") -> Any:
 
 @graph_function
 def l1_loss(x: Any, y: Any, reduction: str = "mean") -> Any:
-    """|x - y|."""
+    """|x - y|, x and y broadcast.  reduction: "mean" or "sum" (a scalar) or "none" (an array).
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> float(bw.nn.l1_loss(np.array([1.0, 2.0]), np.array([1.0, 4.0])))
+    1.0
+    """
     return _reduction(ops.absolute(ops.subtract(*_float_pair(x, y))), reduction)
 
 
 @graph_function
 def huber_loss(x: Any, y: Any, reduction: str = "mean", delta: float = 1.0) -> Any:
-    """½ d² for |d| <= delta, else delta (|d| - ½ delta), with d = x - y."""
+    """½ d² for |d| <= delta, else delta (|d| - ½ delta), with d = x - y.  reduction: "mean" or "sum" (a scalar) or "none" (an array).
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.nn.huber_loss(np.array([0.5, 4.0]), np.zeros(2), reduction="none").tolist()
+    [0.125, 3.5]
+    """
     distance = ops.subtract(*_float_pair(x, y))
     size = ops.absolute(distance)
     inside = ops.multiply(ops.multiply(distance, distance), constant(0.5, distance))
@@ -257,14 +365,30 @@ def huber_loss(x: Any, y: Any, reduction: str = "mean", delta: float = 1.0) -> A
 
 @graph_function
 def binary_cross_entropy_with_logits(x: Any, y: Any, reduction: str = "mean") -> Any:
-    """-(y log σ(x) + (1 - y) log(1 - σ(x))), without overflow."""
+    """-(y log σ(x) + (1 - y) log(1 - σ(x))) without overflow, for logits x and y in [0, 1].
+
+    reduction: "mean" or "sum" (a scalar) or "none" (an array).
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> float(bw.nn.binary_cross_entropy_with_logits(np.array([0.0, 800.0]), np.array([1.0, 1.0])).round(4))
+    0.3466
+    """
     a, b = _float_pair(x, y)
     return _reduction(ops.subtract(ops.logaddexp(a, constant(0, a)), ops.multiply(a, b)), reduction)
 
 
 @graph_function
 def nll_loss(x: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> Any:
-    """-x at the target class; x holds log-probabilities, classes along axis 1 (axis 0 if x has one axis)."""
+    """-x at the target class; x holds log-probabilities, classes along axis 1 (axis 0 if x has one axis).
+
+    target holds integers and has x's shape without the axis of classes; those equal to ignore_index do not count.  weight has one
+    factor per class; "mean" divides by the sum of the factors.  Raises ShapeError for other targets, IndexError out of range.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> x = np.log(np.array([[0.5, 0.5], [0.2, 0.8]]))
+    >>> float(bw.nn.nll_loss(x, np.array([0, 1])).round(4))
+    0.4581
+    """
     value = real_value(x)
     return _class_loss(value, value_as(target), weight, ignore_index, reduction, 1 if value.rank > 1 else 0)
 
@@ -305,7 +429,14 @@ def _weighted(logs: Value, weight: Any, axis: int) -> Value:
 @graph_function
 def cross_entropy(x: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean",
                   label_smoothing: float = 0.0) -> Any:
-    """nll_loss of log_softmax; float targets of x's shape are class probabilities."""
+    """nll_loss of log_softmax(x); the arguments are those of `nll_loss`, x holds scores.
+
+    A float target of x's shape holds class probabilities.  label_smoothing mixes the target with equal probabilities.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> float(bw.nn.cross_entropy(np.zeros((4, 10)), np.arange(4)).round(4))
+    2.3026
+    """
     scores, goal = real_value(x), value_as(target)
     axis = 1 if scores.rank > 1 else 0
     logs = log_softmax_value(scores, (axis,))

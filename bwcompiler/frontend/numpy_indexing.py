@@ -25,7 +25,7 @@ from bwcompiler.frontend.operands import (
 from bwcompiler.frontend.promotion import common_dtype
 from bwcompiler.frontend.registry import HANDLERS, implements, refuse
 from bwcompiler.frontend.tracer import Tracer, assign, fresh, value_of
-from bwcompiler.frontend.views import broadcast_value, same_chain, whole
+from bwcompiler.frontend.views import broadcast_value, c_strides, same_chain, whole
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.types import BOOL, I64
 from bwcompiler.ops import elementwise as ops
@@ -39,7 +39,7 @@ def getitem(x: Tracer, index: Any) -> Any:
     parsed = cached_parse(index, x.shape)
     base = basic_part(x, parsed)
     if parsed.arrays:
-        return fresh(_gathered(value_of(base), parsed))
+        return _gathered(value_of(base), parsed)
     return fresh(value_of(base)) if parsed.scalar else base
 
 
@@ -74,12 +74,18 @@ def index_value(index: Any, extent: Any, safe: bool = False) -> Value:
     return REGISTRY["normalize_index"](value_as(index, I64), extent=extent)
 
 
-def _gathered(x: Value, parsed: ParsedIndex) -> Value:
+def _gathered(x: Value, parsed: ParsedIndex) -> Tracer:
+    """A new array, in memory with the axes of the indices first, wherever they are in the result."""
     axes = tuple([axis for axis, _, _ in parsed.arrays])
     indices = _index_values(parsed, x.shape)
     found = gather(x, indices, axes)
     order = _result_order(indices[0].rank, found.rank, parsed.place)
-    return found if order is None else REGISTRY["transpose"](found, axes=order)
+    if order is None:
+        return fresh(found)
+    made = fresh(REGISTRY["transpose"](found, axes=order))
+    steps = c_strides(found.shape)
+    made._storage.strides = tuple([steps[axis] for axis in order])
+    return made
 
 
 def gather(x: Value, indices: list[Value], axes: tuple[int, ...]) -> Value:

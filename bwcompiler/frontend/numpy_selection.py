@@ -161,7 +161,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
         x, axis = reshaped(x, (x.size,)), 0
     axis = normalize_axis(axis, x.ndim)
     extent = x.shape[axis]
-    single = np.ndim(_known(obj, "insert")) == 0 and not isinstance(obj, slice)
+    number = np.ndim(_known(obj, "insert")) == 0 and not isinstance(obj, slice)
     positions = np.arange(extent)[obj] if isinstance(obj, slice) else np.asarray(obj)
     if positions.dtype == bool:
         positions = np.flatnonzero(positions)
@@ -169,11 +169,13 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     if ((positions < -extent) | (positions > extent)).any():
         raise IndexError(f"index {positions[0]} is out of bounds for axis {axis} with size {extent}")
     positions = np.where(positions < 0, positions + extent, positions)
-    new = as_tracer(fresh(cast(value_as(values), x._type.dtype)))
-    if single and new.ndim == x.ndim:                     # a block: all of its rows go to one place
+    new = fresh(cast(value_as(values), x._type.dtype))
+    if positions.size == 1:                               # a block: all of its rows go to one place
+        new = _raised(new, x.ndim)
+        new = moveaxis(new, 0, axis) if number else new
         positions = np.repeat(positions, new.shape[axis])
-    elif single:
-        new = moveaxis(_raised(new, x.ndim), 0, axis) if new.ndim else new
+    while new.ndim > x.ndim and new.shape[0] == 1:
+        new = getitem(new, 0)
     shape = tuple([positions.size if k == axis else n for k, n in enumerate(x.shape)])
     both = concatenate([x, np.broadcast_to(new, shape)], axis)
     # np.insert of positions: where the elements of both come in the result
@@ -182,8 +184,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
 
 
 def _raised(x: Tracer, rank: int) -> Tracer:
-    """x with leading axes of extent 1."""
-    return fresh(reshape(value_of(x), (1,) * (rank - x.ndim) + x.shape))
+    """x with leading axes of extent 1, so that it has at least that rank."""
+    return fresh(reshape(value_of(x), (1,) * max(rank - x.ndim, 0) + x.shape))
 
 
 @implements(np.delete)

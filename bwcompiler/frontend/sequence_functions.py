@@ -34,7 +34,16 @@ def on_sequences(function: Any) -> Callable[..., Any] | None:
 
 
 class Concatenator:
-    """np.r_ and np.c_: what is in the brackets, joined along an axis."""
+    """np.r_ and np.c_: what is in the brackets, joined along the first axis (r_), or as columns (c_).
+
+    Raises UnsupportedError for a leading string (`r_["0,2", x]`) with traced arrays.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.jit(lambda x: bw.numpy.r_[x, 0.0])(np.ones(2)).tolist()
+    [1.0, 1.0, 0.0]
+    >>> bw.jit(lambda x: bw.numpy.c_[x, 2 * x])(np.ones(2)).tolist()
+    [[1.0, 2.0], [1.0, 2.0]]
+    """
 
     def __init__(self, numpy: Any, columns: bool) -> None:
         self._numpy = numpy

@@ -6,14 +6,16 @@ Formula numbers are those of the NIST Digital Library of Mathematical Functions 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from bwcompiler.errors import GradientError
+from bwcompiler.errors import DTypeError
 from bwcompiler.ir import scalar as s
-from bwcompiler.ir.op import Op, Value
+from bwcompiler.ir.extent import Extent
+from bwcompiler.ir.op import ELEMENTWISE, Op, Value, define_op
+from bwcompiler.ir.types import TensorType
 from bwcompiler.ops.elementwise import elementwise, exp
 
 TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
@@ -122,13 +124,74 @@ def _trigamma_reference(x: Any) -> Any:
     return _trigamma(x, np.where, lambda name, y: getattr(np, name)(y))
 
 
-def _trigamma_vjp(ct: Value, out: Value, x: Value) -> Value:
-    raise GradientError("the derivative of trigamma (the third one of lgamma) is not available")
+def _cotangent_polynomial(n: int) -> list[int]:
+    """Coefficients, from c⁰ on, of Q in dⁿ/dxⁿ cot(πx) = πⁿ Q(c), c = cot(πx):  Q₀ = c,  Qₖ₊₁ = -(1 + c²) Qₖ'."""
+    found = [0, 1]
+    for _ in range(n):
+        slope = [k * coefficient for k, coefficient in enumerate(found)][1:]
+        found = [-(a + b) for a, b in zip([*slope, 0, 0], [0, 0, *slope], strict=True)]
+    return found
+
+
+def _power(x: Any, n: int) -> Any:
+    result = x
+    for _ in range(n - 1):
+        result = result * x
+    return result
+
+
+def _polygamma(x: Any, n: int, select: Callable[..., Any], call: Callable[..., Any]) -> Any:
+    """ψ⁽ⁿ⁾(x), n >= 1, for arrays and for scalar expressions alike.
+
+    With z > 0, m terms and y = z + m:  (-1)ⁿ⁺¹ ψ⁽ⁿ⁾(z) ~ n! Σ 1/(z + k)ⁿ⁺¹ + (n-1)!/yⁿ + n!/2yⁿ⁺¹ + Σ B_2k (2k+n-1)!/((2k)! y^(2k+n))
+    (5.15.1, 5.15.8);  ψ⁽ⁿ⁾(x) = (-1)ⁿ ψ⁽ⁿ⁾(1 - x) - π dⁿ/dxⁿ cot(πx)  (5.15.6).
+    """
+    shift = SHIFT + n
+    negative = x < 0.0
+    z = select(negative, 1.0 - x, x)
+    total = 1.0 / _power(z, n + 1)
+    for k in range(1, shift):
+        total = total + 1.0 / _power(z + float(k), n + 1)
+    inverse = 1.0 / (z + float(shift))
+    square = inverse * inverse
+    series = square * 0.0
+    for k in range(len(BERNOULLI), 0, -1):
+        series = (series + BERNOULLI[k - 1] * math.factorial(2 * k + n - 1) / math.factorial(2 * k)) * square
+    tail = _power(inverse, n) * (series + float(math.factorial(n - 1)) + inverse * (0.5 * math.factorial(n)))
+    sign = -1.0 if n % 2 == 0 else 1.0
+    found = (total * float(math.factorial(n)) + tail) * sign
+    angle = (x - call("rint", x)) * math.pi
+    cotangent = call("cos", angle) / call("sin", angle)
+    polynomial = cotangent * 0.0
+    for coefficient in reversed(_cotangent_polynomial(n)):
+        polynomial = polynomial * cotangent + float(coefficient)
+    return select(negative, found * -sign - polynomial * math.pi ** (n + 1), found)
+
+
+def polygamma_reference(x: Any, *, n: int) -> Any:
+    """In double precision."""
+    return _in_double(lambda y: _polygamma(y, n, np.where, lambda name, z: getattr(np, name)(z)))(x)
+
+
+def _polygamma_shape(x: TensorType, *, n: int) -> TensorType:
+    if x.dtype.kind != "f" or n < 1:
+        raise DTypeError(f"polygamma of order {n} does not take {x.dtype.numpy}")
+    return x
+
+
+def _polygamma_batch(operands: Sequence[Value], batched: Any, size: Extent, *, n: int) -> Value:
+    return polygamma(operands[0], n=n)
 
 
 lgamma: Op = elementwise("lgamma", _in_double(_each(_lgamma)), (lambda ct, out, x: ct * digamma(x),),
                          doc="The logarithm of |Γ(x)|.", kinds="f", cheap=False)
 digamma: Op = elementwise("digamma", _in_double(_digamma_reference), (lambda ct, out, x: ct * trigamma(x),),
                           doc="The derivative of lgamma.", kinds="f", cheap=False)
-trigamma: Op = elementwise("trigamma", _in_double(_trigamma_reference), (_trigamma_vjp,), kinds="f", cheap=False,
+trigamma: Op = elementwise("trigamma", _in_double(_trigamma_reference), (lambda ct, out, x: ct * polygamma(x, n=2),),
+                           kinds="f", cheap=False,
                            scalar=lambda x: _trigamma(x, s.select, s.operation), doc="The derivative of digamma.")
+polygamma: Op = define_op(
+    "polygamma", "elementwise", doc="The derivative of order n >= 1 of digamma.", attributes=("n",), shape=_polygamma_shape,
+    vjp=(lambda ct, out, x, *, n: ct * polygamma(x, n=n + 1),), jvp=ELEMENTWISE, batch=_polygamma_batch,
+    reference=polygamma_reference, element=lambda at, x, *, n: _polygamma(x(*at), n, s.select, s.operation), cheap=False,
+)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from bwcompiler.ir.access import ArrayView, element, expand, is_alias, is_virtual, matrix_view, plain_axes, root, whole
-from bwcompiler.ir.extent import Affine, Index, Region, lower, upper
+from bwcompiler.ir.extent import Affine, Index, Region, add_extents, lower, scale_extent, upper
 from bwcompiler.ir.fusion import Call, FusedProgram, FusionGroup, Member, update_region
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
@@ -79,6 +79,8 @@ class _Fusion:
 
     def _place(self, value: Value) -> None:
         attempt = _Attempt(value, self.is_leaf, update=value in self.updates.values)
+        if attempt.update and attempt.reads_what_it_writes():
+            attempt = _Attempt(value, self.is_leaf)
         moved = frozenset(base for base, index in attempt.reads if plain_axes(index) is None and self._is_inlinable(base))
         if moved:
             attempt = _Attempt(value, self.is_leaf, moved, attempt.update)
@@ -212,6 +214,18 @@ class _Attempt:
             expand(self.value.operands[1], at, leaf, is_leaf)
         else:
             element(self.value, at, leaf, is_leaf)
+
+    def reads_what_it_writes(self) -> bool:
+        """For an update: whether an iteration reads an element of the array that another one may have written."""
+        array, region = root(self.value.operands[0]), update_region(self.value)
+        own = tuple([add_extents(scale_extent(index.extent(), step) if extent != 1 else 0, start) for index, extent, start, step
+                     in zip(self.indices, self.shape, region.starts, region.steps, strict=True)])
+        for base, index in self.reads:
+            if root(base) is array and index != own:
+                read = _region_read(base, index)
+                if read is None or not read.is_apart(region):
+                    return True
+        return False
 
     def found(self, group: FusionGroup) -> Member:
         """Open a group with this value."""

@@ -248,7 +248,16 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "masked reductions": lambda x: (x[x > 0].sum(), np.mean(x[x > 0] ** 2), (x[x > 0] > 1).any(), np.sum(np.exp(x[x[:, 0] > 0]))),
     "traced integer arguments": lambda x: _traced_positions(x, np.argmax(x)),
     "diagonal write": lambda x: _diagonal_write(x),
+    "memory of picked columns": lambda x: _picked_columns(x),
 }
+
+
+def _picked_columns(x: Any) -> Any:
+    """The index's axis is outermost in memory: raveling copies, raveling the transpose does not."""
+    y = x[:, [0, 2]]
+    y.ravel()[:] = 5.0
+    y.T.ravel()[1] = 7.0
+    return y, (y * 2.0).ravel()
 
 
 def _masked_in_place(x: Any) -> Any:

@@ -220,8 +220,9 @@ def test_shapes_that_do_not_fit(call: Callable[[], Any], message: str) -> None:
 
 # ----- scipy.special
 P = rng.uniform(0.05, 0.95, size=5)
+GAMMA = np.array([-3.3, -2.5, -0.7, 0.3, 1.0, 4.5, 20.0, 0.0, -1.0, -2.0, np.inf, np.nan])
 SPECIAL = {"erf": X, "erfc": X, "erfinv": P, "expit": X, "logit": P, "log_expit": X, "gammaln": P * 9, "psi": P * 9, "digamma": P * 9,
-           "ndtr": X, "entr": np.array([0.0, 0.5, 2.0, -1.0])}
+           "ndtr": X, "entr": np.array([0.0, 0.5, 2.0, -1.0]), "gamma": GAMMA, "rgamma": GAMMA, "gammasgn": GAMMA}
 
 
 @pytest.mark.parametrize("name", SPECIAL)
@@ -240,6 +241,15 @@ def test_special_of_two(name: str) -> None:
     assert_same(both(getattr(special, name), x, y), expected)
     found, _, _ = run_traced(getattr(scipy.special, name), x, y)
     assert_same(found, expected)
+
+
+def test_gamma_family_of_two() -> None:
+    x, y = rng.uniform(0.1, 9, 6), rng.uniform(0.1, 9, 6)
+    for name in ("beta", "betaln"):
+        np.testing.assert_allclose(both(getattr(special, name), x, y), getattr(scipy.special, name)(x, y), rtol=1e-11, atol=1e-13)
+    for n in (0, 1, 2, 5):
+        np.testing.assert_allclose(both(lambda x, n=n: special.polygamma(n, x), x), scipy.special.polygamma(n, x), rtol=1e-11)
+    np.testing.assert_allclose(both(lambda x: special.multigammaln(x + 1, 3), x), scipy.special.multigammaln(x + 1, 3), rtol=1e-12)
 
 
 def test_special_reductions() -> None:

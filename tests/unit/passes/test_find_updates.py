@@ -113,7 +113,17 @@ def backwards(x, a):
     return y
 
 
-PROGRAMS = [recurrence, scalars, keeps_old_versions, reads_the_whole_array_between, reads_a_version_after_the_next, shifts,
+def reads_what_it_writes(x, a):
+    y = x * 1.0
+    for t in range(4):
+        y[t:t + 4] = y[t:t + 4][::-1] * a
+        y[t:t + 3] += y[t + 1:t + 4]
+        y[t] = y[t] * a[::-1]
+        y[t:t + 2] = y[t:t + 2, ::-1]
+    return y
+
+
+PROGRAMS = [reads_what_it_writes, recurrence, scalars, keeps_old_versions, reads_the_whole_array_between, reads_a_version_after_the_next, shifts,
             two_arrays, columns, adds, strided, backwards]
 
 
