@@ -6,12 +6,14 @@ The number of a failing graph is its whole description: `random_graph(seed)` mak
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
+from bwcompiler.api import compiler
 from bwcompiler.ir.content_hash import content_hash
 from bwcompiler.ir.graph import Graph, cut
 from bwcompiler.ir.graph_interpreter import interpret
@@ -20,6 +22,8 @@ from bwcompiler.ir.graph_printer import graph_to_text
 from bwcompiler.ir.graph_verifier import verify
 from bwcompiler.ir.op import NotDifferentiable, Record, Value, input_value
 from bwcompiler.ir.types import F32, F64
+from bwcompiler.lowering import build_loops
+from bwcompiler.passes import find_updates
 from bwcompiler.passes.autodiff import INPUT_SEED, differentiate
 from bwcompiler.passes.batch import batch_graph
 from bwcompiler.passes.legalize import legalize
@@ -86,6 +90,17 @@ def check_passes(seed: int) -> None:
 def check_compiled(seed: int) -> None:
     made = any_graph(seed)
     check_outputs(made, run_compiled(made.graph, made.arguments), interpret(made.graph, made.arguments), "compiled")
+
+
+def check_compiled_with_small_limits(seed: int) -> None:
+    """What only long loops and large arrays reach: updates in place, short rows, panels."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, limits in ((find_updates, {"CHAIN": 2, "SHARE": 1}),
+                               (build_loops, {"SHORT_ROWS": 2, "SHORT_ROW": 1000, "DEAR_ROW": 0, "PANEL_LIMITS": (2, 32)})):
+            for name, limit in limits.items():
+                patch.setattr(module, name, limit)
+        patch.setattr(compiler, "_cache", OrderedDict())
+        check_compiled(seed)
 
 
 def check_batching(seed: int) -> None:
@@ -213,7 +228,7 @@ def interpret_some(program: Program, arguments: Sequence[Any]) -> list[Any]:
 
 # ----- runs
 CHECKS: tuple[Callable[[int], None], ...] = (
-    check_text, check_passes, check_compiled, check_batching, check_gradient, check_second_order)
+    check_text, check_passes, check_compiled, check_compiled_with_small_limits, check_batching, check_gradient, check_second_order)
 
 
 @pytest.mark.parametrize("start", range(DEFAULT.start, DEFAULT.stop, CHUNK))
