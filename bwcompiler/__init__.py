@@ -5,16 +5,17 @@
 """
 
 from bwcompiler import nn, numpy, scipy, tree
-from bwcompiler.api.evaluation import evaluate
+from bwcompiler.api.evaluation import evaluate as _evaluate
 from bwcompiler.api.functions import jit
 from bwcompiler.api.program import Program, compile
 from bwcompiler.api.transforms import custom_vjp, grad, hessian, jacobian, jacrev, stop_gradient, value_and_grad, vjp
-from bwcompiler.frontend.eager import set_evaluator
-from bwcompiler.runtime.threads import get_num_threads, read_environment, set_num_threads
+from bwcompiler.frontend.eager import set_evaluator as _set_evaluator
+from bwcompiler.runtime.threads import get_num_threads, set_num_threads
+from bwcompiler.runtime.threads import read_environment as _read_environment
 
 __version__ = "0.1.0"
 __all__ = ["Program", "compile", "custom_vjp", "get_num_threads", "grad", "hessian", "jacobian", "jacrev", "jit", "nn", "numpy",
            "scipy", "set_num_threads", "stop_gradient", "tree", "value_and_grad", "vjp"]
 
-set_evaluator(evaluate)
-read_environment()
+_set_evaluator(_evaluate)
+_read_environment()

@@ -1,6 +1,7 @@
 """Chainer's user-defined functions: a * b with inputs of different shapes, then the same with one's own backward.
 
-Broadcasting goes back as a sum over the broadcast axes, so each gradient has the shape of its own argument.
+Broadcasting goes back as a sum over the broadcast axes, so each gradient has the shape of its own argument: expected are (4, 3)
+and (3,) for a and b, the shape of c for every c, and the clipped gradient [-1, 0.5, 1].
 """
 
 import numpy as np

@@ -1,6 +1,7 @@
 """LeNet (two convolutions, three linear layers: ten parameters) trained on scikit-learn's handwritten digits.
 
-The whole training step, forward pass, backward pass and Adam update, is one compiled program.
+The whole training step, forward pass, backward pass and Adam update, is one compiled program.  Expected: more than 97 % of the
+360 test images, after 15 epochs in a few seconds.
 """
 
 import time
@@ -32,10 +33,10 @@ def loss(parameters, x, labels):
 @bw.jit
 def train_step(parameters, mean, variance, step, rate, x, labels):
     value, gradients = bw.value_and_grad(loss)(parameters, x, labels)
-    mean = [0.9 * m + 0.1 * g for m, g in zip(mean, gradients, strict=True)]
-    variance = [0.999 * v + 0.001 * g * g for v, g in zip(variance, gradients, strict=True)]
+    mean = bw.tree.map(lambda m, g: 0.9 * m + 0.1 * g, mean, gradients)
+    variance = bw.tree.map(lambda v, g: 0.999 * v + 0.001 * g * g, variance, gradients)
     rate = rate * np.sqrt(1 - np.float32(0.999) ** step) / (1 - np.float32(0.9) ** step)
-    parameters = [p - rate * m / (np.sqrt(v) + 1e-8) for p, m, v in zip(parameters, mean, variance, strict=True)]
+    parameters = bw.tree.map(lambda p, m, v: p - rate * m / (np.sqrt(v) + 1e-8), parameters, mean, variance)
     return value, parameters, mean, variance
 
 

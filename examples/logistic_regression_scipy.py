@@ -1,4 +1,7 @@
-"""Logistic regression on breast-cancer data: SciPy's L-BFGS with value and gradient from one compiled call (jac=True)."""
+"""Logistic regression on breast-cancer data: SciPy's L-BFGS with value and gradient from one compiled call (jac=True).
+
+Expected: a gradient that agrees with finite differences, a minimum with a gradient below 1e-5, more than 95 % of the 169 test cases.
+"""
 
 import numpy as np
 from scipy.optimize import check_grad, minimize

@@ -1,4 +1,7 @@
-"""PyTorch's out.backward(gradient): out = x @ a with a given seed, only x differentiated."""
+"""PyTorch's out.backward(gradient): out = x @ a with a given seed, only x differentiated.
+
+Expected: x.grad is [[10, 10, 10], [26, 26, 26]], the sums of the rows of the seed, because a is all ones; a gets None.
+"""
 
 import numpy as np
 
@@ -13,7 +16,7 @@ program = bw.compile(lambda x, a: x @ a, x, a, wrt=(0,))
 out = program(x, a)
 x_grad, a_grad = program.backward(x, a, grad_outputs=seed)
 print("out =", out.tolist())
-print("x.grad =", x_grad.tolist())  # the sums of the rows of the seed, since a is all ones
+print("x.grad =", x_grad.tolist())
 print("a.grad =", a_grad)
 
 assert np.array_equal(out, x @ a)

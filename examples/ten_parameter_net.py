@@ -1,7 +1,8 @@
 """PyTorch's ten-parameter net (two convolutions, three linear layers), its output of shape (1, 10) and its gradients.
 
 Backward of a non-scalar output needs a seed; a loss is a scalar and needs none; gradients of several batches add up in the
-caller's own buffers.
+caller's own buffers.  Expected: SeedError without a seed; with one, ten gradients in the shapes of the parameters, the last of
+which is the seed itself; the mean gradient of three batches, to float32's accuracy.
 """
 
 import numpy as np

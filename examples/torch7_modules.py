@@ -1,6 +1,7 @@
 """Torch7's modules: updateOutput, updateGradInput and accGradParameters as separately callable compiled functions.
 
-`wrt=` selects what is computed, and only that; `into=` and `scale=` add `scale * gradient` to the caller's buffers.
+`wrt=` selects what is computed, and only that; `into=` and `scale=` add `scale * gradient` to the caller's buffers.  Expected:
+gradInput is gradOutput @ weight, and after scale 1 and scale 0.5 the parameters' buffers hold 1.5 times their gradients.
 """
 
 import numpy as np

@@ -1,6 +1,7 @@
 """Chainer's F.transpose: the backward of np.transpose is the transpose by the inverse permutation.
 
-For any axes, negative ones and None included.  The graph that the compiler derives is printed for one of them.
+Expected, for any axes, negative ones and None included: the gradient of x is the seed transposed by argsort(axes mod 3), in the
+shape of x.  The graph that the compiler derives is printed for axes (2, 0, 1): one transpose by (1, 2, 0).
 """
 
 import numpy as np

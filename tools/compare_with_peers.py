@@ -1,8 +1,9 @@
 """The table of times in README.md: value and gradient of six functions, by bwcompiler and by its peers.
 
-    pip install jax torch autograd; PYTHONPATH=. python tools/compare_with_peers.py [NAME ...]
+    pip install jax torch autograd; PYTHONPATH=. python tools/compare_with_peers.py THREADS [NAME ...]
 
-Each framework runs in a process of its own and gets the same function over its own namespace, with its arrays made beforehand.
+Each framework runs in a process of its own, on as many CPUs as it has threads, and gets the same function over its own namespace,
+with its arrays made beforehand. (JAX gets its own loop in `heat`: it does not compile 50 unrolled steps in reasonable time.)
 "first" is the first call (tracing and compiling; no cache on disk), "call" the best of seven rounds of a tenth of a second.
 """
 
@@ -55,20 +56,37 @@ def mlp(np: Any, w1: Any, b1: Any, w2: Any, x: Any, y: Any) -> Any:
 
 
 def heat(np: Any, u: Any) -> Any:
-    for _ in range(50):
-        u = u + 0.1 * (np.roll(u, 1, 0) + np.roll(u, -1, 0) + np.roll(u, 1, 1) + np.roll(u, -1, 1) - 4.0 * u)
+    def step(_: int, u: Any) -> Any:
+        return u + 0.1 * (np.roll(u, 1, 0) + np.roll(u, -1, 0) + np.roll(u, 1, 1) + np.roll(u, -1, 1) - 4.0 * u)
+
+    u = repeat(np, 50, step, u)
     return np.sum(u * u * u)
 
 
-WORKLOADS: dict[str, tuple[Callable[..., Any], str, tuple[Any, ...]]] = {
-    "rosenbrock": (rosenbrock, "10 numbers, f64", (normal(10),)),
-    "logistic": (logistic, "569 x 31, f64", (normal(31), normal(569, 31), np.sign(normal(569)))),
-    "elementwise": (elementwise, "2000 x 1000, f64", (normal(2000, 1000), normal(1000))),
-    "softmax loss": (softmax_loss, "4096 x 1000, f32", (normal(4096, 1000, dtype="f4"), np.eye(1000, dtype="f4")[rng.integers(0, 1000, 4096)])),
-    "mlp": (mlp, "256 x 784, 512, 10, f32", (normal(784, 512, dtype="f4", scale=0.05), normal(512, dtype="f4"),
-                                              normal(512, 10, dtype="f4", scale=0.05), normal(256, 784, dtype="f4"), normal(256, 10, dtype="f4"))),
-    "heat": (heat, "50 steps of 256 x 256, f64", (normal(256, 256),)),
-}
+def repeat(np: Any, count: int, step: Callable[..., Any], u: Any) -> Any:
+    if np.__name__ == "jax.numpy":
+        from jax.lax import fori_loop
+        return fori_loop(0, count, step, u)
+    for k in range(count):
+        u = step(k, u)
+    return u
+
+
+def example_arrays() -> dict[str, tuple[Callable[..., Any], str, tuple[Any, ...]]]:
+    """Per workload the function, its size in words, and its arguments."""
+    classes = np.eye(1000, dtype="f4")[rng.integers(0, 1000, 4096)]
+    layers = (normal(784, 512, dtype="f4", scale=0.05), normal(512, dtype="f4"), normal(512, 10, dtype="f4", scale=0.05))
+    return {
+        "rosenbrock": (rosenbrock, "10 numbers, f64", (normal(10),)),
+        "logistic": (logistic, "569 x 31, f64", (normal(31), normal(569, 31), np.sign(normal(569)))),
+        "elementwise": (elementwise, "2000 x 1000, f64", (normal(2000, 1000), normal(1000))),
+        "softmax loss": (softmax_loss, "4096 x 1000, f32", (normal(4096, 1000, dtype="f4"), classes)),
+        "mlp": (mlp, "256 x 784, 512, 10, f32", (*layers, normal(256, 784, dtype="f4"), normal(256, 10, dtype="f4"))),
+        "heat": (heat, "50 steps of 256 x 256, f64", (normal(256, 256),)),
+    }
+
+
+WORKLOADS = example_arrays()
 
 
 # ----- one framework: a call that gives (value, gradient) as NumPy arrays or the framework's
@@ -109,9 +127,7 @@ def prepare_torch(framework: str, function: Callable[..., Any], arrays: tuple[An
 
 def measure(framework: str) -> None:
     """One line of JSON per workload: seconds of the first call, of a call, and value and gradient norm to compare."""
-    function, _, arrays = WORKLOADS["logistic"]
-    prepare(framework, function, tuple(array[:3, ...] if array.ndim == 1 and array.size > 31 else array[:3] if array.ndim == 1
-                                       else array[:3, :3] for array in arrays))()  # what a framework loads once
+    prepare(framework, rosenbrock, (np.ones(3),))()  # what a framework loads once
     for name, (function, _, arrays) in WORKLOADS.items():
         call = prepare(framework, function, arrays)
         start = time.perf_counter()
@@ -132,14 +148,14 @@ def timed(call: Callable[[], Any]) -> float:
 
 # ----- the table
 def show(seconds: float) -> str:
-    for unit, factor in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= factor:
-            break
+    unit, factor = next(((unit, factor) for unit, factor in (("s", 1.0), ("ms", 1e-3)) if seconds >= factor), ("µs", 1e-6))
     number = seconds / factor
     return f"{number:.3g} {unit}" if number < 100 else f"{number:.0f} {unit}"
 
 
-def main(chosen: list[str]) -> None:
+def main(threads: int, chosen: list[str]) -> None:
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
+    os.environ |= {name: str(threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BW_NUM_THREADS")}
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for framework in chosen:
         with tempfile.TemporaryDirectory() as folder:
@@ -147,7 +163,7 @@ def main(chosen: list[str]) -> None:
             command = [sys.executable, __file__, "--measure", framework]
             result = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
         found[framework] = {line["name"]: line for line in map(json.loads, result.stdout.splitlines())}
-    print(f"{platform.machine()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}, Python {platform.python_version()}\n")
+    print(f"{platform.machine()}, {threads} threads, load {os.getloadavg()[0]:.1f}, Python {platform.python_version()}\n")
     print("| first / call | " + " | ".join(chosen) + " |\n|---|" + "---|" * len(chosen))
     for name, (_, size, _) in WORKLOADS.items():
         lines = [found[framework].get(name) for framework in chosen]
@@ -161,4 +177,4 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--measure"]:
         measure(sys.argv[2])
     else:
-        main(sys.argv[1:] or list(FRAMEWORKS))
+        main(int(sys.argv[1]), sys.argv[2:] or list(FRAMEWORKS))

@@ -201,7 +201,9 @@ class Program:
     def _leaves(self, args: Sequence[Any]) -> list[Any]:
         leaves, treedef = tree.flatten(tuple(args))
         if treedef != self.treedef:
-            raise SignatureError(f"{self.__name__} was compiled for arguments {self.treedef}, got {treedef}")
+            if len(args) != len(self.argument_trees):
+                raise SignatureError(f"{self.__name__} was compiled for {len(self.argument_trees)} arguments, got {len(args)}")
+            raise SignatureError(f"{self.__name__} was compiled for arguments of the structure {self.treedef}, got {treedef}")
         for leaf, argument, name in zip(leaves, self.traced.argument_types, self.traced.input_names, strict=True):
             shape, dtype = np.shape(leaf), getattr(leaf, "dtype", None)
             if shape != argument.type.shape or (dtype is not None and np.dtype(dtype).newbyteorder("=") != argument.type.dtype.numpy):

@@ -82,9 +82,9 @@ def _as_floats(args: Sequence[Any], argnums: Sequence[int]) -> list[Any]:
 
 def _scalar_output(result: TraceResult, outputs: Sequence[Value], what: str) -> Value:
     if len(outputs) != 1 or outputs[0].shape != ():
-        shapes = ", ".join(str(output.shape) for output in outputs)
+        shapes = ", ".join(str(output.shape) for output in outputs) if outputs else "None; is a return missing?"
         raise GradientError(at(outputs[0].source if outputs else None,
-                               f"{what} needs a function with one scalar output; it returned shape {shapes or '()'}\n"
+                               f"{what} needs a function with one scalar output; it returned {'shape ' if outputs else ''}{shapes}\n"
                                "  hint: reduce it (.sum()), or use bw.jacobian, or bw.vjp with a seed"))
     if not outputs[0].dtype.is_differentiable:
         raise GradientError(at(outputs[0].source, f"{what} needs a floating-point output; it returned {outputs[0].dtype.numpy}"))

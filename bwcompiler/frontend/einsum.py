@@ -11,12 +11,13 @@ import numpy as np
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy_elementwise import store
 from bwcompiler.frontend.numpy_joining import diagonal_value
+from bwcompiler.frontend.numpy_layout import transposed, viewed
 from bwcompiler.frontend.numpy_linear import matrix_product, multiplied, permuted, totalled
 from bwcompiler.frontend.operands import cast, operand, reshape, value_as
-from bwcompiler.frontend.promotion import common_dtype, requested, strong
+from bwcompiler.frontend.promotion import common_dtype, requested, require_cast, strong
 from bwcompiler.frontend.registry import implements
-from bwcompiler.frontend.tracer import fresh
-from bwcompiler.frontend.views import broadcast_value
+from bwcompiler.frontend.tracer import Tracer, fresh
+from bwcompiler.frontend.views import DiagonalView, broadcast_value
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import Value
 
@@ -27,14 +28,38 @@ Labels: TypeAlias = tuple[str, ...]
 def einsum(*operands: Any, out: Any = None, optimize: Any = False, dtype: Any = None, order: Any = "K",
            casting: Any = "safe") -> Any:
     inputs, output, arrays = parse(operands)
+    if len(arrays) == 1 and out is None and dtype is None and isinstance(arrays[0], Tracer):
+        view = _as_view(arrays[0], inputs[0], output)
+        if view is not None:
+            return view
     kinds = tuple([operand(array)[1] for array in arrays])
     target = requested(dtype) or common_dtype(tuple([strong(kind) for kind in kinds]))
-    values = [cast(value_as(array), target) for array in arrays]
+    values = [value_as(array) for array in arrays]
+    for value in values:
+        require_cast(value.dtype, target, casting, "np.einsum")
+    values = [cast(value, target) for value in values]
     result = contract_all(values, inputs, output)
     if out is None:
         return fresh(result)
     store(out, result, "same_kind", "einsum")
     return out
+
+
+def _as_view(x: Tracer, labels: Labels, output: Labels) -> Tracer | None:
+    """What einsum gives of one array without summing: a view that can be written through; None where it sums."""
+    if set(labels) != set(output):
+        return None
+    view = x
+    for label in dict.fromkeys(labels):
+        while labels.count(label) > 1:
+            first = labels.index(label)
+            second = labels.index(label, first + 1)
+            if view.shape[first] != view.shape[second]:
+                return None
+            step = DiagonalView(view.shape, 0, (first, second), True)
+            view = viewed(view, (*view._chain, step), step.shape)
+            labels = (*[one for k, one in enumerate(labels) if k not in (first, second)], label)
+    return transposed(view, tuple([labels.index(label) for label in output]))
 
 
 def parse(operands: tuple[Any, ...]) -> tuple[list[Labels], Labels, list[Any]]:
@@ -197,13 +222,19 @@ def _multiplied(x: Value, x_labels: Labels, y: Value, y_labels: Labels, kept: La
 @implements(np.linalg.multi_dot)
 def multi_dot(arrays: Any, *, out: Any = None) -> Any:
     values = align_dtypes(arrays)
+    if len(values) < 2:
+        raise ValueError("Expecting at least two arrays.")
     labels: list[Labels] = []
     for k, value in enumerate(values):
         names = (string.ascii_letters[k], string.ascii_letters[k + 1])
         labels.append(names if value.rank == 2 else names[1:] if k == 0 else names[:1])
     ends = [labels[0][0]] if values[0].rank == 2 else []
     ends += [labels[-1][-1]] if values[-1].rank == 2 else []
-    return fresh(contract_all(values, labels, tuple(ends)))
+    result = contract_all(values, labels, tuple(ends))
+    if out is None:
+        return fresh(result)
+    store(out, result, "same_kind", "linalg.multi_dot")
+    return out
 
 
 def align_dtypes(arrays: Any) -> list[Value]:

@@ -9,6 +9,7 @@ import numpy as np
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend import masked_selection
 from bwcompiler.frontend.index_parsing import ParsedIndex, cached_parse, entries_of, fill_whole_axes, is_mask, parse
+from bwcompiler.frontend.numpy_elementwise import store
 from bwcompiler.frontend.numpy_layout import indexed, reshaped, viewed
 from bwcompiler.frontend.numpy_reductions import normalize_axis
 from bwcompiler.frontend.operands import (
@@ -23,7 +24,7 @@ from bwcompiler.frontend.operands import (
     value_as,
 )
 from bwcompiler.frontend.promotion import common_dtype
-from bwcompiler.frontend.registry import HANDLERS, implements, refuse
+from bwcompiler.frontend.registry import HANDLERS, implements
 from bwcompiler.frontend.tracer import Tracer, assign, fresh, value_of
 from bwcompiler.frontend.views import broadcast_value, c_strides, same_chain, whole
 from bwcompiler.ir.op import REGISTRY, Value
@@ -190,11 +191,18 @@ def scatter_add(x: Tracer, index: Any, value: Any) -> None:
 # ----- functions
 @implements(np.take)
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> Any:
-    refuse("take", out=(out, None))
     x = as_tracer(a)
-    if axis is None:
-        x, axis = reshaped(x, (x.size,)), 0
+    if axis is None or not x.ndim:
+        x, axis = reshaped(x, (x.size,)), 0 if axis is None else axis
     axis = normalize_axis(axis, x.ndim)
+    found = _taken(x, indices, axis, mode)
+    if out is None:
+        return found
+    store(out, value_as(found), "same_kind", "take")
+    return out
+
+
+def _taken(x: Tracer, indices: Any, axis: int, mode: str) -> Any:
     entry = indices
     if isinstance(indices, list | tuple) or (isinstance(indices, np.ndarray) and indices.dtype == object):
         entry = entries_of((indices,))[0]

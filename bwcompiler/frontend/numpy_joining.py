@@ -14,7 +14,7 @@ from bwcompiler.frontend.numpy_elementwise import store
 from bwcompiler.frontend.numpy_layout import everything, indexed, moveaxis, viewed
 from bwcompiler.frontend.numpy_reductions import normalize_axis, sum_
 from bwcompiler.frontend.operands import as_tracer, cast, filled, reshape, value_as
-from bwcompiler.frontend.promotion import common_dtype, requested
+from bwcompiler.frontend.promotion import common_dtype, requested, require_cast
 from bwcompiler.frontend.registry import implements, refuse
 from bwcompiler.frontend.tracer import Tracer, assign, fresh, fresh_array, value_of
 from bwcompiler.frontend.views import DiagonalView, Slice, broadcast_value
@@ -31,7 +31,7 @@ def _items(arrays: Any) -> list[Value]:
     return [value_as(item) for item in items]
 
 
-def join(values: Sequence[Value], axis: Any, dtype: DType | None = None) -> Value:
+def join(values: Sequence[Value], axis: Any, dtype: DType | None = None, casting: str = "same_kind") -> Value:
     """np.concatenate of values."""
     rank = values[0].rank
     if rank == 0:
@@ -40,6 +40,8 @@ def join(values: Sequence[Value], axis: Any, dtype: DType | None = None) -> Valu
         raise ShapeError("all the input array dimensions except for the concatenation axis must match: got shapes "
                          f"{', '.join(str(value.shape) for value in values)}")
     dtype = dtype or common_dtype(tuple([value.dtype for value in values]))
+    for value in values:
+        require_cast(value.dtype, dtype, casting, "np.concatenate")
     converted = [cast(value, dtype) for value in values]
     if len(converted) == 1:
         return converted[0]
@@ -58,7 +60,7 @@ def concatenate(arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = 
     values = _items(arrays)
     if axis is None:
         values, axis = [reshape(value, (math.prod(value.shape),)) for value in values], 0
-    return _delivered("concatenate", join(values, axis, requested(dtype)), out, casting)
+    return _delivered("concatenate", join(values, axis, requested(dtype), casting), out, casting)
 
 
 @implements(np.stack)
@@ -69,7 +71,7 @@ def stack(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, cas
         raise ShapeError(f"np.stack: all input arrays must have the same shape, got {[value.shape for value in values]}")
     place = normalize_axis(axis, len(shape) + 1)
     return _delivered("stack", join([reshape(value, (*shape[:place], 1, *shape[place:])) for value in values], place,
-                                    requested(dtype)), out, casting)
+                                    requested(dtype), casting), out, casting)
 
 
 def _raised(values: Sequence[Value], rank: int) -> list[Value]:
@@ -79,13 +81,13 @@ def _raised(values: Sequence[Value], rank: int) -> list[Value]:
 
 @implements(np.vstack)
 def vstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
-    return fresh(join(_raised(_items(tup), 2), 0, requested(dtype)))
+    return fresh(join(_raised(_items(tup), 2), 0, requested(dtype), casting))
 
 
 @implements(np.hstack)
 def hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     values = _raised(_items(tup), 1)
-    return fresh(join(values, 0 if values[0].rank == 1 else 1, requested(dtype)))
+    return fresh(join(values, 0 if values[0].rank == 1 else 1, requested(dtype), casting))
 
 
 @implements(np.dstack)
@@ -195,8 +197,8 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     if isinstance(repeats, Tracer):
         raise UnsupportedError("np.repeat with traced repeats: the number of results is not known while tracing\n"
                                "  hint: make repeats static (static_argnums)")
-    if axis is None:
-        x, axis = reshape(x, (math.prod(x.shape),)), 0
+    if axis is None or not x.rank:
+        x, axis = reshape(x, (math.prod(x.shape),)), 0 if axis is None else axis
     place = normalize_axis(axis, x.rank)
     counts = np.asarray(repeats)
     if counts.size == 1:

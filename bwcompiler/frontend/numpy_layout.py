@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import ShapeError, UnsupportedError
-from bwcompiler.frontend.numpy_reductions import normalize_axes, normalize_axis
+from bwcompiler.frontend.numpy_reductions import normalize_axes, normalize_axis, reduction_axes
 from bwcompiler.frontend.operands import as_tracer, cast, laid_out, materialise, operand, reshape, shadow_of, value_as
 from bwcompiler.frontend.promotion import require_cast
 from bwcompiler.frontend.registry import HANDLERS, implements
@@ -212,7 +212,7 @@ def everything(extent: int) -> Slice:
 @implements(np.squeeze)
 def squeeze(a: Any, axis: Any = None) -> Any:
     x = as_tracer(a)
-    axes = [k for k, extent in enumerate(x.shape) if extent == 1] if axis is None else normalize_axes(axis, x.ndim)
+    axes = [k for k, extent in enumerate(x.shape) if extent == 1] if axis is None else reduction_axes(axis, x.ndim)
     for k in axes:
         if x.shape[k] != 1:
             raise ShapeError(f"cannot select an axis to squeeze out which has size not equal to one: axis {k} of {x.shape}")

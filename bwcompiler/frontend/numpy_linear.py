@@ -10,13 +10,13 @@ from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy_elementwise import store
 from bwcompiler.frontend.numpy_reductions import normalize_axis
 from bwcompiler.frontend.operands import broadcast_shapes, cast, filled, materialise, operand, reshape
-from bwcompiler.frontend.promotion import common_dtype, requested, strong
+from bwcompiler.frontend.promotion import common_dtype, requested, require_cast, strong
 from bwcompiler.frontend.registry import HANDLERS, implements
 from bwcompiler.frontend.tracer import fresh, value_of
 from bwcompiler.frontend.views import broadcast_value
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import REGISTRY, Value
-from bwcompiler.ir.types import BOOL, I64, DType
+from bwcompiler.ir.types import BOOL, I64, DType, dtype_of
 
 
 def pair(a: Any, b: Any, dtype: DType | None = None) -> tuple[Value, Value]:
@@ -67,6 +67,9 @@ def matmul_values(x: Value, y: Value) -> Value:
 
 @implements(np.matmul)
 def matmul(x1: Any, x2: Any, /, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind", subok: Any = True) -> Any:
+    if dtype is not None:
+        for kind in (operand(x1)[1], operand(x2)[1]):
+            require_cast(strong(kind), dtype_of(dtype), casting, "np.matmul")
     a, b = pair(x1, x2, requested(dtype))
     return _finished("matmul", matmul_values(a, b), out)
 

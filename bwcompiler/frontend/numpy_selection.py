@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from bwcompiler.errors import ShapeError, TracerArrayError, UnsupportedError
+from bwcompiler.frontend.numpy_elementwise import store
 from bwcompiler.frontend.numpy_indexing import getitem, setitem, take, where
 from bwcompiler.frontend.numpy_joining import concatenate
 from bwcompiler.frontend.numpy_layout import everything, indexed, moveaxis, reshaped, viewed
@@ -37,7 +38,6 @@ def unknown_size(*args: Any, **kwargs: Any) -> NoReturn:
 # ----- choosing
 @implements(np.choose)
 def choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
-    refuse("choose", out=(out, None))
     options = [value_as(choice) for choice in choices]
     dtype = common_dtype(tuple([option.dtype for option in options]))
     index = value_as(a)
@@ -50,15 +50,18 @@ def choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
     elif mode == "wrap":
         positions = np.remainder(positions, len(options))
     options_of: Any = fresh(whole)
-    return np.take_along_axis(options_of, positions[None], 0)[0]
+    found = np.take_along_axis(options_of, positions[None], 0)[0]
+    if out is None:
+        return found
+    store(out, value_as(found), "same_kind", "choose")
+    return out
 
 
 @implements(np.compress)
 def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
-    refuse("compress", out=(out, None))
     if isinstance(condition, Tracer):
         raise UnsupportedError(f"np.compress with a traced condition: {_UNKNOWN}")
-    return take(a, np.flatnonzero(condition), axis)
+    return take(a, np.flatnonzero(condition), axis, out)
 
 
 def compress_method(x: Tracer, condition: Any, axis: Any = None, out: Any = None) -> Any:

@@ -161,6 +161,9 @@ def _output(leaf: Any, position: int, output_tree: tree.TreeDef) -> Value:
         return value_of(leaf)
     if not isinstance(leaf, bool | int | float | complex | np.generic | np.ndarray):
         path = tree.treedef_paths(output_tree, "result")[position]
+        if type(leaf).__name__ == "Selection":
+            raise TracerError(at(current_source(), f"{path} is x[mask] with a traced mask: the number of elements is not known "
+                                 "while tracing\n  hint: return np.where(mask, x, 0), or reduce it (x[mask].sum())"))
         raise TracerError(at(current_source(), f"{path} is of type {type(leaf).__name__}; a traced function returns arrays, "
                              "numbers and containers of them"))
     return value_as(leaf)

@@ -274,8 +274,8 @@ class Tracer:
     def __float__(self) -> NoReturn:
         _refuse(self, TracerError, "float() of a traced value (also math.sin(x), np.float64(x)): the number is not known "
                 "while tracing\n"
-                "  hint: use NumPy's function (np.sin instead of math.sin) or leave the float() away; instead of A[0] = x with "
-                "a concrete A: A = np.zeros_like(x) or bwcompiler.numpy.zeros(n)")
+                "  hint: use NumPy's function (np.sin instead of math.sin) or leave the float() away; np.stack([x, y]) instead of "
+                "np.array([x, y]); instead of A[0] = x with a concrete A: A = np.zeros_like(x) or bwcompiler.numpy.zeros(n)")
 
     def __complex__(self) -> NoReturn:
         _refuse(self, TracerError, "complex() of a traced value: the number is not known while tracing\n"

@@ -16,7 +16,6 @@ A member needed in a later pass than the one that first needs it is stored and r
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 
 from bwcompiler.errors import InternalError
@@ -46,53 +45,15 @@ from bwcompiler.ir.loop import (
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import IndexExpression, Scalar, const, index_value
 from bwcompiler.ir.types import DType
+from bwcompiler.lowering.loop_order import SEARCHES, inner_axes, lane_axis, panel_width
 from bwcompiler.lowering.split_guards import split_guards
 
 RECOMPUTE_WEIGHT = 8          # members up to this many cheap operations are recomputed in a later pass
-PANEL_BYTES = 1 << 18         # what one column panel may keep in cache
-PANEL_LIMITS = (64, 512)      # narrower panels use a cache line or two per row: many rows then fall into few cache sets
-SHORT_ROW = 32                # rows of at most this many elements are handled ...
-SHORT_ROWS = 64               # ... this many at a time, one per vector lane,
-DEAR_ROW = 10                 # if there are this many operations per element: the elements of a lane are apart in memory
-_COSTS = {"divide": 4, "sqrt": 4}
-SEARCHES = ("argmax", "argmin")
 
 
 def build_kernel(name: str, group: FusionGroup, stored: set[Value], forced: set[Value]) -> tuple[Kernel, list[Value | None]]:
     """The kernel of a group, and per parameter the value whose memory it is (None for scratch)."""
     return _Builder(name, group, stored, forced).build()
-
-
-def _inner_axes(group: FusionGroup) -> frozenset[int]:
-    """The axes of the passes where fusion left them open: the last one; of short rows, all those that are summed."""
-    last = len(group.extents) - 1
-    reduced = {member.reduced for member in group.members if member.reduced}
-    if len(reduced) == 1:
-        axes = frozenset(next(iter(reduced)))
-        if last in axes and len(axes) <= last and _volume(group, axes) <= SHORT_ROW:
-            return axes
-    return frozenset((last,)) if last >= 0 else frozenset()
-
-
-def _lane_axis(group: FusionGroup, inner: list[int], outer: list[int]) -> int | None:
-    """The outer axis that vectors run along, if any: the last one in column order, and where rows are short and dear.
-
-    A row of 10 elements fills no vectors; 64 such rows side by side do.
-    """
-    if not outer or any(member.value.op.name in SEARCHES for member in group.members):
-        return None
-    axis = outer[-1]
-    if axis == len(group.extents) - 1:
-        return axis if group.extents[axis] > 0 else None
-    work = sum(_COSTS.get(member.value.op.name, 1 if member.value.op.cheap else 20)
-               for member in group.members
-               if len(member.domain_axes) == len(group.extents) and member.value.op.kind == "elementwise")
-    short = 0 < _volume(group, inner) <= SHORT_ROW and group.extents[axis] >= SHORT_ROWS
-    return axis if short and work >= DEAR_ROW else None
-
-
-def _volume(group: FusionGroup, axes: Iterable[int]) -> int:
-    return math.prod(group.extents[axis] for axis in axes)
 
 
 class _Builder:
@@ -107,10 +68,10 @@ class _Builder:
         count = len(group.extents)
         inner = group.inner
         if inner is None:
-            inner = _inner_axes(group)
+            inner = inner_axes(group)
         self.inner = sorted(inner)
         self.outer = [axis for axis in range(count) if axis not in inner]
-        self.lane_axis = _lane_axis(group, self.inner, self.outer)
+        self.lane_axis = lane_axis(group, self.inner, self.outer)
         self.flushes: list[Statement] = []        # what has to follow the whole tree
         self.buffers: dict[Value, Buffer] = {}
         self.scratch: dict[tuple[Value, tuple[int, ...], str], Buffer] = {}
@@ -145,7 +106,7 @@ class _Builder:
         if self.lane_axis is None:
             body = _Tree(self, axes, steps, passes).nest(self.outer, axes)
         else:
-            width = self._panel_width(self.lane_axis)
+            width = panel_width(self.group, self.inner, self.lane_axis)
             whole, rest = divmod(self.group.extents[self.lane_axis], width)
             if whole:
                 body += self._panels(axes, self.lane_axis, steps, passes, whole, width, 0)
@@ -261,17 +222,6 @@ class _Builder:
             self.used.append(found)
         return found
 
-    def _panel_width(self, lane_axis: int) -> int:
-        if lane_axis != len(self.group.extents) - 1:
-            return SHORT_ROWS
-        rows = 1
-        for axis in self.inner:
-            rows *= self.group.extents[axis]
-        width = PANEL_BYTES // max(1, rows * 8) // 16 * 16
-        low, high = PANEL_LIMITS
-        columns = self.group.extents[-1]
-        panels = max(1, columns // max(low, min(high, width)))
-        return max(16, -(-columns // (16 * panels)) * 16)          # panels of nearly equal width, whole vectors each
 
 
 class _Tree:

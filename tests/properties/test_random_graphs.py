@@ -22,7 +22,7 @@ from bwcompiler.ir.graph_printer import graph_to_text
 from bwcompiler.ir.graph_verifier import verify
 from bwcompiler.ir.op import NotDifferentiable, Record, Value, input_value
 from bwcompiler.ir.types import F32, F64
-from bwcompiler.lowering import build_loops
+from bwcompiler.lowering import loop_order
 from bwcompiler.passes import find_updates
 from bwcompiler.passes.autodiff import INPUT_SEED, differentiate
 from bwcompiler.passes.batch import batch_graph
@@ -96,7 +96,7 @@ def check_compiled_with_small_limits(seed: int) -> None:
     """What only long loops and large arrays reach: updates in place, short rows, panels."""
     with pytest.MonkeyPatch.context() as patch:
         for module, limits in ((find_updates, {"CHAIN": 2, "SHARE": 1}),
-                               (build_loops, {"SHORT_ROWS": 2, "SHORT_ROW": 1000, "DEAR_ROW": 0, "PANEL_LIMITS": (2, 32)})):
+                               (loop_order, {"SHORT_ROWS": 2, "SHORT_ROW": 1000, "DEAR_ROW": 0, "PANEL_LIMITS": (2, 32)})):
             for name, limit in limits.items():
                 patch.setattr(module, name, limit)
         patch.setattr(compiler, "_cache", OrderedDict())

@@ -64,6 +64,29 @@ def test_as_numpy(name: str) -> None:
     compare(function, *arrays)
 
 
+def _through_einsum(x: Any) -> Any:
+    y = x * 1
+    np.einsum("ii->i", y)[:] = 7.0
+    np.einsum("ij->ji", y)[0, 1] = 8.0
+    product = np.zeros_like(y)
+    np.linalg.multi_dot([y, x, y], out=product)
+    return y, np.einsum("iij->ji", np.stack([y, x, y])), product
+
+
+def test_einsum_gives_views_and_products_take_out() -> None:
+    compare(_through_einsum, S[0])
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: np.matmul(x, x, dtype=np.float32, casting="safe"), lambda x: np.einsum("ij->i", x, dtype=np.float32),
+    lambda x: np.concatenate([x, x], dtype=np.int64), lambda x: np.hstack([x, x], dtype=np.float32, casting="safe"),
+], ids=["matmul", "einsum", "concatenate", "hstack"])
+def test_casting_is_checked(function: Callable[[Any], Any]) -> None:
+    for call in (function, lambda x: run_traced(function, x)):
+        with pytest.raises(TypeError, match="cast"):
+            call(S[0])
+
+
 REFUSED: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "complex": (lambda a: np.linalg.eig(a @ a.T), UnsupportedError, "eigh"),
     "full matrices": (lambda a: np.linalg.svd(a), UnsupportedError, "full_matrices=False"),

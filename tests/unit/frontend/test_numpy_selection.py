@@ -34,6 +34,13 @@ def _reads_later_writes(x: Any) -> Any:
     return diagonal, other, flat[5], same, np.diagonal(y.T[::-1], -1)
 
 
+def _with_out(x: Any) -> Any:
+    row, rows = x[0] * 0, x[:2] * 0
+    np.take(x, 2, 0, out=row)
+    np.compress([True, False, True], x, 0, rows)
+    return row, rows, np.choose([0, 1, 2, 0], x, out=row * 1), row
+
+
 EXPRESSIONS: dict[str, tuple[Any, ...]] = {
     "views see later writes": (_reads_later_writes, X),
     "diagonals of stacks": (lambda c: (np.diagonal(c, 1, 0, 2), np.diagonal(c, -1, -1, 0)[..., 0], c.diagonal(axis1=1, axis2=2)), C),
@@ -52,6 +59,9 @@ EXPRESSIONS: dict[str, tuple[Any, ...]] = {
     "extract": (lambda x: np.extract(EVEN, x), X),
     "piecewise": (lambda x: (np.piecewise(x, [x < 0, x > 1], [lambda t: -t, 1.0]),
                              np.piecewise(x, [x < 0], [0.0, np.abs]), np.piecewise(x[0], x[0] < 0, [np.square, 2.0])), X),
+    "out": (lambda x: _with_out(x), X),
+    "axes of no axes": (lambda x: (np.take(x[0, 0], 0, axis=0), np.take(x[0, 0], [0, 0], -1), np.repeat(x[0, 0], 3, axis=-1),
+                                   np.squeeze(x[0, 0], -1)), X),
     "insert": (lambda x: (np.insert(x, 1, 9.0, 0), np.insert(x, [1, 3], x[:, :2], 1), np.insert(x, 2, 7), np.insert(x, -1, x[:, 0], 1),
                           np.insert(x, slice(0, 2), 0.0, 0), np.insert(x, [0, 0, 2], [1, 2, 3])), X),
     "insert a block": (lambda x: (np.insert(x, 1, x[:2], 0), np.insert(x, [1], x[:2], 0), np.insert(x[:, :3], 1, x[:, :3], 1),

@@ -1,0 +1,59 @@
+"""The order of a kernel's loops: which axes the passes run over, and which axis vectors run along."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from bwcompiler.ir.fusion import FusionGroup
+
+PANEL_BYTES = 1 << 18         # what one column panel may keep in cache
+PANEL_LIMITS = (64, 512)      # narrower panels use a cache line or two per row: many rows then fall into few cache sets
+SHORT_ROW = 32                # rows of at most this many elements are handled ...
+SHORT_ROWS = 64               # ... this many at a time, one per vector lane,
+DEAR_ROW = 10                 # if there are this many operations per element: the elements of a lane are apart in memory
+_COSTS = {"divide": 4, "sqrt": 4}
+SEARCHES = ("argmax", "argmin")
+
+
+def inner_axes(group: FusionGroup) -> frozenset[int]:
+    """The axes of the passes where fusion left them open: the last one; of short rows, all those that are summed."""
+    last = len(group.extents) - 1
+    reduced = {member.reduced for member in group.members if member.reduced}
+    if len(reduced) == 1:
+        axes = frozenset(next(iter(reduced)))
+        if last in axes and len(axes) <= last and _volume(group, axes) <= SHORT_ROW:
+            return axes
+    return frozenset((last,)) if last >= 0 else frozenset()
+
+
+def lane_axis(group: FusionGroup, inner: list[int], outer: list[int]) -> int | None:
+    """The outer axis that vectors run along, if any: the last one in column order, and where rows are short and dear.
+
+    A row of 10 elements fills no vectors; 64 such rows side by side do.
+    """
+    if not outer or any(member.value.op.name in SEARCHES for member in group.members):
+        return None
+    axis = outer[-1]
+    if axis == len(group.extents) - 1:
+        return axis if group.extents[axis] > 0 else None
+    work = sum(_COSTS.get(member.value.op.name, 1 if member.value.op.cheap else 20)
+               for member in group.members
+               if len(member.domain_axes) == len(group.extents) and member.value.op.kind == "elementwise")
+    short = 0 < _volume(group, inner) <= SHORT_ROW and group.extents[axis] >= SHORT_ROWS
+    return axis if short and work >= DEAR_ROW else None
+
+
+def _volume(group: FusionGroup, axes: Iterable[int]) -> int:
+    return math.prod(group.extents[axis] for axis in axes)
+
+
+def panel_width(group: FusionGroup, inner: Iterable[int], lane: int) -> int:
+    """How many columns, or short rows, one panel has."""
+    if lane != len(group.extents) - 1:
+        return SHORT_ROWS
+    width = PANEL_BYTES // max(1, 8 * _volume(group, inner)) // 16 * 16
+    low, high = PANEL_LIMITS
+    columns = group.extents[-1]
+    panels = max(1, columns // max(low, min(high, width)))
+    return max(16, -(-columns // (16 * panels)) * 16)              # panels of nearly equal width, whole vectors each
