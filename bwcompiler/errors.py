@@ -9,6 +9,8 @@ from __future__ import annotations
 import linecache
 from typing import Protocol
 
+import numpy as np
+
 
 class SourceLike(Protocol):
     """What an error needs to know of a place in the user's program."""
@@ -81,3 +83,13 @@ def at(source: SourceLike | None, message: str) -> str:
         return message
     text = linecache.getline(source.file, source.line).strip()
     return f"{source.file}:{source.line}: {text}\n  {message}"
+
+
+def located(error: Exception, source: SourceLike | None) -> Exception:
+    """The error with the user's line first, once."""
+    if "source" not in vars(error):
+        vars(error)["source"] = source
+        if isinstance(error, np.exceptions.AxisError):             # its text is not in args
+            return np.exceptions.AxisError(at(source, str(error)))
+        error.args = (at(source, str(error.args[0]) if error.args else ""), *error.args[1:])
+    return error

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from bwcompiler.errors import InternalError, at
+from bwcompiler.errors import InternalError, at, located
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TensorType, TupleType
 from bwcompiler.lowering.library_calls import CALLBACK_ERROR, INDEX_ERROR, LINALG_ERROR, Libraries
@@ -74,7 +74,7 @@ def make_callback(value: Value) -> tuple[int, object]:
             for k, (type_, array) in enumerate(zip(results, computed, strict=True)):
                 _view(pointers[len(operands) + k], type_)[...] = array
         except BaseException as error:  # anything at all has to cross native frames as a status code
-            _raised.error = error
+            _raised.error = located(error, value.source) if isinstance(error, Exception) else error
             return CALLBACK_ERROR
         return 0
 

@@ -21,6 +21,7 @@ from bwcompiler.errors import (
     TracerIndexError,
     UnsupportedError,
     at,
+    located,
 )
 from bwcompiler.frontend.promotion import Kind, strong
 from bwcompiler.frontend.region import Region, Storage, _state, escaped_message, open_region
@@ -28,20 +29,9 @@ from bwcompiler.frontend.registry import FUNCTIONS, HANDLERS, UFUNC_METHODS, cal
 from bwcompiler.frontend.source import current_source
 from bwcompiler.frontend.views import Chain
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.source import Source
 from bwcompiler.ir.types import TensorType
 
 OPERANDS = (bool, int, float, complex, np.generic, np.ndarray, list, tuple)    # besides tracers
-
-
-def located(error: Exception, source: Source | None) -> Exception:
-    """The error with the user's line first."""
-    if "source" not in vars(error):
-        vars(error)["source"] = source
-        if isinstance(error, np.exceptions.AxisError):             # its text is not in args
-            return np.exceptions.AxisError(at(source, str(error)))
-        error.args = (at(source, str(error.args[0]) if error.args else ""), *error.args[1:])
-    return error
 
 
 def call(handler: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

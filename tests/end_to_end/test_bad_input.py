@@ -356,3 +356,7 @@ def test_linear_algebra_gradients(numeric: Any) -> None:
     for function in (lambda a: np.sum(np.linalg.inv(a)), lambda a: np.sum(np.linalg.solve(a, np.ones(2)) ** 2),
                      lambda a: np.sum(np.linalg.cholesky((a + a.T) / 2))):
         np.testing.assert_allclose(bw.grad(function)(a), numeric(function, a), rtol=1e-6, atol=1e-8)
+
+
+def test_error_of_a_callback() -> None:
+    raises_at_user_line(ValueError, lambda: bw.jit(lambda n, m: np.power(n, m))(np.array([2]), np.array([-1])), "negative")
