@@ -1,0 +1,100 @@
+"""Time budgets, for a quiet machine: `pytest -m slow tests/performance -n 0`.  What is counted is tested elsewhere, always."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from bwcompiler.api.compiler import lower
+from bwcompiler.frontend.trace import trace
+from bwcompiler.passes.autodiff import ONE, differentiate
+
+pytestmark = pytest.mark.slow
+
+
+def seconds(call: Callable[[], Any], rounds: int = 5) -> float:
+    """The fastest of some rounds."""
+    best = np.inf
+    for _ in range(rounds):
+        start = time.perf_counter()
+        call()
+        best = min(best, time.perf_counter() - start)
+    return float(best)
+
+
+def recurrence(steps: int) -> Callable[..., Any]:
+    """Eight nodes a step."""
+    def loss(x, w, b):
+        for _ in range(steps):
+            x = x + 0.01 * (np.tanh(x * w + b) - x * x)
+        return np.sum(x)
+    return loss
+
+
+def test_call_of_a_small_function() -> None:
+    x = np.linspace(-1, 1, 8)
+    function = bw.value_and_grad(lambda x: np.sum(np.sin(x) * x + 2.0 * x))
+    function(x)
+
+    def thousand() -> None:
+        for _ in range(1000):
+            function(x)
+
+    assert seconds(thousand, 20) < 1000 * 1e-6
+
+
+@pytest.mark.parametrize("steps", [60, 500, 2500], ids=["1,000 nodes", "10,000 nodes", "50,000 nodes"])
+def test_front_half_per_node(steps: int) -> None:
+    """Trace, autodiff, passes, planning, lowering to text: at most 80 microseconds per node of the joint graph."""
+    arguments = [np.ones(8) * 0.1 for _ in range(3)]
+    nodes = []
+
+    def front_half() -> None:
+        graph = differentiate(trace(recurrence(steps), arguments).graph, (0, 1, 2), [ONE]).graph
+        nodes.append(len(graph.body))
+        lower(graph)
+
+    front_half()
+    assert seconds(front_half, 2) < nodes[0] * 80e-6
+
+
+def test_first_gradient_of_an_unrolled_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BW_CACHE", "0")
+    arguments = [np.ones(8) * 0.1 for _ in range(3)]
+    times = [seconds(lambda steps=steps: bw.grad(recurrence(steps), (0, 1, 2))(*arguments), 1)  # type: ignore[misc]
+             for steps in (1000, 4000)]
+    assert times[0] < 3.0 and times[1] < 6 * times[0]
+
+
+def test_a_lambda_per_batch() -> None:
+    """A function made anew for each batch is traced again, and never compiled again: under 10 ms for a small network."""
+    rng = np.random.default_rng(0)
+    w1, w2 = rng.standard_normal((10, 20)), rng.standard_normal((20, 1))
+
+    def step() -> None:
+        x, y = rng.standard_normal((32, 10)), rng.standard_normal((32, 1))
+        bw.value_and_grad(lambda w1, w2: np.mean((np.tanh(x @ w1) @ w2 - y) ** 2), (0, 1))(w1, w2)
+
+    step()
+    assert seconds(step, 20) < 10e-3
+
+
+def test_calls_cost_their_slices() -> None:
+    """A loop that fills an array row by row is linear in its length, and so is its gradient."""
+    def fill(x, a):
+        y = np.zeros_like(x)
+        for t in range(1, len(x)):
+            y[t] = y[t - 1] * a + x[t]
+        return np.sum(y * y)
+
+    times = []
+    for steps in (100, 400):
+        function, x, a = bw.value_and_grad(fill, (0, 1)), np.ones((steps, 64)), np.full(64, 0.5)
+        function(x, a)
+        times.append(seconds(lambda function=function, x=x, a=a: function(x, a), 20))  # type: ignore[misc]
+    assert times[1] < 8 * times[0]
