@@ -98,6 +98,13 @@ def test_every_page_is_found() -> None:
     assert {page.name for page in PAGES} >= {"README.md", "design.md"}
 
 
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
+    broken = [link for link in links if not re.match(r"https?:", link) and not (page.parent / link).exists()]
+    assert not broken
+
+
 # --- docstrings -----------------------------------------------------------------------------------------------------
 PUBLIC_MODULES = (bw, bw.nn, bw.numpy, bw.scipy.special, bw.tree)
 

@@ -154,7 +154,8 @@ def show(seconds: float) -> str:
 
 
 def main(threads: int, chosen: list[str]) -> None:
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
     os.environ |= {name: str(threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BW_NUM_THREADS")}
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for framework in chosen:

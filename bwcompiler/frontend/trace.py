@@ -210,7 +210,7 @@ def argument_type(leaf: Any, name: str = "argument") -> ArgumentType:
     if hasattr(leaf, "__array__"):
         return _array_type(np.asarray(leaf), name)
     raise TracerError(f"{name} is of type {type(leaf).__name__}, which is not an array or a number\n"
-                      "  hint: make the argument static (static_argnums, static_argnames)")
+                      "  hint: make it static (static_argnums, static_argnames of jit), or bind it: functools.partial(fun, name=...)")
 
 
 def _array_type(array: np.ndarray[Any, Any], name: str) -> ArgumentType:

@@ -1,0 +1,22 @@
+"""The scripts in tools/ that nothing else runs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.mark.slow
+def test_comparison_with_peers_runs_without_peers() -> None:
+    command = [sys.executable, "tools/compare_with_peers.py", "1", "bwcompiler"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    rows = [line for line in result.stdout.splitlines() if line.startswith("| ") and " / " in line]
+    assert rows[0] == "| first / call | bwcompiler |"
+    assert [row.split(",")[0].removeprefix("| ") for row in rows[1:]] == ["rosenbrock", "logistic", "elementwise", "softmax loss", "mlp", "heat"]
