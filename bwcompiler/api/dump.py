@@ -22,6 +22,7 @@ from bwcompiler.api.source_listing import source_text
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.graph_printer import graph_to_text, names_in_text
+from bwcompiler.ir.op import Value
 
 STAGES = ("source", "forward", "adjoint", *LOWERED_STAGES)
 GRAPH_STAGES = ("forward", "adjoint", "simplified", "fused", "plan")
@@ -38,11 +39,6 @@ STAGE_OF_SUFFIX = {".o": "object", ".ll": "llvm", ".s": "asm"}      # other file
 FILE_SUFFIX = {"graph": "graph", "simplified": "graph", "forward": "graph", "adjoint": "graph", "llvm": "ll", "llvm-opt": "ll", "asm": "s"}
 
 
-class CompiledLike(Protocol):
-    @property
-    def lowered(self) -> Any: ...
-
-
 class ProgramLike(SourceOfProgram, Protocol):
     """What this module needs of a program."""
 
@@ -52,7 +48,8 @@ class ProgramLike(SourceOfProgram, Protocol):
     def graph(self) -> Graph: ...
     @property
     def adjoint(self) -> Graph: ...
-    def joint_compiled(self) -> CompiledLike: ...
+    def forward_names(self) -> dict[Value, str]: ...
+    def lowered(self) -> Any: ...
 
 
 def suggestion(name: str, known: Sequence[str]) -> str:
@@ -82,7 +79,7 @@ def render(program: ProgramLike, stage: str = "adjoint", format: str = "text") -
     if format == "py":
         if stage in ("forward", "adjoint"):
             return program_source(program)
-        return graph_source(program.joint_compiled().lowered.simplified)
+        return graph_source(program.lowered().simplified)
     view = _view(program, stage)
     return {"json": graph_json, "dot": graph_dot, "svg": graph_svg}[format](view)
 
@@ -93,23 +90,23 @@ def _text(program: ProgramLike, stage: str) -> str:
     if stage == "forward":
         return graph_to_text(program.graph)
     if stage == "adjoint":
-        return graph_to_text(program.adjoint)
-    return lowered_text(program.joint_compiled().lowered, stage)
+        return graph_to_text(program.adjoint, given=program.forward_names())
+    return lowered_text(program.lowered(), stage)
 
 
 def _view(program: ProgramLike, stage: str) -> GraphView:
     if stage == "forward":
         return GraphView(program.graph, stage)
     if stage == "adjoint":
-        return GraphView(program.adjoint, stage, forward=GraphView(program.graph, "forward"))
-    return view_of_lowered(program.joint_compiled().lowered, stage)
+        return GraphView(program.adjoint, stage, forward_names=program.forward_names())
+    return view_of_lowered(program.lowered(), stage)
 
 
 def program_page(program: ProgramLike) -> str:
     """The HTML page of a program."""
-    names = names_in_text(program.graph)
+    names = program.forward_names()
     panes: list[Pane] = [source_pane(program.graph, program.fun), *graph_panes("forward", program.graph, names),
-                         *graph_panes("adjoint", program.adjoint, names), *lowered_panes(program.joint_compiled().lowered, names)]
+                         *graph_panes("adjoint", program.adjoint, names), *lowered_panes(program.lowered(), names)]
     return html_page(program.__name__, panes)
 
 
@@ -121,7 +118,7 @@ def write(program: ProgramLike, path: Path) -> list[Path]:
         path.write_text(render(program, STAGE_OF_SUFFIX.get(path.suffix, "adjoint"), format), encoding="utf-8")
         return [path]
     if path.suffix == ".o":
-        path.write_bytes(object_code(program.joint_compiled().lowered))
+        path.write_bytes(object_code(program.lowered()))
         return [path]
     texts = {stage: _text(program, stage) for stage in STAGES if stage != "object"}
     return _write_folder(path, texts, program_page(program))

@@ -222,6 +222,11 @@ def jit(fun: Callable[..., Any] | None = None, *, static_argnums: int | Iterable
     mutates         arguments that fun assigns to are written back to the caller's arrays; False leaves them; positions or
                     names select.
 
+    Results are NumPy arrays and scalars of the shapes and dtypes that NumPy gives.  Raises TracerError (or a kind of it) where fun
+    needs the numbers behind an argument, UnsupportedError for NumPy functions and keywords that are not supported, ShapeError and
+    DTypeError as NumPy would, SignatureError for static arguments that cannot be hashed; ValueError where fun assigns to a
+    read-only array.
+
     >>> import numpy as np, bwcompiler as bw
     >>> f = bw.jit(lambda x: np.sum(np.sin(x) ** 2))
     >>> float(f(np.zeros(3)))

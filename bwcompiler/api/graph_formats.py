@@ -18,7 +18,7 @@ import numpy as np
 from bwcompiler.api.lowered_texts import Lowered
 from bwcompiler.ir.fusion import FusionGroup
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.graph_printer import attributes_text, first_free, names_in_text
+from bwcompiler.ir.graph_printer import Names, attributes_text, first_free, names_in_text, plain_name
 from bwcompiler.ir.memory import Location
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.source import Source
@@ -31,9 +31,9 @@ SCHEMA = 1                         # of the JSON; a change that readers notice m
 class GraphView:
     """A graph and what is known of its values.
 
-    groups   number of the step that computes a value, once fusion has decided it.
-    places   where a value is stored, once memory is planned.
-    forward  the view of the graph that this one differentiates, where that is another.
+    groups          number of the step that computes a value, once fusion has decided it.
+    places          where a value is stored, once memory is planned.
+    forward_names   what the text of the graph that this one differentiates calls its values, where that is another graph.
     """
 
     graph: Graph
@@ -41,12 +41,12 @@ class GraphView:
     groups: Mapping[Value, int] = field(default_factory=dict)
     places: Mapping[Value, Location] = field(default_factory=dict)
     steps: tuple[dict[str, Any], ...] = ()
-    forward: GraphView | None = None
+    forward_names: Names = field(default_factory=dict)
 
     @cached_property
     def texts(self) -> dict[Value, str]:
         """What values are called where they are read: `%name`, or a literal."""
-        return names_in_text(self.graph)
+        return names_in_text(self.graph, self.forward_names)
 
     @cached_property
     def ids(self) -> dict[Value, str]:
@@ -59,20 +59,16 @@ class GraphView:
                 taken.add(found[value])
         return found
 
-    def name_of_forward(self, value: Value) -> str:
-        """What the value that `value` (an adjoint value) differentiates is called, here or in the forward graph."""
+    def name_of_forward(self, value: Value) -> str | None:
+        """What the value that `value` differentiates is called, here or in the forward graph; None where it is in neither."""
         of = value.forward
-        assert of is not None
-        known = self.ids.get(of) or (self.forward.ids.get(of) if self.forward is not None else None)
-        return known or of.name or of.op.name
+        if of is None or of in self.ids:
+            return None if of is None else self.ids[of]
+        text = self.forward_names.get(of, "")
+        return plain_name(text) if text.startswith("%") else None
 
     def is_literal(self, value: Value) -> bool:
         return not self.texts[value].startswith("%")
-
-
-def plain_name(text: str) -> str:
-    """The name in `%name` or `%"p['w']"`."""
-    return str(json.loads(text[1:])) if text.startswith('%"') else text[1:]
 
 
 def view_of_lowered(lowered: Lowered, stage: str) -> GraphView:
@@ -135,8 +131,9 @@ def _node(view: GraphView, value: Value) -> dict[str, Any]:
     if isinstance(type_, TensorType):
         node |= {"dtype": type_.dtype.name, "shape": _plain(type_.shape), "bytes": type_.nbytes}
     node["attrs"] = {name: _plain(attribute) for name, attribute in value.attrs.items()}
-    if value.forward is not None:
-        node["fwd"] = view.name_of_forward(value)
+    forward = view.name_of_forward(value)
+    if forward is not None:
+        node["fwd"] = forward
     if value.source is not None:
         node["loc"] = _place(value.source)
     if value in view.groups:
@@ -193,8 +190,9 @@ def label_lines(view: GraphView, value: Value) -> list[str]:
 def details(view: GraphView, value: Value) -> str:
     """Where a value comes from, for tooltips."""
     parts = []
-    if value.forward is not None:
-        parts.append(f"vjp of %{view.name_of_forward(value)}")
+    forward = view.name_of_forward(value)
+    if forward is not None:
+        parts.append(f"vjp of %{forward}")
     if value.source is not None:
         parts.append(value.source.short)
     return ", ".join(parts)

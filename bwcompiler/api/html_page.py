@@ -19,7 +19,7 @@ from bwcompiler.api.lowered_texts import Lowered, lowered_text, step_text
 from bwcompiler.api.source_listing import source_lines
 from bwcompiler.ir.fusion import FusionGroup
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.graph_printer import graph_to_text, names_in_text
+from bwcompiler.ir.graph_printer import NO_NAMES, Names, graph_to_text, names_in_text
 from bwcompiler.ir.op import Value
 
 DRAWN = 400                        # graphs of more values are not drawn: nobody could read the picture
@@ -40,7 +40,6 @@ class Pane(NamedTuple):
 
 
 # ----- marks
-Names = dict[Value, str]
 _DEFINED = re.compile(r'^  (%(?:"(?:[^"\\]|\\.)*"|[\w.]+)):')
 
 
@@ -57,13 +56,13 @@ def _mark(kind: str, name: str) -> str:
     return f"{kind}:{name.replace(' ', '_')}"
 
 
-def graph_lines(graph: Graph, forward_names: Names) -> list[MarkedLine]:
-    """The text of a graph; a line that defines a value has its marks."""
-    names = names_in_text(graph)
+def graph_lines(graph: Graph, forward_names: Names, given: Names = NO_NAMES) -> list[MarkedLine]:
+    """The text of a graph (with `given` as in `graph_to_text`); a line that defines a value has its marks."""
+    names = names_in_text(graph, given)
     values = {name: value for value, name in names.items()}
     known = {**names, **forward_names}
     found = []
-    for text in graph_to_text(graph).splitlines():
+    for text in graph_to_text(graph, given=given).splitlines():
         defined = _DEFINED.match(text)
         value = values.get(defined[1]) if defined else None
         found.append(MarkedLine(text, "" if value is None else value_mark(value, known)))
@@ -100,10 +99,10 @@ def source_pane(graph: Graph, fun: Callable[..., Any] | None = None) -> Pane:
 
 
 def graph_panes(title: str, graph: Graph, forward_names: Names) -> list[Pane]:
-    """The text and the picture of a graph."""
-    panes = [Pane(title, graph_lines(graph, forward_names))]
+    """The text and the picture of a graph, which calls values as the forward graph does."""
+    panes = [Pane(title, graph_lines(graph, forward_names, forward_names))]
     if len(graph) <= DRAWN:
-        view = GraphView(graph, title)
+        view = GraphView(graph, title, forward_names=forward_names)
         marks = {value: value_mark(value, {**view.texts, **forward_names}) for value in graph.values()}
         panes.append(Pane(f"{title}, drawn", picture=graph_svg(view, marks, standalone=False)))
     return panes

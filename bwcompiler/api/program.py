@@ -6,26 +6,29 @@ own joint graph once, so `backward(wrt=(0,))` computes only what it needs, and `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.api.compiler import Compiled, collector_paused, compile_graph, flat_tree
+from bwcompiler.api.compiler import Compiled, Lowered, collector_paused, compile_graph, flat_tree, lower
 from bwcompiler.api.dump import FORMATS, render, write
+from bwcompiler.api.explanation import explain_program
 from bwcompiler.api.functions import argument_kind
-from bwcompiler.api.inspection import cost_of, explain_program, memory_of
+from bwcompiler.api.inspection import cost_of, memory_of
 from bwcompiler.api.seeds import concrete_seed, match_tree, missing_seed
 from bwcompiler.api.transforms import check_differentiable
 from bwcompiler.errors import GradientError, SignatureError
 from bwcompiler.frontend.trace import TraceResult, trace
 from bwcompiler.ir.graph import Graph, live_values
+from bwcompiler.ir.graph_printer import names_in_text
 from bwcompiler.ir.op import REGISTRY, Record, Value, constant, input_value
 from bwcompiler.ir.plan import ArgumentKind, Leaf
 from bwcompiler.ir.types import F64, tensor
 from bwcompiler.passes.autodiff import INPUT_SEED, ONE, JointGraph, differentiate
+from bwcompiler.passes.expand_custom_rules import inline_calls
 from bwcompiler.passes.partition import Partition, partition
 
 
@@ -40,10 +43,23 @@ class Request(NamedTuple):
 
 
 class Runner(NamedTuple):
-    """A compiled request: call it with leaves, seeds, scale and buffers, flat; gradients[k] is the result for wrt[k]."""
+    """A compiled request: call it with leaves, seeds, scale and buffers, flat; gradients[k] is the result for wrt[k].
+
+    graph    what was asked to be compiled; `compiled` may be shared with an equal graph of other lines.
+    origins  value of the graph -> the traced value that it was rebuilt from.
+    """
 
     compiled: Compiled
     call: Callable[..., Any]
+    graph: Graph
+    origins: Mapping[Value, Value] = {}
+
+
+class Halves(NamedTuple):
+    """A program in two, forward and adjoint, and what they were made from."""
+
+    partition: Partition
+    joint: JointGraph
 
 
 class Program:
@@ -73,8 +89,8 @@ class Program:
             argument_kind(argument, leaf) for argument, leaf in zip(self.traced.argument_types, self.example_leaves, strict=True))
         self.default_wrt = self._wrt_leaves(wrt)
         self.runners: dict[Request, Runner] = {}
-        self.partitions: dict[Request, Partition] = {}
-        self.brought: dict[Request, Sequence[Any]] = {}         # arrays that custom rules captured
+        self._halves: dict[Request, Halves] = {}
+        self._lowered: Lowered | None = None
         self.forward_runner: Runner | None = None
 
     # ----- running
@@ -124,13 +140,12 @@ class Program:
         >>> pullback(np.array([1.0, 0.0]))[0].tolist(), pullback(np.array([0.0, 1.0]))[0].tolist()
         ([2.0, 0.0], [0.0, 4.0])
         """
-        request = Request(self.default_wrt, tuple(INPUT_SEED if output.dtype.is_differentiable else None
-                                                  for output in self.traced.outputs), False, (), True)
-        split = self._partition(request)
+        request = self._default_request()
         key = request._replace(value=True)
         runner = self.runners.get(key)
         if runner is None:
-            runner = self.runners[key] = self._runner(split.forward, self.kinds, self.brought[request])
+            halves = self._split(request)
+            runner = self.runners[key] = self._runner(halves.partition.forward, self.kinds, halves.joint.captured)
         results = runner.call(*self._leaves(args))
         count = len(self.traced.outputs)
         residuals = results[count:]
@@ -149,7 +164,20 @@ class Program:
     @property
     def adjoint(self) -> Graph:
         """The adjoint graph: residuals and seeds -> cotangents of the differentiable arguments."""
-        return self._partition(self._default_request()).adjoint
+        return self.halves().partition.adjoint
+
+    def forward_names(self) -> dict[Value, str]:
+        """What the text of `graph` calls its values, and those that stand for them in the adjoint graph."""
+        names = names_in_text(self.graph)
+        halves = self.halves()
+        names |= {value: names[traced] for value, traced in halves.joint.origins.items()}
+        return names | {copy: names[value] for copy, value in halves.partition.stands_for.items() if value in names}
+
+    def lowered_names(self) -> dict[Value, str]:
+        """Names for the values of `lowered().simplified` that call those of `graph` as its text does."""
+        names = names_in_text(self.graph)
+        names |= {value: names[traced] for value, traced in self._default_runner().origins.items()}
+        return names_in_text(self.lowered().simplified, names)
 
     def as_text(self, stage: str = "adjoint", format: str = "text") -> str:
         """The program at one stage: source, forward, adjoint, simplified, fused, plan, loops, llvm, llvm-opt, asm or object.
@@ -165,7 +193,8 @@ class Program:
         return write(self, Path(path))
 
     def explain(self) -> str:
-        """What was fused, saved and why gradients are None or zero, in words."""
+        """In words: why gradients are None or zero, what is saved and computed again, what runs in which loop and why not in
+        another, which updates are in place, what is copied, which library calls and callbacks are made."""
         return explain_program(self)
 
     def memory_analysis(self) -> dict[str, int]:
@@ -177,9 +206,24 @@ class Program:
         return cost_of(self)
 
     # ----- requests
+    def halves(self) -> Halves:
+        """The default backward program, split where `vjp` splits it."""
+        return self._split(self._default_request())
+
     def joint_compiled(self) -> Compiled:
         """The default backward program: value and all gradients."""
-        return self._joint_runner(self._default_request()._replace(value=True, from_residuals=False)).compiled
+        return self._default_runner().compiled
+
+    def lowered(self) -> Lowered:
+        """Every stage of the default backward program, with the lines of this program's function."""
+        if self._lowered is None:
+            runner = self._default_runner()
+            shared = runner.compiled.lowered
+            self._lowered = shared if shared.graph is runner.graph else lower(inline_calls(runner.graph))
+        return self._lowered
+
+    def _default_runner(self) -> Runner:
+        return self._joint_runner(self._default_request()._replace(value=True, from_residuals=False))
 
     def _default_request(self) -> Request:
         seeds = tuple(INPUT_SEED if output.dtype.is_differentiable else None for output in self.traced.outputs)
@@ -286,7 +330,7 @@ class Program:
 
     def _differentiated(self, request: Request) -> JointGraph:
         with collector_paused():
-            return differentiate(self.traced.graph, request.wrt, request.seeds)
+            return differentiate(self.traced.graph, request.wrt, request.seeds, names_in_text(self.traced.graph))
 
     def _joint_runner(self, request: Request) -> Runner:
         found = self.runners.get(request)
@@ -294,7 +338,8 @@ class Program:
             joint = self._differentiated(request)
             outputs = list(joint.graph.outputs[:len(self.traced.outputs)]) if request.value else []
             graph = self._with_gradients(request, joint.graph, list(joint.cotangents), outputs)
-            found = self.runners[request] = self._runner(graph, self._kinds_of(graph, request, len(self.kinds)), joint.captured)
+            runner = self._runner(graph, self._kinds_of(graph, request, len(self.kinds)), joint.captured)
+            found = self.runners[request] = runner._replace(origins=joint.origins)
         return found
 
     def _with_gradients(self, request: Request, graph: Graph, cotangents: list[int | None], outputs: list[Value]) -> Graph:
@@ -332,13 +377,13 @@ class Program:
             kinds[explicit - len(request.into) - 1] = "float"
         return tuple(kinds)
 
-    def _partition(self, request: Request) -> Partition:
-        found = self.partitions.get(request)
+    def _split(self, request: Request) -> Halves:
+        found = self._halves.get(request)
         if found is None:
             joint = self._differentiated(request)
             seeds = [position for position in joint.seeds if position is not None]
-            found = self.partitions[request] = partition(_complete(joint, request, self.traced.graph), seeds, len(self.traced.outputs))
-            self.brought[request] = joint.captured
+            parts = partition(_complete(joint, request, self.traced.graph), seeds, len(self.traced.outputs))
+            found = self._halves[request] = Halves(parts, joint)
         return found
 
     def _pull(self, request: Request, residuals: Sequence[Any], grad_outputs: Any, into: Any, scale: float | None) -> tuple[Any, ...]:
@@ -348,9 +393,9 @@ class Program:
         key = request._replace(into=tuple(buffers))
         runner = self.runners.get(key)
         if runner is None:
-            split = self._partition(request)
-            graph = self._with_gradients(key, split.adjoint, list(range(len(request.wrt))), [])
-            runner = self.runners[key] = self._runner(graph, self._kinds_of(graph, key, 0), self.brought[request])
+            halves = self._split(request)
+            graph = self._with_gradients(key, halves.partition.adjoint, list(range(len(request.wrt))), [])
+            runner = self.runners[key] = self._runner(graph, self._kinds_of(graph, key, 0), halves.joint.captured)
         arrays = [np.asarray(residual) for residual in residuals]
         results = self._accumulate(runner, [*arrays, *seeds], buffers, scale)
         return self._per_argument(key, results, buffers)
@@ -380,7 +425,7 @@ class Program:
             call = compiled.executable.bind(slow, compiled.raise_error, captured)
         except ValueError:                       # captured arrays of a layout the native entry does not take
             call = slow
-        return Runner(compiled, call)
+        return Runner(compiled, call, graph)
 
 
 def _complete(joint: JointGraph, request: Request, forward: Graph) -> Graph:
@@ -421,6 +466,9 @@ def compile(fun: Callable[..., Any], *example_args: Any, wrt: Sequence[int] | in
     """Compile fun and its backward program for arguments like example_args (arrays, or anything with shape and dtype).
 
     wrt   positions of the arguments that need gradients; None: every argument of floating-point dtype.
+
+    Raises GradientError for a position that does not exist or is of integer dtype, SignatureError where fun assigns to its
+    arguments, and whatever tracing fun raises (see `jit`).
 
     >>> import numpy as np, bwcompiler as bw
     >>> prog = bw.compile(lambda x, a: x @ a, np.ones((2, 3)), np.ones((3, 4)), wrt=(0,))

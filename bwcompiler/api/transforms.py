@@ -19,7 +19,7 @@ from bwcompiler.frontend.custom_rules import CustomVjp
 from bwcompiler.frontend.operands import value_as
 from bwcompiler.frontend.region import active_region
 from bwcompiler.frontend.trace import TraceResult, inline, trace
-from bwcompiler.frontend.tracer import Tracer, fresh, is_weak, value_of
+from bwcompiler.frontend.tracer import Tracer, call, fresh, is_weak, value_of
 from bwcompiler.ir.op import REGISTRY, Value, constant
 from bwcompiler.ir.types import F64, I64
 from bwcompiler.passes.autodiff import INPUT_SEED, ONE, differentiate
@@ -94,8 +94,9 @@ def _scalar_output(result: TraceResult, outputs: Sequence[Value], what: str) -> 
 def value_and_grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Any:
     """A function that returns fun's value and its gradient with respect to the arguments argnums.
 
-    The gradient has the shape and dtype of its argument, and its tree; a tuple of argnums gives a tuple of gradients.
-    Raises GradientError for a non-scalar output or integer arguments.
+    The gradient has the shape and dtype of its argument, and its tree; a tuple of argnums gives a tuple of gradients.  With has_aux,
+    fun returns (value, aux) and the result is ((value, aux), gradient).  Raises GradientError for a non-scalar output or integer
+    arguments, and whatever tracing fun raises (bw.errors).
 
     >>> import numpy as np, bwcompiler as bw
     >>> value, g = bw.value_and_grad(lambda x: np.sum(x * x))(np.array([1.0, 2.0]))
@@ -143,7 +144,7 @@ def _cotangent(found: Sequence[Value], position: int | None, argument: Value) ->
 def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Any:
     """A function that returns the gradient of fun with respect to the arguments argnums.
 
-    Errors as for `value_and_grad`; with has_aux, returns (gradient, aux).
+    The gradient has the shape, dtype and tree of the argument.  Errors as for `value_and_grad`; with has_aux, returns (gradient, aux).
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.grad(lambda x: np.sum(x ** 3))(np.array([1.0, 2.0])).tolist()
@@ -161,7 +162,8 @@ def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """fun(*primals) and the pullback: a function from a seed (shaped like the output) to one cotangent per primal.
 
-    With has_aux, fun returns (out, aux) and the result is (out, pullback, aux).
+    Integer and boolean primals have the cotangent None.  With has_aux, fun returns (out, aux) and the result is
+    (out, pullback, aux).  The pullback raises SeedError for a seed of other shape, dtype or structure than the output.
 
     >>> import numpy as np, bwcompiler as bw
     >>> out, pullback = bw.vjp(lambda x: x * x, np.array([1.0, 2.0]))
@@ -244,6 +246,9 @@ def _checked_seed(leaf: Any, output: Value, path: str) -> Value:
 def jacrev(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Any:
     """The Jacobian of fun: shape output.shape + argument.shape, computed as one batch of pullbacks.
 
+    Outputs and arguments may be trees; the result is then a tree of outputs of trees of arguments.  Raises GradientError for
+    integer arguments or outputs.
+
     >>> import numpy as np, bwcompiler as bw
     >>> bw.jacrev(lambda x: x * x)(np.array([1.0, 2.0])).tolist()
     [[2.0, 0.0], [0.0, 4.0]]
@@ -318,7 +323,10 @@ def _unit_seeds(output: Value, size: int) -> Value:
 
 
 def hessian(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Any:
-    """The Hessian of a scalar function: the Jacobian of its gradient.
+    """The Hessian of a scalar function, of shape argument.shape + argument.shape: the Jacobian of its gradient.
+
+    For several arguments or trees, a tree of such arrays.  Errors as for `value_and_grad`.  For the product of a Hessian with a
+    vector, `bw.grad(lambda x: np.vdot(bw.grad(f)(x), v))` does not make the matrix.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.hessian(lambda x: np.sum(x ** 3))(np.array([1.0, 2.0])).tolist()
@@ -334,9 +342,9 @@ def stop_gradient(x: Any) -> Any:
     >>> float(bw.grad(lambda x: x * bw.stop_gradient(x))(3.0))
     3.0
     """
-    def stop(leaf: Any) -> Any:
-        return fresh(REGISTRY["stop_gradient"](value_of(leaf))) if isinstance(leaf, Tracer) else leaf
-    return tree.map(stop, x)
+    def stop(leaf: Tracer) -> Tracer:
+        return fresh(REGISTRY["stop_gradient"](value_of(leaf)))
+    return tree.map(lambda leaf: call(stop, leaf) if isinstance(leaf, Tracer) else leaf, x)
 
 
 def custom_vjp(fun: Callable[..., Any]) -> CustomVjp:

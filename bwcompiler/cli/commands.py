@@ -72,7 +72,7 @@ def dump_command(options: argparse.Namespace) -> int:
     if options.print_after_all or options.print_after_change:
         _write(path, passes_diff(program, options.print_after_all))
     elif stage == "object" and path is not None and options.format is None:
-        path.write_bytes(object_code(program.joint_compiled().lowered))
+        path.write_bytes(object_code(program.lowered()))
     elif stage == ALL and format == "text":
         _write(path, "\n".join(f"==== {name} ====\n{dump.render(program, name)}" for name in dump.STAGES))
     else:
@@ -106,7 +106,7 @@ def _checked_stage(stage: str, format: str) -> str:
 
 def passes_diff(program: Program, everything: bool) -> str:
     """The graph after each pass; of those that changed something only what changed, unless everything is asked for."""
-    graph = program.joint_compiled().lowered.graph
+    graph = program.lowered().graph
     before = graph_to_text(graph)
     parts = [f"==== input ====\n{before}"]
     for step in PASSES:

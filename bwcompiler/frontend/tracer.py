@@ -258,7 +258,7 @@ class Tracer:
     def __bool__(self) -> NoReturn:
         _refuse(self, TracerBoolError, "the truth of a traced value is not known while tracing (if, while, and, or, not, "
                 "max, min)\n"
-                "  hint: use np.where(condition, a, b), np.maximum/np.minimum, bw.cond or bw.while_loop; "
+                "  hint: use np.where(condition, a, b), np.maximum or np.minimum (bw.cond, bw.while_loop do not exist yet); "
                 "for and/or/not: & | ~")
 
     def __float__(self) -> NoReturn:
@@ -278,7 +278,7 @@ class Tracer:
     def __index__(self) -> NoReturn:
         _refuse(self, TracerIndexError, "a traced value as a size, axis, range() or list index: the number is not known "
                 "while tracing\n"
-                "  hint: make the argument static (static_argnums), use bw.fori_loop instead of range(x), "
+                "  hint: make the argument static (static_argnums; bw.fori_loop does not exist yet), "
                 "or index an array instead of a list")
 
     def __hash__(self) -> NoReturn:

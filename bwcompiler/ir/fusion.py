@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from bwcompiler.ir.access import ArrayView, root
 from bwcompiler.ir.extent import Region
@@ -51,7 +52,8 @@ class FusionGroup:
     """One loop tree.  `inner` is None until a consumed reduction or a broadcast decides it.
 
     updated  per value whose memory an update of this group writes (the array before and after), what is written so far.
-    touched  per array that some update of the program writes, which parts members of this group read (None: unknown).
+    touched  per array that some update of the program writes, which parts members of this group read (None: unknown).  Both
+             lists are of the memory: all versions that share it share them.
     """
 
     position: int
@@ -82,7 +84,6 @@ class FusionGroup:
         self.members.append(member)
         self.by_value[member.value] = member
 
-
     def written_arrays(self) -> list[tuple[Value, Value]]:
         """Per array that updates of this group write: the version before the first update, and after the last."""
         first: dict[Value, Value] = {}
@@ -109,15 +110,30 @@ class Call:
     operands: tuple[ArrayView, ...]
 
 
+class Refusal(NamedTuple):
+    """Why a value is not computed in a group that it could have joined.
+
+    rule    one of fusion's rules, in words in `bwcompiler.passes.fusion_rules`.
+    about   the values, read by this one, that the rule is about.
+    """
+
+    value: Value
+    group: int
+    rule: str
+    about: tuple[Value, ...] = ()
+
+
 @dataclass
 class FusedProgram:
     """Steps in execution order.
 
     stored   values that have memory: graph inputs, results of calls, and members that something outside reads.
     forced   values (layout ops and constants too) that fusion had to store: outputs, operands of calls.
+    refusals the groups that values did not join, and why, in the order of the decisions; only where `fuse` was asked for them.
     """
 
     steps: list[FusionGroup | Call]
     stored: set[Value]
     forced: set[Value]
     step_of: dict[Value, FusionGroup | Call]
+    refusals: list[Refusal] = field(default_factory=list)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,12 +30,19 @@ BARE_NAME = re.compile(r"[^\W\d]\w*(?:\.\w+)*")
 _INDEX_NAME = re.compile(r"[^\W\d]\w*")
 RESERVED = frozenset(("true", "false", "none", "nan", "inf", *(dtype.name for dtype in DTYPES)))   # never names of indices
 
+Names = Mapping[Value, str]                       # value -> `%name`
+NO_NAMES: Names = {}
+
 _TYPE_COLUMNS, _STATEMENT_COLUMNS = 32, 110       # columns are aligned up to these widths
 
 
-def graph_to_text(graph: Graph, sources: bool = True) -> str:
-    """The text of a graph; `sources` adds where each value came from as trailing comments."""
-    printer = _Printer(sources, literals=True)
+def graph_to_text(graph: Graph, sources: bool = True, given: Names = NO_NAMES) -> str:
+    """The text of a graph; `sources` adds where each value came from as trailing comments.
+
+    given   what the text of another graph calls its values.  A value that has a name there has it here too, and no other
+            value of this graph takes one of these names.
+    """
+    printer = _Printer(sources, literals=True, given=given)
     return "\n".join(printer.graph_lines(graph)) + "\n"
 
 
@@ -48,9 +55,9 @@ def graph_excerpt(graph: Graph, value: Value | None, context: int = 5, sources: 
     return "\n".join(("> " if k == chosen else "  ") + lines[k] for k in range(first, last))
 
 
-def names_in_text(graph: Graph) -> dict[Value, str]:
+def names_in_text(graph: Graph, given: Names = NO_NAMES) -> dict[Value, str]:
     """What the text of a graph calls each of its values: `%name`, or the literal."""
-    return _Printer(sources=False, literals=True).value_names(graph, literal_values(graph))
+    return _Printer(sources=False, literals=True).value_names(graph, literal_values(graph), given)
 
 
 def attributes_text(value: Value) -> str:
@@ -94,6 +101,11 @@ def quoted(text: str) -> str:
     return text if BARE_NAME.fullmatch(text) else json.dumps(text, ensure_ascii=False)
 
 
+def plain_name(text: str) -> str:
+    """The name in `%name` or `%"p['w']"`."""
+    return str(json.loads(text[1:])) if text.startswith('%"') else text[1:]
+
+
 def scalar_text(value: Any) -> str | None:
     """A Python or NumPy scalar such that the parser gives the same bits; None if it is no scalar."""
     if isinstance(value, np.generic):
@@ -129,9 +141,10 @@ class _Statement(NamedTuple):
 class _Printer:
     """Prints one graph with its regions.  `lines_of` maps the values of the outermost graph to line numbers."""
 
-    def __init__(self, sources: bool, literals: bool) -> None:
+    def __init__(self, sources: bool, literals: bool, given: Names = NO_NAMES) -> None:
         self.sources = sources
         self.literals = literals
+        self.given = given
         self.indices: dict[Index, str] = {}            # those in scope, outermost first
         self.lines_of: dict[Value, int] = {}
         self._depth = 0
@@ -192,13 +205,16 @@ class _Printer:
         return f" {{{', '.join(shown)}}}" if shown else ""
 
     # ----- names
-    def value_names(self, graph: Graph, literals: set[Value]) -> dict[Value, str]:
+    def value_names(self, graph: Graph, literals: set[Value], given: Names = NO_NAMES) -> dict[Value, str]:
         """What a value is called where it is read: `%name`, or the literal."""
         names: dict[Value, str] = {}
-        taken: dict[str, int] = {}                     # -> the last number tried
+        taken = {plain_name(text): 0 for text in given.values() if text.startswith("%")}      # -> the last number tried
         for value in (*graph.inputs, *graph.body):
             if value in literals:
                 names[value] = scalar_text(value.attrs["value"]) or "<value>"
+                continue
+            if given.get(value, "").startswith("%"):
+                names[value] = given[value]
                 continue
             hint = value.name or value.op.name
             name = hint
@@ -218,12 +234,20 @@ class _Printer:
         except KeyError:                               # not a valid graph
             return ", ".join(names.get(operand, f"%{operand.name or operand.op.name}!") for operand in operands)
 
+    def forward_name(self, forward: Value, names: dict[Value, str]) -> str:
+        """What `vjp of` calls a value; empty where no text at hand has a name for it that is its own."""
+        name = names.get(forward) or (self.given.get(forward, "") if self._depth == 1 else "")
+        if not name and forward.op.kind == "input":    # an argument has the user's name, which may be taken here
+            name = f"%{quoted(forward.name or forward.op.name)}"
+            return "" if name in names.values() else name
+        return name if name.startswith("%") else ""
+
     def comment(self, value: Value, names: dict[Value, str]) -> str:
         source, forward = value.source, value.forward
         text = ""
         if forward is not None:
-            name = names.get(forward, "")
-            text = f"vjp of {name if name.startswith('%') else '%' + quoted(forward.name or forward.op.name)}"
+            name = self.forward_name(forward, names)
+            text = f"vjp of {name}" if name else ""
         if source is not None:
             place = self._places.get(id(source))
             if place is None:
@@ -243,7 +267,8 @@ class _Printer:
             name = first_free(hint, RESERVED.union(self.indices.values()))
             prefix = f"({name} in {bounds}) "
             self.indices[index] = name
-        names = self.value_names(graph, literal_values(graph) if self.literals else set())
+        names = self.value_names(graph, literal_values(graph) if self.literals else set(),
+                                 self.given if self._depth == 1 else NO_NAMES)
         statements = [self.statement(value, names) for value in graph.body if names[value][0] == "%"]
         lines = [f"{prefix}graph {quoted(graph.name)}({self.parameters(graph, names)}) -> {self.results(graph)} {{"]
         starts = _join(lines, statements)

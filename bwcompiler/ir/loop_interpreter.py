@@ -2,8 +2,8 @@
 
 Reductions have the tree that lowering documents (lowering/loops_to_llvm.py), so that results are bit-identical to native
 code wherever the scalar operations are: in a vector loop iteration j feeds lane j % LANES, after BLOCK strips of LANES
-iterations the lanes of a float sum are flushed into a second array of lanes, and below the last loop that feeds the
-accumulator the two arrays are combined pairwise.
+iterations the lanes of a float sum are flushed into block totals (doubles, for f32), and below the last loop that feeds the
+accumulator the lanes, or the totals if there are any, are combined pairwise.
 """
 
 from __future__ import annotations
@@ -52,26 +52,29 @@ def run_kernel(kernel: Kernel, arrays: Sequence[Array]) -> None:
 
 
 class _Reduction:
-    """An open accumulator.  lanes: two arrays of partial results; position: of the best element of a search, -1 for none."""
+    """An open accumulator.  lanes: partial results; totals: of blocks; position: of the best element of a search, -1 for none."""
 
     def __init__(self, accumulator: Accumulator) -> None:
         self.identity = accumulator.dtype.numpy.type(identity_of(accumulator.combine, accumulator.dtype))
         self.value: Any = self.identity
         self.position = -1
-        self.lanes: list[Any] = [self.identity] * (2 * LANES)
+        self.lanes: list[Any] = [self.identity] * LANES
+        self.totals: list[Any] = []
 
     def flush(self) -> None:
-        for lane in range(LANES):
-            self.lanes[LANES + lane] = self.lanes[LANES + lane] + self.lanes[lane]
-            self.lanes[lane] = self.identity
+        wide = np.float64 if self.identity.dtype == np.float32 else type(self.identity)
+        totals = self.totals or [wide(0)] * LANES
+        self.totals = [total + wide(lane) for total, lane in zip(totals, self.lanes, strict=True)]
+        self.lanes = [self.identity] * LANES
 
     def combine_lanes(self, combine: str) -> None:
-        width = LANES
-        while width:
-            for lane in range(width):
-                self.lanes[lane] = OPERATIONS[combine](self.lanes[lane], self.lanes[lane + width])
-            width //= 2
-        self.value = self.lanes[0]
+        if self.totals:
+            self.flush()
+        lanes = self.totals or self.lanes
+        while len(lanes) > 1:
+            half = len(lanes) // 2
+            lanes = [OPERATIONS[combine](low, high) for low, high in zip(lanes[:half], lanes[half:], strict=True)]
+        self.value = type(self.identity)(lanes[0])
 
 
 class _Machine:

@@ -37,6 +37,14 @@ class Location(NamedTuple):
     number: int
 
 
+class Copied(NamedTuple):
+    """Why an update got a copy of its operand: a rule of `bwcompiler.passes.plan_memory` (RULES), and the step it is about, if any."""
+
+    operand: Value
+    rule: str
+    step: int | None = None
+
+
 @dataclass
 class MemoryPlan:
     """Where everything is.
@@ -44,11 +52,13 @@ class MemoryPlan:
     locations    per root value.
     scratch      arena offsets per step.
     in_place     results that took over the memory of the operand they update.
+    copied       results that got a copy of the operand they update.
     copies       (value, result number): results that are another value's memory, copied at the end.
     """
 
     locations: dict[Value, Location] = field(default_factory=dict)
     scratch: list[Sequence[int]] = field(default_factory=list)
     in_place: set[Value] = field(default_factory=set)
+    copied: dict[Value, Copied] = field(default_factory=dict)
     copies: list[tuple[Value, int]] = field(default_factory=list)
     arena_bytes: int = 0

@@ -43,8 +43,8 @@ from bwcompiler.ir.loop import (
     load,
 )
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.scalar import IndexExpression, Scalar, const, index_value
-from bwcompiler.ir.types import DType
+from bwcompiler.ir.scalar import IndexExpression, Scalar, cast, const, index_value
+from bwcompiler.ir.types import F32, F64, DType
 from bwcompiler.lowering.loop_order import SEARCHES, inner_axes, lane_axis, panel_width
 from bwcompiler.lowering.split_guards import split_guards
 
@@ -416,10 +416,13 @@ class _Tree:
         if self.lane is not None or kept != self.b.outer[:len(kept)]:
             self._into_memory(member, scalar, statements)
             return
-        accumulator = Accumulator(value.op.name, combine, scalar.dtype)
+        # One term after the other: a sum of f32 in double precision, or a long one would lose digits.
+        dtype = F64 if combine == "add" and scalar.dtype is F32 else scalar.dtype
+        accumulator = Accumulator(value.op.name, combine, dtype)
         self.prologue.setdefault(len(kept), []).append(Reduce(accumulator))
-        statements.append(Accumulate(accumulator, combine, scalar, self._position(member)))
-        self.epilogue.setdefault(len(kept), []).append(self._store(value, member.axes, _total(accumulator, value)))
+        statements.append(Accumulate(accumulator, combine, cast(scalar, dtype), self._position(member)))
+        total = cast(_total(accumulator, value), value.dtype)
+        self.epilogue.setdefault(len(kept), []).append(self._store(value, member.axes, total))
 
     def _into_memory(self, member: Member, scalar: Scalar, statements: list[Statement]) -> None:
         value, combine = member.value, _combine(member.value)

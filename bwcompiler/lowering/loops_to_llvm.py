@@ -3,8 +3,8 @@
 Loops are plain counted loops over scalar code; LLVM's vectoriser widens the innermost one.  A reduction in a vector loop
 has a tree that depends on its extent only: the loop is cut into strips of LANES iterations, iteration j adds into lane
 j % LANES of an accumulator array (which LLVM keeps in vector registers without any fast-math flag), and the lanes are
-combined pairwise below the last loop that feeds them.  After BLOCK strips the lanes are flushed into a second array, so that long sums stay
-accurate.
+combined pairwise below the last loop that feeds them.  After BLOCK strips the lanes of a sum are flushed into a second array
+(of doubles, for f32), so that long sums stay accurate.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from bwcompiler.ir.loop import (
     identity_of,
 )
 from bwcompiler.ir.scalar import MATH_FUNCTIONS, Scalar
-from bwcompiler.ir.types import BOOL, DType
+from bwcompiler.ir.types import BOOL, F32, F64, DType
 from bwcompiler.lowering.kernel_pointers import first_elements
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter, literal, memory_type, register_type
 
@@ -69,6 +69,8 @@ class _KernelEmitter:
         self.cells: dict[Accumulator, str] = {}
         self.places: dict[Accumulator, str] = {}
         self.vector: set[Accumulator] = set()                        # accumulators fed by long vector loops: they have lanes
+        self.flushed: set[Accumulator] = set()                       # sums over more than one block: they have block totals
+        self.totals: dict[Accumulator, str] = {}
         self.lane: str | None = None
         self.starts = first_elements(kernel)
 
@@ -150,8 +152,7 @@ class _KernelEmitter:
         if not isinstance(extent, int):
             raise CompileError("symbolic extents are not lowered to native code yet")
         strips, tail = divmod(extent, LANES)
-        sums = [s.target for s in loop.body if isinstance(s, Accumulate) and isinstance(s.target, Accumulator)
-                and s.combine == "add" and s.target.dtype.is_float]
+        sums = [s.target for s in loop.body if isinstance(s, Accumulate) and isinstance(s.target, Accumulator) and _is_flushed(s)]
         blocks, rest = divmod(strips, BLOCK) if sums else (0, strips)
         if blocks:
             with self.counted(str(blocks), None) as block:
@@ -213,13 +214,15 @@ class _KernelEmitter:
             self.emit.lines.append(f"  store {memory_type(buffer.dtype)} {value}, ptr {pointer}, align {buffer.dtype.itemsize}")
 
     # ----- reductions
-    def _find_lanes(self, body: list[Statement], vector: bool = False) -> None:
+    def _find_lanes(self, body: list[Statement], extent: int = 0) -> None:
         for statement in body:
             if isinstance(statement, Loop):
-                long = not isinstance(statement.extent, int) or statement.extent >= LANES
-                self._find_lanes(statement.body, statement.kind == "vector" and long)
-            elif isinstance(statement, Accumulate) and isinstance(statement.target, Accumulator) and vector:
+                below = statement.extent if isinstance(statement.extent, int) else LANES
+                self._find_lanes(statement.body, below if statement.kind == "vector" else 0)
+            elif isinstance(statement, Accumulate) and isinstance(statement.target, Accumulator) and extent >= LANES:
                 self.vector.add(statement.target)
+                if _is_flushed(statement) and extent >= LANES * BLOCK:
+                    self.flushed.add(statement.target)
 
     def open(self, accumulator: Accumulator) -> None:
         """Reset an accumulator (its memory is allocated once, in the entry block)."""
@@ -228,13 +231,19 @@ class _KernelEmitter:
         if accumulator not in self.cells:
             self.cells[accumulator] = self._alloca(type_, 1)
             if accumulator in self.vector:
-                self.lanes[accumulator] = self._alloca(type_, 2 * LANES)
+                self.lanes[accumulator] = self._alloca(type_, LANES)
+            if accumulator in self.flushed:
+                self.totals[accumulator] = self._alloca(memory_type(_total_dtype(accumulator)), LANES)
             if accumulator.combine.startswith("arg"):
                 self.places[accumulator] = self._alloca("i64", 1)
         if accumulator in self.lanes:
-            with self.counted(str(2 * LANES), None) as lane:
+            with self.counted(str(LANES), None) as lane:
                 pointer = self.emit.put(f"getelementptr {type_}, ptr {self.lanes[accumulator]}, i64 {lane}")
                 self.emit.lines.append(f"  store {type_} {start}, ptr {pointer}")
+                if accumulator in self.totals:
+                    wide = memory_type(_total_dtype(accumulator))
+                    pointer = self.emit.put(f"getelementptr {wide}, ptr {self.totals[accumulator]}, i64 {lane}")
+                    self.emit.lines.append(f"  store {wide} {literal(0.0, _total_dtype(accumulator))}, ptr {pointer}")
         self.emit.lines.append(f"  store {type_} {start}, ptr {self.cells[accumulator]}")
         if accumulator in self.places:
             self.emit.lines.append(f"  store i64 -1, ptr {self.places[accumulator]}")
@@ -297,28 +306,35 @@ class _KernelEmitter:
         emit.lines.append(f"  store i64 {moved}, ptr {self.places[target]}")
 
     def flush(self, accumulator: Accumulator) -> None:
-        """Add the lanes to the second array and reset them."""
-        type_, lanes = memory_type(accumulator.dtype), self.lanes[accumulator]
+        """Add the lanes to the block totals and reset them."""
+        type_, dtype = memory_type(accumulator.dtype), _total_dtype(accumulator)
         with self.counted(str(LANES), None) as lane:
-            low = self.emit.put(f"getelementptr {type_}, ptr {lanes}, i64 {lane}")
-            far = self.emit.put(f"add i64 {lane}, {LANES}")
-            high = self.emit.put(f"getelementptr {type_}, ptr {lanes}, i64 {far}")
+            low = self.emit.put(f"getelementptr {type_}, ptr {self.lanes[accumulator]}, i64 {lane}")
+            total = self.emit.put(f"getelementptr {memory_type(dtype)}, ptr {self.totals[accumulator]}, i64 {lane}")
             value = self._load(low, accumulator.dtype)
-            self._combine_at(high, accumulator.combine, accumulator.dtype, value)
+            if dtype is not accumulator.dtype:
+                value = self.emit.cast(value, accumulator.dtype, dtype)
+            self._combine_at(total, accumulator.combine, dtype, value)
             self.emit.lines.append(f"  store {type_} {self._memory_literal(accumulator)}, ptr {low}")
 
     def combine_lanes(self, accumulator: Accumulator) -> None:
-        """Pairwise over both arrays of lanes, into the accumulator's cell."""
-        type_, lanes = memory_type(accumulator.dtype), self.lanes[accumulator]
-        width = LANES
+        """Pairwise over the lanes (or the block totals), into the accumulator's cell."""
+        lanes, dtype = self.lanes[accumulator], accumulator.dtype
+        if accumulator in self.totals:
+            self.flush(accumulator)
+            lanes, dtype = self.totals[accumulator], _total_dtype(accumulator)
+        type_, width = memory_type(dtype), LANES // 2
         while width:
             with self.counted(str(width), None) as lane:
                 low = self.emit.put(f"getelementptr {type_}, ptr {lanes}, i64 {lane}")
                 far = self.emit.put(f"add i64 {lane}, {width}")
                 high = self.emit.put(f"getelementptr {type_}, ptr {lanes}, i64 {far}")
-                self._combine_at(low, accumulator.combine, accumulator.dtype, self._load(high, accumulator.dtype))
+                self._combine_at(low, accumulator.combine, dtype, self._load(high, dtype))
             width //= 2
-        value = self._load(lanes, accumulator.dtype)
+        value = self._load(lanes, dtype)
+        if dtype is not accumulator.dtype:
+            value = self.emit.cast(value, dtype, accumulator.dtype)
+        type_ = memory_type(accumulator.dtype)
         if accumulator.dtype is BOOL:
             value = self.emit.put(f"zext i1 {value} to i8")
         self.emit.lines.append(f"  store {type_} {value}, ptr {self.cells[accumulator]}")
@@ -431,6 +447,16 @@ class _KernelEmitter:
         if found is None:
             raise CompileError(f"loop index {index} is read outside of its loop")
         return found
+
+
+def _is_flushed(statement: Accumulate) -> bool:
+    """Whether a long reduction is cut into blocks: sums of floats, whose rounding errors would add up."""
+    return statement.combine == "add" and statement.value.dtype.is_float
+
+
+def _total_dtype(accumulator: Accumulator) -> DType:
+    """Totals of blocks are added one after the other: in double precision, where the elements are not."""
+    return F64 if accumulator.dtype is F32 else accumulator.dtype
 
 
 def _feeds(loop: Loop, accumulator: Accumulator) -> bool:

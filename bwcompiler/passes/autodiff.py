@@ -14,15 +14,16 @@ The result is ordinary graph IR, so a higher derivative is this pass applied aga
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bwcompiler.errors import GradientError, at
 from bwcompiler.ir.graph import Graph, live_values
+from bwcompiler.ir.graph_printer import NO_NAMES, Names, plain_name
 from bwcompiler.ir.op import REGISTRY, Into, Joint, NotDifferentiable, Op, Record, Value, constant, input_value
 from bwcompiler.ir.types import TupleType
 from bwcompiler.passes.expand_custom_rules import expand_custom_rules
-from bwcompiler.passes.simplify import simplify
+from bwcompiler.passes.simplify import simplify_with_mapping
 
 ONE = "one"            # seed 1.0, for a scalar output
 INPUT_SEED = "input"   # the seed is a new input of the joint graph
@@ -44,28 +45,37 @@ class JointGraph(NamedTuple):
     cotangents   per entry of wrt the position among the graph's outputs, or None where the output does not depend on it.
     seeds        per forward output the input position of its seed, or None.
     captured     arrays that custom rules brought in: the last of the graph's captured inputs.
+    origins      forward value of the joint graph -> the value of the graph given that it was rebuilt from.
+    stopped      (value, position) where the rule of the value's op gave the operand at the position no cotangent.
     """
 
     graph: Graph
     cotangents: tuple[int | None, ...]
     seeds: tuple[int | None, ...]
     captured: tuple[Any, ...] = ()
+    origins: Mapping[Value, Value] = {}
+    stopped: Sequence[tuple[Value, int]] = ()
 
 
-def differentiate(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None]) -> JointGraph:
+def differentiate(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None], names: Names = NO_NAMES) -> JointGraph:
     """The joint graph of `graph`: cotangents of inputs `wrt`, for the seeds given per output (ONE, INPUT_SEED or None).
+
+    Cotangents are named after the values of `graph`, which have the `names` of its text if these are given.
 
     Equal values are merged first: merged values have one cotangent, so that `X @ w` written twice gives one `X.T @ ct`.
     """
-    graph, arrays = expand_custom_rules(graph, _active(graph, [graph.inputs[k] for k in wrt]))
-    graph = simplify(graph)
+    given = graph
+    graph, arrays, expanded = expand_custom_rules(graph, _active(graph, [graph.inputs[k] for k in wrt]))
+    graph, simplified = simplify_with_mapping(graph)
+    origins = _origins(given, expanded, simplified)
     targets = [graph.inputs[k] for k in wrt]
     explicit = len(graph.inputs) - graph.captured
     seed_inputs: list[Value] = []
     positions: list[int | None] = []
     record = Record()
     with record:
-        sweep = _Sweep(record, _active(graph, targets))
+        label = _Label(origins, names)
+        sweep = _Sweep(record, _active(graph, targets), frozenset(graph.body), label)
         for number, (output, seed) in enumerate(zip(graph.outputs, seeds, strict=True)):
             if seed is None or not output.dtype.is_differentiable:
                 positions.append(None)
@@ -74,7 +84,7 @@ def differentiate(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None])
                 value = constant(1.0, output.type)
                 positions.append(None)
             else:
-                value = input_value(output.type, f"{_label(output)}.ct" if len(seeds) == 1 else f"seed{number}")
+                value = input_value(output.type, label(output) if len(seeds) == 1 else f"seed{number}")
                 positions.append(explicit + len(seed_inputs))
                 seed_inputs.append(value)
             sweep.add(output, Cotangent(value))
@@ -90,7 +100,21 @@ def differentiate(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None])
     inputs = (*graph.inputs[:explicit], *seed_inputs, *graph.inputs[explicit:], *[value for _, value in found_arrays])
     body = live_values((*graph.body, *record.values), outputs)
     joint = Graph(graph.name, inputs, body, outputs, None, graph.captured + len(found_arrays))
-    return JointGraph(joint, tuple(where), tuple(positions), (*arrays, *[array for array, _ in found_arrays]))
+    captured = (*arrays, *[array for array, _ in found_arrays])
+    return JointGraph(joint, tuple(where), tuple(positions), captured, origins, sweep.stopped)
+
+
+def _origins(given: Graph, *mappings: Mapping[Value, Value]) -> dict[Value, Value]:
+    """For what the mappings, one after the other, make of the given values: the first value that it is made of."""
+    if not any(mappings):
+        return {}
+    found = {value: value for value in given.inputs}
+    for value in given.body:
+        now = value
+        for mapping in mappings:
+            now = mapping.get(now, now)
+        found.setdefault(now, value)
+    return found
 
 
 def _active(graph: Graph, targets: Sequence[Value]) -> set[Value]:
@@ -108,18 +132,30 @@ def _active(graph: Graph, targets: Sequence[Value]) -> set[Value]:
     return active
 
 
-def _label(value: Value) -> str:
-    return value.name or value.op.name
+class _Label:
+    """What the cotangent of a value is called."""
+
+    def __init__(self, origins: Mapping[Value, Value], names: Names) -> None:
+        self.origins = origins
+        self.names = names
+
+    def __call__(self, value: Value) -> str:
+        value = self.origins.get(value, value)
+        text = self.names.get(value, "")
+        return f"{plain_name(text) if text.startswith('%') else value.name or value.op.name}.ct"
 
 
 class _Sweep:
     """The reverse sweep: cotangents per value, and the rules applied to them."""
 
-    def __init__(self, record: Record, active: set[Value]) -> None:
+    def __init__(self, record: Record, active: set[Value], primals: frozenset[Value], label: _Label) -> None:
         self.record = record
         self.active = active
+        self.primals = primals
+        self.label = label
         self.cotangents: dict[Value, Cotangent] = {}
         self.items: dict[Value, dict[int, Cotangent]] = {}
+        self.stopped: list[tuple[Value, int]] = []
 
     def run(self, body: Sequence[Value]) -> None:
         for value in reversed(body):
@@ -138,8 +174,7 @@ class _Sweep:
             ct = self.cotangents.pop(value, None)
             if ct is None:
                 continue
-            if ct.value.name is None:
-                ct.value.name = f"{_label(value)}.ct"
+            self._name(ct.value, value)
             vjp = value.op.vjp
             if value.op is REGISTRY["select"]:
                 self._select(value, ct)
@@ -168,9 +203,13 @@ class _Sweep:
         if ct is None:
             return None
         value = self._settle(ct)
-        if value.name is None:
-            value.name = f"{_label(target)}.ct"
+        self._name(value, target)
         return value
+
+    def _name(self, cotangent: Value, target: Value) -> None:
+        """Call it after its target, unless it has a name or is a forward value itself (a residual that a rule returned)."""
+        if cotangent.name is None and cotangent not in self.primals:
+            cotangent.name = self.label(target)
 
     def _settle(self, ct: Cotangent) -> Value:
         if ct.guard is None or not ct.dirty:
@@ -198,7 +237,7 @@ class _Sweep:
         keeps_guard = op.kind == "elementwise" or op.name in _MOVES
         if not keeps_guard:
             ct = Cotangent(self._settle(ct))
-        for operand, rule in zip(operands, rules, strict=False):      # index operands of gathers have no rule
+        for position, (operand, rule) in enumerate(zip(operands, rules, strict=False)):   # index operands of gathers have no rule
             if operand not in self.active or isinstance(rule, NotDifferentiable):
                 continue
             if isinstance(rule, Into):
@@ -206,6 +245,7 @@ class _Sweep:
                 continue
             found = rule(ct.value, value, *operands, **value.attrs)
             if found is None:
+                self.stopped.append((value, position))
                 continue
             self.add(operand, self._guarded(op, rule, found, ct, value))
 
@@ -233,6 +273,11 @@ class _Sweep:
         if not isinstance(vjp, Joint):
             raise GradientError(at(value.source, f"{op.name} has several results but no joint derivative rule"))
         needs = tuple(operand in self.active for operand in value.operands)
-        for operand, found in zip(value.operands, vjp.rule(ct, value, value.operands, needs, **value.attrs), strict=True):
-            if found is not None and operand in self.active:
+        cotangents = vjp.rule(ct, value, value.operands, needs, **value.attrs)
+        for position, (operand, found) in enumerate(zip(value.operands, cotangents, strict=True)):
+            if operand not in self.active:
+                continue
+            if found is None:
+                self.stopped.append((value, position))
+            else:
                 self.add(operand, Cotangent(found))

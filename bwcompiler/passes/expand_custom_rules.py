@@ -7,18 +7,26 @@ is bwd's graph.  Where no derivative is taken, the body is inlined.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from bwcompiler.ir.graph import Graph, inline, live_values
 from bwcompiler.ir.op import REGISTRY, Record, Value
 from bwcompiler.ops.custom import custom_call, custom_link, inline_with_captured
 
 
-def expand_custom_rules(graph: Graph, active: set[Value]) -> tuple[Graph, list[Any]]:
-    """Replace every custom_call that the derivative passes through by its fwd, tied to its bwd; arrays newly captured."""
-    if not any(value.op is custom_call and value in active for value in graph.body):
-        return graph, []
+class Expanded(NamedTuple):
+    """A graph without custom calls; arrays: what the rules captured; mapping: what stands for values that were replaced."""
+
+    graph: Graph
+    arrays: list[Any]
+    mapping: dict[Value, Value]
+
+
+def expand_custom_rules(graph: Graph, active: set[Value]) -> Expanded:
+    """Replace every custom_call that the derivative passes through by its fwd, tied to its bwd."""
     mapping: dict[Value, Value] = {}
+    if not any(value.op is custom_call and value in active for value in graph.body):
+        return Expanded(graph, [], mapping)
     record = Record()
     with record:
         for value in graph.body:
@@ -36,7 +44,7 @@ def expand_custom_rules(graph: Graph, active: set[Value]) -> tuple[Graph, list[A
     inputs = [*graph.inputs, *[value for _, value in captured]]
     expanded = graph.replace(inputs=inputs, body=live_values(record.values, outputs), outputs=outputs,
                              captured=graph.captured + len(captured))
-    return expanded, [array for array, _ in captured]
+    return Expanded(expanded, [array for array, _ in captured], mapping)
 
 
 def _expand(call: Value, operands: tuple[Value, ...]) -> Value:

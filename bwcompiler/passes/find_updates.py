@@ -14,7 +14,18 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 
 CHAIN = 4                     # updates a chain has at least
+UPDATES = ("slice_update", "slice_add")
 SHARE = 2                     # an update is small where its slice is at most 1/SHARE of the array
+
+
+# Why an update is computed as a new array, in words about the update.
+RULES = {
+    "alias": "what it updates is another array's memory in another shape",
+    "large": f"it writes more than 1/{SHARE} of the array",
+    "first": "it is the first of its chain of updates, which leaves the array before it as it is",
+    "overlap": "it reads elements that it overwrites",
+    "short": f"there are fewer than {CHAIN} updates in a row",
+}
 
 
 class Updates(NamedTuple):
@@ -30,21 +41,43 @@ def find_updates(graph: Graph) -> Updates:
     candidates = [value for value in graph.body if _is_small(value)]
     if not candidates:
         return Updates(frozenset(), frozenset(), frozenset())
-    depth: dict[Value, int] = {}
-    for value in candidates:
-        depth[value] = depth.get(value.operands[0], 0) + 1
-    length = dict(depth)                                       # of the longest chain through the value
-    for value in reversed(candidates):
-        before = value.operands[0]
-        if before in length:
-            length[before] = max(length[before], length[value])
+    depth, length = _chains(candidates)
     values = frozenset([value for value in candidates if depth[value] > 1 and length[value] >= CHAIN])
     arrays = frozenset([value.operands[0] for value in values])
     return Updates(values, arrays, _read_once(graph, arrays))
 
 
+def why_not_in_place(graph: Graph) -> dict[Value, str]:
+    """The other updates of the graph, each with the rule (of RULES) that made it one."""
+    depth, length = _chains([value for value in graph.body if _is_small(value)])
+    found: dict[Value, str] = {}
+    for value in graph.body:
+        if value.op.name not in UPDATES:
+            continue
+        if value not in depth:
+            found[value] = "alias" if is_alias(value.operands[0]) else "large"
+        elif length[value] < CHAIN:
+            found[value] = "short"
+        elif depth[value] == 1:
+            found[value] = "first"
+    return found
+
+
+def _chains(candidates: list[Value]) -> tuple[dict[Value, int], dict[Value, int]]:
+    """Per update its number in the chain of updates that it ends, and the length of the longest chain through it."""
+    depth: dict[Value, int] = {}
+    for value in candidates:
+        depth[value] = depth.get(value.operands[0], 0) + 1
+    length = dict(depth)
+    for value in reversed(candidates):
+        before = value.operands[0]
+        if before in length:
+            length[before] = max(length[before], length[value])
+    return depth, length
+
+
 def _is_small(value: Value) -> bool:
-    return (value.op.name in ("slice_update", "slice_add") and value.operands[1].type.size * SHARE <= value.type.size
+    return (value.op.name in UPDATES and value.operands[1].type.size * SHARE <= value.type.size
             and not is_alias(value.operands[0]))
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 
 from bwcompiler.ir.access import ArrayView, element, expand, is_alias, is_virtual, matrix_view, plain_axes, root, whole
 from bwcompiler.ir.extent import Affine, Index, Region, add_extents, lower, scale_extent, upper
-from bwcompiler.ir.fusion import Call, FusedProgram, FusionGroup, Member, update_region
+from bwcompiler.ir.fusion import Call, FusedProgram, FusionGroup, Member, Refusal, update_region
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import IndexExpression, Scalar, const
@@ -33,9 +33,9 @@ _SEARCHES = ("argmax", "argmin")               # their groups hold nothing else
 _NEVER_FUSED = frozenset(("normalize_index",))
 
 
-def fuse(graph: Graph) -> FusedProgram:
-    """Decide which values are computed together."""
-    return _Fusion(graph).run()
+def fuse(graph: Graph, reasons: bool = False) -> FusedProgram:
+    """Decide which values are computed together; `reasons` also records why values did not join groups (`refusals`)."""
+    return _Fusion(graph, [] if reasons else None).run()
 
 
 def is_fusable(value: Value) -> bool:
@@ -44,8 +44,9 @@ def is_fusable(value: Value) -> bool:
 
 
 class _Fusion:
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, refusals: list[Refusal] | None) -> None:
         self.graph = graph
+        self.refusals = refusals
         self.steps: list[FusionGroup | Call] = []
         self.step_of: dict[Value, FusionGroup | Call] = {}
         self.views = {value: _operand_views(value) for value in graph.body if not is_fusable(value)}
@@ -66,7 +67,7 @@ class _Fusion:
                 self._call(value)
             elif value in self.forced or not is_virtual(value):
                 self._place(value)
-        return FusedProgram(self.steps, self.stored, self.forced, self.step_of)
+        return FusedProgram(self.steps, self.stored, self.forced, self.step_of, self.refusals or [])
 
     def _call(self, value: Value) -> None:
         call = Call(len(self.steps), value, self.views[value])
@@ -81,13 +82,12 @@ class _Fusion:
         attempt = _Attempt(value, self.is_leaf, update=value in self.updates.values)
         if attempt.update and attempt.reads_what_it_writes():
             attempt = _Attempt(value, self.is_leaf)
-        moved = frozenset(base for base, index in attempt.reads if plain_axes(index) is None and self._is_inlinable(base))
-        if moved:
-            attempt = _Attempt(value, self.is_leaf, moved, attempt.update)
+        attempt = self._inlined(attempt)
         for group in self._candidates(attempt):
             member = attempt.join(group)
             if member is not None:
                 break
+            self._refuse(attempt, group, *attempt.refusal)
         else:
             group = self.latest = FusionGroup(len(self.steps))
             self.steps.append(group)
@@ -105,12 +105,21 @@ class _Fusion:
                     group.touched.setdefault(root(base), []).append(_region_read(base, index))
                     self.read_until[root(base)] = max(group.position, self.read_until.get(root(base), -1))
 
+    def _inlined(self, attempt: _Attempt) -> _Attempt:
+        """The attempt with what it reads at shifted indices computed again where that is cheap, and reads nothing it writes."""
+        moved = frozenset(base for base, index in attempt.reads if plain_axes(index) is None and self._is_inlinable(base))
+        if not moved:
+            return attempt
+        inlined = _Attempt(attempt.value, self.is_leaf, moved, attempt.update)
+        return attempt if inlined.update and inlined.reads_what_it_writes() else inlined
+
     def _record_update(self, value: Value, attempt: _Attempt, group: FusionGroup) -> None:
         """The value has the memory of the array it updates, from here on."""
         array = root(value.operands[0])
         written = group.updated.setdefault(array, [])
         written.append(update_region(value))
         group.updated[value] = written
+        group.touched[value] = group.touched.setdefault(array, [])
         self.stored.add(value)
         if array not in group.by_value:
             group.loads.add(array)
@@ -150,14 +159,26 @@ class _Fusion:
             found.setdefault(self.latest.position, self.latest)
         allowed: list[FusionGroup] = []
         for position in sorted(found, reverse=True):
-            if position < earliest:
+            if position < earliest and self.refusals is None:
                 break
             group = found[position]
             # everything read from outside the group has to be complete before it starts
-            if all(base in group.by_value or self._position(base) < position for base, _ in attempt.reads) and (
-                    self._respects_updates(attempt, group)):
+            if position < earliest or not all(base in group.by_value or self._position(base) < position for base, _ in attempt.reads):
+                self._refuse_order(attempt, group)
+            elif not self._respects_updates(attempt, group):
+                self._refuse(attempt, group, "versions")
+            else:
                 allowed.append(group)
         return allowed
+
+    def _refuse(self, attempt: _Attempt, group: FusionGroup, rule: str, about: tuple[Value, ...] = ()) -> None:
+        if self.refusals is not None:
+            self.refusals.append(Refusal(attempt.value, group.position, rule, about))
+
+    def _refuse_order(self, attempt: _Attempt, group: FusionGroup) -> None:
+        if self.refusals is not None:
+            late = [base for base, _ in attempt.reads if base not in group.by_value and self._position(base) >= group.position]
+            self._refuse(attempt, group, "order" if late else "versions", tuple(dict.fromkeys(late)))
 
     def _respects_updates(self, attempt: _Attempt, group: FusionGroup) -> bool:
         """Whether in this group no element is read and written that belongs to two versions of an array."""
@@ -172,7 +193,10 @@ class _Fusion:
         if not attempt.update:
             return True
         array, mine = root(attempt.value.operands[0]), update_region(attempt.value)
-        if array in group.by_value and not (array in group.updated and array in self.updates.passed_on):
+        made_here = array in group.by_value
+        if made_here != (array in group.updated):          # made by a fused value, or another update has its memory already
+            return False
+        if made_here and array not in self.updates.passed_on:
             return False
         regions = [*group.updated.get(array, []), *group.touched.get(array, [])]
         return all(region is not None and mine.is_apart(region) for region in regions)
@@ -193,6 +217,7 @@ class _Attempt:
         self.number = {index: k for k, index in enumerate(self.indices)}
         self.wide = [k for k, extent in enumerate(shape) if extent != 1]      # size-1 dimensions take part in no loop
         self.reads: list[tuple[Value, tuple[IndexExpression, ...]]] = []
+        self.refusal: tuple[str, tuple[Value, ...]] = ("", ())       # why the last group asked cannot hold the value: rule, about
         self._collect(is_leaf)
 
     def _collect(self, is_leaf: Callable[[Value], bool]) -> None:
@@ -221,7 +246,7 @@ class _Attempt:
         own = tuple([add_extents(scale_extent(index.extent(), step) if extent != 1 else 0, start) for index, extent, start, step
                      in zip(self.indices, self.shape, region.starts, region.steps, strict=True)])
         for base, index in self.reads:
-            if root(base) is array and index != own:
+            if root(base) is array and (base is not array or index != own):
                 read = _region_read(base, index)
                 if read is None or not read.is_apart(region):
                     return True
@@ -242,11 +267,20 @@ class _Attempt:
         axes = tuple(axis for d, axis in enumerate(domain) if d not in self.reduced_dims)
         return Member(self.value, domain, axes, reduced, self.inlined, self.update)
 
+    def _refuse(self, rule: str, *about: Value) -> None:
+        """Note why `join` is about to give None."""
+        self.refusal = (rule, about)
+
     def join(self, group: FusionGroup) -> Member | None:
-        """The member this value would be in group, or None; updates the group's axes when it fits."""
+        """The member this value would be in group, or None (see `refusal`); updates the group's axes when it fits."""
         if group.closed or self.value.op.name in _SEARCHES:
+            self._refuse("search")
             return None
-        if len(group.members) >= MAX_MEMBERS or len(group.loads) + len(self.reads) > MAX_LOADS:
+        if len(group.members) >= MAX_MEMBERS:
+            self._refuse("members")
+            return None
+        if len(group.loads) + len(self.reads) > MAX_LOADS:
+            self._refuse("loads")
             return None
         mapping = self._map_reads(group)
         if mapping is None:
@@ -255,6 +289,7 @@ class _Attempt:
         new_axes = [d for d in self.wide if d not in mapping]
         linked = any(base in group.by_value for base, _ in self.reads)
         if new_axes and not linked:
+            self._refuse("unrelated")
             return None
         if new_axes:
             mapping, structure = self._with_new_axes(group, mapping, new_axes)
@@ -276,16 +311,22 @@ class _Attempt:
                 continue
             entries = plain_axes(index)
             if entries is None or member.update:
+                self._refuse("updated" if member.update else "shifted", base)
                 return None
             for entry, axis, extent in zip(entries, member.axes, base.shape, strict=True):
                 if extent == 1:
                     continue
                 if entry is None:
+                    self._refuse("shifted", base)
                     return None
                 dimension = self._dimension(entry)
                 if self.shape[dimension] != extent or mapping.setdefault(dimension, axis) != axis:
+                    self._refuse("axes", base)
                     return None
-        return mapping if len(set(mapping.values())) == len(mapping) else None
+        if len(set(mapping.values())) == len(mapping):
+            return mapping
+        self._refuse("axes", *[base for base, _ in self.reads if base in group.by_value])
+        return None
 
     def _dimension(self, entry: Affine) -> int:
         return self.number[entry.terms[0][0]]
@@ -310,7 +351,12 @@ class _Attempt:
         A row spread over rows (dimension 0 is new) puts its new axis in front: loops run along memory.
         """
         count, more = len(group.extents), len(new_axes)
-        if group.inner is not None or len(mapping) != count or not mapping or self._consumed_reductions(group):
+        consumed = self._consumed_reductions(group)
+        if group.inner is not None or len(mapping) != count or not mapping or consumed:
+            if consumed:
+                self._refuse("reduction", *consumed)
+            else:
+                self._refuse("numbers" if group.inner is None else "settled")
             return mapping, None
         in_front = max(new_axes) < min(mapping)
         shift = more if in_front else 0
@@ -325,18 +371,23 @@ class _Attempt:
         every = frozenset(range(len(group.extents)))
         mine = frozenset(mapping.values())
         inner = group.inner
-        consumed = self._consumed_reductions(group)
-        for reduced in consumed:
+        for base, reduced in self._consumed_reductions(group).items():
             if inner is None:
                 if not every - reduced and _size(group, every) > WHOLE_ARRAY_LIMIT:
+                    self._refuse("whole", base)
                     return None
                 inner = reduced
             elif inner != reduced:
+                self._refuse("reduction", base)
                 return None
         own = frozenset(mapping[d] for d in self.reduced_dims if d in mapping)
         if inner is None:
-            return _UNDECIDED if mine == every else None
+            if mine == every:
+                return _UNDECIDED
+            self._refuse("extents")
+            return None
         if not _reduction_fits(mine, tuple(own), inner, bool(every) and max(every) not in inner):
+            self._refuse("columns")
             return None
         return self._accept(group, inner, every, mine)
 
@@ -345,21 +396,24 @@ class _Attempt:
         """`inner` if every member (its axes shifted), and this value, fits a tree with these inner axes."""
         outer = every - inner
         if mine not in (every, outer):
+            self._refuse("extents")
             return None
         columns = bool(every) and max(every) not in inner
         for member in group.members:
             domain = frozenset(axis + shift for axis in member.domain_axes)
             reduced = tuple(axis + shift for axis in member.reduced)
             if domain not in (every, outer) or not _reduction_fits(domain, reduced, inner, columns):
+                self._refuse("reduction", *self._consumed_reductions(group))
                 return None
         return inner
 
-    def _consumed_reductions(self, group: FusionGroup) -> list[frozenset[int]]:
-        found: list[frozenset[int]] = []
+    def _consumed_reductions(self, group: FusionGroup) -> dict[Value, frozenset[int]]:
+        """The reductions of the group that this value reads, with the axes they reduce."""
+        found: dict[Value, frozenset[int]] = {}
         for base, _ in self.reads:
             member = group.by_value.get(base)
             if member is not None and member.reduced:
-                found.append(frozenset(member.reduced))
+                found[base] = frozenset(member.reduced)
         return found
 
 

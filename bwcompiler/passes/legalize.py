@@ -4,6 +4,7 @@
     windows_add(ct, low, high) -> slice(windows_add(ct))      into the padded array
     matmul of columns and rows -> multiply                   which fuses with what uses it
     sum(matmul) over the batch -> matmul                     so that the batch of products is never stored
+    concatenate of many pieces -> slice updates               each of which touches its own slice only
     custom_call, custom_link   -> their bodies
 """
 
@@ -17,6 +18,8 @@ from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import REGISTRY, Record, Value
 from bwcompiler.ops.contraction import is_matrix_transpose
 from bwcompiler.passes.expand_custom_rules import inline_calls
+
+MOST_PIECES = 8                # of a concatenation that is read element by element
 
 
 def legalize(graph: Graph) -> Graph:
@@ -74,6 +77,22 @@ def _sum_of_products(value: Value, operands: tuple[Value, ...]) -> Value | None:
     return REGISTRY["matmul"](left, right)
 
 
+def _pieces_in_place(value: Value, operands: tuple[Value, ...]) -> Value | None:
+    """Many pieces side by side: each is written into its place, where an element of the whole would choose among all of them."""
+    if len(operands) <= MOST_PIECES or not all(isinstance(extent, int) for extent in value.shape):
+        return None
+    axis, rank = value.attrs["axis"], value.rank
+    zero = False if value.dtype.kind == "b" else 0.0 if value.dtype.is_differentiable else 0
+    whole = REGISTRY["full"](value=zero, shape=value.shape, dtype=value.dtype)
+    start = 0
+    for piece in operands:
+        starts = tuple([start if k == axis else 0 for k in range(rank)])
+        if piece.type.size:
+            whole = REGISTRY["slice_update"](whole, piece, starts=starts, steps=(1,) * rank)
+        start += piece.shape[axis]
+    return whole
+
+
 def _reshape(x: Value, shape: tuple[Any, ...]) -> Value:
     return x if x.shape == shape else REGISTRY["reshape"](x, shape=shape)
 
@@ -98,4 +117,5 @@ def _unpadded(value: Value, operands: tuple[Value, ...]) -> Value | None:
 
 _REWRITES: dict[str, Callable[[Value, tuple[Value, ...]], Value | None]] = {
     "windows": _unpadded, "windows_add": _unpadded, "matmul": _outer_product, "sum": _sum_of_products,
+    "concatenate": _pieces_in_place,
 }

@@ -8,7 +8,7 @@ choice take part; inputs are residuals for free, constants are always recomputed
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import networkx as nx
@@ -22,11 +22,17 @@ CUT_LIMIT = 3000                # choices the exact cut is computed for; beyond,
 
 
 class Partition(NamedTuple):
-    """forward: inputs -> outputs, then residuals.  adjoint: residuals, seeds, captured -> cotangents."""
+    """forward: inputs -> outputs, then residuals.  adjoint: residuals, seeds, captured -> cotangents.
+
+    recomputed  joint values of the forward part that the adjoint computes again, constants included.
+    stands_for  adjoint value -> the joint value that it holds (residuals) or is a copy of.
+    """
 
     forward: Graph
     adjoint: Graph
     residuals: tuple[Value, ...]
+    recomputed: tuple[Value, ...] = ()
+    stands_for: Mapping[Value, Value] = {}
 
 
 def partition(joint: Graph, seeds: Sequence[int], outputs: int) -> Partition:
@@ -44,11 +50,13 @@ def partition(joint: Graph, seeds: Sequence[int], outputs: int) -> Partition:
     forward = Graph(joint.name, forward_inputs,
                     live_values([v for v in joint.body if v not in behind], [*joint.outputs[:outputs], *saved]),
                     [*joint.outputs[:outputs], *saved], None, joint.captured)
-    renamed = {value: input_value(value.type, value.name or value.op.name, value.source) for value in saved}
-    body, cotangents = _rebuild([v for v in joint.body if v in behind or v in recomputed], joint.outputs[outputs:], renamed)
+    mapping = {value: input_value(value.type, value.name or value.op.name, value.source) for value in saved}
+    residuals = list(mapping.values())
+    body, cotangents = _rebuild([v for v in joint.body if v in behind or v in recomputed], joint.outputs[outputs:], mapping)
     captured = joint.inputs[explicit:]
-    adjoint = Graph(f"{joint.name}.vjp", [*renamed.values(), *seed_inputs, *captured], body, cotangents, None, len(captured))
-    return Partition(forward, adjoint, tuple(saved))
+    adjoint = Graph(f"{joint.name}.vjp", [*residuals, *seed_inputs, *captured], body, cotangents, None, len(captured))
+    return Partition(forward, adjoint, tuple(saved), tuple([v for v in joint.body if v in recomputed]),
+                     {copy: value for value, copy in mapping.items()})
 
 
 def _reads(body: Sequence[Value], behind: set[Value], cotangents: Sequence[Value]) -> list[Value]:
@@ -118,8 +126,8 @@ def _cheap(value: Value) -> bool:
     return not isinstance(value.type, TupleType) and value.op.pure and value.op.kind in ("elementwise", "layout", "constant")
 
 
-def _rebuild(values: Sequence[Value], outputs: Sequence[Value], renamed: dict[Value, Value]) -> tuple[list[Value], list[Value]]:
-    mapping: dict[Value, Value] = dict(renamed)
+def _rebuild(values: Sequence[Value], outputs: Sequence[Value], mapping: dict[Value, Value]) -> tuple[list[Value], list[Value]]:
+    """Body and outputs with their operands mapped; adds the values it copies to the mapping."""
     body: list[Value] = []
     for value in values:
         operands = tuple(mapping.get(operand, operand) for operand in value.operands)

@@ -12,10 +12,20 @@ from collections.abc import Sequence
 
 from bwcompiler.ir.access import root
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.memory import Location, MemoryPlan, StepUse
+from bwcompiler.ir.memory import Copied, Location, MemoryPlan, StepUse
 from bwcompiler.ir.op import Value
 
 ALIGNMENT = 64
+
+# Why an update gets a copy of its operand `{0}` instead of the operand's memory, in words about the update.
+RULES = {
+    "argument": "{0} is an argument, and the caller's array stays as it is",
+    "result": "{0} is returned, and stays as it is",
+    "taken": "another update already has the memory of {0}",
+    "returned": "it is returned, and goes straight into the array that is returned",
+    "overlap": "it also reads {0} as it was before",
+    "read later": "{0} is read again afterwards",
+}
 
 
 def plan_memory(graph: Graph, steps: Sequence[StepUse]) -> MemoryPlan:
@@ -42,10 +52,15 @@ def _allocate(plan: MemoryPlan, steps: Sequence[StepUse], last: dict[Value, int]
     blocks: dict[Value, tuple[int, int]] = {}
     for position, step in enumerate(steps):
         for operand, result, separate in step.updates:
-            if operand in blocks and last[operand] == position and result not in plan.locations and not separate:
-                blocks[result] = blocks.pop(operand)
-                plan.locations[result] = Location("arena", blocks[result][0])
-                plan.in_place.add(result)
+            obstacle = _obstacle(plan, operand, result, separate, operand in blocks)
+            if obstacle is None and last[operand] != position:
+                obstacle = "read later"
+            if obstacle is not None:
+                plan.copied[result] = Copied(operand, obstacle, last[operand] if obstacle == "read later" else None)
+                continue
+            blocks[result] = blocks.pop(operand)
+            plan.locations[result] = Location("arena", blocks[result][0])
+            plan.in_place.add(result)
         for value in step.writes:
             if value not in plan.locations:
                 blocks[value] = arena.take(value.type.nbytes)
@@ -58,6 +73,16 @@ def _allocate(plan: MemoryPlan, steps: Sequence[StepUse], last: dict[Value, int]
             if value in blocks and last[value] == position:
                 arena.give(blocks.pop(value))
     plan.arena_bytes = arena.size
+
+
+def _obstacle(plan: MemoryPlan, operand: Value, result: Value, separate: bool, is_free: bool) -> str | None:
+    """The rule that keeps a result from taking over its operand's memory, whoever reads the operand later."""
+    if not is_free:
+        kind = plan.locations[operand].kind
+        return kind if kind in ("argument", "result") else "taken"
+    if result in plan.locations:
+        return "returned"
+    return "overlap" if separate else None
 
 
 class _Arena:

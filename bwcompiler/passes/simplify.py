@@ -16,9 +16,13 @@ from bwcompiler.passes.simplify_rules import RULES, is_constant
 
 def simplify(graph: Graph) -> Graph:
     """The graph with equal values merged, constants folded and algebraic identities applied."""
+    return simplify_with_mapping(graph)[0]
+
+
+def simplify_with_mapping(graph: Graph) -> tuple[Graph, dict[Value, Value]]:
+    """The simplified graph, and what stands in it for each value that was replaced."""
     walk = _Walk()
     mapping: dict[Value, Value] = {}
-    changed = False
     with walk.record:
         for value in graph.body:
             operands = value.operands
@@ -27,17 +31,18 @@ def simplify(graph: Graph) -> Graph:
                     operands = tuple(mapping.get(operand, operand) for operand in operands)
                     break
             walk.record.source, walk.record.forward = value.source, value.forward
+            before = len(walk.record.values)
             replacement = walk.visit(value, operands)
             if replacement is not value:
                 mapping[value] = replacement
-                changed = True
-                if replacement.name is None and replacement.op is not None:
+                # an older value keeps its name: it is also what it was
+                if replacement.name is None and replacement in walk.record.values[before:]:
                     replacement.name = value.name
-    if not changed:
+    if not mapping:
         body = live_values(graph.body, graph.outputs)
-        return graph if len(body) == len(graph.body) else graph.replace(body=body)
+        return graph if len(body) == len(graph.body) else graph.replace(body=body), mapping
     outputs = tuple(mapping.get(output, output) for output in graph.outputs)
-    return graph.replace(body=live_values(walk.record.values, outputs), outputs=outputs)
+    return graph.replace(body=live_values(walk.record.values, outputs), outputs=outputs), mapping
 
 
 def attribute_key(attrs: Attributes) -> tuple[Any, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import linecache
 import re
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
@@ -20,6 +19,7 @@ from bwcompiler.api.graph_formats import GraphView, graph_dot, graph_json, node_
 from bwcompiler.errors import CompileError, UnsupportedError
 from bwcompiler.ir.graph_parser import parse_graph
 from bwcompiler.ir.graph_printer import names_in_text
+from tests.support.source import from_text
 from tests.unit.ir import region_graphs
 
 SMALL = """
@@ -30,14 +30,6 @@ def small(x, w):
     return np.sum(hidden * hidden, axis=0) * 2.0
 """
 ARGUMENTS = np.ones((5, 3)), np.ones((3, 4))
-
-
-def from_text(text, name):
-    """A function of a file that exists in linecache only."""
-    linecache.cache[f"{name}.py"] = (len(text), None, text.splitlines(True), f"{name}.py")
-    namespace = {}
-    exec(compile(text, f"{name}.py", "exec"), namespace)
-    return namespace[name]
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-import linecache
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from bwcompiler.ir.op import REGISTRY, Record, input_value, item
 from bwcompiler.ir.types import F64, tensor
 from bwcompiler.ops.layout import slice_, slice_update
 from bwcompiler.ops.region import loop
+from tests.support.source import from_text
 from tests.unit.ir import region_graphs
 
 OP_TESTS = Path(__file__).parent.parent / "ops"
@@ -194,14 +194,6 @@ def layers(params, x):
     loss = np.mean(hidden**2)
     return loss
 """
-
-
-def from_text(text, name):
-    """A function of a file that stays the same whatever happens to this one."""
-    linecache.cache[f"{name}.py"] = (len(text), None, text.splitlines(True), f"{name}.py")
-    namespace = {}
-    exec(compile(text, f"{name}.py", "exec"), namespace)
-    return namespace[name]
 
 
 def test_module_reads_well(golden):

@@ -123,8 +123,46 @@ def reads_what_it_writes(x, a):
     return y
 
 
-PROGRAMS = [reads_what_it_writes, recurrence, scalars, keeps_old_versions, reads_the_whole_array_between, reads_a_version_after_the_next, shifts,
-            two_arrays, columns, adds, strided, backwards]
+def overwrites_what_was_read(x, a):
+    y, total = x * 1.0, 0.0
+    for t in range(0, 5, 2):
+        y[t:t + 2] = x[t:t + 2] * a
+        read = y[t + 1:t + 3, ::-1] * a
+        y[t + 3:t + 5] = x[t:len(y[t + 3:t + 5]) + t] * a
+        y[t + 1:t + 3] = np.sin(x[t:t + 2])
+        total = total + read
+    return y + np.sum(total)
+
+
+def reverses_what_it_computes_from(x, a):
+    y = x * 1.0
+    for t in range(7):
+        y[t:t + 2] = (y[t:t + 2] * a)[:, ::-1]
+    return y
+
+
+def two_copies(x, a):
+    y = np.zeros_like(x)
+    y[0], y[1] = a, a * 2.0
+    z = y.copy()
+    for t in range(2, len(x)):
+        y[t] = a * t
+        z[9 - t] = a * (t + 1)
+    return y * z + z
+
+
+def reads_another_shape(x, a):
+    y = x * 1.0
+    for t in range(4):
+        y[1:3] = a + t
+        y[1, :4] = y.reshape(12, 4)[1]
+        y[2, 1:5] = y.reshape(12, 4)[2] * 0.5
+    return y
+
+
+PROGRAMS = [overwrites_what_was_read, reverses_what_it_computes_from, two_copies, reads_another_shape, reads_what_it_writes,
+            recurrence, scalars, keeps_old_versions, reads_the_whole_array_between, reads_a_version_after_the_next, shifts, two_arrays,
+            columns, adds, strided, backwards]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)

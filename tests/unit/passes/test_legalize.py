@@ -65,3 +65,26 @@ def test_windows_lose_their_padding(rng: np.random.Generator) -> None:
     graph = legalized(lambda x, w: bw.nn.conv2d(x, w, padding=1), x, w)
     assert "pad" in op_names(graph)
     assert not any(any(value.attrs["low"]) for value in graph.body if value.op.name == "windows")
+
+
+@pytest.mark.parametrize("dtype", ["f8", "i8", "?"])
+def test_many_pieces_are_written_into_place(dtype: str, rng: np.random.Generator) -> None:
+    x = (rng.standard_normal((3, 4)) * 3).astype(dtype)
+    graph = legalized(lambda x: np.concatenate([x[:, :k % 4] for k in range(12)], axis=1), x)
+    assert "concatenate" not in op_names(graph) and op_names(graph).count("slice_update") == 9
+    assert "concatenate" in op_names(legalized(lambda x: np.concatenate([x, x, x]), x))
+
+
+def test_a_trajectory_of_many_steps() -> None:
+    def trajectory(x):
+        points = []
+        for _ in range(400):
+            x = x - 0.01 * np.sin(x)
+            points.append(x)
+        return np.stack(points)
+
+    x = np.array([1.0, 2.0])
+    np.testing.assert_allclose(bw.jit(trajectory)(x), trajectory(x), rtol=1e-12)
+    gradient = bw.grad(lambda x: np.sum(trajectory(x)))(x)
+    numeric = [(np.sum(trajectory(x + e)) - np.sum(trajectory(x - e))) / 2e-6 for e in 1e-6 * np.eye(2)]
+    np.testing.assert_allclose(gradient, numeric, rtol=1e-7)
