@@ -8,45 +8,31 @@ from __future__ import annotations
 import gc
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bwcompiler.api.dump import Compilation
+from bwcompiler.api.lowered import Lowered
 from bwcompiler.api.native import make_callback, native_libraries, raise_status
 from bwcompiler.api.options import dump_folder, pass_options
 from bwcompiler.ir.content_hash import content_hash
-from bwcompiler.ir.fusion import FusedProgram
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.loop_verifier import verify_kernel
-from bwcompiler.ir.memory import MemoryPlan
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.plan import ArgumentKind, CallSignature, Container, Leaf, Tree
 from bwcompiler.ir.types import TensorType
-from bwcompiler.lowering.program import ProgramEmitter, ProgramText
-from bwcompiler.lowering.steps import LoweredStep, lower_steps
+from bwcompiler.lowering.program import ProgramEmitter
+from bwcompiler.lowering.steps import lower_steps
 from bwcompiler.passes.expand_custom_rules import inline_calls
 from bwcompiler.passes.fuse import fuse
-from bwcompiler.passes.pass_manager import PassRun, run_passes
+from bwcompiler.passes.pass_manager import run_passes
 from bwcompiler.passes.pipeline import PASSES
 from bwcompiler.passes.plan_memory import plan_memory
 from bwcompiler.runtime.executable import Executable
 from bwcompiler.runtime.jit import FUNCTION_ATTRIBUTES
 
 GIL_BYTES = 1 << 16            # programs that touch less than this keep the GIL: they are done before it could be handed over
-
-
-@dataclass
-class Lowered:
-    """Every stage of one program, for running and for looking at."""
-
-    graph: Graph
-    simplified: Graph
-    fused: FusedProgram
-    steps: Sequence[LoweredStep]
-    plan: MemoryPlan
-    program: ProgramText
-    passes: Sequence[PassRun] = ()
 
 
 @contextmanager
@@ -80,14 +66,16 @@ def lower(graph: Graph) -> Lowered:
 
 @dataclass
 class Compiled:
-    """An executable with the stages it came from."""
+    """An executable with the stages it came from, and the graph it runs for: that one, or one with the same content."""
 
     lowered: Lowered
     executable: Executable
+    graph: Graph
 
     def raise_error(self, code: int, record: bytes) -> None:
-        """Raise what a status code of the program stands for."""
-        raise_status(code, record, self.lowered.program)
+        """Raise what a status code of the program stands for, with the line of the function that was called."""
+        own = self.lowered if self.graph is self.lowered.graph else lower(self.graph)
+        raise_status(code, record, own.program)
 
 
 def flat_tree(count: int) -> Tree:
@@ -120,7 +108,7 @@ def compile_graph(graph: Graph, arguments: tuple[Tree, ...], kinds: tuple[Argume
         found = _cache.get(key)
         if found is not None:
             _cache.move_to_end(key)
-            return found
+            return replace(found, graph=graph)
         compiled = _build(graph, base, name)
         _cache[key] = compiled
         if len(_cache) > _LIMIT:
@@ -144,10 +132,10 @@ def _build(graph: Graph, base: CallSignature, name: str) -> Compiled:
                               base.result_types, base.result_kinds, lowered.plan.arena_bytes, base.release_gil)
     symbols: dict[str, int] = {}
     keep: list[object] = []
-    for callback in lowered.program.callbacks:
-        address, owner = make_callback(callback.value)
+    for number, callback in enumerate(lowered.program.callbacks):
+        address, owner = make_callback(number, callback.value)
         symbols[callback.symbol] = address
         keep.append(owner)
     symbols.update(native_libraries()[1])
     executable = Executable(lowered.program.text, signature, symbols=symbols, keep_alive=tuple(keep), name=name)
-    return Compiled(lowered, executable)
+    return Compiled(lowered, executable, graph)

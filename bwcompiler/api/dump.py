@@ -10,12 +10,13 @@ import difflib
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from bwcompiler.api.graph_drawing import graph_svg
 from bwcompiler.api.graph_formats import GraphView, graph_dot, graph_json, view_of_lowered
 from bwcompiler.api.html_page import Pane, graph_panes, html_page, lowered_panes, source_pane
-from bwcompiler.api.lowered_texts import LOWERED_STAGES, Lowered, lowered_text, object_code
+from bwcompiler.api.lowered import Lowered
+from bwcompiler.api.lowered_texts import LOWERED_STAGES, lowered_text, object_code
 from bwcompiler.api.numpy_source import ProgramLike as SourceOfProgram
 from bwcompiler.api.numpy_source import graph_source, program_source
 from bwcompiler.api.source_listing import source_text
@@ -49,7 +50,7 @@ class ProgramLike(SourceOfProgram, Protocol):
     @property
     def adjoint(self) -> Graph: ...
     def forward_names(self) -> dict[Value, str]: ...
-    def lowered(self) -> Any: ...
+    def lowered(self) -> Lowered: ...
 
 
 def suggestion(name: str, known: Sequence[str]) -> str:

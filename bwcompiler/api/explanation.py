@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from bwcompiler.api.compiler import Lowered
 from bwcompiler.api.gradient_reasons import Stop, Ways, ways_from
+from bwcompiler.api.lowered import Lowered
 from bwcompiler.ir.access import is_virtual, root
 from bwcompiler.ir.fusion import Call, FusedProgram, FusionGroup, Refusal
 from bwcompiler.ir.graph import Graph

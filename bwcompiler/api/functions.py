@@ -95,6 +95,7 @@ def _leaf_key(leaf: Any) -> Any:
 class Specialisation:
     """One compilation: the traced program, its executable, and how calls reach it.
 
+    direct   whether the native entry walks the caller's containers itself; else it gets and returns leaves.
     native   the builtin that takes calls with natively guarded arguments, or None where Python has to prepare the call.
     """
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.api.lowered_texts import Lowered
+from bwcompiler.api.lowered import Lowered
 from bwcompiler.ir.fusion import FusionGroup
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.graph_printer import Names, attributes_text, first_free, names_in_text, plain_name

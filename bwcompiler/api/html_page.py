@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from bwcompiler.api.graph_drawing import STYLE as DRAWING_STYLE
 from bwcompiler.api.graph_drawing import graph_svg
 from bwcompiler.api.graph_formats import GraphView
-from bwcompiler.api.lowered_texts import Lowered, lowered_text, step_text
+from bwcompiler.api.lowered import Lowered
+from bwcompiler.api.lowered_texts import lowered_text, step_text
 from bwcompiler.api.source_listing import source_lines
 from bwcompiler.ir.fusion import FusionGroup
 from bwcompiler.ir.graph import Graph

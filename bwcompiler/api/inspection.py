@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from bwcompiler.api.compiler import Lowered
+from bwcompiler.api.lowered import Lowered
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.graph import Graph
 

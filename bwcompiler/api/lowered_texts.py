@@ -5,31 +5,16 @@ Nothing here compiles for running: machine code is made again from the LLVM text
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
+from bwcompiler.api.lowered import Lowered
 from bwcompiler.errors import UnsupportedError
-from bwcompiler.ir.fusion import Call, FusedProgram, FusionGroup
-from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.fusion import Call, FusionGroup
 from bwcompiler.ir.graph_printer import graph_to_text, names_in_text
 from bwcompiler.ir.loop_printer import kernel_to_text
-from bwcompiler.ir.memory import MemoryPlan
-from bwcompiler.lowering.program import ProgramText
-from bwcompiler.lowering.steps import LoweredStep
 from bwcompiler.runtime import jit, object_cache
 
 LOWERED_STAGES = ("simplified", "fused", "plan", "loops", "llvm", "llvm-opt", "asm", "object")
-
-
-class Lowered(Protocol):
-    """What this module needs of a lowered graph."""
-
-    graph: Graph
-    simplified: Graph
-    fused: FusedProgram
-    steps: Sequence[LoweredStep]
-    plan: MemoryPlan
-    program: ProgramText
 
 
 def lowered_text(lowered: Lowered, stage: str) -> str:

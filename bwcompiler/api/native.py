@@ -55,7 +55,7 @@ def _view(pointer: int | None, type_: TensorType) -> np.ndarray[Any, Any]:
     return flat.reshape(type_.shape)
 
 
-def make_callback(value: Value) -> tuple[int, object]:
+def make_callback(number: int, value: Value) -> tuple[int, object]:
     """Address of a C function that computes value by its op's NumPy reference, and the object that keeps it alive.
 
     It gets pointers to the operands and then the result; an exception is kept for `raise_status` and reported by code.
@@ -74,7 +74,7 @@ def make_callback(value: Value) -> tuple[int, object]:
             for k, (type_, array) in enumerate(zip(results, computed, strict=True)):
                 _view(pointers[len(operands) + k], type_)[...] = array
         except BaseException as error:  # anything at all has to cross native frames as a status code
-            _raised.error = located(error, value.source) if isinstance(error, Exception) else error
+            _raised.error, _raised.callback = error, number
             return CALLBACK_ERROR
         return 0
 
@@ -90,7 +90,8 @@ def raise_status(code: int, record: bytes, program: ProgramText) -> None:
     if code == CALLBACK_ERROR:
         error = _raised.error
         _raised.error = None
-        raise error
+        source = program.callbacks[_raised.callback].value.source
+        raise located(error, source) if isinstance(error, Exception) else error
     if code == INDEX_ERROR:
         number, index, extent = struct.unpack_from("<3q", record)
         value = program.checked[number]

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.api.compiler import Compiled, Lowered, collector_paused, compile_graph, flat_tree, lower
+from bwcompiler.api.compiler import Compiled, collector_paused, compile_graph, flat_tree, lower
 from bwcompiler.api.dump import FORMATS, render, write
 from bwcompiler.api.explanation import explain_program
 from bwcompiler.api.functions import argument_kind
 from bwcompiler.api.inspection import cost_of, memory_of
+from bwcompiler.api.lowered import Lowered
 from bwcompiler.api.seeds import concrete_seed, match_tree, missing_seed
 from bwcompiler.api.transforms import check_differentiable
 from bwcompiler.errors import GradientError, SignatureError

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from bwcompiler import tree
 from bwcompiler.api.functions import JitFunction
@@ -104,26 +104,47 @@ def value_and_grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool 
     (5.0, [2.0, 4.0])
     """
     def traced(*args: Any, **kwargs: Any) -> Any:
-        numbers = normalise_argnums(argnums, len(args))
-        args = tuple(_as_floats(args, numbers))
-        result = trace(fun, args, kwargs)
-        leaves, _ = tree.flatten((args, kwargs))
-        wrt = [position for number in numbers for position in _leaf_range(args, number)]
-        check_differentiable(result, wrt)
+        differentiated = _traced_call(fun, args, kwargs, argnums)
+        result, wrt = differentiated.result, differentiated.wrt
         outputs, aux_count, aux_tree = _split_aux(result, has_aux)
         _scalar_output(result, outputs, "grad")
         joint = differentiate(result.graph, wrt, [ONE, *([None] * (len(result.graph.outputs) - 1))])
-        found = inline(joint.graph, [*operand_values(leaves), *result.hidden_operands(), *map(_capture, joint.captured)])
-        cotangents = [_cotangent(found, position, result.graph.inputs[k]) for position, k in zip(joint.cotangents, wrt, strict=True)]
-        grads = iter(cotangents)
-        per_argument = [tree.map(lambda _: fresh(next(grads)), args[number]) for number in numbers]
-        gradient = per_argument[0] if isinstance(argnums, int) else tuple(per_argument)
+        found = inline(joint.graph, [*operand_values(differentiated.leaves), *result.hidden_operands(), *map(_capture, joint.captured)])
+        gradient = differentiated.per_argument([
+            _cotangent(found, position, result.graph.inputs[k]) for position, k in zip(joint.cotangents, wrt, strict=True)])
         value: Any = fresh(found[0])
         if has_aux:
             value = (value, tree.unflatten(aux_tree, [fresh(v) for v in found[1:1 + aux_count]]))
         return value, gradient
 
     return _transform(fun, traced, "value_and_grad")
+
+
+class _TracedCall(NamedTuple):
+    """A call whose arguments `argnums` are differentiated.  wrt: the numbers of their leaves."""
+
+    args: tuple[Any, ...]
+    argnums: Argnums
+    result: TraceResult
+    leaves: list[Any]
+    wrt: list[int]
+
+    def per_argument(self, derivatives: Sequence[Value]) -> Any:
+        """One derivative per leaf in `wrt`, in the trees of the arguments; a tuple of these if argnums is one."""
+        remaining = iter(derivatives)
+        numbers = normalise_argnums(self.argnums, len(self.args))
+        found = [tree.map(lambda _: fresh(next(remaining)), self.args[number]) for number in numbers]
+        return found[0] if isinstance(self.argnums, int) else tuple(found)
+
+
+def _traced_call(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], argnums: Argnums) -> _TracedCall:
+    numbers = normalise_argnums(argnums, len(args))
+    args = tuple(_as_floats(args, numbers))
+    result = trace(fun, args, kwargs)
+    leaves, _ = tree.flatten((args, kwargs))
+    wrt = [position for number in numbers for position in _leaf_range(args, number)]
+    check_differentiable(result, wrt)
+    return _TracedCall(args, argnums, result, leaves, wrt)
 
 
 def _split_aux(result: TraceResult, has_aux: bool) -> tuple[list[Value], int, Any]:
@@ -254,21 +275,13 @@ def jacrev(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False)
     [[2.0, 0.0], [0.0, 4.0]]
     """
     def traced(*args: Any, **kwargs: Any) -> Any:
-        numbers = normalise_argnums(argnums, len(args))
-        args = tuple(_as_floats(args, numbers))
-        result = trace(fun, args, kwargs)
-        leaves, _ = tree.flatten((args, kwargs))
-        wrt = [position for number in numbers for position in _leaf_range(args, number)]
-        check_differentiable(result, wrt)
+        differentiated = _traced_call(fun, args, kwargs, argnums)
+        result = differentiated.result
         outputs, aux_count, aux_tree = _split_aux(result, has_aux)
-        operands, captured = operand_values(leaves), [_capture(array) for array in result.captured]
+        operands, captured = operand_values(differentiated.leaves), [_capture(array) for array in result.captured]
         lifted = [value_of(handle) for handle in result.lifted]
-        rows = [_jacobian_rows(result, number, wrt, operands, lifted, captured) for number in range(len(outputs))]
-        per_output = []
-        for row in rows:
-            parts = iter(row)
-            per_argument = [tree.map(lambda _, parts=parts: fresh(next(parts)), args[number]) for number in numbers]
-            per_output.append(per_argument[0] if isinstance(argnums, int) else tuple(per_argument))
+        per_output = [differentiated.per_argument(_jacobian_rows(result, number, differentiated.wrt, operands, lifted, captured))
+                      for number in range(len(outputs))]
         whole = tree.unflatten(result.output_tree, range(len(result.outputs)))
         out_tree = tree.structure(whole[0] if has_aux else whole)
         jacobian = tree.unflatten(out_tree, per_output) if len(per_output) != 1 or not isinstance(whole, int) else per_output[0]

@@ -5,6 +5,7 @@ Wrong seeds, buffers and wrt of programs are in test_program.py.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -360,3 +361,16 @@ def test_linear_algebra_gradients(numeric: Any) -> None:
 
 def test_error_of_a_callback() -> None:
     raises_at_user_line(ValueError, lambda: bw.jit(lambda n, m: np.power(n, m))(np.array([2]), np.array([-1])), "negative")
+
+
+def test_error_names_the_line_of_the_function_that_was_called() -> None:
+    """Equal graphs share an executable, but not their lines."""
+    x, n = np.arange(3.0), np.array([2])
+    first = bw.jit(lambda x, i: np.sum(x[i]))
+    second = bw.jit(lambda x, i: np.sum(x[i]))
+    lines = {raises_at_user_line(IndexError, functools.partial(function, x, 7)).splitlines()[0] for function in (first, second)}
+    assert len(lines) == 2
+    third = bw.jit(lambda n, m: np.power(n, m))
+    fourth = bw.jit(lambda n, m: np.power(n, m))
+    lines = {raises_at_user_line(ValueError, functools.partial(function, n, -n)).splitlines()[0] for function in (third, fourth)}
+    assert len(lines) == 2

@@ -1,0 +1,26 @@
+"""Every stage of one program, from the graph that was asked for to LLVM text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bwcompiler.ir.fusion import FusedProgram
+from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.memory import MemoryPlan
+from bwcompiler.lowering.program import ProgramText
+from bwcompiler.lowering.steps import LoweredStep
+from bwcompiler.passes.pass_manager import PassRun
+
+
+@dataclass
+class Lowered:
+    """What each stage made of a graph, for running and for looking at.  simplified: the graph after all passes."""
+
+    graph: Graph
+    simplified: Graph
+    fused: FusedProgram
+    steps: Sequence[LoweredStep]
+    plan: MemoryPlan
+    program: ProgramText
+    passes: Sequence[PassRun] = ()
