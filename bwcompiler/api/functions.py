@@ -144,10 +144,20 @@ class Specialisation:
         leaves, _ = tree.flatten((split.dynamic_args, split.dynamic_kwargs))
         if self.direct:
             return self._run_flat(*leaves)
+        self._refuse_shared(leaves)
         results = self.entry(*leaves)
         outputs = results[:len(self.traced.outputs)]
         self._write_back(leaves, results[len(outputs):])
         return tree.unflatten(self.traced.output_tree, outputs)
+
+    def _refuse_shared(self, leaves: list[Any]) -> None:
+        """An assignment to one argument would have to be seen through another: the trace knows them as two arrays."""
+        for number in self.traced.mutated:
+            for other, leaf in enumerate(leaves):
+                if other != number and isinstance(leaf, np.ndarray) and np.may_share_memory(leaves[number], leaf):
+                    names = self.traced.input_names
+                    raise SignatureError(f"{names[number]} is assigned to and may share memory with {names[other]}: the other would "
+                                         f"change too\n  hint: pass a copy, {names[other]}.copy()")
 
     def _write_back(self, leaves: list[Any], finals: Sequence[Any]) -> None:
         """Give the caller's arrays what the function assigned to them."""

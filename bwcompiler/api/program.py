@@ -16,7 +16,7 @@ from bwcompiler import tree
 from bwcompiler.api.compiler import Compiled, collector_paused, compile_graph, flat_tree, lower
 from bwcompiler.api.dump import FORMATS, render, write
 from bwcompiler.api.explanation import explain_program
-from bwcompiler.api.functions import argument_kind
+from bwcompiler.api.functions import JitFunction, argument_kind
 from bwcompiler.api.inspection import cost_of, memory_of
 from bwcompiler.api.lowered import Lowered
 from bwcompiler.api.seeds import concrete_seed, match_tree, missing_seed
@@ -75,14 +75,17 @@ class Program:
     (5.0, [2.0, 4.0])
     """
 
-    def __init__(self, fun: Callable[..., Any], example_args: Sequence[Any], wrt: Sequence[int] | int | None = None) -> None:
+    def __init__(self, fun: Callable[..., Any], example_args: Sequence[Any], wrt: Sequence[int] | int | None = None,
+                 mutates: Any = True) -> None:
         self.fun = fun
         self.__name__ = getattr(fun, "__name__", "program")
         with collector_paused():
             self.traced: TraceResult = trace(fun, example_args)
-        if self.traced.mutated:
-            raise SignatureError(f"{self.__name__} assigns to its arguments; a backward program needs a pure function\n"
-                                 "  hint: assign to a copy (np.copy(x))")
+        self.mutating: JitFunction | None = None
+        if self.traced.mutated:                    # derivatives are taken where the arguments are on entry, and write nothing back
+            self.mutating = JitFunction(fun, mutates=mutates)
+            graph, outputs = self.traced.graph, self.traced.outputs
+            self.traced.graph = graph.replace(body=live_values(graph.body, outputs), outputs=outputs)
         self.example_leaves, self.treedef = tree.flatten(tuple(example_args))
         self.argument_trees = tree.unflatten(self.treedef, range(len(self.example_leaves)))
         self.result_tree = tree.unflatten(self.traced.output_tree, range(len(self.traced.outputs)))
@@ -96,7 +99,10 @@ class Program:
 
     # ----- running
     def __call__(self, *args: Any) -> Any:
-        """The function's value."""
+        """The function's value; arguments that the function assigns to are written back (`mutates`)."""
+        if self.mutating is not None:
+            self._leaves(args)
+            return self.mutating(*args)
         if self.forward_runner is None:
             self.forward_runner = self._runner(self.traced.graph, self.kinds)
         return tree.unflatten(self.traced.output_tree, self.forward_runner.call(*self._leaves(args)))
@@ -463,10 +469,11 @@ def _share(buffer: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
         return True
 
 
-def compile(fun: Callable[..., Any], *example_args: Any, wrt: Sequence[int] | int | None = None) -> Program:
+def compile(fun: Callable[..., Any], *example_args: Any, wrt: Sequence[int] | int | None = None, mutates: Any = True) -> Program:
     """Compile fun and its backward program for arguments like example_args (arrays, or anything with shape and dtype).
 
-    wrt   positions of the arguments that need gradients; None: every argument of floating-point dtype.
+    wrt      positions of the arguments that need gradients; None: every argument of floating-point dtype.
+    mutates  as for `jit`: whether a call of the program writes back to arguments that fun assigns to; derivatives never do.
 
     Raises GradientError for a position that does not exist or is of integer dtype, SignatureError where fun assigns to its
     arguments, and whatever tracing fun raises (see `jit`).
@@ -477,4 +484,4 @@ def compile(fun: Callable[..., Any], *example_args: Any, wrt: Sequence[int] | in
     >>> prog.backward(np.ones((2, 3)), np.ones((3, 4)), grad_outputs=seed)[0].tolist()
     [[10.0, 10.0, 10.0], [26.0, 26.0, 26.0]]
     """
-    return Program(fun, example_args, wrt)
+    return Program(fun, example_args, wrt, mutates)

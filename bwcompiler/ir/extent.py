@@ -1,7 +1,7 @@
 """Extents: integers that may depend on the indices of enclosing loops.
 
 An extent is `c0 + sum(ck * index_k)`.  A constant extent *is* a Python int, so graphs without loops pay nothing.
-Shape rules use the helpers of this module (`same_extent`, `element_count`, ...) instead of `==` and `math.prod`.
+Shape rules use the helpers of this module (`known_le`, `element_count`, ...) instead of `<=` and `math.prod`.
 """
 
 from __future__ import annotations
@@ -104,11 +104,6 @@ def scale_extent(a: Extent, factor: int) -> Extent:
     return _make(a.constant * factor, {index: coefficient * factor for index, coefficient in a.terms})
 
 
-def same_extent(a: Extent, b: Extent) -> bool:
-    """Whether a and b are structurally equal."""
-    return a == b
-
-
 def substitute(a: Extent, environment: Mapping[Index, Extent]) -> Extent:
     """a with indices replaced by other extents."""
     if isinstance(a, int):
@@ -165,7 +160,6 @@ class Region(NamedTuple):
     def is_apart(self, other: Region) -> bool:
         """Whether two parts of one array share no element, as far as one axis alone can tell."""
         return any(_ends_before(self, other, axis) or _ends_before(other, self, axis) for axis in range(len(self.starts)))
-
 
     def joined(self, other: Region) -> Region | None:
         """The union, where it is a region again: neighbours along one axis that agree along the others."""

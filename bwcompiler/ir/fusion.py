@@ -66,11 +66,6 @@ class FusionGroup:
     updated: dict[Value, list[Region]] = field(default_factory=dict)
     touched: dict[Value, list[Region | None]] = field(default_factory=dict)
 
-    @property
-    def outer(self) -> frozenset[int]:
-        """The axes that are not inner."""
-        return frozenset(range(len(self.extents))) - (self.inner or frozenset())
-
     def add_axes(self, extents: Sequence[int], in_front: bool) -> None:
         """New axes after the others, or in front of them: then all members' axes are renumbered."""
         if not in_front:

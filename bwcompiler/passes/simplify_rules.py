@@ -219,7 +219,7 @@ def _flip(type_: TensorType, x: Value, *, axes: Any) -> Value | None:
 
 @rule("slice_add")
 def _slice_add(type_: TensorType, x: Value, v: Value, *, starts: Any, steps: Any) -> Value | None:
-    if not _is_filled_with(x, 0):
+    if not _is_filled_with(x, 0):                              # (0 + -0.0 is 0.0: cotangents alone are added so, and may keep -0.0)
         return None
     if v.shape == x.shape and all(step == 1 for step in steps):
         return v                                               # 0 + v over the whole array

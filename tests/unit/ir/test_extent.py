@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bwcompiler.ir.extent import (
     Affine,
     Index,
+    Region,
     add_extents,
     element_count,
     evaluate,
     known_le,
     lower,
-    same_extent,
     scale_extent,
     substitute,
     upper,
@@ -30,7 +32,7 @@ def test_constants_are_plain_integers():
 
 def test_structural_equality():
     a, b = I.extent() + J.extent() + 1, 1 + J.extent() + I.extent()
-    assert same_extent(a, b) and hash(a) == hash(b)
+    assert a == b and hash(a) == hash(b)
     assert a != I.extent() and I.extent() != Index(0, 4, "i").extent()
 
 
@@ -59,3 +61,30 @@ def test_bounds_hold_for_every_number(a, b, c):
     assert lower(extent) <= min(found) and upper(extent) >= max(found)
     assert evaluate(substitute(extent, {J: I.extent() + 1}), {I: 2}) == a * 2 + b * 3 + c
     assert isinstance(extent, int | Affine)
+
+
+def elements(region):
+    """The positions that a region of known extents covers."""
+    axes = [[start + step * k for k in range(size)] for start, size, step in zip(*region, strict=True)]
+    return set(itertools.product(*axes))
+
+
+AXIS = st.tuples(st.integers(0, 4), st.integers(0, 3), st.sampled_from((1, 2, -1, -2)))
+REGIONS = st.lists(AXIS, min_size=2, max_size=2).map(lambda axes: Region(*zip(*axes, strict=True)))
+
+
+@given(REGIONS, REGIONS)
+def test_regions_that_are_apart_share_nothing(a, b):
+    assert a.is_apart(b) == b.is_apart(a)
+    if a.is_apart(b):
+        assert not elements(a) & elements(b)
+    union = a.joined(b)
+    if union is not None:
+        assert elements(union) == elements(a) | elements(b)
+
+
+def test_regions_that_move_with_an_index():
+    row, next_row = Region((I.extent(), 0), (1, 6), (1, 1)), Region((I.extent() + 1, 0), (1, 6), (1, 1))
+    assert row.is_apart(next_row) and not row.is_apart(row)
+    assert not row.is_apart(Region((J.extent(), 0), (1, 6), (1, 1)))
+    assert row.joined(next_row) == next_row.joined(row) == Region((I.extent(), 0), (2, 6), (1, 1))
