@@ -12,12 +12,10 @@ threads                  set_num_threads, get_num_threads
 """
 
 from bwcompiler import nn, numpy, scipy, tree
-from bwcompiler.api.evaluation import evaluate as _evaluate
 from bwcompiler.api.functions import jit
 from bwcompiler.api.program import Program, compile
 from bwcompiler.api.shapes import ShapeDtypeStruct, eval_shape
 from bwcompiler.api.transforms import custom_vjp, grad, hessian, jacobian, jacrev, stop_gradient, value_and_grad, vjp
-from bwcompiler.frontend.eager import set_evaluator as _set_evaluator
 from bwcompiler.runtime.threads import get_num_threads, set_num_threads
 from bwcompiler.runtime.threads import read_environment as _read_environment
 
@@ -28,5 +26,4 @@ __all__ = [
     "value_and_grad", "vjp",
 ]
 
-_set_evaluator(_evaluate)
 _read_environment()

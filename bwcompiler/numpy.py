@@ -5,12 +5,11 @@ Functions that make arrays give traced ones inside a trace, so that `y = np.zero
 NumPy's own and dispatches on its arguments.
 """
 
-import sys
 from typing import Any
 
 import numpy
 
-from bwcompiler.frontend.creation_functions import (
+from bwcompiler.frontend.numpy.creation import (
     arange,
     array,
     asarray,
@@ -23,8 +22,7 @@ from bwcompiler.frontend.creation_functions import (
     ones,
     zeros,
 )
-from bwcompiler.frontend.registry import HANDLERS
-from bwcompiler.frontend.sequence_functions import c_, on_sequences, r_
+from bwcompiler.frontend.numpy.sequences import c_, on_sequences, r_
 
 __all__ = ["arange", "array", "asarray", "c_", "empty", "eye", "full", "identity", "linspace", "ndarray", "ones", "r_", "zeros"]
 
@@ -40,10 +38,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *dir(numpy)})
-
-
-def _namespace() -> Any:
-    return sys.modules[__name__]
-
-
-HANDLERS["namespace"] = _namespace

@@ -1,4 +1,4 @@
-"""Fits the polynomials of the inline math library and writes `bwcompiler/lowering/math_coefficients.py`.
+"""Fits the polynomials of the inline math library and writes `bwcompiler/lowering/math/coefficients.py`.
 
 Each table is a weighted minimax polynomial by the Remez exchange algorithm in 60-digit arithmetic (mpmath).  The
 coefficients are then rounded one at a time, from the lowest, refitting the rest after each.

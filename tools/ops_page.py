@@ -15,10 +15,10 @@ import numpy as np
 
 import bwcompiler
 from bwcompiler.errors import TracerError, UnsupportedError
-from bwcompiler.frontend.numpy_elementwise import UFUNCS
-from bwcompiler.frontend.registry import FUNCTIONS
-from bwcompiler.frontend.trace import trace
-from bwcompiler.frontend.tracer import Tracer
+from bwcompiler.frontend.numpy.elementwise import UFUNCS
+from bwcompiler.frontend.tracing.registry import FUNCTIONS
+from bwcompiler.frontend.tracing.trace import trace
+from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.op import KINDS, REGISTRY, Derived, NotDifferentiable, Op
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "ops.md"

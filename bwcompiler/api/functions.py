@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.api.compiler import Compiled, collector_paused, compile_graph, flat_tree
+from bwcompiler.api.executables import Compiled, compile_graph, flat_tree
+from bwcompiler.compiler.pipeline import collector_paused
 from bwcompiler.errors import SignatureError
-from bwcompiler.frontend.region import active_region
-from bwcompiler.frontend.trace import ArgumentType, TraceResult, argument_type, split_static, trace
-from bwcompiler.frontend.tracer import Tracer
+from bwcompiler.frontend.tracing.region import active_region
+from bwcompiler.frontend.tracing.trace import ArgumentType, TraceResult, argument_type, split_static, trace
+from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.plan import ArgumentKind, Container, Leaf, Tree, leaf_indices
 from bwcompiler.runtime.executable import CompiledFunction
 

@@ -13,16 +13,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.api.compiler import Compiled, collector_paused, compile_graph, flat_tree, lower
-from bwcompiler.api.dump import FORMATS, render, write
-from bwcompiler.api.explanation import explain_program
+from bwcompiler.api.executables import Compiled, compile_graph, flat_tree
 from bwcompiler.api.functions import JitFunction, argument_kind
-from bwcompiler.api.inspection import cost_of, memory_of
-from bwcompiler.api.lowered import Lowered
 from bwcompiler.api.seeds import concrete_seed, match_tree, missing_seed
 from bwcompiler.api.transforms import check_differentiable
+from bwcompiler.compiler.lowered import Lowered
+from bwcompiler.compiler.pipeline import collector_paused, lower
 from bwcompiler.errors import GradientError, SignatureError
-from bwcompiler.frontend.trace import TraceResult, trace
+from bwcompiler.frontend.tracing.trace import TraceResult, trace
+from bwcompiler.inspect.costs import cost_of, memory_of
+from bwcompiler.inspect.dump import FORMATS, render, write
+from bwcompiler.inspect.explanation import explain_program
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.graph_printer import names_in_text
 from bwcompiler.ir.op import REGISTRY, Record, Value, constant, input_value

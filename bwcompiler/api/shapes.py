@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.frontend.trace import trace
+from bwcompiler.frontend.tracing.trace import trace
 
 
 @dataclass(frozen=True)

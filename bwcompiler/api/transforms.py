@@ -15,11 +15,11 @@ from bwcompiler import tree
 from bwcompiler.api.functions import JitFunction
 from bwcompiler.api.seeds import check_seed_type, match_tree, number_seed
 from bwcompiler.errors import GradientError, at
-from bwcompiler.frontend.custom_rules import CustomVjp
-from bwcompiler.frontend.operands import value_as
-from bwcompiler.frontend.region import active_region
-from bwcompiler.frontend.trace import TraceResult, inline, trace
-from bwcompiler.frontend.tracer import Tracer, call, fresh, is_weak, value_of
+from bwcompiler.frontend.tracing.custom_rules import CustomVjp
+from bwcompiler.frontend.tracing.operands import value_as
+from bwcompiler.frontend.tracing.region import active_region
+from bwcompiler.frontend.tracing.trace import TraceResult, inline, trace
+from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, is_weak, value_of
 from bwcompiler.ir.op import REGISTRY, Value, constant
 from bwcompiler.ir.types import F64, I64
 from bwcompiler.passes.autodiff import INPUT_SEED, ONE, differentiate

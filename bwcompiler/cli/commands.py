@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import NoReturn
 
 import bwcompiler
-from bwcompiler.api import dump
-from bwcompiler.api.lowered_texts import object_code
-from bwcompiler.api.options import pass_options
 from bwcompiler.api.program import Program
 from bwcompiler.cli.about import cache_text, clear_cache, info_text, op_text, ops_text, passes_text
 from bwcompiler.cli.problems import USAGE_ERROR, UsageProblem, UserProblem, message_of, status_of, user_line
 from bwcompiler.cli.target import Target, closest, example_arguments, load
+from bwcompiler.compiler.options import pass_options
 from bwcompiler.errors import BwError
+from bwcompiler.inspect import dump
+from bwcompiler.inspect.lowered_texts import object_code
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.graph_parser import ParseError, parse_graph
 from bwcompiler.ir.graph_printer import graph_to_text

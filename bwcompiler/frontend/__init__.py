@@ -1,6 +1,9 @@
-"""From Python functions over NumPy to graphs: handles, NumPy's protocols, tracing.  Importing it registers all families."""
+"""From Python functions over NumPy to graphs: `tracing` has the handles that record, `numpy` what NumPy's functions do on them.
 
-from bwcompiler.frontend import numpy_dispatch, special_functions
-from bwcompiler.frontend.trace import ArgumentType, TraceResult, inline, trace
+Importing it registers NumPy's functions.
+"""
 
-__all__ = ["ArgumentType", "TraceResult", "inline", "numpy_dispatch", "special_functions", "trace"]
+from bwcompiler.frontend.numpy import dispatch
+from bwcompiler.frontend.tracing.trace import ArgumentType, TraceResult, inline, trace
+
+__all__ = ["ArgumentType", "TraceResult", "dispatch", "inline", "trace"]

@@ -14,7 +14,7 @@ import numpy as np
 from bwcompiler.errors import CompileError
 from bwcompiler.ir.scalar import MATH_FUNCTIONS
 from bwcompiler.ir.types import BOOL, DType
-from bwcompiler.lowering.math_functions import math_function
+from bwcompiler.lowering.math.functions import math_function
 
 _REGISTER = {"bool": "i1", "f32": "float", "f64": "double"}
 _COMPARE_FLOAT = {"equal": "oeq", "not_equal": "une", "less": "olt", "less_equal": "ole", "greater": "ogt", "greater_equal": "oge"}

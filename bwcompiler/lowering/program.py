@@ -20,7 +20,7 @@ from bwcompiler.ir.op import Value
 from bwcompiler.lowering.library_calls import Libraries, check_index_text, copy_text, loop_text
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter
 from bwcompiler.lowering.loops_to_llvm import kernel_to_llvm
-from bwcompiler.lowering.math_functions import definitions, intrinsics
+from bwcompiler.lowering.math.functions import definitions, intrinsics
 from bwcompiler.lowering.matrix_products import product_text
 from bwcompiler.lowering.steps import LoweredStep
 

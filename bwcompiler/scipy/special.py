@@ -1,6 +1,6 @@
 """Functions of scipy.special that work on traced and on plain arrays."""
 
-from bwcompiler.frontend.special_functions import (
+from bwcompiler.scipy.special_functions import (
     beta,
     betaln,
     digamma,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bwcompiler.api import compiler
+from bwcompiler.api import executables
 from tests.support.gradcheck import central_differences
 
 
@@ -16,14 +16,14 @@ from tests.support.gradcheck import central_differences
 def compilations(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The names of the programs for which code is generated while the test runs, from an empty cache."""
     names: list[str] = []
-    build = compiler._build
+    build = executables._build
 
     def counted(graph: Any, base: Any, name: str) -> Any:
         names.append(name)
         return build(graph, base, name)
 
-    monkeypatch.setattr(compiler, "_build", counted)
-    monkeypatch.setattr(compiler, "_cache", type(compiler._cache)())
+    monkeypatch.setattr(executables, "_build", counted)
+    monkeypatch.setattr(executables, "_cache", type(executables._cache)())
     yield names
 
 

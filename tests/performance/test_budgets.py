@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.api import compiler
-from bwcompiler.api.compiler import collector_paused, lower
-from bwcompiler.frontend.trace import trace
+from bwcompiler.compiler import pipeline
+from bwcompiler.compiler.pipeline import collector_paused, lower
+from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.passes.autodiff import ONE, differentiate
 
 pytestmark = pytest.mark.slow
@@ -53,8 +53,8 @@ def test_call_of_a_small_function() -> None:
 @pytest.mark.parametrize("steps", [60, 500, 2500], ids=["1,000 nodes", "10,000 nodes", "50,000 nodes"])
 def test_front_half_per_node(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Trace, autodiff, passes, planning, lowering to text: at most 80 microseconds per node of the joint graph."""
-    options = dataclasses.replace(compiler.pass_options(), verify=False)      # the tests' default verifies after each pass
-    monkeypatch.setattr(compiler, "pass_options", lambda: options)
+    options = dataclasses.replace(pipeline.pass_options(), verify=False)      # the tests' default verifies after each pass
+    monkeypatch.setattr(pipeline, "pass_options", lambda: options)
     arguments = [np.ones(8) * 0.1 for _ in range(3)]
     nodes = []
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.api.lowered import Lowered
+from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.ir import loop_interpreter
 from bwcompiler.ir.access import ArrayView, whole
 from bwcompiler.ir.fusion import FusionGroup

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bwcompiler.api import compiler
+from bwcompiler.api import executables
 from bwcompiler.ir.content_hash import content_hash
 from bwcompiler.ir.graph import Graph, cut
 from bwcompiler.ir.graph_interpreter import interpret
@@ -99,7 +99,7 @@ def check_compiled_with_small_limits(seed: int) -> None:
                                (loop_order, {"SHORT_ROWS": 2, "SHORT_ROW": 1000, "DEAR_ROW": 0, "PANEL_LIMITS": (2, 32)})):
             for name, limit in limits.items():
                 patch.setattr(module, name, limit)
-        patch.setattr(compiler, "_cache", OrderedDict())
+        patch.setattr(executables, "_cache", OrderedDict())
         check_compiled(seed)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.api import compiler
+from bwcompiler.api import executables
 from bwcompiler.passes import find_updates
 from tests.support.gradcheck import directional, inner
 
@@ -31,7 +31,7 @@ def short_chains(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Updates in place from the second one on, also of most of an array."""
     monkeypatch.setattr(find_updates, "CHAIN", 2)
     monkeypatch.setattr(find_updates, "SHARE", 1)
-    monkeypatch.setattr(compiler, "_cache", OrderedDict())
+    monkeypatch.setattr(executables, "_cache", OrderedDict())
     yield
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import bwcompiler.ops  # noqa: F401  (registers them)
-from bwcompiler.api.compiler import compile_graph, flat_tree
+from bwcompiler.api.executables import compile_graph, flat_tree
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.graph_interpreter import interpret

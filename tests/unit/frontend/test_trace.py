@@ -12,9 +12,9 @@ import pytest
 from bwcompiler import tree
 from bwcompiler.errors import TracerError
 from bwcompiler.frontend import inline, trace
-from bwcompiler.frontend.operands import value_as
-from bwcompiler.frontend.region import active_region
-from bwcompiler.frontend.tracer import Tracer, fresh, value_of
+from bwcompiler.frontend.tracing.operands import value_as
+from bwcompiler.frontend.tracing.region import active_region
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
 from bwcompiler.ir.graph_interpreter import interpret
 from tests.unit.frontend.comparing import assert_same, compare, run_traced
 

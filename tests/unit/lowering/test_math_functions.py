@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import scipy.special
 
-from bwcompiler.lowering.math_functions import (
+from bwcompiler.lowering.math.functions import (
     MathFunction,
     definitions,
     intrinsics,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.frontend.trace import trace
+from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.ir.access import ArrayView, matrix_order, view_of
 from bwcompiler.ir.fusion import Call
 from bwcompiler.ir.op import REGISTRY, Record, input_value

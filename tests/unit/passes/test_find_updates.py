@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.api.compiler import lower
-from bwcompiler.frontend.trace import trace
+from bwcompiler.api.executables import lower
+from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.ir.graph import Graph
 from bwcompiler.lowering.library_calls import Libraries
 from bwcompiler.lowering.steps import lower_steps

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.frontend.trace import trace
+from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.passes.legalize import legalize

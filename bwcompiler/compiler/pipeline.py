@@ -1,0 +1,49 @@
+"""From a graph to LLVM text: graph passes, fusion, loops, memory plan, text.  `lower` reads top to bottom."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from bwcompiler.compiler.lowered import Lowered
+from bwcompiler.compiler.native import native_libraries
+from bwcompiler.compiler.options import pass_options
+from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.loop_verifier import verify_kernel
+from bwcompiler.lowering.program import ProgramEmitter
+from bwcompiler.lowering.steps import lower_steps
+from bwcompiler.passes.fuse import fuse
+from bwcompiler.passes.pass_manager import run_passes
+from bwcompiler.passes.pipeline import PASSES
+from bwcompiler.passes.plan_memory import plan_memory
+from bwcompiler.runtime.jit import FUNCTION_ATTRIBUTES
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Compilation makes many objects that all stay: the cyclic collector would only walk them again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def lower(graph: Graph) -> Lowered:
+    """All passes and lowering, to LLVM text."""
+    with collector_paused():
+        libraries, _ = native_libraries()
+        options = pass_options()
+        simplified, runs = run_passes(PASSES, graph, options)
+        fused = fuse(simplified)
+        steps = lower_steps(fused, libraries)
+        if options.verify:
+            for step in steps:
+                if step.kernel is not None:
+                    verify_kernel(step.kernel)
+        plan = plan_memory(simplified, steps)
+        emitter = ProgramEmitter(simplified, steps, plan, libraries, FUNCTION_ATTRIBUTES)
+        return Lowered(graph, simplified, fused, steps, plan, emitter.emit(), runs)

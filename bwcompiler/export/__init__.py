@@ -1,0 +1,1 @@
+"""Graphs for other tools: NumPy modules, JSON, DOT."""

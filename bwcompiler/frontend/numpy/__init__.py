@@ -1,0 +1,1 @@
+"""NumPy's functions on traced arrays, one file per subject."""

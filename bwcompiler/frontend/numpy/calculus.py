@@ -1,0 +1,343 @@
+"""Differences, integrals, polynomials, convolutions and grids: np.diff, gradient, trapezoid, polyval, convolve, linspace, ..."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.errors import UnsupportedError
+from bwcompiler.frontend.numpy.elementwise import operator
+from bwcompiler.frontend.numpy.joining import concatenate, stack
+from bwcompiler.frontend.numpy.layout import broadcast_to, everything, indexed, moveaxis, reshaped
+from bwcompiler.frontend.numpy.linear import dot, pair
+from bwcompiler.frontend.numpy.reductions import cumsum, normalize_axis, sum_
+from bwcompiler.frontend.tracing.operands import (
+    as_tracer,
+    broadcast_shapes,
+    cast,
+    filled,
+    materialise,
+    operand,
+    reshape,
+    value_as,
+)
+from bwcompiler.frontend.tracing.promotion import common_dtype, requested
+from bwcompiler.frontend.tracing.registry import implements
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
+from bwcompiler.frontend.tracing.views import BasicItem, Slice, broadcast_value
+from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler.ir.types import BOOL, F64, I64
+from bwcompiler.ops import elementwise as ops
+
+NOTHING = np._NoValue
+
+
+# ----- differences and integrals
+def part(x: Tracer, axis: int, start: int, size: int) -> Tracer:
+    """A view of some elements along an axis."""
+    items: list[BasicItem] = [everything(extent) for extent in x.shape]
+    items[axis] = Slice(start, size, 1)
+    return indexed(x, items)
+
+
+def _along(x: Any, axis: int, rank: int) -> Any:
+    """An array of one axis, shaped to broadcast along `axis` of one with `rank` axes."""
+    line = as_tracer(x)
+    return fresh(reshape(value_of(line), tuple([line.size if k == axis else 1 for k in range(rank)])))
+
+
+@implements(np.diff)
+def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = NOTHING, append: Any = NOTHING) -> Any:
+    x = as_tracer(a)
+    if n < 0:
+        raise ValueError(f"order must be non-negative but got {n!r}")
+    if n == 0:
+        return x
+    if not x.ndim:
+        raise ValueError("diff requires input that is at least one dimensional")
+    place = normalize_axis(axis, x.ndim)
+    parts = [_as_slab(one, x, place) for one in (prepend, x, append) if one is not NOTHING]
+    if len(parts) > 1:
+        x = concatenate(parts, place)
+    for _ in range(n):
+        extent = x.shape[place]
+        name = "not_equal" if x._type.dtype is BOOL else "subtract"
+        x = operator(name, part(x, place, 1, max(extent - 1, 0)) if extent else x, part(x, place, 0, max(extent - 1, 0)))
+    return x
+
+
+def _as_slab(one: Any, x: Tracer, axis: int) -> Any:
+    made = as_tracer(one)
+    return made if made.ndim else broadcast_to(made, (*x.shape[:axis], 1, *x.shape[axis + 1:]))
+
+
+@implements(np.ediff1d)
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    x = as_tracer(ary)
+    line = reshaped(x, (x.size,))
+    parts = [fresh(cast(value_of(reshaped(as_tracer(one), (as_tracer(one).size,))), x._type.dtype)) if one is not inner else one
+             for inner in (diff(line),) for one in (to_begin, inner, to_end) if one is not None]
+    return parts[0] if len(parts) == 1 else concatenate(parts)
+
+
+@implements(np.trapezoid)
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
+    values = as_tracer(y)
+    place = normalize_axis(axis, values.ndim)
+    count = max(values.shape[place] - 1, 0)
+    both = operator("add", part(values, place, values.shape[place] - count, count), part(values, place, 0, count))
+    width: Any = dx
+    if x is not None:
+        width = as_tracer(diff(x, axis=0 if as_tracer(x).ndim == 1 else axis))
+        width = _along(width, place, values.ndim) if width.ndim == 1 else width
+    return sum_(operator("divide", operator("multiply", width, both), 2.0), place)
+
+
+@implements(np.gradient)
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> Any:
+    x = as_tracer(f)
+    if edge_order not in (1, 2):
+        raise ValueError("'edge_order' greater than 2 not supported")
+    if not x._type.dtype.is_float:
+        if x._type.dtype is BOOL:
+            raise TypeError("numpy boolean subtract, the `-` operator, is not supported, use the bitwise_xor, the `^` operator, or "
+                            "the logical_xor function instead.")
+        x = as_tracer(x.astype(np.float64))
+    axes = range(x.ndim) if axis is None else [normalize_axis(k, x.ndim) for k in (axis if isinstance(axis, tuple) else (axis,))]
+    spacings = list(varargs) if len(varargs) > 1 else list(varargs or (1.0,)) * len(axes)
+    if len(spacings) != len(axes):
+        raise TypeError("invalid number of arguments")
+    results = [as_tracer(_gradient_along(x, k, spacing, edge_order)).astype(x.dtype) for k, spacing in zip(axes, spacings, strict=True)]
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _gradient_along(x: Tracer, axis: int, spacing: Any, edge_order: int) -> Any:
+    count = x.shape[axis]
+    if count < edge_order + 1:
+        raise ValueError("Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) elements "
+                         "are required.")
+    if np.ndim(spacing):
+        steps = _steps(spacing, count)
+        known = isinstance(steps, np.ndarray)
+        if not (known and (steps == steps[0]).all()):
+            return _uneven(x, axis, steps, edge_order)
+        spacing = steps[0]
+    at = [part(x, axis, k, 1) for k in (0, 1, 2, count - 3, count - 2, count - 1) if 0 <= k < count]
+    if edge_order == 1:
+        first = (at[1] - at[0]) / spacing
+        last = (at[-1] - at[-2]) / spacing
+    else:
+        first = (at[0] * -1.5 + at[1] * 2.0 - at[2] * 0.5) / spacing
+        last = (at[-3] * 0.5 - at[-2] * 2.0 + at[-1] * 1.5) / spacing
+    middle = (part(x, axis, 2, count - 2) - part(x, axis, 0, count - 2)) / (spacing * 2.0) if count > 2 else None
+    return concatenate([first, middle, last] if middle is not None else [first, last], axis)
+
+
+def _steps(coordinates: Any, count: int) -> Any:
+    if np.ndim(coordinates) != 1:
+        raise ValueError("distances must be either scalars or 1d")
+    if len(coordinates) != count:
+        raise ValueError("when 1d, distances must match the length of the corresponding dimension")
+    return diff(coordinates) if isinstance(coordinates, Tracer) else np.diff(np.asarray(coordinates, np.float64))
+
+
+def _uneven(x: Tracer, axis: int, steps: Any, edge_order: int) -> Any:
+    """Second order in the interior, from the parabola through three neighbours; edges of the given order."""
+    count = x.shape[axis]
+
+    def weighted(start: int, size: int, weights: list[Any]) -> Any:
+        terms = [part(x, axis, start + k, size) * _along(weight, axis, x.ndim) for k, weight in enumerate(weights)]
+        return sum(terms[1:], terms[0])
+
+    h, k = steps[:-1], steps[1:]
+    pieces = [weighted(0, count - 2, [-k / (h * (h + k)), (k - h) / (h * k), h / (k * (h + k))])] if count > 2 else []
+    if edge_order == 1:
+        first, last = [(part(x, axis, n + 1, 1) - part(x, axis, n, 1)) / _along(steps[n:n + 1], axis, x.ndim) for n in (0, count - 2)]
+    else:
+        a, b = steps[:1], steps[1:2]
+        first = weighted(0, 1, [-(2.0 * a + b) / (a * (a + b)), (a + b) / (a * b), -a / (b * (a + b))])
+        a, b = steps[-2:-1], steps[-1:]
+        last = weighted(count - 3, 1, [b / (a * (a + b)), -(b + a) / (a * b), (2.0 * b + a) / (b * (a + b))])
+    return concatenate([first, *pieces, last], axis)
+
+
+@implements(np.unwrap)
+def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * math.pi) -> Any:
+    x = as_tracer(p)
+    x = x if x._type.dtype.is_float else as_tracer(x.astype(np.float64))
+    place = normalize_axis(axis, x.ndim)
+    steps = as_tracer(diff(x, axis=place))
+    limit = period / 2 if discont is None else discont
+    moved = np.mod(steps + period / 2, period) - period / 2
+    moved = np.where((moved == -period / 2) & (steps > 0), period / 2, moved)
+    correction = np.where(np.abs(steps) < limit, 0.0, moved - steps)
+    if not x.shape[place]:
+        return x
+    return concatenate([part(x, place, 0, 1), part(x, place, 1, x.shape[place] - 1) + cumsum(correction, place)], place)
+
+
+# ----- polynomials, the highest power first
+def _promoted(x: Any) -> Tracer:
+    """Booleans as the integers that NumPy computes with."""
+    made = as_tracer(x)
+    return as_tracer(made.astype(np.int64)) if made._type.dtype is BOOL else made
+
+
+@implements(np.polyval)
+def polyval(p: Any, x: Any) -> Any:
+    result: Any = np.zeros_like(as_tracer(x))
+    for coefficient in as_tracer(p):  # type: ignore[attr-defined]
+        result = operator("add", operator("multiply", result, x), coefficient)
+    return result
+
+
+@implements(np.vander)
+def vander(x: Any, N: Any = None, increasing: Any = False) -> Any:
+    base = as_tracer(x)
+    base = as_tracer(base.astype(np.promote_types(base.dtype, np.int64)))
+    count = base.shape[0] if N is None else N
+    powers = [operator("power", base, k) for k in range(count)]
+    return stack(powers if increasing else powers[::-1], 1)
+
+
+def _polynomial_sum(name: str) -> Any:
+    def function(a1: Any, a2: Any) -> Any:
+        x, y = (np.atleast_1d(as_tracer(one)) for one in (a1, a2))
+        size = max(x.size, y.size)
+        padded = [np.pad(one, (size - one.size, 0)) if one.size < size else one for one in (x, y)]
+        return operator(name, *padded)
+    return function
+
+
+implements(np.polyadd)(_polynomial_sum("add"))
+implements(np.polysub)(_polynomial_sum("subtract"))
+
+
+@implements(np.polymul)
+def polymul(a1: Any, a2: Any) -> Any:
+    return convolve(np.atleast_1d(as_tracer(a1)), np.atleast_1d(as_tracer(a2)))
+
+
+@implements(np.polyder)
+def polyder(p: Any, m: Any = 1) -> Any:
+    x = as_tracer(p)
+    for _ in range(m):
+        degree = x.size - 1
+        x = operator("multiply", part(x, 0, 0, max(degree, 0)), np.arange(degree, 0, -1))
+    return x
+
+
+@implements(np.polyint)
+def polyint(p: Any, m: Any = 1, k: Any = None) -> Any:
+    x = as_tracer(p)
+    constants = [0.0] * m if k is None else list(np.broadcast_to(np.asarray(k), (m,)))
+    for constant_of in constants:
+        x = concatenate([operator("divide", x, np.arange(x.size, 0, -1)), np.array([constant_of])])
+    return x
+
+
+# ----- convolutions
+@implements(np.convolve)
+def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
+    x, y = (np.atleast_1d(as_tracer(item)) for item in (a, v))
+    if not x.size or not y.size:
+        raise ValueError(f"{'a' if not x.size else 'v'} cannot be empty")
+    if y.size > x.size:
+        x, y = y, x
+    return _slid(x, indexed(y, [Slice(y.size - 1, y.size, -1)]), mode, y.size)  # type: ignore[arg-type]
+
+
+@implements(np.correlate)
+def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
+    x, y = (as_tracer(item) for item in (a, v))
+    if y.size > x.size:
+        flipped = _slid(y, x, mode, x.size)
+        return indexed(flipped, [Slice(flipped.size - 1, flipped.size, -1)])
+    return _slid(x, y, mode, y.size)
+
+
+def _slid(x: Tracer, kernel: Tracer, mode: str, width: int) -> Tracer:
+    """Products of `kernel` with the windows of x."""
+    low, high = {"valid": (0, 0), "full": (width - 1, width - 1), "same": (width // 2, (width - 1) // 2)}[mode]
+    a, b = pair(x, kernel)
+    windows = REGISTRY["windows"](a, sizes=(width,), strides=(1,), low=(low,), high=(high,), dilations=(1,))
+    return dot(fresh(windows), fresh(b))  # type: ignore[no-any-return]
+
+
+# ----- grids
+@implements(np.meshgrid)
+def meshgrid(*xi: Any, copy: Any = True, sparse: Any = False, indexing: Any = "xy") -> Any:
+    lines = [value_as(x) for x in xi]
+    rank = len(lines)
+    order = [1, 0, *range(2, rank)] if indexing == "xy" and rank > 1 else list(range(rank))
+    extents = [math.prod(line.shape) for line in lines]
+    grid = tuple([extents[order.index(axis)] for axis in range(rank)])
+    results = []
+    for line, extent, axis in zip(lines, extents, order, strict=True):
+        placed = reshape(line, tuple([extent if k == axis else 1 for k in range(rank)]))
+        results.append(fresh(placed if sparse else broadcast_value(placed, grid)))
+    return tuple(results)
+
+
+def _grid(start: Any, stop: Any, num: Any, endpoint: Any) -> tuple[Value, Any]:
+    """The numbers along a new first axis, and the distance between them."""
+    (first, kind_first), (last, kind_last) = operand(start), operand(stop)
+    real = common_dtype((kind_first, kind_last, float))
+    shape = broadcast_shapes([first.shape, last.shape])
+    low, high = materialise(first, real, shape), materialise(last, real, shape)
+    count = int(num)
+    if count < 0:
+        raise ValueError(f"Number of samples, {count}, must be non-negative.")
+    whole = (count, *shape)
+    gaps = count - 1 if endpoint else count
+    distance = ops.subtract(high, low)
+    position = ops.divide(cast(REGISTRY["iota"](shape=whole, axis=0, dtype=I64), real), filled(max(gaps, 1), real, whole))
+    line = ops.add(ops.multiply(position, broadcast_value(distance, whole)), broadcast_value(low, whole))
+    if endpoint and count > 1:                                         # the end itself, not start + (stop - start)
+        line = REGISTRY["concatenate"](_front(line, count - 1), reshape(high, (1, *shape)), axis=0)
+    step = fresh(ops.divide(distance, filled(gaps, real, shape))) if gaps > 0 else math.nan
+    return line, step
+
+
+def _front(x: Value, size: int) -> Value:
+    return REGISTRY["slice"](x, starts=(0,) * x.rank, sizes=(size, *x.shape[1:]), steps=(1,) * x.rank)
+
+
+@implements(np.linspace)
+def linspace(start: Any, stop: Any, num: Any = 50, endpoint: Any = True, retstep: Any = False, dtype: Any = None,
+             axis: Any = 0, *, device: Any = None) -> Any:
+    line, step = _grid(start, stop, num, endpoint)
+    target = requested(dtype)
+    if target is not None and target.is_integer:
+        line = ops.floor(line)
+    made = moveaxis(fresh(cast(line, target or line.dtype)), 0, axis) if axis else fresh(cast(line, target or line.dtype))
+    return (made, step) if retstep else made
+
+
+@implements(np.logspace)
+def logspace(start: Any, stop: Any, num: Any = 50, endpoint: Any = True, base: Any = 10.0, dtype: Any = None, axis: Any = 0) -> Any:
+    exponents = linspace(start, stop, num, endpoint, axis=axis)
+    if np.ndim(base):
+        raise UnsupportedError("np.logspace with an array as base is not supported on traced arrays")
+    made = as_tracer(operator("power", base, exponents))
+    return made if dtype is None else made.astype(dtype)
+
+
+@implements(np.geomspace)
+def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: Any = True, dtype: Any = None, axis: Any = 0) -> Any:
+    real = common_dtype((as_tracer(start)._type.dtype, as_tracer(stop)._type.dtype, F64))
+    low, high = (fresh(cast(value_as(one), real)) for one in (start, stop))
+    sign = np.sign(low)
+    grid = as_tracer(np.power(10.0, _grid_of_logs(low, high, num, endpoint)) * sign)
+    if endpoint and num > 1:                                           # both ends exactly
+        ends = [np.broadcast_to(end, grid.shape[1:])[None] for end in (low, high)]
+        grid = concatenate([ends[0], part(grid, 0, 1, num - 2), ends[1]])
+    made = moveaxis(grid, 0, axis) if axis else grid
+    return made if dtype is None else made.astype(dtype)
+
+
+def _grid_of_logs(low: Tracer, high: Tracer, num: Any, endpoint: Any) -> Any:
+    return linspace(np.log10(np.abs(low)), np.log10(np.abs(high)), num, endpoint)
+

@@ -1,0 +1,71 @@
+"""NumPy's comparisons of whole arrays, and tests for infinities: isclose, allclose, array_equal, isposinf, ..."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.errors import ShapeError
+from bwcompiler.frontend.numpy.elementwise import UFUNCS, evaluate, operator
+from bwcompiler.frontend.numpy.reductions import all_
+from bwcompiler.frontend.numpy.rounding import delivered
+from bwcompiler.frontend.tracing.operands import (
+    align,
+    as_tracer,
+    broadcast_shapes,
+    constant,
+    kind_of,
+)
+from bwcompiler.frontend.tracing.promotion import common_dtype
+from bwcompiler.frontend.tracing.registry import implements
+from bwcompiler.frontend.tracing.tracer import fresh
+from bwcompiler.ir.types import F64
+from bwcompiler.ops import elementwise as ops
+
+NOTHING = np._NoValue
+
+
+@implements(np.isclose)
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> Any:
+    x, y = align([a, b], common_dtype((kind_of(a), kind_of(b), F64)))
+    margin = ops.add(constant(atol, x), ops.multiply(constant(rtol, x), ops.absolute(y)))
+    near = ops.bitwise_and(ops.less_equal(ops.absolute(ops.subtract(x, y)), margin), ops.isfinite(y))
+    near = ops.bitwise_or(near, ops.equal(x, y))
+    if equal_nan:
+        near = ops.bitwise_or(near, ops.bitwise_and(ops.isnan(x), ops.isnan(y)))
+    return fresh(near)
+
+
+@implements(np.allclose)
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> Any:
+    return all_(isclose(a, b, rtol, atol, equal_nan))
+
+
+@implements(np.array_equal)
+def array_equal(a1: Any, a2: Any, equal_nan: Any = False) -> Any:
+    x, y = as_tracer(a1), as_tracer(a2)
+    if x.shape != y.shape:
+        return False
+    same = operator("equal", x, y)
+    return all_(same | (np.isnan(x) & np.isnan(y)) if equal_nan else same)
+
+
+@implements(np.array_equiv)
+def array_equiv(a1: Any, a2: Any) -> Any:
+    try:
+        broadcast_shapes([as_tracer(a1).shape, as_tracer(a2).shape])
+    except ShapeError:
+        return False
+    return all_(operator("equal", a1, a2))
+
+
+@implements(np.isneginf)
+def isneginf(x: Any, out: Any = None) -> Any:
+    return delivered("isneginf", evaluate(UFUNCS["equal"], (x, -math.inf)), out)
+
+
+@implements(np.isposinf)
+def isposinf(x: Any, out: Any = None) -> Any:
+    return delivered("isposinf", evaluate(UFUNCS["equal"], (x, math.inf)), out)

@@ -1,0 +1,305 @@
+"""numpy.linalg beyond products and solves: decompositions, determinants, pseudo-inverses, norms and what follows from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
+from bwcompiler.frontend.numpy.elementwise import truth
+from bwcompiler.frontend.numpy.linear import (
+    cross_vectors,
+    float_matrix,
+    matmul,
+    matmul_values,
+    matrix_power,
+    outer,
+    permuted,
+    solve,
+    tensordot,
+)
+from bwcompiler.frontend.numpy.reductions import Axes, finished, normalize_axes, normalize_axis, reduce_value
+from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, filled, reshape, value_as
+from bwcompiler.frontend.tracing.promotion import scalar_of
+from bwcompiler.frontend.tracing.registry import HANDLERS, implements, refuse
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh
+from bwcompiler.frontend.tracing.views import broadcast_value
+from bwcompiler.ir.extent import element_count
+from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler.ir.types import F64, I32, I64
+from bwcompiler.ops import elementwise as ops
+from bwcompiler.ops.contraction import matrix_transpose
+from bwcompiler.ops.factorization import row, rows, svd_parts
+
+# The named tuples that NumPy gives; it has no public names for them.
+EighResult: Any = type(np.linalg.eigh(np.eye(1)))
+SVDResult: Any = type(np.linalg.svd(np.eye(1)))
+QRResult: Any = type(np.linalg.qr(np.eye(1)))
+SlogdetResult: Any = type(np.linalg.slogdet(np.eye(1)))
+
+
+def _matrix(a: Any, name: str) -> Value:
+    """A float array of at least 2 axes."""
+    value = value_as(a)
+    if value.rank < 2:
+        raise ShapeError(f"{value.rank}-dimensional array given. np.linalg.{name} needs an array that is at least two-dimensional")
+    return value if value.dtype.is_float else cast(value, F64)
+
+
+# ----- decompositions
+@implements(np.linalg.eigh)
+def eigh(a: Any, UPLO: Any = "L") -> Any:
+    x = float_matrix(a, "eigh")
+    if UPLO.upper() not in ("L", "U"):
+        raise ValueError("UPLO argument must be 'L' or 'U'")
+    packed = REGISTRY["eigh"](x, lower=UPLO.upper() == "L")
+    return EighResult(fresh(row(packed, 0)), fresh(rows(packed, 1, x.shape[-1])))
+
+
+@implements(np.linalg.eigvalsh)
+def eigvalsh(a: Any, UPLO: Any = "L") -> Any:
+    return eigh(a, UPLO)[0]
+
+
+@implements(np.linalg.eig, np.linalg.eigvals)
+def eig(a: Any) -> Any:
+    raise UnsupportedError("np.linalg.eig and eigvals give complex numbers, which are not supported on traced arrays\n"
+                           "  hint: np.linalg.eigh for symmetric matrices, np.linalg.svd")
+
+
+def singular_values(x: Value) -> Value:
+    """The singular values of a float value, in its last axis."""
+    return row(REGISTRY["svd"](x), x.shape[-2])
+
+
+@implements(np.linalg.svd)
+def svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: Any = False) -> Any:
+    refuse("linalg.svd", hermitian=(hermitian, False))
+    x = _matrix(a, "svd")
+    if not compute_uv:
+        return fresh(singular_values(x))
+    m, n = x.shape[-2:]
+    if full_matrices and m != n:
+        raise UnsupportedError(f"np.linalg.svd of matrices of shape {(m, n)} with full_matrices=True: the vectors beyond the "
+                               f"first {min(m, n)} are not a function of the matrix\n  hint: full_matrices=False")
+    u, s, v = svd_parts(REGISTRY["svd"](x), m, n)
+    return SVDResult(fresh(u), fresh(s), fresh(matrix_transpose(v)))
+
+
+@implements(np.linalg.svdvals)
+def svdvals(x: Any, /) -> Any:
+    return fresh(singular_values(_matrix(x, "svdvals")))
+
+
+@implements(np.linalg.qr)
+def qr(a: Any, mode: Any = "reduced") -> Any:
+    x = _matrix(a, "qr")
+    m, n = x.shape[-2:]
+    if mode not in ("reduced", "r") and not (mode == "complete" and m <= n):
+        raise UnsupportedError(f"np.linalg.qr: mode={mode!r} of matrices of shape {(m, n)} is not supported on traced arrays; "
+                               "supported: 'reduced', 'r'")
+    if m >= n:
+        packed = REGISTRY["qr"](x)
+        q, r = rows(packed, 0, m), rows(packed, m, n)
+    else:                                          # A = [X Y]: Q R = X and R' = [R QᵀY]
+        flipped = matrix_transpose(x)
+        left, right = (matrix_transpose(rows(flipped, *part)) for part in ((0, m), (m, n - m)))
+        packed = REGISTRY["qr"](left)
+        q = rows(packed, 0, m)
+        r = REGISTRY["concatenate"](rows(packed, m, m), matmul_values(matrix_transpose(q), right), axis=x.rank - 1)
+    return fresh(r) if mode == "r" else QRResult(fresh(q), fresh(r))
+
+
+# ----- determinants
+@implements(np.linalg.det)
+def det(a: Any) -> Any:
+    return fresh(REGISTRY["det"](float_matrix(a, "det")))
+
+
+@implements(np.linalg.slogdet)
+def slogdet(a: Any) -> Any:
+    packed = REGISTRY["slogdet"](float_matrix(a, "slogdet"))
+    sign, logarithm = [fresh(_last(packed, k)) for k in (0, 1)]
+    return SlogdetResult(sign, logarithm)
+
+
+def _last(x: Value, k: int) -> Value:
+    part = REGISTRY["slice"](x, starts=(0,) * (x.rank - 1) + (k,), sizes=(*x.shape[:-1], 1), steps=(1,) * x.rank)
+    return reshape(part, x.shape[:-1])
+
+
+# ----- least squares and tensors
+@implements(np.linalg.pinv)
+def pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = np._NoValue) -> Any:
+    refuse("linalg.pinv", hermitian=(hermitian, False))
+    cutoff = rcond if rtol is np._NoValue else rtol
+    if isinstance(cutoff, Tracer | np.ndarray):
+        raise UnsupportedError("np.linalg.pinv: rcond must be a number on traced arrays")
+    return fresh(REGISTRY["pinv"](_matrix(a, "pinv"), rcond=None if cutoff is None else float(cutoff)))
+
+
+@implements(np.linalg.lstsq)
+def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
+    matrix, right = _matrix(a, "lstsq"), value_as(b)
+    m, n = matrix.shape
+    if right.shape[0] != m:
+        raise ShapeError(f"np.linalg.lstsq: shapes {matrix.shape} and {right.shape} do not fit")
+    cutoff = np.finfo(matrix.dtype.numpy).eps * max(m, n) if rcond is None else float(rcond)
+    solution = matmul(fresh(REGISTRY["pinv"](matrix, rcond=float(cutoff))), fresh(right))
+    distance = as_tracer(right_minus(matrix, solution, right))
+    squares = distance * distance
+    residuals = np.sum(np.atleast_2d(squares.T).T, axis=0) if m > n else HANDLERS["zeros_like"](solution, shape=(0,))
+    values = singular_values(matrix)
+    largest = broadcast_value(reduce_value("max", values, (0,)), values.shape)
+    above = ops.greater(values, ops.multiply(largest, constant(cutoff, values)))
+    rank = fresh(reduce_value("sum", cast(above, I32), (0,)))
+    return solution, residuals, rank, fresh(values)
+
+
+def right_minus(matrix: Value, solution: Tracer, right: Value) -> Any:
+    """b - a x."""
+    return fresh(right) - matmul(fresh(matrix), solution)
+
+
+@implements(np.linalg.tensorinv)
+def tensorinv(a: Any, ind: Any = 2) -> Any:
+    x = as_tracer(a)
+    if ind <= 0:
+        raise ValueError("Invalid ind argument.")
+    first, second = x.shape[:ind], x.shape[ind:]
+    flat = np.linalg.inv(np.reshape(x, (element_count(first), element_count(second))))
+    return np.reshape(flat, (*second, *first))
+
+
+@implements(np.linalg.tensorsolve)
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
+    x, right = as_tracer(a), as_tracer(b)
+    if axes is not None:
+        moved = [normalize_axis(axis, x.ndim) for axis in axes]
+        x = np.transpose(x, [*[k for k in range(x.ndim) if k not in moved], *moved])  # type: ignore[assignment]
+    unknown = x.shape[right.ndim:]
+    flat = solve(np.reshape(x, (right.size, element_count(unknown))), np.ravel(right))
+    return np.reshape(flat, unknown)
+
+
+# ----- norms
+@implements(np.linalg.norm)
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:
+    value = value_as(x)
+    value = value if value.dtype.is_float else cast(value, F64)
+    axes = normalize_axes(axis, value.rank)
+    if ord is None or (len(axes) == 2 and ord == "fro") or (len(axes) == 1 and ord == 2):
+        squares = reduce_value("sum", ops.multiply(value, value), axes)
+        return finished(ops.sqrt(squares), value, axes, keepdims, None, "norm")
+    if len(axes) == 1:
+        return finished(_vector_norm(value, ord, axes), value, axes, keepdims, None, "norm")
+    if len(axes) != 2:
+        raise ValueError("Improper number of dimensions to norm.")
+    given = [normalize_axis(one, value.rank) for one in axis] if isinstance(axis, tuple | list) else list(axes)
+    return finished(_matrix_norm(value, ord, given[0], given[1]), value, axes, keepdims, None, "norm")
+
+
+def _matrix_norm(x: Value, order: Any, rows_axis: int, columns_axis: int) -> Value:
+    if order in (2, -2, "nuc"):
+        rest = [k for k in range(x.rank) if k not in (rows_axis, columns_axis)]
+        values = singular_values(permuted(x, (*rest, rows_axis, columns_axis)))
+        return reduce_value({"nuc": "sum", 2: "max", -2: "min"}[order], values, (values.rank - 1,))
+    if order not in (1, -1, np.inf, -np.inf):
+        raise ValueError(f"Invalid norm order {order!r} for matrices.")
+    inner, remaining = (rows_axis, columns_axis) if abs(order) == 1 else (columns_axis, rows_axis)
+    sums = reduce_value("sum", ops.absolute(x), (inner,))
+    return reduce_value("max" if order > 0 else "min", sums, (remaining - (inner < remaining),))
+
+
+def _vector_norm(x: Value, order: Any, axes: Axes) -> Value:
+    if order in (np.inf, -np.inf):
+        return reduce_value("max" if order > 0 else "min", ops.absolute(x), axes)
+    if order == 0:
+        return reduce_value("sum", cast(truth(x), x.dtype), axes)
+    if order == 1:
+        return reduce_value("sum", ops.absolute(x), axes)
+    if order == 2:
+        return ops.sqrt(reduce_value("sum", ops.multiply(x, x), axes))
+    if isinstance(order, str | Tracer):
+        raise DTypeError(f"np.linalg.norm: invalid norm order {order!r} for vectors")
+    total = reduce_value("sum", ops.power(ops.absolute(x), constant(order, x)), axes)
+    return ops.power(total, constant(scalar_of(1.0 / order, x.dtype), total))
+
+
+@implements(np.linalg.vector_norm)
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: Any = False, ord: Any = 2) -> Any:
+    value = value_as(x)
+    value = value if value.dtype.is_float else cast(value, F64)
+    axes = normalize_axes(axis, value.rank)
+    order = 2 if ord is None else ord
+    flat = permuted(value, (*[k for k in range(value.rank) if k not in axes], *axes))
+    lead = flat.shape[:flat.rank - len(axes)]
+    flat = reshape(flat, (*lead, element_count([value.shape[k] for k in axes])))
+    return finished(_vector_norm(flat, order, (flat.rank - 1,)), value, axes, keepdims, None, "vector_norm")
+
+
+@implements(np.linalg.matrix_norm)
+def matrix_norm(x: Any, /, *, keepdims: Any = False, ord: Any = "fro") -> Any:
+    return norm(x, ord, (-2, -1), keepdims)
+
+
+@implements(np.linalg.cond)
+def cond(x: Any, p: Any = None) -> Any:
+    value = _matrix(x, "cond")
+    if p in (None, 2, -2):
+        values = singular_values(value)
+        last = values.rank - 1
+        largest, smallest = (reduce_value(name, values, (last,)) for name in ("max", "min"))
+        return fresh(ops.divide(smallest, largest) if p == -2 else ops.divide(largest, smallest))
+    square = fresh(float_matrix(fresh(value), "cond"))
+    return norm(square, p, (-2, -1)) * norm(np.linalg.inv(square), p, (-2, -1))
+
+
+@implements(np.linalg.matrix_rank)
+def matrix_rank(A: Any, tol: Any = None, hermitian: Any = False, *, rtol: Any = None) -> Any:
+    refuse("linalg.matrix_rank", hermitian=(hermitian, False))
+    if as_tracer(A).ndim < 2:
+        return fresh(cast(reduce_value("any", truth(value_as(A)), normalize_axes(None, as_tracer(A).ndim)), I64))
+    x = _matrix(A, "matrix_rank")
+    values = singular_values(x)
+    last = values.rank - 1
+    if tol is None:
+        relative = max(x.shape[-2:]) * float(np.finfo(x.dtype.numpy).eps) if rtol is None else rtol
+        largest = reduce_value("max", values, (last,))
+        bound = ops.multiply(largest, constant(relative, largest))
+    else:
+        bound = filled(tol, values.dtype, values.shape[:-1])
+    above = ops.greater(values, broadcast_value(reshape(bound, (*bound.shape, 1)), values.shape))
+    return fresh(reduce_value("sum", cast(above, I64), (last,)))
+
+
+# ----- products under numpy.linalg's names
+@implements(np.linalg.matmul)
+def linalg_matmul(x1: Any, x2: Any, /) -> Any:
+    return matmul(x1, x2)
+
+
+@implements(np.linalg.tensordot)
+def linalg_tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
+    return tensordot(x1, x2, axes)
+
+
+@implements(np.linalg.outer)
+def linalg_outer(x1: Any, x2: Any, /) -> Any:
+    return outer(x1, x2)
+
+
+@implements(np.linalg.cross)
+def linalg_cross(x1: Any, x2: Any, /, *, axis: Any = -1) -> Any:
+    return cross_vectors(x1, x2, axis, axis, axis)
+
+
+@implements(np.linalg.matrix_power)
+def power_of_matrix(a: Any, n: Any) -> Any:
+    x = float_matrix(a, "matrix_power") if not value_as(a).dtype.is_integer or n < 0 else value_as(a)
+    if n == 0:
+        return fresh(broadcast_value(value_as(np.eye(x.shape[-1], dtype=x.dtype.numpy)), x.shape))
+    if n < 0:
+        x = REGISTRY["inv"](x)
+    return matrix_power(x, abs(n))

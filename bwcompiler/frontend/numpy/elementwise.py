@@ -1,0 +1,396 @@
+"""Ufuncs element by element: what each is in terms of ops, and the path from an operator or ufunc call to values.
+
+`UFUNCS` is the table.  A rule takes values of the dtype that NumPy computes in and gives one value (or a tuple).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bwcompiler.errors import ShapeError, TracerArrayError, UnsupportedError
+from bwcompiler.frontend.tracing.operands import (
+    Constant,
+    Payload,
+    broadcast_shapes,
+    cast,
+    constant,
+    laid_out,
+    materialise,
+    operand,
+    value_as,
+)
+from bwcompiler.frontend.tracing.promotion import Kind, requested, require_cast, resolve
+from bwcompiler.frontend.tracing.registry import HANDLERS, UFUNC_METHODS, UFUNC_NAMES, nearest
+from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, value_of
+from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler.ir.types import BOOL, F32, F64, I8, DType
+from bwcompiler.ops import elementwise as ops
+from bwcompiler.ops.creation import full
+
+Rule = Callable[..., Any]
+
+
+class Ufunc(NamedTuple):
+    """A supported ufunc: NumPy's object for its type resolution (None: a float function of scipy.special), and its rule."""
+
+    name: str
+    numpy: Any
+    rule: Rule
+
+
+UFUNCS: dict[str, Ufunc] = {}
+
+
+def _ufunc(name: str, rule: Rule, *aliases: str) -> None:
+    numpy = getattr(np, name, None)
+    for key in (name, *aliases):
+        UFUNCS[key] = Ufunc(key, numpy, rule)
+        UFUNC_NAMES.append(key)
+
+
+def ufunc_named(name: str) -> Ufunc:
+    """The entry of a ufunc; raises UnsupportedError with the nearest names."""
+    found = UFUNCS.get(name)
+    if found is None:
+        raise UnsupportedError(f"np.{name} is not supported on traced arrays{nearest(name, UFUNC_NAMES)}")
+    return found
+
+
+# ----- rules that are more than one op
+def _boolean(on_boolean: Rule, otherwise: Rule) -> Rule:
+    return lambda *xs: on_boolean(*xs) if xs[0].dtype is BOOL else otherwise(*xs)
+
+
+def _identity(x: Value) -> Value:
+    return x
+
+
+def _on_integers(result: Any, otherwise: Rule) -> Rule:
+    """A predicate that has one answer for every integer."""
+    def rule(x: Value) -> Value:
+        if x.dtype.kind in "iub":
+            return full(value=result, shape=x.shape, dtype=BOOL)
+        return otherwise(x)  # type: ignore[no-any-return]
+    return rule
+
+
+def _rounding(op: Rule) -> Rule:
+    return lambda x: x if x.dtype.kind in "iub" else op(x)
+
+
+def truth(x: Value) -> Value:
+    """x != 0."""
+    return x if x.dtype is BOOL else ops.not_equal(x, constant(0, x))
+
+
+def _logical(op: Rule) -> Rule:
+    return lambda *xs: op(*[truth(x) for x in xs])
+
+
+def _scaled(factor: float) -> Rule:
+    return lambda x: ops.multiply(x, constant(factor, x))
+
+
+def _reciprocal(x: Value) -> Value:
+    return ops.floor_divide(constant(1, x), x) if x.dtype.is_integer else ops.divide(constant(1, x), x)
+
+
+def _power(x: Value, y: Value) -> Value:
+    return REGISTRY["integer_power"](x, y) if x.dtype.is_integer else ops.power(x, y)
+
+
+def _conjugate(x: Value) -> Value:
+    return cast(x, I8) if x.dtype is BOOL else x
+
+
+def _fmax(op: Rule) -> Rule:
+    def rule(x: Value, y: Value) -> Value:
+        if not x.dtype.is_float:
+            return op(x, y)  # type: ignore[no-any-return]
+        return ops.select(ops.isnan(x), y, ops.select(ops.isnan(y), x, op(x, y)))
+    return rule
+
+
+def _heaviside(x: Value, at_zero: Value) -> Value:
+    step = ops.select(ops.less(x, constant(0, x)), constant(0, x), constant(1, x))
+    return ops.select(ops.isnan(x), x, ops.select(ops.equal(x, constant(0, x)), at_zero, step))
+
+
+def _logaddexp2(x: Value, y: Value) -> Value:
+    log_of_2 = constant(math.log(2.0), x)
+    return ops.divide(ops.logaddexp(ops.multiply(x, log_of_2), ops.multiply(y, log_of_2)), log_of_2)
+
+
+def _modf(x: Value) -> tuple[Value, Value]:
+    whole = ops.trunc(x)
+    fraction = ops.select(ops.isinf(x), constant(0, x), ops.subtract(x, whole))
+    return ops.copysign(fraction, x), whole
+
+
+def _clip(x: Value, low: Value, high: Value) -> Value:
+    return ops.minimum(ops.maximum(x, low), high)
+
+
+def _ldexp(x: Value, exponent: Value) -> Value:
+    half = ops.floor_divide(exponent, constant(2, exponent))            # 2**exponent itself may be out of range
+    for part in (half, ops.subtract(exponent, half)):
+        x = ops.multiply(x, ops.exp2(cast(part, x.dtype)))
+    return x
+
+
+def _frexp(x: Value) -> tuple[Value, Value]:
+    exponent = REGISTRY["exponent"](x)
+    return _ldexp(x, ops.negative(exponent)), exponent
+
+
+def _registered(name: str) -> Rule:
+    return lambda *xs: REGISTRY[name](*xs)
+
+
+def _comparison(name: str, mirrored: str, negative: bool) -> Rule:
+    """`negative`: the answer where the left operand is negative and the right one unsigned."""
+    def rule(x: Value, y: Value) -> Value:
+        if x.dtype is y.dtype:
+            return getattr(ops, name)(x, y)  # type: ignore[no-any-return]
+        if x.dtype.kind == "u":                                  # NumPy compares i64 with u64 exactly
+            return _comparison(mirrored, name, not negative if name[0] in "lg" else negative)(y, x)  # type: ignore[no-any-return]
+        below = ops.less(x, constant(0, x))
+        return ops.select(below, constant(negative, below), getattr(ops, name)(cast(x, y.dtype), y))
+    return rule
+
+
+COMPARISONS = {"less": ("greater", True), "less_equal": ("greater_equal", True), "greater": ("less", False),
+               "greater_equal": ("less_equal", False), "equal": ("equal", False), "not_equal": ("not_equal", True)}
+for _name, (_mirrored, _negative) in COMPARISONS.items():
+    _ufunc(_name, _comparison(_name, _mirrored, _negative))
+_ufunc("add", _boolean(ops.bitwise_or, ops.add))
+_ufunc("multiply", _boolean(ops.bitwise_and, ops.multiply))
+_DIRECT = """subtract negative sign floor_divide fmod copysign sqrt cbrt exp exp2 expm1 log log2 log10 log1p logaddexp sin cos tan
+    arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh arctan2 hypot rint signbit bitwise_and bitwise_or bitwise_xor
+    left_shift right_shift maximum minimum"""
+for _name in _DIRECT.split():
+    _ufunc(_name, getattr(ops, _name))
+_ufunc("divide", ops.divide, "true_divide")
+_ufunc("remainder", ops.remainder, "mod")
+_ufunc("divmod", lambda x, y: (ops.floor_divide(x, y), ops.remainder(x, y)))
+_ufunc("power", _power, "pow")
+_ufunc("float_power", _power)
+_ufunc("absolute", _boolean(_identity, ops.absolute), "abs")
+_ufunc("fabs", ops.absolute)
+_ufunc("positive", _identity)
+_ufunc("conjugate", _conjugate, "conj")
+_ufunc("square", _boolean(_identity, lambda x: ops.multiply(x, x)))
+_ufunc("reciprocal", _reciprocal)
+_ufunc("invert", ops.invert, "bitwise_not", "bitwise_invert")
+_ufunc("logaddexp2", _logaddexp2)
+_ufunc("deg2rad", _scaled(math.pi / 180.0), "radians")
+_ufunc("rad2deg", _scaled(180.0 / math.pi), "degrees")
+for _name in ("floor", "ceil", "trunc"):
+    _ufunc(_name, _rounding(getattr(ops, _name)))
+_ufunc("logical_and", _logical(ops.bitwise_and))
+_ufunc("logical_or", _logical(ops.bitwise_or))
+_ufunc("logical_xor", _logical(ops.bitwise_xor))
+_ufunc("logical_not", _logical(ops.invert))
+_ufunc("isnan", _on_integers(False, ops.isnan))
+_ufunc("isinf", _on_integers(False, ops.isinf))
+_ufunc("isfinite", _on_integers(True, ops.isfinite))
+_ufunc("fmax", _fmax(ops.maximum))
+_ufunc("fmin", _fmax(ops.minimum))
+_ufunc("heaviside", _heaviside)
+_ufunc("modf", _modf)
+_ufunc("ldexp", _ldexp)
+_ufunc("frexp", _frexp)
+for _name in ("gcd", "lcm", "bitwise_count", "nextafter", "spacing"):
+    _ufunc(_name, _registered(_name))
+for _alias, _name in {"acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan", "atanh": "arctanh",
+                      "atan2": "arctan2", "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift"}.items():
+    _ufunc(_alias, UFUNCS[_name].rule)
+_ufunc("clip", _clip)
+UFUNCS["clip"] = Ufunc("clip", np._core.umath.clip, _clip)  # type: ignore[attr-defined]
+
+
+def special_ufunc(name: str, rule: Rule) -> None:
+    """Register a function of scipy.special, reached by the name of its ufunc."""
+    UFUNCS[name] = Ufunc(name, None, rule)
+    UFUNC_NAMES.append(name)
+
+
+# ----- from operands to values
+def _computed_in(ufunc: Ufunc, kinds: tuple[Kind, ...], dtype: DType | None, casting: str) -> tuple[DType, ...]:
+    if ufunc.numpy is not None:
+        return resolve(ufunc.numpy, kinds, dtype, casting).inputs
+    own = [kind for kind in kinds if isinstance(kind, DType)]
+    return (F32 if own and all(kind is F32 for kind in own) else F64,) * len(kinds)
+
+
+def evaluate(ufunc: Ufunc, inputs: tuple[Any, ...], dtype: DType | None = None, casting: str = "same_kind") -> Any:
+    """The ufunc's rule on the inputs, promoted and broadcast: a value or a tuple of values."""
+    payloads: list[Payload] = []
+    kinds: list[Kind] = []
+    for x in inputs:
+        payload, kind = operand(x)
+        payloads.append(payload)
+        kinds.append(kind)
+    dtypes = _computed_in(ufunc, tuple(kinds), dtype, casting)
+    shape = payloads[0].shape if len(payloads) == 1 else broadcast_shapes([payload.shape for payload in payloads])
+    if dtype is None and len(payloads) == 2:
+        short = _shortened(ufunc.name, payloads[0], payloads[1], dtypes, shape)
+        if short is not None:
+            return short
+    return ufunc.rule(*[materialise(payload, dtype_, shape)
+                        for payload, dtype_ in zip(payloads, dtypes, strict=False)])
+
+
+def _shortened(name: str, x: Payload, y: Payload, dtypes: tuple[DType, ...], shape: tuple[Any, ...]) -> Value | None:
+    """Powers by small constants are products and roots, as in NumPy's fast paths; comparisons with numbers out of range."""
+    if name in COMPARISONS:
+        return _out_of_range(name, x, y, dtypes[0], shape)
+    if name not in ("power", "float_power", "pow") or not isinstance(y, Constant) or isinstance(x, Constant):
+        return None
+    exponent = y.value
+    if isinstance(exponent, complex) or (dtypes[0].is_integer and exponent < 0):
+        return None
+    if dtypes[0].is_integer:
+        return _integer_power(materialise(x, dtypes[0], shape), int(exponent)) if exponent < 64 else None
+    if exponent not in (0, 1, 2, 3, 4, 0.5, -1):
+        return None
+    base = materialise(x, dtypes[0], shape)
+    if exponent == 0:
+        return constant(1, base)
+    if exponent == 0.5:
+        return ops.sqrt(base)
+    if exponent == -1:
+        return ops.divide(constant(1, base), base)
+    if exponent == 1:
+        return base
+    square = ops.multiply(base, base)
+    return square if exponent == 2 else ops.multiply(square, base if exponent == 3 else square)
+
+
+def _integer_power(x: Value, exponent: int) -> Value:
+    """By squaring; it wraps around as NumPy's does."""
+    result: Value | None = None
+    while exponent:
+        if exponent & 1:
+            result = x if result is None else ops.multiply(result, x)
+        exponent >>= 1
+        x = ops.multiply(x, x) if exponent else x
+    return constant(1, x) if result is None else result
+
+
+def _out_of_range(name: str, x: Payload, y: Payload, dtype: DType, shape: tuple[Any, ...]) -> Value | None:
+    """An integer array compared with a Python integer that its dtype cannot hold."""
+    if not dtype.is_integer or not (isinstance(x, Constant) or isinstance(y, Constant)):
+        return None
+    number, swapped = (x.value, True) if isinstance(x, Constant) else (y.value, False)  # type: ignore[union-attr]
+    limits = np.iinfo(dtype.numpy)
+    if limits.min <= number <= limits.max:
+        return None
+    example = 0
+    answer = getattr(np, name)(*((int(number), example) if swapped else (example, int(number))))
+    return full(value=bool(answer), shape=shape, dtype=BOOL)
+
+
+def _weak_result(name: str, inputs: tuple[Any, ...], result: Value) -> type | None:
+    """Python numbers stay Python numbers under operators."""
+    for x in inputs:
+        kind = x._kind if isinstance(x, Tracer) else type(x)
+        if isinstance(kind, DType) or kind not in (int, float):
+            return None
+    return {"f": float, "i": int}.get(result.dtype.kind)
+
+
+def operator(name: str, *inputs: Any) -> Any:
+    """The handler of Python's operators."""
+    if name == "matmul":
+        return HANDLERS["matmul"](*inputs)
+    result = evaluate(UFUNCS[name], inputs)
+    if isinstance(result, tuple):
+        return tuple([laid_out(fresh(value), inputs) for value in result])
+    made = fresh(result)
+    if not result.type.shape:
+        made._kind = _weak_result(name, inputs, result) or made._kind
+        return made
+    return laid_out(made, inputs)
+
+
+def in_place(name: str, target: Tracer, other: Any) -> Any:
+    """The handler of `+=` and the like; a scalar is rebound, as Python does with immutable objects."""
+    if not target._storage.writable:
+        return operator(name, target, other)
+    if name == "matmul":
+        store(target, value_of(HANDLERS["matmul"](target, other)), "same_kind", "matmul")
+        return target
+    store(target, evaluate(UFUNCS[name], (target, other)), "same_kind", name)
+    return target
+
+
+def store(target: Any, value: Value, casting: str, name: str) -> None:
+    """Write a result to `out`."""
+    if not isinstance(target, Tracer):
+        raise TracerArrayError(f"np.{name}: out= is a concrete array, but the result is traced\n"
+                               "  hint: leave out= away and use the result, or make the array with np.zeros_like(x)")
+    require_cast(value.dtype, target._type.dtype, casting, f"np.{name}: out=")
+    if value.shape != target.shape:
+        raise ShapeError(f"np.{name}: the result of shape {value.shape} does not fit into out= of shape {target.shape}")
+    assign(target, cast(value, target._type.dtype))
+
+
+def call_ufunc(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """ufunc(*inputs, out=, where=, dtype=, casting=) of NumPy's protocol."""
+    name = ufunc.__name__
+    if name in GENERALISED:
+        return HANDLERS[GENERALISED[name]](*inputs, **kwargs)
+    entry = ufunc_named(name)
+    if entry.numpy is None:
+        entry = entry._replace(numpy=ufunc)         # scipy's own type resolution
+    if not kwargs:
+        return _wrapped(evaluate(entry, inputs), inputs)
+    outs = kwargs.pop("out", None) or ()
+    where = kwargs.pop("where", True)
+    dtype = requested(kwargs.pop("dtype", None))
+    casting = kwargs.pop("casting", "same_kind")
+    kwargs.pop("subok", None)
+    if kwargs.get("order") == "K":
+        kwargs.pop("order")
+    for key, value in kwargs.items():
+        raise UnsupportedError(f"np.{name}: keyword {key}={value!r} is not supported on traced arrays")
+    result = evaluate(entry, inputs, dtype, casting)
+    results = result if isinstance(result, tuple) else (result,)
+    if where is not True:
+        results = tuple([_masked(name, value, where, outs[k] if k < len(outs) else None) for k, value in enumerate(results)])
+    if not outs:
+        return _wrapped(results if len(results) > 1 else results[0], inputs)
+    written = []
+    for value, out in zip(results, outs, strict=True):
+        if out is not None:
+            store(out, value, casting, name)
+        written.append(fresh(value) if out is None else out)
+    return tuple(written) if len(written) > 1 else written[0]
+
+
+GENERALISED = {"matmul": "matmul", "vecdot": "vecdot", "vecmat": "vecmat", "matvec": "matvec"}
+
+
+def _wrapped(result: Any, inputs: tuple[Any, ...]) -> Any:
+    if isinstance(result, tuple):
+        return tuple([laid_out(fresh(value), inputs) for value in result])
+    return laid_out(fresh(result), inputs)
+
+
+def _masked(name: str, value: Value, where: Any, out: Any) -> Value:
+    if out is None:
+        raise UnsupportedError(f"np.{name}: where= without out= leaves elements uninitialised\n"
+                               "  hint: give out=, or use np.where(condition, a, b)")
+    mask = value_as(where, BOOL)
+    shape = broadcast_shapes([value.shape, mask.shape])
+    old = materialise(value_as(out), value.dtype, shape)
+    return ops.select(materialise(mask, BOOL, shape), materialise(value, value.dtype, shape), old)
+
+
+HANDLERS.update(operator=operator, in_place=in_place)
+UFUNC_METHODS["__call__"] = call_ufunc

@@ -1,0 +1,409 @@
+"""NumPy's functions that move elements within one array: views where NumPy gives views, copies where it copies."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.errors import ShapeError, UnsupportedError
+from bwcompiler.frontend.numpy.reductions import normalize_axes, normalize_axis, reduction_axes
+from bwcompiler.frontend.tracing.operands import as_tracer, cast, laid_out, materialise, operand, reshape, shadow_of, value_as
+from bwcompiler.frontend.tracing.promotion import require_cast
+from bwcompiler.frontend.tracing.registry import HANDLERS, implements
+from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, fresh_array, handle, value_of
+from bwcompiler.frontend.tracing.views import (
+    BasicItem,
+    BroadcastView,
+    ReshapeView,
+    Slice,
+    c_strides,
+    index_chain,
+    reshaped_shadow,
+    transpose_chain,
+)
+from bwcompiler.ir.op import REGISTRY
+from bwcompiler.ir.types import dtype_of, tensor
+
+
+def viewed(x: Tracer, chain: Any, shape: tuple[Any, ...]) -> Tracer:
+    """Another handle of x's storage."""
+    return handle(x._storage, chain, tensor(x._type.dtype, shape))
+
+
+def _strings(order: Any, *allowed: str) -> str:
+    if order not in allowed:
+        raise ValueError(f"order must be one of {', '.join(map(repr, allowed))}, got {order!r}")
+    return str(order)
+
+
+# ----- transposes
+def transposed(x: Tracer, axes: tuple[int, ...]) -> Tracer:
+    """The transposed view."""
+    shape = x.shape
+    return viewed(x, transpose_chain(x._chain, shape, axes), tuple([shape[axis] for axis in axes]))
+
+
+@implements(np.transpose)
+def transpose(a: Any, axes: Any = None) -> Any:
+    x = as_tracer(a)
+    if axes is None:
+        return transposed(x, tuple(reversed(range(x.ndim))))
+    given = tuple(axes) if isinstance(axes, tuple | list | np.ndarray) else (axes,)
+    if len(given) != x.ndim:
+        raise ShapeError(f"np.transpose: axes {given} don't match an array with {x.ndim} axes")
+    order = tuple([normalize_axis(axis, x.ndim) for axis in given])
+    if len(set(order)) != len(order):
+        raise ShapeError(f"np.transpose: repeated axis in {given}")
+    return transposed(x, order)
+
+
+def transpose_method(x: Tracer, *axes: Any) -> Any:
+    """x.transpose(), x.transpose(0, 1), x.transpose((0, 1)), x.transpose(None)."""
+    if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], tuple | list)):
+        return transpose(x, axes[0])
+    return transpose(x, axes or None)
+
+
+@implements(np.matrix_transpose, np.linalg.matrix_transpose)
+def matrix_transpose(x: Any, /) -> Any:
+    x = as_tracer(x)
+    if x.ndim < 2:
+        raise ShapeError("matrix transpose needs at least 2 axes")
+    return swapaxes(x, -1, -2)
+
+
+@implements(np.swapaxes)
+def swapaxes(a: Any, axis1: Any, axis2: Any) -> Any:
+    x = as_tracer(a)
+    order = list(range(x.ndim))
+    first, second = normalize_axis(axis1, x.ndim), normalize_axis(axis2, x.ndim)
+    order[first], order[second] = order[second], order[first]
+    return transposed(x, tuple(order))
+
+
+@implements(np.moveaxis)
+def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+    x = as_tracer(a)
+    sources = [normalize_axis(axis, x.ndim) for axis in (source if isinstance(source, tuple | list) else [source])]
+    targets = [normalize_axis(axis, x.ndim) for axis in (destination if isinstance(destination, tuple | list) else [destination])]
+    if len(sources) != len(targets) or len(set(sources)) != len(sources) or len(set(targets)) != len(targets):
+        raise ValueError("`source` and `destination` arguments must have the same number of distinct elements")
+    order = [axis for axis in range(x.ndim) if axis not in sources]
+    for target, axis in sorted(zip(targets, sources, strict=True)):
+        order.insert(target, axis)
+    return transposed(x, tuple(order))
+
+
+@implements(np.rollaxis)
+def rollaxis(a: Any, axis: Any, start: Any = 0) -> Any:
+    x = as_tracer(a)
+    axis = normalize_axis(axis, x.ndim)
+    start = start + x.ndim if start < 0 else start
+    start = start - 1 if axis < start else start
+    order = [k for k in range(x.ndim) if k != axis]
+    order.insert(start, axis)
+    return transposed(x, tuple(order))
+
+
+# ----- reshapes
+def complete_shape(shape: Any, size: int, old: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape with -1 replaced; raises ShapeError where the number of elements differs."""
+    extents = shape if isinstance(shape, tuple | list | np.ndarray) else (shape,)
+    given = tuple([extent.__index__() for extent in extents])
+    unknown = [axis for axis, extent in enumerate(given) if extent == -1]
+    known = math.prod([extent for extent in given if extent != -1])
+    fits = known == size if not unknown else len(unknown) == 1 and known != 0 and size % known == 0
+    if not fits or any(extent < -1 for extent in given):
+        raise ShapeError(f"cannot reshape array of shape {old} into shape {given}")
+    return tuple([size // known if extent == -1 else extent for extent in given])
+
+
+def reshaped(x: Tracer, shape: tuple[int, ...]) -> Tracer:
+    """x.reshape(shape) in C order: a view where NumPy gives one."""
+    if shape == x.shape:
+        return viewed(x, x._chain, shape)
+    storage, chain = x._storage, x._chain
+    view = not chain and storage.strides is None
+    if not view:
+        view = reshaped_shadow(shadow_of(x), shape) is not None
+    if not storage.writable or not view:
+        return fresh_array(reshape(value_of(x), shape))
+    return viewed(x, (*chain, ReshapeView(shape)), shape)
+
+
+def _reshape(x: Tracer, shape: Any, order: str) -> Tracer:
+    target = complete_shape(shape, x.size, x.shape)
+    if order == "C" or x.ndim == 0:
+        return reshaped(x, target)
+    return transpose(reshaped(transpose(x), tuple(reversed(target))))  # type: ignore[no-any-return]
+
+
+@implements(np.reshape)
+def reshape_(a: Any, /, shape: Any = None, order: Any = "C", *, newshape: Any = None, copy: Any = None) -> Any:
+    x = as_tracer(a)
+    made = _reshape(x, newshape if shape is None else shape, _strings(order, "C", "F"))
+    if copy:
+        return fresh_array(value_of(made))
+    if copy is False and made._storage is not x._storage:
+        raise ValueError("Unable to avoid creating a copy while reshaping.")
+    return made
+
+
+def reshape_method(x: Tracer, *shape: Any, order: Any = "C", copy: Any = None) -> Any:
+    """x.reshape(2, 3) and x.reshape((2, 3))."""
+    return reshape_(x, shape[0] if len(shape) == 1 else shape, order, copy=copy)
+
+
+@implements(np.ravel)
+def ravel(a: Any, order: Any = "C") -> Any:
+    x = as_tracer(a)
+    if _strings(order, "C", "F", "A", "K") == "A":
+        order = "F" if shadow_of(x).flags.fnc else "C"
+    if order == "K":                                   # the order in which the elements lie in memory
+        strides = shadow_of(x).strides
+        flat = transposed(x, tuple(sorted(range(x.ndim), key=lambda axis: (-abs(strides[axis]), axis))))
+    else:
+        flat = x if order == "C" else transpose(x)
+    if (flat._chain or flat._storage.strides is not None) and not shadow_of(flat).flags.c_contiguous:
+        return fresh(reshape(value_of(flat), (x.size,)))
+    return reshaped(flat, (x.size,))
+
+
+def flatten(x: Tracer, order: Any = "C") -> Any:
+    """x.flatten(): always a copy."""
+    return fresh(reshape(value_of(ravel(x, order)), (x.size,)))
+
+
+def flat(x: Tracer) -> Tracer:
+    """x.flat as a view of one axis."""
+    made = reshaped(x, (x.size,))
+    if made._storage is not x._storage:
+        raise UnsupportedError("x.flat of an array that is not contiguous is not supported on traced arrays\n"
+                               "  hint: use x.ravel() to read, x[...] to write")
+    return made
+
+
+def conjugate_method(x: Tracer) -> Tracer:
+    """x.conj() of a real array: itself."""
+    return real(x)
+
+
+def indexed(x: Tracer, items: list[BasicItem]) -> Tracer:
+    """The view that basic indexing with normalised items gives."""
+    shape = []
+    position = 0
+    for item in items:
+        if item is None:
+            shape.append(1)
+            continue
+        if isinstance(item, Slice):
+            shape.append(item.size)
+        position += 1
+    return viewed(x, index_chain(x._chain, x.shape, items), tuple(shape))
+
+
+def everything(extent: int) -> Slice:
+    """A whole axis."""
+    return Slice(0, extent, 1)
+
+
+@implements(np.squeeze)
+def squeeze(a: Any, axis: Any = None) -> Any:
+    x = as_tracer(a)
+    axes = [k for k, extent in enumerate(x.shape) if extent == 1] if axis is None else reduction_axes(axis, x.ndim)
+    for k in axes:
+        if x.shape[k] != 1:
+            raise ShapeError(f"cannot select an axis to squeeze out which has size not equal to one: axis {k} of {x.shape}")
+    return indexed(x, [0 if k in axes else everything(extent) for k, extent in enumerate(x.shape)])
+
+
+@implements(np.expand_dims)
+def expand_dims(a: Any, axis: Any) -> Any:
+    x = as_tracer(a)
+    count = len(axis) if isinstance(axis, tuple | list) else 1
+    axes = normalize_axes(axis, x.ndim + count)
+    extents = iter(x.shape)
+    return indexed(x, [None if k in axes else everything(next(extents)) for k in range(x.ndim + count)])
+
+
+def _at_least(rank: int, x: Tracer) -> Tracer:
+    missing = rank - x.ndim
+    if missing <= 0:
+        return x
+    kept: list[BasicItem] = [everything(extent) for extent in x.shape]
+    front = 1 if rank == 3 and x.ndim == 1 else 0 if rank == 3 and x.ndim == 2 else missing
+    return indexed(x, [*[None] * front, *kept, *[None] * (missing - front)])
+
+
+def _at_least_function(rank: int) -> Any:
+    def function(*arys: Any) -> Any:
+        made = [_at_least(rank, as_tracer(x)) for x in arys]
+        return made[0] if len(made) == 1 else tuple(made)
+    return function
+
+
+for _rank, _function in enumerate((np.atleast_1d, np.atleast_2d, np.atleast_3d), 1):
+    implements(_function)(_at_least_function(_rank))
+
+
+# ----- broadcasts
+@implements(np.broadcast_to)
+def broadcast_to(array: Any, shape: Any, subok: Any = False) -> Any:
+    x = as_tracer(array)
+    target = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
+    if np.broadcast_shapes(x.shape, target) != target:
+        raise ShapeError(f"np.broadcast_to: shape {x.shape} does not broadcast to {target}")
+    return viewed(x, (*x._chain, BroadcastView(target)), target)
+
+
+@implements(np.broadcast_arrays)
+def broadcast_arrays(*args: Any, subok: Any = False) -> Any:
+    xs = [as_tracer(x) for x in args]
+    shape = np.broadcast_shapes(*[x.shape for x in xs])
+    return tuple([broadcast_to(x, shape) for x in xs])
+
+
+# ----- reversals
+@implements(np.flip)
+def flip(m: Any, axis: Any = None) -> Any:
+    x = as_tracer(m)
+    axes = normalize_axes(axis, x.ndim)
+    return indexed(x, [Slice(extent - 1, extent, -1) if k in axes and extent else everything(extent)
+                       for k, extent in enumerate(x.shape)])
+
+
+@implements(np.fliplr)
+def fliplr(m: Any) -> Any:
+    return flip(m, 1)
+
+
+@implements(np.flipud)
+def flipud(m: Any) -> Any:
+    return flip(m, 0)
+
+
+@implements(np.rot90)
+def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
+    x = as_tracer(m)
+    first, second = [normalize_axis(axis, x.ndim) for axis in axes]
+    k %= 4
+    if k == 0:
+        return viewed(x, x._chain, x.shape)
+    if k == 2:
+        return flip(x, (first, second))
+    return swapaxes(flip(x, second), first, second) if k == 1 else flip(swapaxes(x, first, second), second)
+
+
+# ----- copies and conversions
+@implements(np.copy)
+def copy(a: Any, order: Any = "K", subok: Any = False) -> Any:
+    return ordered(fresh_array(value_as(a)), a, order)
+
+
+def ordered(made: Tracer, x: Any, order: Any) -> Tracer:
+    """A copy of x laid out as `order` says."""
+    if _strings(order, "C", "F", "A", "K") == "F":
+        made._storage.strides = tuple(reversed(c_strides(tuple(reversed(made.shape)))))
+    elif order == "K":
+        return laid_out(made, (x,))
+    elif order == "A":
+        return ordered(made, x, "F" if shadow_of(x).flags.fnc else "C")
+    return made
+
+
+def copy_method(x: Tracer, order: Any = "C") -> Any:
+    """x.copy()."""
+    made = ordered(fresh_array(value_of(x)), x, order)
+    made._storage.writable = bool(x.shape) or x._storage.writable
+    return made
+
+
+def astype(x: Tracer, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: Any = True, copy: Any = True) -> Any:
+    """x.astype(dtype)."""
+    target = dtype_of(dtype)
+    require_cast(x._type.dtype, target, casting, "astype")
+    if not copy and target is x._type.dtype:
+        return x
+    made = ordered(fresh(cast(value_of(x), target)), x, order)
+    made._storage.writable = bool(x.shape) or x._storage.writable
+    return made
+
+
+@implements(np.astype)
+def astype_function(x: Any, dtype: Any, /, *, copy: Any = True, device: Any = None) -> Any:
+    return astype(as_tracer(x), dtype, copy=copy)
+
+
+def real(x: Tracer) -> Tracer:
+    """x.real of a real array: itself."""
+    if x._type.dtype.is_complex:
+        raise UnsupportedError("complex arrays are not supported")
+    return viewed(x, x._chain, x.shape)
+
+
+def imag(x: Tracer) -> Tracer:
+    """x.imag of a real array: zeros."""
+    return HANDLERS["zeros_like"](x)  # type: ignore[no-any-return]
+
+
+@implements(np.real)
+def real_function(val: Any) -> Any:
+    return real(as_tracer(val))
+
+
+@implements(np.imag)
+def imag_function(val: Any) -> Any:
+    return imag(as_tracer(val))
+
+
+def fill(x: Tracer, value: Any) -> None:
+    """x.fill(value)."""
+    payload = operand(value)[0]
+    if payload.shape:
+        raise ShapeError(f"x.fill takes a scalar, got shape {payload.shape}")
+    assign(x, materialise(payload, x._type.dtype, x.shape))
+
+
+@implements(np.roll)
+def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    x = as_tracer(a)
+    if isinstance(shift, Tracer):
+        raise UnsupportedError("np.roll: a traced shift is not supported\n  hint: index with (np.arange(n) - shift) % n")
+    if axis is None:
+        return fresh(reshape(value_of(roll(reshaped(x, (x.size,)), shift, 0)), x.shape))
+    axes = axis if isinstance(axis, tuple | list) else (axis,)
+    shifts = shift if isinstance(shift, tuple | list) else (shift,)
+    value = value_of(x)
+    for amount, one in np.broadcast(shifts, axes):
+        k = normalize_axis(one, x.ndim)
+        extent = x.shape[k]
+        offset = int(amount) % extent if extent else 0
+        if offset == 0:
+            continue
+        parts = []
+        for start, size in ((extent - offset, offset), (0, extent - offset)):
+            starts = tuple([start if axis == k else 0 for axis in range(x.ndim)])
+            sizes = tuple([size if axis == k else n for axis, n in enumerate(x.shape)])
+            parts.append(REGISTRY["slice"](value, starts=starts, sizes=sizes, steps=(1,) * x.ndim))
+        value = REGISTRY["concatenate"](*parts, axis=k)
+    return fresh(value)
+
+
+def _shifted_half(sign: int) -> Any:
+    """np.fft.fftshift and ifftshift: the middle moved to the front, or back."""
+    def function(x: Any, axes: Any = None) -> Any:
+        array = as_tracer(x)
+        places = normalize_axes(axes, array.ndim)
+        shifts = [(array.shape[k] // 2) * sign for k in places]
+        return roll(array, shifts, places)
+    return function
+
+
+implements(np.fft.fftshift)(_shifted_half(1))
+implements(np.fft.ifftshift)(_shifted_half(-1))
+
+
+HANDLERS.update(transpose_method=transpose_method, reshape_method=reshape_method, flatten=flatten, flat=flat, copy=copy_method,
+                conjugate_method=conjugate_method, astype=astype, real=real, imag=imag, fill=fill)

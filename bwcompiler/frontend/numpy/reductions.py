@@ -1,0 +1,335 @@
+"""NumPy's reductions: sum, mean, max, var, ... and running sums and products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.errors import ShapeError
+from bwcompiler.frontend.numpy.elementwise import store, truth
+from bwcompiler.frontend.tracing.operands import (
+    broadcast_shapes,
+    cast,
+    constant,
+    filled,
+    materialise,
+    operand,
+    reshape,
+    value_as,
+)
+from bwcompiler.frontend.tracing.promotion import requested, resolve_reduction
+from bwcompiler.frontend.tracing.registry import HANDLERS, implements
+from bwcompiler.frontend.tracing.tracer import fresh
+from bwcompiler.frontend.tracing.views import broadcast_value
+from bwcompiler.ir.extent import element_count
+from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler.ir.types import BOOL, F64, I64, DType
+from bwcompiler.ops import elementwise as ops
+
+NOTHING = np._NoValue
+Axes = tuple[int, ...]
+
+
+def normalize_axes(axis: Any, rank: int, name: str = "") -> Axes:
+    """An axis argument (None: all) as sorted non-negative axes; raises numpy.exceptions.AxisError."""
+    if axis is None or axis is NOTHING:
+        return tuple(range(rank))
+    axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
+    found = [normalize_axis(one, rank) for one in axes]
+    if len(set(found)) != len(found):
+        raise ValueError("duplicate value in 'axis'")
+    return tuple(sorted(found))
+
+
+def reduction_axes(axis: Any, rank: int) -> Axes:
+    """As `normalize_axes`, for reductions that take axis=0 and axis=-1 of arrays without axes (ufunc.reduce does)."""
+    if rank == 0 and isinstance(axis, int | np.integer) and axis in (0, -1):
+        return ()
+    return normalize_axes(axis, rank)
+
+
+def normalize_axis(axis: Any, rank: int) -> int:
+    """One axis, counted from the end where negative."""
+    position = axis.__index__()
+    if not -rank <= position < rank:
+        raise np.exceptions.AxisError(position, rank)
+    return int(position) % rank if rank else 0
+
+
+def reduce_value(name: str, x: Value, axes: Axes) -> Value:
+    """The core reduction; nothing where there are no axes."""
+    if not axes and name not in ("argmax", "argmin"):
+        return x
+    return REGISTRY[name](x, axes=axes)
+
+
+def keep_axes(value: Value, like: Value, axes: Axes) -> Value:
+    """The reduced axes put back with extent 1."""
+    return reshape(value, tuple([1 if axis in axes else extent for axis, extent in enumerate(like.shape)]))
+
+
+def finished(value: Value, x: Value, axes: Axes, keepdims: Any, out: Any, name: str) -> Any:
+    """keepdims= and out=, then a handle."""
+    if keepdims is not NOTHING and keepdims:
+        value = keep_axes(value, x, axes)
+    if out is not None and out is not NOTHING:
+        out = out[0] if isinstance(out, tuple) else out
+        store(out, value, "same_kind", name)
+        return out
+    return fresh(value)
+
+
+def masked(x: Value, where: Any, neutral: Any) -> Value:
+    """x with the neutral element where the mask is false."""
+    if where is True or where is NOTHING:
+        return x
+    mask = value_as(where, BOOL)
+    if broadcast_shapes([mask.shape, x.shape]) != x.shape:
+        raise ShapeError(f"where= of shape {mask.shape} does not broadcast to {x.shape}")
+    return ops.select(broadcast_value(mask, x.shape), x, constant(neutral, x))
+
+
+def with_initial(name: str, value: Value, initial: Any) -> Value:
+    """value combined with initial=."""
+    if initial is NOTHING or initial is None:
+        return value
+    combine = {"sum": ops.add, "prod": ops.multiply, "max": ops.maximum, "min": ops.minimum}[name]
+    return combine(value, materialise(operand(initial)[0], value.dtype, value.shape))
+
+
+_UFUNC = {"sum": np.add, "prod": np.multiply}
+_NEUTRAL = {"sum": 0, "prod": 1}
+
+
+def _accumulated(name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
+    x = value_as(a)
+    target = requested(dtype) or resolve_reduction(_UFUNC[name], x.dtype)
+    axes = reduction_axes(axis, x.rank)
+    x = masked(cast(x, target), where, _NEUTRAL[name])
+    return finished(with_initial(name, reduce_value(name, x, axes), initial), x, axes, keepdims, out, name)
+
+
+@implements(np.sum)
+def sum_(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING, initial: Any = NOTHING,
+         where: Any = NOTHING) -> Any:
+    return _accumulated("sum", a, axis, dtype, out, keepdims, initial, where)
+
+
+@implements(np.prod)
+def prod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING, initial: Any = NOTHING,
+         where: Any = NOTHING) -> Any:
+    return _accumulated("prod", a, axis, dtype, out, keepdims, initial, where)
+
+
+def _extreme(name: str, a: Any, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
+    x = value_as(a)
+    axes = reduction_axes(axis, x.rank)
+    if where is not NOTHING and where is not True:
+        if initial is NOTHING:
+            raise ValueError(f"reduction operation '{name}imum' does not have an identity, so to use a where mask one has to "
+                             "specify 'initial'")
+        x = masked(x, where, operand(initial)[0].value)  # type: ignore[union-attr]
+    if initial is NOTHING and 0 in [x.shape[axis] for axis in axes]:
+        raise ValueError(f"zero-size array to reduction operation {name}imum which has no identity")
+    if 0 in [x.shape[axis] for axis in axes]:
+        value = filled(operand(initial)[0].value, x.dtype,  # type: ignore[union-attr]
+                       tuple([extent for axis, extent in enumerate(x.shape) if axis not in axes]))
+        return finished(value, x, axes, keepdims, out, name)
+    if x.dtype is BOOL:
+        reduced = reduce_value("any" if name == "max" else "all", x, axes)
+    else:
+        reduced = reduce_value(name, x, axes)
+    return finished(with_initial(name, reduced, initial), x, axes, keepdims, out, name)
+
+
+@implements(np.max, np.amax)
+def max_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, initial: Any = NOTHING, where: Any = NOTHING) -> Any:
+    return _extreme("max", a, axis, out, keepdims, initial, where)
+
+
+@implements(np.min, np.amin)
+def min_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, initial: Any = NOTHING, where: Any = NOTHING) -> Any:
+    return _extreme("min", a, axis, out, keepdims, initial, where)
+
+
+@implements(np.ptp)
+def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING) -> Any:
+    x = value_as(a)
+    axes = reduction_axes(axis, x.rank)
+    return finished(ops.subtract(reduce_value("max", x, axes), reduce_value("min", x, axes)), x, axes, keepdims, out, "ptp")
+
+
+def _truth_reduction(name: str, a: Any, axis: Any, out: Any, keepdims: Any, where: Any) -> Any:
+    x = masked(truth(value_as(a)), where, name == "all")
+    axes = reduction_axes(axis, x.rank)
+    return finished(reduce_value(name, x, axes), x, axes, keepdims, out, name)
+
+
+@implements(np.any)
+def any_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, *, where: Any = NOTHING) -> Any:
+    return _truth_reduction("any", a, axis, out, keepdims, where)
+
+
+@implements(np.all)
+def all_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, *, where: Any = NOTHING) -> Any:
+    return _truth_reduction("all", a, axis, out, keepdims, where)
+
+
+def _position(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
+    x = value_as(a)
+    axes = reduction_axes(axis, x.rank)
+    if 0 in [x.shape[axis] for axis in axes]:
+        raise ValueError(f"attempt to get {name} of an empty sequence")
+    if x.dtype is BOOL:
+        x = cast(x, I64)
+    value = filled(0, I64, ())
+    if axes:
+        line = x if len(axes) == 1 else reshape(x, (element_count(x.shape),))
+        value = REGISTRY[name](line, axes=axes if len(axes) == 1 else (0,))
+    return finished(value, x, axes, keepdims, out, name)
+
+
+@implements(np.argmax)
+def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NOTHING) -> Any:
+    return _position("argmax", a, axis, out, keepdims)
+
+
+@implements(np.argmin)
+def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NOTHING) -> Any:
+    return _position("argmin", a, axis, out, keepdims)
+
+
+# ----- means and moments
+def _count(x: Value, axes: Axes, where: Any, dtype: DType) -> Value:
+    """How many elements each result is made of, as a value of the result's shape."""
+    shape = tuple([extent for axis, extent in enumerate(x.shape) if axis not in axes])
+    if where is True or where is NOTHING:
+        return filled(element_count([x.shape[axis] for axis in axes]), dtype, shape)
+    mask = broadcast_value(value_as(where, BOOL), x.shape)
+    return reduce_value("sum", cast(mask, dtype), axes)
+
+
+def _mean_dtype(x: Value, dtype: Any) -> DType:
+    return requested(dtype) or (x.dtype if x.dtype.is_differentiable else F64)
+
+
+def mean_value(x: Value, axes: Axes, where: Any = NOTHING) -> Value:
+    """The mean of a float value over axes."""
+    return ops.divide(reduce_value("sum", masked(x, where, 0), axes), _count(x, axes, where, x.dtype))
+
+
+@implements(np.mean)
+def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING, *, where: Any = NOTHING) -> Any:
+    x = value_as(a)
+    x = cast(x, _mean_dtype(x, dtype))
+    axes = normalize_axes(axis, x.rank)
+    return finished(mean_value(x, axes, where), x, axes, keepdims, out, "mean")
+
+
+def variance(x: Value, axes: Axes, ddof: Any, where: Any = NOTHING, given_mean: Any = NOTHING) -> Value:
+    """The variance of a float value over axes."""
+    if given_mean is NOTHING:
+        centre = keep_axes(mean_value(x, axes, where), x, axes)
+    else:
+        centre = value_as(given_mean, x.dtype)
+    distance = ops.subtract(x, broadcast_value(centre, x.shape))
+    total = reduce_value("sum", masked(ops.multiply(distance, distance), where, 0), axes)
+    count = _count(x, axes, where, x.dtype)
+    freedom = ops.subtract(count, constant(ddof, count)) if ddof else count
+    return ops.divide(total, ops.maximum(freedom, constant(0, freedom)) if ddof else freedom)
+
+
+def _root(x: Value) -> Value:
+    """The square root, with derivative 0 at 0 (the standard deviation of equal elements)."""
+    zero = ops.equal(x, constant(0, x))
+    return ops.select(zero, constant(0, x), ops.sqrt(ops.select(zero, constant(1, x), x)))
+
+
+def _moment(name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: Any, where: Any, given_mean: Any,
+            correction: Any) -> Any:
+    x = value_as(a)
+    x = cast(x, _mean_dtype(x, dtype))
+    axes = normalize_axes(axis, x.rank)
+    value = variance(x, axes, ddof if correction is NOTHING else correction, where, given_mean)
+    return finished(_root(value) if name == "std" else value, x, axes, keepdims, out, name)
+
+
+@implements(np.var)
+def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NOTHING, *,
+        where: Any = NOTHING, mean: Any = NOTHING, correction: Any = NOTHING) -> Any:
+    return _moment("var", a, axis, dtype, out, ddof, keepdims, where, mean, correction)
+
+
+@implements(np.std)
+def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NOTHING, *,
+        where: Any = NOTHING, mean: Any = NOTHING, correction: Any = NOTHING) -> Any:
+    return _moment("std", a, axis, dtype, out, ddof, keepdims, where, mean, correction)
+
+
+@implements(np.average)
+def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = NOTHING) -> Any:
+    if weights is None:
+        found = mean(a, axis, keepdims=keepdims)
+        shape = value_as(a).shape
+        count = element_count(shape) / max(element_count(found.shape), 1)
+        return (found, fresh(filled(count, found._type.dtype, found.shape))) if returned else found
+    x, w = value_as(a), value_as(weights)
+    axes = normalize_axes(axis, x.rank)
+    if w.shape != x.shape:
+        if len(axes) != 1 or w.shape != (x.shape[axes[0]],):
+            raise ShapeError(f"np.average: weights of shape {w.shape} do not fit axis {axis} of shape {x.shape}")
+        w = reshape(w, tuple([extent if k in axes else 1 for k, extent in enumerate(x.shape)]))
+    product = HANDLERS["operator"]("multiply", fresh(x), fresh(broadcast_value(w, x.shape)))
+    total = sum_(product, axis, keepdims=keepdims)
+    scale = sum_(fresh(broadcast_value(w, x.shape)), axis, keepdims=keepdims)
+    found = HANDLERS["operator"]("divide", total, scale)
+    return (found, fresh(cast(value_as(scale), found._type.dtype))) if returned else found
+
+
+@implements(np.count_nonzero)
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+    return sum_(fresh(truth(value_as(a))), axis, keepdims=keepdims)
+
+
+# ----- running sums and products
+def _running(name: str, ufunc: Any, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
+    x = value_as(a)
+    x = cast(x, requested(dtype) or resolve_reduction(ufunc, x.dtype))
+    if axis is None or not x.rank:
+        x = reshape(x, (element_count(x.shape),))
+    position = normalize_axis(0 if axis is None else axis, x.rank)
+    return finished(REGISTRY[name](x, axis=position, reverse=False), x, (), False, out, name)
+
+
+@implements(np.cumsum)
+def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    return _running("cumsum", np.add, a, axis, dtype, out)
+
+
+@implements(np.cumprod)
+def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    return _running("cumprod", np.multiply, a, axis, dtype, out)
+
+
+def _cumulative(name: str, x: Any, axis: Any, dtype: Any, out: Any, include_initial: Any) -> Any:
+    value = value_as(x)
+    if axis is None and value.rank > 1:
+        raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
+    handler, first = {"sum": (cumsum, 0), "prod": (cumprod, 1)}[name]
+    place = normalize_axis(0 if axis is None else axis, max(value.rank, 1))
+    found = value_as(handler(x, place, dtype))
+    if include_initial:
+        shape = tuple([1 if k == place else extent for k, extent in enumerate(found.shape)])
+        found = REGISTRY["concatenate"](filled(first, found.dtype, shape), found, axis=place)
+    return finished(found, found, (), False, out, f"cumulative_{name}")
+
+
+@implements(np.cumulative_sum)
+def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: Any = False) -> Any:
+    return _cumulative("sum", x, axis, dtype, out, include_initial)
+
+
+@implements(np.cumulative_prod)
+def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: Any = False) -> Any:
+    return _cumulative("prod", x, axis, dtype, out, include_initial)

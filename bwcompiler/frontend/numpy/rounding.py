@@ -1,0 +1,93 @@
+"""NumPy functions that replace values element by element: clip, round, fix, nan_to_num, sinc."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.errors import UnsupportedError
+from bwcompiler.frontend.numpy.elementwise import UFUNCS, evaluate, store
+from bwcompiler.frontend.tracing.operands import (
+    cast,
+    constant,
+    value_as,
+)
+from bwcompiler.frontend.tracing.promotion import requested
+from bwcompiler.frontend.tracing.registry import implements
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh
+from bwcompiler.ir.op import Value
+from bwcompiler.ir.types import F64
+from bwcompiler.ops import elementwise as ops
+
+NOTHING = np._NoValue
+
+
+def delivered(name: str, value: Value, out: Any) -> Any:
+    if out is None:
+        return fresh(value)
+    store(out, value, "same_kind", name)
+    return out
+
+
+# ----- element by element
+@implements(np.clip)
+def clip(a: Any, a_min: Any = NOTHING, a_max: Any = NOTHING, out: Any = None, *, min: Any = NOTHING, max: Any = NOTHING,
+         dtype: Any = None) -> Any:
+    low = min if a_min is NOTHING else a_min
+    high = max if a_max is NOTHING else a_max
+    low, high = (None if bound is NOTHING else bound for bound in (low, high))
+    target = requested(dtype)
+    if low is not None and high is not None:
+        return delivered("clip", evaluate(UFUNCS["clip"], (a, low, high), target), out)
+    if low is None and high is None:
+        return delivered("clip", value_as(a), out)
+    name, bound = ("maximum", low) if high is None else ("minimum", high)
+    return delivered("clip", evaluate(UFUNCS[name], (a, bound), target), out)
+
+
+@implements(np.round, np.around)
+def round_(a: Any, decimals: Any = 0, out: Any = None) -> Any:
+    x = value_as(a)
+    if not x.dtype.is_float:
+        if decimals < 0:
+            raise UnsupportedError("np.round of integers to negative decimals is not supported on traced arrays")
+        return delivered("round", x, out)
+    if decimals == 0:
+        return delivered("round", ops.rint(x), out)
+    scale = constant(10.0 ** abs(decimals), x)
+    if decimals > 0:
+        return delivered("round", ops.divide(ops.rint(ops.multiply(x, scale)), scale), out)
+    return delivered("round", ops.multiply(ops.rint(ops.divide(x, scale)), scale), out)
+
+
+@implements(np.fix)
+def fix(x: Any, out: Any = None) -> Any:
+    return delivered("fix", evaluate(UFUNCS["trunc"], (x,)), out)
+
+
+@implements(np.nan_to_num)
+def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    value = value_as(x)
+    if not value.dtype.is_float:
+        return fresh(value)
+    limits = np.finfo(value.dtype.numpy)
+    high = constant(limits.max if posinf is None else posinf, value)
+    low = constant(limits.min if neginf is None else neginf, value)
+    infinite = ops.select(ops.greater(value, constant(0, value)), high, low)
+    result = ops.select(ops.isnan(value), constant(nan, value), ops.select(ops.isinf(value), infinite, value))
+    if copy or not isinstance(x, Tracer):
+        return fresh(result)
+    store(x, result, "same_kind", "nan_to_num")
+    return x
+
+
+@implements(np.sinc)
+def sinc(x: Any) -> Any:
+    value = value_as(x)
+    value = value if value.dtype.is_float else cast(value, F64)
+    angle = ops.multiply(value, constant(math.pi, value))
+    zero = ops.equal(angle, constant(0, value))
+    safe = ops.select(zero, constant(1, value), angle)
+    return fresh(ops.select(zero, constant(1, value), ops.divide(ops.sin(safe), safe)))

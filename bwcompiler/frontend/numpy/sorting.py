@@ -1,0 +1,437 @@
+"""Sorting, order statistics and searching: np.sort, argsort, median, quantile, searchsorted, digitize, interp, histogram."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.errors import ShapeError, UnsupportedError
+from bwcompiler.frontend.numpy.elementwise import store
+from bwcompiler.frontend.numpy.indexing import gather
+from bwcompiler.frontend.numpy.reductions import finished, keep_axes, mean, normalize_axes, normalize_axis, reduce_value
+from bwcompiler.frontend.tracing.operands import cast, constant, filled, reshape, value_as
+from bwcompiler.frontend.tracing.promotion import requested
+from bwcompiler.frontend.tracing.registry import HANDLERS, implements, refuse
+from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, value_of
+from bwcompiler.frontend.tracing.views import broadcast_value
+from bwcompiler.ir.extent import element_count
+from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler.ir.types import F64, I64, DType
+from bwcompiler.ops import elementwise as ops
+
+NOTHING = np._NoValue
+
+
+# ----- sort
+def _kind(kind: Any, stable: Any) -> str | None:
+    return "stable" if stable not in (None, NOTHING, False) else kind
+
+
+def _positions(x: Value, axis: int, kind: str | None) -> Value:
+    return REGISTRY["argsort"](x, axis=axis, kind=kind)
+
+
+def at_positions(x: Value, positions: Value, axis: int) -> Value:
+    """np.take_along_axis for positions in range."""
+    counters = [positions if k == axis else REGISTRY["iota"](shape=positions.shape, axis=k, dtype=I64) for k in range(x.rank)]
+    return gather(x, counters, tuple(range(x.rank)))
+
+
+def sorted_value(x: Value, axis: int, kind: str | None = "stable") -> Value:
+    """x sorted along an axis; the cotangent goes back to where the elements came from."""
+    return at_positions(x, _positions(x, axis, kind), axis)
+
+
+def _line(a: Any, axis: Any, name: str) -> tuple[Value, int]:
+    """The value and the axis to work along; axis=None flattens."""
+    x = value_as(a)
+    if axis is None:
+        return reshape(x, (element_count(x.shape),)), 0
+    return x, normalize_axis(axis, x.rank)
+
+
+@implements(np.sort)
+def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+    refuse("sort", order=(order, None))
+    x, place = _line(a, axis, "sort")
+    return fresh(sorted_value(x, place, _kind(kind, stable)))
+
+
+@implements(np.argsort)
+def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+    refuse("argsort", order=(order, None))
+    x = value_as(a)
+    x, place = _line(fresh(x if x.rank else reshape(x, (1,))), axis, "argsort")
+    return fresh(_positions(x, place, _kind(kind, stable)))
+
+
+@implements(np.partition)
+def partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> Any:
+    """Sorted altogether: one of the orders that np.partition may give."""
+    _require_known(kth, "partition", "kth")
+    return sort(a, axis, None, order)
+
+
+@implements(np.argpartition)
+def argpartition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> Any:
+    _require_known(kth, "argpartition", "kth")
+    return argsort(a, axis, None, order)
+
+
+def _require_known(value: Any, name: str, argument: str) -> None:
+    if isinstance(value, Tracer):
+        raise UnsupportedError(f"np.{name}: a traced {argument} is not supported\n  hint: make it static (static_argnums)")
+
+
+def sort_method(x: Tracer, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
+    """x.sort(): in place."""
+    refuse("ndarray.sort", order=(order, None))
+    assign(x, sorted_value(value_of(x), normalize_axis(axis, x.ndim), _kind(kind, stable)))
+
+
+def partition_method(x: Tracer, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> None:
+    """x.partition(kth): in place."""
+    _require_known(kth, "partition", "kth")
+    sort_method(x, axis, None, order)
+
+
+@implements(np.lexsort)
+def lexsort(keys: Any, axis: Any = -1) -> Any:
+    columns = [value_as(key) for key in keys]
+    place = normalize_axis(axis, columns[0].rank)
+    found: Value | None = None
+    for column in columns:                                        # the last key counts most: stable sorts, least key first
+        ordered = column if found is None else at_positions(column, found, place)
+        positions = _positions(ordered, place, "stable")
+        found = positions if found is None else at_positions(found, positions, place)
+    if found is None:
+        raise TypeError("need sequence of keys with len > 0 in lexsort")
+    return fresh(found)
+
+
+@implements(np.unique, np.union1d, np.intersect1d, np.setdiff1d, np.setxor1d, np.unique_values, np.unique_all, np.unique_counts,
+            np.unique_inverse)
+def unique(*args: Any, **kwargs: Any) -> Any:
+    raise UnsupportedError("np.unique and the set functions: the number of results is not known while tracing\n"
+                           "  hint: np.sort, and a mask of the elements that differ from the one before")
+
+
+# ----- order statistics
+def _lanes(a: Any, axis: Any) -> tuple[Value, Value, tuple[int, ...]]:
+    """The operand; it again with the reduced axes merged into one, put last; those axes."""
+    x = value_as(a)
+    axes = normalize_axes(axis, x.rank)
+    rest = [k for k in range(x.rank) if k not in axes]
+    order = (*rest, *axes)
+    moved = x if order == tuple(range(x.rank)) else REGISTRY["transpose"](x, axes=order)
+    return x, reshape(moved, (*[x.shape[k] for k in rest], element_count([x.shape[k] for k in axes]))), axes
+
+
+def _element(x: Value, position: int) -> Value:
+    """One element of the last axis."""
+    lead = x.rank - 1
+    part = REGISTRY["slice"](x, starts=(0,) * lead + (position,), sizes=(*x.shape[:-1], 1), steps=(1,) * x.rank)
+    return reshape(part, x.shape[:-1])
+
+
+def _between(low: Value, high: Value, fraction: float, dtype: DType) -> Value:
+    """low + (high - low) fraction in `dtype`, from the end that is nearer (so that a fraction of 1 gives high)."""
+    distance = cast(ops.subtract(high, low), dtype)
+    low, high = cast(low, dtype), cast(high, dtype)
+    if fraction in (0.0, 1.0):
+        return low if fraction == 0.0 else high
+    if fraction < 0.5:
+        return ops.add(low, ops.multiply(distance, constant(fraction, low)))
+    return ops.subtract(high, ops.multiply(distance, constant(1.0 - fraction, low)))
+
+
+def _nan_if_any(result: Value, ordered: Value) -> Value:
+    """nan where a lane has one (sorted, it is last)."""
+    if not ordered.dtype.is_float:
+        return result
+    return ops.select(ops.isnan(_element(ordered, ordered.shape[-1] - 1)), constant(math.nan, result), result)
+
+
+@implements(np.median)
+def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = False) -> Any:
+    x, lanes, axes = _lanes(a, axis)
+    count = lanes.shape[-1]
+    if count == 0:
+        return mean(fresh(x), axes, out=out, keepdims=keepdims)
+    ordered = sorted_value(lanes, lanes.rank - 1)
+    ordered = ordered if ordered.dtype.is_float else cast(ordered, F64)
+    low, high = _element(ordered, (count - 1) // 2), _element(ordered, count // 2)
+    middle = low if count % 2 else ops.divide(ops.add(low, high), constant(2.0, low))
+    return finished(_nan_if_any(middle, ordered), x, axes, keepdims, out, "median")
+
+
+def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepdims: Any, scale: float) -> Any:
+    x, lanes, axes = _lanes(a, axis)
+    if isinstance(q, Tracer):
+        raise UnsupportedError(f"np.{name}: a traced q is not supported\n  hint: make it static (static_argnums)")
+    levels = np.asarray(q, np.float64) / scale
+    if not ((levels >= 0) & (levels <= 1)).all():
+        raise ValueError("Percentiles must be in the range [0, 100]" if scale == 100 else "Quantiles must be in the range [0, 1]")
+    count = lanes.shape[-1]
+    ordered = sorted_value(lanes, lanes.rank - 1)
+    if count == 0:
+        raise ShapeError(f"np.{name} of no elements")
+    # Where between the sorted elements the quantile lies: NumPy's own answer for the elements 0, 1, 2, ...
+    places = np.quantile(np.arange(count, dtype=np.float64), levels, method=method)  # type: ignore[call-overload]
+    whole = bool((places == np.floor(places)).all()) and method in (
+        "lower", "higher", "nearest", "inverted_cdf", "closest_observation")
+    dtype = ordered.dtype if whole else _quantile_dtype(ordered.dtype, q)
+    results = []
+    for place in np.ravel(places):
+        below = math.floor(place)
+        low, high = _element(ordered, below), _element(ordered, min(below + 1, count - 1))
+        results.append(_nan_if_any(_between(low, high, float(place) - below, dtype), ordered))
+    return _collected(results, x, axes, levels, keepdims, out, name)
+
+
+def _quantile_dtype(dtype: DType, q: Any) -> DType:
+    """What NumPy interpolates in: the dtype of the array for a number q, else at least that of the array q (float64)."""
+    return dtype if dtype.is_float and isinstance(q, int | float | np.floating) else F64
+
+
+def _collected(results: list[Value], x: Value, axes: tuple[int, ...], levels: Any, keepdims: Any, out: Any, name: str) -> Any:
+    """One result per level, along new leading axes of the levels' shape."""
+    if keepdims is not NOTHING and keepdims:
+        results = [keep_axes(result, x, axes) for result in results]
+    if levels.ndim == 0:
+        value = results[0]
+    else:
+        rows = [reshape(result, (1, *result.shape)) for result in results]
+        value = rows[0] if len(rows) == 1 else REGISTRY["concatenate"](*rows, axis=0)
+        value = reshape(value, (*levels.shape, *results[0].shape))
+    if out is None:
+        return fresh(value)
+    store(out, value, "same_kind", name)
+    return out
+
+
+@implements(np.quantile)
+def quantile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, method: Any = "linear",
+             keepdims: Any = False) -> Any:
+    return _quantile("quantile", a, q, axis, out, method, keepdims, 1.0)
+
+
+@implements(np.percentile)
+def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, method: Any = "linear",
+               keepdims: Any = False) -> Any:
+    return _quantile("percentile", a, q, axis, out, method, keepdims, 100.0)
+
+
+# ----- order statistics that skip nan: where they are depends on how many elements are left
+def _counted(lanes: Value) -> tuple[Value, Value]:
+    """The lanes sorted (nan last), and how many of each are not nan, as floats."""
+    ordered = sorted_value(lanes if lanes.dtype.is_float else cast(lanes, F64), lanes.rank - 1)
+    present = cast(ops.invert(ops.isnan(ordered)), ordered.dtype)
+    return ordered, reduce_value("sum", present, (ordered.rank - 1,))
+
+
+def _at_traced(ordered: Value, place: Value) -> Value:
+    """The elements of the last axis at (float) positions; those before the first one count as the first."""
+    index = cast(ops.maximum(place, constant(0.0, place)), I64)
+    positions = reshape(index, (*index.shape, 1))
+    return reshape(at_positions(ordered, positions, ordered.rank - 1), index.shape)
+
+
+def _interpolated(ordered: Value, place: Value) -> Value:
+    below = ops.floor(place)
+    low, high = _at_traced(ordered, below), _at_traced(ordered, ops.ceil(place))
+    return ops.add(low, ops.multiply(ops.subtract(high, low), ops.subtract(place, below)))
+
+
+def _place_of(count: Value, level: float, method: str) -> Value:
+    """Where the quantile lies, counted from 0, among `count` sorted elements."""
+    last = ops.subtract(count, constant(1.0, count))
+    linear = ops.multiply(last, constant(level, count))
+    simple = {"lower": ops.floor, "higher": ops.ceil, "nearest": ops.rint, "linear": lambda x: x}
+    if method in simple:
+        return simple[method](linear)  # type: ignore[no-any-return, operator]
+    if method == "midpoint":
+        return ops.multiply(ops.add(ops.floor(linear), ops.ceil(linear)), constant(0.5, count))
+    if method == "inverted_cdf":
+        above = ops.subtract(ops.ceil(ops.multiply(count, constant(level, count))), constant(1.0, count))
+        return ops.maximum(above, constant(0.0, count))
+    if method not in _PLOTTING_POSITIONS:
+        raise UnsupportedError(f"np.nanquantile: method={method!r} is not supported on traced arrays; supported: "
+                               f"{', '.join([*simple, 'midpoint', 'inverted_cdf', *_PLOTTING_POSITIONS])}")
+    alpha, beta = _PLOTTING_POSITIONS[method]
+    offset = alpha + level * (1.0 - alpha - beta) - 1.0
+    place = ops.add(ops.multiply(count, constant(level, count)), constant(offset, count))
+    return ops.minimum(ops.maximum(place, constant(0.0, count)), last)
+
+
+# R. Hyndman and Y. Fan, "Sample quantiles in statistical packages" (1996): place = n q + alpha + q (1 - alpha - beta) - 1
+_PLOTTING_POSITIONS = {"interpolated_inverted_cdf": (0.0, 1.0), "hazen": (0.5, 0.5), "weibull": (0.0, 0.0),
+                       "median_unbiased": (1 / 3, 1 / 3), "normal_unbiased": (3 / 8, 3 / 8)}
+
+
+def _nan_quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepdims: Any, scale: float) -> Any:
+    _require_known(q, name, "q")
+    x, lanes, axes = _lanes(a, axis)
+    if not lanes.dtype.is_float:
+        return _quantile(name, a, q, axis, out, method, keepdims, scale)
+    levels = np.asarray(q, np.float64) / scale
+    ordered, count = _counted(cast(lanes, _quantile_dtype(lanes.dtype, q)))
+    results = [_interpolated(ordered, _place_of(count, float(level), method)) for level in np.ravel(levels)]
+    return _collected(results, x, axes, levels, keepdims, out, name)
+
+
+@implements(np.nanquantile)
+def nanquantile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, method: Any = "linear",
+                keepdims: Any = NOTHING) -> Any:
+    return _nan_quantile("nanquantile", a, q, axis, out, method, keepdims, 1.0)
+
+
+@implements(np.nanpercentile)
+def nanpercentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, method: Any = "linear",
+                  keepdims: Any = NOTHING) -> Any:
+    return _nan_quantile("nanpercentile", a, q, axis, out, method, keepdims, 100.0)
+
+
+@implements(np.nanmedian)
+def nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = NOTHING) -> Any:
+    x, lanes, axes = _lanes(a, axis)
+    ordered, count = _counted(lanes)
+    middle = ops.multiply(ops.subtract(count, constant(1.0, count)), constant(0.5, count))
+    return finished(_interpolated(ordered, middle), x, axes, keepdims, out, "nanmedian")
+
+
+# ----- searching
+def search(a: Value, v: Value, right: bool) -> Value:
+    """How many elements of the sorted a are less than v (right: or equal); nan counts as largest.  log2(n) steps."""
+    count = a.shape[0]
+    found = filled(0, I64, v.shape)
+    if not count:
+        return found
+    step = 1 << (count.bit_length() - 1)
+    while step:
+        candidate = ops.add(found, filled(step, I64, v.shape))
+        probe = gather(a, [ops.subtract(ops.minimum(candidate, filled(count, I64, v.shape)), filled(1, I64, v.shape))], (0,))
+        before = ops.less_equal(probe, v) if right else ops.less(probe, v)
+        if v.dtype.is_float:
+            past = ops.isnan(v)
+            before = ops.bitwise_or(before, past if right else ops.bitwise_and(past, ops.invert(ops.isnan(probe))))
+        inside = ops.less_equal(candidate, filled(count, I64, v.shape))
+        found = ops.select(ops.bitwise_and(before, inside), candidate, found)
+        step //= 2
+    return found
+
+
+def _common(a: Any, v: Any) -> tuple[Value, Value]:
+    x, y = value_as(a), value_as(v)
+    dtype = requested(np.result_type(x.dtype.numpy, y.dtype.numpy))
+    assert dtype is not None
+    return cast(x, dtype), cast(y, dtype)
+
+
+@implements(np.searchsorted)
+def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
+    x, y = _common(a, v)
+    if x.rank != 1:
+        raise ShapeError(f"np.searchsorted: the sorted array must have 1 axis, got shape {x.shape}")
+    if sorter is not None:
+        x = value_as(np.take(fresh(x), sorter))
+    if side not in ("left", "right"):
+        raise ValueError(f"search side must be 'left' or 'right' (got '{side}')")
+    return fresh(search(x, y, side == "right"))
+
+
+@implements(np.digitize)
+def digitize(x: Any, bins: Any, right: Any = False) -> Any:
+    _require_known(bins, "digitize", "bins")
+    edges = np.asarray(bins)
+    steps = np.diff(edges)
+    if not ((steps >= 0).all() or (steps <= 0).all()):
+        raise ValueError("bins must be monotonically increasing or decreasing")
+    if (steps >= 0).all():
+        return searchsorted(edges, x, "left" if right else "right")
+    return len(edges) - searchsorted(edges[::-1], x, "right" if right else "left")
+
+
+@implements(np.interp)
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+    refuse("interp", period=(period, None))
+    at, knots, heights = (cast(value_as(item), F64) for item in (x, xp, fp))
+    count = knots.shape[0]
+    if knots.rank != 1 or heights.shape != knots.shape or not count:
+        raise ValueError("fp and xp are not of the same length.")
+    first, last = (broadcast_value(_element(heights, k), at.shape) for k in (0, count - 1))
+    below = first if left is None else broadcast_value(value_as(left, F64), at.shape)
+    above = last if right is None else broadcast_value(value_as(right, F64), at.shape)
+    start, end = (broadcast_value(_element(knots, k), at.shape) for k in (0, count - 1))
+    inside = last
+    if count > 1:
+        limit = filled(count - 1, I64, at.shape)
+        one = filled(1, I64, at.shape)
+        upper = ops.minimum(ops.maximum(search(knots, at, True), one), limit)
+        lower = ops.subtract(upper, one)
+        x0, x1, y0, y1 = (gather(line, [index], (0,)) for line in (knots, heights) for index in (lower, upper))
+        slope = ops.divide(ops.subtract(y1, y0), ops.subtract(x1, x0))
+        inside = ops.add(ops.multiply(slope, ops.subtract(at, x0)), y0)
+        inside = ops.select(ops.equal(at, end), last, inside)
+    found = ops.select(ops.less(at, start), below, ops.select(ops.greater(at, end), above, inside))
+    return fresh(ops.select(ops.isnan(at), at, found))
+
+
+# ----- counting
+@implements(np.bincount)
+def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
+    if isinstance(x, Tracer):
+        raise UnsupportedError("np.bincount of traced numbers: the number of results is not known while tracing\n"
+                               "  hint: y = bwcompiler.numpy.zeros(n); np.add.at(y, x, weights)")
+    positions = np.asarray(x)
+    size = max(int(positions.max(initial=-1)) + 1, int(minlength))
+    zeros = filled(0.0, F64, (size,))
+    return fresh(REGISTRY["scatter_add"](zeros, cast(value_as(weights), F64), value_as(positions, I64), axes=(0,)))
+
+
+@implements(np.histogram)
+def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
+    x = value_as(a)
+    flat = cast(reshape(x, (element_count(x.shape),)), F64)
+    edges = _edges(flat, bins, range)
+    line = value_as(edges)
+    last = filled(line.shape[0] - 1, I64, flat.shape)
+    place = search(cast(line, F64), flat, True)
+    at_end = ops.equal(flat, broadcast_value(_element(cast(line, F64), line.shape[0] - 1), flat.shape))
+    place = ops.select(at_end, last, place)                                    # the last bin has both its edges
+    inside = ops.bitwise_and(ops.greater(place, filled(0, I64, place.shape)), ops.less_equal(place, last))
+    given = filled(1, I64, flat.shape) if weights is None else reshape(value_as(weights), flat.shape)
+    given = ops.select(inside, given, filled(0, given.dtype, given.shape))
+    index = ops.select(inside, ops.subtract(place, filled(1, I64, place.shape)), filled(0, I64, place.shape))
+    counts: Any = fresh(REGISTRY["scatter_add"](filled(0, given.dtype, (line.shape[0] - 1,)), given, index, axes=(0,)))
+    if density:
+        counts = counts / np.diff(edges) / counts.sum()
+    return counts, edges
+
+
+def _edges(flat: Value, bins: Any, limits: Any) -> Any:
+    """The edges of bins: given, or equally far apart between limits or the least and greatest element."""
+    if isinstance(bins, str):
+        raise UnsupportedError(f"np.histogram: bins={bins!r} is not supported on traced arrays\n  hint: a number, or edges")
+    if not isinstance(bins, int | np.integer):
+        return bins if isinstance(bins, Tracer) else np.asarray(bins)
+    if limits is not None:
+        return np.linspace(limits[0], limits[1], bins + 1)
+    low, high = (reduce_value(name, flat, (0,)) for name in ("min", "max"))
+    widened = ops.select(ops.equal(low, high), constant(0.5, low), constant(0.0, low))
+    return np.linspace(fresh(ops.subtract(low, widened)), fresh(ops.add(high, widened)), bins + 1)
+
+
+@implements(np.isin)
+def isin(element: Any, test_elements: Any, assume_unique: Any = False, invert: Any = False, *, kind: Any = None) -> Any:
+    x, y = _common(element, test_elements)
+    shape = (*x.shape, element_count(y.shape))
+    spread = broadcast_value(reshape(x, (*x.shape, 1)), shape)
+    equal = ops.equal(spread, broadcast_value(reshape(y, (shape[-1],)), shape))
+    found = reduce_value("any", equal, (len(shape) - 1,))
+    return fresh(ops.invert(found) if invert else found)
+
+
+HANDLERS.update(sort_method=sort_method, partition_method=partition_method)

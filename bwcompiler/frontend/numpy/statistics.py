@@ -1,0 +1,61 @@
+"""Covariances and correlations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.frontend.numpy.joining import concatenate
+from bwcompiler.frontend.numpy.linear import dot
+from bwcompiler.frontend.numpy.reductions import mean
+from bwcompiler.frontend.tracing.operands import (
+    as_tracer,
+    cast,
+    reshape,
+)
+from bwcompiler.frontend.tracing.promotion import requested
+from bwcompiler.frontend.tracing.registry import implements, refuse
+from bwcompiler.frontend.tracing.tracer import fresh, value_of
+from bwcompiler.ir.types import F64
+
+NOTHING = np._NoValue
+
+
+@implements(np.cov)
+def cov(m: Any, y: Any = None, rowvar: Any = True, bias: Any = False, ddof: Any = None, fweights: Any = None, aweights: Any = None, *,
+        dtype: Any = None) -> Any:
+    refuse("cov", fweights=(fweights, None))
+    x = _variables(m, rowvar, dtype)
+    if y is not None:
+        x = concatenate([x, _variables(y, rowvar, dtype)], 0)
+    delta = (0 if bias else 1) if ddof is None else ddof
+    if aweights is None:
+        centred = x - mean(x, 1, keepdims=True)
+        return np.squeeze(dot(centred, centred.T) / float(x.shape[1] - delta))
+    weights = as_tracer(aweights)
+    total = weights.sum()
+    centred = x - (x * weights).sum(1, keepdims=True) / total
+    freedom = total if delta == 0 else total - (weights * weights).sum() / total * float(delta)
+    return np.squeeze(dot(centred, (centred * weights).T) / freedom)
+
+
+def _variables(m: Any, rowvar: Any, dtype: Any) -> Any:
+    """One variable per row, as floats."""
+    x = as_tracer(m)
+    if x.ndim > 2:
+        raise ValueError("m has more than 2 dimensions")
+    target = requested(dtype) or (x._type.dtype if x._type.dtype.is_float else F64)
+    target = target if dtype is not None else F64
+    x = fresh(cast(value_of(x), target))
+    x = x if x.ndim == 2 else fresh(reshape(value_of(x), (1, x.size)))
+    return x if rowvar or x.shape[0] == 1 else x.T
+
+
+@implements(np.corrcoef)
+def corrcoef(x: Any, y: Any = None, rowvar: Any = True, *, dtype: Any = None) -> Any:
+    c: Any = cov(x, y, rowvar, dtype=dtype)
+    if c.ndim == 0:
+        return c / c
+    deviation = np.sqrt(np.diagonal(c))
+    return np.clip(c / deviation[:, None] / deviation[None, :], -1, 1)

@@ -1,0 +1,239 @@
+"""The methods of ufuncs: np.add.reduce, accumulate, reduceat, outer, at.
+
+Sums, products, extrema and truth values have ops of their own.  Any other ufunc of two operands is folded: associative ones
+by halves (log2 n steps), all others element after element.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.errors import TracerArrayError, UnsupportedError
+from bwcompiler.frontend.numpy.elementwise import UFUNCS, call_ufunc, evaluate, ufunc_named
+from bwcompiler.frontend.numpy.indexing import getitem, scatter_add, setitem
+from bwcompiler.frontend.numpy.layout import reshaped
+from bwcompiler.frontend.numpy.reductions import (
+    NOTHING,
+    all_,
+    any_,
+    cumprod,
+    cumsum,
+    finished,
+    max_,
+    min_,
+    normalize_axes,
+    normalize_axis,
+    prod,
+    sum_,
+)
+from bwcompiler.frontend.tracing.index_parsing import parse
+from bwcompiler.frontend.tracing.operands import as_tracer, cast, filled, reshape, value_as
+from bwcompiler.frontend.tracing.promotion import requested, resolve_reduction
+from bwcompiler.frontend.tracing.registry import UFUNC_METHODS, refuse
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh
+from bwcompiler.ir.extent import element_count
+from bwcompiler.ir.op import REGISTRY, Value
+
+ASSOCIATIVE = frozenset(("maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or",
+                         "bitwise_xor", "logaddexp", "logaddexp2", "hypot", "gcd", "lcm", "add", "multiply"))
+_UNROLLED = 2_000           # elements of an axis that are folded one after the other
+
+
+def outer(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """ufunc.outer(a, b)."""
+    a, b = (as_tracer(x) for x in inputs)
+    return call_ufunc(ufunc, (reshaped(a, (*a.shape, *[1] * b.ndim)), b), kwargs)
+
+
+# ----- reduce
+def reduce_(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """ufunc.reduce(array, axis=0, dtype=None, out=None, keepdims=False, initial=, where=True)."""
+    names = ("axis", "dtype", "out", "keepdims", "initial", "where")
+    options = {**dict(zip(names, inputs[1:], strict=False)), **kwargs}
+    options.setdefault("axis", 0)
+    handlers: dict[str, Callable[..., Any]] = {
+        "add": sum_, "multiply": prod, "maximum": max_, "minimum": min_, "logical_or": any_, "logical_and": all_}
+    handler = handlers.get(ufunc.__name__)
+    if handler is None:
+        return _folded(ufunc, inputs[0], **options)
+    if handler in (max_, min_, any_, all_):
+        refuse(f"{ufunc.__name__}.reduce", dtype=(options.pop("dtype", None), None))
+    if handler in (any_, all_):
+        refuse(f"{ufunc.__name__}.reduce", initial=(options.pop("initial", NOTHING), NOTHING))
+    return handler(inputs[0], **options)
+
+
+def _folded(ufunc: Any, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = NOTHING,
+            where: Any = True) -> Any:
+    name = ufunc.__name__
+    refuse(f"{name}.reduce", where=(where, True))
+    x = _prepared(ufunc, array, dtype)
+    axes = normalize_axes(axis, x.rank)
+    if len(axes) > 1 and name not in ASSOCIATIVE:
+        raise ValueError(f"reduction operation '{name}' is not reorderable, so at most one axis may be specified")
+    result = _fold(ufunc, _line_last(x, axes)) if axes else x
+    if initial is not NOTHING and initial is not None:
+        result = evaluate(UFUNCS[name], (initial, fresh(result)))
+    return finished(result, x, axes, keepdims, out, f"{name}.reduce")
+
+
+def _prepared(ufunc: Any, array: Any, dtype: Any) -> Value:
+    """The operand of a method, as the dtype that the ufunc accumulates in."""
+    ufunc_named(ufunc.__name__)
+    if ufunc.nin != 2 or ufunc.nout != 1:
+        raise ValueError("only supported for binary functions that return a single value")
+    x = value_as(array)
+    return cast(x, requested(dtype) or resolve_reduction(ufunc, x.dtype))
+
+
+def _line_last(x: Value, axes: tuple[int, ...]) -> Value:
+    """x with the given axes merged into one, put last."""
+    rest = [k for k in range(x.rank) if k not in axes]
+    order = (*rest, *axes)
+    moved = x if order == tuple(range(x.rank)) else REGISTRY["transpose"](x, axes=order)
+    return reshape(moved, (*[x.shape[k] for k in rest], element_count([x.shape[k] for k in axes])))
+
+
+def _part(x: Value, start: int, size: int) -> Value:
+    """Elements of the last axis."""
+    lead = x.rank - 1
+    return REGISTRY["slice"](x, starts=(0,) * lead + (start,), sizes=(*x.shape[:-1], size), steps=(1,) * x.rank)
+
+
+def _combined(ufunc: Any, x: Value, y: Value) -> Value:
+    """The ufunc, in the dtype of its operands."""
+    return cast(evaluate(UFUNCS[ufunc.__name__], (fresh(x), fresh(y))), x.dtype)
+
+
+def _fold(ufunc: Any, x: Value) -> Value:
+    """The last axis folded."""
+    count = x.shape[-1]
+    if count == 0:
+        if ufunc.identity is None:
+            raise ValueError(f"zero-size array to reduction operation {ufunc.__name__} which has no identity")
+        return filled(ufunc.identity, x.dtype, x.shape[:-1])
+    if ufunc.__name__ not in ASSOCIATIVE:
+        _require_short(ufunc, count)
+        result = _part(x, 0, 1)
+        for k in range(1, count):
+            result = _combined(ufunc, result, _part(x, k, 1))
+        return reshape(result, x.shape[:-1])
+    while count > 1:
+        half = count // 2
+        folded = _combined(ufunc, _part(x, 0, half), _part(x, half, half))
+        x = folded if count % 2 == 0 else REGISTRY["concatenate"](folded, _part(x, count - 1, 1), axis=x.rank - 1)
+        count = x.shape[-1]
+    return reshape(x, x.shape[:-1])
+
+
+def _require_short(ufunc: Any, count: int) -> None:
+    if count > _UNROLLED:
+        raise UnsupportedError(f"np.{ufunc.__name__}.reduce over {count} elements on traced arrays is unrolled, up to {_UNROLLED}")
+
+
+# ----- accumulate
+def accumulate(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """ufunc.accumulate(array, axis=0, dtype=None, out=None)."""
+    options = {**dict(zip(("axis", "dtype", "out"), inputs[1:], strict=False)), **kwargs}
+    axis, out = options.get("axis", 0), options.get("out")
+    if as_tracer(inputs[0]).ndim == 0:
+        raise TypeError("cannot accumulate on a scalar")
+    handler = {"add": cumsum, "multiply": cumprod}.get(ufunc.__name__)
+    if handler is not None:
+        return handler(inputs[0], axis, options.get("dtype"), out[0] if isinstance(out, tuple) else out)
+    x = _prepared(ufunc, inputs[0], options.get("dtype"))
+    place = normalize_axis(axis, x.rank)
+    line = _scan(ufunc, _line_last(x, (place,)))
+    last = x.rank - 1
+    order = (*range(place), last, *range(place, last))
+    result = line if place == last else REGISTRY["transpose"](line, axes=order)
+    return finished(result, x, (), False, out, f"{ufunc.__name__}.accumulate")
+
+
+def _scan(ufunc: Any, x: Value) -> Value:
+    """Running results along the last axis."""
+    count, last = x.shape[-1], x.rank - 1
+    if ufunc.__name__ in ASSOCIATIVE:
+        distance = 1
+        while distance < count:
+            rest = count - distance
+            moved = _combined(ufunc, _part(x, 0, rest), _part(x, distance, rest))
+            x = REGISTRY["concatenate"](_part(x, 0, distance), moved, axis=last)
+            distance *= 2
+        return x
+    _require_short(ufunc, count)
+    found = [_part(x, 0, 1)] if count else []
+    for k in range(1, count):
+        found.append(_combined(ufunc, found[-1], _part(x, k, 1)))
+    return REGISTRY["concatenate"](*found, axis=last) if count > 1 else x
+
+
+def reduceat(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """ufunc.reduceat(array, indices, axis=0, dtype=None, out=None), for indices that are known while tracing."""
+    options = {**dict(zip(("axis", "dtype", "out"), inputs[2:], strict=False)), **kwargs}
+    x, indices = as_tracer(inputs[0]), inputs[1]
+    if isinstance(indices, Tracer):
+        raise UnsupportedError(f"np.{ufunc.__name__}.reduceat with traced indices is not supported\n  hint: np.add.at")
+    place = normalize_axis(options.get("axis", 0), x.ndim)
+    extent = x.shape[place]
+    starts = [int(k) for k in np.asarray(indices).ravel()]
+    if any(not 0 <= k < extent for k in starts):
+        raise IndexError(f"indices of {ufunc.__name__}.reduceat are out of bounds for axis {place} with size {extent}")
+    pieces = []
+    for first, following in itertools.pairwise([*starts, extent]):
+        cut = slice(first, following if following > first else first + 1)
+        piece = getitem(x, (*[slice(None)] * place, cut))
+        pieces.append(reduce_(ufunc, (piece,), {"axis": place, "dtype": options.get("dtype"), "keepdims": True}
+                              if ufunc.__name__ not in ("maximum", "minimum", "logical_or", "logical_and")
+                              else {"axis": place, "keepdims": True}))
+    joined = REGISTRY["concatenate"](*[value_as(piece) for piece in pieces], axis=place)
+    return finished(joined, joined, (), False, options.get("out"), f"{ufunc.__name__}.reduceat")
+
+
+# ----- at
+def at(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """np.add.at(a, indices, b): unbuffered, repeated indices count every time."""
+    target, index, *rest = inputs
+    name = ufunc.__name__
+    if not isinstance(target, Tracer):
+        raise TracerArrayError(f"np.{name}.at on a concrete array with traced operands\n  hint: make it with np.zeros_like(x)")
+    if name == "add":
+        scatter_add(target, index, rest[0])
+    elif name == "subtract":
+        scatter_add(target, index, -as_tracer(rest[0]))
+    elif not rest:
+        setitem(target, index, call_ufunc(ufunc, (getitem(target, index),), {}))
+    else:
+        _apply_in_rounds(ufunc, target, index, rest[0])
+
+
+def _apply_in_rounds(ufunc: Any, target: Tracer, index: Any, operand: Any) -> None:
+    """target[index] = ufunc(target[index], operand), an element that is indexed n times in n rounds."""
+    parsed = parse(index, target.shape)
+    if any(isinstance(array, Tracer) for _, array, _ in parsed.arrays):
+        raise UnsupportedError(f"np.{ufunc.__name__}.at with traced indices is not supported on traced arrays; "
+                               "supported: np.add.at, np.subtract.at")
+    if not parsed.arrays:
+        setitem(target, index, call_ufunc(ufunc, (getitem(target, index), operand), {}))
+        return
+    positions = np.arange(target.size).reshape(target.shape)[index]
+    _, inverse, counts = np.unique(positions, return_inverse=True, return_counts=True)
+    flat = inverse.ravel()
+    order = np.argsort(flat, kind="stable")
+    occurrence = np.empty(flat.size, np.int64)                    # how often the element came before, in C order
+    occurrence[order] = np.arange(flat.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    values = np.ravel(np.broadcast_to(as_tracer(operand), positions.shape))
+    whole = reshaped(target, (target.size,)) if target.ndim != 1 else target
+    if whole._storage is not target._storage:
+        raise UnsupportedError(f"np.{ufunc.__name__}.at on this view is not supported on traced arrays")
+    for round_number in range(int(counts.max(initial=0))):
+        chosen = np.flatnonzero(occurrence == round_number)
+        places = positions.ravel()[chosen]
+        setitem(whole, places, call_ufunc(ufunc, (getitem(whole, places), values[chosen]), {}))
+
+
+UFUNC_METHODS.update(outer=outer, at=at, reduce=reduce_, accumulate=accumulate, reduceat=reduceat)

@@ -1,0 +1,147 @@
+"""`x[mask]` with a traced mask: a selection whose number of elements is not known while tracing.
+
+It can be computed with element by element, reduced as a whole and assigned back (`x[mask] *= 2`, `y[mask] = np.log(x[mask])`);
+it is carried as the whole array and the mask.  Whatever needs its shape is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from bwcompiler.errors import TracerIndexError, UnsupportedError
+from bwcompiler.frontend.numpy.elementwise import evaluate, ufunc_named
+from bwcompiler.frontend.tracing.operands import reshape
+from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh
+from bwcompiler.frontend.tracing.views import broadcast_value
+from bwcompiler.ir.op import Value
+
+_ADVICE = ("x[mask] with a traced mask: the number of elements is not known while tracing\n"
+           "  hint: np.where(mask, x, 0), or np.sum(x, where=mask) for reductions; x[mask] can be computed with element by element, "
+           "summed as a whole and assigned back to y[mask]")
+REDUCTIONS = ("sum", "prod", "mean", "var", "std", "any", "all")
+
+
+def _operator(name: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
+    def method(self: Selection, other: Any) -> Any:
+        return call(compute, name, other, self) if reflected else call(compute, name, self, other)
+    return method
+
+
+def _unary(name: str) -> Callable[[Any], Any]:
+    return lambda self: call(compute, name, self)
+
+
+def _reduction(name: str) -> Callable[..., Any]:
+    return lambda self, *args, **kwargs: call(reduced, name, self, *args, **kwargs)
+
+
+class Selection:
+    """What `x[mask]` gives: `whole` has the shape of x, `mask` that of its leading axes."""
+
+    __slots__ = ("mask", "whole")
+
+    def __init__(self, whole: Value, mask: Value) -> None:
+        self.whole = whole
+        self.mask = mask
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method != "__call__" or kwargs:
+            call(refuse)
+        return call(compute, ufunc.__name__, *inputs)
+
+    def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if function.__name__ not in REDUCTIONS or not isinstance(args[0], Selection):
+            call(refuse)
+        return call(reduced, function.__name__, *args, **kwargs)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+        call(refuse)
+        raise AssertionError
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return call(refuse)
+
+    __add__, __radd__, __iadd__ = _operator("add"), _operator("add", True), _operator("add")
+    __sub__, __rsub__, __isub__ = _operator("subtract"), _operator("subtract", True), _operator("subtract")
+    __mul__, __rmul__, __imul__ = _operator("multiply"), _operator("multiply", True), _operator("multiply")
+    __truediv__, __rtruediv__ = _operator("divide"), _operator("divide", True)
+    __floordiv__, __rfloordiv__ = _operator("floor_divide"), _operator("floor_divide", True)
+    __mod__, __rmod__ = _operator("remainder"), _operator("remainder", True)
+    __pow__, __rpow__ = _operator("power"), _operator("power", True)
+    __and__, __or__, __xor__ = _operator("bitwise_and"), _operator("bitwise_or"), _operator("bitwise_xor")
+    __lt__, __le__, __gt__, __ge__ = (_operator(name) for name in ("less", "less_equal", "greater", "greater_equal"))
+    __eq__, __ne__ = _operator("equal"), _operator("not_equal")
+    __neg__, __pos__, __abs__, __invert__ = (_unary(name) for name in ("negative", "positive", "absolute", "invert"))
+    __hash__ = None  # type: ignore[assignment]
+    sum, prod, mean, var, std, any, all = (_reduction(name) for name in REDUCTIONS)
+
+    def __len__(self) -> int:
+        return call(refuse)  # type: ignore[no-any-return]
+
+    def __iter__(self) -> Any:
+        return call(refuse)
+
+    def __getitem__(self, index: Any) -> Any:
+        return call(refuse)
+
+    def __matmul__(self, other: Any) -> Any:
+        return call(refuse)
+
+    __rmatmul__ = __matmul__
+
+
+def refuse(*_: Any) -> NoReturn:
+    """The shape of a selection is needed."""
+    raise TracerIndexError(_ADVICE)
+
+
+def compute(name: str, *inputs: Any) -> Selection:
+    """A ufunc of selections by one mask and of what broadcasts against one of their rows."""
+    first = next(x for x in inputs if isinstance(x, Selection))
+    rows = first.whole.rank - first.mask.rank
+    arguments = []
+    for x in inputs:
+        if isinstance(x, Selection):
+            if not same_value(x.mask, first.mask) or x.whole.shape[:x.mask.rank] != first.whole.shape[:first.mask.rank]:
+                raise UnsupportedError("selections by different traced masks cannot be combined\n  hint: np.where")
+            arguments.append(fresh(x.whole))
+        elif getattr(x, "ndim", 0) > rows or isinstance(x, list | tuple):
+            refuse()
+        else:
+            arguments.append(x)
+    result = evaluate(ufunc_named(name), tuple(arguments))
+    if isinstance(result, tuple):
+        raise UnsupportedError(f"np.{name} of x[mask] with a traced mask is not supported\n  hint: np.where")
+    return Selection(result, first.mask)
+
+
+def reduced(name: str, x: Selection, *args: Any, **kwargs: Any) -> Any:
+    """A reduction over all selected elements."""
+    if args or kwargs:
+        raise UnsupportedError(f"x[mask].{name} with a traced mask takes no arguments\n  hint: np.{name}(x, ..., where=mask)")
+    return HANDLERS[name](fresh(x.whole), where=fresh(whole_mask(x.mask, x.whole)))
+
+
+def whole_mask(mask: Value, whole: Value) -> Value:
+    """The mask spread over the trailing axes."""
+    return broadcast_value(reshape(mask, mask.shape + (1,) * (whole.rank - mask.rank)), whole.shape)
+
+
+def same_value(a: Value, b: Value, depth: int = 8) -> bool:
+    """Whether two values are computed alike (`x > 0` written twice)."""
+    if a is b:
+        return True
+    return (depth > 0 and a.op is b.op and bool(a.operands or a.attrs) and a.type == b.type and dict(a.attrs) == dict(b.attrs)
+            and len(a.operands) == len(b.operands)
+            and all(same_value(x, y, depth - 1) for x, y in zip(a.operands, b.operands, strict=True)))
+
+
+def select(x: Tracer, mask: Value, value: Value) -> Selection:
+    """x[mask]."""
+    if mask.shape != x.shape[:mask.rank]:
+        raise IndexError(f"boolean index did not match indexed array: shapes {mask.shape} and {x.shape}")
+    return Selection(value, mask)

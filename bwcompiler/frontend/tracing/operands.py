@@ -1,0 +1,200 @@
+"""Operands: from what the user passes to values of one dtype and shape (`cast` and `broadcast` are inserted here)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
+from bwcompiler.frontend.tracing.promotion import Kind, common_dtype, scalar_of, strong
+from bwcompiler.frontend.tracing.region import open_region
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
+from bwcompiler.frontend.tracing.views import broadcast_value, result_strides, shadow
+from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler.ir.types import BOOL, DType, dtype_of, tensor
+from bwcompiler.ops.creation import full
+from bwcompiler.ops.elementwise import cast as cast_op
+
+
+class Constant:
+    """A scalar that takes the dtype and shape of what it meets."""
+
+    __slots__ = ("shape", "value")
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.shape: tuple[int, ...] = ()
+
+
+Payload = Value | Constant
+
+
+def operand(x: Any) -> tuple[Payload, Kind]:
+    """What an argument is worth to an operation, and what promotion sees of it."""
+    if isinstance(x, Tracer):
+        return value_of(x), x._kind
+    if isinstance(x, np.generic):
+        return Constant(x.item()), dtype_of(x.dtype)
+    kind = type(x)
+    if kind is float or kind is int or kind is complex:
+        return Constant(x), kind
+    if kind is bool:
+        return Constant(x), BOOL
+    return array_operand(x)
+
+
+def array_operand(x: Any) -> tuple[Payload, Kind]:
+    """`operand` of arrays, sequences and everything else."""
+    if isinstance(x, list | tuple):
+        x = assembled(x)
+        if isinstance(x, Tracer):
+            return value_of(x), x._kind
+    if not isinstance(x, np.ndarray):
+        if isinstance(x, int | float | complex):                   # subclasses such as IntEnum
+            return operand(int(x) if isinstance(x, int) else float(x) if isinstance(x, float) else complex(x))
+        if not hasattr(x, "__array__"):
+            raise DTypeError(f"an object of type {type(x).__name__} is not an array: {x!r}")
+        x = np.asarray(x)
+    if isinstance(x, np.ma.MaskedArray | np.matrix):
+        raise UnsupportedError(f"{type(x).__name__} is not supported; convert it with np.asarray")
+    if x.dtype == object:
+        stacked = stack_objects(x)
+        return value_of(stacked), stacked._kind
+    if x.ndim == 0:
+        return Constant(x.item()), dtype_of(x.dtype)
+    value = open_region().capture(x)
+    return value, value.type.dtype
+
+
+def assembled(sequence: Any) -> Any:
+    """np.array of a sequence that may hold tracers."""
+    if not _holds_tracers(sequence):
+        return np.asarray(sequence)
+    return stack_all([assembled(item) if isinstance(item, list | tuple) else item for item in sequence])
+
+
+def _holds_tracers(sequence: Any) -> bool:
+    return any(isinstance(item, Tracer) or (isinstance(item, list | tuple) and _holds_tracers(item))
+               or (isinstance(item, np.ndarray) and item.dtype == object) for item in sequence)
+
+
+def stack_objects(array: np.ndarray[Any, Any]) -> Tracer:
+    """The tracer for an object array whose elements are 0-d tracers and numbers."""
+    stacked = stack_all(list(array.ravel()))
+    value = value_of(stacked)
+    return fresh(value if value.shape == array.shape else reshape(value, array.shape))
+
+
+def stack_all(items: Sequence[Any]) -> Tracer:
+    """The items, of one shape, along a new first axis."""
+    payloads, kinds = zip(*[operand(item) for item in items], strict=True)
+    dtype = common_dtype(tuple([strong(kind) for kind in kinds]))      # Python numbers are not weak here, as in np.array
+    shape = payloads[0].shape
+    if any(payload.shape != shape for payload in payloads):
+        shapes = sorted({str(payload.shape) for payload in payloads})
+        raise ShapeError(f"an array cannot be made of items of different shapes: {', '.join(shapes)}")
+    values = [reshape(materialise(payload, dtype, shape), (1, *shape)) for payload in payloads]
+    return fresh(values[0] if len(values) == 1 else REGISTRY["concatenate"](*values, axis=0))
+
+
+def materialise(payload: Payload, dtype: DType, shape: tuple[Any, ...]) -> Value:
+    """The payload as a value of that dtype and shape."""
+    if isinstance(payload, Constant):
+        return full(value=scalar_of(payload.value, dtype), shape=shape, dtype=dtype)
+    type_ = payload.type
+    if type_.dtype is not dtype:
+        payload = cast_op(payload, dtype=dtype)
+    return payload if type_.shape == shape else broadcast_value(payload, shape)
+
+
+def value_as(x: Any, dtype: DType | None = None) -> Value:
+    """Any argument as a value, of its own dtype or the given one."""
+    payload, kind = operand(x)
+    return materialise(payload, dtype or strong(kind), payload.shape)
+
+
+def as_tracer(x: Any) -> Tracer:
+    """Any argument as a handle."""
+    return x if isinstance(x, Tracer) else fresh(value_as(x))
+
+
+def shadow_of(x: Any) -> np.ndarray[Any, Any]:
+    """NumPy's stand-in for an operand, of which only shape and strides count."""
+    if isinstance(x, Tracer):
+        storage = x._storage
+        return shadow(storage.type.shape, storage.strides, x._chain)  # type: ignore[arg-type]
+    return x if isinstance(x, np.ndarray) and x.dtype != object else np.zeros(())
+
+
+def laid_out(made: Tracer, inputs: Sequence[Any]) -> Tracer:
+    """A new handle, its storage laid out as NumPy would after computing it element by element from the inputs."""
+    if made._type.rank < 2:
+        return made
+    for x in inputs:
+        if isinstance(x, Tracer):
+            if x._storage.strides is not None or not all(step.in_order for step in x._chain):
+                break
+        elif isinstance(x, np.ndarray) and not x.flags.c_contiguous:
+            break
+    else:
+        return made
+    made._storage.strides = result_strides(made.shape, [shadow_of(x) for x in inputs])
+    return made
+
+
+def cast(value: Value, dtype: DType) -> Value:
+    """value as dtype."""
+    return value if value.type.dtype is dtype else cast_op(value, dtype=dtype)
+
+
+def reshape(value: Value, shape: tuple[Any, ...]) -> Value:
+    """value under another shape."""
+    return value if value.shape == shape else REGISTRY["reshape"](value, shape=shape)
+
+
+def constant(value: Any, like: Value) -> Value:
+    """A constant of like's type."""
+    return full(value=scalar_of(value, like.dtype), shape=like.shape, dtype=like.dtype)
+
+
+def filled(value: Any, dtype: DType, shape: tuple[Any, ...]) -> Value:
+    """A constant array."""
+    return full(value=scalar_of(value, dtype), shape=shape, dtype=dtype)
+
+
+def broadcast_shapes(shapes: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """NumPy's broadcasting, for shapes that may hold symbolic extents."""
+    first = shapes[0]
+    if all(shape == first for shape in shapes):
+        return first
+    result: list[Any] = [1] * max(map(len, shapes))
+    for shape in shapes:
+        offset = len(result) - len(shape)
+        for axis, extent in enumerate(shape):
+            if extent == 1:
+                continue
+            if result[axis + offset] not in (1, extent):
+                listed = " ".join(map(str, shapes))
+                raise ShapeError(f"operands could not be broadcast together with shapes {listed}")
+            result[axis + offset] = extent
+    return tuple(result)
+
+
+def align(xs: Sequence[Any], dtype: DType | None = None) -> list[Value]:
+    """The arguments as values of their common dtype (or the given one) and broadcast shape."""
+    payloads, kinds = zip(*[operand(x) for x in xs], strict=True)
+    dtype = dtype or common_dtype(tuple(kinds))
+    shape = broadcast_shapes([payload.shape for payload in payloads])
+    return [materialise(payload, dtype, shape) for payload in payloads]
+
+
+def kind_of(x: Any) -> Kind:
+    """What promotion sees of an argument."""
+    return x._kind if isinstance(x, Tracer) else operand(x)[1]
+
+
+def new_type(value: Value, dtype: DType) -> Any:
+    """value's type with another dtype."""
+    return tensor(dtype, value.shape)

@@ -1,0 +1,226 @@
+"""Regions and storages: where values are recorded, and what arrays hold in each region.
+
+A region is one function (or, later, one loop body) being traced; regions nest per thread.  A storage is what a NumPy
+array's memory is: handles (`tracer.Tracer`) share it, a write gives it a new immutable value.  A region that touches
+a storage of an enclosing region *lifts* it: the storage becomes an extra input of the region's graph.
+"""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.errors import BwError, EscapedTracerError, UnsupportedError, at
+from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.ir.op import Record, Value, input_value
+from bwcompiler.ir.source import Source
+from bwcompiler.ir.types import TensorType, dtype_of, tensor
+
+_COPIED_BYTES = 1 << 24        # captured arrays up to this size are copied while tracing, to see whether they change
+
+_COMPARED_BYTES = 1 << 13      # up to this size as bytes objects, which takes well below a microsecond
+
+
+class Storage:
+    """The memory behind one or more handles.
+
+    value     what it holds, in the region that owns it; `inner` has what it holds in regions inside of that one.
+    version   grows with every write, so that handles know that what they remember is stale.
+    strides   in elements, of the array as NumPy would have laid it out; None for C order.
+    writable  False for the results that NumPy gives as immutable scalars.
+    """
+
+    __slots__ = ("inner", "region", "strides", "type", "value", "version", "writable")
+
+    def __init__(self, region: Region, value: Value) -> None:
+        self.region = region
+        self.value = value
+        self.type: TensorType = value.type
+        self.version = 0
+        self.strides: tuple[int, ...] | None = None
+        self.inner: dict[Region, Value] | None = None
+        self.writable = True
+
+
+class Contents:
+    """What an array held: a copy, of a large one only sums over its bits (then `copy` is None)."""
+
+    __slots__ = ("copy", "data", "sums")
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        small = array.nbytes <= _COPIED_BYTES
+        self.copy = array.copy() if small else None
+        self.data = array.tobytes() if array.nbytes <= _COMPARED_BYTES else None
+        self.sums = None if small else _sums(array)
+
+    def matches(self, array: np.ndarray[Any, Any]) -> bool:
+        """Whether the array still holds this."""
+        if self.data is not None:
+            return array.tobytes() == self.data
+        if self.copy is None:
+            return _sums(array) == self.sums
+        return array is self.copy or np.array_equal(_bits(array), _bits(self.copy))
+
+
+def _bits(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The elements as integers (so that nan equals itself)."""
+    if array.dtype.kind == "c":
+        array = array.view(array.real.dtype) if array.flags.c_contiguous else np.stack([array.real, array.imag])
+    return array.view(f"u{array.itemsize}")
+
+
+def _sums(array: np.ndarray[Any, Any]) -> tuple[int, int]:
+    bits = _bits(array)
+    return int(np.add.reduce(bits, axis=None, dtype=np.uint64)), int(np.bitwise_xor.reduce(bits, axis=None))
+
+
+class Region:
+    """A function being traced: its record of values, its inputs, the arrays it captured and the storages it lifted.
+
+    arguments  storages of the inputs, in order, with their inputs in `argument_inputs`.
+    captured   concrete arrays by reference, with their inputs in `capture_inputs`.
+    lifted     storages of enclosing regions, with their inputs in `lifted_inputs`.
+    refusal    the last error raised by a handle that was asked for a number; NumPy may hide it behind one of its own.
+    """
+
+    __slots__ = ("_capture_of", "_seen", "argument_inputs", "arguments", "capture_inputs", "captured", "closed", "lifted",
+                 "lifted_inputs", "name", "outer", "parent", "record", "refusal")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.record = Record()
+        self.parent: Region | None = None
+        self.closed = False
+        self.outer: Source | None = None
+        self.refusal: BwError | None = None
+        self.arguments: list[Storage] = []
+        self.argument_inputs: list[Value] = []
+        self.captured: list[np.ndarray[Any, Any]] = []
+        self.capture_inputs: list[Value] = []
+        self.lifted: list[Storage] = []
+        self.lifted_inputs: list[Value] = []
+        self._capture_of: dict[int, int] = {}       # id of a captured array -> its position
+        self._seen: list[Contents] = []
+
+    def __enter__(self) -> Region:
+        self.parent = _state.region
+        if self.parent is not None:
+            self.outer = current_source(self.parent.outer)
+        _state.region = self
+        self.record.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.record.__exit__(kind, error, trace)
+        _state.region = self.parent
+        self.closed = True
+        for storage in self.lifted:
+            if storage.inner is not None:
+                storage.inner.pop(self, None)
+
+    def encloses(self, other: Region | None) -> bool:
+        """Whether `other` is this region or inside of it."""
+        while other is not None and other is not self:
+            other = other.parent
+        return other is self
+
+    def argument(self, type: TensorType, name: str) -> Storage:
+        """The storage of a new input."""
+        storage = Storage(self, input_value(type, name))
+        self.arguments.append(storage)
+        self.argument_inputs.append(storage.value)
+        return storage
+
+    def read(self, storage: Storage) -> Value:
+        """What the storage holds here."""
+        if storage.region is self:
+            return storage.value
+        if storage.inner is not None:
+            found = storage.inner.get(self)
+            if found is not None:
+                return found
+        if storage.region.closed or not storage.region.encloses(self):
+            raise EscapedTracerError(at(current_source(), escaped_message(storage)))
+        return self._lift(storage)
+
+    def _lift(self, storage: Storage) -> Value:
+        lifted = input_value(storage.type, storage.value.name or storage.value.op.name, storage.value.source)
+        if storage.inner is None:
+            storage.inner = {}
+        storage.inner[self] = lifted
+        self.lifted.append(storage)
+        self.lifted_inputs.append(lifted)
+        return lifted
+
+    def write(self, storage: Storage, value: Value) -> None:
+        """Give the storage a new value here; enclosing regions keep theirs."""
+        self.read(storage)
+        if storage.region is self:
+            storage.value = value
+        else:
+            assert storage.inner is not None
+            storage.inner[self] = value
+        storage.version += 1
+
+    def capture(self, array: np.ndarray[Any, Any]) -> Value:
+        """The input that stands for a concrete array, which is bound by reference unless it changes while tracing."""
+        position = self._capture_of.get(id(array))
+        if position is not None:
+            if self._seen[position].matches(array):
+                return self.capture_inputs[position]
+            self._freeze(position)
+        type_ = tensor(dtype_of(array.dtype), array.shape)
+        found = input_value(type_, f"captured_{len(self.captured)}", self.record.source)
+        self._capture_of[id(array)] = len(self.captured)
+        self._seen.append(Contents(array))
+        self.captured.append(array)
+        self.capture_inputs.append(found)
+        return found
+
+    def settle_captures(self) -> None:
+        """Bind arrays that were written to after they had been read, as buffers made by the function are, by what was read."""
+        for position, array in enumerate(self.captured):
+            if not self._seen[position].matches(array):
+                self._freeze(position)
+
+    def _freeze(self, position: int) -> None:
+        copy = self._seen[position].copy
+        if copy is None:
+            array = self.captured[position]
+            raise UnsupportedError(at(self.capture_inputs[position].source, (
+                f"a concrete array of shape {array.shape} is used here and written to afterwards\n"
+                "  hint: write to a copy of it, or make it with bwcompiler.numpy.zeros(n) or np.zeros_like(x)")))
+        self.captured[position] = copy
+        self._seen[position] = Contents(copy)
+
+
+class _State(threading.local):
+    region: Region | None = None
+
+
+_state = _State()
+
+
+def active_region() -> Region | None:
+    """The thread's innermost region, or None where nothing is being traced."""
+    return _state.region
+
+
+def escaped_message(storage: Storage) -> str:
+    """What to tell the user about a tracer that is used outside its trace."""
+    source = storage.value.source
+    text = at(source, "made here") if source is not None else f"an argument of {storage.region.name}"
+    return (f"a traced value is used after, or outside of, the call of {storage.region.name!r} that made it:\n  {text}\n"
+            "  hint: return the value from the function instead of storing it elsewhere (global, attribute, list)")
+
+
+def open_region(storage: Storage | None = None) -> Region:
+    """The thread's innermost region; an escaped tracer is the only thing that can ask for one where there is none."""
+    region = _state.region
+    if region is None:
+        message = escaped_message(storage) if storage is not None else "no function is being traced"
+        raise EscapedTracerError(at(current_source(), message))
+    return region

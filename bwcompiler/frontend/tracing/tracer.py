@@ -1,0 +1,396 @@
+"""Handles: what stands for an array while a function is traced.
+
+A `Tracer` is a mutable view: a storage and a chain of view steps (`views`).  `ArrayTracer` has one axis or more;
+`ScalarTracer` has none and deliberately lacks `__array__` and `__len__`, so that `np.array([y[1], -y[0]])` builds an
+object array, which is stacked where it is used.  What the handles can do is looked up in `registry`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+
+from bwcompiler.errors import (
+    BwError,
+    EscapedTracerError,
+    TracerArrayError,
+    TracerBoolError,
+    TracerError,
+    TracerIndexError,
+    UnsupportedError,
+    at,
+    located,
+)
+from bwcompiler.frontend.tracing.promotion import Kind, strong
+from bwcompiler.frontend.tracing.region import Region, Storage, _state, escaped_message, open_region
+from bwcompiler.frontend.tracing.registry import FUNCTIONS, HANDLERS, UFUNC_METHODS, call_entry, lookup
+from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.views import Chain
+from bwcompiler.ir.op import Value
+from bwcompiler.ir.types import TensorType
+
+OPERANDS = (bool, int, float, complex, np.generic, np.ndarray, list, tuple)    # besides tracers
+
+
+def call(handler: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Run a handler: its values and errors get the user's line."""
+    region = _state.region or open_region(_some_storage(args))
+    record = region.record
+    if record.source is not None:       # called by another handler
+        return handler(*args, **kwargs)
+    record.source = source = current_source(region.outer)
+    try:
+        return handler(*args, **kwargs)
+    except (BwError, ValueError, TypeError, IndexError) as error:
+        raise located(error, source) from None
+    finally:
+        record.source = None
+
+
+def _some_storage(args: tuple[Any, ...]) -> Storage | None:
+    flat = [item for arg in args for item in (arg if isinstance(arg, tuple | list) else (arg,))]
+    return next((arg._storage for arg in flat if isinstance(arg, Tracer)), None)
+
+
+def call_function(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """Run what stands for a NumPy function."""
+    return call(call_entry, lookup(function), args, kwargs)
+
+
+def _refuse(tracer: Tracer, kind: type[BwError], message: str) -> NoReturn:
+    if _state.region is None:
+        raise EscapedTracerError(at(current_source(), escaped_message(tracer._storage)))
+    error = kind(at(current_source(_state.region.outer), f"{message}\n  the value: {tracer!r}"))
+    _state.region.refusal = error
+    raise error
+
+
+def _operator(name: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
+    def method(self: Tracer, other: Any) -> Any:
+        if not isinstance(other, Tracer) and not isinstance(other, OPERANDS):
+            return NotImplemented
+        return call(HANDLERS["operator"], name, other, self) if reflected else call(HANDLERS["operator"], name, self, other)
+    return method
+
+
+def _in_place(name: str) -> Callable[[Any, Any], Any]:
+    def method(self: Tracer, other: Any) -> Any:
+        return call(HANDLERS["in_place"], name, self, other)
+    return method
+
+
+def _unary(name: str) -> Callable[[Any], Any]:
+    def method(self: Tracer) -> Any:
+        return call(HANDLERS["operator"], name, self)
+    return method
+
+
+def _method(function: Any) -> Callable[..., Any]:
+    """The ndarray method that is this NumPy function with the array as first argument."""
+    def method(self: Tracer, *args: Any, **kwargs: Any) -> Any:
+        return call_function(function, self, *args, **kwargs)
+    return method
+
+
+def _own_method(name: str) -> Callable[..., Any]:
+    """An ndarray method with a handler of its own."""
+    def method(self: Tracer, *args: Any, **kwargs: Any) -> Any:
+        return call(HANDLERS[name], self, *args, **kwargs)
+    return method
+
+
+class Tracer:
+    """A view of a storage; see the module.
+
+    _kind    what promotion sees: a DType, or int/float for a Python number that is traced (weak).
+    _value   the last value read, valid for `_version` of the storage in `_region`.
+    """
+
+    __slots__ = ("__weakref__", "_chain", "_kind", "_region", "_storage", "_type", "_value", "_version")
+
+    __array_priority__ = 1000.0
+
+    def __init__(self, storage: Storage, chain: Chain, type: TensorType, kind: Kind) -> None:
+        self._storage = storage
+        self._chain = chain
+        self._type = type
+        self._kind = kind
+        self._value: Value | None = None
+        self._version = -1
+        self._region: Region | None = None
+
+    # ----- what it is
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._type.shape  # type: ignore[return-value]
+
+    @property
+    def ndim(self) -> int:
+        return self._type.rank
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._type.dtype.numpy
+
+    @property
+    def size(self) -> int:
+        return self._type.size
+
+    @property
+    def itemsize(self) -> int:
+        return self._type.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self._type.nbytes
+
+    @property
+    def T(self) -> Any:
+        return call(HANDLERS["transpose"], self)
+
+    @property
+    def mT(self) -> Any:
+        return call(HANDLERS["matrix_transpose"], self)
+
+    @property
+    def real(self) -> Any:
+        return call(HANDLERS["real"], self)
+
+    @property
+    def imag(self) -> Any:
+        return call(HANDLERS["imag"], self)
+
+    @property
+    def flat(self) -> Any:
+        return call(HANDLERS["flat"], self)
+
+    @property
+    def strides(self) -> NoReturn:
+        _refuse(self, UnsupportedError, "x.strides: the memory of a traced array is not known while tracing")
+
+    def __repr__(self) -> str:
+        source = self._storage.value.source
+        return f"<traced {self._type}{f' from {source.short}' if source is not None else ''}>"
+
+    def __format__(self, specification: str) -> str:
+        return repr(self)
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and hasattr(np.ndarray, name):
+            _refuse(self, UnsupportedError, f"ndarray.{name} is not supported on traced arrays")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    # ----- NumPy's protocols
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return call(UFUNC_METHODS[method], ufunc, inputs, kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        try:
+            entry = FUNCTIONS.get(function) or lookup(function)
+        except UnsupportedError as error:
+            raise located(error, current_source()) from None
+        return call(call_entry, entry, args, kwargs)
+
+    def __array_namespace__(self, api_version: str | None = None) -> Any:
+        return sys.modules["bwcompiler.numpy"]
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise BufferError(at(current_source(), "a traced array has no memory to export\n"
+                             "  hint: return it from the function first"))
+
+    # ----- operators
+    __add__, __radd__, __iadd__ = _operator("add"), _operator("add", True), _in_place("add")
+    __sub__, __rsub__, __isub__ = _operator("subtract"), _operator("subtract", True), _in_place("subtract")
+    __mul__, __rmul__, __imul__ = _operator("multiply"), _operator("multiply", True), _in_place("multiply")
+    __truediv__, __rtruediv__, __itruediv__ = _operator("divide"), _operator("divide", True), _in_place("divide")
+    __floordiv__, __rfloordiv__ = _operator("floor_divide"), _operator("floor_divide", True)
+    __ifloordiv__ = _in_place("floor_divide")
+    __mod__, __rmod__, __imod__ = _operator("remainder"), _operator("remainder", True), _in_place("remainder")
+    __divmod__, __rdivmod__ = _operator("divmod"), _operator("divmod", True)
+    __pow__, __rpow__, __ipow__ = _operator("power"), _operator("power", True), _in_place("power")
+    __matmul__, __rmatmul__, __imatmul__ = _operator("matmul"), _operator("matmul", True), _in_place("matmul")
+    __and__, __rand__, __iand__ = _operator("bitwise_and"), _operator("bitwise_and", True), _in_place("bitwise_and")
+    __or__, __ror__, __ior__ = _operator("bitwise_or"), _operator("bitwise_or", True), _in_place("bitwise_or")
+    __xor__, __rxor__, __ixor__ = _operator("bitwise_xor"), _operator("bitwise_xor", True), _in_place("bitwise_xor")
+    __lshift__, __rlshift__, __ilshift__ = _operator("left_shift"), _operator("left_shift", True), _in_place("left_shift")
+    __rshift__, __rrshift__ = _operator("right_shift"), _operator("right_shift", True)
+    __irshift__ = _in_place("right_shift")
+    __lt__, __le__, __gt__, __ge__ = (_operator(name) for name in ("less", "less_equal", "greater", "greater_equal"))
+    __eq__, __ne__ = _operator("equal"), _operator("not_equal")
+    __neg__, __pos__, __abs__, __invert__ = (_unary(name) for name in ("negative", "positive", "absolute", "invert"))
+
+    # ----- items
+    __getitem__ = _own_method("getitem")
+    __setitem__ = _own_method("setitem")
+
+    # ----- ndarray methods
+    sum, prod, mean, var, std = (_method(function) for function in (np.sum, np.prod, np.mean, np.var, np.std))
+    max, min, argmax, argmin = (_method(function) for function in (np.max, np.min, np.argmax, np.argmin))
+    any, all, cumsum, cumprod = (_method(function) for function in (np.any, np.all, np.cumsum, np.cumprod))
+    ravel, squeeze, swapaxes = (_method(function) for function in (np.ravel, np.squeeze, np.swapaxes))
+    dot, clip, round, take, repeat = (_method(function) for function in (np.dot, np.clip, np.round, np.take, np.repeat))
+    trace, diagonal, argsort, argpartition = (_method(function) for function in (np.trace, np.diagonal, np.argsort, np.argpartition))
+    searchsorted, put = _method(np.searchsorted), _method(np.put)
+    sort, partition, view = _own_method("sort_method"), _own_method("partition_method"), _own_method("view")
+    compress, choose = _own_method("compress_method"), _method(np.choose)
+    reshape, transpose, flatten = _own_method("reshape_method"), _own_method("transpose_method"), _own_method("flatten")
+    astype, copy, fill = _own_method("astype"), _own_method("copy"), _own_method("fill")
+    conj = conjugate = _own_method("conjugate_method")
+    __copy__ = _own_method("copy")
+
+    def __deepcopy__(self, memory: Any) -> Any:
+        return call(HANDLERS["copy"], self)
+
+    def __reduce__(self) -> NoReturn:
+        _refuse(self, TracerError, "a traced value cannot be pickled\n  hint: return it from the function first")
+
+    def item(self, *args: Any) -> NoReturn:
+        _refuse(self, TracerArrayError, "x.item() needs the number behind a traced value, which is not known while tracing\n"
+                "  hint: use the value as it is (x[i]), or return it from the function")
+
+    def tolist(self) -> NoReturn:
+        _refuse(self, TracerArrayError, "x.tolist() needs the numbers behind a traced array, which are not known while tracing\n"
+                "  hint: iterate over x, or return it from the function")
+
+    # ----- conversions that need a number
+    def __bool__(self) -> NoReturn:
+        _refuse(self, TracerBoolError, "the truth of a traced value is not known while tracing (if, while, and, or, not, "
+                "max, min)\n"
+                "  hint: use np.where(condition, a, b), np.maximum or np.minimum (bw.cond, bw.while_loop do not exist yet); "
+                "for and/or/not: & | ~")
+
+    def __float__(self) -> NoReturn:
+        _refuse(self, TracerError, "float() of a traced value (also math.sin(x), np.float64(x)): the number is not known "
+                "while tracing\n"
+                "  hint: use NumPy's function (np.sin instead of math.sin) or leave the float() away; np.stack([x, y]) instead of "
+                "np.array([x, y]); instead of A[0] = x with a concrete A: A = np.zeros_like(x) or bwcompiler.numpy.zeros(n)")
+
+    def __complex__(self) -> NoReturn:
+        _refuse(self, TracerError, "complex() of a traced value: the number is not known while tracing\n"
+                "  hint: use NumPy's functions and leave the complex() away")
+
+    def __int__(self) -> NoReturn:
+        _refuse(self, TracerIndexError, "int() of a traced value: the number is not known while tracing\n"
+                "  hint: make the argument static (static_argnums), or use x.astype(int) or np.floor(x)")
+
+    def __index__(self) -> NoReturn:
+        _refuse(self, TracerIndexError, "a traced value as a size, axis, range() or list index: the number is not known "
+                "while tracing\n"
+                "  hint: make the argument static (static_argnums; bw.fori_loop does not exist yet), "
+                "or index an array instead of a list")
+
+    def __hash__(self) -> NoReturn:
+        _refuse(self, TracerError, "a traced value cannot be hashed (dict key, set member, lru_cache argument)\n"
+                "  hint: make the argument static (static_argnums), or key by something that is known while tracing")
+
+
+class ArrayTracer(Tracer):
+    """A handle with at least one axis."""
+
+    __slots__ = ()
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+        _refuse(self, TracerArrayError, "a traced array cannot be turned into a concrete one "
+                "(np.array, np.asarray, A[0] = x, A.dot(x), np.full(n, x), np.arange(x), np.vectorize ...)\n"
+                "  hint: np.stack([x, y]) instead of np.array([x, y]); np.full_like(x, ...); A @ x instead of A.dot(x); "
+                "functions of bwcompiler.scipy instead of scipy's; "
+                "y = np.zeros_like(x) or bwcompiler.numpy.zeros(n) instead of a concrete A that is assigned to; np.where")
+
+    def __len__(self) -> int:
+        return self._type.shape[0]  # type: ignore[return-value]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([self[position] for position in range(len(self))])
+
+    def __contains__(self, item: Any) -> bool:
+        _refuse(self, TracerBoolError, "`in` on a traced array: the answer is not known while tracing\n"
+                "  hint: use np.any(x == item)")
+
+
+class ScalarTracer(Tracer):
+    """A handle without axes: a NumPy scalar, or a 0-d array where its storage is writable."""
+
+    __slots__ = ()
+
+    __iter__ = None
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return call_function(np.round, self, digits or 0)
+
+
+def value_of(tracer: Tracer) -> Value:
+    """What the handle holds now, in the thread's innermost region."""
+    region = _state.region
+    storage = tracer._storage
+    if region is None:
+        region = open_region(storage)
+    base = storage.value if storage.region is region else region.read(storage)
+    chain = tracer._chain
+    if not chain:
+        return base
+    if tracer._version == storage.version and tracer._region is region:
+        assert tracer._value is not None
+        return tracer._value
+    for step in chain:
+        base = step.read(base)
+    tracer._value, tracer._version, tracer._region = base, storage.version, region
+    return base
+
+
+def assign(tracer: Tracer, value: Value) -> None:
+    """Write a value of the handle's type through its views into the storage."""
+    storage = tracer._storage
+    if not storage.writable:
+        raise TypeError(f"'{tracer._type.dtype.numpy}' scalars are immutable: they do not support item assignment")
+    region = open_region(storage)
+    bases = [region.read(storage)]
+    for step in tracer._chain[:-1]:
+        bases.append(step.read(bases[-1]))
+    new = value
+    for step, base in zip(reversed(tracer._chain), reversed(bases), strict=False):
+        new = step.write(base, new)
+    region.write(storage, new)
+    if tracer._chain:
+        tracer._value, tracer._version, tracer._region = value, storage.version, region
+
+
+def handle(storage: Storage, chain: Chain, type: TensorType) -> Tracer:
+    """A handle of the storage."""
+    cls = ArrayTracer if type.shape else ScalarTracer
+    return cls(storage, chain, type, type.dtype)
+
+
+def fresh(value: Value, weak: type | None = None) -> Tracer:
+    """A handle of a new storage that holds the value; as in NumPy it is immutable if it has no axes."""
+    region = _state.region
+    assert region is not None
+    storage = Storage(region, value)
+    type_ = value.type
+    if type_.shape:
+        return ArrayTracer(storage, (), type_, type_.dtype)
+    storage.writable = False
+    return ScalarTracer(storage, (), type_, weak or type_.dtype)
+
+
+def fresh_array(value: Value) -> Tracer:
+    """As `fresh`, but a 0-d result is an array that can be written to."""
+    made = fresh(value)
+    made._storage.writable = True
+    return made
+
+
+def is_weak(tracer: Tracer) -> bool:
+    """Whether it stands for a Python number."""
+    return strong(tracer._kind) is not tracer._kind
+
+
+_UNARY_METHODS = """sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh exp exp2 expm1 log log2 log10 log1p
+    sqrt cbrt square reciprocal floor ceil trunc rint fabs absolute sign deg2rad rad2deg radians degrees isnan isinf isfinite
+    signbit negative positive logical_not"""
+for _name in _UNARY_METHODS.split():
+    setattr(ScalarTracer, _name, _unary(_name))        # NumPy calls these on the elements of object arrays
+for _name in ("arctan2", "hypot", "logaddexp", "maximum", "minimum", "power", "fmod", "copysign"):
+    setattr(ScalarTracer, _name, _operator(_name))

@@ -1,0 +1,1 @@
+"""Programs for people to look at: every stage as text, pages, drawings, costs, and `explain`."""

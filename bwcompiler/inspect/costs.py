@@ -1,0 +1,44 @@
+"""What a program costs: memory and arithmetic.  Its stages as text: `dump`; in words: `explanation`."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from bwcompiler.compiler.lowered import Lowered
+from bwcompiler.ir.extent import element_count
+from bwcompiler.ir.graph import Graph
+
+
+class ProgramLike(Protocol):
+    """What this module needs of a program."""
+
+    @property
+    def adjoint(self) -> Graph: ...
+    def lowered(self) -> Lowered: ...
+
+
+def memory_of(program: ProgramLike) -> dict[str, int]:
+    """Bytes, exact before running."""
+    lowered = program.lowered()
+    graph = lowered.graph
+    return {
+        "argument_bytes": sum(value.type.nbytes for value in graph.inputs),
+        "output_bytes": sum(value.type.nbytes for value in graph.outputs),
+        "temporary_bytes": lowered.plan.arena_bytes,
+        "residual_bytes": sum(value.type.nbytes for value in program.adjoint.inputs),
+    }
+
+
+def cost_of(program: ProgramLike) -> dict[str, float]:
+    """Floating-point operations (a multiply-add is two) and bytes moved by the kernels."""
+    lowered = program.lowered()
+    flops = 0
+    for value in lowered.simplified.body:
+        if value.op.name == "matmul":
+            flops += 2 * value.type.size * value.operands[0].shape[-1]
+        elif value.op.kind == "elementwise":
+            flops += value.type.size
+        elif value.op.kind == "reduction":
+            flops += element_count(value.operands[0].shape)
+    moved = sum(value.type.nbytes for step in lowered.steps for value in (*step.reads, *step.writes))
+    return {"flops": float(flops), "bytes": float(moved), "kernels": float(lowered.program.kernels), "steps": float(len(lowered.steps))}

@@ -1,0 +1,349 @@
+"""A program in words, for people who want to know why it does what it does: `explain_program`.
+
+Every section says what a stage decided, with the user's lines, and why, in the words of the stage that decided it: the
+rules of derivatives (`gradient_reasons`), of fusion (`fusion_rules`), of updates (`find_updates`) and of memory
+(`plan_memory`).  Nothing is guessed from the result.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from bwcompiler.compiler.lowered import Lowered
+from bwcompiler.inspect.gradient_reasons import Stop, Ways, ways_from
+from bwcompiler.ir.access import is_virtual, root
+from bwcompiler.ir.fusion import Call, FusedProgram, FusionGroup, Refusal
+from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.op import Value
+from bwcompiler.passes import find_updates, fusion_rules, plan_memory
+from bwcompiler.passes.autodiff import JointGraph
+from bwcompiler.passes.fuse import fuse
+from bwcompiler.passes.partition import Partition
+
+SHOWN = 40                     # entries of a section; unrolled loops have thousands
+STOPS_SHOWN = 3                # ways of one argument
+NAMES_SHOWN = 6                # values of one line
+
+Names = Mapping[Value, str]
+
+
+class HalvesLike(Protocol):
+    @property
+    def partition(self) -> Partition: ...
+    @property
+    def joint(self) -> JointGraph: ...
+
+
+class ProgramLike(Protocol):
+    """What this module needs of a program."""
+
+    __name__: str
+    fun: Callable[..., Any]
+    default_wrt: tuple[int, ...]
+    traced: Any
+
+    @property
+    def graph(self) -> Graph: ...
+    def halves(self) -> HalvesLike: ...
+    def lowered(self) -> Lowered: ...
+    def forward_names(self) -> dict[Value, str]: ...
+    def lowered_names(self) -> dict[Value, str]: ...
+
+
+def explain_program(program: ProgramLike) -> str:
+    """Gradients, residuals, loops and calls, updates and copies, in words."""
+    lowered = program.lowered()
+    fused = fuse(lowered.simplified, reasons=True)
+    names = program.lowered_names()
+    sections = [_gradients(program), _residuals(program), _Steps(lowered, fused, names).lines(), _updates(program, fused, names)]
+    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+
+
+# ----- lines of the user, and numbers
+def _place(value: Value, width: int = 0) -> str:
+    """`loss.py:5  hidden = np.tanh(x @ w)`; `argument x`; what it is where there is no line."""
+    if value.op.kind == "input":
+        return f"argument {value.name}"
+    if value.source is None:
+        return f"(constant {value.attrs['value']})" if value.op.name == "full" else f"({value.op.name})"
+    code = linecache.getline(value.source.file, value.source.line).strip()
+    return f"{value.source.short:<{width}}  {code}".rstrip()
+
+
+def _width(values: Iterable[Value]) -> int:
+    """The column that lines of code start at, behind their places."""
+    return max((len(value.source.short) for value in values if value.source is not None), default=0)
+
+
+def _by_line(values: Iterable[Value]) -> dict[str, list[Value]]:
+    """The values of each line of the user, lines in the order of their first values."""
+    values = list(values)
+    width = _width(values)
+    found: dict[str, list[Value]] = {}
+    for value in values:
+        found.setdefault(_place(value, width), []).append(value)
+    return found
+
+
+def bytes_text(count: float) -> str:
+    """`812 B`, `65.5 kB`, `1.2 MB`: decimal units."""
+    if count < 10_000:
+        return f"{count:.0f} B"
+    for limit, unit in ((1e6, "kB"), (1e9, "MB")):
+        if count < limit:
+            return f"{count / limit * 1e3:.1f} {unit}"
+    return f"{count / 1e9:.1f} GB"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun if count == 1 else noun + 's'}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    """`a`; `a and b`; `a, b and c`; `a, b, c and 7 more`."""
+    shown = [*words[:NAMES_SHOWN], f"{len(words) - NAMES_SHOWN} more"] if len(words) > NAMES_SHOWN + 1 else words
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def _shortened(lines: list[str], stage: str) -> list[str]:
+    left = len(lines) - SHOWN
+    return [*lines[:SHOWN], f"  ... and {left} more; as_text({stage!r}) shows all"] if left > 0 else lines
+
+
+# ----- gradients
+def _gradients(program: ProgramLike) -> list[str]:
+    """Per argument: computed, zero or None, and why."""
+    joint, traced = program.halves().joint, program.traced
+    stopped = {(joint.origins.get(value, value), position) for value, position in joint.stopped}
+    found = dict(zip(program.default_wrt, program.lowered().simplified.outputs[len(traced.outputs):], strict=True))
+    lines: list[str] = []
+    passed: dict[Value, tuple[Stop, list[str]]] = {}           # where some ways end, of arguments that have a gradient
+    for number, (argument, name) in enumerate(zip(traced.argument_types, traced.input_names, strict=True)):
+        if not argument.type.dtype.is_differentiable:
+            lines.append(f"gradient of {name} is None: its dtype is {argument.type.dtype.numpy}")
+            continue
+        if number not in found:
+            lines.append(f"gradient of {name} is None: it is not in wrt")
+            continue
+        ways = ways_from(program.graph, program.graph.inputs[number], stopped)
+        lines += _differentiated(name, found[number], ways)
+        for stop in ways.stops if ways.flows else ():
+            passed.setdefault(stop.path[-1], (stop, []))[1].append(name)
+    if passed:
+        lines.append("no derivative comes back through")
+        width = _width(passed)
+        rows = [f"  {_place(value, width)}  (to {_listed(arguments)})\n    {stop.reason}" for value, (stop, arguments) in passed.items()]
+        lines += _shortened(rows, "forward")
+    return lines
+
+
+def _differentiated(name: str, gradient: Value, ways: Ways) -> list[str]:
+    if not ways.used:
+        return [f"gradient of {name} is zero: nothing that is returned depends on it"]
+    if not ways.flows:
+        return [f"gradient of {name} is zero: on every way from it to what is returned, the derivative ends", *_stops(ways.stops)]
+    if gradient.op.name == "full" and gradient.attrs["value"] == 0:
+        return [f"gradient of {name} is zero: the derivatives on the way from it to what is returned multiply to the constant 0"]
+    return [f"gradient of {name} is computed: {gradient.type}, {bytes_text(gradient.type.nbytes)}"]
+
+
+def _stops(stops: Sequence[Stop]) -> list[str]:
+    lines: list[str] = []
+    for stop in stops[:STOPS_SHOWN]:
+        lines += [f"  {place}" for place in _by_line(stop.path)]
+        lines.append(f"    {stop.reason}")
+    left = len(stops) - STOPS_SHOWN
+    return [*lines, f"  ... and {_counted(left, 'other way')}"] if left > 0 else lines
+
+
+# ----- residuals
+def _residuals(program: ProgramLike) -> list[str]:
+    """What the pullback of `vjp` is given, and what it computes again."""
+    names, found = program.forward_names(), program.halves().partition
+    again = [value for value in found.recomputed if value in names and not is_virtual(value)]
+    if not found.residuals and not again:
+        return []
+    total = sum(value.type.nbytes for value in found.residuals)
+    lines = [f"saved by vjp for the pullback: {_counted(len(found.residuals), 'array')}, {bytes_text(total)}"]
+    readers = found.adjoint.users()
+    rows = []
+    for value, held in zip(found.residuals, found.adjoint.inputs, strict=False):
+        name = names.get(value, f"%{value.op.name}")
+        rows.append(f"  {bytes_text(value.type.nbytes):>9}  {name}: {value.type}  {_place(value)}{_needed_by(readers[held], names)}")
+    lines += _shortened(rows, "adjoint")
+    if again:
+        lines.append(f"computed again by the pullback instead of being saved: {bytes_text(sum(value.type.nbytes for value in again))}")
+        lines += _shortened([f"  {place}  [{_listed([names[value] for value in values])}]" for place, values in _by_line(again).items()],
+                            "adjoint")
+    return lines
+
+
+def _needed_by(readers: Iterable[Value], names: Names) -> str:
+    """The forward values whose derivatives read a residual."""
+    forwards = dict.fromkeys(reader.forward for reader in readers if reader.forward is not None)
+    found = [names[forward] for forward in forwards if forward in names]
+    return f"  (for the derivative of {_listed(found)})" if found else ""
+
+
+# ----- loops and calls
+class _Steps:
+    """What runs, in order: loops with what is fused into them, library calls, callbacks."""
+
+    def __init__(self, lowered: Lowered, fused: FusedProgram, names: Names) -> None:
+        self.lowered = lowered
+        self.fused = fused
+        self.names = {value: text if text.startswith("%") else f"{text} in an array" for value, text in names.items()}
+        self.callbacks = {callback.value for callback in lowered.program.callbacks}
+        self.kernels = {step.kernel.name for step in lowered.steps if step.kernel is not None}
+        self.refusals: dict[Value, list[Refusal]] = {}
+        for refusal in fused.refusals:
+            self.refusals.setdefault(refusal.value, []).append(refusal)
+
+    def lines(self) -> list[str]:
+        shown = [step for step in self.fused.steps if isinstance(step, Call) or f"k{step.position}" in self.kernels]
+        calls = len([step for step in shown if isinstance(step, Call)])
+        parts = [_counted(len(shown) - calls, "loop"), *([_counted(calls, "call")] if calls else [])]
+        lines = [f"value and gradients: {_counted(len(self.lowered.simplified.body), 'operation')} in {_listed(parts)} "
+                 f"({_counted(self.lowered.program.kernels, 'distinct kernel')}), arena {bytes_text(self.lowered.plan.arena_bytes)}"]
+        for step in shown[:SHOWN]:
+            lines += self._loop(step) if isinstance(step, FusionGroup) else self._call(step)
+        left = len(shown) - SHOWN
+        return [*lines, f"... and {left} more; as_text('fused') shows all"] if left > 0 else lines
+
+    def _loop(self, group: FusionGroup) -> list[str]:
+        lines = [f"k{group.position}  {_extents_text(group)}"]
+        for backward in (False, True):
+            values = [member.value for member in group.members if (member.value.forward is not None) is backward]
+            for place, found in _by_line(values).items():
+                lines.append(f"  {place}  [{'backward: ' if backward else ''}{_listed([self.names[value] for value in found])}]")
+        return lines + self._apart(group)
+
+    def _apart(self, group: FusionGroup) -> list[str]:
+        """Why the group's first member is in no earlier group, and why later members are not in groups that they read."""
+        found: dict[tuple[str, str], list[int]] = {}           # (value, reason) -> loops and calls
+        seen: set[int] = set()
+        for number, member in enumerate(group.members):
+            name = self.names[member.value]
+            for refusal in self.refusals.get(member.value, ()):
+                if refusal.group in seen or f"k{refusal.group}" not in self.kernels:
+                    continue
+                if number and (refusal.rule == "order" or not refusal.about):
+                    continue
+                seen.add(refusal.group)
+                about = _listed([self.names[value] for value in refusal.about] or [name])
+                found.setdefault((name, fusion_rules.RULES[refusal.rule].format(about)), []).append(refusal.group)
+            for base in _bases(member.value):
+                step = self.fused.step_of.get(base)
+                if isinstance(step, Call) and step.position not in seen:
+                    seen.add(step.position)
+                    found.setdefault((name, "a call computes one value only"), []).append(step.position)
+        return [f"  {name} is not in {_listed([f'k{position}' for position in sorted(others)])}: {reason}"
+                for (name, reason), others in found.items()]
+
+    def _call(self, call: Call) -> list[str]:
+        value = call.value
+        operands = ", ".join(f"{self.names.get(operand, operand.op.name)}: {operand.type}" for operand in value.operands)
+        backward = "backward: " if value.forward is not None else ""
+        return [f"k{call.position}  {self._kind(call)}", f"  {_place(value)}  [{backward}{self.names[value]} = {value.op.name} {operands}]"]
+
+    def _kind(self, call: Call) -> str:
+        value = call.value
+        if value in self.callbacks:
+            return f"callback into NumPy: {value.op.name} runs in Python and takes its lock"
+        if f"k{call.position}" in self.kernels:
+            why = _NOT_FUSED.get(value.op.kind)
+            return f"loop of its own for {value.op.name}" + (f": {why}" if why else "")
+        if value.op.name == "matmul":
+            return f"library call: matrix product by BLAS, {2 * value.type.size * value.operands[0].shape[-1]:,} floating-point operations"
+        if value.op.name == "normalize_index":
+            return "check that indices are in range"
+        return f"library call: {value.op.name} by NumPy's own LAPACK"
+
+
+_NOT_FUSED = {"scan": "each element needs the one before", "push": "its operands choose the elements that it writes"}
+
+
+def _extents_text(group: FusionGroup) -> str:
+    """`loop over 32 x 4`; `loop over 32, with passes over 4 inside`."""
+    inner = group.inner or frozenset()
+    outer = " x ".join([str(extent) for axis, extent in enumerate(group.extents) if axis not in inner])
+    passes = " x ".join([str(group.extents[axis]) for axis in sorted(inner)])
+    if outer and passes:
+        return f"loop over {outer}, with passes over {passes} inside"
+    return f"loop over {outer}" if outer else f"passes over {passes}" if passes else "single numbers"
+
+
+def _bases(value: Value) -> list[Value]:
+    """The values that have to be computed before value: its operands, seen through layout ops."""
+    found: list[Value] = []
+    pending = list(value.operands)
+    while pending:
+        operand = root(pending.pop(0))
+        if is_virtual(operand):
+            pending += operand.operands
+        else:
+            found.append(operand)
+    return found
+
+
+# ----- updates and copies
+def _updates(program: ProgramLike, fused: FusedProgram, names: Names) -> list[str]:
+    """Which assignments to parts of arrays are done in place, and which arrays are copied."""
+    lowered = program.lowered()
+    rules = find_updates.why_not_in_place(lowered.simplified)
+    found: Counter[str] = Counter()
+    for step in fused.steps:
+        if isinstance(step, Call):
+            found.update([f"in place  {_update_place(step.value)}"] if step.value in lowered.plan.in_place else [])
+            continue
+        for member in step.members:
+            if member.update:
+                found[f"in place  {_update_place(member.value)}"] += 1
+            elif member.value.op.name in find_updates.UPDATES:
+                rule = rules.get(member.value, "overlap")
+                found[f"as a new array  {_update_place(member.value)}: {find_updates.RULES[rule]}"] += 1
+    found.update(_copies(program, fused, names))
+    lines = [f"  {text}" + (f"  ({count} times)" if count > 1 else "") for text, count in found.items()]
+    return ["updates of arrays, and copies:", *_shortened(lines, "plan")] if lines else []
+
+
+def _update_place(value: Value) -> str:
+    return f"{_place(value)}  [{'backward: ' if value.forward is not None else ''}{value.op.name}]"
+
+
+def _copies(program: ProgramLike, fused: FusedProgram, names: Names) -> list[str]:
+    """Arrays that updates get copies of, and results that are copies of something else."""
+    lowered = program.lowered()
+    plan = lowered.plan
+    lines: list[str] = []
+    for result, copied in plan.copied.items():
+        words = plan_memory.RULES[copied.rule].format(names[copied.operand])
+        reader = "" if copied.step is None else _reader(lowered, fused, copied.step, copied.operand)
+        lines.append(f"copied first, {bytes_text(result.type.nbytes)}  {_update_place(result)}: {words}{reader}")
+    def result_name(number: int) -> str:
+        traced = program.traced
+        if number < len(traced.outputs):
+            return f"result {number}"
+        return f"the gradient of {traced.input_names[program.default_wrt[number - len(traced.outputs)]]}"
+
+    for value, number in plan.copies:
+        kind, other = plan.locations[value]
+        argument = f"the argument {value.name}" if value in program.graph.inputs else "the seed"
+        same = argument if kind == "argument" else f"the same as {result_name(other)}"
+        lines.append(f"copied, {bytes_text(value.type.nbytes)}  {result_name(number)} is {same}")
+    return lines
+
+
+def _reader(lowered: Lowered, fused: FusedProgram, number: int, array: Value) -> str:
+    """Where a step reads an array."""
+    step = lowered.steps[number]
+    position = None if step.kernel is None else step.kernel.name
+    for value in lowered.simplified.body:
+        placed = fused.step_of.get(value)
+        here = placed is not None and (value is step.value or f"k{placed.position}" == position)
+        if here and array in (*_bases(value), *map(root, value.operands)):
+            return f", at {_place(value)}"
+    return ""

@@ -1,0 +1,65 @@
+"""A lowered graph as text, at each stage from the graph after all passes to machine code: `lowered_text`.
+
+Nothing here compiles for running: machine code is made again from the LLVM text, to be looked at.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bwcompiler.compiler.lowered import Lowered
+from bwcompiler.errors import UnsupportedError
+from bwcompiler.ir.fusion import Call, FusionGroup
+from bwcompiler.ir.graph_printer import graph_to_text, names_in_text
+from bwcompiler.ir.loop_printer import kernel_to_text
+from bwcompiler.runtime import jit, object_cache
+
+LOWERED_STAGES = ("simplified", "fused", "plan", "loops", "llvm", "llvm-opt", "asm", "object")
+
+
+def lowered_text(lowered: Lowered, stage: str) -> str:
+    """The text of one of LOWERED_STAGES."""
+    match stage:
+        case "simplified":
+            return graph_to_text(lowered.simplified)
+        case "fused":
+            names = names_in_text(lowered.simplified)
+            return "".join(f"{step_text(step, names)}\n" for step in lowered.fused.steps)
+        case "plan":
+            return "\n".join(plan_lines(lowered)) + "\n"
+        case "loops":
+            return "\n".join(kernel_to_text(step.kernel) for step in lowered.steps if step.kernel is not None)
+        case "llvm":
+            return lowered.program.text
+        case "llvm-opt":
+            return jit.optimised_ir(lowered.program.text)
+        case "asm":
+            return jit.assembly(lowered.program.text)
+        case "object":
+            code = object_code(lowered)
+            lines = [f"{name}: {size} B{' of machine code' if is_code else ''}"
+                     for name, size, is_code in jit.object_sections(code) if size and name]
+            return "\n".join([f"object file of {len(code)} B", *lines]) + "\n"
+    raise UnsupportedError(f"a lowered graph has no stage {stage!r}; stages: {', '.join(LOWERED_STAGES)}")
+
+
+def object_code(lowered: Lowered) -> bytes:
+    """The object file."""
+    return object_cache.object_for(lowered.program.text)
+
+
+def step_text(step: FusionGroup | Call, names: dict[Any, str]) -> str:
+    """One step of the fused program; `names` are those of the graph's text."""
+    if isinstance(step, Call):
+        return f"step {step.position}: call {step.value.op.name} -> {names[step.value]}: {step.value.type}"
+    inner = f", inner {sorted(step.inner)}" if step.inner else ""
+    members = ", ".join(names[member.value] for member in step.members)
+    return f"step {step.position}: loops over {step.extents}{inner}: {members}"
+
+
+def plan_lines(lowered: Lowered) -> list[str]:
+    """Where every stored value lives."""
+    names = names_in_text(lowered.simplified)
+    lines = [f"arena {lowered.plan.arena_bytes} B"]
+    lines += [f"{names[value]}: {value.type} @ {place.kind} {place.number}" for value, place in lowered.plan.locations.items()]
+    return lines

@@ -1,0 +1,160 @@
+"""`bw.nn`: losses, with PyTorch's layouts, defaults and reductions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bwcompiler.api.eager import graph_function
+from bwcompiler.errors import ShapeError
+from bwcompiler.frontend.numpy.indexing import gather, index_value
+from bwcompiler.frontend.tracing.operands import align, cast, constant, value_as
+from bwcompiler.frontend.tracing.tracer import fresh
+from bwcompiler.ir.extent import element_count
+from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler.ir.types import F64, I64
+from bwcompiler.nn.activations import log_softmax_value, real_value
+from bwcompiler.ops import elementwise as ops
+
+
+def _reduction(loss: Value, reduction: str) -> Any:
+    axes = tuple(range(loss.rank))
+    if reduction == "none":
+        return fresh(loss)
+    if reduction not in ("mean", "sum"):
+        raise ValueError(f"reduction must be 'none', 'mean' or 'sum', got {reduction!r}")
+    total = REGISTRY["sum"](loss, axes=axes) if axes else loss
+    return fresh(total if reduction == "sum" else ops.divide(total, constant(element_count(loss.shape), total)))
+
+
+def _float_pair(x: Any, y: Any) -> list[Value]:
+    a, b = align([x, y])
+    dtype = a.dtype if a.dtype.is_float else F64
+    return [cast(a, dtype), cast(b, dtype)]
+
+
+@graph_function
+def mse_loss(x: Any, y: Any, reduction: str = "mean") -> Any:
+    """(x - y)², x and y broadcast.  reduction: "mean" or "sum" (a scalar) or "none" (an array).
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> float(bw.nn.mse_loss(np.array([1.0, 2.0]), np.array([1.0, 4.0])))
+    2.0
+    """
+    a, b = _float_pair(x, y)
+    distance = ops.subtract(a, b)
+    return _reduction(ops.multiply(distance, distance), reduction)
+
+
+@graph_function
+def l1_loss(x: Any, y: Any, reduction: str = "mean") -> Any:
+    """|x - y|, x and y broadcast.  reduction: "mean" or "sum" (a scalar) or "none" (an array).
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> float(bw.nn.l1_loss(np.array([1.0, 2.0]), np.array([1.0, 4.0])))
+    1.0
+    """
+    return _reduction(ops.absolute(ops.subtract(*_float_pair(x, y))), reduction)
+
+
+@graph_function
+def huber_loss(x: Any, y: Any, reduction: str = "mean", delta: float = 1.0) -> Any:
+    """½ d² for |d| <= delta, else delta (|d| - ½ delta), with d = x - y.  reduction: "mean" or "sum" (a scalar) or "none" (an array).
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.nn.huber_loss(np.array([0.5, 4.0]), np.zeros(2), reduction="none").tolist()
+    [0.125, 3.5]
+    """
+    distance = ops.subtract(*_float_pair(x, y))
+    size = ops.absolute(distance)
+    inside = ops.multiply(ops.multiply(distance, distance), constant(0.5, distance))
+    outside = ops.multiply(ops.subtract(size, constant(0.5 * delta, size)), constant(delta, size))
+    return _reduction(ops.select(ops.less_equal(size, constant(delta, size)), inside, outside), reduction)
+
+
+@graph_function
+def binary_cross_entropy_with_logits(x: Any, y: Any, reduction: str = "mean") -> Any:
+    """-(y log σ(x) + (1 - y) log(1 - σ(x))) without overflow, for logits x and y in [0, 1].
+
+    reduction: "mean" or "sum" (a scalar) or "none" (an array).
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> float(bw.nn.binary_cross_entropy_with_logits(np.array([0.0, 800.0]), np.array([1.0, 1.0])).round(4))
+    0.3466
+    """
+    a, b = _float_pair(x, y)
+    return _reduction(ops.subtract(ops.logaddexp(a, constant(0, a)), ops.multiply(a, b)), reduction)
+
+
+@graph_function
+def nll_loss(x: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> Any:
+    """-x at the target class; x holds log-probabilities, classes along axis 1 (axis 0 if x has one axis).
+
+    target holds integers and has x's shape without the axis of classes; those equal to ignore_index do not count.  weight has one
+    factor per class; "mean" divides by the sum of the factors.  Raises ShapeError for other targets, IndexError out of range.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> x = np.log(np.array([[0.5, 0.5], [0.2, 0.8]]))
+    >>> float(bw.nn.nll_loss(x, np.array([0, 1])).round(4))
+    0.4581
+    """
+    value = real_value(x)
+    return _class_loss(value, value_as(target), weight, ignore_index, reduction, 1 if value.rank > 1 else 0)
+
+
+def _class_loss(logs: Value, target: Value, weight: Any, ignore_index: int, reduction: str, axis: int, smoothing: float = 0.0) -> Any:
+    """With w the weights and C the number of classes: (1 - smoothing) w_y (-log p_y) + smoothing / C Σ w_c (-log p_c)."""
+    expected = tuple([extent for k, extent in enumerate(logs.shape) if k != axis])
+    if not target.dtype.is_integer or target.shape != expected:
+        raise ShapeError(f"class targets for scores of shape {logs.shape} must be integers of shape {expected}, got "
+                         f"{target.dtype.numpy} of shape {target.shape}")
+    target = cast(target, I64)
+    counted = ops.not_equal(target, constant(ignore_index, target))
+    safe = index_value(fresh(ops.select(counted, target, constant(0, target))), logs.shape[axis])
+    counters = [safe if k == axis else REGISTRY["iota"](shape=expected, axis=k - (k > axis), dtype=I64) for k in range(logs.rank)]
+    chosen = gather(logs, counters, tuple(range(logs.rank)))
+    scale = cast(counted, logs.dtype)
+    if weight is not None:
+        scale = ops.multiply(scale, gather(value_as(weight, logs.dtype), [safe], (0,)))
+    loss = ops.multiply(chosen, scale)
+    if smoothing:
+        even = REGISTRY["sum"](_weighted(logs, weight, axis), axes=(axis,))
+        share = constant(smoothing / logs.shape[axis], even)
+        loss = ops.add(ops.multiply(loss, constant(1.0 - smoothing, loss)), ops.multiply(even, share))
+    loss = ops.negative(ops.select(counted, loss, constant(0, chosen)))
+    if reduction != "mean" or not loss.rank:
+        return _reduction(loss, reduction if loss.rank else "none")
+    axes = tuple(range(loss.rank))
+    return fresh(ops.divide(REGISTRY["sum"](loss, axes=axes), REGISTRY["sum"](scale, axes=axes)))
+
+
+def _weighted(logs: Value, weight: Any, axis: int) -> Value:
+    """The weight of its class times every element."""
+    if weight is None:
+        return logs
+    return ops.multiply(logs, REGISTRY["broadcast"](value_as(weight, logs.dtype), shape=logs.shape, axes=(axis,)))
+
+
+@graph_function
+def cross_entropy(x: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean",
+                  label_smoothing: float = 0.0) -> Any:
+    """nll_loss of log_softmax(x); the arguments are those of `nll_loss`, x holds scores.
+
+    A float target of x's shape holds class probabilities.  label_smoothing mixes the target with equal probabilities.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> float(bw.nn.cross_entropy(np.zeros((4, 10)), np.arange(4)).round(4))
+    2.3026
+    """
+    scores, goal = real_value(x), value_as(target)
+    axis = 1 if scores.rank > 1 else 0
+    logs = log_softmax_value(scores, (axis,))
+    if goal.dtype.is_integer:
+        return _class_loss(logs, goal, weight, ignore_index, reduction, axis, label_smoothing)
+    count = logs.shape[axis]
+    goal = cast(goal, logs.dtype)
+    if goal.shape != logs.shape:
+        raise ShapeError(f"cross_entropy: class probabilities must have shape {logs.shape}, got {goal.shape}")
+    if label_smoothing:
+        goal = ops.add(ops.multiply(goal, constant(1.0 - label_smoothing, goal)), constant(label_smoothing / count, goal))
+    loss = ops.negative(REGISTRY["sum"](ops.multiply(goal, _weighted(logs, weight, axis)), axes=(axis,)))
+    return _reduction(loss, reduction if loss.rank else "none")

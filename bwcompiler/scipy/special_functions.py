@@ -1,0 +1,219 @@
+"""`bw.scipy.special`, and the same functions as targets of scipy's ufuncs (dispatched by name, scipy is not imported)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.api.eager import graph_function
+from bwcompiler.errors import UnsupportedError
+from bwcompiler.frontend.numpy.elementwise import evaluate, special_ufunc, ufunc_named
+from bwcompiler.frontend.numpy.reductions import keep_axes, normalize_axes
+from bwcompiler.frontend.tracing.operands import broadcast_shapes, constant, value_as
+from bwcompiler.frontend.tracing.tracer import fresh
+from bwcompiler.frontend.tracing.views import broadcast_value
+from bwcompiler.ir.op import Value
+from bwcompiler.nn.activations import log_softmax_value, logsumexp_value, real_value
+from bwcompiler.nn.activations import softmax as nn_softmax
+from bwcompiler.ops import elementwise as ops
+from bwcompiler.ops import special
+
+
+def _logit(x: Value) -> Value:
+    return ops.subtract(ops.log(x), ops.log1p(ops.negative(x)))
+
+
+def _log_sigmoid(x: Value) -> Value:
+    return ops.negative(ops.logaddexp(ops.negative(x), constant(0, x)))
+
+
+def _times_log(x: Value, y: Value, log: Any) -> Value:
+    """x log(y), 0 where x is 0 and y is not nan."""
+    zero = ops.bitwise_and(ops.equal(x, constant(0, x)), ops.invert(ops.isnan(y)))
+    return ops.select(zero, constant(0, x), ops.multiply(x, log(ops.select(zero, constant(1, y), y))))
+
+
+def _normal_distribution(x: Value) -> Value:
+    half = ops.multiply(special.erfc(ops.multiply(x, constant(-math.sqrt(0.5), x))), constant(0.5, x))
+    return half
+
+
+def _entropy(x: Value) -> Value:
+    inside = ops.negative(_times_log(x, x, ops.log))
+    return ops.select(ops.less(x, constant(0, x)), constant(-math.inf, x), inside)
+
+
+def _relative_entropy(x: Value, y: Value) -> Value:
+    both = ops.bitwise_and(ops.greater(x, constant(0, x)), ops.greater(y, constant(0, y)))
+    ratio = ops.divide(ops.select(both, x, constant(1, x)), ops.select(both, y, constant(1, y)))
+    zero = ops.bitwise_and(ops.equal(x, constant(0, x)), ops.greater_equal(y, constant(0, y)))
+    nan = ops.bitwise_or(ops.isnan(x), ops.isnan(y))
+    other = ops.select(nan, constant(math.nan, x), ops.select(zero, constant(0, x), constant(math.inf, x)))
+    return ops.select(both, ops.multiply(x, ops.log(ratio)), other)
+
+
+def _sign_of_gamma(x: Value) -> Value:
+    """-1 where Γ is negative: between -1 and 0, -3 and -2, ..."""
+    below = ops.floor(x)
+    odd = ops.not_equal(ops.remainder(below, constant(2, x)), constant(0, x))
+    negative = ops.bitwise_and(ops.less(x, constant(0, x)), odd)
+    return ops.select(negative, constant(-1, x), ops.select(ops.isnan(x), x, constant(1, x)))
+
+
+def _gammasgn(x: Value) -> Value:
+    at_pole = ops.select(ops.equal(x, constant(0, x)), ops.copysign(constant(1, x), x), constant(math.nan, x))
+    return ops.select(ops.bitwise_and(_pole(x), ops.isfinite(x)), at_pole, _sign_of_gamma(x))
+
+
+def _pole(x: Value) -> Value:
+    """Whether Γ has a pole: at 0, -1, -2, ..."""
+    return ops.bitwise_and(ops.less_equal(x, constant(0, x)), ops.equal(x, ops.floor(x)))
+
+
+def _gamma(x: Value) -> Value:
+    value = ops.multiply(_sign_of_gamma(x), ops.exp(special.lgamma(x)))
+    at_pole = ops.select(ops.equal(x, constant(0, x)), ops.copysign(constant(math.inf, x), x), constant(math.nan, x))
+    return ops.select(_pole(x), at_pole, value)
+
+
+def _reciprocal_gamma(x: Value) -> Value:
+    value = ops.multiply(_sign_of_gamma(x), ops.exp(ops.negative(special.lgamma(x))))
+    return ops.select(_pole(x), constant(0, x), value)
+
+
+def _log_beta(a: Value, b: Value) -> Value:
+    return ops.subtract(ops.add(special.lgamma(a), special.lgamma(b)), special.lgamma(ops.add(a, b)))
+
+
+def _beta(a: Value, b: Value) -> Value:
+    sign = ops.multiply(ops.multiply(_sign_of_gamma(a), _sign_of_gamma(b)), _sign_of_gamma(ops.add(a, b)))
+    return ops.multiply(sign, ops.exp(_log_beta(a, b)))
+
+
+_RULES: dict[str, Any] = {
+    "gamma": _gamma, "gammasgn": _gammasgn, "rgamma": _reciprocal_gamma, "beta": _beta, "betaln": _log_beta,
+    "erf": special.erf, "erfc": special.erfc, "erfinv": special.erfinv, "expit": special.sigmoid, "logit": _logit,
+    "log_expit": _log_sigmoid, "gammaln": special.lgamma, "psi": special.digamma, "digamma": special.digamma,
+    "xlogy": lambda x, y: _times_log(x, y, ops.log), "xlog1py": lambda x, y: _times_log(x, y, ops.log1p),
+    "ndtr": _normal_distribution, "entr": _entropy, "rel_entr": _relative_entropy,
+    "exp10": lambda x: ops.exp(ops.multiply(x, constant(math.log(10.0), x))),
+}
+for _name, _rule in _RULES.items():
+    special_ufunc(_name, _rule)
+
+
+_MEANING = {
+    "erf": "The error function.", "erfc": "1 - erf(x), accurate where that is small.", "erfinv": "The inverse of erf on [-1, 1].",
+    "expit": "1 / (1 + exp(-x)).", "logit": "log(x / (1 - x)).", "log_expit": "log(1 / (1 + exp(-x))), without overflow.",
+    "gamma": "The gamma function.", "gammasgn": "The sign of the gamma function.", "rgamma": "1 / Γ(x), 0 at the poles of Γ.",
+    "beta": "Γ(x) Γ(y) / Γ(x + y).", "betaln": "log |beta(x, y)|.",
+    "gammaln": "log |Γ(x)|.", "psi": "The derivative of gammaln.", "digamma": "The derivative of gammaln.",
+    "xlogy": "x log(y), 0 where x is 0.", "xlog1py": "x log(1 + y), 0 where x is 0.", "ndtr": "The normal distribution function.",
+    "entr": "-x log(x), 0 at 0, -inf below.", "rel_entr": "x log(x / y), 0 where x is 0, inf for negative arguments.",
+}
+_AT_HALF = {"gamma": 1.7725, "gammasgn": 1.0, "rgamma": 0.5642, "beta": 3.1416, "betaln": 1.1447,
+            "erf": 0.5205, "erfc": 0.4795, "erfinv": 0.4769, "expit": 0.6225, "logit": 0.0, "log_expit": -0.4741, "gammaln": 0.5724,
+            "psi": -1.9635, "digamma": -1.9635, "xlogy": -0.3466, "xlog1py": 0.2027, "ndtr": 0.6915, "entr": 0.3466, "rel_entr": 0.0}
+
+
+def _doc(name: str, arity: int) -> str:
+    meaning = f"{_MEANING[name]}  As" if name in _MEANING else "As"
+    arguments = ", ".join(["np.array([0.5])"] * arity)
+    call, shown = f"bw.scipy.special.{name}({arguments})", _AT_HALF.get(name)
+    example = f"{call}.shape\n    (1,)" if shown is None else f"({call}.round(4) + 0.0).tolist()\n    [{shown}]"
+    return f"""{meaning} scipy.special.{name}: element by element, integers become float64.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> {example}
+    """
+
+
+def _function(name: str, arity: int) -> Any:
+    entry = ufunc_named(name)
+    if arity == 1:
+        def function(x: Any) -> Any:
+            return fresh(evaluate(entry, (x,)))
+    else:
+        def function(x: Any, y: Any) -> Any:  # type: ignore[misc]
+            return fresh(evaluate(entry, (x, y)))
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = _doc(name, arity)
+    return graph_function(function)
+
+
+erf, erfc, erfinv, expit, logit, log_expit, gamma, gammasgn, rgamma, gammaln, psi, digamma, ndtr, entr = (
+    _function(_name, 1) for _name in ("erf", "erfc", "erfinv", "expit", "logit", "log_expit", "gamma", "gammasgn", "rgamma", "gammaln",
+                                      "psi", "digamma", "ndtr", "entr"))
+beta, betaln, xlogy, xlog1py, rel_entr = (_function(_name, 2) for _name in ("beta", "betaln", "xlogy", "xlog1py", "rel_entr"))
+
+
+@graph_function
+def polygamma(n: int, x: Any) -> Any:
+    """The derivative of order n of digamma, as scipy.special.polygamma; n is a number.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.scipy.special.polygamma(1, np.array([1.0])).round(4).tolist()
+    [1.6449]
+    """
+    value = real_value(x)
+    if not isinstance(n, int | np.integer) or n < 0:
+        raise UnsupportedError("polygamma: the order must be an integer that is known while tracing, not negative")
+    return fresh(special.digamma(value) if n == 0 else special.polygamma(value, n=int(n)))
+
+
+@graph_function
+def multigammaln(a: Any, d: int) -> Any:
+    """The logarithm of the gamma function of dimension d, as scipy.special.multigammaln.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.scipy.special.multigammaln(np.array([2.0]), 2).round(4).tolist()
+    [0.4516]
+    """
+    value = real_value(a)
+    total = constant(d * (d - 1) * 0.25 * math.log(math.pi), value)
+    for k in range(d):
+        total = ops.add(total, special.lgamma(ops.subtract(value, constant(0.5 * k, value))))
+    return fresh(total)
+
+
+@graph_function
+def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -> Any:
+    """log(sum(b * exp(a))) over an axis or axes (None: over all) without overflow, as scipy.special.logsumexp.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.scipy.special.logsumexp(np.array([[0.0, 0.0], [1000.0, 0.0]]), axis=1).round(4).tolist()
+    [0.6931, 1000.0]
+    """
+    value = real_value(a)
+    weights = None
+    if b is not None:
+        shape = broadcast_shapes([value.shape, value_as(b).shape])
+        value, weights = broadcast_value(value, shape), broadcast_value(value_as(b, value.dtype), shape)
+    axes = normalize_axes(axis, value.rank)
+    result = logsumexp_value(value, axes, weights)
+    return fresh(keep_axes(result, value, axes) if keepdims else result)
+
+
+@graph_function
+def softmax(x: Any, axis: Any = None) -> Any:
+    """exp(x) / sum(exp(x)), as scipy.special.softmax (over all axes by default).
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.scipy.special.softmax(np.array([0.0, 0.0])).tolist()
+    [0.5, 0.5]
+    """
+    return nn_softmax(x, axis)
+
+
+@graph_function
+def log_softmax(x: Any, axis: Any = None) -> Any:
+    """log(softmax(x)), as scipy.special.log_softmax (over all axes by default).
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.scipy.special.log_softmax(np.array([0.0, 1000.0])).tolist()
+    [-1000.0, 0.0]
+    """
+    value = real_value(x)
+    return fresh(log_softmax_value(value, normalize_axes(axis, value.rank)))
