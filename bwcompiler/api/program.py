@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bwcompiler import tree
+from bwcompiler import ops, tree
 from bwcompiler.api.executables import Compiled, compile_graph, flat_tree
 from bwcompiler.api.functions import JitFunction, argument_kind
 from bwcompiler.api.seeds import concrete_seed, match_tree, missing_seed
@@ -26,7 +26,7 @@ from bwcompiler.inspect.dump import FORMATS, render, write
 from bwcompiler.inspect.explanation import explain_program
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.graph_printer import names_in_text
-from bwcompiler.ir.op import REGISTRY, Record, Value, constant, input_value
+from bwcompiler.ir.op import Record, Value, constant, input_value
 from bwcompiler.ir.plan import ArgumentKind, Leaf
 from bwcompiler.ir.types import F64, tensor
 from bwcompiler.passes.autodiff import INPUT_SEED, ONE, JointGraph, differentiate
@@ -368,7 +368,7 @@ class Program:
                     continue
                 buffer = input_value(argument.type, f"{argument.name}.into")
                 extra.append(buffer)
-                factor = REGISTRY["broadcast"](REGISTRY["cast"](extra[0], dtype=argument.dtype), shape=argument.shape, axes=())
+                factor = ops.broadcast(ops.cast(extra[0], dtype=argument.dtype), shape=argument.shape, axes=())
                 added.append(buffer + gradient * factor)
         order = {leaf: k for k, leaf in enumerate([leaf for leaf in request.wrt if leaf in request.into])}
         accumulated = [added[order[leaf]] for leaf in request.into]

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from bwcompiler import tree
+from bwcompiler import ops, tree
 from bwcompiler.api.functions import JitFunction
 from bwcompiler.api.seeds import check_seed_type, match_tree, number_seed
 from bwcompiler.errors import GradientError, at
@@ -20,7 +20,7 @@ from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.trace import TraceResult, inline, trace
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, is_weak, value_of
-from bwcompiler.ir.op import REGISTRY, Value, constant
+from bwcompiler.ir.op import Value, constant
 from bwcompiler.ir.types import F64, I64
 from bwcompiler.passes.autodiff import INPUT_SEED, ONE, differentiate
 from bwcompiler.passes.batch import batch_graph
@@ -75,7 +75,7 @@ def _as_floats(args: Sequence[Any], argnums: Sequence[int]) -> list[Any]:
         if type(leaf) is int:
             return float(leaf)
         if isinstance(leaf, Tracer) and leaf._kind is int:
-            return fresh(REGISTRY["cast"](value_of(leaf), dtype=F64), float)
+            return fresh(ops.cast(value_of(leaf), dtype=F64), float)
         return leaf
     return [tree.map(convert, arg) if k in argnums else arg for k, arg in enumerate(args)]
 
@@ -259,7 +259,7 @@ def _checked_seed(leaf: Any, output: Value, path: str) -> Value:
     leaf = number_seed(leaf, output)
     value = value_of(leaf) if isinstance(leaf, Tracer) else value_as(leaf)
     if isinstance(leaf, Tracer) and is_weak(leaf) and value.dtype is not output.dtype:
-        value = REGISTRY["cast"](value, dtype=output.dtype)
+        value = ops.cast(value, dtype=output.dtype)
     check_seed_type(value.shape, value.dtype.numpy, output, path)
     return value
 
@@ -318,21 +318,21 @@ def _jacobian_rows(result: TraceResult, number: int, wrt: Sequence[int], operand
         argument = result.graph.inputs[k]
         shape = (*output.shape, *argument.shape)
         if position is None:
-            rows.append(REGISTRY["full"](value=0.0, shape=shape, dtype=argument.dtype))
+            rows.append(ops.full(value=0.0, shape=shape, dtype=argument.dtype))
             continue
         value, is_batched = next(found)
         if not is_batched:
-            value = REGISTRY["broadcast"](value, shape=(size, *argument.shape), axes=tuple(range(1, argument.rank + 1)))
-        rows.append(REGISTRY["reshape"](value, shape=shape))
+            value = ops.broadcast(value, shape=(size, *argument.shape), axes=tuple(range(1, argument.rank + 1)))
+        rows.append(ops.reshape(value, shape=shape))
     return rows
 
 
 def _unit_seeds(output: Value, size: int) -> Value:
     """The identity matrix, its rows shaped like the output."""
-    row = REGISTRY["iota"](shape=(size, size), axis=0, dtype=I64)
-    column = REGISTRY["iota"](shape=(size, size), axis=1, dtype=I64)
-    eye = REGISTRY["cast"](REGISTRY["equal"](row, column), dtype=output.dtype)
-    return REGISTRY["reshape"](eye, shape=(size, *output.shape))
+    row = ops.iota(shape=(size, size), axis=0, dtype=I64)
+    column = ops.iota(shape=(size, size), axis=1, dtype=I64)
+    eye = ops.cast(ops.equal(row, column), dtype=output.dtype)
+    return ops.reshape(eye, shape=(size, *output.shape))
 
 
 def hessian(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Any:
@@ -356,7 +356,7 @@ def stop_gradient(x: Any) -> Any:
     3.0
     """
     def stop(leaf: Tracer) -> Tracer:
-        return fresh(REGISTRY["stop_gradient"](value_of(leaf)))
+        return fresh(ops.stop_gradient(value_of(leaf)))
     return tree.map(lambda leaf: call(stop, leaf) if isinstance(leaf, Tracer) else leaf, x)
 
 

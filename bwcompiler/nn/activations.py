@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from bwcompiler import ops
 from bwcompiler.api.eager import graph_function
 from bwcompiler.frontend.numpy.reductions import keep_axes, normalize_axes
 from bwcompiler.frontend.tracing.operands import cast, constant, value_as
@@ -12,8 +13,6 @@ from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.types import F64
-from bwcompiler.ops import elementwise as ops
-from bwcompiler.ops import special
 
 
 def real_value(x: Any) -> Value:
@@ -83,7 +82,7 @@ def gelu(x: Any, approximate: str = "none") -> Any:
         cube = ops.multiply(ops.multiply(ops.multiply(value, value), value), constant(0.044715, value))
         inner = ops.tanh(ops.multiply(ops.add(value, cube), constant(math.sqrt(2.0 / math.pi), value)))
     elif approximate == "none":
-        inner = special.erf(ops.multiply(value, constant(math.sqrt(0.5), value)))
+        inner = ops.erf(ops.multiply(value, constant(math.sqrt(0.5), value)))
     else:
         raise ValueError(f"gelu: approximate must be 'none' or 'tanh', got {approximate!r}")
     return fresh(ops.multiply(half, ops.add(inner, constant(1, value))))
@@ -97,7 +96,7 @@ def sigmoid(x: Any) -> Any:
     >>> bw.nn.sigmoid(np.array([0.0, 800.0])).tolist()
     [0.5, 1.0]
     """
-    return fresh(special.sigmoid(real_value(x)))
+    return fresh(ops.sigmoid(real_value(x)))
 
 
 @graph_function
@@ -109,7 +108,7 @@ def silu(x: Any) -> Any:
     [0.0, 0.7311]
     """
     value = real_value(x)
-    return fresh(ops.multiply(value, special.sigmoid(value)))
+    return fresh(ops.multiply(value, ops.sigmoid(value)))
 
 
 @graph_function
@@ -139,7 +138,7 @@ def tanh(x: Any) -> Any:
 
 # ----- softmax
 def _shifted(x: Value, axes: tuple[int, ...]) -> Value:
-    return ops.subtract(x, broadcast_value(keep_axes(ops.stop_gradient(REGISTRY["max"](x, axes=axes)), x, axes), x.shape))
+    return ops.subtract(x, broadcast_value(keep_axes(ops.stop_gradient(ops.max(x, axes=axes)), x, axes), x.shape))
 
 
 @graph_function
@@ -159,7 +158,7 @@ def softmax(x: Any, axis: Any = -1) -> Any:
 def log_softmax_value(x: Value, axes: tuple[int, ...]) -> Value:
     """log(softmax(x)) of a value."""
     distance = _shifted(x, axes)
-    total = ops.log(REGISTRY["sum"](ops.exp(distance), axes=axes))
+    total = ops.log(ops.sum(ops.exp(distance), axes=axes))
     return ops.subtract(distance, broadcast_value(keep_axes(total, x, axes), x.shape))
 
 
@@ -177,12 +176,12 @@ def log_softmax(x: Any, axis: Any = -1) -> Any:
 
 def logsumexp_value(x: Value, axes: tuple[int, ...], weights: Value | None = None) -> Value:
     """log(sum(weights * exp(x))) over axes; -inf where all of x is."""
-    largest = ops.stop_gradient(REGISTRY["max"](x, axes=axes))
+    largest = ops.stop_gradient(ops.max(x, axes=axes))
     largest = ops.select(ops.isfinite(largest), largest, constant(0, largest))
     terms = ops.exp(ops.subtract(x, broadcast_value(keep_axes(largest, x, axes), x.shape)))
     if weights is not None:
         terms = ops.multiply(terms, weights)
-    return ops.add(ops.log(REGISTRY["sum"](terms, axes=axes)), largest)
+    return ops.add(ops.log(ops.sum(terms, axes=axes)), largest)
 
 
 @graph_function

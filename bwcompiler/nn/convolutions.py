@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler import ops
 from bwcompiler.api.eager import graph_function
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.elementwise import operator
@@ -18,10 +19,9 @@ from bwcompiler.frontend.numpy.linear import pair, permuted
 from bwcompiler.frontend.tracing.operands import cast, constant, filled, reshape, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.frontend.tracing.views import broadcast_value
-from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import I64
 from bwcompiler.nn.activations import real_value
-from bwcompiler.ops import elementwise as ops
 
 Sizes = tuple[int, ...]
 
@@ -51,7 +51,7 @@ def _windows(x: Value, kernel: Sizes, stride: Sizes, low: Sizes, high: Sizes, di
     for axis, (extent, k, a, b, d) in enumerate(zip(x.shape[x.rank - len(kernel):], kernel, low, high, dilation, strict=True)):
         if extent + a + b < d * (k - 1) + 1:
             raise ShapeError(f"the kernel {kernel} does not fit x of shape {x.shape} along spatial axis {axis}")
-    return REGISTRY["windows"](x, sizes=kernel, strides=stride, low=low, high=high, dilations=dilation)
+    return ops.windows(x, sizes=kernel, strides=stride, low=low, high=high, dilations=dilation)
 
 
 def convolve(x: Value, w: Value, stride: Sizes, low: Sizes, high: Sizes, dilation: Sizes, groups: int) -> Value:
@@ -69,13 +69,13 @@ def convolve(x: Value, w: Value, stride: Sizes, low: Sizes, high: Sizes, dilatio
     if groups == 1:
         # (batch, channels, places, kernel) -> (batch places, channels kernel) @ (channels kernel, outs)
         order = (0, *range(2, 2 + rank), 1, *range(2 + rank, 2 + 2 * rank))
-        product = REGISTRY["matmul"](reshape(permuted(found, order), (rows, depth)), permuted(reshape(w, (outs, depth)), (1, 0)))
+        product = ops.matmul(reshape(permuted(found, order), (rows, depth)), permuted(reshape(w, (outs, depth)), (1, 0)))
         return permuted(reshape(product, (batch, *places, outs)), (0, 1 + rank, *range(1, 1 + rank)))
     grouped = reshape(found, (batch, groups, inner, *places, *kernel))
     order = (1, 0, *range(3, 3 + rank), 2, *range(3 + rank, 3 + 2 * rank))
     left = reshape(permuted(grouped, order), (groups, rows, depth))
     right = permuted(reshape(w, (groups, outs // groups, depth)), (0, 2, 1))
-    product = reshape(REGISTRY["matmul"](left, right), (groups, batch, *places, outs // groups))
+    product = reshape(ops.matmul(left, right), (groups, batch, *places, outs // groups))
     back = permuted(product, (1, 0, 2 + rank, *range(2, 2 + rank)))
     return reshape(back, (batch, outs, *places))
 
@@ -142,7 +142,7 @@ def _transposed_convolution(rank: int) -> Callable[..., Any]:
         spread = _dilated(value, strides)
         high = [a + e for a, e in zip(low, extra, strict=True)]
         spread = _crop(spread, low, high)
-        turned = REGISTRY["flip"](_swapped(right, groups), axes=tuple(range(2, rank + 2)))
+        turned = ops.flip(_swapped(right, groups), axes=tuple(range(2, rank + 2)))
         kept_low, kept_high = tuple(max(a, 0) for a in low), tuple(max(a, 0) for a in high)
         return _with_bias(convolve(spread, turned, (1,) * rank, kept_low, kept_high, dilations, groups), b, rank, batched)
 
@@ -173,14 +173,14 @@ def _dilated(x: Value, strides: Sizes) -> Value:
         return x
     shape = (*x.shape[:2], *[(n - 1) * s + 1 for n, s in zip(x.shape[2:], strides, strict=True)])
     zeros = filled(0, x.dtype, shape)
-    return REGISTRY["slice_update"](zeros, x, starts=(0,) * x.rank, steps=(1, 1, *strides))
+    return ops.slice_update(zeros, x, starts=(0,) * x.rank, steps=(1, 1, *strides))
 
 
 def _crop(x: Value, low: list[int], high: list[int]) -> Value:
     """Negative padding: elements cut off."""
     starts = (0, 0, *[max(-a, 0) for a in low])
     sizes = (*x.shape[:2], *[n - max(-a, 0) - max(-b, 0) for n, a, b in zip(x.shape[2:], low, high, strict=True)])
-    return x if sizes == x.shape else REGISTRY["slice"](x, starts=starts, sizes=sizes, steps=(1,) * x.rank)
+    return x if sizes == x.shape else ops.slice(x, starts=starts, sizes=sizes, steps=(1,) * x.rank)
 
 
 # ----- pooling
@@ -213,7 +213,7 @@ def _max_pooling(rank: int) -> Callable[..., Any]:
         if any(paddings) or any(over):
             lowest = -math.inf if value.dtype.is_float else int(np.iinfo(value.dtype.numpy).min)
             high = [p + more for p, more in zip(paddings, over, strict=True)]
-            value = REGISTRY["pad"](value, low=(0, 0, *paddings), high=(0, 0, *high), value=lowest)
+            value = ops.pad(value, low=(0, 0, *paddings), high=(0, 0, *high), value=lowest)
         none = (0,) * rank
         windows = _pooled_windows(value, kernel, strides, none, none, dilations)
         result = first_largest(windows)
@@ -235,10 +235,10 @@ def _max_pooling(rank: int) -> Callable[..., Any]:
 def first_largest(x: Value) -> Value:
     """The maximum along the last axis, picked by position, so that one element alone gets the cotangent."""
     last = x.rank - 1
-    position = REGISTRY["argmax"](x, axes=(last,))
-    spread = REGISTRY["broadcast"](position, shape=x.shape, axes=tuple(range(last)))
-    chosen = ops.equal(REGISTRY["iota"](shape=x.shape, axis=last, dtype=I64), spread)
-    return REGISTRY["sum"](ops.select(chosen, x, constant(0, x)), axes=(last,))
+    position = ops.argmax(x, axes=(last,))
+    spread = ops.broadcast(position, shape=x.shape, axes=tuple(range(last)))
+    chosen = ops.equal(ops.iota(shape=x.shape, axis=last, dtype=I64), spread)
+    return ops.sum(ops.select(chosen, x, constant(0, x)), axes=(last,))
 
 
 def _average_pooling(rank: int) -> Callable[..., Any]:
@@ -253,14 +253,14 @@ def _average_pooling(rank: int) -> Callable[..., Any]:
         over = _overhang(value, kernel, strides, paddings, ones) if ceil_mode else (0,) * rank
         high = tuple([p + more for p, more in zip(paddings, over, strict=True)])
         windows = _pooled_windows(value, kernel, strides, paddings, high, ones)
-        total = REGISTRY["sum"](windows, axes=(windows.rank - 1,))
+        total = ops.sum(windows, axes=(windows.rank - 1,))
         count = constant(math.prod(kernel), total)
         if any(over) or (any(paddings) and not count_include_pad):
             margin = paddings if count_include_pad else (0,) * rank                # what counts beside the elements
             counted = filled(1, value.dtype, (1, 1, *[n + 2 * p for n, p in zip(value.shape[2:], margin, strict=True)]))
             rest = [tuple([a - b for a, b in zip(side, margin, strict=True)]) for side in (paddings, high)]
             inside = _pooled_windows(counted, kernel, strides, rest[0], rest[1], ones)
-            count = broadcast_value(REGISTRY["sum"](inside, axes=(inside.rank - 1,)), total.shape)
+            count = broadcast_value(ops.sum(inside, axes=(inside.rank - 1,)), total.shape)
         result = ops.divide(total, cast(count, total.dtype))
         return fresh(result if batched else reshape(result, result.shape[1:]))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bwcompiler import ops
 from bwcompiler.api.eager import graph_function
 from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.elementwise import operator
@@ -14,10 +15,9 @@ from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, valu
 from bwcompiler.frontend.tracing.promotion import requested
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.frontend.tracing.views import broadcast_value
-from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, I64
 from bwcompiler.nn.activations import real_value
-from bwcompiler.ops import elementwise as ops
 
 
 @graph_function
@@ -94,8 +94,8 @@ def one_hot(x: Any, num_classes: int, dtype: Any = None) -> Any:
 
 def _hot(index: Value, axis: int, count: int) -> Value:
     shape = (*index.shape[:axis], count, *index.shape[axis:])
-    spread = REGISTRY["broadcast"](index, shape=shape, axes=tuple([k for k in range(len(shape)) if k != axis]))
-    return ops.equal(REGISTRY["iota"](shape=shape, axis=axis, dtype=I64), spread)
+    spread = ops.broadcast(index, shape=shape, axes=tuple([k for k in range(len(shape)) if k != axis]))
+    return ops.equal(ops.iota(shape=shape, axis=axis, dtype=I64), spread)
 
 
 @graph_function

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from bwcompiler import ops
 from bwcompiler.api.eager import graph_function
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.indexing import gather, index_value
 from bwcompiler.frontend.tracing.operands import align, cast, constant, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.extent import element_count
-from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import F64, I64
 from bwcompiler.nn.activations import log_softmax_value, real_value
-from bwcompiler.ops import elementwise as ops
 
 
 def _reduction(loss: Value, reduction: str) -> Any:
@@ -22,7 +22,7 @@ def _reduction(loss: Value, reduction: str) -> Any:
         return fresh(loss)
     if reduction not in ("mean", "sum"):
         raise ValueError(f"reduction must be 'none', 'mean' or 'sum', got {reduction!r}")
-    total = REGISTRY["sum"](loss, axes=axes) if axes else loss
+    total = ops.sum(loss, axes=axes) if axes else loss
     return fresh(total if reduction == "sum" else ops.divide(total, constant(element_count(loss.shape), total)))
 
 
@@ -110,28 +110,28 @@ def _class_loss(logs: Value, target: Value, weight: Any, ignore_index: int, redu
     target = cast(target, I64)
     counted = ops.not_equal(target, constant(ignore_index, target))
     safe = index_value(fresh(ops.select(counted, target, constant(0, target))), logs.shape[axis])
-    counters = [safe if k == axis else REGISTRY["iota"](shape=expected, axis=k - (k > axis), dtype=I64) for k in range(logs.rank)]
+    counters = [safe if k == axis else ops.iota(shape=expected, axis=k - (k > axis), dtype=I64) for k in range(logs.rank)]
     chosen = gather(logs, counters, tuple(range(logs.rank)))
     scale = cast(counted, logs.dtype)
     if weight is not None:
         scale = ops.multiply(scale, gather(value_as(weight, logs.dtype), [safe], (0,)))
     loss = ops.multiply(chosen, scale)
     if smoothing:
-        even = REGISTRY["sum"](_weighted(logs, weight, axis), axes=(axis,))
+        even = ops.sum(_weighted(logs, weight, axis), axes=(axis,))
         share = constant(smoothing / logs.shape[axis], even)
         loss = ops.add(ops.multiply(loss, constant(1.0 - smoothing, loss)), ops.multiply(even, share))
     loss = ops.negative(ops.select(counted, loss, constant(0, chosen)))
     if reduction != "mean" or not loss.rank:
         return _reduction(loss, reduction if loss.rank else "none")
     axes = tuple(range(loss.rank))
-    return fresh(ops.divide(REGISTRY["sum"](loss, axes=axes), REGISTRY["sum"](scale, axes=axes)))
+    return fresh(ops.divide(ops.sum(loss, axes=axes), ops.sum(scale, axes=axes)))
 
 
 def _weighted(logs: Value, weight: Any, axis: int) -> Value:
     """The weight of its class times every element."""
     if weight is None:
         return logs
-    return ops.multiply(logs, REGISTRY["broadcast"](value_as(weight, logs.dtype), shape=logs.shape, axes=(axis,)))
+    return ops.multiply(logs, ops.broadcast(value_as(weight, logs.dtype), shape=logs.shape, axes=(axis,)))
 
 
 @graph_function
@@ -156,5 +156,5 @@ def cross_entropy(x: Any, target: Any, weight: Any = None, ignore_index: int = -
         raise ShapeError(f"cross_entropy: class probabilities must have shape {logs.shape}, got {goal.shape}")
     if label_smoothing:
         goal = ops.add(ops.multiply(goal, constant(1.0 - label_smoothing, goal)), constant(label_smoothing / count, goal))
-    loss = ops.negative(REGISTRY["sum"](ops.multiply(goal, _weighted(logs, weight, axis)), axes=(axis,)))
+    loss = ops.negative(ops.sum(ops.multiply(goal, _weighted(logs, weight, axis)), axes=(axis,)))
     return _reduction(loss, reduction if loss.rank else "none")

@@ -17,10 +17,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from bwcompiler import ops
 from bwcompiler.errors import GradientError, at
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.graph_printer import NO_NAMES, Names, plain_name
-from bwcompiler.ir.op import REGISTRY, Into, Joint, NotDifferentiable, Op, Record, Value, constant, input_value
+from bwcompiler.ir.op import Into, Joint, NotDifferentiable, Op, Record, Value, constant, input_value
 from bwcompiler.ir.types import TupleType
 from bwcompiler.passes.expand_custom_rules import expand_custom_rules
 from bwcompiler.passes.simplify import simplify_with_mapping
@@ -176,7 +177,7 @@ class _Sweep:
                 continue
             self._name(ct.value, value)
             vjp = value.op.vjp
-            if value.op is REGISTRY["select"]:
+            if value.op is ops.select:
                 self._select(value, ct)
             elif isinstance(vjp, Joint):
                 self._joint(value, self._settle(ct))
@@ -190,10 +191,10 @@ class _Sweep:
         if present is None:
             self.cotangents[target] = contribution
             return
-        total = REGISTRY["add"](self._settle(present), self._settle(contribution))
+        total = ops.add(self._settle(present), self._settle(contribution))
         guard = None
         if present.guard is not None and contribution.guard is not None:
-            guard = REGISTRY["bitwise_or"](present.guard, contribution.guard)
+            guard = ops.bitwise_or(present.guard, contribution.guard)
         self.cotangents[target] = Cotangent(total, guard)
 
     def settled(self, target: Value) -> Value | None:
@@ -214,7 +215,7 @@ class _Sweep:
     def _settle(self, ct: Cotangent) -> Value:
         if ct.guard is None or not ct.dirty:
             return ct.value
-        return REGISTRY["select"](ct.guard, ct.value, constant(0.0, ct.value.type))
+        return ops.select(ct.guard, ct.value, constant(0.0, ct.value.type))
 
     def _select(self, value: Value, ct: Cotangent) -> None:
         condition, x, y = value.operands
@@ -222,12 +223,12 @@ class _Sweep:
         for operand, chosen in ((x, True), (y, False)):
             if operand not in self.active:
                 continue
-            guard = condition if chosen else REGISTRY["invert"](condition)
+            guard = condition if chosen else ops.invert(condition)
             if zero is None:
                 zero = constant(0.0, ct.value.type)
-            branch = REGISTRY["select"](condition, ct.value, zero) if chosen else REGISTRY["select"](condition, zero, ct.value)
+            branch = ops.select(condition, ct.value, zero) if chosen else ops.select(condition, zero, ct.value)
             if ct.guard is not None:
-                guard = REGISTRY["bitwise_and"](guard, ct.guard)
+                guard = ops.bitwise_and(guard, ct.guard)
             self.add(operand, Cotangent(branch, guard, ct.dirty))
 
     def _per_operand(self, value: Value, rules: Any, ct: Cotangent) -> None:

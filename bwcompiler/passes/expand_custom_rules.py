@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from bwcompiler import ops
 from bwcompiler.ir.graph import Graph, inline, live_values
-from bwcompiler.ir.op import REGISTRY, Record, Value
+from bwcompiler.ir.op import Record, Value
 from bwcompiler.ops.custom import custom_call, custom_link, inline_with_captured
 
 
@@ -61,7 +62,7 @@ def inline_calls(graph: Graph) -> Graph:
         return graph
     results: dict[Value, Sequence[Value]] = {}
     mapping: dict[Value, Value] = {}
-    item = REGISTRY["item"]
+    item = ops.item
     record = Record()
     with record:
         for value in graph.body:

@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from bwcompiler import ops
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.graph import Graph, live_values
-from bwcompiler.ir.op import REGISTRY, Record, Value
+from bwcompiler.ir.op import Record, Value
 from bwcompiler.ops.contraction import is_matrix_transpose
 from bwcompiler.passes.expand_custom_rules import inline_calls
 
@@ -55,8 +56,8 @@ def _outer_product(value: Value, operands: tuple[Value, ...]) -> Value | None:
     columns, rank = y.shape[-1], x.rank
     shape, lead = (*batch, rows, columns), tuple(range(rank - 2))
     left, right = _reshape(x, (*batch, rows)), _reshape(y, (*batch, columns))
-    return REGISTRY["multiply"](REGISTRY["broadcast"](left, shape=shape, axes=(*lead, rank - 2)),
-                                REGISTRY["broadcast"](right, shape=shape, axes=(*lead, rank - 1)))
+    return ops.multiply(ops.broadcast(left, shape=shape, axes=(*lead, rank - 2)),
+                                ops.broadcast(right, shape=shape, axes=(*lead, rank - 1)))
 
 
 def _sum_of_products(value: Value, operands: tuple[Value, ...]) -> Value | None:
@@ -71,10 +72,10 @@ def _sum_of_products(value: Value, operands: tuple[Value, ...]) -> Value | None:
     right = _reshape(y, (inner, columns))
     turned = is_matrix_transpose(x)
     if turned is not None:                                     # its memory has (b, k) side by side already
-        left = REGISTRY["transpose"](_reshape(turned, (inner, rows)), axes=(1, 0))
+        left = ops.transpose(_reshape(turned, (inner, rows)), axes=(1, 0))
     else:
-        left = _reshape(REGISTRY["transpose"](x, axes=(rank - 2, *range(rank - 2), rank - 1)), (rows, inner))
-    return REGISTRY["matmul"](left, right)
+        left = _reshape(ops.transpose(x, axes=(rank - 2, *range(rank - 2), rank - 1)), (rows, inner))
+    return ops.matmul(left, right)
 
 
 def _pieces_in_place(value: Value, operands: tuple[Value, ...]) -> Value | None:
@@ -83,18 +84,18 @@ def _pieces_in_place(value: Value, operands: tuple[Value, ...]) -> Value | None:
         return None
     axis, rank = value.attrs["axis"], value.rank
     zero = False if value.dtype.kind == "b" else 0.0 if value.dtype.is_differentiable else 0
-    whole = REGISTRY["full"](value=zero, shape=value.shape, dtype=value.dtype)
+    whole = ops.full(value=zero, shape=value.shape, dtype=value.dtype)
     start = 0
     for piece in operands:
         starts = tuple([start if k == axis else 0 for k in range(rank)])
         if piece.type.size:
-            whole = REGISTRY["slice_update"](whole, piece, starts=starts, steps=(1,) * rank)
+            whole = ops.slice_update(whole, piece, starts=starts, steps=(1,) * rank)
         start += piece.shape[axis]
     return whole
 
 
 def _reshape(x: Value, shape: tuple[Any, ...]) -> Value:
-    return x if x.shape == shape else REGISTRY["reshape"](x, shape=shape)
+    return x if x.shape == shape else ops.reshape(x, shape=shape)
 
 
 def _unpadded(value: Value, operands: tuple[Value, ...]) -> Value | None:
@@ -107,12 +108,12 @@ def _unpadded(value: Value, operands: tuple[Value, ...]) -> Value | None:
     if value.op.name == "windows":
         lead = x.rank - len(low)
         zero = False if x.dtype.kind == "b" else 0.0 if x.dtype.is_differentiable else 0
-        padded = REGISTRY["pad"](x, low=(0,) * lead + low, high=(0,) * lead + high, value=zero)
-        return REGISTRY["windows"](padded, **attrs)
+        padded = ops.pad(x, low=(0,) * lead + low, high=(0,) * lead + high, value=zero)
+        return ops.windows(padded, **attrs)
     lead, shape = value.rank - len(low), value.shape
     attrs["shape"] = (*shape[:lead], *[extent + a + b for extent, a, b in zip(shape[lead:], low, high, strict=True)])
-    added = REGISTRY["windows_add"](x, **attrs)
-    return REGISTRY["slice"](added, starts=(0,) * lead + low, sizes=shape, steps=(1,) * len(shape))
+    added = ops.windows_add(x, **attrs)
+    return ops.slice(added, starts=(0,) * lead + low, sizes=shape, steps=(1,) * len(shape))
 
 
 _REWRITES: dict[str, Callable[[Value, tuple[Value, ...]], Value | None]] = {

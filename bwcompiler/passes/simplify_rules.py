@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-import bwcompiler.ops  # noqa: F401  (registers the ops the rules are about)
+from bwcompiler import ops
 from bwcompiler.ir.extent import Region
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.types import TensorType
@@ -43,7 +43,7 @@ def _is_filled_with(value: Value, number: float) -> bool:
 
 
 def _full(value: Any, type_: TensorType) -> Value:
-    return REGISTRY["full"](value=value, shape=type_.shape, dtype=type_.dtype)
+    return ops.full(value=value, shape=type_.shape, dtype=type_.dtype)
 
 
 def fold(type_: TensorType, op_name: str, *operands: Value, **attrs: Any) -> Value | None:
@@ -73,9 +73,9 @@ def _multiply(type_: TensorType, x: Value, y: Value) -> Value | None:
     if _is_filled_with(y, 1):                                  # x * 1 == x
         return x
     if _is_filled_with(y, -1):                                 # x * -1 == -x
-        return REGISTRY["negative"](x)
+        return ops.negative(x)
     if _is_filled_with(x, -1):
-        return REGISTRY["negative"](y)
+        return ops.negative(y)
     return None
 
 
@@ -99,7 +99,7 @@ def _divide(type_: TensorType, x: Value, y: Value) -> Value | None:
     if is_constant(y) and isinstance(y.attrs["value"], float):
         mantissa, exponent = math.frexp(y.attrs["value"])
         if abs(mantissa) == 0.5 and abs(exponent) < 60:        # x / 2**k == x * 2**-k
-            return REGISTRY["multiply"](x, _full(1.0 / y.attrs["value"], y.type))
+            return ops.multiply(x, _full(1.0 / y.attrs["value"], y.type))
     return None
 
 
@@ -120,11 +120,11 @@ def _select(type_: TensorType, condition: Value, x: Value, y: Value) -> Value | 
     if is_constant(condition):
         return x if condition.attrs["value"] else y
     if condition.op.name == "invert":                          # select(~c, x, y) == select(c, y, x)
-        return REGISTRY["select"](condition.operands[0], y, x)
+        return ops.select(condition.operands[0], y, x)
     if x.op.name == "select" and x.operands[0] is condition:   # select(c, select(c, x, _), y) == select(c, x, y)
-        return REGISTRY["select"](condition, x.operands[1], y)
+        return ops.select(condition, x.operands[1], y)
     if y.op.name == "select" and y.operands[0] is condition:
-        return REGISTRY["select"](condition, x, y.operands[2])
+        return ops.select(condition, x, y.operands[2])
     return None
 
 
@@ -149,7 +149,7 @@ def _broadcast(type_: TensorType, x: Value, *, shape: Any, axes: Any) -> Value |
         return _full(x.attrs["value"], type_)
     if x.op.name == "broadcast":                               # broadcast(broadcast(x))
         inner = x.attrs["axes"]
-        return REGISTRY["broadcast"](x.operands[0], shape=shape, axes=tuple(axes[k] for k in inner))
+        return ops.broadcast(x.operands[0], shape=shape, axes=tuple(axes[k] for k in inner))
     return None
 
 
@@ -161,7 +161,7 @@ def _transpose(type_: TensorType, x: Value, *, axes: Any) -> Value | None:
         return _full(x.attrs["value"], type_)
     if x.op.name == "transpose":                               # (x^p)^q == x^(p[q])
         inner = x.attrs["axes"]
-        return REGISTRY["transpose"](x.operands[0], axes=tuple(inner[k] for k in axes))
+        return ops.transpose(x.operands[0], axes=tuple(inner[k] for k in axes))
     return None
 
 
@@ -172,7 +172,7 @@ def _reshape(type_: TensorType, x: Value, *, shape: Any) -> Value | None:
     if is_constant(x):
         return _full(x.attrs["value"], type_)
     if x.op.name == "reshape":                                 # reshape(reshape(x)) == reshape(x)
-        return REGISTRY["reshape"](x.operands[0], shape=shape)
+        return ops.reshape(x.operands[0], shape=shape)
     return None
 
 
@@ -203,11 +203,11 @@ def _slice_of_update(x: Value, starts: Any, sizes: Any, steps: Any) -> Value | N
         if updated == region:
             if base.op.name == "slice_update":
                 return v
-            return REGISTRY["add"](REGISTRY["slice"](operand, starts=starts, sizes=sizes, steps=steps), v)
+            return ops.add(ops.slice(operand, starts=starts, sizes=sizes, steps=steps), v)
         if not region.is_apart(updated):
             break
         base = operand
-    return None if base is x else REGISTRY["slice"](base, starts=starts, sizes=sizes, steps=steps)
+    return None if base is x else ops.slice(base, starts=starts, sizes=sizes, steps=steps)
 
 
 @rule("flip")
@@ -223,7 +223,7 @@ def _slice_add(type_: TensorType, x: Value, v: Value, *, starts: Any, steps: Any
         return None
     if v.shape == x.shape and all(step == 1 for step in steps):
         return v                                               # 0 + v over the whole array
-    return REGISTRY["slice_update"](x, v, starts=starts, steps=steps)
+    return ops.slice_update(x, v, starts=starts, steps=steps)
 
 
 @rule("slice_update")
@@ -239,7 +239,7 @@ def _slice_update(type_: TensorType, x: Value, v: Value, *, starts: Any, steps: 
     if joined is None:
         return None
     block = _full(v.attrs["value"], v.type.with_shape(joined.sizes))     # x[5] = 0; x[6] = 0 is x[5:7] = 0
-    return REGISTRY["slice_update"](before, block, starts=joined.starts, steps=joined.steps)
+    return ops.slice_update(before, block, starts=joined.starts, steps=joined.steps)
 
 
 @rule("sum")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler import ops
 from bwcompiler.api.eager import graph_function
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.elementwise import evaluate, special_ufunc, ufunc_named
@@ -17,8 +18,6 @@ from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.op import Value
 from bwcompiler.nn.activations import log_softmax_value, logsumexp_value, real_value
 from bwcompiler.nn.activations import softmax as nn_softmax
-from bwcompiler.ops import elementwise as ops
-from bwcompiler.ops import special
 
 
 def _logit(x: Value) -> Value:
@@ -36,7 +35,7 @@ def _times_log(x: Value, y: Value, log: Any) -> Value:
 
 
 def _normal_distribution(x: Value) -> Value:
-    half = ops.multiply(special.erfc(ops.multiply(x, constant(-math.sqrt(0.5), x))), constant(0.5, x))
+    half = ops.multiply(ops.erfc(ops.multiply(x, constant(-math.sqrt(0.5), x))), constant(0.5, x))
     return half
 
 
@@ -73,18 +72,18 @@ def _pole(x: Value) -> Value:
 
 
 def _gamma(x: Value) -> Value:
-    value = ops.multiply(_sign_of_gamma(x), ops.exp(special.lgamma(x)))
+    value = ops.multiply(_sign_of_gamma(x), ops.exp(ops.lgamma(x)))
     at_pole = ops.select(ops.equal(x, constant(0, x)), ops.copysign(constant(math.inf, x), x), constant(math.nan, x))
     return ops.select(_pole(x), at_pole, value)
 
 
 def _reciprocal_gamma(x: Value) -> Value:
-    value = ops.multiply(_sign_of_gamma(x), ops.exp(ops.negative(special.lgamma(x))))
+    value = ops.multiply(_sign_of_gamma(x), ops.exp(ops.negative(ops.lgamma(x))))
     return ops.select(_pole(x), constant(0, x), value)
 
 
 def _log_beta(a: Value, b: Value) -> Value:
-    return ops.subtract(ops.add(special.lgamma(a), special.lgamma(b)), special.lgamma(ops.add(a, b)))
+    return ops.subtract(ops.add(ops.lgamma(a), ops.lgamma(b)), ops.lgamma(ops.add(a, b)))
 
 
 def _beta(a: Value, b: Value) -> Value:
@@ -94,8 +93,8 @@ def _beta(a: Value, b: Value) -> Value:
 
 _RULES: dict[str, Any] = {
     "gamma": _gamma, "gammasgn": _gammasgn, "rgamma": _reciprocal_gamma, "beta": _beta, "betaln": _log_beta,
-    "erf": special.erf, "erfc": special.erfc, "erfinv": special.erfinv, "expit": special.sigmoid, "logit": _logit,
-    "log_expit": _log_sigmoid, "gammaln": special.lgamma, "psi": special.digamma, "digamma": special.digamma,
+    "erf": ops.erf, "erfc": ops.erfc, "erfinv": ops.erfinv, "expit": ops.sigmoid, "logit": _logit,
+    "log_expit": _log_sigmoid, "gammaln": ops.lgamma, "psi": ops.digamma, "digamma": ops.digamma,
     "xlogy": lambda x, y: _times_log(x, y, ops.log), "xlog1py": lambda x, y: _times_log(x, y, ops.log1p),
     "ndtr": _normal_distribution, "entr": _entropy, "rel_entr": _relative_entropy,
     "exp10": lambda x: ops.exp(ops.multiply(x, constant(math.log(10.0), x))),
@@ -160,7 +159,7 @@ def polygamma(n: int, x: Any) -> Any:
     value = real_value(x)
     if not isinstance(n, int | np.integer) or n < 0:
         raise UnsupportedError("polygamma: the order must be an integer that is known while tracing, not negative")
-    return fresh(special.digamma(value) if n == 0 else special.polygamma(value, n=int(n)))
+    return fresh(ops.digamma(value) if n == 0 else ops.polygamma(value, n=int(n)))
 
 
 @graph_function
@@ -174,7 +173,7 @@ def multigammaln(a: Any, d: int) -> Any:
     value = real_value(a)
     total = constant(d * (d - 1) * 0.25 * math.log(math.pi), value)
     for k in range(d):
-        total = ops.add(total, special.lgamma(ops.subtract(value, constant(0.5 * k, value))))
+        total = ops.add(total, ops.lgamma(ops.subtract(value, constant(0.5 * k, value))))
     return fresh(total)
 
 

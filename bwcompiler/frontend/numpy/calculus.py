@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler import ops
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.elementwise import operator
 from bwcompiler.frontend.numpy.joining import concatenate, stack
@@ -27,9 +28,8 @@ from bwcompiler.frontend.tracing.promotion import common_dtype, requested
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
 from bwcompiler.frontend.tracing.views import BasicItem, Slice, broadcast_value
-from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, F64, I64
-from bwcompiler.ops import elementwise as ops
 
 NOTHING = np._NoValue
 
@@ -262,7 +262,7 @@ def _slid(x: Tracer, kernel: Tracer, mode: str, width: int) -> Tracer:
     """Products of `kernel` with the windows of x."""
     low, high = {"valid": (0, 0), "full": (width - 1, width - 1), "same": (width // 2, (width - 1) // 2)}[mode]
     a, b = pair(x, kernel)
-    windows = REGISTRY["windows"](a, sizes=(width,), strides=(1,), low=(low,), high=(high,), dilations=(1,))
+    windows = ops.windows(a, sizes=(width,), strides=(1,), low=(low,), high=(high,), dilations=(1,))
     return dot(fresh(windows), fresh(b))  # type: ignore[no-any-return]
 
 
@@ -293,16 +293,16 @@ def _grid(start: Any, stop: Any, num: Any, endpoint: Any) -> tuple[Value, Any]:
     whole = (count, *shape)
     gaps = count - 1 if endpoint else count
     distance = ops.subtract(high, low)
-    position = ops.divide(cast(REGISTRY["iota"](shape=whole, axis=0, dtype=I64), real), filled(max(gaps, 1), real, whole))
+    position = ops.divide(cast(ops.iota(shape=whole, axis=0, dtype=I64), real), filled(max(gaps, 1), real, whole))
     line = ops.add(ops.multiply(position, broadcast_value(distance, whole)), broadcast_value(low, whole))
     if endpoint and count > 1:                                         # the end itself, not start + (stop - start)
-        line = REGISTRY["concatenate"](_front(line, count - 1), reshape(high, (1, *shape)), axis=0)
+        line = ops.concatenate(_front(line, count - 1), reshape(high, (1, *shape)), axis=0)
     step = fresh(ops.divide(distance, filled(gaps, real, shape))) if gaps > 0 else math.nan
     return line, step
 
 
 def _front(x: Value, size: int) -> Value:
-    return REGISTRY["slice"](x, starts=(0,) * x.rank, sizes=(size, *x.shape[1:]), steps=(1,) * x.rank)
+    return ops.slice(x, starts=(0,) * x.rank, sizes=(size, *x.shape[1:]), steps=(1,) * x.rank)
 
 
 @implements(np.linspace)

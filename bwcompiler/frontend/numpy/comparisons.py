@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler import ops
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.elementwise import UFUNCS, evaluate, operator
 from bwcompiler.frontend.numpy.reductions import all_
@@ -22,7 +23,6 @@ from bwcompiler.frontend.tracing.promotion import common_dtype
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.types import F64
-from bwcompiler.ops import elementwise as ops
 
 NOTHING = np._NoValue
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler import ops
 from bwcompiler.frontend.tracing.operands import (
     as_tracer,
     cast,
@@ -17,7 +18,6 @@ from bwcompiler.frontend.tracing.operands import (
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.types import BOOL, F64
-from bwcompiler.ops import elementwise as ops
 
 NOTHING = np._NoValue
 

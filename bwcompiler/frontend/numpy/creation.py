@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler import ops
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.layout import astype, indexed, ordered
 from bwcompiler.frontend.tracing.operands import (
@@ -27,9 +28,7 @@ from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements, refuse
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh_array, value_of
 from bwcompiler.frontend.tracing.views import everything_of
-from bwcompiler.ir.op import REGISTRY
 from bwcompiler.ir.types import F64, I64, DType, dtype_of
-from bwcompiler.ops import elementwise as ops
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
@@ -136,7 +135,7 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float, order: Any
 
 def _eye_traced(rows: int, columns: int, k: int, dtype: DType) -> Tracer:
     shape = (rows, columns)
-    distance = ops.subtract(*[REGISTRY["iota"](shape=shape, axis=axis, dtype=I64) for axis in (1, 0)])
+    distance = ops.subtract(*[ops.iota(shape=shape, axis=axis, dtype=I64) for axis in (1, 0)])
     return fresh_array(cast(ops.equal(distance, filled(k, I64, shape)), dtype))
 
 

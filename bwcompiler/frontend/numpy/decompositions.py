@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler import ops
 from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.elementwise import truth
 from bwcompiler.frontend.numpy.linear import (
@@ -26,9 +27,8 @@ from bwcompiler.frontend.tracing.registry import HANDLERS, implements, refuse
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.extent import element_count
-from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import F64, I32, I64
-from bwcompiler.ops import elementwise as ops
 from bwcompiler.ops.contraction import matrix_transpose
 from bwcompiler.ops.factorization import row, rows, svd_parts
 
@@ -53,7 +53,7 @@ def eigh(a: Any, UPLO: Any = "L") -> Any:
     x = float_matrix(a, "eigh")
     if UPLO.upper() not in ("L", "U"):
         raise ValueError("UPLO argument must be 'L' or 'U'")
-    packed = REGISTRY["eigh"](x, lower=UPLO.upper() == "L")
+    packed = ops.eigh(x, lower=UPLO.upper() == "L")
     return EighResult(fresh(row(packed, 0)), fresh(rows(packed, 1, x.shape[-1])))
 
 
@@ -70,7 +70,7 @@ def eig(a: Any) -> Any:
 
 def singular_values(x: Value) -> Value:
     """The singular values of a float value, in its last axis."""
-    return row(REGISTRY["svd"](x), x.shape[-2])
+    return row(ops.svd(x), x.shape[-2])
 
 
 @implements(np.linalg.svd)
@@ -83,7 +83,7 @@ def svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: An
     if full_matrices and m != n:
         raise UnsupportedError(f"np.linalg.svd of matrices of shape {(m, n)} with full_matrices=True: the vectors beyond the "
                                f"first {min(m, n)} are not a function of the matrix\n  hint: full_matrices=False")
-    u, s, v = svd_parts(REGISTRY["svd"](x), m, n)
+    u, s, v = svd_parts(ops.svd(x), m, n)
     return SVDResult(fresh(u), fresh(s), fresh(matrix_transpose(v)))
 
 
@@ -100,32 +100,32 @@ def qr(a: Any, mode: Any = "reduced") -> Any:
         raise UnsupportedError(f"np.linalg.qr: mode={mode!r} of matrices of shape {(m, n)} is not supported on traced arrays; "
                                "supported: 'reduced', 'r'")
     if m >= n:
-        packed = REGISTRY["qr"](x)
+        packed = ops.qr(x)
         q, r = rows(packed, 0, m), rows(packed, m, n)
     else:                                          # A = [X Y]: Q R = X and R' = [R QᵀY]
         flipped = matrix_transpose(x)
         left, right = (matrix_transpose(rows(flipped, *part)) for part in ((0, m), (m, n - m)))
-        packed = REGISTRY["qr"](left)
+        packed = ops.qr(left)
         q = rows(packed, 0, m)
-        r = REGISTRY["concatenate"](rows(packed, m, m), matmul_values(matrix_transpose(q), right), axis=x.rank - 1)
+        r = ops.concatenate(rows(packed, m, m), matmul_values(matrix_transpose(q), right), axis=x.rank - 1)
     return fresh(r) if mode == "r" else QRResult(fresh(q), fresh(r))
 
 
 # ----- determinants
 @implements(np.linalg.det)
 def det(a: Any) -> Any:
-    return fresh(REGISTRY["det"](float_matrix(a, "det")))
+    return fresh(ops.det(float_matrix(a, "det")))
 
 
 @implements(np.linalg.slogdet)
 def slogdet(a: Any) -> Any:
-    packed = REGISTRY["slogdet"](float_matrix(a, "slogdet"))
+    packed = ops.slogdet(float_matrix(a, "slogdet"))
     sign, logarithm = [fresh(_last(packed, k)) for k in (0, 1)]
     return SlogdetResult(sign, logarithm)
 
 
 def _last(x: Value, k: int) -> Value:
-    part = REGISTRY["slice"](x, starts=(0,) * (x.rank - 1) + (k,), sizes=(*x.shape[:-1], 1), steps=(1,) * x.rank)
+    part = ops.slice(x, starts=(0,) * (x.rank - 1) + (k,), sizes=(*x.shape[:-1], 1), steps=(1,) * x.rank)
     return reshape(part, x.shape[:-1])
 
 
@@ -136,7 +136,7 @@ def pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = np._N
     cutoff = rcond if rtol is np._NoValue else rtol
     if isinstance(cutoff, Tracer | np.ndarray):
         raise UnsupportedError("np.linalg.pinv: rcond must be a number on traced arrays")
-    return fresh(REGISTRY["pinv"](_matrix(a, "pinv"), rcond=None if cutoff is None else float(cutoff)))
+    return fresh(ops.pinv(_matrix(a, "pinv"), rcond=None if cutoff is None else float(cutoff)))
 
 
 @implements(np.linalg.lstsq)
@@ -146,7 +146,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     if right.shape[0] != m:
         raise ShapeError(f"np.linalg.lstsq: shapes {matrix.shape} and {right.shape} do not fit")
     cutoff = np.finfo(matrix.dtype.numpy).eps * max(m, n) if rcond is None else float(rcond)
-    solution = matmul(fresh(REGISTRY["pinv"](matrix, rcond=float(cutoff))), fresh(right))
+    solution = matmul(fresh(ops.pinv(matrix, rcond=float(cutoff))), fresh(right))
     distance = as_tracer(right_minus(matrix, solution, right))
     squares = distance * distance
     residuals = np.sum(np.atleast_2d(squares.T).T, axis=0) if m > n else HANDLERS["zeros_like"](solution, shape=(0,))
@@ -301,5 +301,5 @@ def power_of_matrix(a: Any, n: Any) -> Any:
     if n == 0:
         return fresh(broadcast_value(value_as(np.eye(x.shape[-1], dtype=x.dtype.numpy)), x.shape))
     if n < 0:
-        x = REGISTRY["inv"](x)
+        x = ops.inv(x)
     return matrix_power(x, abs(n))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler import ops
 from bwcompiler.errors import ShapeError, TracerArrayError
 from bwcompiler.frontend.numpy.layout import viewed
 from bwcompiler.frontend.numpy.reductions import normalize_axis, sum_
@@ -14,16 +15,15 @@ from bwcompiler.frontend.tracing.operands import as_tracer, cast, filled, reshap
 from bwcompiler.frontend.tracing.registry import implements, refuse
 from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, value_of
 from bwcompiler.frontend.tracing.views import DiagonalView, broadcast_value
-from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import I64
-from bwcompiler.ops import elementwise as ops
 
 
 # ----- triangles and diagonals
 def _offsets(shape: tuple[Any, ...]) -> Value:
     """column - row, of the last two axes."""
     rank = len(shape)
-    rows, columns = (REGISTRY["iota"](shape=shape, axis=rank - 2 + k, dtype=I64) for k in (0, 1))
+    rows, columns = (ops.iota(shape=shape, axis=rank - 2 + k, dtype=I64) for k in (0, 1))
     return ops.subtract(columns, rows)
 
 
@@ -49,7 +49,7 @@ def triu(m: Any, k: Any = 0) -> Any:
 
 def cut(x: Value, axis: int, start: int, size: int, step: int = 1) -> Value:
     """A slice of one axis."""
-    return REGISTRY["slice"](x, starts=tuple([start if k == axis else 0 for k in range(x.rank)]),
+    return ops.slice(x, starts=tuple([start if k == axis else 0 for k in range(x.rank)]),
                              sizes=tuple([size if k == axis else n for k, n in enumerate(x.shape)]),
                              steps=tuple([step if k == axis else 1 for k in range(x.rank)]))
 
@@ -91,7 +91,7 @@ def fill_diagonal(a: Any, val: Any, wrap: Any = False) -> None:
     if values.size != count:                                       # as often as needed, as assignment to a.flat does
         repeated = value_as(np.take(fresh(repeated), np.arange(count) % values.size))
     indices = [value_as(np.arange(count))] * a.ndim
-    filled_in = REGISTRY["scatter_update"](value_of(a), cast(repeated, a._type.dtype), *indices, axes=tuple(range(a.ndim)))
+    filled_in = ops.scatter_update(value_of(a), cast(repeated, a._type.dtype), *indices, axes=tuple(range(a.ndim)))
     assign(a, filled_in)
 
 
@@ -114,8 +114,8 @@ def diag(v: Any, k: Any = 0) -> Any:
         raise ShapeError("Input must be 1- or 2-d.")
     offset = int(k)
     size = x.shape[0] + abs(offset)
-    padded = REGISTRY["pad"](x, low=(0,), high=(abs(offset),), value=x.dtype.numpy.type(0).item())
-    spread = REGISTRY["broadcast"](padded, shape=(size, size), axes=(0 if offset >= 0 else 1,))
+    padded = ops.pad(x, low=(0,), high=(abs(offset),), value=x.dtype.numpy.type(0).item())
+    spread = ops.broadcast(padded, shape=(size, size), axes=(0 if offset >= 0 else 1,))
     distance = _offsets((size, size))
     return fresh(ops.select(ops.equal(distance, filled(offset, I64, (size, size))), spread, filled(0, x.dtype, (size, size))))
 

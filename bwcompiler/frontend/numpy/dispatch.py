@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler import ops
 from bwcompiler.errors import TracerArrayError
 from bwcompiler.frontend.numpy import (  # noqa: F401  (importing a family registers it)
     calculus,
@@ -35,7 +36,6 @@ from bwcompiler.frontend.tracing.promotion import require_cast
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.tracer import Tracer, assign, value_of
 from bwcompiler.ir.types import BOOL
-from bwcompiler.ops import elementwise as ops
 
 
 @implements(np.copyto)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bwcompiler import ops
 from bwcompiler.errors import ShapeError, TracerArrayError, UnsupportedError
 from bwcompiler.frontend.tracing.operands import (
     Constant,
@@ -28,7 +29,6 @@ from bwcompiler.frontend.tracing.registry import HANDLERS, UFUNC_METHODS, UFUNC_
 from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, value_of
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.types import BOOL, F32, F64, I8, DType
-from bwcompiler.ops import elementwise as ops
 from bwcompiler.ops.creation import full
 
 Rule = Callable[..., Any]
@@ -100,7 +100,7 @@ def _reciprocal(x: Value) -> Value:
 
 
 def _power(x: Value, y: Value) -> Value:
-    return REGISTRY["integer_power"](x, y) if x.dtype.is_integer else ops.power(x, y)
+    return ops.integer_power(x, y) if x.dtype.is_integer else ops.power(x, y)
 
 
 def _conjugate(x: Value) -> Value:
@@ -143,7 +143,7 @@ def _ldexp(x: Value, exponent: Value) -> Value:
 
 
 def _frexp(x: Value) -> tuple[Value, Value]:
-    exponent = REGISTRY["exponent"](x)
+    exponent = ops.exponent(x)
     return _ldexp(x, ops.negative(exponent)), exponent
 
 

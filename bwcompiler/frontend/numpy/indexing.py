@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler import ops
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.elementwise import store
 from bwcompiler.frontend.numpy.layout import indexed, reshaped, viewed
@@ -29,7 +30,6 @@ from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, value_of
 from bwcompiler.frontend.tracing.views import broadcast_value, c_strides, same_chain, whole
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.types import BOOL, I64
-from bwcompiler.ops import elementwise as ops
 
 
 # ----- reading
@@ -72,7 +72,7 @@ def index_value(index: Any, extent: Any, safe: bool = False) -> Value:
     """An index array as i64 in 0..extent-1; `safe` where it is known to be so."""
     if safe and isinstance(index, np.ndarray):
         return value_as(index.astype(np.int64, copy=False), I64)
-    return REGISTRY["normalize_index"](value_as(index, I64), extent=extent)
+    return ops.normalize_index(value_as(index, I64), extent=extent)
 
 
 def _gathered(x: Value, parsed: ParsedIndex) -> Tracer:
@@ -83,7 +83,7 @@ def _gathered(x: Value, parsed: ParsedIndex) -> Tracer:
     order = _result_order(indices[0].rank, found.rank, parsed.place)
     if order is None:
         return fresh(found)
-    made = fresh(REGISTRY["transpose"](found, axes=order))
+    made = fresh(ops.transpose(found, axes=order))
     steps = c_strides(found.shape)
     made._storage.strides = tuple([steps[axis] for axis in order])
     return made
@@ -91,7 +91,7 @@ def _gathered(x: Value, parsed: ParsedIndex) -> Tracer:
 
 def gather(x: Value, indices: list[Value], axes: tuple[int, ...]) -> Value:
     """x at the indices along axes; the axes of the indices come first."""
-    return REGISTRY["gather"](x, *indices, axes=axes)
+    return ops.gather(x, *indices, axes=axes)
 
 
 def _result_order(index_rank: int, rank: int, place: int) -> tuple[int, ...] | None:
@@ -148,7 +148,7 @@ def _scatter(op: str, base: Tracer, parsed: ParsedIndex, value: Any) -> None:
     updates = _fitted(operand(value)[0], base, result_shape)
     order = _result_order(len(index_shape), len(result_shape), parsed.place)
     if order is not None:
-        updates = REGISTRY["transpose"](updates, axes=tuple(sorted(range(len(order)), key=order.__getitem__)))
+        updates = ops.transpose(updates, axes=tuple(sorted(range(len(order)), key=order.__getitem__)))
     assign(base, REGISTRY[op](x, updates, *indices, axes=axes))
 
 
@@ -221,7 +221,7 @@ def _taken(x: Tracer, indices: Any, axis: int, mode: str) -> Any:
 def _moved(x: Value, index: Value, axis: int) -> Tracer:
     found = gather(x, [index], (axis,))
     order = _result_order(index.rank, found.rank, axis)
-    return fresh(found if order is None else REGISTRY["transpose"](found, axes=order))
+    return fresh(found if order is None else ops.transpose(found, axes=order))
 
 
 def along_axis(x: Value, indices: Any, axis: int) -> tuple[list[Value], tuple[int, ...]]:
@@ -232,8 +232,8 @@ def along_axis(x: Value, indices: Any, axis: int) -> tuple[list[Value], tuple[in
     shape = list(broadcast_shapes([tuple([1 if k == axis else n for k, n in enumerate(x.shape)]),
                                    tuple([1 if k == axis else n for k, n in enumerate(index.shape)])]))
     shape[axis] = index.shape[axis]
-    index = REGISTRY["normalize_index"](broadcast_value(index, tuple(shape)), extent=x.shape[axis])
-    counters = [index if k == axis else REGISTRY["iota"](shape=tuple(shape), axis=k, dtype=I64) for k in range(x.rank)]
+    index = ops.normalize_index(broadcast_value(index, tuple(shape)), extent=x.shape[axis])
+    counters = [index if k == axis else ops.iota(shape=tuple(shape), axis=k, dtype=I64) for k in range(x.rank)]
     return counters, tuple(shape)
 
 
@@ -253,7 +253,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     target = reshaped(arr, (arr.size,)) if axis is None else arr
     counters, shape = along_axis(value_of(target), indices, normalize_axis(0 if axis is None else axis, target.ndim))
     updates = _fitted(operand(values)[0], target, shape)
-    assign(target, REGISTRY["scatter_update"](value_of(target), updates, *counters, axes=tuple(range(target.ndim))))
+    assign(target, ops.scatter_update(value_of(target), updates, *counters, axes=tuple(range(target.ndim))))
 
 
 @implements(np.select)

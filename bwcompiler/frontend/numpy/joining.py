@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler import ops
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.elementwise import store
 from bwcompiler.frontend.numpy.layout import everything, indexed, moveaxis
@@ -18,7 +19,7 @@ from bwcompiler.frontend.tracing.promotion import common_dtype, requested, requi
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, value_of
 from bwcompiler.frontend.tracing.views import Slice, broadcast_value
-from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import DType
 
 
@@ -44,7 +45,7 @@ def join(values: Sequence[Value], axis: Any, dtype: DType | None = None, casting
     converted = [cast(value, dtype) for value in values]
     if len(converted) == 1:
         return converted[0]
-    return REGISTRY["concatenate"](*converted, axis=normalize_axis(axis, rank))
+    return ops.concatenate(*converted, axis=normalize_axis(axis, rank))
 
 
 def _delivered(name: str, value: Value, out: Any, casting: str = "same_kind") -> Any:

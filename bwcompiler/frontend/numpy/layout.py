@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler import ops
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.reductions import normalize_axes, normalize_axis, reduction_axes
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, laid_out, materialise, operand, reshape, shadow_of, value_as
@@ -23,7 +24,6 @@ from bwcompiler.frontend.tracing.views import (
     reshaped_shadow,
     transpose_chain,
 )
-from bwcompiler.ir.op import REGISTRY
 from bwcompiler.ir.types import dtype_of, tensor
 
 
@@ -386,8 +386,8 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
         for start, size in ((extent - offset, offset), (0, extent - offset)):
             starts = tuple([start if axis == k else 0 for axis in range(x.ndim)])
             sizes = tuple([size if axis == k else n for axis, n in enumerate(x.shape)])
-            parts.append(REGISTRY["slice"](value, starts=starts, sizes=sizes, steps=(1,) * x.ndim))
-        value = REGISTRY["concatenate"](*parts, axis=k)
+            parts.append(ops.slice(value, starts=starts, sizes=sizes, steps=(1,) * x.ndim))
+        value = ops.concatenate(*parts, axis=k)
     return fresh(value)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler import ops
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.elementwise import store
 from bwcompiler.frontend.numpy.reductions import normalize_axis
@@ -39,9 +40,9 @@ def totalled(x: Value, axes: tuple[int, ...]) -> Value:
 def matrix_product(x: Value, y: Value) -> Value:
     """The matmul op; of booleans: any of and."""
     if x.dtype is not BOOL:
-        return REGISTRY["matmul"](x, y)
-    count = REGISTRY["matmul"](cast(x, I64), cast(y, I64))
-    return REGISTRY["not_equal"](count, filled(0, I64, count.shape))
+        return ops.matmul(x, y)
+    count = ops.matmul(cast(x, I64), cast(y, I64))
+    return ops.not_equal(count, filled(0, I64, count.shape))
 
 
 def matmul_values(x: Value, y: Value) -> Value:
@@ -108,7 +109,7 @@ def contract(x: Value, y: Value, axes_x: tuple[int, ...], axes_y: tuple[int, ...
 
 def permuted(x: Value, axes: tuple[int, ...]) -> Value:
     """x transposed, where that changes anything."""
-    return x if axes == tuple(range(x.rank)) else REGISTRY["transpose"](x, axes=axes)
+    return x if axes == tuple(range(x.rank)) else ops.transpose(x, axes=axes)
 
 
 @implements(np.tensordot)
@@ -182,10 +183,10 @@ def float_matrix(a: Any, name: str) -> Value:
 
 @implements(np.linalg.cholesky)
 def cholesky(a: Any, /, *, upper: Any = False) -> Any:
-    factor = REGISTRY["cholesky"](float_matrix(a, "cholesky"))
+    factor = ops.cholesky(float_matrix(a, "cholesky"))
     if upper:
         order = (*range(factor.rank - 2), factor.rank - 1, factor.rank - 2)
-        factor = REGISTRY["transpose"](factor, axes=order)
+        factor = ops.transpose(factor, axes=order)
     return fresh(factor)
 
 
@@ -197,14 +198,14 @@ def solve(a: Any, b: Any) -> Any:
     if columns.shape[-2] != matrix.shape[-1]:
         raise ShapeError(f"np.linalg.solve: shapes {matrix.shape} and {right.shape} do not fit")
     batch = broadcast_shapes([matrix.shape[:-2], columns.shape[:-2]])
-    found = REGISTRY["solve"](broadcast_value(matrix, (*batch, *matrix.shape[-2:])),
+    found = ops.solve(broadcast_value(matrix, (*batch, *matrix.shape[-2:])),
                               broadcast_value(columns, (*batch, *columns.shape[-2:])))
     return fresh(reshape(found, found.shape[:-1]) if vector else found)
 
 
 @implements(np.linalg.inv)
 def inv(a: Any) -> Any:
-    return fresh(REGISTRY["inv"](float_matrix(a, "inv")))
+    return fresh(ops.inv(float_matrix(a, "inv")))
 
 
 def matrix_power(x: Value, n: int) -> Any:
@@ -229,7 +230,7 @@ def cross_vectors(a: Any, b: Any, axis_a: int, axis_b: int, axis_c: int) -> Any:
     shape = broadcast_shapes([x.shape, y.shape])
     x, y = broadcast_value(x, shape), broadcast_value(y, shape)
     turned = [_rotated(one, k) for one in (x, y) for k in (1, 2)]
-    result = REGISTRY["subtract"](multiplied(turned[0], turned[3]), multiplied(turned[1], turned[2]))
+    result = ops.subtract(multiplied(turned[0], turned[3]), multiplied(turned[1], turned[2]))
     last, place = result.rank - 1, normalize_axis(axis_c, result.rank)
     return fresh(permuted(result, (*range(place), last, *range(place, last))))
 
@@ -243,9 +244,9 @@ def moved_last(x: Value, axis: int) -> Value:
 def _rotated(x: Value, distance: int) -> Value:
     """Element k of the last axis is element k + distance of x, counted round."""
     lead, extent = x.shape[:-1], x.shape[-1]
-    parts = [REGISTRY["slice"](x, starts=(0,) * len(lead) + (start,), sizes=(*lead, size), steps=(1,) * x.rank)
+    parts = [ops.slice(x, starts=(0,) * len(lead) + (start,), sizes=(*lead, size), steps=(1,) * x.rank)
              for start, size in ((distance, extent - distance), (0, distance))]
-    return REGISTRY["concatenate"](*parts, axis=x.rank - 1)
+    return ops.concatenate(*parts, axis=x.rank - 1)
 
 
 # ----- products of matrices and vectors

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler import ops
 from bwcompiler.frontend.numpy.reductions import (
     NOTHING,
     argmax,
@@ -25,7 +26,6 @@ from bwcompiler.frontend.tracing.operands import constant, value_as
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import Value
-from bwcompiler.ops import elementwise as ops
 
 
 def _without_nan(a: Any, replacement: Any) -> tuple[Value, Value | None]:

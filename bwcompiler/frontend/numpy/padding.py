@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler import ops
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.diagonals import cut
 from bwcompiler.frontend.numpy.joining import join
@@ -15,8 +16,7 @@ from bwcompiler.frontend.tracing.operands import as_tracer, cast, filled, value_
 from bwcompiler.frontend.tracing.registry import implements, refuse
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, value_of
 from bwcompiler.frontend.tracing.views import broadcast_value
-from bwcompiler.ir.op import REGISTRY, Value
-from bwcompiler.ops import elementwise as ops
+from bwcompiler.ir.op import Value
 
 STATISTICS: dict[str, Any] = {"maximum": np.max, "minimum": np.min, "mean": np.mean, "median": np.median}
 KEYWORDS = {"constant": "constant_values", "linear_ramp": "end_values", "reflect": "reflect_type", "symmetric": "reflect_type",
@@ -70,7 +70,7 @@ def _constant(x: Value, widths: list[tuple[int, int]], constants: Any) -> Value:
     values = pairs(constants, x.rank, "constant_values")
     if len({value for pair in values for value in pair}) <= 1:
         fill = x.dtype.numpy.type(values[0][0]).item() if values else 0
-        return REGISTRY["pad"](x, low=tuple([low for low, _ in widths]), high=tuple([high for _, high in widths]), value=fill)
+        return ops.pad(x, low=tuple([low for low, _ in widths]), high=tuple([high for _, high in widths]), value=fill)
     for axis, ((low, high), pair) in enumerate(zip(widths, values, strict=True)):
         x = _joined(filled(pair[0], x.dtype, _extent(x, axis, low)), x, filled(pair[1], x.dtype, _extent(x, axis, high)), axis)
     return x

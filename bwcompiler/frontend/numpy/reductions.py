@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler import ops
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.elementwise import store, truth
 from bwcompiler.frontend.tracing.operands import (
@@ -25,7 +26,6 @@ from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.types import BOOL, F64, I64, DType
-from bwcompiler.ops import elementwise as ops
 
 NOTHING = np._NoValue
 Axes = tuple[int, ...]
@@ -321,7 +321,7 @@ def _cumulative(name: str, x: Any, axis: Any, dtype: Any, out: Any, include_init
     found = value_as(handler(x, place, dtype))
     if include_initial:
         shape = tuple([1 if k == place else extent for k, extent in enumerate(found.shape)])
-        found = REGISTRY["concatenate"](filled(first, found.dtype, shape), found, axis=place)
+        found = ops.concatenate(filled(first, found.dtype, shape), found, axis=place)
     return finished(found, found, (), False, out, f"cumulative_{name}")
 
 

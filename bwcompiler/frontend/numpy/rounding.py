@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler import ops
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.elementwise import UFUNCS, evaluate, store
 from bwcompiler.frontend.tracing.operands import (
@@ -19,7 +20,6 @@ from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import F64
-from bwcompiler.ops import elementwise as ops
 
 NOTHING = np._NoValue
 

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from bwcompiler import ops
 from bwcompiler.errors import ShapeError, TracerArrayError, UnsupportedError
 from bwcompiler.frontend.numpy.elementwise import store
 from bwcompiler.frontend.numpy.indexing import getitem, setitem, take, where
@@ -22,7 +23,6 @@ from bwcompiler.frontend.tracing.registry import HANDLERS, implements, refuse
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, value_of
 from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.extent import element_count
-from bwcompiler.ir.op import REGISTRY
 from bwcompiler.ir.types import dtype_of
 
 _UNKNOWN = ("the number of results is not known while tracing\n"
@@ -43,7 +43,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
     index = value_as(a)
     shape = np.broadcast_shapes(index.shape, *[option.shape for option in options])
     stacked = [reshape(broadcast_value(cast(option, dtype), shape), (1, *shape)) for option in options]
-    whole = stacked[0] if len(stacked) == 1 else REGISTRY["concatenate"](*stacked, axis=0)
+    whole = stacked[0] if len(stacked) == 1 else ops.concatenate(*stacked, axis=0)
     positions: Any = fresh(broadcast_value(index, shape))
     if mode == "clip":
         positions = np.clip(positions, 0, len(options) - 1)
@@ -256,11 +256,11 @@ def sliding_window_view(x: Any, window_shape: Any, axis: Any = None, *, subok: A
     rest = [k for k in range(array.ndim) if k not in axes]
     order = (*rest, *axes)
     moved = value_of(array)
-    moved = moved if order == tuple(range(array.ndim)) else REGISTRY["transpose"](moved, axes=order)
+    moved = moved if order == tuple(range(array.ndim)) else ops.transpose(moved, axes=order)
     none = (0,) * len(axes)
-    found = REGISTRY["windows"](moved, sizes=sizes, strides=(1,) * len(axes), low=none, high=none, dilations=(1,) * len(axes))
+    found = ops.windows(moved, sizes=sizes, strides=(1,) * len(axes), low=none, high=none, dilations=(1,) * len(axes))
     back = [order.index(k) for k in range(array.ndim)] + list(range(array.ndim, found.rank))
-    return fresh(found if back == list(range(found.rank)) else REGISTRY["transpose"](found, axes=tuple(back)))
+    return fresh(found if back == list(range(found.rank)) else ops.transpose(found, axes=tuple(back)))
 
 
 def view(x: Tracer, dtype: Any = None, type: Any = None) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler import ops
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.elementwise import store
 from bwcompiler.frontend.numpy.indexing import gather
@@ -17,9 +18,8 @@ from bwcompiler.frontend.tracing.registry import HANDLERS, implements, refuse
 from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, value_of
 from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.extent import element_count
-from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import F64, I64, DType
-from bwcompiler.ops import elementwise as ops
 
 NOTHING = np._NoValue
 
@@ -30,12 +30,12 @@ def _kind(kind: Any, stable: Any) -> str | None:
 
 
 def _positions(x: Value, axis: int, kind: str | None) -> Value:
-    return REGISTRY["argsort"](x, axis=axis, kind=kind)
+    return ops.argsort(x, axis=axis, kind=kind)
 
 
 def at_positions(x: Value, positions: Value, axis: int) -> Value:
     """np.take_along_axis for positions in range."""
-    counters = [positions if k == axis else REGISTRY["iota"](shape=positions.shape, axis=k, dtype=I64) for k in range(x.rank)]
+    counters = [positions if k == axis else ops.iota(shape=positions.shape, axis=k, dtype=I64) for k in range(x.rank)]
     return gather(x, counters, tuple(range(x.rank)))
 
 
@@ -125,14 +125,14 @@ def _lanes(a: Any, axis: Any) -> tuple[Value, Value, tuple[int, ...]]:
     axes = normalize_axes(axis, x.rank)
     rest = [k for k in range(x.rank) if k not in axes]
     order = (*rest, *axes)
-    moved = x if order == tuple(range(x.rank)) else REGISTRY["transpose"](x, axes=order)
+    moved = x if order == tuple(range(x.rank)) else ops.transpose(x, axes=order)
     return x, reshape(moved, (*[x.shape[k] for k in rest], element_count([x.shape[k] for k in axes]))), axes
 
 
 def _element(x: Value, position: int) -> Value:
     """One element of the last axis."""
     lead = x.rank - 1
-    part = REGISTRY["slice"](x, starts=(0,) * lead + (position,), sizes=(*x.shape[:-1], 1), steps=(1,) * x.rank)
+    part = ops.slice(x, starts=(0,) * lead + (position,), sizes=(*x.shape[:-1], 1), steps=(1,) * x.rank)
     return reshape(part, x.shape[:-1])
 
 
@@ -204,7 +204,7 @@ def _collected(results: list[Value], x: Value, axes: tuple[int, ...], levels: An
         value = results[0]
     else:
         rows = [reshape(result, (1, *result.shape)) for result in results]
-        value = rows[0] if len(rows) == 1 else REGISTRY["concatenate"](*rows, axis=0)
+        value = rows[0] if len(rows) == 1 else ops.concatenate(*rows, axis=0)
         value = reshape(value, (*levels.shape, *results[0].shape))
     if out is None:
         return fresh(value)
@@ -388,7 +388,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     positions = np.asarray(x)
     size = max(int(positions.max(initial=-1)) + 1, int(minlength))
     zeros = filled(0.0, F64, (size,))
-    return fresh(REGISTRY["scatter_add"](zeros, cast(value_as(weights), F64), value_as(positions, I64), axes=(0,)))
+    return fresh(ops.scatter_add(zeros, cast(value_as(weights), F64), value_as(positions, I64), axes=(0,)))
 
 
 @implements(np.histogram)
@@ -405,7 +405,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     given = filled(1, I64, flat.shape) if weights is None else reshape(value_as(weights), flat.shape)
     given = ops.select(inside, given, filled(0, given.dtype, given.shape))
     index = ops.select(inside, ops.subtract(place, filled(1, I64, place.shape)), filled(0, I64, place.shape))
-    counts: Any = fresh(REGISTRY["scatter_add"](filled(0, given.dtype, (line.shape[0] - 1,)), given, index, axes=(0,)))
+    counts: Any = fresh(ops.scatter_add(filled(0, given.dtype, (line.shape[0] - 1,)), given, index, axes=(0,)))
     if density:
         counts = counts / np.diff(edges) / counts.sum()
     return counts, edges

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler import ops
 from bwcompiler.errors import TracerArrayError, UnsupportedError
 from bwcompiler.frontend.numpy.elementwise import UFUNCS, call_ufunc, evaluate, ufunc_named
 from bwcompiler.frontend.numpy.indexing import getitem, scatter_add, setitem
@@ -36,7 +37,7 @@ from bwcompiler.frontend.tracing.promotion import requested, resolve_reduction
 from bwcompiler.frontend.tracing.registry import UFUNC_METHODS, refuse
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.extent import element_count
-from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler.ir.op import Value
 
 ASSOCIATIVE = frozenset(("maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or",
                          "bitwise_xor", "logaddexp", "logaddexp2", "hypot", "gcd", "lcm", "add", "multiply"))
@@ -94,14 +95,14 @@ def _line_last(x: Value, axes: tuple[int, ...]) -> Value:
     """x with the given axes merged into one, put last."""
     rest = [k for k in range(x.rank) if k not in axes]
     order = (*rest, *axes)
-    moved = x if order == tuple(range(x.rank)) else REGISTRY["transpose"](x, axes=order)
+    moved = x if order == tuple(range(x.rank)) else ops.transpose(x, axes=order)
     return reshape(moved, (*[x.shape[k] for k in rest], element_count([x.shape[k] for k in axes])))
 
 
 def _part(x: Value, start: int, size: int) -> Value:
     """Elements of the last axis."""
     lead = x.rank - 1
-    return REGISTRY["slice"](x, starts=(0,) * lead + (start,), sizes=(*x.shape[:-1], size), steps=(1,) * x.rank)
+    return ops.slice(x, starts=(0,) * lead + (start,), sizes=(*x.shape[:-1], size), steps=(1,) * x.rank)
 
 
 def _combined(ufunc: Any, x: Value, y: Value) -> Value:
@@ -125,7 +126,7 @@ def _fold(ufunc: Any, x: Value) -> Value:
     while count > 1:
         half = count // 2
         folded = _combined(ufunc, _part(x, 0, half), _part(x, half, half))
-        x = folded if count % 2 == 0 else REGISTRY["concatenate"](folded, _part(x, count - 1, 1), axis=x.rank - 1)
+        x = folded if count % 2 == 0 else ops.concatenate(folded, _part(x, count - 1, 1), axis=x.rank - 1)
         count = x.shape[-1]
     return reshape(x, x.shape[:-1])
 
@@ -150,7 +151,7 @@ def accumulate(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     line = _scan(ufunc, _line_last(x, (place,)))
     last = x.rank - 1
     order = (*range(place), last, *range(place, last))
-    result = line if place == last else REGISTRY["transpose"](line, axes=order)
+    result = line if place == last else ops.transpose(line, axes=order)
     return finished(result, x, (), False, out, f"{ufunc.__name__}.accumulate")
 
 
@@ -162,14 +163,14 @@ def _scan(ufunc: Any, x: Value) -> Value:
         while distance < count:
             rest = count - distance
             moved = _combined(ufunc, _part(x, 0, rest), _part(x, distance, rest))
-            x = REGISTRY["concatenate"](_part(x, 0, distance), moved, axis=last)
+            x = ops.concatenate(_part(x, 0, distance), moved, axis=last)
             distance *= 2
         return x
     _require_short(ufunc, count)
     found = [_part(x, 0, 1)] if count else []
     for k in range(1, count):
         found.append(_combined(ufunc, found[-1], _part(x, k, 1)))
-    return REGISTRY["concatenate"](*found, axis=last) if count > 1 else x
+    return ops.concatenate(*found, axis=last) if count > 1 else x
 
 
 def reduceat(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -190,7 +191,7 @@ def reduceat(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
         pieces.append(reduce_(ufunc, (piece,), {"axis": place, "dtype": options.get("dtype"), "keepdims": True}
                               if ufunc.__name__ not in ("maximum", "minimum", "logical_or", "logical_and")
                               else {"axis": place, "keepdims": True}))
-    joined = REGISTRY["concatenate"](*[value_as(piece) for piece in pieces], axis=place)
+    joined = ops.concatenate(*[value_as(piece) for piece in pieces], axis=place)
     return finished(joined, joined, (), False, options.get("out"), f"{ufunc.__name__}.reduceat")
 
 

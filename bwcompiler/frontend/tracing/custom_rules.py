@@ -6,14 +6,13 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bwcompiler import tree
+from bwcompiler import ops, tree
 from bwcompiler.errors import GradientError, UnsupportedError
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.trace import ArgumentType, TraceResult, trace
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.op import REGISTRY
 from bwcompiler.ir.types import TensorType
 from bwcompiler.ops.custom import custom_call
 
@@ -55,7 +54,7 @@ class CustomVjp:
         values = [value_of(leaf) if isinstance(leaf, Tracer) else value_as(leaf) for leaf in leaves]
         rule = _Rule(self, argument_tree, result, len(values))
         call = custom_call(*values, *result.hidden_operands(), body=result.graph, rule=rule)
-        item = REGISTRY["item"]
+        item = ops.item
         outputs = [fresh(item(call, index=k)) for k in range(len(result.graph.outputs))]
         return tree.unflatten(result.output_tree, outputs)
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler import ops
 from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
 from bwcompiler.frontend.tracing.promotion import Kind, common_dtype, scalar_of, strong
 from bwcompiler.frontend.tracing.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
 from bwcompiler.frontend.tracing.views import broadcast_value, result_strides, shadow
-from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, DType, dtype_of, tensor
 from bwcompiler.ops.creation import full
 from bwcompiler.ops.elementwise import cast as cast_op
@@ -96,7 +97,7 @@ def stack_all(items: Sequence[Any]) -> Tracer:
         shapes = sorted({str(payload.shape) for payload in payloads})
         raise ShapeError(f"an array cannot be made of items of different shapes: {', '.join(shapes)}")
     values = [reshape(materialise(payload, dtype, shape), (1, *shape)) for payload in payloads]
-    return fresh(values[0] if len(values) == 1 else REGISTRY["concatenate"](*values, axis=0))
+    return fresh(values[0] if len(values) == 1 else ops.concatenate(*values, axis=0))
 
 
 def materialise(payload: Payload, dtype: DType, shape: tuple[Any, ...]) -> Value:
@@ -151,7 +152,7 @@ def cast(value: Value, dtype: DType) -> Value:
 
 def reshape(value: Value, shape: tuple[Any, ...]) -> Value:
     """value under another shape."""
-    return value if value.shape == shape else REGISTRY["reshape"](value, shape=shape)
+    return value if value.shape == shape else ops.reshape(value, shape=shape)
 
 
 def constant(value: Any, like: Value) -> Value:

@@ -14,7 +14,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler import ops
+from bwcompiler.ir.op import Value
 
 Shape: TypeAlias = tuple[int, ...]
 
@@ -77,12 +78,12 @@ class StridedView:
     def read(self, value: Value) -> Value:
         cut, flips, order = self._plan()
         if cut is not None:
-            value = REGISTRY["slice"](value, **cut)
+            value = ops.slice(value, **cut)
         elif flips:
-            value = REGISTRY["flip"](value, axes=flips)
+            value = ops.flip(value, axes=flips)
         if order is not None:
-            value = REGISTRY["transpose"](value, axes=order)
-        return value if value.shape == self.shape else REGISTRY["reshape"](value, shape=self.shape)
+            value = ops.transpose(value, axes=order)
+        return value if value.shape == self.shape else ops.reshape(value, shape=self.shape)
 
     def write(self, base: Value, new: Value) -> Value:
         if 0 in self.shape:
@@ -91,12 +92,12 @@ class StridedView:
         places = range(len(self.slices)) if order is None else order
         inner = tuple([self.slices[axis].size for axis in places])
         if new.shape != inner:
-            new = REGISTRY["reshape"](new, shape=inner)
+            new = ops.reshape(new, shape=inner)
         if order is not None:
-            new = REGISTRY["transpose"](new, axes=tuple(sorted(range(len(order)), key=order.__getitem__)))
+            new = ops.transpose(new, axes=tuple(sorted(range(len(order)), key=order.__getitem__)))
         if cut is None:
-            return REGISTRY["flip"](new, axes=flips) if flips else new
-        return REGISTRY["slice_update"](base, new, starts=cut["starts"], steps=cut["steps"])
+            return ops.flip(new, axes=flips) if flips else new
+        return ops.slice_update(base, new, starts=cut["starts"], steps=cut["steps"])
 
     def shadow(self, base: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         strides = [0 if axis is None else base.strides[axis] * self.slices[axis].step for axis in self.axes]
@@ -149,10 +150,10 @@ class ReshapeView:
         self.shape = shape
 
     def read(self, value: Value) -> Value:
-        return REGISTRY["reshape"](value, shape=self.shape)
+        return ops.reshape(value, shape=self.shape)
 
     def write(self, base: Value, new: Value) -> Value:
-        return REGISTRY["reshape"](new, shape=base.shape)
+        return ops.reshape(new, shape=base.shape)
 
     def shadow(self, base: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         found = reshaped_shadow(base, self.shape)
@@ -215,12 +216,12 @@ class DiagonalView:
         """Matrices last, flattened."""
         order = self._order()
         if order != tuple(range(len(order))):
-            value = REGISTRY["transpose"](value, axes=order)
+            value = ops.transpose(value, axes=order)
         rows, columns = value.shape[-2:]
-        return REGISTRY["reshape"](value, shape=(*value.shape[:-2], rows * columns))
+        return ops.reshape(value, shape=(*value.shape[:-2], rows * columns))
 
     def read(self, value: Value) -> Value:
-        return REGISTRY["slice"](self._flat(value), sizes=self.shape, **self._place())
+        return ops.slice(self._flat(value), sizes=self.shape, **self._place())
 
     def write(self, base: Value, new: Value) -> Value:
         if not self.writable:
@@ -228,9 +229,9 @@ class DiagonalView:
         if 0 in self.shape:
             return base
         order = self._order()
-        made = REGISTRY["slice_update"](self._flat(base), new, **self._place())
-        made = REGISTRY["reshape"](made, shape=tuple([self.base_shape[axis] for axis in order]))
-        return REGISTRY["transpose"](made, axes=tuple(sorted(range(len(order)), key=order.__getitem__)))
+        made = ops.slice_update(self._flat(base), new, **self._place())
+        made = ops.reshape(made, shape=tuple([self.base_shape[axis] for axis in order]))
+        return ops.transpose(made, axes=tuple(sorted(range(len(order)), key=order.__getitem__)))
 
     def shadow(self, base: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         kept = [base.strides[axis] for axis in self._order()[:-2]]
@@ -308,8 +309,8 @@ def broadcast_value(value: Value, shape: Shape) -> Value:
     offset = len(shape) - len(own)
     kept = [axis for axis, extent in enumerate(own) if extent == shape[axis + offset]]
     if len(kept) != len(own):
-        value = REGISTRY["reshape"](value, shape=tuple([own[axis] for axis in kept]))
-    return REGISTRY["broadcast"](value, shape=shape, axes=tuple([axis + offset for axis in kept]))
+        value = ops.reshape(value, shape=tuple([own[axis] for axis in kept]))
+    return ops.broadcast(value, shape=shape, axes=tuple([axis + offset for axis in kept]))
 
 
 def everything_of(shape: Shape) -> list[Slice]:
