@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 
@@ -16,6 +15,7 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.plan import ArgumentKind, CallSignature, Container, Leaf, Tree
 from bwcompiler.ir.types import TensorType
+from bwcompiler.locks import RenewedLock
 from bwcompiler.passes.expand_custom_rules import inline_calls
 from bwcompiler.runtime.executable import Executable
 
@@ -43,7 +43,7 @@ def flat_tree(count: int) -> Tree:
 
 _LIMIT = 512
 _cache: OrderedDict[tuple[str, CallSignature], Compiled] = OrderedDict()
-_lock = threading.RLock()
+_lock = RenewedLock()
 
 
 def compile_graph(graph: Graph, arguments: tuple[Tree, ...], kinds: tuple[ArgumentKind, ...], result: Tree,

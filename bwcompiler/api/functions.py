@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.trace import ArgumentType, TraceResult, argument_type, split_static, trace
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.plan import ArgumentKind, Container, Leaf, Tree, leaf_indices
+from bwcompiler.locks import RenewedLock
 from bwcompiler.runtime.executable import CompiledFunction
 
 Entry = Callable[..., Any]
@@ -33,7 +33,7 @@ class JitFunction(CompiledFunction):
         self.mutates = mutates
         self.entries: dict[Any, Specialisation] = {}
         self.last: Specialisation | None = None
-        self._compiling = threading.RLock()
+        self._compiling = RenewedLock()
         functools.update_wrapper(self, fun, updated=())
         self._install(self._slow)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-import threading
+import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
@@ -17,27 +17,33 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from bwcompiler.errors import CompileError
+from bwcompiler.locks import held_at_fork
 
 # "full": O3 with loop and SLP vectorisation.  "cheap": O1 without them, for kernels already written with vectors.
 Pipeline = Literal["full", "cheap"]
+
+_lock = held_at_fork()         # around every call of LLVM: a fork in the middle of one would leave a child with half of it
 
 
 @functools.cache
 def host_features() -> str:
     """CPU features in LLVM's spelling, `+avx2,-avx512f,...`: the CPU's name alone may be wrong in a virtual machine."""
-    return str(llvm.get_host_cpu_features().flatten())
+    with _lock:
+        return str(llvm.get_host_cpu_features().flatten())
 
 
 @functools.cache
 def host_cpu() -> str:
-    return str(llvm.get_host_cpu_name())
+    with _lock:
+        return str(llvm.get_host_cpu_name())
 
 
 @functools.cache
 def toolchain() -> str:
     """Everything besides the text that decides which machine code comes out: part of every cache key."""
-    version = ".".join(map(str, llvm.llvm_version_info))
-    return f"{llvmlite.__version__} {version} {llvm.get_process_triple()} {host_cpu()} {host_features()} pic small"
+    with _lock:
+        version = ".".join(map(str, llvm.llvm_version_info))
+        return f"{llvmlite.__version__} {version} {llvm.get_process_triple()} {host_cpu()} {host_features()} pic small"
 
 
 def vector_bits() -> int:
@@ -55,7 +61,6 @@ def _function_attributes() -> str:
 # For the attribute group of every function with loops: f"attributes #0 = {{ {FUNCTION_ATTRIBUTES} }}".
 FUNCTION_ATTRIBUTES = _function_attributes()
 
-_lock = threading.RLock()
 _library_numbers = itertools.count()
 
 
@@ -136,22 +141,31 @@ class LoadedCode:
     """Object code in memory.  Unloaded when dropped, so whoever holds an address must hold this too."""
 
     def __init__(self, tracker: Any, addresses: Mapping[str, int]) -> None:
-        self._tracker = tracker
         self.addresses = dict(addresses)
+        # Not at exit: other threads may still run, and the memory goes anyway.
+        weakref.finalize(self, _unload, tracker).atexit = False
+
+
+def _unload(tracker: Any) -> None:
+    with _lock:
+        tracker.close()
 
 
 def load(code: bytes, symbols: Mapping[str, int], exports: Iterable[str]) -> LoadedCode:
     """Link object code.  `symbols` are the addresses of what it refers to; libc and libm are found in the process."""
-    names = tuple(exports)
+    with _lock:
+        return _load(code, symbols, tuple(exports))
+
+
+def _load(code: bytes, symbols: Mapping[str, int], exports: tuple[str, ...]) -> LoadedCode:
     builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
     for name, address in symbols.items():
         builder.import_symbol(name, address)
-    for name in names:
+    for name in exports:
         builder.export_symbol(name)
-    with _lock:
-        try:
-            # The name of a library can never be used again in one LLJIT, even after it was unloaded.
-            tracker = builder.link(_lljit(), f"bw{next(_library_numbers)}")
-        except RuntimeError as error:
-            raise CompileError(f"cannot link native code: {error}") from error
-    return LoadedCode(tracker, {name: tracker[name] for name in names})
+    try:
+        # The name of a library can never be used again in one LLJIT, even after it was unloaded.
+        tracker = builder.link(_lljit(), f"bw{next(_library_numbers)}")
+    except RuntimeError as error:
+        raise CompileError(f"cannot link native code: {error}") from error
+    return LoadedCode(tracker, {name: tracker[name] for name in exports})

@@ -15,10 +15,10 @@ import os
 import stat
 import sys
 import tempfile
-import threading
 from collections import OrderedDict
 from pathlib import Path
 
+from bwcompiler.locks import held_at_fork
 from bwcompiler.runtime import jit
 
 log = logging.getLogger(__name__)
@@ -28,6 +28,8 @@ _SUFFIX = ".bwo"
 _DIGEST_BYTES = 32
 _DISK_BYTES = 512 * 2**20
 _MEMORY_BYTES = 64 * 2**20
+
+_lock = held_at_fork()
 
 
 def key_of(text: str, pipeline: jit.Pipeline = "full") -> str:
@@ -183,19 +185,18 @@ class MemoryCache:
 
     def __init__(self, limit: int = _MEMORY_BYTES) -> None:
         self.limit = limit
-        self._lock = threading.Lock()
         self._objects: OrderedDict[str, bytes] = OrderedDict()
         self._size = 0
 
     def get(self, key: str) -> bytes | None:
-        with self._lock:
+        with _lock:
             code = self._objects.get(key)
             if code is not None:
                 self._objects.move_to_end(key)
             return code
 
     def put(self, key: str, code: bytes) -> None:
-        with self._lock:
+        with _lock:
             self._size += len(code) - len(self._objects.pop(key, b""))
             self._objects[key] = code
             while self._size > self.limit:
@@ -203,7 +204,7 @@ class MemoryCache:
                 self._size -= len(dropped)
 
     def clear(self) -> None:
-        with self._lock:
+        with _lock:
             self._objects.clear()
             self._size = 0
 

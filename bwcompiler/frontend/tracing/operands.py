@@ -58,7 +58,7 @@ def array_operand(x: Any) -> tuple[Payload, Kind]:
         if not hasattr(x, "__array__"):
             raise DTypeError(f"an object of type {type(x).__name__} is not an array: {x!r}")
         x = np.asarray(x)
-    if isinstance(x, np.ma.MaskedArray | np.matrix):
+    if type(x) is not np.ndarray and isinstance(x, np.ma.MaskedArray | np.matrix):              # np.ma is loaded when asked for
         raise UnsupportedError(f"{type(x).__name__} is not supported; convert it with np.asarray")
     if x.dtype == object:
         stacked = stack_objects(x)

@@ -214,7 +214,7 @@ def argument_type(leaf: Any, name: str = "argument") -> ArgumentType:
 
 
 def _array_type(array: np.ndarray[Any, Any], name: str) -> ArgumentType:
-    if isinstance(array, np.ma.MaskedArray | np.matrix):
+    if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray | np.matrix):      # np.ma is loaded when asked for
         raise UnsupportedError(f"{name}: {type(array).__name__} is not supported; convert it with np.asarray")
     try:
         dtype = dtype_of(array.dtype)
