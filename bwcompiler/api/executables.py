@@ -16,8 +16,10 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.plan import ArgumentKind, CallSignature, Container, Leaf, Tree
 from bwcompiler.ir.types import TensorType
 from bwcompiler.locks import RenewedLock
+from bwcompiler.lowering.polls import POLL
 from bwcompiler.passes.expand_custom_rules import inline_calls
 from bwcompiler.runtime.executable import Executable
+from bwcompiler.runtime.interrupts import poll_address
 
 GIL_BYTES = 1 << 16            # programs that touch less than this keep the GIL: they are done before it could be handed over
 
@@ -95,5 +97,7 @@ def _build(graph: Graph, base: CallSignature, name: str) -> Compiled:
         symbols[callback.symbol] = address
         keep.append(owner)
     symbols.update(native_libraries()[1])
+    if lowered.program.polls:
+        symbols[POLL] = poll_address()
     executable = Executable(lowered.program.text, signature, symbols=symbols, keep_alive=tuple(keep), name=name)
     return Compiled(lowered, executable, graph)

@@ -13,12 +13,19 @@ import numpy as np
 from bwcompiler.errors import InternalError, at, located
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TensorType, TupleType
-from bwcompiler.lowering.library_calls import CALLBACK_ERROR, INDEX_ERROR, LINALG_ERROR, Libraries
+from bwcompiler.lowering.library_calls import CALLBACK_DONE, CALLBACK_ERROR, INDEX_ERROR, LINALG_ERROR, Libraries
 from bwcompiler.lowering.program import ProgramText
 from bwcompiler.runtime import blas, gufuncs
 
 _PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_void_p))
-_raised = threading.local()
+
+
+class _Raised(threading.local):
+    error: BaseException | None = None
+    callback = 0
+
+
+_raised = _Raised()
 
 
 # Ops that NumPy's own inner loops compute: op -> (loop of numpy.linalg, types per dtype).
@@ -76,7 +83,7 @@ def make_callback(number: int, value: Value) -> tuple[int, object]:
         except BaseException as error:  # anything at all has to cross native frames as a status code
             _raised.error, _raised.callback = error, number
             return CALLBACK_ERROR
-        return 0
+        return CALLBACK_DONE
 
     thunk = _PROTOTYPE(run)
     address = ctypes.cast(thunk, ctypes.c_void_p).value
@@ -88,8 +95,9 @@ def make_callback(number: int, value: Value) -> tuple[int, object]:
 def raise_status(code: int, record: bytes, program: ProgramText) -> None:
     """Raise NumPy's exception for a status code, with the user's line."""
     if code == CALLBACK_ERROR:
-        error = _raised.error
-        _raised.error = None
+        error, _raised.error = _raised.error, None
+        if error is None:                # a signal handler raised before the callback's first line; ctypes has printed it
+            raise KeyboardInterrupt
         source = program.callbacks[_raised.callback].value.source
         raise located(error, source) if isinstance(error, Exception) else error
     if code == INDEX_ERROR:

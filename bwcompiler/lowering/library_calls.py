@@ -9,7 +9,9 @@ from bwcompiler.ir.op import Value
 
 INDEX_ERROR = 1                # status code of an index out of range; record: {number of the check, index, axis extent}
 CALLBACK_ERROR = 2
+CALLBACK_DONE = 1              # what a callback returns: not 0, which ctypes returns for one that was interrupted in its first line
 LINALG_ERROR = 3               # a factorisation failed; record: {number of the call}
+INTERRUPTED = 4                # a signal handler raised: the exception is set
 
 
 class Libraries(NamedTuple):

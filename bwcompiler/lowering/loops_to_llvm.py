@@ -33,7 +33,9 @@ from bwcompiler.ir.loop import (
 from bwcompiler.ir.scalar import MATH_FUNCTIONS, Scalar
 from bwcompiler.ir.types import BOOL, F32, F64, DType
 from bwcompiler.lowering.kernel_pointers import first_elements
+from bwcompiler.lowering.library_calls import INTERRUPTED
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter, literal, memory_type, register_type
+from bwcompiler.lowering.polls import polled, statements_work
 
 LANES = 32
 BLOCK = 64                    # strips between flushes of a sum's lanes: 2048 elements
@@ -45,17 +47,19 @@ class KernelText(NamedTuple):
     """A function, and per parameter the element of its array that the pointer has to point at.
 
     A kernel that reads row 7 of an array and one that reads row 8 are the same function, called with other pointers.
+    polls: whether it looks for signals, and so returns a status.
     """
 
     text: str
     starts: tuple[int, ...]
+    polls: bool
 
 
 def kernel_to_llvm(kernel: Kernel, emit: ScalarEmitter, linkage: str = "internal") -> KernelText:
     """The function; intrinsics and math functions it uses are noted in `emit`."""
     emitter = _KernelEmitter(kernel, emit)
     text = emitter.function(linkage)
-    return KernelText(text, tuple([emitter.starts.get(buffer, 0) for buffer in kernel.buffers]))
+    return KernelText(text, tuple([emitter.starts.get(buffer, 0) for buffer in kernel.buffers]), emitter.polls)
 
 
 class _KernelEmitter:
@@ -72,6 +76,7 @@ class _KernelEmitter:
         self.flushed: set[Accumulator] = set()                       # sums over more than one block: they have block totals
         self.totals: dict[Accumulator, str] = {}
         self.lane: str | None = None
+        self.polls = False
         self.starts = first_elements(kernel)
 
     def function(self, linkage: str) -> str:
@@ -85,8 +90,11 @@ class _KernelEmitter:
         self.statements(self.kernel.body)
         body = "\n".join(emit.lines)
         emit.lines = outer
-        head = f"define {linkage} void @{self.kernel.name}({', '.join(parameters)}) #1 {{\nentry:\n"
-        return head + "\n".join([*self.entry, body]) + "\n  ret void\n}\n"
+        type_, end = "void", "  ret void"
+        if self.polls:
+            type_, end = "i32", f"  ret i32 0\ninterrupted:\n  ret i32 {INTERRUPTED}"
+        head = f"define {linkage} {type_} @{self.kernel.name}({', '.join(parameters)}) #1 {{\nentry:\n"
+        return head + "\n".join([*self.entry, body]) + f"\n{end}\n}}\n"
 
     # ----- scopes
     @contextmanager
@@ -140,7 +148,7 @@ class _KernelEmitter:
 
     def loop(self, loop: Loop) -> None:
         if not any(isinstance(s, Accumulate) and s.target in self.vector for s in loop.body):
-            with self.counted(str(loop.extent), loop) as index:
+            with polled(self, loop.extent, statements_work(loop.body), loop) as index:
                 self.remember(loop.index, index)
                 self.statements(loop.body)
             return
@@ -154,21 +162,22 @@ class _KernelEmitter:
         strips, tail = divmod(extent, LANES)
         sums = [s.target for s in loop.body if isinstance(s, Accumulate) and isinstance(s.target, Accumulator) and _is_flushed(s)]
         blocks, rest = divmod(strips, BLOCK) if sums else (0, strips)
+        work = LANES * statements_work(loop.body)
         if blocks:
-            with self.counted(str(blocks), None) as block:
+            with polled(self, blocks, BLOCK * work, None) as block:
                 first = self.emit.put(f"mul i64 {block}, {BLOCK}")
-                self.strips(loop, first, str(BLOCK))
+                self.strips(loop, first, BLOCK, work)
                 for accumulator in sums:
                     self.flush(accumulator)
         if rest:
-            self.strips(loop, str(blocks * BLOCK), str(rest))
+            self.strips(loop, str(blocks * BLOCK), rest, work)
         if tail:
             with self.counted(str(tail), loop) as lane:
                 index = self.emit.put(f"add i64 {lane}, {strips * LANES}")
                 self.lane_body(loop, index, lane)
 
-    def strips(self, loop: Loop, first: str, count: str) -> None:
-        with self.counted(count, None) as strip:
+    def strips(self, loop: Loop, first: str, count: int, work: int) -> None:
+        with polled(self, count, work, None) as strip:
             number = self.emit.put(f"add i64 {strip}, {first}")
             base = self.emit.put(f"mul i64 {number}, {LANES}")
             with self.counted(str(LANES), loop) as lane:
@@ -207,7 +216,7 @@ class _KernelEmitter:
     def fill(self, statement: Fill) -> None:
         buffer = statement.buffer
         value = self.scalar(statement.value)
-        with self.counted(str(buffer.size), None) as index:
+        with polled(self, buffer.size, 1, None) as index:
             if buffer.dtype is BOOL:
                 value = self.emit.put(f"zext i1 {value} to i8")
             pointer = self.element(buffer, index)

@@ -17,11 +17,12 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.loop import SCRATCH, Kernel
 from bwcompiler.ir.memory import Location, MemoryPlan
 from bwcompiler.ir.op import Value
-from bwcompiler.lowering.library_calls import Libraries, check_index_text, copy_text, loop_text
+from bwcompiler.lowering.library_calls import CALLBACK_DONE, CALLBACK_ERROR, Libraries, check_index_text, copy_text, loop_text
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter
 from bwcompiler.lowering.loops_to_llvm import kernel_to_llvm
 from bwcompiler.lowering.math.functions import definitions, intrinsics
 from bwcompiler.lowering.matrix_products import product_text
+from bwcompiler.lowering.polls import COPY_BYTES, DECLARE_POLL, POLL, POLL_WORK, product_work, statements_work
 from bwcompiler.lowering.steps import LoweredStep
 
 RECORD_BYTES = 64              # the error record at the start of the arena
@@ -36,12 +37,16 @@ class Callback(NamedTuple):
 
 
 class ProgramText(NamedTuple):
-    """LLVM text of a program; what it calls outside; the values whose computation may fail; how many distinct functions it has."""
+    """LLVM text of a program; what it calls outside; the values whose computation may fail; how many distinct functions it has.
+
+    polls: whether it looks for signals, by calling `polls.POLL`.
+    """
 
     text: str
     callbacks: list[Callback]
     checked: list[Value]
     kernels: int
+    polls: bool
 
 
 class Pointer(NamedTuple):
@@ -80,6 +85,7 @@ class ProgramEmitter:
         self.callbacks: list[Callback] = []
         self.declares: dict[str, None] = {}
         self.checked: list[Value] = []
+        self.work = 0                  # operations since the last look for signals
 
     def emit(self) -> ProgramText:
         require_lowerable(self.graph)
@@ -101,7 +107,7 @@ class ProgramEmitter:
         parts += [*_distinct(self.declares), f"attributes #0 = {{ {self.attributes} }}",
                   f"attributes #1 = {{ noinline {self.attributes} }}", "!1 = distinct !{!1, !2}",
                   '!2 = !{!"llvm.loop.interleave.count", i32 2}', ""]
-        return ProgramText("\n".join(parts), self.callbacks, self.checked, distinct)
+        return ProgramText("\n".join(parts), self.callbacks, self.checked, distinct, DECLARE_POLL in self.declares)
 
     def pointer(self, value: Value) -> Pointer:
         return Pointer(self.plan.locations[root(value)])
@@ -125,7 +131,7 @@ class ProgramEmitter:
             if result not in self.plan.in_place:
                 self._copy(operand, self.pointer(result), result.type.nbytes)
         self.scalars.count = 0
-        text, starts = kernel_to_llvm(kernel, self.scalars)
+        text, starts, polls = kernel_to_llvm(kernel, self.scalars)
         name = self._function(text, kernel.name)
         scratch = iter(self.plan.scratch[position])
         arguments = []
@@ -134,7 +140,16 @@ class ProgramEmitter:
                 arguments.append(Pointer(Location("arena", next(scratch)), start * buffer.dtype.itemsize))
             elif owner is not None:
                 arguments.append(Pointer(self.plan.locations[root(owner)], start * buffer.dtype.itemsize))
-        self.calls.append(FunctionCall(name, tuple(arguments)))
+        self._append(FunctionCall(name, tuple(arguments), None, polls), 0 if polls else statements_work(kernel.body))
+
+    def _append(self, call: FunctionCall, work: int) -> None:
+        """Add a call of so many operations, after a look for signals if there were many since the last one."""
+        self.work += work
+        if self.work > POLL_WORK and self.calls:
+            self.calls.append(FunctionCall(POLL, (), None, True))
+            self.declares[DECLARE_POLL] = None
+            self.work = work
+        self.calls.append(call)
 
     def _function(self, text: str, name: str) -> str:
         """The name of the function with this text (which names it `name`); equal functions share one."""
@@ -150,8 +165,11 @@ class ProgramEmitter:
 
     def _copy(self, value: Value, target: Pointer, size: int) -> None:
         self.declares["declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"] = None
-        name = self._new_name("copy")
-        self.calls.append(FunctionCall(self._function(copy_text(name, size), name), (self.pointer(value), target)))
+        source = self.pointer(value)
+        for start in range(0, size, COPY_BYTES):
+            name, count = self._new_name("copy"), min(COPY_BYTES, size - start)
+            places = (Pointer(source.location, source.bytes + start), Pointer(target.location, target.bytes + start))
+            self._append(FunctionCall(self._function(copy_text(name, count), name), places), count * POLL_WORK // COPY_BYTES)
 
     def _call(self, value: Value, operands: Sequence[ArrayView]) -> None:
         if value.op.name == "matmul":
@@ -170,7 +188,7 @@ class ProgramEmitter:
     def _checked(self, value: Value, text: str, name: str) -> None:
         """A function that may fail: it gets the error record and the number of this check."""
         arguments = (*[self.pointer(operand) for operand in value.operands], self.pointer(value), _RECORD)
-        self.calls.append(FunctionCall(self._function(text, name), arguments, len(self.checked), True))
+        self._append(FunctionCall(self._function(text, name), arguments, len(self.checked), True), value.type.size)
         self.checked.append(value)
 
     def _gemm(self, value: Value, operands: Sequence[ArrayView]) -> None:
@@ -178,7 +196,8 @@ class ProgramEmitter:
         text, declare = product_text(name, value, operands, self.libraries)
         self.declares[declare] = None
         arguments = (*[self.pointer(view.base) for view in operands], self.pointer(value))
-        self.calls.append(FunctionCall(self._function(text, name), arguments))
+        work = product_work(value.type.size, value.operands[0].shape[-1])
+        self._append(FunctionCall(self._function(text, name), arguments), work)
 
     def _callback(self, value: Value) -> None:
         symbol = f"bw_callback_{len(self.callbacks)}"
@@ -190,9 +209,10 @@ class ProgramEmitter:
                  f"  %block = alloca [{len(arguments)} x ptr]"]
         for k in range(len(arguments)):
             lines += [f"  %at{k} = getelementptr ptr, ptr %block, i64 {k}", f"  store ptr %p{k}, ptr %at{k}"]
-        lines += [f"  %status = call i32 @{symbol}(ptr %block)", "  ret i32 %status", "}", ""]
+        lines += [f"  %done = call i32 @{symbol}(ptr %block)", f"  %ok = icmp eq i32 %done, {CALLBACK_DONE}",
+                  f"  %status = select i1 %ok, i32 0, i32 {CALLBACK_ERROR}", "  ret i32 %status", "}", ""]
         self.texts.append("\n".join(lines))
-        self.calls.append(FunctionCall(name, arguments, None, True))
+        self._append(FunctionCall(name, arguments, None, True), 0)
 
 
 def _straight_program(emitter: ProgramEmitter) -> str:

@@ -16,6 +16,7 @@ from bwcompiler.errors import SignatureError
 from bwcompiler.ir.plan import ERROR_RECORD_BYTES, CallSignature, Leaf, Tree
 from bwcompiler.ir.types import TensorType
 from bwcompiler.runtime.entry_table import int_shape
+from bwcompiler.runtime.interrupts import without_lock
 
 Array = np.ndarray[Any, Any]
 
@@ -27,8 +28,8 @@ class Program:
 
     def __init__(self, address: int, signature: CallSignature) -> None:
         self.signature = signature
-        prototype = ctypes.CFUNCTYPE if signature.release_gil else ctypes.PYFUNCTYPE
-        self._call: Any = prototype(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(address)
+        with_lock: Any = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+        self._call: Any = without_lock(address) if signature.release_gil else with_lock(address)
 
     def call(self, buffers: Sequence[Array | None]) -> tuple[int, bytes]:
         """Run on exactly these buffers; the program's code and its error record."""
