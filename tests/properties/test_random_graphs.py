@@ -6,7 +6,6 @@ The number of a failing graph is its whole description: `random_graph(seed)` mak
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -99,7 +98,7 @@ def check_compiled_with_small_limits(seed: int) -> None:
                                (loop_order, {"SHORT_ROWS": 2, "SHORT_ROW": 1000, "DEAR_ROW": 0, "PANEL_LIMITS": (2, 32)})):
             for name, limit in limits.items():
                 patch.setattr(module, name, limit)
-        patch.setattr(executables, "_cache", OrderedDict())
+        patch.setattr(executables, "_cache", executables.Executables())
         check_compiled(seed)
 
 

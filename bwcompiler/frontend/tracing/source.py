@@ -21,7 +21,8 @@ _CHAIN_LIMIT = 12           # frames of the user's call chain that are remembere
 
 _HIDE, _STOP, _SHOW = 0, 1, 2
 _roles: dict[int, tuple[CodeType, int]] = {}              # id of a code object -> (itself, kept alive; role)
-_sources: dict[tuple[int, int, Source | None], Source] = {}
+_sources: dict[tuple[int, int, Source | None], tuple[CodeType, Source]] = {}
+_LIMIT = 1 << 14            # entries of each: programs that make code (notebooks, exec) must not keep all of it for ever
 _stops: set[CodeType] = set()
 
 
@@ -37,6 +38,8 @@ def is_hidden(code: CodeType) -> bool:
 
 def _role(code: CodeType) -> int:
     role = _STOP if code in _stops else _HIDE if is_hidden(code) else _SHOW
+    if len(_roles) >= _LIMIT:
+        _roles.clear()
     _roles[id(code)] = (code, role)
     return role
 
@@ -60,7 +63,7 @@ def current_source(outer: Source | None = None) -> Source | None:
     for code, instruction in reversed(chain):
         key = (id(code), instruction, source)
         known = _sources.get(key)
-        source = known if known is not None else _make(key, code, instruction, source)
+        source = known[1] if known is not None else _make(key, code, instruction, source)
     return source
 
 
@@ -68,5 +71,7 @@ def _make(key: tuple[int, int, Source | None], code: CodeType, instruction: int,
     positions = list(code.co_positions())[instruction // 2]
     name = getattr(code, "co_qualname", code.co_name)
     source = Source(code.co_filename, positions[0] or code.co_firstlineno, positions[2] or 0, name, caller)
-    _sources[key] = source
+    if len(_sources) >= _LIMIT:
+        _sources.clear()
+    _sources[key] = (code, source)                        # the code too: its id is the key
     return source
