@@ -51,7 +51,7 @@ class Program:
         buffers: list[Array | None] = []
         for leaf, kind, type_ in zip(leaves, signature.argument_kinds, signature.argument_types, strict=True):
             buffers.append(None if kind == "static" or type_ is None else _as_buffer(leaf, type_))
-        buffers += [_as_buffer(array, type_) for array, type_ in zip(captured, signature.captured_types, strict=True)]
+        buffers += [_captured_buffer(array, type_) for array, type_ in zip(captured, signature.captured_types, strict=True)]
         results = [self._result_buffer(number, leaves) for number in range(len(signature.result_types))]
         status, record = self.call([*buffers, *results])
         if status != 0:
@@ -85,6 +85,14 @@ def _as_buffer(leaf: Any, type_: TensorType) -> Array:
     if array.shape != type_.shape:
         raise SignatureError(f"an argument has shape {array.shape}, expected {type_}")
     return array
+
+
+def _captured_buffer(array: Array, type_: TensorType) -> Array:
+    """A captured array that still has the shape it was traced with: `ndarray.resize` changes it in place."""
+    if array.shape != type_.shape:
+        raise SignatureError(f"an array that the function reads from outside has shape {array.shape} now, and had {type_.shape} when it "
+                             "was traced\n  hint: make a new array in place of ndarray.resize(), or pass it as an argument")
+    return _as_buffer(array, type_)
 
 
 def unflatten(tree: Tree, leaves: Sequence[Any]) -> Any:

@@ -166,3 +166,14 @@ def test_captured_nan_and_views_stay_references() -> None:
     np.testing.assert_array_equal(first(x), [3.0, 5.0])
     table[0, 0] = 10.0
     np.testing.assert_array_equal(first(x), [30.0, 14.0])
+
+
+@pytest.mark.parametrize("size", [2, 5], ids=["shrunk", "grown"])
+def test_a_captured_array_that_was_resized_is_refused(size: int) -> None:
+    table = np.arange(3.0)
+    scaled = bw.compile(lambda x: x * table, X)
+    strided = np.arange(6.0)[::2]                         # not contiguous: prepared by Python
+    assert scaled(strided).tolist() == [0.0, 2.0, 8.0]
+    table.resize(size, refcheck=False)
+    with pytest.raises(bw.errors.SignatureError, match=rf"from outside has shape \({size},\) now, and had \(3,\)"):
+        scaled(strided)
