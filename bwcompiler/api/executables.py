@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 
+from bwcompiler import inspect
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.native import make_callback, native_libraries, raise_status
 from bwcompiler.compiler.options import dump_folder
 from bwcompiler.compiler.pipeline import lower
-from bwcompiler.inspect.dump import Compilation
 from bwcompiler.ir.content_hash import content_hash
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
@@ -123,7 +123,7 @@ def _moves_much(graph: Graph) -> bool:
 
 def _build(graph: Graph, base: CallSignature, name: str) -> Compiled:
     root = dump_folder()
-    dump = Compilation(root, name, graph) if root is not None else None
+    dump = inspect.Compilation(root, name, graph) if root is not None else None
     lowered = lower(graph)
     if dump is not None:
         dump.finish(lowered)

@@ -10,7 +10,7 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.api.executables import Compiled, compile_graph, flat_tree
-from bwcompiler.compiler.pipeline import collector_paused
+from bwcompiler.collector import collector_paused
 from bwcompiler.errors import SignatureError
 from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.trace import ArgumentType, TraceResult, argument_type, split_static, trace

@@ -12,20 +12,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bwcompiler import ops, tree
+from bwcompiler import inspect, ops, tree
 from bwcompiler.api.executables import Compiled, compile_graph, flat_tree
 from bwcompiler.api.functions import JitFunction, argument_kind
 from bwcompiler.api.seeds import concrete_seed, match_tree, missing_seed
 from bwcompiler.api.transforms import check_differentiable
+from bwcompiler.collector import collector_paused
 from bwcompiler.compiler.lowered import Lowered
-from bwcompiler.compiler.pipeline import collector_paused, lower
+from bwcompiler.compiler.pipeline import lower
 from bwcompiler.errors import GradientError, SignatureError
 from bwcompiler.frontend.tracing.trace import TraceResult, trace
-from bwcompiler.inspect.costs import cost_of, memory_of
-from bwcompiler.inspect.dump import FORMATS, render, write
-from bwcompiler.inspect.explanation import explain_program
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.graph_printer import names_in_text
+from bwcompiler.ir.late_base import with_networkx
 from bwcompiler.ir.op import Record, Value, constant, input_value
 from bwcompiler.ir.plan import ArgumentKind, Leaf
 from bwcompiler.ir.types import F64, tensor
@@ -167,12 +166,12 @@ class Program:
     @property
     def graph(self) -> Graph:
         """The forward graph (a networkx DiGraph)."""
-        return self.traced.graph
+        return with_networkx(self.traced.graph)  # type: ignore[no-any-return]
 
     @property
     def adjoint(self) -> Graph:
         """The adjoint graph: residuals and seeds -> cotangents of the differentiable arguments."""
-        return self.halves().partition.adjoint
+        return with_networkx(self.halves().partition.adjoint)  # type: ignore[no-any-return]
 
     def forward_names(self) -> dict[Value, str]:
         """What the text of `graph` calls its values, and those that stand for them in the adjoint graph."""
@@ -193,25 +192,25 @@ class Program:
         format  text; json, dot or svg for graphs; html for all stages on one page; py for a NumPy module that computes the
                 same (`as_text(format="py")`, or just `as_text("py")`).
         """
-        return render(self, "adjoint", stage) if stage in FORMATS else render(self, stage, format)
+        return inspect.render(self, "adjoint", stage) if stage in inspect.FORMATS else inspect.render(self, stage, format)
 
     def dump(self, path: str | Path) -> list[Path]:
         """Write all stages on one page (`loss.html`), the module (`loss.py`), the adjoint graph (`.txt`, `.json`, `.dot`, `.svg`)
         or the object file (`.o`), as the suffix says; without suffix, a folder with a text per stage and the page."""
-        return write(self, Path(path))
+        return inspect.write(self, Path(path))
 
     def explain(self) -> str:
         """In words: why gradients are None or zero, what is saved and computed again, what runs in which loop and why not in
         another, which updates are in place, what is copied, which library calls and callbacks are made."""
-        return explain_program(self)
+        return inspect.explain_program(self)
 
     def memory_analysis(self) -> dict[str, int]:
         """Bytes of arguments, outputs, arena and residuals, exact before running."""
-        return memory_of(self)
+        return inspect.memory_of(self)
 
     def cost_analysis(self) -> dict[str, float]:
         """Arithmetic operations and bytes of one value_and_backward call."""
-        return cost_of(self)
+        return inspect.cost_of(self)
 
     # ----- requests
     def halves(self) -> Halves:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import gc
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-
+from bwcompiler.collector import collector_paused
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.native import native_libraries
 from bwcompiler.compiler.options import pass_options
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.loop_verifier import verify_kernel
-from bwcompiler.locks import in_forked_child
 from bwcompiler.lowering.program import ProgramEmitter
 from bwcompiler.lowering.steps import lower_steps
 from bwcompiler.passes.fuse import fuse
@@ -20,34 +15,6 @@ from bwcompiler.passes.pass_manager import run_passes
 from bwcompiler.passes.pipeline import PASSES
 from bwcompiler.passes.plan_memory import plan_memory
 from bwcompiler.runtime.jit import FUNCTION_ATTRIBUTES
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Compilation makes many objects that all stay: the cyclic collector would only walk them again and again."""
-    enabled = gc.isenabled()
-    if enabled:
-        _pausing.append(threading.get_ident())
-        gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            _pausing.remove(threading.get_ident())
-            gc.enable()
-
-
-_pausing: list[int] = []                        # threads that will turn the collector on again
-
-
-def _resume_in_child() -> None:
-    """Other threads do not live in a forked child: the collector they paused would stay off."""
-    if _pausing and threading.get_ident() not in _pausing:
-        gc.enable()
-    _pausing[:] = [thread for thread in _pausing if thread == threading.get_ident()]
-
-
-in_forked_child(_resume_in_child)
 
 
 def lower(graph: Graph) -> Lowered:

@@ -1,7 +1,8 @@
 """Graph: a networkx DAG of values in topological order, with ordered inputs and outputs.
 
 The values themselves are the networkx nodes; operand positions live on the value (`x * x` is one edge).  Adjacency is
-built in bulk on first use, so passes that only need the order never pay for it.  Graphs are immutable.
+built in bulk on first use, and networkx imported then (`late_base`), so passes that only need the order never pay for it.
+Graphs are immutable.
 """
 
 from __future__ import annotations
@@ -9,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-import networkx as nx
-
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.extent import Index
+from bwcompiler.ir.late_base import LateDiGraph
 from bwcompiler.ir.op import Value, emit
 
 
@@ -20,7 +20,7 @@ def _read_only(*_: Any, **__: Any) -> Any:
     raise InternalError("graphs are immutable; build a new one")
 
 
-class Graph(nx.DiGraph):
+class Graph(LateDiGraph):
     """A DAG of values.
 
     inputs    the arguments, in order; the last `captured` of them are arrays bound by reference when traced.
@@ -39,6 +39,10 @@ class Graph(nx.DiGraph):
         self.captured = captured
         self._adjacency: tuple[dict[Value, Any], dict[Value, Any], dict[Value, Any]] | None = None
         self.__networkx_cache__: dict[str, Any] = {}
+
+    @property
+    def name(self) -> str:
+        return self.graph["name"]
 
     def _build(self) -> tuple[dict[Value, Any], dict[Value, Any], dict[Value, Any]]:
         if self._adjacency is None:

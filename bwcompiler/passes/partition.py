@@ -11,10 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-import networkx as nx
-from networkx.algorithms.flow import boykov_kolmogorov
-
 from bwcompiler.ir.graph import Graph, live_values
+from bwcompiler.ir.late_base import nx
 from bwcompiler.ir.op import Value, input_value
 from bwcompiler.ir.types import TupleType
 
@@ -98,7 +96,7 @@ def _choose(joint: Graph, reads: Sequence[Value], behind: set[Value]) -> tuple[l
         return [], {value for value in relevant if value.op.kind != "input"}
     if choices > CUT_LIMIT:
         return [value for value in wanted if not _is_free(value)], {value for value in wanted if _is_free(value)}
-    _, (reachable, _) = nx.minimum_cut(network, "source", "sink", flow_func=boykov_kolmogorov)
+    _, (reachable, _) = nx.minimum_cut(network, "source", "sink", flow_func=nx.algorithms.flow.boykov_kolmogorov)
     saved = [value for value in [*joint.inputs, *order]
              if value in relevant and (value, 0) in reachable and (value, 1) in network and (value, 1) not in reachable]
     return saved, _needed(wanted, set(saved), captured)

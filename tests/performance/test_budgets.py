@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
+from bwcompiler.collector import collector_paused
 from bwcompiler.compiler import pipeline
-from bwcompiler.compiler.pipeline import collector_paused, lower
+from bwcompiler.compiler.pipeline import lower
 from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.passes.autodiff import ONE, differentiate
 
