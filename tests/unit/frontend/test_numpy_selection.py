@@ -81,8 +81,10 @@ EXPRESSIONS: dict[str, tuple[Any, ...]] = {
     "pad of nothing": (lambda x: (np.pad(x, 0, "reflect"), np.pad(x, ((0, 1), (0, 0)), "mean"), np.pad(x[0], (3, 0), "wrap")), X),
     "pad with keywords": (lambda x: (np.pad(x, 2, "reflect", reflect_type="odd"), np.pad(x, 2, "mean", stat_length=2),
                                      np.pad(x, 1, "linear_ramp", end_values=((1, 2), (3, 4))), np.pad(x, 1, constant_values=2),
-                                     np.pad(x, {1: (2, 0)}, "symmetric", reflect_type="odd")), X),
+                                     np.pad(x, [(0, 0), (2, 0)], "symmetric", reflect_type="odd")), X),
 }
+if np.lib.NumpyVersion(np.__version__) >= "2.4.0":
+    EXPRESSIONS["pad of some axes"] = (lambda x: np.pad(x, {1: (2, 0)}, "symmetric", reflect_type="odd"), X)
 
 
 @pytest.mark.parametrize("name", EXPRESSIONS)
