@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from bwcompiler.api.forms import flat_tree
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.native import make_callback, native_libraries, raise_status
 from bwcompiler.compiler.options import dump_folder
@@ -14,12 +16,14 @@ from bwcompiler.inspect.dump import Compilation
 from bwcompiler.ir.content_hash import content_hash
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.plan import ArgumentKind, CallSignature, Container, Leaf, Tree
+from bwcompiler.ir.plan import ArgumentKind, CallSignature, Leaf, ResultKind
 from bwcompiler.ir.types import TensorType
 from bwcompiler.passes.expand_custom_rules import inline_calls
 from bwcompiler.runtime.executable import Executable
 
 GIL_BYTES = 1 << 16            # programs that touch less than this keep the GIL: they are done before it could be handed over
+
+Into = tuple[int | None, ...]  # per result: the input whose memory it is written to
 
 
 @dataclass
@@ -32,42 +36,35 @@ class Compiled:
 
     def raise_error(self, code: int, record: bytes) -> None:
         """Raise what a status code of the program stands for, with the line of the function that was called."""
-        own = self.lowered if self.graph is self.lowered.graph else lower(self.graph)
+        own = self.lowered if self.graph is self.lowered.graph else lower(self.graph, self.lowered.into)
         raise_status(code, record, own.program)
 
-
-def flat_tree(count: int) -> Tree:
-    """A tuple of leaves 0..count-1."""
-    return Container("tuple", tuple(Leaf(k) for k in range(count)))
+    @property
+    def signature(self) -> CallSignature:
+        """Of a call with all inputs as positional arguments, which returns a tuple."""
+        return self.executable.signature
 
 
 _LIMIT = 512
-_cache: OrderedDict[tuple[str, CallSignature], Compiled] = OrderedDict()
+_cache: OrderedDict[tuple[str, Into], Compiled] = OrderedDict()
 _lock = threading.RLock()
 
 
-def compile_graph(graph: Graph, arguments: tuple[Tree, ...], kinds: tuple[ArgumentKind, ...], result: Tree,
-                  name: str = "compiled") -> Compiled:
-    """The executable of a graph whose inputs arrive as `arguments` (leaves in order) and whose outputs leave as `result`.
+def compile_graph(graph: Graph, into: Sequence[int | None] = (), name: str = "compiled") -> Compiled:
+    """The executable of a graph; result k is written to the memory of input into[k], where there is one.
 
     Executables are shared process-wide by the graph's content, so a fresh function with the same graph costs no code
     generation.
     """
     graph = inline_calls(graph)
-    explicit = len(graph.inputs) - graph.captured
-    types: tuple[TensorType, ...] = tuple(value.type for value in graph.inputs)
-    result_types = tuple(value.type for value in graph.outputs)
-    base = CallSignature(
-        arguments, types[:explicit], kinds, types[explicit:], result, result_types,
-        tuple("array" if type_.shape else "scalar" for type_ in result_types),
-        release_gil=_moves_much(graph))
-    key = (content_hash(graph), base)
+    places = tuple(into) if any(number is not None for number in into) else ()
+    key = (content_hash(graph), places)
     with _lock:
         found = _cache.get(key)
         if found is not None:
             _cache.move_to_end(key)
             return replace(found, graph=graph)
-        compiled = _build(graph, base, name)
+        compiled = _build(graph, places, name)
         _cache[key] = compiled
         if len(_cache) > _LIMIT:
             _cache.popitem(last=False)
@@ -80,14 +77,23 @@ def _moves_much(graph: Graph) -> bool:
     return max((size(value) for value in graph.values()), default=0) >= GIL_BYTES
 
 
-def _build(graph: Graph, base: CallSignature, name: str) -> Compiled:
+def _signature(graph: Graph, into: Into, arena_bytes: int) -> CallSignature:
+    explicit = len(graph.inputs) - graph.captured
+    types: tuple[TensorType, ...] = tuple([value.type for value in graph.inputs])
+    results = tuple([value.type for value in graph.outputs])
+    kinds: tuple[ResultKind, ...] = tuple(["array" if type_.shape else "scalar" for type_ in results])
+    arrays: tuple[ArgumentKind, ...] = tuple(["array" for _ in range(explicit)])
+    return CallSignature(
+        tuple([Leaf(k) for k in range(explicit)]), types[:explicit], arrays, types[explicit:],
+        flat_tree(len(results)), results, kinds, arena_bytes, _moves_much(graph), result_into=into)
+
+
+def _build(graph: Graph, into: Into, name: str) -> Compiled:
     root = dump_folder()
     dump = Compilation(root, name, graph) if root is not None else None
-    lowered = lower(graph)
+    lowered = lower(graph, into)
     if dump is not None:
         dump.finish(lowered)
-    signature = CallSignature(base.arguments, base.argument_types, base.argument_kinds, base.captured_types, base.result,
-                              base.result_types, base.result_kinds, lowered.plan.arena_bytes, base.release_gil)
     symbols: dict[str, int] = {}
     keep: list[object] = []
     for number, callback in enumerate(lowered.program.callbacks):
@@ -95,5 +101,6 @@ def _build(graph: Graph, base: CallSignature, name: str) -> Compiled:
         symbols[callback.symbol] = address
         keep.append(owner)
     symbols.update(native_libraries()[1])
+    signature = _signature(graph, into, lowered.plan.arena_bytes)
     executable = Executable(lowered.program.text, signature, symbols=symbols, keep_alive=tuple(keep), name=name)
     return Compiled(lowered, executable, graph)
