@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bwcompiler import inspect
+from bwcompiler.api.forms import flat_tree
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.native import make_callback, native_libraries, raise_status
 from bwcompiler.compiler.options import dump_folder
@@ -13,7 +15,7 @@ from bwcompiler.compiler.pipeline import lower
 from bwcompiler.ir.content_hash import content_hash
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.plan import ArgumentKind, CallSignature, Container, Leaf, Tree
+from bwcompiler.ir.plan import ArgumentKind, CallSignature, Leaf, ResultKind
 from bwcompiler.ir.types import TensorType
 from bwcompiler.locks import RenewedLock
 from bwcompiler.lowering.polls import POLL
@@ -22,6 +24,8 @@ from bwcompiler.runtime.executable import Executable
 from bwcompiler.runtime.interrupts import poll_address
 
 GIL_BYTES = 1 << 16            # programs that touch less than this keep the GIL: they are done before it could be handed over
+
+Into = tuple[int | None, ...]  # per result: the input whose memory it is written to
 
 
 @dataclass
@@ -34,13 +38,13 @@ class Compiled:
 
     def raise_error(self, code: int, record: bytes) -> None:
         """Raise what a status code of the program stands for, with the line of the function that was called."""
-        own = self.lowered if self.graph is self.lowered.graph else lower(self.graph)
+        own = self.lowered if self.graph is self.lowered.graph else lower(self.graph, self.lowered.into)
         raise_status(code, record, own.program)
 
-
-def flat_tree(count: int) -> Tree:
-    """A tuple of leaves 0..count-1."""
-    return Container("tuple", tuple(Leaf(k) for k in range(count)))
+    @property
+    def signature(self) -> CallSignature:
+        """Of a call with all inputs as positional arguments, which returns a tuple."""
+        return self.executable.signature
 
 
 class Executables:
@@ -53,16 +57,16 @@ class Executables:
         self.count = count
         self.limit = limit
         self.size = 0
-        self._entries: OrderedDict[tuple[str, CallSignature], tuple[Compiled, int]] = OrderedDict()
+        self._entries: OrderedDict[tuple[str, Into], tuple[Compiled, int]] = OrderedDict()
 
-    def get(self, key: tuple[str, CallSignature]) -> Compiled | None:
+    def get(self, key: tuple[str, Into]) -> Compiled | None:
         found = self._entries.get(key)
         if found is None:
             return None
         self._entries.move_to_end(key)
         return found[0]
 
-    def put(self, key: tuple[str, CallSignature], compiled: Compiled) -> None:
+    def put(self, key: tuple[str, Into], compiled: Compiled) -> None:
         """Keep one more, and drop those used longest ago; one that is larger than the limit is kept alone."""
         size = kept_bytes(compiled)
         self._entries[key] = (compiled, size)
@@ -90,27 +94,20 @@ _cache = Executables()
 _lock = RenewedLock()
 
 
-def compile_graph(graph: Graph, arguments: tuple[Tree, ...], kinds: tuple[ArgumentKind, ...], result: Tree,
-                  name: str = "compiled") -> Compiled:
-    """The executable of a graph whose inputs arrive as `arguments` (leaves in order) and whose outputs leave as `result`.
+def compile_graph(graph: Graph, into: Sequence[int | None] = (), name: str = "compiled") -> Compiled:
+    """The executable of a graph; result k is written to the memory of input into[k], where there is one.
 
     Executables are shared process-wide by the graph's content, so a fresh function with the same graph costs no code
     generation.
     """
     graph = inline_calls(graph)
-    explicit = len(graph.inputs) - graph.captured
-    types: tuple[TensorType, ...] = tuple(value.type for value in graph.inputs)
-    result_types = tuple(value.type for value in graph.outputs)
-    base = CallSignature(
-        arguments, types[:explicit], kinds, types[explicit:], result, result_types,
-        tuple("array" if type_.shape else "scalar" for type_ in result_types),
-        release_gil=_moves_much(graph))
-    key = (content_hash(graph), base)
+    places = tuple(into) if any(number is not None for number in into) else ()
+    key = (content_hash(graph), places)
     with _lock:
         found = _cache.get(key)
         if found is not None:
             return replace(found, graph=graph)
-        compiled = _build(graph, base, name)
+        compiled = _build(graph, places, name)
         _cache.put(key, compiled)
         return compiled
 
@@ -121,14 +118,23 @@ def _moves_much(graph: Graph) -> bool:
     return max((size(value) for value in graph.values()), default=0) >= GIL_BYTES
 
 
-def _build(graph: Graph, base: CallSignature, name: str) -> Compiled:
+def _signature(graph: Graph, into: Into, arena_bytes: int) -> CallSignature:
+    explicit = len(graph.inputs) - graph.captured
+    types: tuple[TensorType, ...] = tuple([value.type for value in graph.inputs])
+    results = tuple([value.type for value in graph.outputs])
+    kinds: tuple[ResultKind, ...] = tuple(["array" if type_.shape else "scalar" for type_ in results])
+    arrays: tuple[ArgumentKind, ...] = tuple(["array" for _ in range(explicit)])
+    return CallSignature(
+        tuple([Leaf(k) for k in range(explicit)]), types[:explicit], arrays, types[explicit:],
+        flat_tree(len(results)), results, kinds, arena_bytes, _moves_much(graph), result_into=into)
+
+
+def _build(graph: Graph, into: Into, name: str) -> Compiled:
     root = dump_folder()
     dump = inspect.Compilation(root, name, graph) if root is not None else None
-    lowered = lower(graph)
+    lowered = lower(graph, into)
     if dump is not None:
         dump.finish(lowered)
-    signature = CallSignature(base.arguments, base.argument_types, base.argument_kinds, base.captured_types, base.result,
-                              base.result_types, base.result_kinds, lowered.plan.arena_bytes, base.release_gil)
     symbols: dict[str, int] = {}
     keep: list[object] = []
     for number, callback in enumerate(lowered.program.callbacks):
@@ -138,5 +144,6 @@ def _build(graph: Graph, base: CallSignature, name: str) -> Compiled:
     symbols.update(native_libraries()[1])
     if lowered.program.polls:
         symbols[POLL] = poll_address()
+    signature = _signature(graph, into, lowered.plan.arena_bytes)
     executable = Executable(lowered.program.text, signature, symbols=symbols, keep_alive=tuple(keep), name=name)
     return Compiled(lowered, executable, graph)

@@ -1,4 +1,9 @@
-"""`jit`: compiled functions.  A call goes straight to native code; the first of a signature traces and compiles."""
+"""`jit`: compiled functions.  A call goes straight to native code; the first of a signature traces and compiles.
+
+`JitFunction` is what every transform returns.  It holds *specialisations*, one per kind of arguments; each has a compiled
+program and the *forms* in which it has been called (positional, by keyword ...), which the native entry tries one after
+another.  What no form takes comes to `JitFunction._slow`.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +14,25 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.api.executables import Compiled, compile_graph, flat_tree
+from bwcompiler.api.assignments import check_written, may_mutate
+from bwcompiler.api.executables import compile_graph
+from bwcompiler.api.forms import argument_kinds, argument_trees, layout_of, plan_tree
+from bwcompiler.api.routine import Routine
 from bwcompiler.collector import collector_paused
-from bwcompiler.errors import SignatureError
+from bwcompiler.frontend.tracing.arguments import Arguments, take_apart, unwrapped
 from bwcompiler.frontend.tracing.region import active_region
-from bwcompiler.frontend.tracing.trace import ArgumentType, TraceResult, argument_type, split_static, trace
-from bwcompiler.frontend.tracing.tracer import Tracer
-from bwcompiler.ir.plan import ArgumentKind, Container, Leaf, Tree, leaf_indices
+from bwcompiler.frontend.tracing.trace import TraceResult, trace_arguments
+from bwcompiler.ir.graph import live_values
+from bwcompiler.ir.plan import is_plain
 from bwcompiler.locks import RenewedLock
-from bwcompiler.runtime.executable import CompiledFunction
+from bwcompiler.runtime.executable import CallForm, CompiledFunction, chain
 
-Entry = Callable[..., Any]
+FORMS = 64                     # forms of call that the native entry of one function tries at most
+VARIANTS = 8                   # specialisations for arguments of one kind: other layouts, other values outside
 
 
 class JitFunction(CompiledFunction):
-    """What `jit` returns: call it like the function.  Each new signature (shapes, dtypes, tree, static values) compiles once."""
+    """What `jit` returns: call it like the function.  Each new kind of arguments (shapes, dtypes, tree, static values) compiles once."""
 
     def __init__(self, fun: Callable[..., Any], static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = (),
                  mutates: bool | Any = True) -> None:
@@ -31,9 +40,10 @@ class JitFunction(CompiledFunction):
         self.static_argnums = static_argnums
         self.static_argnames = static_argnames
         self.mutates = mutates
-        self.entries: dict[Any, Specialisation] = {}
-        self.last: Specialisation | None = None
-        self._compiling = RenewedLock()
+        self._entries: dict[Any, list[Specialisation]] = {}
+        self._demanded: dict[Any, set[int]] = {}       # structure of a call -> leaves that turned out to be static
+        self._forms: list[CallForm] = []
+        self._lock = RenewedLock()
         functools.update_wrapper(self, fun, updated=())
         self._install(self._slow)
 
@@ -41,49 +51,100 @@ class JitFunction(CompiledFunction):
         return self if instance is None else functools.partial(self, instance)
 
     def _slow(self, *args: Any, **kwargs: Any) -> Any:
-        """Any call that the installed native entry does not take."""
+        """Any call that no native form takes."""
         if active_region() is not None:
             return self.fun(*args, **kwargs)
-        return self.specialise(args, kwargs).call(args, kwargs)
+        return self._specialised(self._arguments(args, kwargs)).call(args, kwargs)
 
-    def specialise(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Specialisation:
-        """The compiled specialisation for these arguments."""
-        call = split_static(self.fun, args, kwargs, self.static_argnums, self.static_argnames)
-        leaves, treedef = tree.flatten((call.dynamic_args, call.dynamic_kwargs))
-        fixed: dict[Any, Any] = {**call.static_args, **call.static_kwargs}
-        statics = tuple((k, _static_key(v)) for k, v in sorted(fixed.items(), key=str))
-        key = (treedef, statics, tuple([_leaf_key(leaf) for leaf in leaves]))
-        found = self.entries.get(key)
+    def _arguments(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
+        arguments = take_apart(self.fun, args, kwargs, self.static_argnums, self.static_argnames)
+        if self._demanded:
+            arguments.also_static(self._demanded.get(_structure(arguments), ()))
+        return arguments
+
+    def _specialised(self, arguments: Arguments) -> Bound:
+        """The specialisation for these arguments, compiled if there is none."""
+        key = _key(arguments)
+        found = self._find(key, arguments)
         if found is None:
-            with self._compiling:
-                found = self.entries.get(key)
-                if found is None:
-                    found = self.entries[key] = Specialisation(self, args, kwargs, leaves, treedef, call)
-                    if not statics and found.native is not None:
-                        self.last = found
-                        self._install(found.native)
-        return found
+            with self._lock:
+                found = self._find(key, arguments) or self._compile(arguments)
+        return Bound(found, arguments)
+
+    def _find(self, key: Any, arguments: Arguments) -> Specialisation | None:
+        for candidate in self._entries.get(key, ()):
+            if candidate.takes(arguments):
+                return candidate
+        return None
+
+    def _compile(self, arguments: Arguments) -> Specialisation:
+        structure = _structure(arguments)
+        made = Specialisation(self, arguments)
+        if made.traced.demanded:
+            self._demanded.setdefault(structure, set()).update(made.traced.demanded)
+        variants = self._entries.setdefault(_key(arguments), [])
+        variants.insert(0, made)
+        for dropped in variants[VARIANTS:]:
+            self._forms = [form for form in self._forms if form not in dropped.forms.values()]
+        del variants[VARIANTS:]
+        return made
+
+    def _add_form(self, form: CallForm) -> None:
+        with self._lock:
+            self._forms = [form, *self._forms][:FORMS]
+            self._install(chain(self._forms, self._slow, self.__name__))
 
     def clear_cache(self) -> None:
         """Forget all compilations of this function."""
-        self.entries.clear()
-        self._install(self._slow)
+        with self._lock:
+            self._entries.clear()
+            self._demanded.clear()
+            self._forms = []
+            self._install(self._slow)
+
+    __name__: str = "compiled"
 
 
-def _static_key(value: Any) -> Any:
-    if isinstance(value, np.ndarray | Tracer):
-        raise SignatureError("static arguments must be hashable Python values; an array cannot be static")
+def _structure(arguments: Arguments) -> Any:
+    return (arguments.treedef, tuple([type(leaf) for leaf in arguments.leaves]))
+
+
+def _key(arguments: Arguments) -> Any:
+    """What specialisations are found by."""
+    static = arguments.static
+    return (arguments.treedef, tuple([
+        static_key(unwrapped(leaf)) if position in static else _leaf_key(leaf) for position, leaf in enumerate(arguments.leaves)]))
+
+
+class _Identity:
+    """Equal to itself and to one of the same object: a key for values that cannot be hashed."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def static_key(value: Any) -> Any:
+    """A hashable key of a compile-time value, by type and value; by identity for what cannot be hashed."""
+    if is_plain(value):
+        return ("plain", type(value), repr(value))
     try:
         hash(value)
     except TypeError:
-        raise SignatureError(f"static arguments must be hashable, got {type(value).__name__}") from None
+        return _Identity(value)
     return (type(value), value)
 
 
 def _leaf_key(leaf: Any) -> Any:
-    if type(leaf) is np.ndarray:
-        flags = leaf.flags
-        return (leaf.dtype, leaf.shape, None if flags.c_contiguous else leaf.strides)
+    if isinstance(leaf, np.ndarray):
+        return (leaf.dtype, leaf.shape) if type(leaf) is np.ndarray else (leaf.dtype, leaf.shape, type(leaf))
     if isinstance(leaf, np.generic):
         return (leaf.dtype, "scalar")
     if isinstance(leaf, bool | int | float | complex):
@@ -93,136 +154,74 @@ def _leaf_key(leaf: Any) -> Any:
     return type(leaf)
 
 
-class Specialisation:
-    """One compilation: the traced program, its executable, and how calls reach it.
+class Bound:
+    """A specialisation with the arguments of one call."""
 
-    direct   whether the native entry walks the caller's containers itself; else it gets and returns leaves.
-    native   the builtin that takes calls with natively guarded arguments, or None where Python has to prepare the call.
-    """
+    __slots__ = ("arguments", "specialisation")
 
-    def __init__(self, owner: JitFunction, args: Sequence[Any], kwargs: dict[str, Any], leaves: list[Any], treedef: tree.TreeDef,
-                 call: Any) -> None:
-        self.owner = owner
-        with collector_paused():
-            self.traced: TraceResult = trace(owner.fun, args, kwargs, static_argnums=owner.static_argnums,
-                                             static_argnames=owner.static_argnames)
-        self.treedef = treedef
-        count = len(leaves)
-        types: list[ArgumentType] = self.traced.argument_types
-        kinds = tuple([argument_kind(type_, leaf) for type_, leaf in zip(types, leaves, strict=True)])
-        argument_trees = None if kwargs or call.static_args else plan_trees(tree.unflatten(treedef, range(count))[0])
-        results = len(self.traced.outputs)
-        self.result_tree = tree.unflatten(self.traced.output_tree, range(results))
-        extra = len(self.traced.graph.outputs) - results
-        result = plan_tree(self.result_tree) if not extra else None
-        self.direct = argument_trees is not None and result is not None
-        arguments = argument_trees if self.direct and argument_trees is not None else tuple(Leaf(k) for k in range(count))
-        if not self.direct or result is None:
-            result = flat_tree(results + extra)
-        self.compiled: Compiled = compile_graph(self.traced.graph, arguments, kinds, result, getattr(owner, "__name__", "compiled"))
-        self.captured = self.traced.captured
-        self.entry: Entry = self._bind()
-        self.native: Entry | None = self.entry if self.direct and isinstance(self.entry, type(len)) else None
-
-    def _bind(self) -> Entry:
-        executable = self.compiled.executable
-        if all(_is_plain(array) for array in self.captured):
-            slow = self.owner._slow if self.direct else self._run_flat
-            return executable.bind(slow, self.compiled.raise_error, self.captured)
-        return self._run_direct if self.direct else self._run_flat
-
-    def _run_direct(self, *args: Any) -> Any:
-        leaves, _ = tree.flatten(args)
-        return self._run_flat(*leaves)
-
-    def _run_flat(self, *leaves: Any) -> Any:
-        """Arguments of any layout: converted and copied as needed."""
-        return self.compiled.executable.run(leaves, self.compiled.raise_error, self.captured)
+    def __init__(self, specialisation: Specialisation, arguments: Arguments) -> None:
+        self.specialisation = specialisation
+        self.arguments = arguments
 
     def call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """Run on arguments that fit this specialisation."""
-        split = split_static(self.owner.fun, args, kwargs, self.owner.static_argnums, self.owner.static_argnames)
-        leaves, _ = tree.flatten((split.dynamic_args, split.dynamic_kwargs))
-        if self.direct:
-            return self._run_flat(*leaves)
-        self._refuse_shared(leaves)
-        results = self.entry(*leaves)
-        outputs = results[:len(self.traced.outputs)]
-        self._write_back(leaves, results[len(outputs):])
-        return tree.unflatten(self.traced.output_tree, outputs)
-
-    def _refuse_shared(self, leaves: list[Any]) -> None:
-        """An assignment to one argument would have to be seen through another: the trace knows them as two arrays."""
-        for number in self.traced.mutated:
-            for other, leaf in enumerate(leaves):
-                if other != number and isinstance(leaf, np.ndarray) and np.may_share_memory(leaves[number], leaf):
-                    names = self.traced.input_names
-                    raise SignatureError(f"{names[number]} is assigned to and may share memory with {names[other]}: the other would "
-                                         f"change too\n  hint: pass a copy, {names[other]}.copy()")
-
-    def _write_back(self, leaves: list[Any], finals: Sequence[Any]) -> None:
-        """Give the caller's arrays what the function assigned to them."""
-        for number, final in zip(self.traced.mutated, finals, strict=True):
-            if self.owner.mutates is not True and not self._may_mutate(number):
-                continue
-            target = leaves[number]
-            if not isinstance(target, np.ndarray):
-                raise SignatureError(f"{self.traced.input_names[number]} is assigned to, but the argument is not an array")
-            if not target.flags.writeable:
-                raise ValueError(f"{self.traced.input_names[number]} is assigned to, but the array is read-only")
-            target[...] = final
-
-    def _may_mutate(self, number: int) -> bool:
-        chosen = self.owner.mutates
-        if isinstance(chosen, bool):
-            return chosen
-        root = self.traced.input_names[number].split(".")[0]
-        selected = (chosen,) if isinstance(chosen, int | str) else tuple(chosen)
-        return root in selected or number in selected
+        """The result; the native entry takes further calls of this form."""
+        return self.specialisation.call(self.arguments, args, kwargs)
 
 
-def _is_plain(array: np.ndarray[Any, Any]) -> bool:
-    flags = array.flags
-    return bool(flags.c_contiguous and flags.aligned and array.dtype.isnative and type(array) is np.ndarray)
+class Specialisation:
+    """One compilation: the traced program, its executable, and the forms in which it is called.
 
+    into   per result: the argument leaf that it is written to (what the function assigns to its arguments), or None.
+    """
 
-def argument_kind(argument: ArgumentType, leaf: Any) -> ArgumentKind:
-    """How the native entry is to take a leaf."""
-    if isinstance(leaf, bool):
-        return "bool"
-    if type(leaf) is float:
-        return "float"
-    if type(leaf) is int:
-        return "int"
-    return "scalar" if isinstance(leaf, np.generic) else "array"
+    def __init__(self, owner: JitFunction, arguments: Arguments) -> None:
+        self.owner = owner
+        with collector_paused():
+            self.traced: TraceResult = trace_arguments(owner.fun, arguments)
+        traced = self.traced
+        outputs = len(traced.outputs)
+        written = [number for number in traced.mutated if may_mutate(owner.mutates, number, traced.input_names)]
+        results = [*traced.outputs, *[traced.mutated[number] for number in written]]
+        self.into: tuple[int | None, ...] = (*[None] * outputs, *written)
+        graph = traced.graph.replace(body=live_values(traced.graph.body, results), outputs=results)
+        dependent = getattr(traced, "layout_dependent", range(len(arguments.dynamic)))
+        layouts = [layout_of(leaf) if number in dependent else None for number, leaf in enumerate(arguments.dynamic_leaves)]
+        self.routine = Routine(compile_graph(graph, self.into, owner.__name__), traced.captured, layouts, sorted(traced.written))
+        self.result_tree = plan_tree(tree.unflatten(traced.output_tree, range(outputs)))
+        traced.arguments = arguments.without_leaves()
+        self.forms: dict[Any, CallForm | None] = {}
 
+    def takes(self, arguments: Arguments) -> bool:
+        """Whether it is for arguments with this memory layout."""
+        return all(layout is None or layout == layout_of(leaf)
+                   for layout, leaf in zip(self.routine.layouts, arguments.dynamic_leaves, strict=True))
 
-def plan_trees(args: Sequence[Any]) -> tuple[Tree, ...] | None:
-    """Trees of positional arguments, leaves numbered in order; None where the native entry cannot walk them."""
-    trees = [plan_tree(arg) for arg in args]
-    found = tuple([plan for plan in trees if plan is not None])
-    if len(found) != len(trees):
-        return None
-    order = [index for plan in found for index in leaf_indices(plan)]
-    return found if order == list(range(len(order))) else None
+    # ----- calls
+    def call(self, arguments: Arguments, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """The result for arguments that it takes."""
+        form = self._form(arguments, args, kwargs)
+        if form is None:                           # containers that only Python knows, arguments that have to be converted
+            return self._run(arguments)
+        return chain([form], lambda *_args, **_kwargs: self._run(arguments))(*args, **kwargs)
 
+    def _form(self, arguments: Arguments, args: Sequence[Any], kwargs: dict[str, Any]) -> CallForm | None:
+        """How the native entry takes a call like this one; None where it cannot."""
+        kinds = argument_kinds(arguments.dynamic_leaves)
+        trees = argument_trees(arguments, len(args), tuple(kwargs))
+        if kinds is None or trees is None or self.result_tree is None:
+            return None
+        statics = arguments.static_values
+        key = (trees, tuple(kwargs), kinds, tuple(map(static_key, statics)))
+        if key not in self.forms:
+            form = self.forms[key] = self.routine.form(self.routine.signature(trees, kinds, self.result_tree, tuple(kwargs)), statics)
+            if form is not None:
+                self.owner._add_form(form)
+        return self.forms[key]
 
-def plan_tree(value: Any) -> Tree | None:
-    """A container of leaf numbers as the runtime's tree; None for containers only Python can handle."""
-    if isinstance(value, int):
-        return Leaf(value)
-    if value is None:
-        return Container("none")
-    if type(value) in (tuple, list):
-        children = [plan_tree(item) for item in value]
-        found = tuple([child for child in children if child is not None])
-        return Container("tuple" if type(value) is tuple else "list", found) if len(found) == len(children) else None
-    if type(value) is dict and all(isinstance(key, str) for key in value):
-        keys = sorted(value)
-        children = [plan_tree(value[key]) for key in keys]
-        found = tuple([child for child in children if child is not None])
-        return Container("dict", found, tuple(keys)) if len(found) == len(children) else None
-    return None
+    def _run(self, arguments: Arguments) -> Any:
+        leaves = arguments.dynamic_leaves
+        check_written(self.traced, leaves, self.routine.captured, self.into)
+        return tree.unflatten(self.traced.output_tree, self.routine.call(leaves))
 
 
 def jit(fun: Callable[..., Any] | None = None, *, static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = (),
@@ -230,7 +229,8 @@ def jit(fun: Callable[..., Any] | None = None, *, static_argnums: int | Iterable
     """Compile fun: the first call of a signature traces it, later ones run native code.
 
     fun             a function of arrays, numbers and containers of them, written with plain NumPy.
-    static_argnums  positions (and static_argnames: names) of hashable arguments that are compile-time values.
+    static_argnums  positions (and static_argnames: names) of hashable arguments that are compile-time values.  Strings, functions
+                    and objects are so by themselves, and integers that fun asks for their number (`range(n)`, an axis, a shape).
     mutates         arguments that fun assigns to are written back to the caller's arrays; False leaves them; positions or
                     names select.
 
@@ -249,6 +249,3 @@ def jit(fun: Callable[..., Any] | None = None, *, static_argnums: int | Iterable
     if isinstance(fun, JitFunction):
         return fun
     return JitFunction(fun, static_argnums, static_argnames, mutates)
-
-
-__all__ = ["JitFunction", "Specialisation", "argument_type", "jit"]

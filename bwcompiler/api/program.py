@@ -2,68 +2,93 @@
 
 A `Program` is traced once.  Each kind of request (which arguments, which outputs are seeded, accumulate or not) builds its
 own joint graph once, so `backward(wrt=(0,))` computes only what it needs, and `into=` adds inside the gradient kernels.
+Calls of a form that was seen before go straight to native code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bwcompiler import inspect, ops, tree
-from bwcompiler.api.executables import Compiled, compile_graph, flat_tree
-from bwcompiler.api.functions import JitFunction, argument_kind
+from bwcompiler import inspect, tree
+from bwcompiler.api.assignments import check_written, may_mutate
+from bwcompiler.api.backward_forms import BackwardCall, backward_signature, regrouped, usual_seeds
+from bwcompiler.api.buffers import check_scale, match_buffers, refuse_shared_buffers
+from bwcompiler.api.executables import Compiled, Into, compile_graph
+from bwcompiler.api.forms import argument_kinds, argument_trees, flat_tree, layout_of, plan_tree
+from bwcompiler.api.requests import (
+    BackwardGraph,
+    Halves,
+    Request,
+    adjoint_backward,
+    every_seed,
+    halves,
+    joint_backward,
+)
+from bwcompiler.api.routine import Routine
 from bwcompiler.api.seeds import concrete_seed, match_tree, missing_seed
 from bwcompiler.api.transforms import check_differentiable
 from bwcompiler.collector import collector_paused
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.pipeline import lower
 from bwcompiler.errors import GradientError, SignatureError
-from bwcompiler.frontend.tracing.trace import TraceResult, trace
+from bwcompiler.frontend.tracing.arguments import Arguments, take_apart
+from bwcompiler.frontend.tracing.trace import TraceResult, trace_arguments
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.graph_printer import names_in_text
 from bwcompiler.ir.late_base import with_networkx
-from bwcompiler.ir.op import Record, Value, constant, input_value
-from bwcompiler.ir.plan import ArgumentKind, Leaf
-from bwcompiler.ir.types import F64, tensor
-from bwcompiler.passes.autodiff import INPUT_SEED, ONE, JointGraph, differentiate
+from bwcompiler.ir.op import Value
+from bwcompiler.ir.plan import same_plain
+from bwcompiler.ir.types import TensorType
+from bwcompiler.locks import RenewedLock
+from bwcompiler.passes.autodiff import INPUT_SEED, ONE
 from bwcompiler.passes.expand_custom_rules import inline_calls
-from bwcompiler.passes.partition import Partition, partition
+from bwcompiler.runtime.executable import CallForm, CompiledFunction, chain
+
+FORMS = 32                     # forms of call that the native entry tries at most, per method
 
 
-class Request(NamedTuple):
-    """One kind of backward call.  seeds: per output "one", "input" or None; into: leaves accumulated into a caller's buffer."""
+class AdjointRequest(NamedTuple):
+    """A request that is served from residuals: its graph has none of the arguments."""
 
-    wrt: tuple[int, ...]
-    seeds: tuple[str | None, ...]
-    value: bool
-    into: tuple[int, ...] = ()
-    from_residuals: bool = False
+    request: Request
 
 
 class Runner(NamedTuple):
-    """A compiled request: call it with leaves, seeds, scale and buffers, flat; gradients[k] is the result for wrt[k].
+    """A compiled request; `made` is what was asked to be compiled, `routine.compiled` may be shared with an equal graph."""
 
-    graph    what was asked to be compiled; `compiled` may be shared with an equal graph of other lines.
-    origins  value of the graph -> the traced value that it was rebuilt from.
-    """
+    routine: Routine
+    made: BackwardGraph
 
-    compiled: Compiled
-    call: Callable[..., Any]
-    graph: Graph
-    origins: Mapping[Value, Value] = {}
+    @property
+    def compiled(self) -> Compiled:
+        return self.routine.compiled
 
 
-class Halves(NamedTuple):
-    """A program in two, forward and adjoint, and what they were made from."""
+class Calls:
+    """A method whose calls the native entry takes once their form is known; `slow` takes the others."""
 
-    partition: Partition
-    joint: JointGraph
+    def __init__(self, name: str, slow: Callable[..., Any], install: Callable[[Callable[..., Any]], None]) -> None:
+        self.name = name
+        self.slow = slow
+        self.install = install
+        self.forms: list[CallForm] = []
+        self.lock = RenewedLock()
+        install(slow)
+
+    def add(self, form: CallForm | None) -> None:
+        """Let the native entry take calls of this form."""
+        if form is not None:
+            with self.lock:
+                self.forms = [form, *self.forms][:FORMS]
+                self.install(chain(self.forms, self.slow, self.name))
 
 
-class Program:
+class Program(CompiledFunction):
     """A compiled function with its backward program.  Made by `bw.compile`.
 
     Arguments must have the tree, shapes and dtypes that the program was compiled for; SignatureError is raised for others.
@@ -79,33 +104,39 @@ class Program:
                  mutates: Any = True) -> None:
         self.fun = fun
         self.__name__ = getattr(fun, "__name__", "program")
+        self.arguments: Arguments = take_apart(fun, example_args)
         with collector_paused():
-            self.traced: TraceResult = trace(fun, example_args)
-        self.mutating: JitFunction | None = None
-        if self.traced.mutated:                    # derivatives are taken where the arguments are on entry, and write nothing back
-            self.mutating = JitFunction(fun, mutates=mutates)
-            graph, outputs = self.traced.graph, self.traced.outputs
-            self.traced.graph = graph.replace(body=live_values(graph.body, outputs), outputs=outputs)
-        self.example_leaves, self.treedef = tree.flatten(tuple(example_args))
-        self.argument_trees = tree.unflatten(self.treedef, range(len(self.example_leaves)))
-        self.result_tree = tree.unflatten(self.traced.output_tree, range(len(self.traced.outputs)))
-        self.kinds: tuple[ArgumentKind, ...] = tuple(
-            argument_kind(argument, leaf) for argument, leaf in zip(self.traced.argument_types, self.example_leaves, strict=True))
+            self.traced: TraceResult = trace_arguments(fun, self.arguments)
+        traced = self.traced
+        self.written = tuple([number for number in traced.mutated if may_mutate(mutates, number, traced.input_names)])
+        self.forward_graph, self.into = _forward(traced, self.written)
+        traced.graph = traced.graph.replace(body=live_values(traced.graph.body, traced.outputs), outputs=traced.outputs)
+        dependent = getattr(traced, "layout_dependent", ())
+        self.layouts = tuple([layout_of(leaf) if number in dependent else None
+                              for number, leaf in enumerate(self.arguments.dynamic_leaves)])
+        self.arguments = traced.arguments = self.arguments.without_leaves()
+        self.argument_trees = _numbered(self.arguments)
+        self.result_tree = tree.unflatten(traced.output_tree, range(len(traced.outputs)))
         self.default_wrt = self._wrt_leaves(wrt)
-        self.runners: dict[Request, Runner] = {}
+        self._options = (wrt, mutates)
+        self._runners: dict[Any, Runner] = {}
         self._halves: dict[Request, Halves] = {}
         self._lowered: Lowered | None = None
-        self.forward_runner: Runner | None = None
+        self._pullback_forms: list[CallForm] = []
+        self._run_half: Callable[..., Any]
+        self._calls = Calls(self.__name__, self._slow_call, self._install)
+        self._half_calls = Calls("vjp", self._slow_half, functools.partial(setattr, self, "_run_half"))
+        self._backward_calls = {value: self._method(name, value)
+                                for value, name in ((False, "backward"), (True, "value_and_backward"))}
+
+    def _method(self, name: str, value: bool) -> Calls:
+        """A method of this program alone: an attribute that hides the one of the class, which has the documentation."""
+        return Calls(name, functools.partial(self._slow_backward, value), functools.partial(setattr, self, name))
 
     # ----- running
     def __call__(self, *args: Any) -> Any:
         """The function's value; arguments that the function assigns to are written back (`mutates`)."""
-        if self.mutating is not None:
-            self._leaves(args)
-            return self.mutating(*args)
-        if self.forward_runner is None:
-            self.forward_runner = self._runner(self.traced.graph, self.kinds)
-        return tree.unflatten(self.traced.output_tree, self.forward_runner.call(*self._leaves(args)))
+        return self._slow_call(*args)
 
     def backward(self, *args: Any, grad_outputs: Any = None, wrt: Sequence[int] | int | None = None, into: Any = None,
                  scale: float | None = None) -> tuple[Any, ...]:
@@ -124,7 +155,8 @@ class Program:
         >>> program.backward(x, grad_outputs=np.ones(2), into=(buffer,), scale=0.5)[0] is buffer, buffer.tolist()
         (True, [2.0, 3.0])
         """
-        return self._backward(args, grad_outputs, wrt, into, scale, value=False)[1]
+        given = {"grad_outputs": grad_outputs, "wrt": wrt, "into": into, "scale": scale}
+        return self._slow_backward(False, *args, **given)  # type: ignore[no-any-return]
 
     def value_and_backward(self, *args: Any, grad_outputs: Any = None, wrt: Sequence[int] | int | None = None, into: Any = None,
                            scale: float | None = None) -> tuple[Any, tuple[Any, ...]]:
@@ -135,7 +167,8 @@ class Program:
         >>> value.item(), gradient.tolist()
         (5.0, [2.0, 4.0])
         """
-        return self._backward(args, grad_outputs, wrt, into, scale, value=True)
+        given = {"grad_outputs": grad_outputs, "wrt": wrt, "into": into, "scale": scale}
+        return self._slow_backward(True, *args, **given)  # type: ignore[no-any-return]
 
     def vjp(self, *args: Any) -> tuple[Any, Callable[..., tuple[Any, ...]]]:
         """(value, pullback): the pullback runs the adjoint program from saved residuals, as often as it is called.
@@ -147,20 +180,9 @@ class Program:
         >>> pullback(np.array([1.0, 0.0]))[0].tolist(), pullback(np.array([0.0, 1.0]))[0].tolist()
         ([2.0, 0.0], [0.0, 4.0])
         """
-        request = self._default_request()
-        key = request._replace(value=True)
-        runner = self.runners.get(key)
-        if runner is None:
-            halves = self._split(request)
-            runner = self.runners[key] = self._runner(halves.partition.forward, self.kinds, halves.joint.captured)
-        results = runner.call(*self._leaves(args))
+        results = self._run_half(*args)
         count = len(self.traced.outputs)
-        residuals = results[count:]
-
-        def pullback(grad_outputs: Any = None, *, into: Any = None, scale: float | None = None) -> tuple[Any, ...]:
-            return self._pull(request, residuals, grad_outputs, into, scale)
-
-        return tree.unflatten(self.traced.output_tree, results[:count]), pullback
+        return tree.unflatten(self.traced.output_tree, results[:count]), self._pullback(results[count:])
 
     # ----- looking
     @property
@@ -176,14 +198,14 @@ class Program:
     def forward_names(self) -> dict[Value, str]:
         """What the text of `graph` calls its values, and those that stand for them in the adjoint graph."""
         names = names_in_text(self.graph)
-        halves = self.halves()
-        names |= {value: names[traced] for value, traced in halves.joint.origins.items()}
-        return names | {copy: names[value] for copy, value in halves.partition.stands_for.items() if value in names}
+        found = self.halves()
+        names |= {value: names[traced] for value, traced in found.joint.origins.items()}
+        return names | {copy: names[value] for copy, value in found.partition.stands_for.items() if value in names}
 
     def lowered_names(self) -> dict[Value, str]:
         """Names for the values of `lowered().simplified` that call those of `graph` as its text does."""
         names = names_in_text(self.graph)
-        names |= {value: names[traced] for value, traced in self._default_runner().origins.items()}
+        names |= {value: names[traced] for value, traced in self._default_runner().made.origins.items()}
         return names_in_text(self.lowered().simplified, names)
 
     def as_text(self, stage: str = "adjoint", format: str = "text") -> str:
@@ -212,10 +234,33 @@ class Program:
         """Arithmetic operations and bytes of one value_and_backward call."""
         return inspect.cost_of(self)
 
-    # ----- requests
+    def __repr__(self) -> str:
+        names = self.traced.input_names
+        types = [f"{name}: {argument}" for name, argument in zip(names, self.traced.argument_types, strict=True)]
+        return f"<compiled {self.__name__}({', '.join(types)})>"
+
+    def __dir__(self) -> list[str]:
+        return ["adjoint", "as_text", "backward", "cost_analysis", "dump", "explain", "graph", "memory_analysis",
+                "value_and_backward", "vjp"]
+
+    def __reduce__(self) -> Any:
+        wrt, mutates = self._options
+        stand_ins = [_StandIn(argument.type) if argument.weak is None else argument.weak(0) for argument in self.traced.argument_types]
+        args, _ = self.arguments.with_leaves(stand_ins)
+        return Program, (self.fun, args, wrt, mutates)
+
+    # ----- for those who look
     def halves(self) -> Halves:
         """The default backward program, split where `vjp` splits it."""
-        return self._split(self._default_request())
+        request = self.default_request()
+        found = self._halves.get(request)
+        if found is None:
+            found = self._halves[request] = halves(self.traced, request)
+        return found
+
+    def default_request(self, value: bool = False) -> Request:
+        """Everything is differentiated that was asked for in `compile`, and every output seeded."""
+        return Request(self.default_wrt, every_seed(self.traced), value)
 
     def joint_compiled(self) -> Compiled:
         """The default backward program: value and all gradients."""
@@ -226,16 +271,102 @@ class Program:
         if self._lowered is None:
             runner = self._default_runner()
             shared = runner.compiled.lowered
-            self._lowered = shared if shared.graph is runner.graph else lower(inline_calls(runner.graph))
+            self._lowered = shared if shared.graph is runner.made.graph else lower(inline_calls(runner.made.graph))
         return self._lowered
 
-    def _default_runner(self) -> Runner:
-        return self._joint_runner(self._default_request()._replace(value=True, from_residuals=False))
+    def joint_runner(self, request: Request) -> Runner:
+        """The compiled joint graph of a request."""
+        return self._runner(request, lambda: joint_backward(self.traced, request))
 
-    def _default_request(self) -> Request:
-        seeds = tuple(INPUT_SEED if output.dtype.is_differentiable else None for output in self.traced.outputs)
-        return Request(self.default_wrt, seeds, False, (), True)
+    def forward_runner(self) -> Runner:
+        """The compiled function itself."""
+        return self._runner("forward", lambda: BackwardGraph(self.forward_graph, self.into, (), {}))
 
+    # ----- calls
+    def _slow_call(self, *args: Any) -> Any:
+        leaves = self._leaves(args)
+        routine = self.forward_runner().routine
+        check_written(self.traced, leaves, routine.captured, self.into)
+        kinds, trees, result = argument_kinds(leaves), argument_trees(self.arguments, len(args), ()), plan_tree(self.result_tree)
+        if kinds is not None and trees is not None and result is not None:
+            self._calls.add(routine.form(routine.signature(trees, kinds, result), self.arguments.static_values))
+        return tree.unflatten(self.traced.output_tree, routine.call(leaves))
+
+    def _slow_backward(self, value: bool, /, *args: Any, **given: Any) -> Any:
+        call = BackwardCall.of(given, "value_and_backward" if value else "backward")
+        leaves = self._leaves(args)
+        seeds = self._seeds(call.grad_outputs)
+        chosen = self.default_wrt if call.wrt is None else self._wrt_leaves(call.wrt)
+        buffers = match_buffers(call.into, self.traced, self.argument_trees, chosen)
+        check_scale(call.scale, buffers)
+        request = Request(chosen, tuple([kind for kind, _ in seeds]), value, tuple(buffers), call.scale is not None)
+        routine = self.joint_runner(request).routine
+        arrays = [array for kind, array in seeds if kind == INPUT_SEED]
+        result = self._call_backward(routine, request, [*leaves, *arrays], call, buffers)
+        trees = argument_trees(self.arguments, len(args), ())
+        if trees is not None:
+            signature = backward_signature(routine, request, trees, leaves, given, self.argument_trees, self.result_tree)
+            if signature is not None:
+                statics = self.arguments.static_values
+                self._backward_calls[value].add(routine.form(signature, (*statics, *call.wrt_numbers())))
+        return result
+
+    def _call_backward(self, routine: Routine, request: Request, leading: list[Any], call: BackwardCall,
+                       buffers: dict[int, Any]) -> Any:
+        refuse_shared_buffers(list(buffers.values()))
+        scale = [] if call.scale is None else [float(call.scale)]
+        results = routine.call([*leading, *scale, *buffers.values()])
+        count = len(self.traced.outputs) if request.value else 0
+        per_leaf = dict(zip(request.fresh, results[count:], strict=True)) | buffers
+        gradients = tuple([regrouped(numbers, per_leaf) for numbers in self.argument_trees])
+        return (tree.unflatten(self.traced.output_tree, results[:count]), gradients) if request.value else gradients
+
+    # ----- pullbacks
+    def _slow_half(self, *args: Any) -> Any:
+        """Values and residuals, flat."""
+        def made() -> BackwardGraph:
+            found = self.halves()
+            return BackwardGraph(found.partition.forward, (), found.joint.captured, {})
+        routine = self._runner("forward half", made).routine
+        leaves = self._leaves(args)
+        results = routine.call(leaves)
+        kinds, trees = argument_kinds(leaves), argument_trees(self.arguments, len(args), ())
+        if kinds is not None and trees is not None:
+            self._half_calls.add(routine.form(routine.signature(trees, kinds, flat_tree(len(results))), self.arguments.static_values))
+        return results
+
+    def _pullback(self, residuals: Sequence[Any]) -> Callable[..., tuple[Any, ...]]:
+        arrays = tuple([np.asarray(residual) for residual in residuals])
+
+        def slow(*seed: Any, **given: Any) -> Any:
+            if len(seed) > 1 or (seed and "grad_outputs" in given):
+                raise TypeError("the pullback takes one seed")
+            return self._pull(arrays, {"grad_outputs": seed[0], **given} if seed else given, positional=bool(seed))
+
+        if not self._pullback_forms:
+            for seeds in usual_seeds(self.result_tree, self.traced.outputs):
+                self._pull(arrays, {"grad_outputs": seeds}, positional=True)
+        return chain([form.over((*arrays, *form.captured[len(arrays):])) for form in self._pullback_forms], slow, "pullback")
+
+    def _pull(self, residuals: tuple[Any, ...], given: dict[str, Any], positional: bool) -> Any:
+        call = BackwardCall.of(given, "the pullback")
+        if call.wrt is not None:
+            raise SignatureError("the pullback differentiates what the program was compiled for; wrt= goes with backward")
+        seeds = self._all_seeds(self._seeds(call.grad_outputs))
+        default = self.default_request()
+        buffers = match_buffers(call.into, self.traced, self.argument_trees, default.wrt)
+        check_scale(call.scale, buffers)
+        request = default._replace(into=tuple(buffers), scaled=call.scale is not None)
+        runner = self._runner(AdjointRequest(request), lambda: adjoint_backward(self.traced, self.halves(), request), residuals)
+        routine = runner.routine.over((*residuals, *runner.routine.captured[len(residuals):]))
+        result = self._call_backward(routine, request, seeds, call, buffers)
+        signature = backward_signature(routine, request, (), [], given, self.argument_trees, self.result_tree, positional)
+        form = None if signature is None else routine.form(signature)
+        if form is not None:
+            self._pullback_forms = [form, *self._pullback_forms][:FORMS]
+        return result
+
+    # ----- arguments
     def _wrt_leaves(self, wrt: Sequence[int] | int | None) -> tuple[int, ...]:
         """The leaf numbers of the arguments to differentiate; None: every float leaf."""
         if wrt is None:
@@ -245,228 +376,90 @@ class Program:
         for number in (wrt,) if isinstance(wrt, int) else tuple(wrt):
             if not isinstance(number, int) or not -count <= number < count:
                 raise GradientError(f"wrt={wrt!r}: {self.__name__} has {count} arguments")
-            chosen += tree.leaves(self.argument_trees[number])
+            chosen += self.arguments.positions_of(number % count)
+        if len(set(chosen)) != len(chosen):
+            raise GradientError(f"wrt={wrt!r}: an argument is named twice")
         check_differentiable(self.traced, chosen)
-        return tuple(sorted(set(chosen)))
+        return tuple(sorted(chosen))
 
     def _leaves(self, args: Sequence[Any]) -> list[Any]:
-        leaves, treedef = tree.flatten(tuple(args))
-        if treedef != self.treedef:
-            if len(args) != len(self.argument_trees):
-                raise SignatureError(f"{self.__name__} was compiled for {len(self.argument_trees)} arguments, got {len(args)}")
-            raise SignatureError(f"{self.__name__} was compiled for arguments of the structure {self.treedef}, got {treedef}")
-        for leaf, argument, name in zip(leaves, self.traced.argument_types, self.traced.input_names, strict=True):
+        leaves, treedef = tree.flatten((tuple(args), {}))
+        mine = self.arguments
+        if treedef != mine.treedef:
+            if len(args) != len(mine.args):
+                raise SignatureError(f"{self.__name__} was compiled for {len(mine.args)} arguments, got {len(args)}")
+            raise SignatureError(f"{self.__name__} was compiled for arguments of the structure {mine.treedef}, got {treedef}")
+        for position in mine.static:
+            expected, name = mine.leaves[position], mine.names()[position]
+            if not (same_plain(leaves[position], expected) or leaves[position] == expected):
+                raise SignatureError(f"{name} is {leaves[position]!r}, but the program was compiled for {expected!r}")
+        dynamic = [leaves[position] for position in mine.dynamic]
+        rows = zip(dynamic, self.traced.argument_types, self.traced.input_names, self.layouts, strict=True)
+        for leaf, argument, name, layout in rows:
             shape, dtype = np.shape(leaf), getattr(leaf, "dtype", None)
             if shape != argument.type.shape or (dtype is not None and np.dtype(dtype).newbyteorder("=") != argument.type.dtype.numpy):
                 raise SignatureError(f"{name} has shape {shape} and dtype {dtype}, but the program was compiled for shape "
                                      f"{argument.type.shape} and dtype {argument.type.dtype.numpy}")
-        return leaves
+            if layout is not None and layout_of(leaf) != layout:
+                raise SignatureError(f"{name} has another memory layout (strides) than the program was compiled for, and what it "
+                                     "computes depends on that\n  hint: pass np.ascontiguousarray(...), here and to bw.compile")
+        return dynamic
 
-    def _seeds(self, grad_outputs: Any) -> tuple[tuple[str | None, ...], list[Any]]:
-        """Per output how it is seeded, and the arrays of those given."""
+    def _seeds(self, grad_outputs: Any) -> list[tuple[str | None, Any]]:
+        """Per output how it is seeded, and the array that was given."""
         outputs = self.traced.outputs
         if grad_outputs is None:
             if len(outputs) != 1 or outputs[0].shape != () or not outputs[0].dtype.is_differentiable:
                 raise missing_seed(outputs)
-            return (ONE,), []
+            return [(ONE, None)]
         pairs = match_tree(self.result_tree, grad_outputs, "grad_outputs")
-        kinds = tuple(None if leaf is None else INPUT_SEED for leaf, _ in pairs)
-        arrays = [concrete_seed(leaf, output, path) for (leaf, path), output in zip(pairs, outputs, strict=True) if leaf is not None]
-        return kinds, arrays
+        return [(None, None) if leaf is None else (INPUT_SEED, concrete_seed(leaf, output, path))
+                for (leaf, path), output in zip(pairs, outputs, strict=True)]
 
-    def _into(self, into: Any, wrt: tuple[int, ...]) -> dict[int, Any]:
-        """Leaf number -> buffer of the caller."""
-        if into is None:
-            return {}
-        if not isinstance(into, tuple | list) or len(into) != len(self.argument_trees):
-            raise SignatureError(f"into must have one entry per argument ({len(self.argument_trees)}), None where there is no buffer")
-        found: dict[int, Any] = {}
-        for numbers, buffers in zip(self.argument_trees, into, strict=True):
-            if buffers is None:
-                continue
-            pairs = match_tree(numbers, buffers, "into")
-            for number, (buffer, path) in zip(tree.leaves(numbers), pairs, strict=True):
-                if buffer is not None:
-                    self._check_buffer(buffer, number, path, wrt)
-                    found[number] = buffer
-        return found
-
-    def _check_buffer(self, buffer: Any, number: int, path: str, wrt: tuple[int, ...]) -> None:
-        type_, name = self.traced.argument_types[number].type, self.traced.input_names[number]
-        if number not in wrt:
-            raise SignatureError(f"{path}: a buffer was given for {name}, which is not differentiated (wrt)")
-        if not isinstance(buffer, np.ndarray) or buffer.shape != type_.shape or buffer.dtype != type_.dtype.numpy:
-            got = f"shape {np.shape(buffer)} and dtype {getattr(buffer, 'dtype', type(buffer).__name__)}"
-            raise SignatureError(f"{path}: the buffer for {name} must be an array of shape {type_.shape} and dtype "
-                                 f"{type_.dtype.numpy}, got {got}")
-        if not buffer.flags.writeable:
-            raise ValueError(f"{path}: the buffer for {name} is read-only")
-
-    def _backward(self, args: Sequence[Any], grad_outputs: Any, wrt: Any, into: Any, scale: float | None,
-                  value: bool) -> tuple[Any, tuple[Any, ...]]:
-        leaves = self._leaves(args)
-        chosen = self.default_wrt if wrt is None else self._wrt_leaves(wrt)
-        kinds, seeds = self._seeds(grad_outputs)
-        buffers = self._into(into, chosen)
-        request = Request(chosen, kinds, value, tuple(buffers))
-        results = self._accumulate(self._joint_runner(request), [*leaves, *seeds], buffers, scale)
-        count = len(self.traced.outputs) if value else 0
-        out = tree.unflatten(self.traced.output_tree, results[:count]) if value else None
-        return out, self._per_argument(request, results[count:], buffers)
-
-    def _accumulate(self, runner: Runner, leading: list[Any], buffers: dict[int, Any], scale: float | None) -> Sequence[Any]:
-        if scale is not None and not buffers:
-            raise SignatureError("scale= goes with into=: it scales what is added to the buffers")
-        if not buffers:
-            return runner.call(*leading)  # type: ignore[no-any-return]
-        _refuse_overlap(buffers, leading)
-        targets = list(buffers.values())
-        results = runner.call(*leading, 1.0 if scale is None else float(scale), *targets)
-        for target, result in zip(targets, results[len(results) - len(targets):], strict=True):
-            target[...] = result
-        return results  # type: ignore[no-any-return]
-
-    def _per_argument(self, request: Request, found: Sequence[Any], buffers: dict[int, Any]) -> tuple[Any, ...]:
-        per_leaf: list[Any] = [None] * len(self.example_leaves)
-        fresh = [leaf for leaf in request.wrt if leaf not in buffers]
-        for leaf, gradient in zip(fresh, found, strict=False):
-            per_leaf[leaf] = gradient
-        for leaf, buffer in buffers.items():
-            per_leaf[leaf] = buffer
-        return tuple(_regroup(numbers, per_leaf) for numbers in self.argument_trees)
-
-    def _differentiated(self, request: Request) -> JointGraph:
-        with collector_paused():
-            return differentiate(self.traced.graph, request.wrt, request.seeds, names_in_text(self.traced.graph))
-
-    def _joint_runner(self, request: Request) -> Runner:
-        found = self.runners.get(request)
-        if found is None:
-            joint = self._differentiated(request)
-            outputs = list(joint.graph.outputs[:len(self.traced.outputs)]) if request.value else []
-            graph = self._with_gradients(request, joint.graph, list(joint.cotangents), outputs)
-            runner = self._runner(graph, self._kinds_of(graph, request, len(self.kinds)), joint.captured)
-            found = self.runners[request] = runner._replace(origins=joint.origins)
-        return found
-
-    def _with_gradients(self, request: Request, graph: Graph, cotangents: list[int | None], outputs: list[Value]) -> Graph:
-        """The graph that returns `outputs`, fresh gradients, then accumulated ones; takes scale and buffers after the seeds."""
-        explicit = len(graph.inputs) - graph.captured
-        record = Record()
-        extra: list[Value] = []
-        fresh: list[Value] = []
-        added: list[Value] = []
-        with record:
-            if request.into:
-                extra.append(input_value(tensor(F64), "scale"))
-            for leaf, position in zip(request.wrt, cotangents, strict=True):
-                argument = self.traced.graph.inputs[leaf]
-                gradient = constant(0.0, argument.type) if position is None else graph.outputs[position]
-                if leaf not in request.into:
-                    fresh.append(gradient)
-                    continue
-                buffer = input_value(argument.type, f"{argument.name}.into")
-                extra.append(buffer)
-                factor = ops.broadcast(ops.cast(extra[0], dtype=argument.dtype), shape=argument.shape, axes=())
-                added.append(buffer + gradient * factor)
-        order = {leaf: k for k, leaf in enumerate([leaf for leaf in request.wrt if leaf in request.into])}
-        accumulated = [added[order[leaf]] for leaf in request.into]
-        buffers = [extra[1 + order[leaf]] for leaf in request.into]
-        results = [*outputs, *fresh, *accumulated]
-        inputs = [*graph.inputs[:explicit], *extra[:1], *buffers, *graph.inputs[explicit:]]
-        return Graph(f"{graph.name}.backward", inputs, live_values([*graph.body, *record.values], results), results, None, graph.captured)
-
-    def _kinds_of(self, graph: Graph, request: Request, leading: int) -> tuple[ArgumentKind, ...]:
-        explicit = len(graph.inputs) - graph.captured
-        kinds: list[ArgumentKind] = list(self.kinds[:leading])
-        kinds += ["array"] * (explicit - leading)
-        if request.into:
-            kinds[explicit - len(request.into) - 1] = "float"
-        return tuple(kinds)
-
-    def _split(self, request: Request) -> Halves:
-        found = self._halves.get(request)
-        if found is None:
-            joint = self._differentiated(request)
-            seeds = [position for position in joint.seeds if position is not None]
-            parts = partition(_complete(joint, request, self.traced.graph), seeds, len(self.traced.outputs))
-            found = self._halves[request] = Halves(parts, joint)
-        return found
-
-    def _pull(self, request: Request, residuals: Sequence[Any], grad_outputs: Any, into: Any, scale: float | None) -> tuple[Any, ...]:
-        kinds, given = self._seeds(grad_outputs)
-        seeds = self._all_seeds(kinds, given)
-        buffers = self._into(into, request.wrt)
-        key = request._replace(into=tuple(buffers))
-        runner = self.runners.get(key)
-        if runner is None:
-            halves = self._split(request)
-            graph = self._with_gradients(key, halves.partition.adjoint, list(range(len(request.wrt))), [])
-            runner = self.runners[key] = self._runner(graph, self._kinds_of(graph, key, 0), halves.joint.captured)
-        arrays = [np.asarray(residual) for residual in residuals]
-        results = self._accumulate(runner, [*arrays, *seeds], buffers, scale)
-        return self._per_argument(key, results, buffers)
-
-    def _all_seeds(self, kinds: tuple[str | None, ...], given: list[Any]) -> list[Any]:
+    def _all_seeds(self, seeds: list[tuple[str | None, Any]]) -> list[Any]:
         """One array per differentiable output: ones, zeros or what was given."""
-        remaining = iter(given)
-        seeds = []
-        for kind, output in zip(kinds, self.traced.outputs, strict=True):
-            if not output.dtype.is_differentiable:
-                continue
-            if kind == INPUT_SEED:
-                seeds.append(next(remaining))
-            else:
-                seeds.append(np.full(output.shape, 1.0 if kind == ONE else 0.0, output.dtype.numpy))
-        return seeds
+        return [array if kind == INPUT_SEED else np.full(output.shape, 1.0 if kind == ONE else 0.0, output.dtype.numpy)
+                for (kind, array), output in zip(seeds, self.traced.outputs, strict=True) if output.dtype.is_differentiable]
 
-    def _runner(self, graph: Graph, kinds: tuple[ArgumentKind, ...], more: Sequence[Any] = ()) -> Runner:
-        explicit = len(graph.inputs) - graph.captured
-        compiled = compile_graph(graph, tuple(Leaf(k) for k in range(explicit)), kinds, flat_tree(len(graph.outputs)), self.__name__)
-        captured = [*self.traced.captured, *more]
+    # ----- compiling
+    def _default_runner(self) -> Runner:
+        return self.joint_runner(self.default_request(value=True))
 
-        def slow(*leaves: Any) -> Any:
-            return compiled.executable.run(leaves, compiled.raise_error, captured)
-
-        try:
-            call = compiled.executable.bind(slow, compiled.raise_error, captured)
-        except ValueError:                       # captured arrays of a layout the native entry does not take
-            call = slow
-        return Runner(compiled, call, graph)
+    def _runner(self, key: Any, make: Callable[[], BackwardGraph], residuals: Sequence[Any] = ()) -> Runner:
+        found = self._runners.get(key)
+        if found is None:
+            made = make()
+            compiled = compile_graph(made.graph, made.into, self.__name__)
+            captured = [*residuals, *self.traced.captured, *made.captured]
+            layouts: list[Any] = [None] * len(compiled.signature.argument_types)
+            alone: list[int] = []
+            if not isinstance(key, AdjointRequest):
+                layouts[:len(self.layouts)] = self.layouts
+                alone = sorted(self.traced.written)
+            found = self._runners[key] = Runner(Routine(compiled, captured, layouts, alone), made)
+        return found
 
 
-def _complete(joint: JointGraph, request: Request, forward: Graph) -> Graph:
-    """The joint graph with a zero for every cotangent the outputs do not depend on."""
-    record = Record()
-    with record:
-        cotangents = [constant(0.0, forward.inputs[leaf].type) if position is None else joint.graph.outputs[position]
-                      for leaf, position in zip(request.wrt, joint.cotangents, strict=True)]
-    return joint.graph.replace(body=[*joint.graph.body, *record.values],
-                               outputs=[*joint.graph.outputs[:len(forward.outputs)], *cotangents])
+def _forward(traced: TraceResult, written: Sequence[int]) -> tuple[Graph, Into]:
+    """The graph of the function with what it writes to its arguments, and per result the argument it is written to."""
+    results = [*traced.outputs, *[traced.mutated[number] for number in written]]
+    graph = traced.graph.replace(body=live_values(traced.graph.body, results), outputs=results)
+    return graph, (*[None] * len(traced.outputs), *written)
 
 
-def _regroup(numbers: Any, per_leaf: list[Any]) -> Any:
-    """Leaf gradients in the argument's own tree; None for an argument without any."""
-    leaves = tree.leaves(numbers)
-    if all(per_leaf[k] is None for k in leaves):
-        return None
-    return tree.map(lambda k: per_leaf[k], numbers)
+def _numbered(arguments: Arguments) -> tuple[Any, ...]:
+    """The positional arguments with the numbers of their dynamic leaves, None in the place of static ones."""
+    number = {position: k for k, position in enumerate(arguments.dynamic)}
+    args, _ = tree.unflatten(arguments.treedef, [number.get(position) for position in range(len(arguments.leaves))])
+    return args  # type: ignore[no-any-return]
 
 
-def _refuse_overlap(buffers: dict[int, Any], leading: Sequence[Any]) -> None:
-    arrays = list(buffers.values())
-    for k, buffer in enumerate(arrays):
-        for other in arrays[:k]:
-            if np.may_share_memory(buffer, other) and _share(buffer, other):
-                raise SignatureError("two buffers given as into= share memory; their sums would depend on the order of writing")
+class _StandIn:
+    """An array by shape and dtype, for pickles."""
 
-
-def _share(buffer: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
-    """Whether two arrays share an element; two columns of a matrix do not.  True where that is too hard to say."""
-    try:
-        return np.shares_memory(buffer, other, max_work=1000)  # type: ignore[arg-type]     # NumPy's stub knows -1 and 0 only
-    except np.exceptions.TooHardError:
-        return True
+    def __init__(self, type: TensorType) -> None:
+        self.shape = type.shape
+        self.dtype = type.dtype.numpy
 
 
 def compile(fun: Callable[..., Any], *example_args: Any, wrt: Sequence[int] | int | None = None, mutates: Any = True) -> Program:
@@ -475,8 +468,7 @@ def compile(fun: Callable[..., Any], *example_args: Any, wrt: Sequence[int] | in
     wrt      positions of the arguments that need gradients; None: every argument of floating-point dtype.
     mutates  as for `jit`: whether a call of the program writes back to arguments that fun assigns to; derivatives never do.
 
-    Raises GradientError for a position that does not exist or is of integer dtype, SignatureError where fun assigns to its
-    arguments, and whatever tracing fun raises (see `jit`).
+    Raises GradientError for a position that does not exist or is of integer dtype, and whatever tracing fun raises (see `jit`).
 
     >>> import numpy as np, bwcompiler as bw
     >>> prog = bw.compile(lambda x, a: x @ a, np.ones((2, 3)), np.ones((3, 4)), wrt=(0,))

@@ -8,13 +8,14 @@ to any order, and `jit` of a transform costs nothing extra.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from bwcompiler import ops, tree
 from bwcompiler.api.functions import JitFunction
 from bwcompiler.api.seeds import check_seed_type, match_tree, number_seed
 from bwcompiler.errors import GradientError, at
+from bwcompiler.frontend.tracing.arguments import take_apart
 from bwcompiler.frontend.tracing.custom_rules import CustomVjp
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.region import active_region
@@ -32,22 +33,22 @@ class Transformed(JitFunction):
     """A derivative of a function: compiled when called with arrays, inlined when called inside another trace."""
 
 
-def _transform(fun: Callable[..., Any], traced: Callable[..., Any], name: str) -> Transformed:
+class Statics(NamedTuple):
+    """Which arguments are compile-time values: static_argnums and static_argnames, as `jit` takes them."""
+
+    argnums: int | Iterable[int] = ()
+    argnames: str | Iterable[str] = ()
+
+
+def _transform(fun: Callable[..., Any], traced: Callable[..., Any], name: str, statics: Statics) -> Transformed:
     functools.update_wrapper(traced, fun, updated=())
     traced.__name__ = f"{getattr(fun, '__name__', 'function')}.{name}"
-    return Transformed(traced)
+    return Transformed(traced, statics.argnums, statics.argnames)
 
 
 def operand_values(leaves: Sequence[Any]) -> list[Value]:
     """Leaves of a call inside a trace as values of the current region."""
     return [value_of(leaf) if isinstance(leaf, Tracer) else value_as(leaf) for leaf in leaves]
-
-
-def _leaf_range(args: Sequence[Any], argnum: int) -> range:
-    """The leaf numbers of one positional argument."""
-    counts = [len(tree.leaves(arg)) for arg in args]
-    start = sum(counts[:argnum])
-    return range(start, start + counts[argnum])
 
 
 def normalise_argnums(argnums: Argnums, count: int) -> tuple[int, ...]:
@@ -91,7 +92,8 @@ def _scalar_output(result: TraceResult, outputs: Sequence[Value], what: str) -> 
     return outputs[0]
 
 
-def value_and_grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Any:
+def value_and_grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, static_argnums: int | Iterable[int] = (),
+                   static_argnames: str | Iterable[str] = ()) -> Any:
     """A function that returns fun's value and its gradient with respect to the arguments argnums.
 
     The gradient has the shape and dtype of its argument, and its tree; a tuple of argnums gives a tuple of gradients.  With has_aux,
@@ -103,8 +105,10 @@ def value_and_grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool 
     >>> float(value), g.tolist()
     (5.0, [2.0, 4.0])
     """
+    statics = Statics(static_argnums, static_argnames)
+
     def traced(*args: Any, **kwargs: Any) -> Any:
-        differentiated = _traced_call(fun, args, kwargs, argnums)
+        differentiated = _traced_call(fun, args, kwargs, argnums, statics)
         result, wrt = differentiated.result, differentiated.wrt
         outputs, aux_count, aux_tree = _split_aux(result, has_aux)
         _scalar_output(result, outputs, "grad")
@@ -117,34 +121,40 @@ def value_and_grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool 
             value = (value, tree.unflatten(aux_tree, [fresh(v) for v in found[1:1 + aux_count]]))
         return value, gradient
 
-    return _transform(fun, traced, "value_and_grad")
+    return _transform(fun, traced, "value_and_grad", statics)
 
 
 class _TracedCall(NamedTuple):
     """A call whose arguments `argnums` are differentiated.  wrt: the numbers of their leaves."""
 
-    args: tuple[Any, ...]
     argnums: Argnums
     result: TraceResult
-    leaves: list[Any]
     wrt: list[int]
 
+    @property
+    def leaves(self) -> list[Any]:
+        return self.result.arguments.dynamic_leaves
+
     def per_argument(self, derivatives: Sequence[Value]) -> Any:
-        """One derivative per leaf in `wrt`, in the trees of the arguments; a tuple of these if argnums is one."""
-        remaining = iter(derivatives)
-        numbers = normalise_argnums(self.argnums, len(self.args))
-        found = [tree.map(lambda _: fresh(next(remaining)), self.args[number]) for number in numbers]
-        return found[0] if isinstance(self.argnums, int) else tuple(found)
+        """One derivative per leaf in `wrt`, in the trees of the arguments; a tuple of these if argnums is one.
+
+        Leaves that are compile-time values have None.
+        """
+        arguments = self.result.arguments
+        found: dict[int, Any] = {arguments.dynamic[leaf]: fresh(value) for leaf, value in zip(self.wrt, derivatives, strict=True)}
+        args, _ = tree.unflatten(arguments.treedef, [found.get(position) for position in range(len(arguments.leaves))])
+        chosen = [args[number] for number in normalise_argnums(self.argnums, len(args))]
+        return chosen[0] if isinstance(self.argnums, int) else tuple(chosen)
 
 
-def _traced_call(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], argnums: Argnums) -> _TracedCall:
-    numbers = normalise_argnums(argnums, len(args))
-    args = tuple(_as_floats(args, numbers))
-    result = trace(fun, args, kwargs)
-    leaves, _ = tree.flatten((args, kwargs))
-    wrt = [position for number in numbers for position in _leaf_range(args, number)]
+def _traced_call(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], argnums: Argnums,
+                 statics: Statics = Statics()) -> _TracedCall:  # noqa: B008  (immutable)
+    named = take_apart(fun, args, kwargs)          # what can be passed by position is
+    numbers = normalise_argnums(argnums, len(named.args))
+    result = trace(fun, _as_floats(named.args, numbers), named.kwargs, static_argnums=statics.argnums, static_argnames=statics.argnames)
+    wrt = [leaf for number in numbers for leaf in result.arguments.positions_of(number)]
     check_differentiable(result, wrt)
-    return _TracedCall(args, argnums, result, leaves, wrt)
+    return _TracedCall(argnums, result, wrt)
 
 
 def _split_aux(result: TraceResult, has_aux: bool) -> tuple[list[Value], int, Any]:
@@ -162,7 +172,8 @@ def _cotangent(found: Sequence[Value], position: int | None, argument: Value) ->
     return constant(0.0, argument.type) if position is None else found[position]
 
 
-def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Any:
+def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, static_argnums: int | Iterable[int] = (),
+         static_argnames: str | Iterable[str] = ()) -> Any:
     """A function that returns the gradient of fun with respect to the arguments argnums.
 
     The gradient has the shape, dtype and tree of the argument.  Errors as for `value_and_grad`; with has_aux, returns (gradient, aux).
@@ -171,13 +182,14 @@ def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -
     >>> bw.grad(lambda x: np.sum(x ** 3))(np.array([1.0, 2.0])).tolist()
     [3.0, 12.0]
     """
-    both = value_and_grad(fun, argnums, has_aux)
+    statics = Statics(static_argnums, static_argnames)
+    both = value_and_grad(fun, argnums, has_aux, static_argnums=static_argnums, static_argnames=static_argnames)
 
     def traced(*args: Any, **kwargs: Any) -> Any:
         value, gradient = both.fun(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
 
-    return _transform(fun, traced, "grad")
+    return _transform(fun, traced, "grad", statics)
 
 
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
@@ -220,22 +232,18 @@ def _pullback_concrete(compiled: JitFunction, primals: Sequence[Any], seed: Any)
 
 
 def _pullback_traced(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, seed: Any) -> Any:
-    primals = tuple(_as_floats(primals, range(len(primals))))
-    result = trace(fun, primals)
+    result = trace(fun, _as_floats(primals, range(len(primals))))
     outputs, _, _ = _split_aux(result, has_aux)
     seeds = match_seeds(result, outputs, seed, has_aux)
-    leaves, treedef = tree.flatten(primals)
     wrt = [k for k, argument in enumerate(result.argument_types) if argument.type.dtype.is_differentiable]
     extra = len(result.graph.outputs) - len(outputs)
     spec = [None if s is None else INPUT_SEED for s in seeds] + [None] * extra
     joint = differentiate(result.graph, wrt, spec)
     seed_values = [s for s, position in zip(seeds, joint.seeds, strict=False) if position is not None and s is not None]
-    found = inline(joint.graph, [*operand_values(leaves), *[value_of(h) for h in result.lifted], *seed_values,
+    found = inline(joint.graph, [*operand_values(result.arguments.dynamic_leaves), *[value_of(h) for h in result.lifted], *seed_values,
                                  *map(_capture, [*result.captured, *joint.captured])])
-    cotangents: list[Any] = [None] * len(leaves)
-    for position, k in zip(joint.cotangents, wrt, strict=True):
-        cotangents[k] = fresh(_cotangent(found, position, result.graph.inputs[k]))
-    return tree.unflatten(treedef, cotangents)
+    cotangents = [_cotangent(found, position, result.graph.inputs[k]) for position, k in zip(joint.cotangents, wrt, strict=True)]
+    return _TracedCall(tuple(range(len(primals))), result, wrt).per_argument(cotangents)
 
 
 def _capture(array: Any) -> Value:
@@ -264,7 +272,8 @@ def _checked_seed(leaf: Any, output: Value, path: str) -> Value:
     return value
 
 
-def jacrev(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Any:
+def jacrev(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, static_argnums: int | Iterable[int] = (),
+           static_argnames: str | Iterable[str] = ()) -> Any:
     """The Jacobian of fun: shape output.shape + argument.shape, computed as one batch of pullbacks.
 
     Outputs and arguments may be trees; the result is then a tree of outputs of trees of arguments.  Raises GradientError for
@@ -274,8 +283,10 @@ def jacrev(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False)
     >>> bw.jacrev(lambda x: x * x)(np.array([1.0, 2.0])).tolist()
     [[2.0, 0.0], [0.0, 4.0]]
     """
+    statics = Statics(static_argnums, static_argnames)
+
     def traced(*args: Any, **kwargs: Any) -> Any:
-        differentiated = _traced_call(fun, args, kwargs, argnums)
+        differentiated = _traced_call(fun, args, kwargs, argnums, statics)
         result = differentiated.result
         outputs, aux_count, aux_tree = _split_aux(result, has_aux)
         operands, captured = operand_values(differentiated.leaves), [_capture(array) for array in result.captured]
@@ -290,7 +301,7 @@ def jacrev(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False)
         values = inline(result.graph, [*operands, *lifted, *captured])
         return jacobian, tree.unflatten(aux_tree, [fresh(v) for v in values[len(outputs):len(outputs) + aux_count]])
 
-    return _transform(fun, traced, "jacobian")
+    return _transform(fun, traced, "jacobian", statics)
 
 
 jacobian = jacrev
@@ -335,7 +346,8 @@ def _unit_seeds(output: Value, size: int) -> Value:
     return ops.reshape(eye, shape=(size, *output.shape))
 
 
-def hessian(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Any:
+def hessian(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, static_argnums: int | Iterable[int] = (),
+            static_argnames: str | Iterable[str] = ()) -> Any:
     """The Hessian of a scalar function, of shape argument.shape + argument.shape: the Jacobian of its gradient.
 
     For several arguments or trees, a tree of such arrays.  Errors as for `value_and_grad`.  For the product of a Hessian with a
@@ -345,7 +357,8 @@ def hessian(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
     >>> bw.hessian(lambda x: np.sum(x ** 3))(np.array([1.0, 2.0])).tolist()
     [[6.0, 0.0], [0.0, 12.0]]
     """
-    return jacrev(grad(fun, argnums, has_aux), argnums, has_aux)
+    statics: Any = {"static_argnums": static_argnums, "static_argnames": static_argnames}
+    return jacrev(grad(fun, argnums, has_aux, **statics), argnums, has_aux, **statics)
 
 
 def stop_gradient(x: Any) -> Any:

@@ -15,7 +15,11 @@ from bwcompiler.passes.pass_manager import PassRun
 
 @dataclass
 class Lowered:
-    """What each stage made of a graph, for running and for looking at.  simplified: the graph after all passes."""
+    """What each stage made of a graph, for running and for looking at.
+
+    simplified  the graph after all passes.
+    into        per result: the input whose memory it is written to.
+    """
 
     graph: Graph
     simplified: Graph
@@ -24,3 +28,4 @@ class Lowered:
     plan: MemoryPlan
     program: ProgramText
     passes: Sequence[PassRun] = ()
+    into: tuple[int | None, ...] = ()

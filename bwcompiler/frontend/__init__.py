@@ -4,6 +4,7 @@ Importing it registers NumPy's functions.
 """
 
 from bwcompiler.frontend.numpy import dispatch
-from bwcompiler.frontend.tracing.trace import ArgumentType, TraceResult, inline, trace
+from bwcompiler.frontend.tracing.arguments import ArgumentType
+from bwcompiler.frontend.tracing.trace import TraceResult, inline, trace
 
 __all__ = ["ArgumentType", "TraceResult", "dispatch", "inline", "trace"]

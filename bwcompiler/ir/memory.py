@@ -22,12 +22,14 @@ class StepUse:
     """What one step touches: values read and written (roots), the scratch it needs, and the arrays it updates.
 
     updates    results that start as an operand's elements: they take over its memory, or get a copy of it.
+    sharing    (read, written): the step may write the one where the other lies, of the pairs that it was asked about.
     """
 
     reads: list[Value]
     writes: list[Value]
     scratch: list[int] = field(default_factory=list)
     updates: list[Update] = field(default_factory=list)
+    sharing: list[tuple[Value, Value]] = field(default_factory=list)
 
 
 class Location(NamedTuple):
@@ -54,6 +56,7 @@ class MemoryPlan:
     in_place     results that took over the memory of the operand they update.
     copied       results that got a copy of the operand they update.
     copies       (value, result number): results that are another value's memory, copied at the end.
+    saved        (value, arena offset): arguments that are written to before a copy reads them, copied at the start.
     """
 
     locations: dict[Value, Location] = field(default_factory=dict)
@@ -61,4 +64,5 @@ class MemoryPlan:
     in_place: set[Value] = field(default_factory=set)
     copied: dict[Value, Copied] = field(default_factory=dict)
     copies: list[tuple[Value, int]] = field(default_factory=list)
+    saved: list[tuple[Value, int]] = field(default_factory=list)
     arena_bytes: int = 0

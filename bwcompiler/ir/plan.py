@@ -4,21 +4,28 @@ A program is LLVM text with `define i32 @bw_program(ptr %buffers, ptr %arena)`. 
 pointers: one per argument leaf, then one per captured array, then one per result (`CallSignature.buffer_count`).
 `%arena` is 64-byte aligned: a 64-byte error record {i64 node id, i64 index, i64 values[6]}, zeroed before the call,
 followed by `arena_bytes` of scratch.  0 means success; a positive code is handed with the record to `raise_error`.
+
+One program serves many forms of call: the same arguments by position or by keyword, as arrays or as Python numbers, with
+other static values.  A `CallSignature` is one form.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 from bwcompiler.ir.types import TensorType
 
-# How an argument leaf arrives.  "array": exact np.ndarray, C-contiguous.  "scalar": a NumPy scalar (np.float64).
-# "float", "int", "bool", "complex": exact Python numbers, seen by the program as 0-d values of the leaf's dtype.
-# "static": a compile-time constant that must compare equal; its buffer is null, its type ignored (None).
-ArgumentKind = Literal["array", "scalar", "float", "int", "bool", "complex", "static"]
+# How an argument leaf arrives.  "array": exact np.ndarray of any memory layout (see `CallSignature.layouts`).
+# "scalar": a NumPy scalar (np.float64).  "float", "int", "bool", "complex": exact Python numbers, seen by the program as
+# 0-d values of the leaf's dtype.
+ArgumentKind = Literal["array", "scalar", "float", "int", "bool", "complex"]
 ResultKind = Literal["array", "scalar"]  # "scalar": a NumPy scalar is returned for a 0-d value
 ContainerKind = Literal["tuple", "list", "dict", "none"]
+
+# Strides in bytes that an array must have; "C": C-contiguous; None: any, it is copied where it is not C-contiguous.
+Layout = tuple[int, ...] | Literal["C"] | None
 
 ERROR_RECORD_BYTES = 64  # at the start of every arena; also the alignment of arenas
 
@@ -31,6 +38,16 @@ class Leaf:
 
     def __str__(self) -> str:
         return f"%{self.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class Static:
+    """A compile-time value, number `index` of the statics of a call: the argument must be it, or equal it (`is_plain`)."""
+
+    index: int
+
+    def __str__(self) -> str:
+        return f"static {self.index}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,22 +70,80 @@ class Container:
         return "None"
 
 
-Tree = Leaf | Container
+Tree = Leaf | Static | Container
 
 
 def leaf_indices(tree: Tree) -> tuple[int, ...]:
     """The leaves of `tree` from left to right."""
-    if isinstance(tree, Leaf):
-        return (tree.index,)
-    return tuple(index for child in tree.children for index in leaf_indices(child))
+    return tuple([node.index for node in _nodes(tree) if isinstance(node, Leaf)])
+
+
+def static_indices(tree: Tree) -> tuple[int, ...]:
+    """The statics of `tree` from left to right."""
+    return tuple([node.index for node in _nodes(tree) if isinstance(node, Static)])
+
+
+def _nodes(tree: Tree) -> Iterator[Leaf | Static]:
+    if isinstance(tree, Container):
+        for child in tree.children:
+            yield from _nodes(child)
+    else:
+        yield tree
+
+
+def is_plain(value: object) -> bool:
+    """Whether a static value is compared by type and value: numbers, strings and tuples of them.  Others are compared by identity."""
+    if type(value) is tuple:
+        return all(map(is_plain, value))
+    return type(value) in (int, float, str, bytes, bool, complex, type(None))
+
+
+def same_plain(x: object, y: object) -> bool:
+    """Equal in type and value all the way down, with 0.0 and -0.0 apart and nan equal to itself."""
+    if x is y:
+        return True
+    if type(x) is not type(y):
+        return False
+    if isinstance(x, tuple) and isinstance(y, tuple):
+        return len(x) == len(y) and all(map(same_plain, x, y))
+    if isinstance(x, float | complex):
+        return repr(x) == repr(y)
+    return x == y
+
+
+class Read(NamedTuple):
+    """Something outside of the arguments that a call reads before anything else, where the traced function read it.
+
+    kind      "global": base is a dict, key a name in it; "cell": base is a closure's cell; "attribute": of base, named
+              key; "item": of the list base at position key; "entry": of the dict base under the string key; "size": the
+              number of items of the list or dict base.
+    expected  what must be found: that very object, or an equal plain value (`is_plain`).
+    leaf      instead: the number found there is this argument leaf.
+    """
+
+    kind: Literal["global", "cell", "attribute", "item", "entry", "size"]
+    base: Any
+    key: Any
+    expected: Any = None
+    leaf: int | None = None
 
 
 @dataclass(frozen=True)
 class CallSignature:
-    """What a call takes and gives back.  `str()` of it is a readable description."""
+    """What a call takes and gives back.  `str()` of it is a readable description.
 
-    arguments: tuple[Tree, ...]  # one tree per positional argument
-    argument_types: tuple[TensorType | None, ...]  # per leaf; None if static
+    arguments       one tree per positional argument, then one per keyword argument.
+    keywords        names of the last arguments, in the order of the call.
+    argument_types  per leaf: those of the arguments in order, then those that are read from outside (`Read.leaf`).
+    layouts         per leaf, of arrays; empty: any layout.
+    result          the tree of what is returned; a result that is not in it is written into an argument only.
+    result_into     per result: the argument leaf into whose array it is written, which then is the result; its
+                    memory is the buffer of both.  Empty: none.
+    alone           leaves, besides these, that must not share memory with other leaves or captured arrays.
+    """
+
+    arguments: tuple[Tree, ...]
+    argument_types: tuple[TensorType, ...]
     argument_kinds: tuple[ArgumentKind, ...]
     captured_types: tuple[TensorType, ...] = ()
     result: Tree = field(default_factory=lambda: Container("none"))
@@ -76,52 +151,65 @@ class CallSignature:
     result_kinds: tuple[ResultKind, ...] = ()
     arena_bytes: int = 0  # scratch after the error record
     release_gil: bool = False
-    # Result k is argument leaf j itself, the same object is returned; empty means none are.
-    result_aliases_argument: tuple[int | None, ...] = ()
-    # Result k is written into the array that is argument leaf j (`out=`), which is returned; empty means none are.
+    keywords: tuple[str, ...] = ()
+    layouts: tuple[Layout, ...] = ()
     result_into: tuple[int | None, ...] = ()
+    alone: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("result_aliases_argument", "result_into"):
-            if all(leaf is None for leaf in getattr(self, name)):
-                object.__setattr__(self, name, (None,) * len(self.result_types))
+        if all(leaf is None for leaf in self.result_into):
+            object.__setattr__(self, "result_into", (None,) * len(self.result_types))
+        if all(layout is None for layout in self.layouts):
+            object.__setattr__(self, "layouts", (None,) * len(self.argument_types))
         self._check()
 
     def _check(self) -> None:
-        argument_leaves = [index for tree in self.arguments for index in leaf_indices(tree)]
-        _require(argument_leaves == list(range(len(self.argument_types))), "argument leaves must be numbered in order")
-        _require(len(self.argument_kinds) == len(self.argument_types), "one kind per argument leaf")
-        results = len(self.result_types)
-        _require(sorted(leaf_indices(self.result)) == list(range(results)), "every result must appear once in the tree")
-        for per_result in (self.result_kinds, self.result_aliases_argument, self.result_into):
-            _require(len(per_result) == results, "one entry per result")
+        leaves = [index for tree in self.arguments for index in leaf_indices(tree)]
+        _require(sorted(leaves) == list(range(len(leaves))), "every argument leaf must appear once")
+        _require(len(leaves) <= len(self.argument_types), "more leaves in the arguments than types")
+        statics = [index for tree in self.arguments for index in static_indices(tree)]
+        _require(sorted(statics) == list(range(len(statics))), "every static must appear once")
+        _require(len(self.argument_kinds) == len(self.argument_types) == len(self.layouts), "one kind and layout per leaf")
+        _require(len(self.keywords) <= len(self.arguments), "more keywords than arguments")
+        returned = sorted(leaf_indices(self.result))
+        hidden = {number for number, leaf in enumerate(self.result_into) if leaf is not None}
+        _require(len(set(returned)) == len(returned) and set(returned) | hidden == set(range(len(self.result_types))),
+                 "every result must appear once in the tree, or be written into an argument")
+        for per_result in (self.result_kinds, self.result_into):
+            _require(len(per_result) == len(self.result_types), "one entry per result")
         for kind, type_ in zip(self.argument_kinds, self.argument_types, strict=True):
-            _require(kind == "static" or type_ is not None, "only static leaves have no type")
-            _require(kind in ("array", "static") or (type_ is not None and type_.shape == ()), "scalars are 0-d")
+            _require(kind == "array" or type_.shape == (), "scalars are 0-d")
         targets = [index for index in self.result_into if index is not None]
         _require(len(set(targets)) == len(targets), "two results written into one argument")
         for result, leaf in enumerate(self.result_into):
             if leaf is not None:
                 _require(self.argument_kinds[leaf] == "array", "a result can only be written into an array")
                 _require(self.argument_types[leaf] == self.result_types[result], "`out` is not of the result's type")
-                _require(self.result_aliases_argument[result] is None, "a result is either written or an argument")
 
     @property
     def buffer_count(self) -> int:
         return len(self.argument_types) + len(self.captured_types) + len(self.result_types)
 
+    @property
+    def unshared(self) -> list[int]:
+        """Leaves that must not share memory with other leaves or captured arrays."""
+        return sorted({*self.alone, *[leaf for leaf in self.result_into if leaf is not None]})
+
+    @property
+    def static_count(self) -> int:
+        return sum(len(static_indices(tree)) for tree in self.arguments)
+
     def __str__(self) -> str:
-        leaves = (f"{kind} {type_}" for kind, type_ in zip(self.argument_kinds, self.argument_types, strict=True))
-        lines = [
-            f"call ({', '.join(map(str, self.arguments))}) -> {self.result}",
-            *(f"  argument %{index}: {leaf}" for index, leaf in enumerate(leaves)),
-            *(f"  captured {index}: {type_}" for index, type_ in enumerate(self.captured_types)),
-        ]
-        for index, (kind, type_) in enumerate(zip(self.result_kinds, self.result_types, strict=True)):
-            alias, into = self.result_aliases_argument[index], self.result_into[index]
-            note = f" is argument %{alias}" if alias is not None else ""
-            note += f" into argument %{into}" if into is not None else ""
-            lines.append(f"  result %{index}: {kind} {type_}{note}")
+        names = [""] * (len(self.arguments) - len(self.keywords)) + [f"{name}=" for name in self.keywords]
+        arguments = ", ".join(name + str(tree) for name, tree in zip(names, self.arguments, strict=True))
+        lines = [f"call ({arguments}) -> {self.result}"]
+        for index, (kind, type_) in enumerate(zip(self.argument_kinds, self.argument_types, strict=True)):
+            layout = self.layouts[index]
+            lines.append(f"  argument %{index}: {kind} {type_}{'' if layout is None else f' laid out {layout}'}")
+        lines += [f"  captured {index}: {type_}" for index, type_ in enumerate(self.captured_types)]
+        for index, (result_kind, type_) in enumerate(zip(self.result_kinds, self.result_types, strict=True)):
+            into = self.result_into[index]
+            lines.append(f"  result %{index}: {result_kind} {type_}{'' if into is None else f' into argument %{into}'}")
         lines.append(f"  arena {self.arena_bytes} B, GIL {'released' if self.release_gil else 'held'}")
         return "\n".join(lines)
 

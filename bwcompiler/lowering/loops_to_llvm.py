@@ -9,8 +9,9 @@ combined pairwise below the last loop that feeds them.  After BLOCK strips the l
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import NamedTuple
 
 from bwcompiler.errors import CompileError
@@ -55,16 +56,21 @@ class KernelText(NamedTuple):
     polls: bool
 
 
-def kernel_to_llvm(kernel: Kernel, emit: ScalarEmitter, linkage: str = "internal") -> KernelText:
-    """The function; intrinsics and math functions it uses are noted in `emit`."""
-    emitter = _KernelEmitter(kernel, emit)
+def kernel_to_llvm(kernel: Kernel, emit: ScalarEmitter, linkage: str = "internal",
+                   merged: Mapping[Buffer, Buffer] = MappingProxyType({})) -> KernelText:
+    """The function; intrinsics and math functions it uses are noted in `emit`.
+
+    merged: inputs that are the memory of an output; they have no parameter of their own.
+    """
+    emitter = _KernelEmitter(kernel, emit, merged)
     text = emitter.function(linkage)
     return KernelText(text, tuple([emitter.starts.get(buffer, 0) for buffer in kernel.buffers]), emitter.polls)
 
 
 class _KernelEmitter:
-    def __init__(self, kernel: Kernel, emit: ScalarEmitter) -> None:
+    def __init__(self, kernel: Kernel, emit: ScalarEmitter, merged: Mapping[Buffer, Buffer]) -> None:
         self.kernel = kernel
+        self.merged = merged
         self.emit = emit
         self.entry: list[str] = []                               # allocas
         self.loops: list[str] = []                               # loop metadata names used
@@ -84,8 +90,10 @@ class _KernelEmitter:
         outer, emit.lines = emit.lines, []
         parameters = []
         for number, buffer in enumerate(self.kernel.buffers):
-            parameters.append(f"ptr noalias {'readonly ' if buffer.role == INPUT else ''}%p{number}")
-            self.scopes[0][buffer] = f"%p{number}"
+            if buffer not in self.merged:
+                parameters.append(f"ptr noalias {'readonly ' if buffer.role == INPUT else ''}%p{number}")
+                self.scopes[0][buffer] = f"%p{number}"
+        self.scopes[0].update({source: self.scopes[0][target] for source, target in self.merged.items()})
         self._find_lanes(self.kernel.body)
         self.statements(self.kernel.body)
         body = "\n".join(emit.lines)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from bwcompiler.errors import CompileError
 from bwcompiler.ir.access import ArrayView, root
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.loop import SCRATCH, Kernel
+from bwcompiler.ir.loop import SCRATCH, Buffer, Kernel
 from bwcompiler.ir.memory import Location, MemoryPlan
 from bwcompiler.ir.op import Value
 from bwcompiler.lowering.library_calls import CALLBACK_DONE, CALLBACK_ERROR, Libraries, check_index_text, copy_text, loop_text
@@ -72,7 +72,8 @@ class ProgramEmitter:
     """Emits the module of one program."""
 
     def __init__(self, graph: Graph, steps: Sequence[LoweredStep], plan: MemoryPlan, libraries: Libraries,
-                 attributes: str) -> None:
+                 attributes: str, into: Sequence[int | None] = ()) -> None:
+        self.into = into
         self.graph = graph
         self.steps = steps
         self.plan = plan
@@ -89,13 +90,16 @@ class ProgramEmitter:
 
     def emit(self) -> ProgramText:
         require_lowerable(self.graph)
+        for value, offset in self.plan.saved:
+            self._copy(value, Pointer(Location("arena", offset)), value.type.nbytes)
         for position, step in enumerate(self.steps):
             if step.kernel is not None:
                 self._kernel(position, step, step.kernel)
             elif step.value is not None:
                 self._call(step.value, step.operands)
+        saved = {value: Pointer(Location("arena", offset)) for value, offset in self.plan.saved}
         for value, number in self.plan.copies:
-            self._copy(value, Pointer(Location("result", number)), value.type.nbytes)
+            self._copy(value, Pointer(Location("result", number)), value.type.nbytes, saved.get(value))
         distinct = len(self.texts)
         body = _table_program(self) if len(self.calls) > TABLE_CALLS else _straight_program(self)
         math = list(self.scalars.math)
@@ -131,11 +135,14 @@ class ProgramEmitter:
             if result not in self.plan.in_place:
                 self._copy(operand, self.pointer(result), result.type.nbytes)
         self.scalars.count = 0
-        text, starts, polls = kernel_to_llvm(kernel, self.scalars)
+        merged = self._merged(step, kernel)
+        text, starts, polls = kernel_to_llvm(kernel, self.scalars, merged=merged)
         name = self._function(text, kernel.name)
         scratch = iter(self.plan.scratch[position])
         arguments = []
         for buffer, owner, start in zip(kernel.buffers, step.owners, starts, strict=True):
+            if buffer in merged:
+                continue
             if buffer.role == SCRATCH:
                 arguments.append(Pointer(Location("arena", next(scratch)), start * buffer.dtype.itemsize))
             elif owner is not None:
@@ -151,6 +158,13 @@ class ProgramEmitter:
             self.work = work
         self.calls.append(call)
 
+    def _merged(self, step: LoweredStep, kernel: Kernel) -> dict[Buffer, Buffer]:
+        """Inputs of the kernel that are the memory of one of its outputs."""
+        buffer_of = {owner: buffer for owner, buffer in zip(step.owners, kernel.buffers, strict=True) if owner is not None}
+        held = {self.graph.inputs[number]: result for result, number in enumerate(self.into) if number is not None}
+        return {buffer_of[source]: buffer_of[target] for source, target in step.sharing
+                if self.plan.locations[target] == Location("result", held[source])}
+
     def _function(self, text: str, name: str) -> str:
         """The name of the function with this text (which names it `name`); equal functions share one."""
         body = text.replace(f"@{name}(", "@(", 1)
@@ -163,9 +177,9 @@ class ProgramEmitter:
     def _new_name(self, kind: str) -> str:
         return f"{kind}{len(self.texts)}"
 
-    def _copy(self, value: Value, target: Pointer, size: int) -> None:
+    def _copy(self, value: Value, target: Pointer, size: int, source: Pointer | None = None) -> None:
         self.declares["declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"] = None
-        source = self.pointer(value)
+        source = source or self.pointer(value)
         for start in range(0, size, COPY_BYTES):
             name, count = self._new_name("copy"), min(COPY_BYTES, size - start)
             places = (Pointer(source.location, source.bytes + start), Pointer(target.location, target.bytes + start))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from bwcompiler.ir.access import ArrayView, root
 from bwcompiler.ir.fusion import Call, FusedProgram
@@ -13,6 +14,7 @@ from bwcompiler.ir.op import Value
 from bwcompiler.lowering.build_loops import build_kernel
 from bwcompiler.lowering.call_kernels import build_call_kernel, build_matmul
 from bwcompiler.lowering.library_calls import Libraries
+from bwcompiler.lowering.shared_memory import may_share
 
 
 @dataclass
@@ -25,8 +27,11 @@ class LoweredStep(StepUse):
     operands: tuple[ArrayView, ...] = ()
 
 
-def lower_steps(fused: FusedProgram, libraries: Libraries) -> list[LoweredStep]:
-    """Loop trees of all steps, and what each reads, writes and needs as scratch."""
+def lower_steps(fused: FusedProgram, libraries: Libraries, pairs: Mapping[Value, Value] = MappingProxyType({})) -> list[LoweredStep]:
+    """Loop trees of all steps, and what each reads, writes and needs as scratch.
+
+    pairs: results -> the inputs whose memory they are to be written to, if they may.
+    """
     steps: list[LoweredStep] = []
     for number, step in enumerate(fused.steps):
         name = f"k{number}"
@@ -43,8 +48,17 @@ def lower_steps(fused: FusedProgram, libraries: Libraries) -> list[LoweredStep]:
                 lowered.scratch.append(buffer.size * buffer.dtype.itemsize)
             else:
                 (lowered.reads if buffer.role == INPUT else lowered.writes).append(owner)
+        if pairs:
+            lowered.sharing = _sharing(kernel, owners, pairs)
         steps.append(lowered)
     return steps
+
+
+def _sharing(kernel: Kernel, owners: Sequence[Value | None], pairs: Mapping[Value, Value]) -> list[tuple[Value, Value]]:
+    """The pairs (read, written) of the kernel that may be one array."""
+    buffer_of = {owner: buffer for owner, buffer in zip(owners, kernel.buffers, strict=True) if owner is not None}
+    return [(pairs[owner], owner) for owner, buffer in buffer_of.items()
+            if owner in pairs and pairs[owner] in buffer_of and may_share(kernel, buffer_of[pairs[owner]], buffer)]
 
 
 def _lower_call(name: str, call: Call, libraries: Libraries) -> LoweredStep:

@@ -28,61 +28,125 @@ RULES = {
 }
 
 
-def plan_memory(graph: Graph, steps: Sequence[StepUse]) -> MemoryPlan:
-    """Assign memory to everything the steps touch."""
-    plan = MemoryPlan()
-    for number, value in enumerate(graph.inputs):
-        plan.locations[value] = Location("argument", number)
-    for number, output in enumerate(graph.outputs):
-        base = root(output)
-        if base in plan.locations:
-            plan.copies.append((base, number))
+def plan_memory(graph: Graph, steps: Sequence[StepUse], into: Sequence[int | None] = ()) -> MemoryPlan:
+    """Assign memory to everything the steps touch; result k has the memory of input into[k], where that is a number."""
+    return _Planner(graph, steps, into).run()
+
+
+class _Planner:
+    """holder: the value that lies in the memory of an input that a result is written to; `shared` has the result's number."""
+
+    def __init__(self, graph: Graph, steps: Sequence[StepUse], into: Sequence[int | None]) -> None:
+        self.graph = graph
+        self.steps = steps
+        self.plan = MemoryPlan()
+        self.arena = _Arena()
+        self.blocks: dict[Value, tuple[int, int]] = {}
+        self.last: dict[Value, int] = {}
+        for position, step in enumerate(steps):
+            for value in (*step.reads, *step.writes):
+                self.last[value] = position
+        self.shared = {graph.inputs[number]: result for result, number in enumerate(into) if number is not None}
+        self.holder = {source: source for source in self.shared}
+        self.waiting: dict[Value, Value] = {}      # result -> the input whose memory it is written to, until it is placed
+
+    def run(self) -> MemoryPlan:
+        plan = self.plan
+        for number, value in enumerate(self.graph.inputs):
+            plan.locations[value] = Location("argument", number)
+        source_of = {result: source for source, result in self.shared.items()}
+        for number, output in enumerate(self.graph.outputs):
+            base = root(output)
+            source = source_of.get(number)
+            if base in plan.locations or base in self.waiting:
+                if base is not source:
+                    plan.copies.append((base, number))
+            elif source is not None:
+                self.waiting[base] = source
+            else:
+                plan.locations[base] = Location("result", number)
+        for base, _ in plan.copies:                # read when all steps are done
+            self.last[base] = len(self.steps)
+        self._allocate()
+        self._save()
+        plan.arena_bytes = self.arena.size
+        return plan
+
+    def _allocate(self) -> None:
+        plan, arena, blocks, last = self.plan, self.arena, self.blocks, self.last
+        for position, step in enumerate(self.steps):
+            for operand, result, separate in step.updates:
+                obstacle = self._obstacle(operand, result, separate, position)
+                if obstacle is not None:
+                    plan.copied[result] = Copied(operand, obstacle, last[operand] if obstacle == "read later" else None)
+                    continue
+                self._take_over(operand, result)
+            for value in step.writes:
+                if value not in plan.locations and not self._written_into_argument(value, step, position):
+                    blocks[value] = arena.take(value.type.nbytes)
+                    plan.locations[value] = Location("arena", blocks[value][0])
+            scratch = [arena.take(size) for size in step.scratch]
+            plan.scratch.append([offset for offset, _ in scratch])
+            for block in scratch:
+                arena.give(block)
+            for value in dict.fromkeys((*step.reads, *step.writes)):
+                if value in blocks and last[value] == position:
+                    arena.give(blocks.pop(value))
+
+    # ----- updates
+    def _obstacle(self, operand: Value, result: Value, separate: bool, position: int) -> str | None:
+        """The rule that keeps a result from taking over its operand's memory."""
+        source = self._source_held_by(operand)
+        if source is None and operand not in self.blocks:
+            kind = self.plan.locations[operand].kind
+            return kind if kind in ("argument", "result") else "taken"
+        if result in self.plan.locations or self.waiting.get(result, source) is not source:
+            return "returned"
+        if separate:
+            return "overlap"
+        return "read later" if self.last[operand] != position else None
+
+    def _source_held_by(self, value: Value) -> Value | None:
+        """The input whose memory the value lies in, if a result is written there in the end."""
+        return next((source for source, holder in self.holder.items() if holder is value), None)
+
+    def _take_over(self, operand: Value, result: Value) -> None:
+        source = self._source_held_by(operand)
+        if source is not None:
+            self.holder[source] = result
+            self.waiting.pop(result, None)
+            self.plan.locations[result] = Location("result", self.shared[source])
         else:
-            plan.locations[base] = Location("result", number)
-    last: dict[Value, int] = {}
-    for position, step in enumerate(steps):
-        for value in (*step.reads, *step.writes):
-            last[value] = position
-    _allocate(plan, steps, last)
-    return plan
+            self.blocks[result] = self.blocks.pop(operand)
+            self.plan.locations[result] = Location("arena", self.blocks[result][0])
+        self.plan.in_place.add(result)
 
+    # ----- results that are written to arguments
+    def _written_into_argument(self, value: Value, step: StepUse, position: int) -> bool:
+        """Whether a result goes straight to the argument it belongs to: nothing reads what lies there any more.
 
-def _allocate(plan: MemoryPlan, steps: Sequence[StepUse], last: dict[Value, int]) -> None:
-    arena = _Arena()
-    blocks: dict[Value, tuple[int, int]] = {}
-    for position, step in enumerate(steps):
-        for operand, result, separate in step.updates:
-            obstacle = _obstacle(plan, operand, result, separate, operand in blocks)
-            if obstacle is None and last[operand] != position:
-                obstacle = "read later"
-            if obstacle is not None:
-                plan.copied[result] = Copied(operand, obstacle, last[operand] if obstacle == "read later" else None)
-                continue
-            blocks[result] = blocks.pop(operand)
-            plan.locations[result] = Location("arena", blocks[result][0])
-            plan.in_place.add(result)
-        for value in step.writes:
-            if value not in plan.locations:
-                blocks[value] = arena.take(value.type.nbytes)
-                plan.locations[value] = Location("arena", blocks[value][0])
-        scratch = [arena.take(size) for size in step.scratch]
-        plan.scratch.append([offset for offset, _ in scratch])
-        for block in scratch:
-            arena.give(block)
-        for value in dict.fromkeys((*step.reads, *step.writes)):
-            if value in blocks and last[value] == position:
-                arena.give(blocks.pop(value))
-    plan.arena_bytes = arena.size
+        Else it gets memory of its own, and is copied at the end.
+        """
+        source = self.waiting.pop(value, None)
+        if source is None:
+            return False
+        holder, number = self.holder[source], self.shared[source]
+        read = self.last.get(holder, -1)
+        if read > position or (read == position and (holder, value) not in step.sharing):
+            self.plan.copies.append((value, number))
+            self.last[value] = len(self.steps)
+            return False
+        self.holder[source] = value
+        self.plan.locations[value] = Location("result", number)
+        return True
 
-
-def _obstacle(plan: MemoryPlan, operand: Value, result: Value, separate: bool, is_free: bool) -> str | None:
-    """The rule that keeps a result from taking over its operand's memory, whoever reads the operand later."""
-    if not is_free:
-        kind = plan.locations[operand].kind
-        return kind if kind in ("argument", "result") else "taken"
-    if result in plan.locations:
-        return "returned"
-    return "overlap" if separate else None
+    def _save(self) -> None:
+        """Arguments that a copy at the end reads, and that are written to by then, are copied at the start."""
+        copied = {base for base, _ in self.plan.copies}
+        for source in self.shared:
+            if source in copied:
+                offset, _ = self.arena.take(source.type.nbytes)
+                self.plan.saved.append((source, offset))
 
 
 class _Arena:

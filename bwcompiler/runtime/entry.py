@@ -1,11 +1,12 @@
 """The native entry: LLVM text of the one CPython function through which all compiled programs of a process are called.
 
-`@bw_entry` is a METH_FASTCALL | METH_KEYWORDS function.  Its `self` is the tuple
-(slow_path, raise_error, table, captured arrays ..., static values ..., owner); the table (`entry_table.py`) says what
-to do for this signature.  It runs in this order: guards, which have no effects (any that fails tail-calls `slow_path`
-with the same arguments); references held to arrays that sit in lists and dicts, which may change meanwhile; new result
-arrays; an arena; the program, without the GIL if asked; the result tree.  Failures after the guards meet in one block
-that drops all references.  `python_entry.py` is the same in Python.
+`@bw_entry` is a METH_FASTCALL | METH_KEYWORDS function.  Its `self` is a *record*, the tuple
+(next, raise_error, table, captured arrays ..., owner); the table (`entry_table.py`) says what to do for this form of
+call.  Where a guard fails, which has no effects, the next record is tried, until `next` is no tuple but the slow path, a
+callable that is tail-called with the same arguments.  It runs in this order: reads of the world outside and guards;
+references held to arrays that sit in lists and dicts, which may change meanwhile; copies of arrays that are not
+contiguous; new result arrays; an arena; the program, without the GIL if asked; the result tree.  Failures after the
+guards meet in one block that drops all references.  `python_entry.py` is the same in Python.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from bwcompiler.runtime import entry_helpers as helpers
 from bwcompiler.runtime import python_abi as abi
 from bwcompiler.runtime.entry_numbers import number_text
 from bwcompiler.runtime.entry_results import PACK_TEXT, RESULTS_TEXT, SCALARS_TEXT
-from bwcompiler.runtime.entry_table import GUARD_BYTES, GUARDS
+from bwcompiler.runtime.entry_table import GUARD_BYTES, GUARDS, SOURCES
 from bwcompiler.runtime.entry_words import header, switch, word
 
 SELF_TABLE, SELF_CAPTURED = 2, 3  # indices in the self tuple
@@ -23,8 +24,8 @@ SELF_TABLE, SELF_CAPTURED = 2, 3  # indices in the self tuple
 
 def entry_text() -> str:
     """The whole module; it depends only on the interpreter's object layout."""
-    checks = (helpers.ARRAY_DATA, helpers.OVERLAPS, helpers.STATIC_EQUAL, number_text(), _GUARDS)
-    effects = (helpers.NEW_ARRAY, helpers.RELEASE, helpers.RAISE, helpers.ARENAS, RESULTS_TEXT, SCALARS_TEXT, PACK_TEXT)
+    checks = (helpers.ARRAY_DATA, helpers.ATTRIBUTE, helpers.KEYWORDS, helpers.OVERLAPS, helpers.PLAIN_EQUAL, number_text(), _GUARDS)
+    effects = (helpers.NEW_ARRAY, helpers.COPIES, helpers.RELEASE, helpers.RAISE, helpers.ARENAS, RESULTS_TEXT, SCALARS_TEXT, PACK_TEXT)
     text = "\n".join((*checks, *effects, _ENTRY))
     return f"{helpers.declarations(text)}\n{text}"
 
@@ -33,51 +34,78 @@ def entry_text() -> str:
 
 # Walk the arguments; data pointers into %buffers, leaves into %objects, those of lists and dicts into %held as well.
 _GUARDS = f"""
-define internal i1 @bw.guards(ptr %table, ptr %self, ptr %arguments, ptr %buffers, ptr %objects, ptr %held,
+define internal i1 @bw.guards(ptr %table, ptr %arguments, ptr %buffers, ptr %objects, ptr %held,
                               ptr %registers, ptr %slots) nounwind {{
 start:
 {header("guards")}
   %first.op = getelementptr i8, ptr %table, i64 %guards
-{header("captured_count")}
-  %captured = getelementptr i8, ptr %self, i64 {abi.TUPLE_ITEMS + 8 * SELF_CAPTURED}
-  %statics = getelementptr ptr, ptr %captured, i64 %captured_count
   store ptr %arguments, ptr %registers
   %first.register = getelementptr ptr, ptr %registers, i64 1
   br label %fetch
 fetch:
-  %op = phi ptr [ %first.op, %start ], [ %op.next, %leaf ], [ %op.next, %none ], [ %op.next, %enter ]
-  %leaves = phi i64 [ 0, %start ], [ %leaves.next, %leaf ], [ %leaves, %none ], [ %leaves, %enter ]
-  %hold = phi ptr [ %held, %start ], [ %hold.next, %leaf ], [ %hold, %none ], [ %hold, %enter ]
-  %slot = phi ptr [ %slots, %start ], [ %slot.next, %leaf ], [ %slot, %none ], [ %slot, %enter ]
-  %open = phi ptr [ %first.register, %start ], [ %open, %leaf ], [ %open, %none ], [ %open.next, %enter ]
+  %op = phi ptr [ %first.op, %start ], [ %op.next, %leaf ], [ %op.next, %accept ], [ %op.next, %enter ]
+  %hold = phi ptr [ %held, %start ], [ %hold.next, %leaf ], [ %hold, %accept ], [ %hold, %enter ]
+  %slot = phi ptr [ %slots, %start ], [ %slot.next, %leaf ], [ %slot, %accept ], [ %slot, %enter ]
+  %open = phi ptr [ %first.register, %start ], [ %open, %leaf ], [ %open, %accept ], [ %open.next, %enter ]
   %code = load i64, ptr %op
   %op.next = getelementptr i8, ptr %op, i64 {GUARD_BYTES}
   %finished = icmp eq i64 %code, {GUARDS["end"]}
   br i1 %finished, label %pass, label %source
 source:
-{word(1, "in.dict")}
-{word(2, "register")}
+{word(1, "from")}
+{word(2, "base.word")}
 {word(3, "index")}
 {word(4, "a")}
 {word(5, "b")}
-  %base.at = getelementptr ptr, ptr %registers, i64 %register
+{word(7, "number.of.leaf")}
+  %key = inttoptr i64 %index to ptr
+  %outside = inttoptr i64 %base.word to ptr
+{switch("%from", {f"from.{name}": number for name, number in SOURCES.items()}, "fail")}
+from.item:
+  %base.at = getelementptr ptr, ptr %registers, i64 %base.word
   %base = load ptr, ptr %base.at
-  %is.item = icmp eq i64 %in.dict, 0
-  br i1 %is.item, label %item, label %lookup
-item:
   %item.at = getelementptr ptr, ptr %base, i64 %index
   %item.object = load ptr, ptr %item.at
   br label %dispatch
+from.entry:
+  %dict.at = getelementptr ptr, ptr %registers, i64 %base.word
+  %dict.base = load ptr, ptr %dict.at
+  br label %lookup
+from.global:
+  br label %lookup
 lookup:
-  %key = inttoptr i64 %index to ptr
-  %found = call ptr @py.PyDict_GetItemWithError(ptr %base, ptr %key)
+  %dict.object = phi ptr [ %dict.base, %from.entry ], [ %outside, %from.global ]
+  %found = call ptr @py.PyDict_GetItemWithError(ptr %dict.object, ptr %key)
   %missing = icmp eq ptr %found, null
   br i1 %missing, label %lookup.failed, label %dispatch
 lookup.failed:
   call void @py.PyErr_Clear()
   ret i1 false
+from.cell:
+  %contents.at = getelementptr i8, ptr %outside, i64 {abi.CELL_CONTENTS}
+  %contents = load ptr, ptr %contents.at
+  %unset = icmp eq ptr %contents, null
+  br i1 %unset, label %fail, label %dispatch
+from.attribute:
+  %attribute = call ptr @bw.attribute(ptr %outside, ptr %key)
+  %no.attribute = icmp eq ptr %attribute, null
+  br i1 %no.attribute, label %fail, label %dispatch
+from.list_item:
+  %length.at = getelementptr i8, ptr %outside, i64 {abi.CONTAINER_SIZE}
+  %length = load i64, ptr %length.at
+  %in.list = icmp ult i64 %index, %length
+  br i1 %in.list, label %list.item, label %fail
+list.item:
+  %members.at = getelementptr i8, ptr %outside, i64 {abi.LIST_ITEMS}
+  %members = load ptr, ptr %members.at
+  %member.at = getelementptr ptr, ptr %members, i64 %index
+  %member = load ptr, ptr %member.at
+  br label %dispatch
+from.itself:
+  br label %dispatch
 dispatch:
-  %object = phi ptr [ %item.object, %item ], [ %found, %lookup ]
+  %object = phi ptr [ %item.object, %from.item ], [ %found, %lookup ], [ %contents, %from.cell ],
+                    [ %attribute, %from.attribute ], [ %member, %list.item ], [ %outside, %from.itself ]
   %type.at = getelementptr i8, ptr %object, i64 {abi.TYPE}
   %type = load ptr, ptr %type.at
   %size.at = getelementptr i8, ptr %object, i64 {abi.CONTAINER_SIZE}
@@ -85,39 +113,51 @@ dispatch:
 {switch("%code", {name: number for name, number in GUARDS.items() if name != "end"}, "fail")}
 array:
   %spec = getelementptr i8, ptr %table, i64 %a
-  %flags = trunc i64 %b to i32
-  %array.data = call ptr @bw.array_data(ptr %object, ptr %spec, i32 %flags)
+  %array.data = call ptr @bw.array_data(ptr %object, ptr %spec, i64 %b)
   %array.bad = icmp eq ptr %array.data, null
   br i1 %array.bad, label %fail, label %leaf
 number:
   %number.data = call ptr @bw.number(ptr %object, i64 %a, i64 %b, ptr %slot)
   %slot.used = getelementptr i8, ptr %slot, i64 16
   %number.bad = icmp eq ptr %number.data, null
-  br i1 %number.bad, label %fail, label %leaf
+  br i1 %number.bad, label %fail, label %number.keep
+number.keep:
+  %is.argument = icmp ule i64 %from, {SOURCES["entry"]}
+  br i1 %is.argument, label %leaf, label %number.copy
+number.copy:
+  %number.bits = load i128, ptr %number.data, align 1
+  store i128 %number.bits, ptr %slot, align 1
+  br label %leaf
 scalar:
   %scalar.data = getelementptr i8, ptr %object, i64 {abi.NUMBER_VALUE}
   %scalar.ok = icmp eq ptr %type, %a.pointer
   br i1 %scalar.ok, label %leaf, label %fail
-static:
-  %static.at = getelementptr i8, ptr %statics, i64 %a
-  %expected = load ptr, ptr %static.at
-  %static.ok = call i1 @bw.static_equal(ptr %object, ptr %expected)
-  br i1 %static.ok, label %leaf, label %fail
 leaf:
-  %data = phi ptr [ %array.data, %array ], [ %number.data, %number ], [ %scalar.data, %scalar ], [ null, %static ]
-  %slot.next = phi ptr [ %slot, %array ], [ %slot.used, %number ], [ %slot, %scalar ], [ %slot, %static ]
-  %buffer.at = getelementptr ptr, ptr %buffers, i64 %leaves
+  %data = phi ptr [ %array.data, %array ], [ %number.data, %number.keep ], [ %slot, %number.copy ], [ %scalar.data, %scalar ]
+  %slot.next = phi ptr [ %slot, %array ], [ %slot.used, %number.keep ], [ %slot.used, %number.copy ], [ %slot, %scalar ]
+  %buffer.at = getelementptr ptr, ptr %buffers, i64 %number.of.leaf
   store ptr %data, ptr %buffer.at
-  %object.at = getelementptr ptr, ptr %objects, i64 %leaves
+  %object.at = getelementptr ptr, ptr %objects, i64 %number.of.leaf
   store ptr %object, ptr %object.at
-  %leaves.next = add i64 %leaves, 1
 {word(6, "hold.this")}
   store ptr %object, ptr %hold
   %hold.next = getelementptr ptr, ptr %hold, i64 %hold.this
   br label %fetch
+same:
+  %is.same = icmp eq ptr %object, %a.pointer
+  br i1 %is.same, label %accept, label %fail
+plain:
+  %is.plain = call i1 @bw.plain_equal(ptr %object, ptr %a.pointer)
+  br i1 %is.plain, label %accept, label %fail
+size:
+  %count = load i64, ptr %size.at
+  %count.ok = icmp eq i64 %count, %a
+  br i1 %count.ok, label %accept, label %fail
 none:
   %is.none = icmp eq ptr %object, @py._Py_NoneStruct
-  br i1 %is.none, label %fetch, label %fail
+  br i1 %is.none, label %accept, label %fail
+accept:
+  br label %fetch
 tuple:
   %is.tuple = icmp eq ptr %type, @py.PyTuple_Type
   br i1 %is.tuple, label %tuple.items, label %fail
@@ -136,8 +176,8 @@ dict:
   br i1 %is.dict, label %sized, label %fail
 sized:
   %inner = phi ptr [ %tuple.base, %tuple.items ], [ %list.base, %list.items ], [ %object, %dict ]
-  %size = load i64, ptr %size.at
-  %size.ok = icmp eq i64 %size, %a
+  %item.count = load i64, ptr %size.at
+  %size.ok = icmp eq i64 %item.count, %a
   br i1 %size.ok, label %enter, label %fail
 enter:
   store ptr %inner, ptr %open
@@ -152,16 +192,31 @@ fail:
 
 _ENTRY = f"""
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
-define ptr @bw_entry(ptr %self, ptr %arguments, i64 %count, ptr %keywords) nounwind {{
+declare ptr @llvm.stacksave.p0()
+declare void @llvm.stackrestore.p0(ptr)
+define ptr @bw_entry(ptr %first, ptr %arguments, i64 %count, ptr %keywords) nounwind {{
 start:
+  %stack.before = call ptr @llvm.stacksave.p0()
+  br label %try
+try:
+  %self = phi ptr [ %first, %start ], [ %next, %again ]
   %table.object.at = getelementptr i8, ptr %self, i64 {abi.TUPLE_ITEMS + 8 * SELF_TABLE}
   %table.object = load ptr, ptr %table.object.at
   %table = getelementptr i8, ptr %table.object, i64 {abi.BYTES_DATA}
 {header("argument_count")}
-  %positional = icmp eq ptr %keywords, null
   %count.same = icmp eq i64 %count, %argument_count
-  %countable = and i1 %positional, %count.same
-  br i1 %countable, label %frame, label %slow
+  br i1 %count.same, label %names, label %slow
+names:
+{header("keyword_count")}
+{header("keywords", name_as="keyword.names")}
+  %positional = icmp eq ptr %keywords, null
+  %no.keywords = icmp eq i64 %keyword_count, 0
+  %both.none = and i1 %positional, %no.keywords
+  br i1 %both.none, label %frame, label %named
+named:
+  %names.wanted = getelementptr i8, ptr %table, i64 %keyword.names
+  %names.ok = call i1 @bw.keywords(ptr %keywords, ptr %names.wanted, i64 %keyword_count)
+  br i1 %names.ok, label %frame, label %slow
 frame:
 {header("frame_bytes")}
 {header("objects_at")}
@@ -183,7 +238,7 @@ frame:
   %result.slots = getelementptr i8, ptr %buffers, i64 %slots_at
   %result.slots.bytes = mul i64 %result_count, 16
   %slots = getelementptr i8, ptr %result.slots, i64 %result.slots.bytes
-  %fits = call i1 @bw.guards(ptr %table, ptr %self, ptr %arguments, ptr %buffers, ptr %objects, ptr %held,
+  %fits = call i1 @bw.guards(ptr %table, ptr %arguments, ptr %buffers, ptr %objects, ptr %held,
                              ptr %registers, ptr %slots)
   br i1 %fits, label %captured.head, label %slow
 
@@ -225,7 +280,7 @@ into.body:
 hold.head:
   %h = phi i64 [ 0, %into.head ], [ %h.next, %hold.body ]
   %hold.end = icmp eq i64 %h, %held_count
-  br i1 %hold.end, label %prepare, label %hold.body
+  br i1 %hold.end, label %copy, label %hold.body
 hold.body:
   %hold.at = getelementptr ptr, ptr %held, i64 %h
   %hold.object = load ptr, ptr %hold.at
@@ -233,9 +288,17 @@ hold.body:
   %h.next = add i64 %h, 1
   br label %hold.head
 
-prepare:
+copy:
+{header("copied_count")}
+{header("copied")}
+{header("copies_at")}
+  %copies = getelementptr i8, ptr %buffers, i64 %copies_at
+  %copied.leaves = getelementptr i8, ptr %table, i64 %copied
   %owned.bytes = mul i64 %result_count, 8
   call void @llvm.memset.p0.i64(ptr %owned, i8 0, i64 %owned.bytes, i1 false)
+  %contiguous = call i1 @bw.copies(ptr %copied.leaves, i64 %copied_count, ptr %objects, ptr %buffers, ptr %copies)
+  br i1 %contiguous, label %prepare, label %fail
+prepare:
   %prepared = call i1 @bw.results(ptr %table, ptr %buffers, ptr %objects, ptr %owned, ptr %result.slots)
   br i1 %prepared, label %arena.choose, label %fail
 arena.choose:
@@ -289,6 +352,8 @@ pack:
   %unpacked = icmp eq ptr %answer, null
   br i1 %unpacked, label %fail, label %success
 success:
+  call void @bw.release(ptr %owned, i64 %result_count)
+  call void @bw.release(ptr %copies, i64 %copied_count)
   call void @bw.release(ptr %held, i64 %held_count)
   ret ptr %answer
 
@@ -297,12 +362,21 @@ no.memory:
   br label %fail
 fail:
   call void @bw.release(ptr %owned, i64 %result_count)
+  call void @bw.release(ptr %copies, i64 %copied_count)
   call void @bw.release(ptr %held, i64 %held_count)
   ret ptr null
 slow:
   %slow.at = getelementptr i8, ptr %self, i64 {abi.TUPLE_ITEMS}
-  %slow.path = load ptr, ptr %slow.at
-  %slow.result = tail call ptr @py.PyObject_Vectorcall(ptr %slow.path, ptr %arguments, i64 %count, ptr %keywords)
+  %next = load ptr, ptr %slow.at
+  call void @llvm.stackrestore.p0(ptr %stack.before)
+  %next.type.at = getelementptr i8, ptr %next, i64 {abi.TYPE}
+  %next.type = load ptr, ptr %next.type.at
+  %is.record = icmp eq ptr %next.type, @py.PyTuple_Type
+  br i1 %is.record, label %again, label %leave
+again:
+  br label %try
+leave:
+  %slow.result = tail call ptr @py.PyObject_Vectorcall(ptr %next, ptr %arguments, i64 %count, ptr %keywords)
   ret ptr %slow.result
 }}
 """

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from bwcompiler.runtime import python_abi as abi
+from bwcompiler.runtime.entry_table import STRIDES
 
 ARENA_SLOTS = 4  # arenas that an executable keeps for its next calls
 
@@ -20,6 +21,7 @@ _FUNCTIONS = {
     "py.PyDict_New": "ptr ()",
     "py.PyDict_SetItem": "i32 (ptr, ptr, ptr)",
     "py.PyDict_GetItemWithError": "ptr (ptr, ptr)",
+    "py.PyObject_GetAttr": "ptr (ptr, ptr)",
     "py.PyErr_Clear": "void ()",
     "py.PyErr_Occurred": "ptr ()",
     "py.PyErr_NoMemory": "ptr ()",
@@ -33,6 +35,7 @@ _FUNCTIONS = {
     "py.PyBytes_FromStringAndSize": "ptr (ptr, i64)",
     "py.PyType_GenericAlloc": "ptr (ptr, i64)",
     "np.PyArray_Scalar": "ptr (ptr, ptr, ptr)",
+    "np.PyArray_NewCopy": "ptr (ptr, i32)",
     "np.PyArray_NewFromDescr": "ptr (ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)",
     "c.aligned_alloc": "ptr (i64, i64)",
     "c.free": "void (ptr)",
@@ -58,11 +61,13 @@ def declarations(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-# The data pointer of an array that fits the specification and has all of %flags; null if it does not.  A dtype object
-# other than NumPy's singleton (arrays from pickles have one) will do if its number and byte order are the same.
+# The data pointer of an array that fits the specification; null if it does not.  %demands: the flags it must have, and
+# whether its strides are specified.  A dtype object other than NumPy's singleton (arrays from pickles have one) will do
+# if its number and byte order are the same.
 ARRAY_DATA = f"""
-define internal ptr @bw.array_data(ptr %object, ptr %spec, i32 %flags) nounwind {{
+define internal ptr @bw.array_data(ptr %object, ptr %spec, i64 %demands) nounwind {{
 start:
+  %flags = trunc i64 %demands to i32
   %type.at = getelementptr i8, ptr %object, i64 {abi.TYPE}
   %type = load ptr, ptr %type.at
   %is.array = icmp eq ptr %type, @np.ndarray
@@ -108,7 +113,7 @@ shape:
 axis:
   %k = phi i64 [ 0, %shape ], [ %k.next, %compare ]
   %end = icmp eq i64 %k, %count
-  br i1 %end, label %fits, label %compare
+  br i1 %end, label %layout, label %compare
 compare:
   %extent.at = getelementptr i64, ptr %extents, i64 %k
   %extent = load i64, ptr %extent.at
@@ -117,6 +122,27 @@ compare:
   %extent.same = icmp eq i64 %extent, %wanted
   %k.next = add i64 %k, 1
   br i1 %extent.same, label %axis, label %mismatch
+layout:
+  %strided = and i64 %demands, {STRIDES}
+  %any.layout = icmp eq i64 %strided, 0
+  br i1 %any.layout, label %fits, label %strides
+strides:
+  %strides.at = getelementptr i8, ptr %object, i64 {abi.ARRAY_STRIDES}
+  %steps = load ptr, ptr %strides.at
+  %steps.wanted = getelementptr i64, ptr %extents.wanted, i64 %count
+  br label %step.axis
+step.axis:
+  %n = phi i64 [ 0, %strides ], [ %n.next, %step.compare ]
+  %step.end = icmp eq i64 %n, %count
+  br i1 %step.end, label %fits, label %step.compare
+step.compare:
+  %step.at = getelementptr i64, ptr %steps, i64 %n
+  %step = load i64, ptr %step.at
+  %step.wanted.at = getelementptr i64, ptr %steps.wanted, i64 %n
+  %step.wanted = load i64, ptr %step.wanted.at
+  %step.same = icmp eq i64 %step, %step.wanted
+  %n.next = add i64 %n, 1
+  br i1 %step.same, label %step.axis, label %mismatch
 fits:
   %data.at = getelementptr i8, ptr %object, i64 {abi.ARRAY_DATA}
   %data = load ptr, ptr %data.at
@@ -193,9 +219,9 @@ done:
 }
 """
 
-# A static argument: the same object, or an equal int or str (`is` fails for the second 1000 in a program).
-STATIC_EQUAL = f"""
-define internal i1 @bw.static_equal(ptr %object, ptr %expected) nounwind {{
+# A plain static value: the same object, or an equal int, str, bytes or float (bit by bit) of the very same type.
+PLAIN_EQUAL = f"""
+define internal i1 @bw.plain_equal(ptr %object, ptr %expected) nounwind {{
 start:
   %same = icmp eq ptr %object, %expected
   br i1 %same, label %yes, label %types
@@ -205,15 +231,114 @@ types:
   %expected.type.at = getelementptr i8, ptr %expected, i64 {abi.TYPE}
   %expected.type = load ptr, ptr %expected.type.at
   %same.type = icmp eq ptr %type, %expected.type
-  %is.int = icmp eq ptr %type, @py.PyLong_Type
-  %is.string = icmp eq ptr %type, @py.PyUnicode_Type
-  %is.plain = or i1 %is.int, %is.string
-  %comparable = and i1 %same.type, %is.plain
-  br i1 %comparable, label %compare, label %no
+  br i1 %same.type, label %kinds, label %no
+kinds:
+  %is.float = icmp eq ptr %type, @py.PyFloat_Type
+  br i1 %is.float, label %floats, label %compare
+floats:
+  %value.at = getelementptr i8, ptr %object, i64 {abi.NUMBER_VALUE}
+  %expected.value.at = getelementptr i8, ptr %expected, i64 {abi.NUMBER_VALUE}
+  %value = load i64, ptr %value.at
+  %expected.value = load i64, ptr %expected.value.at
+  %same.bits = icmp eq i64 %value, %expected.value
+  ret i1 %same.bits
 compare:
   %answer = call i32 @py.PyObject_RichCompareBool(ptr %object, ptr %expected, i32 2)
   %equal = icmp eq i32 %answer, 1
   ret i1 %equal
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}}
+"""
+
+# An attribute that somebody else keeps alive (an instance's own; a property may make a new object, which is refused), so
+# that no reference to it has to be held.  Null if there is none.
+ATTRIBUTE = """
+define internal ptr @bw.attribute(ptr %object, ptr %name) nounwind {
+start:
+  %found = call ptr @py.PyObject_GetAttr(ptr %object, ptr %name)
+  %missing = icmp eq ptr %found, null
+  br i1 %missing, label %none, label %count
+none:
+  call void @py.PyErr_Clear()
+  ret ptr null
+count:
+  %references = load i32, ptr %found
+  %only.ours = icmp eq i32 %references, 1
+  call void @py.Py_DecRef(ptr %found)
+  %kept = select i1 %only.ours, ptr null, ptr %found
+  ret ptr %kept
+}
+"""
+
+# Are the names of the keyword arguments these, in this order?  Names in source code are interned.
+KEYWORDS = f"""
+define internal i1 @bw.keywords(ptr %given, ptr %wanted, i64 %count) nounwind {{
+start:
+  %missing = icmp eq ptr %given, null
+  br i1 %missing, label %no, label %sizes
+sizes:
+  %size.at = getelementptr i8, ptr %given, i64 {abi.CONTAINER_SIZE}
+  %size = load i64, ptr %size.at
+  %items = getelementptr i8, ptr %given, i64 {abi.TUPLE_ITEMS}
+  %same.size = icmp eq i64 %size, %count
+  br i1 %same.size, label %head, label %no
+head:
+  %k = phi i64 [ 0, %sizes ], [ %k.next, %body ]
+  %end = icmp eq i64 %k, %count
+  br i1 %end, label %yes, label %body
+body:
+  %name.at = getelementptr ptr, ptr %items, i64 %k
+  %name = load ptr, ptr %name.at
+  %wanted.at = getelementptr ptr, ptr %wanted, i64 %k
+  %name.wanted = load ptr, ptr %wanted.at
+  %k.next = add i64 %k, 1
+  %same = icmp eq ptr %name, %name.wanted
+  br i1 %same, label %head, label %no
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}}
+"""
+
+# C-contiguous copies, in %copies, of those of the leaves that are not so or not aligned; null for the others.  False: no
+# memory.
+COPIES = f"""
+define internal i1 @bw.copies(ptr %leaves, i64 %count, ptr %objects, ptr %buffers, ptr %copies) nounwind {{
+start:
+  %bytes = mul i64 %count, 8
+  call void @llvm.memset.p0.i64(ptr %copies, i8 0, i64 %bytes, i1 false)
+  br label %head
+head:
+  %k = phi i64 [ 0, %start ], [ %k.next, %body ], [ %k.next, %copied ]
+  %end = icmp eq i64 %k, %count
+  br i1 %end, label %yes, label %body
+body:
+  %leaf.at = getelementptr i64, ptr %leaves, i64 %k
+  %leaf = load i64, ptr %leaf.at
+  %object.at = getelementptr ptr, ptr %objects, i64 %leaf
+  %object = load ptr, ptr %object.at
+  %flags.at = getelementptr i8, ptr %object, i64 {abi.ARRAY_FLAGS}
+  %flags = load i32, ptr %flags.at
+  %common = and i32 %flags, {abi.C_CONTIGUOUS | abi.ALIGNED}
+  %contiguous = icmp eq i32 %common, {abi.C_CONTIGUOUS | abi.ALIGNED}
+  %k.next = add i64 %k, 1
+  br i1 %contiguous, label %head, label %copy
+copy:
+  %new = call ptr @np.PyArray_NewCopy(ptr %object, i32 0)
+  %no.memory = icmp eq ptr %new, null
+  br i1 %no.memory, label %no, label %copied
+copied:
+  %copy.at = getelementptr ptr, ptr %copies, i64 %k
+  store ptr %new, ptr %copy.at
+  %data.at = getelementptr i8, ptr %new, i64 {abi.ARRAY_DATA}
+  %data = load ptr, ptr %data.at
+  %buffer.at = getelementptr ptr, ptr %buffers, i64 %leaf
+  store ptr %data, ptr %buffer.at
+  br label %head
 yes:
   ret i1 true
 no:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bwcompiler.ir.plan import ERROR_RECORD_BYTES, CallSignature, Leaf, Tree
+from bwcompiler.ir.plan import ERROR_RECORD_BYTES, CallSignature, Leaf, Read, Static, Tree
 from bwcompiler.ir.types import DTYPES, TensorType
 from bwcompiler.runtime import python_abi as abi
 
@@ -19,14 +19,18 @@ STACK_ARENA_LIMIT = 16 * 1024
 
 # Words of the header.  The frame is one block on the stack: buffers first, then what the *_at words say.
 HEADER = (
-    "program argument_count frame_bytes objects_at held_at owned_at stack_at registers_at slots_at arena_at arena_bytes"
-    " arena_slots release_gil leaf_count captured_count result_count held_count guards results packing sizes into_count"
-    " into"
+    "program argument_count keyword_count keywords frame_bytes objects_at held_at owned_at stack_at registers_at slots_at"
+    " copies_at arena_at arena_bytes arena_slots release_gil leaf_count captured_count result_count held_count guards"
+    " results packing sizes into_count into copied_count copied"
 ).split()
 
-# A guard operation is 8 words: operation, is the container a dict, register of the container, index or key, a, b, held.
-GUARDS = {name: number for number, name in enumerate("end array number scalar static none tuple list dict".split())}
+# A guard operation is 8 words: operation, source, base, key, a, b, is the object held, leaf.
+# The source says where the object is: item `key` of the vector in register `base`, entry `key` of the dict in it; or, of
+# the object at address `base`: its entry `key` as a dict, contents as a cell, attribute `key`, item `key` as a list, itself.
+GUARDS = {name: number for number, name in enumerate("end array number scalar plain none tuple list dict same size".split())}
+SOURCES = {name: number for number, name in enumerate("item entry global cell attribute list_item itself".split())}
 GUARD_BYTES = 64
+COPY, STRIDES = 1 << 32, 1 << 33  # in word b of an array: it may be copied; its strides follow in the specification
 # A result operation is 4 words: operation, a, b.  A packing operation is 4 words: operation, a, b.
 RESULTS = {name: number for number, name in enumerate("array scalar numpy_scalar argument".split())}
 PACKING = {name: number for number, name in enumerate("end result none tuple list dict".split())}
@@ -40,6 +44,12 @@ NUMBER_DTYPES = {
     "bool": tuple(DTYPE_NUMBERS),
     "complex": ("c64", "c128"),
 }
+
+
+def takes_numbers(signature: CallSignature) -> bool:
+    """Whether every Python number among the arguments can be passed as the dtype that the program wants."""
+    return all(kind not in NUMBER_KINDS or type_.dtype.name in NUMBER_DTYPES[kind]
+               for kind, type_ in zip(signature.argument_kinds, signature.argument_types, strict=True))
 
 
 @dataclass(frozen=True)
@@ -60,34 +70,42 @@ def arena_size(signature: CallSignature) -> int:
     return -(-(ERROR_RECORD_BYTES + signature.arena_bytes) // 64) * 64
 
 
-def build_table(signature: CallSignature, program: int, arena_slots: int) -> Table:
+def build_table(
+    signature: CallSignature, program: int, arena_slots: int, statics: Sequence[object] = (), reads: Sequence[Read] = ()
+) -> Table:
     """The table of `signature` for the program and the list of arenas at these addresses."""
-    return _Builder(signature).build(program, arena_slots)
+    return _Builder(signature, statics).build(program, arena_slots, reads)
 
 
 class _Builder:
-    def __init__(self, signature: CallSignature) -> None:
+    def __init__(self, signature: CallSignature, statics: Sequence[object]) -> None:
         self.signature = signature
+        self.statics = statics
         self.data: list[int] = []  # what operations refer to; comes right after the header
         self.guards: list[int] = []
         self.packing: list[int] = []
-        self.specs: dict[TensorType, int] = {}
+        self.specs: dict[tuple[TensorType, tuple[int, ...]], int] = {}
         self.keys: dict[str, str] = {}
-        self.registers = 1  # register 0 is the vector of positional arguments
-        self.held = self.numbers = self.statics = self.depth = 0
+        self.registers = 1  # register 0 is the vector of arguments
+        self.held = self.numbers = self.depth = 0
 
-    def build(self, program: int, arena_slots: int) -> Table:
+    def build(self, program: int, arena_slots: int, reads: Sequence[Read]) -> Table:
         signature = self.signature
+        for read in reads:
+            self.read(read)
         for position, tree in enumerate(signature.arguments):
-            self.walk(tree, (0, 0, position), mutable=False)
+            self.walk(tree, (SOURCES["item"], 0, position), mutable=False)
         self.guards.append(GUARDS["end"])
         results = [word for number in range(len(signature.result_types)) for word in self.result(number)]
         self.pack(signature.result, 0)
         self.packing.append(PACKING["end"])
-        into = [leaf for leaf in signature.result_into if leaf is not None]
+        into = signature.unshared
+        copied = self.copied()
         header = {
             "program": program,
-            "argument_count": len(signature.arguments),
+            "argument_count": len(signature.arguments) - len(signature.keywords),
+            "keyword_count": len(signature.keywords),
+            "keywords": self.place([self.key(name) for name in signature.keywords]),
             "arena_bytes": arena_size(signature),
             "arena_slots": arena_slots,
             "release_gil": int(signature.release_gil),
@@ -98,15 +116,17 @@ class _Builder:
             "into_count": len(into),
             "sizes": self.place(self.sizes()),
             "into": self.place(into),
-            **self.frame(),
+            "copied_count": len(copied),
+            "copied": self.place(copied),
+            **self.frame(len(copied)),
         }
         words = [0] * len(HEADER) + self.data
         for name, operations in (("guards", self.guards), ("results", results), ("packing", self.packing)):
             header[name] = 8 * len(words)
             words += operations
         words[: len(HEADER)] = [header[name] for name in HEADER]
-        content = b"".join(word.to_bytes(8, sys.byteorder) for word in words)
-        return Table(content, tuple(self.keys.values()))
+        content = b"".join([word.to_bytes(8, sys.byteorder) for word in words])
+        return Table(content, (*self.keys.values(), *self.statics, *reads))
 
     def place(self, words: Sequence[int]) -> int:
         """The offset at which `words` lie from now on."""
@@ -114,7 +134,7 @@ class _Builder:
         self.data += words
         return offset
 
-    def frame(self) -> dict[str, int]:
+    def frame(self, copies: int) -> dict[str, int]:
         """Where the parts of the stack frame lie; an arena that does not fit on the stack has arena_at 0."""
         signature = self.signature
         results = len(signature.result_types)
@@ -125,6 +145,7 @@ class _Builder:
             "stack_at": 8 * self.depth,
             "registers_at": 8 * self.registers,
             "slots_at": 16 * (self.numbers + results),
+            "copies_at": 8 * copies,
         }
         offset, places = 8 * signature.buffer_count, {}
         for name, size in parts.items():
@@ -136,14 +157,15 @@ class _Builder:
             return {**places, "arena_at": offset, "frame_bytes": offset + arena_size(signature)}
         return {**places, "arena_at": 0, "frame_bytes": offset}
 
-    def spec(self, type_: TensorType) -> int:
-        """Offset of {ptr descr, i32 type number, i32 rank, i64 extents...}."""
-        if type_ not in self.specs:
+    def spec(self, type_: TensorType, strides: tuple[int, ...] = ()) -> int:
+        """Offset of {ptr descr, i32 type number, i32 rank, i64 extents..., i64 strides...}."""
+        if (type_, strides) not in self.specs:
             dtype, shape = type_.dtype.numpy, int_shape(type_)
             halves = (dtype.num, len(shape))
             numbers = b"".join(half.to_bytes(4, sys.byteorder) for half in halves)
-            self.specs[type_] = self.place([id(dtype), int.from_bytes(numbers, sys.byteorder), *shape])
-        return self.specs[type_]
+            words = [id(dtype), int.from_bytes(numbers, sys.byteorder), *shape, *[stride % 2**64 for stride in strides]]
+            self.specs[type_, strides] = self.place(words)
+        return self.specs[type_, strides]
 
     def key(self, key: str) -> int:
         return id(self.keys.setdefault(key, sys.intern(key)))
@@ -152,50 +174,85 @@ class _Builder:
         """Bytes of the leaves and captured arrays that a result written into an argument must not overlap."""
         signature = self.signature
         leaves = zip(signature.argument_kinds, signature.argument_types, strict=True)
-        sizes = [type_.nbytes if kind in ("array", "scalar") and type_ is not None else 0 for kind, type_ in leaves]
+        sizes = [type_.nbytes if kind in ("array", "scalar") else 0 for kind, type_ in leaves]
         return sizes + [type_.nbytes for type_ in signature.captured_types]
 
     # --- arguments ----------------------------------------------------------------------------------------------------
 
     def walk(self, tree: Tree, source: tuple[int, int, int], mutable: bool) -> None:
-        """Guards for `tree`, found at (is in a dict, register, index or key); `mutable`: inside a list or a dict."""
+        """Guards for `tree`, found at (source, register, index or key); `mutable`: inside a list or a dict."""
         if isinstance(tree, Leaf):
             self.leaf(tree.index, source, mutable)
+            return
+        if isinstance(tree, Static):
+            self.expect(self.statics[tree.index], source)
             return
         self.guards += [GUARDS[tree.kind], *source, len(tree.children), 0, 0, 0]
         if tree.kind == "none":
             return
         register, self.registers = self.registers, self.registers + 1
         for number, child in enumerate(tree.children):
-            where = (1, register, self.key(tree.keys[number])) if tree.kind == "dict" else (0, register, number)
+            where = (SOURCES["item"], register, number)
+            if tree.kind == "dict":
+                where = (SOURCES["entry"], register, self.key(tree.keys[number]))
             self.walk(child, where, mutable or tree.kind != "tuple")
+
+    def expect(self, expected: object, source: tuple[int, int, int]) -> None:
+        """A guard for exactly this object, or for an equal number or string."""
+        name = "plain" if type(expected) in (int, str, bytes, float) else "same"
+        self.guards += [GUARDS[name], *source, id(expected), 0, 0, 0]
+
+    def read(self, read: Read) -> None:
+        """A guard for something outside of the arguments, or a number found there."""
+        if read.kind == "size":
+            self.guards += [GUARDS["size"], SOURCES["itself"], id(read.base), 0, read.expected, 0, 0, 0]
+            return
+        kind = {"item": "list_item", "entry": "global"}.get(read.kind, read.kind)
+        key = 0 if kind == "cell" else read.key if kind == "list_item" else self.key(read.key)
+        source = (SOURCES[kind], id(read.base), key)
+        if read.leaf is None:
+            self.expect(read.expected, source)
+        else:
+            self.leaf(read.leaf, source, mutable=False)
 
     def leaf(self, index: int, source: tuple[int, int, int], mutable: bool) -> None:
         kind, type_ = self.signature.argument_kinds[index], self.signature.argument_types[index]
-        held = int(mutable and kind != "static")
-        self.held += held
-        first = second = 0
+        self.held += int(mutable)
         name = kind if kind in GUARDS else "number"
-        if kind == "static" or type_ is None:
-            first, self.statics = 8 * self.statics, self.statics + 1
-        elif kind == "array":
-            first, second = self.spec(type_), abi.C_CONTIGUOUS | abi.ALIGNED
-            second |= abi.WRITEABLE if index in self.signature.result_into else 0
+        if kind == "array":
+            first, second = self.array(index)
         elif kind == "scalar":
-            first = id(type_.dtype.numpy.type)
+            first, second = id(type_.dtype.numpy.type), 0
         else:
             if type_.dtype.name not in NUMBER_DTYPES[kind]:
                 raise ValueError(f"a Python {kind} cannot be passed as {type_}")
             first, second = NUMBER_KINDS.index(kind), DTYPE_NUMBERS[type_.dtype.name]
             self.numbers += 1
-        self.guards += [GUARDS[name], *source, first, second, held, 0]
+        self.guards += [GUARDS[name], *source, first, second, int(mutable), index]
+
+    def array(self, index: int) -> tuple[int, int]:
+        """The specification of an array argument and its flags."""
+        signature = self.signature
+        type_, layout = signature.argument_types[index], signature.layouts[index]
+        if index in signature.result_into:
+            return self.spec(type_), abi.C_CONTIGUOUS | abi.ALIGNED | abi.WRITEABLE
+        if layout is None:
+            return self.spec(type_), COPY
+        if layout == "C":
+            return self.spec(type_), abi.C_CONTIGUOUS | abi.ALIGNED
+        return self.spec(type_, layout), STRIDES | COPY
+
+    def copied(self) -> list[int]:
+        """The leaves that are copied where they are not C-contiguous and aligned."""
+        signature = self.signature
+        return [index for index, (kind, layout) in enumerate(zip(signature.argument_kinds, signature.layouts, strict=True))
+                if kind == "array" and layout != "C" and index not in signature.result_into]
 
     # --- results ------------------------------------------------------------------------------------------------------
 
     def result(self, number: int) -> list[int]:
         signature = self.signature
-        alias, into = signature.result_aliases_argument[number], signature.result_into[number]
-        leaf = alias if alias is not None else into
+        leaf = signature.result_into[number]
         if leaf is not None:
             return [RESULTS["argument"], leaf, 0, 0]
         type_ = signature.result_types[number]
@@ -209,6 +266,8 @@ class _Builder:
     def pack(self, tree: Tree, depth: int) -> None:
         """Operations of a stack machine that leave the object of `tree` on top of `depth` others."""
         self.depth = max(self.depth, depth + 1)
+        if isinstance(tree, Static):
+            raise ValueError("a result has no static values")
         if isinstance(tree, Leaf):
             self.packing += [PACKING["result"], tree.index, 0, 0]
             return

@@ -5,10 +5,11 @@ from __future__ import annotations
 from bwcompiler.runtime.entry_table import HEADER
 
 
-def header(name: str, of: str = "%table", type_: str = "i64") -> str:
-    """Two instructions that load a word of the header as %<name>."""
-    at = f"  %{name}.at = getelementptr i8, ptr {of}, i64 {8 * HEADER.index(name)}\n"
-    return f"{at}  %{name} = load {type_}, ptr %{name}.at"
+def header(name: str, of: str = "%table", type_: str = "i64", name_as: str = "") -> str:
+    """Two instructions that load a word of the header as %<name>, or as %<name_as>."""
+    result = name_as or name
+    at = f"  %{result}.at = getelementptr i8, ptr {of}, i64 {8 * HEADER.index(name)}\n"
+    return f"{at}  %{result} = load {type_}, ptr %{result}.at"
 
 
 def word(number: int, name: str, type_: str = "i64") -> str:

@@ -1,7 +1,7 @@
-"""`Executable`: the loaded code of a program and its entry; `bind` makes Python callables of it.
+"""`Executable`: the loaded code of a program; `CallForm`: one way of calling it; `chain`: a Python callable of several forms.
 
     executable = Executable(text, signature)
-    function = executable.bind(slow_path, raise_error, captured)
+    function = chain([executable.form(raise_error, captured)], slow_path)
     function(x, y)                       # guards, result arrays and program in one native call
 
 `CompiledFunction` is the base class of what users hold: an object with attributes whose call is such a function.
@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import functools
 import weakref
@@ -17,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.ir.plan import CallSignature
+from bwcompiler.ir.plan import CallSignature, Read
 from bwcompiler.runtime import jit, object_cache, python_abi
 from bwcompiler.runtime.entry import entry_text
 from bwcompiler.runtime.entry_helpers import ARENA_SLOTS, external_symbols
-from bwcompiler.runtime.entry_table import build_table
+from bwcompiler.runtime.entry_table import Table, build_table
 from bwcompiler.runtime.python_entry import Program, bind_python, captured_error
 
 SlowPath = Callable[..., Any]
@@ -42,7 +43,7 @@ class _MethodDefinition(ctypes.Structure):
 
 
 class Executable:
-    """Loaded machine code of `text`, which defines `@bw_program`, with the table of its signature for the entry.
+    """Loaded machine code of `text`, which defines `@bw_program`.
 
     `symbols` are addresses of what the program refers to (BLAS, thread pool); `keep_alive` are the owners of these
     addresses.  The code is unloaded when the executable and every function bound to it are gone.
@@ -56,22 +57,42 @@ class Executable:
         symbols: Mapping[str, int] | None = None,
         keep_alive: tuple[object, ...] = (),
         name: str = "compiled",
-        pipeline: jit.Pipeline = "full",
     ) -> None:
         self.text = text
         self.signature = signature
         self.native = python_abi.is_supported()
         self._keep_alive = keep_alive
-        self._code = jit.load(object_cache.object_for(text, pipeline), symbols or {}, ("bw_program",))
-        address = self._code.addresses["bw_program"]
-        self.program = Program(address, signature)
+        self._code = jit.load(object_cache.object_for(text), symbols or {}, ("bw_program",))
+        self.address = self._code.addresses["bw_program"]
         if self.native:
-            self._arenas = (ctypes.c_void_p * ARENA_SLOTS)()
-            self._table = build_table(signature, address, ctypes.addressof(self._arenas))
-            function = _native_entry().addresses["bw_entry"]
-            self._definition = _MethodDefinition(name.encode(), function, _FASTCALL_WITH_KEYWORDS, None)
+            self.arenas = (ctypes.c_void_p * ARENA_SLOTS)()
             # Not at exit: other threads may still run, and the memory goes anyway.
-            weakref.finalize(self, _free_arenas, self._arenas).atexit = False
+            weakref.finalize(self, _free_arenas, self.arenas).atexit = False
+
+    def form(
+        self,
+        raise_error: RaiseError,
+        captured: Sequence[np.ndarray[Any, Any]] = (),
+        statics: Sequence[object] = (),
+        reads: Sequence[Read] = (),
+        signature: CallSignature | None = None,
+    ) -> CallForm:
+        """One way of calling the program: over these captured arrays, which are kept alive and read at every call.
+
+        `raise_error(code, record)` must raise; it is called when the program returns a code other than 0 without having
+        set a Python exception.  `signature`: of another form of call than that of the executable.
+        """
+        return CallForm(self, signature or self.signature, raise_error, tuple(captured), tuple(statics), tuple(reads))
+
+    def run(
+        self,
+        leaves: Sequence[Any],
+        raise_error: RaiseError,
+        captured: Sequence[np.ndarray[Any, Any]] = (),
+        signature: CallSignature | None = None,
+    ) -> Any:
+        """The result for argument leaves of any layout, byte order and overlap, which are copied as needed: for slow paths."""
+        return Program(self.address, signature or self.signature).run(leaves, raise_error, captured)
 
     def bind(
         self,
@@ -79,30 +100,74 @@ class Executable:
         raise_error: RaiseError,
         captured: Sequence[np.ndarray[Any, Any]] = (),
         statics: Sequence[object] = (),
+        reads: Sequence[Read] = (),
     ) -> Callable[..., Any]:
-        """A function over these captured arrays, which are kept alive and read at every call, and static values.
+        """A function of this one form; `slow_path(*args, **kwargs)` takes every call that does not fit it."""
+        return chain([self.form(raise_error, captured, statics, reads)], slow_path)
 
-        `slow_path(*args, **kwargs)` takes every call that does not fit the signature.  `raise_error(code, record)` must
-        raise; it is called when the program returns a code other than 0 without having set a Python exception.
-        """
-        problem = captured_error(self.signature, captured, statics)
+
+class CallForm:
+    """One way of calling a program: its signature, and everything that is the same at every call.
+
+    Raises ValueError for captured arrays or statics that do not fit the signature.
+    """
+
+    __slots__ = ("captured", "executable", "raise_error", "reads", "signature", "statics", "table")
+
+    def __init__(self, executable: Executable, signature: CallSignature, raise_error: RaiseError, captured: tuple[Any, ...],
+                 statics: tuple[object, ...], reads: tuple[Read, ...]) -> None:
+        problem = captured_error(signature, captured, statics)
         if problem:
             raise ValueError(problem)
-        if not self.native:
-            return bind_python(self, slow_path, raise_error, captured, statics)
-        # The executable is last: machine code and PyMethodDef live as long as the function does.
-        this = (slow_path, raise_error, self._table.content, *captured, *statics, self)
-        return _new_builtin(ctypes.addressof(self._definition), this, None)  # type: ignore[no-any-return]
+        self.executable = executable
+        self.signature = signature
+        self.raise_error = raise_error
+        self.captured = captured
+        self.statics = statics
+        self.reads = reads
+        self.table: Table | None = None
+        if executable.native:
+            self.table = build_table(signature, executable.address, ctypes.addressof(executable.arenas), statics, reads)
 
-    def run(
-        self, leaves: Sequence[object], raise_error: RaiseError, captured: Sequence[np.ndarray[Any, Any]] = ()
-    ) -> Any:
-        """Run on argument leaves of any layout, byte order and overlap, copying as needed: for slow paths."""
-        return self.program.run(leaves, raise_error, captured)
+    def run(self, leaves: Sequence[Any]) -> Any:
+        """`Executable.run` with this form's captured arrays and result."""
+        return self.executable.run(leaves, self.raise_error, self.captured, self.signature)
 
-    def call_buffers(self, buffers: Sequence[np.ndarray[Any, Any] | None]) -> tuple[int, bytes]:
-        """Call `@bw_program` on exactly these buffers (arguments, captured, results); its code and error record."""
-        return self.program.call(buffers)
+    def over(self, captured: Sequence[Any]) -> CallForm:
+        """The same over other arrays of the same types."""
+        other = copy.copy(self)
+        other.captured = tuple(captured)
+        return other
+
+    def record(self, following: Any) -> tuple[Any, ...]:
+        """What the native entry walks; `following` is the next record, or the slow path.
+
+        The owners come last: machine code and all that the table points to live as long as the record does.
+        """
+        assert self.table is not None
+        return (following, self.raise_error, self.table.content, *self.captured, (self.executable, self.table))
+
+
+def chain(forms: Sequence[CallForm], slow_path: SlowPath, name: str = "compiled") -> Callable[..., Any]:
+    """A function that takes the first form that fits a call, and the slow path where none does."""
+    if not forms:
+        return slow_path
+    if not all(form.executable.native for form in forms):
+        following = slow_path
+        for form in reversed(forms):
+            following = bind_python(form, following)
+        return following
+    record: Any = slow_path
+    for form in reversed(forms):
+        record = form.record(record)
+    definition = _definition(name)
+    return _new_builtin(ctypes.addressof(definition), record, None)  # type: ignore[no-any-return]
+
+
+@functools.cache
+def _definition(name: str) -> _MethodDefinition:
+    """The method definition of functions of that name; it lives for ever, as functions point to it."""
+    return _MethodDefinition(name.encode(), _native_entry().addresses["bw_entry"], _FASTCALL_WITH_KEYWORDS, None)
 
 
 @functools.cache

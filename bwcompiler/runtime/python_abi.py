@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
+import types
 from typing import Any
 
 import numpy as np
@@ -30,14 +31,15 @@ CONTAINER_SIZE = HEADER  # ob_size of tuples and lists, ma_used of dicts
 TUPLE_ITEMS = tuple.__basicsize__  # a hash comes before the items from CPython 3.14 on
 LIST_ITEMS = HEADER + 8  # a pointer to the items
 BYTES_DATA = bytes.__basicsize__ - 1  # which counts the final null
+CELL_CONTENTS = HEADER  # a pointer, null while the variable is not set
 NUMBER_VALUE = HEADER  # of Python floats and complexes and of NumPy's scalars
 
 # Slots of NumPy's C-API table (numpy/__multiarray_api.h); the numbers are part of its ABI.
-_SLOT_SCALAR, _SLOT_NEW_FROM_DESCR = 60, 94
+_SLOT_SCALAR, _SLOT_NEW_COPY, _SLOT_NEW_FROM_DESCR = 60, 85, 94
 
 _PYTHON_FUNCTIONS = (
     "PyObject_Vectorcall PyObject_RichCompareBool PyTuple_New PyList_New PyDict_New PyDict_SetItem"
-    " PyDict_GetItemWithError PyErr_Clear PyErr_Occurred PyErr_NoMemory PyErr_SetString"
+    " PyDict_GetItemWithError PyObject_GetAttr PyErr_Clear PyErr_Occurred PyErr_NoMemory PyErr_SetString"
     " PyEval_SaveThread PyEval_RestoreThread Py_IncRef Py_DecRef PyLong_AsLongLongAndOverflow PyLong_FromLong"
     " PyBytes_FromStringAndSize PyType_GenericAlloc"
 ).split()
@@ -69,6 +71,7 @@ def symbols() -> dict[str, int]:
     found["py.SystemError"] = id(SystemError)
     found["np.ndarray"] = id(np.ndarray)
     found["np.PyArray_Scalar"] = _numpy_slot(_SLOT_SCALAR)
+    found["np.PyArray_NewCopy"] = _numpy_slot(_SLOT_NEW_COPY)
     found["np.PyArray_NewFromDescr"] = _numpy_slot(_SLOT_NEW_FROM_DESCR)
     process = ctypes.CDLL(None)
     found["c.aligned_alloc"] = _function_address(process.aligned_alloc)
@@ -122,8 +125,10 @@ def _container_layout_holds() -> bool:
     pair = ctypes.c_void_p * 2
     if ctypes.string_at(id(b"bytes") + BYTES_DATA, 5) != b"bytes":
         return False
+    cell = types.CellType(items)
     return (
-        all(_read(id(container) + CONTAINER_SIZE, ctypes.c_ssize_t) == 2 for container in (items, as_list, as_dict))
+        _read(id(cell) + CELL_CONTENTS, ctypes.c_void_p) == id(items)
+        and all(_read(id(container) + CONTAINER_SIZE, ctypes.c_ssize_t) == 2 for container in (items, as_list, as_dict))
         and list(pair.from_address(id(items) + TUPLE_ITEMS)) == list(map(id, items))
         and list(pair.from_address(_read(id(as_list) + LIST_ITEMS, ctypes.c_void_p))) == list(map(id, items))
     )

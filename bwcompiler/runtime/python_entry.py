@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import SignatureError
-from bwcompiler.ir.plan import ERROR_RECORD_BYTES, CallSignature, Leaf, Tree
+from bwcompiler.ir.plan import ERROR_RECORD_BYTES, CallSignature, Layout, Leaf, Read, Static, Tree, is_plain, same_plain
 from bwcompiler.ir.types import TensorType
 from bwcompiler.runtime.entry_table import int_shape
 from bwcompiler.runtime.interrupts import without_lock
@@ -49,10 +49,10 @@ class Program:
         if len(leaves) != len(signature.argument_types):
             raise SignatureError(f"{len(leaves)} argument leaves given, {len(signature.argument_types)} expected")
         buffers: list[Array | None] = []
-        for leaf, kind, type_ in zip(leaves, signature.argument_kinds, signature.argument_types, strict=True):
-            buffers.append(None if kind == "static" or type_ is None else _as_buffer(leaf, type_))
+        for leaf, type_ in zip(leaves, signature.argument_types, strict=True):
+            buffers.append(_as_buffer(leaf, type_))
         buffers += [_captured_buffer(array, type_) for array, type_ in zip(captured, signature.captured_types, strict=True)]
-        results = [self._result_buffer(number, leaves) for number in range(len(signature.result_types))]
+        results = [self._result_buffer(number, leaves, buffers) for number in range(len(signature.result_types))]
         status, record = self.call([*buffers, *results])
         if status != 0:
             raise_error(status, record)
@@ -60,19 +60,19 @@ class Program:
         finished = [self._finish(number, leaves, array) for number, array in enumerate(results)]
         return unflatten(signature.result, finished)
 
-    def _result_buffer(self, number: int, leaves: Sequence[Any]) -> Array:
-        """Memory for a result: always fresh, a copy goes into the caller's array at the end."""
-        into = self.signature.result_into[number]
-        type_ = self.signature.result_types[number]
-        if into is not None and not leaves[into].flags.writeable:
+    def _result_buffer(self, number: int, leaves: Sequence[Any], buffers: list[Array | None]) -> Array:
+        """Memory for a result; one that goes into the caller's array gets a copy of that, which is copied back at the end."""
+        into, type_ = self.signature.result_into[number], self.signature.result_types[number]
+        if into is None:
+            return np.empty(int_shape(type_), type_.dtype.numpy)
+        if not leaves[into].flags.writeable:
             raise ValueError("output array is read-only")
-        return np.empty(int_shape(type_), type_.dtype.numpy)
+        buffers[into] = memory = np.array(leaves[into], type_.dtype.numpy, order="C")
+        return memory
 
     def _finish(self, number: int, leaves: Sequence[Any], array: Array) -> Any:
         signature = self.signature
-        alias, into = signature.result_aliases_argument[number], signature.result_into[number]
-        if alias is not None:
-            return leaves[alias]
+        into = signature.result_into[number]
         if into is not None:
             leaves[into][...] = array
             return leaves[into]
@@ -99,6 +99,7 @@ def unflatten(tree: Tree, leaves: Sequence[Any]) -> Any:
     """The Python object of `tree` over `leaves`."""
     if isinstance(tree, Leaf):
         return leaves[tree.index]
+    assert not isinstance(tree, Static)
     if tree.kind == "none":
         return None
     children = [unflatten(child, leaves) for child in tree.children]
@@ -107,10 +108,12 @@ def unflatten(tree: Tree, leaves: Sequence[Any]) -> Any:
     return tuple(children) if tree.kind == "tuple" else children
 
 
-def flatten(tree: Tree, value: Any) -> list[Any] | None:
+def flatten(tree: Tree, value: Any, statics: Sequence[object]) -> list[Any] | None:
     """The leaves of `value`, or None if its structure is not that of `tree` (exact types, as in the native guards)."""
     if isinstance(tree, Leaf):
         return [value]
+    if isinstance(tree, Static):
+        return [] if _expected(value, statics[tree.index]) else None
     if tree.kind == "none":
         return [] if value is None else None
     expected: type[Any] = {"tuple": tuple, "list": list, "dict": dict}[tree.kind]
@@ -121,23 +124,49 @@ def flatten(tree: Tree, value: Any) -> list[Any] | None:
     children = [value[key] for key in tree.keys] if tree.kind == "dict" else value
     leaves: list[Any] = []
     for child, item in zip(tree.children, children, strict=True):
-        inner = flatten(child, item)
+        inner = flatten(child, item, statics)
         if inner is None:
             return None
         leaves += inner
     return leaves
 
 
-def fits(signature: CallSignature, leaves: Sequence[Any], statics: Sequence[object]) -> bool:
+def _expected(value: object, expected: object) -> bool:
+    return value is expected or (is_plain(expected) and same_plain(value, expected))
+
+
+_MISSING = object()
+
+
+def look(read: Read) -> object:
+    """What a read of the world outside finds; an object of its own where there is nothing."""
+    match read.kind:
+        case "global" | "entry":
+            return read.base.get(read.key, _MISSING)
+        case "cell":
+            try:
+                return read.base.cell_contents
+            except ValueError:
+                return _MISSING
+        case "attribute":
+            return getattr(read.base, read.key, _MISSING)
+        case "item":
+            return read.base[read.key] if read.key < len(read.base) else _MISSING
+        case "size":
+            return len(read.base)
+
+
+def holds(read: Read) -> bool:
+    """Whether a guard of the world outside holds."""
+    return _expected(look(read), read.expected)
+
+
+def fits(signature: CallSignature, leaves: Sequence[Any]) -> bool:
     """True if every leaf passes the guards."""
-    expected_statics = iter(statics)
-    for number, (leaf, kind) in enumerate(zip(leaves, signature.argument_kinds, strict=True)):
-        type_ = signature.argument_types[number]
-        if kind == "static" or type_ is None:
-            if not _static_equal(leaf, next(expected_statics)):
-                return False
-        elif kind == "array":
-            if not is_standard(leaf, type_) or (number in signature.result_into and not leaf.flags.writeable):
+    for number, (leaf, kind, type_) in enumerate(zip(leaves, signature.argument_kinds, signature.argument_types, strict=True)):
+        if kind == "array":
+            layout = "C" if number in signature.result_into else signature.layouts[number]
+            if not is_standard(leaf, type_, layout) or (number in signature.result_into and not leaf.flags.writeable):
                 return False
         elif kind == "scalar":
             if type(leaf) is not type_.dtype.numpy.type:
@@ -145,12 +174,6 @@ def fits(signature: CallSignature, leaves: Sequence[Any], statics: Sequence[obje
         elif type(leaf) is not _EXACT_TYPES[kind] or not _number_fits(leaf, type_):
             return False
     return True
-
-
-def _static_equal(value: object, expected: object) -> bool:
-    if value is expected:
-        return True
-    return type(value) is type(expected) and type(value) in (int, str) and value == expected
 
 
 def _number_fits(number: Any, type_: TensorType) -> bool:
@@ -162,51 +185,59 @@ def _number_fits(number: Any, type_: TensorType) -> bool:
     return max(bounds.min, -(2**63)) <= number <= min(bounds.max, 2**63 - 1)
 
 
-def is_standard(value: Any, type_: TensorType) -> bool:
-    """True for an exact ndarray of this type that is C-contiguous, aligned and in native byte order."""
-    return (
+def is_standard(value: Any, type_: TensorType, layout: Layout = "C") -> bool:
+    """True for an exact ndarray of this type in native byte order, and of this layout."""
+    if not (
         type(value) is np.ndarray
         and value.dtype.num == type_.dtype.numpy.num
         and value.dtype.byteorder == type_.dtype.numpy.byteorder
         and value.shape == type_.shape
-        and value.flags.c_contiguous
-        and value.flags.aligned
-    )
+    ):
+        return False
+    if layout == "C":
+        return value.flags.c_contiguous and value.flags.aligned
+    return layout is None or value.strides == layout
 
 
 def captured_error(signature: CallSignature, captured: Sequence[Any], statics: Sequence[object]) -> str:
-    """What is wrong with the captured arrays or statics of a `bind`; empty if nothing is."""
+    """What is wrong with the captured arrays or statics of a call form; empty if nothing is."""
     if len(captured) != len(signature.captured_types):
         return f"{len(captured)} captured arrays given, {len(signature.captured_types)} expected"
     for number, (array, type_) in enumerate(zip(captured, signature.captured_types, strict=True)):
         if not is_standard(array, type_):
             return f"captured array {number} is not a standard array of type {type_}"
-    wanted = sum(kind == "static" for kind in signature.argument_kinds)
+    wanted = signature.static_count
     return f"{len(statics)} static values given, {wanted} expected" if len(statics) != wanted else ""
 
 
-def bind_python(
-    executable: Any,
-    slow_path: Callable[..., Any],
-    raise_error: Callable[[int, bytes], Any],
-    captured: Sequence[Array],
-    statics: Sequence[object],
-) -> Callable[..., Any]:
-    """`Executable.bind` without native code."""
-    program: Program = executable.program
-    signature = program.signature
+def overlapping(signature: CallSignature, leaves: Sequence[Any], captured: Sequence[Array]) -> bool:
+    """Whether an argument that is written to may share memory with another one, or with a captured array."""
+    arrays = [*leaves, *captured]
+    for number in signature.unshared:
+        for other, array in enumerate(arrays):
+            if other != number and isinstance(array, np.ndarray) and np.may_share_memory(leaves[number], array):
+                return True
+    return False
+
+
+def bind_python(form: Any, slow_path: Callable[..., Any]) -> Callable[..., Any]:
+    """One form of call without native code (`form`: a `CallForm`)."""
+    signature: CallSignature = form.signature
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if kwargs or len(args) != len(signature.arguments):
+        if tuple(kwargs) != signature.keywords or len(args) + len(kwargs) != len(signature.arguments):
+            return slow_path(*args, **kwargs)
+        if not all(holds(read) for read in form.reads if read.leaf is None):
             return slow_path(*args, **kwargs)
         leaves: list[Any] = []
-        for tree, value in zip(signature.arguments, args, strict=True):
-            inner = flatten(tree, value)
+        for tree, value in zip(signature.arguments, (*args, *kwargs.values()), strict=True):
+            inner = flatten(tree, value, form.statics)
             if inner is None:
-                return slow_path(*args)
+                return slow_path(*args, **kwargs)
             leaves += inner
-        if not fits(signature, leaves, statics):
-            return slow_path(*args)
-        return executable.program.run(leaves, raise_error, captured)
+        leaves += [look(read) for read in sorted(form.reads, key=lambda read: read.leaf or 0) if read.leaf is not None]
+        if not fits(signature, leaves) or overlapping(signature, leaves, form.captured):
+            return slow_path(*args, **kwargs)
+        return form.run(leaves)
 
     return call

@@ -237,8 +237,8 @@ FUNCTIONS = [
 
 def runner_of(program: bw.Program, joint: bool) -> Any:
     if joint:
-        return program._joint_runner(program._default_request()._replace(value=True, from_residuals=False))
-    return program._runner(program.traced.graph, program.kinds)
+        return program.joint_runner(program.default_request(value=True))
+    return program.forward_runner()
 
 
 def seeds_of(program: bw.Program) -> list[Array]:
@@ -258,7 +258,7 @@ def test_loops_mean_the_graph(function, joint):
     arguments = [np.asarray(argument) for argument in function.arguments] + (seeds_of(program) if joint else [])
     interpreted = run_steps(lowered, lowered.steps, arguments)
     expected = interpret(lowered.graph, arguments)
-    native = runner.call(*arguments)
+    native = runner.routine.call(arguments)
     for number, (found, wanted, ran) in enumerate(zip(interpreted, expected, native, strict=True)):
         assert_near(found, np.asarray(wanted), f"output {number}: loops differ from the graph")
         if function.exact:
@@ -301,7 +301,7 @@ def test_value_and_gradients_are_one_sweep(name, golden):
 
 def test_stencil_adjoint_is_one_sweep(golden):
     program = bw.compile(lambda x, ct: np.sum(stencil(x) * ct), array(64, 64), array(62, 62), wrt=0)
-    runner = program._joint_runner(program._default_request()._replace(seeds=("one",), value=False, from_residuals=False))
+    runner = program.joint_runner(program.default_request()._replace(seeds=("one",)))
     steps = runner.compiled.lowered.steps
     golden("\n".join(kernel_to_text(step.kernel) for step in steps), "loops")
     assert len(steps) == 1

@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 
 import bwcompiler.ops  # noqa: F401  (registers them)
-from bwcompiler.api.executables import compile_graph, flat_tree
+from bwcompiler.api.executables import compile_graph
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.op import REGISTRY, Record, Value, input_value
-from bwcompiler.ir.plan import Leaf
 from bwcompiler.ir.types import BOOL, F32, F64, I32, I64, DType, dtype_of, tensor
 
 EXTENTS = (0, 1, 1, 2, 2, 3, 3, 4, 5, 7, 33)
@@ -63,7 +62,7 @@ def random_graph(seed: int, *, nodes: int = 12, smooth: bool = False, dtype: DTy
 def run_compiled(graph: Graph, arguments: Sequence[Any]) -> list[Any]:
     """The outputs of a graph by native code."""
     count = len(graph.inputs) - graph.captured
-    compiled = compile_graph(graph, tuple(Leaf(k) for k in range(count)), ("array",) * count, flat_tree(len(graph.outputs)))
+    compiled = compile_graph(graph)
     captured = [np.ascontiguousarray(array) for array in arguments[count:]]
     return list(compiled.executable.run(arguments[:count], compiled.raise_error, captured))
 

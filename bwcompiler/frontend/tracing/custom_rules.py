@@ -8,9 +8,10 @@ from typing import Any
 
 from bwcompiler import ops, tree
 from bwcompiler.errors import GradientError, UnsupportedError
+from bwcompiler.frontend.tracing.arguments import ArgumentType
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.region import active_region
-from bwcompiler.frontend.tracing.trace import ArgumentType, TraceResult, trace
+from bwcompiler.frontend.tracing.trace import TraceResult, trace
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.types import TensorType
@@ -48,11 +49,10 @@ class CustomVjp:
         if active_region() is None:
             return self.fun(*args) if self.compiled is None else self.compiled(*args)
         result = trace(self.fun, args)
-        leaves, argument_tree = tree.flatten(tuple(args))
         if result.mutated or result.assigned:
             raise UnsupportedError(f"{self.__name__}: a function with a custom rule must not assign to its arguments")
-        values = [value_of(leaf) if isinstance(leaf, Tracer) else value_as(leaf) for leaf in leaves]
-        rule = _Rule(self, argument_tree, result, len(values))
+        values = [value_of(leaf) if isinstance(leaf, Tracer) else value_as(leaf) for leaf in result.arguments.dynamic_leaves]
+        rule = _Rule(self, result, len(values))
         call = custom_call(*values, *result.hidden_operands(), body=result.graph, rule=rule)
         item = ops.item
         outputs = [fresh(item(call, index=k)) for k in range(len(result.graph.outputs))]
@@ -64,9 +64,9 @@ class CustomVjp:
 class _Rule:
     """What autodiff asks for: graphs of fwd and bwd for one call."""
 
-    def __init__(self, owner: CustomVjp, argument_tree: tree.TreeDef, primal: TraceResult, primals: int) -> None:
+    def __init__(self, owner: CustomVjp, primal: TraceResult, primals: int) -> None:
         self.owner = owner
-        self.argument_tree = argument_tree
+        self.arguments = primal.arguments
         self.argument_types = primal.argument_types
         self.output_tree = primal.output_tree
         self.outputs = [output.type for output in primal.outputs]
@@ -81,7 +81,7 @@ class _Rule:
         """primals -> outputs, residuals; and the arrays fwd captured."""
         if self.owner.fwd is None:
             raise GradientError(f"{self.owner.__name__} is a custom_vjp without rules: call {self.owner.__name__}.defvjp(fwd, bwd)")
-        args = tree.unflatten(self.argument_tree, [_Spec(argument) for argument in self.argument_types])
+        args, _ = self.arguments.with_leaves([_Spec(argument) for argument in self.argument_types], declare=True)
         result = trace(self.owner.fwd, args, name=f"{self.owner.__name__}.fwd", argument_types=self.argument_types)
         self._require_closed(result, "fwd")
         whole = tree.unflatten(result.output_tree, range(len(result.outputs)))
@@ -110,7 +110,7 @@ class _Rule:
         """The graph with one output per cotangent, checked against its primal."""
         name = self.owner.__name__
         whole = tree.unflatten(result.output_tree, range(len(result.outputs)))
-        arguments = tree.unflatten(self.argument_tree, range(len(primals)))
+        arguments = [self.arguments.positions_of(number) for number in range(len(self.arguments.args))]
         if len(arguments) == 1 and not isinstance(whole, tuple):
             whole = (whole,)
         if not isinstance(whole, tuple | list) or len(whole) != len(arguments):
@@ -120,7 +120,7 @@ class _Rule:
         for number, (part, argument) in enumerate(zip(whole, arguments, strict=True)):
             if part is None:
                 continue
-            leaves, positions = tree.leaves(part), tree.leaves(argument)
+            leaves, positions = tree.leaves(part), argument
             if len(leaves) != len(positions):
                 raise GradientError(f"{name}: bwd's cotangent {number} does not have the structure of its argument")
             for leaf, position in zip(leaves, positions, strict=True):

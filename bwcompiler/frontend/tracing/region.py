@@ -8,6 +8,7 @@ a storage of an enclosing region *lifts* it: the storage becomes an extra input 
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
@@ -31,9 +32,11 @@ class Storage:
     version   grows with every write, so that handles know that what they remember is stale.
     strides   in elements, of the array as NumPy would have laid it out; None for C order.
     writable  False for the results that NumPy gives as immutable scalars.
+    written   whether anything was ever written to it, in this region or inside of it.
+    demandable  an integer or boolean argument, whose number can be had by tracing again (`StaticDemand`).
     """
 
-    __slots__ = ("inner", "region", "strides", "type", "value", "version", "writable")
+    __slots__ = ("demandable", "inner", "region", "strides", "type", "value", "version", "writable", "written")
 
     def __init__(self, region: Region, value: Value) -> None:
         self.region = region
@@ -43,6 +46,8 @@ class Storage:
         self.strides: tuple[int, ...] | None = None
         self.inner: dict[Region, Value] | None = None
         self.writable = True
+        self.demandable = False
+        self.written = False
 
 
 class Contents:
@@ -77,6 +82,21 @@ def _sums(array: np.ndarray[Any, Any]) -> tuple[int, int]:
     return int(np.add.reduce(bits, axis=None, dtype=np.uint64)), int(np.bitwise_xor.reduce(bits, axis=None))
 
 
+class StaticDemand(BaseException):
+    """The function being traced asked integer arguments for their numbers: it has to be traced again with these as they are.
+
+    Not an Exception, so that `except Exception` in the user's code does not swallow it.
+    numbers  of the region's arguments that were asked for; `refusal` is the error where there are no numbers to give.
+    """
+
+    def __init__(self, region: Region, numbers: Sequence[int], source: Source | None, refusal: BwError) -> None:
+        super().__init__(str(refusal))
+        self.region = region
+        self.numbers = numbers
+        self.source = source
+        self.refusal = refusal
+
+
 class Region:
     """A function being traced: its record of values, its inputs, the arrays it captured and the storages it lifted.
 
@@ -84,10 +104,11 @@ class Region:
     captured   concrete arrays by reference, with their inputs in `capture_inputs`.
     lifted     storages of enclosing regions, with their inputs in `lifted_inputs`.
     refusal    the last error raised by a handle that was asked for a number; NumPy may hide it behind one of its own.
+    demand     likewise the last demand for a number.
     """
 
-    __slots__ = ("_capture_of", "_seen", "argument_inputs", "arguments", "capture_inputs", "captured", "closed", "lifted",
-                 "lifted_inputs", "name", "outer", "parent", "record", "refusal")
+    __slots__ = ("_capture_of", "_seen", "argument_inputs", "arguments", "capture_inputs", "captured", "closed", "demand",
+                 "lifted", "lifted_inputs", "name", "outer", "parent", "record", "refusal")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -96,6 +117,7 @@ class Region:
         self.closed = False
         self.outer: Source | None = None
         self.refusal: BwError | None = None
+        self.demand: StaticDemand | None = None
         self.arguments: list[Storage] = []
         self.argument_inputs: list[Value] = []
         self.captured: list[np.ndarray[Any, Any]] = []
@@ -164,6 +186,7 @@ class Region:
             assert storage.inner is not None
             storage.inner[self] = value
         storage.version += 1
+        storage.written = True
 
     def capture(self, array: np.ndarray[Any, Any]) -> Value:
         """The input that stands for a concrete array, which is bound by reference unless it changes while tracing."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
@@ -11,36 +10,16 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.errors import BwError, DTypeError, TracerError, UnsupportedError, at
+from bwcompiler.errors import BwError, TracerError, at
+from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, argument_type, take_apart
 from bwcompiler.frontend.tracing.operands import value_as
-from bwcompiler.frontend.tracing.promotion import strong
-from bwcompiler.frontend.tracing.region import Region, Storage, open_region
+from bwcompiler.frontend.tracing.region import Region, StaticDemand, Storage, open_region
 from bwcompiler.frontend.tracing.source import current_source, is_hidden, stop_at
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, value_of
 from bwcompiler.ir.graph import Graph, cut
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.types import TensorType, dtype_of, tensor
-
-
-class ArgumentType:
-    """What tracing needs to know of one leaf.
-
-    weak     int or float for a Python number, else None.
-    scalar   a NumPy or Python number (immutable), not a 0-d array.
-    strides  in elements where the array is not in C order, else None.
-    """
-
-    __slots__ = ("scalar", "strides", "type", "weak")
-
-    def __init__(self, type: TensorType, weak: type | None = None, scalar: bool = False,
-                 strides: tuple[int, ...] | None = None) -> None:
-        self.type = type
-        self.weak = weak
-        self.scalar = scalar
-        self.strides = strides
-
-    def __repr__(self) -> str:
-        return f"{'weak ' if self.weak else ''}{self.type}"
+from bwcompiler.ir.source import Source
+from bwcompiler.ir.types import BOOL, TensorType
 
 
 class TraceResult:
@@ -48,23 +27,28 @@ class TraceResult:
 
     graph           inputs: the leaves in order, then what was lifted, then what was captured (`graph.captured` of them);
                     outputs: the output leaves, then the final values of mutated leaves, then those of assigned lifts.
-    argument_types  one per leaf; `input_types` and `input_names` likewise.
-    input_tree      of (args, kwargs), static arguments replaced by None.
+    arguments       of the call; its dynamic leaves are the graph's first inputs.
+    argument_types  one per dynamic leaf; `input_types` and `input_names` likewise.
+    demanded        positions, among all leaves, of those that are compile-time values because the function asked for them:
+                    position -> where it did.
     output_tree     of what the function returned; `outputs` are the values of its leaves.
     captured        concrete arrays, by reference (copies of those that were written to while tracing).
     mutated         leaf index -> final value.
+    written         leaf indices that were ever assigned to: a call must not give them memory of another array.
     lifted          handles of arrays of enclosing traces that were read.
     assigned        position in `lifted` -> final value, where the function wrote to it.
     """
 
-    __slots__ = ("argument_types", "assigned", "captured", "graph", "input_names", "input_tree", "lifted", "mutated",
-                 "output_tree", "outputs")
+    __slots__ = ("argument_types", "arguments", "assigned", "captured", "demanded", "graph", "input_names", "lifted", "mutated",
+                 "output_tree", "outputs", "written")
 
-    def __init__(self, graph: Graph, input_tree: tree.TreeDef, output_tree: tree.TreeDef, *, argument_types: list[ArgumentType],
+    def __init__(self, graph: Graph, arguments: Arguments, output_tree: tree.TreeDef, *, argument_types: list[ArgumentType],
                  input_names: list[str], outputs: tuple[Value, ...], captured: list[Any], lifted: list[Tracer],
-                 mutated: dict[int, Value], assigned: dict[int, Value]) -> None:
+                 mutated: dict[int, Value], assigned: dict[int, Value], demanded: dict[int, Source | None], written: set[int]) -> None:
         self.graph = graph
-        self.input_tree = input_tree
+        self.written = written
+        self.arguments = arguments
+        self.demanded = demanded
         self.output_tree = output_tree
         self.argument_types = argument_types
         self.input_names = input_names
@@ -90,25 +74,64 @@ def trace(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any] |
     """Run fun on handles and return what it computed.
 
     Leaves of args and kwargs are arrays, NumPy scalars, Python numbers, handles of an enclosing trace, or anything with
-    shape and dtype.  `argument_types` overrides what the leaves say.
+    shape and dtype; other leaves are compile-time values.  `argument_types` overrides what the leaves say.  An integer that
+    fun asks for its number becomes a compile-time value, and fun is traced again.
     """
-    call = split_static(fun, args, kwargs or {}, static_argnums, static_argnames)
-    leaves, input_tree = tree.flatten((call.dynamic_args, call.dynamic_kwargs))
-    names = [name_of_path(path) for path in _argument_paths(call, input_tree)]
-    types = list(argument_types) if argument_types is not None else [
-        argument_type(leaf, where) for leaf, where in zip(leaves, names, strict=True)]
-    with Region(name or str(getattr(fun, "__name__", "function"))) as region:
+    arguments = take_apart(fun, args, kwargs, static_argnums, static_argnames)
+    return trace_arguments(fun, arguments, name=name, argument_types=argument_types)
+
+
+def trace_arguments(fun: Callable[..., Any], arguments: Arguments, *, name: str | None = None,
+                    argument_types: Sequence[ArgumentType] | None = None) -> TraceResult:
+    """As `trace`, of arguments that have been taken apart; those that fun asks for become static in them."""
+    demanded: dict[int, Source | None] = {}
+    while True:
+        names = arguments.dynamic_names()
+        types = list(argument_types) if argument_types is not None else [
+            argument_type(leaf, where) for leaf, where in zip(arguments.dynamic_leaves, names, strict=True)]
+        region = Region(name or str(getattr(fun, "__name__", "function")))
+        try:
+            outcome = _trace_once(fun, arguments, types, names, region, demanded)
+        except StaticDemand as demand:
+            if demand.region is not region:
+                raise
+            _answer(arguments, demand, demanded)
+            continue
+        if isinstance(outcome, BwError):           # raised here, so that our frames below are not in its traceback
+            raise outcome from None
+        return outcome
+
+
+def _answer(arguments: Arguments, demand: StaticDemand, demanded: dict[int, Source | None]) -> None:
+    """Make the leaves that were asked for compile-time values; those of an enclosing trace are asked for there."""
+    positions = [arguments.dynamic[number] for number in demand.numbers]
+    for position in positions:
+        leaf = arguments.leaves[position]
+        if isinstance(leaf, Tracer):
+            leaf = bool(leaf) if leaf._type.dtype is BOOL else int(leaf)
+        elif not isinstance(leaf, int | np.integer | np.bool_):        # a stand-in without a number
+            raise demand.refusal
+        arguments.leaves[position] = leaf
+        demanded[position] = demand.source
+    arguments.also_static(positions)
+
+
+def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[ArgumentType], names: list[str], region: Region,
+                demanded: dict[int, Source | None]) -> TraceResult | BwError:
+    with region:
         inputs = [_input(region, type_, where) for type_, where in zip(types, names, strict=True)]
         handles = [_handle(storage, type_) for storage, type_ in zip(inputs, types, strict=True)]
-        dynamic_args, dynamic_kwargs = tree.unflatten(input_tree, handles)
+        args, kwargs = arguments.with_leaves(handles)
         try:
-            result = run_user_function(fun, call.merge_args(dynamic_args), {**dynamic_kwargs, **call.static_kwargs})
+            result = run_user_function(fun, args, kwargs)
         except Exception as error:
+            if region.demand is not None:          # somebody put an exception of his own in its place
+                raise region.demand from None
             ours = error if isinstance(error, BwError) else hidden_refusal(region, error)
             if ours is None:
                 raise
-            raise ours.with_traceback(user_traceback(error.__traceback__)) from None
-        return finish(region, result, input_tree, types, names)
+            return ours.with_traceback(user_traceback(error.__traceback__))
+        return finish(region, result, arguments, types, names, demanded)
 
 
 def run_user_function(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -140,7 +163,8 @@ def user_traceback(traceback: TracebackType | None) -> TracebackType | None:
     return traceback
 
 
-def finish(region: Region, result: Any, input_tree: tree.TreeDef, types: list[ArgumentType], names: list[str]) -> TraceResult:
+def finish(region: Region, result: Any, arguments: Arguments, types: list[ArgumentType], names: list[str],
+           demanded: dict[int, Source | None]) -> TraceResult:
     """The graph of what a region (still open) computed."""
     leaves, output_tree = tree.flatten(result)
     outputs = tuple([_output(leaf, position, output_tree) for position, leaf in enumerate(leaves)])
@@ -152,8 +176,14 @@ def finish(region: Region, result: Any, input_tree: tree.TreeDef, types: list[Ar
     graph = cut(region.name, (*region.argument_inputs, *region.lifted_inputs, *region.capture_inputs), region.record.values,
                 (*outputs, *mutated.values(), *assigned.values()), captured=len(region.captured))
     lifted = [_whole(storage) for storage in region.lifted]
-    return TraceResult(graph, input_tree, output_tree, argument_types=types, input_names=names, outputs=outputs,
-                       captured=region.captured, lifted=lifted, mutated=mutated, assigned=assigned)
+    written = {k for k, storage in enumerate(region.arguments) if storage.written}
+    for k in written:
+        leaf = arguments.dynamic_leaves[k]
+        if isinstance(leaf, Tracer):
+            leaf._storage.written = True
+    return TraceResult(graph, arguments, output_tree, argument_types=types, input_names=names, outputs=outputs,
+                       captured=region.captured, lifted=lifted, mutated=mutated, assigned=assigned, demanded=demanded,
+                       written=written)
 
 
 def _output(leaf: Any, position: int, output_tree: tree.TreeDef) -> Value:
@@ -177,6 +207,7 @@ def _whole(storage: Storage) -> Tracer:
 def _input(region: Region, argument: ArgumentType, name: str) -> Storage:
     storage = region.argument(argument.type, name)
     storage.writable = not argument.scalar
+    storage.demandable = argument.scalar and argument.type.dtype.kind in "biu"
     storage.strides = argument.strides
     return storage
 
@@ -186,104 +217,6 @@ def _handle(storage: Storage, argument: ArgumentType) -> Tracer:
     if argument.weak is not None:
         made._kind = argument.weak
     return made
-
-
-# ----- arguments
-def argument_type(leaf: Any, name: str = "argument") -> ArgumentType:
-    """What tracing needs to know of a leaf; `name` is for errors."""
-    if isinstance(leaf, Tracer):
-        weak = None if strong(leaf._kind) is leaf._kind else leaf._kind
-        return ArgumentType(leaf._type, weak, scalar=not leaf._storage.writable)  # type: ignore[arg-type]
-    if isinstance(leaf, np.ndarray):
-        return _array_type(leaf, name)
-    if isinstance(leaf, np.generic):
-        return ArgumentType(tensor(dtype_of(leaf.dtype)), scalar=True)
-    if isinstance(leaf, bool):
-        return ArgumentType(tensor(dtype_of(bool)), scalar=True)
-    if isinstance(leaf, int | float):
-        weak = int if isinstance(leaf, int) else float
-        return ArgumentType(tensor(strong(weak)), weak, scalar=True)
-    if isinstance(leaf, complex):
-        raise UnsupportedError(f"{name}: complex arguments are not supported")
-    if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
-        return ArgumentType(tensor(dtype_of(leaf.dtype), tuple(leaf.shape)))
-    if hasattr(leaf, "__array__"):
-        return _array_type(np.asarray(leaf), name)
-    raise TracerError(f"{name} is of type {type(leaf).__name__}, which is not an array or a number\n"
-                      "  hint: make it static (static_argnums, static_argnames of jit), or bind it: functools.partial(fun, name=...)")
-
-
-def _array_type(array: np.ndarray[Any, Any], name: str) -> ArgumentType:
-    if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray | np.matrix):      # np.ma is loaded when asked for
-        raise UnsupportedError(f"{name}: {type(array).__name__} is not supported; convert it with np.asarray")
-    try:
-        dtype = dtype_of(array.dtype)
-    except (DTypeError, TypeError) as error:
-        raise DTypeError(f"{name}: {error}") from None
-    strides = None
-    if not array.flags.c_contiguous:
-        strides = tuple([stride // array.itemsize for stride in array.strides])
-    return ArgumentType(tensor(dtype, array.shape), strides=strides)
-
-
-class SplitCall:
-    """Arguments with the static ones taken out (replaced by None, which is an empty node)."""
-
-    __slots__ = ("dynamic_args", "dynamic_kwargs", "parameter_names", "static_args", "static_kwargs")
-
-    def __init__(self, dynamic_args: tuple[Any, ...], dynamic_kwargs: dict[str, Any], static_args: dict[int, Any],
-                 static_kwargs: dict[str, Any], parameter_names: list[str]) -> None:
-        self.dynamic_args = dynamic_args
-        self.dynamic_kwargs = dynamic_kwargs
-        self.static_args = static_args
-        self.static_kwargs = static_kwargs
-        self.parameter_names = parameter_names
-
-    def merge_args(self, dynamic: Sequence[Any]) -> list[Any]:
-        """The positional arguments with the static ones back in their places."""
-        return [self.static_args.get(position, value) for position, value in enumerate(dynamic)]
-
-
-def split_static(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], static_argnums: int | Iterable[int],
-                 static_argnames: str | Iterable[str]) -> SplitCall:
-    """Which arguments are static: by position or name, each implying the other through fun's signature."""
-    numbers = {static_argnums} if isinstance(static_argnums, int) else set(static_argnums)
-    names = {static_argnames} if isinstance(static_argnames, str) else set(static_argnames)
-    parameters = positional_names(fun, len(args))
-    positions = {number % len(args) if -len(args) <= number < 0 else number for number in numbers}
-    positions |= {position for position, parameter in enumerate(parameters[:len(args)]) if parameter in names}
-    names |= {parameters[position] for position in positions if position < len(parameters)}
-    static_args = {position: args[position] for position in positions if position < len(args)}
-    dynamic = tuple([None if position in static_args else value for position, value in enumerate(args)])
-    static_kwargs = {key: value for key, value in kwargs.items() if key in names}
-    return SplitCall(dynamic, {key: value for key, value in kwargs.items() if key not in names}, static_args, static_kwargs,
-                     parameters)
-
-
-def positional_names(fun: Callable[..., Any], count: int) -> list[str]:
-    """Names of fun's positional parameters, at least `count` of them."""
-    try:
-        parameters = inspect.signature(fun).parameters.values()
-    except (TypeError, ValueError):
-        parameters = ()  # type: ignore[assignment]
-    names = [parameter.name for parameter in parameters
-             if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)]
-    rest = next((parameter.name for parameter in parameters if parameter.kind is parameter.VAR_POSITIONAL), "arg")
-    return names + [f"{rest}_{position - len(names)}" for position in range(len(names), count)]
-
-
-def _argument_paths(call: SplitCall, input_tree: tree.TreeDef) -> list[str]:
-    paths = []
-    for accessor in input_tree.accessors():
-        kind, key = accessor[0].entry, accessor[1].entry
-        root = call.parameter_names[key] if kind == 0 else str(key)
-        paths.append(accessor[2:].codify(root))
-    return paths
-
-
-def name_of_path(path: str) -> str:
-    """A name for a value: `params['b'].w` is `params.b.w`."""
-    return path.replace("['", ".").replace("']", "").replace("[", ".").replace("]", "")
 
 
 # ----- inlining

@@ -7,6 +7,7 @@ object array, which is stacked where it is used.  What the handles can do is loo
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
@@ -25,10 +26,12 @@ from bwcompiler.errors import (
     located,
 )
 from bwcompiler.frontend.tracing.promotion import Kind, strong
-from bwcompiler.frontend.tracing.region import Region, Storage, _state, escaped_message, open_region
+from bwcompiler.frontend.tracing.region import Region, StaticDemand, Storage, _state, escaped_message, open_region
 from bwcompiler.frontend.tracing.registry import FUNCTIONS, HANDLERS, UFUNC_METHODS, call_entry, lookup
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.views import Chain
+from bwcompiler.ir.graph import cut
+from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TensorType
 
@@ -66,6 +69,54 @@ def _refuse(tracer: Tracer, kind: type[BwError], message: str) -> NoReturn:
     error = kind(at(current_source(_state.region.outer), f"{message}\n  the value: {tracer!r}"))
     _state.region.refusal = error
     raise error
+
+
+def _number(tracer: Tracer, kind: type[BwError], message: str) -> Any:
+    """The number behind a handle that depends on nothing, or on integer arguments alone, which are then asked for.
+
+    Refused for others.
+    """
+    region = _state.region
+    if region is None:
+        _refuse(tracer, kind, message)
+    value = value_of(tracer)
+    found = _arguments_of(region, value)
+    if found is None:
+        _refuse(tracer, kind, message)
+    asked, numbers = found
+    if not numbers:
+        return interpret(cut("known", (), region.record.values, (value,)), [])[0][()]
+    source = current_source(region.outer)
+    demand = StaticDemand(asked, numbers, source, kind(at(source, f"{message}\n  the value: {tracer!r}")))
+    while region is not None and region is not asked.parent:
+        region.demand = demand
+        region = region.parent
+    raise demand
+
+
+def _arguments_of(region: Region, value: Value) -> tuple[Region, list[int]] | None:
+    """The integer arguments that a value is computed from, and the region whose arguments they are; None: from others too."""
+    numbers, lifted = set(), []
+    seen, stack = {value}, [value]
+    while stack:
+        found = stack.pop()
+        if found in region.argument_inputs:
+            number = region.argument_inputs.index(found)
+            if not region.arguments[number].demandable:
+                return None
+            numbers.add(number)
+        elif found in region.lifted_inputs:
+            lifted.append(region.lifted[region.lifted_inputs.index(found)])
+        elif found.op.kind in ("input", "region", "library"):
+            return None
+        stack += [operand for operand in found.operands if operand not in seen]
+        seen.update(found.operands)
+    if not lifted or numbers:
+        return None if lifted else (region, sorted(numbers))
+    parent = region.parent
+    if parent is None or len(lifted) > 1:
+        return None
+    return _arguments_of(parent, parent.read(lifted[0]))
 
 
 def _operator(name: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
@@ -256,11 +307,11 @@ class Tracer:
                 "  hint: iterate over x, or return it from the function")
 
     # ----- conversions that need a number
-    def __bool__(self) -> NoReturn:
-        _refuse(self, TracerBoolError, "the truth of a traced value is not known while tracing (if, while, and, or, not, "
+    def __bool__(self) -> bool:
+        return bool(_number(self, TracerBoolError, "the truth of a traced value is not known while tracing (if, while, and, or, not, "
                 "max, min)\n"
                 "  hint: use np.where(condition, a, b), np.maximum or np.minimum (bw.cond, bw.while_loop do not exist yet); "
-                "for and/or/not: & | ~")
+                "for and/or/not: & | ~"))
 
     def __float__(self) -> NoReturn:
         _refuse(self, TracerError, "float() of a traced value (also math.sin(x), np.float64(x)): the number is not known "
@@ -272,15 +323,15 @@ class Tracer:
         _refuse(self, TracerError, "complex() of a traced value: the number is not known while tracing\n"
                 "  hint: use NumPy's functions and leave the complex() away")
 
-    def __int__(self) -> NoReturn:
-        _refuse(self, TracerIndexError, "int() of a traced value: the number is not known while tracing\n"
-                "  hint: make the argument static (static_argnums), or use x.astype(int) or np.floor(x)")
+    def __int__(self) -> int:
+        return int(_number(self, TracerIndexError, "int() of a traced value: the number is not known while tracing\n"
+                "  hint: use x.astype(int) or np.floor(x); an integer argument (f(x, 3)) is known while tracing"))
 
-    def __index__(self) -> NoReturn:
-        _refuse(self, TracerIndexError, "a traced value as a size, axis, range() or list index: the number is not known "
-                "while tracing\n"
-                "  hint: make the argument static (static_argnums; bw.fori_loop does not exist yet), "
-                "or index an array instead of a list")
+    def __index__(self) -> int:
+        return operator.index(_number(
+            self, TracerIndexError, "a traced value as a size, axis, range() or list index: the number is not known while tracing\n"
+                "  hint: pass the number as a Python int, or index an array instead of a list (bw.fori_loop does not exist "
+                "yet)"))
 
     def __hash__(self) -> NoReturn:
         _refuse(self, TracerError, "a traced value cannot be hashed (dict key, set member, lru_cache argument)\n"

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections import namedtuple
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from bwcompiler import numpy as bnp
 from bwcompiler import tree
-from bwcompiler.errors import TracerError
+from bwcompiler.errors import TracerIndexError
 from bwcompiler.frontend import inline, trace
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.region import active_region
@@ -77,9 +79,63 @@ def test_static_arguments() -> None:
     assert by_number.input_names == ["x"]
     by_name = trace(fun, (np.ones(2), 3), {"mode": "b", "k": 1.0}, static_argnames=("n", "mode"))
     assert by_name.input_names == ["x", "k"]
-    assert tree.unflatten(by_name.input_tree, ["X", "K"]) == (("X", None), {"k": "K"})
-    with pytest.raises(TracerError, match="mode is of type str"):
-        trace(fun, (np.ones(2), 3), {"mode": "b"})
+    assert by_name.arguments.with_leaves(["X", "K"]) == (("X", 3), {"mode": "b", "k": "K"})
+    by_itself = trace(fun, (np.ones(2), 3), {"mode": "b"})
+    assert by_itself.input_names == ["x", "n"] and by_itself.arguments.static_values == ["b"]
+    by_keyword = trace(fun, (np.ones(2),), {"mode": "b", "n": 3})
+    assert by_keyword.input_names == ["x", "n"] and by_keyword.arguments.parameters[:2] == ["x", "n"]
+
+
+def test_integers_that_are_asked_for_become_static() -> None:
+    def fun(x: Any, n: int, k: int, flag: bool) -> Any:
+        for _ in range(n - 1):
+            x = x * k
+        return x if flag else -x
+
+    result = trace(fun, (np.ones(2), 4, 5, True))
+    assert result.input_names == ["x", "k"] and sorted(result.demanded) == [1, 3]
+    assert [value.op.name for value in result.graph.body].count("multiply") == 3
+    source = result.demanded[1]
+    assert source is not None and "range(n - 1)" in Path(source.file).read_text().splitlines()[source.line - 1]
+
+
+def test_a_demand_reaches_through_inner_traces() -> None:
+    def inner(x: Any, n: int) -> Any:
+        return sum(x ** k for k in range(n))
+
+    def outer(x: Any, n: int) -> Any:
+        return inline_call(lambda y: inner(y, n), x) + inline_call(inner, x, n + 1)
+
+    def inline_call(fun: Any, *args: Any) -> Any:
+        result = trace(fun, args)
+        values = inline(result.graph, [*[value_of(leaf) for leaf in result.arguments.dynamic_leaves if isinstance(leaf, Tracer)],
+                                       *result.hidden_operands()])
+        return fresh(values[0])
+
+    assert trace(outer, (np.ones(2), 3)).input_names == ["x"]
+
+
+def test_values_that_depend_on_nothing_are_known() -> None:
+    def fun(x: Any) -> Any:
+        n = bnp.zeros(3, int).sum() + 2
+        return x * (3 if n > 1 else 4) if int(n) == 2 else x
+
+    assert trace(fun, (np.ones(2),)).graph.body[-1].operands[1].attrs["value"] == 3.0
+
+
+def test_an_exception_for_a_demand_is_not_swallowed() -> None:
+    def fun(x: Any, n: int) -> Any:
+        try:
+            return x * len(range(n))
+        except Exception:
+            return x
+
+    assert trace(fun, (np.ones(2), 4)).input_names == ["x"]
+
+
+def test_arrays_are_not_asked_for_their_numbers() -> None:
+    with pytest.raises(TracerIndexError, match="as a size, axis, range"):
+        trace(lambda x, n: range(n + x[0]), (np.ones(2, int), 3))
 
 
 # ----- captured arrays

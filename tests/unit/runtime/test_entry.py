@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bwcompiler.ir.plan import CallSignature, Container, Leaf
+from bwcompiler.ir.plan import CallSignature, Container, Leaf, Read, Static
 from bwcompiler.ir.types import BOOL, C64, C128, DTYPES, F32, F64, I8, I64, U8, U64, DType, tensor
 from bwcompiler.runtime import python_abi
-from bwcompiler.runtime.executable import CompiledFunction, Executable
+from bwcompiler.runtime.executable import CompiledFunction, Executable, chain
 from tests.unit.runtime.programs import SCALAR, VECTOR, copy_bytes, load, loop, program, store, sum_of, vectors
 
 X, Y, Z = np.arange(5.0), np.arange(5.0) * 10, np.full(5, 0.5)
@@ -47,16 +47,16 @@ def bind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Cal
     if request.param == "python":
         monkeypatch.setattr(python_abi, "is_supported", lambda: False)
 
-    def make(text: str, signature: CallSignature, captured: Any = (), statics: Any = (), slow: Any = slow_path) -> Any:
+    def make(text: str, signature: CallSignature, captured: Any = (), statics: Any = (), slow: Any = slow_path, reads: Any = ()) -> Any:
         executable = Executable(text, signature)
         assert executable.native == (request.param == "native")
-        return executable.bind(slow, raise_error, captured, statics)
+        return executable.bind(slow, raise_error, captured, statics, reads)
 
     return make
 
 
-def native(text: str, signature: CallSignature, captured: Any = (), statics: Any = ()) -> Any:
-    return Executable(text, signature).bind(slow_path, raise_error, captured, statics)
+def native(text: str, signature: CallSignature, captured: Any = (), statics: Any = (), reads: Any = ()) -> Any:
+    return Executable(text, signature).bind(slow_path, raise_error, captured, statics, reads)
 
 
 def takes_slow_path(function: Any, *args: Any, **kwargs: Any) -> bool:
@@ -83,15 +83,19 @@ class Subclass(np.ndarray[Any, Any]):
     pass
 
 
-OTHERS = {
+LAYOUTS = {
     "strided": np.arange(10.0)[::2],
     "reversed": np.arange(5.0)[::-1],
+    "misaligned": np.zeros(41, np.uint8)[1:].view(np.float64),
+    "repeated": np.broadcast_to(np.float64(2.5), 5),
+}
+
+OTHERS = {
     "byte-swapped": np.arange(5.0).astype(">f8"),
     "dtype": np.arange(5),
     "float32": np.arange(5, dtype=np.float32),
     "shape": np.arange(6.0),
     "rank": np.arange(5.0)[None],
-    "misaligned": np.zeros(41, np.uint8)[1:].view(np.float64),
     "subclass": np.arange(5.0).view(Subclass),
     "list": [0.0] * 5,
     "None": None,
@@ -104,6 +108,147 @@ def test_failed_guards_take_the_slow_path(bind: Callable[..., Any], name: str) -
     add = bind(sum_of(2), vectors(2))
     assert takes_slow_path(add, X, OTHERS[name])
     assert takes_slow_path(add, OTHERS[name], X)
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_any_layout_is_taken(bind: Callable[..., Any], name: str) -> None:
+    add, other = bind(sum_of(2), vectors(2)), LAYOUTS[name]
+    np.testing.assert_array_equal(add(X, other), X + other)
+    np.testing.assert_array_equal(add(other, other), 2 * other)
+    strict = bind(sum_of(2), vectors(2, layouts=("C", "C")))
+    assert takes_slow_path(strict, X, other) and not takes_slow_path(strict, X, X)
+
+
+def test_layouts_that_are_asked_for(bind: Callable[..., Any]) -> None:
+    type_ = tensor(F64, (2, 3))
+    a = np.arange(6.0).reshape(2, 3)
+    fortran, sliced = np.asfortranarray(a), np.arange(24.0).reshape(4, 6)[::2, ::2]
+    copy = bind(copy_bytes([(0, 1, 48)], 2), vectors(1, type_, layouts=((8, 16),)))
+    np.testing.assert_array_equal(copy(fortran), a)
+    assert takes_slow_path(copy, a) and takes_slow_path(copy, sliced)
+    backwards = bind(copy_bytes([(0, 1, 48)], 2), vectors(1, type_, layouts=((-24, 8),)))
+    np.testing.assert_array_equal(backwards(a[::-1]), a[::-1])
+
+
+def test_copies_are_released() -> None:
+    add, strided = native(sum_of(2), vectors(2)), np.arange(10.0)[::2]
+    references = sys.getrefcount(strided)
+    tracemalloc.start()
+    add(strided, strided)
+    before = tracemalloc.get_traced_memory()[0]
+    for _ in range(100):
+        add(strided, strided)
+    assert tracemalloc.get_traced_memory()[0] - before < 200 and sys.getrefcount(strided) == references
+    tracemalloc.stop()
+
+
+def test_keywords(bind: Callable[..., Any]) -> None:
+    text = program(3, loop(5, load(0) + load(1) + "  %s = fsub double %x0, %x1\n" + store(2, "%s")))
+    subtract = bind(text, vectors(2, keywords=("y",)))
+    np.testing.assert_array_equal(subtract(X, y=Y), X - Y)
+    assert takes_slow_path(subtract, X, Y) and takes_slow_path(subtract, X, z=Y) and takes_slow_path(subtract, x=X, y=Y)
+    both = bind(text, vectors(2, keywords=("y", "x")))
+    np.testing.assert_array_equal(both(y=X, x=Y), X - Y)
+    assert takes_slow_path(both, x=X, y=Y) and takes_slow_path(both, X, y=Y)
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_a_chain_takes_the_first_form_that_fits(native: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(python_abi, "is_supported", lambda: native)
+    long = tensor(F64, (7,))
+    forms = [
+        Executable(sum_of(2), vectors(2)).form(raise_error),
+        Executable(sum_of(2, 7), vectors(2, long)).form(raise_error),
+        Executable(sum_of(2), vectors(2, keywords=("y",))).form(raise_error),
+        Executable(sum_of(1), vectors(1)).form(raise_error),
+    ]
+    function = chain(forms, slow_path)
+    for _ in range(3):
+        np.testing.assert_array_equal(function(X, Y), X + Y)
+        np.testing.assert_array_equal(function(np.ones(7), np.ones(7)), np.full(7, 2.0))
+        np.testing.assert_array_equal(function(X, y=Y), X + Y)
+        np.testing.assert_array_equal(function(X), X)
+        assert takes_slow_path(function, X, X, X) and takes_slow_path(function, x=X)
+
+
+def test_long_chains_need_no_stack() -> None:
+    executable = Executable(sum_of(1), vectors(1))
+    small = [replace(vectors(1), keywords=(f"k{number}",)) for number in range(3000)]
+    function = chain([executable.form(raise_error, signature=signature) for signature in small], slow_path)
+    np.testing.assert_array_equal(function(k2999=X), X)
+    assert takes_slow_path(function, X)
+
+
+class Config:
+    rate = 1.5
+
+
+def _cell(value: Any) -> Any:
+    return (lambda: value).__closure__[0]  # type: ignore[index]
+
+
+def test_reads_from_outside_are_guards(bind: Callable[..., Any]) -> None:
+    names, config, cell, items, entries = {"n": 3}, Config(), _cell(X), ["a", Y], {"w": 1.0}
+    config.note = "some text"  # type: ignore[attr-defined]
+    reads = [Read("global", names, "n", 3), Read("attribute", config, "note", "some text"), Read("attribute", config, "rate", 1.5),
+             Read("cell", cell, None, X), Read("item", items, 1, Y), Read("entry", entries, "w", 1.0), Read("size", items, None, 2)]
+    copy = bind(copy_bytes([(0, 1, 40)], 2), vectors(1), reads=reads)
+
+    def refused() -> bool:
+        return takes_slow_path(copy, X)
+
+    assert not refused()
+    names["n"] = 10**9
+    assert refused()
+    names["n"] = 3
+    config.note = "".join(["some", " text"])  # type: ignore[attr-defined]
+    config.rate = float("1.5")
+    assert not refused()                       # equal values will do
+    config.rate = 2.0
+    assert refused()
+    del config.rate
+    assert not refused()                       # the class has it
+    cell.cell_contents = X.copy()
+    assert refused()                           # arrays must be the same
+    cell.cell_contents = X
+    items.append(0)
+    assert refused()
+    items.pop()
+    items[1] = Y.copy()
+    assert refused()
+    items[1] = Y
+    entries["w"] = 1                           # not of the same type
+    assert refused()
+    entries["w"] = -0.0
+    assert refused()
+    entries["w"] = 1.0
+    del names["n"]
+    assert refused()
+
+
+def test_numbers_read_from_outside(bind: Callable[..., Any]) -> None:
+    names, config = {"rate": 0.5}, Config()
+    signature = CallSignature(
+        arguments=(Leaf(0),), argument_types=(VECTOR, SCALAR, SCALAR), argument_kinds=("array", "float", "float"),
+        result=Leaf(0), result_types=(VECTOR,), result_kinds=("array",))
+    text = program(4, loop(5, load(0) + load(1, "0") + load(2, "0") + "  %a = fmul double %x0, %x1\n  %s = fadd double %a, %x2\n"
+                           + store(3, "%s")))
+    scale = bind(text, signature, reads=[Read("global", names, "rate", leaf=1), Read("attribute", config, "rate", leaf=2)])
+    np.testing.assert_array_equal(scale(X), X * 0.5 + 1.5)
+    names["rate"], config.rate = 2.0, 7.25
+    np.testing.assert_array_equal(scale(X), X * 2.0 + 7.25)
+    names["rate"] = 2                          # type: ignore[assignment]
+    assert takes_slow_path(scale, X)
+
+
+def test_a_number_made_by_a_property_takes_the_slow_path() -> None:
+    class Lazy:
+        @property
+        def rate(self) -> float:
+            return sys.getrefcount(self) * 1e300
+
+    copy = native(copy_bytes([(0, 1, 40)], 2), vectors(1), reads=[Read("attribute", Lazy(), "rate", 1e300)])
+    assert takes_slow_path(copy, X)
 
 
 def test_wrong_number_and_keywords_take_the_slow_path(bind: Callable[..., Any]) -> None:
@@ -282,32 +427,23 @@ def test_one_executable_serves_many_closures_and_keeps_their_arrays() -> None:
 
 
 def test_static_values(bind: Callable[..., Any]) -> None:
-    signature = replace(
-        vectors(1),
-        arguments=(Leaf(0), Leaf(1), Container("dict", (Leaf(2),), ("mode",))),
-        argument_types=(None, VECTOR, None),
-        argument_kinds=("static", "array", "static"),
-    )
-    copy = bind(copy_bytes([(1, 3, 40)], 4), signature, (), (1000, "full"))
-    np.testing.assert_array_equal(copy(int("1000"), X, {"mode": "".join(["fu", "ll"])}), X)
+    marker = object()
+    signature = replace(vectors(1), arguments=(Static(0), Leaf(0), Container("dict", (Static(1), Static(2)), ("mode", "marker"))))
+    copy = bind(copy_bytes([(0, 1, 40)], 2), signature, (), (1000, "full", marker))
+    np.testing.assert_array_equal(copy(int("1000"), X, {"mode": "".join(["fu", "ll"]), "marker": marker}), X)
     for other in (1001, 1000.0, np.int64(1000), None):
-        assert takes_slow_path(copy, other, X, {"mode": "full"})
-    assert takes_slow_path(copy, 1000, X, {"mode": "same"})
-    with pytest.raises(ValueError, match="0 static values given, 2 expected"):
-        bind(copy_bytes([(1, 3, 40)], 4), signature)
+        assert takes_slow_path(copy, other, X, {"mode": "full", "marker": marker})
+    assert takes_slow_path(copy, 1000, X, {"mode": "same", "marker": marker})
+    assert takes_slow_path(copy, 1000, X, {"mode": "full", "marker": object()})
+    with pytest.raises(ValueError, match="0 static values given, 3 expected"):
+        bind(copy_bytes([(0, 1, 40)], 2), signature)
 
 
-def test_result_that_is_an_argument(bind: Callable[..., Any]) -> None:
-    signature = replace(
-        vectors(2),
-        result=Container("tuple", (Leaf(0), Leaf(1), Leaf(2))),
-        result_types=(VECTOR,) * 3,
-        result_kinds=("array",) * 3,
-        result_aliases_argument=(1, None, 1),
-    )
-    first, second, third = bind(copy_bytes([(0, 3, 40)], 5), signature)(X, Y)
-    assert first is Y and third is Y
-    np.testing.assert_array_equal(second, X)
+@pytest.mark.parametrize(("static", "others"), [(0.0, (-0.0, 0, False)), (1, (True, 1.0)), (True, (1, 1.0)), (float("nan"), (1.0,))])
+def test_static_values_are_compared_by_type_and_bits(bind: Callable[..., Any], static: Any, others: Any) -> None:
+    copy = bind(copy_bytes([(0, 1, 40)], 2), replace(vectors(1), arguments=(Static(0), Leaf(0))), (), (static,))
+    assert not takes_slow_path(copy, static, X)
+    assert all(takes_slow_path(copy, other, X) for other in others)
 
 
 INTO = replace(vectors(3), result_into=(2,))
@@ -326,6 +462,7 @@ def test_unusable_output_takes_the_slow_path() -> None:
     frozen.flags.writeable = False
     memory = np.arange(12.0)
     assert takes_slow_path(add, X, Y, frozen) and takes_slow_path(add, X, Y, np.empty(10)[::2])
+    assert takes_slow_path(add, X, Y, np.zeros(41, np.uint8)[1:].view(np.float64))
     for start, overlaps in ((0, True), (1, True), (4, True), (5, False), (6, False)):
         out = memory[start : start + 5]
         assert takes_slow_path(add, memory[:5], Y, out) == takes_slow_path(add, Y, memory[:5], out) == overlaps
@@ -334,23 +471,27 @@ def test_unusable_output_takes_the_slow_path() -> None:
     assert takes_slow_path(captured, X, memory[4:9])
 
 
+def test_results_that_are_not_returned_are_written_all_the_same(bind: Callable[..., Any]) -> None:
+    text = program(6, loop(5, load(0) + load(1) + "  %s = fadd double %x0, %x1\n" + store(5, "%s")) + "")
+    signature = CallSignature(
+        arguments=(Leaf(0), Leaf(1), Leaf(2)), argument_types=(VECTOR,) * 3, argument_kinds=("array",) * 3, captured_types=(VECTOR,),
+        result=Leaf(0), result_types=(VECTOR,) * 2, result_kinds=("array",) * 2, result_into=(None, 2))
+    add, out = bind(text, signature, [Z]), np.empty(5)
+    references = sys.getrefcount(out)
+    assert add(X, Y, out) is not out
+    np.testing.assert_array_equal(out, X + Y)
+    assert sys.getrefcount(out) == references
+
+
 def test_slow_run_converts_copies_and_handles_overlap() -> None:
-    executable = Executable(sum_of(2), vectors(2))
-    for other in ("strided", "byte-swapped", "dtype", "misaligned", "list"):
-        result = executable.run([X, OTHERS[other]], raise_error)
-        np.testing.assert_array_equal(result, X + np.asarray(OTHERS[other]))
+    run = Executable(sum_of(2), vectors(2)).form(raise_error).run
+    for other in (LAYOUTS["strided"], OTHERS["byte-swapped"], OTHERS["dtype"], LAYOUTS["misaligned"], OTHERS["list"]):
+        np.testing.assert_array_equal(run([X, other]), X + np.asarray(other))
     text = program(4, loop(5, load(0) + load(1) + "  %s = fadd double %x0, %x1\n" + store(3, "%s")))
     memory = np.arange(12.0)
     out = memory[1:6]
-    assert Executable(text, INTO).run([memory[:5], X, out], raise_error) is out
+    assert Executable(text, INTO).form(raise_error).run([memory[:5], X, out]) is out
     np.testing.assert_array_equal(out, 2 * X)
-
-
-def test_call_buffers() -> None:
-    executable = Executable(sum_of(2), vectors(2))
-    out = np.empty(5)
-    assert executable.call_buffers([X, Y, out]) == (0, bytes(64))
-    np.testing.assert_array_equal(out, X + Y)
 
 
 # --- arenas, errors, threads ------------------------------------------------------------------------------------------

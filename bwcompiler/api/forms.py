@@ -1,0 +1,83 @@
+"""From Python arguments and results to the trees that the native entry walks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bwcompiler import tree
+from bwcompiler.frontend.tracing.arguments import Arguments
+from bwcompiler.ir.plan import ArgumentKind, Container, Layout, Leaf, Static, Tree
+
+
+def flat_tree(count: int) -> Tree:
+    """A tuple of leaves 0..count-1."""
+    return Container("tuple", tuple([Leaf(k) for k in range(count)]))
+
+
+def argument_kind(leaf: Any) -> ArgumentKind | None:
+    """How the native entry is to take a leaf; None for what it does not take (subclasses, lists)."""
+    cls = type(leaf)
+    if cls is np.ndarray:
+        return "array"
+    if cls is float:
+        return "float"
+    if cls is bool:
+        return "bool"
+    if cls is int:
+        return "int"
+    if cls is complex:
+        return "complex"
+    return "scalar" if isinstance(leaf, np.generic) else None
+
+
+def argument_kinds(leaves: Sequence[Any]) -> tuple[ArgumentKind, ...] | None:
+    """Of all leaves, or None if there is one that the native entry does not take."""
+    kinds = [argument_kind(leaf) for leaf in leaves]
+    found = tuple([kind for kind in kinds if kind is not None])
+    return found if len(found) == len(kinds) else None
+
+
+def plan_tree(value: Any) -> Tree | None:
+    """A container of leaf numbers and statics as the runtime's tree; None for containers that only Python can handle."""
+    if isinstance(value, int):
+        return Leaf(value)
+    if isinstance(value, Static):
+        return value
+    if value is None:
+        return Container("none")
+    if type(value) in (tuple, list):
+        children = plan_trees(value)
+        return None if children is None else Container("tuple" if type(value) is tuple else "list", children)
+    if type(value) is dict and all(type(key) is str for key in value):
+        keys = sorted(value)
+        children = plan_trees([value[key] for key in keys])
+        return None if children is None else Container("dict", children, tuple(keys))
+    return None
+
+
+def plan_trees(values: Sequence[Any]) -> tuple[Tree, ...] | None:
+    """The trees of all values, or None."""
+    found = [plan_tree(value) for value in values]
+    trees = tuple([one for one in found if one is not None])
+    return trees if len(trees) == len(found) else None
+
+
+def argument_trees(arguments: Arguments, positional: int, keywords: Sequence[str]) -> tuple[Tree, ...] | None:
+    """The trees of a call with so many positional arguments and these keywords, in its own order."""
+    number = {position: k for k, position in enumerate(arguments.dynamic)}
+    static = {position: k for k, position in enumerate(sorted(arguments.static))}
+    marks: list[Any] = [number[position] if position in number else Static(static[position])
+                        for position in range(len(arguments.leaves))]
+    args, kwargs = tree.unflatten(arguments.treedef, marks)
+    named = [kwargs[name] if name in kwargs else args[arguments.parameters.index(name)] for name in keywords]
+    return plan_trees([*args[:positional], *named])
+
+
+def layout_of(leaf: Any) -> Layout:
+    """The layout of an array argument, for programs that depend on it."""
+    if not isinstance(leaf, np.ndarray) or leaf.flags.c_contiguous:
+        return "C"
+    return leaf.strides

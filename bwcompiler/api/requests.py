@@ -1,0 +1,141 @@
+"""Kinds of backward calls, and the graph of each: joint graphs with seeds, sums into the caller's buffers, halves for `vjp`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from bwcompiler import ops
+from bwcompiler.collector import collector_paused
+from bwcompiler.frontend.tracing.trace import TraceResult
+from bwcompiler.ir.graph import Graph, live_values
+from bwcompiler.ir.graph_printer import names_in_text
+from bwcompiler.ir.op import Record, Value, constant, input_value
+from bwcompiler.ir.types import F64, tensor
+from bwcompiler.passes.autodiff import INPUT_SEED, JointGraph, differentiate
+from bwcompiler.passes.partition import Partition, partition
+
+
+class Request(NamedTuple):
+    """One kind of backward call.
+
+    wrt     leaves that are differentiated.
+    seeds   per output "one", "input" or None.
+    value   whether the outputs are returned as well.
+    into    leaves whose gradients are added to buffers of the caller's; `scaled`: times a number given with the call.
+    """
+
+    wrt: tuple[int, ...]
+    seeds: tuple[str | None, ...]
+    value: bool = False
+    into: tuple[int, ...] = ()
+    scaled: bool = False
+
+    @property
+    def fresh(self) -> tuple[int, ...]:
+        """Leaves whose gradients are new arrays."""
+        return tuple([leaf for leaf in self.wrt if leaf not in self.into])
+
+
+class BackwardGraph(NamedTuple):
+    """The graph of a request, or of the adjoint half of a program.
+
+    graph     inputs: leaves (or nothing, for a half), seeds, scale, buffers, what is captured;
+              results: outputs, fresh gradients, then those that are added to buffers.
+    into      per result: the input whose memory it is written to.
+    captured  concrete arrays that derivative rules brought in.
+    origins   value of the graph -> the traced value that it was rebuilt from.
+    """
+
+    graph: Graph
+    into: tuple[int | None, ...]
+    captured: Sequence[Any]
+    origins: Mapping[Value, Value]
+
+
+class Halves(NamedTuple):
+    """A program in two, forward and adjoint, and what they were made from."""
+
+    partition: Partition
+    joint: JointGraph
+
+
+def differentiated(traced: TraceResult, request: Request) -> JointGraph:
+    """The joint graph of a request, with the names of the traced one."""
+    with collector_paused():
+        return differentiate(traced.graph, request.wrt, request.seeds, names_in_text(traced.graph))
+
+
+def joint_backward(traced: TraceResult, request: Request) -> BackwardGraph:
+    """Forward and adjoint in one graph."""
+    joint = differentiated(traced, request)
+    graph = joint.graph
+    outputs = list(graph.outputs[:len(traced.outputs)]) if request.value else []
+    gradients = [_or_zero(graph, position, traced.graph.inputs[leaf])
+                 for leaf, position in zip(request.wrt, joint.cotangents, strict=True)]
+    made, into = _accumulating(f"{graph.name}.backward", graph, outputs, gradients, traced, request)
+    return BackwardGraph(made, into, joint.captured, joint.origins)
+
+
+def _or_zero(graph: Graph, position: int | None, argument: Value) -> Value | None:
+    """The cotangent of an argument; None where the outputs do not depend on it."""
+    return None if position is None else graph.outputs[position]
+
+
+def halves(traced: TraceResult, request: Request) -> Halves:
+    """The joint graph cut in two."""
+    joint = differentiated(traced, request)
+    seeds = [position for position in joint.seeds if position is not None]
+    record = Record()
+    with record:
+        cotangents = [constant(0.0, traced.graph.inputs[leaf].type) if position is None else joint.graph.outputs[position]
+                      for leaf, position in zip(request.wrt, joint.cotangents, strict=True)]
+    outputs = [*joint.graph.outputs[:len(traced.outputs)], *cotangents]
+    whole = joint.graph.replace(body=[*joint.graph.body, *record.values], outputs=outputs)
+    return Halves(partition(whole, seeds, len(traced.outputs)), joint)
+
+
+def adjoint_backward(traced: TraceResult, found: Halves, request: Request) -> BackwardGraph:
+    """The adjoint half; its residuals are captured, so that one form of call serves all pullbacks."""
+    adjoint = found.partition.adjoint
+    explicit = len(adjoint.inputs) - adjoint.captured
+    residuals = explicit - sum(seed is not None for seed in request.seeds)
+    inputs = [*adjoint.inputs[residuals:explicit], *adjoint.inputs[:residuals], *adjoint.inputs[explicit:]]
+    turned = Graph(adjoint.name, inputs, adjoint.body, adjoint.outputs, adjoint.index, adjoint.captured + residuals)
+    made, into = _accumulating(adjoint.name, turned, [], list(adjoint.outputs), traced, request)
+    return BackwardGraph(made, into, found.joint.captured, {})
+
+
+def _accumulating(name: str, graph: Graph, outputs: Sequence[Value], gradients: Sequence[Value | None], traced: TraceResult,
+                  request: Request) -> tuple[Graph, tuple[int | None, ...]]:
+    """The graph that returns outputs, fresh gradients and buffers with gradients added; scale and buffers come after the seeds."""
+    explicit = len(graph.inputs) - graph.captured
+    record = Record()
+    fresh: list[Value] = []
+    sums: dict[int, Value] = {}
+    buffers: dict[int, Value] = {}
+    with record:
+        scale = [input_value(tensor(F64), "scale")] if request.scaled else []
+        for leaf, gradient in zip(request.wrt, gradients, strict=True):
+            argument = traced.graph.inputs[leaf]
+            if leaf not in request.into:
+                fresh.append(constant(0.0, argument.type) if gradient is None else gradient)
+                continue
+            buffer = buffers[leaf] = input_value(argument.type, f"{argument.name}.into")
+            sums[leaf] = buffer if gradient is None else buffer + _scaled(gradient, scale)
+    results = [*outputs, *fresh, *[sums[leaf] for leaf in request.into]]
+    inputs = [*graph.inputs[:explicit], *scale, *[buffers[leaf] for leaf in request.into], *graph.inputs[explicit:]]
+    first = explicit + len(scale)
+    into = (*[None] * (len(outputs) + len(fresh)), *range(first, first + len(request.into)))
+    return Graph(name, inputs, live_values([*graph.body, *record.values], results), results, None, graph.captured), into
+
+
+def _scaled(gradient: Value, scale: list[Value]) -> Value:
+    if not scale:
+        return gradient
+    return gradient * ops.broadcast(ops.cast(scale[0], dtype=gradient.dtype), shape=gradient.shape, axes=())
+
+
+def every_seed(traced: TraceResult) -> tuple[str | None, ...]:
+    """A seed for every output that has one."""
+    return tuple([INPUT_SEED if output.dtype.is_differentiable else None for output in traced.outputs])

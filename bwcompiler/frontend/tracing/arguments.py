@@ -1,0 +1,257 @@
+"""The arguments of one call, taken apart once: leaves that are traced, leaves that are compile-time values, and the trees around.
+
+Arrays and numbers are traced.  Strings, functions, enumeration members, configuration objects are compile-time values by
+themselves; so are arguments that the user names (`static_argnums`, `static_argnames`), whole, and integers that a trace had
+to ask for (`region.StaticDemand`).
+"""
+
+from __future__ import annotations
+
+import copy
+import enum
+import inspect
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from bwcompiler import tree
+from bwcompiler.errors import DTypeError, SignatureError, TracerError, UnsupportedError
+from bwcompiler.frontend.tracing.promotion import strong
+from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.ir.types import TensorType, dtype_of, tensor
+
+
+class ArgumentType:
+    """What tracing needs to know of one leaf.
+
+    weak     int or float for a Python number, else None.
+    scalar   a NumPy or Python number (immutable), not a 0-d array.
+    strides  in elements where the array is not in C order, else None.
+    """
+
+    __slots__ = ("scalar", "strides", "type", "weak")
+
+    def __init__(self, type: TensorType, weak: type | None = None, scalar: bool = False,
+                 strides: tuple[int, ...] | None = None) -> None:
+        self.type = type
+        self.weak = weak
+        self.scalar = scalar
+        self.strides = strides
+
+    def __repr__(self) -> str:
+        return f"{'weak ' if self.weak else ''}{self.type}"
+
+
+class StaticArgument:
+    """A whole argument that the user declared to be a compile-time value; a leaf of the arguments' tree."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+DROPPED = object()
+
+
+class Arguments:
+    """The arguments of one call.
+
+    args, kwargs   in canonical form: what could be passed by position is.
+    leaves         all leaves; `treedef` is the tree of (args, kwargs) around them.
+    static         positions of the leaves that are compile-time values; `dynamic` those of the others.
+    """
+
+    __slots__ = ("args", "dynamic", "kwargs", "leaves", "parameters", "static", "treedef")
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], parameters: Sequence[str], demanded: Iterable[int] = ()) -> None:
+        self.args = args
+        self.kwargs = kwargs
+        self.parameters = parameters
+        self.leaves, self.treedef = tree.flatten((args, kwargs))
+        self.static = {position for position, leaf in enumerate(self.leaves) if is_static(leaf)}.union(demanded)
+        self.dynamic = [position for position in range(len(self.leaves)) if position not in self.static]
+
+    def also_static(self, positions: Iterable[int]) -> None:
+        """Make more leaves compile-time values."""
+        self.static.update(positions)
+        self.dynamic = [position for position in self.dynamic if position not in self.static]
+
+    def without_leaves(self) -> Arguments:
+        """The same structure and static values; arrays and numbers are not kept alive by it."""
+        made = copy.copy(self)
+        made.leaves = [leaf if position in self.static else DROPPED for position, leaf in enumerate(self.leaves)]
+        made.args, made.kwargs = tree.unflatten(self.treedef, made.leaves)
+        return made
+
+    @property
+    def dynamic_leaves(self) -> list[Any]:
+        return [self.leaves[position] for position in self.dynamic]
+
+    @property
+    def static_values(self) -> list[Any]:
+        return [unwrapped(self.leaves[position]) for position in sorted(self.static)]
+
+    def with_leaves(self, replaced: Sequence[Any], declare: bool = False) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """(args, kwargs) with other leaves in the dynamic places; `declare` keeps the others compile-time values when traced."""
+        leaves = [StaticArgument(unwrapped(leaf)) if declare else unwrapped(leaf) for leaf in self.leaves]
+        for position, leaf in zip(self.dynamic, replaced, strict=True):
+            leaves[position] = leaf
+        return tree.unflatten(self.treedef, leaves)  # type: ignore[no-any-return]
+
+    def names(self) -> list[str]:
+        """A name for every leaf: `params.w` for params['w']."""
+        return [_name(accessor, self.parameters) for accessor in self.treedef.accessors()]
+
+    def dynamic_names(self) -> list[str]:
+        names = self.names()
+        return [names[position] for position in self.dynamic]
+
+    def positions_of(self, argnum: int) -> list[int]:
+        """The numbers, among the dynamic leaves, of those of one positional argument."""
+        start = sum(len(tree.leaves(arg)) for arg in self.args[:argnum])
+        stop = start + len(tree.leaves(self.args[argnum]))
+        return [number for number, position in enumerate(self.dynamic) if start <= position < stop]
+
+
+def take_apart(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any] | None = None,
+               static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = (),
+               demanded: Iterable[int] = ()) -> Arguments:
+    """The arguments of fun(*args, **kwargs).
+
+    Raises SignatureError for an array that is declared static, or a value there that cannot be hashed.
+    """
+    kwargs = kwargs or {}
+    names = parameter_names(fun)
+    args, kwargs = tuple(args), dict(kwargs)
+    while kwargs and len(args) < len(names) and names[len(args)] in kwargs:
+        args = (*args, kwargs.pop(names[len(args)]))
+    numbers = {static_argnums} if isinstance(static_argnums, int) else set(static_argnums)
+    chosen = {static_argnames} if isinstance(static_argnames, str) else set(static_argnames)
+    if numbers or chosen:
+        positions = {number + len(args) if number < 0 else number for number in numbers}
+        positions |= {position for position, name in enumerate(names[:len(args)]) if name in chosen}
+        chosen |= {names[position] for position in positions if position < len(names)}
+        args = tuple([declared(value) if position in positions else value for position, value in enumerate(args)])
+        kwargs = {name: declared(value) if name in chosen else value for name, value in kwargs.items()}
+    return Arguments(args, kwargs, positional_names(fun, len(args)), demanded)
+
+
+def declared(value: Any) -> StaticArgument:
+    """A compile-time value; it must be hashable and no array."""
+    if isinstance(value, np.ndarray | Tracer):
+        raise SignatureError("static arguments must be hashable Python values; an array cannot be static")
+    try:
+        hash(value)
+    except TypeError:
+        raise SignatureError(f"static arguments must be hashable, got {type(value).__name__}") from None
+    return StaticArgument(value)
+
+
+def unwrapped(leaf: Any) -> Any:
+    """The value of a leaf."""
+    return leaf.value if isinstance(leaf, StaticArgument) else leaf
+
+
+def is_static(leaf: Any) -> bool:
+    """Whether a leaf is a compile-time value: whatever is neither an array nor a number."""
+    if type(leaf) is np.ndarray or type(leaf) is float:
+        return False
+    if isinstance(leaf, StaticArgument | type | enum.Enum | str | bytes):
+        return True
+    if isinstance(leaf, Tracer | np.ndarray | np.generic | bool | int | float | complex) or hasattr(leaf, "__array__"):
+        return False
+    if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
+        return False
+    if hasattr(leaf, "__next__"):
+        raise TracerError(f"an argument is a {type(leaf).__name__}: an iterator is used up while the function is traced\n"
+                          "  hint: pass a list or an array")
+    return True
+
+
+# ----- types
+def argument_type(leaf: Any, name: str = "argument") -> ArgumentType:
+    """What tracing needs to know of a dynamic leaf; `name` is for errors."""
+    if isinstance(leaf, Tracer):
+        weak = None if strong(leaf._kind) is leaf._kind else leaf._kind
+        return ArgumentType(leaf._type, weak, scalar=not leaf._storage.writable)  # type: ignore[arg-type]
+    if isinstance(leaf, np.ndarray):
+        return _array_type(leaf, name)
+    if isinstance(leaf, np.generic):
+        return ArgumentType(tensor(_dtype(leaf.dtype, name)), scalar=True)
+    if isinstance(leaf, bool):
+        return ArgumentType(tensor(dtype_of(bool)), scalar=True)
+    if isinstance(leaf, int | float):
+        weak = int if isinstance(leaf, int) else float
+        return ArgumentType(tensor(strong(weak)), weak, scalar=True)
+    if isinstance(leaf, complex):
+        raise UnsupportedError(f"{name}: complex arguments are not supported")
+    if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
+        return ArgumentType(tensor(_dtype(leaf.dtype, name), tuple(leaf.shape)))
+    return _array_type(np.asarray(leaf), name)
+
+
+def _dtype(dtype: Any, name: str) -> Any:
+    try:
+        return dtype_of(dtype)
+    except (DTypeError, TypeError) as error:
+        raise DTypeError(f"{name}: {error}") from None
+
+
+def _array_type(array: np.ndarray[Any, Any], name: str) -> ArgumentType:
+    if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray | np.matrix):      # np.ma is loaded when asked for
+        raise UnsupportedError(f"{name}: {type(array).__name__} is not supported; convert it with np.asarray")
+    strides = None
+    if not array.flags.c_contiguous:
+        strides = tuple([stride // array.itemsize for stride in array.strides])
+    return ArgumentType(tensor(_dtype(array.dtype, name), array.shape), strides=strides)
+
+
+# ----- names
+_signatures: weakref.WeakKeyDictionary[Callable[..., Any], tuple[tuple[str, ...], str]] = weakref.WeakKeyDictionary()
+
+
+def _signature(fun: Callable[..., Any]) -> tuple[tuple[str, ...], str]:
+    """Names of the parameters that can be passed by position, and of *args."""
+    try:
+        known = _signatures.get(fun)
+    except TypeError:                        # a callable that cannot be hashed or referred to
+        return _read_signature(fun)
+    if known is None:
+        known = _signatures[fun] = _read_signature(fun)
+    return known
+
+
+def _read_signature(fun: Callable[..., Any]) -> tuple[tuple[str, ...], str]:
+    try:
+        parameters = inspect.signature(fun).parameters.values()
+    except (TypeError, ValueError):
+        return (), "arg"
+    names = tuple([parameter.name for parameter in parameters
+                   if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)])
+    rest = next((parameter.name for parameter in parameters if parameter.kind is parameter.VAR_POSITIONAL), "arg")
+    return names, rest
+
+
+def parameter_names(fun: Callable[..., Any]) -> tuple[str, ...]:
+    """Names of fun's parameters that can be passed by position."""
+    return _signature(fun)[0]
+
+
+def positional_names(fun: Callable[..., Any], count: int) -> list[str]:
+    """Names of fun's positional arguments, at least `count` of them."""
+    names, rest = _signature(fun)
+    return [*names, *[f"{rest}_{position - len(names)}" for position in range(len(names), count)]]
+
+
+def _name(accessor: Any, parameters: Sequence[str]) -> str:
+    kind, key = accessor[0].entry, accessor[1].entry
+    root = parameters[key] if kind == 0 else str(key)
+    return name_of_path(accessor[2:].codify(root))
+
+
+def name_of_path(path: str) -> str:
+    """A name for a value: `params['b'].w` is `params.b.w`."""
+    return path.replace("['", ".").replace("']", "").replace("[", ".").replace("]", "")

@@ -1,0 +1,76 @@
+"""Which kernels may write a result where one of their inputs lies: `buffer += gradient`, `x *= 2` without a temporary."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from bwcompiler.ir.extent import Affine
+from bwcompiler.ir.loop import OUTPUT, Accumulate, Accumulator, Buffer, Fill, Kernel, Let, Loop, Offset, Statement, Store
+from bwcompiler.ir.scalar import Scalar
+
+
+def may_share(kernel: Kernel, source: Buffer, target: Buffer) -> bool:
+    """Whether every element of source is read before that element of target is written, if both are one array.
+
+    So it is where all reads of source are of the element that the iteration is about to write: at the same offset, in the
+    body of the same loops, by the one store to target or by a statement before it, and every iteration writes another element.
+    """
+    if target.role != OUTPUT or source.shape != target.shape or source.dtype is not target.dtype:
+        return False
+    writes = [(loops, body, at) for loops, body, at in _bodies(kernel.body, ()) if _writes(body[at], target)]
+    reads = [(body, at, offset) for _, body, at in _bodies(kernel.body, ()) for offset in _reads(body[at], source)]
+    if len(writes) != 1:
+        return False
+    loops, body, position = writes[0]
+    store = body[position]
+    if not isinstance(store, Store) or not _visits_each_element_once(loops, store.offset, target):
+        return False
+    return all(where is body and at <= position and offset == store.offset for where, at, offset in reads)
+
+
+def _visits_each_element_once(loops: Sequence[Loop], offset: Offset, target: Buffer) -> bool:
+    extents = [loop.extent for loop in loops]
+    if offset.terms or not all(isinstance(extent, int) for extent in extents):
+        return False
+    moving = {loop.index for loop in loops if loop.extent != 1}
+    used = {index for index, _ in offset.affine.terms} if isinstance(offset.affine, Affine) else set()
+    return moving <= used and math.prod(extent for extent in extents if isinstance(extent, int)) == target.size
+
+
+def _bodies(body: list[Statement], loops: tuple[Loop, ...]) -> Iterator[tuple[tuple[Loop, ...], list[Statement], int]]:
+    """Every statement but loops: the loops around it, the body it is in and its place there."""
+    for position, statement in enumerate(body):
+        if isinstance(statement, Loop):
+            yield from _bodies(statement.body, (*loops, statement))
+        else:
+            yield loops, body, position
+
+
+def _writes(statement: Statement, target: Buffer) -> bool:
+    if isinstance(statement, Store | Fill):
+        return statement.buffer is target
+    return isinstance(statement, Accumulate) and not isinstance(statement.target, Accumulator) and statement.target[0] is target
+
+
+def _reads(statement: Statement, source: Buffer) -> Iterator[Offset]:
+    """The offsets at which a statement itself reads the buffer; what it reads through a `Let` is read at that."""
+    scalars: list[Scalar] = []
+    if isinstance(statement, Let | Store | Fill | Accumulate):
+        scalars.append(statement.value)
+    if isinstance(statement, Store):
+        scalars += [term for term, _ in statement.offset.terms]
+    if isinstance(statement, Accumulate):
+        if statement.position is not None:
+            scalars.append(statement.position)
+        if not isinstance(statement.target, Accumulator):
+            scalars += [term for term, _ in statement.target[1].terms]
+    seen: set[int] = set()
+    while scalars:
+        scalar = scalars.pop()
+        if id(scalar) in seen:
+            continue
+        seen.add(id(scalar))
+        if scalar.op == "load" and scalar.data[0] is source:
+            yield scalar.data[1]
+        scalars += scalar.args

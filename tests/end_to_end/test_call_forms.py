@@ -1,0 +1,270 @@
+"""Every way of calling a compiled function gives the same, the second time straight from native code."""
+
+from __future__ import annotations
+
+import enum
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from bwcompiler.errors import SignatureError
+
+X, W = np.linspace(0.1, 0.8, 8), np.linspace(1.0, 2.0, 8)
+
+
+class Mode(enum.Enum):
+    PLAIN = 1
+    DOUBLE = 2
+
+
+class Config:
+    def __init__(self, power: int) -> None:
+        self.power = power
+
+
+def assert_native(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """The result of a call, which the native entry takes the second time (the Python path is not there any more)."""
+    first = function(*args, **kwargs)
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise AssertionError("the call came to Python")
+
+    owner = function.func if isinstance(function, functools.partial) else function
+    slow = owner._slow
+    try:
+        owner._slow = refuse
+        owner._add_form(owner._forms.pop(0))               # the chain again, with this end
+        second = function(*args, **kwargs)
+    finally:
+        owner._slow = slow
+        owner._add_form(owner._forms.pop(0))
+    for one, two in zip(bw.tree.leaves(first), bw.tree.leaves(second), strict=True):
+        np.testing.assert_array_equal(one, two)
+        assert type(one) is type(two)
+    return second
+
+
+def scaled(x: Any, w: Any = 2.0, *, mode: Any = "plain", n: int = 1, f: Any = None) -> Any:
+    for _ in range(n):
+        x = x * w
+    if f is not None:
+        x = f(x)
+    return np.sum(x if mode in ("plain", Mode.PLAIN) else 2 * x)
+
+
+CALLS = {
+    "positional": ((X, W), {}),
+    "default": ((X,), {}),
+    "keyword": ((X,), {"w": W}),
+    "all keywords": ((), {"w": W, "x": X}),
+    "string": ((X, W), {"mode": "double"}),
+    "enum": ((X, W), {"mode": Mode.DOUBLE}),
+    "number of steps": ((X, W), {"n": 3}),
+    "function": ((X, W), {"f": np.sin}),
+    "float": ((X, 1.5), {}),
+    "int": ((X, 3), {}),
+    "NumPy scalar": ((X, np.float64(1.5)), {}),
+    "float32": ((X.astype(np.float32), np.float32(1.5)), {}),
+    "other shape": ((X[:3], W[:3]), {}),
+    "strided": ((np.repeat(X, 2)[::2], W[::-1]), {}),
+    "0-d": ((X, np.array(1.5)), {}),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("derived", [False, True], ids=["value", "gradient"])
+def test_calls_of_one_function(name: str, derived: bool) -> None:
+    args, kwargs = CALLS[name]
+    if not derived:
+        expected = scaled(*args, **kwargs)
+        np.testing.assert_allclose(assert_native(bw.jit(scaled), *args, **kwargs), expected, rtol=1e-6)
+        return
+    step = 1e-3
+    value, gradient = assert_native(bw.value_and_grad(scaled), *args, **kwargs)
+    x = np.asarray(args[0] if args else kwargs["x"])
+    moved = [scaled(x + sign * step * np.ones_like(x), *args[1:], **{k: v for k, v in kwargs.items() if k != "x"}) for sign in (1, -1)]
+    np.testing.assert_allclose(np.sum(gradient, dtype=float), (float(moved[0]) - float(moved[1])) / (2 * step), rtol=1e-3)
+    np.testing.assert_allclose(value, scaled(*args, **kwargs), rtol=1e-6)
+
+
+def test_alternating_calls_stay_native() -> None:
+    function = bw.jit(scaled)
+    for _ in range(2):
+        for args, kwargs in CALLS.values():
+            np.testing.assert_allclose(function(*args, **kwargs), scaled(*args, **kwargs), rtol=1e-6)
+    for args, kwargs in CALLS.values():
+        assert_native(function, *args, **kwargs)
+
+
+def test_trees_that_alternate() -> None:
+    total = bw.jit(lambda p: sum(np.sum(leaf) for leaf in bw.tree.leaves(p)))
+    for tree in ({"a": X, "b": [W, 1.0]}, [X], (X, None, {"w": W}), {"a": X}):
+        np.testing.assert_allclose(assert_native(total, tree), sum(np.sum(leaf) for leaf in bw.tree.leaves(tree)))
+
+
+def test_objects_are_static_by_themselves() -> None:
+    power = bw.grad(lambda x, c: np.sum(x ** c.power))
+    square, cube = Config(2), Config(3)
+    np.testing.assert_allclose(assert_native(power, X, square), 2 * X)
+    np.testing.assert_allclose(assert_native(power, X, cube), 3 * X ** 2)
+    np.testing.assert_allclose(assert_native(power, X, square), 2 * X)
+
+
+def test_configuration_inside_containers() -> None:
+    layer = bw.value_and_grad(lambda p: np.sum(np.tanh(p["w"]) if p["activation"] == "tanh" else p["w"]))
+    value, gradient = layer({"w": X, "activation": "tanh"})
+    np.testing.assert_allclose(gradient["w"], 1 - np.tanh(X) ** 2)
+    assert gradient["activation"] is None
+    np.testing.assert_allclose(value, np.sum(np.tanh(X)), rtol=1e-14)
+    assert layer({"w": X, "activation": "none"})[1]["w"].tolist() == [1.0] * 8
+
+
+def test_statics_of_transforms() -> None:
+    def polynomial(x: Any, powers: Any) -> Any:
+        return sum(np.sum(x ** power) for power in powers)
+
+    gradient = bw.grad(polynomial, static_argnums=1)
+    np.testing.assert_allclose(gradient(X, (1, 2)), 1 + 2 * X)
+    np.testing.assert_allclose(bw.jacobian(polynomial, static_argnames="powers")(X, (2, 3)), 2 * X + 3 * X ** 2)
+    np.testing.assert_allclose(bw.hessian(polynomial, static_argnums=(1,))(X[:2], (3,)), np.diag(6 * X[:2]))
+    with pytest.raises(SignatureError, match="hashable"):
+        gradient(X, [1, 2])
+
+
+def test_integers_that_are_asked_for(compilations: list[str]) -> None:
+    def march(x: Any, steps: int, factor: int) -> Any:
+        for _ in range(steps):
+            x = np.sin(x) * factor
+        return np.sum(x)
+
+    gradient = bw.grad(march)
+    np.testing.assert_allclose(gradient(X, 1, 2), 2 * np.cos(X))
+    for factor in range(3, 8):                      # an operand: nothing is compiled again
+        np.testing.assert_allclose(gradient(X, 1, factor), factor * np.cos(X))
+    assert len(compilations) == 1
+    np.testing.assert_allclose(assert_native(gradient, X, 0, 2), np.ones(8))
+    assert len(compilations) == 2
+
+
+def test_sizes_axes_and_shapes_as_arguments() -> None:
+    def fun(x: Any, n: int, axis: int) -> Any:
+        return np.sum(x.reshape(n, -1), axis=axis) * np.eye(n)[0].sum()
+
+    for n, axis in ((2, 0), (4, 1), (2, 1)):
+        np.testing.assert_allclose(bw.jit(fun)(X, n, axis), X.reshape(n, -1).sum(axis=axis))
+        assert bw.jacobian(fun)(X, n, axis).shape == (*X.reshape(n, -1).sum(axis=axis).shape, 8)
+
+
+def test_methods_and_partials() -> None:
+    class Model:
+        def __init__(self) -> None:
+            self.w = W
+
+        @bw.jit
+        def apply(self, x: Any) -> Any:
+            return np.sum(self.w * x)
+
+    model = Model()
+    np.testing.assert_allclose(model.apply(X), np.sum(W * X))
+    np.testing.assert_allclose(model.apply(X), np.sum(W * X))
+    np.testing.assert_allclose(bw.grad(model.apply)(X), W)
+    bound = functools.partial(bw.jit(scaled), w=W)
+    np.testing.assert_allclose(assert_native(bound, X), np.sum(W * X))
+
+
+# ----- assignment
+def add_one(x: Any, w: Any) -> Any:
+    x += 1
+    return np.sum(x * w)
+
+
+def test_arguments_that_are_assigned_to_are_written_by_the_kernels() -> None:
+    function = bw.jit(add_one)
+    x = X.copy()
+    for count in range(1, 4):
+        np.testing.assert_allclose(function(x, W), np.sum((X + count) * W))
+        np.testing.assert_allclose(x, X + count)
+    function._slow = None
+    function._add_form(function._forms[0])          # no way to Python any more
+    np.testing.assert_allclose(function(x, W), np.sum((X + 4) * W))
+    function = bw.jit(add_one)
+    backwards = np.zeros(16)[::-2]
+    function(backwards, W)                          # through Python, with a copy
+    assert backwards.tolist() == [1.0] * 8
+
+
+SWAPS = {
+    "swap": lambda a, b: (a.copy(), np.copyto(a, b), np.copyto(b, a * 2))[0],
+    "reverse": lambda a, b: a.__setitem__(slice(None), a[::-1]),
+    "shift": lambda a, b: a.__setitem__(slice(1, None), a[:-1]),
+    "item": lambda a, b: a.__setitem__(0, 5.0),
+    "items": lambda a, b: [a.__setitem__(k, b[k] * a[k - 1]) for k in range(1, 7)] and None,
+    "kept": lambda a, b: (a.copy(), np.multiply(a, 3.0, out=a))[0],
+    "reduced": lambda a, b: np.subtract(a, np.mean(a), out=a) * 1.0,
+    "both": lambda a, b: (np.add(a, b, out=a), np.multiply(a, b, out=b), a * b)[2],
+    "other": lambda a, b: a.__setitem__(slice(None), b),
+    "product": lambda a, b: a.__setitem__(slice(None), np.outer(a, b) @ a),
+}
+
+
+@pytest.mark.parametrize("name", SWAPS)
+def test_assignments_of_every_kind(name: str) -> None:
+    fun = SWAPS[name]
+    compiled = bw.jit(fun)
+    for _ in range(2):
+        expected, found = [X.copy(), W.copy()], [X.copy(), W.copy()]
+        wanted, got = fun(*expected), compiled(*found)
+        if wanted is not None:
+            np.testing.assert_allclose(got, wanted, rtol=1e-14)
+        for one, two in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, two, rtol=1e-14)
+
+
+def test_an_argument_that_is_also_captured() -> None:
+    def fun(x: Any) -> Any:
+        x += 1
+        return np.sum(captured * x)
+
+    captured = X.copy()
+    for function in (bw.jit(fun), bw.jit(fun, mutates=False), bw.grad(fun)):
+        with pytest.raises(SignatureError, match="share memory with an array that the function captures"):
+            function(captured)
+        function(X.copy())
+
+
+def test_buffers_are_added_to_in_place() -> None:
+    program = bw.compile(lambda x, w: np.sum(np.tanh(x * w)), X, W)
+    expected = program.backward(X, W)
+    first, second = np.ones(8), np.full(8, 2.0)
+    for _ in range(2):
+        given = program.backward(X, W, into=(first, second), scale=0.5)
+        assert given[0] is first and given[1] is second
+    np.testing.assert_allclose(first, 1 + expected[0], rtol=1e-13)
+    np.testing.assert_allclose(second, 2 + expected[1], rtol=1e-13)
+    _, (fresh, buffer) = program.value_and_backward(X, W, into=(None, first))
+    assert buffer is first and fresh.tolist() == expected[0].tolist()
+    w = W.copy()
+    program.backward(X, w, wrt=(1,), into=(None, w), scale=-0.1)          # gradient descent on the argument itself
+    np.testing.assert_allclose(w, W - 0.1 * expected[1], rtol=1e-13)
+
+
+def test_pullbacks_in_every_form() -> None:
+    program = bw.compile(lambda x, w: (x * w, np.sum(x)), X, W)
+    value, pullback = program.vjp(X, W)
+    np.testing.assert_allclose(value[0], X * W)
+    seed = np.arange(8.0)
+    for _ in range(2):
+        for found in (pullback((seed, 1.0)), pullback((seed, np.float64(1.0))), pullback(grad_outputs=(seed, 1.0))):
+            np.testing.assert_allclose(found[0], seed * W + 1.0)
+        np.testing.assert_allclose(pullback((seed, None))[0], seed * W)
+        buffer = np.zeros(8)
+        assert pullback((seed, 1.0), into=(None, buffer), scale=2.0)[1] is buffer
+        np.testing.assert_allclose(buffer, 2 * seed * X)
+    with pytest.raises(TypeError, match="one seed"):
+        pullback(seed, seed)
+    other = program.vjp(2 * X, W)[1]
+    np.testing.assert_allclose(other((seed, 0.0))[1], 2 * seed * X)
+    np.testing.assert_allclose(pullback((seed, 0.0))[1], seed * X)
