@@ -66,14 +66,6 @@ def test_the_same_array_captured_twice_is_one() -> None:
     assert program.graph.captured == 1
 
 
-def test_captured_number_is_read_once() -> None:
-    factor = 2.0
-    scaled = bw.jit(lambda x: x * factor)
-    assert scaled(X).tolist() == [2.0, 4.0, 6.0]
-    factor = 3.0
-    assert scaled(X).tolist() == [2.0, 4.0, 6.0]
-
-
 def test_a_lambda_per_batch_costs_no_code_generation(compilations: list[str]) -> None:
     w = np.array([0.5, -0.5, 1.0])
     rng = np.random.default_rng(0)
