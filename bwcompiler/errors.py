@@ -77,6 +77,14 @@ class InternalError(BwError, AssertionError):
     """An invariant of an intermediate representation does not hold: a bug in bwcompiler."""
 
 
+class StaleValueWarning(UserWarning):
+    """A compiled function will go on with something that it read while it was traced, and that plain Python would read again."""
+
+
+class RecompileWarning(UserWarning):
+    """A function is traced again and again; the message says what differed."""
+
+
 def at(source: SourceLike | None, message: str) -> str:
     """`message` below the user's line it is about; just `message` where the line is unknown."""
     if source is None:

@@ -59,7 +59,7 @@ print(b - a, time.process_time() - b)"""
     assert package < 0.15 / 0.07 * numpy
 
 
-GRAPH = "import bwcompiler as bw, numpy as np\ngraph = bw.jit(lambda x: x * np.sin(x)).specialise((np.ones(2),), {}).traced.graph\n"
+GRAPH = "import bwcompiler as bw, numpy as np\ngraph = bw.compile(lambda x: x * np.sin(x), np.ones(2)).traced.graph\n"
 
 
 @pytest.mark.parametrize("use", [

@@ -8,6 +8,7 @@ another.  What no form takes comes to `JitFunction._slow`.
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -19,15 +20,18 @@ from bwcompiler.api.executables import compile_graph
 from bwcompiler.api.forms import argument_kinds, argument_trees, layout_of, plan_tree
 from bwcompiler.api.routine import Routine
 from bwcompiler.collector import collector_paused
+from bwcompiler.errors import RecompileWarning, at
 from bwcompiler.frontend.tracing.arguments import Arguments, take_apart, unwrapped
+from bwcompiler.frontend.tracing.outside import OutsideRead, can_be_replaced, holds, look
 from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.trace import TraceResult, trace_arguments
 from bwcompiler.ir.graph import live_values
-from bwcompiler.ir.plan import is_plain
+from bwcompiler.ir.plan import ArgumentKind, is_plain
 from bwcompiler.locks import RenewedLock
 from bwcompiler.runtime.executable import CallForm, CompiledFunction, chain
 
 FORMS = 64                     # forms of call that the native entry of one function tries at most
+WARN_AT = (16, 64, 256, 1024)  # traces of one function
 VARIANTS = 8                   # specialisations for arguments of one kind: other layouts, other values outside
 
 
@@ -42,6 +46,8 @@ class JitFunction(CompiledFunction):
         self.mutates = mutates
         self._entries: dict[Any, list[Specialisation]] = {}
         self._demanded: dict[Any, set[int]] = {}       # structure of a call -> leaves that turned out to be static
+        self._outside = ChangingNumbers()
+        self._traces = 0
         self._forms: list[CallForm] = []
         self._lock = RenewedLock()
         functools.update_wrapper(self, fun, updated=())
@@ -79,15 +85,34 @@ class JitFunction(CompiledFunction):
 
     def _compile(self, arguments: Arguments) -> Specialisation:
         structure = _structure(arguments)
-        made = Specialisation(self, arguments)
+        before = self._entries.get(_key(arguments), [])
+        changed = before[0].changed() if before else []
+        varying = self._outside.varying(changed)
+        self._traces += 1
+        if self._traces in WARN_AT:
+            self._warn(arguments, changed)
+        made = Specialisation(self, arguments, varying)
         if made.traced.demanded:
             self._demanded.setdefault(structure, set()).update(made.traced.demanded)
+        self._outside.settle(varying, made.traced.varying)
         variants = self._entries.setdefault(_key(arguments), [])
         variants.insert(0, made)
         for dropped in variants[VARIANTS:]:
             self._forms = [form for form in self._forms if form not in dropped.forms.values()]
         del variants[VARIANTS:]
         return made
+
+    def _warn(self, arguments: Arguments, changed: Sequence[OutsideRead]) -> None:
+        """Say that the function is traced again and again, and why this time."""
+        if changed:
+            why = f"{changed[0].path} was rebound"
+            hint = f"pass {changed[0].path} as an argument"
+            source: Any = changed[0].source
+        else:
+            why, source = difference(_key(arguments), next(reversed(self._entries), None), arguments.names()), None
+            hint = "pad arrays to a few shapes, or pass numbers that change as arrays"
+        warnings.warn(at(source, f"{self.__name__} has been traced and compiled {self._traces} times; this time because {why}\n"
+                         f"  hint: {hint}"), RecompileWarning, stacklevel=5)
 
     def _add_form(self, form: CallForm) -> None:
         with self._lock:
@@ -154,6 +179,55 @@ def _leaf_key(leaf: Any) -> Any:
     return type(leaf)
 
 
+def difference(key: Any, other: Any, names: Sequence[str]) -> str:
+    """In words: the first thing in which two keys of specialisations differ."""
+    if other is None or key[0] != other[0]:
+        return "the structure of the arguments differs"
+    for name, mine, others in zip(names, key[1], other[1], strict=True):
+        if mine != others:
+            return f"{name} is {_described(mine)} after {_described(others)}"
+    return "the memory layout of an argument, or something that the function reads from outside, differs"
+
+
+def _described(leaf: Any) -> str:
+    if isinstance(leaf, type):
+        return f"a Python {leaf.__name__}"
+    if isinstance(leaf, tuple) and leaf[0] == "plain":
+        return str(leaf[2])
+    if isinstance(leaf, tuple) and isinstance(leaf[0], np.dtype):
+        return f"{leaf[0]}{list(leaf[1]) if isinstance(leaf[1], tuple) else ' scalar'}"
+    return repr(leaf)
+
+
+class ChangingNumbers:
+    """Numbers outside that were seen to change: they become operands, unless the function has to know them."""
+
+    def __init__(self) -> None:
+        self.found: dict[Any, OutsideRead] = {}
+        self.fixed: set[Any] = set()
+
+    def varying(self, changed: Sequence[OutsideRead]) -> list[OutsideRead]:
+        """The numbers to trace as operands, with the values that they have now."""
+        for outside in changed:
+            now, key = look(outside.read), _place(outside)
+            if key not in self.fixed and type(now) in (int, float) and type(now) is type(outside.read.expected) and (
+                    can_be_replaced(outside.read)):
+                self.found[key] = outside
+        current = [(outside, look(outside.read)) for outside in self.found.values()]
+        return [outside._replace(read=outside.read._replace(expected=now)) for outside, now in current if type(now) in (int, float)]
+
+    def settle(self, asked: Sequence[OutsideRead], got: Sequence[OutsideRead]) -> None:
+        """Those that did not become operands never will."""
+        for outside in asked:
+            if outside not in got:
+                self.found.pop(_place(outside), None)
+                self.fixed.add(_place(outside))
+
+
+def _place(outside: OutsideRead) -> Any:
+    return (outside.read.kind, id(outside.read.base), outside.read.key)
+
+
 class Bound:
     """A specialisation with the arguments of one call."""
 
@@ -174,10 +248,10 @@ class Specialisation:
     into   per result: the argument leaf that it is written to (what the function assigns to its arguments), or None.
     """
 
-    def __init__(self, owner: JitFunction, arguments: Arguments) -> None:
+    def __init__(self, owner: JitFunction, arguments: Arguments, varying: Sequence[OutsideRead] = ()) -> None:
         self.owner = owner
         with collector_paused():
-            self.traced: TraceResult = trace_arguments(owner.fun, arguments)
+            self.traced: TraceResult = trace_arguments(owner.fun, arguments, varying=varying)
         traced = self.traced
         outputs = len(traced.outputs)
         written = [number for number in traced.mutated if may_mutate(owner.mutates, number, traced.input_names)]
@@ -185,16 +259,28 @@ class Specialisation:
         self.into: tuple[int | None, ...] = (*[None] * outputs, *written)
         graph = traced.graph.replace(body=live_values(traced.graph.body, results), outputs=results)
         dependent = getattr(traced, "layout_dependent", range(len(arguments.dynamic)))
-        layouts = [layout_of(leaf) if number in dependent else None for number, leaf in enumerate(arguments.dynamic_leaves)]
-        self.routine = Routine(compile_graph(graph, self.into, owner.__name__), traced.captured, layouts, sorted(traced.written))
+        layouts: list[Any] = [
+            layout_of(leaf) if number in dependent else None for number, leaf in enumerate(arguments.dynamic_leaves)]
+        self.routine = Routine(compile_graph(graph, self.into, owner.__name__), traced.captured,
+                               [*layouts, *[None] * len(traced.varying)], sorted(traced.written))
         self.result_tree = plan_tree(tree.unflatten(traced.output_tree, range(outputs)))
         traced.arguments = arguments.without_leaves()
         self.forms: dict[Any, CallForm | None] = {}
+        first = len(layouts)
+        self.numbers = [outside.read._replace(leaf=first + k) for k, outside in enumerate(traced.varying)]
+        self.reads = [*[outside.read for outside in traced.outside], *self.numbers]
+        self.number_kinds: tuple[ArgumentKind, ...] = tuple([
+            "float" if type(read.expected) is float else "int" for read in self.numbers])
 
     def takes(self, arguments: Arguments) -> bool:
-        """Whether it is for arguments with this memory layout."""
-        return all(layout is None or layout == layout_of(leaf)
-                   for layout, leaf in zip(self.routine.layouts, arguments.dynamic_leaves, strict=True))
+        """Whether it is for arguments with this memory layout, and for what is outside now."""
+        return not self.changed() and all(layout is None or layout == layout_of(leaf) for layout, leaf in zip(
+            self.routine.layouts, arguments.dynamic_leaves, strict=False))
+
+    def changed(self) -> list[OutsideRead]:
+        """What is outside no longer as it was when the function was traced."""
+        return [*[outside for outside in self.traced.outside if not holds(outside.read)],
+                *[outside for outside in self.traced.varying if type(look(outside.read)) is not type(outside.read.expected)]]
 
     # ----- calls
     def call(self, arguments: Arguments, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -213,7 +299,8 @@ class Specialisation:
         statics = arguments.static_values
         key = (trees, tuple(kwargs), kinds, tuple(map(static_key, statics)))
         if key not in self.forms:
-            form = self.forms[key] = self.routine.form(self.routine.signature(trees, kinds, self.result_tree, tuple(kwargs)), statics)
+            signature = self.routine.signature(trees, (*kinds, *self.number_kinds), self.result_tree, tuple(kwargs))
+            form = self.forms[key] = self.routine.form(signature, statics, self.reads)
             if form is not None:
                 self.owner._add_form(form)
         return self.forms[key]
@@ -221,7 +308,7 @@ class Specialisation:
     def _run(self, arguments: Arguments) -> Any:
         leaves = arguments.dynamic_leaves
         check_written(self.traced, leaves, self.routine.captured, self.into)
-        return tree.unflatten(self.traced.output_tree, self.routine.call(leaves))
+        return tree.unflatten(self.traced.output_tree, self.routine.call([*leaves, *map(look, self.numbers)]))
 
 
 def jit(fun: Callable[..., Any] | None = None, *, static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = (),

@@ -46,8 +46,9 @@ class Routine:
             alone=tuple([leaf for leaf in self.alone if kinds[leaf] == "array"]))
 
     def form(self, signature: CallSignature, statics: Sequence[object] = (), reads: Sequence[Read] = ()) -> CallForm | None:
-        """Such calls for the native entry; None where captured arrays, or numbers of another kind, are in its way."""
-        if not self.is_native or not takes_numbers(signature):
+        """Such calls for the native entry; None where captured arrays or numbers of another kind are in its way."""
+        resized = any(array.shape != type_.shape for array, type_ in zip(self.captured, signature.captured_types, strict=True))
+        if not self.is_native or resized or not takes_numbers(signature):
             return None
         return self.compiled.executable.form(self.compiled.raise_error, self.captured, statics, reads, signature)
 

@@ -66,14 +66,6 @@ def test_the_same_array_captured_twice_is_one() -> None:
     assert program.graph.captured == 1
 
 
-def test_captured_number_is_read_once() -> None:
-    factor = 2.0
-    scaled = bw.jit(lambda x: x * factor)
-    assert scaled(X).tolist() == [2.0, 4.0, 6.0]
-    factor = 3.0
-    assert scaled(X).tolist() == [2.0, 4.0, 6.0]
-
-
 def test_a_lambda_per_batch_costs_no_code_generation(compilations: list[str]) -> None:
     w = np.array([0.5, -0.5, 1.0])
     rng = np.random.default_rng(0)
@@ -169,11 +161,16 @@ def test_captured_nan_and_views_stay_references() -> None:
 
 
 @pytest.mark.parametrize("size", [2, 5], ids=["shrunk", "grown"])
-def test_a_captured_array_that_was_resized_is_refused(size: int) -> None:
+@pytest.mark.parametrize("make", [bw.jit, lambda fun: bw.compile(fun, X), lambda fun: bw.grad(lambda x: np.sum(fun(x)))],
+                         ids=["jit", "compile", "grad"])
+def test_a_captured_array_that_was_resized_is_refused(make: Any, size: int) -> None:
+    """It is not read beyond its end, natively or by way of Python."""
     table = np.arange(3.0)
-    scaled = bw.compile(lambda x: x * table, X)
-    strided = np.arange(6.0)[::2]                         # not contiguous: prepared by Python
-    assert scaled(strided).tolist() == [0.0, 2.0, 8.0]
+    scaled = make(lambda x: x * table)
+    scaled(X)
     table.resize(size, refcheck=False)
-    with pytest.raises(bw.errors.SignatureError, match=rf"from outside has shape \({size},\) now, and had \(3,\)"):
-        scaled(strided)
+    for x in (X, X.astype(">f8"), np.arange(6.0)[::2]):
+        with pytest.raises((bw.errors.SignatureError, bw.errors.ShapeError), match="shape"):
+            scaled(x)
+    table.resize(3, refcheck=False)
+    scaled(X)

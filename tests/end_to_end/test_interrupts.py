@@ -68,13 +68,17 @@ def alarm() -> Iterator[Callable[[float], list[float]]]:
     signal.signal(signal.SIGALRM, before)
 
 
+def specialised(function, x):
+    return function._specialised(function._arguments((x,), {})).specialisation
+
+
 def compiled(fun, x, native: bool = True):
     """The compiled function, called natively or through ctypes, and its value."""
     function = bw.jit(fun)
     expected = function(x)
-    specialisation = function.specialise((x,), {})
-    assert POLL in specialisation.compiled.lowered.program.text
-    return function if native else specialisation._run_flat, expected
+    routine = specialised(function, x).routine
+    assert POLL in routine.compiled.lowered.program.text
+    return function if native else lambda x: routine.run([x])[0], expected
 
 
 @pytest.mark.parametrize(("case", "lock", "native"), [
@@ -160,7 +164,7 @@ def test_small_programs_do_not_look() -> None:
     """A call of less than a millisecond or so has nothing to look for: not an instruction more."""
     for fun, x in [(np.sin, np.ones(1000)), (steps, np.ones(8)), (lambda x: x @ x, np.ones((100, 100)))]:
         function = bw.jit(fun)
-        assert POLL not in function.specialise((x,), {}).compiled.lowered.program.text
+        assert POLL not in specialised(function, x).routine.compiled.lowered.program.text
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")     # what a handler raises in a destructor is printed

@@ -54,7 +54,8 @@ def test_fresh_functions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def compiled(constant: float) -> Compiled:
     x = np.ones(3)
-    return bw.jit(lambda x: x * constant).specialise((x,), {}).compiled
+    function = bw.jit(lambda x: x * constant)
+    return function._specialised(function._arguments((x,), {})).specialisation.routine.compiled
 
 
 def test_executables_are_bounded_by_bytes_and_count() -> None:
@@ -62,15 +63,14 @@ def test_executables_are_bounded_by_bytes_and_count() -> None:
     one = kept_bytes(entries[0])
     kept = Executables(count=100, limit=3 * one)
     for number, entry in enumerate(entries):
-        kept.put((str(number), entry.executable.signature), entry)
+        kept.put((str(number), ()), entry)
     assert len(kept) == 3 and kept.size == sum(kept_bytes(entry) for entry in entries[3:]) <= 3 * one
-    signature = entries[0].executable.signature
-    assert kept.get(("2", signature)) is None and kept.get(("3", signature)) is entries[3]
-    kept.put(("6", signature), entries[0])                 # 4 was used longest ago
-    assert kept.get(("4", signature)) is None and kept.get(("3", signature)) is entries[3]
+    assert kept.get(("2", ())) is None and kept.get(("3", ())) is entries[3]
+    kept.put(("6", ()), entries[0])                 # 4 was used longest ago
+    assert kept.get(("4", ())) is None and kept.get(("3", ())) is entries[3]
     few = Executables(count=2)
     for number, entry in enumerate(entries):
-        few.put((str(number), entry.executable.signature), entry)
+        few.put((str(number), ()), entry)
     assert len(few) == 2
     few.clear()
     assert len(few) == few.size == 0
@@ -79,9 +79,9 @@ def test_executables_are_bounded_by_bytes_and_count() -> None:
 def test_an_executable_larger_than_all_is_kept_alone() -> None:
     kept = Executables(limit=1)
     first, second = compiled(2.5), compiled(3.5)
-    kept.put(("first", first.executable.signature), first)
-    kept.put(("second", second.executable.signature), second)
-    assert len(kept) == 1 and kept.get(("second", second.executable.signature)) is second
+    kept.put(("first", ()), first)
+    kept.put(("second", ()), second)
+    assert len(kept) == 1 and kept.get(("second", ())) is second
 
 
 @pytest.mark.parametrize("make", [

@@ -101,6 +101,14 @@ class Arguments:
             leaves[position] = leaf
         return tree.unflatten(self.treedef, leaves)  # type: ignore[no-any-return]
 
+    def whole_statics(self) -> list[Any]:
+        """The positional arguments that are compile-time values as a whole; None for the others."""
+        found: list[Any] = []
+        for argument in self.args:
+            leaves = tree.leaves(argument)
+            found.append(unwrapped(argument) if len(leaves) == 1 and leaves[0] is argument and is_static(argument) else None)
+        return found
+
     def names(self) -> list[str]:
         """A name for every leaf: `params.w` for params['w']."""
         return [_name(accessor, self.parameters) for accessor in self.treedef.accessors()]

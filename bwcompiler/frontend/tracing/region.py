@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import BwError, EscapedTracerError, UnsupportedError, at
-from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.source import FrameObserver, current_source
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.source import Source
 from bwcompiler.ir.types import TensorType, dtype_of, tensor
@@ -105,10 +105,27 @@ class Region:
     lifted     storages of enclosing regions, with their inputs in `lifted_inputs`.
     refusal    the last error raised by a handle that was asked for a number; NumPy may hide it behind one of its own.
     demand     likewise the last demand for a number.
+    observer   sees the user's frames while values are recorded; that of the outermost region.
     """
 
-    __slots__ = ("_capture_of", "_seen", "argument_inputs", "arguments", "capture_inputs", "captured", "closed", "demand",
-                 "lifted", "lifted_inputs", "name", "outer", "parent", "record", "refusal")
+    __slots__ = (
+        "_capture_of",
+        "_seen",
+        "argument_inputs",
+        "arguments",
+        "capture_inputs",
+        "captured",
+        "closed",
+        "demand",
+        "lifted",
+        "lifted_inputs",
+        "name",
+        "observer",
+        "outer",
+        "parent",
+        "record",
+        "refusal",
+    )
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -118,6 +135,7 @@ class Region:
         self.outer: Source | None = None
         self.refusal: BwError | None = None
         self.demand: StaticDemand | None = None
+        self.observer: FrameObserver | None = None
         self.arguments: list[Storage] = []
         self.argument_inputs: list[Value] = []
         self.captured: list[np.ndarray[Any, Any]] = []
@@ -131,6 +149,7 @@ class Region:
         self.parent = _state.region
         if self.parent is not None:
             self.outer = current_source(self.parent.outer)
+            self.observer = self.parent.observer
         _state.region = self
         self.record.__enter__()
         return self

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from types import CodeType, FrameType
+from typing import Protocol
 
 import numpy as np
 
@@ -33,7 +34,12 @@ def stop_at(code: CodeType) -> None:
 
 def is_hidden(code: CodeType) -> bool:
     """Whether a frame of this code is ours, NumPy's or SciPy's."""
-    return code.co_filename.startswith(_HIDDEN_FOLDERS) or code.co_filename.startswith("<__array_function__")
+    return is_hidden_file(code.co_filename)
+
+
+def is_hidden_file(file: str) -> bool:
+    """Whether a file is ours, NumPy's or SciPy's."""
+    return file.startswith(_HIDDEN_FOLDERS) or file.startswith("<__array_function__")
 
 
 def _role(code: CodeType) -> int:
@@ -44,7 +50,15 @@ def _role(code: CodeType) -> int:
     return role
 
 
-def current_source(outer: Source | None = None) -> Source | None:
+class FrameObserver(Protocol):
+    """Who wants to see the user's frames: all but those of settled code."""
+
+    settled: set[CodeType]
+
+    def frame(self, frame: FrameType) -> None: ...
+
+
+def current_source(outer: Source | None = None, observer: FrameObserver | None = None) -> Source | None:
     """The user's line that is running, with its callers; `outer` is the place that called the traced function."""
     frame: FrameType | None = sys._getframe(1)
     chain: list[tuple[CodeType, int]] = []
@@ -54,6 +68,8 @@ def current_source(outer: Source | None = None) -> Source | None:
         role = found[1] if found is not None else _role(code)
         if role == _SHOW:
             chain.append((code, frame.f_lasti))
+            if observer is not None and code not in observer.settled:
+                observer.frame(frame)
             if len(chain) == _CHAIN_LIMIT:
                 break
         elif role == _STOP:

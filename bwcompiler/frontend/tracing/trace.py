@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -13,6 +14,7 @@ from bwcompiler import tree
 from bwcompiler.errors import BwError, TracerError, at
 from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, argument_type, take_apart
 from bwcompiler.frontend.tracing.operands import value_as
+from bwcompiler.frontend.tracing.outside import Outside, OutsideRead
 from bwcompiler.frontend.tracing.region import Region, StaticDemand, Storage, open_region
 from bwcompiler.frontend.tracing.source import current_source, is_hidden, stop_at
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, value_of
@@ -34,19 +36,37 @@ class TraceResult:
     output_tree     of what the function returned; `outputs` are the values of its leaves.
     captured        concrete arrays, by reference (copies of those that were written to while tracing).
     mutated         leaf index -> final value.
+    outside         what was read from outside of the arguments, to be read again at every call; of the outermost trace.
+    varying         of these, the numbers that are inputs of the graph, after the leaves.
     written         leaf indices that were ever assigned to: a call must not give them memory of another array.
     lifted          handles of arrays of enclosing traces that were read.
     assigned        position in `lifted` -> final value, where the function wrote to it.
     """
 
-    __slots__ = ("argument_types", "arguments", "assigned", "captured", "demanded", "graph", "input_names", "lifted", "mutated",
-                 "output_tree", "outputs", "written")
+    __slots__ = (
+        "argument_types",
+        "arguments",
+        "assigned",
+        "captured",
+        "demanded",
+        "graph",
+        "input_names",
+        "lifted",
+        "mutated",
+        "output_tree",
+        "outputs",
+        "outside",
+        "varying",
+        "written",
+    )
 
     def __init__(self, graph: Graph, arguments: Arguments, output_tree: tree.TreeDef, *, argument_types: list[ArgumentType],
                  input_names: list[str], outputs: tuple[Value, ...], captured: list[Any], lifted: list[Tracer],
                  mutated: dict[int, Value], assigned: dict[int, Value], demanded: dict[int, Source | None], written: set[int]) -> None:
         self.graph = graph
         self.written = written
+        self.outside: list[OutsideRead] = []
+        self.varying: list[OutsideRead] = []
         self.arguments = arguments
         self.demanded = demanded
         self.output_tree = output_tree
@@ -82,8 +102,11 @@ def trace(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any] |
 
 
 def trace_arguments(fun: Callable[..., Any], arguments: Arguments, *, name: str | None = None,
-                    argument_types: Sequence[ArgumentType] | None = None) -> TraceResult:
-    """As `trace`, of arguments that have been taken apart; those that fun asks for become static in them."""
+                    argument_types: Sequence[ArgumentType] | None = None, varying: Sequence[OutsideRead] = ()) -> TraceResult:
+    """As `trace`, of arguments that have been taken apart; those that fun asks for become static in them.
+
+    varying: numbers outside that are to be inputs; where fun needs to know one after all, none is (`TraceResult.varying`).
+    """
     demanded: dict[int, Source | None] = {}
     while True:
         names = arguments.dynamic_names()
@@ -91,11 +114,17 @@ def trace_arguments(fun: Callable[..., Any], arguments: Arguments, *, name: str 
             argument_type(leaf, where) for leaf, where in zip(arguments.dynamic_leaves, names, strict=True)]
         region = Region(name or str(getattr(fun, "__name__", "function")))
         try:
-            outcome = _trace_once(fun, arguments, types, names, region, demanded)
+            outcome = _trace_once(fun, arguments, types, names, region, demanded, varying)
         except StaticDemand as demand:
             if demand.region is not region:
                 raise
-            _answer(arguments, demand, demanded)
+            if any(number >= len(types) for number in demand.numbers):
+                varying = ()
+            else:
+                _answer(arguments, demand, demanded)
+            continue
+        if isinstance(outcome, BwError) and varying:
+            varying = ()
             continue
         if isinstance(outcome, BwError):           # raised here, so that our frames below are not in its traceback
             raise outcome from None
@@ -117,13 +146,20 @@ def _answer(arguments: Arguments, demand: StaticDemand, demanded: dict[int, Sour
 
 
 def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[ArgumentType], names: list[str], region: Region,
-                demanded: dict[int, Source | None]) -> TraceResult | BwError:
+                demanded: dict[int, Source | None], varying: Sequence[OutsideRead]) -> TraceResult | BwError:
     with region:
+        outside = None
+        if region.parent is None:
+            region.observer = outside = Outside()
+            outside.function(fun, arguments.whole_statics())
         inputs = [_input(region, type_, where) for type_, where in zip(types, names, strict=True)]
+        numbers = [_handle(_input(region, argument_type(found.read.expected), found.path), argument_type(found.read.expected))
+                   for found in varying]
         handles = [_handle(storage, type_) for storage, type_ in zip(inputs, types, strict=True)]
         args, kwargs = arguments.with_leaves(handles)
         try:
-            result = run_user_function(fun, args, kwargs)
+            with replaced(varying, numbers):
+                result = run_user_function(fun, args, kwargs)
         except Exception as error:
             if region.demand is not None:          # somebody put an exception of his own in its place
                 raise region.demand from None
@@ -131,7 +167,39 @@ def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[Argum
             if ours is None:
                 raise
             return ours.with_traceback(user_traceback(error.__traceback__))
-        return finish(region, result, arguments, types, names, demanded)
+        made = finish(region, result, arguments, types, names, demanded)
+        if outside is not None:
+            inside = {_place(found) for found in varying}
+            made.outside = [found for found in outside.settle() if _place(found) not in inside]
+            made.varying = list(varying)
+        return made
+
+
+def _place(found: OutsideRead) -> tuple[str, int, Any]:
+    return (found.read.kind, id(found.read.base), found.read.key)
+
+
+@contextmanager
+def replaced(varying: Sequence[OutsideRead], handles: Sequence[Tracer]) -> Iterator[None]:
+    """Put handles in the places of numbers that are read from outside, while the function is traced."""
+    try:
+        for found, handle in zip(varying, handles, strict=True):
+            _put(found, handle)
+        yield
+    finally:
+        for found in varying:
+            _put(found, found.read.expected)
+
+
+def _put(found: OutsideRead, value: Any) -> None:
+    kind, base, key = found.read.kind, found.read.base, found.read.key
+    if kind == "cell":
+        base.cell_contents = value
+    elif kind == "attribute":
+        vars(base)[key] = value                    # whatever the class thinks of it
+    else:
+        base[key] = value
+
 
 
 def run_user_function(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -168,7 +236,7 @@ def finish(region: Region, result: Any, arguments: Arguments, types: list[Argume
     """The graph of what a region (still open) computed."""
     leaves, output_tree = tree.flatten(result)
     outputs = tuple([_output(leaf, position, output_tree) for position, leaf in enumerate(leaves)])
-    mutated = {k: storage.value for k, storage in enumerate(region.arguments)
+    mutated = {k: storage.value for k, storage in enumerate(region.arguments[:len(types)])
                if storage.value is not region.argument_inputs[k]}
     assigned = {k: region.read(storage) for k, storage in enumerate(region.lifted)
                 if region.read(storage) is not region.lifted_inputs[k]}
@@ -176,7 +244,7 @@ def finish(region: Region, result: Any, arguments: Arguments, types: list[Argume
     graph = cut(region.name, (*region.argument_inputs, *region.lifted_inputs, *region.capture_inputs), region.record.values,
                 (*outputs, *mutated.values(), *assigned.values()), captured=len(region.captured))
     lifted = [_whole(storage) for storage in region.lifted]
-    written = {k for k, storage in enumerate(region.arguments) if storage.written}
+    written = {k for k, storage in enumerate(region.arguments[:len(types)]) if storage.written}
     for k in written:
         leaf = arguments.dynamic_leaves[k]
         if isinstance(leaf, Tracer):

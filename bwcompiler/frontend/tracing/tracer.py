@@ -44,7 +44,7 @@ def call(handler: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     record = region.record
     if record.source is not None:       # called by another handler
         return handler(*args, **kwargs)
-    record.source = source = current_source(region.outer)
+    record.source = source = current_source(region.outer, region.observer)
     try:
         return handler(*args, **kwargs)
     except (BwError, ValueError, TypeError, IndexError) as error:

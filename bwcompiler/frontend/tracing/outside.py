@@ -1,0 +1,495 @@
+"""What a traced function reads from outside of its arguments: globals, variables of enclosing functions, attributes, items.
+
+A compiled program holds what was found there while tracing, so every such read is repeated at every call, and the function
+traced again where it finds something else (`bwcompiler.ir.plan.Read`).  Reads are found in the bytecode of the user's
+functions: `code_reads` follows chains such as `net.layers[0].rate` from a global name, a variable of an enclosing function or
+a parameter; `Outside` looks at what they lead to.  The functions are those that are called by such names, and all that run
+while values are recorded (`Outside.frame`).
+
+Reads that Python hides (getattr with a computed name, vars(), C code) are not seen.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dis
+import functools
+import sys
+import sysconfig
+import types
+import warnings
+import weakref
+from collections.abc import Iterable, Sequence
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bwcompiler.errors import StaleValueWarning, at
+from bwcompiler.frontend.tracing.source import is_hidden, is_hidden_file
+from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.ir.plan import Read, is_plain, same_plain
+from bwcompiler.ir.source import Source
+
+LIMIT = 512                    # reads that are repeated; containers with more items are read once
+DEPTH = 4                      # of containers in containers
+_MERSENNE_BYTES = 4 * 624 + 4  # NumPy's mt19937_state: the key and the position in it
+
+_WRITERS = frozenset(("add", "append", "clear", "discard", "extend", "insert", "remove", "setdefault", "update"))
+
+_LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+
+
+class Place(NamedTuple):
+    """A read in bytecode: a name, and the attributes and constant items that follow it."""
+
+    kind: str                                  # "global", "cell" or "parameter"
+    name: str
+    steps: tuple[tuple[str, Any], ...]         # ("attribute", name) or ("item", constant)
+    line: int
+
+
+class CallPlace(NamedTuple):
+    """A call of something that was read, with what was read for its positional arguments (None: something else)."""
+
+    function: Place
+    arguments: tuple[Place | None, ...]
+
+
+class CodeReads(NamedTuple):
+    """What one function reads from outside, and the names of its parameters that it reads attributes of."""
+
+    places: tuple[Place, ...]
+    calls: tuple[CallPlace, ...]
+    parameters: frozenset[str]
+
+
+_code_reads: weakref.WeakKeyDictionary[CodeType, CodeReads] = weakref.WeakKeyDictionary()
+
+
+def code_reads(code: CodeType) -> CodeReads:
+    """The reads of a code object, and of the functions defined inside of it."""
+    found = _code_reads.get(code)
+    if found is None:
+        found = _code_reads[code] = _Scan(code).run()
+    return found
+
+
+_CALL = "PRECALL" if sys.version_info < (3, 12) else "CALL"       # the instruction at which the arguments lie on the stack
+
+
+class _Scan:
+    """One pass over the instructions with a stack of what is known of each operand: a Place, a constant, or nothing."""
+
+    def __init__(self, code: CodeType) -> None:
+        self.code = code
+        self.stack: list[Any] = []
+        self.places: dict[Place, int] = {}             # how often each is used as it is
+        self.calls: list[CallPlace] = []
+        self.line = code.co_firstlineno
+        self.parameters = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
+        self.known: dict[str, Any] = {name: Place("parameter", name, (), 0) for name in self.parameters}
+        stored = [name for instruction in dis.get_instructions(code) if instruction.opname.startswith("STORE_FAST")
+                  for name in _names(instruction)]
+        self.once = {name for name in stored if stored.count(name) == 1 and name not in self.parameters}
+        for name in set(stored) - self.once:
+            self.known.pop(name, None)             # assigned to: no longer what was passed
+
+    def run(self) -> CodeReads:
+        for instruction in dis.get_instructions(self.code):
+            if instruction.positions is not None and instruction.positions.lineno:
+                self.line = instruction.positions.lineno
+            if instruction.is_jump_target:
+                self.stack = []
+            self._step(instruction)
+        places = [place for place, uses in self.places.items() if uses and (place.kind != "parameter" or place.steps)]
+        inner = [code_reads(constant) for constant in self.code.co_consts if isinstance(constant, CodeType)]
+        for reads in inner:                        # their parameters are their own, their cells may be ours
+            places += [place for place in reads.places if place.kind == "global" or place.name in self.code.co_freevars]
+        calls = self.calls + [call for reads in inner for call in reads.calls if call.function.kind == "global"]
+        return CodeReads(tuple(dict.fromkeys(places)), tuple(calls),
+                         frozenset(place.name for place in places if place.kind == "parameter"))
+
+    def _step(self, instruction: dis.Instruction) -> None:
+        name, stack = instruction.opname, self.stack
+        if name == "LOAD_CONST":
+            stack.append(("constant", instruction.argval))
+        elif name in ("LOAD_GLOBAL", "LOAD_NAME"):
+            self._push(Place("global", instruction.argval, (), self.line), instruction, after=False)
+        elif name in ("LOAD_DEREF", "LOAD_CLASSDEREF"):
+            self._push(Place("cell", instruction.argval, (), self.line), instruction)
+        elif name.startswith("LOAD_FAST"):
+            for variable in _names(instruction):
+                self._push(self.known.get(variable), instruction, alone=True)
+        elif name in ("LOAD_ATTR", "LOAD_METHOD"):
+            self._push(self._extended(stack.pop() if stack else None, "attribute", instruction.argval), instruction)
+        elif name == "BINARY_SUBSCR" and len(stack) >= 2:
+            key, owner = stack.pop(), stack.pop()
+            constant = isinstance(key, tuple) and not isinstance(key, Place) and type(key[1]) in (int, str)
+            self._push(self._extended(owner, "item", key[1]) if constant else None, instruction, alone=True)
+        elif name.startswith("STORE_FAST") and len(_names(instruction)) == 1 and name == "STORE_FAST":
+            value = stack.pop() if stack else None
+            if instruction.argval in self.once and isinstance(value, Place):
+                self.known[instruction.argval] = value
+        else:
+            if name == _CALL:
+                self._call(instruction.arg or 0)
+            self._other(instruction)
+
+    def _extended(self, owner: Any, kind: str, key: Any) -> Place | None:
+        """The place one step further; its beginning is not used as it is, then."""
+        if not isinstance(owner, Place):
+            return None
+        self.places[owner] -= 1
+        return owner._replace(steps=(*owner.steps, (kind, key)), line=self.line)
+
+    def _push(self, place: Any, instruction: dis.Instruction, after: bool = True, alone: bool = False) -> None:
+        """One operand, and the null or self that some loads push with it."""
+        if isinstance(place, Place):
+            self.places[place] = self.places.get(place, 0) + 1
+        extra = 0 if alone else _pushed(instruction) - 1
+        self.stack += [place, *[None] * extra] if after else [*[None] * extra, place]
+
+    def _call(self, count: int) -> None:
+        """Note a call: below its arguments lie the function and a null, in an order that depends on the version."""
+        if len(self.stack) < count + 1:
+            return
+        arguments = self.stack[len(self.stack) - count:] if count else []
+        below = self.stack[max(0, len(self.stack) - count - 2):len(self.stack) - count]
+        function = next((entry for entry in below if isinstance(entry, Place)), None)
+        if function is not None:
+            self.calls.append(CallPlace(function, tuple([entry if isinstance(entry, Place) else None for entry in arguments])))
+
+    def _other(self, instruction: dis.Instruction) -> None:
+        """An instruction of which only the effect on the height of the stack is known."""
+        try:
+            effect = dis.stack_effect(instruction.opcode, instruction.arg, jump=False)
+        except ValueError:
+            self.stack = []
+            return
+        height = max(0, len(self.stack) + effect)
+        del self.stack[height:]
+        unknown = min(height, max(1, effect + 1))
+        self.stack[height - unknown:] = [None] * (height - len(self.stack[:height - unknown]))
+
+
+def _names(instruction: dis.Instruction) -> tuple[str, ...]:
+    """The variables of an instruction; some of Python 3.13 have two."""
+    return instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
+
+
+def _pushed(instruction: dis.Instruction) -> int:
+    """How many entries a load pushes."""
+    effect = dis.stack_effect(instruction.opcode, instruction.arg)
+    return max(1, effect + 1 if instruction.opname in ("LOAD_ATTR", "LOAD_METHOD") else effect)
+
+
+# ----- what is there
+class OutsideRead(NamedTuple):
+    """A read that is repeated at every call.  path: how the user writes it; source: where."""
+
+    read: Read
+    path: str
+    source: Source
+
+
+class Outside:
+    """Everything that the functions of one trace read from outside.
+
+    reads    by what is read: (kind, id of the base, key).
+    settled  code objects whose frames hold nothing new.
+    """
+
+    def __init__(self) -> None:
+        self.reads: dict[Any, OutsideRead] = {}
+        self.settled: set[CodeType] = set()
+        self._seen: set[Any] = set()
+        self._frames: dict[CodeType, FrameType] = {}
+        self._generators: dict[int, tuple[Any, Any, Source, str]] = {}
+        self._clocks: dict[Any, tuple[Source, str]] = {}
+        self._legacy = _legacy_state()
+
+    # ----- functions
+    def function(self, fun: Any, bound: Sequence[Any] = ()) -> None:
+        """What a callable of the user's reads; `bound` are its first positional arguments, as far as they are known."""
+        if isinstance(fun, functools.partial):
+            self.function(fun.func, (*fun.args, *bound))
+        elif isinstance(fun, types.MethodType):
+            self.function(fun.__func__, (fun.__self__, *bound))
+        elif isinstance(fun, types.FunctionType):
+            self._plain_function(fun, bound)
+        elif hasattr(fun, "__wrapped__"):
+            self.function(fun.__wrapped__, bound)
+        elif not isinstance(fun, type):
+            method = _class_attribute(type(fun), "__call__")
+            if isinstance(method, types.FunctionType):
+                self.function(method, (fun, *bound))
+
+    def _plain_function(self, fun: types.FunctionType, bound: Sequence[Any]) -> None:
+        code = fun.__code__
+        if is_hidden(code):
+            if hasattr(fun, "__wrapped__"):
+                self.function(fun.__wrapped__, bound)
+            return
+        if _is_library(code.co_filename):
+            return
+        cells = dict(zip(code.co_freevars, fun.__closure__ or (), strict=True))
+        self._code(code, fun.__globals__, cells, dict(zip(code.co_varnames[:code.co_argcount], bound, strict=False)))
+
+    def frame(self, frame: FrameType) -> None:
+        """What a running function of the user's reads."""
+        code = frame.f_code
+        if self._frames.get(code) is frame:
+            return
+        reads = code_reads(code)
+        if _is_library(code.co_filename):
+            self.settled.add(code)
+            return
+        if not reads.parameters and not code.co_freevars:
+            self.settled.add(code)
+            self._code(code, frame.f_globals, {}, {})
+            return
+        self._frames[code] = frame
+        values = frame.f_locals
+        parameters = {name: values[name] for name in reads.parameters      # containers may be arguments, made for this trace
+                      if name in values and not isinstance(values[name], list | dict | tuple | Tracer)}
+        self._code(code, frame.f_globals, {}, parameters)
+
+    def _code(self, code: CodeType, names: dict[str, Any], cells: dict[str, Any], parameters: dict[str, Any]) -> None:
+        key = (code, tuple([(name, id(value)) for name, value in parameters.items()]), tuple(map(id, cells.values())))
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        scope = _Scope(code, names, cells, parameters)
+        for place in code_reads(code).places:
+            self._follow(place, scope, contents=True)
+        for call in code_reads(code).calls:
+            found = self._follow(call.function, scope, contents=False)
+            if isinstance(found, types.FunctionType | types.MethodType):
+                arguments = [_MISSING if place is None else self._follow(place, scope, contents=False) for place in call.arguments]
+                self.function(found, arguments)
+
+    # ----- chains
+    def _follow(self, place: Place, scope: _Scope, contents: bool) -> Any:
+        """What a chain leads to, with a guard for every link; `_MISSING` where it leaves what can be guarded."""
+        source = Source(scope.code.co_filename, place.line, 0, scope.code.co_name)
+        if place.kind == "parameter":
+            value = scope.parameters.get(place.name, _MISSING)
+        elif place.kind == "cell":
+            value = self._cell(place.name, scope, source)
+        else:
+            value = self._global(place.name, scope.names, source)
+        path = place.name
+        for kind, key in place.steps:
+            if value is _MISSING or isinstance(value, Tracer):
+                return _MISSING
+            self._generator(value, path, source)
+            value, path = (self._attribute(value, key, f"{path}.{key}", source), f"{path}.{key}") if kind == "attribute" else (
+                self._item(value, key, f"{path}[{key!r}]", source), f"{path}[{key!r}]")
+        if (contents and place.kind != "parameter") or place.steps:
+            self._value(value, path, source)
+        return value
+
+    def _global(self, name: str, names: dict[str, Any], source: Source) -> Any:
+        if name not in names:
+            return _MISSING
+        return self._guard(Read("global", names, name, names[name]), name, source)
+
+    def _cell(self, name: str, scope: _Scope, source: Source) -> Any:
+        cell = scope.cells.get(name)
+        try:
+            return _MISSING if cell is None else self._guard(Read("cell", cell, None, cell.cell_contents), name, source)
+        except ValueError:                         # not assigned yet
+            return _MISSING
+
+    def _attribute(self, owner: Any, name: str, path: str, source: Source) -> Any:
+        if isinstance(owner, types.ModuleType):
+            return self._module_attribute(owner, name, path, source)
+        if isinstance(owner, np.ndarray | np.generic | Tracer) or is_plain(owner):
+            return _MISSING
+        if isinstance(owner, dict | list | set):   # a method of a container reads all of it
+            if name not in _WRITERS:
+                self._contents(owner, path, source, DEPTH)
+            return _MISSING
+        cls = owner if isinstance(owner, type) else type(owner)
+        if is_hidden_type(cls):
+            return _MISSING
+        defined = _class_attribute(cls, name)
+        if isinstance(defined, property):
+            if defined.fget is not None:
+                self.function(defined.fget, (owner,))
+            return _MISSING
+        if isinstance(defined, types.FunctionType) and name not in getattr(owner, "__dict__", {}):
+            self._guard(Read("attribute", cls, name, defined), path, source)
+            return types.MethodType(defined, owner) if cls is not owner else defined
+        try:
+            value = object.__getattribute__(owner, name) if cls is not owner else getattr(owner, name)
+        except AttributeError:
+            return _MISSING
+        if isinstance(value, types.MethodType | types.BuiltinMethodType):
+            return value
+        return self._guard(Read("attribute", owner, name, value), path, source)
+
+    def _module_attribute(self, module: types.ModuleType, name: str, path: str, source: Source) -> Any:
+        value = vars(module).get(name, _MISSING)
+        file = getattr(module, "__file__", None)
+        if file is None or _is_library(file) or is_hidden_file(file):
+            return value
+        return _MISSING if value is _MISSING else self._guard(Read("global", vars(module), name, value), path, source)
+
+    def _item(self, owner: Any, key: Any, path: str, source: Source) -> Any:
+        if type(owner) is dict and key in owner:
+            if type(key) is str:
+                return self._guard(Read("entry", owner, key, owner[key]), path, source)
+            self._contents(owner, path, source, DEPTH)
+            return owner[key]
+        if type(owner) is list and type(key) is int and -len(owner) <= key < len(owner):
+            if key < 0:
+                self._guard(Read("size", owner, None, len(owner)), path, source)
+            return self._guard(Read("item", owner, key % len(owner), owner[key]), path, source)
+        if type(owner) is tuple and type(key) is int and -len(owner) <= key < len(owner):
+            return owner[key]
+        return _MISSING
+
+    # ----- values
+    def _guard(self, read: Read, path: str, source: Source) -> Any:
+        """Note the read, and give what it finds."""
+        key = (read.kind, id(read.base), read.key)
+        if key not in self.reads and len(self.reads) < LIMIT and not isinstance(read.expected, Tracer):
+            self.reads[key] = OutsideRead(read, path, source)
+        return read.expected
+
+    def _value(self, value: Any, path: str, source: Source) -> None:
+        """What else belongs to a value that is used as it is."""
+        if isinstance(value, dict | list):
+            self._contents(value, path, source, DEPTH)
+        elif isinstance(value, types.FunctionType | types.MethodType | functools.partial):
+            self.function(value)
+        elif _is_clock(value):
+            self._clocks.setdefault(value, (source, path))
+        self._generator(getattr(value, "__self__", value), path, source)
+
+    def _generator(self, value: Any, path: str, source: Source) -> None:
+        """Note the state of a random number generator."""
+        module = sys.modules.get("numpy.random")
+        if module is not None and isinstance(value, module.Generator):
+            self._generators.setdefault(id(value), (value, value.bit_generator.state, source, path))
+
+    def _contents(self, container: Any, path: str, source: Source, depth: int) -> None:
+        """Guards for all items of a list or dict."""
+        if depth == 0 or type(container) not in (list, dict) or len(self.reads) + len(container) > LIMIT:
+            return
+        self._guard(Read("size", container, None, len(container)), path, source)
+        items: Iterable[tuple[Any, Any]] = container.items() if type(container) is dict else enumerate(container)
+        for key, value in list(items):
+            if type(container) is dict and type(key) is not str:
+                continue
+            self._guard(Read("entry" if type(container) is dict else "item", container, key, value), f"{path}[{key!r}]", source)
+            self._contents(value, f"{path}[{key!r}]", source, depth - 1)
+
+    # ----- afterwards
+    def settle(self) -> list[OutsideRead]:
+        """The reads to repeat.  Warns of what changed while the function was traced, and of what cannot be read again."""
+        self._frames.clear()
+        kept = []
+        for found in self.reads.values():
+            if holds(found.read):
+                kept.append(found)
+            elif not isinstance(look(found.read), Tracer):
+                _warn(found.source, f"{found.path} is assigned to while the function is traced: compiled calls do not repeat that, and "
+                      "go on with what was read\n  hint: return the new value instead of storing it")
+        for generator, state, source, path in self._generators.values():
+            if not _same_state(generator.bit_generator.state, state):
+                _warn(source, f"{path} gives random numbers while the function is traced: they are the same in every call\n"
+                      "  hint: draw them outside, and pass them as an argument")
+        for source, path in self._clocks.values():
+            _warn(source, f"{path} is called while the function is traced only: compiled calls go on with what it gave then\n"
+                  "  hint: call it outside, and pass the result as an argument")
+        if any(now != before for now, before in zip(_legacy_state(), self._legacy, strict=True) if before is not None):
+            place = next((found.source for found in self.reads.values()), None)
+            _warn(place, "random numbers were drawn from np.random or random while the function was traced: they are the same in "
+                  "every call\n  hint: draw them outside, and pass them as an argument")
+        return kept
+
+
+_MISSING = object()
+
+
+class _Scope(NamedTuple):
+    code: CodeType
+    names: dict[str, Any]
+    cells: dict[str, Any]
+    parameters: dict[str, Any]
+
+
+def look(read: Read) -> Any:
+    """What a read finds now; an object of its own where there is nothing."""
+    try:
+        match read.kind:
+            case "cell":
+                return read.base.cell_contents
+            case "attribute":
+                return getattr(read.base, read.key)
+            case "size":
+                return len(read.base)
+        return read.base[read.key]
+    except (AttributeError, LookupError, ValueError):
+        return _MISSING
+
+
+def can_be_replaced(read: Read) -> bool:
+    """Whether a handle can be put in the place of the number that is read, for as long as a trace takes."""
+    if read.kind == "attribute":
+        return not isinstance(read.base, type) and read.key in getattr(read.base, "__dict__", {})
+    return read.kind != "size"
+
+
+def holds(read: Read) -> bool:
+    """Whether a read finds what it found while tracing."""
+    found = look(read)
+    return found is read.expected or (is_plain(read.expected) and same_plain(found, read.expected))
+
+
+def _warn(source: Source | None, message: str) -> None:
+    warnings.warn(at(source, message), StaleValueWarning, stacklevel=2)
+
+
+def _is_library(file: str) -> bool:
+    return file.startswith(_LIBRARIES) or file.startswith("<frozen")
+
+
+def is_hidden_type(cls: type) -> bool:
+    """Whether a class is not the user's own."""
+    module = sys.modules.get(cls.__module__)
+    file = getattr(module, "__file__", None)
+    if module is None or cls.__module__ == "__main__" or file is None:
+        return cls.__module__ in ("builtins", "types", "functools")
+    return is_hidden_file(file) or _is_library(file)
+
+
+def _class_attribute(cls: type, name: str) -> Any:
+    for base in cls.__mro__:
+        if name in vars(base):
+            return vars(base)[name]
+    return None
+
+
+def _is_clock(value: Any) -> bool:
+    module = getattr(value, "__module__", None)
+    return isinstance(value, types.BuiltinFunctionType) and (
+        (module == "time" and value.__name__ != "sleep") or value.__name__ in ("now", "utcnow", "today") or value is open)
+
+
+def _legacy_state() -> Any:
+    """The states of np.random's and random's own generators, where these modules have been imported; as bytes: at every trace."""
+    module = sys.modules.get("numpy.random.mtrand")
+    numbers = None if module is None else ctypes.string_at(module._rand._bit_generator.ctypes.state_address, _MERSENNE_BYTES)
+    python = sys.modules.get("random")
+    return numbers, None if python is None else python.getstate()
+
+
+def _same_state(x: Any, y: Any) -> bool:
+    if isinstance(x, dict):
+        return all(_same_state(x[key], y[key]) for key in x)
+    return bool(np.array_equal(x, y)) if isinstance(x, np.ndarray) else bool(x == y)
+

@@ -1,0 +1,268 @@
+"""Compiled functions follow what they read from outside of their arguments, as plain Python does."""
+
+from __future__ import annotations
+
+import random
+import time
+import types
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from bwcompiler.errors import RecompileWarning, StaleValueWarning
+
+X = np.arange(1.0, 4.0)
+
+RATE = 0.5
+TABLE = np.ones(3)
+OPTIONS = {"power": 2, "names": ["a", "b"]}
+settings = types.ModuleType("settings")
+settings.gain = 3.0  # type: ignore[attr-defined]
+
+
+def helper(x: Any) -> Any:
+    return RATE * x
+
+
+def twice(x: Any) -> Any:
+    return 2 * helper(x)
+
+
+class Layer:
+    bias = 1.0
+
+    def __init__(self, w: Any) -> None:
+        self.w = w
+
+    def __call__(self, x: Any) -> Any:
+        return self.w * x + self.bias
+
+
+class Model:
+    def __init__(self) -> None:
+        self.l2 = 0.1
+        self.layers = [Layer(np.full(3, 2.0)), Layer(np.full(3, 3.0))]
+        self.options = {"scale": 1.0, "mode": "sum"}
+        self._gain = 1.0
+
+    @property
+    def gain(self) -> float:
+        return 2 * self._gain
+
+    def reduce(self, x: Any) -> Any:
+        return np.sum(x) if self.options["mode"] == "sum" else np.mean(x)
+
+    def loss(self, x: Any) -> Any:
+        for layer in self.layers:
+            x = layer(x)
+        return self.reduce(x) * self.options["scale"] * self.gain + self.l2
+
+
+def follows(function: Any, compiled: Any, *args: Any) -> bool:
+    return bool(np.allclose(compiled(*args), function(*args), rtol=1e-12)) and bool(
+        np.allclose(compiled(*args), function(*args), rtol=1e-12))      # the second time from native code
+
+
+# ----- kinds of reads
+def test_globals_of_the_function_and_of_its_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = bw.jit(twice)
+    assert follows(twice, compiled, X)
+    monkeypatch.setitem(globals(), "RATE", 0.75)
+    assert follows(twice, compiled, X)
+    monkeypatch.setitem(globals(), "helper", lambda x: -x)
+    assert follows(twice, compiled, X)
+
+
+def test_variables_of_enclosing_functions() -> None:
+    w, n, f = np.ones(3), 2, np.sin
+
+    def fun(x: Any) -> Any:
+        for _ in range(n):
+            x = f(x * w)
+        return x
+
+    compiled = bw.jit(fun)
+    assert follows(fun, compiled, X)
+    w = np.full(3, 2.0)
+    assert follows(fun, compiled, X)
+    n = 3
+    assert follows(fun, compiled, X)
+    f = np.cos
+    assert follows(fun, compiled, X)
+
+
+MODEL_CHANGES = {
+    "number": lambda model: setattr(model, "l2", 100),
+    "array": lambda model: setattr(model.layers[0], "w", np.full(3, -1.0)),
+    "in place": lambda model: model.layers[1].w.__imul__(2),
+    "layer": lambda model: model.layers.__setitem__(1, Layer(np.zeros(3))),
+    "more layers": lambda model: model.layers.append(Layer(np.ones(3))),
+    "string": lambda model: model.options.update(mode="mean"),
+    "entry": lambda model: model.options.update(scale=0.25),
+    "new dict": lambda model: setattr(model, "options", {"scale": 4.0, "mode": "sum"}),
+    "class attribute": lambda model: setattr(Layer, "bias", 7.0),
+    "own attribute": lambda model: setattr(model.layers[0], "bias", -7.0),
+    "behind a property": lambda model: setattr(model, "_gain", 5.0),
+    "method": lambda model: setattr(Model, "reduce", lambda self, x: 3 * np.sum(x)),
+}
+
+
+@pytest.mark.parametrize("change", MODEL_CHANGES)
+@pytest.mark.parametrize("derived", [False, True], ids=["value", "gradient"])
+def test_attributes(change: str, derived: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Layer, "bias", 1.0)
+    monkeypatch.setattr(Model, "reduce", Model.reduce)
+    model = Model()
+
+    def plain(x: Any) -> Any:
+        if not derived:
+            return model.loss(x)
+        return np.array([model.loss(x + h) - model.loss(x - h) for h in 1e-3 * np.eye(3)]) / 2e-3     # exact: it is linear
+
+    compiled = bw.grad(model.loss) if derived else bw.jit(model.loss)
+    assert np.allclose(compiled(X), plain(X), rtol=1e-7)
+    MODEL_CHANGES[change](model)
+    assert np.allclose(compiled(X), plain(X), rtol=1e-7)
+    assert np.allclose(compiled(X), plain(X), rtol=1e-7)
+
+
+def test_items_of_containers(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fun(x: Any) -> Any:
+        return x ** OPTIONS["power"] * len(OPTIONS["names"])          # type: ignore[operator, arg-type]
+
+    compiled = bw.jit(fun)
+    assert follows(fun, compiled, X)
+    monkeypatch.setitem(OPTIONS, "power", 3)
+    assert follows(fun, compiled, X)
+    monkeypatch.setitem(OPTIONS, "names", ["a"])
+    assert follows(fun, compiled, X)
+
+
+def test_modules_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "__file__", __file__, raising=False)
+    compiled = bw.jit(lambda x: x * settings.gain)                    # type: ignore[attr-defined]
+    assert compiled(X).tolist() == (3 * X).tolist()
+    monkeypatch.setattr(settings, "gain", 4.0)
+    assert compiled(X).tolist() == (4 * X).tolist()
+
+
+def test_objects_given_as_arguments() -> None:
+    layer = Layer(np.ones(3))
+    gradient = bw.grad(lambda x, layer: np.sum(layer(x) ** 2))
+    assert gradient(X, layer).tolist() == (2 * (X + 1)).tolist()
+    layer.w = np.full(3, 2.0)
+    np.testing.assert_allclose(gradient(X, layer), 4 * (2 * X + 1))
+
+
+# ----- numbers that change become operands
+def test_a_number_that_changes_is_compiled_twice_at_most(compilations: list[str]) -> None:
+    model = Model()
+    gradient = bw.grad(lambda x: np.sum(x ** 2) * model.l2)
+    for rate in (0.1, 0.2, 0.3, 0.4, 0.5):
+        model.l2 = rate
+        np.testing.assert_allclose(gradient(X), 2 * X * rate)
+    assert len(compilations) == 2
+    assert gradient._traces == 2
+
+
+def test_a_number_that_has_to_be_known_is_traced_again() -> None:
+    steps = 1
+
+    def fun(x: Any) -> Any:
+        for _ in range(steps):
+            x = 2 * x
+        return x
+
+    compiled = bw.jit(fun)
+    for count in (1, 3, 2, 1, 3):
+        steps = count
+        assert follows(fun, compiled, X)
+    assert compiled._traces <= 5
+
+
+def test_numbers_come_back_where_they_were() -> None:
+    model = Model()
+    compiled = bw.jit(lambda x: x * model.l2)
+    for rate in (0.1, 0.2, 0.3):
+        model.l2 = rate
+        compiled(X)
+        assert model.l2 == rate and type(model.l2) is float
+
+
+def test_a_trace_that_fails_leaves_numbers_as_they_were() -> None:
+    rate, broken = 1.0, False
+
+    def fun(x: Any) -> Any:
+        if broken:
+            raise RuntimeError("broken")
+        return x * rate
+
+    compiled = bw.jit(fun)
+    compiled(X)
+    rate, broken = 2.0, True
+    with pytest.raises(RuntimeError, match="broken"):
+        compiled(X)
+    broken = False
+    assert rate == 2.0 and compiled(X).tolist() == (2 * X).tolist()
+
+
+# ----- warnings
+def test_rebinding_again_and_again_warns() -> None:
+    w = np.ones(3)
+    compiled = bw.jit(lambda x: x * w)
+    with pytest.warns(RecompileWarning, match=r"traced and compiled 16 times; this time because w was rebound\n.*pass w as an argument"):
+        for _ in range(16):
+            w = w + 1
+            np.testing.assert_allclose(compiled(X), X * w)
+
+
+def test_many_shapes_warn_with_the_difference() -> None:
+    compiled = bw.jit(lambda x: x + 1)
+    with pytest.warns(RecompileWarning, match=r"x is float64\[16\] after float64\[15\]"):
+        for n in range(1, 17):
+            compiled(np.ones(n))
+
+
+GENERATOR = np.random.default_rng(0)
+
+UNREPEATED = {
+    "legacy": (lambda x: x + np.random.normal(), "random numbers were drawn from np.random or random"),
+    "random": (lambda x: x * random.random(), "random numbers were drawn"),
+    "generator": (lambda x: x + GENERATOR.normal(size=3), "GENERATOR gives random numbers while the function is traced"),
+    "clock": (lambda x: x * time.time(), "time.time is called while the function is traced only"),
+}
+
+
+@pytest.mark.parametrize("name", UNREPEATED)
+def test_what_cannot_be_read_again_warns(name: str) -> None:
+    fun, message = UNREPEATED[name]
+    with pytest.warns(StaleValueWarning, match=message) as caught:
+        bw.jit(fun)(X)
+    assert "test_outside.py" in str(caught[0].message)
+
+
+def test_assignment_outside_warns() -> None:
+    calls = 0
+
+    def fun(x: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return x * calls
+
+    with pytest.warns(StaleValueWarning, match="calls is assigned to while the function is traced"):
+        bw.jit(fun)(X)
+
+
+def test_lists_that_are_only_written_to_do_not_matter() -> None:
+    log: list[Any] = []
+
+    def fun(x: Any) -> Any:
+        log.append(x.shape)
+        return x
+
+    compiled = bw.jit(fun)
+    compiled(X)
+    compiled(X)
+    assert log == [(3,)]
