@@ -26,17 +26,18 @@ from bwcompiler.api.requests import (
     Halves,
     Request,
     adjoint_backward,
+    check_differentiable,
     every_seed,
     halves,
     joint_backward,
 )
 from bwcompiler.api.routine import Routine
 from bwcompiler.api.seeds import concrete_seed, match_tree, missing_seed
-from bwcompiler.api.transforms import check_differentiable
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.pipeline import collector_paused, lower
 from bwcompiler.errors import GradientError, SignatureError
 from bwcompiler.frontend.tracing.arguments import Arguments, take_apart
+from bwcompiler.frontend.tracing.outside import holds
 from bwcompiler.frontend.tracing.trace import TraceResult, trace_arguments
 from bwcompiler.inspect.costs import cost_of, memory_of
 from bwcompiler.inspect.dump import FORMATS, render, write
@@ -101,11 +102,13 @@ class Program(CompiledFunction):
     (5.0, [2.0, 4.0])
     """
 
-    def __init__(self, fun: Callable[..., Any], example_args: Sequence[Any], wrt: Sequence[int] | int | None = None,
+    def __init__(self, fun: Callable[..., Any], arguments: Arguments, wrt: Sequence[int] | int | None = None,
                  mutates: Any = True) -> None:
         self.fun = fun
         self.__name__ = getattr(fun, "__name__", "program")
-        self.arguments: Arguments = take_apart(fun, example_args)
+        self.arguments = arguments
+        if arguments.kwargs:
+            raise SignatureError(f"a program takes positional arguments only; {', '.join(arguments.kwargs)} cannot be one")
         with collector_paused():
             self.traced: TraceResult = trace_arguments(fun, self.arguments)
         traced = self.traced
@@ -247,8 +250,13 @@ class Program(CompiledFunction):
     def __reduce__(self) -> Any:
         wrt, mutates = self._options
         stand_ins = [_StandIn(argument.type) if argument.weak is None else argument.weak(0) for argument in self.traced.argument_types]
-        args, _ = self.arguments.with_leaves(stand_ins)
-        return Program, (self.fun, args, wrt, mutates)
+        args, _ = self.arguments.with_leaves(stand_ins, declare=True)
+        return _compiled_again, (self.fun, args, wrt, mutates)
+
+    def is_up_to_date(self, arguments: Arguments) -> bool:
+        """Whether it would be traced the same again, for arguments of the same kind."""
+        return all(holds(outside.read) for outside in self.traced.outside) and all(
+            layout is None or layout == layout_of(leaf) for layout, leaf in zip(self.layouts, arguments.dynamic_leaves, strict=True))
 
     # ----- for those who look
     def halves(self) -> Halves:
@@ -455,6 +463,10 @@ def _numbered(arguments: Arguments) -> tuple[Any, ...]:
     return args  # type: ignore[no-any-return]
 
 
+def _compiled_again(fun: Callable[..., Any], args: Sequence[Any], wrt: Any, mutates: Any) -> Program:
+    return Program(fun, take_apart(fun, args), wrt, mutates)
+
+
 class _StandIn:
     """An array by shape and dtype, for pickles."""
 
@@ -477,4 +489,4 @@ def compile(fun: Callable[..., Any], *example_args: Any, wrt: Sequence[int] | in
     >>> prog.backward(np.ones((2, 3)), np.ones((3, 4)), grad_outputs=seed)[0].tolist()
     [[10.0, 10.0, 10.0], [26.0, 26.0, 26.0]]
     """
-    return Program(fun, example_args, wrt, mutates)
+    return Program(fun, take_apart(fun, example_args), wrt, mutates)

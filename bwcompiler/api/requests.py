@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from bwcompiler import ops
 from bwcompiler.compiler.pipeline import collector_paused
+from bwcompiler.errors import GradientError
 from bwcompiler.frontend.tracing.trace import TraceResult
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.graph_printer import names_in_text
@@ -14,6 +15,16 @@ from bwcompiler.ir.op import Record, Value, constant, input_value
 from bwcompiler.ir.types import F64, tensor
 from bwcompiler.passes.autodiff import INPUT_SEED, JointGraph, differentiate
 from bwcompiler.passes.partition import Partition, partition
+
+
+def check_differentiable(result: TraceResult, positions: Sequence[int]) -> None:
+    """Raise for leaves of integer or boolean dtype; Python ints differentiate as floats."""
+    for position in positions:
+        argument = result.argument_types[position]
+        if not argument.type.dtype.is_differentiable:
+            raise GradientError(
+                f"{result.input_names[position]} has dtype {argument.type.dtype.numpy}: integers have no gradient\n"
+                "  hint: pass a float array, or leave the argument out of argnums / wrt")
 
 
 class Request(NamedTuple):

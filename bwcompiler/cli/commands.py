@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import bwcompiler
-from bwcompiler.api.program import Program
+from bwcompiler.api.program import Program, compile
 from bwcompiler.cli.about import cache_text, clear_cache, info_text, op_text, ops_text, passes_text
 from bwcompiler.cli.problems import USAGE_ERROR, UsageProblem, UserProblem, message_of, status_of, user_line
 from bwcompiler.cli.target import Target, closest, example_arguments, load
@@ -43,7 +43,7 @@ def program_of(options: argparse.Namespace) -> Program:
     arguments = example_arguments(target, options.arg)
     wrt = _wrt(target, len(arguments), options.grad)
     try:
-        return Program(target.fun, arguments, wrt)
+        return compile(target.fun, *arguments, wrt=wrt)
     except BwError:
         raise
     except Exception as error:
