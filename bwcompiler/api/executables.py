@@ -12,6 +12,7 @@ from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.native import make_callback, native_libraries, raise_status
 from bwcompiler.compiler.options import dump_folder
 from bwcompiler.compiler.pipeline import lower
+from bwcompiler.compiler.progress import progress
 from bwcompiler.inspect.dump import Compilation
 from bwcompiler.ir.content_hash import content_hash
 from bwcompiler.ir.graph import Graph
@@ -64,7 +65,8 @@ def compile_graph(graph: Graph, into: Sequence[int | None] = (), name: str = "co
         if found is not None:
             _cache.move_to_end(key)
             return replace(found, graph=graph)
-        compiled = _build(graph, places, name)
+        with progress(name, len(graph.body)):
+            compiled = _build(graph, places, name)
         _cache[key] = compiled
         if len(_cache) > _LIMIT:
             _cache.popitem(last=False)
