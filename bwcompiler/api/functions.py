@@ -319,9 +319,8 @@ class Specialisation:
         results = [*traced.outputs, *[traced.mutated[number] for number in written]]
         self.into: tuple[int | None, ...] = (*[None] * outputs, *written)
         graph = traced.graph.replace(body=live_values(traced.graph.body, results), outputs=results)
-        dependent = getattr(traced, "layout_dependent", range(len(arguments.dynamic)))
         layouts: list[Any] = [
-            layout_of(leaf) if number in dependent else None for number, leaf in enumerate(arguments.dynamic_leaves)]
+            layout_of(leaf) if number in traced.layout_dependent else None for number, leaf in enumerate(arguments.dynamic_leaves)]
         self.routine = Routine(compile_graph(graph, self.into, owner.__name__), traced.captured,
                                [*layouts, *[None] * len(traced.varying)], sorted(traced.written))
         self.result_tree = plan_tree(tree.unflatten(traced.output_tree, range(outputs)))

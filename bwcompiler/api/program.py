@@ -115,8 +115,7 @@ class Program(CompiledFunction):
         self.written = tuple([number for number in traced.mutated if may_mutate(mutates, number, traced.input_names)])
         self.forward_graph, self.into = _forward(traced, self.written)
         traced.graph = traced.graph.replace(body=live_values(traced.graph.body, traced.outputs), outputs=traced.outputs)
-        dependent = getattr(traced, "layout_dependent", ())
-        self.layouts = tuple([layout_of(leaf) if number in dependent else None
+        self.layouts = tuple([layout_of(leaf) if number in traced.layout_dependent else None
                               for number, leaf in enumerate(self.arguments.dynamic_leaves)])
         self.arguments = traced.arguments = self.arguments.without_leaves()
         self.argument_trees = _numbered(self.arguments)

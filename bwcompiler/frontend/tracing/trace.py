@@ -13,6 +13,7 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.errors import BwError, TracerError, at
 from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, argument_type, take_apart
+from bwcompiler.frontend.tracing.memory_order import C_ORDER, Layout
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.outside import Outside, OutsideRead
 from bwcompiler.frontend.tracing.region import Region, StaticDemand, Storage, open_region
@@ -41,28 +42,18 @@ class TraceResult:
     written         leaf indices that were ever assigned to: a call must not give them memory of another array.
     lifted          handles of arrays of enclosing traces that were read.
     assigned        position in `lifted` -> final value, where the function wrote to it.
+    layout_dependent  leaves whose memory order decided something (whether a written array is a view, the order of `ravel("K")`):
+                    the graph holds for arguments that have these leaves laid out like those it was traced with, and all other
+                    leaves in any way.
     """
 
-    __slots__ = (
-        "argument_types",
-        "arguments",
-        "assigned",
-        "captured",
-        "demanded",
-        "graph",
-        "input_names",
-        "lifted",
-        "mutated",
-        "output_tree",
-        "outputs",
-        "outside",
-        "varying",
-        "written",
-    )
+    __slots__ = ("argument_types", "arguments", "assigned", "captured", "demanded", "graph", "input_names", "layout_dependent",
+                 "lifted", "mutated", "output_tree", "outputs", "outside", "varying", "written")
 
     def __init__(self, graph: Graph, arguments: Arguments, output_tree: tree.TreeDef, *, argument_types: list[ArgumentType],
                  input_names: list[str], outputs: tuple[Value, ...], captured: list[Any], lifted: list[Tracer],
-                 mutated: dict[int, Value], assigned: dict[int, Value], demanded: dict[int, Source | None], written: set[int]) -> None:
+                 mutated: dict[int, Value], assigned: dict[int, Value], demanded: dict[int, Source | None], written: set[int],
+                 layout_dependent: frozenset[int]) -> None:
         self.graph = graph
         self.written = written
         self.outside: list[OutsideRead] = []
@@ -77,6 +68,7 @@ class TraceResult:
         self.lifted = lifted
         self.mutated = mutated
         self.assigned = assigned
+        self.layout_dependent = layout_dependent
 
     @property
     def input_types(self) -> tuple[TensorType, ...]:
@@ -251,7 +243,7 @@ def finish(region: Region, result: Any, arguments: Arguments, types: list[Argume
             leaf._storage.written = True
     return TraceResult(graph, arguments, output_tree, argument_types=types, input_names=names, outputs=outputs,
                        captured=region.captured, lifted=lifted, mutated=mutated, assigned=assigned, demanded=demanded,
-                       written=written)
+                       written=written, layout_dependent=frozenset(region.layouts_asked))
 
 
 def _output(leaf: Any, position: int, output_tree: tree.TreeDef) -> Value:
@@ -276,8 +268,20 @@ def _input(region: Region, argument: ArgumentType, name: str) -> Storage:
     storage = region.argument(argument.type, name)
     storage.writable = not argument.scalar
     storage.demandable = argument.scalar and argument.type.dtype.kind in "biu"
-    storage.strides = argument.strides
+    storage.layout = _asked_layout(region, len(region.arguments) - 1, argument)
     return storage
+
+
+def _asked_layout(region: Region, leaf: int, argument: ArgumentType) -> Layout:
+    """The argument's layout, which notes that it was asked for."""
+    if argument.type.size < 2:
+        return C_ORDER
+
+    def answer() -> tuple[int, ...] | None:
+        region.layouts_asked.add(leaf)
+        return argument.layout.strides()
+
+    return Layout(answer, [argument.layout])
 
 
 def _handle(storage: Storage, argument: ArgumentType) -> Tracer:
