@@ -8,6 +8,7 @@ another.  What no form takes comes to `JitFunction._slow`.
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import threading
 import types
@@ -125,22 +126,30 @@ class JitFunction(CompiledFunction):
 
     # ----- looking
     def lower(self, *args: Any, **kwargs: Any) -> Program:
-        """This function as a program for arguments like these; keyword arguments must be such as could be positional."""
-        return Program(self.fun, self._arguments(args, kwargs))
+        """This function as a program for arguments like these, all of them positional."""
+        return Program(self.fun, self._positional(args, kwargs))
 
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """In words, for arguments like these: see `Program.explain`; and what of them is compiled in."""
-        arguments = self._arguments(args, kwargs)
-        program = self._shown(arguments)
+        program = self._shown(self._positional(args, kwargs))
         return "\n".join([*self._notes(program.traced), program.explain()])
 
     def as_text(self, stage: str, *args: Any, **kwargs: Any) -> str:
         """The program for arguments like these at one stage: see `Program.as_text`."""
-        return self._shown(self._arguments(args, kwargs)).as_text(stage)
+        return self._shown(self._positional(args, kwargs)).as_text(stage)
 
     def dump(self, path: str | Path, *args: Any, **kwargs: Any) -> list[Path]:
         """The program for arguments like these as a file or folder: see `Program.dump`."""
-        return self._shown(self._arguments(args, kwargs)).dump(path)
+        return self._shown(self._positional(args, kwargs)).dump(path)
+
+    def _positional(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
+        """The arguments by position, with the defaults of those in between."""
+        arguments = self._arguments(args, kwargs)
+        if not arguments.kwargs:
+            return arguments
+        bound = inspect.signature(self.fun).bind(*args, **kwargs)
+        bound.apply_defaults()
+        return self._arguments(bound.args, bound.kwargs)
 
     def _shown(self, arguments: Arguments) -> Program:
         return Program(self.fun, arguments)
