@@ -462,8 +462,8 @@ def _numbered(arguments: Arguments) -> tuple[Any, ...]:
     return args  # type: ignore[no-any-return]
 
 
-def _compiled_again(fun: Callable[..., Any], args: Sequence[Any], wrt: Any, mutates: Any) -> Program:
-    return Program(fun, take_apart(fun, args), wrt, mutates)
+def _compiled_again(fun: Callable[..., Any], args: Sequence[Any], wrt: Any, mutates: Any, memory_limit: int | None) -> Program:
+    return Program(fun, take_apart(fun, args), wrt, mutates, memory_limit)
 
 
 class _StandIn:

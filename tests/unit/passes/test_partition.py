@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -233,3 +234,8 @@ def test_without_time_for_a_cut_one_walk_chooses(function, monkeypatch):
     joint, parts = parts_of(function)
     require_same(joint, parts)
     test_nothing_dear_is_computed_again(function)
+
+
+def test_the_limit_goes_with_a_pickled_program():
+    again = pickle.loads(pickle.dumps(bw.compile(softmax, X, memory_limit=100)))
+    assert again.memory_limit == 100 and saved_bytes(again.halves().partition) <= 100
