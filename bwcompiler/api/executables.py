@@ -18,8 +18,7 @@ from bwcompiler.ir.content_hash import content_hash
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.plan import ArgumentKind, CallSignature, Leaf, ResultKind
-from bwcompiler.ir.types import TensorType
-from bwcompiler.passes.expand_custom_rules import inline_calls
+from bwcompiler.ir.types import TensorType, TupleType
 from bwcompiler.runtime.executable import Executable
 
 GIL_BYTES = 1 << 16            # programs that touch less than this keep the GIL: they are done before it could be handed over
@@ -57,7 +56,6 @@ def compile_graph(graph: Graph, into: Sequence[int | None] = (), name: str = "co
     Executables are shared process-wide by the graph's content, so a fresh function with the same graph costs no code
     generation.
     """
-    graph = inline_calls(graph)
     places = tuple(into) if any(number is not None for number in into) else ()
     key = (content_hash(graph), places)
     with _lock:
@@ -75,7 +73,7 @@ def compile_graph(graph: Graph, into: Sequence[int | None] = (), name: str = "co
 
 def _moves_much(graph: Graph) -> bool:
     def size(value: Value) -> int:
-        return getattr(value.type, "nbytes", GIL_BYTES)
+        return sum(item.nbytes for item in value.type.items) if isinstance(value.type, TupleType) else value.type.nbytes
     return max((size(value) for value in graph.values()), default=0) >= GIL_BYTES
 
 

@@ -1,4 +1,4 @@
-"""`trace`: from a Python function and its arguments to a graph, and `inline`: a graph's body into the current record."""
+"""`trace`: from a Python function and its arguments to a graph."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from bwcompiler.frontend.tracing.outside import Outside, OutsideRead
 from bwcompiler.frontend.tracing.region import Region, StaticDemand, Storage, open_region
 from bwcompiler.frontend.tracing.source import current_source, is_hidden, stop_at
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, value_of
+from bwcompiler.frontend.tracing.user_names import name_values
 from bwcompiler.ir.graph import Graph, cut
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.source import Source
@@ -233,6 +234,7 @@ def finish(region: Region, result: Any, arguments: Arguments, types: list[Argume
     assigned = {k: region.read(storage) for k, storage in enumerate(region.lifted)
                 if region.read(storage) is not region.lifted_inputs[k]}
     region.settle_captures()
+    name_values(region.record.values)
     graph = cut(region.name, (*region.argument_inputs, *region.lifted_inputs, *region.capture_inputs), region.record.values,
                 (*outputs, *mutated.values(), *assigned.values()), captured=len(region.captured))
     lifted = [_whole(storage) for storage in region.lifted]
@@ -289,22 +291,3 @@ def _handle(storage: Storage, argument: ArgumentType) -> Tracer:
     if argument.weak is not None:
         made._kind = argument.weak
     return made
-
-
-# ----- inlining
-def inline(graph: Graph, operands: Sequence[Value]) -> list[Value]:
-    """Emit a graph's body into the current record with its inputs replaced; the values of its outputs."""
-    record = open_region().record
-    mapping: dict[Value, Value] = dict(zip(graph.inputs, operands, strict=True))
-    saved = record.source, record.forward
-    try:
-        for value in graph.body:
-            record.source = value.source
-            record.forward = mapping.get(value.forward, value.forward) if value.forward is not None else None
-            made = record.emit(value.op, tuple([mapping[x] for x in value.operands]), value.attrs, value.type)
-            if made.name is None:
-                made.name = value.name
-            mapping[value] = made
-    finally:
-        record.source, record.forward = saved
-    return [mapping[output] for output in graph.outputs]
