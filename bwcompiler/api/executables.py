@@ -12,14 +12,14 @@ from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.native import make_callback, native_libraries, raise_status
 from bwcompiler.compiler.options import dump_folder
 from bwcompiler.compiler.pipeline import lower
+from bwcompiler.compiler.progress import progress
 from bwcompiler.ir.content_hash import content_hash
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.plan import ArgumentKind, CallSignature, Leaf, ResultKind
-from bwcompiler.ir.types import TensorType
+from bwcompiler.ir.types import TensorType, TupleType
 from bwcompiler.locks import RenewedLock
 from bwcompiler.lowering.polls import POLL
-from bwcompiler.passes.expand_custom_rules import inline_calls
 from bwcompiler.runtime.executable import Executable
 from bwcompiler.runtime.interrupts import poll_address
 
@@ -100,21 +100,21 @@ def compile_graph(graph: Graph, into: Sequence[int | None] = (), name: str = "co
     Executables are shared process-wide by the graph's content, so a fresh function with the same graph costs no code
     generation.
     """
-    graph = inline_calls(graph)
     places = tuple(into) if any(number is not None for number in into) else ()
     key = (content_hash(graph), places)
     with _lock:
         found = _cache.get(key)
         if found is not None:
             return replace(found, graph=graph)
-        compiled = _build(graph, places, name)
+        with progress(name, len(graph.body)):
+            compiled = _build(graph, places, name)
         _cache.put(key, compiled)
         return compiled
 
 
 def _moves_much(graph: Graph) -> bool:
     def size(value: Value) -> int:
-        return getattr(value.type, "nbytes", GIL_BYTES)
+        return sum(item.nbytes for item in value.type.items) if isinstance(value.type, TupleType) else value.type.nbytes
     return max((size(value) for value in graph.values()), default=0) >= GIL_BYTES
 
 

@@ -8,8 +8,12 @@ another.  What no form takes comes to `JitFunction._slow`.
 from __future__ import annotations
 
 import functools
+import inspect
+import sys
+import types
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +22,7 @@ from bwcompiler import tree
 from bwcompiler.api.assignments import check_written, may_mutate
 from bwcompiler.api.executables import compile_graph
 from bwcompiler.api.forms import argument_kinds, argument_trees, layout_of, plan_tree
+from bwcompiler.api.program import Program
 from bwcompiler.api.routine import Routine
 from bwcompiler.collector import collector_paused
 from bwcompiler.errors import RecompileWarning, at
@@ -70,7 +75,7 @@ class JitFunction(CompiledFunction):
 
     def _specialised(self, arguments: Arguments) -> Bound:
         """The specialisation for these arguments, compiled if there is none."""
-        key = _key(arguments)
+        key = specialisation_key(arguments)
         found = self._find(key, arguments)
         if found is None:
             with self._lock:
@@ -85,7 +90,7 @@ class JitFunction(CompiledFunction):
 
     def _compile(self, arguments: Arguments) -> Specialisation:
         structure = _structure(arguments)
-        before = self._entries.get(_key(arguments), [])
+        before = self._entries.get(specialisation_key(arguments), [])
         changed = before[0].changed() if before else []
         varying = self._outside.varying(changed)
         self._traces += 1
@@ -95,7 +100,7 @@ class JitFunction(CompiledFunction):
         if made.traced.demanded:
             self._demanded.setdefault(structure, set()).update(made.traced.demanded)
         self._outside.settle(varying, made.traced.varying)
-        variants = self._entries.setdefault(_key(arguments), [])
+        variants = self._entries.setdefault(specialisation_key(arguments), [])
         variants.insert(0, made)
         for dropped in variants[VARIANTS:]:
             self._forms = [form for form in self._forms if form not in dropped.forms.values()]
@@ -109,7 +114,7 @@ class JitFunction(CompiledFunction):
             hint = f"pass {changed[0].path} as an argument"
             source: Any = changed[0].source
         else:
-            why, source = difference(_key(arguments), next(reversed(self._entries), None), arguments.names()), None
+            why, source = difference(specialisation_key(arguments), next(reversed(self._entries), None), arguments.names()), None
             hint = "pad arrays to a few shapes, or pass numbers that change as arrays"
         warnings.warn(at(source, f"{self.__name__} has been traced and compiled {self._traces} times; this time because {why}\n"
                          f"  hint: {hint}"), RecompileWarning, stacklevel=5)
@@ -118,6 +123,66 @@ class JitFunction(CompiledFunction):
         with self._lock:
             self._forms = [form, *self._forms][:FORMS]
             self._install(chain(self._forms, self._slow, self.__name__))
+
+    # ----- looking
+    def lower(self, *args: Any, **kwargs: Any) -> Program:
+        """This function as a program for arguments like these, all of them positional."""
+        return Program(self.fun, self._positional(args, kwargs))
+
+    def explain(self, *args: Any, **kwargs: Any) -> str:
+        """In words, for arguments like these: see `Program.explain`; and what of them is compiled in."""
+        program = self._shown(self._positional(args, kwargs))
+        return "\n".join([*self._notes(program.traced), program.explain()])
+
+    def as_text(self, stage: str, *args: Any, **kwargs: Any) -> str:
+        """The program for arguments like these at one stage: see `Program.as_text`."""
+        return self._shown(self._positional(args, kwargs)).as_text(stage)
+
+    def dump(self, path: str | Path, *args: Any, **kwargs: Any) -> list[Path]:
+        """The program for arguments like these as a file or folder: see `Program.dump`."""
+        return self._shown(self._positional(args, kwargs)).dump(path)
+
+    def _positional(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
+        """The arguments by position, with the defaults of those in between."""
+        arguments = self._arguments(args, kwargs)
+        if not arguments.kwargs:
+            return arguments
+        bound = inspect.signature(self.fun).bind(*args, **kwargs)
+        bound.apply_defaults()
+        return self._arguments(bound.args, bound.kwargs)
+
+    def _shown(self, arguments: Arguments) -> Program:
+        return Program(self.fun, arguments)
+
+    def _notes(self, traced: TraceResult) -> list[str]:
+        names = traced.arguments.names()
+        lines = []
+        for position in sorted(traced.arguments.static):
+            where = traced.demanded.get(position)
+            why = f", which was asked for its number ({where.short})" if where is not None else ""
+            lines.append(f"{names[position]} = {unwrapped(traced.arguments.leaves[position])!r} is compiled in{why}")
+        lines += [f"{outside.path} is read at every call; another value compiles again ({outside.source.short})"
+                  for outside in traced.outside if not callable(outside.read.expected) and not isinstance(
+                      outside.read.expected, types.ModuleType)]
+        return lines
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.__name__}, compiled for {sum(map(len, self._entries.values()))} kinds of arguments>"
+
+    def __dir__(self) -> list[str]:
+        return ["as_text", "clear_cache", "dump", "explain", "lower"]
+
+    # ----- pickles and copies
+    def __reduce__(self) -> Any:
+        """By name, where a decorator has put it in the place of the function; else made again from the function."""
+        found: Any = sys.modules.get(self.__module__)
+        for part in self.__qualname__.split("."):
+            found = getattr(found, part, None)
+        return self.__qualname__ if found is self else (_remade, self._remake())
+
+    def _remake(self) -> tuple[Any, ...]:
+        options = {"static_argnums": self.static_argnums, "static_argnames": self.static_argnames, "mutates": self.mutates}
+        return jit, (self.fun,), options
 
     def clear_cache(self) -> None:
         """Forget all compilations of this function."""
@@ -128,13 +193,18 @@ class JitFunction(CompiledFunction):
             self._install(self._slow)
 
     __name__: str = "compiled"
+    __qualname__: str
+
+
+def _remade(transform: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    return transform(*args, **options)
 
 
 def _structure(arguments: Arguments) -> Any:
     return (arguments.treedef, tuple([type(leaf) for leaf in arguments.leaves]))
 
 
-def _key(arguments: Arguments) -> Any:
+def specialisation_key(arguments: Arguments) -> Any:
     """What specialisations are found by."""
     static = arguments.static
     return (arguments.treedef, tuple([
@@ -258,9 +328,8 @@ class Specialisation:
         results = [*traced.outputs, *[traced.mutated[number] for number in written]]
         self.into: tuple[int | None, ...] = (*[None] * outputs, *written)
         graph = traced.graph.replace(body=live_values(traced.graph.body, results), outputs=results)
-        dependent = getattr(traced, "layout_dependent", range(len(arguments.dynamic)))
         layouts: list[Any] = [
-            layout_of(leaf) if number in dependent else None for number, leaf in enumerate(arguments.dynamic_leaves)]
+            layout_of(leaf) if number in traced.layout_dependent else None for number, leaf in enumerate(arguments.dynamic_leaves)]
         self.routine = Routine(compile_graph(graph, self.into, owner.__name__), traced.captured,
                                [*layouts, *[None] * len(traced.varying)], sorted(traced.written))
         self.result_tree = plan_tree(tree.unflatten(traced.output_tree, range(outputs)))

@@ -25,18 +25,19 @@ from bwcompiler.api.requests import (
     Halves,
     Request,
     adjoint_backward,
+    check_differentiable,
     every_seed,
     halves,
     joint_backward,
 )
 from bwcompiler.api.routine import Routine
 from bwcompiler.api.seeds import concrete_seed, match_tree, missing_seed
-from bwcompiler.api.transforms import check_differentiable
 from bwcompiler.collector import collector_paused
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.pipeline import lower
 from bwcompiler.errors import GradientError, SignatureError
 from bwcompiler.frontend.tracing.arguments import Arguments, take_apart
+from bwcompiler.frontend.tracing.outside import holds
 from bwcompiler.frontend.tracing.trace import TraceResult, trace_arguments
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.graph_printer import names_in_text
@@ -46,7 +47,6 @@ from bwcompiler.ir.plan import same_plain
 from bwcompiler.ir.types import TensorType
 from bwcompiler.locks import RenewedLock
 from bwcompiler.passes.autodiff import INPUT_SEED, ONE
-from bwcompiler.passes.expand_custom_rules import inline_calls
 from bwcompiler.runtime.executable import CallForm, CompiledFunction, chain
 
 FORMS = 32                     # forms of call that the native entry tries at most, per method
@@ -100,25 +100,27 @@ class Program(CompiledFunction):
     (5.0, [2.0, 4.0])
     """
 
-    def __init__(self, fun: Callable[..., Any], example_args: Sequence[Any], wrt: Sequence[int] | int | None = None,
-                 mutates: Any = True) -> None:
+    def __init__(self, fun: Callable[..., Any], arguments: Arguments, wrt: Sequence[int] | int | None = None,
+                 mutates: Any = True, memory_limit: int | None = None) -> None:
         self.fun = fun
+        self.memory_limit = memory_limit
         self.__name__ = getattr(fun, "__name__", "program")
-        self.arguments: Arguments = take_apart(fun, example_args)
+        self.arguments = arguments
+        if arguments.kwargs:
+            raise SignatureError(f"a program takes positional arguments only; {', '.join(arguments.kwargs)} cannot be one")
         with collector_paused():
             self.traced: TraceResult = trace_arguments(fun, self.arguments)
         traced = self.traced
         self.written = tuple([number for number in traced.mutated if may_mutate(mutates, number, traced.input_names)])
         self.forward_graph, self.into = _forward(traced, self.written)
         traced.graph = traced.graph.replace(body=live_values(traced.graph.body, traced.outputs), outputs=traced.outputs)
-        dependent = getattr(traced, "layout_dependent", ())
-        self.layouts = tuple([layout_of(leaf) if number in dependent else None
+        self.layouts = tuple([layout_of(leaf) if number in traced.layout_dependent else None
                               for number, leaf in enumerate(self.arguments.dynamic_leaves)])
         self.arguments = traced.arguments = self.arguments.without_leaves()
         self.argument_trees = _numbered(self.arguments)
         self.result_tree = tree.unflatten(traced.output_tree, range(len(traced.outputs)))
         self.default_wrt = self._wrt_leaves(wrt)
-        self._options = (wrt, mutates)
+        self._options = (wrt, mutates, memory_limit)
         self._runners: dict[Any, Runner] = {}
         self._halves: dict[Request, Halves] = {}
         self._lowered: Lowered | None = None
@@ -244,10 +246,15 @@ class Program(CompiledFunction):
                 "value_and_backward", "vjp"]
 
     def __reduce__(self) -> Any:
-        wrt, mutates = self._options
+        wrt, mutates, memory_limit = self._options
         stand_ins = [_StandIn(argument.type) if argument.weak is None else argument.weak(0) for argument in self.traced.argument_types]
-        args, _ = self.arguments.with_leaves(stand_ins)
-        return Program, (self.fun, args, wrt, mutates)
+        args, _ = self.arguments.with_leaves(stand_ins, declare=True)
+        return _compiled_again, (self.fun, args, wrt, mutates, memory_limit)
+
+    def is_up_to_date(self, arguments: Arguments) -> bool:
+        """Whether it would be traced the same again, for arguments of the same kind."""
+        return all(holds(outside.read) for outside in self.traced.outside) and all(
+            layout is None or layout == layout_of(leaf) for layout, leaf in zip(self.layouts, arguments.dynamic_leaves, strict=True))
 
     # ----- for those who look
     def halves(self) -> Halves:
@@ -255,7 +262,7 @@ class Program(CompiledFunction):
         request = self.default_request()
         found = self._halves.get(request)
         if found is None:
-            found = self._halves[request] = halves(self.traced, request)
+            found = self._halves[request] = halves(self.traced, request, self.memory_limit)
         return found
 
     def default_request(self, value: bool = False) -> Request:
@@ -271,7 +278,7 @@ class Program(CompiledFunction):
         if self._lowered is None:
             runner = self._default_runner()
             shared = runner.compiled.lowered
-            self._lowered = shared if shared.graph is runner.made.graph else lower(inline_calls(runner.made.graph))
+            self._lowered = shared if shared.graph is runner.made.graph else lower(runner.made.graph)
         return self._lowered
 
     def joint_runner(self, request: Request) -> Runner:
@@ -454,6 +461,10 @@ def _numbered(arguments: Arguments) -> tuple[Any, ...]:
     return args  # type: ignore[no-any-return]
 
 
+def _compiled_again(fun: Callable[..., Any], args: Sequence[Any], wrt: Any, mutates: Any, memory_limit: int | None) -> Program:
+    return Program(fun, take_apart(fun, args), wrt, mutates, memory_limit)
+
+
 class _StandIn:
     """An array by shape and dtype, for pickles."""
 
@@ -462,13 +473,16 @@ class _StandIn:
         self.dtype = type.dtype.numpy
 
 
-def compile(fun: Callable[..., Any], *example_args: Any, wrt: Sequence[int] | int | None = None, mutates: Any = True) -> Program:
+def compile(fun: Callable[..., Any], *example_args: Any, wrt: Sequence[int] | int | None = None, mutates: Any = True,
+            memory_limit: int | None = None) -> Program:
     """Compile fun and its backward program for arguments like example_args (arrays, or anything with shape and dtype).
 
     wrt      positions of the arguments that need gradients; None: every argument of floating-point dtype.
     mutates  as for `jit`: whether a call of the program writes back to arguments that fun assigns to; derivatives never do.
+    memory_limit  bytes that `vjp` may save for its pullback besides the arguments; what does not fit is computed again.
 
-    Raises GradientError for a position that does not exist or is of integer dtype, and whatever tracing fun raises (see `jit`).
+    Raises GradientError for a position that does not exist or is of integer dtype, CompileError (from `vjp`) for a memory_limit that
+    cannot be kept, and whatever tracing fun raises (see `jit`).
 
     >>> import numpy as np, bwcompiler as bw
     >>> prog = bw.compile(lambda x, a: x @ a, np.ones((2, 3)), np.ones((3, 4)), wrt=(0,))
@@ -476,4 +490,4 @@ def compile(fun: Callable[..., Any], *example_args: Any, wrt: Sequence[int] | in
     >>> prog.backward(np.ones((2, 3)), np.ones((3, 4)), grad_outputs=seed)[0].tolist()
     [[10.0, 10.0, 10.0], [26.0, 26.0, 26.0]]
     """
-    return Program(fun, example_args, wrt, mutates)
+    return Program(fun, take_apart(fun, example_args), wrt, mutates, memory_limit)

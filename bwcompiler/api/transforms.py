@@ -8,29 +8,30 @@ to any order, and `jit` of a transform costs nothing extra.
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from bwcompiler import ops, tree
-from bwcompiler.api.functions import JitFunction
+from bwcompiler.api.functions import VARIANTS, JitFunction, specialisation_key
+from bwcompiler.api.program import Program
+from bwcompiler.api.requests import check_differentiable
 from bwcompiler.api.seeds import check_seed_type, match_tree, number_seed
+from bwcompiler.compiler.pipeline import derive
 from bwcompiler.errors import GradientError, at
-from bwcompiler.frontend.tracing.arguments import take_apart
+from bwcompiler.frontend.tracing.arguments import Arguments, take_apart
 from bwcompiler.frontend.tracing.custom_rules import CustomVjp
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.region import active_region
-from bwcompiler.frontend.tracing.trace import TraceResult, inline, trace
+from bwcompiler.frontend.tracing.trace import TraceResult, trace
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, is_weak, value_of
-from bwcompiler.ir.op import Value, constant
+from bwcompiler.ir.graph import inline
+from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import F64, I64
-from bwcompiler.passes.autodiff import INPUT_SEED, ONE, differentiate
+from bwcompiler.passes.autodiff import INPUT_SEED, ONE, cotangent_or_zero
 from bwcompiler.passes.batch import batch_graph
 
 Argnums = int | Sequence[int]
-
-
-class Transformed(JitFunction):
-    """A derivative of a function: compiled when called with arrays, inlined when called inside another trace."""
 
 
 class Statics(NamedTuple):
@@ -40,10 +41,34 @@ class Statics(NamedTuple):
     argnames: str | Iterable[str] = ()
 
 
-def _transform(fun: Callable[..., Any], traced: Callable[..., Any], name: str, statics: Statics) -> Transformed:
+class Transformed(JitFunction):
+    """A derivative of a function: compiled when called with arrays, inlined when called inside another trace.
+
+    made_by   the transform and its arguments, to make it again from a pickle.
+    """
+
+    def __init__(self, traced: Callable[..., Any], statics: Statics, made_by: tuple[Callable[..., Any], tuple[Any, ...]]) -> None:
+        super().__init__(traced, statics.argnums, statics.argnames)
+        self._made_by = (*made_by, statics._asdict())
+
+    def _remake(self) -> tuple[Any, ...]:
+        transform, args, statics = self._made_by
+        return transform, args, {f"static_{name}": value for name, value in statics.items()}
+
+    def _shown(self, arguments: Arguments) -> Program:
+        """What is worth looking at: the backward program of the function that is differentiated."""
+        transform, (fun, argnums, *_), _ = self._made_by
+        if transform not in (grad, value_and_grad):
+            return super()._shown(arguments)
+        return Program(fun, arguments, argnums)
+
+
+def _transform(fun: Callable[..., Any], traced: Callable[..., Any], name: str, statics: Statics, transform: Callable[..., Any],
+               *args: Any) -> Transformed:
     functools.update_wrapper(traced, fun, updated=())
     traced.__name__ = f"{getattr(fun, '__name__', 'function')}.{name}"
-    return Transformed(traced, statics.argnums, statics.argnames)
+    traced.__qualname__ = f"{getattr(fun, '__qualname__', 'function')}.{name}"
+    return Transformed(traced, statics, (transform, (fun, *args)))
 
 
 def operand_values(leaves: Sequence[Any]) -> list[Value]:
@@ -58,16 +83,6 @@ def normalise_argnums(argnums: Argnums, count: int) -> tuple[int, ...]:
         if not isinstance(number, int) or not -count <= number < count:
             raise GradientError(f"argnums={argnums!r}: the function was called with {count} positional arguments")
     return tuple(number % count for number in numbers)
-
-
-def check_differentiable(result: TraceResult, positions: Sequence[int]) -> None:
-    """Raise for leaves of integer or boolean dtype; Python ints differentiate as floats."""
-    for position in positions:
-        argument = result.argument_types[position]
-        if not argument.type.dtype.is_differentiable:
-            raise GradientError(
-                f"{result.input_names[position]} has dtype {argument.type.dtype.numpy}: integers have no gradient\n"
-                "  hint: pass a float array, or leave the argument out of argnums / wrt")
 
 
 def _as_floats(args: Sequence[Any], argnums: Sequence[int]) -> list[Any]:
@@ -112,7 +127,7 @@ def value_and_grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool 
         result, wrt = differentiated.result, differentiated.wrt
         outputs, aux_count, aux_tree = _split_aux(result, has_aux)
         _scalar_output(result, outputs, "grad")
-        joint = differentiate(result.graph, wrt, [ONE, *([None] * (len(result.graph.outputs) - 1))])
+        joint = derive(result.graph, wrt, [ONE, *([None] * (len(result.graph.outputs) - 1))])
         found = inline(joint.graph, [*operand_values(differentiated.leaves), *result.hidden_operands(), *map(_capture, joint.captured)])
         gradient = differentiated.per_argument([
             _cotangent(found, position, result.graph.inputs[k]) for position, k in zip(joint.cotangents, wrt, strict=True)])
@@ -121,7 +136,7 @@ def value_and_grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool 
             value = (value, tree.unflatten(aux_tree, [fresh(v) for v in found[1:1 + aux_count]]))
         return value, gradient
 
-    return _transform(fun, traced, "value_and_grad", statics)
+    return _transform(fun, traced, "value_and_grad", statics, value_and_grad, argnums, has_aux)
 
 
 class _TracedCall(NamedTuple):
@@ -169,7 +184,7 @@ def _split_aux(result: TraceResult, has_aux: bool) -> tuple[list[Value], int, An
 
 
 def _cotangent(found: Sequence[Value], position: int | None, argument: Value) -> Value:
-    return constant(0.0, argument.type) if position is None else found[position]
+    return cotangent_or_zero(None if position is None else found[position], argument)
 
 
 def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, static_argnums: int | Iterable[int] = (),
@@ -189,7 +204,7 @@ def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *
         value, gradient = both.fun(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
 
-    return _transform(fun, traced, "grad", statics)
+    return _transform(fun, traced, "grad", statics, grad, argnums, has_aux)
 
 
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
@@ -204,31 +219,40 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     [2.0, 40.0]
     """
     if active_region() is not None or any(isinstance(leaf, Tracer) for leaf in tree.leaves(primals)):
-        out, aux = _primal_traced(fun, primals, has_aux)
-        pullback = functools.partial(_pullback_traced, fun, primals, has_aux)
+        out = fun(*primals)
+        out, aux = out if has_aux else (out, None)
+        pullback: Any = functools.partial(_pullback_traced, fun, primals, has_aux)
     else:
-        out, aux = _primal_concrete(fun, primals, has_aux)
-        compiled = JitFunction(functools.partial(_pullback_of, fun, has_aux))
-        pullback = functools.partial(_pullback_concrete, compiled, primals)
+        primals = tuple(_as_floats(primals, range(len(primals))))
+        program = _program_of(fun, primals)
+        out, pullback = program.vjp(*primals)
+        if has_aux:
+            _, count, aux_tree = _split_aux(program.traced, has_aux=True)
+            out, aux = out
+            pullback = functools.partial(_pullback_with_aux, pullback, tree.unflatten(aux_tree, [None] * count))
     return (out, pullback, aux) if has_aux else (out, pullback)
 
 
-def _primal_traced(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool) -> tuple[Any, Any]:
-    out = fun(*primals)
-    return out if has_aux else (out, None)
+def _pullback_with_aux(pullback: Callable[..., Any], aux: Any, seed: Any) -> Any:
+    return pullback((seed, aux))
 
 
-def _primal_concrete(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool) -> tuple[Any, Any]:
-    out = JitFunction(fun)(*primals)
-    return out if has_aux else (out, None)
+_programs: weakref.WeakKeyDictionary[Callable[..., Any], dict[Any, list[Program]]] = weakref.WeakKeyDictionary()
 
 
-def _pullback_of(fun: Callable[..., Any], has_aux: bool, primals: Sequence[Any], seed: Any) -> Any:
-    return _pullback_traced(fun, primals, has_aux, seed)
-
-
-def _pullback_concrete(compiled: JitFunction, primals: Sequence[Any], seed: Any) -> Any:
-    return compiled(tuple(primals), seed)
+def _program_of(fun: Callable[..., Any], primals: tuple[Any, ...]) -> Program:
+    """The program of fun for these primals: an earlier one, if what fun reads from outside is as it was."""
+    arguments = take_apart(fun, primals)
+    try:
+        known = _programs.setdefault(fun, {}).setdefault(specialisation_key(arguments), [])
+    except TypeError:                              # a callable that cannot be hashed or referred to
+        return Program(fun, arguments)
+    for program in known:
+        if program.is_up_to_date(arguments):
+            return program
+    made = Program(fun, arguments)
+    known[:] = [made, *known[:VARIANTS - 1]]
+    return made
 
 
 def _pullback_traced(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, seed: Any) -> Any:
@@ -238,7 +262,7 @@ def _pullback_traced(fun: Callable[..., Any], primals: Sequence[Any], has_aux: b
     wrt = [k for k, argument in enumerate(result.argument_types) if argument.type.dtype.is_differentiable]
     extra = len(result.graph.outputs) - len(outputs)
     spec = [None if s is None else INPUT_SEED for s in seeds] + [None] * extra
-    joint = differentiate(result.graph, wrt, spec)
+    joint = derive(result.graph, wrt, spec)
     seed_values = [s for s, position in zip(seeds, joint.seeds, strict=False) if position is not None and s is not None]
     found = inline(joint.graph, [*operand_values(result.arguments.dynamic_leaves), *[value_of(h) for h in result.lifted], *seed_values,
                                  *map(_capture, [*result.captured, *joint.captured])])
@@ -301,7 +325,7 @@ def jacrev(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False,
         values = inline(result.graph, [*operands, *lifted, *captured])
         return jacobian, tree.unflatten(aux_tree, [fresh(v) for v in values[len(outputs):len(outputs) + aux_count]])
 
-    return _transform(fun, traced, "jacobian", statics)
+    return _transform(fun, traced, "jacobian", statics, jacrev, argnums, has_aux)
 
 
 jacobian = jacrev
@@ -314,7 +338,7 @@ def _jacobian_rows(result: TraceResult, number: int, wrt: Sequence[int], operand
     if not output.dtype.is_differentiable:
         raise GradientError(at(output.source, f"a Jacobian needs a floating-point output; it returned {output.dtype.numpy}"))
     spec = [INPUT_SEED if k == number else None for k in range(len(result.graph.outputs))]
-    joint = differentiate(result.graph, wrt, spec)
+    joint = derive(result.graph, wrt, spec)
     positions = [position for position in joint.cotangents if position is not None]
     seed = joint.seeds[number]
     assert seed is not None

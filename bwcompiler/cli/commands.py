@@ -12,25 +12,27 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
 import bwcompiler
-from bwcompiler.api.program import Program
-from bwcompiler.cli.about import cache_text, clear_cache, info_text, op_text, ops_text, passes_text
+from bwcompiler.api.program import Program, compile
+from bwcompiler.cli.about import cache_text, clear_cache, info_text, op_text, ops_text, passes_text, timings_text
 from bwcompiler.cli.problems import USAGE_ERROR, UsageProblem, UserProblem, message_of, status_of, user_line
 from bwcompiler.cli.target import Target, closest, example_arguments, load
 from bwcompiler.compiler.options import pass_options
+from bwcompiler.compiler.pipeline import GRAPH_PASSES, derive, lower
 from bwcompiler.errors import BwError
 from bwcompiler.inspect import dump
 from bwcompiler.inspect.lowered_texts import object_code
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.graph_parser import ParseError, parse_graph
-from bwcompiler.ir.graph_printer import graph_to_text
+from bwcompiler.ir.graph_printer import graph_to_text, names_in_text
 from bwcompiler.ir.graph_verifier import verify
 from bwcompiler.ir.op import REGISTRY
+from bwcompiler.passes.autodiff import INPUT_SEED
 from bwcompiler.passes.pass_manager import pass_named, run_pass
-from bwcompiler.passes.pipeline import PASSES
 
 ALL = "all"                        # the stage that is every stage
 COMMANDS = ("dump", "explain", "diff", "passes", "run-pass", "ops", "info", "cache")
@@ -43,7 +45,7 @@ def program_of(options: argparse.Namespace) -> Program:
     arguments = example_arguments(target, options.arg)
     wrt = _wrt(target, len(arguments), options.grad)
     try:
-        return Program(target.fun, arguments, wrt)
+        return compile(target.fun, *arguments, wrt=wrt)
     except BwError:
         raise
     except Exception as error:
@@ -106,17 +108,19 @@ def _checked_stage(stage: str, format: str) -> str:
 
 def passes_diff(program: Program, everything: bool) -> str:
     """The graph after each pass; of those that changed something only what changed, unless everything is asked for."""
-    graph = program.lowered().graph
-    before = graph_to_text(graph)
+    made: list[tuple[str, Graph]] = []
+    options = replace(pass_options(), observe=lambda name, graph: made.append((name, graph)))
+    seeds = [INPUT_SEED if output.dtype.is_differentiable else None for output in program.graph.outputs]
+    joint = derive(program.graph, program.default_wrt, seeds, names_in_text(program.graph), options)
+    lower(joint.graph, (), options)
+    before = graph_to_text(program.graph)
     parts = [f"==== input ====\n{before}"]
-    for step in PASSES:
-        graph, run = run_pass(step, graph, pass_options())
+    for name, graph in made:
+        if name == "input":
+            continue
         after = graph_to_text(graph)
-        if everything:
-            parts.append(f"==== after {step.name} ({'changed' if run.changed else 'unchanged'}) ====\n{after}")
-        elif run.changed:
-            changes = difflib.unified_diff(before.splitlines(True), after.splitlines(True), f"before {step.name}", f"after {step.name}")
-            parts.append("".join(changes))
+        changes = difflib.unified_diff(before.splitlines(True), after.splitlines(True), f"before {name}", f"after {name}")
+        parts.append(f"==== after {name} ====\n{after}" if everything else "".join(changes))
         before = after
     return "\n".join(parts)
 
@@ -128,15 +132,15 @@ def explain_command(options: argparse.Namespace) -> int:
 
 # ----- graphs in files
 def run_pass_command(options: argparse.Namespace) -> int:
-    names = [step.name for step in PASSES]
+    names = [step.name for step in GRAPH_PASSES]
     if options.name not in names:
         raise UsageProblem(f"there is no pass {options.name!r}{closest(options.name, names)}")
     graph = read_graph(options.file)
     verify(graph)
-    result, run = run_pass(pass_named(PASSES, options.name), graph, pass_options())
+    result, run = run_pass(pass_named(GRAPH_PASSES, options.name), graph, pass_options())
     verify(result)
     _write(Path(options.output) if options.output else None, graph_to_text(result))
-    print(f"{run.name}: {'changed' if run.changed else 'unchanged'}, {run.nodes[0]} -> {run.nodes[1]} nodes", file=sys.stderr)
+    print(f"{run.name}: {'changed' if run.changed else 'unchanged'}, {len(graph.body)} -> {len(result.body)} nodes", file=sys.stderr)
     return 0
 
 
@@ -160,7 +164,11 @@ def diff_command(options: argparse.Namespace) -> int:
 
 # ----- what there is
 def passes_command(options: argparse.Namespace) -> int:
-    _write(None, passes_text())
+    if options.target is None:
+        _write(None, passes_text())
+        return 0
+    halves, lowered = (program := program_of(options)).halves(), program.lowered()
+    _write(None, timings_text([*halves.joint.passes, *halves.partition.passes, *lowered.passes]))
     return 0
 
 
@@ -212,7 +220,8 @@ def parser() -> argparse.ArgumentParser:
     difference.add_argument("before", metavar="A")
     difference.add_argument("after", metavar="B")
     difference.add_argument("--sources", action="store_true", help="compare the users' lines too")
-    command("passes", passes_command, "list the passes in their order")
+    listed = command("passes", passes_command, "list the passes in their order, or time those of a function")
+    _target_options(listed, required=False)
     one = command("run-pass", run_pass_command, "run one pass on a graph in a text file")
     one.add_argument("name", metavar="PASS")
     one.add_argument("file", metavar="FILE", help="a graph as text; - for the standard input")
@@ -226,8 +235,8 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def _target_options(made: argparse.ArgumentParser) -> None:
-    made.add_argument("target", metavar="TARGET", help="FILE.py:FUNCTION or module:function")
+def _target_options(made: argparse.ArgumentParser, required: bool = True) -> None:
+    made.add_argument("target", metavar="TARGET", nargs=None if required else "?", help="FILE.py:FUNCTION or module:function")
     made.add_argument("--arg", metavar="NAME=TYPE", action="append", default=[],
                       help="type of an argument, f64[32,64]; without, the file's example_args() is used")
     made.add_argument("--grad", metavar="N", type=int, action="append", default=[],
@@ -239,7 +248,7 @@ def _dump_options(made: argparse.ArgumentParser) -> None:
     _target_options(made)
     made.add_argument("--stage", metavar="STAGE", help=f"{', '.join(dump.STAGES)} or {ALL} (default: adjoint)")
     made.add_argument("--format", metavar="FORMAT", help=f"{', '.join(dump.FORMATS)} (default: text, or by the suffix of -o)")
-    made.add_argument("--print-after-all", action="store_true", help="the graph after every pass")
+    made.add_argument("--print-after-all", action="store_true", help="the graph after every pass that changed it")
     made.add_argument("--print-after-change", action="store_true", help="the changes that each pass made")
 
 

@@ -3,6 +3,7 @@
     BW_VERIFY=1            verify the graph after every pass, and every kernel          (read once)
     BW_DUMP_PASSES=folder  write the graph after every pass into a folder               (read once)
     BW_DUMP=folder         write every stage of every compilation into a folder of its own
+    BW_PROGRESS=0          no line on stderr for a compilation that takes longer than a second
 """
 
 from __future__ import annotations
@@ -25,3 +26,8 @@ def dump_folder() -> Path | None:
     """Where compilations are dumped, if they are."""
     folder = os.environ.get("BW_DUMP")
     return Path(folder) if folder else None
+
+
+def shows_progress() -> bool:
+    """Whether long compilations are announced."""
+    return os.environ.get("BW_PROGRESS", "1") not in ("", "0")

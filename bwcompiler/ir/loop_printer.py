@@ -1,7 +1,7 @@
 """Loop IR -> text.  Start reading at `kernel_to_text`.
 
 Buffer positions are linear offsets; they are shown as an index of the buffer's shape where the offset falls apart into one
-(`b0[i0, i1 + 1]`), and as the offset itself elsewhere (`b0[+ 4*i0 + i1 + 2]`).  Names are hints, made unique by `_1` among
+(`x[i0, i1 + 1]`), and as the offset itself elsewhere (`x[+ 4*i0 + i1 + 2]`).  Names are hints, made unique by `_1` among
 those in scope.
 """
 

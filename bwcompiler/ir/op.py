@@ -188,6 +188,17 @@ class Value:
     def __repr__(self) -> str:
         return f"%{self.name or self.op.name}: {self.type}"
 
+    def with_operands(self, operands: tuple[Value, ...]) -> Value:
+        """The same application on other operands of the same types; itself if they are its own."""
+        if operands == self.operands:
+            return self
+        return Value(self.op, operands, self.attrs, self.type, self.name, self.source, self.forward)
+
+    @property
+    def label(self) -> str:
+        """What it is called where names need not be unique."""
+        return self.name or self.op.name
+
     @property
     def shape(self) -> tuple[Any, ...]:
         return self.type.shape  # type: ignore[no-any-return]

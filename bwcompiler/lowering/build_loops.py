@@ -22,6 +22,7 @@ from bwcompiler.errors import InternalError
 from bwcompiler.ir.access import Leaf, element, expand, is_virtual, root
 from bwcompiler.ir.extent import Extent, Index, add_extents, scale_extent
 from bwcompiler.ir.fusion import FusionGroup, Member, update_region
+from bwcompiler.ir.graph_printer import first_free
 from bwcompiler.ir.loop import (
     INPUT,
     OUTPUT,
@@ -76,6 +77,7 @@ class _Builder:
         self.buffers: dict[Value, Buffer] = {}
         self.scratch: dict[tuple[Value, tuple[int, ...], str], Buffer] = {}
         self.used: list[Buffer] = []
+        self.taken: set[str] = set()              # names of buffers
         self.results: dict[Buffer, Value] = {}
         self.fills: dict[Buffer, Statement] = {}
         self.when: dict[Value, int] = {}          # pass of inner members; gap (before the pass) of outer members
@@ -86,8 +88,7 @@ class _Builder:
     def _open_updated(self) -> None:
         """One parameter per array that updates write: before, in between and after it is the same memory."""
         for operand, result in self.group.written_arrays():
-            made = Buffer(f"b{len(self.used)}", result.dtype, result.shape, UPDATED)
-            self.used.append(made)
+            made = self._new_buffer(result.label, result.dtype, result.shape, UPDATED)
             version = result
             while version is not operand:
                 self.buffers[version] = made
@@ -210,18 +211,21 @@ class _Builder:
         found = self.buffers.get(base)
         if found is None:
             role = OUTPUT if base in self.members else INPUT
-            found = self.buffers[base] = Buffer(f"b{len(self.used)}", base.dtype, base.shape, role)
-            self.used.append(found)
+            found = self.buffers[base] = self._new_buffer(base.label, base.dtype, base.shape, role)
         return found
 
-    def scratch_for(self, value: Value, shape: tuple[int, ...], dtype: DType, purpose: str = "value") -> Buffer:
+    def scratch_for(self, value: Value, shape: tuple[int, ...], dtype: DType, purpose: str = "row") -> Buffer:
         key = (value, shape, purpose)
         found = self.scratch.get(key)
         if found is None:
-            found = self.scratch[key] = Buffer(f"b{len(self.used)}", dtype, shape, SCRATCH)
-            self.used.append(found)
+            found = self.scratch[key] = self._new_buffer(f"{value.label}.{purpose}", dtype, shape, SCRATCH)
         return found
 
+    def _new_buffer(self, name: str, dtype: DType, shape: tuple[int, ...], role: str) -> Buffer:
+        made = Buffer(first_free(name, self.taken), dtype, shape, role)
+        self.taken.add(made.name)
+        self.used.append(made)
+        return made
 
 
 class _Tree:
@@ -296,7 +300,7 @@ class _Tree:
         if member.update:
             statements.append(self._write_slice(member, scalar))
             return
-        let = Let(value.op.name, scalar)
+        let = Let(value.label, scalar)
         statements.append(let)
         self.known[value] = let.ref()
         if self.lane is not None:
@@ -354,7 +358,7 @@ class _Tree:
             scalar = load(*self._home(value, member))
         else:
             scalar = self._inner_scalar(member, memo, body, number)
-        let = Let(value.op.name, scalar)
+        let = Let(value.label, scalar)
         body.append(let)
         memo[value] = let.ref()
         if not written and (value in self.b.saved or (value in self.b.stored and self.b.when[value] == number)):
@@ -382,7 +386,7 @@ class _Tree:
             if self.lane is not None:
                 total = self._panel_total(value, self.lane, scalar, before, body)
             else:
-                row = Accumulator(f"row_{value.op.name}", combine, scalar.dtype)
+                row = Accumulator(f"{value.label}.row", combine, scalar.dtype)
                 before.append(Reduce(row))
                 body.append(Accumulate(row, combine, scalar))
                 total = row.total()
@@ -390,7 +394,7 @@ class _Tree:
         elif self.lane is not None:
             self.known[value] = self._panel_total(value, self.lane, scalar, before, body)
         else:
-            accumulator = Accumulator(value.op.name, combine, scalar.dtype)
+            accumulator = Accumulator(value.label, combine, scalar.dtype)
             before.append(Reduce(accumulator))
             body.append(Accumulate(accumulator, combine, scalar, self._position(member)))
             self.known[value] = _total(accumulator, value)
@@ -418,7 +422,7 @@ class _Tree:
             return
         # One term after the other: a sum of f32 in double precision, or a long one would lose digits.
         dtype = F64 if combine == "add" and scalar.dtype is F32 else scalar.dtype
-        accumulator = Accumulator(value.op.name, combine, dtype)
+        accumulator = Accumulator(value.label, combine, dtype)
         self.prologue.setdefault(len(kept), []).append(Reduce(accumulator))
         statements.append(Accumulate(accumulator, combine, cast(scalar, dtype), self._position(member)))
         total = cast(_total(accumulator, value), value.dtype)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from bwcompiler.ir.access import ArrayView
 from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, scale_extent
+from bwcompiler.ir.graph_printer import first_free
 from bwcompiler.ir.loop import (
     INPUT,
     OUTPUT,
@@ -59,8 +60,10 @@ def _extents(indices: list[Index]) -> tuple[Affine, ...]:
 
 
 def _buffers(value: Value, role: str, operands: list[Value]) -> tuple[list[Buffer], Buffer]:
-    inputs = [Buffer(f"b{k}", operand.dtype, operand.shape, INPUT) for k, operand in enumerate(operands)]
-    return inputs, Buffer(f"b{len(inputs)}", value.dtype, value.shape, role)
+    inputs: list[Buffer] = []
+    for operand in operands:
+        inputs.append(Buffer(first_free(operand.label, [made.name for made in inputs]), operand.dtype, operand.shape, INPUT))
+    return inputs, Buffer(first_free(value.label, [made.name for made in inputs]), value.dtype, value.shape, role)
 
 
 def _scatter(combine: str | None) -> Callable[[str, Value], Built]:

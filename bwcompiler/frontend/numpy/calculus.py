@@ -26,7 +26,7 @@ from bwcompiler.frontend.tracing.operands import (
 )
 from bwcompiler.frontend.tracing.promotion import common_dtype, requested
 from bwcompiler.frontend.tracing.registry import implements
-from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, value_of
 from bwcompiler.frontend.tracing.views import BasicItem, Slice, broadcast_value
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, F64, I64
@@ -269,15 +269,15 @@ def _slid(x: Tracer, kernel: Tracer, mode: str, width: int) -> Tracer:
 # ----- grids
 @implements(np.meshgrid)
 def meshgrid(*xi: Any, copy: Any = True, sparse: Any = False, indexing: Any = "xy") -> Any:
-    lines = [value_as(x) for x in xi]
+    lines = [as_tracer(x) for x in xi]
     rank = len(lines)
     order = [1, 0, *range(2, rank)] if indexing == "xy" and rank > 1 else list(range(rank))
-    extents = [math.prod(line.shape) for line in lines]
-    grid = tuple([extents[order.index(axis)] for axis in range(rank)])
+    grid = tuple([lines[order.index(axis)].size for axis in range(rank)])
     results = []
-    for line, extent, axis in zip(lines, extents, order, strict=True):
-        placed = reshape(line, tuple([extent if k == axis else 1 for k in range(rank)]))
-        results.append(fresh(placed if sparse else broadcast_value(placed, grid)))
+    for line, axis in zip(lines, order, strict=True):
+        placed = reshaped(line, tuple([line.size if k == axis else 1 for k in range(rank)]))
+        view = placed if sparse else broadcast_to(placed, grid)
+        results.append(fresh_array(value_of(view)) if copy else view)
     return tuple(results)
 
 

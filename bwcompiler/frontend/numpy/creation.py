@@ -11,7 +11,8 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import ShapeError, UnsupportedError
-from bwcompiler.frontend.numpy.layout import astype, indexed, ordered
+from bwcompiler.frontend.numpy.layout import _strings, astype, contiguous, indexed
+from bwcompiler.frontend.tracing.memory_order import fixed
 from bwcompiler.frontend.tracing.operands import (
     _holds_tracers,
     as_tracer,
@@ -26,8 +27,8 @@ from bwcompiler.frontend.tracing.operands import (
 from bwcompiler.frontend.tracing.promotion import requested, strong
 from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements, refuse
-from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh_array, value_of
-from bwcompiler.frontend.tracing.views import everything_of
+from bwcompiler.frontend.tracing.tracer import Tracer, call, call_numpy, fresh_array, value_of
+from bwcompiler.frontend.tracing.views import everything_of, fortran_strides
 from bwcompiler.ir.types import F64, I64, DType, dtype_of
 
 
@@ -45,6 +46,13 @@ def _full_traced(shape: Any, fill_value: Any, dtype: Any = None) -> Tracer:
     return fresh_array(materialise(payload, target, extents))
 
 
+def _in_order(made: Tracer, order: Any) -> Tracer:
+    """A new array that is laid out in C or Fortran order."""
+    if _strings(order, "C", "F", "A", "K") == "F":
+        made._storage.layout = fixed(fortran_strides(made.shape))
+    return made
+
+
 def zeros(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
     """np.zeros; inside a trace a traced array, so that traced values can be assigned to its elements.
 
@@ -59,7 +67,7 @@ def zeros(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = Non
     """
     if active_region() is None:
         return np.zeros(shape, dtype, order)
-    return call(_full_traced, shape, 0, F64 if dtype is None else dtype_of(dtype))
+    return _in_order(call(_full_traced, shape, 0, F64 if dtype is None else dtype_of(dtype)), order)
 
 
 def ones(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
@@ -71,7 +79,7 @@ def ones(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None,
     """
     if active_region() is None:
         return np.ones(shape, dtype, order)
-    return call(_full_traced, shape, 1, F64 if dtype is None else dtype_of(dtype))
+    return _in_order(call(_full_traced, shape, 1, F64 if dtype is None else dtype_of(dtype)), order)
 
 
 def empty(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
@@ -81,7 +89,7 @@ def empty(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = Non
     >>> bw.jit(lambda x: bw.numpy.empty(2) * x)(3.0).shape
     (2,)
     """
-    return np.empty(shape, dtype, order) if active_region() is None else zeros(shape, dtype)
+    return np.empty(shape, dtype, order) if active_region() is None else zeros(shape, dtype, order)
 
 
 class _ArrayType(type):
@@ -96,7 +104,7 @@ class _ArrayType(type):
     def __call__(cls, shape: Any, dtype: Any = float, buffer: Any = None, offset: Any = 0, strides: Any = None, order: Any = None) -> Any:
         if active_region() is None or buffer is not None or strides is not None:
             return np.ndarray(shape, dtype, buffer, offset, strides, order)
-        return empty(shape, dtype)
+        return empty(shape, dtype, "C" if order is None else order)
 
 
 class ndarray(metaclass=_ArrayType):
@@ -117,7 +125,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, de
     """
     if active_region() is None:
         return np.full(shape, fill_value, dtype, order)
-    return call(_full_traced, shape, fill_value, dtype)
+    return _in_order(call(_full_traced, shape, fill_value, dtype), order)
 
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float, order: Any = "C", *, device: Any = None,
@@ -130,7 +138,7 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float, order: Any
     """
     if active_region() is None:
         return np.eye(N, M, k, dtype, order)
-    return call(_eye_traced, N, N if M is None else M, k, F64 if dtype is None else dtype_of(dtype))
+    return _in_order(call(_eye_traced, N, N if M is None else M, k, F64 if dtype is None else dtype_of(dtype)), order)
 
 
 def _eye_traced(rows: int, columns: int, k: int, dtype: DType) -> Tracer:
@@ -159,7 +167,8 @@ def array(object: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K",
     """
     if active_region() is None:
         return np.array(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin)
-    return call(_array_traced, object, dtype, ndmin, bool(copy))
+    options = {"dtype": dtype, "copy": copy, "order": order, "ndmin": ndmin}
+    return call_numpy(np.array, (object,), options, _array_traced, object, dtype, ndmin, bool(copy), order)
 
 
 def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None) -> Any:
@@ -171,10 +180,10 @@ def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None,
     """
     if active_region() is None or (isinstance(a, np.ndarray) and a.dtype != np.dtype(object)):
         return np.asarray(a, dtype, order)
-    return call(_array_traced, a, dtype, 0, bool(copy))
+    return call_numpy(np.asarray, (a,), {"dtype": dtype, "order": order}, _array_traced, a, dtype, 0, bool(copy), order)
 
 
-def _array_traced(x: Any, dtype: Any, ndmin: int, copy: bool) -> Tracer:
+def _array_traced(x: Any, dtype: Any, ndmin: int, copy: bool, order: Any) -> Tracer:
     if isinstance(x, list | tuple) and _holds_tracers(x):
         made = as_tracer(assembled(x))
     elif isinstance(x, np.ndarray) and x.dtype == object:
@@ -187,6 +196,8 @@ def _array_traced(x: Any, dtype: Any, ndmin: int, copy: bool) -> Tracer:
         made = astype(made, dtype, copy=copy)
     if copy or made._type.rank == 0:
         made = fresh_array(value_of(made))
+    elif isinstance(x, Tracer) and made._storage is x._storage:
+        made = contiguous(made, order)
     if made.ndim < ndmin:
         made = indexed(made, [*[None] * (ndmin - made.ndim), *everything_of(made.shape)])
     return made
@@ -219,8 +230,7 @@ def linspace(start: Any, stop: Any, num: int = 50, **options: Any) -> Any:
 def _like(a: Any, fill_value: Any, dtype: Any, shape: Any, order: Any) -> Tracer:
     x = as_tracer(a)
     target = requested(dtype) or x._type.dtype
-    made = _full_traced(x.shape if shape is None else shape, fill_value, target)
-    return ordered(made, x, order) if made.shape == x.shape else made
+    return _full_traced(x.shape if shape is None else shape, fill_value, target)
 
 
 @implements(np.zeros_like)

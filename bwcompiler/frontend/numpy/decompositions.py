@@ -297,6 +297,9 @@ def linalg_cross(x1: Any, x2: Any, /, *, axis: Any = -1) -> Any:
 
 @implements(np.linalg.matrix_power)
 def power_of_matrix(a: Any, n: Any) -> Any:
+    if n == 1 and isinstance(a, Tracer):
+        float_matrix(a, "matrix_power")
+        return a                                    # NumPy gives the operand itself, not a copy
     x = float_matrix(a, "matrix_power") if not value_as(a).dtype.is_integer or n < 0 else value_as(a)
     if n == 0:
         return fresh(broadcast_value(value_as(np.eye(x.shape[-1], dtype=x.dtype.numpy)), x.shape))

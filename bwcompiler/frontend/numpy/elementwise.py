@@ -369,7 +369,7 @@ def call_ufunc(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     for value, out in zip(results, outs, strict=True):
         if out is not None:
             store(out, value, casting, name)
-        written.append(fresh(value) if out is None else out)
+        written.append(laid_out(fresh(value), inputs) if out is None else out)
     return tuple(written) if len(written) > 1 else written[0]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.elementwise import store
-from bwcompiler.frontend.numpy.layout import indexed, reshaped, viewed
+from bwcompiler.frontend.numpy.layout import flat_view, indexed, is_flat, reshaped, viewed
 from bwcompiler.frontend.numpy.reductions import normalize_axis
 from bwcompiler.frontend.tracing import masked_selection
 from bwcompiler.frontend.tracing.index_parsing import ParsedIndex, cached_parse, entries_of, fill_whole_axes, is_mask, parse
@@ -26,8 +26,8 @@ from bwcompiler.frontend.tracing.operands import (
 )
 from bwcompiler.frontend.tracing.promotion import common_dtype
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
-from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, value_of
-from bwcompiler.frontend.tracing.views import broadcast_value, c_strides, same_chain, whole
+from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, fresh_array, lying_as, value_of
+from bwcompiler.frontend.tracing.views import broadcast_value, same_chain, whole
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.types import BOOL, I64
 
@@ -40,8 +40,11 @@ def getitem(x: Tracer, index: Any) -> Any:
     parsed = cached_parse(index, x.shape)
     base = basic_part(x, parsed)
     if parsed.arrays:
-        return _gathered(value_of(base), parsed)
-    return fresh(value_of(base)) if parsed.scalar else base
+        made = _gathered(value_of(base), parsed)
+        return lying_as(made, [(made, ())] if made.ndim else [], np.ndarray.__getitem__, (x, index), {})
+    if parsed.scalar or is_flat(x):
+        return fresh(value_of(base))
+    return base if base._storage.writable else fresh_array(value_of(base))        # of a NumPy scalar: a new array
 
 
 def basic_part(x: Tracer, parsed: ParsedIndex) -> Tracer:
@@ -76,17 +79,14 @@ def index_value(index: Any, extent: Any, safe: bool = False) -> Value:
 
 
 def _gathered(x: Value, parsed: ParsedIndex) -> Tracer:
-    """A new array, in memory with the axes of the indices first, wherever they are in the result."""
+    """A new array."""
     axes = tuple([axis for axis, _, _ in parsed.arrays])
     indices = _index_values(parsed, x.shape)
     found = gather(x, indices, axes)
     order = _result_order(indices[0].rank, found.rank, parsed.place)
     if order is None:
         return fresh(found)
-    made = fresh(ops.transpose(found, axes=order))
-    steps = c_strides(found.shape)
-    made._storage.strides = tuple([steps[axis] for axis in order])
-    return made
+    return fresh(ops.transpose(found, axes=order))
 
 
 def gather(x: Value, indices: list[Value], axes: tuple[int, ...]) -> Value:
@@ -215,7 +215,7 @@ def _taken(x: Tracer, indices: Any, axis: int, mode: str) -> Any:
         bounded = (ops.minimum(ops.maximum(index, low), high) if mode == "clip"
                    else ops.remainder(index, filled(extent, I64, index.shape)))
         return _moved(value_of(x), bounded, axis)
-    return getitem(x, (*[slice(None)] * axis, entry))
+    return fresh(value_as(getitem(x, (*[slice(None)] * axis, entry))))
 
 
 def _moved(x: Value, index: Value, axis: int) -> Tracer:
@@ -250,7 +250,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     if not isinstance(arr, Tracer):
         raise UnsupportedError("np.put_along_axis into a concrete array\n  hint: make it with np.zeros_like(x)")
-    target = reshaped(arr, (arr.size,)) if axis is None else arr
+    target = flat_view(arr) if axis is None else arr
     counters, shape = along_axis(value_of(target), indices, normalize_axis(0 if axis is None else axis, target.ndim))
     updates = _fitted(operand(values)[0], target, shape)
     assign(target, ops.scatter_update(value_of(target), updates, *counters, axes=tuple(range(target.ndim))))
@@ -266,7 +266,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     return result
 
 
-@implements(np.where)
+@implements(np.where, states_layout=True)
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     if x is None or y is None:
         raise UnsupportedError("np.where(condition) with one argument: the number of results is not known while tracing\n"

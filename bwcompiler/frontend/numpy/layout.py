@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,26 +11,33 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.reductions import normalize_axes, normalize_axis, reduction_axes
-from bwcompiler.frontend.tracing.operands import as_tracer, cast, laid_out, materialise, operand, reshape, shadow_of, value_as
+from bwcompiler.frontend.tracing.memory_order import C_ORDER, Layout, fixed
+from bwcompiler.frontend.tracing.operands import as_tracer, cast, materialise, operand, reshape, shadow_of, value_as
 from bwcompiler.frontend.tracing.promotion import require_cast
+from bwcompiler.frontend.tracing.region import open_region
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, fresh_array, handle, value_of
+from bwcompiler.frontend.tracing.undecided_views import Choice, decide_views
 from bwcompiler.frontend.tracing.views import (
     BasicItem,
     BroadcastView,
+    ReshapeRule,
     ReshapeView,
     Slice,
-    c_strides,
+    always_viewed,
+    copied_strides,
+    fortran_strides,
     index_chain,
-    reshaped_shadow,
+    result_strides,
     transpose_chain,
 )
 from bwcompiler.ir.types import dtype_of, tensor
 
 
 def viewed(x: Tracer, chain: Any, shape: tuple[Any, ...]) -> Tracer:
-    """Another handle of x's storage."""
-    return handle(x._storage, chain, tensor(x._type.dtype, shape))
+    """Another handle of x's storage; of a NumPy scalar, which has no memory to share, an array of its own."""
+    storage = x._storage if x._storage.writable or not shape else fresh_array(value_of(x))._storage
+    return handle(storage, chain, tensor(x._type.dtype, shape))
 
 
 def _strings(order: Any, *allowed: str) -> str:
@@ -124,13 +132,43 @@ def reshaped(x: Tracer, shape: tuple[int, ...]) -> Tracer:
     """x.reshape(shape) in C order: a view where NumPy gives one."""
     if shape == x.shape:
         return viewed(x, x._chain, shape)
+    return _reshaped(x, shape, "possible")
+
+
+def _reshaped(x: Tracer, shape: tuple[int, ...], rule: ReshapeRule) -> Tracer:
     storage, chain = x._storage, x._chain
-    view = not chain and storage.strides is None
-    if not view:
-        view = reshaped_shadow(shadow_of(x), shape) is not None
-    if not storage.writable or not view:
+    if not storage.writable:
         return fresh_array(reshape(value_of(x), shape))
-    return viewed(x, (*chain, ReshapeView(shape)), shape)
+    layout, step = C_ORDER if storage.layout is None else storage.layout, ReshapeView(shape, rule)
+    view = (layout is C_ORDER and not chain) or (rule == "possible" and always_viewed(x.shape, shape))
+    if not view and not layout.settled:
+        return _undecided(x, shape, rule)
+    if not view and step.viewed(shadow_of(x)) is None:
+        return fresh_array(reshape(value_of(x), shape))
+    return viewed(x, (*chain, step), shape)
+
+
+def _undecided(x: Tracer, shape: tuple[int, ...], rule: ReshapeRule) -> Tracer:
+    """x under another shape: a view or a copy, which is decided when one of the two is written to."""
+    value = reshape(value_of(x), shape)
+    region = open_region()
+    storage = x._storage
+    if storage.undecided is None:
+        storage.undecided = []
+    step = ReshapeView(shape, rule, Choice(region, value))
+    made = handle(storage, (*x._chain, step), value.type)
+    made._value, made._version, made._region = value, storage.version, region
+    return made
+
+
+def flat_view(x: Tracer) -> Tracer:
+    """All elements in C order, as a view: what x.flat reads and writes, wherever they lie."""
+    return viewed(x, (*x._chain, ReshapeView((x.size,), "always")), (x.size,))
+
+
+def is_flat(x: Tracer) -> bool:
+    """Whether this is x.flat, parts of which are copies."""
+    return bool(x._chain) and isinstance(x._chain[-1], ReshapeView) and x._chain[-1].rule == "always"
 
 
 def _reshape(x: Tracer, shape: Any, order: str) -> Tracer:
@@ -146,8 +184,10 @@ def reshape_(a: Any, /, shape: Any = None, order: Any = "C", *, newshape: Any = 
     made = _reshape(x, newshape if shape is None else shape, _strings(order, "C", "F"))
     if copy:
         return fresh_array(value_of(made))
-    if copy is False and made._storage is not x._storage:
-        raise ValueError("Unable to avoid creating a copy while reshaping.")
+    if copy is False:
+        decide_views(x._storage)
+        if made._storage is not x._storage:
+            raise ValueError("Unable to avoid creating a copy while reshaping.")
     return made
 
 
@@ -159,16 +199,16 @@ def reshape_method(x: Tracer, *shape: Any, order: Any = "C", copy: Any = None) -
 @implements(np.ravel)
 def ravel(a: Any, order: Any = "C") -> Any:
     x = as_tracer(a)
-    if _strings(order, "C", "F", "A", "K") == "A":
+    if _strings(order, "C", "F", "A", "K") in "AK" and len([extent for extent in x.shape if extent != 1]) < 2:
+        order = "C"                                    # one line: there is no order to ask for
+    if order == "A":
         order = "F" if shadow_of(x).flags.fnc else "C"
     if order == "K":                                   # the order in which the elements lie in memory
-        strides = shadow_of(x).strides
-        flat = transposed(x, tuple(sorted(range(x.ndim), key=lambda axis: (-abs(strides[axis]), axis))))
+        strides = result_strides(x.shape, [shadow_of(x)])
+        flat = x if strides is None else transposed(x, tuple(sorted(range(x.ndim), key=lambda axis: -strides[axis])))
     else:
         flat = x if order == "C" else transpose(x)
-    if (flat._chain or flat._storage.strides is not None) and not shadow_of(flat).flags.c_contiguous:
-        return fresh(reshape(value_of(flat), (x.size,)))
-    return reshaped(flat, (x.size,))
+    return _reshaped(flat, (x.size,), "contiguous")
 
 
 def flatten(x: Tracer, order: Any = "C") -> Any:
@@ -178,11 +218,7 @@ def flatten(x: Tracer, order: Any = "C") -> Any:
 
 def flat(x: Tracer) -> Tracer:
     """x.flat as a view of one axis."""
-    made = reshaped(x, (x.size,))
-    if made._storage is not x._storage:
-        raise UnsupportedError("x.flat of an array that is not contiguous is not supported on traced arrays\n"
-                               "  hint: use x.ravel() to read, x[...] to write")
-    return made
+    return flat_view(x)
 
 
 def conjugate_method(x: Tracer) -> Tracer:
@@ -297,19 +333,19 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
 
 
 # ----- copies and conversions
-@implements(np.copy)
+@implements(np.copy, states_layout=True)
 def copy(a: Any, order: Any = "K", subok: Any = False) -> Any:
     return ordered(fresh_array(value_as(a)), a, order)
 
 
 def ordered(made: Tracer, x: Any, order: Any) -> Tracer:
     """A copy of x laid out as `order` says."""
-    if _strings(order, "C", "F", "A", "K") == "F":
-        made._storage.strides = tuple(reversed(c_strides(tuple(reversed(made.shape)))))
-    elif order == "K":
-        return laid_out(made, (x,))
-    elif order == "A":
-        return ordered(made, x, "F" if shadow_of(x).flags.fnc else "C")
+    shape, memory = made.shape, as_tracer(x)._memory()
+    answers: dict[str, Callable[[], tuple[int, ...] | None]] = {
+        "C": lambda: None, "F": lambda: fortran_strides(shape), "K": lambda: copied_strides(shape, memory.shadow()),
+        "A": lambda: fortran_strides(shape) if memory.shadow().flags.fnc else None}
+    known = _strings(order, "C", "F", "A", "K") in "CF" or (memory.layout is C_ORDER and not memory.chain)
+    made._storage.layout = fixed(answers[order]()) if known else Layout(answers[order], [memory.layout])
     return made
 
 
@@ -320,18 +356,25 @@ def copy_method(x: Tracer, order: Any = "C") -> Any:
     return made
 
 
+def contiguous(x: Tracer, order: Any) -> Tracer:
+    """x itself where it lies in the given order, else a copy that does."""
+    if order is None or _strings(order, "C", "F", "A", "K") in "AK":
+        return x
+    return _reshaped(x, x.shape, "contiguous") if order == "C" else transpose(_reshaped(transpose(x), x.shape[::-1], "contiguous"))
+
+
 def astype(x: Tracer, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: Any = True, copy: Any = True) -> Any:
     """x.astype(dtype)."""
     target = dtype_of(dtype)
     require_cast(x._type.dtype, target, casting, "astype")
     if not copy and target is x._type.dtype:
-        return x
+        return contiguous(x, order)
     made = ordered(fresh(cast(value_of(x), target)), x, order)
     made._storage.writable = bool(x.shape) or x._storage.writable
     return made
 
 
-@implements(np.astype)
+@implements(np.astype, states_layout=True)
 def astype_function(x: Any, dtype: Any, /, *, copy: Any = True, device: Any = None) -> Any:
     return astype(as_tracer(x), dtype, copy=copy)
 

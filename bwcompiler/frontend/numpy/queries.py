@@ -12,6 +12,7 @@ from bwcompiler.frontend.tracing.operands import (
 )
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.frontend.tracing.undecided_views import decide_views
 
 NOTHING = np._NoValue
 
@@ -51,4 +52,7 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
 
 @implements(np.shares_memory, np.may_share_memory)
 def shares_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
-    return isinstance(a, Tracer) and isinstance(b, Tracer) and a._storage is b._storage
+    if not isinstance(a, Tracer) or not isinstance(b, Tracer):
+        return False
+    decide_views(a._storage)
+    return a._storage is b._storage

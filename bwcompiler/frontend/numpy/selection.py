@@ -15,13 +15,14 @@ from bwcompiler.errors import ShapeError, TracerArrayError, UnsupportedError
 from bwcompiler.frontend.numpy.elementwise import store
 from bwcompiler.frontend.numpy.indexing import getitem, setitem, take, where
 from bwcompiler.frontend.numpy.joining import concatenate
-from bwcompiler.frontend.numpy.layout import everything, indexed, moveaxis, reshaped, viewed
+from bwcompiler.frontend.numpy.layout import everything, flat_view, indexed, moveaxis, ordered, reshaped, viewed
 from bwcompiler.frontend.numpy.reductions import normalize_axis
+from bwcompiler.frontend.tracing.memory_order import fixed
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements, refuse
-from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, value_of
-from bwcompiler.frontend.tracing.views import broadcast_value
+from bwcompiler.frontend.tracing.tracer import Tracer, call_user, fresh, fresh_array, value_of
+from bwcompiler.frontend.tracing.views import broadcast_value, c_strides
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.types import dtype_of
 
@@ -76,7 +77,7 @@ def extract(condition: Any, arr: Any) -> Any:
     return take(arr, np.flatnonzero(condition))
 
 
-@implements(np.piecewise)
+@implements(np.piecewise, states_layout=True)
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
     """Every function is applied to all of x; the conditions choose.  (NumPy applies it to the elements that it is for.)"""
     whole = as_tracer(x)
@@ -86,13 +87,13 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
         raise ValueError(f"with {len(listed)} condition(s), either {len(listed)} or {len(listed) + 1} functions are expected")
 
     def piece(function: Any) -> Any:
-        found = function(whole, *args, **kw) if callable(function) else function
+        found = call_user(function, whole, *args, **kw) if callable(function) else function
         return fresh(cast(value_as(found), whole._type.dtype))
 
     result: Any = piece(functions[-1]) if len(functions) > len(listed) else np.zeros_like(whole)
     for condition, function in zip(listed, functions, strict=False):
         result = where(condition, piece(function), result)
-    return result
+    return ordered(result, whole, "K")
 
 
 # ----- replacing, in place
@@ -110,18 +111,14 @@ def _repeated(values: Any, count: int) -> Any:
     return flat if flat.size == count else take(flat, np.arange(count) % flat.size)
 
 
-def _flat(x: Tracer, name: str) -> Tracer:
+def _flat(x: Tracer) -> Tracer:
     """All elements of x in C order, as a view."""
-    flat = x if x.ndim == 1 else reshaped(x, (x.size,))
-    if flat._storage is not x._storage:
-        raise UnsupportedError(f"np.{name} into an array that is not contiguous is not supported on traced arrays\n"
-                               "  hint: x[mask] = values")
-    return flat
+    return x if x.ndim == 1 else flat_view(x)
 
 
 @implements(np.put)
 def put(a: Any, ind: Any, v: Any, mode: Any = "raise") -> None:
-    flat = _flat(_target(a, "put"), "put")
+    flat = _flat(_target(a, "put"))
     positions: Any = ind if isinstance(ind, Tracer) else np.asarray(ind).ravel()
     if mode == "clip":
         positions = np.clip(positions, 0, flat.size - 1)
@@ -271,7 +268,7 @@ def view(x: Tracer, dtype: Any = None, type: Any = None) -> Any:
 
 
 # ----- functions along axes
-@implements(np.apply_along_axis)
+@implements(np.apply_along_axis, states_layout=True)
 def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any) -> Any:
     x = as_tracer(arr)
     place = normalize_axis(axis, x.ndim)
@@ -281,20 +278,23 @@ def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any
     results = []
     for position in np.ndindex(rest):
         items: list[Any] = [*position[:place], everything(x.shape[place]), *position[place:]]
-        results.append(as_tracer(func1d(indexed(x, items), *args, **kwargs)))
+        results.append(as_tracer(call_user(func1d, indexed(x, items), *args, **kwargs)))
     found = np.reshape(np.stack(results), (*rest, *results[0].shape))
     kept = len(rest)
     order = (*range(place), *range(kept, kept + results[0].ndim), *range(place, kept))
-    return fresh_array(value_as(np.transpose(found, order)))
+    made = fresh_array(value_as(np.transpose(found, order)))
+    steps = c_strides(found.shape)                  # NumPy fills an array that has the axis last
+    made._storage.layout = fixed(tuple([steps[k] for k in order]))
+    return made
 
 
-@implements(np.apply_over_axes)
+@implements(np.apply_over_axes, states_layout=True)
 def apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
     x = as_tracer(a)
     rank = x.ndim
     for axis in (axes if isinstance(axes, tuple | list) else (axes,)):
         place = normalize_axis(axis, rank)
-        found = as_tracer(func(x, place))
+        found = as_tracer(call_user(func, x, place))
         if found.ndim == rank - 1:
             found = as_tracer(np.expand_dims(found, place))
         if found.ndim != rank:

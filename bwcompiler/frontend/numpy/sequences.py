@@ -15,7 +15,7 @@ from bwcompiler.frontend.numpy.joining import concatenate
 from bwcompiler.frontend.tracing.operands import _holds_tracers, as_tracer
 from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.registry import FUNCTIONS
-from bwcompiler.frontend.tracing.tracer import Tracer, call, call_function
+from bwcompiler.frontend.tracing.tracer import Tracer, call_function, call_numpy
 
 
 def on_sequences(function: Any) -> Callable[..., Any] | None:
@@ -53,7 +53,7 @@ class Concatenator:
         parts = key if isinstance(key, tuple) else (key,)
         if not any(isinstance(part, Tracer) or (isinstance(part, list) and _holds_tracers(part)) for part in parts):
             return self._numpy[key]
-        return call(self._joined, parts)
+        return call_numpy(self._numpy.__getitem__, (parts,), {}, self._joined, parts)
 
     def _joined(self, parts: tuple[Any, ...]) -> Any:
         if any(isinstance(part, str) for part in parts):

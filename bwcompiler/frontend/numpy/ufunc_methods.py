@@ -16,7 +16,7 @@ from bwcompiler import ops
 from bwcompiler.errors import TracerArrayError, UnsupportedError
 from bwcompiler.frontend.numpy.elementwise import UFUNCS, call_ufunc, evaluate, ufunc_named
 from bwcompiler.frontend.numpy.indexing import getitem, scatter_add, setitem
-from bwcompiler.frontend.numpy.layout import reshaped
+from bwcompiler.frontend.numpy.layout import flat_view, reshaped
 from bwcompiler.frontend.numpy.reductions import (
     NOTHING,
     all_,
@@ -228,9 +228,7 @@ def _apply_in_rounds(ufunc: Any, target: Tracer, index: Any, operand: Any) -> No
     occurrence = np.empty(flat.size, np.int64)                    # how often the element came before, in C order
     occurrence[order] = np.arange(flat.size) - np.repeat(np.cumsum(counts) - counts, counts)
     values = np.ravel(np.broadcast_to(as_tracer(operand), positions.shape))
-    whole = reshaped(target, (target.size,)) if target.ndim != 1 else target
-    if whole._storage is not target._storage:
-        raise UnsupportedError(f"np.{ufunc.__name__}.at on this view is not supported on traced arrays")
+    whole = flat_view(target) if target.ndim != 1 else target
     for round_number in range(int(counts.max(initial=0))):
         chosen = np.flatnonzero(occurrence == round_number)
         places = positions.ravel()[chosen]

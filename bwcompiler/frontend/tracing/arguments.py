@@ -18,6 +18,7 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.errors import DTypeError, SignatureError, TracerError, UnsupportedError
+from bwcompiler.frontend.tracing.memory_order import C_ORDER, Layout, fixed, unknown
 from bwcompiler.frontend.tracing.promotion import strong
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.types import TensorType, dtype_of, tensor
@@ -28,17 +29,24 @@ class ArgumentType:
 
     weak     int or float for a Python number, else None.
     scalar   a NumPy or Python number (immutable), not a 0-d array.
-    strides  in elements where the array is not in C order, else None.
+    layout   how the array lies in memory.
     """
 
-    __slots__ = ("scalar", "strides", "type", "weak")
+    __slots__ = ("layout", "scalar", "type", "weak")
 
-    def __init__(self, type: TensorType, weak: type | None = None, scalar: bool = False,
-                 strides: tuple[int, ...] | None = None) -> None:
+    def __init__(self, type: TensorType, weak: type | None = None, scalar: bool = False, layout: Layout = C_ORDER) -> None:
         self.type = type
         self.weak = weak
         self.scalar = scalar
-        self.strides = strides
+        self.layout = layout
+
+    def lies_like(self, array: np.ndarray[Any, Any]) -> bool:
+        """Whether an array of this type has the same strides, where they mean something."""
+        strides = self.layout.strides()
+        if strides is None or array.size < 2:
+            return array.size < 2 or array.flags.c_contiguous
+        return all(step == stride * array.itemsize for step, stride, extent in zip(array.strides, strides, array.shape, strict=True)
+                   if extent != 1)
 
     def __repr__(self) -> str:
         return f"{'weak ' if self.weak else ''}{self.type}"
@@ -184,7 +192,9 @@ def argument_type(leaf: Any, name: str = "argument") -> ArgumentType:
     """What tracing needs to know of a dynamic leaf; `name` is for errors."""
     if isinstance(leaf, Tracer):
         weak = None if strong(leaf._kind) is leaf._kind else leaf._kind
-        return ArgumentType(leaf._type, weak, scalar=not leaf._storage.writable)  # type: ignore[arg-type]
+        memory = leaf._memory()
+        layout = Layout(lambda: memory.shadow().strides, [memory.layout])
+        return ArgumentType(leaf._type, weak, not leaf._storage.writable, layout)  # type: ignore[arg-type]
     if isinstance(leaf, np.ndarray):
         return _array_type(leaf, name)
     if isinstance(leaf, np.generic):
@@ -211,10 +221,15 @@ def _dtype(dtype: Any, name: str) -> Any:
 def _array_type(array: np.ndarray[Any, Any], name: str) -> ArgumentType:
     if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray | np.matrix):      # np.ma is loaded when asked for
         raise UnsupportedError(f"{name}: {type(array).__name__} is not supported; convert it with np.asarray")
-    strides = None
-    if not array.flags.c_contiguous:
-        strides = tuple([stride // array.itemsize for stride in array.strides])
-    return ArgumentType(tensor(_dtype(array.dtype, name), array.shape), strides=strides)
+    return ArgumentType(tensor(_dtype(array.dtype, name), array.shape), layout=_array_layout(array))
+
+
+def _array_layout(array: np.ndarray[Any, Any]) -> Layout:
+    if array.flags.c_contiguous:
+        return C_ORDER
+    if any(stride % array.itemsize for stride, extent in zip(array.strides, array.shape, strict=True) if extent > 1):
+        return unknown("an array that is part of larger records")
+    return fixed(tuple([stride // array.itemsize for stride in array.strides]))
 
 
 # ----- names

@@ -9,6 +9,7 @@ from typing import Any
 from bwcompiler import ops, tree
 from bwcompiler.errors import GradientError, UnsupportedError
 from bwcompiler.frontend.tracing.arguments import ArgumentType
+from bwcompiler.frontend.tracing.memory_order import unknown
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.trace import TraceResult, trace
@@ -64,10 +65,12 @@ class CustomVjp:
 class _Rule:
     """What autodiff asks for: graphs of fwd and bwd for one call."""
 
+    content_key = ""                   # what a call computes is said by its body, that of a link by its operands
+
     def __init__(self, owner: CustomVjp, primal: TraceResult, primals: int) -> None:
         self.owner = owner
         self.arguments = primal.arguments
-        self.argument_types = primal.argument_types
+        self.argument_types = [self._rule_argument(k, primal) for k in range(primals)]
         self.output_tree = primal.output_tree
         self.outputs = [output.type for output in primal.outputs]
         self.primals = primals
@@ -76,6 +79,12 @@ class _Rule:
 
     def __repr__(self) -> str:
         return f"custom_vjp({self.owner.__name__})"
+
+    def _rule_argument(self, leaf: int, primal: TraceResult) -> ArgumentType:
+        """An argument of fwd.  Its memory order is known where the function asked for it: fwd is traced when it is too late to ask."""
+        argument = primal.argument_types[leaf]
+        layout = argument.layout if argument.layout.settled else unknown(f"{primal.input_names[leaf]} of {self.owner.__name__}")
+        return ArgumentType(argument.type, argument.weak, argument.scalar, layout)
 
     def forward(self, types: Sequence[TensorType]) -> tuple[Graph, list[Any]]:
         """primals -> outputs, residuals; and the arrays fwd captured."""
@@ -101,7 +110,8 @@ class _Rule:
         assert self.owner.bwd is not None and self.residual_tree is not None
         saved = tree.unflatten(self.residual_tree, [_Spec(ArgumentType(type_)) for type_ in residuals])
         cts = tree.unflatten(self.output_tree, [_Spec(ArgumentType(type_)) for type_ in outputs])
-        types = [ArgumentType(type_) for type_ in (*residuals, *outputs)]
+        types = [*[ArgumentType(type_, layout=unknown(f"a residual of {self.owner.__name__}")) for type_ in residuals],
+                 *[ArgumentType(type_) for type_ in outputs]]
         result = trace(self.owner.bwd, (saved, cts), name=f"{self.owner.__name__}.bwd", argument_types=types)
         self._require_closed(result, "bwd")
         return self._matched(result, primals)

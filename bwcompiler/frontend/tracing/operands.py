@@ -9,6 +9,7 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
+from bwcompiler.frontend.tracing.memory_order import C_ORDER, Layout, fixed
 from bwcompiler.frontend.tracing.promotion import Kind, common_dtype, scalar_of, strong
 from bwcompiler.frontend.tracing.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
@@ -122,27 +123,51 @@ def as_tracer(x: Any) -> Tracer:
 
 
 def shadow_of(x: Any) -> np.ndarray[Any, Any]:
-    """NumPy's stand-in for an operand, of which only shape and strides count."""
+    """NumPy's stand-in for an operand, of which only shape and strides count; asks for the memory order."""
     if isinstance(x, Tracer):
-        storage = x._storage
-        return shadow(storage.type.shape, storage.strides, x._chain)  # type: ignore[arg-type]
+        return x._memory().shadow()
     return x if isinstance(x, np.ndarray) and x.dtype != object else np.zeros(())
 
 
 def laid_out(made: Tracer, inputs: Sequence[Any]) -> Tracer:
     """A new handle, its storage laid out as NumPy would after computing it element by element from the inputs."""
-    if made._type.rank < 2:
-        return made
-    for x in inputs:
-        if isinstance(x, Tracer):
-            if x._storage.strides is not None or not all(step.in_order for step in x._chain):
-                break
-        elif isinstance(x, np.ndarray) and not x.flags.c_contiguous:
-            break
-    else:
-        return made
-    made._storage.strides = result_strides(made.shape, [shadow_of(x) for x in inputs])
+    made._storage.layout = _elementwise_layout(made.shape, inputs)
     return made
+
+
+def _elementwise_layout(shape: tuple[int, ...], inputs: Sequence[Any]) -> Layout:
+    if len(shape) < 2 or 0 in shape:
+        return C_ORDER
+    tracers = [x for x in inputs if isinstance(x, Tracer) and _orders_axes(x.shape)]
+    arrays = [array for array in map(_concrete, [x for x in inputs if isinstance(x, np.ndarray | list | tuple)])
+              if _orders_axes(array.shape)]
+    others = [x for x in tracers if x._storage.layout not in (None, C_ORDER) or not all(step.in_order for step in x._chain)]
+    if not others and all(array.flags.c_contiguous for array in arrays):
+        return C_ORDER
+    first = others[0]._storage.layout if others else None
+    if first is not None and len(others) == len(tracers) and not arrays and all(
+            x._storage.layout is first and not x._chain and x.shape == shape for x in others):
+        return first.dense(shape)
+    memories = [x._memory() for x in tracers]
+    layout = Layout(lambda: result_strides(shape, [*[memory.shadow() for memory in memories], *arrays]),
+                    [memory.layout for memory in memories])
+    return fixed(layout.strides()) if all(memory.layout.settled for memory in memories) else layout
+
+
+def _concrete(x: Any) -> np.ndarray[Any, Any]:
+    """What an operand that is no handle adds to the memory order: sequences are made arrays in C order."""
+    if isinstance(x, np.ndarray) and x.dtype != object:
+        return x
+    shape: tuple[int, ...] = x.shape if isinstance(x, np.ndarray) else ()
+    while isinstance(x, list | tuple) and x:
+        shape, x = (*shape, len(x)), x[0]
+        shape = shape + x.shape if isinstance(x, Tracer | np.ndarray) else shape
+    return shadow(shape, None, ())
+
+
+def _orders_axes(shape: tuple[int, ...]) -> bool:
+    """Whether an operand of that shape has two axes, of which one comes before the other in memory."""
+    return len([extent for extent in shape if extent != 1]) > 1
 
 
 def cast(value: Value, dtype: DType) -> Value:

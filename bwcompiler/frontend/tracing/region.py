@@ -7,14 +7,17 @@ a storage of an enclosing region *lifts* it: the storage becomes an extra input 
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
+from weakref import ReferenceType
 
 import numpy as np
 
 from bwcompiler.errors import BwError, EscapedTracerError, UnsupportedError, at
+from bwcompiler.frontend.tracing.memory_order import Layout
 from bwcompiler.frontend.tracing.source import FrameObserver, current_source
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.source import Source
@@ -24,26 +27,32 @@ _COPIED_BYTES = 1 << 24        # captured arrays up to this size are copied whil
 
 _COMPARED_BYTES = 1 << 13      # up to this size as bytes objects, which takes well below a microsecond
 
+storage_numbers = itertools.count()
+
 
 class Storage:
     """The memory behind one or more handles.
 
     value     what it holds, in the region that owns it; `inner` has what it holds in regions inside of that one.
     version   grows with every write, so that handles know that what they remember is stale.
-    strides   in elements, of the array as NumPy would have laid it out; None for C order.
+    layout    how NumPy would have laid the array out in memory; None where nobody has said: C order, as all our own results.
+    number    storages are numbered in the order in which they are made.
+    undecided handles of which it is not decided yet whether they are views of this storage; each write decides it before.
     writable  False for the results that NumPy gives as immutable scalars.
     written   whether anything was ever written to it, in this region or inside of it.
     demandable  an integer or boolean argument, whose number can be had by tracing again (`StaticDemand`).
     """
 
-    __slots__ = ("demandable", "inner", "region", "strides", "type", "value", "version", "writable", "written")
+    __slots__ = ("demandable", "inner", "layout", "number", "region", "type", "undecided", "value", "version", "writable", "written")
 
     def __init__(self, region: Region, value: Value) -> None:
         self.region = region
         self.value = value
         self.type: TensorType = value.type
         self.version = 0
-        self.strides: tuple[int, ...] | None = None
+        self.layout: Layout | None = None
+        self.number = next(storage_numbers)
+        self.undecided: list[ReferenceType[Any]] | None = None
         self.inner: dict[Region, Value] | None = None
         self.writable = True
         self.demandable = False
@@ -103,29 +112,14 @@ class Region:
     arguments  storages of the inputs, in order, with their inputs in `argument_inputs`.
     captured   concrete arrays by reference, with their inputs in `capture_inputs`.
     lifted     storages of enclosing regions, with their inputs in `lifted_inputs`.
+    layouts_asked  numbers of the arguments whose memory order was asked for.
     refusal    the last error raised by a handle that was asked for a number; NumPy may hide it behind one of its own.
     demand     likewise the last demand for a number.
     observer   sees the user's frames while values are recorded; that of the outermost region.
     """
 
-    __slots__ = (
-        "_capture_of",
-        "_seen",
-        "argument_inputs",
-        "arguments",
-        "capture_inputs",
-        "captured",
-        "closed",
-        "demand",
-        "lifted",
-        "lifted_inputs",
-        "name",
-        "observer",
-        "outer",
-        "parent",
-        "record",
-        "refusal",
-    )
+    __slots__ = ("_capture_of", "_seen", "argument_inputs", "arguments", "capture_inputs", "captured", "closed", "demand",
+                 "layouts_asked", "lifted", "lifted_inputs", "name", "observer", "outer", "parent", "record", "refusal")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -136,6 +130,7 @@ class Region:
         self.refusal: BwError | None = None
         self.demand: StaticDemand | None = None
         self.observer: FrameObserver | None = None
+        self.layouts_asked: set[int] = set()
         self.arguments: list[Storage] = []
         self.argument_inputs: list[Value] = []
         self.captured: list[np.ndarray[Any, Any]] = []

@@ -16,12 +16,17 @@ Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 
 class Entry(NamedTuple):
-    """A supported NumPy function: its handler and the keywords that the handler takes (None: it checks them itself)."""
+    """A supported NumPy function.
+
+    keywords       that the handler takes; None: it checks them itself.
+    states_layout  the handler says itself how the result is laid out in memory; else NumPy's function is asked.
+    """
 
     name: str
     handler: Callable[..., Any]
     keywords: frozenset[str] | None
     defaults: dict[str, Any]
+    states_layout: bool = False
 
 
 FUNCTIONS: dict[Any, Entry] = {}
@@ -30,7 +35,7 @@ UFUNC_METHODS: dict[str, Callable[..., Any]] = {}    # "__call__", "reduce", ...
 UFUNC_NAMES: list[str] = []
 
 
-def implements(*functions: Any) -> Callable[[Handler], Handler]:
+def implements(*functions: Any, states_layout: bool = False) -> Callable[[Handler], Handler]:
     """The decorated function is what NumPy's `functions` do on traced arrays."""
     def register(handler: Handler) -> Handler:
         parameters = inspect.signature(handler).parameters
@@ -38,7 +43,7 @@ def implements(*functions: Any) -> Callable[[Handler], Handler]:
         keywords = None if takes_all else frozenset(parameters)
         for function in functions:
             name = qualified_name(function)
-            FUNCTIONS[function] = Entry(name, handler, keywords, _defaults(function))
+            FUNCTIONS[function] = Entry(name, handler, keywords, _defaults(function), states_layout)
             HANDLERS[name] = handler
         return handler
     return register

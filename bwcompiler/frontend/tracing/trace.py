@@ -1,4 +1,4 @@
-"""`trace`: from a Python function and its arguments to a graph, and `inline`: a graph's body into the current record."""
+"""`trace`: from a Python function and its arguments to a graph."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.errors import BwError, TracerError, at
 from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, argument_type, take_apart
+from bwcompiler.frontend.tracing.memory_order import C_ORDER, Layout
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.outside import Outside, OutsideRead
 from bwcompiler.frontend.tracing.region import Region, StaticDemand, Storage, open_region
 from bwcompiler.frontend.tracing.source import current_source, is_hidden, stop_at
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, value_of
+from bwcompiler.frontend.tracing.user_names import name_values
 from bwcompiler.ir.graph import Graph, cut
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.source import Source
@@ -41,28 +43,18 @@ class TraceResult:
     written         leaf indices that were ever assigned to: a call must not give them memory of another array.
     lifted          handles of arrays of enclosing traces that were read.
     assigned        position in `lifted` -> final value, where the function wrote to it.
+    layout_dependent  leaves whose memory order decided something (whether a written array is a view, the order of `ravel("K")`):
+                    the graph holds for arguments that have these leaves laid out like those it was traced with, and all other
+                    leaves in any way.
     """
 
-    __slots__ = (
-        "argument_types",
-        "arguments",
-        "assigned",
-        "captured",
-        "demanded",
-        "graph",
-        "input_names",
-        "lifted",
-        "mutated",
-        "output_tree",
-        "outputs",
-        "outside",
-        "varying",
-        "written",
-    )
+    __slots__ = ("argument_types", "arguments", "assigned", "captured", "demanded", "graph", "input_names", "layout_dependent",
+                 "lifted", "mutated", "output_tree", "outputs", "outside", "varying", "written")
 
     def __init__(self, graph: Graph, arguments: Arguments, output_tree: tree.TreeDef, *, argument_types: list[ArgumentType],
                  input_names: list[str], outputs: tuple[Value, ...], captured: list[Any], lifted: list[Tracer],
-                 mutated: dict[int, Value], assigned: dict[int, Value], demanded: dict[int, Source | None], written: set[int]) -> None:
+                 mutated: dict[int, Value], assigned: dict[int, Value], demanded: dict[int, Source | None], written: set[int],
+                 layout_dependent: frozenset[int]) -> None:
         self.graph = graph
         self.written = written
         self.outside: list[OutsideRead] = []
@@ -77,6 +69,7 @@ class TraceResult:
         self.lifted = lifted
         self.mutated = mutated
         self.assigned = assigned
+        self.layout_dependent = layout_dependent
 
     @property
     def input_types(self) -> tuple[TensorType, ...]:
@@ -241,6 +234,7 @@ def finish(region: Region, result: Any, arguments: Arguments, types: list[Argume
     assigned = {k: region.read(storage) for k, storage in enumerate(region.lifted)
                 if region.read(storage) is not region.lifted_inputs[k]}
     region.settle_captures()
+    name_values(region.record.values)
     graph = cut(region.name, (*region.argument_inputs, *region.lifted_inputs, *region.capture_inputs), region.record.values,
                 (*outputs, *mutated.values(), *assigned.values()), captured=len(region.captured))
     lifted = [_whole(storage) for storage in region.lifted]
@@ -251,7 +245,7 @@ def finish(region: Region, result: Any, arguments: Arguments, types: list[Argume
             leaf._storage.written = True
     return TraceResult(graph, arguments, output_tree, argument_types=types, input_names=names, outputs=outputs,
                        captured=region.captured, lifted=lifted, mutated=mutated, assigned=assigned, demanded=demanded,
-                       written=written)
+                       written=written, layout_dependent=frozenset(region.layouts_asked))
 
 
 def _output(leaf: Any, position: int, output_tree: tree.TreeDef) -> Value:
@@ -276,8 +270,20 @@ def _input(region: Region, argument: ArgumentType, name: str) -> Storage:
     storage = region.argument(argument.type, name)
     storage.writable = not argument.scalar
     storage.demandable = argument.scalar and argument.type.dtype.kind in "biu"
-    storage.strides = argument.strides
+    storage.layout = _asked_layout(region, len(region.arguments) - 1, argument)
     return storage
+
+
+def _asked_layout(region: Region, leaf: int, argument: ArgumentType) -> Layout:
+    """The argument's layout, which notes that it was asked for."""
+    if argument.type.size < 2:
+        return C_ORDER
+
+    def answer() -> tuple[int, ...] | None:
+        region.layouts_asked.add(leaf)
+        return argument.layout.strides()
+
+    return Layout(answer, [argument.layout])
 
 
 def _handle(storage: Storage, argument: ArgumentType) -> Tracer:
@@ -285,22 +291,3 @@ def _handle(storage: Storage, argument: ArgumentType) -> Tracer:
     if argument.weak is not None:
         made._kind = argument.weak
     return made
-
-
-# ----- inlining
-def inline(graph: Graph, operands: Sequence[Value]) -> list[Value]:
-    """Emit a graph's body into the current record with its inputs replaced; the values of its outputs."""
-    record = open_region().record
-    mapping: dict[Value, Value] = dict(zip(graph.inputs, operands, strict=True))
-    saved = record.source, record.forward
-    try:
-        for value in graph.body:
-            record.source = value.source
-            record.forward = mapping.get(value.forward, value.forward) if value.forward is not None else None
-            made = record.emit(value.op, tuple([mapping[x] for x in value.operands]), value.attrs, value.type)
-            if made.name is None:
-                made.name = value.name
-            mapping[value] = made
-    finally:
-        record.source, record.forward = saved
-    return [mapping[output] for output in graph.outputs]

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
+from weakref import ReferenceType
 
 import numpy as np
 
 from bwcompiler.errors import (
     BwError,
-    EscapedTracerError,
     TracerArrayError,
     TracerBoolError,
     TracerError,
@@ -25,13 +25,14 @@ from bwcompiler.errors import (
     at,
     located,
 )
+from bwcompiler.frontend.tracing.demands import number_of, refuse
+from bwcompiler.frontend.tracing.memory_order import Memory, RepeatedCall, unknown
 from bwcompiler.frontend.tracing.promotion import Kind, strong
-from bwcompiler.frontend.tracing.region import Region, StaticDemand, Storage, _state, escaped_message, open_region
-from bwcompiler.frontend.tracing.registry import FUNCTIONS, HANDLERS, UFUNC_METHODS, call_entry, lookup
+from bwcompiler.frontend.tracing.region import Region, Storage, _state, open_region, storage_numbers
+from bwcompiler.frontend.tracing.registry import FUNCTIONS, HANDLERS, UFUNC_METHODS, Entry, call_entry, lookup
 from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.undecided_views import decide_views, is_undecided
 from bwcompiler.frontend.tracing.views import Chain
-from bwcompiler.ir.graph import cut
-from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TensorType
 
@@ -53,77 +54,89 @@ def call(handler: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         record.source = None
 
 
+def call_user(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Run a function of the user's inside a handler: what it calls is not part of the handler."""
+    record = open_region().record
+    source, record.source = record.source, None
+    try:
+        return function(*args, **kwargs)
+    finally:
+        record.source = source
+
+
 def _some_storage(args: tuple[Any, ...]) -> Storage | None:
     flat = [item for arg in args for item in (arg if isinstance(arg, tuple | list) else (arg,))]
     return next((arg._storage for arg in flat if isinstance(arg, Tracer)), None)
 
 
+def call_numpy(function: Any, operands: Sequence[Any], options: dict[str, Any], handler: Callable[..., Any], *args: Any,
+               **kwargs: Any) -> Any:
+    """Run a handler for `function(*operands, **options)`; the results lie in memory as those of the function itself."""
+    region = _state.region
+    if region is None or region.record.source is not None:
+        return call(handler, *args, **kwargs)
+    start = next(storage_numbers)
+    options = dict(options)                                 # handlers take keywords out of the dictionary
+    result = call(handler, *args, **kwargs)
+    found = _new_arrays(result, (), start)
+    return lying_as(result, found, function, operands, options) if found else result
+
+
+def lying_as(result: Any, found: Sequence[tuple[Tracer, tuple[int, ...]]], function: Any, operands: Sequence[Any],
+             options: dict[str, Any]) -> Any:
+    """The result, the new arrays `found` in it lying in memory as those of the function."""
+    repeated = RepeatedCall(function, operands, options)
+    for tracer, path in found:
+        if not all(step.writable for step in tracer._chain):
+            tracer._storage.layout = unknown(f"an operand of {getattr(function, '__name__', 'a function')}")
+            continue
+        _own_storage(tracer)
+        tracer._storage.layout = repeated.layout(path, tracer.shape)
+    return result
+
+
+def _new_arrays(result: Any, path: tuple[int, ...], start: int) -> list[tuple[Tracer, tuple[int, ...]]]:
+    """The handles of storages made since `start`, with their places in the result."""
+    if isinstance(result, ArrayTracer):
+        return [(result, path)] if result._storage.number > start else []
+    if isinstance(result, tuple | list):
+        return [pair for place, part in enumerate(result) for pair in _new_arrays(part, (*path, place), start)]
+    return []
+
+
+def _own_storage(tracer: Tracer) -> None:
+    """A result that is a view of something its function made gets a storage that has its own shape."""
+    if tracer._chain:
+        value = value_of(tracer)
+        tracer._storage, tracer._chain = Storage(tracer._storage.region, value), ()
+
+
 def call_function(function: Any, *args: Any, **kwargs: Any) -> Any:
     """Run what stands for a NumPy function."""
-    return call(call_entry, lookup(function), args, kwargs)
+    return _call_entry(function, lookup(function), args, kwargs)
 
 
-def _refuse(tracer: Tracer, kind: type[BwError], message: str) -> NoReturn:
-    if _state.region is None:
-        raise EscapedTracerError(at(current_source(), escaped_message(tracer._storage)))
-    error = kind(at(current_source(_state.region.outer), f"{message}\n  the value: {tracer!r}"))
-    _state.region.refusal = error
-    raise error
+def _call_entry(function: Any, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if entry.states_layout:
+        return call(call_entry, entry, args, kwargs)
+    return call_numpy(function, args, kwargs, call_entry, entry, args, kwargs)
 
 
 def _number(tracer: Tracer, kind: type[BwError], message: str) -> Any:
-    """The number behind a handle that depends on nothing, or on integer arguments alone, which are then asked for.
-
-    Refused for others.
-    """
-    region = _state.region
-    if region is None:
-        _refuse(tracer, kind, message)
-    value = value_of(tracer)
-    found = _arguments_of(region, value)
-    if found is None:
-        _refuse(tracer, kind, message)
-    asked, numbers = found
-    if not numbers:
-        return interpret(cut("known", (), region.record.values, (value,)), [])[0][()]
-    source = current_source(region.outer)
-    demand = StaticDemand(asked, numbers, source, kind(at(source, f"{message}\n  the value: {tracer!r}")))
-    while region is not None and region is not asked.parent:
-        region.demand = demand
-        region = region.parent
-    raise demand
-
-
-def _arguments_of(region: Region, value: Value) -> tuple[Region, list[int]] | None:
-    """The integer arguments that a value is computed from, and the region whose arguments they are; None: from others too."""
-    numbers, lifted = set(), []
-    seen, stack = {value}, [value]
-    while stack:
-        found = stack.pop()
-        if found in region.argument_inputs:
-            number = region.argument_inputs.index(found)
-            if not region.arguments[number].demandable:
-                return None
-            numbers.add(number)
-        elif found in region.lifted_inputs:
-            lifted.append(region.lifted[region.lifted_inputs.index(found)])
-        elif found.op.kind in ("input", "region", "library"):
-            return None
-        stack += [operand for operand in found.operands if operand not in seen]
-        seen.update(found.operands)
-    if not lifted or numbers:
-        return None if lifted else (region, sorted(numbers))
-    parent = region.parent
-    if parent is None or len(lifted) > 1:
-        return None
-    return _arguments_of(parent, parent.read(lifted[0]))
+    """The number behind a handle, where that can be had."""
+    if _state.region is None:
+        refuse(tracer, kind, message)
+    return number_of(tracer, value_of(tracer), kind, message)
 
 
 def _operator(name: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
     def method(self: Tracer, other: Any) -> Any:
         if not isinstance(other, Tracer) and not isinstance(other, OPERANDS):
             return NotImplemented
-        return call(HANDLERS["operator"], name, other, self) if reflected else call(HANDLERS["operator"], name, self, other)
+        inputs = (other, self) if reflected else (self, other)
+        if name == "matmul":
+            return call_numpy(np.matmul, inputs, {}, HANDLERS["operator"], name, *inputs)
+        return call(HANDLERS["operator"], name, *inputs)
     return method
 
 
@@ -141,13 +154,24 @@ def _unary(name: str) -> Callable[[Any], Any]:
 
 def _method(function: Any) -> Callable[..., Any]:
     """The ndarray method that is this NumPy function with the array as first argument."""
+    original = getattr(np.ndarray, function.__name__)       # which may take its arguments differently: x.clip(0)
+
     def method(self: Tracer, *args: Any, **kwargs: Any) -> Any:
-        return call_function(function, self, *args, **kwargs)
+        return _call_entry(original, lookup(function), (self, *args), kwargs)
     return method
 
 
-def _own_method(name: str) -> Callable[..., Any]:
-    """An ndarray method with a handler of its own."""
+def _own_method(name: str, numpy: str) -> Callable[..., Any]:
+    """The ndarray method `numpy` has the handler `name`."""
+    function = getattr(np.ndarray, numpy)
+
+    def method(self: Tracer, *args: Any, **kwargs: Any) -> Any:
+        return call_numpy(function, (self, *args), kwargs, HANDLERS[name], self, *args, **kwargs)
+    return method
+
+
+def _stated_method(name: str) -> Callable[..., Any]:
+    """An ndarray method whose handler says itself how the result is laid out."""
     def method(self: Tracer, *args: Any, **kwargs: Any) -> Any:
         return call(HANDLERS[name], self, *args, **kwargs)
     return method
@@ -212,15 +236,21 @@ class Tracer:
 
     @property
     def imag(self) -> Any:
-        return call(HANDLERS["imag"], self)
+        return call_numpy(np.imag, (self,), {}, HANDLERS["imag"], self)
 
     @property
     def flat(self) -> Any:
         return call(HANDLERS["flat"], self)
 
+    def _memory(self) -> Memory:
+        """How it lies in memory, as it is now."""
+        storage = self._storage
+        return Memory(self.shape, self.dtype, storage.type.shape, storage.layout, self._chain,  # type: ignore[arg-type]
+                      number=not self._type.shape and not storage.writable)
+
     @property
     def strides(self) -> NoReturn:
-        _refuse(self, UnsupportedError, "x.strides: the memory of a traced array is not known while tracing")
+        refuse(self, UnsupportedError, "x.strides: the memory of a traced array is not known while tracing")
 
     def __repr__(self) -> str:
         source = self._storage.value.source
@@ -231,19 +261,21 @@ class Tracer:
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_") and hasattr(np.ndarray, name):
-            _refuse(self, UnsupportedError, f"ndarray.{name} is not supported on traced arrays")
+            refuse(self, UnsupportedError, f"ndarray.{name} is not supported on traced arrays")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     # ----- NumPy's protocols
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        return call(UFUNC_METHODS[method], ufunc, inputs, kwargs)
+        if method == "__call__" and ufunc.signature is None:
+            return call(UFUNC_METHODS[method], ufunc, inputs, kwargs)
+        return call_numpy(getattr(ufunc, method), inputs, kwargs, UFUNC_METHODS[method], ufunc, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
             entry = FUNCTIONS.get(function) or lookup(function)
         except UnsupportedError as error:
             raise located(error, current_source()) from None
-        return call(call_entry, entry, args, kwargs)
+        return _call_entry(function, entry, args, kwargs)
 
     def __array_namespace__(self, api_version: str | None = None) -> Any:
         return sys.modules["bwcompiler.numpy"]
@@ -274,8 +306,8 @@ class Tracer:
     __neg__, __pos__, __abs__, __invert__ = (_unary(name) for name in ("negative", "positive", "absolute", "invert"))
 
     # ----- items
-    __getitem__ = _own_method("getitem")
-    __setitem__ = _own_method("setitem")
+    __getitem__ = _stated_method("getitem")
+    __setitem__ = _stated_method("setitem")
 
     # ----- ndarray methods
     sum, prod, mean, var, std = (_method(function) for function in (np.sum, np.prod, np.mean, np.var, np.std))
@@ -285,25 +317,26 @@ class Tracer:
     dot, clip, round, take, repeat = (_method(function) for function in (np.dot, np.clip, np.round, np.take, np.repeat))
     trace, diagonal, argsort, argpartition = (_method(function) for function in (np.trace, np.diagonal, np.argsort, np.argpartition))
     searchsorted, put = _method(np.searchsorted), _method(np.put)
-    sort, partition, view = _own_method("sort_method"), _own_method("partition_method"), _own_method("view")
-    compress, choose = _own_method("compress_method"), _method(np.choose)
-    reshape, transpose, flatten = _own_method("reshape_method"), _own_method("transpose_method"), _own_method("flatten")
-    astype, copy, fill = _own_method("astype"), _own_method("copy"), _own_method("fill")
-    conj = conjugate = _own_method("conjugate_method")
-    __copy__ = _own_method("copy")
+    sort, partition = _stated_method("sort_method"), _stated_method("partition_method")
+    compress, choose = _own_method("compress_method", "compress"), _method(np.choose)
+    reshape, transpose, view = _own_method("reshape_method", "reshape"), _stated_method("transpose_method"), _stated_method("view")
+    flatten = _own_method("flatten", "flatten")
+    astype, copy, fill = _stated_method("astype"), _stated_method("copy"), _stated_method("fill")
+    conj = conjugate = _own_method("conjugate_method", "conj")
+    __copy__ = _stated_method("copy")
 
     def __deepcopy__(self, memory: Any) -> Any:
         return call(HANDLERS["copy"], self)
 
     def __reduce__(self) -> NoReturn:
-        _refuse(self, TracerError, "a traced value cannot be pickled\n  hint: return it from the function first")
+        refuse(self, TracerError, "a traced value cannot be pickled\n  hint: return it from the function first")
 
     def item(self, *args: Any) -> NoReturn:
-        _refuse(self, TracerArrayError, "x.item() needs the number behind a traced value, which is not known while tracing\n"
+        refuse(self, TracerArrayError, "x.item() needs the number behind a traced value, which is not known while tracing\n"
                 "  hint: use the value as it is (x[i]), or return it from the function")
 
     def tolist(self) -> NoReturn:
-        _refuse(self, TracerArrayError, "x.tolist() needs the numbers behind a traced array, which are not known while tracing\n"
+        refuse(self, TracerArrayError, "x.tolist() needs the numbers behind a traced array, which are not known while tracing\n"
                 "  hint: iterate over x, or return it from the function")
 
     # ----- conversions that need a number
@@ -314,13 +347,13 @@ class Tracer:
                 "for and/or/not: & | ~"))
 
     def __float__(self) -> NoReturn:
-        _refuse(self, TracerError, "float() of a traced value (also math.sin(x), np.float64(x)): the number is not known "
+        refuse(self, TracerError, "float() of a traced value (also math.sin(x), np.float64(x)): the number is not known "
                 "while tracing\n"
                 "  hint: use NumPy's function (np.sin instead of math.sin) or leave the float() away; np.stack([x, y]) instead of "
                 "np.array([x, y]); instead of A[0] = x with a concrete A: A = np.zeros_like(x) or bwcompiler.numpy.zeros(n)")
 
     def __complex__(self) -> NoReturn:
-        _refuse(self, TracerError, "complex() of a traced value: the number is not known while tracing\n"
+        refuse(self, TracerError, "complex() of a traced value: the number is not known while tracing\n"
                 "  hint: use NumPy's functions and leave the complex() away")
 
     def __int__(self) -> int:
@@ -334,7 +367,7 @@ class Tracer:
                 "yet)"))
 
     def __hash__(self) -> NoReturn:
-        _refuse(self, TracerError, "a traced value cannot be hashed (dict key, set member, lru_cache argument)\n"
+        refuse(self, TracerError, "a traced value cannot be hashed (dict key, set member, lru_cache argument)\n"
                 "  hint: make the argument static (static_argnums), or key by something that is known while tracing")
 
 
@@ -344,7 +377,7 @@ class ArrayTracer(Tracer):
     __slots__ = ()
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
-        _refuse(self, TracerArrayError, "a traced array cannot be turned into a concrete one "
+        refuse(self, TracerArrayError, "a traced array cannot be turned into a concrete one "
                 "(np.array, np.asarray, A[0] = x, A.dot(x), np.full(n, x), np.arange(x), np.vectorize ...)\n"
                 "  hint: np.stack([x, y]) instead of np.array([x, y]); np.full_like(x, ...); A @ x instead of A.dot(x); "
                 "functions of bwcompiler.scipy instead of scipy's; "
@@ -357,7 +390,7 @@ class ArrayTracer(Tracer):
         return iter([self[position] for position in range(len(self))])
 
     def __contains__(self, item: Any) -> bool:
-        _refuse(self, TracerBoolError, "`in` on a traced array: the answer is not known while tracing\n"
+        refuse(self, TracerBoolError, "`in` on a traced array: the answer is not known while tracing\n"
                 "  hint: use np.any(x == item)")
 
 
@@ -393,6 +426,8 @@ def value_of(tracer: Tracer) -> Value:
 
 def assign(tracer: Tracer, value: Value) -> None:
     """Write a value of the handle's type through its views into the storage."""
+    if tracer._storage.undecided is not None:
+        decide_views(tracer._storage)
     storage = tracer._storage
     if not storage.writable:
         raise TypeError(f"'{tracer._type.dtype.numpy}' scalars are immutable: they do not support item assignment")
@@ -411,7 +446,10 @@ def assign(tracer: Tracer, value: Value) -> None:
 def handle(storage: Storage, chain: Chain, type: TensorType) -> Tracer:
     """A handle of the storage."""
     cls = ArrayTracer if type.shape else ScalarTracer
-    return cls(storage, chain, type, type.dtype)
+    made = cls(storage, chain, type, type.dtype)
+    if storage.undecided is not None and any(map(is_undecided, chain)):
+        storage.undecided.append(ReferenceType(made))
+    return made
 
 
 def fresh(value: Value, weak: type | None = None) -> Tracer:

@@ -9,8 +9,9 @@ their own.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from bwcompiler import ops
 from bwcompiler.ir.op import Value
 
 Shape: TypeAlias = tuple[int, ...]
+ReshapeRule: TypeAlias = Literal["possible", "contiguous", "always"]
 
 
 class Slice:
@@ -44,6 +46,8 @@ class StridedView:
     """
 
     __slots__ = ("_known", "axes", "base_shape", "shape", "slices")
+
+    writable = True
 
     def __init__(self, base_shape: Shape, slices: tuple[Slice, ...], axes: tuple[int | None, ...]) -> None:
         self.base_shape = base_shape
@@ -140,25 +144,37 @@ class StridedView:
 
 
 class ReshapeView:
-    """The elements in C order under another shape."""
+    """The elements in C order under another shape.
 
-    __slots__ = ("shape",)
+    rule    when NumPy gives a view: "possible" (reshape: where strides can express it), "contiguous" (ravel), or "always" (x.flat).
+    choice  what the handles get if NumPy gives a copy, as long as nobody needed to know (`region.Choice`).
+    """
+
+    __slots__ = ("choice", "rule", "shape")
 
     in_order = True
+    writable = True
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: Shape, rule: ReshapeRule = "possible", choice: Any = None) -> None:
         self.shape = shape
+        self.rule = rule
+        self.choice = choice
 
     def read(self, value: Value) -> Value:
-        return ops.reshape(value, shape=self.shape)
+        return value if value.shape == self.shape else ops.reshape(value, shape=self.shape)
 
     def write(self, base: Value, new: Value) -> Value:
-        return ops.reshape(new, shape=base.shape)
+        return new if new.shape == base.shape else ops.reshape(new, shape=base.shape)
+
+    def viewed(self, base: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
+        """The shadow of the view; None where NumPy copies."""
+        if self.rule == "always" or (self.rule == "contiguous" and not base.flags.c_contiguous):
+            return None
+        return reshaped_shadow(base, self.shape)
 
     def shadow(self, base: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        found = reshaped_shadow(base, self.shape)
-        assert found is not None
-        return found
+        found = self.viewed(base)
+        return shadow(self.shape, None, ()) if found is None else found
 
     def same(self, other: Step) -> bool:
         return isinstance(other, ReshapeView) and self.shape == other.shape
@@ -170,6 +186,7 @@ class BroadcastView:
     __slots__ = ("shape",)
 
     in_order = False
+    writable = False
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
@@ -293,12 +310,26 @@ def c_strides(shape: Shape) -> tuple[int, ...]:
     return tuple(strides)
 
 
+def fortran_strides(shape: Shape) -> tuple[int, ...]:
+    """Strides in elements of an array in Fortran order."""
+    return c_strides(shape[::-1])[::-1]
+
+
 def reshaped_shadow(base: np.ndarray[Any, Any], shape: Shape) -> np.ndarray[Any, Any] | None:
     """The shadow of base.reshape(shape); None where NumPy would copy."""
     try:
         return np.reshape(base, shape, copy=False)
     except ValueError:
         return None
+
+
+@functools.lru_cache(maxsize=4096)
+def always_viewed(old: Shape, new: Shape) -> bool:
+    """Whether reshaping gives a view whatever the strides are: axes are split, or axes of extent 1 come and go."""
+    if 0 in old:
+        return True
+    unlike = tuple(range(1, len(old) + 1))                      # ascending: no two axes can be merged
+    return reshaped_shadow(np.lib.stride_tricks.as_strided(_DUMMY, old, unlike), new) is not None
 
 
 def broadcast_value(value: Value, shape: Shape) -> Value:
@@ -322,15 +353,25 @@ def result_strides(shape: Shape, operands: Sequence[np.ndarray[Any, Any]]) -> tu
     """Strides in elements that NumPy gives a new array computed from operands laid out like these; None for C order."""
     if len(shape) < 2 or 0 in shape:
         return None
-    small = tuple([min(extent, 2) for extent in shape])         # strides keep their order; nothing large is allocated
-    views = []
-    for operand in operands:
-        offset = len(shape) - operand.ndim
-        strides = (0,) * offset + tuple([step if extent > 1 else 0
-                                         for step, extent in zip(operand.strides, operand.shape, strict=True)])
-        views.append(np.lib.stride_tricks.as_strided(_DUMMY, small, strides))
+    views = [_small(operand, shape) for operand in operands]
     flags: Any = [["readonly"]] * len(views) + [["writeonly", "allocate"]]
-    made = np.nditer([*views, None], [], flags, [np.dtype(np.int8)] * len(flags), "K").operands[-1]
+    return _ordered_like(np.nditer([*views, None], [], flags, [np.dtype(np.int8)] * len(flags), "K").operands[-1], shape)
+
+
+def copied_strides(shape: Shape, operand: np.ndarray[Any, Any]) -> tuple[int, ...] | None:
+    """As `result_strides`, of a copy in the order of the operand: not the same where axes are broadcast."""
+    return None if len(shape) < 2 or 0 in shape else _ordered_like(np.empty_like(_small(operand, shape)), shape)
+
+
+def _small(operand: np.ndarray[Any, Any], shape: Shape) -> np.ndarray[Any, Any]:
+    """The operand broadcast to `shape`, with at most two elements along each axis, so that nothing large is allocated."""
+    strides = (0,) * (len(shape) - operand.ndim) + tuple([step if extent > 1 else 0 for step, extent in zip(
+        operand.strides, operand.shape, strict=True)])
+    return np.lib.stride_tricks.as_strided(_DUMMY, [min(extent, 2) for extent in shape], strides)
+
+
+def _ordered_like(made: np.ndarray[Any, Any], shape: Shape) -> tuple[int, ...] | None:
+    """Strides of a dense array of that shape, its axes in the order of `made`; None for C order."""
     order = sorted(range(len(shape)), key=lambda axis: (-made.strides[axis], axis))
     strides_by_axis = dict(zip(order, c_strides(tuple([shape[axis] for axis in order])), strict=True))
     found = tuple([strides_by_axis[axis] for axis in range(len(shape))])

@@ -9,10 +9,10 @@ import sys
 import pytest
 
 from bwcompiler.cli import commands, main
+from bwcompiler.compiler.pipeline import PIPELINE
 from bwcompiler.errors import CompileError
 from bwcompiler.ir.graph_parser import parse_graph
 from bwcompiler.ir.op import REGISTRY
-from bwcompiler.passes.pipeline import PASSES
 
 FILE = """
 import numpy as np
@@ -120,7 +120,7 @@ def test_dump_formats_and_files(run, folder):
     assert run("dump", "commands_file.py:loss", "--arg", "x=f32[2,5]", "--stage", "forward")[1].startswith("graph loss(%x: f32[2,5])")
     assert json.loads(run("dump", "commands_file.py:loss", "--format", "json")[1])["graph"]["stage"] == "adjoint"
     for name, start in (("a.json", "{"), ("a.py", '"""'), ("a.svg", "<svg"), ("a.dot", "digraph"), ("a.html", "<!DOCTYPE"),
-                        ("a.txt", "graph"), ("a", "graph"), ("a.ll", "define")):
+                        ("a.txt", "graph"), ("a", "graph"), ("a.ll", "; k")):
         assert run("dump", "commands_file.py:loss", "-o", name) == (0, f"{name}\n", "")
         assert (folder / name).read_text().lstrip().startswith(start), name
     assert run("dump", "commands_file.py:loss", "-o", "a.o")[0] == 0 and b"bw_program" in (folder / "a.o").read_bytes()
@@ -138,9 +138,9 @@ def test_grad_chooses_arguments(run):
 
 def test_print_after(run):
     changes = run("dump", "commands_file.py:loss", "--print-after-change")[1]
-    assert "--- before simplify\n+++ after simplify\n" in changes
+    assert "--- before differentiate\n+++ after differentiate\n" in changes
     everything = run("dump", "commands_file.py:loss", "--print-after-all")[1]
-    assert [f"==== after {step.name} (" in everything for step in PASSES] == [True] * len(PASSES)
+    assert [f"==== after {name} ====" in everything for name in ("differentiate", "legalize")] == [True, False]
 
 
 def test_run_pass(run, folder, monkeypatch):
@@ -164,7 +164,9 @@ def test_diff(run, folder):
 
 def test_explain_passes_ops_info(run):
     assert "gradient of n is None: its dtype is int64" in run("explain", "commands_file.py:integer")[1]
-    assert [line.split()[0] for line in run("passes")[1].split("\n\n")[0].splitlines()] == [step.name for step in PASSES]
+    assert [line.split()[0] for line in run("passes")[1].split("\n\n")[0].splitlines()] == [step.name for step in PIPELINE]
+    timed = run("passes", "commands_file.py:loss")[1].splitlines()
+    assert [line.split()[0] for line in timed] == ["pass", *[step.name for step in PIPELINE], "total"]
     listed = [line.split()[0] for line in run("ops")[1].splitlines()]
     assert sorted(listed) == sorted(REGISTRY)
     assert all("  reduction  " in line for line in run("ops", "--kind", "reduction")[1].splitlines())

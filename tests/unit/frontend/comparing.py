@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,7 @@ from bwcompiler import tree
 from bwcompiler.frontend import TraceResult, trace
 from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.graph_verifier import verify
+from tests.support.arrays import copies
 
 
 def run_traced(fun: Callable[..., Any], *args: Any) -> tuple[Any, dict[int, Any], TraceResult]:
@@ -36,10 +36,10 @@ def assert_same(actual: Any, expected: Any) -> None:
 
 def compare(fun: Callable[..., Any], *args: Any) -> TraceResult:
     """fun(*args) by NumPy and by its graph: same results, same mutations of the arguments."""
-    plain = copy.deepcopy(args)
+    plain = copies(args)
     with np.errstate(all="ignore"):
         expected = fun(*plain)
-        actual, mutated, result = run_traced(fun, *copy.deepcopy(args))
+        actual, mutated, result = run_traced(fun, *copies(args))
     expected_leaves, actual_leaves = _leaves(expected), tree.leaves(actual)
     assert len(expected_leaves) == len(actual_leaves)
     for one, other in zip(actual_leaves, expected_leaves, strict=True):

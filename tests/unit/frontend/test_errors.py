@@ -57,7 +57,6 @@ HINTS: dict[str, Row] = {
     "hash": (lambda x: {x: 1}, errors.TracerError, "static_argnums"),
     "item": (lambda x: x[0].item(), errors.TracerArrayError, "as it is"),
     "tolist": (lambda x: x.tolist(), errors.TracerArrayError, "iterate"),
-    "flat": (lambda x: np.outer(x, x).T.flat[0], errors.UnsupportedError, "x.ravel"),
     "method": (lambda x: x.tobytes(), errors.UnsupportedError, "ndarray.tobytes"),
     "np.where(mask)": (lambda x: np.where(x > 0), errors.UnsupportedError, "np.where(condition, a, b)"),
     "unsupported": (lambda x: np.packbits(x > 0), errors.UnsupportedError, "np.packbits is not supported"),

@@ -106,9 +106,17 @@ def test_diagonals_are_read_only() -> None:
         compare(lambda x: np.diagonal(x * 1).__setitem__(0, 1.0), X)
 
 
-def test_flat_of_a_strided_array_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match="not contiguous"):
-        compare(lambda x: x.T.flat[1], X)
+def test_flat_of_a_strided_array() -> None:
+    def written(x: Any) -> Any:
+        part = x.T.flat[1:4]
+        part[0] = 7.0                                   # a copy
+        x.T.flat[2:5] = [1.0, 2.0, 3.0]
+        x[:, ::2].flat[-1] = 8.0
+        x.flat[::3] += 1.0
+        return x.T.flat[1], part
+
+    for x in (X, np.asfortranarray(X), X[::-1]):
+        compare(written, x)
 
 
 def test_traced_conditions_are_refused() -> None:

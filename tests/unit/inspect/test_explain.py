@@ -236,7 +236,7 @@ def overwritten(x, i):
 
 COPIES = {
     "argument": (overwritten, "%x is an argument, and the caller's array stays as it is"),
-    "read later": (scattered, "%multiply is read again afterwards, at "),
+    "read later": (scattered, "%y is read again afterwards, at "),
     "returned": (lambda x, i: np.cumsum(x)[i], "it is returned, and goes straight into the array that is returned"),
 }
 

@@ -1,0 +1,68 @@
+"""What happens when Python asks a handle for its number: integer arguments are had by tracing again, all else is refused."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from bwcompiler.errors import BwError, EscapedTracerError, at
+from bwcompiler.frontend.tracing.region import Region, StaticDemand, active_region, escaped_message, open_region
+from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.ir.graph import cut
+from bwcompiler.ir.graph_interpreter import interpret
+from bwcompiler.ir.op import Value
+
+
+def refuse(tracer: Any, kind: type[BwError], message: str) -> NoReturn:
+    """Raise what Python asked for and cannot have; NumPy may hide the error behind one of its own, so the region keeps it."""
+    region = active_region()
+    if region is None:
+        raise EscapedTracerError(at(current_source(), escaped_message(tracer._storage)))
+    error = kind(at(current_source(region.outer), f"{message}\n  the value: {tracer!r}"))
+    region.refusal = error
+    raise error
+
+
+def number_of(tracer: Any, value: Value, kind: type[BwError], message: str) -> Any:
+    """The number behind a handle that depends on nothing, or on integer arguments alone, which are then asked for.
+
+    Refused for others.
+    """
+    region: Region | None = open_region()
+    assert region is not None
+    found = _arguments_of(region, value)
+    if found is None:
+        refuse(tracer, kind, message)
+    asked, numbers = found
+    if not numbers:
+        return interpret(cut("known", (), region.record.values, (value,)), [])[0][()]
+    source = current_source(region.outer)
+    demand = StaticDemand(asked, numbers, source, kind(at(source, f"{message}\n  the value: {tracer!r}")))
+    while region is not None and region is not asked.parent:
+        region.demand = demand
+        region = region.parent
+    raise demand
+
+
+def _arguments_of(region: Region, value: Value) -> tuple[Region, list[int]] | None:
+    """The integer arguments that a value is computed from, and the region whose arguments they are; None: from others too."""
+    numbers, lifted = set(), []
+    seen, stack = {value}, [value]
+    while stack:
+        found = stack.pop()
+        if found in region.argument_inputs:
+            number = region.argument_inputs.index(found)
+            if not region.arguments[number].demandable:
+                return None
+            numbers.add(number)
+        elif found in region.lifted_inputs:
+            lifted.append(region.lifted[region.lifted_inputs.index(found)])
+        elif found.op.kind in ("input", "region", "library"):
+            return None
+        stack += [operand for operand in found.operands if operand not in seen]
+        seen.update(found.operands)
+    if not lifted or numbers:
+        return None if lifted else (region, sorted(numbers))
+    parent = region.parent
+    if parent is None or len(lifted) > 1:
+        return None
+    return _arguments_of(parent, parent.read(lifted[0]))
