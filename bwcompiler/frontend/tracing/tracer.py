@@ -391,18 +391,6 @@ class ArrayTracer(Tracer):
                 "  hint: use np.any(x == item)")
 
 
-class FlatTracer(ArrayTracer):
-    """`x.flat`: all elements in C order; written through, but what is read from it is a copy."""
-
-    __slots__ = ()
-
-    def __getitem__(self, index: Any) -> Any:
-        return call(HANDLERS["getitem_flat"], self, index)
-
-    def __setitem__(self, index: Any, values: Any) -> None:
-        call(HANDLERS["setitem_flat"], self, index, values)
-
-
 class ScalarTracer(Tracer):
     """A handle without axes: a NumPy scalar, or a 0-d array where its storage is writable."""
 
