@@ -124,7 +124,7 @@ def test_wrt_names_each_argument_once(two: bw.Program) -> None:
 
 @pytest.mark.parametrize("scale", ["2", [2.0], 1j, np.ones(1)])
 def test_scale_is_a_number(two: bw.Program, scale: Any) -> None:
-    with pytest.raises(SignatureError, match="scale must be a number"):
+    with pytest.raises(SignatureError, match="it must be a number"):
         two.backward(X, Y, grad_outputs=(X, 1.0), into=(np.zeros(3), None), scale=scale)
 
 
