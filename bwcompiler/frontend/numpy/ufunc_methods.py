@@ -39,8 +39,9 @@ from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import Value
 
+# Of lcm the order counts, where it overflows.
 ASSOCIATIVE = frozenset(("maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or",
-                         "bitwise_xor", "logaddexp", "logaddexp2", "hypot", "gcd", "lcm", "add", "multiply"))
+                         "bitwise_xor", "logaddexp", "logaddexp2", "hypot", "gcd", "add", "multiply"))
 _UNROLLED = 2_000           # elements of an axis that are folded one after the other
 
 

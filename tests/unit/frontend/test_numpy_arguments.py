@@ -99,6 +99,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "folds": lambda x: (np.fmax.reduce(x, -1), np.hypot.reduce(x, ()), np.logical_xor.reduce(x, None)),
     "folds with an initial": lambda x: (np.fmin.reduce(x, -1, initial=1), np.subtract.reduce(x, 0, initial=1)),
     "folds of integers": lambda x: (np.gcd.reduce(x, -1, initial=2), np.bitwise_or.reduce(x, initial=1), np.lcm.accumulate(x // 2)),
+    "folds that overflow": lambda x: (np.lcm.reduce(x, -1), np.lcm.accumulate(x, 0), np.multiply.accumulate(x, -1)),
     "folds as integers": lambda x: np.divide.reduce(x, -1, dtype=int),
     "median": lambda x: (np.median(x), np.nanmedian(x), np.nanmedian(x, -1, keepdims=True)) if np.size(x) else None,
     "quantile": lambda x: (np.quantile(x, 0), np.quantile(x, [1, 0], 0), np.nanquantile(x, 1), np.quantile(x, np.float32(0.25)))
