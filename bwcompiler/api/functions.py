@@ -331,7 +331,7 @@ class Specialisation:
         layouts: list[Any] = [
             layout_of(leaf) if number in traced.layout_dependent else None for number, leaf in enumerate(arguments.dynamic_leaves)]
         self.routine = Routine(compile_graph(graph, self.into, owner.__name__), traced.captured,
-                               [*layouts, *[None] * len(traced.varying)], sorted(traced.written))
+                               [*layouts, *[None] * len(traced.varying)], sorted(traced.written), traced.result_kinds)
         self.result_tree = plan_tree(tree.unflatten(traced.output_tree, range(outputs)))
         traced.arguments = arguments.without_leaves()
         self.forms: dict[Any, CallForm | None] = {}

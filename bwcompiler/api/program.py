@@ -35,7 +35,7 @@ from bwcompiler.api.seeds import concrete_seed, match_tree, missing_seed
 from bwcompiler.collector import collector_paused
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.pipeline import lower
-from bwcompiler.errors import GradientError, SignatureError
+from bwcompiler.errors import GradientError, SeedError, SignatureError, at
 from bwcompiler.frontend.tracing.arguments import Arguments, take_apart
 from bwcompiler.frontend.tracing.outside import holds
 from bwcompiler.frontend.tracing.trace import TraceResult, trace_arguments
@@ -420,6 +420,10 @@ class Program(CompiledFunction):
                 raise missing_seed(outputs)
             return [(ONE, None)]
         pairs = match_tree(self.result_tree, grad_outputs, "grad_outputs")
+        for (leaf, path), output in zip(pairs, outputs, strict=True):
+            if leaf is not None and not output.dtype.is_differentiable:
+                raise SeedError(at(output.source, f"{path}: the output is of dtype {output.dtype.numpy}, which has no derivative\n"
+                                   "  hint: None as its seed"))
         return [(None, None) if leaf is None else (INPUT_SEED, concrete_seed(leaf, output, path))
                 for (leaf, path), output in zip(pairs, outputs, strict=True)]
 

@@ -287,6 +287,9 @@ def linalg_tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
 
 @implements(np.linalg.outer)
 def linalg_outer(x1: Any, x2: Any, /) -> Any:
+    for x in (as_tracer(x1), as_tracer(x2)):
+        if x.ndim != 1:
+            raise ShapeError(f"np.linalg.outer: arrays of 1 axis are expected, got shape {x.shape}")
     return outer(x1, x2)
 
 

@@ -22,6 +22,7 @@ from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer
 from bwcompiler.frontend.tracing.user_names import name_values
 from bwcompiler.ir.graph import Graph, cut
 from bwcompiler.ir.op import Value
+from bwcompiler.ir.plan import ResultKind
 from bwcompiler.ir.source import Source
 from bwcompiler.ir.types import BOOL, TensorType
 
@@ -37,6 +38,7 @@ class TraceResult:
                     position -> where it did.
     output_tree     of what the function returned; `outputs` are the values of its leaves.
     captured        concrete arrays, by reference (copies of those that were written to while tracing).
+    result_kinds    per output leaf "array", or "scalar" where NumPy gives an immutable scalar.
     mutated         leaf index -> final value.
     outside         what was read from outside of the arguments, to be read again at every call; of the outermost trace.
     varying         of these, the numbers that are inputs of the graph, after the leaves.
@@ -49,10 +51,11 @@ class TraceResult:
     """
 
     __slots__ = ("argument_types", "arguments", "assigned", "captured", "demanded", "graph", "input_names", "layout_dependent",
-                 "lifted", "mutated", "output_tree", "outputs", "outside", "varying", "written")
+                 "lifted", "mutated", "output_tree", "outputs", "outside", "result_kinds", "varying", "written")
 
     def __init__(self, graph: Graph, arguments: Arguments, output_tree: tree.TreeDef, *, argument_types: list[ArgumentType],
-                 input_names: list[str], outputs: tuple[Value, ...], captured: list[Any], lifted: list[Tracer],
+                 input_names: list[str], outputs: tuple[Value, ...], result_kinds: tuple[ResultKind, ...],
+                 captured: list[Any], lifted: list[Tracer],
                  mutated: dict[int, Value], assigned: dict[int, Value], demanded: dict[int, Source | None], written: set[int],
                  layout_dependent: frozenset[int]) -> None:
         self.graph = graph
@@ -65,6 +68,7 @@ class TraceResult:
         self.argument_types = argument_types
         self.input_names = input_names
         self.outputs = outputs
+        self.result_kinds = result_kinds
         self.captured = captured
         self.lifted = lifted
         self.mutated = mutated
@@ -244,6 +248,7 @@ def finish(region: Region, result: Any, arguments: Arguments, types: list[Argume
         if isinstance(leaf, Tracer):
             leaf._storage.written = True
     return TraceResult(graph, arguments, output_tree, argument_types=types, input_names=names, outputs=outputs,
+                       result_kinds=tuple([_result_kind(leaf) for leaf in leaves]),
                        captured=region.captured, lifted=lifted, mutated=mutated, assigned=assigned, demanded=demanded,
                        written=written, layout_dependent=frozenset(region.layouts_asked))
 
@@ -259,6 +264,12 @@ def _output(leaf: Any, position: int, output_tree: tree.TreeDef) -> Value:
         raise TracerError(at(current_source(), f"{path} is of type {type(leaf).__name__}; a traced function returns arrays, "
                              "numbers and containers of them"))
     return value_as(leaf)
+
+
+def _result_kind(leaf: Any) -> ResultKind:
+    if isinstance(leaf, Tracer):
+        return "array" if leaf._type.shape or leaf._storage.writable else "scalar"
+    return "array" if isinstance(leaf, np.ndarray) else "scalar"
 
 
 def _whole(storage: Storage) -> Tracer:
