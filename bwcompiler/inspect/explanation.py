@@ -267,7 +267,8 @@ class _Steps:
             return f"library call: matrix product by BLAS, {2 * value.type.size * value.operands[0].shape[-1]:,} floating-point operations"
         if value.op.name == "normalize_index":
             return "check that indices are in range"
-        return f"library call: {value.op.name} by NumPy's own LAPACK"
+        routine = value.op.library
+        return f"library call: {value.op.name}" + (f" by {routine.text(value.attrs)}" if routine is not None else "")
 
 
 _NOT_FUSED = {"scan": "each element needs the one before", "push": "its operands choose the elements that it writes"}

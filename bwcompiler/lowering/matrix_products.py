@@ -12,7 +12,7 @@ from bwcompiler.errors import InternalError
 from bwcompiler.ir.access import ArrayView, contiguous_strides, matrix_order
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import Value
-from bwcompiler.lowering.library_calls import Libraries
+from bwcompiler.lowering.library_calls import Libraries, blas_symbol
 from bwcompiler.lowering.llvm_scalars import memory_type
 
 _ROW_MAJOR, _PLAIN, _TRANSPOSED = "i32 101", "i32 111", "i32 112"       # the enumerations of cblas
@@ -72,17 +72,17 @@ def _matrix(letter: str, view: ArrayView, operand: Value) -> _Matrix:
 
 def _routine(value: Value, left: _Matrix, right: _Matrix, libraries: Libraries) -> tuple[str, list[str]]:
     """The routine for one product of the batch and its arguments."""
-    integer, dtype = libraries.integer, value.dtype.name
+    integer = libraries.integer
     one, zero = f"{memory_type(value.dtype)} 1.0", f"{memory_type(value.dtype)} 0.0"
     if right.columns == 1 or left.rows == 1:                       # y = A x, or y = B^T x
         matrix, vector = (left, right) if right.columns == 1 else (right, left)
         flip = matrix.transposed if matrix is left else not matrix.transposed
         shape = (matrix.columns, matrix.rows) if matrix.transposed else (matrix.rows, matrix.columns)
-        return libraries.gemv[dtype], [
+        return blas_symbol("gemv", value.dtype), [
             _ROW_MAJOR, _TRANSPOSED if flip else _PLAIN, *[f"{integer} {extent}" for extent in shape], one, matrix.pointer,
             f"{integer} {matrix.leading}", vector.pointer, f"{integer} {_spacing(vector)}", zero, "ptr %pc", f"{integer} 1"]
     extents = [f"{integer} {extent}" for extent in (left.rows, right.columns, left.columns)]
-    return libraries.gemm[dtype], [
+    return blas_symbol("gemm", value.dtype), [
         _ROW_MAJOR, left.flag, right.flag, *extents, one, left.pointer, f"{integer} {left.leading}", right.pointer,
         f"{integer} {right.leading}", zero, "ptr %pc", f"{integer} {right.columns}"]
 

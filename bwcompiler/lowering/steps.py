@@ -84,4 +84,4 @@ def _lower_call(name: str, call: Call, libraries: Libraries) -> LoweredStep:
 
 def uses_blas(value: Value, libraries: Libraries) -> bool:
     """Whether a matrix product goes to BLAS."""
-    return value.dtype.name in libraries.gemm
+    return libraries.blas("gemm", value.dtype) is not None

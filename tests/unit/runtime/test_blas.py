@@ -103,4 +103,4 @@ def test_elementwise_loop() -> None:
 def test_what_does_not_exist_is_none() -> None:
     assert gufuncs.linalg_loop("no_such_function", "d->d") is None
     assert gufuncs.linalg_loop("cholesky_lo", "i->i") is None
-    assert gufuncs._loop_of_module("numpy.no_such_module", "fft", "D->D") is None
+    assert gufuncs.loop_of_module("numpy.no_such_module", "fft", "D->D") is None
