@@ -12,7 +12,7 @@ from typing import NamedTuple
 from bwcompiler.ir.access import ArrayView, matrix_order, whole
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.routine import InnerLoop, Sort
-from bwcompiler.lowering.function_text import FunctionText
+from bwcompiler.lowering.function_text import FunctionText, Index
 from bwcompiler.lowering.library_calls import LINALG_ERROR, CallText, Libraries, failure_lines, inner_loop_text, sort_text
 from bwcompiler.lowering.llvm_scalars import memory_type
 
@@ -87,8 +87,8 @@ def substitute(function: FunctionText, value: Value, triangle: Triangle, x: str,
         return
     unroll = n <= UNROLLED
     for i in function.each(0, n, unroll, down=not triangle.lower):
-        before = (0, i) if triangle.lower else (function.plus(i, 1), n)
-        for j in function.each(*before, unroll):
+        first, last = (0, i) if triangle.lower else (function.plus(i, 1), n)
+        for j in function.each(first, last, unroll):
             factor = function.load(function.at(triangle.pointer, (i, triangle.down), (j, triangle.right)))
             for c in function.each(0, columns, unroll and columns <= UNROLLED):
                 _subtract_product(function, function.at(x, (i, columns), (c, 1)), factor, function.at(x, (j, columns), (c, 1)))
@@ -158,9 +158,9 @@ def _lu_by_lapack(function: FunctionText, n: int, out: str, pivots: str, routine
         function.store(function.let(f"sitofp {integer} {row} to {function.real}"), function.at(pivots, (k, 1)))
 
 
-def _largest_below(function: FunctionText, n: int, k: int | str, columns: str, unroll: bool) -> str:
+def _largest_below(function: FunctionText, n: int, k: Index, columns: str, unroll: bool) -> str:
     """The row of the element of column k, at or below the diagonal, that is largest in magnitude; the first of equals."""
-    def magnitude(i: int | str) -> str:
+    def magnitude(i: Index) -> str:
         element = function.load(function.at(columns, (i, 1), (k, n)))
         suffix = "f64" if function.real == "double" else "f32"
         return function.call(function.real, f"llvm.fabs.{suffix}", f"{function.real} {element}")

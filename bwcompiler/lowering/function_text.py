@@ -149,7 +149,8 @@ class FunctionText:
 
         level(0)
 
-    def batch(self, shape: Sequence[int], arrays: Sequence[tuple[str, int, Sequence[int]]], type_: str | None = None) -> Iterator[list[str]]:
+    def batch(self, shape: Sequence[int], arrays: Sequence[tuple[str, int, Sequence[int]]],
+              type_: str | None = None) -> Iterator[list[str]]:
         """For every index of `shape`, where the matrices of the arrays start: (pointer, offset, strides) each, in elements."""
         axes = merged_axes(shape, [strides for _, _, strides in arrays])
         yield from self._batch(axes, [self.at(pointer, (offset, 1), type_=type_) for pointer, offset, _ in arrays], type_)

@@ -149,7 +149,8 @@ eigh: Op = define_op(
     vjp=(_eigh_vjp,), jvp=_eigh_jvp, batch=batch_elementwise("eigh"), reference=packed_eigh, cheap=False,
     library=InnerLoop(("eigh_lo", "eigh_up"), "{}->{}{}", "(m,m)->(m),(m,m)",
                       results=lambda out, a, lower: (row(out, 0), rows(out, 1, a.shape[-1])),
-                      failure="Eigenvalues did not converge", lapack="syevd", choose=lambda lower: "eigh_lo" if lower else "eigh_up"),
+                      failure="Eigenvalues did not converge", lapack="syevd",
+                      choose=lambda lower: "eigh_lo" if lower else "eigh_up"),
 )
 
 
@@ -173,7 +174,8 @@ eigvalsh: Op = define_op(
     vjp=(_eigvalsh_vjp,), jvp=_eigvalsh_jvp, batch=batch_elementwise("eigvalsh"),
     reference=lambda a, *, lower: np.linalg.eigvalsh(a, "L" if lower else "U"), cheap=False,
     library=InnerLoop(("eigvalsh_lo", "eigvalsh_up"), "{}->{}", "(m,m)->(m)",
-                      failure="Eigenvalues did not converge", lapack="syevd", choose=lambda lower: "eigvalsh_lo" if lower else "eigvalsh_up"),
+                      failure="Eigenvalues did not converge", lapack="syevd",
+                      choose=lambda lower: "eigvalsh_lo" if lower else "eigvalsh_up"),
 )
 
 
@@ -353,7 +355,7 @@ householder: Op = define_op(
 )
 
 
-def _orthonormal_reference(packed: Any) -> Any:
+def orthonormal_columns(packed: Any) -> Any:
     m, n = packed.shape[-2] - 1, packed.shape[-1]
     q = np.broadcast_to(np.eye(m, n, dtype=packed.dtype), (*packed.shape[:-2], m, n)).copy()
     for k in reversed(range(n)):
@@ -370,7 +372,7 @@ def _orthonormal_shape(packed: TensorType) -> TensorType:
 orthonormal: Op = define_op(
     "orthonormal", "library", doc="The first n columns of Q, from the (m + 1, n) matrices that `householder` gives.", attributes=(),
     shape=_orthonormal_shape, vjp=AFTER_DIFFERENTIATION, jvp=LINEAR, batch=batch_elementwise("orthonormal"),
-    reference=_orthonormal_reference, cheap=False,
+    reference=orthonormal_columns, cheap=False,
     library=InnerLoop(("qr_reduced",), "{}{}->{}", "(m,n),(k)->(m,k)",
                       operands=lambda out, packed: (rows(packed, 0, out.shape[-2]), row(packed, out.shape[-2])),
                       failure="Incorrect argument found while performing QR factorization", lapack="orgqr"),

@@ -135,7 +135,7 @@ def _lu_solve_shape(packed: TensorType, b: TensorType, *, transpose: bool) -> Te
     return b
 
 
-def _lu_solve_reference(packed: Any, b: Any, *, transpose: bool) -> Any:
+def solve_with_lu(packed: Any, b: Any, *, transpose: bool) -> Any:
     factors, pivots = np.swapaxes(packed[..., :-1, :], -1, -2), packed[..., -1:, :].astype(int)
     n = factors.shape[-1]
     order = np.broadcast_to(np.arange(n)[:, None], (*packed.shape[:-2], n, 1)).copy()      # P: row k of Pᵀb is row order[k] of b
@@ -146,23 +146,23 @@ def _lu_solve_reference(packed: Any, b: Any, *, transpose: bool) -> Any:
         order[..., k:k + 1, :] = found
     lower = np.tril(factors, -1) + np.eye(n, dtype=packed.dtype)
     if not transpose:
-        forward = _triangular_reference(lower, np.take_along_axis(b, order, -2), lower=True, transpose=False)
-        return _triangular_reference(factors, forward, lower=False, transpose=False)
-    forward = _triangular_reference(factors, b, lower=False, transpose=True)
+        forward = solve_triangle(lower, np.take_along_axis(b, order, -2), lower=True, transpose=False)
+        return solve_triangle(factors, forward, lower=False, transpose=False)
+    forward = solve_triangle(factors, b, lower=False, transpose=True)
     found = np.empty_like(b)
-    np.put_along_axis(found, order, _triangular_reference(lower, forward, lower=True, transpose=True), -2)
+    np.put_along_axis(found, order, solve_triangle(lower, forward, lower=True, transpose=True), -2)
     return found
 
 
 lu_solve: Op = define_op(
     "lu_solve", "library", doc="x with a x = b, or aᵀ x = b, from the factors of a; LinAlgError if a is singular.",
     attributes=("transpose",), shape=_lu_solve_shape, vjp=AFTER_DIFFERENTIATION, jvp=LINEAR, batch=batch_elementwise("lu_solve"),
-    reference=_lu_solve_reference, cheap=False, library=Native("BLAS trsm", failure="Singular matrix"),
+    reference=solve_with_lu, cheap=False, library=Native("BLAS trsm", failure="Singular matrix"),
 )
 
 
 # ----- triangular_solve
-def _triangular_reference(a: Any, b: Any, *, lower: bool, transpose: bool) -> Any:
+def solve_triangle(a: Any, b: Any, *, lower: bool, transpose: bool) -> Any:
     a = np.tril(a) if lower else np.triu(a)
     if transpose:
         a = np.swapaxes(a, -1, -2)
@@ -196,7 +196,7 @@ triangular_solve: Op = define_op(
     "triangular_solve", "library", doc="x with t x = b, where t is the lower (else upper) triangle of a, or its "
     "transpose; LinAlgError if a diagonal element is zero.", attributes=("lower", "transpose"),
     shape=_solve_shape("triangular_solve"), vjp=(_triangular_vjp_a, _triangular_vjp_b), jvp=_triangular_jvp,
-    batch=batch_elementwise("triangular_solve"), reference=_triangular_reference, cheap=False,
+    batch=batch_elementwise("triangular_solve"), reference=solve_triangle, cheap=False,
     library=Native("BLAS trsm", failure="Singular matrix"),
 )
 
@@ -248,17 +248,16 @@ cholesky: Op = define_op(
 
 
 # ----- cholesky_adjoint
-def _half_lower_of(x: Any) -> Any:
+def half_lower_of(x: Any) -> Any:
     return np.tril(x) - 0.5 * x * np.eye(x.shape[-1], dtype=x.dtype)
 
 
-def _adjoint_reference(factor: Any, ct: Any) -> Any:
+def adjoint_of_cholesky(factor: Any, ct: Any) -> Any:
     # Murray (2016), eq. 10: Σ̄ = ½ L⁻ᵀ (P + Pᵀ) L⁻¹ with P = Φ(Lᵀ L̄)
-    back = np.swapaxes(factor, -1, -2)
-    middle = _half_lower_of(np.matmul(back, np.tril(ct)))
+    middle = half_lower_of(np.matmul(np.swapaxes(np.tril(factor), -1, -2), np.tril(ct)))
     middle = (middle + np.swapaxes(middle, -1, -2)) / 2
-    left = _triangular_reference(factor, middle, lower=True, transpose=True)
-    return _triangular_reference(factor, np.swapaxes(left, -1, -2), lower=True, transpose=True)
+    left = solve_triangle(factor, middle, lower=True, transpose=True)
+    return solve_triangle(factor, np.swapaxes(left, -1, -2), lower=True, transpose=True)
 
 
 def _between_factors(factor: Value, x: Value) -> Value:
@@ -282,7 +281,7 @@ def _adjoint_vjp_factor(w: Value, out: Value, factor: Value, ct: Value) -> Value
 
 
 def _adjoint_vjp_ct(w: Value, out: Value, factor: Value, ct: Value) -> Value:
-    return triangle(matmul(factor, _half_lower(_between_factors(factor, _symmetrized(w)))), True)
+    return triangle(matmul(triangle(factor, True), _half_lower(_between_factors(factor, _symmetrized(w)))), True)
 
 
 def _adjoint_jvp(tangents: Sequence[Value | None], out: Value, factor: Value, ct: Value) -> Value | None:
@@ -301,7 +300,7 @@ cholesky_adjoint: Op = define_op(
     "cholesky_adjoint", "library", doc="The symmetric cotangent of a from the factor L of a = L Lᵀ and the cotangent of L, both of which "
     "are read in the lower triangle.", attributes=(), shape=_solve_shape("cholesky_adjoint"),
     vjp=(_adjoint_vjp_factor, _adjoint_vjp_ct), jvp=_adjoint_jvp, batch=batch_elementwise("cholesky_adjoint"),
-    reference=_adjoint_reference, cheap=False, library=Native("BLAS gemm and trsm, block by block"),
+    reference=adjoint_of_cholesky, cheap=False, library=Native("BLAS gemm and trsm, block by block"),
 )
 
 

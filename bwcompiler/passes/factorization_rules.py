@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 from bwcompiler import ops
 from bwcompiler.ir.op import Value, constant

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib
 from typing import Any
 
 import numpy as np
@@ -30,11 +31,9 @@ def sort_function(dtype: np.dtype[Any], kind: int, positions: bool) -> int:
 
 
 def _functions(dtype: np.dtype[Any]) -> int:
-    try:
-        from numpy._core._multiarray_umath import _ARRAY_API as capsule
-    except ImportError:
-        return 0
-    if np.lib.NumpyVersion(np.__version__) < "2.0.0":
+    try:  # a private module, as the header of NumPy's C API itself reads it
+        capsule = importlib.import_module("numpy._core._multiarray_umath")._ARRAY_API
+    except (ImportError, AttributeError):
         return 0
     pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
     api = pointer(capsule, None)
