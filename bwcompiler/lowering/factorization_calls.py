@@ -38,6 +38,11 @@ class Triangle(NamedTuple):
         return Triangle(self.pointer, self.right, self.down, not self.lower, self.unit)
 
 
+def is_written_out(value: Value) -> bool:
+    """Whether an op that is declared as `Native` is loops of the program itself, where there is a BLAS."""
+    return bool(value.operands[0].shape[-1] <= (SMALL if value.op.name != "cholesky_adjoint" else 2 * ADJOINT_BLOCK))
+
+
 def library_call_text(name: str, value: Value, views: Sequence[ArrayView], libraries: Libraries) -> CallText | None:
     """The function that computes a library op by its routine; None where this process has no address of one."""
     routine = value.op.library
@@ -223,7 +228,7 @@ def _cholesky_adjoint(function: FunctionText, value: Value, views: Sequence[Arra
     lead, ct_strides = views[0].strides[-2], views[1].strides[-2:]
     function.copy((n, n), ct, ct_strides, out, (n, 1))
     gemm, trsm = libraries.blas("gemm", value.dtype), libraries.blas("trsm", value.dtype)
-    if n <= 2 * ADJOINT_BLOCK or gemm is None or trsm is None or views[0].strides[-1] != 1:
+    if is_written_out(value) or gemm is None or trsm is None or views[0].strides[-1] != 1:
         _adjoint_of_block(function, n, factor, views[0].strides[-2:], out, n)
     else:
         size = max(ADJOINT_BLOCK, n // ADJOINT_BLOCK)

@@ -133,6 +133,19 @@ class FunctionText:
     def arithmetic(self, operation: str, x: str, y: str) -> str:
         return self.let(f"{operation} {self.real} {x}, {y}")
 
+    def row(self, columns: int) -> str:
+        """The type of so many elements side by side."""
+        return self.real if columns == 1 else f"<{columns} x {self.real}>"
+
+    def scaled_row(self, factor: str, address: str, columns: int) -> str:
+        """factor times the row of a matrix."""
+        type_ = self.row(columns)
+        elements = self.let(f"load {type_}, ptr {address}, align {4 if self.real == 'float' else 8}")
+        if columns > 1:
+            first = self.let(f"insertelement {type_} poison, {self.real} {factor}, i64 0")
+            factor = self.let(f"shufflevector {type_} {first}, {type_} poison, <{columns} x i32> zeroinitializer")
+        return self.let(f"fmul {type_} {elements}, {factor}")
+
     def copy(self, shape: Sequence[int], source: str, source_strides: Sequence[int], target: str, strides: Sequence[int]) -> None:
         """target[...] = source[...]."""
         indices: list[Index] = []

@@ -207,7 +207,8 @@ class ProgramEmitter:
     def _gemm(self, value: Value, operands: Sequence[ArrayView]) -> None:
         name = self._new_name("gemm")
         text, declare = product_text(name, value, operands, self.libraries)
-        self.declares[declare] = None
+        if declare:
+            self.declares[declare] = None
         arguments = (*[self.pointer(view.base) for view in operands], self.pointer(value))
         self.calls.append(FunctionCall(self._function(text, name), arguments))
 

@@ -40,11 +40,15 @@ def _solve(value: Value, operands: tuple[Value, ...]) -> Value | None:
 
 
 def _inv(value: Value, operands: tuple[Value, ...]) -> Value | None:
-    a = operands[0]
-    turned = is_matrix_transpose(a)
-    if turned is not None:
-        return matrix_transpose(ops.inv(turned))
-    return ops.lu_solve(ops.lu(a), ops.cast(_diagonal_mask(a), dtype=a.dtype), transpose=False)
+    turned = is_matrix_transpose(operands[0])
+    return _inverse(operands[0]) if turned is None else matrix_transpose(_inverse(turned))
+
+
+def _inverse(a: Value) -> Value:
+    n, rank = a.shape[-1], a.rank
+    down, right = (ops.iota(shape=(n, n), axis=axis, dtype=I64) for axis in (0, 1))
+    identity = ops.broadcast(ops.cast(ops.equal(down, right), dtype=a.dtype), shape=a.shape, axes=(rank - 2, rank - 1))
+    return ops.lu_solve(ops.lu(a), identity, transpose=False)
 
 
 def _sign_and_logarithm(a: Value) -> tuple[Value, Value]:
