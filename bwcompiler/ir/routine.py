@@ -54,9 +54,9 @@ class InnerLoop:
         """Of the loop's function; that of its data, if it has some, ends in `.data`."""
         return f"bw_loop_{name}_{dtype.name}"
 
-    def text(self, attrs: Any) -> str:
-        """For explain()."""
-        inner = f"NumPy's inner loop {self.name(attrs)}"
+    def text(self, attrs: Any = None) -> str:
+        """For explain(); without attributes for the table of ops."""
+        inner = f"NumPy's inner loop {' or '.join(self.names) if attrs is None else self.name(attrs)}"
         return f"LAPACK {self.lapack} ({inner})" if self.lapack else inner
 
 
@@ -70,7 +70,7 @@ class Native:
     routine: str
     failure: str | None = None
 
-    def text(self, attrs: Any) -> str:
+    def text(self, attrs: Any = None) -> str:
         return self.routine
 
 
@@ -84,7 +84,7 @@ class Sort:
     def symbol(self, dtype: DType, kind: str | None) -> str:
         return sort_symbol(self.positions, dtype, SORT_KINDS[(kind or "quicksort")[0]])
 
-    def text(self, attrs: Any) -> str:
+    def text(self, attrs: Any = None) -> str:
         return f"NumPy's {'argsort' if self.positions else 'sort'} function"
 
 

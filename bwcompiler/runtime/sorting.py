@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+_MODULE = "numpy._core._multiarray_umath"
 _GET_FUNCTIONS = 365           # place of PyDataType_GetArrFuncs in the C API
 _SORT, _ARGSORT = 33, 36       # places of sort[3] and argsort[3] in the struct: after cast[21] and twelve functions
 _SAMPLE = (3, 1, 2, 0, 1)
@@ -32,7 +33,7 @@ def sort_function(dtype: np.dtype[Any], kind: int, positions: bool) -> int:
 
 def _functions(dtype: np.dtype[Any]) -> int:
     try:  # a private module, as the header of NumPy's C API itself reads it
-        capsule = importlib.import_module("numpy._core._multiarray_umath")._ARRAY_API
+        capsule = importlib.import_module(_MODULE)._ARRAY_API
     except (ImportError, AttributeError):
         return 0
     pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
