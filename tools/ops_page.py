@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 import bwcompiler
-from bwcompiler import ops
 from bwcompiler.errors import TracerError, UnsupportedError
 from bwcompiler.frontend.numpy.elementwise import UFUNCS
 from bwcompiler.frontend.tracing.registry import FUNCTIONS
@@ -148,7 +147,7 @@ def lowering_text(op: Op) -> str:
     if op.combine is not None:
         return f"loop with {op.combine}"
     if op.kind == "library":
-        return op.library.text() if op.library is not None else "BLAS gemm" if op is ops.matmul else "other ops"
+        return op.library.text() if op.library is not None else "BLAS gemm" if op.name == "matmul" else "other ops"
     return {"push": "loop that adds into its result", "scan": "loop"}.get(op.kind, op.kind)
 
 

@@ -46,7 +46,7 @@ def native_libraries() -> tuple[Libraries, dict[str, int]]:
                 addresses[symbol] = found.routines.get(symbol.removeprefix("bw_"), 0)
     for op in REGISTRY.values():
         if isinstance(op.library, InnerLoop):
-            addresses.update(_inner_loops(op.library))
+            addresses.update(inner_loop_addresses(op.library))
     for dtype in _SORTED_DTYPES:
         for positions in (False, True):
             for kind in set(SORT_KINDS.values()):
@@ -55,7 +55,7 @@ def native_libraries() -> tuple[Libraries, dict[str, int]]:
     return Libraries(frozenset(addresses), "i64" if found is None or found.integers_64 else "i32"), addresses
 
 
-def _inner_loops(routine: InnerLoop) -> dict[str, int]:
+def inner_loop_addresses(routine: InnerLoop) -> dict[str, int]:
     """The addresses of a routine's loops, and of their data, for all dtypes and attributes."""
     addresses: dict[str, int] = {}
     for name in routine.names:

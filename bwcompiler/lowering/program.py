@@ -334,10 +334,10 @@ done:
 
 
 def _distinct(declares: dict[str, None]) -> list[str]:
-    """Each function declared once, whatever the spelling of its parameters."""
+    """Each function and each outside datum declared once, whatever the spelling of its parameters."""
     seen: dict[str, str] = {}
     for line in declares:
-        seen.setdefault(line[line.index("@"):line.index("(")], line)
+        seen.setdefault(line[line.index("@"):].partition("(")[0].partition(" ")[0], line)
     return list(seen.values())
 
 
