@@ -232,48 +232,57 @@ def _cholesky_adjoint(function: FunctionText, value: Value, views: Sequence[Arra
         _adjoint_of_block(function, n, factor, views[0].strides[-2:], out, n)
     else:
         size = max(ADJOINT_BLOCK, n // ADJOINT_BLOCK)
-        for first in reversed(range(0, n, size)):
-            _adjoint_of_columns(function, n, first, min(size, n - first), (factor, lead), out, (gemm, trsm), libraries.integer)
+        routines = _Routines(gemm, trsm, libraries.integer)
+        if n % size:
+            _adjoint_of_columns(function, n, n - n % size, n % size, (factor, lead), out, routines)
+        for block in function.each(0, n // size, down=True):
+            _adjoint_of_columns(function, n, function.times(block, size), size, (factor, lead), out, routines)
     _spread(function, n, out)
 
 
-def _adjoint_of_columns(function: FunctionText, n: int, first: int, size: int, factor: tuple[str, int], out: str,
-                        routines: tuple[str, str], integer: str) -> None:
+class _Routines(NamedTuple):
+    gemm: str
+    trsm: str
+    integer: str
+
+    def extent(self, function: FunctionText, extent: Index) -> str:
+        """As an argument."""
+        if isinstance(extent, str) and self.integer != "i64":
+            extent = function.let(f"trunc i64 {extent} to {self.integer}")
+        return f"{self.integer} {extent}"
+
+
+def _adjoint_of_columns(function: FunctionText, n: int, first: Index, size: int, factor: tuple[str, int], out: str,
+                        routines: _Routines) -> None:
     """L = [R D; B C]: D is the diagonal block, R left of it, C below it, B left of C; the same of the cotangent."""
-    pointer, lead = factor
-    gemm, trsm = routines
-    below = n - first - size
+    below, next_ = function.minus(n - size, first), function.plus(first, size)
     one, minus = f"{function.real} 1.0", f"{function.real} -1.0"
 
-    def of_factor(row: int, column: int) -> list[str]:
-        return [f"ptr {function.at(pointer, (row, lead), (column, 1))}", f"{integer} {lead}"]
+    def part(matrix: tuple[str, int], row: Index, column: Index) -> list[str]:
+        return [f"ptr {function.at(matrix[0], (row, matrix[1]), (column, 1))}", f"{routines.integer} {matrix[1]}"]
 
-    def of_cotangent(row: int, column: int) -> list[str]:
-        return [f"ptr {function.at(out, (row, n), (column, 1))}", f"{integer} {n}"]
+    def subtract(flag: str, shape: tuple[Index, Index, Index], x: list[str], y: list[str], target: list[str]) -> None:
+        extents = [routines.extent(function, extent) for extent in shape]
+        function.call("void", routines.gemm, _ROW_MAJOR, flag, _PLAIN, *extents, minus, *x, *y, one, *target)
 
-    def subtract(flags: tuple[str, str], shape: tuple[int, int, int], x: list[str], y: list[str], target: list[str]) -> None:
-        if 0 not in shape:
-            function.call("void", gemm, _ROW_MAJOR, *flags, *[f"{integer} {extent}" for extent in shape], minus, *x, *y, one, *target)
-
-    left, diagonal = of_factor(first, 0), of_factor(first, first)
-    ct_left, ct_diagonal = of_cotangent(first, 0), of_cotangent(first, first)
-    if below:
-        under, corner = of_factor(first + size, first), of_factor(first + size, 0)
-        ct_under, ct_corner = of_cotangent(first + size, first), of_cotangent(first + size, 0)
-        function.call("void", trsm, _ROW_MAJOR, _RIGHT, _LOWER, _PLAIN, _NON_UNIT, f"{integer} {below}", f"{integer} {size}", one,
-                      *diagonal, *ct_under)                                                # C̄ = C̄ D⁻¹
-        subtract((_PLAIN, _PLAIN), (below, first, size), ct_under, left, ct_corner)        # B̄ -= C̄ R
-        subtract((_TRANSPOSED, _PLAIN), (size, size, below), ct_under, under, ct_diagonal)     # D̄ -= C̄ᵀ C
-        subtract((_TRANSPOSED, _PLAIN), (size, first, below), ct_under, corner, ct_left)       # R̄ -= C̄ᵀ B
+    left, diagonal = part(factor, first, 0), part(factor, first, first)
+    ct_left, ct_diagonal = part((out, n), first, 0), part((out, n), first, first)
+    if below != 0:
+        under, corner = part(factor, next_, first), part(factor, next_, 0)
+        ct_under, ct_corner = part((out, n), next_, first), part((out, n), next_, 0)
+        function.call("void", routines.trsm, _ROW_MAJOR, _RIGHT, _LOWER, _PLAIN, _NON_UNIT, routines.extent(function, below),
+                      routines.extent(function, size), one, *diagonal, *ct_under)          # C̄ = C̄ D⁻¹
+        subtract(_PLAIN, (below, first, size), ct_under, left, ct_corner)                  # B̄ -= C̄ R
+        subtract(_TRANSPOSED, (size, size, below), ct_under, under, ct_diagonal)           # D̄ -= C̄ᵀ C
+        subtract(_TRANSPOSED, (size, first, below), ct_under, corner, ct_left)             # R̄ -= C̄ᵀ B
     place = ct_diagonal[0].split()[1]
-    _adjoint_of_block(function, size, diagonal[0].split()[1], (lead, 1), place, n)
-    if first:                                                                              # R̄ -= (D̄ + D̄ᵀ) R
-        _scale_diagonal(function, size, place, n, "2.0")
-        for i in function.each(0, size):
-            for j in function.each(0, i):
-                function.store(function.load(function.at(place, (i, n), (j, 1))), function.at(place, (j, n), (i, 1)))
-        subtract((_PLAIN, _PLAIN), (size, first, size), ct_diagonal, left, ct_left)
-        _scale_diagonal(function, size, place, n, "0.5")
+    _adjoint_of_block(function, size, diagonal[0].split()[1], (factor[1], 1), place, n)
+    _scale_diagonal(function, size, place, n, "2.0")                                       # R̄ -= (D̄ + D̄ᵀ) R
+    for i in function.each(0, size):
+        for j in function.each(0, i):
+            function.store(function.load(function.at(place, (i, n), (j, 1))), function.at(place, (j, n), (i, 1)))
+    subtract(_PLAIN, (size, first, size), ct_diagonal, left, ct_left)
+    _scale_diagonal(function, size, place, n, "0.5")
 
 
 def _adjoint_of_block(function: FunctionText, n: int, factor: str, strides: Sequence[int], out: str, lead: int) -> None:
