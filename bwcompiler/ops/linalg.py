@@ -18,7 +18,8 @@ from bwcompiler.ir.routine import InnerLoop, Native
 from bwcompiler.ir.types import I64, TensorType
 from bwcompiler.ops.contraction import is_matrix_transpose, matmul, matrix_transpose
 from bwcompiler.ops.creation import iota
-from bwcompiler.ops.elementwise import equal, full_like, greater_equal, less_equal, select, subtract
+from bwcompiler.ops.elementwise import cast, equal, full_like, greater_equal, less_equal, select, subtract
+from bwcompiler.ops.layout import broadcast
 from bwcompiler.ops.rules import batch_elementwise, require
 
 
@@ -55,6 +56,13 @@ def triangle(x: Value, lower: bool) -> Value:
     row, column = _row_and_column(x)
     kept = greater_equal(row, column) if lower else less_equal(row, column)
     return select(kept, x, full_like(x, 0.0))
+
+
+def identity_like(x: Value) -> Value:
+    """The identity, as often as there are matrices in x."""
+    square, rank = x.shape[-2:], x.rank
+    row, column = (iota(shape=square, axis=axis, dtype=I64) for axis in (0, 1))
+    return broadcast(cast(equal(row, column), dtype=x.dtype), shape=x.shape, axes=(rank - 2, rank - 1))
 
 
 def _half_lower(x: Value) -> Value:

@@ -18,7 +18,7 @@ from bwcompiler.ir.op import Value, constant
 from bwcompiler.ir.types import F64, I64
 from bwcompiler.ops.contraction import is_matrix_transpose, matrix_transpose
 from bwcompiler.ops.factorization import row, rows, svd_parts
-from bwcompiler.ops.linalg import triangle
+from bwcompiler.ops.linalg import identity_like, triangle
 
 Rule = Callable[[Value, tuple[Value, ...]], Value | None]
 
@@ -45,10 +45,7 @@ def _inv(value: Value, operands: tuple[Value, ...]) -> Value | None:
 
 
 def _inverse(a: Value) -> Value:
-    n, rank = a.shape[-1], a.rank
-    down, right = (ops.iota(shape=(n, n), axis=axis, dtype=I64) for axis in (0, 1))
-    identity = ops.broadcast(ops.cast(ops.equal(down, right), dtype=a.dtype), shape=a.shape, axes=(rank - 2, rank - 1))
-    return ops.lu_solve(ops.lu(a), identity, transpose=False)
+    return ops.lu_solve(ops.lu(a), identity_like(a), transpose=False)
 
 
 def _sign_and_logarithm(a: Value) -> tuple[Value, Value]:

@@ -46,6 +46,7 @@ SQUARE: dict[str, Callable[..., Any]] = {
     "factor and solve transposed": lambda a, b: np.linalg.solve(np.linalg.cholesky(positive(a)).swapaxes(-1, -2), b[..., :1]),
     "upper": lambda a, b: np.linalg.solve(np.triu(a[..., ::-1, :]), b),
     "lower transposed": lambda a, b: np.linalg.solve(np.tril(a[..., ::-1, :]).swapaxes(-1, -2), b),
+    "inv of a triangle": lambda a, b: np.linalg.inv(np.tril(a[..., ::-1, :])) + np.linalg.inv(np.linalg.cholesky(positive(a)).swapaxes(-1, -2)),
     "eigvalsh": lambda a, b: np.linalg.eigvalsh(positive(a)),
     "eigh": lambda a, b: (lambda w, v: (v * w[..., None, :]) @ v.swapaxes(-1, -2))(*np.linalg.eigh(positive(a), "U")),
     "svd": lambda a, b: (lambda u, s, vt: (u * s[..., None, :]) @ vt)(*np.linalg.svd(a[..., :-1], full_matrices=False)),
@@ -319,7 +320,7 @@ def test_operands_are_read_where_they_lie() -> None:
 def test_a_factor_is_solved_by_substitution() -> None:
     def function(a: Any, b: Any) -> Any:
         factor = np.linalg.cholesky(a)
-        return np.linalg.solve(factor.T, np.linalg.solve(factor, b))
+        return np.linalg.solve(factor.T, np.linalg.solve(factor, b)), np.linalg.inv(factor)
 
     names = [value.op.name for value in bw.compile(function, np.eye(4), np.ones(4)).graph.body]
-    assert names.count("triangular_solve") == 2 and "solve" not in names
+    assert names.count("triangular_solve") == 3 and not {"solve", "inv"} & set(names)

@@ -18,7 +18,7 @@ from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.types import BOOL, I64, DType, dtype_of
-from bwcompiler.ops.linalg import known_triangle
+from bwcompiler.ops.linalg import identity_like, known_triangle
 
 
 def pair(a: Any, b: Any, dtype: DType | None = None) -> tuple[Value, Value]:
@@ -212,7 +212,12 @@ def solve(a: Any, b: Any) -> Any:
 
 @implements(np.linalg.inv)
 def inv(a: Any) -> Any:
-    return fresh(ops.inv(float_matrix(a, "inv")))
+    matrix = float_matrix(a, "inv")
+    known = known_triangle(matrix)
+    if known is None:
+        return fresh(ops.inv(matrix))
+    triangle, lower, transpose = known
+    return fresh(ops.triangular_solve(triangle, identity_like(matrix), lower=lower, transpose=transpose))
 
 
 def matrix_power(x: Value, n: int) -> Any:
