@@ -5,26 +5,25 @@
     pinv(a)                                  -> of svd(a)
     sort, argsort along another axis         -> along the last one
 
-The rules run after differentiation; equal factorisations are merged by `simplify`.
+The rules run after differentiation; equal factorisations are merged as they are made.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from typing import Any
 
 from bwcompiler import ops
-from bwcompiler.ir.op import Value, constant
-from bwcompiler.ir.types import F64, I64
+from bwcompiler.ir.op import Op, Value, constant
+from bwcompiler.ir.types import F64, I64, TensorType
 from bwcompiler.ops.contraction import is_matrix_transpose, matrix_transpose
 from bwcompiler.ops.factorization import row, rows, svd_parts
 from bwcompiler.ops.linalg import identity_like, triangle
+from bwcompiler.passes.rewriting import Rule
 
-Rule = Callable[[Value, tuple[Value, ...]], Value | None]
 
-
-def _is_real(value: Value) -> bool:
-    return value.dtype.kind == "f" and all(isinstance(extent, int) for extent in value.shape)
+def _is_real(type_: TensorType) -> bool:
+    return type_.dtype.kind == "f" and all(isinstance(extent, int) for extent in type_.shape)
 
 
 def _diagonal_mask(x: Value) -> Value:
@@ -33,15 +32,14 @@ def _diagonal_mask(x: Value) -> Value:
 
 
 # ----- of the LU factors
-def _solve(value: Value, operands: tuple[Value, ...]) -> Value | None:
-    a, b = operands
+def _solve(type_: TensorType, a: Value, b: Value) -> Value:
     turned = is_matrix_transpose(a)
     return ops.lu_solve(ops.lu(a if turned is None else turned), b, transpose=turned is not None)
 
 
-def _inv(value: Value, operands: tuple[Value, ...]) -> Value | None:
-    turned = is_matrix_transpose(operands[0])
-    return _inverse(operands[0]) if turned is None else matrix_transpose(_inverse(turned))
+def _inv(type_: TensorType, a: Value) -> Value:
+    turned = is_matrix_transpose(a)
+    return _inverse(a) if turned is None else matrix_transpose(_inverse(turned))
 
 
 def _inverse(a: Value) -> Value:
@@ -66,30 +64,28 @@ def _sign_and_logarithm(a: Value) -> tuple[Value, Value]:
     return sign, ops.select(none, constant(-math.inf, sign.type), logarithm)
 
 
-def _det(value: Value, operands: tuple[Value, ...]) -> Value | None:
-    sign, logarithm = _sign_and_logarithm(operands[0])
+def _det(type_: TensorType, a: Value) -> Value:
+    sign, logarithm = _sign_and_logarithm(a)
     return ops.multiply(sign, ops.exp(logarithm))
 
 
-def _slogdet(value: Value, operands: tuple[Value, ...]) -> Value | None:
-    parts = [ops.reshape(part, shape=(*part.shape, 1)) for part in _sign_and_logarithm(operands[0])]
-    return ops.concatenate(*parts, axis=value.rank - 1)
+def _slogdet(type_: TensorType, a: Value) -> Value:
+    parts = [ops.reshape(part, shape=(*part.shape, 1)) for part in _sign_and_logarithm(a)]
+    return ops.concatenate(*parts, axis=type_.rank - 1)
 
 
 # ----- of other factors
-def _qr(value: Value, operands: tuple[Value, ...]) -> Value | None:
+def _qr(type_: TensorType, a: Value) -> Value:
     """In float64, which is the only type that NumPy has loops of."""
-    a = operands[0]
     packed = ops.householder(a if a.dtype is F64 else ops.cast(a, dtype=F64))
     upper = triangle(rows(packed, 0, a.shape[-1]), False)
     found = ops.concatenate(ops.orthonormal(packed), upper, axis=a.rank - 2)
     return found if a.dtype is F64 else ops.cast(found, dtype=a.dtype)
 
 
-def _pinv(value: Value, operands: tuple[Value, ...]) -> Value | None:
-    if not value.type.size:
+def _pinv(type_: TensorType, a: Value, *, rcond: float | None) -> Value | None:
+    if not type_.size:
         return None
-    a, rcond = operands[0], value.attrs["rcond"]
     u, s, v = svd_parts(ops.svd(a), *a.shape[-2:])
     last = s.rank - 1
     largest = ops.max(s, axes=(last,))
@@ -101,23 +97,24 @@ def _pinv(value: Value, operands: tuple[Value, ...]) -> Value | None:
     return ops.matmul(v, ops.broadcast(scale, shape=turned.shape, axes=tuple(range(turned.rank - 1))) * turned)
 
 
-def _along_last_axis(value: Value, operands: tuple[Value, ...]) -> Value | None:
-    x, axis = operands[0], value.attrs["axis"]
-    if axis == x.rank - 1:
-        return None
-    order = list(range(x.rank))
-    order[axis], order[-1] = order[-1], order[axis]
-    return ops.transpose(value.op(ops.transpose(x, axes=tuple(order)), axis=x.rank - 1, kind=value.attrs["kind"]), axes=tuple(order))
+def _along_last_axis(sorting: Op) -> Rule:
+    def rule(type_: TensorType, x: Value, *, axis: int, kind: str | None) -> Value | None:
+        if axis == x.rank - 1:
+            return None
+        order = list(range(x.rank))
+        order[axis], order[-1] = order[-1], order[axis]
+        return ops.transpose(sorting(ops.transpose(x, axes=tuple(order)), axis=x.rank - 1, kind=kind), axes=tuple(order))
+    return rule
 
 
 def _for_real(rule: Rule) -> Rule:
-    def of_real(value: Value, operands: tuple[Value, ...]) -> Value | None:
-        return rule(value, operands) if _is_real(value) else None
+    def of_real(type_: TensorType, *operands: Value, **attrs: Any) -> Value | None:
+        return rule(type_, *operands, **attrs) if _is_real(type_) else None
     return of_real
 
 
 FACTORIZATION_RULES: dict[str, Rule] = {
     **{name: _for_real(rule) for name, rule in (
         ("solve", _solve), ("inv", _inv), ("det", _det), ("slogdet", _slogdet), ("qr", _qr), ("pinv", _pinv))},
-    "sort": _along_last_axis, "argsort": _along_last_axis,
+    "sort": _along_last_axis(ops.sort), "argsort": _along_last_axis(ops.argsort),
 }
