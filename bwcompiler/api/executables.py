@@ -138,7 +138,7 @@ def _build(graph: Graph, into: Into, name: str) -> Compiled:
     symbols: dict[str, int] = {}
     keep: list[object] = []
     for number, callback in enumerate(lowered.program.callbacks):
-        address, owner = make_callback(number, callback.value)
+        address, owner = make_callback(number, callback)
         symbols[callback.symbol] = address
         keep.append(owner)
     symbols.update(native_libraries()[1])

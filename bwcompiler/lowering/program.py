@@ -17,7 +17,9 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.loop import SCRATCH, Buffer, Kernel
 from bwcompiler.ir.memory import Location, MemoryPlan
 from bwcompiler.ir.op import Value
-from bwcompiler.lowering.library_calls import CALLBACK_DONE, CALLBACK_ERROR, Libraries, check_index_text, copy_text, loop_text
+from bwcompiler.ir.types import TensorType
+from bwcompiler.lowering.factorization_calls import library_call_text
+from bwcompiler.lowering.library_calls import CALLBACK_DONE, CALLBACK_ERROR, Libraries, check_index_text, copy_text
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter
 from bwcompiler.lowering.loops_to_llvm import kernel_to_llvm
 from bwcompiler.lowering.math.functions import definitions, intrinsics
@@ -30,10 +32,14 @@ TABLE_CALLS = 48               # programs with more calls than this walk a table
 
 
 class Callback(NamedTuple):
-    """A value computed by its op's NumPy reference: the symbol the program calls, with pointers to operands and results."""
+    """A value computed by its op's NumPy reference: the symbol the program calls, with pointers to operands and results.
+
+    operands   where the operands are in the arrays that the pointers are to.
+    """
 
     symbol: str
     value: Value
+    operands: tuple[ArrayView, ...]
 
 
 class ProgramText(NamedTuple):
@@ -190,34 +196,46 @@ class ProgramEmitter:
             self._gemm(value, operands)
         elif value.op.name == "normalize_index":
             name = self._new_name("check")
-            self._checked(value, check_index_text(name, value), name)
-        elif (value.op.name, getattr(value.type, "dtype", None) and value.dtype.name) in self.libraries.loops and value.type.size:
-            name = self._new_name("loop")
-            text, declares = loop_text(name, value, self.libraries)
-            self.declares.update(dict.fromkeys(declares))
-            self._checked(value, text, name)
+            self._checked(value, operands, check_index_text(name, value), name)
         else:
-            self._callback(value)
+            self._library(value, operands)
 
-    def _checked(self, value: Value, text: str, name: str) -> None:
+    def _library(self, value: Value, operands: Sequence[ArrayView]) -> None:
+        """A library op: by its routine, or by a callback."""
+        if isinstance(value.type, TensorType) and not value.type.size:
+            return
+        name = self._new_name("call")
+        made = library_call_text(name, value, operands, self.libraries)
+        if made is None:
+            self._callback(value, operands)
+            return
+        self.declares.update(dict.fromkeys(made.declares))
+        if made.fallible:
+            self._checked(value, operands, made.text, name)
+            return
+        arguments = (*[self.pointer(view.base) for view in operands], self.pointer(value))
+        self._append(FunctionCall(self._function(made.text, name), arguments), _library_work(value))
+
+    def _checked(self, value: Value, operands: Sequence[ArrayView], text: str, name: str) -> None:
         """A function that may fail: it gets the error record and the number of this check."""
-        arguments = (*[self.pointer(operand) for operand in value.operands], self.pointer(value), _RECORD)
-        self._append(FunctionCall(self._function(text, name), arguments, len(self.checked), True), value.type.size)
+        arguments = (*[self.pointer(view.base) for view in operands], self.pointer(value), _RECORD)
+        self._append(FunctionCall(self._function(text, name), arguments, len(self.checked), True), _library_work(value))
         self.checked.append(value)
 
     def _gemm(self, value: Value, operands: Sequence[ArrayView]) -> None:
         name = self._new_name("gemm")
         text, declare = product_text(name, value, operands, self.libraries)
-        self.declares[declare] = None
+        if declare:
+            self.declares[declare] = None
         arguments = (*[self.pointer(view.base) for view in operands], self.pointer(value))
         work = product_work(value.type.size, value.operands[0].shape[-1])
         self._append(FunctionCall(self._function(text, name), arguments), work)
 
-    def _callback(self, value: Value) -> None:
+    def _callback(self, value: Value, operands: Sequence[ArrayView]) -> None:
         symbol = f"bw_callback_{len(self.callbacks)}"
-        self.callbacks.append(Callback(symbol, value))
+        self.callbacks.append(Callback(symbol, value, tuple(operands)))
         self.declares[f"declare i32 @{symbol}(ptr)"] = None
-        arguments = (*[self.pointer(operand) for operand in value.operands], self.pointer(value))
+        arguments = (*[self.pointer(view.base) for view in operands], self.pointer(value))
         name = self._new_name("callback")
         lines = [f"define internal i32 @{name}({', '.join(f'ptr %p{k}' for k in range(len(arguments)))}) #1 {{",
                  f"  %block = alloca [{len(arguments)} x ptr]"]
@@ -227,6 +245,12 @@ class ProgramEmitter:
                   f"  %status = select i1 %ok, i32 0, i32 {CALLBACK_ERROR}", "  ret i32 %status", "}", ""]
         self.texts.append("\n".join(lines))
         self._append(FunctionCall(name, arguments, None, True), 0)
+
+
+def _library_work(value: Value) -> int:
+    """Operations of a library call, roughly: every element of the operands meets a row."""
+    types = [operand.type for operand in value.operands]
+    return sum(type_.size * (type_.shape[-1] if type_.shape else 1) for type_ in types)
 
 
 def _straight_program(emitter: ProgramEmitter) -> str:
@@ -336,10 +360,10 @@ done:
 
 
 def _distinct(declares: dict[str, None]) -> list[str]:
-    """Each function declared once, whatever the spelling of its parameters."""
+    """Each function and each outside datum declared once, whatever the spelling of its parameters."""
     seen: dict[str, str] = {}
     for line in declares:
-        seen.setdefault(line[line.index("@"):line.index("(")], line)
+        seen.setdefault(line[line.index("@"):].partition("(")[0].partition(" ")[0], line)
     return list(seen.values())
 
 

@@ -6,6 +6,7 @@
     sum(matmul) over the batch -> matmul                     so that the batch of products is never stored
     concatenate of many pieces -> slice updates               each of which touches its own slice only
     x / 2**k                   -> x * 2**-k                   which has the same bits, and is faster
+    solve, det, qr, sort ...   -> what they are made of, see factorization_rules
 
 What these rules make (pads, slices, reshapes) is simplified and merged in the same walk.
 """
@@ -22,6 +23,7 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TensorType
 from bwcompiler.ops.contraction import is_matrix_transpose
 from bwcompiler.ops.layout import zero_of
+from bwcompiler.passes.factorization_rules import FACTORIZATION_RULES
 from bwcompiler.passes.rewriting import Rule, is_constant, rewrite
 from bwcompiler.passes.simplify_rules import RULES
 
@@ -120,6 +122,6 @@ def _then(first: Rule, second: Rule | None) -> Rule:
 
 _LEGAL: dict[str, Rule] = {
     "windows": _unpadded_windows, "windows_add": _unpadded_windows_add, "matmul": _outer_product, "sum": _sum_of_products,
-    "concatenate": _pieces_in_place, "divide": _exact_quotient,
+    "concatenate": _pieces_in_place, "divide": _exact_quotient, **FACTORIZATION_RULES,
 }
 _LEGAL_AND_SIMPLE = RULES | {name: _then(rule, RULES.get(name)) for name, rule in _LEGAL.items()}

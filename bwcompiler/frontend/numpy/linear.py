@@ -18,6 +18,7 @@ from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.types import BOOL, I64, DType, dtype_of
+from bwcompiler.ops.linalg import identity_like, known_triangle
 
 
 def pair(a: Any, b: Any, dtype: DType | None = None) -> tuple[Value, Value]:
@@ -200,14 +201,25 @@ def solve(a: Any, b: Any) -> Any:
     if columns.shape[-2] != matrix.shape[-1]:
         raise ShapeError(f"np.linalg.solve: shapes {matrix.shape} and {right.shape} do not fit")
     batch = broadcast_shapes([matrix.shape[:-2], columns.shape[:-2]])
-    found = ops.solve(broadcast_value(matrix, (*batch, *matrix.shape[-2:])),
-                              broadcast_value(columns, (*batch, *columns.shape[-2:])))
+    columns = broadcast_value(columns, (*batch, *columns.shape[-2:]))
+    known = known_triangle(matrix)                 # substitution alone, where it is a factor or np.tril, np.triu of something
+    if known is not None:
+        triangle, lower, transpose = known
+        triangle = broadcast_value(triangle, (*batch, *triangle.shape[-2:]))
+        found = ops.triangular_solve(triangle, columns, lower=lower, transpose=transpose)
+    else:
+        found = ops.solve(broadcast_value(matrix, (*batch, *matrix.shape[-2:])), columns)
     return fresh(reshape(found, found.shape[:-1]) if vector else found)
 
 
 @implements(np.linalg.inv)
 def inv(a: Any) -> Any:
-    return fresh(ops.inv(float_matrix(a, "inv")))
+    matrix = float_matrix(a, "inv")
+    known = known_triangle(matrix)
+    if known is None:
+        return fresh(ops.inv(matrix))
+    triangle, lower, transpose = known
+    return fresh(ops.triangular_solve(triangle, identity_like(matrix), lower=lower, transpose=transpose))
 
 
 def matrix_power(x: Value, n: int) -> Any:

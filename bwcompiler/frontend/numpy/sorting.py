@@ -39,9 +39,9 @@ def at_positions(x: Value, positions: Value, axis: int) -> Value:
     return gather(x, counters, tuple(range(x.rank)))
 
 
-def sorted_value(x: Value, axis: int, kind: str | None = "stable") -> Value:
+def sorted_value(x: Value, axis: int, kind: str | None = None) -> Value:
     """x sorted along an axis; the cotangent goes back to where the elements came from."""
-    return at_positions(x, _positions(x, axis, kind), axis)
+    return ops.sort(x, axis=axis, kind=kind)
 
 
 def _line(a: Any, axis: Any, name: str) -> tuple[Value, int]:

@@ -192,7 +192,7 @@ def test_a_step_costs_its_slice(program: Callable[..., Any]) -> None:
     kernels = []
     for steps in (100, 200):
         graph = joint(program, steps)
-        lowered = lower_steps(fuse(graph), Libraries({}, {}, "i64", {}))
+        lowered = lower_steps(fuse(graph), Libraries())
         plan = plan_memory(graph, lowered)
         copied = [update for step in lowered for update in step.updates if update.result not in plan.in_place]
         assert len(copied) <= 2, "only results that are returned are copied, once"
