@@ -20,6 +20,8 @@ from dataclasses import dataclass
 
 import llvmlite.binding as llvm
 
+from bwcompiler.errors import TargetError
+
 WIDTHS = (128, 256, 512)
 
 # What each level of the x86-64 psABI adds to the one before, in LLVM's spelling.
@@ -65,11 +67,11 @@ class Target:
 
     @classmethod
     def level(cls, name: str) -> Target:
-        """One of LEVELS.  Raises ValueError for another name, or on a machine that is not x86-64."""
+        """One of LEVELS.  Raises TargetError for another name, or on a machine that is not x86-64."""
         if name not in _LEVELS:
-            raise ValueError(f"there is no level {name!r} of x86-64; levels: {', '.join(LEVELS)}")
+            raise TargetError(f"there is no level {name!r} of x86-64; levels: {', '.join(LEVELS)}")
         if not _is_x86():
-            raise ValueError(f"{name} is a level of x86-64 and this machine is {platform.machine()}; write host or generic")
+            raise TargetError(f"{name} is a level of x86-64 and this machine is {platform.machine()}; write host or generic")
         names = [feature for level in LEVELS[: LEVELS.index(name) + 1] for feature in _LEVELS[level].split()]
         features = ",".join(f"+{feature}" for feature in names)
         return cls(name, features, _widest(features))
@@ -78,7 +80,7 @@ class Target:
     def parse(cls, text: str) -> Target:
         """`host`, a level such as `x86-64-v3`, or the name of a CPU to tune for; and `@256` for the width of vectors.
 
-        Raises ValueError where the text says none of these, or asks for vectors that the CPU does not have.
+        Raises TargetError where the text says none of these, or asks for vectors that the CPU does not have.
         """
         name, separator, width = text.strip().partition("@")
         if name in LEVELS:
@@ -88,13 +90,13 @@ class Target:
         elif name in TUNINGS:
             found = cls.tuned(name)
         else:
-            raise ValueError(f"{text!r} is no target; write host, a level ({', '.join(LEVELS)}) or the CPU to tune for "
+            raise TargetError(f"{text!r} is no target; write host, a level ({', '.join(LEVELS)}) or the CPU to tune for "
                              f"({', '.join(TUNINGS)}), and @256 behind it for the width of vectors in bits")
         if not separator:
             return found
         if width not in map(str, WIDTHS) or int(width) > found.vector_bits:
             possible = ", ".join(str(bits) for bits in WIDTHS if bits <= found.vector_bits)
-            raise ValueError(f"{text!r}: {name} has vectors of {possible} bits, not of {width or 'none'}")
+            raise TargetError(f"{text!r}: {name} has vectors of {possible} bits, not of {width or 'none'}")
         return cls(found.cpu, found.features, int(width))
 
     @property
@@ -142,15 +144,15 @@ def current_target() -> Target:
 
 @functools.cache
 def default_target() -> Target:
-    """That of BW_TARGET (read once), else this machine.  Raises ValueError for a target that this machine cannot run."""
+    """That of BW_TARGET (read once), else this machine.  Raises TargetError for a target that this machine cannot run."""
     text = os.environ.get("BW_TARGET", "host")
     try:
         found = Target.parse(text)
-    except ValueError as error:
-        raise ValueError(f"BW_TARGET: {error}") from None
+    except TargetError as error:
+        raise TargetError(f"BW_TARGET: {error}") from None
     missing = found.missing()
     if missing:
-        raise ValueError(f"BW_TARGET={text}: this machine ({Target.host().cpu}) lacks {', '.join(missing)}")
+        raise TargetError(f"BW_TARGET={text}: this machine ({Target.host().cpu}) lacks {', '.join(missing)}")
     return found
 
 

@@ -10,8 +10,8 @@ from importlib.metadata import version
 import numpy as np
 
 import bwcompiler
+from bwcompiler.cli.function import closest
 from bwcompiler.cli.problems import UserProblem
-from bwcompiler.cli.target import closest
 from bwcompiler.compiler.pipeline import ORDER, PIPELINE
 from bwcompiler.ir.op import KINDS, REGISTRY, Derived, NotDifferentiable, Op
 from bwcompiler.passes.pass_manager import PassRun

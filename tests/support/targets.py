@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler.errors import TargetError
 from bwcompiler.target import Target, compiling_for
 
 NAMES = ("x86-64-v2", "x86-64-v3", "x86-64-v4@256", "x86-64-v4@512", "znver5", "host")
@@ -17,7 +18,7 @@ def _runnable() -> dict[str, Target]:
     for name in NAMES:
         try:
             target = Target.parse(name)
-        except ValueError:             # not a machine with these levels
+        except TargetError:             # not a machine with these levels
             continue
         if not target.missing() and target not in found.values():
             found[name] = target

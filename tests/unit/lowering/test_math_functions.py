@@ -312,7 +312,8 @@ def test_negative_half_axis(library: Library, name: str, dtype: str) -> None:
     wide = x.astype(np.float64)
     terms = np.abs(mirrored) + (np.abs(np.pi / np.tan(np.pi * wide)) - 1 / wide if name == "digamma" else 3.0)
     errors = error_in_ulps(library(name, dtype, x), *reference_pairs(name, [x]), terms)
-    assert errors.max() <= 4.0, x[np.argmax(errors)]
+    # Without FMA each step of the cotangent's polynomial is rounded twice.
+    assert errors.max() <= (4.0 if library.target.has_fma else 5.0), x[np.argmax(errors)]
 
 
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])
