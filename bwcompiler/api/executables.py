@@ -22,6 +22,7 @@ from bwcompiler.locks import RenewedLock
 from bwcompiler.lowering.polls import POLL
 from bwcompiler.runtime.executable import Executable
 from bwcompiler.runtime.interrupts import poll_address
+from bwcompiler.target import Target, current_target
 
 GIL_BYTES = 1 << 16            # programs that touch less than this keep the GIL: they are done before it could be handed over
 
@@ -38,7 +39,7 @@ class Compiled:
 
     def raise_error(self, code: int, record: bytes) -> None:
         """Raise what a status code of the program stands for, with the line of the function that was called."""
-        own = self.lowered if self.graph is self.lowered.graph else lower(self.graph, self.lowered.into)
+        own = self.lowered if self.graph is self.lowered.graph else lower(self.graph, self.lowered.into, self.lowered.target)
         raise_status(code, record, own.program)
 
     @property
@@ -57,16 +58,16 @@ class Executables:
         self.count = count
         self.limit = limit
         self.size = 0
-        self._entries: OrderedDict[tuple[str, Into], tuple[Compiled, int]] = OrderedDict()
+        self._entries: OrderedDict[tuple[str, Into, Target], tuple[Compiled, int]] = OrderedDict()
 
-    def get(self, key: tuple[str, Into]) -> Compiled | None:
+    def get(self, key: tuple[str, Into, Target]) -> Compiled | None:
         found = self._entries.get(key)
         if found is None:
             return None
         self._entries.move_to_end(key)
         return found[0]
 
-    def put(self, key: tuple[str, Into], compiled: Compiled) -> None:
+    def put(self, key: tuple[str, Into, Target], compiled: Compiled) -> None:
         """Keep one more, and drop those used longest ago; one that is larger than the limit is kept alone."""
         size = kept_bytes(compiled)
         self._entries[key] = (compiled, size)
@@ -97,17 +98,18 @@ _lock = RenewedLock()
 def compile_graph(graph: Graph, into: Sequence[int | None] = (), name: str = "compiled") -> Compiled:
     """The executable of a graph; result k is written to the memory of input into[k], where there is one.
 
-    Executables are shared process-wide by the graph's content, so a fresh function with the same graph costs no code
-    generation.
+    Executables are shared process-wide by the graph's content and the current target, so a fresh function with the same
+    graph costs no code generation.
     """
     places = tuple(into) if any(number is not None for number in into) else ()
-    key = (content_hash(graph), places)
+    target = current_target()
+    key = (content_hash(graph), places, target)
     with _lock:
         found = _cache.get(key)
         if found is not None:
             return replace(found, graph=graph)
         with progress(name, len(graph.body)):
-            compiled = _build(graph, places, name)
+            compiled = _build(graph, places, name, target)
         _cache.put(key, compiled)
         return compiled
 
@@ -129,10 +131,10 @@ def _signature(graph: Graph, into: Into, arena_bytes: int) -> CallSignature:
         flat_tree(len(results)), results, kinds, arena_bytes, _moves_much(graph), result_into=into)
 
 
-def _build(graph: Graph, into: Into, name: str) -> Compiled:
+def _build(graph: Graph, into: Into, name: str, target: Target) -> Compiled:
     root = dump_folder()
     dump = inspect.Compilation(root, name, graph) if root is not None else None
-    lowered = lower(graph, into)
+    lowered = lower(graph, into, target)
     if dump is not None:
         dump.finish(lowered)
     symbols: dict[str, int] = {}
@@ -145,5 +147,5 @@ def _build(graph: Graph, into: Into, name: str) -> Compiled:
     if lowered.program.polls:
         symbols[POLL] = poll_address()
     signature = _signature(graph, into, lowered.plan.arena_bytes)
-    executable = Executable(lowered.program.text, signature, symbols=symbols, keep_alive=tuple(keep), name=name)
+    executable = Executable(lowered.program.text, signature, symbols=symbols, keep_alive=tuple(keep), name=name, target=target)
     return Compiled(lowered, executable, graph)

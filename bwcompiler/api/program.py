@@ -278,7 +278,8 @@ class Program(CompiledFunction):
         if self._lowered is None:
             runner = self._default_runner()
             shared = runner.compiled.lowered
-            self._lowered = shared if shared.graph is runner.made.graph else lower(runner.made.graph)
+            own = runner.made.graph
+            self._lowered = shared if shared.graph is own else lower(own, shared.into, shared.target)
         return self._lowered
 
     def joint_runner(self, request: Request) -> Runner:

@@ -34,13 +34,13 @@ from bwcompiler.passes.partition import Partition, partition
 from bwcompiler.passes.pass_manager import GRAPH_PASS, Before, Pass, PassOptions, PassRunner, check_order
 from bwcompiler.passes.plan_memory import plan_memory
 from bwcompiler.passes.simplify import simplify_with_mapping
-from bwcompiler.runtime.jit import FUNCTION_ATTRIBUTES
+from bwcompiler.target import Target, current_target
 
 
-def emit_llvm(graph: Graph, steps: Sequence[LoweredStep], plan: MemoryPlan, libraries: Libraries,
+def emit_llvm(graph: Graph, steps: Sequence[LoweredStep], plan: MemoryPlan, libraries: Libraries, target: Target,
               into: Sequence[int | None] = ()) -> ProgramText:
     """The LLVM text of a program."""
-    return ProgramEmitter(graph, steps, plan, libraries, FUNCTION_ATTRIBUTES, into).emit()
+    return ProgramEmitter(graph, steps, plan, libraries, target, into).emit()
 
 
 def _verify_kernels(steps: Sequence[LoweredStep]) -> None:
@@ -111,8 +111,12 @@ def split(joint: Graph, seeds: Sequence[int], outputs: int, memory_limit: int | 
         return run(partition, joint, seeds, outputs, memory_limit)._replace(passes=run.runs)
 
 
-def lower(graph: Graph, into: Sequence[int | None] = (), options: PassOptions | None = None) -> Lowered:
-    """A graph as LLVM text, with all stages on the way; result k is written to the memory of input into[k], where that is a number."""
+def lower(graph: Graph, into: Sequence[int | None] = (), target: Target | None = None, options: PassOptions | None = None) -> Lowered:
+    """A graph as LLVM text for a target (by default the current one), with all stages on the way.
+
+    Result k is written to the memory of input into[k], where that is a number.
+    """
+    target = target or current_target()
     with collector_paused():
         libraries, _ = native_libraries()
         run = PassRunner(PIPELINE, options or pass_options())
@@ -121,8 +125,8 @@ def lower(graph: Graph, into: Sequence[int | None] = (), options: PassOptions | 
         fused = run(fuse, legal)
         steps = run(lower_steps, fused, libraries, _pairs(legal, into))
         plan = run(plan_memory, legal, steps, into)
-        program = run(emit_llvm, legal, steps, plan, libraries, into)
-        return Lowered(graph, legal, fused, steps, plan, program, run.runs, tuple(into))
+        program = run(emit_llvm, legal, steps, plan, libraries, target, into)
+        return Lowered(graph, legal, fused, steps, plan, program, target, run.runs, tuple(into))
 
 
 def _pairs(graph: Graph, into: Sequence[int | None]) -> dict[Value, Value]:

@@ -34,9 +34,9 @@ def lowered_text(lowered: Lowered, stage: str) -> str:
         case "llvm":
             return _with_names(lowered)
         case "llvm-opt":
-            return jit.optimised_ir(lowered.program.text)
+            return jit.optimised_ir(lowered.program.text, lowered.target)
         case "asm":
-            return jit.assembly(lowered.program.text)
+            return jit.assembly(lowered.program.text, lowered.target)
         case "object":
             code = object_code(lowered)
             lines = [f"{name}: {size} B{' of machine code' if is_code else ''}"
@@ -70,7 +70,7 @@ def _kernel_comments(step: LoweredStep, names: dict[Value, str]) -> list[str]:
 
 def object_code(lowered: Lowered) -> bytes:
     """The object file."""
-    return object_cache.object_for(lowered.program.text)
+    return object_cache.object_for(lowered.program.text, lowered.target)
 
 
 def step_text(step: FusionGroup | Call, names: dict[Any, str]) -> str:

@@ -15,6 +15,7 @@ from bwcompiler.ir.extent import Extent
 from bwcompiler.ir.loop import Accumulate, Fill, Let, Loop, Statement, Store
 from bwcompiler.ir.scalar import MATH_FUNCTIONS, Scalar
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter
+from bwcompiler.lowering.vector_hints import NONE
 
 POLL = "bw_poll"
 DECLARE_POLL = f"declare i32 @{POLL}()"
@@ -42,24 +43,24 @@ class LoopEmitter(Protocol):
     emit: ScalarEmitter
     polls: bool
 
-    def counted(self, extent: str, loop: Loop | None) -> AbstractContextManager[str]: ...
+    def counted(self, extent: str, hint: str = NONE) -> AbstractContextManager[str]: ...
 
 
 @contextmanager
-def polled(emitter: LoopEmitter, extent: Extent, work: int, loop: Loop | None) -> Iterator[str]:
+def polled(emitter: LoopEmitter, extent: Extent, work: int, hint: str = NONE) -> Iterator[str]:
     """`counted`, in chunks with a look for signals after each if the loop is long; work: operations per iteration."""
     emit, work = emitter.emit, max(work, 1)
     if not isinstance(extent, int) or work > POLL_WORK or extent * work <= POLL_WORK:      # dear iterations look themselves
-        with emitter.counted(str(extent), loop) as index:
+        with emitter.counted(str(extent), hint) as index:
             yield index
         return
     chunk = POLL_WORK // work
-    with emitter.counted(str(-(-extent // chunk)), None) as number:
+    with emitter.counted(str(-(-extent // chunk))) as number:
         first = emit.put(f"mul nuw nsw i64 {number}, {chunk}")
         rest = emit.put(f"sub nuw nsw i64 {extent}, {first}")
         last = emit.put(f"icmp slt i64 {rest}, {chunk}")
         count = emit.put(f"select i1 {last}, i64 {rest}, i64 {chunk}")
-        with emitter.counted(count, loop) as at:
+        with emitter.counted(count, hint) as at:
             yield emit.put(f"add nuw nsw i64 {first}, {at}")
         emitter.polls = True
         emit.declares[DECLARE_POLL] = None

@@ -18,6 +18,7 @@ from bwcompiler.ir.loop import SCRATCH, Buffer, Kernel
 from bwcompiler.ir.memory import Location, MemoryPlan
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TensorType
+from bwcompiler.lowering import vector_hints
 from bwcompiler.lowering.factorization_calls import library_call_text
 from bwcompiler.lowering.library_calls import CALLBACK_DONE, CALLBACK_ERROR, Libraries, check_index_text, copy_text
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter
@@ -26,6 +27,7 @@ from bwcompiler.lowering.math.functions import definitions, intrinsics
 from bwcompiler.lowering.matrix_products import product_text
 from bwcompiler.lowering.polls import COPY_BYTES, DECLARE_POLL, POLL, POLL_WORK, product_work, statements_work
 from bwcompiler.lowering.steps import LoweredStep
+from bwcompiler.target import Target
 
 RECORD_BYTES = 64              # the error record at the start of the arena
 TABLE_CALLS = 48               # programs with more calls than this walk a table
@@ -78,14 +80,14 @@ class ProgramEmitter:
     """Emits the module of one program."""
 
     def __init__(self, graph: Graph, steps: Sequence[LoweredStep], plan: MemoryPlan, libraries: Libraries,
-                 attributes: str, into: Sequence[int | None] = ()) -> None:
+                 target: Target, into: Sequence[int | None] = ()) -> None:
         self.into = into
         self.graph = graph
         self.steps = steps
         self.plan = plan
         self.libraries = libraries
-        self.attributes = attributes
-        self.scalars = ScalarEmitter()
+        self.target = target
+        self.scalars = ScalarEmitter(target)
         self.functions: dict[str, str] = {}
         self.texts: list[str] = []
         self.calls: list[FunctionCall] = []
@@ -111,12 +113,12 @@ class ProgramEmitter:
         math = list(self.scalars.math)
         parts = [*self.texts, body]
         if math:
-            parts.append(definitions(math))
-            self.declares.update(dict.fromkeys(intrinsics(math)))
+            parts.append(definitions(math, self.target.has_fma))
+            self.declares.update(dict.fromkeys(intrinsics(math, self.target.has_fma)))
         self.declares.update(self.scalars.declares)
-        parts += [*_distinct(self.declares), f"attributes #0 = {{ {self.attributes} }}",
-                  f"attributes #1 = {{ noinline {self.attributes} }}", "!1 = distinct !{!1, !2}",
-                  '!2 = !{!"llvm.loop.interleave.count", i32 2}', ""]
+        attributes = self.target.function_attributes
+        parts += [*_distinct(self.declares), f"attributes #0 = {{ {attributes} }}",
+                  f"attributes #1 = {{ noinline {attributes} }}", vector_hints.METADATA, ""]
         return ProgramText("\n".join(parts), self.callbacks, self.checked, distinct, DECLARE_POLL in self.declares)
 
     def pointer(self, value: Value) -> Pointer:
