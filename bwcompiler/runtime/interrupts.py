@@ -15,6 +15,7 @@ from typing import Any
 
 from bwcompiler.locks import in_forked_child
 from bwcompiler.runtime import jit, object_cache, python_abi
+from bwcompiler.target import default_target
 
 LOOK_NANOSECONDS = 20_000_000      # another thread that computes in Python gives up its lock after 5 ms: a quarter of this
 INTERRUPTED = 4                    # the status of lowering/library_calls.py; the stages know nothing of each other
@@ -82,10 +83,10 @@ _NO_POLL = "define i32 @bw_poll() { ret i32 0 }"      # for interpreters that ca
 @functools.cache
 def _code() -> jit.LoadedCode:
     if not python_abi.is_supported():
-        return jit.load(object_cache.object_for(_NO_POLL), {}, ("bw_poll",))
+        return jit.load(object_cache.object_for(_NO_POLL, default_target()), {}, ("bw_poll",))
     symbols = {f"py.{name}": ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in _FUNCTIONS}
     symbols["bw.state"] = ctypes.addressof(_state)
-    return jit.load(object_cache.object_for(_text()), symbols, ("bw_poll", "bw_without_lock"))
+    return jit.load(object_cache.object_for(_text(), default_target()), symbols, ("bw_poll", "bw_without_lock"))
 
 
 def poll_address() -> int:
