@@ -19,7 +19,8 @@ from bwcompiler.frontend.numpy.elementwise import UFUNCS
 from bwcompiler.frontend.tracing.registry import FUNCTIONS
 from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.frontend.tracing.tracer import Tracer
-from bwcompiler.ir.op import KINDS, REGISTRY, Derived, NotDifferentiable, Op
+from bwcompiler.ir.declaration import Derived, NotDifferentiable
+from bwcompiler.ir.op import KINDS, REGISTRY, Op
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "ops.md"
 COMMAND = "python tools/ops_page.py"

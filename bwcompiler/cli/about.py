@@ -13,7 +13,8 @@ import bwcompiler
 from bwcompiler.cli.problems import UserProblem
 from bwcompiler.cli.target import closest
 from bwcompiler.compiler.pipeline import ORDER, PIPELINE
-from bwcompiler.ir.op import KINDS, REGISTRY, Derived, NotDifferentiable, Op
+from bwcompiler.ir.declaration import Derived, NotDifferentiable
+from bwcompiler.ir.op import KINDS, REGISTRY, Op
 from bwcompiler.passes.pass_manager import PassRun
 from bwcompiler.runtime import blas, jit, object_cache
 

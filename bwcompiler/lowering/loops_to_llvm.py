@@ -31,10 +31,11 @@ from bwcompiler.ir.loop import (
     Store,
     identity_of,
 )
-from bwcompiler.ir.scalar import MATH_FUNCTIONS, Scalar
+from bwcompiler.ir.scalar import Scalar
 from bwcompiler.ir.types import BOOL, F32, F64, DType
 from bwcompiler.lowering.kernel_pointers import first_elements
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter, literal, memory_type, register_type
+from bwcompiler.lowering.math.functions import FUNCTIONS
 
 LANES = 32
 BLOCK = 64                    # strips between flushes of a sum's lanes: 2048 elements
@@ -478,7 +479,7 @@ def _is_dear(body: list[Statement]) -> bool:
 
 
 def _calls_math(scalar: Scalar) -> bool:
-    return scalar.op in MATH_FUNCTIONS or any(_calls_math(arg) for arg in scalar.args)
+    return scalar.op in FUNCTIONS or any(_calls_math(arg) for arg in scalar.args)
 
 
 def _has_loads(scalar: Scalar) -> bool:

@@ -4,6 +4,12 @@ Stages write `ops.broadcast(x, shape=..., axes=...)`; a family imports the ops o
 """
 
 from bwcompiler.ir.op import item
+from bwcompiler.ops.broadcasting import (
+    broadcast,
+)
+from bwcompiler.ops.broadcasting import (
+    reduce_sum as sum,
+)
 from bwcompiler.ops.contraction import (
     matmul,
 )
@@ -93,7 +99,6 @@ from bwcompiler.ops.indexing import (
     scatter_update,
 )
 from bwcompiler.ops.layout import (
-    broadcast,
     concatenate,
     flip,
     pad,
@@ -114,8 +119,6 @@ from bwcompiler.ops.linalg import (
 from bwcompiler.ops.reduction import (
     argmax,
     argmin,
-    cumprod,
-    cumsum,
 )
 from bwcompiler.ops.reduction import (
     reduce_all as all,
@@ -132,14 +135,17 @@ from bwcompiler.ops.reduction import (
 from bwcompiler.ops.reduction import (
     reduce_prod as prod,
 )
-from bwcompiler.ops.reduction import (
-    reduce_sum as sum,
-)
 from bwcompiler.ops.region import (
     cond,
     index_value,
     loop,
     while_loop,
+)
+from bwcompiler.ops.scan import (
+    cummax,
+    cummin,
+    cumprod,
+    cumsum,
 )
 from bwcompiler.ops.sliding import (
     windows,
@@ -159,6 +165,7 @@ from bwcompiler.ops.special import (
     digamma,
     erf,
     erfc,
+    erfcx,
     erfinv,
     lgamma,
     polygamma,
@@ -195,6 +202,8 @@ __all__ = [
     "copysign",
     "cos",
     "cosh",
+    "cummax",
+    "cummin",
     "cumprod",
     "cumsum",
     "custom_call",
@@ -206,6 +215,7 @@ __all__ = [
     "equal",
     "erf",
     "erfc",
+    "erfcx",
     "erfinv",
     "exp",
     "exp2",

@@ -18,14 +18,15 @@ import numpy as np
 
 from bwcompiler.errors import DTypeError, ShapeError
 from bwcompiler.ir.extent import Extent, add_extents
-from bwcompiler.ir.op import REGISTRY, Op, Value, define_op
+from bwcompiler.ir.op import Op, Value, define_op
 from bwcompiler.ir.types import I64, TensorType
+from bwcompiler.ops.broadcasting import LEADING_AXES, broadcast, reduce_sum
 from bwcompiler.ops.contraction import matmul, matrix_transpose
 from bwcompiler.ops.creation import iota
 from bwcompiler.ops.elementwise import equal, full_like, select
-from bwcompiler.ops.layout import broadcast, reshape, slice_
+from bwcompiler.ops.layout import concatenate, reshape, slice_
 from bwcompiler.ops.linalg import inv, triangle, triangular_solve
-from bwcompiler.ops.rules import batch_elementwise, require
+from bwcompiler.ops.rules import require
 
 
 def _require_real(name: str, a: TensorType) -> None:
@@ -55,7 +56,7 @@ def row(x: Value, number: Extent) -> Value:
 
 
 def _stacked(*parts: Value) -> Value:
-    return REGISTRY["concatenate"](*parts, axis=parts[0].rank - 2)
+    return concatenate(*parts, axis=parts[0].rank - 2)
 
 
 def _as_row(x: Value) -> Value:
@@ -85,7 +86,7 @@ def _on_diagonal(x: Value) -> Value:
 def _diagonal(x: Value) -> Value:
     """The diagonals of square matrices."""
     kept = select(_on_diagonal(x), x, full_like(x, 0.0))
-    return REGISTRY["sum"](kept, axes=(x.rank - 1,))
+    return reduce_sum(kept, axes=(x.rank - 1,))
 
 
 def _with_diagonal(x: Value, diagonal: Value) -> Value:
@@ -140,7 +141,7 @@ eigh: Op = define_op(
     "eigh", "library", doc="Eigenvalues (row 0, ascending) and eigenvectors (the other rows, one per column) of the symmetric "
     "matrix of which a is read in one triangle; its cotangent is 0 in the other one.", attributes=("lower",),
     shape=_square("eigh", lambda a: a.with_shape((*a.shape[:-2], add_extents(a.shape[-1], 1), a.shape[-1]))),
-    vjp=(_eigh_vjp,), jvp=_eigh_jvp, batch=batch_elementwise("eigh"), reference=packed_eigh, cheap=False,
+    vjp=(_eigh_vjp,), jvp=_eigh_jvp, batch=LEADING_AXES, reference=packed_eigh, cheap=False,
 )
 
 
@@ -212,7 +213,7 @@ def _svd_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Value | 
 svd: Op = define_op(
     "svd", "library", doc="U (the first m rows), the singular values (one row, descending) and V (n rows) of the (m, n) matrices "
     "a = U diag(s) Vᵀ, with min(m, n) columns.", attributes=(), shape=_svd_shape, vjp=(_svd_vjp,), jvp=_svd_jvp,
-    batch=batch_elementwise("svd"), reference=packed_svd, cheap=False,
+    batch=LEADING_AXES, reference=packed_svd, cheap=False,
 )
 
 
@@ -266,7 +267,7 @@ def _qr_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Value | N
 
 qr: Op = define_op(
     "qr", "library", doc="Q (the first m rows) and the upper triangle R (n rows) of the (m, n) matrices a = Q R, m >= n.",
-    attributes=(), shape=_qr_shape, vjp=(_qr_vjp,), jvp=_qr_jvp, batch=batch_elementwise("qr"), reference=packed_qr, cheap=False,
+    attributes=(), shape=_qr_shape, vjp=(_qr_vjp,), jvp=_qr_jvp, batch=LEADING_AXES, reference=packed_qr, cheap=False,
 )
 
 
@@ -284,7 +285,7 @@ def _scaled_inverse(factor: Value, a: Value) -> Value:
 
 def _trace_of_product(x: Value, y: Value) -> Value:
     """tr(x y)."""
-    return REGISTRY["sum"](x * matrix_transpose(y), axes=(x.rank - 2, x.rank - 1))
+    return reduce_sum(x * matrix_transpose(y), axes=(x.rank - 2, x.rank - 1))
 
 
 def _component(x: Value, k: int) -> Value:
@@ -297,13 +298,13 @@ def _slogdet_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Valu
         return None
     change = _trace_of_product(inv(a), tangents[0])
     change = reshape(change, shape=(*change.shape, 1))
-    return REGISTRY["concatenate"](full_like(change, 0.0), change, axis=change.rank - 1)
+    return concatenate(full_like(change, 0.0), change, axis=change.rank - 1)
 
 
 slogdet: Op = define_op(
     "slogdet", "library", doc="The sign of det a and log |det a|, in the last axis.", attributes=(),
     shape=_square("slogdet", lambda a: a.with_shape((*a.shape[:-2], 2))),
-    vjp=(lambda ct, out, a: _scaled_inverse(_component(ct, 1), a),), jvp=_slogdet_jvp, batch=batch_elementwise("slogdet"),
+    vjp=(lambda ct, out, a: _scaled_inverse(_component(ct, 1), a),), jvp=_slogdet_jvp, batch=LEADING_AXES,
     reference=packed_slogdet, cheap=False,
 )
 
@@ -315,7 +316,7 @@ def _det_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Value | 
 det: Op = define_op(
     "det", "library", doc="The determinant; its derivative needs an invertible matrix.", attributes=(),
     shape=_square("det", lambda a: a.with_shape(a.shape[:-2])), vjp=(lambda ct, out, a: _scaled_inverse(ct * out, a),),
-    jvp=_det_jvp, batch=batch_elementwise("det"), reference=np.linalg.det, cheap=False,
+    jvp=_det_jvp, batch=LEADING_AXES, reference=np.linalg.det, cheap=False,
 )
 
 
@@ -348,5 +349,5 @@ def _pinv_jvp(tangents: Sequence[Value | None], out: Value, a: Value, *, rcond: 
 pinv: Op = define_op(
     "pinv", "library", doc="The Moore-Penrose inverse, by singular values above rcond times the largest; the derivative is that at "
     "constant rank.", attributes=("rcond",), shape=_pinv_shape, vjp=(_pinv_vjp,), jvp=_pinv_jvp,
-    batch=batch_elementwise("pinv"), reference=np.linalg.pinv, cheap=False,
+    batch=LEADING_AXES, reference=np.linalg.pinv, cheap=False,
 )

@@ -14,10 +14,11 @@ import numpy as np
 from bwcompiler.errors import DTypeError, GradientError
 from bwcompiler.ir.op import Op, Value, define_op
 from bwcompiler.ir.types import I64, TensorType
+from bwcompiler.ops.broadcasting import LEADING_AXES
 from bwcompiler.ops.contraction import matmul, matrix_transpose
 from bwcompiler.ops.creation import iota
 from bwcompiler.ops.elementwise import equal, full_like, greater_equal, less_equal, select
-from bwcompiler.ops.rules import batch_elementwise, require
+from bwcompiler.ops.rules import require
 
 
 def _require_square(name: str, a: TensorType) -> None:
@@ -91,7 +92,8 @@ solve: Op = define_op(
     "solve", "library", doc="x with a x = b, by LU with partial pivoting; LinAlgError if a is singular.", attributes=(),
     shape=_solve_shape("solve"), vjp=(lambda ct, out, a, b: -_product(solve(matrix_transpose(a), ct), out),
                                       lambda ct, out, a, b: solve(matrix_transpose(a), ct)),
-    jvp=_solve_jvp, batch=batch_elementwise("solve"), reference=lambda a, b: np.linalg.solve(a, b), cheap=False,
+    jvp=_solve_jvp, batch=LEADING_AXES, reference=lambda a, b: np.linalg.solve(a, b),
+    numpy="np.linalg.solve({0}, {1})", cheap=False,
 )
 
 
@@ -130,7 +132,7 @@ triangular_solve: Op = define_op(
     "triangular_solve", "library", doc="x with t x = b, where t is the lower (else upper) triangle of a, or its "
     "transpose; LinAlgError if a diagonal element is zero.", attributes=("lower", "transpose"),
     shape=_solve_shape("triangular_solve"), vjp=(_triangular_vjp_a, _triangular_vjp_b), jvp=_triangular_jvp,
-    batch=batch_elementwise("triangular_solve"), reference=_triangular_reference, cheap=False,
+    batch=LEADING_AXES, reference=_triangular_reference, cheap=False,
 )
 
 
@@ -146,7 +148,8 @@ def _inv_vjp(ct: Value, out: Value, a: Value) -> Value:
 
 inv: Op = define_op(
     "inv", "library", doc="The inverse of a; LinAlgError if a is singular.", attributes=(), shape=_square_shape("inv"),
-    vjp=(_inv_vjp,), jvp=_inv_jvp, batch=batch_elementwise("inv"), reference=lambda a: np.linalg.inv(a), cheap=False,
+    vjp=(_inv_vjp,), jvp=_inv_jvp, batch=LEADING_AXES, reference=lambda a: np.linalg.inv(a),
+    numpy="np.linalg.inv({0})", cheap=False,
 )
 
 
@@ -177,6 +180,6 @@ def _cholesky_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Val
 cholesky: Op = define_op(
     "cholesky", "library", doc="The lower factor L with a = L Lᴴ of a positive definite matrix, of which only the "
     "lower triangle is read; the cotangent is symmetric.  LinAlgError if a is not positive definite.", attributes=(),
-    shape=_square_shape("cholesky"), vjp=(_cholesky_vjp,), jvp=_cholesky_jvp, batch=batch_elementwise("cholesky"),
-    reference=lambda a: np.linalg.cholesky(a), cheap=False,
+    shape=_square_shape("cholesky"), vjp=(_cholesky_vjp,), jvp=_cholesky_jvp, batch=LEADING_AXES,
+    reference=lambda a: np.linalg.cholesky(a), numpy="np.linalg.cholesky({0})", cheap=False,
 )

@@ -1,9 +1,14 @@
-"""`bw.scipy.special`, and the same functions as targets of scipy's ufuncs (dispatched by name, scipy is not imported)."""
+"""`bw.scipy.special`, and the same functions as targets of scipy's ufuncs (dispatched by name, scipy is not imported).
+
+`FUNCTIONS` has them all: ops that declare a name of scipy.special, functions of one element composed of ops (`COMPOSED`), and those
+below that have axes or an order.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +20,7 @@ from bwcompiler.frontend.numpy.reductions import keep_axes, normalize_axes
 from bwcompiler.frontend.tracing.operands import broadcast_shapes, constant, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.frontend.tracing.views import broadcast_value
-from bwcompiler.ir.op import Value
+from bwcompiler.ir.op import UFUNC_OPS, Value
 from bwcompiler.nn.activations import log_softmax_value, logsumexp_value, real_value
 from bwcompiler.nn.activations import softmax as nn_softmax
 
@@ -91,45 +96,46 @@ def _beta(a: Value, b: Value) -> Value:
     return ops.multiply(sign, ops.exp(_log_beta(a, b)))
 
 
-_RULES: dict[str, Any] = {
-    "gamma": _gamma, "gammasgn": _gammasgn, "rgamma": _reciprocal_gamma, "beta": _beta, "betaln": _log_beta,
-    "erf": ops.erf, "erfc": ops.erfc, "erfinv": ops.erfinv, "expit": ops.sigmoid, "logit": _logit,
-    "log_expit": _log_sigmoid, "gammaln": ops.lgamma, "psi": ops.digamma, "digamma": ops.digamma,
-    "xlogy": lambda x, y: _times_log(x, y, ops.log), "xlog1py": lambda x, y: _times_log(x, y, ops.log1p),
-    "ndtr": _normal_distribution, "entr": _entropy, "rel_entr": _relative_entropy,
-    "exp10": lambda x: ops.exp(ops.multiply(x, constant(math.log(10.0), x))),
+def _power_of_ten(x: Value) -> Value:
+    return ops.exp(ops.multiply(x, constant(math.log(10.0), x)))
+
+
+def _xlogy(x: Value, y: Value) -> Value:
+    return _times_log(x, y, ops.log)
+
+
+def _xlog1py(x: Value, y: Value) -> Value:
+    return _times_log(x, y, ops.log1p)
+
+
+class Composed(NamedTuple):
+    """A function composed of ops: its rule, meaning, and the value where all arguments are 0.5, rounded (for its example)."""
+
+    rule: Callable[..., Value]
+    doc: str
+    at_half: float
+
+
+COMPOSED = {
+    "logit": Composed(_logit, "log(x / (1 - x)).", 0.0),
+    "log_expit": Composed(_log_sigmoid, "log(1 / (1 + exp(-x))), without overflow.", -0.4741),
+    "gamma": Composed(_gamma, "The gamma function.", 1.7725),
+    "gammasgn": Composed(_gammasgn, "The sign of the gamma function.", 1.0),
+    "rgamma": Composed(_reciprocal_gamma, "1 / Γ(x), 0 at the poles of Γ.", 0.5642),
+    "beta": Composed(_beta, "Γ(x) Γ(y) / Γ(x + y).", 3.1416),
+    "betaln": Composed(_log_beta, "log |beta(x, y)|.", 1.1447),
+    "xlogy": Composed(_xlogy, "x log(y), 0 where x is 0.", -0.3466),
+    "xlog1py": Composed(_xlog1py, "x log(1 + y), 0 where x is 0.", 0.2027),
+    "ndtr": Composed(_normal_distribution, "The normal distribution function.", 0.6915),
+    "entr": Composed(_entropy, "-x log(x), 0 at 0, -inf below.", 0.3466),
+    "rel_entr": Composed(_relative_entropy, "x log(x / y), 0 where x is 0, inf for negative arguments.", 0.0),
+    "exp10": Composed(_power_of_ten, "10**x.", 3.1623),
 }
-for _name, _rule in _RULES.items():
-    special_ufunc(_name, _rule)
+# Ops that are a function of scipy.special (and not of NumPy), by its name.
+OPS = {name: op for name, op in UFUNC_OPS.items() if not hasattr(np, name)}
 
 
-_MEANING = {
-    "erf": "The error function.", "erfc": "1 - erf(x), accurate where that is small.", "erfinv": "The inverse of erf on [-1, 1].",
-    "expit": "1 / (1 + exp(-x)).", "logit": "log(x / (1 - x)).", "log_expit": "log(1 / (1 + exp(-x))), without overflow.",
-    "gamma": "The gamma function.", "gammasgn": "The sign of the gamma function.", "rgamma": "1 / Γ(x), 0 at the poles of Γ.",
-    "beta": "Γ(x) Γ(y) / Γ(x + y).", "betaln": "log |beta(x, y)|.",
-    "gammaln": "log |Γ(x)|.", "psi": "The derivative of gammaln.", "digamma": "The derivative of gammaln.",
-    "xlogy": "x log(y), 0 where x is 0.", "xlog1py": "x log(1 + y), 0 where x is 0.", "ndtr": "The normal distribution function.",
-    "entr": "-x log(x), 0 at 0, -inf below.", "rel_entr": "x log(x / y), 0 where x is 0, inf for negative arguments.",
-}
-_AT_HALF = {"gamma": 1.7725, "gammasgn": 1.0, "rgamma": 0.5642, "beta": 3.1416, "betaln": 1.1447,
-            "erf": 0.5205, "erfc": 0.4795, "erfinv": 0.4769, "expit": 0.6225, "logit": 0.0, "log_expit": -0.4741, "gammaln": 0.5724,
-            "psi": -1.9635, "digamma": -1.9635, "xlogy": -0.3466, "xlog1py": 0.2027, "ndtr": 0.6915, "entr": 0.3466, "rel_entr": 0.0}
-
-
-def _doc(name: str, arity: int) -> str:
-    meaning = f"{_MEANING[name]}  As" if name in _MEANING else "As"
-    arguments = ", ".join(["np.array([0.5])"] * arity)
-    call, shown = f"bw.scipy.special.{name}({arguments})", _AT_HALF.get(name)
-    example = f"{call}.shape\n    (1,)" if shown is None else f"({call}.round(4) + 0.0).tolist()\n    [{shown}]"
-    return f"""{meaning} scipy.special.{name}: element by element, integers become float64.
-
-    >>> import numpy as np, bwcompiler as bw
-    >>> {example}
-    """
-
-
-def _function(name: str, arity: int) -> Any:
+def _function(name: str, arity: int, meaning: str, at_half: float) -> Any:
     entry = ufunc_named(name)
     if arity == 1:
         def function(x: Any) -> Any:
@@ -137,15 +143,27 @@ def _function(name: str, arity: int) -> Any:
     else:
         def function(x: Any, y: Any) -> Any:  # type: ignore[misc]
             return fresh(evaluate(entry, (x, y)))
+    arguments = ", ".join(["np.array([0.5])"] * arity)
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = _doc(name, arity)
+    function.__doc__ = f"""{meaning}  As scipy.special.{name}: element by element, integers become float64.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> (bw.scipy.special.{name}({arguments}).round(4) + 0.0).tolist()
+    [{at_half}]
+    """
     return graph_function(function)
 
 
-erf, erfc, erfinv, expit, logit, log_expit, gamma, gammasgn, rgamma, gammaln, psi, digamma, ndtr, entr = (
-    _function(_name, 1) for _name in ("erf", "erfc", "erfinv", "expit", "logit", "log_expit", "gamma", "gammasgn", "rgamma", "gammaln",
-                                      "psi", "digamma", "ndtr", "entr"))
-beta, betaln, xlogy, xlog1py, rel_entr = (_function(_name, 2) for _name in ("beta", "betaln", "xlogy", "xlog1py", "rel_entr"))
+def _elementwise_functions() -> dict[str, Any]:
+    half = np.array([0.5])
+    found = {}
+    for name, op in OPS.items():
+        arity = len(op.vjp) if isinstance(op.vjp, tuple) else 1
+        found[name] = _function(name, arity, op.doc, float((op.reference(*[half] * arity).round(4) + 0.0)[0]))
+    for name, composed in COMPOSED.items():
+        special_ufunc(name, composed.rule)
+        found[name] = _function(name, composed.rule.__code__.co_argcount, composed.doc, composed.at_half)
+    return found
 
 
 @graph_function
@@ -216,3 +234,7 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
     """
     value = real_value(x)
     return fresh(log_softmax_value(value, normalize_axes(axis, value.rank)))
+
+
+FUNCTIONS = {**_elementwise_functions(), **{function.__name__: function for function in (
+    polygamma, multigammaln, logsumexp, softmax, log_softmax)}}

@@ -24,7 +24,7 @@ from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.extent import element_count
-from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler.ir.op import REGISTRY, Op, Value
 from bwcompiler.ir.types import BOOL, F64, I64, DType
 
 NOTHING = np._NoValue
@@ -292,24 +292,25 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
     return sum_(fresh(truth(value_as(a))), axis, keepdims=keepdims)
 
 
-# ----- running sums and products
-def _running(name: str, ufunc: Any, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
+# ----- running sums, products and extrema
+def running(scan: Op, ufunc: Any, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
+    """ufunc.accumulate by the op that does it; axis None: over all elements in C order."""
     x = value_as(a)
     x = cast(x, requested(dtype) or resolve_reduction(ufunc, x.dtype))
     if axis is None or not x.rank:
         x = reshape(x, (element_count(x.shape),))
     position = normalize_axis(0 if axis is None else axis, x.rank)
-    return finished(REGISTRY[name](x, axis=position, reverse=False), x, (), False, out, name)
+    return finished(scan(x, axis=position, reverse=False), x, (), False, out, scan.name)
 
 
 @implements(np.cumsum)
 def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    return _running("cumsum", np.add, a, axis, dtype, out)
+    return running(ops.cumsum, np.add, a, axis, dtype, out)
 
 
 @implements(np.cumprod)
 def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    return _running("cumprod", np.multiply, a, axis, dtype, out)
+    return running(ops.cumprod, np.multiply, a, axis, dtype, out)
 
 
 def _cumulative(name: str, x: Any, axis: Any, dtype: Any, out: Any, include_initial: Any) -> Any:

@@ -22,7 +22,8 @@ from bwcompiler.lowering.math.emitter import FORMATS, Body, Value
 Formula = Callable[..., Value]
 
 
-# name: (number of operands, formula)
+# The scalar operations on floats that are functions here rather than instructions; name: (number of operands, formula).
+# Special functions that are composed of these (an op's `scalar`) have no row.
 FUNCTIONS: dict[str, tuple[int, Formula]] = {
     "arccos": (1, math_trigonometric.arccos),
     "arccosh": (1, math_hyperbolic.arccosh),
@@ -48,11 +49,10 @@ FUNCTIONS: dict[str, tuple[int, Formula]] = {
     "log1p": (1, math_exponential.log1p),
     "log2": (1, math_exponential.log2),
     "logaddexp": (2, math_hyperbolic.logaddexp),
-    "pow": (2, math_exponential.pow_),
+    "power": (2, math_exponential.pow_),
     "sigmoid": (1, math_hyperbolic.sigmoid),
     "sin": (1, math_trigonometric.sin),
     "sinh": (1, math_hyperbolic.sinh),
-    "sqrt": (1, math_algebraic.sqrt),
     "tan": (1, math_trigonometric.tan),
     "tanh": (1, math_hyperbolic.tanh),
 }
