@@ -148,8 +148,16 @@ arctanh = _unary("arctanh", lambda ct, out, x: ct / (1.0 - x * x), kinds="fc", c
 arctan2 = elementwise("arctan2", np.arctan2, (lambda ct, out, y, x: ct * (x / (x * x + y * y)),
                                               lambda ct, out, y, x: -(ct * (y / (x * x + y * y)))), kinds="f",
                       cheap=False)
-hypot = elementwise("hypot", np.hypot, (lambda ct, out, x, y: ct * (x / out), lambda ct, out, x, y: ct * (y / out)),
-                    kinds="f", commutative=True, cheap=False)
+
+
+def _length(out: Value) -> Value:
+    """out, 1 where it is 0: at the origin the derivative of a length is 0 by convention (as norms have it)."""
+    return select(equal(out, full_like(out, 0.0)), full_like(out, 1.0), out)
+
+
+hypot = elementwise("hypot", np.hypot, (lambda ct, out, x, y: ct * (x / _length(out)),
+                                        lambda ct, out, x, y: ct * (y / _length(out))), kinds="f", commutative=True, cheap=False,
+                    doc="sqrt(x**2 + y**2) without overflow; the derivative at (0, 0) is 0.")
 
 # ----- rounding
 floor = _unary("floor", PIECEWISE_CONSTANT, kinds="f")

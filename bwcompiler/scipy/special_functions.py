@@ -51,11 +51,25 @@ def _entropy(x: Value) -> Value:
 
 def _relative_entropy(x: Value, y: Value) -> Value:
     both = ops.bitwise_and(ops.greater(x, constant(0, x)), ops.greater(y, constant(0, y)))
-    ratio = ops.divide(ops.select(both, x, constant(1, x)), ops.select(both, y, constant(1, y)))
+    positive_x, positive_y = ops.select(both, x, constant(1, x)), ops.select(both, y, constant(1, y))
+    logarithm = _log_of_ratio(positive_x, positive_y)
     zero = ops.bitwise_and(ops.equal(x, constant(0, x)), ops.greater_equal(y, constant(0, y)))
     nan = ops.bitwise_or(ops.isnan(x), ops.isnan(y))
     other = ops.select(nan, constant(math.nan, x), ops.select(zero, constant(0, x), constant(math.inf, x)))
-    return ops.select(both, ops.multiply(x, ops.log(ratio)), other)
+    return ops.select(both, ops.multiply(x, logarithm), other)
+
+
+def _log_of_ratio(x: Value, y: Value) -> Value:
+    """log(x / y) of positive numbers; from the difference where they are near, from two logarithms where x / y is out of range."""
+    ratio = ops.divide(x, y)
+    one = constant(1, x)
+    near = ops.bitwise_and(ops.greater(ratio, constant(0.5, x)), ops.less(ratio, constant(2, x)))
+    tiny = constant(float(np.finfo(x.dtype.numpy).tiny), x)
+    inside = ops.bitwise_and(ops.greater(ratio, tiny), ops.isfinite(ratio))
+    plain = ops.log(ops.select(inside, ratio, one))
+    apart = ops.subtract(ops.log(ops.select(inside, one, x)), ops.log(ops.select(inside, one, y)))
+    difference = ops.divide(ops.select(near, ops.subtract(x, y), constant(0, x)), ops.select(near, y, one))
+    return ops.select(near, ops.log1p(difference), ops.select(inside, plain, apart))
 
 
 def _sign_of_gamma(x: Value) -> Value:
@@ -87,13 +101,58 @@ def _reciprocal_gamma(x: Value) -> Value:
     return ops.select(_pole(x), constant(0, x), value)
 
 
+# Stirling's series: log Γ(z) - (z - ½) log z + z - ½ log 2π = Σ B_2k / (2k (2k - 1) z^(2k - 1))  (NIST DLMF 5.11.1)
+STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
+LARGE = 10.0
+
+
+def _stirling_rest(z: Value) -> Value:
+    inverse = ops.divide(constant(1, z), z)
+    square = ops.multiply(inverse, inverse)
+    series = constant(STIRLING[-1], z)
+    for coefficient in reversed(STIRLING[:-1]):
+        series = ops.add(ops.multiply(series, square), constant(coefficient, z))
+    return ops.multiply(series, inverse)
+
+
 def _log_beta(a: Value, b: Value) -> Value:
-    return ops.subtract(ops.add(ops.lgamma(a), ops.lgamma(b)), ops.lgamma(ops.add(a, b)))
+    """log |B(a, b)|; where the larger one, z, is large the logarithms of Γ(z) and Γ(z + s) are not subtracted: they would cancel."""
+    plain = ops.subtract(ops.add(ops.lgamma(a), ops.lgamma(b)), ops.lgamma(ops.add(a, b)))
+    z, s = ops.maximum(a, b), ops.minimum(a, b)
+    far = ops.bitwise_and(ops.greater_equal(z, constant(LARGE, z)), ops.greater(s, constant(0, s)))
+    z, s = ops.select(far, z, constant(LARGE, z)), ops.select(far, s, constant(1, s))
+    total = ops.add(z, s)
+    growth = ops.multiply(ops.subtract(total, constant(0.5, z)), ops.log1p(ops.divide(s, z)))
+    # log Γ(z) - log Γ(z + s) = s - s log z - (z + s - ½) log(1 + s/z) + rest(z) - rest(z + s)
+    parts = ops.subtract(ops.subtract(s, ops.multiply(s, ops.log(z))), growth)
+    found = ops.add(ops.add(ops.lgamma(s), parts), ops.subtract(_stirling_rest(z), _stirling_rest(total)))
+    infinite = ops.select(ops.isinf(z), constant(-math.inf, z), found)
+    return _at_poles(a, b, ops.select(far, infinite, plain), lambda log, sign: log)
+
+
+def _at_poles(a: Value, b: Value, otherwise: Value, result: Callable[[Value, Value], Value]) -> Value:
+    """Where a or b is a pole of Γ: infinite, but finite where the other one is a whole number n > 0 and the pole is at most -n.
+
+    There B(-m, n) = (-1)ⁿ B(m + 1 - n, n).  result(log, sign): what is wanted of that.
+    """
+    pole_a, pole_b = _pole(a), _pole(b)
+    pole = ops.bitwise_or(pole_a, pole_b)
+    m, n = ops.select(pole_a, ops.negative(a), ops.negative(b)), ops.select(pole_a, b, a)
+    first = ops.subtract(ops.add(m, constant(1, m)), n)
+    whole = ops.bitwise_and(ops.equal(n, ops.floor(n)), ops.greater(n, constant(0, n)))
+    finite = ops.bitwise_and(pole, ops.bitwise_and(whole, ops.greater(first, constant(0, m))))
+    first, n = ops.select(finite, first, constant(1, m)), ops.select(finite, n, constant(1, n))
+    log = ops.subtract(ops.add(ops.lgamma(first), ops.lgamma(n)), ops.lgamma(ops.add(first, n)))
+    odd = ops.not_equal(ops.remainder(n, constant(2, n)), constant(0, n))
+    found = result(log, ops.select(odd, constant(-1, n), constant(1, n)))
+    nan = ops.bitwise_or(ops.isnan(a), ops.isnan(b))
+    at_pole = ops.select(finite, found, ops.select(nan, constant(math.nan, a), constant(math.inf, a)))
+    return ops.select(pole, at_pole, otherwise)
 
 
 def _beta(a: Value, b: Value) -> Value:
     sign = ops.multiply(ops.multiply(_sign_of_gamma(a), _sign_of_gamma(b)), _sign_of_gamma(ops.add(a, b)))
-    return ops.multiply(sign, ops.exp(_log_beta(a, b)))
+    return _at_poles(a, b, ops.multiply(sign, ops.exp(_log_beta(a, b))), lambda log, sign: ops.multiply(sign, ops.exp(log)))
 
 
 def _power_of_ten(x: Value) -> Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -240,10 +241,15 @@ def variance(x: Value, axes: Axes, ddof: Any, where: Any = NOTHING, given_mean: 
     return ops.divide(total, ops.maximum(freedom, constant(0, freedom)) if ddof else freedom)
 
 
-def _root(x: Value) -> Value:
-    """The square root, with derivative 0 at 0 (the standard deviation of equal elements)."""
+def root(x: Value) -> Value:
+    """The square root, with derivative 0 at 0: of the norm of zeros, of the standard deviation of equal elements."""
+    return flat_at_zero(ops.sqrt, x)
+
+
+def flat_at_zero(function: Callable[[Value], Value], x: Value) -> Value:
+    """function(x), 0 with derivative 0 where x is 0."""
     zero = ops.equal(x, constant(0, x))
-    return ops.select(zero, constant(0, x), ops.sqrt(ops.select(zero, constant(1, x), x)))
+    return ops.select(zero, constant(0, x), function(ops.select(zero, constant(1, x), x)))
 
 
 def _moment(name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: Any, where: Any, given_mean: Any,
@@ -252,7 +258,7 @@ def _moment(name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepd
     x = cast(x, _mean_dtype(x, dtype))
     axes = normalize_axes(axis, x.rank)
     value = variance(x, axes, ddof if correction is NOTHING else correction, where, given_mean)
-    return finished(_root(value) if name == "std" else value, x, axes, keepdims, out, name)
+    return finished(root(value) if name == "std" else value, x, axes, keepdims, out, name)
 
 
 @implements(np.var)
