@@ -127,8 +127,16 @@ def _power_exponent(ct: Value, out: Value, x: Value, y: Value) -> Value:
 
 
 power = elementwise("power", np.power, (_power_base, _power_exponent), kinds="iufc", cheap=False, numpy=infix("**"))
-logaddexp = elementwise("logaddexp", np.logaddexp,
-                        (lambda ct, out, x, y: ct * exp(x - out), lambda ct, out, x, y: ct * exp(y - out)),
+
+
+def _share_of_sum(out: Value, x: Value) -> Value:
+    """exp(x - out); where both are the same infinity 1, as for any x that is all of the sum."""
+    all_of_it = bitwise_and(isinf(out), equal(x, out))
+    return exp(select(all_of_it, full_like(x, 0.0), x - out))
+
+
+logaddexp = elementwise("logaddexp", np.logaddexp, (lambda ct, out, x, y: ct * _share_of_sum(out, x),
+                                                    lambda ct, out, x, y: ct * _share_of_sum(out, y)),
                         kinds="f", commutative=True, cheap=False)
 
 # ----- trigonometric and hyperbolic functions
@@ -173,12 +181,12 @@ less_equal = elementwise("less_equal", np.less_equal, BOOLEAN, result="bool", ki
 greater: Op = elementwise("greater", np.greater, BOOLEAN, result="bool", kinds="biuf", numpy=infix(">"))
 greater_equal = elementwise("greater_equal", np.greater_equal, BOOLEAN, result="bool", kinds="biuf", numpy=infix(">="))
 isnan = _unary("isnan", BOOLEAN, result="bool", kinds="fc")
-isinf = _unary("isinf", BOOLEAN, result="bool", kinds="fc")
+isinf: Op = _unary("isinf", BOOLEAN, result="bool", kinds="fc")
 isfinite = _unary("isfinite", BOOLEAN, result="bool", kinds="fc")
 signbit = _unary("signbit", BOOLEAN, result="bool", kinds="f")
 
 # ----- bits (for booleans these are the logical operations)
-bitwise_and = elementwise("bitwise_and", np.bitwise_and, INTEGER, kinds="biu", commutative=True, numpy=infix("&"))
+bitwise_and: Op = elementwise("bitwise_and", np.bitwise_and, INTEGER, kinds="biu", commutative=True, numpy=infix("&"))
 bitwise_or = elementwise("bitwise_or", np.bitwise_or, INTEGER, kinds="biu", commutative=True, numpy=infix("|"))
 bitwise_xor = elementwise("bitwise_xor", np.bitwise_xor, INTEGER, kinds="biu", commutative=True, numpy=infix("^"))
 invert = _unary("invert", INTEGER, kinds="biu", numpy="~{0}")

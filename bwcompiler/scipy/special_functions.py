@@ -17,10 +17,11 @@ from bwcompiler.api.eager import graph_function
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.elementwise import evaluate, special_ufunc, ufunc_named
 from bwcompiler.frontend.numpy.reductions import keep_axes, normalize_axes
-from bwcompiler.frontend.tracing.operands import broadcast_shapes, constant, value_as
+from bwcompiler.frontend.tracing.operands import broadcast_shapes, cast, constant, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.op import UFUNC_OPS, Value
+from bwcompiler.ir.types import F64
 from bwcompiler.nn.activations import log_softmax_value, logsumexp_value, real_value
 from bwcompiler.nn.activations import softmax as nn_softmax
 
@@ -33,9 +34,10 @@ def _log_sigmoid(x: Value) -> Value:
     return ops.negative(ops.logaddexp(ops.negative(x), constant(0, x)))
 
 
-def _times_log(x: Value, y: Value, log: Any) -> Value:
-    """x log(y), 0 where x is 0 and y is not nan."""
-    zero = ops.bitwise_and(ops.equal(x, constant(0, x)), ops.invert(ops.isnan(y)))
+def _times_log(x: Value, y: Value, log: Any, pole: float) -> Value:
+    """x log(y); 0 where x is 0 and the logarithm is not finite (y at most `pole`, or infinite) but y is not nan."""
+    inside = ops.bitwise_and(ops.greater(y, constant(pole, y)), ops.isfinite(y))
+    zero = ops.bitwise_and(ops.equal(x, constant(0, x)), ops.invert(ops.bitwise_or(inside, ops.isnan(y))))
     return ops.select(zero, constant(0, x), ops.multiply(x, log(ops.select(zero, constant(1, y), y))))
 
 
@@ -45,7 +47,9 @@ def _normal_distribution(x: Value) -> Value:
 
 
 def _entropy(x: Value) -> Value:
-    inside = ops.negative(_times_log(x, x, ops.log))
+    zero = ops.equal(x, constant(0, x))
+    inside = ops.negative(_times_log(x, x, ops.log, 0.0))
+    inside = ops.select(zero, ops.sqrt(ops.select(zero, x, constant(1, x))), inside)       # which is 0 there too, with slope inf
     return ops.select(ops.less(x, constant(0, x)), constant(-math.inf, x), inside)
 
 
@@ -73,16 +77,27 @@ def _log_of_ratio(x: Value, y: Value) -> Value:
 
 
 def _sign_of_gamma(x: Value) -> Value:
-    """-1 where Γ is negative: between -1 and 0, -3 and -2, ..."""
+    """-1 where Γ is negative: between -1 and 0, -3 and -2, ...; at 0 the sign of 0."""
     below = ops.floor(x)
     odd = ops.not_equal(ops.remainder(below, constant(2, x)), constant(0, x))
     negative = ops.bitwise_and(ops.less(x, constant(0, x)), odd)
-    return ops.select(negative, constant(-1, x), ops.select(ops.isnan(x), x, constant(1, x)))
+    sign = ops.select(negative, constant(-1, x), ops.select(ops.isnan(x), x, constant(1, x)))
+    return ops.select(ops.equal(x, constant(0, x)), ops.copysign(constant(1, x), x), sign)
+
+
+def _below_zero(x: Value) -> Value:
+    """nan at -1, -2, ... and -inf, else 0."""
+    pole = ops.bitwise_and(_pole(x), ops.less(x, constant(0, x)))
+    return ops.select(pole, constant(math.nan, x), constant(0, x))
 
 
 def _gammasgn(x: Value) -> Value:
-    at_pole = ops.select(ops.equal(x, constant(0, x)), ops.copysign(constant(1, x), x), constant(math.nan, x))
-    return ops.select(ops.bitwise_and(_pole(x), ops.isfinite(x)), at_pole, _sign_of_gamma(x))
+    return ops.add(_sign_of_gamma(x), _below_zero(x))
+
+
+def _in_double(rule: Callable[..., Value]) -> Callable[..., Value]:
+    """The rule computed in f64: exp(log Γ) multiplies the error of an f32 logarithm by up to 88."""
+    return lambda *xs: cast(rule(*[cast(x, F64) for x in xs]), xs[0].dtype)
 
 
 def _pole(x: Value) -> Value:
@@ -91,14 +106,22 @@ def _pole(x: Value) -> Value:
 
 
 def _gamma(x: Value) -> Value:
-    value = ops.multiply(_sign_of_gamma(x), ops.exp(ops.lgamma(x)))
-    at_pole = ops.select(ops.equal(x, constant(0, x)), ops.copysign(constant(math.inf, x), x), constant(math.nan, x))
-    return ops.select(_pole(x), at_pole, value)
+    return ops.add(ops.multiply(_sign_of_gamma(x), ops.exp(ops.lgamma(x))), _below_zero(x))
 
 
 def _reciprocal_gamma(x: Value) -> Value:
-    value = ops.multiply(_sign_of_gamma(x), ops.exp(ops.negative(ops.lgamma(x))))
-    return ops.select(_pole(x), constant(0, x), value)
+    """Below 1/2 by sin(πx) Γ(1 - x) / π, which has no poles and the right slope at those of Γ."""
+    one, zero = constant(1, x), constant(0, x)
+    low, vanished = ops.less(x, constant(0.5, x)), ops.greater(x, constant(200, x))
+    above = ops.exp(ops.negative(ops.lgamma(ops.select(ops.bitwise_or(low, vanished), one, x))))
+    beyond = ops.bitwise_and(_pole(x), ops.less(x, constant(-170, x)))                  # where Γ(1 - x) overflows
+    y = ops.select(ops.bitwise_and(low, ops.invert(beyond)), x, zero)
+    nearest = ops.rint(y)
+    odd = ops.not_equal(ops.remainder(nearest, constant(2, y)), zero)
+    sine = ops.sin(ops.multiply(ops.subtract(y, nearest), constant(math.pi, y)))
+    size = ops.multiply(ops.multiply(sine, constant(1 / math.pi, y)), ops.exp(ops.lgamma(ops.subtract(one, y))))
+    below = ops.select(beyond, zero, ops.select(odd, ops.negative(size), size))
+    return ops.select(low, below, ops.select(vanished, zero, above))
 
 
 # Stirling's series: log Γ(z) - (z - ½) log z + z - ½ log 2π = Σ B_2k / (2k (2k - 1) z^(2k - 1))  (NIST DLMF 5.11.1)
@@ -160,11 +183,11 @@ def _power_of_ten(x: Value) -> Value:
 
 
 def _xlogy(x: Value, y: Value) -> Value:
-    return _times_log(x, y, ops.log)
+    return _times_log(x, y, ops.log, 0.0)
 
 
 def _xlog1py(x: Value, y: Value) -> Value:
-    return _times_log(x, y, ops.log1p)
+    return _times_log(x, y, ops.log1p, -1.0)
 
 
 class Composed(NamedTuple):
@@ -173,21 +196,22 @@ class Composed(NamedTuple):
     rule: Callable[..., Value]
     doc: str
     at_half: float
+    arity: int = 1
 
 
 COMPOSED = {
     "logit": Composed(_logit, "log(x / (1 - x)).", 0.0),
     "log_expit": Composed(_log_sigmoid, "log(1 / (1 + exp(-x))), without overflow.", -0.4741),
-    "gamma": Composed(_gamma, "The gamma function.", 1.7725),
+    "gamma": Composed(_in_double(_gamma), "The gamma function.", 1.7725),
     "gammasgn": Composed(_gammasgn, "The sign of the gamma function.", 1.0),
-    "rgamma": Composed(_reciprocal_gamma, "1 / Γ(x), 0 at the poles of Γ.", 0.5642),
-    "beta": Composed(_beta, "Γ(x) Γ(y) / Γ(x + y).", 3.1416),
-    "betaln": Composed(_log_beta, "log |beta(x, y)|.", 1.1447),
-    "xlogy": Composed(_xlogy, "x log(y), 0 where x is 0.", -0.3466),
-    "xlog1py": Composed(_xlog1py, "x log(1 + y), 0 where x is 0.", 0.2027),
-    "ndtr": Composed(_normal_distribution, "The normal distribution function.", 0.6915),
+    "rgamma": Composed(_in_double(_reciprocal_gamma), "1 / Γ(x), 0 at the poles of Γ.", 0.5642),
+    "beta": Composed(_in_double(_beta), "Γ(x) Γ(y) / Γ(x + y).", 3.1416, arity=2),
+    "betaln": Composed(_log_beta, "log |beta(x, y)|.", 1.1447, arity=2),
+    "xlogy": Composed(_xlogy, "x log(y), 0 where x is 0.", -0.3466, arity=2),
+    "xlog1py": Composed(_xlog1py, "x log(1 + y), 0 where x is 0.", 0.2027, arity=2),
+    "ndtr": Composed(_in_double(_normal_distribution), "The normal distribution function.", 0.6915),
     "entr": Composed(_entropy, "-x log(x), 0 at 0, -inf below.", 0.3466),
-    "rel_entr": Composed(_relative_entropy, "x log(x / y), 0 where x is 0, inf for negative arguments.", 0.0),
+    "rel_entr": Composed(_relative_entropy, "x log(x / y), 0 where x is 0, inf for negative arguments.", 0.0, arity=2),
     "exp10": Composed(_power_of_ten, "10**x.", 3.1623),
 }
 # Ops that are a function of scipy.special (and not of NumPy), by its name.
@@ -221,7 +245,7 @@ def _elementwise_functions() -> dict[str, Any]:
         found[name] = _function(name, arity, op.doc, float((op.reference(*[half] * arity).round(4) + 0.0)[0]))
     for name, composed in COMPOSED.items():
         special_ufunc(name, composed.rule)
-        found[name] = _function(name, composed.rule.__code__.co_argcount, composed.doc, composed.at_half)
+        found[name] = _function(name, composed.arity, composed.doc, composed.at_half)
     return found
 
 
