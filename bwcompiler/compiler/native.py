@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from bwcompiler.errors import InternalError, at, located
-from bwcompiler.ir.op import Value
+from bwcompiler.ir.op import Op, Value
 from bwcompiler.ir.types import TensorType, TupleType
 from bwcompiler.lowering.library_calls import CALLBACK_ERROR, INDEX_ERROR, LINALG_ERROR, Libraries
 from bwcompiler.lowering.program import ProgramText
@@ -24,6 +24,13 @@ _raised = threading.local()
 # Ops that NumPy's own inner loops compute: op -> (loop of numpy.linalg, types per dtype).
 _LOOPS = {"cholesky": ("cholesky_lo", "{0}->{0}"), "inv": ("inv", "{0}->{0}"), "solve": ("solve", "{0}{0}->{0}")}
 _LINALG_MESSAGES = {"cholesky": "Matrix is not positive definite", "inv": "Singular matrix", "solve": "Singular matrix"}
+
+
+def computed_by(op: Op) -> str:
+    """What computes a library op, in words."""
+    if op.name == "matmul":
+        return "BLAS, or loops"
+    return "NumPy's own loop" if op.name in _LOOPS else "callback into NumPy"
 
 
 @functools.cache

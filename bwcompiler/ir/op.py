@@ -37,6 +37,7 @@ class Op:
     kind         how it is lowered: constant/elementwise/layout/index ops have an `element` rule (one result element as
                  a scalar expression of its index), reductions a `combine`, push ops add into a buffer, library ops
                  call native code, region ops own graphs.
+    kinds        dtype kinds of the operands that it computes with: b, i, u, f, c.
     attributes   names of the compile-time attributes, in canonical order.
     shape        operand types and attributes -> result type; raises ShapeError.
     vjp          one rule per operand, rule(ct, out, *operands, **attrs) -> cotangent; or Joint; or not_differentiable.
@@ -58,17 +59,18 @@ class Op:
     """
 
     __slots__ = ("attributes", "batch", "cheap", "combine", "commutative", "doc", "element", "jvp", "keeps_zero",
-                 "kind", "name", "numpy", "pure", "reference", "regions", "shape", "ufuncs", "vjp")
+                 "kind", "kinds", "name", "numpy", "pure", "reference", "regions", "shape", "ufuncs", "vjp")
 
     def __init__(self, name: str, kind: str, *, doc: str, attributes: tuple[str, ...], shape: Callable[..., Any],
                  vjp: Vjp, reference: Callable[..., Any], batch: Callable[..., Any] | OfOp | Absent | None,
                  jvp: Callable[..., Any] | Derived | Absent | None = None, element: Callable[..., Any] | None = None,
                  combine: str | None = None, numpy: str | Callable[..., Any] | None = None,
-                 ufuncs: tuple[str, ...] | None = None, keeps_zero: bool = False, commutative: bool = False,
+                 ufuncs: tuple[str, ...] | None = None, kinds: str = "biufc", keeps_zero: bool = False, commutative: bool = False,
                  pure: bool = True, cheap: bool = True, regions: tuple[str, ...] = ()) -> None:
         self.name = name
         self.kind = kind
         self.doc = doc
+        self.kinds = kinds
         self.attributes = attributes
         self.shape = shape
         self.vjp = vjp

@@ -142,8 +142,6 @@ from bwcompiler.ops.region import (
     while_loop,
 )
 from bwcompiler.ops.scan import (
-    cummax,
-    cummin,
     cumprod,
     cumsum,
 )
@@ -165,7 +163,6 @@ from bwcompiler.ops.special import (
     digamma,
     erf,
     erfc,
-    erfcx,
     erfinv,
     lgamma,
     polygamma,
@@ -202,8 +199,6 @@ __all__ = [
     "copysign",
     "cos",
     "cosh",
-    "cummax",
-    "cummin",
     "cumprod",
     "cumsum",
     "custom_call",
@@ -215,7 +210,6 @@ __all__ = [
     "equal",
     "erf",
     "erfc",
-    "erfcx",
     "erfinv",
     "exp",
     "exp2",

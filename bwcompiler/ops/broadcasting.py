@@ -98,7 +98,7 @@ def reduction(name: str, combine: str, vjp: Vjp, jvp: Any = None, *, doc: str, k
     return define_op(name, "reduction", doc=doc, attributes=("axes",), vjp=vjp, jvp=jvp, batch=SHIFTED_AXES,
                      reference=reference, numpy=numpy_text.reduction(f"np.{name}"),
                      shape=lambda x, *, axes: x.with_shape(reduced_shape(name, kinds, has_identity, x, axes)),
-                     combine=combine, keeps_zero=keeps_zero, cheap=False)
+                     combine=combine, kinds=kinds, keeps_zero=keeps_zero, cheap=False)
 
 
 def spread(value: Value, like: Value, axes: Axes) -> Value:

@@ -52,7 +52,7 @@ def elementwise(name: str, reference: Callable[..., Any], vjp: Vjp, *, doc: str 
 
     return define_op(name, "elementwise", doc=doc or f"np.{name}, element by element.", attributes=(), shape=shape,
                      vjp=vjp, batch=LEADING_AXES, reference=reference, element=element, numpy=numpy, ufuncs=ufuncs,
-                     keeps_zero=keeps_zero, commutative=commutative, cheap=cheap)
+                     kinds=kinds, keeps_zero=keeps_zero, commutative=commutative, cheap=cheap)
 
 
 def full_like(like: Value, value: Any) -> Value:
@@ -158,13 +158,14 @@ arctan2 = elementwise("arctan2", np.arctan2, (lambda ct, out, y, x: ct * (x / (x
                       cheap=False)
 
 
-def _length(out: Value) -> Value:
-    """out, 1 where it is 0: at the origin the derivative of a length is 0 by convention (as norms have it)."""
-    return select(equal(out, full_like(out, 0.0)), full_like(out, 1.0), out)
+def _direction(x: Value, out: Value) -> Value:
+    """x / out; 0 at the origin, where a length has no derivative (norms have the same convention)."""
+    origin = equal(out, full_like(out, 0.0))
+    return select(origin, full_like(x, 0.0), x / select(origin, full_like(out, 1.0), out))
 
 
-hypot = elementwise("hypot", np.hypot, (lambda ct, out, x, y: ct * (x / _length(out)),
-                                        lambda ct, out, x, y: ct * (y / _length(out))), kinds="f", commutative=True, cheap=False,
+hypot = elementwise("hypot", np.hypot, (lambda ct, out, x, y: ct * _direction(x, out),
+                                        lambda ct, out, x, y: ct * _direction(y, out)), kinds="f", commutative=True, cheap=False,
                     doc="sqrt(x**2 + y**2) without overflow; the derivative at (0, 0) is 0.")
 
 # ----- rounding

@@ -141,7 +141,7 @@ eigh: Op = define_op(
     "eigh", "library", doc="Eigenvalues (row 0, ascending) and eigenvectors (the other rows, one per column) of the symmetric "
     "matrix of which a is read in one triangle; its cotangent is 0 in the other one.", attributes=("lower",),
     shape=_square("eigh", lambda a: a.with_shape((*a.shape[:-2], add_extents(a.shape[-1], 1), a.shape[-1]))),
-    vjp=(_eigh_vjp,), jvp=_eigh_jvp, batch=LEADING_AXES, reference=packed_eigh, cheap=False,
+    vjp=(_eigh_vjp,), jvp=_eigh_jvp, batch=LEADING_AXES, reference=packed_eigh, kinds="f", cheap=False,
 )
 
 
@@ -213,7 +213,7 @@ def _svd_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Value | 
 svd: Op = define_op(
     "svd", "library", doc="U (the first m rows), the singular values (one row, descending) and V (n rows) of the (m, n) matrices "
     "a = U diag(s) Vᵀ, with min(m, n) columns.", attributes=(), shape=_svd_shape, vjp=(_svd_vjp,), jvp=_svd_jvp,
-    batch=LEADING_AXES, reference=packed_svd, cheap=False,
+    batch=LEADING_AXES, reference=packed_svd, kinds="f", cheap=False,
 )
 
 
@@ -267,7 +267,7 @@ def _qr_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Value | N
 
 qr: Op = define_op(
     "qr", "library", doc="Q (the first m rows) and the upper triangle R (n rows) of the (m, n) matrices a = Q R, m >= n.",
-    attributes=(), shape=_qr_shape, vjp=(_qr_vjp,), jvp=_qr_jvp, batch=LEADING_AXES, reference=packed_qr, cheap=False,
+    attributes=(), shape=_qr_shape, vjp=(_qr_vjp,), jvp=_qr_jvp, batch=LEADING_AXES, reference=packed_qr, kinds="f", cheap=False,
 )
 
 
@@ -305,7 +305,7 @@ slogdet: Op = define_op(
     "slogdet", "library", doc="The sign of det a and log |det a|, in the last axis.", attributes=(),
     shape=_square("slogdet", lambda a: a.with_shape((*a.shape[:-2], 2))),
     vjp=(lambda ct, out, a: _scaled_inverse(_component(ct, 1), a),), jvp=_slogdet_jvp, batch=LEADING_AXES,
-    reference=packed_slogdet, cheap=False,
+    reference=packed_slogdet, kinds="f", cheap=False,
 )
 
 
@@ -316,7 +316,7 @@ def _det_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Value | 
 det: Op = define_op(
     "det", "library", doc="The determinant; its derivative needs an invertible matrix.", attributes=(),
     shape=_square("det", lambda a: a.with_shape(a.shape[:-2])), vjp=(lambda ct, out, a: _scaled_inverse(ct * out, a),),
-    jvp=_det_jvp, batch=LEADING_AXES, reference=np.linalg.det, cheap=False,
+    jvp=_det_jvp, batch=LEADING_AXES, reference=np.linalg.det, kinds="f", cheap=False,
 )
 
 
@@ -349,5 +349,5 @@ def _pinv_jvp(tangents: Sequence[Value | None], out: Value, a: Value, *, rcond: 
 pinv: Op = define_op(
     "pinv", "library", doc="The Moore-Penrose inverse, by singular values above rcond times the largest; the derivative is that at "
     "constant rank.", attributes=("rcond",), shape=_pinv_shape, vjp=(_pinv_vjp,), jvp=_pinv_jvp,
-    batch=LEADING_AXES, reference=np.linalg.pinv, cheap=False,
+    batch=LEADING_AXES, reference=np.linalg.pinv, kinds="f", cheap=False,
 )

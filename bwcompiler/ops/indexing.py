@@ -54,7 +54,7 @@ def _normalize_element(at: At, i: Read, *, extent: Extent) -> s.Scalar:
 
 normalize_index = define_op(
     "normalize_index", "index", doc="Indices in [-extent, extent) wrapped to [0, extent); IndexError for any other.",
-    attributes=("extent",), shape=_normalize_shape, vjp=INDEX, batch=_normalize_batch,
+    attributes=("extent",), kinds="i", shape=_normalize_shape, vjp=INDEX, batch=_normalize_batch,
     reference=normalize_index_reference, element=_normalize_element,
 )
 

@@ -93,7 +93,7 @@ solve: Op = define_op(
     shape=_solve_shape("solve"), vjp=(lambda ct, out, a, b: -_product(solve(matrix_transpose(a), ct), out),
                                       lambda ct, out, a, b: solve(matrix_transpose(a), ct)),
     jvp=_solve_jvp, batch=LEADING_AXES, reference=lambda a, b: np.linalg.solve(a, b),
-    numpy="np.linalg.solve({0}, {1})", cheap=False,
+    numpy="np.linalg.solve({0}, {1})", kinds="fc", cheap=False,
 )
 
 
@@ -132,7 +132,7 @@ triangular_solve: Op = define_op(
     "triangular_solve", "library", doc="x with t x = b, where t is the lower (else upper) triangle of a, or its "
     "transpose; LinAlgError if a diagonal element is zero.", attributes=("lower", "transpose"),
     shape=_solve_shape("triangular_solve"), vjp=(_triangular_vjp_a, _triangular_vjp_b), jvp=_triangular_jvp,
-    batch=LEADING_AXES, reference=_triangular_reference, cheap=False,
+    batch=LEADING_AXES, reference=_triangular_reference, kinds="fc", cheap=False,
 )
 
 
@@ -149,7 +149,7 @@ def _inv_vjp(ct: Value, out: Value, a: Value) -> Value:
 inv: Op = define_op(
     "inv", "library", doc="The inverse of a; LinAlgError if a is singular.", attributes=(), shape=_square_shape("inv"),
     vjp=(_inv_vjp,), jvp=_inv_jvp, batch=LEADING_AXES, reference=lambda a: np.linalg.inv(a),
-    numpy="np.linalg.inv({0})", cheap=False,
+    numpy="np.linalg.inv({0})", kinds="fc", cheap=False,
 )
 
 
@@ -181,5 +181,5 @@ cholesky: Op = define_op(
     "cholesky", "library", doc="The lower factor L with a = L Lᴴ of a positive definite matrix, of which only the "
     "lower triangle is read; the cotangent is symmetric.  LinAlgError if a is not positive definite.", attributes=(),
     shape=_square_shape("cholesky"), vjp=(_cholesky_vjp,), jvp=_cholesky_jvp, batch=LEADING_AXES,
-    reference=lambda a: np.linalg.cholesky(a), numpy="np.linalg.cholesky({0})", cheap=False,
+    reference=lambda a: np.linalg.cholesky(a), numpy="np.linalg.cholesky({0})", kinds="fc", cheap=False,
 )

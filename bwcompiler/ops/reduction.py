@@ -96,7 +96,7 @@ def _position(name: str, doc: str, reference: Callable[..., Any]) -> Op:
 
     return define_op(name, "reduction", doc=doc, attributes=("axes",), shape=shape, batch=SHIFTED_AXES, combine=name,
                      vjp=not_differentiable("a position has no derivative"), numpy=numpy_text.reduction(f"np.{name}"),
-                     reference=lambda x, *, axes: reference(x, axis=axes[0]), cheap=False)
+                     reference=lambda x, *, axes: reference(x, axis=axes[0]), kinds="biuf", cheap=False)
 
 
 argmax = _position("argmax", "Position of the first largest element along one axis; nan counts as largest.", np.argmax)

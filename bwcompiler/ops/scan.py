@@ -36,7 +36,8 @@ def _scan(name: str, combine: str, vjp: Vjp, jvp: Any, *, doc: str, numpy: str, 
         return np.flip(reference(np.flip(x, axis), axis), axis) if reverse else reference(x, axis)
 
     op = define_op(name, "scan", doc=doc, attributes=("axis", "reverse"), shape=shape, vjp=vjp, jvp=jvp, batch=batch,
-                   reference=in_order, numpy=numpy_text.scan(numpy), combine=combine, keeps_zero=keeps_zero, cheap=False)
+                   reference=in_order, numpy=numpy_text.scan(numpy), combine=combine, kinds=kinds,
+                   keeps_zero=keeps_zero, cheap=False)
     return op
 
 

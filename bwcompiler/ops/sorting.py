@@ -46,7 +46,8 @@ def _one_type(name: str, kinds: str, result: DType | None) -> Callable[..., Tens
 def _numpy_function(name: str, reference: Callable[..., Any], doc: str, kinds: str = "iu", result: DType | None = None,
                     **options: Any) -> Op:
     return define_op(name, "library", doc=doc, attributes=(), shape=_one_type(name, kinds, result),
-                     batch=LEADING_AXES, vjp=not_differentiable(f"{name} has no derivative"), reference=reference, cheap=False, **options)
+                     batch=LEADING_AXES, vjp=not_differentiable(f"{name} has no derivative"), reference=reference,
+                     kinds=kinds, cheap=False, **options)
 
 
 gcd = _numpy_function("gcd", np.gcd, "The greatest common divisor.")
@@ -57,7 +58,7 @@ integer_power = _numpy_function("integer_power", np.power, "x to the power y; Va
 nextafter: Op = define_op(
     "nextafter", "library", doc="The next representable number after x in the direction of y; it moves with x.", attributes=(),
     shape=_one_type("nextafter", "f", None), vjp=(lambda ct, out, x, y: ct, not_differentiable("y only gives the direction")),
-    jvp=lambda tangents, out, x, y: tangents[0], batch=LEADING_AXES, reference=np.nextafter, cheap=False,
+    jvp=lambda tangents, out, x, y: tangents[0], batch=LEADING_AXES, reference=np.nextafter, kinds="f", cheap=False,
 )
 spacing = _numpy_function("spacing", np.spacing, "The distance from x to the next representable number.", "f")
 

@@ -322,5 +322,5 @@ trigamma: Op = special("trigamma", trigamma_reference, (lambda ct, out, x: ct * 
 polygamma: Op = define_op(
     "polygamma", "elementwise", doc="The derivative of order n >= 1 of digamma.", attributes=("n",), shape=_polygamma_shape,
     vjp=(lambda ct, out, x, *, n: ct * polygamma(x, n=n + 1),), batch=LEADING_AXES, reference=polygamma_reference,
-    element=lambda at, x, *, n: polygamma_formula(x(*at), n, s.select, s.operation), cheap=False,
+    element=lambda at, x, *, n: polygamma_formula(x(*at), n, s.select, s.operation), kinds="f", cheap=False,
 )

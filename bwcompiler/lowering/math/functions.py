@@ -1,9 +1,9 @@
 """The inline math library: elementary and special functions as scalar LLVM IR that the loop vectoriser widens.
 
 `math_function("exp", "f32").symbol` is what to call; `definitions` gives the text to put in the module, once, and
-`intrinsics` the declarations that text needs.  Formulas live in the sibling modules `math_exponential`,
-`math_hyperbolic`, `math_trigonometric`, `math_algebraic` and `math_special`; polynomials in `math_coefficients`, fitted
-by `tools/fit_math.py`; `math_emitter` turns formulas into IR.
+`intrinsics` the declarations that text needs.  Formulas live in the sibling modules `exponential`, `hyperbolic`,
+`trigonometric`, `algebraic` and `special`; polynomials in `coefficients`, fitted by `tools/fit_math.py`; `emitter` turns
+formulas into IR.
 """
 
 from __future__ import annotations
