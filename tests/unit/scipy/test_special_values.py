@@ -132,7 +132,12 @@ def test_functions_of_one_argument(dtype):
     def gradients(x, seed):
         return [bw.vjp(getattr(special, name), x)[1](seed)[0] for name in UNARY]
 
+    def by_name(x):                                       # NEP 13: SciPy's own ufuncs on traced arrays
+        return [getattr(scipy.special, name)(x) for name in UNARY]
+
     found, slopes = bw.jit(values)(x), bw.jit(gradients)(x, np.ones_like(x))
+    for ours, dispatched in zip(found, bw.jit(by_name)(x), strict=True):
+        np.testing.assert_array_equal(ours, dispatched)
     with mp.workdps(40):
         for row, (name, (value, derivative)) in enumerate(UNARY.items()):
             with np.errstate(all="ignore"):
