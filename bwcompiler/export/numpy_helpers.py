@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import textwrap
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -26,7 +27,7 @@ def helper_source(functions: Iterable[Function]) -> tuple[list[str], str]:
     needed = _needed(sorted(functions, key=copied_name))
     modules = {name for part in needed.values() for name in part.modules}
     constants = {name: value for part in needed.values() for name, value in part.constants.items()}
-    lines = [f"{name} = {_literal(constants[name])}" for name in sorted(constants)]
+    lines = ["\n    ".join(textwrap.wrap(f"{name} = {_literal(constants[name])}", 110)) for name in sorted(constants)]
     sources = [_plain_source(function) for function in needed]
     return [module for module in MODULES if module in modules], "\n\n\n".join([*(["\n".join(lines)] if lines else []), *sources])
 
