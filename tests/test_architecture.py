@@ -197,7 +197,19 @@ def check_docstrings(modules: list[Module]) -> list[str]:
     return [f"{module}: no docstring that says what it holds" for module in bare]
 
 
-CHECKS = (check_layers, check_cycles, check_local_imports, check_late_imports, check_file_length, check_function_length, check_docstrings)
+def check_ops_by_name(modules: list[Module]) -> list[str]:
+    """Families import one another's ops; only `ir`, which is below them, looks ops up by name."""
+    return [
+        f"{module}:{node.lineno}: looks an op up by its name; import it from its family"
+        for module in modules
+        if module.part == "ops"
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Name) and node.id in ("REGISTRY", "op_named")
+    ]
+
+
+CHECKS = (check_layers, check_cycles, check_local_imports, check_late_imports, check_ops_by_name, check_file_length,
+          check_function_length, check_docstrings)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -266,6 +278,11 @@ def test_late_import_inside_is_found(tmp_path: Path) -> None:
 def test_late_imports_at_the_top_are_allowed(tmp_path: Path) -> None:
     text = "from bwcompiler.lazy import loader, module\nnx = module('networkx')\n__getattr__ = loader(__name__, {'a': 'b'})"
     assert check_late_imports(write_package(tmp_path, {"ops/layout.py": text})) == []
+
+
+def test_op_by_name_is_found(tmp_path: Path) -> None:
+    [problem] = check_ops_by_name(write_package(tmp_path, {"ops/layout.py": "def f(x):\n    return REGISTRY['sum'](x)"}))
+    assert "ops.layout:2: looks an op up by its name" in problem
 
 
 def test_allowed_imports(tmp_path: Path) -> None:

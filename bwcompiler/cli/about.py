@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import version
-
-import numpy as np
+from typing import Any
 
 import bwcompiler
 from bwcompiler.cli.function import closest
 from bwcompiler.cli.problems import UserProblem
 from bwcompiler.compiler.pipeline import ORDER, PIPELINE
-from bwcompiler.ir.op import KINDS, REGISTRY, Derived, NotDifferentiable, Op
+from bwcompiler.inspect.op_table import absences, batch_text, dtypes_text, jvp_text, lowering_text, vjp_text
+from bwcompiler.ir.declaration import numpy_name
+from bwcompiler.ir.op import KINDS, REGISTRY, Op
 from bwcompiler.passes.pass_manager import PassRun
 from bwcompiler.runtime import blas, jit, object_cache
 from bwcompiler.target import Target, current_target
@@ -56,30 +57,15 @@ def ops_text(kind: str | None = None) -> str:
 
 def op_text(op: Op) -> str:
     """One op with its rules."""
-    rows = [("kind", op.kind), ("attributes", ", ".join(op.attributes) or "none"), ("vjp", _rule_text(op.vjp)), ("jvp", _rule_text(op.jvp)),
-            ("meaning", _place(op.reference)), ("lowering", _lowering(op))]
+    rows = [("kind", op.kind), ("attributes", ", ".join(op.attributes) or "none"), ("dtypes", dtypes_text(op)), ("vjp", vjp_text(op)),
+            ("jvp", jvp_text(op)), ("batching", batch_text(op)), ("lowering", lowering_text(op)), ("meaning", _place(op.reference)),
+            ("ufuncs", ", ".join(op.ufuncs) or "none"), *[("absent", reason) for reason in absences(op)]]
     flags = [name for name in ("commutative", "keeps_zero", "cheap") if getattr(op, name)] + ([] if op.pure else ["has effects"])
     return f"{op.name}: {op.doc}\n" + _table([*rows, ("properties", ", ".join(flags) or "none")])
 
 
-def _rule_text(rule: object) -> str:
-    if isinstance(rule, NotDifferentiable):
-        return f"none: {rule.reason}"
-    if isinstance(rule, tuple):
-        reasons = [one.reason for one in rule if isinstance(one, NotDifferentiable)]
-        return "one rule per operand" + (f"; none where {', '.join(dict.fromkeys(reasons))}" if reasons else "")
-    return str(rule).lower() + ", derived" if isinstance(rule, Derived) else "a rule for all operands"
-
-
-def _place(function: object) -> str:
-    name = getattr(function, "__name__", str(function))
-    return f"np.{name}" if getattr(np, name, None) is function else f"{getattr(function, '__module__', '')}.{name}"
-
-
-def _lowering(op: Op) -> str:
-    if op.element is not None:
-        return "an element rule, in loops with what it is fused with"
-    return f"a reduction with {op.combine}" if op.combine else f"as a {op.kind} op"
+def _place(function: Callable[..., Any]) -> str:
+    return numpy_name(function) or f"{getattr(function, '__module__', '')}.{getattr(function, '__name__', function)}"
 
 
 # ----- the machine and the cache

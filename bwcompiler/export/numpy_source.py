@@ -6,7 +6,8 @@ The module imports NumPy only (and `math`, `itertools` where a helper needs them
     backward(residuals, *seeds) -> one gradient per argument, None for those not differentiated
     value_and_grad(*args, *seeds) -> (out, gradients)            without seeds for a function with one scalar output
 
-with one statement per operation, whose comment names the user's line.  How an operation is written: `numpy_expressions`.
+with one statement per operation, whose comment names the user's line.  How an operation is written: its declaration's field
+`numpy`.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.compiler.pipeline import derive, split
-from bwcompiler.export.numpy_expressions import dtype_text, float_text, full_text, tuple_text
 from bwcompiler.export.numpy_helpers import helper_source
 from bwcompiler.export.numpy_statements import INDENT, Names, StatementWriter
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import dtype_of
+from bwcompiler.ops.numpy_text import dtype_text, float_text, full_text, tuple_text
 from bwcompiler.passes.autodiff import INPUT_SEED
 
 LISTED = 1000                      # captured arrays of at most this many elements are written as lists
@@ -83,7 +84,7 @@ def _split(program: ProgramLike) -> Split:
 
 def graph_source(graph: Graph) -> str:
     """One graph as a module with one function; captured arrays are its last parameters."""
-    names, helpers = Names(), set[str]()
+    names, helpers = Names(), set[Callable[..., Any]]()
     parameters = [names.add(value) for value in graph.inputs]
     lines = [f"{names.of[value]} = {dtype_text(value.dtype)}({names.of[value]})" for value in graph.inputs if not value.rank]
     lines += StatementWriter(names, helpers, {}).lines(graph)
@@ -98,7 +99,7 @@ class _Module:
     def __init__(self, program: ProgramLike, split: Split) -> None:
         self.program = program
         self.split = split
-        self.helpers: set[str] = set()
+        self.helpers: set[Callable[..., Any]] = set()
         self.arrays: list[str] = []
         self.constants: dict[Value, str] = {}
         self.forward_names: dict[Value, str] = {}
@@ -234,7 +235,7 @@ def _function_text(name: str, parameters: Sequence[str], doc: str, lines: Sequen
     return "\n".join(['@np.errstate(all="ignore")', f"def {name}({', '.join(parameters)}):", *[INDENT + line for line in body]])
 
 
-def _module_text(doc: str, helpers: set[str], arrays: Sequence[str], functions: Sequence[str]) -> str:
+def _module_text(doc: str, helpers: set[Callable[..., Any]], arrays: Sequence[str], functions: Sequence[str]) -> str:
     modules, source = helper_source(helpers)
     imports = [*[f"import {module}" for module in modules], *([""] if modules else []), "import numpy as np"]
     head = [f'"""{doc}"""', "", *imports, *(["", *arrays] if arrays else [])]

@@ -1,6 +1,6 @@
 """Graphs as Python statements: names for their values, one line per operation, `for`, `while` and `if` for regions.
 
-Start reading at `StatementWriter.lines`.  What stands to the right of the `=`: `numpy_expressions`.
+Start reading at `StatementWriter.lines`.  What stands to the right of the `=`: `ops/numpy_text.py`.
 """
 
 from __future__ import annotations
@@ -8,21 +8,21 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bwcompiler.errors import UnsupportedError, at
-from bwcompiler.export.numpy_expressions import UPDATES, Application, Statements, extent_text, new_axes, rule_of, scalar_literal
-from bwcompiler.export.numpy_helpers import HELPERS
+from bwcompiler.export.numpy_helpers import reserved_names
 from bwcompiler.ir.extent import Index, add_extents
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
+from bwcompiler.ops.numpy_text import UPDATES, Application, Statements, extent_text, new_axes, rule_of, scalar_literal
 
 COMMENT_COLUMN = 72                # comments are aligned up to here
 INDENT = "    "
-RESERVED = {"np", "math", "itertools", "forward", "backward", "value_and_grad", "residuals", "out", *HELPERS}
+RESERVED = {"np", "math", "itertools", "forward", "backward", "value_and_grad", "residuals", "out"}
 
 
 # ----- names
@@ -30,7 +30,7 @@ class Names:
     """Python names of values and loop indices, unique in one function."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
-        self.taken = {*RESERVED, *taken}
+        self.taken = {*RESERVED, *reserved_names(), *taken}
         self.of: dict[Value, str] = {}
         self.indices: dict[Index, str] = {}
 
@@ -111,7 +111,7 @@ class StatementWriter:
     hints           what some of the values should be called.
     """
 
-    def __init__(self, names: Names, helpers: set[str], forward_names: dict[Value, str],
+    def __init__(self, names: Names, helpers: set[Callable[..., Any]], forward_names: dict[Value, str],
                  hints: dict[Value, str] | None = None) -> None:
         self.names = names
         self.helpers = helpers

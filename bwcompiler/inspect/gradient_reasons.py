@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
+from bwcompiler.ir.declaration import NotDifferentiable
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.op import NotDifferentiable, Value
+from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TupleType
 from bwcompiler.ops.custom import custom_call
 

@@ -13,7 +13,10 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
+import numpy as np
+
 from bwcompiler.errors import InternalError
+from bwcompiler.ir.declaration import LINEAR, Absent, Derived, Into, Joint, NotDifferentiable, OfOp, derived_jvp, problems
 from bwcompiler.ir.extent import Extent
 from bwcompiler.ir.routine import Routine
 from bwcompiler.ir.source import Source
@@ -22,59 +25,6 @@ from bwcompiler.ir.types import DType, TensorType, TupleType
 Attributes = Mapping[str, Any]
 VjpRule = Callable[..., Any]
 
-
-class NotDifferentiable:
-    """Spelled-out absence of a derivative; `reason` is what explain() tells the user."""
-
-    __slots__ = ("reason",)
-
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
-
-    def __repr__(self) -> str:
-        return f"not_differentiable({self.reason!r})"
-
-
-def not_differentiable(reason: str) -> NotDifferentiable:
-    """The derivative is zero everywhere it exists (piecewise constant), or the result is not a real number."""
-    return NotDifferentiable(reason)
-
-
-class Joint:
-    """A VJP rule for all operands: rule(ct, out, operands, needs, **attrs) -> one cotangent or None per operand."""
-
-    __slots__ = ("rule",)
-
-    def __init__(self, rule: VjpRule) -> None:
-        self.rule = rule
-
-
-class Into:
-    """A VJP rule that adds to the operand's cotangent in place: rule(acc, ct, out, *operands, **attrs) -> new acc.
-
-    Slices and gathers use it, so that their cotangents go into one value instead of a sum of padded arrays.
-    """
-
-    __slots__ = ("rule",)
-
-    def __init__(self, rule: VjpRule) -> None:
-        self.rule = rule
-
-
-class Derived:
-    """A derived JVP: `ELEMENTWISE`, `LINEAR` (jointly), `MULTILINEAR` (in each operand), `TRANSPOSED` (from the VJP)."""
-
-    __slots__ = ("how",)
-
-    def __init__(self, how: str) -> None:
-        self.how = how
-
-    def __repr__(self) -> str:
-        return self.how
-
-
-ELEMENTWISE, LINEAR, MULTILINEAR = Derived("ELEMENTWISE"), Derived("LINEAR"), Derived("MULTILINEAR")
-TRANSPOSED = Derived("TRANSPOSED")            # the transpose of the transpose: works for every op, costs a graph
 
 Vjp = tuple[VjpRule | Into | NotDifferentiable, ...] | Joint | NotDifferentiable
 
@@ -88,13 +38,18 @@ class Op:
     kind         how it is lowered: constant/elementwise/layout/index ops have an `element` rule (one result element as
                  a scalar expression of its index), reductions a `combine`, push ops add into a buffer, library ops
                  call native code, region ops own graphs.
+    kinds        dtype kinds of the operands that it computes with: b, i, u, f, c.
     attributes   names of the compile-time attributes, in canonical order.
     shape        operand types and attributes -> result type; raises ShapeError.
     vjp          one rule per operand, rule(ct, out, *operands, **attrs) -> cotangent; or Joint; or not_differentiable.
                  The last rule of a variadic op stands for all further operands (`vjp_rules`).
-    jvp          rule(tangents, out, *operands, **attrs) with None for a zero tangent; or a Derived.
-    batch        rule(operands, batched, size, **attrs) -> Value with a leading axis: the op with axis 0 mapped.
+    jvp          rule(tangents, out, *operands, **attrs) with None for a zero tangent; or a Derived (which follows by itself
+                 for elementwise ops and where nothing has a derivative); or absent.
+    batch        rule(operands, batched, size, **attrs) -> Value with a leading axis: the op with axis 0 mapped; or absent.
     reference    NumPy function of arrays and attributes: the meaning of the op.
+    numpy        how the op is written as NumPy source: a template such as "{0} @ {1}", which may name attributes, or a rule of
+                 `bwcompiler.ops.numpy_text`; None: a call of the reference, whose source is copied if NumPy does not have it.
+    ufuncs       names of the functions of NumPy (and scipy.special) that are this op alone, on operands of one dtype.
     element      rule(at, *reads, **attrs) -> Scalar; at holds one index expression per result axis; a read is called
                  with one per operand axis and has the `shape` and `dtype` of its operand (`bwcompiler.ops.rules.Read`).
     combine      the scalar operation that a reduction or scan folds elements with.
@@ -106,24 +61,28 @@ class Op:
     """
 
     __slots__ = ("attributes", "batch", "cheap", "combine", "commutative", "doc", "element", "jvp", "keeps_zero",
-                 "kind", "library", "name", "pure", "reference", "regions", "shape", "vjp")
+                 "kind", "kinds", "library", "name", "numpy", "pure", "reference", "regions", "shape", "ufuncs", "vjp")
 
     def __init__(self, name: str, kind: str, *, doc: str, attributes: tuple[str, ...], shape: Callable[..., Any],
-                 vjp: Vjp, jvp: Any, batch: Callable[..., Any] | None, reference: Callable[..., Any],
-                 element: Callable[..., Any] | None = None, combine: str | None = None, keeps_zero: bool = False,
-                 commutative: bool = False, pure: bool = True, cheap: bool = True,
-                 regions: tuple[str, ...] = (), library: Routine | None = None) -> None:
+                 vjp: Vjp, reference: Callable[..., Any], batch: Callable[..., Any] | OfOp | Absent | None,
+                 jvp: Callable[..., Any] | Derived | Absent | None = None, element: Callable[..., Any] | None = None,
+                 combine: str | None = None, library: Routine | None = None, numpy: str | Callable[..., Any] | None = None,
+                 ufuncs: tuple[str, ...] | None = None, kinds: str = "biufc", keeps_zero: bool = False, commutative: bool = False,
+                 pure: bool = True, cheap: bool = True, regions: tuple[str, ...] = ()) -> None:
         self.name = name
         self.kind = kind
         self.doc = doc
+        self.kinds = kinds
         self.attributes = attributes
         self.shape = shape
         self.vjp = vjp
-        self.jvp = jvp
-        self.batch = batch
+        self.jvp = derived_jvp(kind, vjp, jvp)
+        self.batch = batch.make(self) if isinstance(batch, OfOp) else batch
         self.reference = reference
         self.element = element
         self.combine = combine
+        self.numpy = numpy
+        self.ufuncs = ((reference.__name__,) if isinstance(reference, np.ufunc) else ()) if ufuncs is None else ufuncs
         self.keeps_zero = keeps_zero
         self.commutative = commutative
         self.pure = pure
@@ -151,15 +110,23 @@ class Op:
 
 NO_ATTRIBUTES: Attributes = {}
 REGISTRY: dict[str, Op] = {}
+UFUNC_OPS: dict[str, Op] = {}             # the ops that are ufuncs of NumPy or scipy.special, by their names there
 
 
 def define_op(name: str, kind: str, **rules: Any) -> Op:
-    """Declare an op and register it under its name; a name may be used once."""
+    """Declare an op and register it under its name, which may be used once; InternalError if the declaration has a hole."""
     if name in REGISTRY:
         raise InternalError(f"op {name} is declared twice")
     if kind not in KINDS:
         raise InternalError(f"op {name}: unknown kind {kind}")
     op = Op(name, kind, **rules)
+    holes = problems(op)
+    if holes:
+        raise InternalError(f"op {name} is not declared whole:" + "".join(f"\n  {hole}" for hole in holes))
+    for ufunc in op.ufuncs:
+        if ufunc in UFUNC_OPS:
+            raise InternalError(f"ops {UFUNC_OPS[ufunc]} and {name} both are np.{ufunc}; give one of them ufuncs=()")
+        UFUNC_OPS[ufunc] = op
     REGISTRY[name] = op
     return op
 
@@ -335,7 +302,7 @@ def _input_shape(**_: Any) -> Any:
 
 
 INPUT = define_op("input", "input", doc="An argument of the graph.", attributes=(), shape=_input_shape, vjp=(),
-                  jvp=LINEAR, batch=None, reference=_input_shape)
+                  batch=None, reference=_input_shape)
 
 
 def input_value(type: TensorType, name: str | None = None, source: Source | None = None) -> Value:
@@ -353,4 +320,5 @@ def _item_batch(operands: Sequence[Value], batched: Sequence[bool], size: Extent
 
 item = define_op("item", "item", doc="Result number index of an op with several results.", attributes=("index",),
                  shape=_item_shape, vjp=Joint(lambda ct, out, operands, needs, *, index: (None,)), jvp=LINEAR,
-                 batch=_item_batch, reference=lambda values, *, index: values[index], keeps_zero=True)
+                 batch=_item_batch, reference=lambda values, *, index: values[index], numpy="{0}[{index}]",
+                 keeps_zero=True)

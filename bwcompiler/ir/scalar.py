@@ -100,12 +100,6 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     ).split()
 }
 PREDICATES = frozenset("equal not_equal less less_equal greater greater_equal isnan isinf isfinite signbit".split())
-# Functions of the vector math library (everything else is one machine instruction or a few).
-MATH_FUNCTIONS = frozenset(
-    "exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh arctanh "
-    "cbrt hypot power logaddexp erf erfc erfinv sigmoid lgamma digamma".split()
-)
-
 
 def const(value: Any, dtype: DType) -> Scalar:
     """A compile-time scalar."""
@@ -119,6 +113,15 @@ def operation(name: str, *args: Any) -> Scalar:
     if any(scalar.dtype is not dtype for scalar in scalars):
         raise InternalError(f"scalar {name}: mixed dtypes {[scalar.dtype for scalar in scalars]}")
     return Scalar(name, scalars, BOOL if name in PREDICATES else dtype)
+
+
+PRIMITIVES: set[str] = set()               # operations that declarations of ops name; lowering must know them all
+
+
+def primitive(name: str) -> Callable[..., Scalar]:
+    """The scalar rule of an op that is one operation."""
+    PRIMITIVES.add(name)
+    return lambda *args: operation(name, *args)
 
 
 def select(condition: Scalar, x: Any, y: Any) -> Scalar:

@@ -37,7 +37,7 @@ Built = tuple[Kernel, list[Value]]
 
 def build_call_kernel(name: str, value: Value) -> Built | None:
     """The loop tree of a push or scan op, or None where there is none."""
-    builder = _BUILDERS.get(value.op.name)
+    builder = _scan if value.op.kind == "scan" else _BUILDERS.get(value.op.name)
     return None if builder is None else builder(name, value)
 
 
@@ -106,7 +106,7 @@ def _windows_add(name: str, value: Value) -> Built:
 
 
 def _scan(name: str, value: Value) -> Built:
-    """A running sum: along the last axis in an accumulator, along another one row added to the one before."""
+    """A scan: along the last axis in an accumulator, along another one row added to the one before."""
     x = value.operands[0]
     axis, reverse = value.attrs["axis"], value.attrs["reverse"]
     inputs, out = _buffers(value, OUTPUT, [x])
@@ -172,6 +172,5 @@ def build_matmul(name: str, value: Value, operands: Sequence[ArrayView]) -> Kern
 
 
 _BUILDERS: dict[str, Callable[[str, Value], Built]] = {
-    "scatter_add": _scatter("add"), "scatter_update": _scatter(None), "windows_add": _windows_add, "cumsum": _scan,
-    "cumprod": _scan,
+    "scatter_add": _scatter("add"), "scatter_update": _scatter(None), "windows_add": _windows_add,
 }

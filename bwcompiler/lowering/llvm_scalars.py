@@ -6,15 +6,16 @@ No fast-math flags: a value has the same bits wherever it is computed.  Booleans
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from bwcompiler.errors import CompileError
-from bwcompiler.ir.scalar import MATH_FUNCTIONS
+from bwcompiler import ops  # noqa: F401  (declares the operations that are checked below)
+from bwcompiler.errors import CompileError, InternalError
+from bwcompiler.ir.scalar import PRIMITIVES
 from bwcompiler.ir.types import BOOL, DType
-from bwcompiler.lowering.math.functions import math_function
+from bwcompiler.lowering.math.functions import FUNCTIONS, math_function
 from bwcompiler.target import Target
 
 _REGISTER = {"bool": "i1", "f32": "float", "f64": "double"}
@@ -84,7 +85,7 @@ class ScalarEmitter:
 
     def operation(self, name: str, dtype: DType, args: list[str]) -> str:
         """name applied to registers of one dtype."""
-        if name in MATH_FUNCTIONS and dtype.is_float:
+        if name in FUNCTIONS and dtype.is_float:
             return self._math(name, dtype, args)
         if name in _COMPARE_INT:
             return self._compare(name, dtype, args)
@@ -122,7 +123,6 @@ class ScalarEmitter:
         return self.intrinsic(f"llvm.{sign}{name[:3]}.v{width}i{dtype.bits}", type_, (type_, x), (type_, y))
 
     def _math(self, name: str, dtype: DType, args: list[str]) -> str:
-        name = "pow" if name == "power" else name
         function = math_function(name, dtype.name)
         self.math[name, dtype.name] = None
         type_ = register_type(dtype)
@@ -331,3 +331,20 @@ _SPECIAL: dict[str, Callable[[ScalarEmitter, DType, list[str]], str]] = {
     "isfinite": _float_class("isfinite"), "signbit": _signbit, "floor_divide": _floor_divide, "remainder": _remainder,
     "fmod": _fmod, "power": _power_int,
 }
+
+
+def unknown_operations(names: Iterable[str]) -> list[str]:
+    """The scalar operations among these that have no code for any dtype."""
+    tables = (FUNCTIONS, _COMPARE_INT, _SPECIAL, _FLOAT_BINARY, _INT_BINARY, _BITS, _INTRINSICS)
+    return sorted(name for name in names if not any(name in table for table in tables))
+
+
+def require_known(names: Iterable[str]) -> None:
+    """Raise InternalError for scalar operations of declarations that have no native code."""
+    unknown = unknown_operations(names)
+    if unknown:
+        raise InternalError(f"ops are declared with scalar operations that have no native code: {', '.join(unknown)}; give the ops "
+                            "a `scalar` composed of others, or the operations a row in lowering/math/functions.py")
+
+
+require_known(PRIMITIVES)

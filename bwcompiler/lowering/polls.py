@@ -13,8 +13,9 @@ from typing import Protocol
 
 from bwcompiler.ir.extent import Extent
 from bwcompiler.ir.loop import Accumulate, Fill, Let, Loop, Statement, Store
-from bwcompiler.ir.scalar import MATH_FUNCTIONS, Scalar
+from bwcompiler.ir.scalar import Scalar
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter
+from bwcompiler.lowering.math.functions import FUNCTIONS
 from bwcompiler.lowering.vector_hints import NONE
 
 POLL = "bw_poll"
@@ -84,5 +85,5 @@ def _scalar_work(scalar: Scalar, seen: set[int]) -> int:
     if id(scalar) in seen:
         return 0
     seen.add(id(scalar))
-    own = _MATH_WORK if scalar.op in MATH_FUNCTIONS else 0 if scalar.op in ("const", "local", "index") else 1
+    own = _MATH_WORK if scalar.op in FUNCTIONS else 0 if scalar.op in ("const", "local", "index") else 1
     return own + sum([_scalar_work(arg, seen) for arg in scalar.args])

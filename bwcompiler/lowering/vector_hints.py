@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from bwcompiler.ir.loop import Accumulate, Accumulator, Let, Loop, Offset, Statement, Store
-from bwcompiler.ir.scalar import MATH_FUNCTIONS, Scalar
+from bwcompiler.ir.scalar import Scalar
+from bwcompiler.lowering.math.functions import FUNCTIONS
 from bwcompiler.target import Target
 
 LANES = 32
@@ -116,7 +117,7 @@ def _step(offset: Offset, loop: Loop) -> int:
 
 def is_dear(body: list[Statement]) -> bool:
     """Whether a loop body calls mathematics, which gains from several iterations in flight."""
-    return any(scalar.op in MATH_FUNCTIONS for statement in body for scalar in _scalars(statement))
+    return any(scalar.op in FUNCTIONS for statement in body for scalar in _scalars(statement))
 
 
 def _scalars(statement: Statement) -> Iterator[Scalar]:

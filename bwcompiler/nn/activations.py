@@ -155,11 +155,27 @@ def softmax(x: Any, axis: Any = -1) -> Any:
     return fresh(ops.divide(weights, reduced("sum", weights, axes)))
 
 
+def _finite_maximum(x: Value, axes: tuple[int, ...]) -> Value:
+    """The maximum over axes, 0 where it is not finite; without derivative."""
+    largest = ops.stop_gradient(reduce_value("max", x, axes))
+    return ops.select(ops.isfinite(largest), largest, constant(0, largest))
+
+
+def _log_of_sum(distance: Value, axes: tuple[int, ...]) -> Value:
+    """log(sum(exp(distance))) where the largest distance is 0 (or none is finite).
+
+    The maxima count 1 each and are left out of the sum: log1p of the rest keeps the digits of terms that are small beside 1.
+    """
+    attained = cast(ops.equal(distance, constant(0, distance)), distance.dtype)
+    rest = reduce_value("sum", ops.subtract(ops.exp(distance), attained), axes)
+    count = reduce_value("sum", attained, axes)
+    return ops.log1p(ops.add(rest, ops.subtract(count, constant(1, count))))
+
+
 def log_softmax_value(x: Value, axes: tuple[int, ...]) -> Value:
     """log(softmax(x)) of a value."""
-    distance = _shifted(x, axes)
-    total = ops.log(ops.sum(ops.exp(distance), axes=axes))
-    return ops.subtract(distance, broadcast_value(keep_axes(total, x, axes), x.shape))
+    distance = ops.subtract(x, broadcast_value(keep_axes(_finite_maximum(x, axes), x, axes), x.shape))
+    return ops.subtract(distance, broadcast_value(keep_axes(_log_of_sum(distance, axes), x, axes), x.shape))
 
 
 @graph_function
@@ -176,12 +192,11 @@ def log_softmax(x: Any, axis: Any = -1) -> Any:
 
 def logsumexp_value(x: Value, axes: tuple[int, ...], weights: Value | None = None) -> Value:
     """log(sum(weights * exp(x))) over axes; -inf where all of x is."""
-    largest = ops.stop_gradient(reduce_value("max", x, axes))
-    largest = ops.select(ops.isfinite(largest), largest, constant(0, largest))
-    terms = ops.exp(ops.subtract(x, broadcast_value(keep_axes(largest, x, axes), x.shape)))
-    if weights is not None:
-        terms = ops.multiply(terms, weights)
-    return ops.add(ops.log(reduce_value("sum", terms, axes)), largest)
+    largest = _finite_maximum(x, axes)
+    distance = ops.subtract(x, broadcast_value(keep_axes(largest, x, axes), x.shape))
+    if weights is None:
+        return ops.add(_log_of_sum(distance, axes), largest)
+    return ops.add(ops.log(reduce_value("sum", ops.multiply(ops.exp(distance), weights), axes)), largest)
 
 
 @graph_function

@@ -4,6 +4,12 @@ Stages write `ops.broadcast(x, shape=..., axes=...)`; a family imports the ops o
 """
 
 from bwcompiler.ir.op import item
+from bwcompiler.ops.broadcasting import (
+    broadcast,
+)
+from bwcompiler.ops.broadcasting import (
+    reduce_sum as sum,
+)
 from bwcompiler.ops.contraction import (
     matmul,
 )
@@ -97,7 +103,6 @@ from bwcompiler.ops.indexing import (
     scatter_update,
 )
 from bwcompiler.ops.layout import (
-    broadcast,
     concatenate,
     flip,
     pad,
@@ -121,8 +126,6 @@ from bwcompiler.ops.linalg import (
 from bwcompiler.ops.reduction import (
     argmax,
     argmin,
-    cumprod,
-    cumsum,
 )
 from bwcompiler.ops.reduction import (
     reduce_all as all,
@@ -139,14 +142,15 @@ from bwcompiler.ops.reduction import (
 from bwcompiler.ops.reduction import (
     reduce_prod as prod,
 )
-from bwcompiler.ops.reduction import (
-    reduce_sum as sum,
-)
 from bwcompiler.ops.region import (
     cond,
     index_value,
     loop,
     while_loop,
+)
+from bwcompiler.ops.scan import (
+    cumprod,
+    cumsum,
 )
 from bwcompiler.ops.sliding import (
     windows,

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import DTypeError
+from bwcompiler.ir.declaration import MULTILINEAR
 from bwcompiler.ir.extent import Extent
-from bwcompiler.ir.op import MULTILINEAR, Op, Value, define_op
+from bwcompiler.ir.op import Op, Value, define_op
 from bwcompiler.ir.types import TensorType
+from bwcompiler.ops.broadcasting import all_batched
 from bwcompiler.ops.layout import reshape, transpose
-from bwcompiler.ops.rules import all_batched, require
+from bwcompiler.ops.rules import require
 
 
 def matrix_transpose(x: Value) -> Value:
@@ -56,5 +58,5 @@ matmul: Op = define_op(
     "matmul", "library", doc="The product of matrices in the last two axes; leading axes are equal batch axes.",
     attributes=(), shape=_matmul_shape, vjp=(lambda ct, out, x, y: matmul(ct, matrix_transpose(y)),
                                              lambda ct, out, x, y: matmul(matrix_transpose(x), ct)),
-    jvp=MULTILINEAR, batch=_matmul_batch, reference=_matmul_reference, cheap=False,
+    jvp=MULTILINEAR, batch=_matmul_batch, reference=_matmul_reference, numpy="{0} @ {1}", cheap=False,
 )

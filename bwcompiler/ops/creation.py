@@ -8,8 +8,9 @@ import numpy as np
 
 from bwcompiler.ir import scalar as s
 from bwcompiler.ir.extent import Extent
-from bwcompiler.ir.op import LINEAR, Value, define_op
+from bwcompiler.ir.op import Value, define_op
 from bwcompiler.ir.types import I64, DType, TensorType, tensor
+from bwcompiler.ops import numpy_text
 from bwcompiler.ops.rules import as_scalar
 
 
@@ -23,8 +24,9 @@ def _full_batch(operands: Any, batched: Any, size: Extent, **attrs: Any) -> Valu
 
 full = define_op(
     "full", "constant", doc="An array filled with one scalar.", attributes=("value", "shape", "dtype"),
-    shape=lambda *, value, shape, dtype: tensor(dtype, shape), vjp=(), jvp=LINEAR, batch=_full_batch,
-    reference=lambda *, value, shape, dtype: np.full(shape, value, dtype.numpy), element=_full_element,
+    shape=lambda *, value, shape, dtype: tensor(dtype, shape), vjp=(), batch=_full_batch,
+    reference=lambda *, value, shape, dtype: np.full(shape, value, dtype.numpy), numpy=numpy_text.full,
+    element=_full_element,
 )
 
 
@@ -43,5 +45,5 @@ def _iota_shape(*, shape: tuple[Extent, ...], axis: int, dtype: DType = I64) -> 
 
 iota = define_op(
     "iota", "constant", doc="The position along one axis.", attributes=("shape", "axis", "dtype"), shape=_iota_shape,
-    vjp=(), jvp=LINEAR, batch=_full_batch, reference=_iota_reference, element=_iota_element,
+    vjp=(), batch=_full_batch, reference=_iota_reference, numpy=numpy_text.iota, element=_iota_element,
 )

@@ -18,8 +18,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from bwcompiler.errors import InternalError
+from bwcompiler.ir.declaration import TRANSPOSED, Joint, absent
 from bwcompiler.ir.graph import Graph, inline
-from bwcompiler.ir.op import TRANSPOSED, Joint, Value, constant, current_record, define_op
+from bwcompiler.ir.op import Value, constant, current_record, define_op
 from bwcompiler.ir.types import TensorType, TupleType, dtype_of, tensor
 
 
@@ -36,8 +37,8 @@ def _call_shape(*types: TensorType, body: Graph, rule: Any) -> TupleType:
     return TupleType(tuple(output.type for output in body.outputs))
 
 
-def _call_vjp(*_: Any, **__: Any) -> Any:
-    raise InternalError("custom calls are expanded before the reverse sweep")
+EXPANDED = absent("a function with its own derivative rule is differentiated by the rule, for which passes put custom_link in its place")
+MAPPED = absent("a function with its own derivative rule is mapped by the batching pass, together with the rule")
 
 
 def _link_shape(*types: TensorType, rule: Any, primals: int, outputs: int) -> TupleType:
@@ -57,11 +58,12 @@ def _link_vjp(cts: Sequence[Value | None], out: Value, operands: Sequence[Value]
 
 custom_call = define_op(
     "custom_call", "region", doc="A function with the user's own derivative rule.", attributes=("body", "rule"),
-    shape=_call_shape, vjp=Joint(_call_vjp), jvp=TRANSPOSED, batch=None,
+    shape=_call_shape, vjp=Joint(EXPANDED), jvp=EXPANDED, batch=MAPPED,
     reference=lambda *arrays, body, rule: tuple(body(arrays)), regions=("body",),
 )
 custom_link = define_op(
     "custom_link", "region", doc="Outputs of a custom rule's forward, tied to its primals and residuals for the backward.",
-    attributes=("rule", "primals", "outputs"), shape=_link_shape, vjp=Joint(_link_vjp), jvp=TRANSPOSED, batch=None,
+    attributes=("rule", "primals", "outputs"), shape=_link_shape, vjp=Joint(_link_vjp), jvp=TRANSPOSED,
+    batch=MAPPED,
     reference=lambda *arrays, rule, primals, outputs: arrays[primals:primals + outputs],
 )

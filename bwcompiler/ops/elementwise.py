@@ -15,10 +15,14 @@ import numpy as np
 
 from bwcompiler.errors import DTypeError
 from bwcompiler.ir import scalar as s
-from bwcompiler.ir.op import ELEMENTWISE, NotDifferentiable, Op, Value, Vjp, define_op, not_differentiable
+from bwcompiler.ir.declaration import NotDifferentiable, not_differentiable
+from bwcompiler.ir.op import Op, Value, Vjp, define_op
 from bwcompiler.ir.types import BOOL, DType, TensorType
+from bwcompiler.ops import numpy_text
+from bwcompiler.ops.broadcasting import LEADING_AXES
 from bwcompiler.ops.creation import full
-from bwcompiler.ops.rules import batch_elementwise, require, require_same
+from bwcompiler.ops.numpy_text import infix
+from bwcompiler.ops.rules import require, require_same
 
 PIECEWISE_CONSTANT = not_differentiable("piecewise constant: its derivative is zero")
 BOOLEAN = not_differentiable("a boolean result has no derivative")
@@ -26,22 +30,29 @@ INTEGER = not_differentiable("an integer operation has no derivative")
 
 
 def elementwise(name: str, reference: Callable[..., Any], vjp: Vjp, *, doc: str = "", kinds: str = "iufc",
-                result: str = "same", scalar: Callable[..., s.Scalar] | None = None, keeps_zero: bool = False,
-                commutative: bool = False, cheap: bool = True) -> Op:
-    """Declare an elementwise op.  kinds: dtype kinds it takes; result: "same" or "bool"."""
+                result: str = "same", scalar: Callable[..., s.Scalar] | None = None,
+                numpy: str | Callable[..., Any] | None = None, ufuncs: tuple[str, ...] | None = None,
+                keeps_zero: bool = False, commutative: bool = False, cheap: bool = True) -> Op:
+    """Declare an elementwise op.
+
+    kinds     dtype kinds it takes; result: "same" or "bool".
+    scalar    one element of the result from those of the operands, composed of scalar operations (`bwcompiler.ir.scalar`);
+              None: there is a scalar operation of the op's name.
+    """
     def shape(*types: TensorType) -> TensorType:
         type_ = require_same(name, *types)
         if type_.dtype.kind not in kinds:
             raise DTypeError(f"{name} does not take {type_.dtype.numpy}")
         return type_.with_dtype(BOOL) if result == "bool" else type_
 
+    rule = s.primitive(name) if scalar is None else scalar
+
     def element(at: tuple[Any, ...], *reads: s.Read) -> s.Scalar:
-        arguments = [operand(*at) for operand in reads]
-        return scalar(*arguments) if scalar is not None else s.operation(name, *arguments)
+        return rule(*[operand(*at) for operand in reads])
 
     return define_op(name, "elementwise", doc=doc or f"np.{name}, element by element.", attributes=(), shape=shape,
-                     vjp=vjp, jvp=ELEMENTWISE, batch=batch_elementwise(name), reference=reference, element=element,
-                     keeps_zero=keeps_zero, commutative=commutative, cheap=cheap)
+                     vjp=vjp, batch=LEADING_AXES, reference=reference, element=element, numpy=numpy, ufuncs=ufuncs,
+                     kinds=kinds, keeps_zero=keeps_zero, commutative=commutative, cheap=cheap)
 
 
 def full_like(like: Value, value: Any) -> Value:
@@ -57,19 +68,19 @@ def _unary(name: str, derivative: Callable[[Value, Value, Value], Value] | NotDi
 
 # ----- arithmetic
 add = elementwise("add", np.add, (lambda ct, out, x, y: ct, lambda ct, out, x, y: ct), keeps_zero=True,
-                  commutative=True)
-subtract = elementwise("subtract", np.subtract, (lambda ct, out, x, y: ct, lambda ct, out, x, y: -ct), keeps_zero=True)
+                  commutative=True, numpy=infix("+"))
+subtract = elementwise("subtract", np.subtract, (lambda ct, out, x, y: ct, lambda ct, out, x, y: -ct), keeps_zero=True, numpy=infix("-"))
 multiply = elementwise("multiply", np.multiply, (lambda ct, out, x, y: ct * y, lambda ct, out, x, y: ct * x),
-                       commutative=True)
+                       commutative=True, numpy=infix("*"))
 divide = elementwise("divide", np.divide, (lambda ct, out, x, y: ct / y, lambda ct, out, x, y: -(ct * out / y)),
-                     kinds="fc")
-negative = _unary("negative", lambda ct, out, x: -ct, keeps_zero=True)
+                     kinds="fc", numpy=infix("/"))
+negative = _unary("negative", lambda ct, out, x: -ct, keeps_zero=True, numpy="-{0}")
 absolute = _unary("absolute", lambda ct, out, x: ct * sign(x), doc="|x|; the derivative at 0 is 0.", kinds="iuf")
 sign: Op = _unary("sign", PIECEWISE_CONSTANT, kinds="iuf")
-floor_divide = elementwise("floor_divide", np.floor_divide, PIECEWISE_CONSTANT, kinds="iuf")
+floor_divide = elementwise("floor_divide", np.floor_divide, PIECEWISE_CONSTANT, kinds="iuf", numpy=infix("//"))
 remainder = elementwise("remainder", np.remainder,
                         (lambda ct, out, x, y: ct, lambda ct, out, x, y: -(ct * floor_divide(x, y))),
-                        doc="x mod y with the sign of y.", kinds="iuf")
+                        doc="x mod y with the sign of y.", kinds="iuf", numpy=infix("%"))
 fmod = elementwise("fmod", np.fmod, (lambda ct, out, x, y: ct, lambda ct, out, x, y: -(ct * trunc(x / y))),
                    doc="x mod y with the sign of x.", kinds="iuf")
 
@@ -115,9 +126,17 @@ def _power_exponent(ct: Value, out: Value, x: Value, y: Value) -> Value:
     return ct * (log(select(equal(x, full_like(x, 0.0)), full_like(x, 1.0), x)) * out)
 
 
-power = elementwise("power", np.power, (_power_base, _power_exponent), kinds="iufc", cheap=False)
-logaddexp = elementwise("logaddexp", np.logaddexp,
-                        (lambda ct, out, x, y: ct * exp(x - out), lambda ct, out, x, y: ct * exp(y - out)),
+power = elementwise("power", np.power, (_power_base, _power_exponent), kinds="iufc", cheap=False, numpy=infix("**"))
+
+
+def _share_of_sum(out: Value, x: Value) -> Value:
+    """exp(x - out); where both are the same infinity 1, as for any x that is all of the sum."""
+    all_of_it = bitwise_and(isinf(out), equal(x, out))
+    return exp(select(all_of_it, full_like(x, 0.0), x - out))
+
+
+logaddexp = elementwise("logaddexp", np.logaddexp, (lambda ct, out, x, y: ct * _share_of_sum(out, x),
+                                                    lambda ct, out, x, y: ct * _share_of_sum(out, y)),
                         kinds="f", commutative=True, cheap=False)
 
 # ----- trigonometric and hyperbolic functions
@@ -137,8 +156,17 @@ arctanh = _unary("arctanh", lambda ct, out, x: ct / (1.0 - x * x), kinds="fc", c
 arctan2 = elementwise("arctan2", np.arctan2, (lambda ct, out, y, x: ct * (x / (x * x + y * y)),
                                               lambda ct, out, y, x: -(ct * (y / (x * x + y * y)))), kinds="f",
                       cheap=False)
-hypot = elementwise("hypot", np.hypot, (lambda ct, out, x, y: ct * (x / out), lambda ct, out, x, y: ct * (y / out)),
-                    kinds="f", commutative=True, cheap=False)
+
+
+def _direction(x: Value, out: Value) -> Value:
+    """x / out; 0 at the origin, where a length has no derivative (norms have the same convention)."""
+    origin = equal(out, full_like(out, 0.0))
+    return select(origin, full_like(x, 0.0), x / select(origin, full_like(out, 1.0), out))
+
+
+hypot = elementwise("hypot", np.hypot, (lambda ct, out, x, y: ct * _direction(x, out),
+                                        lambda ct, out, x, y: ct * _direction(y, out)), kinds="f", commutative=True, cheap=False,
+                    doc="sqrt(x**2 + y**2) without overflow; the derivative at (0, 0) is 0.")
 
 # ----- rounding
 floor = _unary("floor", PIECEWISE_CONSTANT, kinds="f")
@@ -147,24 +175,24 @@ trunc: Op = _unary("trunc", PIECEWISE_CONSTANT, kinds="f")
 rint = _unary("rint", PIECEWISE_CONSTANT, kinds="f")
 
 # ----- comparisons and predicates
-equal: Op = elementwise("equal", np.equal, BOOLEAN, result="bool", commutative=True, kinds="biufc")
-not_equal = elementwise("not_equal", np.not_equal, BOOLEAN, result="bool", commutative=True, kinds="biufc")
-less: Op = elementwise("less", np.less, BOOLEAN, result="bool", kinds="biuf")
-less_equal = elementwise("less_equal", np.less_equal, BOOLEAN, result="bool", kinds="biuf")
-greater: Op = elementwise("greater", np.greater, BOOLEAN, result="bool", kinds="biuf")
-greater_equal = elementwise("greater_equal", np.greater_equal, BOOLEAN, result="bool", kinds="biuf")
+equal: Op = elementwise("equal", np.equal, BOOLEAN, result="bool", commutative=True, kinds="biufc", numpy=infix("=="))
+not_equal = elementwise("not_equal", np.not_equal, BOOLEAN, result="bool", commutative=True, kinds="biufc", numpy=infix("!="))
+less: Op = elementwise("less", np.less, BOOLEAN, result="bool", kinds="biuf", numpy=infix("<"))
+less_equal = elementwise("less_equal", np.less_equal, BOOLEAN, result="bool", kinds="biuf", numpy=infix("<="))
+greater: Op = elementwise("greater", np.greater, BOOLEAN, result="bool", kinds="biuf", numpy=infix(">"))
+greater_equal = elementwise("greater_equal", np.greater_equal, BOOLEAN, result="bool", kinds="biuf", numpy=infix(">="))
 isnan = _unary("isnan", BOOLEAN, result="bool", kinds="fc")
-isinf = _unary("isinf", BOOLEAN, result="bool", kinds="fc")
+isinf: Op = _unary("isinf", BOOLEAN, result="bool", kinds="fc")
 isfinite = _unary("isfinite", BOOLEAN, result="bool", kinds="fc")
 signbit = _unary("signbit", BOOLEAN, result="bool", kinds="f")
 
 # ----- bits (for booleans these are the logical operations)
-bitwise_and = elementwise("bitwise_and", np.bitwise_and, INTEGER, kinds="biu", commutative=True)
-bitwise_or = elementwise("bitwise_or", np.bitwise_or, INTEGER, kinds="biu", commutative=True)
-bitwise_xor = elementwise("bitwise_xor", np.bitwise_xor, INTEGER, kinds="biu", commutative=True)
-invert = _unary("invert", INTEGER, kinds="biu")
-left_shift = elementwise("left_shift", np.left_shift, INTEGER, kinds="iu")
-right_shift = elementwise("right_shift", np.right_shift, INTEGER, kinds="iu")
+bitwise_and: Op = elementwise("bitwise_and", np.bitwise_and, INTEGER, kinds="biu", commutative=True, numpy=infix("&"))
+bitwise_or = elementwise("bitwise_or", np.bitwise_or, INTEGER, kinds="biu", commutative=True, numpy=infix("|"))
+bitwise_xor = elementwise("bitwise_xor", np.bitwise_xor, INTEGER, kinds="biu", commutative=True, numpy=infix("^"))
+invert = _unary("invert", INTEGER, kinds="biu", numpy="~{0}")
+left_shift = elementwise("left_shift", np.left_shift, INTEGER, kinds="iu", numpy=infix("<<"))
+right_shift = elementwise("right_shift", np.right_shift, INTEGER, kinds="iu", numpy=infix(">>"))
 
 
 # ----- select, cast, stop_gradient
@@ -181,7 +209,8 @@ select: Op = define_op(
     "select", "elementwise", doc="x where the condition holds, else y.", attributes=(), shape=_select_shape,
     vjp=(BOOLEAN, lambda ct, out, c, x, y: select(c, ct, full_like(ct, 0.0)),
          lambda ct, out, c, x, y: select(c, full_like(ct, 0.0), ct)),
-    jvp=ELEMENTWISE, batch=batch_elementwise("select"), reference=lambda c, x, y: np.where(c, x, y),
+    batch=LEADING_AXES, reference=lambda c, x, y: np.where(c, x, y),
+    numpy="np.where({0}, {1}, {2})",
     element=lambda at, c, x, y: s.select(c(*at), x(*at), y(*at)),
 )
 
@@ -207,11 +236,12 @@ def _cast_reference(x: Any, *, dtype: DType) -> Any:
 
 cast: Op = define_op(
     "cast", "elementwise", doc="x converted to another dtype, as NumPy's astype.", attributes=("dtype",),
-    shape=lambda x, *, dtype: x.with_dtype(dtype), vjp=(_cast_vjp,), jvp=_cast_jvp, batch=batch_elementwise("cast"),
-    reference=_cast_reference, element=lambda at, x, *, dtype: s.cast(x(*at), dtype), keeps_zero=True,
+    shape=lambda x, *, dtype: x.with_dtype(dtype), vjp=(_cast_vjp,), jvp=_cast_jvp, batch=LEADING_AXES,
+    reference=_cast_reference, numpy=numpy_text.cast,
+    element=lambda at, x, *, dtype: s.cast(x(*at), dtype), keeps_zero=True,
 )
 stop_gradient = define_op(
     "stop_gradient", "elementwise", doc="x, with a zero derivative.", attributes=(), shape=lambda x: x,
-    vjp=not_differentiable("stop_gradient was applied"), jvp=ELEMENTWISE, batch=batch_elementwise("stop_gradient"),
-    reference=lambda x: x, element=lambda at, x: x(*at),
+    vjp=not_differentiable("stop_gradient was applied"), batch=LEADING_AXES,
+    reference=lambda x: x, numpy="{0}", element=lambda at, x: x(*at),
 )

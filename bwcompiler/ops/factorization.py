@@ -18,15 +18,17 @@ import numpy as np
 
 from bwcompiler.errors import DTypeError, ShapeError
 from bwcompiler.ir.extent import Extent, add_extents
-from bwcompiler.ir.op import LINEAR, REGISTRY, Op, Value, define_op
+from bwcompiler.ir.op import Op, Value, define_op
 from bwcompiler.ir.routine import InnerLoop
 from bwcompiler.ir.types import I64, TensorType
+from bwcompiler.ops.broadcasting import LEADING_AXES, broadcast, reduce_sum
 from bwcompiler.ops.contraction import matmul, matrix_transpose
 from bwcompiler.ops.creation import iota
 from bwcompiler.ops.elementwise import equal, full_like, select
-from bwcompiler.ops.layout import broadcast, reshape, slice_
+from bwcompiler.ops.layout import concatenate, reshape, slice_
 from bwcompiler.ops.linalg import AFTER_DIFFERENTIATION, inv, triangle, triangular_solve
-from bwcompiler.ops.rules import batch_elementwise, require
+from bwcompiler.ops.numpy_text import call
+from bwcompiler.ops.rules import require
 
 
 def _require_real(name: str, a: TensorType) -> None:
@@ -56,7 +58,7 @@ def row(x: Value, number: Extent) -> Value:
 
 
 def _stacked(*parts: Value) -> Value:
-    return REGISTRY["concatenate"](*parts, axis=parts[0].rank - 2)
+    return concatenate(*parts, axis=parts[0].rank - 2)
 
 
 def _as_row(x: Value) -> Value:
@@ -86,12 +88,12 @@ def _on_diagonal(x: Value) -> Value:
 def _diagonal(x: Value) -> Value:
     """The diagonals of square matrices."""
     kept = select(_on_diagonal(x), x, full_like(x, 0.0))
-    return REGISTRY["sum"](kept, axes=(x.rank - 1,))
+    return reduce_sum(kept, axes=(x.rank - 1,))
 
 
 def _column_products(x: Value, y: Value) -> Value:
     """The diagonals of xᵀ y."""
-    return REGISTRY["sum"](x * y, axes=(x.rank - 2,))
+    return reduce_sum(x * y, axes=(x.rank - 2,))
 
 
 def _with_diagonal(x: Value, diagonal: Value) -> Value:
@@ -146,7 +148,7 @@ eigh: Op = define_op(
     "eigh", "library", doc="Eigenvalues (row 0, ascending) and eigenvectors (the other rows, one per column) of the symmetric "
     "matrix of which a is read in one triangle; its cotangent is 0 in the other one.", attributes=("lower",),
     shape=_square("eigh", lambda a: a.with_shape((*a.shape[:-2], add_extents(a.shape[-1], 1), a.shape[-1]))),
-    vjp=(_eigh_vjp,), jvp=_eigh_jvp, batch=batch_elementwise("eigh"), reference=packed_eigh, cheap=False,
+    vjp=(_eigh_vjp,), jvp=_eigh_jvp, batch=LEADING_AXES, reference=packed_eigh, kinds="f", cheap=False,
     library=InnerLoop(("eigh_lo", "eigh_up"), "{}->{}{}", "(m,m)->(m),(m,m)",
                       results=lambda out, a, lower: (row(out, 0), rows(out, 1, a.shape[-1])),
                       failure="Eigenvalues did not converge", lapack="syevd",
@@ -171,8 +173,9 @@ def _eigvalsh_jvp(tangents: Sequence[Value | None], out: Value, a: Value, *, low
 eigvalsh: Op = define_op(
     "eigvalsh", "library", doc="The eigenvalues, ascending, of the symmetric matrix of which a is read in one triangle; its cotangent is "
     "0 in the other one.", attributes=("lower",), shape=_square("eigvalsh", lambda a: a.with_shape(a.shape[:-1])),
-    vjp=(_eigvalsh_vjp,), jvp=_eigvalsh_jvp, batch=batch_elementwise("eigvalsh"),
-    reference=lambda a, *, lower: np.linalg.eigvalsh(a, "L" if lower else "U"), cheap=False,
+    vjp=(_eigvalsh_vjp,), jvp=_eigvalsh_jvp, batch=LEADING_AXES,
+    reference=lambda a, *, lower: np.linalg.eigvalsh(a, "L" if lower else "U"), kinds="f", cheap=False,
+    numpy=lambda a: call("np.linalg.eigvalsh", a.reads[0], repr("L" if a.attrs["lower"] else "U")),
     library=InnerLoop(("eigvalsh_lo", "eigvalsh_up"), "{}->{}", "(m,m)->(m)",
                       failure="Eigenvalues did not converge", lapack="syevd",
                       choose=lambda lower: "eigvalsh_lo" if lower else "eigvalsh_up"),
@@ -252,7 +255,7 @@ def _svd_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Value | 
 svd: Op = define_op(
     "svd", "library", doc="U (the first m rows), the singular values (one row, descending) and V (n rows) of the (m, n) matrices "
     "a = U diag(s) Vᵀ, with min(m, n) columns.", attributes=(), shape=_svd_shape, vjp=(_svd_vjp,), jvp=_svd_jvp,
-    batch=batch_elementwise("svd"), reference=packed_svd, cheap=False,
+    batch=LEADING_AXES, reference=packed_svd, kinds="f", cheap=False,
     library=InnerLoop(("svd_s",), "{}->{}{}{}", "(m,n)->(m,p),(p),(p,n)", results=lambda out, a: _loop_results(out, *a.shape[-2:]),
                       failure="SVD did not converge", lapack="gesdd"),
 )
@@ -277,7 +280,8 @@ def _svdvals_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Valu
 
 svdvals: Op = define_op(
     "svdvals", "library", doc="The singular values, descending.", attributes=(), shape=_svdvals_shape, vjp=(_svdvals_vjp,),
-    jvp=_svdvals_jvp, batch=batch_elementwise("svdvals"), reference=lambda a: np.linalg.svd(a, compute_uv=False), cheap=False,
+    jvp=_svdvals_jvp, batch=LEADING_AXES, reference=lambda a: np.linalg.svd(a, compute_uv=False), kinds="f", cheap=False,
+    numpy="np.linalg.svd({0}, compute_uv=False)",
     library=InnerLoop(("svd",), "{}->{}", "(m,n)->(p)", failure="SVD did not converge", lapack="gesdd"),
 )
 
@@ -332,7 +336,7 @@ def _qr_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Value | N
 
 qr: Op = define_op(
     "qr", "library", doc="Q (the first m rows) and the upper triangle R (n rows) of the (m, n) matrices a = Q R, m >= n.",
-    attributes=(), shape=_qr_shape, vjp=(_qr_vjp,), jvp=_qr_jvp, batch=batch_elementwise("qr"), reference=packed_qr, cheap=False,
+    attributes=(), shape=_qr_shape, vjp=(_qr_vjp,), jvp=_qr_jvp, batch=LEADING_AXES, reference=packed_qr, kinds="f", cheap=False,
 )
 
 
@@ -349,7 +353,7 @@ def _householder_shape(a: TensorType) -> TensorType:
 householder: Op = define_op(
     "householder", "library", doc="R in the upper triangle, below it the vectors v of the reflections I - t v vᵀ whose product is Q, and "
     "in the last row their t; of (m, n) matrices a = Q R, m >= n.", attributes=(), shape=_householder_shape,
-    vjp=AFTER_DIFFERENTIATION, jvp=LINEAR, batch=batch_elementwise("householder"), reference=packed_householder, cheap=False,
+    vjp=AFTER_DIFFERENTIATION, batch=LEADING_AXES, reference=packed_householder, kinds="f", cheap=False,
     library=InnerLoop(("qr_r_raw",), "{}->{}", "(m,n)->(p)", results=lambda out, a: (rows(out, 0, a.shape[-2]), row(out, a.shape[-2])),
                       overwrites=True, failure="Incorrect argument found while performing QR factorization", lapack="geqrf"),
 )
@@ -366,13 +370,14 @@ def orthonormal_columns(packed: Any) -> Any:
 
 
 def _orthonormal_shape(packed: TensorType) -> TensorType:
+    _require_real("orthonormal", packed)
     return packed.with_shape((*packed.shape[:-2], add_extents(packed.shape[-2], -1), packed.shape[-1]))
 
 
 orthonormal: Op = define_op(
     "orthonormal", "library", doc="The first n columns of Q, from the (m + 1, n) matrices that `householder` gives.", attributes=(),
-    shape=_orthonormal_shape, vjp=AFTER_DIFFERENTIATION, jvp=LINEAR, batch=batch_elementwise("orthonormal"),
-    reference=orthonormal_columns, cheap=False,
+    shape=_orthonormal_shape, vjp=AFTER_DIFFERENTIATION, batch=LEADING_AXES,
+    reference=orthonormal_columns, kinds="f", cheap=False,
     library=InnerLoop(("qr_reduced",), "{}{}->{}", "(m,n),(k)->(m,k)",
                       operands=lambda out, packed: (rows(packed, 0, out.shape[-2]), row(packed, out.shape[-2])),
                       failure="Incorrect argument found while performing QR factorization", lapack="orgqr"),
@@ -393,7 +398,7 @@ def _scaled_inverse(factor: Value, a: Value) -> Value:
 
 def _trace_of_product(x: Value, y: Value) -> Value:
     """tr(x y)."""
-    return REGISTRY["sum"](x * matrix_transpose(y), axes=(x.rank - 2, x.rank - 1))
+    return reduce_sum(x * matrix_transpose(y), axes=(x.rank - 2, x.rank - 1))
 
 
 def _component(x: Value, k: int) -> Value:
@@ -406,14 +411,14 @@ def _slogdet_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Valu
         return None
     change = _trace_of_product(inv(a), tangents[0])
     change = reshape(change, shape=(*change.shape, 1))
-    return REGISTRY["concatenate"](full_like(change, 0.0), change, axis=change.rank - 1)
+    return concatenate(full_like(change, 0.0), change, axis=change.rank - 1)
 
 
 slogdet: Op = define_op(
     "slogdet", "library", doc="The sign of det a and log |det a|, in the last axis.", attributes=(),
     shape=_square("slogdet", lambda a: a.with_shape((*a.shape[:-2], 2))),
-    vjp=(lambda ct, out, a: _scaled_inverse(_component(ct, 1), a),), jvp=_slogdet_jvp, batch=batch_elementwise("slogdet"),
-    reference=packed_slogdet, cheap=False,
+    vjp=(lambda ct, out, a: _scaled_inverse(_component(ct, 1), a),), jvp=_slogdet_jvp, batch=LEADING_AXES,
+    reference=packed_slogdet, kinds="f", cheap=False,
 )
 
 
@@ -424,7 +429,7 @@ def _det_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Value | 
 det: Op = define_op(
     "det", "library", doc="The determinant; its derivative needs an invertible matrix.", attributes=(),
     shape=_square("det", lambda a: a.with_shape(a.shape[:-2])), vjp=(lambda ct, out, a: _scaled_inverse(ct * out, a),),
-    jvp=_det_jvp, batch=batch_elementwise("det"), reference=np.linalg.det, cheap=False,
+    jvp=_det_jvp, batch=LEADING_AXES, reference=np.linalg.det, kinds="f", cheap=False,
 )
 
 
@@ -457,5 +462,5 @@ def _pinv_jvp(tangents: Sequence[Value | None], out: Value, a: Value, *, rcond: 
 pinv: Op = define_op(
     "pinv", "library", doc="The Moore-Penrose inverse, by singular values above rcond times the largest; the derivative is that at "
     "constant rank.", attributes=("rcond",), shape=_pinv_shape, vjp=(_pinv_vjp,), jvp=_pinv_jvp,
-    batch=batch_elementwise("pinv"), reference=np.linalg.pinv, cheap=False,
+    batch=LEADING_AXES, reference=np.linalg.pinv, kinds="f", cheap=False,
 )

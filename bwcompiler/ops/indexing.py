@@ -13,13 +13,16 @@ import numpy as np
 
 from bwcompiler.errors import DTypeError
 from bwcompiler.ir import scalar as s
+from bwcompiler.ir.declaration import LINEAR, Into, OfOp, not_differentiable
 from bwcompiler.ir.extent import Extent, upper
-from bwcompiler.ir.op import LINEAR, REGISTRY, Into, Op, Value, define_op, not_differentiable
+from bwcompiler.ir.op import Op, Value, define_op
 from bwcompiler.ir.types import I64, TensorType
+from bwcompiler.ops import numpy_text
+from bwcompiler.ops.broadcasting import add_batch_axis, all_batched, broadcast
 from bwcompiler.ops.creation import full, iota
 from bwcompiler.ops.elementwise import equal, full_like, select
-from bwcompiler.ops.layout import At, Axes, broadcast, other_axes, require_axes, shifted, transpose
-from bwcompiler.ops.rules import Read, add_batch_axis, all_batched, require
+from bwcompiler.ops.layout import transpose
+from bwcompiler.ops.rules import At, Axes, Read, other_axes, require, require_axes, shifted
 
 INDEX = not_differentiable("an index has no derivative")
 
@@ -31,11 +34,12 @@ def _normalize_shape(i: TensorType, *, extent: Extent) -> TensorType:
     return i
 
 
-def _normalize_reference(i: Any, *, extent: int) -> Any:
+def normalize_index_reference(i: Any, *, extent: int) -> Any:
+    """Negative indices counted from the end; IndexError for those out of range."""
     i = np.asarray(i)
-    wrong = i[(i < -extent) | (i >= extent)]
+    wrong = np.extract((i < -extent) | (i >= extent), i)
     if wrong.size:
-        raise IndexError(f"index {wrong.flat[0]} is out of bounds for axis with size {extent}")
+        raise IndexError(f"index {wrong[0]} is out of bounds for axis with size {extent}")
     return np.where(i < 0, i + extent, i)
 
 
@@ -50,8 +54,8 @@ def _normalize_element(at: At, i: Read, *, extent: Extent) -> s.Scalar:
 
 normalize_index = define_op(
     "normalize_index", "index", doc="Indices in [-extent, extent) wrapped to [0, extent); IndexError for any other.",
-    attributes=("extent",), shape=_normalize_shape, vjp=INDEX, jvp=LINEAR, batch=_normalize_batch,
-    reference=_normalize_reference, element=_normalize_element,
+    attributes=("extent",), kinds="i", shape=_normalize_shape, vjp=INDEX, batch=_normalize_batch,
+    reference=normalize_index_reference, element=_normalize_element,
 )
 
 
@@ -108,7 +112,8 @@ gather = define_op(
     "gather", "index", doc="Elements of x at the indices along `axes`; the result has the indices' shape, then the "
     "other axes of x.", attributes=("axes",), shape=_gather_shape, vjp=(Into(_gather_vjp), INDEX), jvp=LINEAR,
     batch=_gather_batch,
-    reference=lambda x, *indices, axes: _indexed_first(np.asarray(x), axes)[tuple(indices)], element=_gather_element,
+    reference=lambda x, *indices, axes: _indexed_first(np.asarray(x), axes)[tuple(indices)], numpy=numpy_text.gather,
+    element=_gather_element,
     keeps_zero=True,
 )
 
@@ -122,7 +127,7 @@ def _scatter_shape(x: TensorType, updates: TensorType, *indices: TensorType, axe
     return x
 
 
-def _scatter_batch(name: str) -> Any:
+def _scatter_batch(op: Op) -> Any:
     def batch(operands: Sequence[Value], batched: Sequence[bool], size: Extent, *, axes: Axes) -> Value:
         x, updates, *indices = operands
         x = x if batched[0] else add_batch_axis(x, size)
@@ -130,9 +135,9 @@ def _scatter_batch(name: str) -> Any:
         if not any(batched[2:]):
             rank = indices[0].rank                               # batch, B, rest -> B, batch, rest
             moved = transpose(updates, axes=(*range(1, rank + 1), 0, *range(rank + 1, updates.rank)))
-            return REGISTRY[name](x, moved, *indices, axes=shifted(axes))
+            return op(x, moved, *indices, axes=shifted(axes))
         indices = all_batched(indices, batched[2:], size)
-        return REGISTRY[name](x, updates, _batch_index(indices, size), *indices, axes=(0, *shifted(axes)))
+        return op(x, updates, _batch_index(indices, size), *indices, axes=(0, *shifted(axes)))
     return batch
 
 
@@ -153,8 +158,8 @@ scatter_add: Op = define_op(
     attributes=("axes",), shape=_scatter_shape,
     vjp=(lambda ct, out, x, updates, *indices, axes: ct,
          lambda ct, out, x, updates, *indices, axes: gather(ct, *indices, axes=axes), INDEX),
-    jvp=LINEAR, batch=_scatter_batch("scatter_add"), reference=_scatter_add_reference, combine="add",
-    keeps_zero=True, cheap=False,
+    jvp=LINEAR, batch=OfOp(_scatter_batch), reference=_scatter_add_reference,
+    numpy=numpy_text.scatter_add, combine="add", keeps_zero=True, cheap=False,
 )
 
 
@@ -190,5 +195,6 @@ scatter_update: Op = define_op(
     "indices the last one (in C order) stays, and it alone gets the cotangent.", attributes=("axes",),
     shape=_scatter_shape,
     vjp=(_scatter_update_operand, _scatter_update_cotangent, INDEX), jvp=LINEAR,
-    batch=_scatter_batch("scatter_update"), reference=_scatter_update_reference, keeps_zero=True, cheap=False,
+    batch=OfOp(_scatter_batch), reference=_scatter_update_reference, numpy=numpy_text.scatter_update,
+    keeps_zero=True, cheap=False,
 )

@@ -8,28 +8,36 @@ under a guard that is false there (`rules.guarded`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from bwcompiler.errors import DTypeError, InternalError
+from bwcompiler.errors import DTypeError, InternalError, UnsupportedError
 from bwcompiler.ir import scalar as s
 from bwcompiler.ir.access import reshape_index
+from bwcompiler.ir.declaration import LINEAR, Into, Joint, OfOp
 from bwcompiler.ir.extent import Extent, add_extents, known_le, scale_extent
-from bwcompiler.ir.op import LINEAR, REGISTRY, Into, Joint, Op, Value, define_op
-from bwcompiler.ir.types import DType, TensorType
-from bwcompiler.ops.rules import Read, affine_index, all_batched, as_scalar, guarded, require, within
+from bwcompiler.ir.op import Op, Value, define_op
+from bwcompiler.ir.types import TensorType
+from bwcompiler.ops import numpy_text
+from bwcompiler.ops.broadcasting import all_batched
+from bwcompiler.ops.creation import full
+from bwcompiler.ops.rules import (
+    At,
+    Axes,
+    Extents,
+    Read,
+    affine_index,
+    as_scalar,
+    guarded,
+    require,
+    require_axes,
+    shifted,
+    within,
+    zero_of,
+)
 
-Axes = tuple[int, ...]
-Extents = tuple[Extent, ...]
 Operands = Sequence[Value]
-At = tuple[s.IndexExpression, ...]
-
-
-def other_axes(rank: int, axes: Axes) -> Axes:
-    """The axes of an array of this rank that are not among `axes`."""
-    return tuple(axis for axis in range(rank) if axis not in axes)
 
 
 def inverse_permutation(axes: Axes) -> Axes:
@@ -40,53 +48,7 @@ def inverse_permutation(axes: Axes) -> Axes:
     return tuple(inverse)
 
 
-def shifted(axes: Axes) -> Axes:
-    """The same axes behind a new leading one."""
-    return tuple(axis + 1 for axis in axes)
-
-
-def zero_of(dtype: DType) -> Any:
-    """The Python scalar 0 of a dtype."""
-    return {"b": False, "f": 0.0, "c": 0.0}.get(dtype.kind, 0)
-
-
-def require_axes(name: str, axes: Axes, rank: int) -> None:
-    """Raise ShapeError unless axes are distinct, sorted and exist in an array of this rank."""
-    valid = all(0 <= axis < rank for axis in axes) and all(a < b for a, b in pairwise(axes))
-    require(valid, f"{name}: axes {axes} must be sorted, distinct and below the rank {rank}")
-
-
-# ----- broadcast, transpose, reshape, flip
-def _broadcast_shape(x: TensorType, *, shape: Extents, axes: Axes) -> TensorType:
-    require(len(axes) == x.rank, f"broadcast: axes {axes} must name one result axis per operand axis", x)
-    require_axes("broadcast", axes, len(shape))
-    for extent, axis in zip(x.shape, axes, strict=True):
-        require(extent == shape[axis], f"broadcast: axis {axis} of the result {shape} does not have extent {extent}", x)
-    return x.with_shape(shape)
-
-
-def _broadcast_vjp(ct: Value, out: Value, x: Value, *, shape: Extents, axes: Axes) -> Value:
-    new = other_axes(len(shape), axes)
-    return REGISTRY["sum"](ct, axes=new) if new else ct
-
-
-def _broadcast_batch(operands: Operands, batched: Any, size: Extent, *, shape: Extents, axes: Axes) -> Value:
-    return broadcast(operands[0], shape=(size, *shape), axes=(0, *shifted(axes)))
-
-
-def _broadcast_reference(x: Any, *, shape: tuple[int, ...], axes: Axes) -> Any:
-    x = np.asarray(x)
-    return np.broadcast_to(x.reshape([x.shape[axes.index(k)] if k in axes else 1 for k in range(len(shape))]), shape)
-
-
-broadcast = define_op(
-    "broadcast", "layout", doc="Axis k of x becomes axis axes[k] of the result; x is repeated along the others.",
-    attributes=("shape", "axes"), shape=_broadcast_shape, vjp=(_broadcast_vjp,), jvp=LINEAR, batch=_broadcast_batch,
-    reference=_broadcast_reference, element=lambda at, x, *, shape, axes: x(*[at[axis] for axis in axes]),
-    keeps_zero=True,
-)
-
-
+# ----- transpose, reshape, flip
 def _transpose_shape(x: TensorType, *, axes: Axes) -> TensorType:
     require(sorted(axes) == list(range(x.rank)), f"transpose: axes {axes} must name every axis of x once", x)
     return x.with_shape(x.shape[axis] for axis in axes)
@@ -100,6 +62,7 @@ transpose: Op = define_op(
     "transpose", "layout", doc="Axis k of the result is axis axes[k] of x.", attributes=("axes",),
     shape=_transpose_shape, vjp=(lambda ct, out, x, *, axes: transpose(ct, axes=inverse_permutation(axes)),),
     jvp=LINEAR, batch=_transpose_batch, reference=lambda x, *, axes: np.transpose(x, axes),
+    numpy=lambda a: numpy_text.transposed(a.reads[0], a.attrs["axes"]),
     element=lambda at, x, *, axes: x(*[at[position] for position in inverse_permutation(axes)]), keeps_zero=True,
 )
 
@@ -135,7 +98,8 @@ def _reshape_element(at: At, x: Read, *, shape: Extents) -> s.Scalar:
 reshape: Op = define_op(
     "reshape", "layout", doc="The elements of x in C order, with another shape.", attributes=("shape",),
     shape=_reshape_shape, vjp=(lambda ct, out, x, *, shape: reshape(ct, shape=x.shape),), jvp=LINEAR,
-    batch=_reshape_batch, reference=lambda x, *, shape: np.reshape(x, shape), element=_reshape_element, keeps_zero=True,
+    batch=_reshape_batch, reference=lambda x, *, shape: np.reshape(x, shape), numpy=numpy_text.reshape,
+    element=_reshape_element, keeps_zero=True,
 )
 
 
@@ -158,7 +122,8 @@ def _flip_element(at: At, x: Read, *, axes: Axes) -> s.Scalar:
 flip: Op = define_op(
     "flip", "layout", doc="x with the order of elements along `axes` reversed.", attributes=("axes",),
     shape=_flip_shape, vjp=(lambda ct, out, x, *, axes: flip(ct, axes=axes),), jvp=LINEAR, batch=_flip_batch,
-    reference=lambda x, *, axes: np.flip(x, axes), element=_flip_element, keeps_zero=True,
+    reference=lambda x, *, axes: np.flip(x, axes), numpy=lambda a: f"np.flip({a.reads[0]}, {numpy_text.axes_text(a.attrs['axes'])})",
+    element=_flip_element, keeps_zero=True,
 )
 
 
@@ -213,7 +178,7 @@ slice_ = define_op(
     "slice", "layout", doc="Elements start, start + step, ... of every axis; steps may be negative, not zero.",
     attributes=("starts", "sizes", "steps"), shape=_slice_shape, vjp=(Into(_slice_vjp),), jvp=LINEAR,
     batch=_slice_batch, reference=lambda x, *, starts, sizes, steps: np.asarray(x)[numpy_slices(starts, sizes, steps)],
-    element=_slice_element, keeps_zero=True,
+    numpy=numpy_text.slice_, element=_slice_element, keeps_zero=True,
 )
 
 
@@ -226,9 +191,9 @@ def _update_shape(name: str) -> Callable[..., TensorType]:
     return shape
 
 
-def _update_batch(name: str) -> Callable[..., Value]:
+def _update_batch(op: Op) -> Callable[..., Value]:
     def batch(operands: Operands, batched: Sequence[bool], size: Extent, *, starts: Extents, steps: Axes) -> Value:
-        return REGISTRY[name](*all_batched(operands, batched, size), starts=(0, *starts), steps=(1, *steps))
+        return op(*all_batched(operands, batched, size), starts=(0, *starts), steps=(1, *steps))
     return batch
 
 
@@ -237,7 +202,7 @@ def _update_cotangent(ct: Value, out: Value, x: Value, v: Value, *, starts: Exte
 
 
 def _update_operand_cotangent(ct: Value, out: Value, x: Value, v: Value, *, starts: Extents, steps: Axes) -> Value:
-    zeros = REGISTRY["full"](value=zero_of(v.dtype), shape=v.shape, dtype=v.dtype)
+    zeros = full(value=zero_of(v.dtype), shape=v.shape, dtype=v.dtype)
     return slice_update(ct, zeros, starts=starts, steps=steps)
 
 
@@ -286,13 +251,14 @@ def _slice_add_reference(x: Any, v: Any, *, starts: Sequence[int], steps: Sequen
 slice_update = define_op(
     "slice_update", "layout", doc="x with the elements start + step * k replaced by v.", attributes=("starts", "steps"),
     shape=_update_shape("slice_update"), vjp=(_update_operand_cotangent, _update_cotangent), jvp=LINEAR,
-    batch=_update_batch("slice_update"), reference=_slice_update_reference, element=_slice_update_element,
-    keeps_zero=True,
+    batch=OfOp(_update_batch), reference=_slice_update_reference, numpy=numpy_text.slice_write("="),
+    element=_slice_update_element, keeps_zero=True,
 )
 slice_add = define_op(
     "slice_add", "layout", doc="x with v added to the elements start + step * k.", attributes=("starts", "steps"),
     shape=_update_shape("slice_add"), vjp=(lambda ct, out, x, v, *, starts, steps: ct, _update_cotangent), jvp=LINEAR,
-    batch=_update_batch("slice_add"), reference=_slice_add_reference, element=_slice_add_element, keeps_zero=True,
+    batch=OfOp(_update_batch), reference=_slice_add_reference, numpy=numpy_text.slice_write("+="),
+    element=_slice_add_element, keeps_zero=True,
 )
 
 
@@ -346,7 +312,7 @@ def _concatenate_element(at: At, *operands: Read, axis: int) -> s.Scalar:
 concatenate = define_op(
     "concatenate", "layout", doc="The operands one after the other along an axis.", attributes=("axis",),
     shape=_concatenate_shape, vjp=Joint(_concatenate_vjp), jvp=LINEAR, batch=_concatenate_batch,
-    reference=lambda *xs, axis: np.concatenate(xs, axis), element=_concatenate_element, keeps_zero=True,
+    reference=lambda *xs, axis: np.concatenate(xs, axis), numpy=numpy_text.concatenate, element=_concatenate_element, keeps_zero=True,
 )
 
 
@@ -389,5 +355,21 @@ def _pad_reference(x: Any, *, low: Sequence[int], high: Sequence[int], value: An
 pad = define_op(
     "pad", "layout", doc="x with low[k] elements before and high[k] after it along axis k, filled with one scalar.",
     attributes=("low", "high", "value"), shape=_pad_shape, vjp=(_pad_vjp,), jvp=_pad_jvp, batch=_pad_batch,
-    reference=_pad_reference, element=_pad_element, keeps_zero=True,
+    reference=_pad_reference, numpy=numpy_text.pad, element=_pad_element, keeps_zero=True,
 )
+
+
+def displaced(x: Value, axis: int, distance: int, fill: float) -> Value:
+    """Element k of the result is element k - distance of x along an axis, and `fill` where there is none."""
+    extent = x.shape[axis]
+    if not isinstance(extent, int):
+        raise UnsupportedError("a derivative along an axis whose extent depends on a loop index")
+    kept = max(extent - abs(distance), 0)
+    at_axis = [0] * x.rank
+    at_axis[axis] = 1
+    starts = tuple(max(-distance, 0) * k if kept else 0 for k in at_axis)
+    sizes = tuple(kept if k else size for k, size in zip(at_axis, x.shape, strict=True))
+    moved = slice_(x, starts=starts, sizes=sizes, steps=(1,) * x.rank)
+    missing = extent - kept
+    return pad(moved, low=tuple(k * missing if distance > 0 else 0 for k in at_axis),
+               high=tuple(k * missing if distance < 0 else 0 for k in at_axis), value=fill)

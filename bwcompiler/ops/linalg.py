@@ -12,21 +12,27 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import DTypeError, GradientError
+from bwcompiler.ir.declaration import not_differentiable
 from bwcompiler.ir.extent import add_extents
-from bwcompiler.ir.op import LINEAR, Op, Value, define_op, not_differentiable
+from bwcompiler.ir.op import Op, Value, define_op
 from bwcompiler.ir.routine import InnerLoop, Native
 from bwcompiler.ir.types import I64, TensorType
+from bwcompiler.ops.broadcasting import LEADING_AXES, broadcast
 from bwcompiler.ops.contraction import is_matrix_transpose, matmul, matrix_transpose
 from bwcompiler.ops.creation import iota
 from bwcompiler.ops.elementwise import cast, equal, full_like, greater_equal, less_equal, select, subtract
-from bwcompiler.ops.layout import broadcast
-from bwcompiler.ops.rules import batch_elementwise, require
+from bwcompiler.ops.rules import require
 
 
 def _require_square(name: str, a: TensorType) -> None:
     if a.dtype.kind not in "fc":
         raise DTypeError(f"{name} does not take {a.dtype.numpy}")
     require(a.rank >= 2 and a.shape[-1] == a.shape[-2], f"{name}: the last two axes of the array must be square", a)
+
+
+def _require_real(name: str, a: TensorType) -> None:
+    if a.dtype.kind != "f":
+        raise DTypeError(f"{name} does not take {a.dtype.numpy}")
 
 
 def _square_shape(name: str) -> Callable[..., TensorType]:
@@ -101,12 +107,14 @@ solve: Op = define_op(
     "solve", "library", doc="x with a x = b, by LU with partial pivoting; LinAlgError if a is singular.", attributes=(),
     shape=_solve_shape("solve"), vjp=(lambda ct, out, a, b: -_product(solve(matrix_transpose(a), ct), out),
                                       lambda ct, out, a, b: solve(matrix_transpose(a), ct)),
-    jvp=_solve_jvp, batch=batch_elementwise("solve"), reference=lambda a, b: np.linalg.solve(a, b), cheap=False,
+    jvp=_solve_jvp, batch=LEADING_AXES, reference=lambda a, b: np.linalg.solve(a, b),
+    numpy="np.linalg.solve({0}, {1})", kinds="fc", cheap=False,
 )
 
 
 # ----- lu: what solve, inv, det and slogdet of one matrix share (bwcompiler.passes.factorization_rules)
 def _lu_shape(a: TensorType) -> TensorType:
+    _require_real("lu", a)
     _require_square("lu", a)
     return a.with_shape((*a.shape[:-2], add_extents(a.shape[-1], 1), a.shape[-1]))
 
@@ -132,12 +140,13 @@ AFTER_DIFFERENTIATION = not_differentiable("a part of another function, made aft
 lu: Op = define_op(
     "lu", "library", doc="The factors of P L U = a, the unit lower triangle L and U in one matrix, transposed; in the last row the "
     "numbers of the rows that rows 0, 1, ... were exchanged with, one after the other.", attributes=(), shape=_lu_shape,
-    vjp=AFTER_DIFFERENTIATION, jvp=LINEAR, batch=batch_elementwise("lu"), reference=packed_lu, cheap=False,
+    vjp=AFTER_DIFFERENTIATION, batch=LEADING_AXES, reference=packed_lu, kinds="f", cheap=False,
     library=Native("LAPACK getrf"),
 )
 
 
 def _lu_solve_shape(packed: TensorType, b: TensorType, *, transpose: bool) -> TensorType:
+    _require_real("lu_solve", packed)
     fits = packed.dtype is b.dtype and packed.rank == b.rank and packed.shape[:-2] == b.shape[:-2] and packed.shape[-1] == b.shape[-2]
     require(fits, "lu_solve: needs lu[..., n + 1, n] and b[..., n, k] of one dtype with equal leading axes", packed, b)
     return b
@@ -164,8 +173,8 @@ def solve_with_lu(packed: Any, b: Any, *, transpose: bool) -> Any:
 
 lu_solve: Op = define_op(
     "lu_solve", "library", doc="x with a x = b, or aᵀ x = b, from the factors of a; LinAlgError if a is singular.",
-    attributes=("transpose",), shape=_lu_solve_shape, vjp=AFTER_DIFFERENTIATION, jvp=LINEAR, batch=batch_elementwise("lu_solve"),
-    reference=solve_with_lu, cheap=False, library=Native("BLAS trsm", failure="Singular matrix"),
+    attributes=("transpose",), shape=_lu_solve_shape, vjp=AFTER_DIFFERENTIATION, batch=LEADING_AXES,
+    reference=solve_with_lu, kinds="f", cheap=False, library=Native("BLAS trsm", failure="Singular matrix"),
 )
 
 
@@ -204,7 +213,7 @@ triangular_solve: Op = define_op(
     "triangular_solve", "library", doc="x with t x = b, where t is the lower (else upper) triangle of a, or its "
     "transpose; LinAlgError if a diagonal element is zero.", attributes=("lower", "transpose"),
     shape=_solve_shape("triangular_solve"), vjp=(_triangular_vjp_a, _triangular_vjp_b), jvp=_triangular_jvp,
-    batch=batch_elementwise("triangular_solve"), reference=solve_triangle, cheap=False,
+    batch=LEADING_AXES, reference=solve_triangle, kinds="fc", cheap=False,
     library=Native("BLAS trsm", failure="Singular matrix"),
 )
 
@@ -221,18 +230,19 @@ def _inv_vjp(ct: Value, out: Value, a: Value) -> Value:
 
 inv: Op = define_op(
     "inv", "library", doc="The inverse of a; LinAlgError if a is singular.", attributes=(), shape=_square_shape("inv"),
-    vjp=(_inv_vjp,), jvp=_inv_jvp, batch=batch_elementwise("inv"), reference=lambda a: np.linalg.inv(a), cheap=False,
+    vjp=(_inv_vjp,), jvp=_inv_jvp, batch=LEADING_AXES, reference=lambda a: np.linalg.inv(a),
+    numpy="np.linalg.inv({0})", kinds="fc", cheap=False,
 )
 
 
 # ----- cholesky
-def _require_real(a: Value) -> None:
+def _require_holomorphic(a: Value) -> None:
     if a.dtype.is_complex:
         raise GradientError("cholesky: the factor of a complex matrix is not a holomorphic function of it")
 
 
 def _cholesky_vjp(ct: Value, out: Value, a: Value) -> Value:
-    _require_real(a)
+    _require_holomorphic(a)
     return cholesky_adjoint(out, ct)
 
 
@@ -240,7 +250,7 @@ def _cholesky_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Val
     # Murray (2016), eq. 8: dL = L Φ(L⁻¹ dΣ L⁻ᵀ)
     if tangents[0] is None:
         return None
-    _require_real(a)
+    _require_holomorphic(a)
     left = triangular_solve(out, _symmetrized(tangents[0]), lower=True, transpose=False)
     both = triangular_solve(out, matrix_transpose(left), lower=True, transpose=False)
     return matmul(out, _half_lower(both))
@@ -249,8 +259,8 @@ def _cholesky_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Val
 cholesky: Op = define_op(
     "cholesky", "library", doc="The lower factor L with a = L Lᴴ of a positive definite matrix, of which only the "
     "lower triangle is read; the cotangent is symmetric.  LinAlgError if a is not positive definite.", attributes=(),
-    shape=_square_shape("cholesky"), vjp=(_cholesky_vjp,), jvp=_cholesky_jvp, batch=batch_elementwise("cholesky"),
-    reference=lambda a: np.linalg.cholesky(a), cheap=False,
+    shape=_square_shape("cholesky"), vjp=(_cholesky_vjp,), jvp=_cholesky_jvp, batch=LEADING_AXES,
+    reference=lambda a: np.linalg.cholesky(a), numpy="np.linalg.cholesky({0})", kinds="fc", cheap=False,
     library=InnerLoop(("cholesky_lo",), "{}->{}", "(m,m)->(m,m)", failure="Matrix is not positive definite", lapack="potrf"),
 )
 
@@ -307,8 +317,8 @@ def _adjoint_jvp(tangents: Sequence[Value | None], out: Value, factor: Value, ct
 cholesky_adjoint: Op = define_op(
     "cholesky_adjoint", "library", doc="The symmetric cotangent of a from the factor L of a = L Lᵀ and the cotangent of L, both of which "
     "are read in the lower triangle.", attributes=(), shape=_solve_shape("cholesky_adjoint"),
-    vjp=(_adjoint_vjp_factor, _adjoint_vjp_ct), jvp=_adjoint_jvp, batch=batch_elementwise("cholesky_adjoint"),
-    reference=adjoint_of_cholesky, cheap=False, library=Native("BLAS gemm and trsm, block by block"),
+    vjp=(_adjoint_vjp_factor, _adjoint_vjp_ct), jvp=_adjoint_jvp, batch=LEADING_AXES,
+    reference=adjoint_of_cholesky, kinds="fc", cheap=False, library=Native("BLAS gemm and trsm, block by block"),
 )
 
 

@@ -11,11 +11,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from bwcompiler.errors import ShapeError, UnsupportedError
+from bwcompiler.errors import ShapeError
 from bwcompiler.ir import scalar as s
+from bwcompiler.ir.declaration import Absent, Joint, absent
 from bwcompiler.ir.extent import Affine, Extent
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.op import LINEAR, Joint, define_op
+from bwcompiler.ir.op import define_op
 from bwcompiler.ir.types import BOOL, I64, TensorType, TupleType, tensor
 from bwcompiler.ops.rules import require
 
@@ -102,11 +103,9 @@ def _cond_reference(pred: Any, *arrays: Any, then_branch: Any, else_branch: Any)
 
 
 # ----- rules that do not exist yet
-def _unsupported(name: str, what: str) -> Any:
-    def rule(*_: Any, **__: Any) -> NoReturn:
-        raise UnsupportedError(f"{what} of {name} is not supported yet; write the loop in Python, which unrolls it, or keep "
-                               f"it out of what is differentiated or mapped")
-    return rule
+def _unsupported(name: str, what: str) -> Absent:
+    return absent(f"{what} of {name} is not supported yet; write the loop in Python, which unrolls it, or keep "
+                  f"it out of what is differentiated or mapped")
 
 
 def _rules(name: str) -> dict[str, Any]:
@@ -139,6 +138,7 @@ def _index_value_batch(*_: Any, **__: Any) -> NoReturn:
 
 index_value = define_op(
     "index_value", "constant", doc="An extent (an integer that depends on loop indices) as an array of rank 0.",
-    attributes=("extent",), shape=lambda *, extent: tensor(I64), vjp=(), jvp=LINEAR, batch=_index_value_batch,
-    reference=lambda *, extent: np.asarray(extent, np.int64), element=lambda at, *, extent: s.index_value(extent),
+    attributes=("extent",), shape=lambda *, extent: tensor(I64), vjp=(), batch=_index_value_batch,
+    reference=lambda *, extent: np.asarray(extent, np.int64), numpy="np.int64({extent})",
+    element=lambda at, *, extent: s.index_value(extent),
 )

@@ -1,15 +1,22 @@
-"""What declarations of ops share: shape checks, batching helpers, arithmetic on the indices of element rules."""
+"""What declarations of ops share and which needs no op: shape checks, axes, arithmetic on the indices of element rules.
+
+Families import the ops of lower families, in this order: creation, broadcasting, elementwise and layout, then all others.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, Protocol
 
 from bwcompiler.errors import DTypeError, ShapeError
 from bwcompiler.ir.extent import Extent, add_extents, scale_extent
-from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.scalar import IndexExpression, Scalar, guard, in_range, index_value
 from bwcompiler.ir.types import DType, TensorType
+
+Axes = tuple[int, ...]
+Extents = tuple[Extent, ...]
+At = tuple[IndexExpression, ...]
 
 
 class Read(Protocol):
@@ -38,22 +45,25 @@ def require_same(name: str, *types: TensorType) -> TensorType:
     return first
 
 
-def add_batch_axis(value: Value, size: Extent) -> Value:
-    """value repeated along a new leading axis."""
-    return REGISTRY["broadcast"](value, shape=(size, *value.shape), axes=tuple(range(1, value.rank + 1)))
+def other_axes(rank: int, axes: Axes) -> Axes:
+    """The axes of an array of this rank that are not among `axes`."""
+    return tuple(axis for axis in range(rank) if axis not in axes)
 
 
-def all_batched(operands: Sequence[Value], batched: Sequence[bool], size: Extent) -> list[Value]:
-    """The operands, each with a leading batch axis."""
-    return [operand if flag else add_batch_axis(operand, size)
-            for operand, flag in zip(operands, batched, strict=True)]
+def shifted(axes: Axes) -> Axes:
+    """The same axes behind a new leading one."""
+    return tuple(axis + 1 for axis in axes)
 
 
-def batch_elementwise(name: str) -> Any:
-    """Batching rule of an op that works element by element, or over any leading axes with the same attributes."""
-    def rule(operands: Sequence[Value], batched: Sequence[bool], size: Extent, **attrs: Any) -> Value:
-        return REGISTRY[name](*all_batched(operands, batched, size), **attrs)
-    return rule
+def zero_of(dtype: DType) -> Any:
+    """The Python scalar 0 of a dtype."""
+    return {"b": False, "f": 0.0, "c": 0.0}.get(dtype.kind, 0)
+
+
+def require_axes(name: str, axes: Axes, rank: int) -> None:
+    """Raise ShapeError unless axes are distinct, sorted and exist in an array of this rank."""
+    valid = all(0 <= axis < rank for axis in axes) and all(a < b for a, b in pairwise(axes))
+    require(valid, f"{name}: axes {axes} must be sorted, distinct and below the rank {rank}")
 
 
 def affine_index(start: Extent, step: int, position: IndexExpression) -> IndexExpression:

@@ -7,18 +7,30 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.ir import scalar as s
+from bwcompiler.ir.declaration import LINEAR
 from bwcompiler.ir.extent import Extent, add_extents
-from bwcompiler.ir.op import LINEAR, Value, define_op
+from bwcompiler.ir.op import Value, define_op
 from bwcompiler.ir.types import TensorType
-from bwcompiler.ops.layout import At, Axes, Extents, require_padding, zero_of
-from bwcompiler.ops.rules import Read, add_indices, affine_index, guarded, require, within
+from bwcompiler.ops.layout import require_padding
+from bwcompiler.ops.rules import (
+    At,
+    Axes,
+    Extents,
+    Read,
+    add_indices,
+    affine_index,
+    guarded,
+    require,
+    within,
+    zero_of,
+)
 
 
 def _window_count(extent: Extent, size: int, stride: int, low: int, high: int, dilation: int) -> Extent:
@@ -63,35 +75,30 @@ def _windows_element(at: At, x: Read, *, sizes: Axes, strides: Axes, low: Axes, 
     return guarded(conditions, lambda: x(*index), lambda: s.const(zero_of(x.dtype), x.dtype))
 
 
-def _offsets(sizes: Axes, strides: Axes, dilations: Axes, counts: Axes) -> Iterator[tuple[Any, Any]]:
-    """Per position inside the window: its index, and the slice of the padded array it is read from."""
-    for inner in itertools.product(*map(range, sizes)):
-        starts = [k * dilation for k, dilation in zip(inner, dilations, strict=True)]
-        yield inner, tuple(slice(start, start + stride * (count - 1) + 1 if count else start, stride)
-                           for start, stride, count in zip(starts, strides, counts, strict=True))
-
-
-def _windows_reference(x: Any, *, sizes: Axes, strides: Axes, low: Axes, high: Axes, dilations: Axes) -> Any:
-    count = len(sizes)
-    lead = np.ndim(x) - count
+def windows_reference(x: Any, *, sizes: Any, strides: Any, low: Any, high: Any, dilations: Any) -> Any:
+    """Sliding windows over the last axes of the zero-padded x: axes (..., positions, inside the window)."""
+    lead = np.ndim(x) - len(sizes)
     padded = np.pad(x, [(0, 0)] * lead + list(zip(low, high, strict=True))) if np.ndim(x) else np.asarray(x)
-    counts = tuple(map(_window_count, np.shape(x)[lead:], sizes, strides, low, high, dilations))
-    out = np.empty((*np.shape(x)[:lead], *counts, *sizes), padded.dtype)
-    for inner, place in _offsets(sizes, strides, dilations, counts):  # type: ignore[arg-type]
-        out[(..., *inner)] = padded[(..., *place)]
-    return out
+    spans = tuple(dilation * (size - 1) + 1 for size, dilation in zip(sizes, dilations, strict=True))
+    counts = tuple((n - span) // stride + 1 for n, span, stride in zip(padded.shape[lead:], spans, strides, strict=True))
+    if 0 in counts:
+        return np.zeros((*padded.shape[:lead], *counts, *sizes), padded.dtype)
+    view = np.lib.stride_tricks.sliding_window_view(padded, spans, tuple(range(lead, padded.ndim)))
+    place: Any = (..., *[slice(None, None, step) for step in (*strides, *dilations)])
+    return view[place]
 
 
-def _windows_add_reference(ct: Any, *, shape: Sequence[int], sizes: Axes, strides: Axes, low: Axes, high: Axes,
-                           dilations: Axes) -> Any:
-    count = len(sizes)
-    lead = len(shape) - count
-    extents = tuple(a + n + b for a, n, b in zip(low, shape[lead:], high, strict=True))
-    padded = np.zeros((*shape[:lead], *extents), np.asarray(ct).dtype)
-    for inner, place in _offsets(sizes, strides, dilations, np.shape(ct)[lead:lead + count]):
-        index: Any = (..., *place)
-        padded[index] += ct[(..., *inner)]
-    middle: Any = (..., *(slice(a, a + n) for a, n in zip(low, shape[lead:], strict=True)))
+def windows_add_reference(ct: Any, *, shape: Any, sizes: Any, strides: Any, low: Any, high: Any, dilations: Any) -> Any:
+    """The adjoint of windows: every element is added to the place it was read from."""
+    ct = np.asarray(ct)
+    lead = len(shape) - len(sizes)
+    padded = np.zeros((*shape[:lead], *[a + n + b for a, n, b in zip(low, shape[lead:], high, strict=True)]), ct.dtype)
+    counts = ct.shape[lead:len(shape)]
+    for inside in itertools.product(*map(range, sizes)):
+        place: Any = (..., *[slice(k * d, k * d + stride * (count - 1) + 1 if count else k * d, stride)
+                             for k, d, stride, count in zip(inside, dilations, strides, counts, strict=True)])
+        padded[place] += ct[(..., *inside)]
+    middle: Any = (..., *[slice(a, a + n) for a, n in zip(low, shape[lead:], strict=True)])
     return padded[middle]
 
 
@@ -117,10 +124,10 @@ WINDOW = ("sizes", "strides", "low", "high", "dilations")
 windows = define_op(
     "windows", "layout", doc="Windows of the last len(sizes) axes of the zero-padded x: element [lead, o, k] of the "
     "result is x[lead, o * stride + k * dilation - low].", attributes=WINDOW, shape=_windows_shape, vjp=(_windows_vjp,),
-    jvp=LINEAR, batch=_windows_batch, reference=_windows_reference, element=_windows_element, keeps_zero=True,
+    jvp=LINEAR, batch=_windows_batch, reference=windows_reference, element=_windows_element, keeps_zero=True,
 )
 windows_add = define_op(
     "windows_add", "push", doc="The adjoint of windows: every element added to where it was read; shape is that of x.",
     attributes=("shape", *WINDOW), shape=_windows_add_shape, vjp=(_windows_add_vjp,), jvp=LINEAR,
-    batch=_windows_add_batch, reference=_windows_add_reference, combine="add", keeps_zero=True, cheap=False,
+    batch=_windows_add_batch, reference=windows_add_reference, combine="add", keeps_zero=True, cheap=False,
 )

@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import DTypeError
+from bwcompiler.ir.declaration import Into, not_differentiable
 from bwcompiler.ir.extent import Extent
-from bwcompiler.ir.op import LINEAR, Into, Op, Value, define_op, not_differentiable
+from bwcompiler.ir.op import Op, Value, define_op
 from bwcompiler.ir.routine import InnerLoop, Sort
 from bwcompiler.ir.types import I32, I64, U8, DType, TensorType
+from bwcompiler.ops import numpy_text
+from bwcompiler.ops.broadcasting import LEADING_AXES
 from bwcompiler.ops.creation import iota
 from bwcompiler.ops.indexing import gather, scatter_add
-from bwcompiler.ops.layout import require_axes
-from bwcompiler.ops.rules import batch_elementwise, require_same
+from bwcompiler.ops.rules import require_axes, require_same
 
 
 def _argsort_shape(x: TensorType, *, axis: int, kind: str | None) -> TensorType:
@@ -29,7 +31,7 @@ def _argsort_batch(operands: Sequence[Value], batched: Any, size: Extent, *, axi
 
 argsort: Op = define_op(
     "argsort", "library", doc="The positions along an axis in the order that sorts the elements; nan comes last.",
-    attributes=("axis", "kind"), shape=_argsort_shape, vjp=not_differentiable("a position has no derivative"), jvp=LINEAR,
+    attributes=("axis", "kind"), shape=_argsort_shape, vjp=not_differentiable("a position has no derivative"),
     batch=_argsort_batch, reference=np.argsort, cheap=False, library=Sort(positions=True),
 )
 
@@ -75,10 +77,10 @@ def _one_type(name: str, kinds: str, result: DType | None) -> Callable[..., Tens
 
 
 def _numpy_function(name: str, reference: Callable[..., Any], doc: str, library: InnerLoop, kinds: str = "iu",
-                    result: DType | None = None) -> Op:
-    return define_op(name, "library", doc=doc, attributes=(), shape=_one_type(name, kinds, result), jvp=LINEAR,
-                     batch=batch_elementwise(name), vjp=not_differentiable(f"{name} has no derivative"), reference=reference, cheap=False,
-                     library=library)
+                    result: DType | None = None, **options: Any) -> Op:
+    return define_op(name, "library", doc=doc, attributes=(), shape=_one_type(name, kinds, result),
+                     batch=LEADING_AXES, vjp=not_differentiable(f"{name} has no derivative"), reference=reference,
+                     kinds=kinds, cheap=False, library=library, **options)
 
 
 def _ufunc(name: str, types: str, **options: Any) -> InnerLoop:
@@ -91,11 +93,12 @@ bitwise_count = _numpy_function("bitwise_count", np.bitwise_count, "The number o
                                 result=U8)
 integer_power = _numpy_function(
     "integer_power", np.power, "x to the power y; ValueError for a negative y.",
-    _ufunc("power", "{}{}->{}", natural=(1, "Integers to negative integer powers are not allowed.")))
+    _ufunc("power", "{}{}->{}", natural=(1, "Integers to negative integer powers are not allowed.")),
+    ufuncs=(), numpy=numpy_text.infix("**"))
 nextafter: Op = define_op(
     "nextafter", "library", doc="The next representable number after x in the direction of y; it moves with x.", attributes=(),
     shape=_one_type("nextafter", "f", None), vjp=(lambda ct, out, x, y: ct, not_differentiable("y only gives the direction")),
-    jvp=lambda tangents, out, x, y: tangents[0], batch=batch_elementwise("nextafter"), reference=np.nextafter, cheap=False,
+    jvp=lambda tangents, out, x, y: tangents[0], batch=LEADING_AXES, reference=np.nextafter, kinds="f", cheap=False,
     library=_ufunc("nextafter", "{}{}->{}"),
 )
 spacing = _numpy_function("spacing", np.spacing, "The distance from x to the next representable number.", _ufunc("spacing", "{}->{}"), "f")
@@ -107,4 +110,4 @@ def exponent_reference(x: Any) -> Any:
 
 
 exponent = _numpy_function("exponent", exponent_reference, "The e of x = m 2**e with 0.5 <= |m| < 1; 0 for 0, inf and nan.",
-                           _ufunc("frexp", "{}->{}i", results=lambda out, x: (None, out)), "f", I32)
+                           _ufunc("frexp", "{}->{}i", results=lambda out, x: (None, out)), "f", I32, numpy="np.frexp({0})[1]")

@@ -20,9 +20,10 @@ from typing import Any, NamedTuple
 
 from bwcompiler import ops
 from bwcompiler.errors import GradientError, at
+from bwcompiler.ir.declaration import Into, Joint, NotDifferentiable
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.graph_printer import NO_NAMES, Names, plain_name
-from bwcompiler.ir.op import Into, Joint, NotDifferentiable, Op, Record, Value, constant, input_value
+from bwcompiler.ir.op import Op, Record, Value, constant, input_value
 from bwcompiler.ir.types import TupleType
 from bwcompiler.passes.pass_manager import PassRun
 from bwcompiler.passes.rewriting import Rewriter

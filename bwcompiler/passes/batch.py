@@ -12,6 +12,7 @@ from typing import Any
 
 from bwcompiler import ops
 from bwcompiler.errors import InternalError, UnsupportedError, at
+from bwcompiler.ir.declaration import Absent
 from bwcompiler.ir.extent import Extent
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, input_value
@@ -55,9 +56,11 @@ def _mapped(value: Value, operands: list[Value], flags: list[bool], size: Extent
         return _mapped_call(value, operands, flags, size)
     if value.op is custom_link:
         return _mapped_link(value, operands, flags, size)
-    if value.op.batch is None:
-        raise UnsupportedError(at(value.source, f"{value.op.name} cannot be mapped over a batch axis yet"))
-    made: Value = value.op.batch(operands, flags, size, **value.attrs)
+    rule = value.op.batch
+    if rule is None or isinstance(rule, Absent):
+        reason = f"{value.op.name} cannot be mapped over a batch axis yet" if rule is None else rule.reason
+        raise UnsupportedError(at(value.source, reason))
+    made: Value = rule(operands, flags, size, **value.attrs)
     return made
 
 

@@ -22,7 +22,7 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TensorType
 from bwcompiler.ops.contraction import is_matrix_transpose
-from bwcompiler.ops.layout import zero_of
+from bwcompiler.ops.rules import zero_of
 from bwcompiler.passes.factorization_rules import FACTORIZATION_RULES
 from bwcompiler.passes.rewriting import Rule, is_constant, rewrite
 from bwcompiler.passes.simplify_rules import RULES

@@ -1,33 +1,13 @@
-"""Functions of scipy.special that work on traced and on plain arrays."""
+"""Functions of scipy.special that work on traced and on plain arrays: `dir(bw.scipy.special)` lists them."""
 
-from bwcompiler.scipy.special_functions import (
-    beta,
-    betaln,
-    digamma,
-    entr,
-    erf,
-    erfc,
-    erfinv,
-    expit,
-    gamma,
-    gammaln,
-    gammasgn,
-    log_expit,
-    log_softmax,
-    logit,
-    logsumexp,
-    multigammaln,
-    ndtr,
-    polygamma,
-    psi,
-    rel_entr,
-    rgamma,
-    softmax,
-    xlog1py,
-    xlogy,
-)
+from typing import Any
 
-__all__ = [
-    "beta", "betaln", "digamma", "entr", "erf", "erfc", "erfinv", "expit", "gamma", "gammaln", "gammasgn", "log_expit", "log_softmax",
-    "logit", "logsumexp", "multigammaln", "ndtr", "polygamma", "psi", "rel_entr", "rgamma", "softmax", "xlog1py", "xlogy",
-]
+from bwcompiler.frontend.tracing.registry import nearest
+from bwcompiler.scipy.special_functions import FUNCTIONS
+
+__all__ = sorted(FUNCTIONS)
+globals().update(FUNCTIONS)
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{nearest(name, list(FUNCTIONS))}")

@@ -14,12 +14,13 @@ import pytest
 
 from bwcompiler.api import executables
 from bwcompiler.ir.content_hash import content_hash
+from bwcompiler.ir.declaration import NotDifferentiable
 from bwcompiler.ir.graph import Graph, cut
 from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.graph_parser import parse_graph
 from bwcompiler.ir.graph_printer import graph_to_text
 from bwcompiler.ir.graph_verifier import verify
-from bwcompiler.ir.op import NotDifferentiable, Record, Value, input_value
+from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.types import F32, F64
 from bwcompiler.lowering import loop_order
 from bwcompiler.passes import find_updates

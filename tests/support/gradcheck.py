@@ -12,20 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler.ir.declaration import ELEMENTWISE, LINEAR, MULTILINEAR, TRANSPOSED, ZERO, Into, Joint, NotDifferentiable
 from bwcompiler.ir.graph import live_values
-from bwcompiler.ir.op import (
-    ELEMENTWISE,
-    LINEAR,
-    MULTILINEAR,
-    TRANSPOSED,
-    Into,
-    Joint,
-    NotDifferentiable,
-    Record,
-    Value,
-    constant,
-    input_value,
-)
+from bwcompiler.ir.op import Record, Value, constant, input_value
 from bwcompiler.ir.types import dtype_of, tensor
 
 STEP = 5e-4
@@ -131,7 +120,7 @@ def jvp(program: Program, wrt: Sequence[int]) -> Program:
 def apply_jvp(program: Program, tangents: list[Value | None], out: Value) -> Value | None:
     """The JVP of one op: its own rule, or what follows from the way it is linear or from its VJP."""
     op, rule = out.op, out.op.jvp
-    if isinstance(op.vjp, NotDifferentiable):
+    if rule is ZERO:
         return None
     if rule is LINEAR:
         return op(*_tangents_or_zeros(tangents, out), **out.attrs)

@@ -15,7 +15,8 @@ import pytest
 
 import bwcompiler.ops  # noqa: F401  (registers the ops that cases name)
 from bwcompiler.errors import InternalError
-from bwcompiler.ir.op import REGISTRY, NotDifferentiable, Op, Value
+from bwcompiler.ir.declaration import NotDifferentiable
+from bwcompiler.ir.op import REGISTRY, Op, Value
 from bwcompiler.ir.types import dtype_of, tensor
 from tests.support.gradcheck import Program, apply, directional, inner, jvp, sweep, vjp
 from tests.support.scalar_eval import affine_position, evaluate_element, scalar_position

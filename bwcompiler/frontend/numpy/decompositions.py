@@ -20,7 +20,7 @@ from bwcompiler.frontend.numpy.linear import (
     solve,
     tensordot,
 )
-from bwcompiler.frontend.numpy.reductions import Axes, finished, normalize_axes, normalize_axis, reduce_value
+from bwcompiler.frontend.numpy.reductions import Axes, finished, flat_at_zero, normalize_axes, normalize_axis, reduce_value, root
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, filled, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import scalar_of
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements, refuse
@@ -190,7 +190,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> An
     axes = normalize_axes(axis, value.rank)
     if ord is None or (len(axes) == 2 and ord == "fro") or (len(axes) == 1 and ord == 2):
         squares = reduce_value("sum", ops.multiply(value, value), axes)
-        return finished(ops.sqrt(squares), value, axes, keepdims, None, "norm")
+        return finished(root(squares), value, axes, keepdims, None, "norm")
     if len(axes) == 1:
         return finished(_vector_norm(value, ord, axes), value, axes, keepdims, None, "norm")
     if len(axes) != 2:
@@ -219,11 +219,14 @@ def _vector_norm(x: Value, order: Any, axes: Axes) -> Value:
     if order == 1:
         return reduce_value("sum", ops.absolute(x), axes)
     if order == 2:
-        return ops.sqrt(reduce_value("sum", ops.multiply(x, x), axes))
+        return root(reduce_value("sum", ops.multiply(x, x), axes))
     if isinstance(order, str | Tracer):
         raise DTypeError(f"np.linalg.norm: invalid norm order {order!r} for vectors")
     total = reduce_value("sum", ops.power(ops.absolute(x), constant(order, x)), axes)
-    return ops.power(total, constant(scalar_of(1.0 / order, x.dtype), total))
+    exponent = scalar_of(1.0 / order, x.dtype)
+    if order < 0:
+        return ops.power(total, constant(exponent, total))
+    return flat_at_zero(lambda x: ops.power(x, constant(exponent, x)), total)
 
 
 @implements(np.linalg.vector_norm)

@@ -1,6 +1,7 @@
 """Ufuncs element by element: what each is in terms of ops, and the path from an operator or ufunc call to values.
 
-`UFUNCS` is the table.  A rule takes values of the dtype that NumPy computes in and gives one value (or a tuple).
+`UFUNCS` is the table: ufuncs that are one op, by the op's declaration, and those that are composed of ops, here.  A rule
+takes values of the dtype that NumPy computes in and gives one value (or a tuple).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from bwcompiler.frontend.tracing.operands import (
 from bwcompiler.frontend.tracing.promotion import Kind, requested, require_cast, resolve
 from bwcompiler.frontend.tracing.registry import HANDLERS, UFUNC_METHODS, UFUNC_NAMES, nearest
 from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, value_of
-from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler.ir.op import UFUNC_OPS, Value
 from bwcompiler.ir.types import BOOL, F32, F64, I8, DType
 from bwcompiler.ops.creation import full
 
@@ -49,8 +50,9 @@ UFUNCS: dict[str, Ufunc] = {}
 def _ufunc(name: str, rule: Rule, *aliases: str) -> None:
     numpy = getattr(np, name, None)
     for key in (name, *aliases):
+        if key not in UFUNCS:
+            UFUNC_NAMES.append(key)
         UFUNCS[key] = Ufunc(key, numpy, rule)
-        UFUNC_NAMES.append(key)
 
 
 def ufunc_named(name: str, ufunc: Any = None) -> Ufunc:
@@ -162,10 +164,6 @@ def _frexp(x: Value) -> tuple[Value, Value]:
     return _ldexp(x, ops.negative(exponent)), exponent
 
 
-def _registered(name: str) -> Rule:
-    return lambda *xs: REGISTRY[name](*xs)
-
-
 def _comparison(name: str, mirrored: str, negative: bool) -> Rule:
     """`negative`: the answer where the left operand is negative and the right one unsigned."""
     def rule(x: Value, y: Value) -> Value:
@@ -180,17 +178,14 @@ def _comparison(name: str, mirrored: str, negative: bool) -> Rule:
 
 COMPARISONS = {"less": ("greater", True), "less_equal": ("greater_equal", True), "greater": ("less", False),
                "greater_equal": ("less_equal", False), "equal": ("equal", False), "not_equal": ("not_equal", True)}
+for _name, _op in UFUNC_OPS.items():                       # what follows replaces some of these, for some dtypes
+    _ufunc(_name, _op)
 for _name, (_mirrored, _negative) in COMPARISONS.items():
     _ufunc(_name, _comparison(_name, _mirrored, _negative))
 _ufunc("add", _boolean(ops.bitwise_or, ops.add))
 _ufunc("multiply", _boolean(ops.bitwise_and, ops.multiply))
-_DIRECT = """subtract negative sign floor_divide fmod copysign sqrt cbrt exp exp2 expm1 log log2 log10 log1p logaddexp sin cos tan
-    arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh arctan2 hypot rint signbit bitwise_and bitwise_or bitwise_xor
-    left_shift right_shift maximum minimum"""
-for _name in _DIRECT.split():
-    _ufunc(_name, getattr(ops, _name))
-_ufunc("divide", ops.divide, "true_divide")
-_ufunc("remainder", ops.remainder, "mod")
+_ufunc("true_divide", ops.divide)
+_ufunc("mod", ops.remainder)
 _ufunc("divmod", lambda x, y: (ops.floor_divide(x, y), ops.remainder(x, y)))
 _ufunc("power", _power, "pow")
 _ufunc("float_power", _power)
@@ -200,7 +195,8 @@ _ufunc("positive", _identity)
 _ufunc("conjugate", _conjugate, "conj")
 _ufunc("square", _boolean(_identity, lambda x: ops.multiply(x, x)))
 _ufunc("reciprocal", _reciprocal)
-_ufunc("invert", ops.invert, "bitwise_not", "bitwise_invert")
+for _alias in ("bitwise_not", "bitwise_invert"):
+    _ufunc(_alias, ops.invert)
 _ufunc("logaddexp2", _logaddexp2)
 _ufunc("deg2rad", _scaled(math.pi, 180.0), "radians")
 _ufunc("rad2deg", _scaled(180.0, math.pi), "degrees")
@@ -219,8 +215,6 @@ _ufunc("heaviside", _heaviside)
 _ufunc("modf", _modf)
 _ufunc("ldexp", _ldexp)
 _ufunc("frexp", _frexp)
-for _name in ("gcd", "lcm", "bitwise_count", "nextafter", "spacing"):
-    _ufunc(_name, _registered(_name))
 for _alias, _name in {"acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan", "atanh": "arctanh",
                       "atan2": "arctan2", "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift"}.items():
     _ufunc(_alias, UFUNCS[_name].rule)

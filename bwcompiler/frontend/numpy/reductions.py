@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.extent import element_count
-from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler.ir.op import REGISTRY, Op, Value
 from bwcompiler.ir.types import BOOL, F64, I64, DType
 
 NOTHING = np._NoValue
@@ -249,10 +250,15 @@ def variance(x: Value, axes: Axes, ddof: Any, where: Any = NOTHING, given_mean: 
     return ops.divide(total, ops.maximum(freedom, constant(0, freedom)) if ddof else freedom)
 
 
-def _root(x: Value) -> Value:
-    """The square root, with derivative 0 at 0 (the standard deviation of equal elements)."""
+def root(x: Value) -> Value:
+    """The square root, with derivative 0 at 0: of the norm of zeros, of the standard deviation of equal elements."""
+    return flat_at_zero(ops.sqrt, x)
+
+
+def flat_at_zero(function: Callable[[Value], Value], x: Value) -> Value:
+    """function(x), 0 with derivative 0 where x is 0."""
     zero = ops.equal(x, constant(0, x))
-    return ops.select(zero, constant(0, x), ops.sqrt(ops.select(zero, constant(1, x), x)))
+    return ops.select(zero, constant(0, x), function(ops.select(zero, constant(1, x), x)))
 
 
 def _moment(name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: Any, where: Any, given_mean: Any,
@@ -265,7 +271,7 @@ def _moment(name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepd
     x = cast(x, target)
     axes = normalize_axes(axis, x.rank)
     value = variance(x, axes, ddof if correction is NOTHING else correction, where, given_mean)
-    return finished(_root(value) if name == "std" else value, x, axes, keepdims, out, name)
+    return finished(root(value) if name == "std" else value, x, axes, keepdims, out, name)
 
 
 @implements(np.var)
@@ -316,25 +322,26 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
     return sum_(fresh(truth(value_as(a))), axis, keepdims=keepdims)
 
 
-# ----- running sums and products
-def _running(name: str, ufunc: Any, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
+# ----- running sums, products and extrema
+def running(scan: Op, ufunc: Any, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
+    """ufunc.accumulate by the op that does it; axis None: over all elements in C order."""
     x = value_as(a)
     target = requested(dtype) or resolve_reduction(ufunc, x.dtype)
     x = cast(truth(x), I64) if target is BOOL else cast(x, target)             # 0 and 1: a sum stays positive, a product 0 or 1
     if axis is None or not x.rank:
         x = reshape(x, (element_count(x.shape),))
     position = normalize_axis(0 if axis is None else axis, x.rank)
-    return finished(cast(REGISTRY[name](x, axis=position, reverse=False), target), x, (), False, out, name)
+    return finished(cast(scan(x, axis=position, reverse=False), target), x, (), False, out, scan.name)
 
 
 @implements(np.cumsum)
 def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    return _running("cumsum", np.add, a, axis, dtype, out)
+    return running(ops.cumsum, np.add, a, axis, dtype, out)
 
 
 @implements(np.cumprod)
 def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    return _running("cumprod", np.multiply, a, axis, dtype, out)
+    return running(ops.cumprod, np.multiply, a, axis, dtype, out)
 
 
 def _cumulative(name: str, x: Any, axis: Any, dtype: Any, out: Any, include_initial: Any) -> Any:

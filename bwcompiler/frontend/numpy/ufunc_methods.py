@@ -21,14 +21,13 @@ from bwcompiler.frontend.numpy.reductions import (
     NOTHING,
     all_,
     any_,
-    cumprod,
-    cumsum,
     finished,
     max_,
     min_,
     normalize_axis,
     prod,
     reduction_axes,
+    running,
     sum_,
 )
 from bwcompiler.frontend.tracing.index_parsing import parse
@@ -37,11 +36,12 @@ from bwcompiler.frontend.tracing.promotion import requested, resolve, resolve_re
 from bwcompiler.frontend.tracing.registry import UFUNC_METHODS, refuse
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.extent import element_count
-from bwcompiler.ir.op import Value
+from bwcompiler.ir.op import REGISTRY, Value
 
 # Of lcm the order counts, where it overflows.
 ASSOCIATIVE = frozenset(("maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or",
                          "bitwise_xor", "logaddexp", "logaddexp2", "hypot", "gcd", "add", "multiply"))
+SCANS = {op.combine: op for op in REGISTRY.values() if op.kind == "scan"}           # ufuncs that have a scan of their own
 _UNROLLED = 2_000           # elements of an axis that are folded one after the other
 
 
@@ -162,9 +162,9 @@ def accumulate(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     axis, out = options.get("axis", 0), options.get("out")
     if as_tracer(inputs[0]).ndim == 0:
         raise TypeError("cannot accumulate on a scalar")
-    handler = {"add": cumsum, "multiply": cumprod}.get(ufunc.__name__)
-    if handler is not None:
-        return handler(inputs[0], axis, options.get("dtype"), out[0] if isinstance(out, tuple) else out)
+    scan = SCANS.get(ufunc.__name__)
+    if scan is not None:
+        return running(scan, ufunc, inputs[0], axis, options.get("dtype"), out[0] if isinstance(out, tuple) else out)
     x = _prepared(ufunc, inputs[0], options.get("dtype"))
     place = normalize_axis(axis, x.rank)
     line = _scan(ufunc, _line_last(x, (place,)))

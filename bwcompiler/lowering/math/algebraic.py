@@ -1,4 +1,4 @@
-"""Roots as IR: sqrt, cbrt, hypot."""
+"""Roots as IR: cbrt, hypot."""
 
 from __future__ import annotations
 
@@ -6,10 +6,6 @@ import math
 
 from bwcompiler.lowering.math import coefficients as table
 from bwcompiler.lowering.math.emitter import F32, F64, Body, Value, two_product
-
-
-def sqrt(body: Body, x: Value) -> Value:
-    return body.sqrt(x)
 
 
 def cbrt(body: Body, x: Value) -> Value:

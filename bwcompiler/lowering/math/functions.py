@@ -1,9 +1,9 @@
 """The inline math library: elementary and special functions as scalar LLVM IR that the loop vectoriser widens.
 
 `math_function("exp", "f32").symbol` is what to call; `definitions` gives the text to put in the module, once, and
-`intrinsics` the declarations that text needs.  Formulas live in the sibling modules `math_exponential`,
-`math_hyperbolic`, `math_trigonometric`, `math_algebraic` and `math_special`; polynomials in `math_coefficients`, fitted
-by `tools/fit_math.py`; `math_emitter` turns formulas into IR.
+`intrinsics` the declarations that text needs.  Formulas live in the sibling modules `exponential`, `hyperbolic`,
+`trigonometric`, `algebraic` and `special`; polynomials in `coefficients`, fitted by `tools/fit_math.py`; `emitter` turns
+formulas into IR.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from bwcompiler.lowering.math.emitter import FORMATS, Body, Value
 Formula = Callable[..., Value]
 
 
-# name: (number of operands, formula)
+# The scalar operations on floats that are functions here rather than instructions; name: (number of operands, formula).
+# Special functions that are composed of these (an op's `scalar`) have no row.
 FUNCTIONS: dict[str, tuple[int, Formula]] = {
     "arccos": (1, math_trigonometric.arccos),
     "arccosh": (1, math_hyperbolic.arccosh),
@@ -48,11 +49,10 @@ FUNCTIONS: dict[str, tuple[int, Formula]] = {
     "log1p": (1, math_exponential.log1p),
     "log2": (1, math_exponential.log2),
     "logaddexp": (2, math_hyperbolic.logaddexp),
-    "pow": (2, math_exponential.pow_),
+    "power": (2, math_exponential.pow_),
     "sigmoid": (1, math_hyperbolic.sigmoid),
     "sin": (1, math_trigonometric.sin),
     "sinh": (1, math_hyperbolic.sinh),
-    "sqrt": (1, math_algebraic.sqrt),
     "tan": (1, math_trigonometric.tan),
     "tanh": (1, math_hyperbolic.tanh),
 }

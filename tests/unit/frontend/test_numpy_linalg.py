@@ -108,3 +108,32 @@ def test_singular_matrices_raise_numpys_error() -> None:
     derivative = bw.grad(lambda a: np.linalg.det(a))
     with pytest.raises(np.linalg.LinAlgError):
         derivative(np.zeros((2, 2)))
+
+
+# ----- norms where they have no derivative
+FLAT = {
+    "norm": np.linalg.norm, "norm 2": lambda x: np.linalg.norm(x.ravel(), 2), "norm 1": lambda x: np.linalg.norm(x.ravel(), 1),
+    "norm inf": lambda x: np.linalg.norm(x.ravel(), np.inf), "norm 3": lambda x: np.linalg.norm(x.ravel(), 3),
+    "fro": lambda x: np.linalg.norm(x, "fro"), "vector_norm": np.linalg.vector_norm, "matrix_norm": np.linalg.matrix_norm,
+    "rows": lambda x: np.linalg.norm(x, axis=1).sum(), "hypot": lambda x: np.hypot(x[0], x[1]).sum(), "std": np.std,
+    "vector_norm 1.5": lambda x: np.linalg.vector_norm(x, ord=1.5),
+}
+
+
+@pytest.mark.parametrize("name", FLAT)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_norms_are_flat_at_zero(name, dtype):
+    zeros = np.zeros((2, 3), dtype)
+    value, slope = bw.value_and_grad(FLAT[name])(zeros)
+    assert value == 0 and value.dtype == dtype
+    np.testing.assert_array_equal(slope, zeros)
+    if dtype == np.float64 and name != "vector_norm 1.5":                   # whose second derivative is infinite
+        np.testing.assert_array_equal(bw.grad(lambda x: np.sum(bw.grad(FLAT[name])(x)))(zeros), zeros)
+
+
+def test_norms_beside_zero_rows():
+    x = np.array([[0.0, 0.0], [3.0, 4.0]])
+    np.testing.assert_allclose(bw.grad(lambda x: np.linalg.norm(x, axis=1).sum())(x), [[0, 0], [0.6, 0.8]], rtol=1e-15)
+    np.testing.assert_allclose(bw.grad(lambda x: np.sum(np.hypot(x[:, 0], x[:, 1])))(x), [[0, 0], [0.6, 0.8]], rtol=1e-15)
+    distances = bw.grad(lambda x: np.sum(np.linalg.norm(x[:, None] - x[None], axis=-1)))(x)
+    np.testing.assert_allclose(distances, [[-1.2, -1.6], [1.2, 1.6]], rtol=1e-15)

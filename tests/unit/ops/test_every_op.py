@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import bwcompiler.ops  # noqa: F401  (registers them)
+from bwcompiler.errors import DTypeError
 from bwcompiler.ir import scalar as s
 from bwcompiler.ir.op import REGISTRY, Op
-from bwcompiler.ir.types import BOOL, F64
+from bwcompiler.ir.types import BOOL, C128, F64, I64, U64, tensor
 from tests.support import opcases
 from tests.support.opcases import case
 from tests.support.scalar_eval import evaluate_scalar
@@ -45,6 +46,21 @@ def test_declaration(op):
     if op.kind in ("reduction", "scan"):
         assert op.combine in SCALAR_OPERATIONS
     assert op.batch is not None
+
+
+@pytest.mark.parametrize("op", [op for op in declared().values() if not op.attributes and isinstance(op.vjp, tuple)], ids=str)
+def test_kinds_are_those_that_the_shape_rule_takes(op):
+    if op.name in ("cast", "select", "stop_gradient"):
+        return                                # whose operands may be of any dtype
+    shape = (2, 2)
+    for dtype in (BOOL, I64, U64, F64, C128):
+        types = [tensor(dtype, shape)] * len(op.vjp)
+        try:
+            op.shape(*types)
+        except DTypeError:
+            assert dtype.kind not in op.kinds
+        else:
+            assert dtype.kind in op.kinds
 
 
 X = np.array([0.3, 0.9, 1.6])

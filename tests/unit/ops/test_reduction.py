@@ -1,4 +1,4 @@
-"""Reductions and scans."""
+"""Reductions."""
 
 from __future__ import annotations
 
@@ -46,14 +46,6 @@ CASES = [
         *_cases(name, BITS, (0,), (1,), (0, 1), ()), *_cases(name, np.zeros((2, 0), bool), (1,)))],
     *[case(name, x, axes=(axis,)).but(smooth=False).gives(getattr(np, name)(x, axis=axis))
       for name in ("argmax", "argmin") for x in (A, ODD, TIES, INTEGERS) for axis in range(x.ndim)],
-    *[row for reverse in (False, True) for row in (
-        *[case(name, x, axis=axis, reverse=reverse) for name in ("cumsum", "cumprod")
-          for x in (A, ZEROS, Z, A[:, :1], EMPTY) for axis in range(x.ndim)],
-        case("cumsum", INTEGERS, axis=1, reverse=reverse), case("cumprod", INTEGERS, axis=0, reverse=reverse),
-        case("cumsum", ODD, axis=0, reverse=reverse).but(smooth=False),
-        case("cumprod", ODD, axis=1, reverse=reverse).but(smooth=False))],
-    case("cumsum", INTEGERS, axis=1, reverse=True).gives([[4, 1, 2], [8, 6, 3]]),
-    case("cumprod", A.reshape(12), axis=0, reverse=False).gives(np.cumprod(A)),
 ]
 test_op = op_tests(CASES)
 

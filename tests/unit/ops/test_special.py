@@ -15,7 +15,7 @@ from tests.support.opcases import case, op_tests
 X = np.array([[-3.3, -0.7, 0.3], [0.9, 2.4, 7.6]])
 UNIT = np.array([-0.8, -0.3, 1e-3, 0.6])
 ODD = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 5e-324, 1.0, -1.0, -3.0, 2.0])
-NAMES = ("erf", "erfc", "erfinv", "sigmoid", "lgamma", "digamma", "trigamma")
+NAMES = ("erf", "erfc", "erfcx", "erfinv", "sigmoid", "lgamma", "digamma", "trigamma")
 CASES = [row for name in NAMES for row in (
     case(name, UNIT if name == "erfinv" else X), case(name, np.array(0.25)),
     case(name, np.zeros((2, 0))).but(smooth=False),
@@ -29,6 +29,7 @@ WIDE = np.concatenate([RNG.normal(size=60) * 5, RNG.uniform(-30, 60, 30), [1e-8,
 ORACLES = {
     "erf": (mpmath.erf, WIDE), "erfc": (mpmath.erfc, WIDE[WIDE < 26]),
     "erfinv": (mpmath.erfinv, np.concatenate([RNG.uniform(-1, 1, 60), [1e-300, 1e-160, 0.5, 1 - 1e-10, 1 - 2.0**-53]])),
+    "erfcx": (lambda x: mpmath.exp(x * x) * mpmath.erfc(x), np.concatenate([WIDE[np.abs(WIDE) < 26], RNG.uniform(0, 300, 30)])),
     "sigmoid": (lambda x: 1 / (1 + mpmath.exp(-x)), WIDE),
     "lgamma": (lambda x: mpmath.log(abs(mpmath.gamma(x))), WIDE),
     "digamma": (mpmath.digamma, WIDE), "trigamma": (lambda x: mpmath.polygamma(1, x), WIDE),

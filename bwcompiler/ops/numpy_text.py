@@ -1,8 +1,8 @@
-"""Every op as a NumPy expression: the text that computes a value from the names of its operands.
+"""How ops are written as NumPy source: the rules that declarations name in their field `numpy`, and the texts they are made of.
 
-`rule_of` finds the rule of an op: one of `EXPRESSIONS`, or a call of the NumPy function that is the op's reference.  A
-rule takes an `Application` and gives an expression, or several statements where NumPy has no function for it
-(`Statements`).  Expressions are written for reading: `x @ w`, `x[1:-1, ::2]`, `np.where(c, x, y)`.
+A rule takes an `Application` and gives an expression, or several statements where NumPy has no function for it
+(`Statements`).  Expressions are written for reading: `x @ w`, `x[1:-1, ::2]`, `np.where(c, x, y)`.  Rules here know
+attributes, not ops; `rule_of` finds the rule of an op, and writes a call of the op's reference where it names none.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from bwcompiler.ir.extent import Extent, Index, add_extents, scale_extent
+from bwcompiler.errors import InternalError
+from bwcompiler.ir.declaration import WITHOUT_NUMPY, is_plain_function, numpy_name
+from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, scale_extent
 from bwcompiler.ir.op import Op, Value
 from bwcompiler.ir.types import F64, I64, DType, TensorType
 
-REGION_KINDS = ("input", "region")                # ops that have no expression
 UPDATES = ("slice_update", "slice_add", "scatter_add", "scatter_update")
 
 
@@ -31,7 +30,7 @@ class Statements:
 
 @dataclass
 class Application:
-    """A value to be written: its name, the texts of its operands, and the helper functions it turns out to need.
+    """A value to be written: its name, the texts of its operands, and the functions it turns out to need.
 
     indices   what the indices of the loops around it are called.
     """
@@ -39,7 +38,7 @@ class Application:
     value: Value
     target: str
     reads: Sequence[str]
-    helpers: set[str]
+    helpers: set[Callable[..., Any]]
     indices: Mapping[Index, str] = field(default_factory=dict)
 
     @property
@@ -50,10 +49,10 @@ class Application:
     def x(self) -> Value:
         return self.value.operands[0]
 
-    def helper(self, name: str, *arguments: str) -> str:
-        """A call of a helper function."""
-        self.helpers.add(name)
-        return call(name, *arguments)
+    def helper(self, function: Callable[..., Any], *arguments: str) -> str:
+        """A call of a function whose source is copied."""
+        self.helpers.add(function)
+        return call(copied_name(function), *arguments)
 
     def extent(self, extent: Extent) -> str:
         return extent_text(extent, self.indices)
@@ -64,6 +63,11 @@ class Application:
 
 
 Rule = Callable[[Application], str | Statements]
+
+
+def copied_name(function: Callable[..., Any]) -> str:
+    """What a function whose source is copied is called there: `digamma` for `_digamma_reference`."""
+    return function.__name__.strip("_").removesuffix("_reference")
 
 
 # ----- texts of numbers, dtypes, axes
@@ -136,16 +140,8 @@ def _narrow(dtype: DType) -> bool:
 
 
 # ----- elementwise
-OPERATORS = {
-    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%", "power": "**",
-    "equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "bitwise_and": "&",
-    "bitwise_or": "|", "bitwise_xor": "^", "left_shift": "<<", "right_shift": ">>",
-}
-HELPED = "erf erfc erfinv sigmoid lgamma digamma trigamma".split()
-PREFIXES = {"negative": "-", "invert": "~"}
-
-
-def _operator(sign: str) -> Rule:
+def infix(sign: str) -> Rule:
+    """`x + y`."""
     def rule(a: Application) -> str:
         left, right = a.reads
         left = negative_in_parentheses(left) if sign == "**" else left
@@ -153,30 +149,18 @@ def _operator(sign: str) -> Rule:
     return rule
 
 
-def _numpy_function(name: str) -> Rule:
-    return lambda a: call(f"np.{name}", *a.reads)
-
-
-def _helped(name: str) -> Rule:
-    return lambda a: a.helper(name, *a.reads)
-
-
-def _prefix(sign: str) -> Rule:
-    return lambda a: sign + a.reads[0]
-
-
-def _cast(a: Application) -> str:
+def cast(a: Application) -> str:
     dtype: DType = a.attrs["dtype"]
     real = ".real" if a.x.dtype.is_complex and dtype.kind not in "bc" else ""
     return f"{a.reads[0]}{real}.astype({dtype_text(dtype)})"
 
 
 # ----- constants
-def _full(a: Application) -> str:
+def full(a: Application) -> str:
     return full_text(a.attrs["value"], a.value.type, a.indices)
 
 
-def _iota(a: Application) -> str:
+def iota(a: Application) -> str:
     shape, axis, dtype = a.attrs["shape"], a.attrs["axis"], a.attrs.get("dtype", I64)
     line = call("np.arange", a.extent(shape[axis]), *([] if dtype is I64 else [f"dtype={dtype_text(dtype)}"]))
     return line if len(shape) == 1 else call("np.broadcast_to", line + new_axes(len(shape), (axis,)), a.extents(shape))
@@ -191,7 +175,7 @@ def new_axes(rank: int, axes: Sequence[int]) -> str:
 
 
 # ----- layout
-def _broadcast(a: Application) -> str:
+def broadcast(a: Application) -> str:
     shape, axes, x = a.attrs["shape"], a.attrs["axes"], a.x
     if x.rank == 0:
         return call("np.broadcast_to", a.reads[0], a.extents(shape))
@@ -209,7 +193,7 @@ def transposed(text: str, axes: Sequence[int]) -> str:
     return f"{text}.T" if len(axes) == 2 else f"{text}.transpose({', '.join(map(str, axes))})"
 
 
-def _reshape(a: Application) -> str:
+def reshape(a: Application) -> str:
     return f"{a.reads[0]}.reshape({', '.join(map(a.extent, a.attrs['shape'])) or '()'})"
 
 
@@ -258,7 +242,7 @@ def _brackets(parts: list[str]) -> str:
     return f"[{', '.join(parts)}]"
 
 
-def _slice(a: Application) -> str:
+def slice_(a: Application) -> str:
     if a.value.rank == 0:
         return a.reads[0]
     return a.reads[0] + index_text(a.x.shape, a.attrs["starts"], a.attrs["sizes"], a.attrs["steps"], a.indices)
@@ -269,7 +253,7 @@ def _start_of_update(a: Application) -> str:
     return f"{a.target} = {full_text(a.x.attrs['value'], a.x.type, a.indices) if a.x.op.name == 'full' else a.reads[0] + '.copy()'}"
 
 
-def _slice_write(sign: str) -> Rule:
+def slice_write(sign: str) -> Rule:
     def rule(a: Application) -> str | Statements:
         if a.value.rank == 0:
             return f"{a.reads[0]} + {a.reads[1]}" if sign == "+=" else a.reads[1]
@@ -278,7 +262,7 @@ def _slice_write(sign: str) -> Rule:
     return rule
 
 
-def _pad(a: Application) -> str:
+def pad(a: Application) -> str:
     if a.value.rank == 0:
         return a.reads[0]
     widths = tuple_text([f"({a.extent(low)}, {a.extent(high)})" for low, high in zip(a.attrs["low"], a.attrs["high"], strict=True)])
@@ -286,10 +270,8 @@ def _pad(a: Application) -> str:
     return call("np.pad", a.reads[0], widths, *([] if literal in ("0", "0.0", "False") else [f"constant_values={literal}"]))
 
 
-def _window(name: str) -> Rule:
-    def rule(a: Application) -> str:
-        return a.helper(name, a.reads[0], *[f"{key}={a.extents(a.attrs[key])}" for key in a.value.op.attributes])
-    return rule
+def concatenate(a: Application) -> str:
+    return call("np.concatenate", tuple_text(a.reads), *([f"axis={a.attrs['axis']}"] if a.attrs["axis"] else []))
 
 
 # ----- indexing
@@ -297,102 +279,71 @@ def _indexed_first(text: str, rank: int, axes: Sequence[int]) -> str:
     return transposed(text, (*axes, *[axis for axis in range(rank) if axis not in axes]))
 
 
-def _gather(a: Application) -> str:
+def gather(a: Application) -> str:
     x, *indices = a.reads
     return f"{_indexed_first(x, a.x.rank, a.attrs['axes'])}[{', '.join(indices)}]"
 
 
-def _scatter_add(a: Application) -> Statements:
+def scatter_add(a: Application) -> Statements:
     _, updates, *indices = a.reads
     place = indices[0] if len(indices) == 1 else tuple_text(indices)
     view = _indexed_first(a.target, a.x.rank, a.attrs["axes"])
     return Statements((_start_of_update(a), call("np.add.at", view, place, updates)))
 
 
-def _scatter_update(a: Application) -> Statements:
+def scatter_update(a: Application) -> Statements:
     _, updates, *indices = a.reads
     view = _indexed_first(a.target, a.x.rank, a.attrs["axes"])
     return Statements((_start_of_update(a), f"{view}[{', '.join(indices)}] = {updates}"))
 
 
 # ----- reductions and scans
-def _reduction(name: str) -> Rule:
+def reduction(name: str) -> Rule:
     def rule(a: Application) -> str:
         axes = a.attrs["axes"]
         arguments = [] if len(axes) == a.x.rank and axes else [f"axis={axes_text(axes)}"]
-        if name in ("sum", "prod") and _narrow(a.value.dtype):
+        if name in ("np.sum", "np.prod") and _narrow(a.value.dtype):
             arguments.append(f"dtype={dtype_text(a.value.dtype)}")
-        return call(f"np.{name}", a.reads[0], *arguments)
+        return call(name, a.reads[0], *arguments)
     return rule
 
 
-def _scan(name: str) -> Rule:
+def scan(name: str) -> Rule:
     def rule(a: Application) -> str:
         axis, reverse = a.attrs["axis"], a.attrs["reverse"]
         operand = f"np.flip({a.reads[0]}, {axis})" if reverse else a.reads[0]
-        widening = [f"dtype={dtype_text(a.value.dtype)}"] if _narrow(a.value.dtype) else []
-        text = call(f"np.{name}", operand, f"axis={axis}", *widening)
+        widening = [f"dtype={dtype_text(a.value.dtype)}"] if _narrow(a.value.dtype) and name in ("np.cumsum", "np.cumprod") else []
+        text = call(name, operand, f"axis={axis}", *widening)
         return f"np.flip({text}, {axis})" if reverse else text
     return rule
 
 
-def _packed(name: str) -> Rule:
-    return lambda a: a.helper(f"packed_{name}", a.reads[0], *[f"{key}={value}" for key, value in a.attrs.items()])
+# ----- ops in general
+def attribute_text(a: Application, name: str) -> str:
+    """The value of an attribute: an extent, axes, a dtype, a Python scalar."""
+    found = a.attrs[name]
+    if isinstance(found, DType):
+        return dtype_text(found)
+    if isinstance(found, Affine):
+        return a.extent(found)
+    return a.extents(found) if isinstance(found, tuple) else repr(found)
 
 
-EXPRESSIONS: dict[str, Rule] = {
-    **{name: _operator(sign) for name, sign in OPERATORS.items()},
-    **{name: _helped(name) for name in HELPED},
-    **{name: _prefix(sign) for name, sign in PREFIXES.items()},
-    **{name: _reduction(name) for name in ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin")},
-    **{name: _scan(name) for name in ("cumsum", "cumprod")},
-    **{name: _numpy_function(f"linalg.{name}") for name in ("solve", "inv", "cholesky")},
-    **{name: _window(name) for name in ("windows", "windows_add")},
-    "select": _numpy_function("where"),
-    "cast": _cast,
-    "stop_gradient": lambda a: a.reads[0],
-    "full": _full,
-    "iota": _iota,
-    "index_value": lambda a: f"np.int64({a.extent(a.attrs['extent'])})",
-    "item": lambda a: f"{a.reads[0]}[{a.attrs['index']}]",
-    "broadcast": _broadcast,
-    "transpose": lambda a: transposed(a.reads[0], a.attrs["axes"]),
-    "reshape": _reshape,
-    "flip": lambda a: call("np.flip", a.reads[0], axes_text(a.attrs["axes"])),
-    "slice": _slice,
-    "slice_update": _slice_write("="),
-    "slice_add": _slice_write("+="),
-    "concatenate": lambda a: call("np.concatenate", tuple_text(a.reads), *([f"axis={a.attrs['axis']}"] if a.attrs["axis"] else [])),
-    "pad": _pad,
-    "normalize_index": lambda a: a.helper("normalize_index", a.reads[0], a.extent(a.attrs["extent"])),
-    "gather": _gather,
-    "scatter_add": _scatter_add,
-    "scatter_update": _scatter_update,
-    "matmul": lambda a: f"{a.reads[0]} @ {a.reads[1]}",
-    **{name: _packed(name) for name in ("eigh", "svd", "qr", "slogdet")},
-    "eigvalsh": lambda a: f"np.linalg.eigvalsh({a.reads[0]}, {'L' if a.attrs['lower'] else 'U'!r})",
-    "svdvals": lambda a: f"np.linalg.svd({a.reads[0]}, compute_uv=False)",
-    "cholesky_adjoint": lambda a: a.helper("adjoint_of_cholesky", *a.reads),
-    "lu": lambda a: a.helper("packed_lu", *a.reads),
-    "lu_solve": lambda a: a.helper("solve_with_lu", *a.reads, f"transpose={a.attrs['transpose']}"),
-    "householder": lambda a: a.helper("packed_householder", *a.reads),
-    "orthonormal": lambda a: a.helper("orthonormal_columns", *a.reads),
-    "integer_power": _operator("**"),
-    "polygamma": lambda a: a.helper("polygamma", a.reads[0], f"n={a.attrs['n']}"),
-    "exponent": lambda a: f"np.frexp({a.reads[0]})[1]",
-    "triangular_solve": lambda a: a.helper("triangular_solve", *a.reads, *[f"{key}={a.attrs[key]}" for key in ("lower", "transpose")]),
-}
+def _template(text: str) -> Rule:
+    return lambda a: text.format(*a.reads, **{name: attribute_text(a, name) for name in a.attrs})
 
 
 def rule_of(op: Op) -> Rule | None:
-    """How the op is written; None where it cannot be."""
-    return EXPRESSIONS.get(op.name) or _reference_rule(op)
+    """How the op is written; None for inputs and ops that own graphs, which are statements."""
+    if isinstance(op.numpy, str):
+        return _template(op.numpy)
+    if op.numpy is not None or op.kind in WITHOUT_NUMPY:
+        return op.numpy
+    name = numpy_name(op.reference)
+    if name is None and not is_plain_function(op.reference):
+        raise InternalError(f"op {op.name} has no NumPy source")
 
-
-def _reference_rule(op: Op) -> Rule | None:
-    """The rule of an op whose meaning is one NumPy function, with the op's attributes as keywords."""
-    for prefix, module in (("np", np), ("np.linalg", np.linalg)):
-        name = getattr(op.reference, "__name__", "")
-        if getattr(module, name, None) is op.reference and not op.regions:
-            return lambda a: call(f"{prefix}.{name}", *a.reads, *[f"{key}={a.attrs[key]!r}" for key in op.attributes if key in a.attrs])
-    return None
+    def called(a: Application) -> str:
+        attributes = [f"{key}={attribute_text(a, key)}" for key in op.attributes if key in a.attrs]
+        return a.helper(op.reference, *a.reads, *attributes) if name is None else call(name, *a.reads, *attributes)
+    return called
