@@ -62,3 +62,11 @@ def test_types():
         REGISTRY["qr"].shape(tensor(F64, (2, 3)))
     with pytest.raises(DTypeError, match="complex128"):
         REGISTRY["svd"].shape(tensor(C128, (2, 2)))
+
+
+@pytest.mark.parametrize(("name", "count", "attrs"), [("lu", 1, {}), ("lu_solve", 2, {"transpose": False}), ("householder", 1, {}),
+                                                      ("orthonormal", 1, {})])
+def test_parts_of_factorizations_are_real(name, count, attrs):
+    assert REGISTRY[name].kinds == "f"
+    with pytest.raises(DTypeError, match=f"{name} does not take complex128|qr does not take complex128"):
+        REGISTRY[name].shape(*[tensor(C128, (2, 2))] * count, **attrs)
