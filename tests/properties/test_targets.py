@@ -7,7 +7,6 @@ the next such fault.  `pytest -m slow tests/properties/test_targets.py` runs man
 
 from __future__ import annotations
 
-from collections import OrderedDict
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -51,7 +50,7 @@ def test_shuffled_product(target):
 def test_fault_of_llvm_shows(target, monkeypatch):
     """The product can be wrong.  If this fails, LLVM has mended the fault: find another one before the vectoriser is used."""
     monkeypatch.setattr(jit, "TUNING", jit.Tuning(slp_vectorization=True))
-    monkeypatch.setattr(executables, "_cache", OrderedDict())
+    monkeypatch.setattr(executables, "_cache", executables.Executables())
     assert wrong_elements_of_shuffled(target) > 0
 
 
