@@ -25,10 +25,11 @@ from bwcompiler.errors import BwError
 from bwcompiler.inspect import dump
 from bwcompiler.inspect.lowered_texts import object_code
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.graph_parser import ParseError, parse_graph
+from bwcompiler.ir.graph_parser import parse_graph
 from bwcompiler.ir.graph_printer import graph_to_text
 from bwcompiler.ir.graph_verifier import verify
 from bwcompiler.ir.op import REGISTRY
+from bwcompiler.ir.token_reader import ParseError
 from bwcompiler.passes.pass_manager import pass_named, run_pass
 from bwcompiler.passes.pipeline import PASSES
 

@@ -10,6 +10,7 @@
 Statements: `Loop`, `Let` (name a scalar), `Store`, `Reduce` (open an accumulator), `Accumulate` (into an accumulator or a
 buffer element), `Fill`.  Buffer positions are linear element offsets: affine in the loop indices, plus data-dependent
 terms (gathers).  The value of an accumulator is read as the scalar `total`, below the loops that feed it.
+Text: `loop_printer.py` and `loop_parser.py`.
 """
 
 from __future__ import annotations
@@ -141,6 +142,15 @@ def load(buffer: Buffer, offset: Offset) -> Scalar:
 def offset_scalars(offset: Offset) -> tuple[Scalar, ...]:
     """The data-dependent parts of an offset (they are arguments of the load)."""
     return tuple(term for term, _ in offset.terms)
+
+
+def element_strides(shape: tuple[int, ...]) -> list[int]:
+    """How many elements apart the neighbours along each axis of a C-contiguous array are."""
+    strides, stride = [], 1
+    for extent in reversed(shape):
+        strides.append(stride)
+        stride *= extent
+    return strides[::-1]
 
 
 def linear_offset(shape: tuple[int, ...], index: tuple[IndexExpression, ...]) -> Offset:

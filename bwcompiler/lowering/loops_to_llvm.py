@@ -1,10 +1,8 @@
 """Loop IR -> LLVM text: one internal function per kernel.
 
 Loops are plain counted loops over scalar code; LLVM's vectoriser widens the innermost one.  A reduction in a vector loop
-has a tree that depends on its extent only: the loop is cut into strips of LANES iterations, iteration j adds into lane
-j % LANES of an accumulator array (which LLVM keeps in vector registers without any fast-math flag), and the lanes are
-combined pairwise below the last loop that feeds them.  After BLOCK strips the lanes of a sum are flushed into a second array
-(of doubles, for f32), so that long sums stay accurate.
+has the tree of `ir/reduction_tree.py`: the loop is cut into strips of LANES iterations, iteration j adds into lane j % LANES
+of an accumulator array (which LLVM keeps in vector registers without any fast-math flag).
 """
 
 from __future__ import annotations
@@ -31,15 +29,11 @@ from bwcompiler.ir.loop import (
     Store,
     identity_of,
 )
+from bwcompiler.ir.reduction_tree import BLOCK, LANES, flushed_sums, in_lanes, last_feeds, total_dtype
 from bwcompiler.ir.scalar import MATH_FUNCTIONS, Scalar
-from bwcompiler.ir.types import BOOL, F32, F64, DType
+from bwcompiler.ir.types import BOOL, DType
 from bwcompiler.lowering.kernel_pointers import first_elements
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter, literal, memory_type, register_type
-
-LANES = 32
-BLOCK = 64                    # strips between flushes of a sum's lanes: 2048 elements
-_COMBINE = {"add": "add", "multiply": "multiply", "maximum": "maximum", "minimum": "minimum", "bitwise_or": "bitwise_or",
-            "bitwise_and": "bitwise_and"}
 
 
 class KernelText(NamedTuple):
@@ -74,10 +68,12 @@ class _KernelEmitter:
         self.lanes: dict[Accumulator, str] = {}
         self.cells: dict[Accumulator, str] = {}
         self.places: dict[Accumulator, str] = {}
-        self.vector: set[Accumulator] = set()                        # accumulators fed by long vector loops: they have lanes
+        self.vector = in_lanes(kernel.body)                          # accumulators that have lanes
         self.flushed: set[Accumulator] = set()                       # sums over more than one block: they have block totals
         self.totals: dict[Accumulator, str] = {}
         self.lane: str | None = None
+        self.memory: dict[int, frozenset[Buffer | Accumulator]] = {}
+        self.perishable: list[tuple[dict[object, str], Scalar]] = []    # registers that a write may make stale, with their scope
         self.starts = first_elements(kernel)
 
     def function(self, linkage: str) -> str:
@@ -89,7 +85,7 @@ class _KernelEmitter:
                 parameters.append(f"ptr noalias {'readonly ' if buffer.role == INPUT else ''}%p{number}")
                 self.scopes[0][buffer] = f"%p{number}"
         self.scopes[0].update({source: self.scopes[0][target] for source, target in self.merged.items()})
-        self._find_lanes(self.kernel.body)
+        self._find_flushed(self.kernel.body)
         self.statements(self.kernel.body)
         body = "\n".join(emit.lines)
         emit.lines = outer
@@ -116,35 +112,27 @@ class _KernelEmitter:
 
     # ----- statements
     def statements(self, body: list[Statement]) -> None:
-        last = self._last_feeds(body)
+        last = last_feeds(body, self.vector)
         for number, statement in enumerate(body):
             if isinstance(statement, Let):
                 self.remember(statement, self.scalar(statement.value))
             elif isinstance(statement, Store):
                 self.store(statement.buffer, statement.offset, self.scalar(statement.value))
+                self.forget(statement.buffer)
             elif isinstance(statement, Reduce):
                 self.open(statement.accumulator)
+                self.forget(statement.accumulator)
             elif isinstance(statement, Accumulate):
                 self.accumulate(statement)
+                self.forget(statement.target if isinstance(statement.target, Accumulator) else statement.target[0])
             elif isinstance(statement, Fill):
                 self.fill(statement)
+                self.forget(statement.buffer)
             else:
+                self.forget(None)                          # what the loop writes, its next iteration must read again
                 self.loop(statement)
                 for accumulator in last.get(number, ()):
                     self.combine_lanes(accumulator)
-
-    def _last_feeds(self, body: list[Statement]) -> dict[int, list[Accumulator]]:
-        """Accumulators opened in this body by the number of the last loop of it that feeds their lanes."""
-        last: dict[Accumulator, int] = {}
-        opened = {statement.accumulator for statement in body if isinstance(statement, Reduce)} & self.vector
-        for number, statement in enumerate(body):
-            if isinstance(statement, Loop):
-                last.update((accumulator, number) for accumulator in opened if _feeds(statement, accumulator))
-        found: dict[int, list[Accumulator]] = {}
-        for opening in body:                               # in the order of opening: the text must not depend on hashes
-            if isinstance(opening, Reduce) and opening.accumulator in last:
-                found.setdefault(last.pop(opening.accumulator), []).append(opening.accumulator)
-        return found
 
     def loop(self, loop: Loop) -> None:
         if not any(isinstance(s, Accumulate) and s.target in self.vector for s in loop.body):
@@ -160,7 +148,7 @@ class _KernelEmitter:
         if not isinstance(extent, int):
             raise CompileError("symbolic extents are not lowered to native code yet")
         strips, tail = divmod(extent, LANES)
-        sums = [s.target for s in loop.body if isinstance(s, Accumulate) and isinstance(s.target, Accumulator) and _is_flushed(s)]
+        sums = flushed_sums(loop)
         blocks, rest = divmod(strips, BLOCK) if sums else (0, strips)
         if blocks:
             with self.counted(str(blocks), None) as block:
@@ -222,15 +210,12 @@ class _KernelEmitter:
             self.emit.lines.append(f"  store {memory_type(buffer.dtype)} {value}, ptr {pointer}, align {buffer.dtype.itemsize}")
 
     # ----- reductions
-    def _find_lanes(self, body: list[Statement], extent: int = 0) -> None:
+    def _find_flushed(self, body: list[Statement]) -> None:
         for statement in body:
             if isinstance(statement, Loop):
-                below = statement.extent if isinstance(statement.extent, int) else LANES
-                self._find_lanes(statement.body, below if statement.kind == "vector" else 0)
-            elif isinstance(statement, Accumulate) and isinstance(statement.target, Accumulator) and extent >= LANES:
-                self.vector.add(statement.target)
-                if _is_flushed(statement) and extent >= LANES * BLOCK:
-                    self.flushed.add(statement.target)
+                self._find_flushed(statement.body)
+                if statement.kind == "vector" and isinstance(statement.extent, int) and statement.extent >= LANES * BLOCK:
+                    self.flushed.update(flushed_sums(statement))
 
     def open(self, accumulator: Accumulator) -> None:
         """Reset an accumulator (its memory is allocated once, in the entry block)."""
@@ -241,7 +226,7 @@ class _KernelEmitter:
             if accumulator in self.vector:
                 self.lanes[accumulator] = self._alloca(type_, LANES)
             if accumulator in self.flushed:
-                self.totals[accumulator] = self._alloca(memory_type(_total_dtype(accumulator)), LANES)
+                self.totals[accumulator] = self._alloca(memory_type(total_dtype(accumulator.dtype)), LANES)
             if accumulator.combine.startswith("arg"):
                 self.places[accumulator] = self._alloca("i64", 1)
         if accumulator in self.lanes:
@@ -249,9 +234,9 @@ class _KernelEmitter:
                 pointer = self.emit.put(f"getelementptr {type_}, ptr {self.lanes[accumulator]}, i64 {lane}")
                 self.emit.lines.append(f"  store {type_} {start}, ptr {pointer}")
                 if accumulator in self.totals:
-                    wide = memory_type(_total_dtype(accumulator))
+                    wide = memory_type(total_dtype(accumulator.dtype))
                     pointer = self.emit.put(f"getelementptr {wide}, ptr {self.totals[accumulator]}, i64 {lane}")
-                    self.emit.lines.append(f"  store {wide} {literal(0.0, _total_dtype(accumulator))}, ptr {pointer}")
+                    self.emit.lines.append(f"  store {wide} {literal(0.0, total_dtype(accumulator.dtype))}, ptr {pointer}")
         self.emit.lines.append(f"  store {type_} {start}, ptr {self.cells[accumulator]}")
         if accumulator in self.places:
             self.emit.lines.append(f"  store i64 -1, ptr {self.places[accumulator]}")
@@ -284,7 +269,7 @@ class _KernelEmitter:
     def _combine_at(self, pointer: str, combine: str, dtype: DType, value: str) -> None:
         type_ = memory_type(dtype)
         before = self._load(pointer, dtype)
-        after = self.emit.operation(_COMBINE[combine], dtype, [before, value])
+        after = self.emit.operation(combine, dtype, [before, value])
         if dtype is BOOL:
             after = self.emit.put(f"zext i1 {after} to i8")
         self.emit.lines.append(f"  store {type_} {after}, ptr {pointer}, align {dtype.itemsize}")
@@ -315,7 +300,7 @@ class _KernelEmitter:
 
     def flush(self, accumulator: Accumulator) -> None:
         """Add the lanes to the block totals and reset them."""
-        type_, dtype = memory_type(accumulator.dtype), _total_dtype(accumulator)
+        type_, dtype = memory_type(accumulator.dtype), total_dtype(accumulator.dtype)
         with self.counted(str(LANES), None) as lane:
             low = self.emit.put(f"getelementptr {type_}, ptr {self.lanes[accumulator]}, i64 {lane}")
             total = self.emit.put(f"getelementptr {memory_type(dtype)}, ptr {self.totals[accumulator]}, i64 {lane}")
@@ -330,7 +315,7 @@ class _KernelEmitter:
         lanes, dtype = self.lanes[accumulator], accumulator.dtype
         if accumulator in self.totals:
             self.flush(accumulator)
-            lanes, dtype = self.totals[accumulator], _total_dtype(accumulator)
+            lanes, dtype = self.totals[accumulator], total_dtype(accumulator.dtype)
         type_, width = memory_type(dtype), LANES // 2
         while width:
             with self.counted(str(width), None) as lane:
@@ -347,6 +332,27 @@ class _KernelEmitter:
             value = self.emit.put(f"zext i1 {value} to i8")
         self.emit.lines.append(f"  store {type_} {value}, ptr {self.cells[accumulator]}")
 
+    # ----- scalars that read what the kernel writes
+    def read_memory(self, scalar: Scalar) -> frozenset[Buffer | Accumulator]:
+        """The buffers and accumulators that a scalar reads and that statements may change."""
+        found = self.memory.get(id(scalar))
+        if found is None:
+            own: list[Buffer | Accumulator] = []
+            if scalar.op in ("total", "found") or (scalar.op == "load" and scalar.data[0].role != INPUT):
+                own = [scalar.data[0] if scalar.op == "load" else scalar.data]
+            found = self.memory[id(scalar)] = frozenset(own).union(*[self.read_memory(arg) for arg in scalar.args])
+        return found
+
+    def forget(self, written: Buffer | Accumulator | None) -> None:
+        """What reads this memory (any memory, for None) has to be read again."""
+        kept = []
+        for scope, scalar in self.perishable:
+            if written is None or written in self.read_memory(scalar):
+                scope.pop(id(scalar), None)
+            else:
+                kept.append((scope, scalar))
+        self.perishable = kept
+
     # ----- scalars
     def scalar(self, scalar: Scalar) -> str:
         """The register (or literal) that holds a scalar."""
@@ -361,7 +367,10 @@ class _KernelEmitter:
         found = self.known(id(scalar))
         if found is not None:
             return found
-        return self.remember(id(scalar), self._scalar(scalar))
+        register = self.remember(id(scalar), self._scalar(scalar))
+        if self.read_memory(scalar):
+            self.perishable.append((self.scopes[-1], scalar))
+        return register
 
     def _scalar(self, scalar: Scalar) -> str:
         op, emit = scalar.op, self.emit
@@ -455,21 +464,6 @@ class _KernelEmitter:
         if found is None:
             raise CompileError(f"loop index {index} is read outside of its loop")
         return found
-
-
-def _is_flushed(statement: Accumulate) -> bool:
-    """Whether a long reduction is cut into blocks: sums of floats, whose rounding errors would add up."""
-    return statement.combine == "add" and statement.value.dtype.is_float
-
-
-def _total_dtype(accumulator: Accumulator) -> DType:
-    """Totals of blocks are added one after the other: in double precision, where the elements are not."""
-    return F64 if accumulator.dtype is F32 else accumulator.dtype
-
-
-def _feeds(loop: Loop, accumulator: Accumulator) -> bool:
-    return any((isinstance(s, Accumulate) and s.target is accumulator) or (isinstance(s, Loop) and _feeds(s, accumulator))
-               for s in loop.body)
 
 
 def _is_dear(body: list[Statement]) -> bool:

@@ -15,7 +15,6 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler.compiler.lowered import Lowered
-from bwcompiler.ir import loop_interpreter
 from bwcompiler.ir.access import ArrayView, whole
 from bwcompiler.ir.fusion import FusionGroup
 from bwcompiler.ir.graph_interpreter import interpret
@@ -24,7 +23,6 @@ from bwcompiler.ir.loop_interpreter import run_kernel
 from bwcompiler.ir.loop_printer import kernel_to_text
 from bwcompiler.ir.loop_verifier import verify_kernel
 from bwcompiler.ir.op import Value
-from bwcompiler.lowering import loops_to_llvm
 from bwcompiler.lowering.library_calls import Libraries
 from bwcompiler.lowering.steps import LoweredStep, lower_steps
 from bwcompiler.passes.fuse import fuse
@@ -275,10 +273,6 @@ def test_matrix_products_as_loops():
     arguments = [x, y, *seeds_of(program)]
     for found, wanted in zip(run_steps(lowered, steps, arguments), interpret(lowered.graph, arguments), strict=True):
         assert_near(found, np.asarray(wanted), "loops differ from the graph")
-
-
-def test_interpreter_and_native_code_have_one_reduction_tree():
-    assert (loop_interpreter.LANES, loop_interpreter.BLOCK) == (loops_to_llvm.LANES, loops_to_llvm.BLOCK)
 
 
 # ----- one sweep

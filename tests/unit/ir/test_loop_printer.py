@@ -74,6 +74,10 @@ x = load(X, at(X, ROW, COLUMN))
     (load(X, Offset(j * 3)), "x[+ 3*j]"),
     (load(X, Offset(0)), "x[0, 0]"),
     (load(X, at(X, element(V, 2), COLUMN)), "x[v[2], j]"),
+    (load(X, Offset(j, ((index_value(i), 5),))), "x[(i), j]"),               # data that happens to be an index
+    (load(X, Offset(j, ((element(V, 2) + const(-1, I64), 5),))), "x[(v[2] + -1), j]"),
+    (load(X, Offset(j - 1, ((element(V, 0), -5),))), "x[+ -5*v[0] + j - 1]"),
+    (load(X, Offset(j, ((element(V, 0), 5), (element(V, 1), 1)))), "x[+ 5*v[0] + v[1] + j]"),  # the terms' order is kept
     (load(X, Offset(j, ((element(V, 0), 2), (element(V, 1), 1)))), "x[+ 2*v[0] + v[1] + j]"),
     (load(buffer("e", 3, 0), Offset(i)), "e[+ i]"),
 ], ids=str)
@@ -97,7 +101,14 @@ def test_positions(scalar, text):
     (guard(in_range(i - 1, 0, 2), x, const(0.0, F64)), "x[i, j] if in_range(i - 1, 0, 2) else 0.0"),
     (guard(in_range(j - 3, 0, 2), load(X, at(X, i, j - 3)), x), "x[i, j - 3] if in_range(j - 3, 0, 2) else x[i, j]"),
     (guard(in_range(i, 0, 2), x, const(0.0, F64)) + x, "(x[i, j] if in_range(i, 0, 2) else 0.0) + x[i, j]"),
-    (index_value(i * 2 + 1) * index_value(j), "(2*i + 1) * j"),
+    (index_value(i * 2 + 1) * index_value(j), "index(2*i + 1) * j"),
+    (index_value(i) + index_value(j) * 2, "i + j * 2"),
+    (-x, "-x[i, j]"),
+    (operation("negative", const(-2.0, F64)) * x, "-(-2.0) * x[i, j]"),
+    (x + const(3, F64), "x[i, j] + 3.0"),                                 # the number that is meant
+    (cast(const(2.0, F32), F64), "f64(2.0:f32)"),
+    (cast(const(2, I64), F64), "f64(2)"),
+    (select(const(1.0, F32) < const(2.0, F32), x, x), "select(1.0:f32 < 2.0:f32, x[i, j], x[i, j])"),
     (const(float("inf"), F64) * x, "inf * x[i, j]"),
 ], ids=str)
 def test_expressions(scalar, text):
