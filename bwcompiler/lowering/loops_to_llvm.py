@@ -136,7 +136,7 @@ class _KernelEmitter:
 
     def loop(self, loop: Loop) -> None:
         if not any(isinstance(s, Accumulate) and s.target in self.vector for s in loop.body):
-            with self.counted(str(loop.extent), loop) as index:
+            with self.counted(self.affine(loop.extent), loop) as index:
                 self.remember(loop.index, index)
                 self.statements(loop.body)
             return
@@ -146,7 +146,7 @@ class _KernelEmitter:
         """Whole strips of LANES iterations in blocks, then the tail; iteration j works on lane j % LANES."""
         extent = loop.extent
         if not isinstance(extent, int):
-            raise CompileError("symbolic extents are not lowered to native code yet")
+            raise CompileError(f"a reduction over a loop to {extent}, which depends on outer loops, is not lowered to native code yet")
         strips, tail = divmod(extent, LANES)
         sums = flushed_sums(loop)
         blocks, rest = divmod(strips, BLOCK) if sums else (0, strips)
