@@ -11,7 +11,9 @@ import re
 from typing import NamedTuple, TypeAlias
 
 from bwcompiler.ir.extent import Extent, Index, add_extents, scale_extent
+from bwcompiler.ir.graph_printer import plain_name
 from bwcompiler.ir.loop import (
+    COMBINES,
     INPUT,
     OUTPUT,
     SCRATCH,
@@ -30,10 +32,10 @@ from bwcompiler.ir.loop import (
     element_strides,
     load,
 )
-from bwcompiler.ir.loop_printer import COMBINES, INFIX, PREFIX, RESERVED, default_dtype
+from bwcompiler.ir.loop_printer import INFIX, PREFIX, RESERVED, default_dtype
 from bwcompiler.ir.op import REGISTRY
 from bwcompiler.ir.scalar import OPERATIONS, PREDICATES, Scalar, const, in_range
-from bwcompiler.ir.token_reader import REAL, Token, TokenReader
+from bwcompiler.ir.token_reader import REAL, STRING, Token, TokenReader
 from bwcompiler.ir.types import BOOL, DTYPES, I64, DType, dtype_named
 
 
@@ -50,13 +52,13 @@ def parse_kernels(text: str) -> list[Kernel]:
     parser = _Parser(text)
     kernels = []
     while parser.peek().kind != "end":
-        parser.named.clear()
         kernels.append(parser.kernel())
     return kernels
 
 
 _TOKEN = re.compile(rf"""
-    (?P<name>    [^\W\d]\w*)
+    (?P<memory>  %(?:[^\W\d]\w*(?:\.\w+)*|{STRING}))
+  | (?P<name>    [^\W\d]\w*(?:\.\w+)*)
   | (?P<number>  {REAL})
   | (?P<symbol>  \.\. | [<>=!]= | [()\[\],:=<>|&^~+*/-])
 """, re.VERBOSE)
@@ -84,31 +86,35 @@ class _Application(NamedTuple):
 
 
 _Expression: TypeAlias = Scalar | _Literal | _Application
-_Named: TypeAlias = Buffer | Let | Accumulator | Index
+_Named: TypeAlias = Let | Accumulator | Index
 
 
 class _Parser(TokenReader):
     def __init__(self, text: str) -> None:
         super().__init__(text, _TOKEN)
+        self.buffers: dict[str, Buffer] = {}
         self.named: dict[str, _Named] = {}
 
     # ----- kernels
     def kernel(self) -> Kernel:
         self.require("kernel")
         name = self.expect("name", "the name of the kernel").text
+        self.buffers = {}
         self.require("(")
         buffers = self.listed(self.buffer, ")")
         return Kernel(name, buffers, self.body(0))
 
     def buffer(self) -> Buffer:
-        token = self.define("the name of a buffer")
+        token = self.expect("memory", "a buffer")
+        if token.text in self.buffers:
+            self.fail(f"{token.text} is declared already", token.start)
         self.require(":")
         role = self.expect("name", "the role of the buffer")
         if role.text not in (INPUT, OUTPUT, UPDATED, SCRATCH):
             self.fail(f"unknown role {role.text!r}; known: {INPUT}, {OUTPUT}, {UPDATED}, {SCRATCH}", role.start)
         dtype = self.dtype()
         self.require("[")
-        found = self.named[token.text] = Buffer(token.text, dtype, tuple(self.listed(self.integer, "]")), role.text)
+        found = self.buffers[token.text] = Buffer(plain_name(token.text), dtype, tuple(self.listed(self.integer, "]")), role.text)
         return found
 
     def dtype(self) -> DType:
@@ -162,11 +168,11 @@ class _Parser(TokenReader):
         if self.accept("reduce"):
             return self.reduce()
         if self.accept("store"):
-            buffer, offset = self.place(self.expect("name", "a buffer"))
+            buffer, offset = self.place()
             self.require(",")
             return Store(buffer, offset, self.value(buffer.dtype))
         if self.accept("fill"):
-            buffer = self.buffer_named(self.expect("name", "a buffer"))
+            buffer = self.known_buffer()
             self.require(",")
             return Fill(buffer, self.value(buffer.dtype))
         return self.accumulate()
@@ -204,14 +210,13 @@ class _Parser(TokenReader):
         return token.text
 
     def accumulate(self) -> Accumulate:
-        token = self.expect("name", "a statement")
-        found = self.known(token)
         target: Accumulator | tuple[Buffer, Offset]
-        if isinstance(found, Accumulator):
-            target, dtype = found, found.dtype
-        else:
-            target = self.place(token)
+        if self.peek().kind == "memory":
+            target = self.place()
             dtype = target[0].dtype
+        else:
+            target = self.accumulator_named(self.expect("name", "a statement"))
+            dtype = target.dtype
         combine = self.combine()
         self.require("=")
         value = self.value(dtype)
@@ -224,11 +229,11 @@ class _Parser(TokenReader):
             self.fail(f"{token.text!r} is not defined here", token.start)
         return found
 
-    def buffer_named(self, token: Token) -> Buffer:
-        found = self.known(token)
-        if not isinstance(found, Buffer):
-            self.fail(f"{token.text!r} is no buffer", token.start)
-        return found
+    def known_buffer(self) -> Buffer:
+        token = self.expect("memory", "a buffer")
+        if token.text not in self.buffers:
+            self.fail(f"{token.text} is not declared", token.start)
+        return self.buffers[token.text]
 
     def accumulator_named(self, token: Token) -> Accumulator:
         found = self.known(token)
@@ -236,9 +241,9 @@ class _Parser(TokenReader):
             self.fail(f"{token.text!r} is no accumulator", token.start)
         return found
 
-    def place(self, token: Token) -> tuple[Buffer, Offset]:
-        """`b[i, j + 1]`, an index of the buffer's shape, or `b[+ 4*i + j]`, a number of elements."""
-        buffer = self.buffer_named(token)
+    def place(self) -> tuple[Buffer, Offset]:
+        """`%b[i, j + 1]`, an index of the buffer's shape, or `%b[+ 4*i + j]`, a number of elements."""
+        start, buffer = self.peek().start, self.known_buffer()
         self.require("[")
         if self.accept("+"):
             affine, terms = self.entry()
@@ -246,7 +251,7 @@ class _Parser(TokenReader):
             return buffer, Offset(affine, tuple(terms))
         entries = self.listed(self.entry, "]")
         if len(entries) != len(buffer.shape):
-            self.fail(f"{buffer} has {len(buffer.shape)} axes, the index has {len(entries)}", token.start)
+            self.fail(f"{buffer} has {len(buffer.shape)} axes, the index has {len(entries)}", start)
         total: Extent = 0
         found: list[tuple[Scalar, int]] = []
         for (affine, terms), stride in zip(reversed(entries), reversed(element_strides(buffer.shape)), strict=True):
@@ -318,12 +323,12 @@ class _Parser(TokenReader):
             found = self.expression()
             self.require(")")
             return found
+        if token.kind == "memory":
+            return load(*self.place())
         token = self.expect("name", "an expression")
         if self.peek().text == "(" and self.text[token.end] == "(":
             return self.call(token)
         known = self.known(token)
-        if isinstance(known, Buffer):
-            return load(*self.place(token))
         if isinstance(known, Let):
             return known.ref()
         if isinstance(known, Accumulator):

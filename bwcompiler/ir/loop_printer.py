@@ -1,9 +1,11 @@
 """Loop IR -> text.  Start reading at `kernel_to_text`.
 
 Buffer positions are linear offsets; they are shown as an index of the buffer's shape where the offset falls apart into one
-(`b0[i0, i1 + 1]`), and as the offset itself elsewhere (`b0[+ 4*i0 + i1 + 2]`).  Names are hints, made unique by `_1` among
-those in scope.  What is printed can be read again (`loop_parser.py`): so literals say their dtype where nothing beside them
-does, and scalars that could be taken for affine positions stand in parentheses or in `index(...)`.
+(`%x[i0, i1 + 1]`), and as the offset itself elsewhere (`%x[+ 4*i0 + i1 + 2]`).  Names are hints, made unique by `_1` among
+those in scope; memory is written `%name`, as the arrays of graphs are.
+
+What is printed can be read again (`loop_parser.py`): so literals say their dtype where nothing beside them does, and
+scalars that could be taken for affine positions stand in parentheses or in `index(...)`.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Any
 
 from bwcompiler.ir.extent import Extent, Index, add_extents, lower, scale_extent, upper
+from bwcompiler.ir.graph_printer import BARE_NAME, NO_NAMES, Names, first_free, plain_name, quoted
 from bwcompiler.ir.loop import (
     Accumulate,
     Accumulator,
@@ -37,15 +40,17 @@ INFIX = {
     "subtract": ("-", 5), "multiply": ("*", 6), "divide": ("/", 6),
 }
 PREFIX = {"negative": "-", "invert": "~"}
-COMBINES = ("add", "multiply", "maximum", "minimum", "bitwise_or", "bitwise_and", "argmax", "argmin")
 RESERVED = frozenset("kernel for in let reduce store fill at if else vector true false inf nan".split())     # no names
 Rounding = Callable[[int, int], int]
 _CHOICE, _UNARY, _ATOM = 0, 7, 8
 
 
-def kernel_to_text(kernel: Kernel) -> str:
-    """The kernel as text, ending in a newline; equal for equal kernels."""
-    return _Printer(kernel).text()
+def kernel_to_text(kernel: Kernel, names: Names = NO_NAMES) -> str:
+    """The kernel as text, ending in a newline; equal for equal kernels.
+
+    names: what a text of the graph calls its values (`names_in_text`), for everything in the kernel that comes from one.
+    """
+    return _Printer(kernel, names).text()
 
 
 def linear_index(buffer: Buffer, offset: Offset, guarded: Set[Extent] = frozenset()) -> list[tuple[Extent, list[Scalar]]] | None:
@@ -124,34 +129,42 @@ def _split(shape: tuple[int, ...], affine: Extent, round_terms: Rounding, round_
 
 
 class _Printer:
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, given: Names) -> None:
         self.kernel = kernel
+        self.given = given
         self.names: dict[object, str] = {}
-        self.taken: set[str] = set()
+        self.taken = set(RESERVED)
+        self.arrays: set[str] = set()
         self.lines: list[str] = []
         self.loops: list[Index] = []               # around the statement being printed
         self.guarded: set[Extent] = set()          # by the statement being printed
 
     def text(self) -> str:
-        parameters = [f"{self.name(b, b.name)}: {b.role} {b.dtype}[{','.join(map(str, b.shape))}]" for b in self.kernel.buffers]
+        parameters = [f"{self.memory(b)}: {b.role} {b.dtype}[{','.join(map(str, b.shape))}]" for b in self.kernel.buffers]
         self.lines.append(f"kernel {self.kernel.name}({', '.join(parameters)})")
         self.body(self.kernel.body, 1)
         return "\n".join(self.lines) + "\n"
 
-    def name(self, key: object, hint: str) -> str:
-        """The unique name, one word, of a buffer, index, let or accumulator."""
+    def memory(self, buffer: Buffer) -> str:
+        """`%name`, unique."""
+        found = self.names.get(buffer)
+        if found is None:
+            name = first_free(self.hint(buffer), self.arrays)
+            self.arrays.add(name)
+            found = self.names[buffer] = f"%{quoted(name)}"
+        return found
+
+    def name(self, key: Index | Let | Accumulator) -> str:
+        """The unique name, one word, of an index, let or accumulator."""
         found = self.names.get(key)
         if found is None:
-            hint = re.sub(r"\W", "_", hint)
-            if not hint or hint[0].isdigit():
-                hint = f"_{hint}"
-            found, number = hint, 0
-            while found in self.taken or found in RESERVED:
-                number += 1
-                found = f"{hint}_{number}"
+            found = self.names[key] = first_free(_as_word(key.name if isinstance(key, Index) else self.hint(key)), self.taken)
             self.taken.add(found)
-            self.names[key] = found
         return found
+
+    def hint(self, key: Buffer | Let | Accumulator) -> str:
+        given = None if key.origin is None else self.given.get(key.origin)
+        return plain_name(given) if given is not None and given.startswith("%") else key.name       # not a literal
 
     def release(self, key: object) -> None:
         """Its scope ends here: the name is free again."""
@@ -162,7 +175,7 @@ class _Printer:
         for statement in body:
             if isinstance(statement, Loop):
                 kind = "" if statement.kind == "serial" else f" {statement.kind}"
-                extent, name = self.extent(statement.extent), self.name(statement.index, statement.index.name)
+                extent, name = self.extent(statement.extent), self.name(statement.index)
                 self.lines.append(f"{'  ' * depth}for {name} in 0..{extent}{kind}")
                 self.loops.append(statement.index)
                 self.body(statement.body, depth + 1)
@@ -180,28 +193,25 @@ class _Printer:
         self.guarded = set() if isinstance(statement, Reduce) else set(_guarded_positions(statement.value))
         if isinstance(statement, Let):
             value = self.scalar(statement.value, _CHOICE, None)       # first: what it reads is named before it
-            return f"let {self.name(statement, statement.name)} = {value}"
+            return f"let {self.name(statement)} = {value}"
         if isinstance(statement, Store):
             shown = self.place(statement.buffer, statement.offset)
             return f"store {shown}, {self.scalar(statement.value, _CHOICE, statement.buffer.dtype)}"
         if isinstance(statement, Reduce):
             accumulator = statement.accumulator
-            return f"reduce {self.accumulator(accumulator)}: {accumulator.dtype} = {accumulator.combine}"
+            return f"reduce {self.name(accumulator)}: {accumulator.dtype} = {accumulator.combine}"
         if isinstance(statement, Fill):
             buffer = statement.buffer
-            return f"fill {self.name(buffer, buffer.name)}, {self.scalar(statement.value, _CHOICE, buffer.dtype)}"
+            return f"fill {self.memory(buffer)}, {self.scalar(statement.value, _CHOICE, buffer.dtype)}"
         target = statement.target
-        shown = self.accumulator(target) if isinstance(target, Accumulator) else self.place(*target)
+        shown = self.name(target) if isinstance(target, Accumulator) else self.place(*target)
         dtype = target.dtype if isinstance(target, Accumulator) else target[0].dtype
         position = "" if statement.position is None else f" at {self.scalar(statement.position, _CHOICE, I64)}"
         return f"{shown} {statement.combine}= {self.scalar(statement.value, _CHOICE, dtype)}{position}"
 
-    def accumulator(self, accumulator: Accumulator) -> str:
-        return self.name(accumulator, accumulator.name)
-
     # ----- positions
     def place(self, buffer: Buffer, offset: Offset) -> str:
-        name = self.name(buffer, buffer.name)
+        name = self.memory(buffer)
         index = linear_index(buffer, offset, self.guarded)
         if index is not None and [term for _, terms in reversed(index) for term in terms] == [term for term, _ in offset.terms]:
             return f"{name}[{', '.join(self.entry(affine, [(term, 1) for term in terms]) for affine, terms in index)}]"
@@ -231,7 +241,7 @@ class _Printer:
         return _sum(sorted(parts, key=lambda part: part.startswith("-")))       # 3 - i0, not -i0 + 3
 
     def index_term(self, index: Index, coefficient: int) -> str:
-        name = self.name(index, index.name)
+        name = self.name(index)
         return name if coefficient == 1 else f"-{name}" if coefficient == -1 else f"{coefficient}*{name}"
 
     # ----- scalars
@@ -276,11 +286,11 @@ class _Printer:
         if op == "load":
             return self.place(*data)
         if op == "local":
-            return self.name(data, data.name)
+            return self.name(data)
         if op == "total":
-            return self.accumulator(data)
+            return self.name(data)
         if op == "found":
-            return f"position({self.accumulator(data)})"
+            return f"position({self.name(data)})"
         if op == "in_range":
             return f"in_range({', '.join(self.extent(extent) for extent in data)})"
         if op == "index":
@@ -293,6 +303,13 @@ def _guarded_positions(scalar: Scalar) -> Iterator[Extent]:
         yield scalar.data[0]
     for arg in scalar.args:
         yield from _guarded_positions(arg)
+
+
+def _as_word(name: str) -> str:
+    if BARE_NAME.fullmatch(name):
+        return name
+    word = re.sub(r"\W", "_", name)
+    return word if BARE_NAME.fullmatch(word) else f"_{word}"
 
 
 def _is_plain(extent: Extent) -> bool:

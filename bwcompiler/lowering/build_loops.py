@@ -22,6 +22,7 @@ from bwcompiler.errors import InternalError
 from bwcompiler.ir.access import Leaf, element, expand, is_virtual, root
 from bwcompiler.ir.extent import Extent, Index, add_extents, scale_extent
 from bwcompiler.ir.fusion import FusionGroup, Member, update_region
+from bwcompiler.ir.graph_printer import first_free
 from bwcompiler.ir.loop import (
     INPUT,
     OUTPUT,
@@ -76,6 +77,7 @@ class _Builder:
         self.buffers: dict[Value, Buffer] = {}
         self.scratch: dict[tuple[Value, tuple[int, ...], str], Buffer] = {}
         self.used: list[Buffer] = []
+        self.named: set[str] = set()              # the names of `used`
         self.results: dict[Buffer, Value] = {}
         self.fills: dict[Buffer, Statement] = {}
         self.when: dict[Value, int] = {}          # pass of inner members; gap (before the pass) of outer members
@@ -86,7 +88,7 @@ class _Builder:
     def _open_updated(self) -> None:
         """One parameter per array that updates write: before, in between and after it is the same memory."""
         for operand, result in self.group.written_arrays():
-            made = Buffer(f"b{len(self.used)}", result.dtype, result.shape, UPDATED)
+            made = Buffer(self.unused(result), result.dtype, result.shape, UPDATED, result)
             self.used.append(made)
             version = result
             while version is not operand:
@@ -204,13 +206,19 @@ class _Builder:
                 pending += [base for base in self.reads[value] if self.computes_inside(base)]
 
     # ----- buffers
+    def unused(self, value: Value) -> str:
+        """A name that no other buffer has."""
+        name = first_free(_hint(value), self.named)
+        self.named.add(name)
+        return name
+
     def buffer(self, value: Value) -> Buffer:
         """The parameter that is value's memory."""
         base = root(value)
         found = self.buffers.get(base)
         if found is None:
             role = OUTPUT if base in self.members else INPUT
-            found = self.buffers[base] = Buffer(f"b{len(self.used)}", base.dtype, base.shape, role)
+            found = self.buffers[base] = Buffer(self.unused(base), base.dtype, base.shape, role, base)
             self.used.append(found)
         return found
 
@@ -218,7 +226,7 @@ class _Builder:
         key = (value, shape, purpose)
         found = self.scratch.get(key)
         if found is None:
-            found = self.scratch[key] = Buffer(f"b{len(self.used)}", dtype, shape, SCRATCH)
+            found = self.scratch[key] = Buffer(self.unused(value), dtype, shape, SCRATCH, value)
             self.used.append(found)
         return found
 
@@ -296,7 +304,7 @@ class _Tree:
         if member.update:
             statements.append(self._write_slice(member, scalar))
             return
-        let = Let(value.op.name, scalar)
+        let = Let(_hint(value), scalar, value)
         statements.append(let)
         self.known[value] = let.ref()
         if self.lane is not None:
@@ -354,7 +362,7 @@ class _Tree:
             scalar = load(*self._home(value, member))
         else:
             scalar = self._inner_scalar(member, memo, body, number)
-        let = Let(value.op.name, scalar)
+        let = Let(_hint(value), scalar, value)
         body.append(let)
         memo[value] = let.ref()
         if not written and (value in self.b.saved or (value in self.b.stored and self.b.when[value] == number)):
@@ -382,7 +390,7 @@ class _Tree:
             if self.lane is not None:
                 total = self._panel_total(value, self.lane, scalar, before, body)
             else:
-                row = Accumulator(f"row_{value.op.name}", combine, scalar.dtype)
+                row = Accumulator(f"row_{_hint(value)}", combine, scalar.dtype)
                 before.append(Reduce(row))
                 body.append(Accumulate(row, combine, scalar))
                 total = row.total()
@@ -390,7 +398,7 @@ class _Tree:
         elif self.lane is not None:
             self.known[value] = self._panel_total(value, self.lane, scalar, before, body)
         else:
-            accumulator = Accumulator(value.op.name, combine, scalar.dtype)
+            accumulator = Accumulator(_hint(value), combine, scalar.dtype, value)
             before.append(Reduce(accumulator))
             body.append(Accumulate(accumulator, combine, scalar, self._position(member)))
             self.known[value] = _total(accumulator, value)
@@ -418,7 +426,7 @@ class _Tree:
             return
         # One term after the other: a sum of f32 in double precision, or a long one would lose digits.
         dtype = F64 if combine == "add" and scalar.dtype is F32 else scalar.dtype
-        accumulator = Accumulator(value.op.name, combine, dtype)
+        accumulator = Accumulator(_hint(value), combine, dtype, value)
         self.prologue.setdefault(len(kept), []).append(Reduce(accumulator))
         statements.append(Accumulate(accumulator, combine, cast(scalar, dtype), self._position(member)))
         total = cast(_total(accumulator, value), value.dtype)
@@ -453,6 +461,10 @@ class _Tree:
         for loop, extent in zip(reversed(loops), reversed(shape), strict=True):
             body = [Loop(loop, extent, body)]
         self.b.flushes += body
+
+
+def _hint(value: Value) -> str:
+    return value.name or value.op.name
 
 
 def _combine(value: Value) -> str:

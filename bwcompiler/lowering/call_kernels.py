@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from bwcompiler.ir.access import ArrayView
 from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, scale_extent
+from bwcompiler.ir.graph_printer import first_free
 from bwcompiler.ir.loop import (
     INPUT,
     OUTPUT,
@@ -59,8 +60,11 @@ def _extents(indices: list[Index]) -> tuple[Affine, ...]:
 
 
 def _buffers(value: Value, role: str, operands: list[Value]) -> tuple[list[Buffer], Buffer]:
-    inputs = [Buffer(f"b{k}", operand.dtype, operand.shape, INPUT) for k, operand in enumerate(operands)]
-    return inputs, Buffer(f"b{len(inputs)}", value.dtype, value.shape, role)
+    names: list[str] = []
+    for array in (*operands, value):
+        names.append(first_free(array.name or array.op.name, names))
+    inputs = [Buffer(name, operand.dtype, operand.shape, INPUT, operand) for name, operand in zip(names, operands, strict=False)]
+    return inputs, Buffer(names[-1], value.dtype, value.shape, role, value)
 
 
 def _scatter(combine: str | None) -> Callable[[str, Value], Built]:
@@ -117,7 +121,7 @@ def _scan(name: str, value: Value) -> Built:
     combine = value.op.combine or "add"
     outer = [index for k, index in enumerate(loops) if k != axis]
     if axis == x.rank - 1:
-        running = Accumulator("running", combine, value.dtype)
+        running = Accumulator("running", combine, value.dtype, value)
         inner: list[Statement] = [Reduce(running), Loop(loops[axis], extent, [
             Accumulate(running, combine, element), Store(out, here, running.total())])]
         return Kernel(name, [*inputs, out], _loops(outer, inner, vector=False)), [x, value]

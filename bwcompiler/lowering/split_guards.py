@@ -106,7 +106,7 @@ class _Copy:
 
     def statement(self, statement: Statement) -> Statement:
         if isinstance(statement, Let):
-            made = self.lets[statement] = Let(statement.name, self.scalar(statement.value))
+            made = self.lets[statement] = Let(statement.name, self.scalar(statement.value), statement.origin)
             return made
         if isinstance(statement, Store):
             return Store(statement.buffer, self.offset(statement.offset), self.scalar(statement.value))

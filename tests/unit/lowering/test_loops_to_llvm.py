@@ -21,25 +21,25 @@ from tests.unit.ir.loop_kernels import buffer
 
 GOLDEN = {
     "elementwise": """\
-kernel k0(x: in f64[3,40], mask: in bool[40], y: out f64[3,40])
+kernel k0(%x: in f64[3,40], %mask: in bool[40], %y: out f64[3,40])
   for i in 0..3
     for j in 0..40 vector
-      let a = x[i, j] * 2.0
-      store y[i, j], a if mask[j] else x[i, j - 1] if in_range(j - 1, 0, 39) else 0.0
+      let a = %x[i, j] * 2.0
+      store %y[i, j], a if %mask[j] else %x[i, j - 1] if in_range(j - 1, 0, 39) else 0.0
 """,
     "row_reduction": """\
-kernel k0(x: in f32[3,2100], y: out f32[3])
+kernel k0(%x: in f32[3,2100], %y: out f32[3])
   for i in 0..3
     reduce sum: f32 = add
     for j in 0..2100 vector
-      sum add= x[i, j]
-    store y[i], sum
+      sum add= %x[i, j]
+    store %y[i], sum
 """,
     "scatter": """\
-kernel k0(updates: in f64[4,3], rows: in i64[4], y: inout f64[9,3])
+kernel k0(%updates: in f64[4,3], %rows: in i64[4], %y: inout f64[9,3])
   for i in 0..4
     for j in 0..3 vector
-      y[rows[i], j] add= updates[i, j]
+      %y[%rows[i], j] add= %updates[i, j]
 """,
 }
 
@@ -84,12 +84,12 @@ def test_results_of_the_golden_kernels(rng):
 @pytest.mark.parametrize("columns", [1, 31, 32, 33, 2047, 2048, 2049, 4200])
 def test_sums_have_the_bits_of_the_interpreter(columns, dtype, rng):
     name = {"f4": "f32", "f8": "f64"}[dtype]
-    text = f"kernel k0(x: in {name}[2,{columns}], y: out {name}[2])\n" + """\
+    text = f"kernel k0(%x: in {name}[2,{columns}], %y: out {name}[2])\n" + """\
   for i in 0..2
     reduce sum: NAME = add
     for j in 0..COLUMNS vector
-      sum add= x[i, j]
-    store y[i], sum
+      sum add= %x[i, j]
+    store %y[i], sum
 """.replace("NAME", name).replace("COLUMNS", str(columns))
     x = (rng.standard_normal((2, columns)) * 10.0 ** rng.integers(-6, 6, (2, columns))).astype(dtype)
     native(text, [x, np.zeros(2, dtype)])
@@ -99,16 +99,16 @@ def test_sums_have_the_bits_of_the_interpreter(columns, dtype, rng):
     ("multiply", "f64"), ("maximum", "f64"), ("minimum", "f32"), ("add", "i64"), ("maximum", "i8"), ("minimum", "u8"),
     ("bitwise_or", "bool"), ("bitwise_and", "bool"), ("bitwise_and", "i64"), ("multiply", "i32")])
 def test_reductions_of_every_kind(combine, dtype, rng):
-    text = f"kernel k0(x: in {dtype}[3,70], y: out {dtype}[3], z: out {dtype}[2,70])\n" + """\
-  fill z, x[1, 1]
+    text = f"kernel k0(%x: in {dtype}[3,70], %y: out {dtype}[3], %z: out {dtype}[2,70])\n" + """\
+  fill %z, %x[1, 1]
   for i in 0..3
     reduce total: DTYPE = COMBINE
     for j in 0..70 vector
-      total COMBINE= x[i, j]
-      z[0, j] COMBINE= x[i, j]
+      total COMBINE= %x[i, j]
+      %z[0, j] COMBINE= %x[i, j]
     for j in 0..5 vector
-      total COMBINE= x[i, j]
-    store y[i], total
+      total COMBINE= %x[i, j]
+    store %y[i], total
 """.replace("DTYPE", dtype).replace("COMBINE", combine)
     kernel = parse_kernel(text)
     numpy = kernel.buffers[0].dtype.numpy
@@ -121,13 +121,13 @@ def test_reductions_of_every_kind(combine, dtype, rng):
 @pytest.mark.parametrize("combine", ["argmax", "argmin"])
 @pytest.mark.parametrize("dtype", ["f64", "i8", "bool"])
 def test_searches(combine, dtype, rng):
-    text = f"kernel k0(x: in {dtype}[6,40], y: out i64[6], z: out {dtype}[6])\n" + f"""\
+    text = f"kernel k0(%x: in {dtype}[6,40], %y: out i64[6], %z: out {dtype}[6])\n" + f"""\
   for i in 0..6
     reduce best: {dtype} = {combine}
     for j in 0..40
-      best {combine}= x[i, j] at j
-    store y[i], position(best)
-    store z[i], best
+      best {combine}= %x[i, j] at j
+    store %y[i], position(best)
+    store %z[i], best
 """
     kernel = parse_kernel(text)
     x = rng.integers(0, 2 if dtype == "bool" else 9, (6, 40)).astype(kernel.buffers[0].dtype.numpy)
@@ -142,9 +142,9 @@ def test_searches(combine, dtype, rng):
 def test_guards_do_not_read_beyond_the_ends():
     """The reads that a guard forbids are of pages that are not there."""
     text = """\
-kernel k0(x: in f64[4], y: out f64[4])
+kernel k0(%x: in f64[4], %y: out f64[4])
   for i in 0..4
-    store y[i], x[+ 1073741824*i - 1073741824] if in_range(i - 1, 0, 1) else 0.5
+    store %y[i], %x[+ 1073741824*i - 1073741824] if in_range(i - 1, 0, 1) else 0.5
 """
     assert native(text, [np.arange(4.0) + 7, np.zeros(4)])[-1].tolist() == [0.5, 7.0, 0.5, 0.5]
 
@@ -165,22 +165,22 @@ def test_what_is_shared_is_read_again_after_a_write():
 
 def test_inputs_are_read_once():
     text = """\
-kernel k0(x: in f64[4], y: out f64[4])
+kernel k0(%x: in f64[4], %y: out f64[4])
   for i in 0..4
-    let a = x[i] * x[i]
-    store y[i], a + x[i]
+    let a = %x[i] * %x[i]
+    store %y[i], a + %x[i]
 """
     assert kernel_to_llvm(parse_kernel(text), ScalarEmitter()).text.count("load double") == 1
 
 
 def test_empty_loops_and_buffers():
     text = """\
-kernel k0(x: in f64[0,3], y: out f64[3], z: out i64[0])
-  fill y, -1.5
-  fill z, 0
+kernel k0(%x: in f64[0,3], %y: out f64[3], %z: out i64[0])
+  fill %y, -1.5
+  fill %z, 0
   for i in 0..0
     for j in 0..3 vector
-      y[j] add= x[i, j]
+      %y[j] add= %x[i, j]
 """
     assert native(text, [np.zeros((0, 3)), np.zeros(3), np.zeros(0, np.int64)])[1].tolist() == [-1.5] * 3
 
@@ -188,28 +188,28 @@ kernel k0(x: in f64[0,3], y: out f64[3], z: out i64[0])
 def test_triangular_loops(rng):
     """An extent that depends on an outer index."""
     text = """\
-kernel k0(x: in f64[5,5], y: out f64[5,5])
-  fill y, 0.0
+kernel k0(%x: in f64[5,5], %y: out f64[5,5])
+  fill %y, 0.0
   for i in 0..5
     for j in 0..i + 1 vector
-      store y[i, j], x[i, j]
+      store %y[i, j], %x[i, j]
 """
     x = rng.standard_normal((5, 5))
     np.testing.assert_array_equal(native(text, [x, np.zeros((5, 5))])[-1], np.tril(x))
-    summed = text.replace("      store", "      sum add= x[i, j]\n      store").replace("    for", "    reduce sum: f64 = add\n    for")
+    summed = text.replace("      store", "      sum add= %x[i, j]\n      store").replace("    for", "    reduce sum: f64 = add\n    for")
     with pytest.raises(CompileError, match="a reduction over a loop to i \\+ 1, which depends on outer loops"):
         kernel_to_llvm(parse_kernel(summed), ScalarEmitter())
     np.testing.assert_array_equal(native(summed.replace(" vector", ""), [x, np.zeros((5, 5))])[-1], np.tril(x))
 
 
 def test_dear_loops_get_two_iterations_in_flight():
-    text = "kernel k0(x: in f64[40], y: out f64[40])\n  for i in 0..40 vector\n    store y[i], {}\n"
+    text = "kernel k0(%x: in f64[40], %y: out f64[40])\n  for i in 0..40 vector\n    store %y[i], {}\n"
     hint = ", !llvm.loop !1"
     emit = ScalarEmitter()
-    assert hint in kernel_to_llvm(parse_kernel(text.format("exp(x[i])")), emit).text
+    assert hint in kernel_to_llvm(parse_kernel(text.format("exp(%x[i])")), emit).text
     assert emit.math == {("exp", "f64"): None}
-    assert hint not in kernel_to_llvm(parse_kernel(text.format("x[i] + 1.0")), ScalarEmitter()).text
-    assert hint not in kernel_to_llvm(parse_kernel(text.replace(" vector", "").format("exp(x[i])")), ScalarEmitter()).text
+    assert hint not in kernel_to_llvm(parse_kernel(text.format("%x[i] + 1.0")), ScalarEmitter()).text
+    assert hint not in kernel_to_llvm(parse_kernel(text.replace(" vector", "").format("exp(%x[i])")), ScalarEmitter()).text
 
 
 def test_parameters_and_linkage():
@@ -221,12 +221,12 @@ def test_numbers_that_are_hard_to_write():
     """Literals keep their bits: denormal, inf, nan, -0.0, integers at the ends of their range."""
     body, values = "", [5e-324, -0.0, float("inf"), float("-inf"), float("nan"), 0.1, 1e308]
     for k, value in enumerate(values):
-        body += f"  store y[{k}], {value!r}\n  store s[{k}], {value!r}\n"
+        body += f"  store %y[{k}], {value!r}\n  store %s[{k}], {value!r}\n"
     ends = {"i8": (-128, 127), "u8": (0, 255), "i64": (-(1 << 63), (1 << 63) - 1), "u32": (0, (1 << 32) - 1)}
     for dtype, pair in ends.items():
-        body += "".join(f"  store {dtype}_[{k}], {value}\n" for k, value in enumerate(pair))
-    names = ", ".join(f"{dtype}_: out {dtype}[2]" for dtype in ends)
-    y, s, *rest = native(f"kernel k0(y: out f64[7], s: out f32[7], {names})\n{body}",
+        body += "".join(f"  store %{dtype}_[{k}], {value}\n" for k, value in enumerate(pair))
+    names = ", ".join(f"%{dtype}_: out {dtype}[2]" for dtype in ends)
+    y, s, *rest = native(f"kernel k0(%y: out f64[7], %s: out f32[7], {names})\n{body}",
                          [np.zeros(7), np.zeros(7, np.float32), *[np.zeros(2, np.dtype(d[0] + str(int(d[1:]) // 8))) for d in ends]])
     with np.errstate(over="ignore"):
         np.testing.assert_array_equal(s, np.array(values).astype(np.float32))
@@ -236,10 +236,10 @@ def test_numbers_that_are_hard_to_write():
 
 def test_shifts_beyond_the_width():
     text = """\
-kernel k0(x: in i8[8], n: in i8[8], y: out i8[8], z: out i8[8])
+kernel k0(%x: in i8[8], %n: in i8[8], %y: out i8[8], %z: out i8[8])
   for i in 0..8
-    store y[i], left_shift(x[i], n[i])
-    store z[i], right_shift(x[i], n[i])
+    store %y[i], left_shift(%x[i], %n[i])
+    store %z[i], right_shift(%x[i], %n[i])
 """
     native(text, [np.array([1, -1, 3, -128, 127, 5, -5, 0], np.int8), np.array([0, 1, 7, 8, 100, 2, 9, 3], np.int8),
                   np.zeros(8, np.int8), np.zeros(8, np.int8)])
