@@ -238,8 +238,7 @@ kernel k2(%w: inout f64[4,5], %v: in f64[1,5], %twice: in f64[1,5])
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_every_input_is_one_parameter(name):
-    graph, steps = steps_of(GRAPHS[name])
-    for step in steps:
+    for step in steps_of(GRAPHS[name])[1]:
         owners = [owner for owner, buffer in zip(step.owners, step.kernel.buffers, strict=True) if buffer.role == INPUT]
         assert len(set(owners)) == len(owners)
 
