@@ -83,10 +83,13 @@ class _Machine:
         self.open: dict[Accumulator, _Reduction] = {}
         self.lane: int | None = None
         self.in_lanes = in_lanes(kernel.body)
+        self.last: dict[int, dict[int, list[Accumulator]]] = {}         # `last_feeds` of each body
 
     # ----- statements
     def body(self, body: list[Statement]) -> None:
-        last = last_feeds(body, self.in_lanes)
+        last = self.last.get(id(body))
+        if last is None:
+            last = self.last[id(body)] = last_feeds(body, self.in_lanes)
         for number, statement in enumerate(body):
             self.statement(statement)
             for accumulator in last.get(number, ()):
@@ -146,7 +149,9 @@ class _Machine:
 
     # ----- scalars
     def offset(self, buffer: Buffer, offset: Offset) -> int:
-        at = evaluate(offset.affine, self.indices) + sum(int(self.scalar(term)) * stride for term, stride in offset.terms)
+        at = evaluate(offset.affine, self.indices)
+        for term, stride in offset.terms:
+            at += int(self.scalar(term)) * stride
         if not 0 <= at < buffer.size:
             raise InternalError(f"offset {at} is outside of {buffer}, which has {buffer.size} elements")
         return at

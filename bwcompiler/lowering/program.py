@@ -17,6 +17,7 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.loop import SCRATCH, Buffer, Kernel
 from bwcompiler.ir.memory import Location, MemoryPlan
 from bwcompiler.ir.op import Value
+from bwcompiler.ir.plan import ERROR_RECORD_BYTES
 from bwcompiler.lowering.library_calls import Libraries, check_index_text, copy_text, loop_text
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter
 from bwcompiler.lowering.loops_to_llvm import kernel_to_llvm
@@ -24,7 +25,6 @@ from bwcompiler.lowering.math.functions import definitions, intrinsics
 from bwcompiler.lowering.matrix_products import product_text
 from bwcompiler.lowering.steps import LoweredStep
 
-RECORD_BYTES = 64              # the error record at the start of the arena
 TABLE_CALLS = 48               # programs with more calls than this walk a table
 
 
@@ -117,7 +117,7 @@ class ProgramEmitter:
             return number, pointer.bytes
         if kind == "result":
             return len(self.graph.inputs) + number, pointer.bytes
-        return self.slots - 1, pointer.bytes if kind == "record" else RECORD_BYTES + number + pointer.bytes
+        return self.slots - 1, pointer.bytes if kind == "record" else ERROR_RECORD_BYTES + number + pointer.bytes
 
     @property
     def slots(self) -> int:

@@ -50,7 +50,7 @@ def run_steps(graph: Graph, steps: Sequence[LoweredStep], arguments: Sequence[Ar
                         for view, operand in zip(step.operands, step.value.operands, strict=True)]
             memory[step.value] = np.ascontiguousarray(step.value.op.reference(*operands, **step.value.attrs))
             continue
-        check_kernel(step.kernel)
+        text = check_kernel(step.kernel)
         arrays = []
         for buffer, owner in zip(step.kernel.buffers, step.owners, strict=True):
             if buffer.role == INPUT:
@@ -65,17 +65,18 @@ def run_steps(graph: Graph, steps: Sequence[LoweredStep], arguments: Sequence[Ar
             if owner is not None and buffer.role != INPUT:
                 memory[owner] = array
                 expected = np.asarray(meaning[owner]).reshape(array.shape)
-                assert_near(array, expected, f"{owner} of\n{kernel_to_text(step.kernel)}")
+                assert_near(array, expected, f"{owner} of\n{text}")
     return [operand_array(whole(output), output.shape, memory) for output in graph.outputs]
 
 
-def check_kernel(kernel: Kernel) -> None:
-    """It is valid, and its text reads back."""
+def check_kernel(kernel: Kernel) -> str:
+    """Its text: the kernel is valid, and the text reads back."""
     verify_kernel(kernel)
     text = kernel_to_text(kernel)
     parsed = parse_kernel(text)
     assert difference(parsed, kernel) is None, text
     assert kernel_to_text(parsed) == text
+    return text
 
 
 def operand_array(view: ArrayView, shape: tuple[int, ...], memory: dict[Value, Array]) -> Array:

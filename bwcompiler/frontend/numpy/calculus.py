@@ -14,16 +14,7 @@ from bwcompiler.frontend.numpy.joining import concatenate, stack
 from bwcompiler.frontend.numpy.layout import broadcast_to, everything, indexed, moveaxis, reshaped
 from bwcompiler.frontend.numpy.linear import dot, pair
 from bwcompiler.frontend.numpy.reductions import cumsum, normalize_axis, sum_
-from bwcompiler.frontend.tracing.operands import (
-    as_tracer,
-    broadcast_shapes,
-    cast,
-    filled,
-    materialise,
-    operand,
-    reshape,
-    value_as,
-)
+from bwcompiler.frontend.tracing.operands import as_tracer, broadcast_shapes, cast, cut, filled, materialise, operand, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype, requested
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, value_of
@@ -296,13 +287,9 @@ def _grid(start: Any, stop: Any, num: Any, endpoint: Any) -> tuple[Value, Any]:
     position = ops.divide(cast(ops.iota(shape=whole, axis=0, dtype=I64), real), filled(max(gaps, 1), real, whole))
     line = ops.add(ops.multiply(position, broadcast_value(distance, whole)), broadcast_value(low, whole))
     if endpoint and count > 1:                                         # the end itself, not start + (stop - start)
-        line = ops.concatenate(_front(line, count - 1), reshape(high, (1, *shape)), axis=0)
+        line = ops.concatenate(cut(line, 0, 0, count - 1), reshape(high, (1, *shape)), axis=0)
     step = fresh(ops.divide(distance, filled(gaps, real, shape))) if gaps > 0 else math.nan
     return line, step
-
-
-def _front(x: Value, size: int) -> Value:
-    return ops.slice(x, starts=(0,) * x.rank, sizes=(size, *x.shape[1:]), steps=(1,) * x.rank)
 
 
 @implements(np.linspace)

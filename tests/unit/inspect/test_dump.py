@@ -16,7 +16,7 @@ import bwcompiler as bw
 from bwcompiler.api import executables
 from bwcompiler.errors import CompileError, UnsupportedError
 from bwcompiler.export.graph_formats import GraphView, graph_dot, graph_json, node_link
-from bwcompiler.inspect import dump
+from bwcompiler.inspect import dump, html_page
 from bwcompiler.inspect.graph_drawing import layout
 from bwcompiler.ir.graph_parser import parse_graph
 from bwcompiler.ir.graph_printer import names_in_text
@@ -226,8 +226,12 @@ def test_page_is_alone_and_escaped():
     assert "default-src 'none'" in page
 
 
-def test_large_graphs_are_not_drawn():
-    assert "forward, drawn" not in Page(chain(150).as_text(format="html")).panes
+def test_large_graphs_are_not_drawn(monkeypatch):
+    program = chain(5)
+    values = len(program.traced.graph)
+    for limit, drawn in ((values, True), (values - 1, False)):
+        monkeypatch.setattr(html_page, "DRAWN", limit)
+        assert ("forward, drawn" in Page(program.as_text(format="html")).panes) == drawn
 
 
 # ----- files

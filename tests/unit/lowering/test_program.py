@@ -14,6 +14,7 @@ from bwcompiler.errors import CompileError
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.memory import MemoryPlan
+from bwcompiler.ir.plan import ERROR_RECORD_BYTES
 from bwcompiler.lowering import program
 from bwcompiler.lowering.library_calls import INDEX_ERROR
 from bwcompiler.lowering.program import ProgramEmitter, ProgramText
@@ -36,7 +37,7 @@ class Emitted:
     def run(self, arguments: list[Array], callback: Callable[[Any], int] = lambda pointers: 0) -> tuple[int, list[Array], list[int]]:
         """Status, outputs and the error record."""
         outputs = [np.full(value.shape, 77, value.dtype.numpy) for value in self.graph.outputs]
-        arena = np.full(self.plan.arena_bytes + program.RECORD_BYTES, 0xD5, np.uint8)
+        arena = np.full(self.plan.arena_bytes + ERROR_RECORD_BYTES, 0xD5, np.uint8)
         function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_void_p))(callback)
         symbols = {call.symbol: ctypes.cast(function, ctypes.c_void_p).value or 0 for call in self.program.callbacks}
         code = jit.load(jit.optimise(self.program.text), symbols, ["bw_program"])
