@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -77,6 +80,19 @@ def test_several_kernels():
     texts = [kernel_to_text(GOOD["row_sums"]), EVERYTHING, kernel_to_text(GOOD["no_elements"])]
     assert [kernel.name for kernel in parse_kernels("\n".join(texts))] == ["k0", "everything", "k0"]
     assert parse_kernels("") == []
+
+
+def test_the_kernel_of_the_documentation():
+    page = (Path(__file__).resolve().parents[3] / "docs" / "ir.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"^```\n(kernel k0.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    kernel = parse_kernel(text)
+    verify_kernel(kernel)
+    assert kernel_to_text(kernel) == text
+    x = np.random.default_rng(0).standard_normal((32, 8))
+    found = np.zeros((32, 8))
+    run_kernel(kernel, [x, np.zeros(8), found])
+    e = np.exp(x - np.max(x, axis=1, keepdims=True))
+    np.testing.assert_allclose(found, e / np.sum(e, axis=1, keepdims=True), rtol=1e-14)
 
 
 def test_names_end_with_their_body():

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from bwcompiler import ops  # noqa: F401  (registers the ops)
-from bwcompiler.ir.loop import OUTPUT, SCRATCH, Accumulate, Accumulator, Fill, Let, Offset, Reduce, Store, load
+from bwcompiler.ir.loop import OUTPUT, SCRATCH, Accumulate, Accumulator, Buffer, Fill, Let, Offset, Reduce, Store, load
 from bwcompiler.ir.loop_printer import kernel_to_text
+from bwcompiler.ir.op import input_value
 from bwcompiler.ir.scalar import Scalar, cast, const, guard, in_range, index_value, operation, select
-from bwcompiler.ir.types import BOOL, F32, F64, I64
+from bwcompiler.ir.types import BOOL, F32, F64, I64, tensor
 from tests.unit.ir.loop_kernels import at, buffer, element, index, kernel, loop, row_sums
 
 X, V = buffer("x", 4, 5), buffer("v", 3, dtype=I64)
@@ -43,6 +44,24 @@ def test_names_are_unique_in_scope_and_free_again_below():
     assert text.splitlines()[1:] == [
         "  for i in 0..4", "    let a = %x[i, 0]", "    let a_1 = %x[i, 0]", "    for i_1 in 0..5", "      store %y[i, i_1], a + a_1",
         "  for i in 0..4", "    let a = %x[i, 0]", "    store %y[i, 0], a"]
+
+
+def test_names_of_a_graph():
+    """What comes from a value is called what the text of the graph calls it; literals have no name there."""
+    value, literal, other = (input_value(tensor(F64, (3,)), "hint") for _ in range(3))
+    source, result = Buffer("hint", F64, (3,), "in", value), Buffer("y", F64, (3,), "out", other)
+    k = index(3, "k")
+    let, two = Let("hint", element(source, k) * 2.0, other), Let("two", const(2.0, F64), literal)
+    given = {value: "%p.ct", literal: "2.0", other: '%"p[0]"'}
+    made = kernel([source, result], loop(k, two, let, Store(result, at(result, k), let.ref() * two.ref())))
+    assert kernel_to_text(made, given) == """\
+kernel k0(%p.ct: in f64[3], %"p[0]": out f64[3])
+  for k in 0..3
+    let two = 2.0
+    let p_0_ = %p.ct[k] * 2.0
+    store %"p[0]"[k], p_0_ * two
+"""
+    assert kernel_to_text(made).startswith("kernel k0(%hint: in f64[3], %y: out f64[3])")
 
 
 def test_fill_search_and_scratch():
