@@ -35,6 +35,8 @@ from bwcompiler.ir.types import BOOL, DType
 from bwcompiler.lowering.kernel_pointers import first_elements
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter, literal, memory_type, register_type
 
+_NOTHING: frozenset[Buffer | Accumulator] = frozenset()
+
 
 class KernelText(NamedTuple):
     """A function, and per parameter the element of its array that the pointer has to point at.
@@ -335,16 +337,24 @@ class _KernelEmitter:
     # ----- scalars that read what the kernel writes
     def read_memory(self, scalar: Scalar) -> frozenset[Buffer | Accumulator]:
         """The buffers and accumulators that a scalar reads and that statements may change."""
+        if scalar.op in ("const", "local", "index", "in_range"):
+            return _NOTHING
         found = self.memory.get(id(scalar))
         if found is None:
-            own: list[Buffer | Accumulator] = []
-            if scalar.op in ("total", "found") or (scalar.op == "load" and scalar.data[0].role != INPUT):
-                own = [scalar.data[0] if scalar.op == "load" else scalar.data]
-            found = self.memory[id(scalar)] = frozenset(own).union(*[self.read_memory(arg) for arg in scalar.args])
+            found = _NOTHING
+            for arg in scalar.args:
+                found |= self.read_memory(arg)
+            if scalar.op in ("total", "found"):
+                found |= {scalar.data}
+            elif scalar.op == "load" and scalar.data[0].role != INPUT:
+                found |= {scalar.data[0]}
+            self.memory[id(scalar)] = found
         return found
 
     def forget(self, written: Buffer | Accumulator | None) -> None:
         """What reads this memory (any memory, for None) has to be read again."""
+        if not self.perishable:
+            return
         kept = []
         for scope, scalar in self.perishable:
             if written is None or written in self.read_memory(scalar):
