@@ -675,6 +675,11 @@ def _matrices(builder: _Builder) -> None:
     name = builder.choice(("solve", "triangular_solve", "inv", "cholesky", "det", "slogdet", "qr", "pinv", "eigh", "svd"))
     attrs: dict[str, Any] = {"triangular_solve": {"lower": builder.chance(0.5), "transpose": builder.chance(0.5)},
                              "pinv": {"rcond": 1e-15}, "eigh": {"lower": builder.chance(0.5)}}.get(name, {})
+    if name == "cholesky":                                          # its cotangent is that of a symmetric matrix
+        turned = builder.apply("transpose", a, axes=(*range(a.rank - 2), a.rank - 1, a.rank - 2))
+        a = builder.apply("add", a, turned) if turned is not None else None
+        if a is None:
+            return
     operands = [a, builder.new_input((*a.shape[:-1], int(builder.choice((1, 2)))), builder.dtype)] if "solve" in name else [a]
     builder.apply(name, *operands, **attrs)
 
