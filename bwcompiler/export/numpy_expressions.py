@@ -18,7 +18,6 @@ from bwcompiler.ir.extent import Extent, Index, add_extents, scale_extent
 from bwcompiler.ir.op import Op, Value
 from bwcompiler.ir.types import F64, I64, DType, TensorType
 
-REGION_KINDS = ("input", "region")                # ops that have no expression
 UPDATES = ("slice_update", "slice_add", "scatter_add", "scatter_update")
 
 
