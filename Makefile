@@ -1,4 +1,4 @@
-# `make check` runs what CI runs (.ci/run), in the environment of the Python given: make check PYTHON=.venv/bin/python
+# `make check` runs what CI runs first (.ci/run), in the environment of the Python given: make check PYTHON=.venv/bin/python
 PYTHON ?= python3
 
 .PHONY: check lint types test slow golden

@@ -13,6 +13,7 @@ threads                  set_num_threads, get_num_threads
 
 from bwcompiler import nn, numpy, scipy, tree
 from bwcompiler.api.functions import jit
+from bwcompiler.api.missing import missing as __getattr__  # noqa: F401
 from bwcompiler.api.program import Program, compile
 from bwcompiler.api.shapes import ShapeDtypeStruct, eval_shape
 from bwcompiler.api.transforms import custom_vjp, grad, hessian, jacobian, jacrev, stop_gradient, value_and_grad, vjp

@@ -53,6 +53,10 @@ class EscapedTracerError(TracerError):
     """A traced value used after, or outside of, the function call that made it."""
 
 
+class TargetError(BwError, ValueError):
+    """A text that names no CPU to compile for (BW_TARGET, `bwc dump --target`), or one whose code this machine cannot run."""
+
+
 class UnsupportedError(BwError, NotImplementedError):
     """A function, keyword or combination that is not supported; the message says what to write instead."""
 

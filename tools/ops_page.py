@@ -146,7 +146,9 @@ def lowering_text(op: Op) -> str:
         return "element rule, fused"
     if op.combine is not None:
         return f"loop with {op.combine}"
-    return {"library": "library call", "push": "loop that adds into its result", "scan": "loop"}.get(op.kind, op.kind)
+    if op.kind == "library":
+        return op.library.text() if op.library is not None else "BLAS gemm" if op.name == "matmul" else "other ops"
+    return {"push": "loop that adds into its result", "scan": "loop"}.get(op.kind, op.kind)
 
 
 def op_rows(kind: str, direct: dict[str, list[str]]) -> list[tuple[str, ...]]:

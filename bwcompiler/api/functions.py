@@ -8,8 +8,8 @@ another.  What no form takes comes to `JitFunction._slow`.
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
-import threading
 import types
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -24,7 +24,7 @@ from bwcompiler.api.executables import compile_graph
 from bwcompiler.api.forms import argument_kinds, argument_trees, layout_of, plan_tree
 from bwcompiler.api.program import Program
 from bwcompiler.api.routine import Routine
-from bwcompiler.compiler.pipeline import collector_paused
+from bwcompiler.collector import collector_paused
 from bwcompiler.errors import RecompileWarning, at
 from bwcompiler.frontend.tracing.arguments import Arguments, take_apart, unwrapped
 from bwcompiler.frontend.tracing.outside import OutsideRead, can_be_replaced, holds, look
@@ -32,6 +32,7 @@ from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.trace import TraceResult, trace_arguments
 from bwcompiler.ir.graph import live_values
 from bwcompiler.ir.plan import ArgumentKind, is_plain
+from bwcompiler.locks import RenewedLock
 from bwcompiler.runtime.executable import CallForm, CompiledFunction, chain
 
 FORMS = 64                     # forms of call that the native entry of one function tries at most
@@ -53,7 +54,7 @@ class JitFunction(CompiledFunction):
         self._outside = ChangingNumbers()
         self._traces = 0
         self._forms: list[CallForm] = []
-        self._lock = threading.RLock()
+        self._lock = RenewedLock()
         functools.update_wrapper(self, fun, updated=())
         self._install(self._slow)
 
@@ -125,22 +126,30 @@ class JitFunction(CompiledFunction):
 
     # ----- looking
     def lower(self, *args: Any, **kwargs: Any) -> Program:
-        """This function as a program for arguments like these; keyword arguments must be such as could be positional."""
-        return Program(self.fun, self._arguments(args, kwargs))
+        """This function as a program for arguments like these, all of them positional."""
+        return Program(self.fun, self._positional(args, kwargs))
 
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """In words, for arguments like these: see `Program.explain`; and what of them is compiled in."""
-        arguments = self._arguments(args, kwargs)
-        program = self._shown(arguments)
+        program = self._shown(self._positional(args, kwargs))
         return "\n".join([*self._notes(program.traced), program.explain()])
 
     def as_text(self, stage: str, *args: Any, **kwargs: Any) -> str:
         """The program for arguments like these at one stage: see `Program.as_text`."""
-        return self._shown(self._arguments(args, kwargs)).as_text(stage)
+        return self._shown(self._positional(args, kwargs)).as_text(stage)
 
     def dump(self, path: str | Path, *args: Any, **kwargs: Any) -> list[Path]:
         """The program for arguments like these as a file or folder: see `Program.dump`."""
-        return self._shown(self._arguments(args, kwargs)).dump(path)
+        return self._shown(self._positional(args, kwargs)).dump(path)
+
+    def _positional(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
+        """The arguments by position, with the defaults of those in between."""
+        arguments = self._arguments(args, kwargs)
+        if not arguments.kwargs:
+            return arguments
+        bound = inspect.signature(self.fun).bind(*args, **kwargs)
+        bound.apply_defaults()
+        return self._arguments(bound.args, bound.kwargs)
 
     def _shown(self, arguments: Arguments) -> Program:
         return Program(self.fun, arguments)
@@ -322,7 +331,7 @@ class Specialisation:
         layouts: list[Any] = [
             layout_of(leaf) if number in traced.layout_dependent else None for number, leaf in enumerate(arguments.dynamic_leaves)]
         self.routine = Routine(compile_graph(graph, self.into, owner.__name__), traced.captured,
-                               [*layouts, *[None] * len(traced.varying)], sorted(traced.written))
+                               [*layouts, *[None] * len(traced.varying)], sorted(traced.written), traced.result_kinds)
         self.result_tree = plan_tree(tree.unflatten(traced.output_tree, range(outputs)))
         traced.arguments = arguments.without_leaves()
         self.forms: dict[Any, CallForm | None] = {}

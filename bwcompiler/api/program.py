@@ -8,14 +8,13 @@ Calls of a form that was seen before go straight to native code.
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bwcompiler import tree
+from bwcompiler import inspect, tree
 from bwcompiler.api.assignments import check_written, may_mutate
 from bwcompiler.api.backward_forms import BackwardCall, backward_signature, regrouped, usual_seeds
 from bwcompiler.api.buffers import check_scale, match_buffers, refuse_shared_buffers
@@ -33,22 +32,21 @@ from bwcompiler.api.requests import (
 )
 from bwcompiler.api.routine import Routine
 from bwcompiler.api.seeds import concrete_seed, match_tree, missing_seed
+from bwcompiler.collector import collector_paused
 from bwcompiler.compiler.lowered import Lowered
-from bwcompiler.compiler.pipeline import collector_paused, lower
-from bwcompiler.errors import GradientError, SignatureError
+from bwcompiler.compiler.pipeline import lower
+from bwcompiler.errors import GradientError, SeedError, SignatureError, at
 from bwcompiler.frontend.tracing.arguments import Arguments, take_apart
 from bwcompiler.frontend.tracing.outside import holds
 from bwcompiler.frontend.tracing.trace import TraceResult, trace_arguments
-from bwcompiler.inspect.costs import cost_of, memory_of
-from bwcompiler.inspect.dump import FORMATS, render, write
-from bwcompiler.inspect.explanation import explain_program
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.graph_printer import names_in_text
+from bwcompiler.ir.late_base import with_networkx
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.plan import same_plain
 from bwcompiler.ir.types import TensorType
+from bwcompiler.locks import RenewedLock
 from bwcompiler.passes.autodiff import INPUT_SEED, ONE
-from bwcompiler.passes.expand_custom_rules import inline_calls
 from bwcompiler.runtime.executable import CallForm, CompiledFunction, chain
 
 FORMS = 32                     # forms of call that the native entry tries at most, per method
@@ -79,7 +77,7 @@ class Calls:
         self.slow = slow
         self.install = install
         self.forms: list[CallForm] = []
-        self.lock = threading.Lock()
+        self.lock = RenewedLock()
         install(slow)
 
     def add(self, form: CallForm | None) -> None:
@@ -103,8 +101,9 @@ class Program(CompiledFunction):
     """
 
     def __init__(self, fun: Callable[..., Any], arguments: Arguments, wrt: Sequence[int] | int | None = None,
-                 mutates: Any = True) -> None:
+                 mutates: Any = True, memory_limit: int | None = None) -> None:
         self.fun = fun
+        self.memory_limit = memory_limit
         self.__name__ = getattr(fun, "__name__", "program")
         self.arguments = arguments
         if arguments.kwargs:
@@ -121,7 +120,7 @@ class Program(CompiledFunction):
         self.argument_trees = _numbered(self.arguments)
         self.result_tree = tree.unflatten(traced.output_tree, range(len(traced.outputs)))
         self.default_wrt = self._wrt_leaves(wrt)
-        self._options = (wrt, mutates)
+        self._options = (wrt, mutates, memory_limit)
         self._runners: dict[Any, Runner] = {}
         self._halves: dict[Request, Halves] = {}
         self._lowered: Lowered | None = None
@@ -191,12 +190,12 @@ class Program(CompiledFunction):
     @property
     def graph(self) -> Graph:
         """The forward graph (a networkx DiGraph)."""
-        return self.traced.graph
+        return with_networkx(self.traced.graph)  # type: ignore[no-any-return]
 
     @property
     def adjoint(self) -> Graph:
         """The adjoint graph: residuals and seeds -> cotangents of the differentiable arguments."""
-        return self.halves().partition.adjoint
+        return with_networkx(self.halves().partition.adjoint)  # type: ignore[no-any-return]
 
     def forward_names(self) -> dict[Value, str]:
         """What the text of `graph` calls its values, and those that stand for them in the adjoint graph."""
@@ -217,25 +216,25 @@ class Program(CompiledFunction):
         format  text; json, dot or svg for graphs; html for all stages on one page; py for a NumPy module that computes the
                 same (`as_text(format="py")`, or just `as_text("py")`).
         """
-        return render(self, "adjoint", stage) if stage in FORMATS else render(self, stage, format)
+        return inspect.render(self, "adjoint", stage) if stage in inspect.FORMATS else inspect.render(self, stage, format)
 
     def dump(self, path: str | Path) -> list[Path]:
         """Write all stages on one page (`loss.html`), the module (`loss.py`), the adjoint graph (`.txt`, `.json`, `.dot`, `.svg`)
         or the object file (`.o`), as the suffix says; without suffix, a folder with a text per stage and the page."""
-        return write(self, Path(path))
+        return inspect.write(self, Path(path))
 
     def explain(self) -> str:
         """In words: why gradients are None or zero, what is saved and computed again, what runs in which loop and why not in
         another, which updates are in place, what is copied, which library calls and callbacks are made."""
-        return explain_program(self)
+        return inspect.explain_program(self)
 
     def memory_analysis(self) -> dict[str, int]:
         """Bytes of arguments, outputs, arena and residuals, exact before running."""
-        return memory_of(self)
+        return inspect.memory_of(self)
 
     def cost_analysis(self) -> dict[str, float]:
         """Arithmetic operations and bytes of one value_and_backward call."""
-        return cost_of(self)
+        return inspect.cost_of(self)
 
     def __repr__(self) -> str:
         names = self.traced.input_names
@@ -247,10 +246,10 @@ class Program(CompiledFunction):
                 "value_and_backward", "vjp"]
 
     def __reduce__(self) -> Any:
-        wrt, mutates = self._options
+        wrt, mutates, memory_limit = self._options
         stand_ins = [_StandIn(argument.type) if argument.weak is None else argument.weak(0) for argument in self.traced.argument_types]
         args, _ = self.arguments.with_leaves(stand_ins, declare=True)
-        return _compiled_again, (self.fun, args, wrt, mutates)
+        return _compiled_again, (self.fun, args, wrt, mutates, memory_limit)
 
     def is_up_to_date(self, arguments: Arguments) -> bool:
         """Whether it would be traced the same again, for arguments of the same kind."""
@@ -263,7 +262,7 @@ class Program(CompiledFunction):
         request = self.default_request()
         found = self._halves.get(request)
         if found is None:
-            found = self._halves[request] = halves(self.traced, request)
+            found = self._halves[request] = halves(self.traced, request, self.memory_limit)
         return found
 
     def default_request(self, value: bool = False) -> Request:
@@ -279,7 +278,8 @@ class Program(CompiledFunction):
         if self._lowered is None:
             runner = self._default_runner()
             shared = runner.compiled.lowered
-            self._lowered = shared if shared.graph is runner.made.graph else lower(inline_calls(runner.made.graph))
+            own = runner.made.graph
+            self._lowered = shared if shared.graph is own else lower(own, shared.into, shared.target)
         return self._lowered
 
     def joint_runner(self, request: Request) -> Runner:
@@ -421,6 +421,10 @@ class Program(CompiledFunction):
                 raise missing_seed(outputs)
             return [(ONE, None)]
         pairs = match_tree(self.result_tree, grad_outputs, "grad_outputs")
+        for (leaf, path), output in zip(pairs, outputs, strict=True):
+            if leaf is not None and not output.dtype.is_differentiable:
+                raise SeedError(at(output.source, f"{path}: the output is of dtype {output.dtype.numpy}, which has no derivative\n"
+                                   "  hint: None as its seed"))
         return [(None, None) if leaf is None else (INPUT_SEED, concrete_seed(leaf, output, path))
                 for (leaf, path), output in zip(pairs, outputs, strict=True)]
 
@@ -462,8 +466,8 @@ def _numbered(arguments: Arguments) -> tuple[Any, ...]:
     return args  # type: ignore[no-any-return]
 
 
-def _compiled_again(fun: Callable[..., Any], args: Sequence[Any], wrt: Any, mutates: Any) -> Program:
-    return Program(fun, take_apart(fun, args), wrt, mutates)
+def _compiled_again(fun: Callable[..., Any], args: Sequence[Any], wrt: Any, mutates: Any, memory_limit: int | None) -> Program:
+    return Program(fun, take_apart(fun, args), wrt, mutates, memory_limit)
 
 
 class _StandIn:
@@ -474,13 +478,16 @@ class _StandIn:
         self.dtype = type.dtype.numpy
 
 
-def compile(fun: Callable[..., Any], *example_args: Any, wrt: Sequence[int] | int | None = None, mutates: Any = True) -> Program:
+def compile(fun: Callable[..., Any], *example_args: Any, wrt: Sequence[int] | int | None = None, mutates: Any = True,
+            memory_limit: int | None = None) -> Program:
     """Compile fun and its backward program for arguments like example_args (arrays, or anything with shape and dtype).
 
     wrt      positions of the arguments that need gradients; None: every argument of floating-point dtype.
     mutates  as for `jit`: whether a call of the program writes back to arguments that fun assigns to; derivatives never do.
+    memory_limit  bytes that `vjp` may save for its pullback besides the arguments; what does not fit is computed again.
 
-    Raises GradientError for a position that does not exist or is of integer dtype, and whatever tracing fun raises (see `jit`).
+    Raises GradientError for a position that does not exist or is of integer dtype, CompileError (from `vjp`) for a memory_limit that
+    cannot be kept, and whatever tracing fun raises (see `jit`).
 
     >>> import numpy as np, bwcompiler as bw
     >>> prog = bw.compile(lambda x, a: x @ a, np.ones((2, 3)), np.ones((3, 4)), wrt=(0,))
@@ -488,4 +495,4 @@ def compile(fun: Callable[..., Any], *example_args: Any, wrt: Sequence[int] | in
     >>> prog.backward(np.ones((2, 3)), np.ones((3, 4)), grad_outputs=seed)[0].tolist()
     [[10.0, 10.0, 10.0], [26.0, 26.0, 26.0]]
     """
-    return Program(fun, take_apart(fun, example_args), wrt, mutates)
+    return Program(fun, take_apart(fun, example_args), wrt, mutates, memory_limit)

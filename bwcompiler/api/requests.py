@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bwcompiler import ops
-from bwcompiler.compiler.pipeline import collector_paused
+from bwcompiler.compiler.pipeline import derive, split
 from bwcompiler.errors import GradientError
 from bwcompiler.frontend.tracing.trace import TraceResult
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.graph_printer import names_in_text
-from bwcompiler.ir.op import Record, Value, constant, input_value
+from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.types import F64, tensor
-from bwcompiler.passes.autodiff import INPUT_SEED, JointGraph, differentiate
-from bwcompiler.passes.partition import Partition, partition
+from bwcompiler.passes.autodiff import INPUT_SEED, JointGraph, cotangent_or_zero
+from bwcompiler.passes.partition import Partition
 
 
 def check_differentiable(result: TraceResult, positions: Sequence[int]) -> None:
@@ -73,8 +73,7 @@ class Halves(NamedTuple):
 
 def differentiated(traced: TraceResult, request: Request) -> JointGraph:
     """The joint graph of a request, with the names of the traced one."""
-    with collector_paused():
-        return differentiate(traced.graph, request.wrt, request.seeds, names_in_text(traced.graph))
+    return derive(traced.graph, request.wrt, request.seeds, names_in_text(traced.graph))
 
 
 def joint_backward(traced: TraceResult, request: Request) -> BackwardGraph:
@@ -82,28 +81,27 @@ def joint_backward(traced: TraceResult, request: Request) -> BackwardGraph:
     joint = differentiated(traced, request)
     graph = joint.graph
     outputs = list(graph.outputs[:len(traced.outputs)]) if request.value else []
-    gradients = [_or_zero(graph, position, traced.graph.inputs[leaf])
-                 for leaf, position in zip(request.wrt, joint.cotangents, strict=True)]
+    gradients = [_present(graph, position) for position in joint.cotangents]
     made, into = _accumulating(f"{graph.name}.backward", graph, outputs, gradients, traced, request)
     return BackwardGraph(made, into, joint.captured, joint.origins)
 
 
-def _or_zero(graph: Graph, position: int | None, argument: Value) -> Value | None:
+def _present(graph: Graph, position: int | None) -> Value | None:
     """The cotangent of an argument; None where the outputs do not depend on it."""
     return None if position is None else graph.outputs[position]
 
 
-def halves(traced: TraceResult, request: Request) -> Halves:
-    """The joint graph cut in two."""
+def halves(traced: TraceResult, request: Request, memory_limit: int | None = None) -> Halves:
+    """The joint graph cut in two; residuals take at most `memory_limit` bytes."""
     joint = differentiated(traced, request)
     seeds = [position for position in joint.seeds if position is not None]
     record = Record()
     with record:
-        cotangents = [constant(0.0, traced.graph.inputs[leaf].type) if position is None else joint.graph.outputs[position]
+        cotangents = [cotangent_or_zero(_present(joint.graph, position), traced.graph.inputs[leaf])
                       for leaf, position in zip(request.wrt, joint.cotangents, strict=True)]
     outputs = [*joint.graph.outputs[:len(traced.outputs)], *cotangents]
     whole = joint.graph.replace(body=[*joint.graph.body, *record.values], outputs=outputs)
-    return Halves(partition(whole, seeds, len(traced.outputs)), joint)
+    return Halves(split(whole, seeds, len(traced.outputs), memory_limit), joint)
 
 
 def adjoint_backward(traced: TraceResult, found: Halves, request: Request) -> BackwardGraph:
@@ -130,7 +128,7 @@ def _accumulating(name: str, graph: Graph, outputs: Sequence[Value], gradients: 
         for leaf, gradient in zip(request.wrt, gradients, strict=True):
             argument = traced.graph.inputs[leaf]
             if leaf not in request.into:
-                fresh.append(constant(0.0, argument.type) if gradient is None else gradient)
+                fresh.append(cotangent_or_zero(gradient, argument))
                 continue
             buffer = buffers[leaf] = input_value(argument.type, f"{argument.name}.into")
             sums[leaf] = buffer if gradient is None else buffer + _scaled(gradient, scale)

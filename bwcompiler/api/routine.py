@@ -10,7 +10,7 @@ import numpy as np
 
 from bwcompiler.api.executables import Compiled
 from bwcompiler.api.forms import argument_kinds, flat_tree
-from bwcompiler.ir.plan import ArgumentKind, CallSignature, Layout, Leaf, Read, Tree
+from bwcompiler.ir.plan import ArgumentKind, CallSignature, Layout, Leaf, Read, ResultKind, Tree
 from bwcompiler.runtime.entry_table import takes_numbers
 from bwcompiler.runtime.executable import CallForm, chain
 
@@ -20,10 +20,14 @@ class Routine:
 
     layouts   per leaf, of arrays: how it must lie in memory; None where any way will do.  Empty: any way for all.
     alone     leaves that must not share memory with another one, or with a captured array.
+    kinds     of the first results: "array" also for those without axes that NumPy gives as arrays.
     """
 
-    def __init__(self, compiled: Compiled, captured: Sequence[Any], layouts: Sequence[Layout] = (), alone: Sequence[int] = ()) -> None:
+    def __init__(self, compiled: Compiled, captured: Sequence[Any], layouts: Sequence[Layout] = (), alone: Sequence[int] = (),
+                 kinds: Sequence[ResultKind] = ()) -> None:
         self.compiled = compiled
+        self.kinds = tuple(kinds)
+        self._signature = replace(compiled.signature, result_kinds=self.kinds + compiled.signature.result_kinds[len(self.kinds):])
         self.captured = tuple(captured)
         self.layouts = tuple(layouts) or (None,) * len(compiled.signature.argument_types)
         self.alone = tuple(alone)
@@ -32,7 +36,7 @@ class Routine:
 
     def over(self, captured: Sequence[Any]) -> Routine:
         """The same over other captured arrays."""
-        other = Routine(self.compiled, captured, self.layouts, self.alone)
+        other = Routine(self.compiled, captured, self.layouts, self.alone, self.kinds)
         if other.is_native:
             other._flat = {kinds: form.over(other.captured) for kinds, form in self._flat.items() if form is not None}
         return other
@@ -41,13 +45,14 @@ class Routine:
                   keywords: Sequence[str] = ()) -> CallSignature:
         """Of calls with arguments of this structure."""
         return replace(
-            self.compiled.signature, arguments=arguments, keywords=tuple(keywords), argument_kinds=kinds, result=result,
+            self._signature, arguments=arguments, keywords=tuple(keywords), argument_kinds=kinds, result=result,
             layouts=tuple([layout if kind == "array" else None for layout, kind in zip(self.layouts, kinds, strict=True)]),
             alone=tuple([leaf for leaf in self.alone if kinds[leaf] == "array"]))
 
     def form(self, signature: CallSignature, statics: Sequence[object] = (), reads: Sequence[Read] = ()) -> CallForm | None:
-        """Such calls for the native entry; None where captured arrays, or numbers of another kind, are in its way."""
-        if not self.is_native or not takes_numbers(signature):
+        """Such calls for the native entry; None where captured arrays or numbers of another kind are in its way."""
+        resized = any(array.shape != type_.shape for array, type_ in zip(self.captured, signature.captured_types, strict=True))
+        if not self.is_native or resized or not takes_numbers(signature):
             return None
         return self.compiled.executable.form(self.compiled.raise_error, self.captured, statics, reads, signature)
 
@@ -65,7 +70,7 @@ class Routine:
 
     def run(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
         """As `call`, in Python."""
-        signature = replace(self.compiled.signature, result=self._results())
+        signature = replace(self._signature, result=self._results())
         return self.compiled.executable.run(leaves, self.compiled.raise_error, self.captured, signature)  # type: ignore[no-any-return]
 
     def _results(self) -> Tree:

@@ -17,16 +17,18 @@ from bwcompiler.api.functions import VARIANTS, JitFunction, specialisation_key
 from bwcompiler.api.program import Program
 from bwcompiler.api.requests import check_differentiable
 from bwcompiler.api.seeds import check_seed_type, match_tree, number_seed
+from bwcompiler.compiler.pipeline import derive
 from bwcompiler.errors import GradientError, at
 from bwcompiler.frontend.tracing.arguments import Arguments, take_apart
 from bwcompiler.frontend.tracing.custom_rules import CustomVjp
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.region import active_region
-from bwcompiler.frontend.tracing.trace import TraceResult, inline, trace
+from bwcompiler.frontend.tracing.trace import TraceResult, trace
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, is_weak, value_of
-from bwcompiler.ir.op import Value, constant
+from bwcompiler.ir.graph import inline
+from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import F64, I64
-from bwcompiler.passes.autodiff import INPUT_SEED, ONE, differentiate
+from bwcompiler.passes.autodiff import INPUT_SEED, ONE, cotangent_or_zero
 from bwcompiler.passes.batch import batch_graph
 
 Argnums = int | Sequence[int]
@@ -125,7 +127,7 @@ def value_and_grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool 
         result, wrt = differentiated.result, differentiated.wrt
         outputs, aux_count, aux_tree = _split_aux(result, has_aux)
         _scalar_output(result, outputs, "grad")
-        joint = differentiate(result.graph, wrt, [ONE, *([None] * (len(result.graph.outputs) - 1))])
+        joint = derive(result.graph, wrt, [ONE, *([None] * (len(result.graph.outputs) - 1))])
         found = inline(joint.graph, [*operand_values(differentiated.leaves), *result.hidden_operands(), *map(_capture, joint.captured)])
         gradient = differentiated.per_argument([
             _cotangent(found, position, result.graph.inputs[k]) for position, k in zip(joint.cotangents, wrt, strict=True)])
@@ -182,7 +184,7 @@ def _split_aux(result: TraceResult, has_aux: bool) -> tuple[list[Value], int, An
 
 
 def _cotangent(found: Sequence[Value], position: int | None, argument: Value) -> Value:
-    return constant(0.0, argument.type) if position is None else found[position]
+    return cotangent_or_zero(None if position is None else found[position], argument)
 
 
 def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, static_argnums: int | Iterable[int] = (),
@@ -260,7 +262,7 @@ def _pullback_traced(fun: Callable[..., Any], primals: Sequence[Any], has_aux: b
     wrt = [k for k, argument in enumerate(result.argument_types) if argument.type.dtype.is_differentiable]
     extra = len(result.graph.outputs) - len(outputs)
     spec = [None if s is None else INPUT_SEED for s in seeds] + [None] * extra
-    joint = differentiate(result.graph, wrt, spec)
+    joint = derive(result.graph, wrt, spec)
     seed_values = [s for s, position in zip(seeds, joint.seeds, strict=False) if position is not None and s is not None]
     found = inline(joint.graph, [*operand_values(result.arguments.dynamic_leaves), *[value_of(h) for h in result.lifted], *seed_values,
                                  *map(_capture, [*result.captured, *joint.captured])])
@@ -336,7 +338,7 @@ def _jacobian_rows(result: TraceResult, number: int, wrt: Sequence[int], operand
     if not output.dtype.is_differentiable:
         raise GradientError(at(output.source, f"a Jacobian needs a floating-point output; it returned {output.dtype.numpy}"))
     spec = [INPUT_SEED if k == number else None for k in range(len(result.graph.outputs))]
-    joint = differentiate(result.graph, wrt, spec)
+    joint = derive(result.graph, wrt, spec)
     positions = [position for position in joint.cotangents if position is not None]
     seed = joint.seeds[number]
     assert seed is not None

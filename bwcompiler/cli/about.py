@@ -10,11 +10,13 @@ from importlib.metadata import version
 import numpy as np
 
 import bwcompiler
+from bwcompiler.cli.function import closest
 from bwcompiler.cli.problems import UserProblem
-from bwcompiler.cli.target import closest
+from bwcompiler.compiler.pipeline import ORDER, PIPELINE
 from bwcompiler.ir.op import KINDS, REGISTRY, Derived, NotDifferentiable, Op
-from bwcompiler.passes.pipeline import ORDER, PASSES
+from bwcompiler.passes.pass_manager import PassRun
 from bwcompiler.runtime import blas, jit, object_cache
+from bwcompiler.target import Target, current_target
 
 _FEATURES = ("sse4.2", "avx", "avx2", "fma", "avx512f", "avx512bw", "neon", "sve")
 
@@ -29,8 +31,19 @@ def _table(rows: Iterable[Sequence[str]]) -> str:
 # ----- passes and ops
 def passes_text() -> str:
     """The passes in order, and why the order is so."""
-    lines = _table((step.name, step.doc) for step in PASSES)
+    lines = _table((step.name, step.kind, step.doc) for step in PIPELINE)
     return lines + "".join(f"\n{first} before {second}: {because}\n" for first, second, because in ORDER)
+
+
+def timings_text(runs: Iterable[PassRun]) -> str:
+    """What passes did, a row per pass of the pipeline that ran; those of several programs are summed."""
+    seconds: dict[str, float] = {}
+    nodes: dict[str, list[str]] = {}
+    for run in runs:
+        seconds[run.name] = seconds.get(run.name, 0.0) + run.seconds
+        nodes.setdefault(run.name, []).extend([f"{run.nodes[0]} -> {run.nodes[1]}"] if run.nodes is not None else [])
+    rows = [(step.name, f"{seconds[step.name] * 1e3:9.2f}", ", ".join(nodes[step.name])) for step in PIPELINE if step.name in seconds]
+    return _table([("pass", f"{'ms':>9}", "values"), *rows, ("total", f"{sum(seconds.values()) * 1e3:9.2f}", "")])
 
 
 def ops_text(kind: str | None = None) -> str:
@@ -73,13 +86,13 @@ def _lowering(op: Op) -> str:
 def info_text() -> str:
     """Versions and machine."""
     library = blas.find()
-    features = set(jit.host_features().split(","))
+    host, target = Target.host(), current_target()
+    names = [name for name in _FEATURES if "+" + name in target.features.split(",")]
     _, llvm_version, triple, *_ = jit.toolchain().split()
     rows = [("bwcompiler", bwcompiler.__version__), ("python", f"{platform.python_version()} ({platform.python_implementation()})")]
     rows += [(name, version(name)) for name in ("numpy", "networkx", "llvmlite", "optree")]
-    rows += [("LLVM", llvm_version), ("system", platform.platform()), ("target", triple),
-             ("CPU", f"{jit.host_cpu()}, {os.cpu_count()} logical"),
-             ("vectors", f"{jit.vector_bits()} bits ({', '.join(name for name in _FEATURES if '+' + name in features)})"),
+    rows += [("LLVM", llvm_version), ("system", platform.platform()), ("CPU", f"{host.cpu}, {os.cpu_count()} logical, {triple}"),
+             ("target", f"{target} ({', '.join(names)})"),
              ("BLAS", "none found; matrix products use np.matmul" if library is None else library.path), ("cache", _cache_folder())]
     set_variables = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("BW_")]
     return _table([*rows, ("environment", " ".join(set_variables) or "no BW_ variable is set")])

@@ -12,26 +12,29 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
 import bwcompiler
 from bwcompiler.api.program import Program, compile
-from bwcompiler.cli.about import cache_text, clear_cache, info_text, op_text, ops_text, passes_text
+from bwcompiler.cli.about import cache_text, clear_cache, info_text, op_text, ops_text, passes_text, timings_text
+from bwcompiler.cli.function import UserFunction, closest, example_arguments, load
 from bwcompiler.cli.problems import USAGE_ERROR, UsageProblem, UserProblem, message_of, status_of, user_line
-from bwcompiler.cli.target import Target, closest, example_arguments, load
 from bwcompiler.compiler.options import pass_options
-from bwcompiler.errors import BwError
+from bwcompiler.compiler.pipeline import GRAPH_PASSES, derive, lower
+from bwcompiler.errors import BwError, TargetError
 from bwcompiler.inspect import dump
 from bwcompiler.inspect.lowered_texts import object_code
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.graph_parser import parse_graph
-from bwcompiler.ir.graph_printer import graph_to_text
+from bwcompiler.ir.graph_printer import graph_to_text, names_in_text
 from bwcompiler.ir.graph_verifier import verify
 from bwcompiler.ir.op import REGISTRY
 from bwcompiler.ir.token_reader import ParseError
+from bwcompiler.passes.autodiff import INPUT_SEED
 from bwcompiler.passes.pass_manager import pass_named, run_pass
-from bwcompiler.passes.pipeline import PASSES
+from bwcompiler.target import Target, compiling_for, current_target
 
 ALL = "all"                        # the stage that is every stage
 COMMANDS = ("dump", "explain", "diff", "passes", "run-pass", "ops", "info", "cache")
@@ -39,25 +42,25 @@ COMMANDS = ("dump", "explain", "diff", "passes", "run-pass", "ops", "info", "cac
 
 # ----- programs
 def program_of(options: argparse.Namespace) -> Program:
-    """The program that TARGET, --arg and --grad describe."""
-    target = load(options.target)
-    arguments = example_arguments(target, options.arg)
-    wrt = _wrt(target, len(arguments), options.grad)
+    """The program that FUNCTION, --arg and --grad describe."""
+    function = load(options.function)
+    arguments = example_arguments(function, options.arg)
+    wrt = _wrt(function, len(arguments), options.grad)
     try:
-        return compile(target.fun, *arguments, wrt=wrt)
+        return compile(function.fun, *arguments, wrt=wrt)
     except BwError:
         raise
     except Exception as error:
-        line = user_line(error, target.module.__file__ or "")
-        raise UserProblem(f"{target.name} failed while it was traced: {line}{type(error).__name__}: {error}") from error
+        line = user_line(error, function.module.__file__ or "")
+        raise UserProblem(f"{function.name} failed while it was traced: {line}{type(error).__name__}: {error}") from error
 
 
-def _wrt(target: Target, count: int, grad: Sequence[int]) -> tuple[int, ...] | None:
+def _wrt(function: UserFunction, count: int, grad: Sequence[int]) -> tuple[int, ...] | None:
     if not grad:
         return None
     for number in grad:
         if not -count <= number < count:
-            raise UserProblem(f"--grad {number}: {target.name} has {count} arguments, numbered from 0")
+            raise UserProblem(f"--grad {number}: {function.name} has {count} arguments, numbered from 0")
     return tuple(sorted({number % count for number in grad}))
 
 
@@ -69,6 +72,11 @@ def dump_command(options: argparse.Namespace) -> int:
     stage = _checked_stage(options.stage or usual, format)
     if stage == "object" and path is None and options.format is None:
         raise UsageProblem("stage object is a binary file: give it a name with -o NAME.o, or list its sections with --format text")
+    with compiling_for(_target(options.target)):
+        return _dump(options, path, stage, format)
+
+
+def _dump(options: argparse.Namespace, path: Path | None, stage: str, format: str) -> int:
     program = program_of(options)
     if options.print_after_all or options.print_after_change:
         _write(path, passes_diff(program, options.print_after_all))
@@ -81,6 +89,16 @@ def dump_command(options: argparse.Namespace) -> int:
     if path is not None:
         print(path)
     return 0
+
+
+def _target(text: str | None) -> Target:
+    """What --target says; code is only looked at, so it may be for a CPU that has more instructions than this one."""
+    if text is None:
+        return current_target()
+    try:
+        return Target.parse(text)
+    except TargetError as error:
+        raise UsageProblem(f"--target {error}") from None
 
 
 def _format_of(path: Path | None, stage: str | None) -> str:
@@ -107,17 +125,19 @@ def _checked_stage(stage: str, format: str) -> str:
 
 def passes_diff(program: Program, everything: bool) -> str:
     """The graph after each pass; of those that changed something only what changed, unless everything is asked for."""
-    graph = program.lowered().graph
-    before = graph_to_text(graph)
+    made: list[tuple[str, Graph]] = []
+    options = replace(pass_options(), observe=lambda name, graph: made.append((name, graph)))
+    seeds = [INPUT_SEED if output.dtype.is_differentiable else None for output in program.graph.outputs]
+    joint = derive(program.graph, program.default_wrt, seeds, names_in_text(program.graph), options)
+    lower(joint.graph, options=options)
+    before = graph_to_text(program.graph)
     parts = [f"==== input ====\n{before}"]
-    for step in PASSES:
-        graph, run = run_pass(step, graph, pass_options())
+    for name, graph in made:
+        if name == "input":
+            continue
         after = graph_to_text(graph)
-        if everything:
-            parts.append(f"==== after {step.name} ({'changed' if run.changed else 'unchanged'}) ====\n{after}")
-        elif run.changed:
-            changes = difflib.unified_diff(before.splitlines(True), after.splitlines(True), f"before {step.name}", f"after {step.name}")
-            parts.append("".join(changes))
+        changes = difflib.unified_diff(before.splitlines(True), after.splitlines(True), f"before {name}", f"after {name}")
+        parts.append(f"==== after {name} ====\n{after}" if everything else "".join(changes))
         before = after
     return "\n".join(parts)
 
@@ -129,15 +149,15 @@ def explain_command(options: argparse.Namespace) -> int:
 
 # ----- graphs in files
 def run_pass_command(options: argparse.Namespace) -> int:
-    names = [step.name for step in PASSES]
+    names = [step.name for step in GRAPH_PASSES]
     if options.name not in names:
         raise UsageProblem(f"there is no pass {options.name!r}{closest(options.name, names)}")
     graph = read_graph(options.file)
     verify(graph)
-    result, run = run_pass(pass_named(PASSES, options.name), graph, pass_options())
+    result, run = run_pass(pass_named(GRAPH_PASSES, options.name), graph, pass_options())
     verify(result)
     _write(Path(options.output) if options.output else None, graph_to_text(result))
-    print(f"{run.name}: {'changed' if run.changed else 'unchanged'}, {run.nodes[0]} -> {run.nodes[1]} nodes", file=sys.stderr)
+    print(f"{run.name}: {'changed' if run.changed else 'unchanged'}, {len(graph.body)} -> {len(result.body)} nodes", file=sys.stderr)
     return 0
 
 
@@ -161,7 +181,11 @@ def diff_command(options: argparse.Namespace) -> int:
 
 # ----- what there is
 def passes_command(options: argparse.Namespace) -> int:
-    _write(None, passes_text())
+    if options.function is None:
+        _write(None, passes_text())
+        return 0
+    halves, lowered = (program := program_of(options)).halves(), program.lowered()
+    _write(None, timings_text([*halves.joint.passes, *halves.partition.passes, *lowered.passes]))
     return 0
 
 
@@ -208,12 +232,13 @@ def parser() -> argparse.ArgumentParser:
         return made
 
     _dump_options(command("dump", dump_command, "write a function at one stage of compilation"))
-    _target_options(command("explain", explain_command, "what was fused and saved, and why a gradient is None"))
+    _function_options(command("explain", explain_command, "what was fused and saved, and why a gradient is None"))
     difference = command("diff", diff_command, "compare two graphs in text files; status 1 if they differ")
     difference.add_argument("before", metavar="A")
     difference.add_argument("after", metavar="B")
     difference.add_argument("--sources", action="store_true", help="compare the users' lines too")
-    command("passes", passes_command, "list the passes in their order")
+    listed = command("passes", passes_command, "list the passes in their order, or time those of a function")
+    _function_options(listed, required=False)
     one = command("run-pass", run_pass_command, "run one pass on a graph in a text file")
     one.add_argument("name", metavar="PASS")
     one.add_argument("file", metavar="FILE", help="a graph as text; - for the standard input")
@@ -227,8 +252,8 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def _target_options(made: argparse.ArgumentParser) -> None:
-    made.add_argument("target", metavar="TARGET", help="FILE.py:FUNCTION or module:function")
+def _function_options(made: argparse.ArgumentParser, required: bool = True) -> None:
+    made.add_argument("function", metavar="FUNCTION", nargs=None if required else "?", help="FILE.py:FUNCTION or module:function")
     made.add_argument("--arg", metavar="NAME=TYPE", action="append", default=[],
                       help="type of an argument, f64[32,64]; without, the file's example_args() is used")
     made.add_argument("--grad", metavar="N", type=int, action="append", default=[],
@@ -237,10 +262,12 @@ def _target_options(made: argparse.ArgumentParser) -> None:
 
 
 def _dump_options(made: argparse.ArgumentParser) -> None:
-    _target_options(made)
+    _function_options(made)
     made.add_argument("--stage", metavar="STAGE", help=f"{', '.join(dump.STAGES)} or {ALL} (default: adjoint)")
     made.add_argument("--format", metavar="FORMAT", help=f"{', '.join(dump.FORMATS)} (default: text, or by the suffix of -o)")
-    made.add_argument("--print-after-all", action="store_true", help="the graph after every pass")
+    made.add_argument("--target", metavar="CPU",
+                      help="what the code is for: host, x86-64-v3, x86-64-v4@256 (default: BW_TARGET, else host)")
+    made.add_argument("--print-after-all", action="store_true", help="the graph after every pass that changed it")
     made.add_argument("--print-after-change", action="store_true", help="the changes that each pass made")
 
 

@@ -11,6 +11,7 @@ from bwcompiler.ir.memory import MemoryPlan
 from bwcompiler.lowering.program import ProgramText
 from bwcompiler.lowering.steps import LoweredStep
 from bwcompiler.passes.pass_manager import PassRun
+from bwcompiler.target import Target
 
 
 @dataclass
@@ -19,6 +20,7 @@ class Lowered:
 
     simplified  the graph after all passes.
     into        per result: the input whose memory it is written to.
+    target      the CPU that the text of the program is for; nothing before it depends on that.
     """
 
     graph: Graph
@@ -27,5 +29,6 @@ class Lowered:
     steps: Sequence[LoweredStep]
     plan: MemoryPlan
     program: ProgramText
+    target: Target
     passes: Sequence[PassRun] = ()
     into: tuple[int | None, ...] = ()

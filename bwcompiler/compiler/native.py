@@ -1,4 +1,4 @@
-"""What programs call outside of themselves: BLAS, callbacks into NumPy references; and what their status codes mean."""
+"""What programs call outside of themselves: BLAS, LAPACK, NumPy's loops, callbacks into references; what their status codes mean."""
 
 from __future__ import annotations
 
@@ -11,72 +11,101 @@ from typing import Any, cast
 import numpy as np
 
 from bwcompiler.errors import InternalError, at, located
-from bwcompiler.ir.op import Value
-from bwcompiler.ir.types import TensorType, TupleType
-from bwcompiler.lowering.library_calls import CALLBACK_ERROR, INDEX_ERROR, LINALG_ERROR, Libraries
-from bwcompiler.lowering.program import ProgramText
+from bwcompiler.ir.access import whole
+from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler.ir.routine import SORT_KINDS, InnerLoop, sort_symbol
+from bwcompiler.ir.types import BOOL, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64
+from bwcompiler.lowering.library_calls import (
+    CALLBACK_DONE,
+    CALLBACK_ERROR,
+    INDEX_ERROR,
+    LINALG_ERROR,
+    MEMORY_ERROR,
+    NEGATIVE_ERROR,
+    Libraries,
+    blas_symbol,
+)
+from bwcompiler.lowering.program import Callback, ProgramText
 from bwcompiler.runtime import blas, gufuncs
+from bwcompiler.runtime.sorting import sort_function
 
 _PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_void_p))
-_raised = threading.local()
 
 
-# Ops that NumPy's own inner loops compute: op -> (loop of numpy.linalg, types per dtype).
-_LOOPS = {"cholesky": ("cholesky_lo", "{0}->{0}"), "inv": ("inv", "{0}->{0}"), "solve": ("solve", "{0}{0}->{0}")}
-_LINALG_MESSAGES = {"cholesky": "Matrix is not positive definite", "inv": "Singular matrix", "solve": "Singular matrix"}
+class _Raised(threading.local):
+    error: BaseException | None = None
+    callback = 0
+
+
+_raised = _Raised()
+_BLAS_DTYPES = (F32, F64)
+_SORTED_DTYPES = (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F32, F64)
 
 
 @functools.cache
 def native_libraries() -> tuple[Libraries, dict[str, int]]:
-    """Library routines programs may call, and the addresses of their symbols: NumPy's BLAS and inner loops, where found."""
-    gemm: dict[str, str] = {}
-    gemv: dict[str, str] = {}
+    """What programs may call, and the addresses of the symbols: NumPy's BLAS, LAPACK, inner loops and sort functions, where found."""
     addresses: dict[str, int] = {}
-    loops: dict[tuple[str, str], str] = {}
     found = blas.find()
     if found is not None:
-        gemm, gemv = {"f32": "bw_sgemm", "f64": "bw_dgemm"}, {"f32": "bw_sgemv", "f64": "bw_dgemv"}
-        addresses.update({"bw_sgemm": found.sgemm, "bw_dgemm": found.dgemm, "bw_sgemv": found.sgemv, "bw_dgemv": found.dgemv})
-    for op, (name, types) in _LOOPS.items():
-        for dtype, letter in (("f32", "f"), ("f64", "d")):
-            loop = gufuncs.linalg_loop(name, types.format(letter))
-            if loop is not None and not loop.data:
-                loops[op, dtype] = f"bw_{name}_{letter}"
-                addresses[loops[op, dtype]] = loop.function
-    return Libraries(gemm, gemv, "i64" if found is None or found.integers_64 else "i32", loops), addresses
+        for dtype in _BLAS_DTYPES:
+            for routine in ("gemm", "gemv", "trsm", "trsv", "getrf"):
+                symbol = blas_symbol(routine, dtype)
+                addresses[symbol] = found.routines.get(symbol.removeprefix("bw_"), 0)
+    for op in REGISTRY.values():
+        if isinstance(op.library, InnerLoop):
+            addresses.update(inner_loop_addresses(op.library))
+    for dtype in _SORTED_DTYPES:
+        for positions in (False, True):
+            for kind in set(SORT_KINDS.values()):
+                addresses[sort_symbol(positions, dtype, kind)] = sort_function(dtype.numpy, kind, positions)
+    addresses = {symbol: address for symbol, address in addresses.items() if address}
+    return Libraries(frozenset(addresses), "i64" if found is None or found.integers_64 else "i32"), addresses
 
 
-def _view(pointer: int | None, type_: TensorType) -> np.ndarray[Any, Any]:
-    """The memory of a value as an array."""
-    if not pointer or not type_.nbytes:
-        return np.empty(cast(tuple[int, ...], type_.shape), type_.dtype.numpy)
+def inner_loop_addresses(routine: InnerLoop) -> dict[str, int]:
+    """The addresses of a routine's loops, and of their data, for all dtypes and attributes."""
+    addresses: dict[str, int] = {}
+    for name in routine.names:
+        for dtype in _SORTED_DTYPES:
+            loop = gufuncs.loop_of_module(routine.module, name, routine.loop_types(dtype))
+            if loop is not None and loop.signature.replace(" ", "") == routine.core:
+                addresses[routine.symbol(dtype, name)] = loop.function
+                addresses[f"{routine.symbol(dtype, name)}.data"] = loop.data
+    return addresses
+
+
+def _view(pointer: int | None, base: Value, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """Part of the memory of a value as an array; strides in elements."""
+    type_ = base.type
+    if not pointer or 0 in shape:
+        return np.empty(shape, type_.dtype.numpy)
     memory: Any = (ctypes.c_char * type_.nbytes).from_address(pointer)
     flat: np.ndarray[Any, Any] = np.frombuffer(memory, type_.dtype.numpy)
-    return flat.reshape(type_.shape)
+    return np.lib.stride_tricks.as_strided(flat[offset:], shape, [stride * flat.itemsize for stride in strides])
 
 
-def make_callback(number: int, value: Value) -> tuple[int, object]:
-    """Address of a C function that computes value by its op's NumPy reference, and the object that keeps it alive.
+def make_callback(number: int, callback: Callback) -> tuple[int, object]:
+    """Address of a C function that computes a value by its op's NumPy reference, and the object that keeps it alive.
 
     It gets pointers to the operands and then the result; an exception is kept for `raise_status` and reported by code.
     """
+    value, views = callback.value, callback.operands
     op, attrs = value.op, dict(value.attrs)
-    operands = [operand.type for operand in value.operands]
-    results = list(value.type.items) if isinstance(value.type, TupleType) else [value.type]
+    shapes = [cast(tuple[int, ...], operand.shape) for operand in value.operands]
+    result = whole(value)
 
     def run(pointers: Any) -> int:
         try:
-            arrays = [_view(pointers[k], type_).copy() for k, type_ in enumerate(operands)]
+            arrays = [_view(pointers[k], view.base, view.offset, shape, view.strides).copy()
+                      for k, (view, shape) in enumerate(zip(views, shapes, strict=True))]
             with np.errstate(all="ignore"):
                 computed = op.reference(*arrays, **attrs)
-            if not isinstance(value.type, TupleType):
-                computed = (computed,)
-            for k, (type_, array) in enumerate(zip(results, computed, strict=True)):
-                _view(pointers[len(operands) + k], type_)[...] = array
+            _view(pointers[len(views)], value, 0, value.shape, result.strides)[...] = computed
         except BaseException as error:  # anything at all has to cross native frames as a status code
             _raised.error, _raised.callback = error, number
             return CALLBACK_ERROR
-        return 0
+        return CALLBACK_DONE
 
     thunk = _PROTOTYPE(run)
     address = ctypes.cast(thunk, ctypes.c_void_p).value
@@ -88,15 +117,25 @@ def make_callback(number: int, value: Value) -> tuple[int, object]:
 def raise_status(code: int, record: bytes, program: ProgramText) -> None:
     """Raise NumPy's exception for a status code, with the user's line."""
     if code == CALLBACK_ERROR:
-        error = _raised.error
-        _raised.error = None
+        error, _raised.error = _raised.error, None
+        if error is None:                # a signal handler raised before the callback's first line; ctypes has printed it
+            raise KeyboardInterrupt
         source = program.callbacks[_raised.callback].value.source
         raise located(error, source) if isinstance(error, Exception) else error
     if code == INDEX_ERROR:
         number, index, extent = struct.unpack_from("<3q", record)
         value = program.checked[number]
         raise IndexError(at(value.source, f"index {index} is out of bounds for axis with size {extent}"))
-    if code == LINALG_ERROR:
+    if code in (LINALG_ERROR, NEGATIVE_ERROR, MEMORY_ERROR):
         value = program.checked[struct.unpack_from("<q", record)[0]]
-        raise np.linalg.LinAlgError(at(value.source, _LINALG_MESSAGES[value.op.name]))
+        raise _library_error(code, value)
     raise InternalError(f"the program returned status {code}")
+
+
+def _library_error(code: int, value: Value) -> Exception:
+    routine = value.op.library
+    if code == MEMORY_ERROR:
+        return MemoryError(at(value.source, f"{value.op.name} found no memory to work in"))
+    if code == NEGATIVE_ERROR and isinstance(routine, InnerLoop) and routine.natural is not None:
+        return ValueError(at(value.source, routine.natural[1]))
+    return np.linalg.LinAlgError(at(value.source, (routine and routine.failure) or f"{value.op.name} failed"))

@@ -1,54 +1,132 @@
-"""From a graph to LLVM text: graph passes, fusion, loops, memory plan, text.  `lower` reads top to bottom."""
+"""The pipeline: every pass from a traced graph to LLVM text, in order (`PIPELINE`), and the three ways through it.
+
+    derive   graph -> joint graph            a function with its derivative
+    split    joint graph -> two graphs       where forward and backward are separate programs
+    lower    graph -> LLVM text              any of these graphs
+
+Each reads top to bottom and runs its passes through a `PassRunner`, which refuses any other order than the table's.
+"""
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from typing import Any
 
+from bwcompiler.collector import collector_paused
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.native import native_libraries
 from bwcompiler.compiler.options import pass_options
 from bwcompiler.ir.access import root
 from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.graph_printer import NO_NAMES, Names
 from bwcompiler.ir.loop_verifier import verify_kernel
+from bwcompiler.ir.memory import MemoryPlan
 from bwcompiler.ir.op import Value
-from bwcompiler.lowering.program import ProgramEmitter
-from bwcompiler.lowering.steps import lower_steps
+from bwcompiler.lowering.library_calls import Libraries
+from bwcompiler.lowering.program import ProgramEmitter, ProgramText
+from bwcompiler.lowering.steps import LoweredStep, lower_steps
+from bwcompiler.passes.autodiff import JointGraph, differentiate, origins_of
+from bwcompiler.passes.expand_custom_rules import expand_custom_rules
 from bwcompiler.passes.fuse import fuse
-from bwcompiler.passes.pass_manager import run_passes
-from bwcompiler.passes.pipeline import PASSES
+from bwcompiler.passes.inline_custom_rules import inline_custom_rules
+from bwcompiler.passes.legalize import legalize
+from bwcompiler.passes.partition import Partition, partition
+from bwcompiler.passes.pass_manager import GRAPH_PASS, Before, Pass, PassOptions, PassRunner, check_order
 from bwcompiler.passes.plan_memory import plan_memory
-from bwcompiler.runtime.jit import FUNCTION_ATTRIBUTES
+from bwcompiler.passes.simplify import simplify_with_mapping
+from bwcompiler.target import Target, current_target
 
 
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Compilation makes many objects that all stay: the cyclic collector would only walk them again and again."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
+def emit_llvm(graph: Graph, steps: Sequence[LoweredStep], plan: MemoryPlan, libraries: Libraries, target: Target,
+              into: Sequence[int | None] = ()) -> ProgramText:
+    """The LLVM text of a program."""
+    return ProgramEmitter(graph, steps, plan, libraries, target, into).emit()
 
 
-def lower(graph: Graph, into: Sequence[int | None] = ()) -> Lowered:
-    """All passes and lowering, to LLVM text; result k is written to the memory of input into[k], where that is a number."""
+def _verify_kernels(steps: Sequence[LoweredStep]) -> None:
+    for step in steps:
+        if step.kernel is not None:
+            verify_kernel(step.kernel)
+
+
+def _none(result: Any) -> Sequence[Graph]:
+    return ()
+
+
+PIPELINE: tuple[Pass, ...] = (
+    # a derivative
+    Pass("expand_custom_rules", expand_custom_rules, "calls of functions with their own derivative -> fwd, tied to bwd",
+         "graph -> graph, captured arrays", graphs=lambda found: [found.graph]),
+    Pass("simplify", simplify_with_mapping, "algebraic identities, constant folding, common subexpressions, dead values",
+         graphs=lambda found: [found[0]]),
+    Pass("differentiate", differentiate, "the reverse sweep; what it makes is simplified on the way", "graph -> joint graph",
+         graphs=lambda joint: [joint.graph]),
+    # any graph, before it is cut or compiled
+    Pass("inline_custom_rules", inline_custom_rules, "calls of functions with their own derivative -> their bodies"),
+    # two programs
+    Pass("partition", partition, "what the forward program saves, what the adjoint program computes again",
+         "joint graph -> forward and adjoint graph", graphs=lambda parts: [parts.forward, parts.adjoint]),
+    # native code
+    Pass("legalize", legalize, "ops that lowering does not take -> ops that it takes, simplified"),
+    Pass("fuse", fuse, "values that share one loop tree", "graph -> fusion groups and calls", graphs=_none),
+    Pass("lower_steps", lower_steps, "a loop tree per group", "groups and calls -> kernels and calls", graphs=_none,
+         check=_verify_kernels),
+    Pass("plan_memory", plan_memory, "where every stored value lives, which updates are in place", "kernels and calls -> memory plan",
+         graphs=_none),
+    Pass("emit_llvm", emit_llvm, "a function per distinct kernel, and the program that calls them", "kernels, plan -> LLVM text",
+         graphs=_none),
+)
+ORDER = (
+    Before("expand_custom_rules", "simplify", "the bodies of fwd are simplified with what surrounds them"),
+    Before("simplify", "differentiate", "equal values have one cotangent: X @ w written twice gives one X.T @ ct"),
+    Before("differentiate", "inline_custom_rules", "a custom rule must still be there for the derivative, and for that of the derivative"),
+    Before("inline_custom_rules", "partition", "what is inside of a call can be saved or computed again by itself"),
+    Before("partition", "legalize", "a residual is a value of the user's; pads and pieces are made on the side that needs them"),
+    Before("legalize", "fuse", "fusion takes ops with an element rule, reductions and calls only"),
+    Before("fuse", "lower_steps", "a kernel is a fusion group"),
+    Before("lower_steps", "plan_memory", "kernels say what they read, write, update and need as scratch"),
+    Before("plan_memory", "emit_llvm", "the program passes addresses"),
+)
+check_order(PIPELINE, ORDER)
+GRAPH_PASSES = tuple([step for step in PIPELINE if step.kind == GRAPH_PASS])        # what `bwc run-pass` takes
+
+
+def derive(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None], names: Names = NO_NAMES,
+           options: PassOptions | None = None) -> JointGraph:
+    """The joint graph of a traced graph, whose text has `names`: see `differentiate`."""
+    with collector_paused():
+        run = PassRunner(PIPELINE, options or pass_options())
+        expanded = run(expand_custom_rules, graph, wrt)
+        simplified, merged = run(simplify_with_mapping, expanded.graph)
+        joint = run(differentiate, simplified, wrt, seeds, names, origins_of(graph, expanded.mapping, merged))
+        return joint._replace(captured=(*expanded.arrays, *joint.captured), passes=run.runs)
+
+
+def split(joint: Graph, seeds: Sequence[int], outputs: int, memory_limit: int | None = None,
+          options: PassOptions | None = None) -> Partition:
+    """A joint graph as two programs: see `partition`."""
+    with collector_paused():
+        run = PassRunner(PIPELINE, options or pass_options())
+        joint = run(inline_custom_rules, joint)
+        return run(partition, joint, seeds, outputs, memory_limit)._replace(passes=run.runs)
+
+
+def lower(graph: Graph, into: Sequence[int | None] = (), target: Target | None = None, options: PassOptions | None = None) -> Lowered:
+    """A graph as LLVM text for a target (by default the current one), with all stages on the way.
+
+    Result k is written to the memory of input into[k], where that is a number.
+    """
+    target = target or current_target()
     with collector_paused():
         libraries, _ = native_libraries()
-        options = pass_options()
-        simplified, runs = run_passes(PASSES, graph, options)
-        fused = fuse(simplified)
-        steps = lower_steps(fused, libraries, _pairs(simplified, into))
-        if options.verify:
-            for step in steps:
-                if step.kernel is not None:
-                    verify_kernel(step.kernel)
-        plan = plan_memory(simplified, steps, into)
-        emitter = ProgramEmitter(simplified, steps, plan, libraries, FUNCTION_ATTRIBUTES, into)
-        return Lowered(graph, simplified, fused, steps, plan, emitter.emit(), runs, tuple(into))
+        run = PassRunner(PIPELINE, options or pass_options())
+        inlined = run(inline_custom_rules, graph)
+        legal = run(legalize, inlined)
+        fused = run(fuse, legal)
+        steps = run(lower_steps, fused, libraries, _pairs(legal, into))
+        plan = run(plan_memory, legal, steps, into)
+        program = run(emit_llvm, legal, steps, plan, libraries, target, into)
+        return Lowered(graph, legal, fused, steps, plan, program, target, run.runs, tuple(into))
 
 
 def _pairs(graph: Graph, into: Sequence[int | None]) -> dict[Value, Value]:

@@ -14,6 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler.ops.factorization import orthonormal_columns, packed_householder
+from bwcompiler.ops.linalg import adjoint_of_cholesky, half_lower_of, packed_lu, solve_triangle, solve_with_lu
+
 
 def windows(x: Any, sizes: Any, strides: Any, low: Any, high: Any, dilations: Any) -> Any:
     """Sliding windows over the last axes of the zero-padded x: axes (..., positions, inside the window)."""
@@ -169,9 +172,11 @@ def polygamma(x: Any, n: Any) -> Any:
     return np.where(y < 0, (-1.0) ** n * found - math.pi ** (n + 1) * slope(cotangent), found).astype(x.dtype)
 
 
+# References of ops that are made of NumPy's functions alone stand for themselves.
 HELPERS = {function.__name__: function for function in (
     windows, windows_add, normalize_index, triangular_solve, packed_eigh,
-    packed_svd, packed_qr, packed_slogdet, each, erf, erfc, erfinv, sigmoid, lgamma_of_float, lgamma, digamma,
+    packed_svd, packed_qr, packed_slogdet, solve_triangle, half_lower_of, adjoint_of_cholesky, packed_lu, solve_with_lu,
+    packed_householder, orthonormal_columns, each, erf, erfc, erfinv, sigmoid, lgamma_of_float, lgamma, digamma,
     trigamma, polygamma)}
 
 

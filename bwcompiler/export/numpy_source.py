@@ -21,15 +21,14 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from bwcompiler import tree
+from bwcompiler.compiler.pipeline import derive, split
 from bwcompiler.export.numpy_expressions import dtype_text, float_text, full_text, tuple_text
 from bwcompiler.export.numpy_helpers import helper_source
 from bwcompiler.export.numpy_statements import INDENT, Names, StatementWriter
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import dtype_of
-from bwcompiler.passes.autodiff import INPUT_SEED, differentiate
-from bwcompiler.passes.expand_custom_rules import inline_calls
-from bwcompiler.passes.partition import partition
+from bwcompiler.passes.autodiff import INPUT_SEED
 
 LISTED = 1000                      # captured arrays of at most this many elements are written as lists
 
@@ -42,6 +41,7 @@ class ProgramLike(Protocol):
     argument_trees: Any
     result_tree: Any
     default_wrt: tuple[int, ...]
+    memory_limit: int | None
 
 
 class Split(NamedTuple):
@@ -69,20 +69,20 @@ def program_source(program: ProgramLike) -> str:
 def _split(program: ProgramLike) -> Split:
     traced = program.traced
     seeds = tuple(INPUT_SEED if output.dtype.is_differentiable else None for output in traced.outputs)
-    joint = differentiate(traced.graph, program.default_wrt, seeds)
+    joint = derive(traced.graph, program.default_wrt, seeds)
     graph = joint.graph
     present = [position for position in joint.cotangents if position is not None]
     count = len(traced.outputs)
     graph = graph.replace(outputs=[*graph.outputs[:count], *[graph.outputs[position] for position in present]])
-    found = partition(graph, [position for position in joint.seeds if position is not None], count)
-    forward = inline_calls(found.forward)
-    return Split(forward, inline_calls(found.adjoint), forward.outputs[count:], [*traced.captured, *joint.captured],
+    found = split(graph, [position for position in joint.seeds if position is not None], count,
+                  program.memory_limit)
+    forward = found.forward
+    return Split(forward, found.adjoint, forward.outputs[count:], [*traced.captured, *joint.captured],
                  [position is not None for position in joint.cotangents], len(seeds) - seeds.count(None))
 
 
 def graph_source(graph: Graph) -> str:
     """One graph as a module with one function; captured arrays are its last parameters."""
-    graph = inline_calls(graph)
     names, helpers = Names(), set[str]()
     parameters = [names.add(value) for value in graph.inputs]
     lines = [f"{names.of[value]} = {dtype_text(value.dtype)}({names.of[value]})" for value in graph.inputs if not value.rank]
@@ -259,9 +259,27 @@ def container_text(node: Any, leaves: Sequence[str]) -> str:
     return tuple_text([leaves[number] for number in tree.leaves(node)])
 
 
+def _range_text(array: np.ndarray[Any, Any]) -> str | None:
+    """An array of whole numbers at equal distances, as np.arange."""
+    if array.ndim != 1 or array.size < 4 or array.dtype.kind not in "iuf" or not np.all(np.abs(array) < 1 << 30):
+        return None
+    first, step = float(array[0]), float(array[1]) - float(array[0])
+    if not (first.is_integer() and step.is_integer() and step):
+        return None
+    bounds = (int(first), int(first) + int(step) * array.size, int(step))
+    if np.arange(*bounds, dtype=array.dtype).tobytes() != array.tobytes():
+        return None
+    shown = bounds if bounds[2] != 1 else bounds[:2] if bounds[0] else bounds[1:2]
+    dtype = [] if array.dtype == np.int64 else [f"dtype={dtype_text(dtype_of(array.dtype))}"]
+    return f"np.arange({', '.join([*map(str, shown), *dtype])})"
+
+
 def array_text(array: np.ndarray[Any, Any]) -> str:
-    """An array as an expression: a list, or all its bytes where that would be long."""
+    """An array as an expression: a range, a list, or all its bytes where that would be long."""
     dtype = dtype_of(array.dtype)
+    counted = _range_text(array)
+    if counted is not None:
+        return counted
     array = np.ascontiguousarray(array, dtype.numpy).reshape(array.shape)
     if array.size > LISTED or dtype.is_complex:
         return f'np.frombuffer(bytes.fromhex("{array.tobytes().hex()}"), {dtype_text(dtype)}).reshape({tuple_text(array.shape)})'

@@ -11,10 +11,11 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from bwcompiler.errors import UnsupportedError, at
-from bwcompiler.export.numpy_expressions import UPDATES, Application, Statements, extent_text, rule_of, scalar_literal
+from bwcompiler.export.numpy_expressions import UPDATES, Application, Statements, extent_text, new_axes, rule_of, scalar_literal
 from bwcompiler.export.numpy_helpers import HELPERS
-from bwcompiler.export.user_names import user_names
 from bwcompiler.ir.extent import Index, add_extents
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
@@ -70,6 +71,30 @@ def _takes_literal(reader: Value, position: int, literal: Value) -> bool:
     return any(other.op.name != "full" and other.type == literal.type for other in reader.operands)
 
 
+# ----- broadcasting
+def implicit_broadcasts(graph: Graph, literals: set[Value]) -> set[Value]:
+    """The broadcasts that need no statement: NumPy does each where it is read, beside an operand that has the other axes."""
+    found = {value for value in graph.body if value.op.name == "broadcast"}
+    found.difference_update(graph.outputs)
+    for value in graph.body:
+        if not found.isdisjoint(value.operands) and not _broadcasts(value, found, literals):
+            found.difference_update(value.operands)
+    return found
+
+
+def _broadcasts(reader: Value, implicit: set[Value], literals: set[Value]) -> bool:
+    if reader.op.kind != "elementwise" or not all(type(extent) is int for extent in reader.shape):
+        return False
+    operands = [operand for operand in reader.operands if operand not in literals]
+    shapes = [_unbroadcast_shape(operand) if operand in implicit else operand.shape for operand in operands]
+    return np.broadcast_shapes(*shapes) == reader.shape
+
+
+def _unbroadcast_shape(value: Value) -> tuple[int, ...]:
+    extents = dict(zip(value.attrs["axes"], value.operands[0].shape, strict=True))
+    return tuple([extents.get(axis, 1) for axis in range(value.rank)])
+
+
 # ----- statements
 class Line(NamedTuple):
     text: str
@@ -92,7 +117,6 @@ class StatementWriter:
         self.helpers = helpers
         self.forward_names = forward_names
         self._hints = dict(hints or {})
-        self._find_hints = hints is None
         self._results: dict[Value, Sequence[str]] = {}            # the variables that hold the results of a region op
         self._regions = {"loop": self._loop, "while_loop": self._while, "cond": self._cond}
 
@@ -104,11 +128,12 @@ class StatementWriter:
 
     def _body(self, graph: Graph) -> list[Line]:
         literals = literal_sites(graph)
-        if self._find_hints:
-            self._hints.update(user_names(graph.body))
+        implicit = implicit_broadcasts(graph, literals)
         found: list[Line] = []
         for value in graph.body:
-            if value not in literals:
+            if value in implicit:
+                self.names.of[value] = self.names.of[value.operands[0]] + new_axes(value.rank, value.attrs["axes"])
+            elif value not in literals:
                 found += self._statements(value, literals)
         return found
 

@@ -5,6 +5,6 @@ Importing it registers NumPy's functions.
 
 from bwcompiler.frontend.numpy import dispatch
 from bwcompiler.frontend.tracing.arguments import ArgumentType
-from bwcompiler.frontend.tracing.trace import TraceResult, inline, trace
+from bwcompiler.frontend.tracing.trace import TraceResult, trace
 
-__all__ = ["ArgumentType", "TraceResult", "dispatch", "inline", "trace"]
+__all__ = ["ArgumentType", "TraceResult", "dispatch", "trace"]

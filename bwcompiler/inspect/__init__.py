@@ -1,1 +1,19 @@
-"""Programs for people to look at: every stage as text, pages, drawings, costs, and `explain`."""
+"""Programs for people to look at: every stage as text, pages, drawings, costs, and `explain`.
+
+Loaded on first use: running programs needs neither drawings nor pages nor exporters.
+"""
+
+from typing import TYPE_CHECKING
+
+from bwcompiler.lazy import loader
+
+if TYPE_CHECKING:
+    from bwcompiler.inspect.costs import cost_of, memory_of
+    from bwcompiler.inspect.dump import FORMATS, Compilation, render, write
+    from bwcompiler.inspect.explanation import explain_program
+
+__all__ = ["FORMATS", "Compilation", "cost_of", "explain_program", "memory_of", "render", "write"]
+
+__getattr__ = loader(__name__, {
+    "FORMATS": "dump", "Compilation": "dump", "cost_of": "costs", "explain_program": "explanation", "memory_of": "costs",
+    "render": "dump", "write": "dump"})

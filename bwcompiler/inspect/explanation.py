@@ -18,7 +18,10 @@ from bwcompiler.ir.access import is_virtual, root
 from bwcompiler.ir.fusion import Call, FusedProgram, FusionGroup, Refusal
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
-from bwcompiler.passes import find_updates, fusion_rules, plan_memory
+from bwcompiler.ir.routine import Native
+from bwcompiler.lowering import factorization_calls
+from bwcompiler.lowering.matrix_products import is_written_out
+from bwcompiler.passes import find_updates, fusion_rules, partition, plan_memory
 from bwcompiler.passes.autodiff import JointGraph
 from bwcompiler.passes.fuse import fuse
 from bwcompiler.passes.partition import Partition
@@ -173,9 +176,16 @@ def _residuals(program: ProgramLike) -> list[str]:
     for value, held in zip(found.residuals, found.adjoint.inputs, strict=False):
         name = names.get(value, f"%{value.op.name}")
         rows.append(f"  {bytes_text(value.type.nbytes):>9}  {name}: {value.type}  {_place(value)}{_needed_by(readers[held], names)}")
+        if found.why[value] != "argument":
+            rows[-1] += f"\n             {partition.RULES[found.why[value]]}"
     lines += _shortened(rows, "adjoint")
     if again:
-        lines.append(f"computed again by the pullback instead of being saved: {bytes_text(sum(value.type.nbytes for value in again))}")
+        work = _counted(sum([value.op.kind != "layout" for value in again]), "cheap operation")
+        if not all(value.op.cheap for value in again):
+            dear = sum([not value.op.cheap for value in again])
+            work = f"{_counted(len(again), 'operation')}, {dear} of them dear, to keep to memory_limit"
+        size = bytes_text(sum(value.type.nbytes for value in again))
+        lines.append(f"computed again by the pullback instead of being saved: {size}, {work}")
         lines += _shortened([f"  {place}  [{_listed([names[value] for value in values])}]" for place, values in _by_line(again).items()],
                             "adjoint")
     return lines
@@ -257,10 +267,14 @@ class _Steps:
             why = _NOT_FUSED.get(value.op.kind)
             return f"loop of its own for {value.op.name}" + (f": {why}" if why else "")
         if value.op.name == "matmul":
-            return f"library call: matrix product by BLAS, {2 * value.type.size * value.operands[0].shape[-1]:,} floating-point operations"
+            how = "matrix product, written out" if is_written_out(value) else "library call: matrix product by BLAS"
+            return f"{how}, {2 * value.type.size * value.operands[0].shape[-1]:,} floating-point operations"
         if value.op.name == "normalize_index":
             return "check that indices are in range"
-        return f"library call: {value.op.name} by NumPy's own LAPACK"
+        routine = value.op.library
+        if isinstance(routine, Native) and factorization_calls.is_written_out(value):
+            return f"{value.op.name} of small matrices, written out"
+        return f"library call: {value.op.name}" + (f" by {routine.text(value.attrs)}" if routine is not None else "")
 
 
 _NOT_FUSED = {"scan": "each element needs the one before", "push": "its operands choose the elements that it writes"}

@@ -12,6 +12,8 @@ from bwcompiler.errors import UnsupportedError
 from bwcompiler.ir.fusion import Call, FusionGroup
 from bwcompiler.ir.graph_printer import graph_to_text, names_in_text
 from bwcompiler.ir.loop_printer import kernel_to_text
+from bwcompiler.ir.op import Value
+from bwcompiler.lowering.steps import LoweredStep
 from bwcompiler.runtime import jit, object_cache
 
 LOWERED_STAGES = ("simplified", "fused", "plan", "loops", "llvm", "llvm-opt", "asm", "object")
@@ -31,11 +33,11 @@ def lowered_text(lowered: Lowered, stage: str) -> str:
             names = names_in_text(lowered.simplified)
             return "\n".join(kernel_to_text(step.kernel, names) for step in lowered.steps if step.kernel is not None)
         case "llvm":
-            return lowered.program.text
+            return _with_names(lowered)
         case "llvm-opt":
-            return jit.optimised_ir(lowered.program.text)
+            return jit.optimised_ir(lowered.program.text, lowered.target)
         case "asm":
-            return jit.assembly(lowered.program.text)
+            return jit.assembly(lowered.program.text, lowered.target)
         case "object":
             code = object_code(lowered)
             lines = [f"{name}: {size} B{' of machine code' if is_code else ''}"
@@ -44,9 +46,32 @@ def lowered_text(lowered: Lowered, stage: str) -> str:
     raise UnsupportedError(f"a lowered graph has no stage {stage!r}; stages: {', '.join(LOWERED_STAGES)}")
 
 
+def _with_names(lowered: Lowered) -> str:
+    """The LLVM text, with comments that say which values a kernel computes and which arrays its pointers are."""
+    names = names_in_text(lowered.simplified)
+    heads = {f"define internal void @{step.kernel.name}(": _kernel_comments(step, names)
+             for step in lowered.steps if step.kernel is not None}
+    lines: list[str] = []
+    for line in lowered.program.text.split("\n"):
+        lines += heads.get(line[:line.find("(") + 1], [])
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def _kernel_comments(step: LoweredStep, names: dict[Value, str]) -> list[str]:
+    if step.kernel is None:
+        return []
+    lines = [f"; {step.kernel.name}({', '.join(f'%p{k}' for k in range(len(step.kernel.buffers)))})"]
+    for number, (buffer, owner) in enumerate(zip(step.kernel.buffers, step.owners, strict=True)):
+        place = "" if owner is None or owner.source is None else f"  {owner.source.short}"
+        name = f"scratch {buffer.name}" if owner is None else names.get(owner, owner.label)
+        lines.append(f";   %p{number} {buffer.role:<7} {name}: {buffer.dtype}[{','.join(map(str, buffer.shape))}]{place}")
+    return lines
+
+
 def object_code(lowered: Lowered) -> bytes:
     """The object file."""
-    return object_cache.object_for(lowered.program.text)
+    return object_cache.object_for(lowered.program.text, lowered.target)
 
 
 def step_text(step: FusionGroup | Call, names: dict[Any, str]) -> str:

@@ -1,7 +1,11 @@
 """Graph: a networkx DAG of values in topological order, with ordered inputs and outputs.
 
 The values themselves are the networkx nodes; operand positions live on the value (`x * x` is one edge).  Adjacency is
-built in bulk on first use, so passes that only need the order never pay for it.  Graphs are immutable.
+built in bulk on first use, and networkx imported then (`late_base`), so passes that only need the order never pay for it.
+Graphs are immutable.
+
+What networkx derives from a graph (`graph.copy()`, `.reverse()`, `.subgraph(values)`, `nx.relabel_nodes` ...) need not be a
+graph with inputs and outputs in order; it is a plain `nx.DiGraph` of the same values, which may be changed.
 """
 
 from __future__ import annotations
@@ -9,18 +13,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-import networkx as nx
-
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.extent import Index
-from bwcompiler.ir.op import Value, emit
+from bwcompiler.ir.late_base import LateDiGraph, nx
+from bwcompiler.ir.op import Value, current_record
 
 
 def _read_only(*_: Any, **__: Any) -> Any:
     raise InternalError("graphs are immutable; build a new one")
 
 
-class Graph(nx.DiGraph):
+class Graph(LateDiGraph):
     """A DAG of values.
 
     inputs    the arguments, in order; the last `captured` of them are arrays bound by reference when traced.
@@ -28,6 +31,10 @@ class Graph(nx.DiGraph):
     outputs   the results, in order; an input may be an output, and a value may be one twice.
     index     the loop index a region graph is evaluated under, if any.
     """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """networkx makes what it derives from a graph by calling the graph's class without arguments."""
+        return super().__new__(cls) if args or kwargs else nx.DiGraph()
 
     def __init__(self, name: str, inputs: Iterable[Value], body: Iterable[Value], outputs: Iterable[Value],
                  index: Index | None = None, captured: int = 0) -> None:
@@ -39,6 +46,10 @@ class Graph(nx.DiGraph):
         self.captured = captured
         self._adjacency: tuple[dict[Value, Any], dict[Value, Any], dict[Value, Any]] | None = None
         self.__networkx_cache__: dict[str, Any] = {}
+
+    @property
+    def name(self) -> str:
+        return self.graph["name"]
 
     def _build(self) -> tuple[dict[Value, Any], dict[Value, Any], dict[Value, Any]]:
         if self._adjacency is None:
@@ -126,13 +137,23 @@ def cut(name: str, inputs: Sequence[Value], record: Sequence[Value], outputs: Se
 
 
 def inline(graph: Graph, operands: Sequence[Value]) -> list[Value]:
-    """Re-emit a graph's body into the current record with its inputs replaced; provenance and names are kept."""
+    """Re-emit a graph's body into the current record with its inputs replaced; the values of its outputs.
+
+    Names and provenance are kept; what has none gets the record's.
+    """
+    record = current_record()
+    if record is None:
+        raise InternalError(f"{graph.name} is inlined outside of any record")
     mapping: dict[Value, Value] = dict(zip(graph.inputs, operands, strict=True))
-    for value in graph.body:
-        copy = emit(value.op, tuple([mapping[operand] for operand in value.operands]), value.attrs, value.type)
-        if copy.name is None:
-            copy.name = value.name
-        if value.source is not None:
-            copy.source = value.source
-        mapping[value] = copy
+    source, forward = record.source, record.forward
+    try:
+        for value in graph.body:
+            record.source = value.source or source
+            record.forward = forward if value.forward is None else mapping.get(value.forward, value.forward)
+            made = record.emit(value.op, tuple([mapping[operand] for operand in value.operands]), value.attrs, value.type)
+            if made.name is None:
+                made.name = value.name
+            mapping[value] = made
+    finally:
+        record.source, record.forward = source, forward
     return [mapping[output] for output in graph.outputs]

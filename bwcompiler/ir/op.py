@@ -15,6 +15,7 @@ from typing import Any
 
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.extent import Extent
+from bwcompiler.ir.routine import Routine
 from bwcompiler.ir.source import Source
 from bwcompiler.ir.types import DType, TensorType, TupleType
 
@@ -100,17 +101,18 @@ class Op:
     keeps_zero   the VJP maps a zero cotangent to zero for any operand (nan and inf included).
     commutative  operands may be swapped (canonical order, CSE).
     pure         may be merged, dropped and recomputed.
+    library      for a library op: what computes it in native code; None: its reference is called back.
     cheap        recomputing an element costs a few cycles (no transcendental function, no memory walk).
     """
 
     __slots__ = ("attributes", "batch", "cheap", "combine", "commutative", "doc", "element", "jvp", "keeps_zero",
-                 "kind", "name", "pure", "reference", "regions", "shape", "vjp")
+                 "kind", "library", "name", "pure", "reference", "regions", "shape", "vjp")
 
     def __init__(self, name: str, kind: str, *, doc: str, attributes: tuple[str, ...], shape: Callable[..., Any],
                  vjp: Vjp, jvp: Any, batch: Callable[..., Any] | None, reference: Callable[..., Any],
                  element: Callable[..., Any] | None = None, combine: str | None = None, keeps_zero: bool = False,
                  commutative: bool = False, pure: bool = True, cheap: bool = True,
-                 regions: tuple[str, ...] = ()) -> None:
+                 regions: tuple[str, ...] = (), library: Routine | None = None) -> None:
         self.name = name
         self.kind = kind
         self.doc = doc
@@ -127,6 +129,7 @@ class Op:
         self.pure = pure
         self.cheap = cheap
         self.regions = regions
+        self.library = library
 
     def __repr__(self) -> str:
         return self.name
@@ -187,6 +190,17 @@ class Value:
 
     def __repr__(self) -> str:
         return f"%{self.name or self.op.name}: {self.type}"
+
+    def with_operands(self, operands: tuple[Value, ...]) -> Value:
+        """The same application on other operands of the same types; itself if they are its own."""
+        if operands == self.operands:
+            return self
+        return Value(self.op, operands, self.attrs, self.type, self.name, self.source, self.forward)
+
+    @property
+    def label(self) -> str:
+        """What it is called where names need not be unique."""
+        return self.name or self.op.name
 
     @property
     def shape(self) -> tuple[Any, ...]:

@@ -77,7 +77,7 @@ class _Builder:
         self.buffers: dict[Value, Buffer] = {}
         self.scratch: dict[tuple[Value, tuple[int, ...], str], Buffer] = {}
         self.used: list[Buffer] = []
-        self.named: set[str] = set()              # the names of `used`
+        self.taken: set[str] = set()              # names of buffers
         self.results: dict[Buffer, Value] = {}
         self.fills: dict[Buffer, Statement] = {}
         self.when: dict[Value, int] = {}          # pass of inner members; gap (before the pass) of outer members
@@ -88,8 +88,7 @@ class _Builder:
     def _open_updated(self) -> None:
         """One parameter per array that updates write: before, in between and after it is the same memory."""
         for operand, result in self.group.written_arrays():
-            made = Buffer(self.unused(result), result.dtype, result.shape, UPDATED, result)
-            self.used.append(made)
+            made = self._new_buffer(result.label, result.dtype, result.shape, UPDATED, result)
             version = result
             while version is not operand:
                 self.buffers[version] = made
@@ -206,30 +205,27 @@ class _Builder:
                 pending += [base for base in self.reads[value] if self.computes_inside(base)]
 
     # ----- buffers
-    def unused(self, value: Value) -> str:
-        """A name that no other buffer has."""
-        name = first_free(_hint(value), self.named)
-        self.named.add(name)
-        return name
-
     def buffer(self, value: Value) -> Buffer:
         """The parameter that is value's memory."""
         base = root(value)
         found = self.buffers.get(base)
         if found is None:
             role = OUTPUT if base in self.members else INPUT
-            found = self.buffers[base] = Buffer(self.unused(base), base.dtype, base.shape, role, base)
-            self.used.append(found)
+            found = self.buffers[base] = self._new_buffer(base.label, base.dtype, base.shape, role, base)
         return found
 
-    def scratch_for(self, value: Value, shape: tuple[int, ...], dtype: DType, purpose: str = "value") -> Buffer:
+    def scratch_for(self, value: Value, shape: tuple[int, ...], dtype: DType, purpose: str = "row") -> Buffer:
         key = (value, shape, purpose)
         found = self.scratch.get(key)
         if found is None:
-            found = self.scratch[key] = Buffer(self.unused(value), dtype, shape, SCRATCH, value)
-            self.used.append(found)
+            found = self.scratch[key] = self._new_buffer(f"{value.label}.{purpose}", dtype, shape, SCRATCH)
         return found
 
+    def _new_buffer(self, name: str, dtype: DType, shape: tuple[int, ...], role: str, origin: Value | None = None) -> Buffer:
+        made = Buffer(first_free(name, self.taken), dtype, shape, role, origin)
+        self.taken.add(made.name)
+        self.used.append(made)
+        return made
 
 
 class _Tree:
@@ -304,7 +300,7 @@ class _Tree:
         if member.update:
             statements.append(self._write_slice(member, scalar))
             return
-        let = Let(_hint(value), scalar, value)
+        let = Let(value.label, scalar, value)
         statements.append(let)
         self.known[value] = let.ref()
         if self.lane is not None:
@@ -362,7 +358,7 @@ class _Tree:
             scalar = load(*self._home(value, member))
         else:
             scalar = self._inner_scalar(member, memo, body, number)
-        let = Let(_hint(value), scalar, value)
+        let = Let(value.label, scalar, value)
         body.append(let)
         memo[value] = let.ref()
         if not written and (value in self.b.saved or (value in self.b.stored and self.b.when[value] == number)):
@@ -390,7 +386,7 @@ class _Tree:
             if self.lane is not None:
                 total = self._panel_total(value, self.lane, scalar, before, body)
             else:
-                row = Accumulator(f"row_{_hint(value)}", combine, scalar.dtype)
+                row = Accumulator(f"{value.label}.row", combine, scalar.dtype)
                 before.append(Reduce(row))
                 body.append(Accumulate(row, combine, scalar))
                 total = row.total()
@@ -398,7 +394,7 @@ class _Tree:
         elif self.lane is not None:
             self.known[value] = self._panel_total(value, self.lane, scalar, before, body)
         else:
-            accumulator = Accumulator(_hint(value), combine, scalar.dtype, value)
+            accumulator = Accumulator(value.label, combine, scalar.dtype, value)
             before.append(Reduce(accumulator))
             body.append(Accumulate(accumulator, combine, scalar, self._position(member)))
             self.known[value] = _total(accumulator, value)
@@ -426,7 +422,7 @@ class _Tree:
             return
         # One term after the other: a sum of f32 in double precision, or a long one would lose digits.
         dtype = F64 if combine == "add" and scalar.dtype is F32 else scalar.dtype
-        accumulator = Accumulator(_hint(value), combine, dtype, value)
+        accumulator = Accumulator(value.label, combine, dtype, value)
         self.prologue.setdefault(len(kept), []).append(Reduce(accumulator))
         statements.append(Accumulate(accumulator, combine, cast(scalar, dtype), self._position(member)))
         total = cast(_total(accumulator, value), value.dtype)
@@ -461,10 +457,6 @@ class _Tree:
         for loop, extent in zip(reversed(loops), reversed(shape), strict=True):
             body = [Loop(loop, extent, body)]
         self.b.flushes += body
-
-
-def _hint(value: Value) -> str:
-    return value.name or value.op.name
 
 
 def _combine(value: Value) -> str:

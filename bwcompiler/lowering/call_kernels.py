@@ -60,11 +60,11 @@ def _extents(indices: list[Index]) -> tuple[Affine, ...]:
 
 
 def _buffers(value: Value, role: str, operands: list[Value]) -> tuple[list[Buffer], Buffer]:
-    names: list[str] = []
-    for array in (*operands, value):
-        names.append(first_free(array.name or array.op.name, names))
-    inputs = [Buffer(name, operand.dtype, operand.shape, INPUT, operand) for name, operand in zip(names, operands, strict=False)]
-    return inputs, Buffer(names[-1], value.dtype, value.shape, role, value)
+    inputs: list[Buffer] = []
+    for operand in operands:
+        inputs.append(Buffer(first_free(operand.label, [made.name for made in inputs]), operand.dtype, operand.shape, INPUT,
+                             operand))
+    return inputs, Buffer(first_free(value.label, [made.name for made in inputs]), value.dtype, value.shape, role, value)
 
 
 def _scatter(combine: str | None) -> Callable[[str, Value], Built]:

@@ -15,12 +15,14 @@ from bwcompiler.errors import CompileError
 from bwcompiler.ir.scalar import MATH_FUNCTIONS
 from bwcompiler.ir.types import BOOL, DType
 from bwcompiler.lowering.math.functions import math_function
+from bwcompiler.target import Target
 
 _REGISTER = {"bool": "i1", "f32": "float", "f64": "double"}
 _COMPARE_FLOAT = {"equal": "oeq", "not_equal": "une", "less": "olt", "less_equal": "ole", "greater": "ogt", "greater_equal": "oge"}
 _COMPARE_INT = {"equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge"}
 _FLOAT_BINARY = {"add": "fadd", "subtract": "fsub", "multiply": "fmul", "divide": "fdiv"}
 _INT_BINARY = {"add": "add", "subtract": "sub", "multiply": "mul"}
+_BOOLEAN_COMBINE = {"add": "or", "maximum": "or", "bitwise_or": "or", "multiply": "and", "minimum": "and", "bitwise_and": "and"}
 _BITS = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor"}
 _INTRINSICS = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "rint", "absolute": "fabs",
                "copysign": "copysign", "maximum": "maximum", "minimum": "minimum", "fmax": "maxnum", "fmin": "minnum"}
@@ -54,9 +56,10 @@ def literal(value: Any, dtype: DType) -> str:
 
 
 class ScalarEmitter:
-    """Instructions for scalar operations: text lines into `lines`, registers numbered."""
+    """Instructions for scalar operations on a target: text lines into `lines`, registers numbered."""
 
-    def __init__(self) -> None:
+    def __init__(self, target: Target) -> None:
+        self.target = target
         self.lines: list[str] = []
         self.count = 0
         self.math: dict[tuple[str, str], None] = {}
@@ -104,6 +107,20 @@ class ScalarEmitter:
             kind = "max" if name.endswith("max") or name == "maximum" else "min"
             return self.intrinsic(f"llvm.{sign}{kind}.{type_}", type_, (type_, args[0]), (type_, args[1]))
         raise CompileError(f"{name} on {dtype.numpy} is not lowered to native code yet")
+
+    def combine_vectors(self, name: str, dtype: DType, width: int, x: str, y: str) -> str:
+        """A reduction's operation on vectors of `width` elements as they are in memory (booleans: bytes 0 and 1)."""
+        type_ = f"<{width} x {memory_type(dtype)}>"
+        if dtype is BOOL:
+            return self.put(f"{_BOOLEAN_COMBINE[name]} {type_} {x}, {y}")
+        if name in _BITS:
+            return self.put(f"{_BITS[name]} {type_} {x}, {y}")
+        if name in _INT_BINARY:
+            return self.put(f"{(_FLOAT_BINARY if dtype.is_float else _INT_BINARY)[name]} {type_} {x}, {y}")
+        if dtype.is_float:
+            return self.intrinsic(f"llvm.{_INTRINSICS[name]}.v{width}f{dtype.bits}", type_, (type_, x), (type_, y))
+        sign = "u" if dtype.kind == "u" else "s"
+        return self.intrinsic(f"llvm.{sign}{name[:3]}.v{width}i{dtype.bits}", type_, (type_, x), (type_, y))
 
     def _math(self, name: str, dtype: DType, args: list[str]) -> str:
         name = "pow" if name == "power" else name

@@ -2,7 +2,8 @@
 
 Loops are plain counted loops over scalar code; LLVM's vectoriser widens the innermost one.  A reduction in a vector loop
 has the tree of `ir/reduction_tree.py`: the loop is cut into strips of LANES iterations, iteration j adds into lane j % LANES
-of an accumulator array (which LLVM keeps in vector registers without any fast-math flag).
+of an accumulator array (which LLVM keeps in vector registers without any fast-math flag: the loop over a strip is vectorised,
+and never unrolled into scalars), and the lanes are combined as vectors.
 """
 
 from __future__ import annotations
@@ -30,10 +31,14 @@ from bwcompiler.ir.loop import (
     identity_of,
 )
 from bwcompiler.ir.reduction_tree import BLOCK, LANES, flushed_sums, in_lanes, last_feeds, total_dtype
-from bwcompiler.ir.scalar import MATH_FUNCTIONS, Scalar
+from bwcompiler.ir.scalar import Scalar
 from bwcompiler.ir.types import BOOL, DType
 from bwcompiler.lowering.kernel_pointers import first_elements
+from bwcompiler.lowering.lanes import add_to_totals, combined, reset_lanes
+from bwcompiler.lowering.library_calls import INTERRUPTED
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter, literal, memory_type, register_type
+from bwcompiler.lowering.polls import polled, statements_work
+from bwcompiler.lowering.vector_hints import NONE, loop_hint, strip_hint, tail_pieces
 
 _NOTHING: frozenset[Buffer | Accumulator] = frozenset()
 
@@ -42,10 +47,12 @@ class KernelText(NamedTuple):
     """A function, and per parameter the element of its array that the pointer has to point at.
 
     A kernel that reads row 7 of an array and one that reads row 8 are the same function, called with other pointers.
+    polls: whether it looks for signals, and so returns a status.
     """
 
     text: str
     starts: tuple[int, ...]
+    polls: bool
 
 
 def kernel_to_llvm(kernel: Kernel, emit: ScalarEmitter, linkage: str = "internal",
@@ -56,7 +63,7 @@ def kernel_to_llvm(kernel: Kernel, emit: ScalarEmitter, linkage: str = "internal
     """
     emitter = _KernelEmitter(kernel, emit, merged)
     text = emitter.function(linkage)
-    return KernelText(text, tuple([emitter.starts.get(buffer, 0) for buffer in kernel.buffers]))
+    return KernelText(text, tuple([emitter.starts.get(buffer, 0) for buffer in kernel.buffers]), emitter.polls)
 
 
 class _KernelEmitter:
@@ -74,6 +81,7 @@ class _KernelEmitter:
         self.flushed: set[Accumulator] = set()                       # sums over more than one block: they have block totals
         self.totals: dict[Accumulator, str] = {}
         self.lane: str | None = None
+        self.polls = False
         self.memory: dict[int, frozenset[Buffer | Accumulator]] = {}
         self.perishable: list[tuple[dict[object, str], Scalar]] = []    # registers that a write may make stale, with their scope
         self.starts = first_elements(kernel)
@@ -91,8 +99,11 @@ class _KernelEmitter:
         self.statements(self.kernel.body)
         body = "\n".join(emit.lines)
         emit.lines = outer
-        head = f"define {linkage} void @{self.kernel.name}({', '.join(parameters)}) #1 {{\nentry:\n"
-        return head + "\n".join([*self.entry, body]) + "\n  ret void\n}\n"
+        type_, end = "void", "  ret void"
+        if self.polls:
+            type_, end = "i32", f"  ret i32 0\ninterrupted:\n  ret i32 {INTERRUPTED}"
+        head = f"define {linkage} {type_} @{self.kernel.name}({', '.join(parameters)}) #1 {{\nentry:\n"
+        return head + "\n".join([*self.entry, body]) + f"\n{end}\n}}\n"
 
     # ----- scopes
     @contextmanager
@@ -138,7 +149,7 @@ class _KernelEmitter:
 
     def loop(self, loop: Loop) -> None:
         if not any(isinstance(s, Accumulate) and s.target in self.vector for s in loop.body):
-            with self.counted(self.affine(loop.extent), loop) as index:
+            with polled(self, loop.extent, statements_work(loop.body), loop_hint(loop, self.emit.target)) as index:
                 self.remember(loop.index, index)
                 self.statements(loop.body)
             return
@@ -152,24 +163,25 @@ class _KernelEmitter:
         strips, tail = divmod(extent, LANES)
         sums = flushed_sums(loop)
         blocks, rest = divmod(strips, BLOCK) if sums else (0, strips)
+        work = LANES * statements_work(loop.body)
         if blocks:
-            with self.counted(str(blocks), None) as block:
+            with polled(self, blocks, BLOCK * work) as block:
                 first = self.emit.put(f"mul i64 {block}, {BLOCK}")
-                self.strips(loop, first, str(BLOCK))
+                self.strips(loop, first, BLOCK, work)
                 for accumulator in sums:
                     self.flush(accumulator)
         if rest:
-            self.strips(loop, str(blocks * BLOCK), str(rest))
-        if tail:
-            with self.counted(str(tail), loop) as lane:
-                index = self.emit.put(f"add i64 {lane}, {strips * LANES}")
-                self.lane_body(loop, index, lane)
+            self.strips(loop, str(blocks * BLOCK), rest, work)
+        for piece in tail_pieces(loop, self.emit.target, tail) if tail else ():
+            with self.counted(str(piece.length), piece.hint) as number:
+                lane = self.emit.put(f"add i64 {number}, {piece.first}")
+                self.lane_body(loop, self.emit.put(f"add i64 {lane}, {strips * LANES}"), lane)
 
-    def strips(self, loop: Loop, first: str, count: str) -> None:
-        with self.counted(count, None) as strip:
+    def strips(self, loop: Loop, first: str, count: int, work: int) -> None:
+        with polled(self, count, work) as strip:
             number = self.emit.put(f"add i64 {strip}, {first}")
             base = self.emit.put(f"mul i64 {number}, {LANES}")
-            with self.counted(str(LANES), loop) as lane:
+            with self.counted(str(LANES), strip_hint(loop, self.emit.target)) as lane:
                 self.lane_body(loop, self.emit.put(f"add i64 {base}, {lane}"), lane)
 
     def lane_body(self, loop: Loop, index: str, lane: str) -> None:
@@ -179,8 +191,8 @@ class _KernelEmitter:
         self.lane = saved
 
     @contextmanager
-    def counted(self, extent: str, loop: Loop | None) -> Iterator[str]:
-        """for index in 0..extent; `loop` is given for innermost vector loops, which get vectoriser hints."""
+    def counted(self, extent: str, hint: str = NONE) -> Iterator[str]:
+        """for index in 0..extent; `hint` names metadata of `vector_hints`."""
         emit = self.emit
         number = emit.count = emit.count + 1
         index, after = f"%i{number}", f"%n{number}"
@@ -190,11 +202,8 @@ class _KernelEmitter:
                        f"  br i1 %c{number}, label %body{number}, label %exit{number}", f"body{number}:"]
         with self.scope():
             yield index
-        hint = ""
-        if loop is not None and loop.kind == "vector" and _is_dear(loop.body):
-            hint = ", !llvm.loop !1"
         emit.lines += [f"  br label %latch{number}", f"latch{number}:", f"  {after} = add nuw nsw i64 {index}, 1",
-                       f"  br label %head{number}{hint}", f"exit{number}:"]
+                       f"  br label %head{number}{f', !llvm.loop {hint}' if hint else ''}", f"exit{number}:"]
 
     def store(self, buffer: Buffer, offset: Offset, register: str) -> None:
         if buffer.dtype is BOOL:
@@ -205,7 +214,7 @@ class _KernelEmitter:
     def fill(self, statement: Fill) -> None:
         buffer = statement.buffer
         value = self.scalar(statement.value)
-        with self.counted(str(buffer.size), None) as index:
+        with polled(self, buffer.size, 1) as index:
             if buffer.dtype is BOOL:
                 value = self.emit.put(f"zext i1 {value} to i8")
             pointer = self.element(buffer, index)
@@ -232,13 +241,10 @@ class _KernelEmitter:
             if accumulator.combine.startswith("arg"):
                 self.places[accumulator] = self._alloca("i64", 1)
         if accumulator in self.lanes:
-            with self.counted(str(LANES), None) as lane:
-                pointer = self.emit.put(f"getelementptr {type_}, ptr {self.lanes[accumulator]}, i64 {lane}")
-                self.emit.lines.append(f"  store {type_} {start}, ptr {pointer}")
-                if accumulator in self.totals:
-                    wide = memory_type(total_dtype(accumulator.dtype))
-                    pointer = self.emit.put(f"getelementptr {wide}, ptr {self.totals[accumulator]}, i64 {lane}")
-                    self.emit.lines.append(f"  store {wide} {literal(0.0, total_dtype(accumulator.dtype))}, ptr {pointer}")
+            reset_lanes(self.emit, self.lanes[accumulator], accumulator.dtype, start)
+            if accumulator in self.totals:
+                wide = total_dtype(accumulator.dtype)
+                reset_lanes(self.emit, self.totals[accumulator], wide, literal(0.0, wide))
         self.emit.lines.append(f"  store {type_} {start}, ptr {self.cells[accumulator]}")
         if accumulator in self.places:
             self.emit.lines.append(f"  store i64 -1, ptr {self.places[accumulator]}")
@@ -302,15 +308,9 @@ class _KernelEmitter:
 
     def flush(self, accumulator: Accumulator) -> None:
         """Add the lanes to the block totals and reset them."""
-        type_, dtype = memory_type(accumulator.dtype), total_dtype(accumulator.dtype)
-        with self.counted(str(LANES), None) as lane:
-            low = self.emit.put(f"getelementptr {type_}, ptr {self.lanes[accumulator]}, i64 {lane}")
-            total = self.emit.put(f"getelementptr {memory_type(dtype)}, ptr {self.totals[accumulator]}, i64 {lane}")
-            value = self._load(low, accumulator.dtype)
-            if dtype is not accumulator.dtype:
-                value = self.emit.cast(value, accumulator.dtype, dtype)
-            self._combine_at(total, accumulator.combine, dtype, value)
-            self.emit.lines.append(f"  store {type_} {self._memory_literal(accumulator)}, ptr {low}")
+        lanes = self.lanes[accumulator]
+        add_to_totals(self.emit, lanes, accumulator.dtype, self.totals[accumulator], total_dtype(accumulator.dtype))
+        reset_lanes(self.emit, lanes, accumulator.dtype, self._memory_literal(accumulator))
 
     def combine_lanes(self, accumulator: Accumulator) -> None:
         """Pairwise over the lanes (or the block totals), into the accumulator's cell."""
@@ -318,21 +318,10 @@ class _KernelEmitter:
         if accumulator in self.totals:
             self.flush(accumulator)
             lanes, dtype = self.totals[accumulator], total_dtype(accumulator.dtype)
-        type_, width = memory_type(dtype), LANES // 2
-        while width:
-            with self.counted(str(width), None) as lane:
-                low = self.emit.put(f"getelementptr {type_}, ptr {lanes}, i64 {lane}")
-                far = self.emit.put(f"add i64 {lane}, {width}")
-                high = self.emit.put(f"getelementptr {type_}, ptr {lanes}, i64 {far}")
-                self._combine_at(low, accumulator.combine, dtype, self._load(high, dtype))
-            width //= 2
-        value = self._load(lanes, dtype)
+        value = combined(self.emit, lanes, dtype, accumulator.combine)
         if dtype is not accumulator.dtype:
             value = self.emit.cast(value, dtype, accumulator.dtype)
-        type_ = memory_type(accumulator.dtype)
-        if accumulator.dtype is BOOL:
-            value = self.emit.put(f"zext i1 {value} to i8")
-        self.emit.lines.append(f"  store {type_} {value}, ptr {self.cells[accumulator]}")
+        self.emit.lines.append(f"  store {memory_type(accumulator.dtype)} {value}, ptr {self.cells[accumulator]}")
 
     # ----- scalars that read what the kernel writes
     def read_memory(self, scalar: Scalar) -> frozenset[Buffer | Accumulator]:
@@ -474,15 +463,6 @@ class _KernelEmitter:
         if found is None:
             raise CompileError(f"loop index {index} is read outside of its loop")
         return found
-
-
-def _is_dear(body: list[Statement]) -> bool:
-    """Whether a loop body calls vector math, which gains from two iterations in flight."""
-    return any(_calls_math(s.value) for s in body if isinstance(s, Let | Store | Accumulate))
-
-
-def _calls_math(scalar: Scalar) -> bool:
-    return scalar.op in MATH_FUNCTIONS or any(_calls_math(arg) for arg in scalar.args)
 
 
 def _has_loads(scalar: Scalar) -> bool:

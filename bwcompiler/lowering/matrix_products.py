@@ -1,5 +1,6 @@
-"""Matrix products through BLAS: gemm, and gemv where one side is a vector.
+"""Matrix products through BLAS: gemm, and gemv where one side is a vector.  Small ones are written out.
 
+A call of BLAS costs more than a small product does: such a one is a row of the result at a time, in a vector.
 Operands are read where they lie (`ArrayView`): transposed, sliced, with batch axes in any order or not there at all.
 """
 
@@ -12,10 +13,22 @@ from bwcompiler.errors import InternalError
 from bwcompiler.ir.access import ArrayView, contiguous_strides, matrix_order
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import Value
-from bwcompiler.lowering.library_calls import Libraries
+from bwcompiler.lowering.function_text import FunctionText
+from bwcompiler.lowering.library_calls import Libraries, blas_symbol
 from bwcompiler.lowering.llvm_scalars import memory_type
 
 _ROW_MAJOR, _PLAIN, _TRANSPOSED = "i32 101", "i32 111", "i32 112"       # the enumerations of cblas
+
+
+def is_written_out(value: Value) -> bool:
+    """Whether a matrix product is small enough to be computed by instructions of the program itself."""
+    rows, columns = value.shape[-2:]
+    inner = value.operands[0].shape[-1]
+    if value.dtype.kind != "f" or not inner:
+        return False
+    if columns == 1:
+        return bool(rows <= 8 and inner <= 8)
+    return bool(columns <= 32 and (inner * columns <= 64 or (inner <= 32 and rows * inner * columns <= 4096)))
 
 
 class _Matrix(NamedTuple):
@@ -41,6 +54,8 @@ def product_text(name: str, value: Value, views: Sequence[ArrayView], libraries:
         declare = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
         clear = f"  call void @llvm.memset.p0.i64(ptr %c, i8 0, i64 {value.type.nbytes}, i1 false)\n"
         return f"{head}{clear}  ret void\n}}\n", declare
+    if is_written_out(value):
+        return _written_out(name, value, views), ""
     left, right = [_matrix(letter, view, operand) for letter, view, operand in zip("ab", views, value.operands, strict=True)]
     routine, arguments = _routine(value, left, right, libraries)
     size = value.dtype.itemsize
@@ -62,6 +77,30 @@ exit:
     return head + body, f"declare void @{routine}({', '.join([argument.split()[0] for argument in arguments])})"
 
 
+def _written_out(name: str, value: Value, views: Sequence[ArrayView]) -> str:
+    *batch, rows, columns = value.shape
+    inner = value.operands[0].shape[-1]
+    function = FunctionText(name, ["a", "b", "c"], memory_type(value.dtype))
+    strides = [*[view.strides for view in views], contiguous_strides(value.shape)]
+    arrays = [(f"%{letter}", offset, steps[:-2])
+              for letter, offset, steps in zip("abc", (views[0].offset, views[1].offset, 0), strides, strict=True)]
+    unroll = rows * inner <= 64
+    for a, b, c in function.batch(batch, arrays):
+        (down, right), (below, beside) = strides[0][-2:], strides[1][-2:]
+        if columns > 1 and beside != 1:                            # rows of b side by side
+            packed = function.slot(f"[{inner * columns} x {function.real}]")
+            function.copy((inner, columns), b, (below, beside), packed, (columns, 1))
+            b, below = packed, columns
+        for i in function.each(0, rows, unroll):
+            total = ""
+            for k in range(inner):
+                factor = function.load(function.at(a, (i, down), (k, right)))
+                product = function.scaled_row(factor, function.at(b, (k, below)), columns)
+                total = product if not total else function.let(f"fadd {function.row(columns)} {total}, {product}")
+            function.do(f"store {function.row(columns)} {total}, ptr {function.at(c, (i, columns))}, align {value.dtype.itemsize}")
+    return function.text()
+
+
 def _matrix(letter: str, view: ArrayView, operand: Value) -> _Matrix:
     rows, columns = operand.shape[-2:]
     order = matrix_order(view, rows, columns)
@@ -72,17 +111,17 @@ def _matrix(letter: str, view: ArrayView, operand: Value) -> _Matrix:
 
 def _routine(value: Value, left: _Matrix, right: _Matrix, libraries: Libraries) -> tuple[str, list[str]]:
     """The routine for one product of the batch and its arguments."""
-    integer, dtype = libraries.integer, value.dtype.name
+    integer = libraries.integer
     one, zero = f"{memory_type(value.dtype)} 1.0", f"{memory_type(value.dtype)} 0.0"
     if right.columns == 1 or left.rows == 1:                       # y = A x, or y = B^T x
         matrix, vector = (left, right) if right.columns == 1 else (right, left)
         flip = matrix.transposed if matrix is left else not matrix.transposed
         shape = (matrix.columns, matrix.rows) if matrix.transposed else (matrix.rows, matrix.columns)
-        return libraries.gemv[dtype], [
+        return blas_symbol("gemv", value.dtype), [
             _ROW_MAJOR, _TRANSPOSED if flip else _PLAIN, *[f"{integer} {extent}" for extent in shape], one, matrix.pointer,
             f"{integer} {matrix.leading}", vector.pointer, f"{integer} {_spacing(vector)}", zero, "ptr %pc", f"{integer} 1"]
     extents = [f"{integer} {extent}" for extent in (left.rows, right.columns, left.columns)]
-    return libraries.gemm[dtype], [
+    return blas_symbol("gemm", value.dtype), [
         _ROW_MAJOR, left.flag, right.flag, *extents, one, left.pointer, f"{integer} {left.leading}", right.pointer,
         f"{integer} {right.leading}", zero, "ptr %pc", f"{integer} {right.columns}"]
 

@@ -18,30 +18,43 @@ from bwcompiler.ir.loop import SCRATCH, Buffer, Kernel
 from bwcompiler.ir.memory import Location, MemoryPlan
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.plan import ERROR_RECORD_BYTES
-from bwcompiler.lowering.library_calls import Libraries, check_index_text, copy_text, loop_text
+from bwcompiler.ir.types import TensorType
+from bwcompiler.lowering import vector_hints
+from bwcompiler.lowering.factorization_calls import library_call_text
+from bwcompiler.lowering.library_calls import CALLBACK_DONE, CALLBACK_ERROR, Libraries, check_index_text, copy_text
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter
 from bwcompiler.lowering.loops_to_llvm import kernel_to_llvm
 from bwcompiler.lowering.math.functions import definitions, intrinsics
 from bwcompiler.lowering.matrix_products import product_text
+from bwcompiler.lowering.polls import COPY_BYTES, DECLARE_POLL, POLL, POLL_WORK, product_work, statements_work
 from bwcompiler.lowering.steps import LoweredStep
+from bwcompiler.target import Target
 
 TABLE_CALLS = 48               # programs with more calls than this walk a table
 
 
 class Callback(NamedTuple):
-    """A value computed by its op's NumPy reference: the symbol the program calls, with pointers to operands and results."""
+    """A value computed by its op's NumPy reference: the symbol the program calls, with pointers to operands and results.
+
+    operands   where the operands are in the arrays that the pointers are to.
+    """
 
     symbol: str
     value: Value
+    operands: tuple[ArrayView, ...]
 
 
 class ProgramText(NamedTuple):
-    """LLVM text of a program; what it calls outside; the values whose computation may fail; how many distinct functions it has."""
+    """LLVM text of a program; what it calls outside; the values whose computation may fail; how many distinct functions it has.
+
+    polls: whether it looks for signals, by calling `polls.POLL`.
+    """
 
     text: str
     callbacks: list[Callback]
     checked: list[Value]
     kernels: int
+    polls: bool
 
 
 class Pointer(NamedTuple):
@@ -67,20 +80,21 @@ class ProgramEmitter:
     """Emits the module of one program."""
 
     def __init__(self, graph: Graph, steps: Sequence[LoweredStep], plan: MemoryPlan, libraries: Libraries,
-                 attributes: str, into: Sequence[int | None] = ()) -> None:
+                 target: Target, into: Sequence[int | None] = ()) -> None:
         self.into = into
         self.graph = graph
         self.steps = steps
         self.plan = plan
         self.libraries = libraries
-        self.attributes = attributes
-        self.scalars = ScalarEmitter()
+        self.target = target
+        self.scalars = ScalarEmitter(target)
         self.functions: dict[str, str] = {}
         self.texts: list[str] = []
         self.calls: list[FunctionCall] = []
         self.callbacks: list[Callback] = []
         self.declares: dict[str, None] = {}
         self.checked: list[Value] = []
+        self.work = 0                  # operations since the last look for signals
 
     def emit(self) -> ProgramText:
         require_lowerable(self.graph)
@@ -99,13 +113,13 @@ class ProgramEmitter:
         math = list(self.scalars.math)
         parts = [*self.texts, body]
         if math:
-            parts.append(definitions(math))
-            self.declares.update(dict.fromkeys(intrinsics(math)))
+            parts.append(definitions(math, self.target.has_fma))
+            self.declares.update(dict.fromkeys(intrinsics(math, self.target.has_fma)))
         self.declares.update(self.scalars.declares)
-        parts += [*_distinct(self.declares), f"attributes #0 = {{ {self.attributes} }}",
-                  f"attributes #1 = {{ noinline {self.attributes} }}", "!1 = distinct !{!1, !2}",
-                  '!2 = !{!"llvm.loop.interleave.count", i32 2}', ""]
-        return ProgramText("\n".join(parts), self.callbacks, self.checked, distinct)
+        attributes = self.target.function_attributes
+        parts += [*_distinct(self.declares), f"attributes #0 = {{ {attributes} }}",
+                  f"attributes #1 = {{ noinline {attributes} }}", vector_hints.METADATA, ""]
+        return ProgramText("\n".join(parts), self.callbacks, self.checked, distinct, DECLARE_POLL in self.declares)
 
     def pointer(self, value: Value) -> Pointer:
         return Pointer(self.plan.locations[root(value)])
@@ -130,7 +144,7 @@ class ProgramEmitter:
                 self._copy(operand, self.pointer(result), result.type.nbytes)
         self.scalars.count = 0
         merged = self._merged(step, kernel)
-        text, starts = kernel_to_llvm(kernel, self.scalars, merged=merged)
+        text, starts, polls = kernel_to_llvm(kernel, self.scalars, merged=merged)
         name = self._function(text, kernel.name)
         scratch = iter(self.plan.scratch[position])
         arguments = []
@@ -141,7 +155,16 @@ class ProgramEmitter:
                 arguments.append(Pointer(Location("arena", next(scratch)), start * buffer.dtype.itemsize))
             elif owner is not None:
                 arguments.append(Pointer(self.plan.locations[root(owner)], start * buffer.dtype.itemsize))
-        self.calls.append(FunctionCall(name, tuple(arguments)))
+        self._append(FunctionCall(name, tuple(arguments), None, polls), 0 if polls else statements_work(kernel.body))
+
+    def _append(self, call: FunctionCall, work: int) -> None:
+        """Add a call of so many operations, after a look for signals if there were many since the last one."""
+        self.work += work
+        if self.work > POLL_WORK and self.calls:
+            self.calls.append(FunctionCall(POLL, (), None, True))
+            self.declares[DECLARE_POLL] = None
+            self.work = work
+        self.calls.append(call)
 
     def _merged(self, step: LoweredStep, kernel: Kernel) -> dict[Buffer, Buffer]:
         """Inputs of the kernel that are the memory of one of its outputs."""
@@ -164,49 +187,72 @@ class ProgramEmitter:
 
     def _copy(self, value: Value, target: Pointer, size: int, source: Pointer | None = None) -> None:
         self.declares["declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"] = None
-        name = self._new_name("copy")
-        self.calls.append(FunctionCall(self._function(copy_text(name, size), name), (source or self.pointer(value), target)))
+        source = source or self.pointer(value)
+        for start in range(0, size, COPY_BYTES):
+            name, count = self._new_name("copy"), min(COPY_BYTES, size - start)
+            places = (Pointer(source.location, source.bytes + start), Pointer(target.location, target.bytes + start))
+            self._append(FunctionCall(self._function(copy_text(name, count), name), places), count * POLL_WORK // COPY_BYTES)
 
     def _call(self, value: Value, operands: Sequence[ArrayView]) -> None:
         if value.op.name == "matmul":
             self._gemm(value, operands)
         elif value.op.name == "normalize_index":
             name = self._new_name("check")
-            self._checked(value, check_index_text(name, value), name)
-        elif (value.op.name, getattr(value.type, "dtype", None) and value.dtype.name) in self.libraries.loops and value.type.size:
-            name = self._new_name("loop")
-            text, declares = loop_text(name, value, self.libraries)
-            self.declares.update(dict.fromkeys(declares))
-            self._checked(value, text, name)
+            self._checked(value, operands, check_index_text(name, value), name)
         else:
-            self._callback(value)
+            self._library(value, operands)
 
-    def _checked(self, value: Value, text: str, name: str) -> None:
+    def _library(self, value: Value, operands: Sequence[ArrayView]) -> None:
+        """A library op: by its routine, or by a callback."""
+        if isinstance(value.type, TensorType) and not value.type.size:
+            return
+        name = self._new_name("call")
+        made = library_call_text(name, value, operands, self.libraries)
+        if made is None:
+            self._callback(value, operands)
+            return
+        self.declares.update(dict.fromkeys(made.declares))
+        if made.fallible:
+            self._checked(value, operands, made.text, name)
+            return
+        arguments = (*[self.pointer(view.base) for view in operands], self.pointer(value))
+        self._append(FunctionCall(self._function(made.text, name), arguments), _library_work(value))
+
+    def _checked(self, value: Value, operands: Sequence[ArrayView], text: str, name: str) -> None:
         """A function that may fail: it gets the error record and the number of this check."""
-        arguments = (*[self.pointer(operand) for operand in value.operands], self.pointer(value), _RECORD)
-        self.calls.append(FunctionCall(self._function(text, name), arguments, len(self.checked), True))
+        arguments = (*[self.pointer(view.base) for view in operands], self.pointer(value), _RECORD)
+        self._append(FunctionCall(self._function(text, name), arguments, len(self.checked), True), _library_work(value))
         self.checked.append(value)
 
     def _gemm(self, value: Value, operands: Sequence[ArrayView]) -> None:
         name = self._new_name("gemm")
         text, declare = product_text(name, value, operands, self.libraries)
-        self.declares[declare] = None
+        if declare:
+            self.declares[declare] = None
         arguments = (*[self.pointer(view.base) for view in operands], self.pointer(value))
-        self.calls.append(FunctionCall(self._function(text, name), arguments))
+        work = product_work(value.type.size, value.operands[0].shape[-1])
+        self._append(FunctionCall(self._function(text, name), arguments), work)
 
-    def _callback(self, value: Value) -> None:
+    def _callback(self, value: Value, operands: Sequence[ArrayView]) -> None:
         symbol = f"bw_callback_{len(self.callbacks)}"
-        self.callbacks.append(Callback(symbol, value))
+        self.callbacks.append(Callback(symbol, value, tuple(operands)))
         self.declares[f"declare i32 @{symbol}(ptr)"] = None
-        arguments = (*[self.pointer(operand) for operand in value.operands], self.pointer(value))
+        arguments = (*[self.pointer(view.base) for view in operands], self.pointer(value))
         name = self._new_name("callback")
         lines = [f"define internal i32 @{name}({', '.join(f'ptr %p{k}' for k in range(len(arguments)))}) #1 {{",
                  f"  %block = alloca [{len(arguments)} x ptr]"]
         for k in range(len(arguments)):
             lines += [f"  %at{k} = getelementptr ptr, ptr %block, i64 {k}", f"  store ptr %p{k}, ptr %at{k}"]
-        lines += [f"  %status = call i32 @{symbol}(ptr %block)", "  ret i32 %status", "}", ""]
+        lines += [f"  %done = call i32 @{symbol}(ptr %block)", f"  %ok = icmp eq i32 %done, {CALLBACK_DONE}",
+                  f"  %status = select i1 %ok, i32 0, i32 {CALLBACK_ERROR}", "  ret i32 %status", "}", ""]
         self.texts.append("\n".join(lines))
-        self.calls.append(FunctionCall(name, arguments, None, True))
+        self._append(FunctionCall(name, arguments, None, True), 0)
+
+
+def _library_work(value: Value) -> int:
+    """Operations of a library call, roughly: every element of the operands meets a row."""
+    types = [operand.type for operand in value.operands]
+    return sum(type_.size * (type_.shape[-1] if type_.shape else 1) for type_ in types)
 
 
 def _straight_program(emitter: ProgramEmitter) -> str:
@@ -316,10 +362,10 @@ done:
 
 
 def _distinct(declares: dict[str, None]) -> list[str]:
-    """Each function declared once, whatever the spelling of its parameters."""
+    """Each function and each outside datum declared once, whatever the spelling of its parameters."""
     seen: dict[str, str] = {}
     for line in declares:
-        seen.setdefault(line[line.index("@"):line.index("(")], line)
+        seen.setdefault(line[line.index("@"):].partition("(")[0].partition(" ")[0], line)
     return list(seen.values())
 
 

@@ -14,6 +14,7 @@ from bwcompiler.ir.op import Value
 from bwcompiler.lowering.build_loops import build_kernel
 from bwcompiler.lowering.call_kernels import build_call_kernel, build_matmul
 from bwcompiler.lowering.library_calls import Libraries
+from bwcompiler.lowering.matrix_products import is_written_out
 from bwcompiler.lowering.shared_memory import may_share
 
 
@@ -65,7 +66,7 @@ def _lower_call(name: str, call: Call, libraries: Libraries) -> LoweredStep:
     value = call.value
     bases = [view.base for view in call.operands]
     if value.op.name == "matmul":
-        if uses_blas(value, libraries):
+        if is_written_out(value) or uses_blas(value, libraries):
             return LoweredStep(bases, [value], value=value, operands=call.operands)
         kernel = build_matmul(name, value, call.operands)
         return LoweredStep(bases, [value], kernel=kernel, owners=[*bases, value], value=value)
@@ -84,4 +85,4 @@ def _lower_call(name: str, call: Call, libraries: Libraries) -> LoweredStep:
 
 def uses_blas(value: Value, libraries: Libraries) -> bool:
     """Whether a matrix product goes to BLAS."""
-    return value.dtype.name in libraries.gemm
+    return libraries.blas("gemm", value.dtype) is not None

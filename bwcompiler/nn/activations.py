@@ -7,7 +7,7 @@ from typing import Any
 
 from bwcompiler import ops
 from bwcompiler.api.eager import graph_function
-from bwcompiler.frontend.numpy.reductions import keep_axes, normalize_axes
+from bwcompiler.frontend.numpy.reductions import keep_axes, normalize_axes, reduce_value, reduction_axes
 from bwcompiler.frontend.tracing.operands import cast, constant, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.frontend.tracing.views import broadcast_value
@@ -176,12 +176,12 @@ def log_softmax(x: Any, axis: Any = -1) -> Any:
 
 def logsumexp_value(x: Value, axes: tuple[int, ...], weights: Value | None = None) -> Value:
     """log(sum(weights * exp(x))) over axes; -inf where all of x is."""
-    largest = ops.stop_gradient(ops.max(x, axes=axes))
+    largest = ops.stop_gradient(reduce_value("max", x, axes))
     largest = ops.select(ops.isfinite(largest), largest, constant(0, largest))
     terms = ops.exp(ops.subtract(x, broadcast_value(keep_axes(largest, x, axes), x.shape)))
     if weights is not None:
         terms = ops.multiply(terms, weights)
-    return ops.add(ops.log(ops.sum(terms, axes=axes)), largest)
+    return ops.add(ops.log(reduce_value("sum", terms, axes)), largest)
 
 
 @graph_function
@@ -193,7 +193,7 @@ def logsumexp(x: Any, axis: Any = -1, keepdims: bool = False) -> Any:
     [0.6931, 1000.0]
     """
     value = real_value(x)
-    axes = normalize_axes(axis, value.rank)
+    axes = reduction_axes(axis, value.rank)
     result = logsumexp_value(value, axes)
     return fresh(keep_axes(result, value, axes) if keepdims else result)
 

@@ -65,14 +65,22 @@ def layer_norm(x: Any, normalized_shape: Any, weight: Any = None, bias: Any = No
 def embedding(x: Any, weight: Any) -> Any:
     """The rows of weight (count, ...) at the integer indices x: shape x.shape + weight.shape[1:].
 
-    Raises IndexError for an index out of range.  The gradient of weight adds up rows that were used more than once.
+    Raises DTypeError for indices that are no integers (the table comes second), IndexError for an index out of range.
+    The gradient of weight adds up rows that were used more than once.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.nn.embedding(np.array([2, 0]), np.array([[1.0], [2.0], [3.0]])).tolist()
     [[3.0], [1.0]]
     """
-    table = value_as(weight)
-    return fresh(gather(table, [index_value(as_tracer(x), table.shape[0])], (0,)))
+    table, index = value_as(weight), as_tracer(x)
+    if not index._type.dtype.is_integer:
+        swapped = "; are the arguments swapped?" if table.dtype.is_integer else ""
+        raise DTypeError(f"embedding(x, weight): the indices x must be integers, got {index.dtype} of shape {index.shape}, with a "
+                         f"weight of {table.dtype.numpy} and shape {table.shape}{swapped}\n"
+                         "  hint: embedding(indices, table), as torch.nn.functional.embedding")
+    if not table.rank:
+        raise ShapeError("embedding(x, weight): weight must have at least 1 axis, got shape ()")
+    return fresh(gather(table, [index_value(index, table.shape[0])], (0,)))
 
 
 @graph_function

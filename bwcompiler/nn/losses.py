@@ -121,10 +121,11 @@ def _class_loss(logs: Value, target: Value, weight: Any, ignore_index: int, redu
         share = constant(smoothing / logs.shape[axis], even)
         loss = ops.add(ops.multiply(loss, constant(1.0 - smoothing, loss)), ops.multiply(even, share))
     loss = ops.negative(ops.select(counted, loss, constant(0, chosen)))
-    if reduction != "mean" or not loss.rank:
-        return _reduction(loss, reduction if loss.rank else "none")
+    if reduction != "mean":
+        return _reduction(loss, reduction)
     axes = tuple(range(loss.rank))
-    return fresh(ops.divide(ops.sum(loss, axes=axes), ops.sum(scale, axes=axes)))
+    total, weights = (ops.sum(part, axes=axes) if axes else part for part in (loss, scale))
+    return fresh(ops.divide(total, weights))
 
 
 def _weighted(logs: Value, weight: Any, axis: int) -> Value:

@@ -18,13 +18,14 @@ import numpy as np
 
 from bwcompiler.errors import DTypeError, ShapeError
 from bwcompiler.ir.extent import Extent, add_extents
-from bwcompiler.ir.op import REGISTRY, Op, Value, define_op
+from bwcompiler.ir.op import LINEAR, REGISTRY, Op, Value, define_op
+from bwcompiler.ir.routine import InnerLoop
 from bwcompiler.ir.types import I64, TensorType
 from bwcompiler.ops.contraction import matmul, matrix_transpose
 from bwcompiler.ops.creation import iota
 from bwcompiler.ops.elementwise import equal, full_like, select
 from bwcompiler.ops.layout import broadcast, reshape, slice_
-from bwcompiler.ops.linalg import inv, triangle, triangular_solve
+from bwcompiler.ops.linalg import AFTER_DIFFERENTIATION, inv, triangle, triangular_solve
 from bwcompiler.ops.rules import batch_elementwise, require
 
 
@@ -88,6 +89,11 @@ def _diagonal(x: Value) -> Value:
     return REGISTRY["sum"](kept, axes=(x.rank - 1,))
 
 
+def _column_products(x: Value, y: Value) -> Value:
+    """The diagonals of xᵀ y."""
+    return REGISTRY["sum"](x * y, axes=(x.rank - 2,))
+
+
 def _with_diagonal(x: Value, diagonal: Value) -> Value:
     return x + select(_on_diagonal(x), _per_column(diagonal, x), full_like(x, 0.0))
 
@@ -141,6 +147,35 @@ eigh: Op = define_op(
     "matrix of which a is read in one triangle; its cotangent is 0 in the other one.", attributes=("lower",),
     shape=_square("eigh", lambda a: a.with_shape((*a.shape[:-2], add_extents(a.shape[-1], 1), a.shape[-1]))),
     vjp=(_eigh_vjp,), jvp=_eigh_jvp, batch=batch_elementwise("eigh"), reference=packed_eigh, cheap=False,
+    library=InnerLoop(("eigh_lo", "eigh_up"), "{}->{}{}", "(m,m)->(m),(m,m)",
+                      results=lambda out, a, lower: (row(out, 0), rows(out, 1, a.shape[-1])),
+                      failure="Eigenvalues did not converge", lapack="syevd",
+                      choose=lambda lower: "eigh_lo" if lower else "eigh_up"),
+)
+
+
+def _eigvalsh_vjp(ct: Value, out: Value, a: Value, *, lower: bool) -> Value:
+    # V diag(w̄) Vᵀ; an element of the triangle stands for two of it
+    vectors = rows(eigh(a, lower=lower), 1, a.shape[-1])
+    found = matmul(vectors * _per_column(ct, vectors), matrix_transpose(vectors))
+    return triangle(select(_on_diagonal(found), found, found * 2.0), lower)
+
+
+def _eigvalsh_jvp(tangents: Sequence[Value | None], out: Value, a: Value, *, lower: bool) -> Value | None:
+    if tangents[0] is None:
+        return None
+    vectors = rows(eigh(a, lower=lower), 1, a.shape[-1])
+    return _column_products(vectors, matmul(_mirrored(tangents[0], lower), vectors))
+
+
+eigvalsh: Op = define_op(
+    "eigvalsh", "library", doc="The eigenvalues, ascending, of the symmetric matrix of which a is read in one triangle; its cotangent is "
+    "0 in the other one.", attributes=("lower",), shape=_square("eigvalsh", lambda a: a.with_shape(a.shape[:-1])),
+    vjp=(_eigvalsh_vjp,), jvp=_eigvalsh_jvp, batch=batch_elementwise("eigvalsh"),
+    reference=lambda a, *, lower: np.linalg.eigvalsh(a, "L" if lower else "U"), cheap=False,
+    library=InnerLoop(("eigvalsh_lo", "eigvalsh_up"), "{}->{}", "(m,m)->(m)",
+                      failure="Eigenvalues did not converge", lapack="syevd",
+                      choose=lambda lower: "eigvalsh_lo" if lower else "eigvalsh_up"),
 )
 
 
@@ -162,6 +197,11 @@ def _svd_shape(a: TensorType) -> TensorType:
 def svd_parts(x: Value, m: Extent, n: Extent) -> tuple[Value, Value, Value]:
     """U, s, V of a stack (or their cotangents)."""
     return rows(x, 0, m), row(x, m), rows(x, add_extents(m, 1), n)
+
+
+def _loop_results(out: Value, m: Extent, n: Extent) -> tuple[Value, Value, Value]:
+    u, s, v = svd_parts(out, m, n)
+    return u, s, matrix_transpose(v)
 
 
 def _without(basis: Value, x: Value) -> Value:
@@ -213,6 +253,32 @@ svd: Op = define_op(
     "svd", "library", doc="U (the first m rows), the singular values (one row, descending) and V (n rows) of the (m, n) matrices "
     "a = U diag(s) Vᵀ, with min(m, n) columns.", attributes=(), shape=_svd_shape, vjp=(_svd_vjp,), jvp=_svd_jvp,
     batch=batch_elementwise("svd"), reference=packed_svd, cheap=False,
+    library=InnerLoop(("svd_s",), "{}->{}{}{}", "(m,n)->(m,p),(p),(p,n)", results=lambda out, a: _loop_results(out, *a.shape[-2:]),
+                      failure="SVD did not converge", lapack="gesdd"),
+)
+
+
+def _svdvals_shape(a: TensorType) -> TensorType:
+    packed = _svd_shape(a)
+    return a.with_shape((*a.shape[:-2], packed.shape[-1]))
+
+
+def _svdvals_vjp(ct: Value, out: Value, a: Value) -> Value:
+    u, _, v = svd_parts(svd(a), *a.shape[-2:])
+    return matmul(u * _per_column(ct, u), matrix_transpose(v))
+
+
+def _svdvals_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Value | None:
+    if tangents[0] is None:
+        return None
+    u, _, v = svd_parts(svd(a), *a.shape[-2:])
+    return _column_products(u, matmul(tangents[0], v))
+
+
+svdvals: Op = define_op(
+    "svdvals", "library", doc="The singular values, descending.", attributes=(), shape=_svdvals_shape, vjp=(_svdvals_vjp,),
+    jvp=_svdvals_jvp, batch=batch_elementwise("svdvals"), reference=lambda a: np.linalg.svd(a, compute_uv=False), cheap=False,
+    library=InnerLoop(("svd",), "{}->{}", "(m,n)->(p)", failure="SVD did not converge", lapack="gesdd"),
 )
 
 
@@ -267,6 +333,49 @@ def _qr_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Value | N
 qr: Op = define_op(
     "qr", "library", doc="Q (the first m rows) and the upper triangle R (n rows) of the (m, n) matrices a = Q R, m >= n.",
     attributes=(), shape=_qr_shape, vjp=(_qr_vjp,), jvp=_qr_jvp, batch=batch_elementwise("qr"), reference=packed_qr, cheap=False,
+)
+
+
+def packed_householder(a: Any) -> Any:
+    """NumPy's "raw" qr, not transposed, over the factors of the reflections."""
+    h, tau = np.linalg.qr(a, "raw")
+    return np.concatenate([np.swapaxes(h, -1, -2), tau[..., None, :]], -2)
+
+
+def _householder_shape(a: TensorType) -> TensorType:
+    return a.with_shape((*_qr_shape(a).shape[:-2], add_extents(a.shape[-2], 1), a.shape[-1]))
+
+
+householder: Op = define_op(
+    "householder", "library", doc="R in the upper triangle, below it the vectors v of the reflections I - t v vᵀ whose product is Q, and "
+    "in the last row their t; of (m, n) matrices a = Q R, m >= n.", attributes=(), shape=_householder_shape,
+    vjp=AFTER_DIFFERENTIATION, jvp=LINEAR, batch=batch_elementwise("householder"), reference=packed_householder, cheap=False,
+    library=InnerLoop(("qr_r_raw",), "{}->{}", "(m,n)->(p)", results=lambda out, a: (rows(out, 0, a.shape[-2]), row(out, a.shape[-2])),
+                      overwrites=True, failure="Incorrect argument found while performing QR factorization", lapack="geqrf"),
+)
+
+
+def orthonormal_columns(packed: Any) -> Any:
+    m, n = packed.shape[-2] - 1, packed.shape[-1]
+    q = np.broadcast_to(np.eye(m, n, dtype=packed.dtype), (*packed.shape[:-2], m, n)).copy()
+    for k in reversed(range(n)):
+        v = packed[..., :m, k:k + 1].copy()
+        v[..., :k, :], v[..., k, :] = 0, 1
+        q -= packed[..., m:, k:k + 1] * v * np.matmul(np.swapaxes(v, -1, -2), q)
+    return q
+
+
+def _orthonormal_shape(packed: TensorType) -> TensorType:
+    return packed.with_shape((*packed.shape[:-2], add_extents(packed.shape[-2], -1), packed.shape[-1]))
+
+
+orthonormal: Op = define_op(
+    "orthonormal", "library", doc="The first n columns of Q, from the (m + 1, n) matrices that `householder` gives.", attributes=(),
+    shape=_orthonormal_shape, vjp=AFTER_DIFFERENTIATION, jvp=LINEAR, batch=batch_elementwise("orthonormal"),
+    reference=orthonormal_columns, cheap=False,
+    library=InnerLoop(("qr_reduced",), "{}{}->{}", "(m,n),(k)->(m,k)",
+                      operands=lambda out, packed: (rows(packed, 0, out.shape[-2]), row(packed, out.shape[-2])),
+                      failure="Incorrect argument found while performing QR factorization", lapack="orgqr"),
 )
 
 

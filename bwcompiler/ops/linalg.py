@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import DTypeError, GradientError
-from bwcompiler.ir.op import Op, Value, define_op
+from bwcompiler.ir.extent import add_extents
+from bwcompiler.ir.op import LINEAR, Op, Value, define_op, not_differentiable
+from bwcompiler.ir.routine import InnerLoop, Native
 from bwcompiler.ir.types import I64, TensorType
-from bwcompiler.ops.contraction import matmul, matrix_transpose
+from bwcompiler.ops.contraction import is_matrix_transpose, matmul, matrix_transpose
 from bwcompiler.ops.creation import iota
-from bwcompiler.ops.elementwise import equal, full_like, greater_equal, less_equal, select
+from bwcompiler.ops.elementwise import cast, equal, full_like, greater_equal, less_equal, select, subtract
+from bwcompiler.ops.layout import broadcast
 from bwcompiler.ops.rules import batch_elementwise, require
 
 
@@ -53,6 +56,13 @@ def triangle(x: Value, lower: bool) -> Value:
     row, column = _row_and_column(x)
     kept = greater_equal(row, column) if lower else less_equal(row, column)
     return select(kept, x, full_like(x, 0.0))
+
+
+def identity_like(x: Value) -> Value:
+    """The identity, as often as there are matrices in x."""
+    square, rank = x.shape[-2:], x.rank
+    row, column = (iota(shape=square, axis=axis, dtype=I64) for axis in (0, 1))
+    return broadcast(cast(equal(row, column), dtype=x.dtype), shape=x.shape, axes=(rank - 2, rank - 1))
 
 
 def _half_lower(x: Value) -> Value:
@@ -95,8 +105,72 @@ solve: Op = define_op(
 )
 
 
+# ----- lu: what solve, inv, det and slogdet of one matrix share (bwcompiler.passes.factorization_rules)
+def _lu_shape(a: TensorType) -> TensorType:
+    _require_square("lu", a)
+    return a.with_shape((*a.shape[:-2], add_extents(a.shape[-1], 1), a.shape[-1]))
+
+
+def packed_lu(a: Any) -> Any:
+    """L below the diagonal, U on and above it, transposed; then the row that each row was exchanged with, in order."""
+    work, n = np.array(a), a.shape[-1]
+    pivots = np.empty((*a.shape[:-2], 1, n), a.dtype)
+    for k in range(n):
+        row = np.argmax(np.abs(work[..., k:, k]), -1)[..., None, None] + k if a.size else np.zeros((*a.shape[:-2], 1, 1), int)
+        pivots[..., k:k + 1] = row
+        found, kept = np.take_along_axis(work, row, -2), work[..., k:k + 1, :].copy()
+        np.put_along_axis(work, row, kept, -2)
+        work[..., k:k + 1, :] = found
+        pivot = work[..., k:k + 1, k:k + 1]
+        work[..., k + 1:, k:k + 1] /= np.where(pivot == 0, 1, pivot)
+        work[..., k + 1:, k + 1:] -= work[..., k + 1:, k:k + 1] * work[..., k:k + 1, k + 1:]
+    return np.concatenate([np.swapaxes(work, -1, -2), pivots], -2)
+
+
+AFTER_DIFFERENTIATION = not_differentiable("a part of another function, made after derivatives are")
+
+lu: Op = define_op(
+    "lu", "library", doc="The factors of P L U = a, the unit lower triangle L and U in one matrix, transposed; in the last row the "
+    "numbers of the rows that rows 0, 1, ... were exchanged with, one after the other.", attributes=(), shape=_lu_shape,
+    vjp=AFTER_DIFFERENTIATION, jvp=LINEAR, batch=batch_elementwise("lu"), reference=packed_lu, cheap=False,
+    library=Native("LAPACK getrf"),
+)
+
+
+def _lu_solve_shape(packed: TensorType, b: TensorType, *, transpose: bool) -> TensorType:
+    fits = packed.dtype is b.dtype and packed.rank == b.rank and packed.shape[:-2] == b.shape[:-2] and packed.shape[-1] == b.shape[-2]
+    require(fits, "lu_solve: needs lu[..., n + 1, n] and b[..., n, k] of one dtype with equal leading axes", packed, b)
+    return b
+
+
+def solve_with_lu(packed: Any, b: Any, *, transpose: bool) -> Any:
+    factors, pivots = np.swapaxes(packed[..., :-1, :], -1, -2), packed[..., -1:, :].astype(int)
+    n = factors.shape[-1]
+    order = np.broadcast_to(np.arange(n)[:, None], (*packed.shape[:-2], n, 1)).copy()      # P: row k of Pᵀb is row order[k] of b
+    for k in range(n):
+        row = pivots[..., k:k + 1]
+        found, kept = np.take_along_axis(order, row, -2), order[..., k:k + 1, :].copy()
+        np.put_along_axis(order, row, kept, -2)
+        order[..., k:k + 1, :] = found
+    lower = np.tril(factors, -1) + np.eye(n, dtype=packed.dtype)
+    if not transpose:
+        forward = solve_triangle(lower, np.take_along_axis(b, order, -2), lower=True, transpose=False)
+        return solve_triangle(factors, forward, lower=False, transpose=False)
+    forward = solve_triangle(factors, b, lower=False, transpose=True)
+    found = np.empty_like(b)
+    np.put_along_axis(found, order, solve_triangle(lower, forward, lower=True, transpose=True), -2)
+    return found
+
+
+lu_solve: Op = define_op(
+    "lu_solve", "library", doc="x with a x = b, or aᵀ x = b, from the factors of a; LinAlgError if a is singular.",
+    attributes=("transpose",), shape=_lu_solve_shape, vjp=AFTER_DIFFERENTIATION, jvp=LINEAR, batch=batch_elementwise("lu_solve"),
+    reference=solve_with_lu, cheap=False, library=Native("BLAS trsm", failure="Singular matrix"),
+)
+
+
 # ----- triangular_solve
-def _triangular_reference(a: Any, b: Any, *, lower: bool, transpose: bool) -> Any:
+def solve_triangle(a: Any, b: Any, *, lower: bool, transpose: bool) -> Any:
     a = np.tril(a) if lower else np.triu(a)
     if transpose:
         a = np.swapaxes(a, -1, -2)
@@ -130,7 +204,8 @@ triangular_solve: Op = define_op(
     "triangular_solve", "library", doc="x with t x = b, where t is the lower (else upper) triangle of a, or its "
     "transpose; LinAlgError if a diagonal element is zero.", attributes=("lower", "transpose"),
     shape=_solve_shape("triangular_solve"), vjp=(_triangular_vjp_a, _triangular_vjp_b), jvp=_triangular_jvp,
-    batch=batch_elementwise("triangular_solve"), reference=_triangular_reference, cheap=False,
+    batch=batch_elementwise("triangular_solve"), reference=solve_triangle, cheap=False,
+    library=Native("BLAS trsm", failure="Singular matrix"),
 )
 
 
@@ -157,11 +232,8 @@ def _require_real(a: Value) -> None:
 
 
 def _cholesky_vjp(ct: Value, out: Value, a: Value) -> Value:
-    # Murray (2016), eq. 10: Σ̄ = ½ L⁻ᵀ (P + Pᵀ) L⁻¹ with P = Φ(Lᵀ L̄), the cotangent of a symmetric matrix.
     _require_real(a)
-    middle = _symmetrized(_half_lower(matmul(matrix_transpose(out), ct)))
-    left = triangular_solve(out, middle, lower=True, transpose=True)                    # L⁻ᵀ M
-    return triangular_solve(out, matrix_transpose(left), lower=True, transpose=True)    # L⁻ᵀ (L⁻ᵀ M)ᵀ, M symmetric
+    return cholesky_adjoint(out, ct)
 
 
 def _cholesky_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Value | None:
@@ -179,4 +251,98 @@ cholesky: Op = define_op(
     "lower triangle is read; the cotangent is symmetric.  LinAlgError if a is not positive definite.", attributes=(),
     shape=_square_shape("cholesky"), vjp=(_cholesky_vjp,), jvp=_cholesky_jvp, batch=batch_elementwise("cholesky"),
     reference=lambda a: np.linalg.cholesky(a), cheap=False,
+    library=InnerLoop(("cholesky_lo",), "{}->{}", "(m,m)->(m,m)", failure="Matrix is not positive definite", lapack="potrf"),
 )
+
+
+# ----- cholesky_adjoint
+def half_lower_of(x: Any) -> Any:
+    return np.tril(x) - 0.5 * x * np.eye(x.shape[-1], dtype=x.dtype)
+
+
+def adjoint_of_cholesky(factor: Any, ct: Any) -> Any:
+    # Murray (2016), eq. 10: Σ̄ = ½ L⁻ᵀ (P + Pᵀ) L⁻¹ with P = Φ(Lᵀ L̄)
+    middle = half_lower_of(np.matmul(np.swapaxes(np.tril(factor), -1, -2), np.tril(ct)))
+    middle = (middle + np.swapaxes(middle, -1, -2)) / 2
+    left = solve_triangle(factor, middle, lower=True, transpose=True)
+    return solve_triangle(factor, np.swapaxes(left, -1, -2), lower=True, transpose=True)
+
+
+def _between_factors(factor: Value, x: Value) -> Value:
+    """L⁻¹ x L⁻ᵀ of a symmetric x."""
+    left = triangular_solve(factor, x, lower=True, transpose=False)
+    return triangular_solve(factor, matrix_transpose(left), lower=True, transpose=False)
+
+
+def _around_factors(factor: Value, x: Value) -> Value:
+    """L⁻ᵀ x L⁻¹ of a symmetric x."""
+    left = triangular_solve(factor, x, lower=True, transpose=True)
+    return triangular_solve(factor, matrix_transpose(left), lower=True, transpose=True)
+
+
+def _adjoint_vjp_factor(w: Value, out: Value, factor: Value, ct: Value) -> Value:
+    # dS = -(dL L⁻¹)ᵀ S - S dL L⁻¹ + L⁻ᵀ sym(Φ(dLᵀ L̄)) L⁻¹, so the cotangent is tril(L̄ Φ(V)ᵀ - 2 S W L⁻ᵀ) with V = L⁻¹ W L⁻ᵀ
+    w = _symmetrized(w)
+    back = triangular_solve(factor, matmul(w, out), lower=True, transpose=False)            # L⁻¹ W S, the transpose of S W L⁻ᵀ
+    through = _product(triangle(ct, True), _half_lower(_between_factors(factor, w)))
+    return triangle(through - 2.0 * matrix_transpose(back), True)
+
+
+def _adjoint_vjp_ct(w: Value, out: Value, factor: Value, ct: Value) -> Value:
+    return triangle(matmul(triangle(factor, True), _half_lower(_between_factors(factor, _symmetrized(w)))), True)
+
+
+def _adjoint_jvp(tangents: Sequence[Value | None], out: Value, factor: Value, ct: Value) -> Value | None:
+    change, ct_change = tangents
+    found = None if ct_change is None else cholesky_adjoint(factor, ct_change)
+    if change is None:
+        return found
+    change = triangle(change, True)
+    moved = triangular_solve(factor, matmul(matrix_transpose(change), out), lower=True, transpose=True)     # L⁻ᵀ dLᵀ S
+    middle = _symmetrized(_half_lower(matmul(matrix_transpose(change), triangle(ct, True))))
+    through = _around_factors(factor, middle) - moved - matrix_transpose(moved)
+    return through if found is None else found + through
+
+
+cholesky_adjoint: Op = define_op(
+    "cholesky_adjoint", "library", doc="The symmetric cotangent of a from the factor L of a = L Lᵀ and the cotangent of L, both of which "
+    "are read in the lower triangle.", attributes=(), shape=_solve_shape("cholesky_adjoint"),
+    vjp=(_adjoint_vjp_factor, _adjoint_vjp_ct), jvp=_adjoint_jvp, batch=batch_elementwise("cholesky_adjoint"),
+    reference=adjoint_of_cholesky, cheap=False, library=Native("BLAS gemm and trsm, block by block"),
+)
+
+
+# ----- what is known of a matrix
+def known_triangle(a: Value) -> tuple[Value, bool, bool] | None:
+    """(t, lower, transpose) where a is a matrix of zeros on one side of the diagonal: the t of triangular_solve; else None."""
+    turned = is_matrix_transpose(a)
+    if turned is not None:
+        found = known_triangle(turned)
+        return None if found is None else (found[0], found[1], not found[2])
+    if a.op is cholesky:
+        return a, True, False
+    if a.op is select and _is_zero(a.operands[2]) and a.operands[0].op in (greater_equal, less_equal):
+        lower = _keeps_lower(a.operands[0])
+        return None if lower is None else (a, lower, False)
+    return None
+
+
+def _keeps_lower(condition: Value) -> bool | None:
+    """Whether row >= column is what holds (True), or row <= column (False)."""
+    left, right = condition.operands
+    if left.op is subtract and _is_zero(right):                 # np.tril and np.triu compare the difference with 0
+        left, right = left.operands
+    rank = condition.rank
+    axes = (_counted(left), _counted(right))
+    if axes not in ((rank - 2, rank - 1), (rank - 1, rank - 2)):
+        return None
+    return (condition.op is greater_equal) == (axes[0] == rank - 2)
+
+
+def _is_zero(x: Value) -> bool:
+    return x.op.name == "full" and not x.attrs["value"]
+
+
+def _counted(x: Value) -> int | None:
+    """The axis along which x counts from 0."""
+    return x.attrs["axis"] if x.op is iota else None

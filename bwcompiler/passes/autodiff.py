@@ -9,7 +9,8 @@ be read as 0, whatever bits later rules multiplied into it (0 * inf = nan).  Ele
 apply to it too, and it is settled, `select(guard, ct, 0)`, before anything mixes elements, at accumulation, and at the
 outputs, unless every op since the select maps 0 to 0.
 
-The result is ordinary graph IR, so a higher derivative is this pass applied again.
+What the rules emit is simplified as it is made, and merged with the forward values: no value is computed twice.  The result
+is ordinary graph IR, so a higher derivative is this pass applied again.
 """
 
 from __future__ import annotations
@@ -23,11 +24,14 @@ from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.graph_printer import NO_NAMES, Names, plain_name
 from bwcompiler.ir.op import Into, Joint, NotDifferentiable, Op, Record, Value, constant, input_value
 from bwcompiler.ir.types import TupleType
-from bwcompiler.passes.expand_custom_rules import expand_custom_rules
-from bwcompiler.passes.simplify import simplify_with_mapping
+from bwcompiler.passes.pass_manager import PassRun
+from bwcompiler.passes.rewriting import Rewriter
+from bwcompiler.passes.simplify_rules import RULES
 
 ONE = "one"            # seed 1.0, for a scalar output
 INPUT_SEED = "input"   # the seed is a new input of the joint graph
+
+NO_ORIGINS: Mapping[Value, Value] = {}
 
 _MOVES = frozenset(("transpose", "reshape", "flip"))
 
@@ -48,6 +52,7 @@ class JointGraph(NamedTuple):
     captured     arrays that custom rules brought in: the last of the graph's captured inputs.
     origins      forward value of the joint graph -> the value of the graph given that it was rebuilt from.
     stopped      (value, position) where the rule of the value's op gave the operand at the position no cotangent.
+    passes       what the passes that led here did.
     """
 
     graph: Graph
@@ -56,69 +61,81 @@ class JointGraph(NamedTuple):
     captured: tuple[Any, ...] = ()
     origins: Mapping[Value, Value] = {}
     stopped: Sequence[tuple[Value, int]] = ()
+    passes: Sequence[PassRun] = ()
 
 
-def differentiate(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None], names: Names = NO_NAMES) -> JointGraph:
+def differentiate(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None], names: Names = NO_NAMES,
+                  origins: Mapping[Value, Value] = NO_ORIGINS) -> JointGraph:
     """The joint graph of `graph`: cotangents of inputs `wrt`, for the seeds given per output (ONE, INPUT_SEED or None).
 
-    Cotangents are named after the values of `graph`, which have the `names` of its text if these are given.
+    Calls of functions with rules of their own are expanded before, and equal values merged: merged values have one cotangent,
+    so that `X @ w` written twice gives one `X.T @ ct`.
 
-    Equal values are merged first: merged values have one cotangent, so that `X @ w` written twice gives one `X.T @ ct`.
+    Cotangents are named after the values of the traced graph, which have the `names` of its text if these are given; `origins`
+    says which one a value of `graph` stands for.
     """
-    given = graph
-    graph, arrays, expanded = expand_custom_rules(graph, _active(graph, [graph.inputs[k] for k in wrt]))
-    graph, simplified = simplify_with_mapping(graph)
-    origins = _origins(given, expanded, simplified)
     targets = [graph.inputs[k] for k in wrt]
     explicit = len(graph.inputs) - graph.captured
-    seed_inputs: list[Value] = []
-    positions: list[int | None] = []
-    record = Record()
+    rewriter = Rewriter(RULES)
+    rewriter.learn(graph.body)
+    record = rewriter.record
     with record:
         label = _Label(origins, names)
-        sweep = _Sweep(record, _active(graph, targets), frozenset(graph.body), label)
-        for number, (output, seed) in enumerate(zip(graph.outputs, seeds, strict=True)):
-            if seed is None or not output.dtype.is_differentiable:
-                positions.append(None)
-                continue
-            if seed == ONE:
-                value = constant(1.0, output.type)
-                positions.append(None)
-            else:
-                value = input_value(output.type, label(output) if len(seeds) == 1 else f"seed{number}")
-                positions.append(explicit + len(seed_inputs))
-                seed_inputs.append(value)
-            sweep.add(output, Cotangent(value))
+        sweep = _Sweep(record, active_values(graph, targets), frozenset(graph.body), label)
+        seed_inputs, positions = _seed(sweep, graph, seeds)
         sweep.run(graph.body)
         found = [sweep.settled(target) for target in targets]
-    outputs = list(graph.outputs)
-    where: list[int | None] = []
-    for value_or_none in found:
-        where.append(None if value_or_none is None else len(outputs))
-        if value_or_none is not None:
-            outputs.append(value_or_none)
-    found_arrays = list(record.captured.values())
-    inputs = (*graph.inputs[:explicit], *seed_inputs, *graph.inputs[explicit:], *[value for _, value in found_arrays])
+    present = [value for value in found if value is not None]
+    numbers = iter(range(len(graph.outputs), len(graph.outputs) + len(present)))
+    outputs = [*graph.outputs, *present]
+    captured = list(record.captured.values())
+    inputs = (*graph.inputs[:explicit], *seed_inputs, *graph.inputs[explicit:], *[value for _, value in captured])
     body = live_values((*graph.body, *record.values), outputs)
-    joint = Graph(graph.name, inputs, body, outputs, None, graph.captured + len(found_arrays))
-    captured = (*arrays, *[array for array, _ in found_arrays])
-    return JointGraph(joint, tuple(where), tuple(positions), captured, origins, sweep.stopped)
+    joint = Graph(graph.name, inputs, body, outputs, graph.index, graph.captured + len(captured))
+    return JointGraph(joint, tuple([None if value is None else next(numbers) for value in found]), tuple(positions),
+                      tuple([array for array, _ in captured]), origins, sweep.stopped)
 
 
-def _origins(given: Graph, *mappings: Mapping[Value, Value]) -> dict[Value, Value]:
+def _seed(sweep: _Sweep, graph: Graph, seeds: Sequence[str | None]) -> tuple[list[Value], list[int | None]]:
+    """Give the outputs their cotangents; new inputs of the joint graph, and per output the position of its own."""
+    explicit = len(graph.inputs) - graph.captured
+    inputs: list[Value] = []
+    positions: list[int | None] = []
+    for number, (output, seed) in enumerate(zip(graph.outputs, seeds, strict=True)):
+        positions.append(None)
+        if seed is None or not output.dtype.is_differentiable:
+            continue
+        if seed == ONE:
+            value = constant(1.0, output.type)
+        else:
+            value = input_value(output.type, sweep.label(output) if len(seeds) == 1 else f"seed{number}")
+            positions[-1] = explicit + len(inputs)
+            inputs.append(value)
+        sweep.add(output, Cotangent(value))
+    return inputs, positions
+
+
+def cotangent_or_zero(found: Value | None, argument: Value) -> Value:
+    """The cotangent of an argument, which is zero where nothing that was seeded depends on it."""
+    return constant(0.0, argument.type) if found is None else found
+
+
+def origins_of(given: Graph, *mappings: Mapping[Value, Value]) -> Mapping[Value, Value]:
     """For what the mappings, one after the other, make of the given values: the first value that it is made of."""
     if not any(mappings):
-        return {}
+        return NO_ORIGINS
     found = {value: value for value in given.inputs}
     for value in given.body:
         now = value
         for mapping in mappings:
             now = mapping.get(now, now)
+        if value.op is ops.reshape and value.name is None and now.name is not None:
+            continue                               # what the user named is now computed in this shape: it has that name
         found.setdefault(now, value)
     return found
 
 
-def _active(graph: Graph, targets: Sequence[Value]) -> set[Value]:
+def active_values(graph: Graph, targets: Sequence[Value]) -> set[Value]:
     """The values through which an output can depend differentiably on a target."""
     active = set(targets)
     for value in graph.body:
@@ -143,7 +160,7 @@ class _Label:
     def __call__(self, value: Value) -> str:
         value = self.origins.get(value, value)
         text = self.names.get(value, "")
-        return f"{plain_name(text) if text.startswith('%') else value.name or value.op.name}.ct"
+        return f"{plain_name(text) if text.startswith('%') else value.label}.ct"
 
 
 class _Sweep:
@@ -162,7 +179,7 @@ class _Sweep:
         for value in reversed(body):
             if value not in self.active:
                 continue
-            if value.op.name == "item":
+            if value.op is ops.item:
                 ct = self.cotangents.pop(value, None)
                 if ct is not None:
                     self.items.setdefault(value.operands[0], {})[value.attrs["index"]] = ct

@@ -1,28 +1,31 @@
 """Batching: a graph -> the graph with some inputs given a leading axis, mapped over it.
 
-Values that do not depend on a batched input stay as they are, so a batch of pullbacks computes the forward part once.
+Values that do not depend on a batched input stay as they are, so a batch of pullbacks computes the forward part once.  A call
+of a function with its own derivative becomes a call whose body and whose rule are mapped (`BatchedRule`): the user's derivative
+holds in a Jacobian of a Jacobian too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from bwcompiler.errors import UnsupportedError, at
+from bwcompiler import ops
+from bwcompiler.errors import InternalError, UnsupportedError, at
 from bwcompiler.ir.extent import Extent
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, input_value
-from bwcompiler.ir.types import tensor
-from bwcompiler.passes.expand_custom_rules import inline_calls
+from bwcompiler.ir.types import TensorType, tensor
+from bwcompiler.ops.custom import custom_call, custom_link
 
 
 def batch_graph(graph: Graph, batched: Sequence[bool], size: Extent) -> tuple[Graph, list[bool]]:
     """The mapped graph, and which of its outputs have the leading axis."""
-    graph = inline_calls(graph)
     mapping: dict[Value, Value] = {}
     mapped: set[Value] = set()
     inputs: list[Value] = []
     for value, flag in zip(graph.inputs, batched, strict=True):
-        made = input_value(tensor(value.dtype, (size, *value.shape)), value.name, value.source) if flag else value
+        made = input_value(_with_axis(value.type, size), value.name, value.source) if flag else value
         mapping[value] = made
         inputs.append(made)
         if flag:
@@ -37,13 +40,111 @@ def batch_graph(graph: Graph, batched: Sequence[bool], size: Extent) -> tuple[Gr
                 record.values.append(value)
                 mapping[value] = value
                 continue
-            if value.op.batch is None:
-                raise UnsupportedError(at(value.source, f"{value.op.name} cannot be mapped over a batch axis yet"))
-            made = value.op.batch(operands, flags, size, **value.attrs)
+            made = _mapped(value, operands, flags, size)
             if made.name is None:
                 made.name = value.name
             mapping[value] = made
             mapped.add(value)
     outputs = [mapping[output] for output in graph.outputs]
     body = live_values(record.values, outputs)
-    return Graph(graph.name, inputs, body, outputs, None, graph.captured), [output in mapped for output in graph.outputs]
+    return Graph(graph.name, inputs, body, outputs, graph.index, graph.captured), [output in mapped for output in graph.outputs]
+
+
+def _mapped(value: Value, operands: list[Value], flags: list[bool], size: Extent) -> Value:
+    if value.op is custom_call:
+        return _mapped_call(value, operands, flags, size)
+    if value.op is custom_link:
+        return _mapped_link(value, operands, flags, size)
+    if value.op.batch is None:
+        raise UnsupportedError(at(value.source, f"{value.op.name} cannot be mapped over a batch axis yet"))
+    made: Value = value.op.batch(operands, flags, size, **value.attrs)
+    return made
+
+
+def _with_axis(type_: TensorType, size: Extent) -> TensorType:
+    return tensor(type_.dtype, (size, *type_.shape))
+
+
+def _without_axis(type_: TensorType, flag: bool) -> TensorType:
+    return tensor(type_.dtype, type_.shape[1:]) if flag else type_
+
+
+def _repeated(value: Value, flag: bool, size: Extent) -> Value:
+    """The value with the batch axis, along which it is the same where it had none."""
+    return value if flag else ops.broadcast(value, shape=(size, *value.shape), axes=tuple(range(1, value.rank + 1)))
+
+
+# ----- custom rules
+def _mapped_call(value: Value, operands: list[Value], flags: list[bool], size: Extent) -> Value:
+    rule = value.attrs["rule"]
+    body = _all_mapped(value.attrs["body"], flags, size)
+    return custom_call(*operands, body=body, rule=BatchedRule(rule, flags[:rule.primals], size))
+
+
+def _mapped_link(value: Value, operands: list[Value], flags: list[bool], size: Extent) -> Value:
+    rule, primals, outputs = value.attrs["rule"], value.attrs["primals"], value.attrs["outputs"]
+    end = primals + outputs
+    results = [_repeated(operand, flag, size) for operand, flag in zip(operands[primals:end], flags[primals:end], strict=True)]
+    mapped = BatchedRule(rule, flags[:primals], size, flags[end:])
+    return custom_link(*operands[:primals], *results, *operands[end:], rule=mapped, primals=primals, outputs=outputs)
+
+
+def _all_mapped(graph: Graph, flags: Sequence[bool], size: Extent, count: int | None = None) -> Graph:
+    """The mapped graph, its first `count` outputs (default: all) with the batch axis."""
+    return _repeat_outputs(*batch_graph(graph, flags, size), size, count)
+
+
+def _repeat_outputs(graph: Graph, has_axis: Sequence[bool], size: Extent, count: int | None = None) -> Graph:
+    record = Record()
+    with record:
+        outputs = [_repeated(output, flag, size) for output, flag in zip(graph.outputs[:count], has_axis, strict=False)]
+    return graph.replace(body=[*graph.body, *record.values], outputs=[*outputs, *graph.outputs[len(outputs):]])
+
+
+class BatchedRule:
+    """A custom rule mapped over a batch axis, in the terms of `bwcompiler.ops.custom`.
+
+    All outputs have the axis; primals and residuals where they vary.  A primal without it gets the sum of its cotangents.
+    """
+
+    content_key = ""                   # as that of any rule: what is computed is said by bodies and operands
+
+    def __init__(self, rule: Any, primals: Sequence[bool], size: Extent, residuals: Sequence[bool] | None = None) -> None:
+        self.rule = rule
+        self.mapped = tuple(primals)
+        self.size = size
+        self.residuals = residuals         # known when fwd was traced
+        self.primals: int = rule.primals
+
+    def __repr__(self) -> str:
+        return f"batched {self.rule!r}"
+
+    def forward(self, types: Sequence[TensorType]) -> tuple[Graph, list[Any]]:
+        """fwd, mapped."""
+        inner = [_without_axis(type_, flag) for type_, flag in zip(types, self.mapped, strict=True)]
+        graph, arrays = self.rule.forward(inner)
+        count = self.rule.output_count
+        mapped, has_axis = batch_graph(graph, [*self.mapped, *([False] * len(arrays))], self.size)
+        self.residuals = has_axis[count:]
+        return _repeat_outputs(mapped, has_axis, self.size, count), arrays
+
+    @property
+    def output_count(self) -> int:
+        return int(self.rule.output_count)
+
+    def backward(self, residuals: Sequence[TensorType], outputs: Sequence[TensorType],
+                 primals: Sequence[TensorType]) -> tuple[Graph, list[Any], list[bool]]:
+        """bwd, mapped; summed over the batch for primals that are the same in all of it."""
+        if self.residuals is None:
+            raise InternalError(f"{self!r}: bwd is asked for before fwd")
+        graph, arrays, present = self.rule.backward(
+            [_without_axis(type_, flag) for type_, flag in zip(residuals, self.residuals, strict=True)],
+            [_without_axis(type_, True) for type_ in outputs],
+            [_without_axis(type_, flag) for type_, flag in zip(primals, self.mapped, strict=True)])
+        flags = [*self.residuals, *([True] * len(outputs)), *([False] * len(arrays))]
+        mapped = _all_mapped(graph, flags, self.size)
+        varies = [flag for flag, there in zip(self.mapped, present, strict=True) if there]
+        record = Record()
+        with record:
+            found = [output if flag else ops.sum(output, axes=(0,)) for output, flag in zip(mapped.outputs, varies, strict=True)]
+        return mapped.replace(body=[*mapped.body, *record.values], outputs=found), arrays, present

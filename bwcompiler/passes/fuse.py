@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from bwcompiler.ir.access import ArrayView, element, expand, is_alias, is_virtual, matrix_view, plain_axes, root, whole
+from bwcompiler.ir.access import ArrayView, element, expand, is_alias, is_virtual, matrix_view, plain_axes, root, view_of, whole
 from bwcompiler.ir.extent import Affine, Index, Region, add_extents, lower, scale_extent, upper
 from bwcompiler.ir.fusion import Call, FusedProgram, FusionGroup, Member, Refusal, update_region
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
+from bwcompiler.ir.routine import InnerLoop, Native
 from bwcompiler.ir.scalar import IndexExpression, Scalar, const
 from bwcompiler.passes.find_updates import find_updates
 
@@ -436,10 +437,13 @@ def _reduction_fits(domain: frozenset[int], reduced: tuple[int, ...], inner: fro
 
 
 def _operand_views(value: Value) -> tuple[ArrayView, ...]:
-    """How a call reads its operands: matrix products through layout ops, others whole arrays."""
-    if value.op.name != "matmul":
-        return tuple([whole(operand) for operand in value.operands])
-    return tuple([matrix_view(operand) or whole(operand) for operand in value.operands])
+    """How a call reads its operands: matrix products and factorisations through layout ops, others whole arrays."""
+    routine = value.op.library
+    if value.op.name == "matmul" or isinstance(routine, Native):
+        return tuple([matrix_view(operand) or whole(operand) for operand in value.operands])
+    if isinstance(routine, InnerLoop) and routine.core and routine.operands is None:
+        return tuple([view_of(operand) or whole(operand) for operand in value.operands])
+    return tuple([whole(operand) for operand in value.operands])
 
 
 def _forced(graph: Graph, views: dict[Value, tuple[ArrayView, ...]]) -> set[Value]:

@@ -5,69 +5,55 @@
     matmul of columns and rows -> multiply                   which fuses with what uses it
     sum(matmul) over the batch -> matmul                     so that the batch of products is never stored
     concatenate of many pieces -> slice updates               each of which touches its own slice only
-    custom_call, custom_link   -> their bodies
+    x / 2**k                   -> x * 2**-k                   which has the same bits, and is faster
+    solve, det, qr, sort ...   -> what they are made of, see factorization_rules
+
+What these rules make (pads, slices, reshapes) is simplified and merged in the same walk.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from typing import Any
 
 from bwcompiler import ops
 from bwcompiler.ir.extent import element_count
-from bwcompiler.ir.graph import Graph, live_values
-from bwcompiler.ir.op import Record, Value
+from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.op import Value
+from bwcompiler.ir.types import TensorType
 from bwcompiler.ops.contraction import is_matrix_transpose
-from bwcompiler.passes.expand_custom_rules import inline_calls
+from bwcompiler.ops.layout import zero_of
+from bwcompiler.passes.factorization_rules import FACTORIZATION_RULES
+from bwcompiler.passes.rewriting import Rule, is_constant, rewrite
+from bwcompiler.passes.simplify_rules import RULES
 
 MOST_PIECES = 8                # of a concatenation that is read element by element
 
 
 def legalize(graph: Graph) -> Graph:
-    """The same computation in ops that lowering accepts."""
-    graph = inline_calls(graph)
-    mapping: dict[Value, Value] = {}
-    record = Record()
-    with record:
-        for value in graph.body:
-            operands = tuple([mapping.get(operand, operand) for operand in value.operands]) if mapping else value.operands
-            rewrite = _REWRITES.get(value.op.name)
-            if rewrite is not None:
-                record.source, record.forward = value.source, value.forward
-                made = rewrite(value, operands)
-                if made is not None:
-                    mapping[value] = made
-                    continue
-            if operands != value.operands:
-                mapping[value] = value = Value(value.op, operands, value.attrs, value.type, value.name, value.source, value.forward)
-            record.values.append(value)
-    if not mapping:
-        return graph
-    outputs = [mapping.get(output, output) for output in graph.outputs]
-    return graph.replace(body=live_values(record.values, outputs), outputs=outputs)
+    """The same computation in ops that lowering accepts, simplified."""
+    return rewrite(graph, _LEGAL_AND_SIMPLE)[0]
 
 
-def _outer_product(value: Value, operands: tuple[Value, ...]) -> Value | None:
+def _outer_product(type_: TensorType, x: Value, y: Value) -> Value | None:
     """x @ y of columns and rows, out[i, j] = x[i, 0] y[0, j]: nothing is summed, so it joins the loops around it."""
-    x, y = operands
     *batch, rows, inner = x.shape
-    if inner != 1 or value.dtype.kind != "f":
+    if inner != 1 or type_.dtype.kind != "f":
         return None
     columns, rank = y.shape[-1], x.rank
     shape, lead = (*batch, rows, columns), tuple(range(rank - 2))
     left, right = _reshape(x, (*batch, rows)), _reshape(y, (*batch, columns))
     return ops.multiply(ops.broadcast(left, shape=shape, axes=(*lead, rank - 2)),
-                                ops.broadcast(right, shape=shape, axes=(*lead, rank - 1)))
+                        ops.broadcast(right, shape=shape, axes=(*lead, rank - 1)))
 
 
-def _sum_of_products(value: Value, operands: tuple[Value, ...]) -> Value | None:
+def _sum_of_products(type_: TensorType, product: Value, *, axes: tuple[int, ...]) -> Value | None:
     """sum_b x[b] @ y[b], the gradient of a matrix used for a whole batch: one product over the axes (b, k) together."""
-    product = operands[0]
-    if product.op.name != "matmul" or value.attrs["axes"] != tuple(range(product.rank - 2)) or value.dtype.kind != "f":
+    if product.op is not ops.matmul or not axes or axes != tuple(range(product.rank - 2)) or type_.dtype.kind != "f":
         return None
     x, y = product.operands
     rank = x.rank
-    rows, columns = value.shape
+    rows, columns = type_.shape
     inner = element_count(y.shape[:-1])
     right = _reshape(y, (inner, columns))
     turned = is_matrix_transpose(x)
@@ -78,45 +64,64 @@ def _sum_of_products(value: Value, operands: tuple[Value, ...]) -> Value | None:
     return ops.matmul(left, right)
 
 
-def _pieces_in_place(value: Value, operands: tuple[Value, ...]) -> Value | None:
+def _pieces_in_place(type_: TensorType, *pieces: Value, axis: int) -> Value | None:
     """Many pieces side by side: each is written into its place, where an element of the whole would choose among all of them."""
-    if len(operands) <= MOST_PIECES or not all(isinstance(extent, int) for extent in value.shape):
+    if len(pieces) <= MOST_PIECES or not all(isinstance(extent, int) for extent in type_.shape):
         return None
-    axis, rank = value.attrs["axis"], value.rank
-    zero = False if value.dtype.kind == "b" else 0.0 if value.dtype.is_differentiable else 0
-    whole = ops.full(value=zero, shape=value.shape, dtype=value.dtype)
+    whole = ops.full(value=zero_of(type_.dtype), shape=type_.shape, dtype=type_.dtype)
     start = 0
-    for piece in operands:
-        starts = tuple([start if k == axis else 0 for k in range(rank)])
+    for piece in pieces:
+        starts = tuple([start if k == axis else 0 for k in range(type_.rank)])
         if piece.type.size:
-            whole = ops.slice_update(whole, piece, starts=starts, steps=(1,) * rank)
+            whole = ops.slice_update(whole, piece, starts=starts, steps=(1,) * type_.rank)
         start += piece.shape[axis]
     return whole
+
+
+def _exact_quotient(type_: TensorType, x: Value, y: Value) -> Value | None:
+    """x / 2**k, where 2**-k is a number of the dtype too."""
+    if not is_constant(y) or not isinstance(y.attrs["value"], float):
+        return None
+    mantissa, exponent = math.frexp(y.attrs["value"])
+    if abs(mantissa) != 0.5 or abs(exponent) >= 60:
+        return None
+    return ops.multiply(x, ops.full(value=1.0 / y.attrs["value"], shape=y.shape, dtype=y.dtype))
 
 
 def _reshape(x: Value, shape: tuple[Any, ...]) -> Value:
     return x if x.shape == shape else ops.reshape(x, shape=shape)
 
 
-def _unpadded(value: Value, operands: tuple[Value, ...]) -> Value | None:
-    """Windows of a padded array, and their adjoint, without padding of their own."""
-    low, high, attrs = value.attrs["low"], value.attrs["high"], dict(value.attrs)
+def _unpadded_windows(type_: TensorType, x: Value, *, low: tuple[int, ...], high: tuple[int, ...], **attrs: Any) -> Value | None:
+    """Windows of a padded array."""
     if not any((*low, *high)):
         return None
-    x, none = operands[0], (0,) * len(low)
-    attrs.update(low=none, high=none)
-    if value.op.name == "windows":
-        lead = x.rank - len(low)
-        zero = False if x.dtype.kind == "b" else 0.0 if x.dtype.is_differentiable else 0
-        padded = ops.pad(x, low=(0,) * lead + low, high=(0,) * lead + high, value=zero)
-        return ops.windows(padded, **attrs)
-    lead, shape = value.rank - len(low), value.shape
-    attrs["shape"] = (*shape[:lead], *[extent + a + b for extent, a, b in zip(shape[lead:], low, high, strict=True)])
-    added = ops.windows_add(x, **attrs)
-    return ops.slice(added, starts=(0,) * lead + low, sizes=shape, steps=(1,) * len(shape))
+    outside, none = (0,) * (x.rank - len(low)), (0,) * len(low)
+    padded = ops.pad(x, low=outside + low, high=outside + high, value=zero_of(x.dtype))
+    return ops.windows(padded, low=none, high=none, **attrs)
 
 
-_REWRITES: dict[str, Callable[[Value, tuple[Value, ...]], Value | None]] = {
-    "windows": _unpadded, "windows_add": _unpadded, "matmul": _outer_product, "sum": _sum_of_products,
-    "concatenate": _pieces_in_place,
+def _unpadded_windows_add(type_: TensorType, x: Value, *, low: tuple[int, ...], high: tuple[int, ...], shape: tuple[Any, ...],
+                          **attrs: Any) -> Value | None:
+    """The adjoint of windows of a padded array, without what was added to the padding."""
+    if not any((*low, *high)):
+        return None
+    lead, none = type_.rank - len(low), (0,) * len(low)
+    whole = (*shape[:lead], *[extent + a + b for extent, a, b in zip(shape[lead:], low, high, strict=True)])
+    added = ops.windows_add(x, low=none, high=none, shape=whole, **attrs)
+    return ops.slice(added, starts=(0,) * lead + low, sizes=type_.shape, steps=(1,) * type_.rank)
+
+
+def _then(first: Rule, second: Rule | None) -> Rule:
+    """The rule that applies the first of two that applies."""
+    def apply(type_: TensorType, *operands: Value, **attrs: Any) -> Value | None:
+        found = first(type_, *operands, **attrs)
+        return second(type_, *operands, **attrs) if found is None and second is not None else found
+    return apply
+
+
+_LEGAL: dict[str, Rule] = {
+    "windows": _unpadded_windows, "windows_add": _unpadded_windows_add, "matmul": _outer_product, "sum": _sum_of_products,
+    "concatenate": _pieces_in_place, "divide": _exact_quotient, **FACTORIZATION_RULES,
 }
+_LEGAL_AND_SIMPLE = RULES | {name: _then(rule, RULES.get(name)) for name, rule in _LEGAL.items()}

@@ -16,9 +16,10 @@ from bwcompiler import ops
 from bwcompiler.ir.extent import Region
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.types import TensorType
+from bwcompiler.passes.rewriting import Rule, is_constant
 
-Rule = Callable[..., Value | None]
 RULES: dict[str, Rule] = {}
+_NOT_FOLDED = ("select", "cast", "stop_gradient")              # have rules of their own; no derivative passes the last
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
@@ -28,11 +29,6 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
             RULES[name] = function
         return function
     return register
-
-
-def is_constant(value: Value) -> bool:
-    """Whether value is filled with one known scalar."""
-    return value.op.name == "full"
 
 
 def _is_filled_with(value: Value, number: float) -> bool:
@@ -51,18 +47,46 @@ def fold(type_: TensorType, op_name: str, *operands: Value, **attrs: Any) -> Val
     for operand in operands:
         if operand.op.name != "full":
             return None
+    if op_name in _NOT_FOLDED:
+        return None
     scalars = [np.asarray(operand.attrs["value"], operand.dtype.numpy) for operand in operands]
     with np.errstate(all="ignore"):
         result = REGISTRY[op_name].reference(*scalars, **attrs)
     return _full(np.asarray(result, type_.dtype.numpy).item(), type_)
 
 
-def _with_folding(name: str, inner: Rule | None) -> Rule:
+def sink_reshape(type_: TensorType, op_name: str, *operands: Value, **attrs: Any) -> Value | None:
+    """f(reshape(x), reshape(y), 2) == reshape(f(x, y, 2)) where axes of extent 1 are put in or left out: so the reshapes before
+    and after what is computed with keepdims=True meet, and cancel."""
+    shape = None
+    for operand in operands:
+        if operand.op is ops.reshape:
+            shape = operand.operands[0].shape
+            break
+    if shape is None or not _is_same_but_for_ones(shape, type_.shape):
+        return None
+    inner = []
+    for operand in operands:
+        if operand.op is ops.reshape and operand.operands[0].shape == shape:
+            inner.append(operand.operands[0])
+        elif is_constant(operand):
+            inner.append(_full(operand.attrs["value"], operand.type.with_shape(shape)))
+        else:
+            return None
+    return ops.reshape(REGISTRY[op_name](*inner, **attrs), shape=type_.shape)
+
+
+def _is_same_but_for_ones(shape: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    return [extent for extent in shape if extent != 1] == [extent for extent in other if extent != 1]
+
+
+def _elementwise(name: str, inner: Rule | None) -> Rule:
+    """The rules of all elementwise ops, and those of this one."""
     def apply(type_: TensorType, *operands: Value, **attrs: Any) -> Value | None:
-        folded = fold(type_, name, *operands, **attrs)
-        if folded is not None:
-            return folded
-        return inner(type_, *operands, **attrs) if inner is not None else None
+        found = fold(type_, name, *operands, **attrs)
+        if found is None and inner is not None:
+            found = inner(type_, *operands, **attrs)
+        return sink_reshape(type_, name, *operands, **attrs) if found is None else found
     return apply
 
 
@@ -84,22 +108,26 @@ def _add(type_: TensorType, x: Value, y: Value) -> Value | None:
     zero = -0.0 if type_.dtype.is_differentiable else 0        # x + -0.0 == x (x + 0.0 is not: -0.0 + 0.0 == 0.0)
     if _is_filled_with(y, zero):
         return x
-    return y if _is_filled_with(x, zero) else None
+    if x is y and type_.dtype.kind in "fiu":                   # x + x == 2 * x
+        return ops.multiply(x, _full(2.0 if type_.dtype.kind == "f" else 2, type_))
+    if _is_filled_with(x, zero):
+        return y
+    if y.op is ops.negative:                                   # x + -y == x - y
+        return ops.subtract(x, y.operands[0])
+    return ops.subtract(y, x.operands[0]) if x.op is ops.negative else None
 
 
 @rule("subtract")
 def _subtract(type_: TensorType, x: Value, y: Value) -> Value | None:
-    return x if _is_filled_with(y, 0) else None                # x - 0 == x
+    if _is_filled_with(y, 0):                                  # x - 0 == x
+        return x
+    return ops.add(x, y.operands[0]) if y.op is ops.negative else None        # x - -y == x + y
 
 
 @rule("divide")
 def _divide(type_: TensorType, x: Value, y: Value) -> Value | None:
     if _is_filled_with(y, 1):                                  # x / 1 == x
         return x
-    if is_constant(y) and isinstance(y.attrs["value"], float):
-        mantissa, exponent = math.frexp(y.attrs["value"])
-        if abs(mantissa) == 0.5 and abs(exponent) < 60:        # x / 2**k == x * 2**-k
-            return ops.multiply(x, _full(1.0 / y.attrs["value"], y.type))
     return None
 
 
@@ -252,11 +280,10 @@ def _reduce_nothing(type_: TensorType, x: Value, *, axes: Any) -> Value | None:
     return x if not axes else None
 
 
-def _install_folding() -> None:
-    skipped = {"select", "cast", "stop_gradient"}
+def _install_elementwise() -> None:
     for name, op in list(REGISTRY.items()):
-        if op.kind == "elementwise" and name not in skipped:
-            RULES[name] = _with_folding(name, RULES.get(name))
+        if op.kind == "elementwise":
+            RULES[name] = _elementwise(name, RULES.get(name))
 
 
-_install_folding()
+_install_elementwise()

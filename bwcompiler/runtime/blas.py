@@ -1,4 +1,4 @@
-"""Address of cblas matrix multiplication in the BLAS that NumPy itself uses, found among the mapped libraries.
+"""Addresses of BLAS and LAPACK in the library that NumPy itself uses, found among the mapped ones.
 
 NumPy's wheels bring OpenBLAS with 64-bit integers and prefixed names; other builds use the system's cblas or Accelerate.
 A library counts only if a small product through it comes out right.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,28 +17,27 @@ import numpy as np
 
 
 class Blas(NamedTuple):
-    """Addresses of cblas functions of one library; 0 where it has none."""
+    """Addresses of the routines of one library.
 
-    sgemm: int
-    dgemm: int
-    cgemm: int
-    zgemm: int
-    sgemv: int
-    dgemv: int
+    routines   by name with the letter of the type ("dgemm", "dtrsm": cblas; "dgetrf": LAPACK); only those that it has.
+    """
+
+    routines: Mapping[str, int]
     integers_64: bool  # extents and leading dimensions are 64 bit (enumerations are always 32 bit)
-    set_num_threads: int  # void (int); OpenBLAS only
+    set_num_threads: int  # void (int); OpenBLAS only; 0 elsewhere
     get_num_threads: int  # int ()
     path: str
 
 
-# (name of a routine, names of set/get_num_threads).  NumPy 2 wheels, NumPy 1.26 wheels, others.
+# (name of a cblas routine, of a LAPACK routine, names of set/get_num_threads).  NumPy 2 wheels, NumPy 1.26 wheels, others.
 _SPELLINGS = (
-    ("scipy_cblas_{}64_", "scipy_openblas_{}_num_threads64_", True),
-    ("cblas_{}64_", "openblas_{}_num_threads64_", True),
-    ("scipy_cblas_{}", "scipy_openblas_{}_num_threads", False),
-    ("cblas_{}", "openblas_{}_num_threads", False),
+    ("scipy_cblas_{}64_", "scipy_{}_64_", "scipy_openblas_{}_num_threads64_", True),
+    ("cblas_{}64_", "{}_64_", "openblas_{}_num_threads64_", True),
+    ("scipy_cblas_{}", "scipy_{}_", "scipy_openblas_{}_num_threads", False),
+    ("cblas_{}", "{}_", "openblas_{}_num_threads", False),
 )
-_ROUTINES = ("sgemm", "dgemm", "cgemm", "zgemm", "sgemv", "dgemv")
+_CBLAS = ("sgemm", "dgemm", "cgemm", "zgemm", "sgemv", "dgemv", "strsm", "dtrsm", "strsv", "dtrsv")
+_LAPACK = ("sgetrf", "dgetrf")
 _ACCELERATE = "/System/Library/Frameworks/Accelerate.framework/Accelerate"
 _ROW_MAJOR, _NO_TRANSPOSE, _TRANSPOSE = 101, 111, 112
 
@@ -51,13 +50,13 @@ def find() -> Blas | None:
             library = ctypes.CDLL(path)
         except OSError:
             continue
-        for routine, threads, integers_64 in _SPELLINGS:
-            addresses = [_address(library, routine.format(name)) for name in _ROUTINES]
-            if not all(addresses) or not _works(addresses[1], integers_64):
+        for routine, lapack, threads, integers_64 in _SPELLINGS:
+            found = {name: _address(library, routine.format(name)) for name in _CBLAS}
+            if not all(found.values()) or not _works(found["dgemm"], integers_64):
                 continue
+            found.update((name, address) for name in _LAPACK if (address := _address(library, lapack.format(name))))
             setter, getter = (_address(library, threads.format(verb)) for verb in ("set", "get"))
-            sgemm, dgemm, cgemm, zgemm, sgemv, dgemv = addresses
-            return Blas(sgemm, dgemm, cgemm, zgemm, sgemv, dgemv, integers_64, setter, getter, path)
+            return Blas(found, integers_64, setter, getter, path)
     return None
 
 

@@ -240,18 +240,25 @@ frame:
   %slots = getelementptr i8, ptr %result.slots, i64 %result.slots.bytes
   %fits = call i1 @bw.guards(ptr %table, ptr %arguments, ptr %buffers, ptr %objects, ptr %held,
                              ptr %registers, ptr %slots)
+{header("captured_specs")}
+  %captured.table = getelementptr i8, ptr %table, i64 %captured_specs
   br i1 %fits, label %captured.head, label %slow
 
 captured.head:
-  %c = phi i64 [ 0, %frame ], [ %c.next, %captured.body ]
+  %c = phi i64 [ 0, %frame ], [ %c.next, %captured.kept ]
   %captured.end = icmp eq i64 %c, %captured_count
   br i1 %captured.end, label %overlap, label %captured.body
 captured.body:
   %captured = getelementptr i8, ptr %self, i64 {abi.TUPLE_ITEMS + 8 * SELF_CAPTURED}
   %captured.at = getelementptr ptr, ptr %captured, i64 %c
   %captured.array = load ptr, ptr %captured.at
-  %captured.data.at = getelementptr i8, ptr %captured.array, i64 {abi.ARRAY_DATA}
-  %captured.data = load ptr, ptr %captured.data.at
+  %captured.spec.at = getelementptr i64, ptr %captured.table, i64 %c
+  %captured.spec.offset = load i64, ptr %captured.spec.at
+  %captured.spec = getelementptr i8, ptr %table, i64 %captured.spec.offset
+  %captured.data = call ptr @bw.array_data(ptr %captured.array, ptr %captured.spec, i64 {abi.C_CONTIGUOUS | abi.ALIGNED})
+  %captured.resized = icmp eq ptr %captured.data, null
+  br i1 %captured.resized, label %slow, label %captured.kept
+captured.kept:
   %captured.buffer = add i64 %leaf_count, %c
   %captured.buffer.at = getelementptr ptr, ptr %buffers, i64 %captured.buffer
   store ptr %captured.data, ptr %captured.buffer.at

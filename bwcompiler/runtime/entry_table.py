@@ -21,7 +21,7 @@ STACK_ARENA_LIMIT = 16 * 1024
 HEADER = (
     "program argument_count keyword_count keywords frame_bytes objects_at held_at owned_at stack_at registers_at slots_at"
     " copies_at arena_at arena_bytes arena_slots release_gil leaf_count captured_count result_count held_count guards"
-    " results packing sizes into_count into copied_count copied"
+    " results packing sizes into_count into copied_count copied captured_specs"
 ).split()
 
 # A guard operation is 8 words: operation, source, base, key, a, b, is the object held, leaf.
@@ -118,6 +118,7 @@ class _Builder:
             "into": self.place(into),
             "copied_count": len(copied),
             "copied": self.place(copied),
+            "captured_specs": self.place([self.spec(type_) for type_ in signature.captured_types]),
             **self.frame(len(copied)),
         }
         words = [0] * len(HEADER) + self.data

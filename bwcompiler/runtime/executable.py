@@ -24,6 +24,7 @@ from bwcompiler.runtime.entry import entry_text
 from bwcompiler.runtime.entry_helpers import ARENA_SLOTS, external_symbols
 from bwcompiler.runtime.entry_table import Table, build_table
 from bwcompiler.runtime.python_entry import Program, bind_python, captured_error
+from bwcompiler.target import Target, current_target, default_target
 
 SlowPath = Callable[..., Any]
 RaiseError = Callable[[int, bytes], Any]
@@ -46,7 +47,8 @@ class Executable:
     """Loaded machine code of `text`, which defines `@bw_program`.
 
     `symbols` are addresses of what the program refers to (BLAS, thread pool); `keep_alive` are the owners of these
-    addresses.  The code is unloaded when the executable and every function bound to it are gone.
+    addresses; `target` is what to compile for, by default the current one.  The code is unloaded when the executable and
+    every function bound to it are gone.
     """
 
     def __init__(
@@ -57,12 +59,13 @@ class Executable:
         symbols: Mapping[str, int] | None = None,
         keep_alive: tuple[object, ...] = (),
         name: str = "compiled",
+        target: Target | None = None,
     ) -> None:
         self.text = text
         self.signature = signature
         self.native = python_abi.is_supported()
         self._keep_alive = keep_alive
-        self._code = jit.load(object_cache.object_for(text), symbols or {}, ("bw_program",))
+        self._code = jit.load(object_cache.object_for(text, target or current_target()), symbols or {}, ("bw_program",))
         self.address = self._code.addresses["bw_program"]
         if self.native:
             self.arenas = (ctypes.c_void_p * ARENA_SLOTS)()
@@ -176,7 +179,7 @@ def _native_entry() -> jit.LoadedCode:
     text = entry_text()
     known = python_abi.symbols()
     symbols = {name: known[name] for name in external_symbols(text)}
-    return jit.load(object_cache.object_for(text), symbols, ("bw_entry",))
+    return jit.load(object_cache.object_for(text, default_target()), symbols, ("bw_entry",))
 
 
 def _free_arenas(arenas: ctypes.Array[ctypes.c_void_p]) -> None:

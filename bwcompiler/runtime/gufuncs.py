@@ -2,7 +2,7 @@
 
 A loop is `void (char **args, intptr_t *dimensions, intptr_t *steps, void *data)`.  `dimensions` begins with the number of
 iterations, then the core extents; `steps` with one step per operand, then the core strides in bytes, operand by operand.
-The callee changes `args`.  numpy.linalg's loops report failure by NaN in the outputs.  They need no GIL.
+The callee changes `args`.  numpy.linalg's loops report failure by NaN in the outputs and the invalid flag.  They need no GIL.
 Source of the layout: struct _tagPyUFuncObject in numpy/ufuncobject.h (unchanged up to `types` from 1.7 to 2.4).
 """
 
@@ -28,16 +28,17 @@ class InnerLoop(NamedTuple):
 
 def linalg_loop(name: str, types: str) -> InnerLoop | None:
     """The loop of numpy.linalg._umath_linalg.<name> ("cholesky_lo", "solve", "inv", ...) for `types` such as "dd->d"."""
-    return _loop_of_module("numpy.linalg._umath_linalg", name, types)
+    return loop_of_module("numpy.linalg._umath_linalg", name, types)
 
 
 def fft_loop(name: str, types: str) -> InnerLoop | None:
     """The loop of numpy.fft._pocketfft_umath.<name> ("fft", "rfft_n_even", ...) for `types` such as "Dd->D"."""
-    return _loop_of_module("numpy.fft._pocketfft_umath", name, types)
+    return loop_of_module("numpy.fft._pocketfft_umath", name, types)
 
 
 @functools.cache
-def _loop_of_module(module: str, name: str, types: str) -> InnerLoop | None:
+def loop_of_module(module: str, name: str, types: str) -> InnerLoop | None:
+    """The loop of a ufunc of any module (numpy, scipy.special ...), if there are both."""
     try:  # private modules: they may move, and then there is no loop
         ufunc = getattr(importlib.import_module(module), name, None)
     except ImportError:

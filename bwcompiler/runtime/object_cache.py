@@ -1,6 +1,6 @@
-"""Object code by content: `object_for(text)` compiles a module once per process and, with the disk, once per machine.
+"""Object code by content: `object_for(text, target)` compiles a module once per process and, with the disk, once per machine.
 
-The key is a hash of the text, the toolchain and the CPU.  Files lie in `$BW_CACHE_DIR/objects`, else in the user's cache
+The key is a hash of the text, the target, LLVM's tuning and the versions.  Files lie in `$BW_CACHE_DIR/objects`, else in the user's cache
 folder under `bwcompiler/objects`; `BW_CACHE=0` turns the disk off, `BW_CACHE_BYTES` bounds it (512 MB).  Code from these
 files is run, so a folder that others may write to is refused.  A cache that cannot be read or written only costs time:
 this is logged at debug level and never raised.
@@ -15,11 +15,12 @@ import os
 import stat
 import sys
 import tempfile
-import threading
 from collections import OrderedDict
 from pathlib import Path
 
+from bwcompiler.locks import held_at_fork
 from bwcompiler.runtime import jit
+from bwcompiler.target import Target
 
 log = logging.getLogger(__name__)
 
@@ -29,11 +30,14 @@ _DIGEST_BYTES = 32
 _DISK_BYTES = 512 * 2**20
 _MEMORY_BYTES = 64 * 2**20
 
+_lock = held_at_fork()
 
-def key_of(text: str, pipeline: jit.Pipeline = "full") -> str:
+
+def key_of(text: str, target: Target) -> str:
     """Names the object code of `text`: same key, same bytes."""
     digest = hashlib.sha256()
-    for part in (_MAGIC.decode(), jit.toolchain(), pipeline, text):
+    machine = f"{target.cpu} {target.features} {target.vector_bits}"
+    for part in (_MAGIC.decode(), jit.toolchain(), repr(jit.TUNING), machine, text):
         data = part.encode()
         digest.update(len(data).to_bytes(8, "little"))
         digest.update(data)
@@ -183,19 +187,18 @@ class MemoryCache:
 
     def __init__(self, limit: int = _MEMORY_BYTES) -> None:
         self.limit = limit
-        self._lock = threading.Lock()
         self._objects: OrderedDict[str, bytes] = OrderedDict()
         self._size = 0
 
     def get(self, key: str) -> bytes | None:
-        with self._lock:
+        with _lock:
             code = self._objects.get(key)
             if code is not None:
                 self._objects.move_to_end(key)
             return code
 
     def put(self, key: str, code: bytes) -> None:
-        with self._lock:
+        with _lock:
             self._size += len(code) - len(self._objects.pop(key, b""))
             self._objects[key] = code
             while self._size > self.limit:
@@ -203,7 +206,7 @@ class MemoryCache:
                 self._size -= len(dropped)
 
     def clear(self) -> None:
-        with self._lock:
+        with _lock:
             self._objects.clear()
             self._size = 0
 
@@ -223,16 +226,16 @@ def disk() -> DiskCache | None:
     return cache
 
 
-def object_for(text: str, pipeline: jit.Pipeline = "full") -> bytes:
+def object_for(text: str, target: Target) -> bytes:
     """Object code of a module: from memory, from disk, or compiled now."""
-    key = key_of(text, pipeline)
+    key = key_of(text, target)
     code = memory.get(key)
     if code is not None:
         return code
     on_disk = disk()
     code = on_disk.get(key) if on_disk is not None else None
     if code is None:
-        code = jit.optimise(text, pipeline)
+        code = jit.optimise(text, target)
         if on_disk is not None:
             on_disk.put(key, code)
     memory.put(key, code)

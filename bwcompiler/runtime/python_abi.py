@@ -11,7 +11,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-import sysconfig
 import types
 from typing import Any
 
@@ -147,7 +146,7 @@ def _number_layout_holds() -> bool:
 @functools.cache
 def is_supported() -> bool:
     """True if the offsets and addresses above are right for this interpreter and this NumPy."""
-    if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
+    if sys.implementation.name != "cpython" or "free-threading" in sys.version:
         return False  # without a GIL borrowed references and plain reads of containers are races
     try:
         return (

@@ -16,6 +16,7 @@ from bwcompiler.errors import SignatureError
 from bwcompiler.ir.plan import ERROR_RECORD_BYTES, CallSignature, Layout, Leaf, Read, Static, Tree, is_plain, same_plain
 from bwcompiler.ir.types import TensorType
 from bwcompiler.runtime.entry_table import int_shape
+from bwcompiler.runtime.interrupts import without_lock
 
 Array = np.ndarray[Any, Any]
 
@@ -27,8 +28,8 @@ class Program:
 
     def __init__(self, address: int, signature: CallSignature) -> None:
         self.signature = signature
-        prototype = ctypes.CFUNCTYPE if signature.release_gil else ctypes.PYFUNCTYPE
-        self._call: Any = prototype(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(address)
+        with_lock: Any = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+        self._call: Any = without_lock(address) if signature.release_gil else with_lock(address)
 
     def call(self, buffers: Sequence[Array | None]) -> tuple[int, bytes]:
         """Run on exactly these buffers; the program's code and its error record."""
@@ -50,7 +51,7 @@ class Program:
         buffers: list[Array | None] = []
         for leaf, type_ in zip(leaves, signature.argument_types, strict=True):
             buffers.append(_as_buffer(leaf, type_))
-        buffers += [_as_buffer(array, type_) for array, type_ in zip(captured, signature.captured_types, strict=True)]
+        buffers += [_captured_buffer(array, type_) for array, type_ in zip(captured, signature.captured_types, strict=True)]
         results = [self._result_buffer(number, leaves, buffers) for number in range(len(signature.result_types))]
         status, record = self.call([*buffers, *results])
         if status != 0:
@@ -84,6 +85,14 @@ def _as_buffer(leaf: Any, type_: TensorType) -> Array:
     if array.shape != type_.shape:
         raise SignatureError(f"an argument has shape {array.shape}, expected {type_}")
     return array
+
+
+def _captured_buffer(array: Array, type_: TensorType) -> Array:
+    """A captured array that still has the shape it was traced with: `ndarray.resize` changes it in place."""
+    if array.shape != type_.shape:
+        raise SignatureError(f"an array that the function reads from outside has shape {array.shape} now, and had {type_.shape} when it "
+                             "was traced\n  hint: make a new array in place of ndarray.resize(), or pass it as an argument")
+    return _as_buffer(array, type_)
 
 
 def unflatten(tree: Tree, leaves: Sequence[Any]) -> Any:

@@ -18,9 +18,9 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     names: list[str] = []
     build = executables._build
 
-    def counted(graph: Any, base: Any, name: str) -> Any:
+    def counted(graph: Any, into: Any, name: str, target: Any) -> Any:
         names.append(name)
-        return build(graph, base, name)
+        return build(graph, into, name, target)
 
     monkeypatch.setattr(executables, "_build", counted)
     monkeypatch.setattr(executables, "_cache", type(executables._cache)())

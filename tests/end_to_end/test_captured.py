@@ -158,3 +158,19 @@ def test_captured_nan_and_views_stay_references() -> None:
     np.testing.assert_array_equal(first(x), [3.0, 5.0])
     table[0, 0] = 10.0
     np.testing.assert_array_equal(first(x), [30.0, 14.0])
+
+
+@pytest.mark.parametrize("size", [2, 5], ids=["shrunk", "grown"])
+@pytest.mark.parametrize("make", [bw.jit, lambda fun: bw.compile(fun, X), lambda fun: bw.grad(lambda x: np.sum(fun(x)))],
+                         ids=["jit", "compile", "grad"])
+def test_a_captured_array_that_was_resized_is_refused(make: Any, size: int) -> None:
+    """It is not read beyond its end, natively or by way of Python."""
+    table = np.arange(3.0)
+    scaled = make(lambda x: x * table)
+    scaled(X)
+    table.resize(size, refcheck=False)
+    for x in (X, X.astype(">f8"), np.arange(6.0)[::2]):
+        with pytest.raises((bw.errors.SignatureError, bw.errors.ShapeError), match="shape"):
+            scaled(x)
+    table.resize(3, refcheck=False)
+    scaled(X)

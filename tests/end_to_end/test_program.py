@@ -110,6 +110,24 @@ def test_integer_outputs_take_none() -> None:
 
 
 # ----- wrt
+def test_a_seed_for_an_integer_output() -> None:
+    program = bw.compile(lambda x: (x * 2, np.argmax(x)), X)
+    with pytest.raises(SeedError, match=r"grad_outputs\[1\]: the output is of dtype int64, which has no derivative"):
+        program.backward(X, grad_outputs=(np.ones(3), np.int64(1)))
+
+
+def test_wrt_names_each_argument_once(two: bw.Program) -> None:
+    for wrt in ((0, 0), (1, -1)):
+        with pytest.raises(GradientError, match="twice"):
+            two.backward(X, Y, grad_outputs=(X, 1.0), wrt=wrt)
+
+
+@pytest.mark.parametrize("scale", ["2", [2.0], 1j, np.ones(1)])
+def test_scale_is_a_number(two: bw.Program, scale: Any) -> None:
+    with pytest.raises(SignatureError, match="it must be a number"):
+        two.backward(X, Y, grad_outputs=(X, 1.0), into=(np.zeros(3), None), scale=scale)
+
+
 def test_wrt_of_the_program_and_of_the_call() -> None:
     fun = lambda x, y, z: np.sum(x * y * z)  # noqa: E731
     program = bw.compile(fun, X, X, X, wrt=(0, 2))

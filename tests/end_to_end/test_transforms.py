@@ -273,3 +273,19 @@ def test_reductions_over_axes_of_length_one(shape: tuple[int, ...], function: An
         reduced = lambda x, axis=axis: function(np.sin(x), axis=axis)  # noqa: E731
         np.testing.assert_allclose(bw.jit(reduced)(x), reduced(x), atol=1e-15)
     assert bw.grad(lambda x: np.sum(np.sum(x, axis=0) ** 2))(x).shape == shape
+
+
+# ----- results and static values
+@pytest.mark.parametrize("function", [np.copy, np.positive, lambda x: np.where(x > 0, x, 1.0), lambda x: x, lambda x: x[...],
+                                      lambda x: (x * 2, np.copy(x), x.copy()), lambda x: {"a": np.select([x > 0], [x])}])
+def test_results_without_axes_are_arrays_where_numpy_gives_arrays(function: Any) -> None:
+    for x in (np.array(2.0), np.float64(2.0)):
+        for found, expected in zip(bw.tree.leaves(bw.jit(function)(x)), bw.tree.leaves(function(x)), strict=True):
+            assert type(found) is type(expected) and found == expected
+
+
+def test_static_zeros_of_both_signs() -> None:
+    function = bw.jit(lambda x, zero: np.copysign(x, zero), static_argnums=1)
+    assert [function(2.0, 0.0), function(2.0, -0.0), function(2.0, 0.0)] == [2.0, -2.0, 2.0]
+    pair = bw.jit(lambda x, pair: x * pair[0], static_argnums=1)                      # equal tuples, of other types
+    assert [pair(np.ones(1, int), one).dtype for one in ((2, 0.0), (2.0, 0.0))] == [np.int64, np.float64]

@@ -20,7 +20,9 @@ from bwcompiler.ir.loop_printer import kernel_to_text
 from bwcompiler.lowering.steps import lower_steps
 from bwcompiler.passes.fuse import fuse
 from bwcompiler.scipy import special
+from tests.support.graph_strategies import run_compiled
 from tests.support.lowered_programs import NO_LIBRARIES, assert_near, run_steps
+from tests.support.targets import HOST, narrowest, on_each, require_agreement
 
 Array = np.ndarray[Any, Any]
 
@@ -213,8 +215,32 @@ def test_loops_mean_the_graph(function, joint):
         assert_near(np.asarray(ran), found, f"output {number}: native code differs from its loops")
 
 
+@pytest.mark.parametrize(("function", "joint"), PROGRAMS[::4])
+def test_targets_agree(function, joint):
+    check_targets(function, joint)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("function", "joint"), PROGRAMS)
+def test_all_targets_agree(function, joint):
+    check_targets(function, joint)
+
+
+def check_targets(function: Function, joint: bool) -> None:
+    """Every bit where the CPU has FMA; where it has none, what is made of + - * / and moves."""
+    program = bw.compile(function.fun, *function.arguments)
+    graph = runner_of(program, joint).compiled.graph
+    arguments = [np.asarray(argument) for argument in function.arguments] + (seeds_of(program) if joint else [])
+    found = on_each(lambda: run_compiled(graph, arguments))
+    require_agreement(found, function.name)
+    for number, (plain, fused) in enumerate(zip(found[narrowest()], found[HOST], strict=True)):
+        if function.exact:
+            np.testing.assert_array_equal(plain, fused, f"output {number}: {narrowest()} and {HOST}")
+        assert_near(plain, fused, f"output {number}: {narrowest()} and {HOST}")
+
+
 def test_matrix_products_as_loops():
-    x, y = array(3, 4), array(5, 4, seed=1)
+    x, y = array(9, 33), array(15, 33, seed=1)         # too large to be written out
     program = bw.compile(lambda x, y: x @ y.T, x, y)
     lowered = runner_of(program, True).compiled.lowered
     steps = lower_steps(fuse(lowered.simplified), NO_LIBRARIES)

@@ -84,6 +84,9 @@ SAMPLES: dict[str, tuple[Any, ...]] = {
     "tied together": (lambda x: (np.apply_along_axis(lambda r: r * r.sum(), 1, x), np.apply_over_axes(np.sum, x, [0, 1]),
                                  np.average(x, 0, x[:, 0] ** 2), np.cov(x), np.corrcoef(x[0], x[1]), np.unwrap(x * 9)), X),
     "numbers": (lambda x: (np.frexp(x)[0], np.ldexp(x, 2), np.nextafter(x, 1), np.clip(x, -0.5, None), np.where(x > 0, x, x * x)), X),
+    "stretched": (lambda x: (np.take_along_axis(x[:1], np.array([[0, 3], [1, 1], [2, 0]]), 1), np.average(x, 1, [1, 2, 3, 4]),
+                             np.select([x > 0.4, x < -0.4], [x * x, 2 * x], 0.5), np.nanmedian(x, 1)), X),
+    "flat": (lambda x: _through_flat(x * 1), X),
     "zero variance": (lambda x: np.std(x[:, :1], 1) + np.var(x, 1), X),
 }
 
@@ -92,6 +95,15 @@ def _at(y: Any, v: Any) -> Any:
     np.add.at(y, ([0, 2, 0, 0], [1, 1, 1, 0]), v)
     np.multiply.at(y, [1, 0, 1], v)
     return y
+
+
+def _through_flat(y: Any) -> Any:
+    windows = np.lib.stride_tricks.sliding_window_view(y, (2, 2))
+    before = y.T.flat[2:7] * 1
+    y.T.flat[[0, 3, 5]] = before[:2]
+    np.subtract.at(y, ([0, 0, 2], [1, 1, 3]), before[0])
+    np.fill_diagonal(y[:, ::-1], before[2:], wrap=True)
+    return windows * 1, y, before
 
 
 def _written(y: Any, x: Any) -> Any:

@@ -6,7 +6,6 @@ The number of a failing graph is its whole description: `random_graph(seed)` mak
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -31,9 +30,11 @@ from bwcompiler.passes.partition import partition
 from bwcompiler.passes.simplify import simplify
 from tests.support.gradcheck import Program, apply_jvp, directional, inner
 from tests.support.graph_strategies import INTEGERS, RandomGraph, random_graph, require_close, require_same_bits, run_compiled
+from tests.support.targets import narrowest, on_each, require_agreement
 
 DEFAULT = range(120)                    # seeds of the default run, in chunks: one test each
 CHUNK = 20
+TARGETS_STEP = 10                       # of the default run, every tenth is compiled for all targets
 CAMPAIGN = range(10_000, 13_000)
 CAMPAIGN_CHUNK = 250
 
@@ -111,7 +112,7 @@ def check_compiled_with_small_limits(seed: int) -> None:
                                (loop_order, {"SHORT_ROWS": 2, "SHORT_ROW": 1000, "DEAR_ROW": 0, "PANEL_LIMITS": (2, 32)})):
             for name, limit in limits.items():
                 patch.setattr(module, name, limit)
-        patch.setattr(executables, "_cache", OrderedDict())
+        patch.setattr(executables, "_cache", executables.Executables())
         check_compiled(seed)
 
 
@@ -238,6 +239,23 @@ def interpret_some(program: Program, arguments: Sequence[Any]) -> list[Any]:
     return program.run(*arguments)
 
 
+def check_targets(seed: int) -> None:
+    """The same bits for every CPU that has FMA, and the graph's meaning without it: values and gradients."""
+    made = any_graph(seed)
+    found = on_each(lambda: run_compiled(made.graph, made.arguments))
+    require_agreement(found, made.graph.name)
+    check_outputs(made, found[narrowest()], interpret(made.graph, made.arguments), str(narrowest()))
+    made = smooth_graph(seed)
+    joint = differentiate(made.graph, made.wrt, seeds_of(made.graph)).graph
+    both = [*made.arguments, *random_like([output for output in made.graph.outputs if output.dtype.is_differentiable], seed)]
+    found = on_each(lambda: run_compiled(joint, both))
+    require_agreement(found, f"{made.graph.name}: joint graph")
+    expected = interpret(joint, both)
+    size = max([made.scale, *[float(np.max(np.abs(x), initial=0)) for x in expected if x.dtype.kind == "f"]])
+    for x, y in zip(found[narrowest()], expected, strict=True):
+        require_close(x, y, 1e-11 * size * size, f"{made.graph.name}: joint graph for {narrowest()}")
+
+
 # ----- runs
 CHECKS: tuple[Callable[[int], None], ...] = (
     check_text, check_passes, check_compiled, check_compiled_with_small_limits, check_batching, check_gradient, check_second_order)
@@ -254,9 +272,15 @@ def test_graphs(check, start):
         check(seed)
 
 
+@pytest.mark.parametrize("start", range(DEFAULT.start, DEFAULT.stop, CHUNK))
+def test_targets(start):
+    for seed in range(start, start + CHUNK, TARGETS_STEP):
+        check_targets(seed)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(CAMPAIGN.start, CAMPAIGN.stop, CAMPAIGN_CHUNK))
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", (*CHECKS, check_targets), ids=lambda check: check.__name__)
 def test_campaign(check, start):
     for seed in range(start, start + CAMPAIGN_CHUNK):
         check(seed)

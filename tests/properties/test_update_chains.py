@@ -6,7 +6,6 @@ the same kernels.  A failure shows the program.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -31,7 +30,7 @@ def short_chains(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Updates in place from the second one on, also of most of an array."""
     monkeypatch.setattr(find_updates, "CHAIN", 2)
     monkeypatch.setattr(find_updates, "SHARE", 1)
-    monkeypatch.setattr(executables, "_cache", OrderedDict())
+    monkeypatch.setattr(executables, "_cache", executables.Executables())
     yield
 
 

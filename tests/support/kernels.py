@@ -34,10 +34,12 @@ from bwcompiler.ir.loop import (
 )
 from bwcompiler.ir.scalar import Scalar, cast, const, guard, in_range, index_value, operation, select
 from bwcompiler.ir.types import BOOL, F32, F64, I8, I32, I64, U8, U32, DType
+from bwcompiler.lowering import vector_hints
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter
 from bwcompiler.lowering.loops_to_llvm import kernel_to_llvm
 from bwcompiler.lowering.math.functions import definitions, intrinsics
 from bwcompiler.runtime import jit
+from bwcompiler.target import current_target
 
 Array = np.ndarray[Any, Any]
 
@@ -127,16 +129,16 @@ class _Comparison:
 # ----- native code
 def module_text(kernels: Iterable[Kernel]) -> tuple[str, list[tuple[int, ...]]]:
     """An LLVM module with a function per kernel, and where the pointers of each have to point."""
-    emit = ScalarEmitter()
+    target = current_target()
+    emit = ScalarEmitter(target)
     texts = []
     for kernel in kernels:
         emit.count = 0
         texts.append(kernel_to_llvm(kernel, emit, "external"))
     math = list(emit.math)
-    declares = dict.fromkeys([*intrinsics(math), *emit.declares])
-    parts = [text.text for text in texts] + ([definitions(math)] if math else [])
-    parts += [*declares, f"attributes #0 = {{ {jit.FUNCTION_ATTRIBUTES} }}", f"attributes #1 = {{ noinline {jit.FUNCTION_ATTRIBUTES} }}",
-              "!1 = distinct !{!1, !2}", '!2 = !{!"llvm.loop.interleave.count", i32 2}']
+    declares = dict.fromkeys([*intrinsics(math, target.has_fma), *emit.declares])
+    parts = [text.text for text in texts] + ([definitions(math, target.has_fma)] if math else [])
+    parts += [*declares, f"attributes #1 = {{ noinline {target.function_attributes} }}", vector_hints.METADATA]
     return "\n".join(parts), [text.starts for text in texts]
 
 
@@ -147,7 +149,7 @@ class NativeKernels:
         text, starts = module_text(kernels)
         self.kernels = {kernel.name: (kernel, start) for kernel, start in zip(kernels, starts, strict=True)}
         assert len(self.kernels) == len(kernels)
-        self.code = jit.load(jit.optimise(text), {}, list(self.kernels))
+        self.code = jit.load(jit.optimise(text, current_target()), {}, list(self.kernels))
 
     def run(self, name: str, arrays: Sequence[Array]) -> None:
         """On one C-contiguous array per buffer, as `run_kernel`."""

@@ -27,7 +27,7 @@ from bwcompiler.passes.fuse import fuse
 from tests.support.kernels import difference
 
 Array = np.ndarray[Any, Any]
-NO_LIBRARIES = Libraries({}, {}, "i64", {})
+NO_LIBRARIES = Libraries()
 
 
 def steps_of(text: str) -> tuple[Graph, list[LoweredStep]]:

@@ -8,14 +8,25 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.errors import UnsupportedError
+from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.elementwise import operator
 from bwcompiler.frontend.numpy.joining import concatenate, stack
 from bwcompiler.frontend.numpy.layout import broadcast_to, everything, indexed, moveaxis, reshaped
 from bwcompiler.frontend.numpy.linear import dot, pair
 from bwcompiler.frontend.numpy.reductions import cumsum, normalize_axis, sum_
-from bwcompiler.frontend.tracing.operands import as_tracer, broadcast_shapes, cast, cut, filled, materialise, operand, reshape, value_as
-from bwcompiler.frontend.tracing.promotion import common_dtype, requested
+from bwcompiler.frontend.tracing.operands import (
+    as_tracer,
+    broadcast_shapes,
+    cast,
+    cut,
+    filled,
+    kind_of,
+    materialise,
+    operand,
+    reshape,
+    value_as,
+)
+from bwcompiler.frontend.tracing.promotion import common_dtype, requested, require_cast, strong
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, value_of
 from bwcompiler.frontend.tracing.views import BasicItem, Slice, broadcast_value
@@ -68,6 +79,11 @@ def _as_slab(one: Any, x: Tracer, axis: int) -> Any:
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     x = as_tracer(ary)
     line = reshaped(x, (x.size,))
+    for one in (to_begin, to_end):
+        if one is not None:
+            require_cast(strong(kind_of(one)), x._type.dtype, "same_kind", "np.ediff1d: to_begin, to_end")
+    if x._type.dtype is BOOL:
+        raise DTypeError("np.ediff1d: booleans cannot be subtracted; convert them, x.astype(int)")
     parts = [fresh(cast(value_of(reshaped(as_tracer(one), (as_tracer(one).size,))), x._type.dtype)) if one is not inner else one
              for inner in (diff(line),) for one in (to_begin, inner, to_end) if one is not None]
     return parts[0] if len(parts) == 1 else concatenate(parts)
@@ -83,7 +99,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
     if x is not None:
         width = as_tracer(diff(x, axis=0 if as_tracer(x).ndim == 1 else axis))
         width = _along(width, place, values.ndim) if width.ndim == 1 else width
-    return sum_(operator("divide", operator("multiply", width, both), 2.0), place)
+    return sum_(operator("divide", operator("multiply", width, both), 2.0), axis)
 
 
 @implements(np.gradient)
@@ -157,19 +173,30 @@ def _uneven(x: Tracer, axis: int, steps: Any, edge_order: int) -> Any:
 @implements(np.unwrap)
 def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * math.pi) -> Any:
     x = as_tracer(p)
-    x = x if x._type.dtype.is_float else as_tracer(x.astype(np.float64))
     place = normalize_axis(axis, x.ndim)
     steps = as_tracer(diff(x, axis=place))
+    dtype = common_dtype((steps._type.dtype, kind_of(period)))
     limit = period / 2 if discont is None else discont
-    moved = np.mod(steps + period / 2, period) - period / 2
-    moved = np.where((moved == -period / 2) & (steps > 0), period / 2, moved)
-    correction = np.where(np.abs(steps) < limit, 0.0, moved - steps)
+    half, odd = divmod(period, 2) if dtype.is_integer else (period / 2, 0)
+    moved: Any = np.mod(steps - -half, period) + -half                   # of small integers as integers: it wraps around as NumPy's
+    if not odd:
+        moved = np.where((moved == -half) & (steps > 0), half, moved).astype(moved.dtype)
+    correction = as_tracer(np.where(np.abs(steps) < limit, 0, moved - steps))
+    start = as_tracer(x.astype(dtype.numpy))
     if not x.shape[place]:
-        return x
-    return concatenate([part(x, place, 0, 1), part(x, place, 1, x.shape[place] - 1) + cumsum(correction, place)], place)
+        return start
+    rest = operator("add", part(x, place, 1, x.shape[place] - 1), cumsum(correction.astype((moved - steps).dtype), place))
+    return concatenate([part(start, place, 0, 1), as_tracer(rest).astype(dtype.numpy)], place)
 
 
 # ----- polynomials, the highest power first
+def _one_axis(x: Any, name: str) -> Tracer:
+    made = as_tracer(x)
+    if made.ndim != 1:
+        raise ShapeError(f"np.{name}: an array of 1 axis is expected, got shape {made.shape}")
+    return made
+
+
 def _promoted(x: Any) -> Tracer:
     """Booleans as the integers that NumPy computes with."""
     made = as_tracer(x)
@@ -186,7 +213,7 @@ def polyval(p: Any, x: Any) -> Any:
 
 @implements(np.vander)
 def vander(x: Any, N: Any = None, increasing: Any = False) -> Any:
-    base = as_tracer(x)
+    base = _one_axis(x, "vander")
     base = as_tracer(base.astype(np.promote_types(base.dtype, np.int64)))
     count = base.shape[0] if N is None else N
     powers = [operator("power", base, k) for k in range(count)]
@@ -208,12 +235,12 @@ implements(np.polysub)(_polynomial_sum("subtract"))
 
 @implements(np.polymul)
 def polymul(a1: Any, a2: Any) -> Any:
-    return convolve(np.atleast_1d(as_tracer(a1)), np.atleast_1d(as_tracer(a2)))
+    return convolve(a1, a2)
 
 
 @implements(np.polyder)
 def polyder(p: Any, m: Any = 1) -> Any:
-    x = as_tracer(p)
+    x = _one_axis(p, "polyder")
     for _ in range(m):
         degree = x.size - 1
         x = operator("multiply", part(x, 0, 0, max(degree, 0)), np.arange(degree, 0, -1))
@@ -222,7 +249,7 @@ def polyder(p: Any, m: Any = 1) -> Any:
 
 @implements(np.polyint)
 def polyint(p: Any, m: Any = 1, k: Any = None) -> Any:
-    x = as_tracer(p)
+    x = _one_axis(p, "polyint")
     constants = [0.0] * m if k is None else list(np.broadcast_to(np.asarray(k), (m,)))
     for constant_of in constants:
         x = concatenate([operator("divide", x, np.arange(x.size, 0, -1)), np.array([constant_of])])
@@ -232,17 +259,17 @@ def polyint(p: Any, m: Any = 1, k: Any = None) -> Any:
 # ----- convolutions
 @implements(np.convolve)
 def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
-    x, y = (np.atleast_1d(as_tracer(item)) for item in (a, v))
+    x, y = (_one_axis(np.atleast_1d(as_tracer(item)), "convolve") for item in (a, v))
     if not x.size or not y.size:
         raise ValueError(f"{'a' if not x.size else 'v'} cannot be empty")
     if y.size > x.size:
         x, y = y, x
-    return _slid(x, indexed(y, [Slice(y.size - 1, y.size, -1)]), mode, y.size)  # type: ignore[arg-type]
+    return _slid(x, indexed(y, [Slice(y.size - 1, y.size, -1)]), mode, y.size)
 
 
 @implements(np.correlate)
 def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
-    x, y = (as_tracer(item) for item in (a, v))
+    x, y = (_one_axis(item, "correlate") for item in (a, v))
     if y.size > x.size:
         flipped = _slid(y, x, mode, x.size)
         return indexed(flipped, [Slice(flipped.size - 1, flipped.size, -1)])
@@ -316,15 +343,10 @@ def logspace(start: Any, stop: Any, num: Any = 50, endpoint: Any = True, base: A
 def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: Any = True, dtype: Any = None, axis: Any = 0) -> Any:
     real = common_dtype((as_tracer(start)._type.dtype, as_tracer(stop)._type.dtype, F64))
     low, high = (fresh(cast(value_as(one), real)) for one in (start, stop))
-    sign = np.sign(low)
-    grid = as_tracer(np.power(10.0, _grid_of_logs(low, high, num, endpoint)) * sign)
+    sign = np.sign(low)                                                 # ends of different signs give nan between them
+    grid = as_tracer(np.power(10.0, linspace(np.log10(low / sign), np.log10(high / sign), num, endpoint)) * sign)
     if endpoint and num > 1:                                           # both ends exactly
         ends = [np.broadcast_to(end, grid.shape[1:])[None] for end in (low, high)]
         grid = concatenate([ends[0], part(grid, 0, 1, num - 2), ends[1]])
     made = moveaxis(grid, 0, axis) if axis else grid
     return made if dtype is None else made.astype(dtype)
-
-
-def _grid_of_logs(low: Tracer, high: Tracer, num: Any, endpoint: Any) -> Any:
-    return linspace(np.log10(np.abs(low)), np.log10(np.abs(high)), num, endpoint)
-

@@ -15,9 +15,10 @@ from bwcompiler.frontend.tracing.operands import (
     filled,
     value_as,
 )
+from bwcompiler.frontend.tracing.promotion import resolve
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.ir.types import BOOL, F64
+from bwcompiler.ir.types import BOOL
 
 NOTHING = np._NoValue
 
@@ -51,6 +52,6 @@ def real_if_close(a: Any, tol: Any = 100) -> Any:
 def angle(z: Any, deg: Any = False) -> Any:
     """0 for positive numbers, pi for negative ones (and -0.0)."""
     x = value_as(z)
-    x = x if x.dtype.is_float else cast(x, F64)
+    x = cast(x, resolve(np.arctan2, (x.dtype, x.dtype)).outputs[0])
     turned = ops.select(ops.signbit(x), constant(180.0 if deg else math.pi, x), constant(0.0, x))
     return fresh(ops.select(ops.isnan(x), x, turned))

@@ -51,15 +51,19 @@ def _matrix(a: Any, name: str) -> Value:
 @implements(np.linalg.eigh)
 def eigh(a: Any, UPLO: Any = "L") -> Any:
     x = float_matrix(a, "eigh")
-    if UPLO.upper() not in ("L", "U"):
-        raise ValueError("UPLO argument must be 'L' or 'U'")
-    packed = ops.eigh(x, lower=UPLO.upper() == "L")
+    packed = ops.eigh(x, lower=_is_lower(UPLO))
     return EighResult(fresh(row(packed, 0)), fresh(rows(packed, 1, x.shape[-1])))
+
+
+def _is_lower(triangle: Any) -> bool:
+    if triangle.upper() not in ("L", "U"):
+        raise ValueError("UPLO argument must be 'L' or 'U'")
+    return bool(triangle.upper() == "L")
 
 
 @implements(np.linalg.eigvalsh)
 def eigvalsh(a: Any, UPLO: Any = "L") -> Any:
-    return eigh(a, UPLO)[0]
+    return fresh(ops.eigvalsh(float_matrix(a, "eigvalsh"), lower=_is_lower(UPLO)))
 
 
 @implements(np.linalg.eig, np.linalg.eigvals)
@@ -68,17 +72,12 @@ def eig(a: Any) -> Any:
                            "  hint: np.linalg.eigh for symmetric matrices, np.linalg.svd")
 
 
-def singular_values(x: Value) -> Value:
-    """The singular values of a float value, in its last axis."""
-    return row(ops.svd(x), x.shape[-2])
-
-
 @implements(np.linalg.svd)
 def svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: Any = False) -> Any:
     refuse("linalg.svd", hermitian=(hermitian, False))
     x = _matrix(a, "svd")
     if not compute_uv:
-        return fresh(singular_values(x))
+        return fresh(ops.svdvals(x))
     m, n = x.shape[-2:]
     if full_matrices and m != n:
         raise UnsupportedError(f"np.linalg.svd of matrices of shape {(m, n)} with full_matrices=True: the vectors beyond the "
@@ -89,7 +88,7 @@ def svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: An
 
 @implements(np.linalg.svdvals)
 def svdvals(x: Any, /) -> Any:
-    return fresh(singular_values(_matrix(x, "svdvals")))
+    return fresh(ops.svdvals(_matrix(x, "svdvals")))
 
 
 @implements(np.linalg.qr)
@@ -145,7 +144,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     distance = as_tracer(right_minus(matrix, solution, right))
     squares = distance * distance
     residuals = np.sum(np.atleast_2d(squares.T).T, axis=0) if m > n else HANDLERS["zeros_like"](solution, shape=(0,))
-    values = singular_values(matrix)
+    values = ops.svdvals(matrix)
     largest = broadcast_value(reduce_value("max", values, (0,)), values.shape)
     above = ops.greater(values, ops.multiply(largest, constant(cutoff, values)))
     rank = fresh(reduce_value("sum", cast(above, I32), (0,)))
@@ -198,7 +197,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> An
 def _matrix_norm(x: Value, order: Any, rows_axis: int, columns_axis: int) -> Value:
     if order in (2, -2, "nuc"):
         rest = [k for k in range(x.rank) if k not in (rows_axis, columns_axis)]
-        values = singular_values(permuted(x, (*rest, rows_axis, columns_axis)))
+        values = ops.svdvals(permuted(x, (*rest, rows_axis, columns_axis)))
         return reduce_value({"nuc": "sum", 2: "max", -2: "min"}[order], values, (values.rank - 1,))
     if order not in (1, -1, np.inf, -np.inf):
         raise ValueError(f"Invalid norm order {order!r} for matrices.")
@@ -243,7 +242,7 @@ def matrix_norm(x: Any, /, *, keepdims: Any = False, ord: Any = "fro") -> Any:
 def cond(x: Any, p: Any = None) -> Any:
     value = _matrix(x, "cond")
     if p in (None, 2, -2):
-        values = singular_values(value)
+        values = ops.svdvals(value)
         last = values.rank - 1
         largest, smallest = (reduce_value(name, values, (last,)) for name in ("max", "min"))
         return fresh(ops.divide(smallest, largest) if p == -2 else ops.divide(largest, smallest))
@@ -257,7 +256,7 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: Any = False, *, rtol: Any = 
     if as_tracer(A).ndim < 2:
         return fresh(cast(reduce_value("any", truth(value_as(A)), normalize_axes(None, as_tracer(A).ndim)), I64))
     x = _matrix(A, "matrix_rank")
-    values = singular_values(x)
+    values = ops.svdvals(x)
     last = values.rank - 1
     if tol is None:
         relative = max(x.shape[-2:]) * float(np.finfo(x.dtype.numpy).eps) if rtol is None else rtol
@@ -282,6 +281,9 @@ def linalg_tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
 
 @implements(np.linalg.outer)
 def linalg_outer(x1: Any, x2: Any, /) -> Any:
+    for x in (as_tracer(x1), as_tracer(x2)):
+        if x.ndim != 1:
+            raise ShapeError(f"np.linalg.outer: arrays of 1 axis are expected, got shape {x.shape}")
     return outer(x1, x2)
 
 

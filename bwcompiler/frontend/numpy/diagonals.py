@@ -9,11 +9,11 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import ShapeError, TracerArrayError
-from bwcompiler.frontend.numpy.layout import viewed
+from bwcompiler.frontend.numpy.layout import flat_view, viewed
 from bwcompiler.frontend.numpy.reductions import normalize_axis, sum_
-from bwcompiler.frontend.tracing.operands import as_tracer, cast, filled, reshape, value_as
-from bwcompiler.frontend.tracing.registry import implements, refuse
-from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, value_of
+from bwcompiler.frontend.tracing.operands import as_tracer, filled, reshape, value_as
+from bwcompiler.frontend.tracing.registry import HANDLERS, implements
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.frontend.tracing.views import DiagonalView, broadcast_value
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import I64
@@ -71,21 +71,15 @@ def linalg_diagonal(x: Any, /, *, offset: Any = 0) -> Any:
 
 @implements(np.fill_diagonal)
 def fill_diagonal(a: Any, val: Any, wrap: Any = False) -> None:
-    refuse("fill_diagonal", wrap=(wrap, False))
     if not isinstance(a, Tracer):
         raise TracerArrayError("np.fill_diagonal of a concrete array with a traced value\n  hint: make it with np.zeros_like(x)")
     if a.ndim < 2:
         raise ValueError("array must be at least 2-d")
     if a.ndim > 2 and len(set(a.shape)) > 1:
         raise ValueError("All dimensions of input must be of equal length")
-    count = min(a.shape)
-    values = as_tracer(val)
-    repeated = reshape(value_of(values), (values.size,))
-    if values.size != count:                                       # as often as needed, as assignment to a.flat does
-        repeated = value_as(np.take(fresh(repeated), np.arange(count) % values.size))
-    indices = [value_as(np.arange(count))] * a.ndim
-    filled_in = ops.scatter_update(value_of(a), cast(repeated, a._type.dtype), *indices, axes=tuple(range(a.ndim)))
-    assign(a, filled_in)
+    step = sum(math.prod(a.shape[:axis]) for axis in range(a.ndim)) if a.ndim > 2 else a.shape[1] + 1
+    end = None if wrap or a.ndim > 2 else a.shape[1] * a.shape[1]
+    HANDLERS["setitem"](flat_view(a), slice(None, end, step), val)
 
 
 @implements(np.trace)

@@ -31,8 +31,9 @@ from bwcompiler.frontend.numpy import (  # noqa: F401  (importing a family regis
     statistics,
     ufunc_methods,
 )
-from bwcompiler.frontend.tracing.operands import cast, materialise, value_as
-from bwcompiler.frontend.tracing.promotion import require_cast
+from bwcompiler.frontend.numpy.indexing import fitted
+from bwcompiler.frontend.tracing.operands import mask_as, materialise, operand
+from bwcompiler.frontend.tracing.promotion import require_cast, strong
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.tracer import Tracer, assign, value_of
 from bwcompiler.ir.types import BOOL
@@ -44,13 +45,13 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
         raise TracerArrayError("a traced value is copied into a concrete array (np.copyto, np.full_like(A, x))\n"
                                "  hint: np.full_like(x, ...) or np.zeros_like(x) with a traced x, np.broadcast_to, "
                                "or bwcompiler.numpy.full")
-    value = value_as(src)
-    if not (isinstance(src, bool | int | float) or where is not True):
-        require_cast(value.dtype, dst._type.dtype, casting, "np.copyto")
-    value = materialise(cast(value, dst._type.dtype), dst._type.dtype, dst.shape)
+    payload, kind = operand(src)
+    target = dst._type.dtype
+    if not (kind is int and target is not BOOL):                            # Python integers only have to fit
+        require_cast(strong(kind), target, casting, "np.copyto")
+    value = fitted(payload, dst, dst.shape)
     if where is not True:
-        mask = materialise(value_as(where, BOOL), BOOL, dst.shape)
-        value = ops.select(mask, value, value_of(dst))
+        value = ops.select(materialise(mask_as(where, "copyto"), BOOL, dst.shape), value, value_of(dst))
     assign(dst, value)
 
 

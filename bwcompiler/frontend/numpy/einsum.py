@@ -224,6 +224,9 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
     values = align_dtypes(arrays)
     if len(values) < 2:
         raise ValueError("Expecting at least two arrays.")
+    for first, second in itertools.pairwise(values):
+        if first.shape[-1:] != second.shape[:1]:
+            raise ShapeError(f"np.linalg.multi_dot: shapes {first.shape} and {second.shape} are not aligned")
     labels: list[Labels] = []
     for k, value in enumerate(values):
         names = (string.ascii_letters[k], string.ascii_letters[k + 1])

@@ -20,6 +20,7 @@ from bwcompiler.frontend.tracing.operands import (
     cast,
     constant,
     laid_out,
+    mask_as,
     materialise,
     operand,
     value_as,
@@ -52,11 +53,13 @@ def _ufunc(name: str, rule: Rule, *aliases: str) -> None:
         UFUNC_NAMES.append(key)
 
 
-def ufunc_named(name: str) -> Ufunc:
+def ufunc_named(name: str, ufunc: Any = None) -> Ufunc:
     """The entry of a ufunc; raises UnsupportedError with the nearest names."""
     found = UFUNCS.get(name)
     if found is None:
-        raise UnsupportedError(f"np.{name} is not supported on traced arrays{nearest(name, UFUNC_NAMES)}")
+        space = "np" if ufunc is None or getattr(np, name, None) is ufunc else "scipy.special"
+        known = [one for one in UFUNC_NAMES if (UFUNCS[one].numpy is None) == (space != "np")]
+        raise UnsupportedError(f"{space}.{name} is not supported on traced arrays{nearest(name, known)}")
     return found
 
 
@@ -91,12 +94,24 @@ def _logical(op: Rule) -> Rule:
     return lambda *xs: op(*[truth(x) for x in xs])
 
 
-def _scaled(factor: float) -> Rule:
-    return lambda x: ops.multiply(x, constant(factor, x))
+def _scaled(numerator: float, denominator: float) -> Rule:
+    def rule(x: Value) -> Value:
+        kind = x.dtype.numpy.type                                # NumPy divides in the dtype of the operand
+        return ops.multiply(x, constant((kind(numerator) / kind(denominator)).item(), x))
+    return rule
 
 
 def _reciprocal(x: Value) -> Value:
-    return ops.floor_divide(constant(1, x), x) if x.dtype.is_integer else ops.divide(constant(1, x), x)
+    """1 / x; of integers towards zero, so 0 but for 1 and -1; of 0 whatever this machine's division gives NumPy."""
+    if not x.dtype.is_integer:
+        return ops.divide(constant(1, x), x)
+    with np.errstate(all="ignore"):
+        of_zero = np.reciprocal(np.zeros(1, x.dtype.numpy)).item()
+    units = [1] if x.dtype.kind == "u" else [1, -1]
+    found = ops.select(ops.equal(x, constant(0, x)), constant(of_zero, x), constant(0, x))
+    for unit in units:
+        found = ops.select(ops.equal(x, constant(unit, x)), x, found)
+    return found
 
 
 def _power(x: Value, y: Value) -> Value:
@@ -187,8 +202,8 @@ _ufunc("square", _boolean(_identity, lambda x: ops.multiply(x, x)))
 _ufunc("reciprocal", _reciprocal)
 _ufunc("invert", ops.invert, "bitwise_not", "bitwise_invert")
 _ufunc("logaddexp2", _logaddexp2)
-_ufunc("deg2rad", _scaled(math.pi / 180.0), "radians")
-_ufunc("rad2deg", _scaled(180.0 / math.pi), "degrees")
+_ufunc("deg2rad", _scaled(math.pi, 180.0), "radians")
+_ufunc("rad2deg", _scaled(180.0, math.pi), "degrees")
 for _name in ("floor", "ceil", "trunc"):
     _ufunc(_name, _rounding(getattr(ops, _name)))
 _ufunc("logical_and", _logical(ops.bitwise_and))
@@ -354,7 +369,7 @@ def call_ufunc(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     name = ufunc.__name__
     if name in GENERALISED:
         return HANDLERS[GENERALISED[name]](*inputs, **kwargs)
-    entry = ufunc_named(name)
+    entry = ufunc_named(name, ufunc)
     if entry.numpy is None:
         entry = entry._replace(numpy=ufunc)         # scipy's own type resolution
     if not kwargs:
@@ -395,7 +410,7 @@ def _masked(name: str, value: Value, where: Any, out: Any) -> Value:
     if out is None:
         raise UnsupportedError(f"np.{name}: where= without out= leaves elements uninitialised\n"
                                "  hint: give out=, or use np.where(condition, a, b)")
-    mask = value_as(where, BOOL)
+    mask = mask_as(where, name)
     shape = broadcast_shapes([value.shape, mask.shape])
     old = materialise(value_as(out), value.dtype, shape)
     return ops.select(materialise(mask, BOOL, shape), materialise(value, value.dtype, shape), old)

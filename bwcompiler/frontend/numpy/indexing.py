@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.errors import ShapeError, UnsupportedError
+from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.elementwise import store
 from bwcompiler.frontend.numpy.layout import flat_view, indexed, is_flat, reshaped, viewed
 from bwcompiler.frontend.numpy.reductions import normalize_axis
@@ -17,12 +17,15 @@ from bwcompiler.frontend.tracing.operands import (
     Payload,
     as_tracer,
     broadcast_shapes,
+    cast,
     filled,
+    kind_of,
     laid_out,
     materialise,
     operand,
     reshape,
     value_as,
+    wrapping,
 )
 from bwcompiler.frontend.tracing.promotion import common_dtype
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
@@ -104,6 +107,10 @@ def _result_order(index_rank: int, rank: int, place: int) -> tuple[int, ...] | N
 # ----- writing
 def setitem(x: Tracer, index: Any, value: Any) -> None:
     """x[index] = value."""
+    if is_flat(x):
+        value = HANDLERS["repeated_for"](x, index, value)
+        if value is None:
+            return
     entries = entries_of(index)
     masks = [entry for entry in entries if isinstance(entry, Tracer) and is_mask(entry)]
     if masks:
@@ -118,10 +125,10 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
         return
     if isinstance(value, Tracer) and value._storage is x._storage and same_chain(value._chain, base._chain):
         return                      # the second half of `x[index] += v`
-    assign(base, _fitted(operand(value)[0], x, base.shape))
+    assign(base, fitted(operand(value.item() if isinstance(value, np.generic) else value)[0], x, base.shape))   # must fit, as a number
 
 
-def _fitted(payload: Payload, x: Tracer, shape: tuple[int, ...]) -> Value:
+def fitted(payload: Payload, x: Tracer, shape: tuple[int, ...]) -> Value:
     """A value to be stored, as x's dtype and the given shape; leading axes of extent 1 may be too many."""
     own = payload.shape
     extra = len(own) - len(shape)
@@ -145,7 +152,7 @@ def _scatter(op: str, base: Tracer, parsed: ParsedIndex, value: Any) -> None:
     result_shape = (*rest[:parsed.place], *index_shape, *rest[parsed.place:])
     if len(index_shape) == 0 or parsed.place == 0:
         result_shape = (*index_shape, *rest)
-    updates = _fitted(operand(value)[0], base, result_shape)
+    updates = fitted(operand(value)[0], base, result_shape)
     order = _result_order(len(index_shape), len(result_shape), parsed.place)
     if order is not None:
         updates = ops.transpose(updates, axes=tuple(sorted(range(len(order)), key=order.__getitem__)))
@@ -185,7 +192,7 @@ def scatter_add(x: Tracer, index: Any, value: Any) -> None:
     if parsed.arrays:
         _scatter("scatter_add", base, parsed, value)
     else:
-        assign(base, ops.add(value_of(base), _fitted(operand(value)[0], x, base.shape)))
+        assign(base, ops.add(value_of(base), fitted(operand(value)[0], x, base.shape)))
 
 
 # ----- functions
@@ -210,7 +217,10 @@ def _taken(x: Tracer, indices: Any, axis: int, mode: str) -> Any:
         extent = x.shape[axis]
         if mode not in ("clip", "wrap"):
             raise ValueError(f"np.take: mode must be 'raise', 'wrap' or 'clip', got {mode!r}")
-        index = value_as(entry, I64)
+        index = value_as(entry)
+        if index.dtype.kind not in "iub":
+            raise DTypeError(f"np.take: the indices must be integers, got {index.dtype.numpy}")
+        index = cast(index, I64)
         low, high = filled(0, I64, index.shape), filled(extent - 1, I64, index.shape)
         bounded = (ops.minimum(ops.maximum(index, low), high) if mode == "clip"
                    else ops.remainder(index, filled(extent, I64, index.shape)))
@@ -225,16 +235,23 @@ def _moved(x: Value, index: Value, axis: int) -> Tracer:
 
 
 def along_axis(x: Value, indices: Any, axis: int) -> tuple[list[Value], tuple[int, ...]]:
-    """Index values of every axis for the `..._along_axis` functions, and the shape they select from."""
-    index = value_as(indices, I64)
+    """Index values of every axis for the `..._along_axis` functions, and the shape they select from.
+
+    Axes of extent 1 are stretched, of x as of the indices.
+    """
+    index = value_as(indices)
+    if not index.dtype.is_integer:
+        raise IndexError(f"`indices` must be an integer array, got {index.dtype.numpy}")
     if index.rank != x.rank:
         raise ValueError("`indices` and `arr` must have the same number of dimensions")
     shape = list(broadcast_shapes([tuple([1 if k == axis else n for k, n in enumerate(x.shape)]),
                                    tuple([1 if k == axis else n for k, n in enumerate(index.shape)])]))
     shape[axis] = index.shape[axis]
-    index = ops.normalize_index(broadcast_value(index, tuple(shape)), extent=x.shape[axis])
-    counters = [index if k == axis else ops.iota(shape=tuple(shape), axis=k, dtype=I64) for k in range(x.rank)]
-    return counters, tuple(shape)
+    target = tuple(shape)
+    index = broadcast_value(index_value(fresh(index), x.shape[axis]), target)
+    counters = [index if k == axis else filled(0, I64, target) if extent == 1 else ops.iota(shape=target, axis=k, dtype=I64)
+                for k, extent in enumerate(x.shape)]
+    return counters, target
 
 
 @implements(np.take_along_axis)
@@ -252,7 +269,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
         raise UnsupportedError("np.put_along_axis into a concrete array\n  hint: make it with np.zeros_like(x)")
     target = flat_view(arr) if axis is None else arr
     counters, shape = along_axis(value_of(target), indices, normalize_axis(0 if axis is None else axis, target.ndim))
-    updates = _fitted(operand(values)[0], target, shape)
+    updates = fitted(operand(values)[0], target, shape)
     assign(target, ops.scatter_update(value_of(target), updates, *counters, axes=tuple(range(target.ndim))))
 
 
@@ -260,10 +277,18 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     if len(condlist) != len(choicelist):
         raise ValueError("list of cases must be same length as list of conditions")
-    result = default
-    for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
-        result = where(condition, choice, result)
-    return result
+    if not len(condlist):
+        raise ValueError("select with an empty condition list is not possible")
+    for number, condition in enumerate(condlist):
+        if kind_of(condition) is not BOOL:
+            raise TypeError(f"invalid entry {number} in condlist: should be boolean ndarray")
+    payloads, kinds = zip(*[operand(choice) for choice in (*choicelist, default)], strict=True)
+    dtype = common_dtype(tuple(kinds))                              # of all choices, so that Python numbers stay weak
+    shape = broadcast_shapes([value_as(condition).shape for condition in condlist] + [payload.shape for payload in payloads[:-1]])
+    result = materialise(payloads[-1], dtype, shape)
+    for condition, choice in zip(reversed(condlist), reversed(payloads[:-1]), strict=True):
+        result = ops.select(broadcast_value(value_as(condition), shape), materialise(choice, dtype, shape), result)
+    return fresh_array(result)
 
 
 @implements(np.where, states_layout=True)
@@ -278,8 +303,8 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     shape = broadcast_shapes([mask.shape, chosen.shape, other.shape])
     if mask.dtype is not BOOL:
         mask = ops.not_equal(mask, filled(0, mask.dtype, mask.shape))
-    made = ops.select(broadcast_value(mask, shape), materialise(chosen, dtype, shape), materialise(other, dtype, shape))
-    return laid_out(fresh(made), (condition, x, y))
+    made = ops.select(broadcast_value(mask, shape), *[materialise(wrapping(payload), dtype, shape) for payload in (chosen, other)])
+    return laid_out(fresh_array(made), (condition, x, y))
 
 
 HANDLERS.update(getitem=getitem, setitem=setitem)

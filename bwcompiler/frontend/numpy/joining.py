@@ -53,6 +53,7 @@ def concatenate(arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = 
     values = _items(arrays)
     if axis is None:
         values, axis = [reshape(value, (math.prod(value.shape),)) for value in values], 0
+    axis = normalize_axis(axis, values[0].rank)
     return delivered("concatenate", join(values, axis, requested(dtype), casting), out, casting)
 
 
@@ -154,16 +155,22 @@ def array_split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> Any:
 
 @implements(np.hsplit)
 def hsplit(ary: Any, indices_or_sections: Any) -> Any:
+    if not as_tracer(ary).ndim:
+        raise ValueError("hsplit only works on arrays of 1 or more dimensions")
     return _split(ary, indices_or_sections, 0 if as_tracer(ary).ndim == 1 else 1, True)
 
 
 @implements(np.vsplit)
 def vsplit(ary: Any, indices_or_sections: Any) -> Any:
+    if as_tracer(ary).ndim < 2:
+        raise ValueError("vsplit only works on arrays of 2 or more dimensions")
     return _split(ary, indices_or_sections, 0, True)
 
 
 @implements(np.dsplit)
 def dsplit(ary: Any, indices_or_sections: Any) -> Any:
+    if as_tracer(ary).ndim < 3:
+        raise ValueError("dsplit only works on arrays of 3 or more dimensions")
     return _split(ary, indices_or_sections, 2, True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -173,6 +174,8 @@ def is_flat(x: Tracer) -> bool:
 
 def _reshape(x: Tracer, shape: Any, order: str) -> Tracer:
     target = complete_shape(shape, x.size, x.shape)
+    if order == "A":
+        order = "F" if shadow_of(x).flags.fnc else "C"
     if order == "C" or x.ndim == 0:
         return reshaped(x, target)
     return transpose(reshaped(transpose(x), tuple(reversed(target))))  # type: ignore[no-any-return]
@@ -181,7 +184,7 @@ def _reshape(x: Tracer, shape: Any, order: str) -> Tracer:
 @implements(np.reshape)
 def reshape_(a: Any, /, shape: Any = None, order: Any = "C", *, newshape: Any = None, copy: Any = None) -> Any:
     x = as_tracer(a)
-    made = _reshape(x, newshape if shape is None else shape, _strings(order, "C", "F"))
+    made = _reshape(x, newshape if shape is None else shape, _strings(order, "C", "F", "A"))
     if copy:
         return fresh_array(value_of(made))
     if copy is False:
@@ -258,8 +261,9 @@ def squeeze(a: Any, axis: Any = None) -> Any:
 @implements(np.expand_dims)
 def expand_dims(a: Any, axis: Any) -> Any:
     x = as_tracer(a)
-    count = len(axis) if isinstance(axis, tuple | list) else 1
-    axes = normalize_axes(axis, x.ndim + count)
+    given = tuple(axis) if isinstance(axis, tuple | list) else (operator.index(axis),)
+    count = len(given)
+    axes = normalize_axes(given, x.ndim + count)
     extents = iter(x.shape)
     return indexed(x, [None if k in axes else everything(next(extents)) for k in range(x.ndim + count)])
 
@@ -415,7 +419,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     if isinstance(shift, Tracer):
         raise UnsupportedError("np.roll: a traced shift is not supported\n  hint: index with (np.arange(n) - shift) % n")
     if axis is None:
-        return fresh(reshape(value_of(roll(reshaped(x, (x.size,)), shift, 0)), x.shape))
+        return fresh_array(reshape(value_of(roll(reshaped(x, (x.size,)), shift, 0)), x.shape))
     axes = axis if isinstance(axis, tuple | list) else (axis,)
     shifts = shift if isinstance(shift, tuple | list) else (shift,)
     value = value_of(x)

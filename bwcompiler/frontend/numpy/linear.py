@@ -13,11 +13,12 @@ from bwcompiler.frontend.numpy.reductions import normalize_axis
 from bwcompiler.frontend.tracing.operands import broadcast_shapes, cast, cut, filled, materialise, operand, reshape
 from bwcompiler.frontend.tracing.promotion import common_dtype, requested, require_cast, strong
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
-from bwcompiler.frontend.tracing.tracer import fresh, value_of
+from bwcompiler.frontend.tracing.tracer import fresh, fresh_array, value_of
 from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.types import BOOL, I64, DType, dtype_of
+from bwcompiler.ops.linalg import identity_like, known_triangle
 
 
 def pair(a: Any, b: Any, dtype: DType | None = None) -> tuple[Value, Value]:
@@ -115,7 +116,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
         axes_y = tuple([normalize_axis(k, y.rank) for k in (second if isinstance(second, tuple | list) else [second])])
     if len(axes_x) != len(axes_y) or (isinstance(axes, int) and axes > min(x.rank, y.rank)):
         raise ShapeError(f"tensordot: axes {axes} do not fit shapes {x.shape} and {y.shape}")
-    return fresh(contract(x, y, axes_x, axes_y))
+    return fresh_array(contract(x, y, axes_x, axes_y))
 
 
 @implements(np.vdot)
@@ -127,6 +128,8 @@ def vdot(a: Any, b: Any, /) -> Any:
 @implements(np.linalg.vecdot)
 def vecdot(x1: Any, x2: Any, /, *, axis: Any = -1) -> Any:
     x, y = pair(x1, x2)
+    if not x.rank or not y.rank or x.shape[normalize_axis(axis, x.rank)] != y.shape[normalize_axis(axis, y.rank)]:
+        raise ShapeError(f"np.vecdot: the vectors have different numbers of elements: shapes {x.shape} and {y.shape}, axis {axis}")
     shape = broadcast_shapes([x.shape, y.shape])
     product = multiplied(broadcast_value(x, shape), broadcast_value(y, shape))
     return fresh(totalled(product, (normalize_axis(axis, product.rank),)))
@@ -190,14 +193,25 @@ def solve(a: Any, b: Any) -> Any:
     if columns.shape[-2] != matrix.shape[-1]:
         raise ShapeError(f"np.linalg.solve: shapes {matrix.shape} and {right.shape} do not fit")
     batch = broadcast_shapes([matrix.shape[:-2], columns.shape[:-2]])
-    found = ops.solve(broadcast_value(matrix, (*batch, *matrix.shape[-2:])),
-                              broadcast_value(columns, (*batch, *columns.shape[-2:])))
+    columns = broadcast_value(columns, (*batch, *columns.shape[-2:]))
+    known = known_triangle(matrix)                 # substitution alone, where it is a factor or np.tril, np.triu of something
+    if known is not None:
+        triangle, lower, transpose = known
+        triangle = broadcast_value(triangle, (*batch, *triangle.shape[-2:]))
+        found = ops.triangular_solve(triangle, columns, lower=lower, transpose=transpose)
+    else:
+        found = ops.solve(broadcast_value(matrix, (*batch, *matrix.shape[-2:])), columns)
     return fresh(reshape(found, found.shape[:-1]) if vector else found)
 
 
 @implements(np.linalg.inv)
 def inv(a: Any) -> Any:
-    return fresh(ops.inv(float_matrix(a, "inv")))
+    matrix = float_matrix(a, "inv")
+    known = known_triangle(matrix)
+    if known is None:
+        return fresh(ops.inv(matrix))
+    triangle, lower, transpose = known
+    return fresh(ops.triangular_solve(triangle, identity_like(matrix), lower=lower, transpose=transpose))
 
 
 def matrix_power(x: Value, n: int) -> Any:
@@ -250,6 +264,8 @@ def _with_vectors(name: str, left: bool, right: bool) -> Any:
     def function(x1: Any, x2: Any, /, out: Any = None, **options: Any) -> Any:
         refuse_options(name, options)
         x, y = pair(x1, x2)
+        if x.rank < (1 if left else 2) or y.rank < (1 if right else 2):
+            raise ShapeError(f"np.{name}: a matrix and a vector are expected, got shapes {x.shape} and {y.shape}")
         x = reshape(x, (*x.shape[:-1], 1, x.shape[-1])) if left else x
         y = reshape(y, (*y.shape, 1)) if right else y
         product = matmul_values(x, y)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
+from bwcompiler.errors import DTypeError
 from bwcompiler.frontend.numpy.reductions import (
     NOTHING,
     argmax,
@@ -23,6 +24,7 @@ from bwcompiler.frontend.numpy.reductions import (
     var,
 )
 from bwcompiler.frontend.tracing.operands import constant, value_as
+from bwcompiler.frontend.tracing.promotion import requested
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import Value
@@ -51,6 +53,9 @@ def nanprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdi
 @implements(np.nanmean)
 def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING) -> Any:
     x, missing = _without_nan(a, 0)
+    given = requested(dtype)
+    if missing is not None and given is not None and not given.is_float:
+        raise DTypeError(f"np.nanmean: of floats, dtype= must be a float too, got {given.numpy}")
     return mean(fresh(x), axis, dtype, out, keepdims, where=_present(missing))
 
 

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.errors import ShapeError
+from bwcompiler.errors import DTypeError, ShapeError
 from bwcompiler.frontend.numpy.elementwise import store, truth
 from bwcompiler.frontend.tracing.operands import (
     broadcast_shapes,
     cast,
     constant,
     filled,
+    mask_as,
     materialise,
     operand,
     reshape,
     value_as,
 )
-from bwcompiler.frontend.tracing.promotion import requested, resolve_reduction
+from bwcompiler.frontend.tracing.promotion import common_dtype, requested, resolve_reduction
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.frontend.tracing.views import broadcast_value
@@ -51,7 +53,7 @@ def reduction_axes(axis: Any, rank: int) -> Axes:
 
 def normalize_axis(axis: Any, rank: int) -> int:
     """One axis, counted from the end where negative."""
-    position = axis.__index__()
+    position = operator.index(axis)
     if not -rank <= position < rank:
         raise np.exceptions.AxisError(position, rank)
     return int(position) % rank if rank else 0
@@ -84,7 +86,7 @@ def masked(x: Value, where: Any, neutral: Any) -> Value:
     """x with the neutral element where the mask is false."""
     if where is True or where is NOTHING:
         return x
-    mask = value_as(where, BOOL)
+    mask = mask_as(where, "sum")
     if broadcast_shapes([mask.shape, x.shape]) != x.shape:
         raise ShapeError(f"where= of shape {mask.shape} does not broadcast to {x.shape}")
     return ops.select(broadcast_value(mask, x.shape), x, constant(neutral, x))
@@ -106,6 +108,8 @@ def _accumulated(name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: A
     x = value_as(a)
     target = requested(dtype) or resolve_reduction(_UFUNC[name], x.dtype)
     axes = reduction_axes(axis, x.rank)
+    if target is BOOL:
+        return _truth_reduction({"sum": "any", "prod": "all"}[name], fresh(x), axis, out, keepdims, where)
     x = masked(cast(x, target), where, _NEUTRAL[name])
     return finished(with_initial(name, reduce_value(name, x, axes), initial), x, axes, keepdims, out, name)
 
@@ -178,7 +182,7 @@ def all_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, *, 
 
 def _position(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
     x = value_as(a)
-    axes = reduction_axes(axis, x.rank)
+    axes = reduction_axes(axis if axis is None else operator.index(axis), x.rank)
     if 0 in [x.shape[axis] for axis in axes]:
         raise ValueError(f"attempt to get {name} of an empty sequence")
     if x.dtype is BOOL:
@@ -206,7 +210,7 @@ def _count(x: Value, axes: Axes, where: Any, dtype: DType) -> Value:
     shape = tuple([extent for axis, extent in enumerate(x.shape) if axis not in axes])
     if where is True or where is NOTHING:
         return filled(element_count([x.shape[axis] for axis in axes]), dtype, shape)
-    mask = broadcast_value(value_as(where, BOOL), x.shape)
+    mask = broadcast_value(mask_as(where, "mean"), x.shape)
     return reduce_value("sum", cast(mask, dtype), axes)
 
 
@@ -222,9 +226,14 @@ def mean_value(x: Value, axes: Axes, where: Any = NOTHING) -> Value:
 @implements(np.mean)
 def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING, *, where: Any = NOTHING) -> Any:
     x = value_as(a)
-    x = cast(x, _mean_dtype(x, dtype))
+    target = _mean_dtype(x, dtype)
     axes = normalize_axes(axis, x.rank)
-    return finished(mean_value(x, axes, where), x, axes, keepdims, out, "mean")
+    if target.is_float:
+        x = cast(x, target)
+        return finished(mean_value(x, axes, where), x, axes, keepdims, out, "mean")
+    total = reduce_value("sum", masked(cast(x, I64 if target is BOOL else target), where, 0), axes)    # NumPy sums as integers,
+    count = _count(x, axes, where, F64)                                                                # then divides as floats
+    return finished(cast(ops.divide(cast(total, F64), count), target), x, axes, keepdims, out, "mean")
 
 
 def variance(x: Value, axes: Axes, ddof: Any, where: Any = NOTHING, given_mean: Any = NOTHING) -> Value:
@@ -249,7 +258,11 @@ def _root(x: Value) -> Value:
 def _moment(name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: Any, where: Any, given_mean: Any,
             correction: Any) -> Any:
     x = value_as(a)
-    x = cast(x, _mean_dtype(x, dtype))
+    target = _mean_dtype(x, dtype)
+    if not target.is_float:
+        raise DTypeError(f"np.{name}: dtype={target.numpy} computes in integers, which is not supported; leave dtype= away, and "
+                         f"convert the result: np.{name}(...).astype(np.{target.numpy})")
+    x = cast(x, target)
     axes = normalize_axes(axis, x.rank)
     value = variance(x, axes, ddof if correction is NOTHING else correction, where, given_mean)
     return finished(_root(value) if name == "std" else value, x, axes, keepdims, out, name)
@@ -275,16 +288,27 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
         count = element_count(shape) / max(element_count(found.shape), 1)
         return (found, fresh(filled(count, found._type.dtype, found.shape))) if returned else found
     x, w = value_as(a), value_as(weights)
-    axes = normalize_axes(axis, x.rank)
+    dtype = common_dtype((x.dtype, w.dtype, F64) if x.dtype.kind in "iub" else (x.dtype, w.dtype))
     if w.shape != x.shape:
-        if len(axes) != 1 or w.shape != (x.shape[axes[0]],):
-            raise ShapeError(f"np.average: weights of shape {w.shape} do not fit axis {axis} of shape {x.shape}")
-        w = reshape(w, tuple([extent if k in axes else 1 for k, extent in enumerate(x.shape)]))
-    product = HANDLERS["operator"]("multiply", fresh(x), fresh(broadcast_value(w, x.shape)))
-    total = sum_(product, axis, keepdims=keepdims)
-    scale = sum_(fresh(broadcast_value(w, x.shape)), axis, keepdims=keepdims)
+        w = _weights_along(x, w, axis)
+    spread = cast(broadcast_value(w, x.shape), dtype)
+    total = sum_(fresh(ops.multiply(cast(x, dtype), spread)), axis, keepdims=keepdims)
+    scale = sum_(fresh(spread), axis, keepdims=keepdims)
     found = HANDLERS["operator"]("divide", total, scale)
     return (found, fresh(cast(value_as(scale), found._type.dtype))) if returned else found
+
+
+def _weights_along(x: Value, w: Value, axis: Any) -> Value:
+    """Weights of the shape of the averaged axes, in the order they are given in, shaped to broadcast against x."""
+    if axis is None:
+        raise TypeError("Axis must be specified when shapes of a and weights differ.")
+    given = [normalize_axis(one, x.rank) for one in (axis if isinstance(axis, tuple | list) else (axis,))]
+    if w.shape != tuple([x.shape[k] for k in given]):
+        raise ShapeError(f"np.average: weights of shape {w.shape} do not fit axis {axis} of shape {x.shape}")
+    order = tuple(sorted(range(len(given)), key=given.__getitem__))
+    if order != tuple(range(len(given))):
+        w = ops.transpose(w, axes=order)
+    return reshape(w, tuple([extent if k in given else 1 for k, extent in enumerate(x.shape)]))
 
 
 @implements(np.count_nonzero)
@@ -295,11 +319,12 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
 # ----- running sums and products
 def _running(name: str, ufunc: Any, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
     x = value_as(a)
-    x = cast(x, requested(dtype) or resolve_reduction(ufunc, x.dtype))
+    target = requested(dtype) or resolve_reduction(ufunc, x.dtype)
+    x = cast(truth(x), I64) if target is BOOL else cast(x, target)             # 0 and 1: a sum stays positive, a product 0 or 1
     if axis is None or not x.rank:
         x = reshape(x, (element_count(x.shape),))
     position = normalize_axis(0 if axis is None else axis, x.rank)
-    return finished(REGISTRY[name](x, axis=position, reverse=False), x, (), False, out, name)
+    return finished(cast(REGISTRY[name](x, axis=position, reverse=False), target), x, (), False, out, name)
 
 
 @implements(np.cumsum)

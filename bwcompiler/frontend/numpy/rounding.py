@@ -31,12 +31,22 @@ def clip(a: Any, a_min: Any = NOTHING, a_max: Any = NOTHING, out: Any = None, *,
     high = max if a_max is NOTHING else a_max
     low, high = (None if bound is NOTHING else bound for bound in (low, high))
     target = requested(dtype)
+    low, high = _unless_out_of_range(a, low, high)
     if low is not None and high is not None:
         return delivered("clip", evaluate(UFUNCS["clip"], (a, low, high), target), out)
     if low is None and high is None:
-        return delivered("clip", value_as(a), out)
+        return delivered("clip", evaluate(UFUNCS["positive"], (a,), target), out)
     name, bound = ("maximum", low) if high is None else ("minimum", high)
     return delivered("clip", evaluate(UFUNCS[name], (a, bound), target), out)
+
+
+def _unless_out_of_range(a: Any, low: Any, high: Any) -> tuple[Any, Any]:
+    """The bounds, without Python integers at or beyond the limits of a's integer dtype: they bound nothing."""
+    dtype = value_as(a).dtype
+    if not dtype.is_integer:
+        return low, high
+    limits = np.iinfo(dtype.numpy)
+    return (None if type(low) is int and low <= limits.min else low, None if type(high) is int and high >= limits.max else high)
 
 
 @implements(np.round, np.around)

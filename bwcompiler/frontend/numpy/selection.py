@@ -11,20 +11,21 @@ from typing import Any, NoReturn
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.errors import ShapeError, TracerArrayError, UnsupportedError
-from bwcompiler.frontend.numpy.elementwise import store
-from bwcompiler.frontend.numpy.indexing import getitem, setitem, take, where
+from bwcompiler.errors import DTypeError, ShapeError, TracerArrayError, UnsupportedError
+from bwcompiler.frontend.numpy.elementwise import store, truth
+from bwcompiler.frontend.numpy.indexing import gather, getitem, setitem, take, where
 from bwcompiler.frontend.numpy.joining import concatenate
 from bwcompiler.frontend.numpy.layout import everything, flat_view, indexed, moveaxis, ordered, reshaped, viewed
 from bwcompiler.frontend.numpy.reductions import normalize_axis
+from bwcompiler.frontend.tracing.index_parsing import is_mask
 from bwcompiler.frontend.tracing.memory_order import fixed
-from bwcompiler.frontend.tracing.operands import as_tracer, cast, reshape, value_as
-from bwcompiler.frontend.tracing.promotion import common_dtype
-from bwcompiler.frontend.tracing.registry import HANDLERS, implements, refuse
-from bwcompiler.frontend.tracing.tracer import Tracer, call_user, fresh, fresh_array, value_of
-from bwcompiler.frontend.tracing.views import broadcast_value, c_strides
+from bwcompiler.frontend.tracing.operands import as_tracer, cast, filled, kind_of, materialise, operand, reshape, value_as, wrapping
+from bwcompiler.frontend.tracing.promotion import common_dtype, require_cast
+from bwcompiler.frontend.tracing.registry import HANDLERS, implements
+from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, assign, call_user, fresh, fresh_array, value_of
+from bwcompiler.frontend.tracing.views import WindowView, broadcast_value, c_strides
 from bwcompiler.ir.extent import element_count
-from bwcompiler.ir.types import dtype_of
+from bwcompiler.ir.types import I64, DType, dtype_of
 
 _UNKNOWN = ("the number of results is not known while tracing\n"
             "  hint: np.where(condition, x, 0), np.sum(x, where=condition), np.argmax, or a condition that is not traced")
@@ -39,22 +40,30 @@ def unknown_size(*args: Any, **kwargs: Any) -> NoReturn:
 # ----- choosing
 @implements(np.choose)
 def choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
-    options = [value_as(choice) for choice in choices]
-    dtype = common_dtype(tuple([option.dtype for option in options]))
+    payloads, kinds = zip(*[operand(choice) for choice in choices], strict=True)
+    dtype = common_dtype(tuple(kinds))
     index = value_as(a)
-    shape = np.broadcast_shapes(index.shape, *[option.shape for option in options])
-    stacked = [reshape(broadcast_value(cast(option, dtype), shape), (1, *shape)) for option in options]
+    if index.dtype.kind not in "iub":
+        raise DTypeError(f"np.choose: the positions must be integers, got {index.dtype.numpy}")
+    shape = np.broadcast_shapes(index.shape, *[payload.shape for payload in payloads])
+    stacked = [reshape(materialise(wrapping(payload), dtype, shape), (1, *shape)) for payload in payloads]
     whole = stacked[0] if len(stacked) == 1 else ops.concatenate(*stacked, axis=0)
-    positions: Any = fresh(broadcast_value(index, shape))
+    last, count = (filled(number, I64, shape) for number in (len(payloads) - 1, len(payloads)))
+    positions = broadcast_value(cast(index, I64), shape)
     if mode == "clip":
-        positions = np.clip(positions, 0, len(options) - 1)
+        positions = ops.minimum(ops.maximum(positions, filled(0, I64, shape)), last)
     elif mode == "wrap":
-        positions = np.remainder(positions, len(options))
-    options_of: Any = fresh(whole)
-    found = np.take_along_axis(options_of, positions[None], 0)[0]
+        positions = ops.remainder(positions, count)
+    elif mode == "raise":                                            # here -1 is not the last one, but out of range
+        positions = ops.select(ops.less(positions, filled(0, I64, shape)), count, positions)
+        positions = ops.normalize_index(positions, extent=len(payloads))
+    else:
+        raise ValueError(f"np.choose: mode must be 'raise', 'wrap' or 'clip', got {mode!r}")
+    counters = [reshape(positions, (1, *shape))] + [ops.iota(shape=(1, *shape), axis=k + 1, dtype=I64) for k in range(len(shape))]
+    found = reshape(gather(whole, counters, tuple(range(len(shape) + 1))), shape)
     if out is None:
-        return found
-    store(out, value_as(found), "same_kind", "choose")
+        return fresh(found)
+    store(out, found, "unsafe", "choose")
     return out
 
 
@@ -62,6 +71,8 @@ def choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
 def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     if isinstance(condition, Tracer):
         raise UnsupportedError(f"np.compress with a traced condition: {_UNKNOWN}")
+    if np.ndim(condition) != 1:
+        raise ValueError("condition must be a 1-d array")
     return take(a, np.flatnonzero(condition), axis, out)
 
 
@@ -81,7 +92,9 @@ def extract(condition: Any, arr: Any) -> Any:
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
     """Every function is applied to all of x; the conditions choose.  (NumPy applies it to the elements that it is for.)"""
     whole = as_tracer(x)
-    listed = list(condlist) if isinstance(condlist, list | tuple) and not np.isscalar(condlist[0]) else [condlist]
+    single = np.isscalar(condlist) or isinstance(condlist, ScalarTracer) or (
+        whole.ndim != 0 and not isinstance(condlist[0], list | np.ndarray | ArrayTracer))
+    listed = [condlist] if single else list(condlist)
     functions = list(funclist)
     if len(functions) not in (len(listed), len(listed) + 1):
         raise ValueError(f"with {len(listed)} condition(s), either {len(listed)} or {len(listed) + 1} functions are expected")
@@ -92,8 +105,16 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
 
     result: Any = piece(functions[-1]) if len(functions) > len(listed) else np.zeros_like(whole)
     for condition, function in zip(listed, functions, strict=False):
-        result = where(condition, piece(function), result)
-    return ordered(result, whole, "K")
+        result = where(_over_leading_axes(condition, whole), piece(function), result)
+    return ordered(fresh_array(value_as(result)), whole, "K")
+
+
+def _over_leading_axes(condition: Any, x: Tracer) -> Tracer:
+    """A mask as an index of x would take it: over the leading axes."""
+    mask = truth(value_as(condition))
+    if mask.shape != x.shape[:mask.rank]:
+        raise IndexError(f"boolean index did not match indexed array: shapes {mask.shape} and {x.shape}")
+    return fresh(reshape(mask, mask.shape + (1,) * (x.ndim - mask.rank)))
 
 
 # ----- replacing, in place
@@ -104,43 +125,87 @@ def _target(x: Any, name: str) -> Tracer:
 
 
 def _repeated(values: Any, count: int) -> Any:
-    """The elements of `values`, as often as needed."""
+    """The elements of `values` (not none), as often as needed; no more than `count`."""
     flat = reshaped(as_tracer(values), (as_tracer(values).size,))
-    if not flat.size:
-        raise ValueError("cannot insert from an empty array")
     return flat if flat.size == count else take(flat, np.arange(count) % flat.size)
 
 
-def _flat(x: Tracer) -> Tracer:
-    """All elements of x in C order, as a view."""
-    return x if x.ndim == 1 else flat_view(x)
+def repeated_for(line: Tracer, index: Any, values: Any) -> Any:
+    """What `x.flat[index] = values` stores: as often as needed; None where nothing is selected."""
+    if isinstance(index, Tracer) and is_mask(index):
+        raise UnsupportedError("x.flat[mask] = values with a traced mask is not supported\n  hint: x[mask] = value, np.where")
+    chosen = as_tracer(getitem(line, index))
+    if not chosen.size:
+        return None
+    new = as_tracer(values)
+    if not new.size:
+        raise ValueError("Error setting single item of array.")
+    return values if not new.ndim else np.reshape(_repeated(new, chosen.size), chosen.shape)
+
+
+def set_flat(x: Tracer, values: Any) -> None:
+    """x.flat = values."""
+    setitem(flat_view(x), slice(None), values)
+
+
+def _put_positions(ind: Any) -> Any:
+    """The positions of np.put as integers; NumPy converts lists by force, arrays only safely."""
+    if isinstance(ind, Tracer):
+        if ind._type.dtype.kind not in "iub":
+            raise DTypeError(f"np.put: the positions must be integers, got {ind.dtype}")
+        return np.ravel(ind).astype(np.int64)
+    if isinstance(ind, np.ndarray):
+        return ind.ravel().astype(np.intp, casting="safe")
+    return np.array(ind, np.intp).ravel()
 
 
 @implements(np.put)
 def put(a: Any, ind: Any, v: Any, mode: Any = "raise") -> None:
-    flat = _flat(_target(a, "put"))
-    positions: Any = ind if isinstance(ind, Tracer) else np.asarray(ind).ravel()
+    line = flat_view(_target(a, "put"))
+    positions: Any = _put_positions(ind)
+    if not positions.size or not as_tracer(v).size:
+        return
     if mode == "clip":
-        positions = np.clip(positions, 0, flat.size - 1)
+        positions = np.clip(positions, 0, line.size - 1)
     elif mode == "wrap":
-        positions = np.remainder(positions, flat.size)
-    setitem(flat, np.ravel(positions), _repeated(v, positions.size))
+        positions = np.remainder(positions, line.size)
+    elif mode != "raise":
+        raise ValueError(f"np.put: mode must be 'raise', 'wrap' or 'clip', got {mode!r}")
+    setitem(line, positions, v if not np.ndim(v) else _repeated(v, positions.size))
 
 
 @implements(np.place)
 def place(arr: Any, mask: Any, vals: Any) -> None:
     if isinstance(mask, Tracer):
         raise UnsupportedError("np.place with a traced mask is not supported\n  hint: np.copyto(arr, values, where=mask)")
+    target = _target(arr, "place")
+    if np.size(mask) != target.size:
+        raise ValueError("place: mask and data must be the same size")
     positions = np.flatnonzero(mask)
-    if positions.size:
-        put(arr, positions, vals)
+    if positions.size and not as_tracer(vals).size:
+        raise ValueError("Cannot insert from an empty array!")
+    _require_safe(vals, target, "place")
+    put(target, positions, vals)
+
+
+def _require_safe(values: Any, target: Tracer, name: str) -> None:
+    kind = kind_of(values)
+    if isinstance(kind, DType):                                            # Python numbers only have to fit
+        require_cast(kind, target._type.dtype, "safe", f"np.{name}")
 
 
 @implements(np.putmask)
 def putmask(a: Any, mask: Any, values: Any) -> None:
     target = _target(a, "putmask")
-    spread = reshape(value_as(_repeated(values, target.size)), target.shape)
-    setitem(target, Ellipsis, where(mask, fresh(cast(spread, target._type.dtype)), target))
+    chosen = value_as(mask)
+    if math.prod(chosen.shape) != target.size:
+        raise ValueError("putmask: mask and data must be the same size")
+    if not as_tracer(values).size:
+        return
+    _require_safe(values, target, "putmask")
+    given = values if not np.ndim(values) else np.reshape(_repeated(values, target.size), target.shape)
+    spread = materialise(operand(given)[0], target._type.dtype, target.shape)
+    assign(target, ops.select(reshape(truth(chosen), target.shape), spread, value_of(target)))
 
 
 # ----- inserting and deleting
@@ -165,6 +230,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     positions = np.arange(extent)[obj] if isinstance(obj, slice) else np.asarray(obj)
     if positions.dtype == bool:
         positions = np.flatnonzero(positions)
+    if positions.size and positions.dtype.kind not in "iu":
+        raise IndexError(f"np.insert: positions must be integers, slices or booleans, got {positions.dtype}")
     positions = np.atleast_1d(positions).astype(np.int64)
     if ((positions < -extent) | (positions > extent)).any():
         raise IndexError(f"index {positions[0]} is out of bounds for axis {axis} with size {extent}")
@@ -238,7 +305,9 @@ def diag_indices_from(arr: Any) -> Any:
 # ----- windows, other views
 @implements(np.lib.stride_tricks.sliding_window_view)
 def sliding_window_view(x: Any, window_shape: Any, axis: Any = None, *, subok: Any = False, writeable: Any = False) -> Any:
-    refuse("sliding_window_view", writeable=(writeable, False))
+    if writeable:
+        raise UnsupportedError("sliding_window_view(..., writeable=True): writes through windows that overlap are not supported on "
+                               "traced arrays\n  hint: leave writeable=True away and write to x itself, which the windows see")
     array = as_tracer(x)
     sizes = tuple(window_shape) if isinstance(window_shape, tuple | list) else (window_shape,)
     if axis is None and len(sizes) != array.ndim:
@@ -250,14 +319,8 @@ def sliding_window_view(x: Any, window_shape: Any, axis: Any = None, *, subok: A
         raise ValueError("Must provide matching length window_shape and axis, of distinct axes")
     if any(size < 0 for size in sizes) or any(array.shape[k] < size for k, size in zip(axes, sizes, strict=True)):
         raise ValueError("window shape cannot be larger than input array shape")
-    rest = [k for k in range(array.ndim) if k not in axes]
-    order = (*rest, *axes)
-    moved = value_of(array)
-    moved = moved if order == tuple(range(array.ndim)) else ops.transpose(moved, axes=order)
-    none = (0,) * len(axes)
-    found = ops.windows(moved, sizes=sizes, strides=(1,) * len(axes), low=none, high=none, dilations=(1,) * len(axes))
-    back = [order.index(k) for k in range(array.ndim)] + list(range(array.ndim, found.rank))
-    return fresh(found if back == list(range(found.rank)) else ops.transpose(found, axes=tuple(back)))
+    window = WindowView(array.shape, sizes, axes)
+    return viewed(array, (*array._chain, window), window.shape)
 
 
 def view(x: Tracer, dtype: Any = None, type: Any = None) -> Any:
@@ -303,4 +366,4 @@ def apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
     return x
 
 
-HANDLERS.update(compress_method=compress_method, view=view)
+HANDLERS.update(compress_method=compress_method, view=view, repeated_for=repeated_for, set_flat=set_flat)

@@ -1,6 +1,7 @@
 """NumPy's functions on sequences of traced arrays (`mean([x, y])`, `r_[x, 0:3]`), which NumPy itself does not dispatch.
 
-`bwcompiler.numpy` has them; they are NumPy's own unless an argument is a sequence that holds traced arrays.
+`bwcompiler.numpy` has them; they are NumPy's own unless an argument is traced, or a sequence that holds traced arrays:
+NumPy asks some arguments only (not the indices of `take(A, y)`).
 """
 
 from __future__ import annotations
@@ -24,13 +25,17 @@ def on_sequences(function: Any) -> Callable[..., Any] | None:
         return None
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if active_region() is not None and any(isinstance(arg, list | tuple) and _holds_tracers(arg) for arg in args):
+        if active_region() is not None and any(_is_traced(arg) for arg in (*args, *kwargs.values())):
             return call_function(function, *args, **kwargs)
         return function(*args, **kwargs)
 
     wrapper.__name__ = wrapper.__qualname__ = function.__name__
     wrapper.__doc__ = f"As np.{function.__name__}."
     return wrapper
+
+
+def _is_traced(argument: Any) -> bool:
+    return isinstance(argument, Tracer) or (isinstance(argument, list | tuple) and _holds_tracers(argument))
 
 
 class Concatenator:

@@ -13,13 +13,13 @@ from bwcompiler.frontend.numpy.elementwise import store
 from bwcompiler.frontend.numpy.indexing import gather
 from bwcompiler.frontend.numpy.reductions import finished, keep_axes, mean, normalize_axes, normalize_axis, reduce_value
 from bwcompiler.frontend.tracing.operands import cast, constant, filled, last_axis_element, reshape, value_as
-from bwcompiler.frontend.tracing.promotion import requested
+from bwcompiler.frontend.tracing.promotion import common_dtype, requested
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements, refuse
-from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, fresh_array, value_of
 from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.types import F64, I64, DType
+from bwcompiler.ir.types import F64, I64, DType, dtype_of
 
 NOTHING = np._NoValue
 
@@ -39,9 +39,9 @@ def at_positions(x: Value, positions: Value, axis: int) -> Value:
     return gather(x, counters, tuple(range(x.rank)))
 
 
-def sorted_value(x: Value, axis: int, kind: str | None = "stable") -> Value:
+def sorted_value(x: Value, axis: int, kind: str | None = None) -> Value:
     """x sorted along an axis; the cotangent goes back to where the elements came from."""
-    return at_positions(x, _positions(x, axis, kind), axis)
+    return ops.sort(x, axis=axis, kind=kind)
 
 
 def _line(a: Any, axis: Any, name: str) -> tuple[Value, int]:
@@ -100,6 +100,8 @@ def partition_method(x: Tracer, kth: Any, axis: Any = -1, kind: Any = "introsele
 @implements(np.lexsort)
 def lexsort(keys: Any, axis: Any = -1) -> Any:
     columns = [value_as(key) for key in keys]
+    if len({column.shape for column in columns}) > 1:
+        raise ValueError("all keys need to be the same shape")
     place = normalize_axis(axis, columns[0].rank)
     found: Value | None = None
     for column in columns:                                        # the last key counts most: stable sorts, least key first
@@ -173,8 +175,9 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
         raise ShapeError(f"np.{name} of no elements")
     # Where between the sorted elements the quantile lies: NumPy's own answer for the elements 0, 1, 2, ...
     places = np.quantile(np.arange(count, dtype=np.float64), levels, method=method)  # type: ignore[call-overload]
-    whole = bool((places == np.floor(places)).all()) and method in (
-        "lower", "higher", "nearest", "inverted_cdf", "closest_observation")
+    whole = bool((places == np.floor(places)).all()) and (
+        method in ("lower", "higher", "nearest", "inverted_cdf", "closest_observation")
+        or (method == "linear" and scale == 1.0 and np.asarray(q).dtype.kind in "iub"))       # q of 0 and 1: elements themselves
     dtype = ordered.dtype if whole else _quantile_dtype(ordered.dtype, q)
     results = []
     for place in np.ravel(places):
@@ -186,14 +189,20 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
 
 def _quantile_dtype(dtype: DType, q: Any) -> DType:
     """What NumPy interpolates in: the dtype of the array for a number q, else at least that of the array q (float64)."""
-    return dtype if dtype.is_float and isinstance(q, int | float | np.floating) else F64
+    if dtype.is_float and isinstance(q, int | float):
+        return dtype
+    levels = np.asarray(q).dtype
+    return common_dtype((dtype, dtype_of(levels) if levels.kind == "f" else F64))
 
 
 def _collected(results: list[Value], x: Value, axes: tuple[int, ...], levels: Any, keepdims: Any, out: Any, name: str) -> Any:
     """One result per level, along new leading axes of the levels' shape."""
     if keepdims is not NOTHING and keepdims:
         results = [keep_axes(result, x, axes) for result in results]
-    if levels.ndim == 0:
+    if not results:
+        kept = [1 if k in axes else n for k, n in enumerate(x.shape) if k not in axes or keepdims is True]
+        value = filled(0.0, _quantile_dtype(x.dtype, levels), (*levels.shape, *kept))
+    elif levels.ndim == 0:
         value = results[0]
     else:
         rows = [reshape(result, (1, *result.shape)) for result in results]
@@ -233,9 +242,15 @@ def _at_traced(ordered: Value, place: Value) -> Value:
 
 
 def _interpolated(ordered: Value, place: Value) -> Value:
+    """The elements around a (float) position, weighted; from the end that is nearer, as `_between`."""
     below = ops.floor(place)
     low, high = _at_traced(ordered, below), _at_traced(ordered, ops.ceil(place))
-    return ops.add(low, ops.multiply(ops.subtract(high, low), ops.subtract(place, below)))
+    fraction = ops.subtract(place, below)
+    distance = ops.subtract(high, low)
+    from_low = ops.add(low, ops.multiply(distance, fraction))
+    from_high = ops.subtract(high, ops.multiply(distance, ops.subtract(constant(1.0, fraction), fraction)))
+    between = ops.select(ops.less(fraction, constant(0.5, fraction)), from_low, from_high)
+    return ops.select(ops.equal(fraction, constant(0.0, fraction)), low, between)
 
 
 def _place_of(count: Value, level: float, method: str) -> Value:
@@ -270,6 +285,8 @@ def _nan_quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, k
     if not lanes.dtype.is_float:
         return _quantile(name, a, q, axis, out, method, keepdims, scale)
     levels = np.asarray(q, np.float64) / scale
+    if not lanes.shape[-1]:
+        raise ShapeError(f"np.{name} of no elements")
     ordered, count = _counted(cast(lanes, _quantile_dtype(lanes.dtype, q)))
     results = [_interpolated(ordered, _place_of(count, float(level), method)) for level in np.ravel(levels)]
     return _collected(results, x, axes, levels, keepdims, out, name)
@@ -290,9 +307,14 @@ def nanpercentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_i
 @implements(np.nanmedian)
 def nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = NOTHING) -> Any:
     x, lanes, axes = _lanes(a, axis)
+    if not lanes.shape[-1]:
+        return mean(fresh(x), axes, out=out, keepdims=keepdims)
     ordered, count = _counted(lanes)
     middle = ops.multiply(ops.subtract(count, constant(1.0, count)), constant(0.5, count))
-    return finished(_interpolated(ordered, middle), x, axes, keepdims, out, "nanmedian")
+    low, high = _at_traced(ordered, ops.floor(middle)), _at_traced(ordered, ops.ceil(middle))
+    average = ops.divide(ops.add(low, high), constant(2.0, low))
+    whole = ops.equal(middle, ops.floor(middle))                              # an odd number of them: inf + inf is still inf
+    return finished(ops.select(whole, low, average), x, axes, keepdims, out, "nanmedian")
 
 
 # ----- searching
@@ -388,7 +410,9 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
 def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
     x = value_as(a)
     flat = cast(reshape(x, (element_count(x.shape),)), F64)
-    edges = _edges(flat, bins, range)
+    if weights is not None and value_as(weights).shape != x.shape:
+        raise ValueError("weights should have the same shape as a.")
+    edges = _edges(flat, bins, range, x.dtype if x.dtype.is_float else F64)
     line = value_as(edges)
     last = filled(line.shape[0] - 1, I64, flat.shape)
     place = search(cast(line, F64), flat, True)
@@ -404,17 +428,19 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     return counts, edges
 
 
-def _edges(flat: Value, bins: Any, limits: Any) -> Any:
+def _edges(flat: Value, bins: Any, limits: Any, dtype: DType) -> Any:
     """The edges of bins: given, or equally far apart between limits or the least and greatest element."""
     if isinstance(bins, str):
         raise UnsupportedError(f"np.histogram: bins={bins!r} is not supported on traced arrays\n  hint: a number, or edges")
     if not isinstance(bins, int | np.integer):
         return bins if isinstance(bins, Tracer) else np.asarray(bins)
     if limits is not None:
-        return np.linspace(limits[0], limits[1], bins + 1)
+        return np.linspace(limits[0], limits[1], bins + 1, dtype=dtype.numpy)
+    if not flat.shape[0]:
+        return np.linspace(0, 1, bins + 1, dtype=dtype.numpy)
     low, high = (reduce_value(name, flat, (0,)) for name in ("min", "max"))
     widened = ops.select(ops.equal(low, high), constant(0.5, low), constant(0.0, low))
-    return np.linspace(fresh(ops.subtract(low, widened)), fresh(ops.add(high, widened)), bins + 1)
+    return np.linspace(fresh(ops.subtract(low, widened)), fresh(ops.add(high, widened)), bins + 1, dtype=dtype.numpy)
 
 
 @implements(np.isin)
@@ -424,7 +450,7 @@ def isin(element: Any, test_elements: Any, assume_unique: Any = False, invert: A
     spread = broadcast_value(reshape(x, (*x.shape, 1)), shape)
     equal = ops.equal(spread, broadcast_value(reshape(y, (shape[-1],)), shape))
     found = reduce_value("any", equal, (len(shape) - 1,))
-    return fresh(ops.invert(found) if invert else found)
+    return fresh_array(ops.invert(found) if invert else found)
 
 
 HANDLERS.update(sort_method=sort_method, partition_method=partition_method)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -32,12 +33,17 @@ def cov(m: Any, y: Any = None, rowvar: Any = True, bias: Any = False, ddof: Any 
     delta = (0 if bias else 1) if ddof is None else ddof
     if aweights is None:
         centred = x - mean(x, 1, keepdims=True)
-        return np.squeeze(dot(centred, centred.T) / float(x.shape[1] - delta))
+        return np.squeeze(dot(centred, centred.T) * _share(float(x.shape[1] - delta)))
     weights = as_tracer(aweights)
     total = weights.sum()
     centred = x - (x * weights).sum(1, keepdims=True) / total
     freedom = total if delta == 0 else total - (weights * weights).sum() / total * float(delta)
     return np.squeeze(dot(centred, (centred * weights).T) / freedom)
+
+
+def _share(freedom: float) -> float:
+    """1 / freedom; inf where ddof leaves none, as in NumPy."""
+    return 1.0 / freedom if freedom > 0 else math.inf
 
 
 def _variables(m: Any, rowvar: Any, dtype: Any) -> Any:
@@ -49,7 +55,7 @@ def _variables(m: Any, rowvar: Any, dtype: Any) -> Any:
     target = target if dtype is not None else F64
     x = fresh(cast(value_of(x), target))
     x = x if x.ndim == 2 else fresh(reshape(value_of(x), (1, x.size)))
-    return x if rowvar or x.shape[0] == 1 else x.T
+    return x if rowvar or (x.shape[0] == 1 and as_tracer(m).ndim == 1) else x.T
 
 
 @implements(np.corrcoef)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.errors import TracerArrayError, UnsupportedError
-from bwcompiler.frontend.numpy.elementwise import UFUNCS, call_ufunc, evaluate, ufunc_named
+from bwcompiler.errors import DTypeError, TracerArrayError, UnsupportedError
+from bwcompiler.frontend.numpy.elementwise import COMPARISONS, UFUNCS, call_ufunc, evaluate, ufunc_named
 from bwcompiler.frontend.numpy.indexing import getitem, scatter_add, setitem
 from bwcompiler.frontend.numpy.layout import flat_view, reshaped
 from bwcompiler.frontend.numpy.reductions import (
@@ -26,21 +26,22 @@ from bwcompiler.frontend.numpy.reductions import (
     finished,
     max_,
     min_,
-    normalize_axes,
     normalize_axis,
     prod,
+    reduction_axes,
     sum_,
 )
 from bwcompiler.frontend.tracing.index_parsing import parse
-from bwcompiler.frontend.tracing.operands import as_tracer, cast, cut, filled, reshape, value_as
-from bwcompiler.frontend.tracing.promotion import requested, resolve_reduction
+from bwcompiler.frontend.tracing.operands import as_tracer, cast, cut, materialise, operand, reshape, value_as
+from bwcompiler.frontend.tracing.promotion import requested, resolve, resolve_reduction
 from bwcompiler.frontend.tracing.registry import UFUNC_METHODS, refuse
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import Value
 
+# Of lcm the order counts, where it overflows.
 ASSOCIATIVE = frozenset(("maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or",
-                         "bitwise_xor", "logaddexp", "logaddexp2", "hypot", "gcd", "lcm", "add", "multiply"))
+                         "bitwise_xor", "logaddexp", "logaddexp2", "hypot", "gcd", "add", "multiply"))
 _UNROLLED = 2_000           # elements of an axis that are folded one after the other
 
 
@@ -70,16 +71,32 @@ def reduce_(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def _folded(ufunc: Any, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = NOTHING,
             where: Any = True) -> Any:
+    """As NumPy: from `initial`, or else the identity of a ufunc whose order of operands is free, or else the first element."""
     name = ufunc.__name__
     refuse(f"{name}.reduce", where=(where, True))
     x = _prepared(ufunc, array, dtype)
-    axes = normalize_axes(axis, x.rank)
+    axes = reduction_axes(axis, x.rank)
     if len(axes) > 1 and name not in ASSOCIATIVE:
         raise ValueError(f"reduction operation '{name}' is not reorderable, so at most one axis may be specified")
-    result = _fold(ufunc, _line_last(x, axes)) if axes else x
-    if initial is not NOTHING and initial is not None:
-        result = evaluate(UFUNCS[name], (initial, fresh(result)))
+    line = _line_last(x, axes)
+    first = _start(ufunc, line, initial)
+    if first is None:
+        result = _fold(ufunc, line)
+    elif name in ASSOCIATIVE:
+        result = _combined(ufunc, first, _fold(ufunc, line)) if line.shape[-1] else first
+    else:
+        result = _fold(ufunc, ops.concatenate(reshape(first, (*first.shape, 1)), line, axis=line.rank - 1))
     return finished(result, x, axes, keepdims, out, f"{name}.reduce")
+
+
+def _start(ufunc: Any, line: Value, initial: Any) -> Value | None:
+    """What a fold starts from, for every result; None: the first element."""
+    if initial is None or (initial is NOTHING and (ufunc.identity is None or ufunc.__name__ not in ASSOCIATIVE)):
+        if not line.shape[-1]:
+            raise ValueError(f"zero-size array to reduction operation {ufunc.__name__} which has no identity")
+        return None
+    start = ufunc.identity if initial is NOTHING else initial
+    return materialise(operand(start)[0], line.dtype, line.shape[:-1])
 
 
 def _prepared(ufunc: Any, array: Any, dtype: Any) -> Value:
@@ -87,8 +104,14 @@ def _prepared(ufunc: Any, array: Any, dtype: Any) -> Value:
     ufunc_named(ufunc.__name__)
     if ufunc.nin != 2 or ufunc.nout != 1:
         raise ValueError("only supported for binary functions that return a single value")
+    if ufunc.__name__ in COMPARISONS:
+        raise UnsupportedError(f"np.{ufunc.__name__}.reduce and accumulate compare truth values with elements; they are not "
+                               "supported on traced arrays\n  hint: np.all, np.any of a comparison")
     x = value_as(array)
-    return cast(x, requested(dtype) or resolve_reduction(ufunc, x.dtype))
+    target = requested(dtype)
+    if target is not None and resolve(ufunc, (target, target)).outputs[0] is not target:
+        raise DTypeError(f"np.{ufunc.__name__} of {target.numpy} does not give {target.numpy}, as dtype={target.numpy} asks for")
+    return cast(x, target or resolve_reduction(ufunc, x.dtype))
 
 
 def _line_last(x: Value, axes: tuple[int, ...]) -> Value:
@@ -107,10 +130,6 @@ def _combined(ufunc: Any, x: Value, y: Value) -> Value:
 def _fold(ufunc: Any, x: Value) -> Value:
     """The last axis folded."""
     count = x.shape[-1]
-    if count == 0:
-        if ufunc.identity is None:
-            raise ValueError(f"zero-size array to reduction operation {ufunc.__name__} which has no identity")
-        return filled(ufunc.identity, x.dtype, x.shape[:-1])
     if ufunc.__name__ not in ASSOCIATIVE:
         _require_short(ufunc, count)
         result = cut(x, x.rank - 1, 0, 1)
@@ -182,9 +201,10 @@ def reduceat(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     for first, following in itertools.pairwise([*starts, extent]):
         cut = slice(first, following if following > first else first + 1)
         piece = getitem(x, (*[slice(None)] * place, cut))
-        pieces.append(reduce_(ufunc, (piece,), {"axis": place, "dtype": options.get("dtype"), "keepdims": True}
-                              if ufunc.__name__ not in ("maximum", "minimum", "logical_or", "logical_and")
-                              else {"axis": place, "keepdims": True}))
+        given: dict[str, Any] = {"axis": place, "keepdims": True}
+        if ufunc.__name__ not in ("maximum", "minimum", "logical_or", "logical_and"):
+            given |= {"dtype": options.get("dtype"), "initial": None}
+        pieces.append(reduce_(ufunc, (piece,), given))
     joined = ops.concatenate(*[value_as(piece) for piece in pieces], axis=place)
     return finished(joined, joined, (), False, options.get("out"), f"{ufunc.__name__}.reduceat")
 
@@ -196,33 +216,37 @@ def at(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     name = ufunc.__name__
     if not isinstance(target, Tracer):
         raise TracerArrayError(f"np.{name}.at on a concrete array with traced operands\n  hint: make it with np.zeros_like(x)")
-    if name == "add":
-        scatter_add(target, index, rest[0])
-    elif name == "subtract":
-        scatter_add(target, index, -as_tracer(rest[0]))
-    elif not rest:
+    if not rest:
         setitem(target, index, call_ufunc(ufunc, (getitem(target, index),), {}))
+        return
+    other = value_as(rest[0])                                     # no weak numbers here: 300 is an int64 also beside an int8
+    dtype = target._type.dtype
+    exact = name in ("add", "subtract") and dtype.kind in "iuf"
+    exact = exact and (dtype.is_float or resolve(ufunc, (dtype, other.dtype)).outputs[0].is_integer)
+    if exact:                                                     # the same sums, whether rounded now or after each step
+        term = cast(other, dtype)
+        scatter_add(target, index, fresh(ops.negative(term) if name == "subtract" else term))
     else:
-        _apply_in_rounds(ufunc, target, index, rest[0])
+        _apply_in_rounds(ufunc, target, index, fresh(other))
 
 
-def _apply_in_rounds(ufunc: Any, target: Tracer, index: Any, operand: Any) -> None:
+def _apply_in_rounds(ufunc: Any, target: Tracer, index: Any, operand: Tracer) -> None:
     """target[index] = ufunc(target[index], operand), an element that is indexed n times in n rounds."""
     parsed = parse(index, target.shape)
     if any(isinstance(array, Tracer) for _, array, _ in parsed.arrays):
-        raise UnsupportedError(f"np.{ufunc.__name__}.at with traced indices is not supported on traced arrays; "
-                               "supported: np.add.at, np.subtract.at")
+        raise UnsupportedError(f"np.{ufunc.__name__}.at with traced indices is not supported on traced arrays for {target.dtype} and "
+                               f"{operand.dtype}; supported: np.add.at, np.subtract.at of floats, or of integers by integers")
     if not parsed.arrays:
         setitem(target, index, call_ufunc(ufunc, (getitem(target, index), operand), {}))
         return
     positions = np.arange(target.size).reshape(target.shape)[index]
     _, inverse, counts = np.unique(positions, return_inverse=True, return_counts=True)
-    flat = inverse.ravel()
-    order = np.argsort(flat, kind="stable")
-    occurrence = np.empty(flat.size, np.int64)                    # how often the element came before, in C order
-    occurrence[order] = np.arange(flat.size) - np.repeat(np.cumsum(counts) - counts, counts)
-    values = np.ravel(np.broadcast_to(as_tracer(operand), positions.shape))
-    whole = flat_view(target) if target.ndim != 1 else target
+    numbers = inverse.ravel()
+    order = np.argsort(numbers, kind="stable")
+    occurrence = np.empty(numbers.size, np.int64)                 # how often the element came before, in C order
+    occurrence[order] = np.arange(numbers.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    values = np.ravel(np.broadcast_to(operand, positions.shape))
+    whole = flat_view(target)
     for round_number in range(int(counts.max(initial=0))):
         chosen = np.flatnonzero(occurrence == round_number)
         places = positions.ravel()[chosen]

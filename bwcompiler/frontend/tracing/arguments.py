@@ -19,6 +19,7 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.errors import DTypeError, SignatureError, TracerError, UnsupportedError
 from bwcompiler.frontend.tracing.memory_order import C_ORDER, Layout, fixed, unknown
+from bwcompiler.frontend.tracing.operands import require_plain
 from bwcompiler.frontend.tracing.promotion import strong
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.types import TensorType, dtype_of, tensor
@@ -219,8 +220,7 @@ def _dtype(dtype: Any, name: str) -> Any:
 
 
 def _array_type(array: np.ndarray[Any, Any], name: str) -> ArgumentType:
-    if isinstance(array, np.ma.MaskedArray | np.matrix):
-        raise UnsupportedError(f"{name}: {type(array).__name__} is not supported; convert it with np.asarray")
+    require_plain(array, f"{name}: ")
     return ArgumentType(tensor(_dtype(array.dtype, name), array.shape), layout=_array_layout(array))
 
 

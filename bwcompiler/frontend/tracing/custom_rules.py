@@ -65,6 +65,8 @@ class CustomVjp:
 class _Rule:
     """What autodiff asks for: graphs of fwd and bwd for one call."""
 
+    content_key = ""                   # what a call computes is said by its body, that of a link by its operands
+
     def __init__(self, owner: CustomVjp, primal: TraceResult, primals: int) -> None:
         self.owner = owner
         self.arguments = primal.arguments

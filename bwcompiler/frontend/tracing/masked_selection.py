@@ -11,7 +11,8 @@ from typing import Any, NoReturn
 
 from bwcompiler.errors import TracerIndexError, UnsupportedError
 from bwcompiler.frontend.numpy.elementwise import evaluate, ufunc_named
-from bwcompiler.frontend.tracing.operands import reshape
+from bwcompiler.frontend.tracing.operands import cast, reshape
+from bwcompiler.frontend.tracing.promotion import require_cast
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh
 from bwcompiler.frontend.tracing.views import broadcast_value
@@ -27,6 +28,10 @@ def _operator(name: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
     def method(self: Selection, other: Any) -> Any:
         return call(compute, name, other, self) if reflected else call(compute, name, self, other)
     return method
+
+
+def _in_place(name: str) -> Callable[[Any, Any], Any]:
+    return lambda self, other: call(compute_in_place, name, self, other)
 
 
 def _unary(name: str) -> Callable[[Any], Any]:
@@ -65,11 +70,12 @@ class Selection:
             raise AttributeError(name)
         return call(refuse)
 
-    __add__, __radd__, __iadd__ = _operator("add"), _operator("add", True), _operator("add")
-    __sub__, __rsub__, __isub__ = _operator("subtract"), _operator("subtract", True), _operator("subtract")
-    __mul__, __rmul__, __imul__ = _operator("multiply"), _operator("multiply", True), _operator("multiply")
+    __add__, __radd__, __iadd__ = _operator("add"), _operator("add", True), _in_place("add")
+    __sub__, __rsub__, __isub__ = _operator("subtract"), _operator("subtract", True), _in_place("subtract")
+    __mul__, __rmul__, __imul__ = _operator("multiply"), _operator("multiply", True), _in_place("multiply")
     __truediv__, __rtruediv__ = _operator("divide"), _operator("divide", True)
     __floordiv__, __rfloordiv__ = _operator("floor_divide"), _operator("floor_divide", True)
+    __itruediv__, __ifloordiv__, __imod__, __ipow__ = (_in_place(name) for name in ("divide", "floor_divide", "remainder", "power"))
     __mod__, __rmod__ = _operator("remainder"), _operator("remainder", True)
     __pow__, __rpow__ = _operator("power"), _operator("power", True)
     __and__, __or__, __xor__ = _operator("bitwise_and"), _operator("bitwise_or"), _operator("bitwise_xor")
@@ -117,6 +123,13 @@ def compute(name: str, *inputs: Any) -> Selection:
     if isinstance(result, tuple):
         raise UnsupportedError(f"np.{name} of x[mask] with a traced mask is not supported\n  hint: np.where")
     return Selection(result, first.mask)
+
+
+def compute_in_place(name: str, x: Selection, other: Any) -> Selection:
+    """`x[mask] += other`, half of which this is: as NumPy, the result has to be of the kind of x."""
+    found = compute(name, x, other)
+    require_cast(found.whole.dtype, x.whole.dtype, "same_kind", f"np.{name}: in place")
+    return Selection(cast(found.whole, x.whole.dtype), found.mask)
 
 
 def reduced(name: str, x: Selection, *args: Any, **kwargs: Any) -> Any:

@@ -21,13 +21,21 @@ from bwcompiler.ops.elementwise import cast as cast_op
 
 
 class Constant:
-    """A scalar that takes the dtype and shape of what it meets."""
+    """A scalar that takes the shape of what it meets, and its dtype: a Python number (weak) has to fit, one of NumPy is cast."""
 
-    __slots__ = ("shape", "value")
+    __slots__ = ("shape", "value", "weak")
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Any, weak: bool = True) -> None:
         self.value = value
+        self.weak = weak
         self.shape: tuple[int, ...] = ()
+
+    def as_dtype(self, dtype: DType) -> Any:
+        """The number as the dtype holds it; raises OverflowError where a Python number does not fit."""
+        if self.weak or isinstance(self.value, complex):
+            return scalar_of(self.value, dtype)
+        with np.errstate(all="ignore"):
+            return np.asarray(self.value).astype(dtype.numpy).item()
 
 
 Payload = Value | Constant
@@ -38,7 +46,7 @@ def operand(x: Any) -> tuple[Payload, Kind]:
     if isinstance(x, Tracer):
         return value_of(x), x._kind
     if isinstance(x, np.generic):
-        return Constant(x.item()), dtype_of(x.dtype)
+        return Constant(x.item(), weak=False), dtype_of(x.dtype)
     kind = type(x)
     if kind is float or kind is int or kind is complex:
         return Constant(x), kind
@@ -59,15 +67,26 @@ def array_operand(x: Any) -> tuple[Payload, Kind]:
         if not hasattr(x, "__array__"):
             raise DTypeError(f"an object of type {type(x).__name__} is not an array: {x!r}")
         x = np.asarray(x)
-    if isinstance(x, np.ma.MaskedArray | np.matrix):
-        raise UnsupportedError(f"{type(x).__name__} is not supported; convert it with np.asarray")
+    require_plain(x, "")
     if x.dtype == object:
         stacked = stack_objects(x)
         return value_of(stacked), stacked._kind
     if x.ndim == 0:
-        return Constant(x.item()), dtype_of(x.dtype)
+        return Constant(x.item(), weak=False), dtype_of(x.dtype)
     value = open_region().capture(x)
     return value, value.type.dtype
+
+
+def require_plain(x: np.ndarray[Any, Any], name: str) -> None:
+    """Raise UnsupportedError for subclasses of ndarray that compute otherwise; `name: ` of the argument comes first."""
+    if type(x) is np.ndarray:                      # np.ma is loaded when asked for
+        return
+    if isinstance(x, np.ma.MaskedArray):
+        raise UnsupportedError(f"{name}a masked array is not supported (np.asarray would drop its mask)\n"
+                               "  hint: two plain arrays, x.filled(0.0) and mask = np.ma.getmaskarray(x); then np.where(mask, 0.0, ...), "
+                               "np.mean(..., where=~mask)")
+    if isinstance(x, np.matrix):
+        raise UnsupportedError(f"{name}a np.matrix is not supported\n  hint: np.asarray(x), and x @ y for its x * y")
 
 
 def assembled(sequence: Any) -> Any:
@@ -83,8 +102,19 @@ def _holds_tracers(sequence: Any) -> bool:
 
 
 def stack_objects(array: np.ndarray[Any, Any]) -> Tracer:
-    """The tracer for an object array whose elements are 0-d tracers and numbers."""
-    stacked = stack_all(list(array.ravel()))
+    """The tracer for an object array whose elements are 0-d tracers and numbers.
+
+    It remembers no dtype: `np.array([i, 1.9])` (float64) cannot be told from `y = np.array([i, j]); y[1] = 1.9` (integers).
+    """
+    items = list(array.ravel())
+    traced = [item for item in items if isinstance(item, Tracer)]
+    decimal = next((item for item in items if isinstance(item, float | np.floating)), None)
+    if traced and decimal is not None and all(item._type.dtype.kind in "iub" for item in traced):
+        dtype = traced[0].dtype
+        raise DTypeError(f"np.array of traced {dtype} numbers and {decimal}: whether it was made so (NumPy's dtype is float64) or "
+                         f"{decimal} was assigned later (NumPy keeps {dtype}) is not known\n"
+                         "  hint: make it with bwcompiler.numpy.array([...]), which keeps its dtype")
+    stacked = stack_all(items)
     value = value_of(stacked)
     return fresh(value if value.shape == array.shape else reshape(value, array.shape))
 
@@ -104,11 +134,24 @@ def stack_all(items: Sequence[Any]) -> Tracer:
 def materialise(payload: Payload, dtype: DType, shape: tuple[Any, ...]) -> Value:
     """The payload as a value of that dtype and shape."""
     if isinstance(payload, Constant):
-        return full(value=scalar_of(payload.value, dtype), shape=shape, dtype=dtype)
+        return full(value=payload.as_dtype(dtype), shape=shape, dtype=dtype)
     type_ = payload.type
     if type_.dtype is not dtype:
         payload = cast_op(payload, dtype=dtype)
     return payload if type_.shape == shape else broadcast_value(payload, shape)
+
+
+def mask_as(where: Any, name: str) -> Value:
+    """A where= argument; raises DTypeError as NumPy does for masks that are not boolean."""
+    mask = value_as(where)
+    if mask.dtype is not BOOL:
+        raise DTypeError(f"np.{name}: where= must be boolean, got {mask.dtype.numpy}\n  hint: where=(mask != 0)")
+    return mask
+
+
+def wrapping(payload: Payload) -> Payload:
+    """The payload, a Python number as one that need not fit: where NumPy makes an array of it first."""
+    return Constant(payload.value, weak=False) if isinstance(payload, Constant) else payload
 
 
 def value_as(x: Any, dtype: DType | None = None) -> Value:

@@ -15,7 +15,6 @@ import ctypes
 import dis
 import functools
 import sys
-import sysconfig
 import types
 import warnings
 import weakref
@@ -26,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bwcompiler.errors import StaleValueWarning, at
-from bwcompiler.frontend.tracing.source import is_hidden, is_hidden_file
+from bwcompiler.frontend.tracing.source import is_hidden, is_library, is_library_file
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.plan import Read, is_plain, same_plain
 from bwcompiler.ir.source import Source
@@ -37,7 +36,6 @@ _MERSENNE_BYTES = 4 * 624 + 4  # NumPy's mt19937_state: the key and the position
 
 _WRITERS = frozenset(("add", "append", "clear", "discard", "extend", "insert", "remove", "setdefault", "update"))
 
-_LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
 class Place(NamedTuple):
@@ -231,7 +229,7 @@ class Outside:
             if hasattr(fun, "__wrapped__"):
                 self.function(fun.__wrapped__, bound)
             return
-        if _is_library(code.co_filename):
+        if is_library(code):
             return
         cells = dict(zip(code.co_freevars, fun.__closure__ or (), strict=True))
         self._code(code, fun.__globals__, cells, dict(zip(code.co_varnames[:code.co_argcount], bound, strict=False)))
@@ -242,7 +240,7 @@ class Outside:
         if self._frames.get(code) is frame:
             return
         reads = code_reads(code)
-        if _is_library(code.co_filename):
+        if is_library(code):
             self.settled.add(code)
             return
         if not reads.parameters and not code.co_freevars:
@@ -333,7 +331,7 @@ class Outside:
     def _module_attribute(self, module: types.ModuleType, name: str, path: str, source: Source) -> Any:
         value = vars(module).get(name, _MISSING)
         file = getattr(module, "__file__", None)
-        if file is None or _is_library(file) or is_hidden_file(file):
+        if file is None or is_library_file(file):
             return value
         return _MISSING if value is _MISSING else self._guard(Read("global", vars(module), name, value), path, source)
 
@@ -454,17 +452,13 @@ def _warn(source: Source | None, message: str) -> None:
     warnings.warn(at(source, message), StaleValueWarning, stacklevel=2)
 
 
-def _is_library(file: str) -> bool:
-    return file.startswith(_LIBRARIES) or file.startswith("<frozen")
-
-
 def is_hidden_type(cls: type) -> bool:
     """Whether a class is not the user's own."""
     module = sys.modules.get(cls.__module__)
     file = getattr(module, "__file__", None)
     if module is None or cls.__module__ == "__main__" or file is None:
         return cls.__module__ in ("builtins", "types", "functools")
-    return is_hidden_file(file) or _is_library(file)
+    return is_library_file(file)
 
 
 def _class_attribute(cls: type, name: str) -> Any:

@@ -66,7 +66,7 @@ def _defaults(function: Any) -> dict[str, Any]:
 
 def nearest(name: str, known: list[str]) -> str:
     """`; nearest supported: a, b` or the empty string."""
-    found = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    found = difflib.get_close_matches(name, known, n=3, cutoff=0.7)
     return f"; nearest supported: {', '.join(found)}" if found else ""
 
 
@@ -75,9 +75,16 @@ def lookup(function: Any) -> Entry:
     entry = FUNCTIONS.get(function)
     if entry is None:
         name = qualified_name(function)
+        if name in _NEED_NUMBERS:
+            raise UnsupportedError(f"np.{name} needs the numbers behind a traced array, which are not known while tracing\n"
+                                   f"  hint: return the array from the function, and np.{name} of the result")
         known = [entry.name for entry in FUNCTIONS.values()] + UFUNC_NAMES
         raise UnsupportedError(f"np.{name} is not supported on traced arrays{nearest(name, known)}")
     return entry
+
+
+# What writes or prints arrays.
+_NEED_NUMBERS = frozenset("save savez savez_compressed savetxt array2string array_repr array_str format_float_positional".split())
 
 
 def call_entry(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

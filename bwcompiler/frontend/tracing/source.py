@@ -1,4 +1,4 @@
-"""Where in the user's program we are: the innermost frame that is not in this package, NumPy or SciPy.
+"""Where in the user's program we are: the innermost frame that is not in this package, the standard library or an installed one.
 
 `current_source()` runs once per traced operation, so everything about a (code object, instruction) is cached.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import sysconfig
 from types import CodeType, FrameType
 from typing import Protocol
 
@@ -18,17 +19,24 @@ from bwcompiler.ir.source import Source
 _OURS, _NUMPY = (os.path.dirname(os.path.abspath(module.__file__ or "")) for module in (errors, np))
 _SCIPY = os.path.join(os.path.dirname(_NUMPY), "scipy")
 _HIDDEN_FOLDERS = tuple(folder + os.sep for folder in (_OURS, _NUMPY, _SCIPY))
+_LIBRARY_FOLDERS = tuple([sysconfig.get_path(key) + os.sep for key in ("purelib", "platlib", "stdlib", "platstdlib")])
 _CHAIN_LIMIT = 12           # frames of the user's call chain that are remembered
 
-_HIDE, _STOP, _SHOW = 0, 1, 2
+_HIDE, _STOP, _SHOW, _LIBRARY = 0, 1, 2, 3
 _roles: dict[int, tuple[CodeType, int]] = {}              # id of a code object -> (itself, kept alive; role)
-_sources: dict[tuple[int, int, Source | None], Source] = {}
+_sources: dict[tuple[int, int, Source | None], tuple[CodeType, Source]] = {}
+_LIMIT = 1 << 14            # entries of each: programs that make code (notebooks, exec) must not keep all of it for ever
 _stops: set[CodeType] = set()
 
 
 def stop_at(code: CodeType) -> None:
     """The call chain ends where this code calls the user's function."""
     _stops.add(code)
+
+
+def is_ours(code: CodeType) -> bool:
+    """Whether a frame of this code is this package's."""
+    return code.co_filename.startswith(_OURS + os.sep) or code.co_filename.startswith("<__array_function__")
 
 
 def is_hidden(code: CodeType) -> bool:
@@ -41,8 +49,20 @@ def is_hidden_file(file: str) -> bool:
     return file.startswith(_HIDDEN_FOLDERS) or file.startswith("<__array_function__")
 
 
+def is_library(code: CodeType) -> bool:
+    """Whether a frame of this code is hidden, or the standard library's, or an installed package's (pandas): not the user's own."""
+    return is_library_file(code.co_filename)
+
+
+def is_library_file(file: str) -> bool:
+    """Whether a file is not the user's own."""
+    return is_hidden_file(file) or file.startswith(_LIBRARY_FOLDERS) or file.startswith("<frozen")
+
+
 def _role(code: CodeType) -> int:
-    role = _STOP if code in _stops else _HIDE if is_hidden(code) else _SHOW
+    role = _STOP if code in _stops else _HIDE if is_hidden(code) else _LIBRARY if is_library(code) else _SHOW
+    if len(_roles) >= _LIMIT:
+        _roles.clear()
     _roles[id(code)] = (code, role)
     return role
 
@@ -59,6 +79,7 @@ def current_source(outer: Source | None = None, observer: FrameObserver | None =
     """The user's line that is running, with its callers; `outer` is the place that called the traced function."""
     frame: FrameType | None = sys._getframe(1)
     chain: list[tuple[CodeType, int]] = []
+    library: tuple[CodeType, int] | None = None             # a function that is itself an installed package's has no better line
     while frame is not None:
         code = frame.f_code
         found = _roles.get(id(code))
@@ -71,12 +92,16 @@ def current_source(outer: Source | None = None, observer: FrameObserver | None =
                 break
         elif role == _STOP:
             break
+        elif role == _LIBRARY and library is None:
+            library = (code, frame.f_lasti)
         frame = frame.f_back
+    if not chain and library is not None:
+        chain.append(library)
     source = outer
     for code, instruction in reversed(chain):
         key = (id(code), instruction, source)
         known = _sources.get(key)
-        source = known if known is not None else _make(key, code, instruction, source)
+        source = known[1] if known is not None else _make(key, code, instruction, source)
     return source
 
 
@@ -84,5 +109,7 @@ def _make(key: tuple[int, int, Source | None], code: CodeType, instruction: int,
     positions = list(code.co_positions())[instruction // 2]
     name = getattr(code, "co_qualname", code.co_name)
     source = Source(code.co_filename, positions[0] or code.co_firstlineno, positions[2] or 0, name, caller)
-    _sources[key] = source
+    if len(_sources) >= _LIMIT:
+        _sources.clear()
+    _sources[key] = (code, source)                        # the code too: its id is the key
     return source

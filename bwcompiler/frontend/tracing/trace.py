@@ -1,4 +1,4 @@
-"""`trace`: from a Python function and its arguments to a graph, and `inline`: a graph's body into the current record."""
+"""`trace`: from a Python function and its arguments to a graph."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from bwcompiler.frontend.tracing.outside import Outside, OutsideRead
 from bwcompiler.frontend.tracing.region import Region, StaticDemand, Storage, open_region
 from bwcompiler.frontend.tracing.source import current_source, is_hidden, stop_at
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, value_of
+from bwcompiler.frontend.tracing.user_names import name_values
 from bwcompiler.ir.graph import Graph, cut
 from bwcompiler.ir.op import Value
+from bwcompiler.ir.plan import ResultKind
 from bwcompiler.ir.source import Source
 from bwcompiler.ir.types import BOOL, TensorType
 
@@ -36,6 +38,7 @@ class TraceResult:
                     position -> where it did.
     output_tree     of what the function returned; `outputs` are the values of its leaves.
     captured        concrete arrays, by reference (copies of those that were written to while tracing).
+    result_kinds    per output leaf "array", or "scalar" where NumPy gives an immutable scalar.
     mutated         leaf index -> final value.
     outside         what was read from outside of the arguments, to be read again at every call; of the outermost trace.
     varying         of these, the numbers that are inputs of the graph, after the leaves.
@@ -48,10 +51,11 @@ class TraceResult:
     """
 
     __slots__ = ("argument_types", "arguments", "assigned", "captured", "demanded", "graph", "input_names", "layout_dependent",
-                 "lifted", "mutated", "output_tree", "outputs", "outside", "varying", "written")
+                 "lifted", "mutated", "output_tree", "outputs", "outside", "result_kinds", "varying", "written")
 
     def __init__(self, graph: Graph, arguments: Arguments, output_tree: tree.TreeDef, *, argument_types: list[ArgumentType],
-                 input_names: list[str], outputs: tuple[Value, ...], captured: list[Any], lifted: list[Tracer],
+                 input_names: list[str], outputs: tuple[Value, ...], result_kinds: tuple[ResultKind, ...],
+                 captured: list[Any], lifted: list[Tracer],
                  mutated: dict[int, Value], assigned: dict[int, Value], demanded: dict[int, Source | None], written: set[int],
                  layout_dependent: frozenset[int]) -> None:
         self.graph = graph
@@ -64,6 +68,7 @@ class TraceResult:
         self.argument_types = argument_types
         self.input_names = input_names
         self.outputs = outputs
+        self.result_kinds = result_kinds
         self.captured = captured
         self.lifted = lifted
         self.mutated = mutated
@@ -233,6 +238,7 @@ def finish(region: Region, result: Any, arguments: Arguments, types: list[Argume
     assigned = {k: region.read(storage) for k, storage in enumerate(region.lifted)
                 if region.read(storage) is not region.lifted_inputs[k]}
     region.settle_captures()
+    name_values(region.record.values)
     graph = cut(region.name, (*region.argument_inputs, *region.lifted_inputs, *region.capture_inputs), region.record.values,
                 (*outputs, *mutated.values(), *assigned.values()), captured=len(region.captured))
     lifted = [_whole(storage) for storage in region.lifted]
@@ -242,6 +248,7 @@ def finish(region: Region, result: Any, arguments: Arguments, types: list[Argume
         if isinstance(leaf, Tracer):
             leaf._storage.written = True
     return TraceResult(graph, arguments, output_tree, argument_types=types, input_names=names, outputs=outputs,
+                       result_kinds=tuple([_result_kind(leaf) for leaf in leaves]),
                        captured=region.captured, lifted=lifted, mutated=mutated, assigned=assigned, demanded=demanded,
                        written=written, layout_dependent=frozenset(region.layouts_asked))
 
@@ -257,6 +264,12 @@ def _output(leaf: Any, position: int, output_tree: tree.TreeDef) -> Value:
         raise TracerError(at(current_source(), f"{path} is of type {type(leaf).__name__}; a traced function returns arrays, "
                              "numbers and containers of them"))
     return value_as(leaf)
+
+
+def _result_kind(leaf: Any) -> ResultKind:
+    if isinstance(leaf, Tracer):
+        return "array" if leaf._type.shape or leaf._storage.writable else "scalar"
+    return "array" if isinstance(leaf, np.ndarray) else "scalar"
 
 
 def _whole(storage: Storage) -> Tracer:
@@ -289,22 +302,3 @@ def _handle(storage: Storage, argument: ArgumentType) -> Tracer:
     if argument.weak is not None:
         made._kind = argument.weak
     return made
-
-
-# ----- inlining
-def inline(graph: Graph, operands: Sequence[Value]) -> list[Value]:
-    """Emit a graph's body into the current record with its inputs replaced; the values of its outputs."""
-    record = open_region().record
-    mapping: dict[Value, Value] = dict(zip(graph.inputs, operands, strict=True))
-    saved = record.source, record.forward
-    try:
-        for value in graph.body:
-            record.source = value.source
-            record.forward = mapping.get(value.forward, value.forward) if value.forward is not None else None
-            made = record.emit(value.op, tuple([mapping[x] for x in value.operands]), value.attrs, value.type)
-            if made.name is None:
-                made.name = value.name
-            mapping[value] = made
-    finally:
-        record.source, record.forward = saved
-    return [mapping[output] for output in graph.outputs]

@@ -25,6 +25,7 @@ from bwcompiler.errors import (
     at,
     located,
 )
+from bwcompiler.frontend.tracing.conversions import array_advice, number_advice
 from bwcompiler.frontend.tracing.demands import number_of, refuse
 from bwcompiler.frontend.tracing.memory_order import Memory, RepeatedCall, unknown
 from bwcompiler.frontend.tracing.promotion import Kind, strong
@@ -242,6 +243,10 @@ class Tracer:
     def flat(self) -> Any:
         return call(HANDLERS["flat"], self)
 
+    @flat.setter
+    def flat(self, values: Any) -> None:
+        call(HANDLERS["set_flat"], self, values)
+
     def _memory(self) -> Memory:
         """How it lies in memory, as it is now."""
         storage = self._storage
@@ -347,14 +352,10 @@ class Tracer:
                 "for and/or/not: & | ~"))
 
     def __float__(self) -> NoReturn:
-        refuse(self, TracerError, "float() of a traced value (also math.sin(x), np.float64(x)): the number is not known "
-                "while tracing\n"
-                "  hint: use NumPy's function (np.sin instead of math.sin) or leave the float() away; np.stack([x, y]) instead of "
-                "np.array([x, y]); instead of A[0] = x with a concrete A: A = np.zeros_like(x) or bwcompiler.numpy.zeros(n)")
+        refuse(self, TracerError, number_advice("float"))
 
     def __complex__(self) -> NoReturn:
-        refuse(self, TracerError, "complex() of a traced value: the number is not known while tracing\n"
-                "  hint: use NumPy's functions and leave the complex() away")
+        refuse(self, TracerError, number_advice("complex"))
 
     def __int__(self) -> int:
         return int(_number(self, TracerIndexError, "int() of a traced value: the number is not known while tracing\n"
@@ -377,11 +378,7 @@ class ArrayTracer(Tracer):
     __slots__ = ()
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
-        refuse(self, TracerArrayError, "a traced array cannot be turned into a concrete one "
-                "(np.array, np.asarray, A[0] = x, A.dot(x), np.full(n, x), np.arange(x), np.vectorize ...)\n"
-                "  hint: np.stack([x, y]) instead of np.array([x, y]); np.full_like(x, ...); A @ x instead of A.dot(x); "
-                "functions of bwcompiler.scipy instead of scipy's; "
-                "y = np.zeros_like(x) or bwcompiler.numpy.zeros(n) instead of a concrete A that is assigned to; np.where")
+        refuse(self, TracerArrayError, array_advice())
 
     def __len__(self) -> int:
         return self._type.shape[0]  # type: ignore[return-value]

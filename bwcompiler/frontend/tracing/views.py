@@ -1,8 +1,8 @@
 """Views: how the elements of a handle lie in its storage.
 
 A handle has a chain of steps from the storage to itself.  A `StridedView` is everything that slices, integers,
-None, transposes and flips can do, composed into one step; `ReshapeView`, `BroadcastView` and `DiagonalView` are steps of
-their own.
+None, transposes and flips can do, composed into one step; `ReshapeView`, `BroadcastView`, `DiagonalView` and `WindowView`
+are steps of their own.
 `read` maps the value of the base to that of the view, `write` maps a new value of the view back into the base.
 `shadow` is a strided NumPy array over one dummy element, never read, of which NumPy itself says what is a view.
 """
@@ -259,7 +259,44 @@ class DiagonalView:
                 and (self.offset, self.axes) == (other.offset, other.axes))
 
 
-Step: TypeAlias = StridedView | ReshapeView | BroadcastView | DiagonalView
+class WindowView:
+    """sliding_window_view: windows of `sizes` elements along `axes`, their own axes put last.  Read-only, as in NumPy."""
+
+    __slots__ = ("axes", "base_shape", "shape", "sizes")
+
+    in_order = False
+    writable = False
+
+    def __init__(self, base_shape: Shape, sizes: tuple[int, ...], axes: tuple[int, ...]) -> None:
+        self.base_shape = base_shape
+        self.sizes = sizes
+        self.axes = axes
+        places = list(base_shape)
+        for axis, size in zip(axes, sizes, strict=True):
+            places[axis] -= size - 1
+        self.shape: Shape = (*places, *sizes)
+
+    def read(self, value: Value) -> Value:
+        rank, count = len(self.base_shape), len(self.axes)
+        order = (*[axis for axis in range(rank) if axis not in self.axes], *self.axes)
+        if order != tuple(range(rank)):
+            value = ops.transpose(value, axes=order)
+        none, ones = (0,) * count, (1,) * count
+        found = ops.windows(value, sizes=self.sizes, strides=ones, low=none, high=none, dilations=ones)
+        back = (*[order.index(axis) for axis in range(rank)], *range(rank, rank + count))
+        return found if back == tuple(range(rank + count)) else ops.transpose(found, axes=back)
+
+    def write(self, base: Value, new: Value) -> Value:
+        raise ValueError("assignment destination is read-only")
+
+    def shadow(self, base: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return np.lib.stride_tricks.as_strided(base, self.shape, (*base.strides, *[base.strides[axis] for axis in self.axes]))
+
+    def same(self, other: Step) -> bool:
+        return isinstance(other, WindowView) and (self.base_shape, self.sizes, self.axes) == (other.base_shape, other.sizes, other.axes)
+
+
+Step: TypeAlias = StridedView | ReshapeView | BroadcastView | DiagonalView | WindowView
 Chain: TypeAlias = tuple[Step, ...]
 
 

@@ -24,21 +24,21 @@ def cbrt(body: Body, x: Value) -> Value:
     mantissa = ((bits & ((1 << width) - 1)) | format_.bits_of(0.5)).as_float()
     exponent = ((bits >> width) | format_.bits_of(2.0**width)).as_float() - (2.0**width + format_.bias - 1)
     # q = exponent / 3 rounded, in the low bits of `shifted`
-    shifted = body.fma(exponent, 1.0 / 3.0, magic)
-    remainder = body.fma(shifted - magic, -3.0, exponent)
+    shifted = body.multiply_add(exponent, 1.0 / 3.0, magic)
+    remainder = body.multiply_add(shifted - magic, -3.0, exponent)
     above, below = remainder > 0.0, remainder < 0.0
     scaled = mantissa * body.select(above, 2.0, body.select(below, 0.5, 1.0))
     factor = body.select(above, 2.0 ** (-1 / 3), body.select(below, 2.0 ** (1 / 3), 1.0))
     inverse = body.polynomial(mantissa, table.CBRT) * factor
     for _ in range(1 if format_ is F32 else 2):
         # r (1 - e)^(-1/3) with e = 1 - m r^3
-        error = body.fma(-scaled, inverse * inverse * inverse, 1.0)
-        inverse = body.fma(inverse * error, body.fma(error, 2.0 / 9.0, 1.0 / 3.0), inverse)
+        error = body.multiply_add(-scaled, inverse * inverse * inverse, 1.0)
+        inverse = body.multiply_add(inverse * error, body.multiply_add(error, 2.0 / 9.0, 1.0 / 3.0), inverse)
     square = inverse * inverse
     root = scaled * square
     root_square, root_square_low = two_product(root, root)
-    residual = body.fma(-root_square_low, root, body.fma(-root_square, root, scaled))
-    root = body.fma(residual * square, 1.0 / 3.0, root)
+    residual = body.multiply_add(-root_square_low, root, body.fma(-root_square, root, scaled))
+    root = body.multiply_add(residual * square, 1.0 / 3.0, root)
     power = ((shifted.bits() + format_.bias) << width).as_float()
     result = root * power * body.select(small, 2.0 ** (-lift // 3), 1.0)
     passes = x.equals(0.0) | ~(magnitude < math.inf)
@@ -50,7 +50,7 @@ def hypot(body: Body, x: Value, y: Value) -> Value:
     infinite = body.fabs(x).equals(math.inf) | body.fabs(y).equals(math.inf)
     if x.format is F32:
         a, b = x.converted(F64), y.converted(F64)
-        return body.select(infinite, math.inf, body.sqrt(body.fma(a, a, b * b)).converted(F32))
+        return body.select(infinite, math.inf, body.sqrt(body.multiply_add(a, a, b * b)).converted(F32))
     a, b = body.fabs(x), body.fabs(y)
     first = a > b
     larger, smaller = body.select(first, a, b), body.select(first, b, a)
@@ -63,5 +63,5 @@ def hypot(body: Body, x: Value, y: Value) -> Value:
     rest = (other - (total - square)) + square_low
     root = body.sqrt(total)
     positive = body.select(root > 0.0, root, 1.0)
-    root = body.fma(body.fma(-root, root, total) + rest, 0.5 / positive, root)
+    root = body.multiply_add(body.fma(-root, root, total) + rest, 0.5 / positive, root)
     return body.select(infinite, math.inf, root * back)

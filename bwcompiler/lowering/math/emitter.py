@@ -1,7 +1,11 @@
 """Emits scalar LLVM IR of math functions: `Body` collects instructions, `Value` is an operand with operators.
 
-A formula is written as Python arithmetic (`body.fma(r * r, q, r)`); equal instructions are emitted once.  There are no
-branches, calls or fast-math flags, so a loop that inlines a body is vectorised and its bits never depend on context.
+A formula is written as Python arithmetic (`body.multiply_add(r * r, q, r)`); equal instructions are emitted once.  There are
+no branches, calls or fast-math flags, so a loop that inlines a body is vectorised and its bits never depend on context.
+
+Products that are added to something have two spellings.  `multiply_add` is for those whose rounding does not matter;
+`fma` for those whose last bits are what is wanted.  Both are one instruction where the CPU has it; else the first costs
+two, the second 17 (a call of libm's fma would cost a hundred, per element).
 """
 
 from __future__ import annotations
@@ -161,8 +165,9 @@ Operand = Value | float | int
 class Body:
     """The instructions of one function, in order, and the intrinsics and tables they need."""
 
-    def __init__(self, parameters: Sequence[str], format_: FloatFormat) -> None:
+    def __init__(self, parameters: Sequence[str], format_: FloatFormat, has_fma: bool) -> None:
         self.format = format_
+        self.has_fma = has_fma
         self.parameters = [Value(self, f"%{name}", format_.ir) for name in parameters]
         self.lines: list[str] = []
         self.intrinsics: set[str] = set()
@@ -194,9 +199,18 @@ class Body:
         like = next(operand for operand in operands if isinstance(operand, Value))
         return [operand if isinstance(operand, Value) else like._operand(operand) for operand in operands]
 
+    def multiply_add(self, a: Operand, b: Operand, c: Operand) -> Value:
+        """a b + c; the product is rounded too where the CPU has no such instruction."""
+        a, b, c = self._values(a, b, c)
+        return self._intrinsic("fma", a, b, c) if self.has_fma else a * b + c
+
     def fma(self, a: Operand, b: Operand, c: Operand) -> Value:
-        """a b + c, rounded once."""
-        return self._intrinsic("fma", *self._values(a, b, c))
+        """a b + c for c near -a b: what is left of the product.  Rounded once, or else the same up to the order of additions."""
+        a, b, c = self._values(a, b, c)
+        if self.has_fma:
+            return self._intrinsic("fma", a, b, c)
+        product, low = two_product(a, b)
+        return (product + c) + low
 
     def fabs(self, x: Value) -> Value:
         return self._intrinsic("fabs", x)
@@ -230,7 +244,7 @@ class Body:
         """c[0] + c[1] x + c[2] x^2 + ... by Horner's rule."""
         result = x._operand(coefficients[-1])
         for coefficient in reversed(coefficients[:-1]):
-            result = self.fma(result, x, coefficient)
+            result = self.multiply_add(result, x, coefficient)
         return result
 
     def load(self, name: str, values: Sequence[float], index: Value, format_: FloatFormat) -> Value:
@@ -256,6 +270,21 @@ def two_sum(a: Value, b: Value) -> tuple[Value, Value]:
 
 
 def two_product(a: Value, b: Value) -> tuple[Value, Value]:
-    """(p, e) with p + e = a b exactly."""
+    """(p, e) with p + e = a b exactly, where nothing underflows."""
     product = a * b
-    return product, a.body.fma(a, b, -product)
+    if a.body.has_fma:
+        return product, a.body.fma(a, b, -product)
+    a_high, a_low = halves(a)
+    b_high, b_low = halves(b)
+    error = (a_high * b_high - product) + a_high * b_low + a_low * b_high
+    return product, error + a_low * b_low
+
+
+def halves(x: Value) -> tuple[Value, Value]:
+    """(high, low) with x = high + low, of so few bits each that their products are exact (Dekker).
+
+    The high half is x rounded in its bits, which unlike a multiplication by 2^27 + 1 cannot overflow.
+    """
+    dropped = (x.format.mantissa_bits + 2) // 2
+    high = ((x.bits() + (1 << (dropped - 1))) & -(1 << dropped)).as_float()
+    return high, x - high

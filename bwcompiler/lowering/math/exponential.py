@@ -54,7 +54,7 @@ def round_to_power(body: Body, x: Value, factor: float) -> tuple[Value, PowerOfT
     Adding 1.5 2^52 leaves n in the low mantissa bits: no conversion to integers is needed.
     """
     magic = 1.5 * 2.0**x.format.mantissa_bits + 2 * x.format.bias
-    shifted = body.fma(x, factor, magic) if factor != 1.0 else x + magic
+    shifted = body.multiply_add(x, factor, magic) if factor != 1.0 else x + magic
     return shifted - magic, PowerOfTwo(body, shifted.bits(), x.format)
 
 
@@ -88,7 +88,7 @@ def reduce_exponential(body: Body, x: Value, low: Value | None = None) -> Expone
     """Of e^(x + low), for x that is clamped so that n stays in range; NaN passes through r."""
     dtype = x.format.dtype
     n, power = round_to_power(body, x, math.log2(math.e))
-    r = body.fma(-n, LN2_LOW[dtype], body.fma(-n, LN2_HIGH[dtype], x))
+    r = body.multiply_add(-n, LN2_LOW[dtype], body.multiply_add(-n, LN2_HIGH[dtype], x))
     if low is not None:
         r = r + low
     tail = r * r * body.polynomial(r, coefficients("EXP", x.format))
@@ -114,7 +114,7 @@ def exp2(body: Body, x: Value) -> Value:
     x = clamp(body, x, -151.0, 129.0) if x.format is F32 else clamp(body, x, -1076.0, 1025.0)
     n, power = round_to_power(body, x, 1.0)
     r = x - n
-    return power.scale(body.fma(r, body.polynomial(r, coefficients("EXP2", x.format)), 1.0))
+    return power.scale(body.multiply_add(r, body.polynomial(r, coefficients("EXP2", x.format)), 1.0))
 
 
 def expm1(body: Body, x: Value) -> Value:
@@ -123,7 +123,7 @@ def expm1(body: Body, x: Value) -> Value:
     half_power = parts.power.value(-1)
     high, low = two_sum_ordered(parts.r, parts.tail)
     shifted = half_power - 0.5
-    result = body.fma(high, half_power, shifted) + low * half_power
+    result = body.multiply_add(high, half_power, shifted) + low * half_power
     return body.copysign(body.select(parts.n.equals(0.0), high, 2.0 * result), x)
 
 
@@ -162,7 +162,7 @@ def logarithm_parts(body: Body, k: Value, f: Value) -> Logarithm:
         return Logarithm(k, f, half_square, f * f * (f * body.polynomial(f, coefficients("LOG", F32))))
     s = f / (2.0 + f)
     z = s * s
-    return Logarithm(k, f, half_square, s * body.fma(z, body.polynomial(z, coefficients("LOG", F64)), half_square))
+    return Logarithm(k, f, half_square, s * body.multiply_add(z, body.polynomial(z, coefficients("LOG", F64)), half_square))
 
 
 def logarithm_specials(body: Body, x: Value, result: Value) -> Value:
@@ -174,10 +174,10 @@ def logarithm_specials(body: Body, x: Value, result: Value) -> Value:
 def natural(body: Body, parts: Logarithm, correction: Value | None = None) -> Value:
     """k ln2 + log(1 + f) + correction."""
     dtype = parts.f.format.dtype
-    small = body.fma(parts.k, LN2_LOW[dtype], parts.tail)
+    small = body.multiply_add(parts.k, LN2_LOW[dtype], parts.tail)
     if correction is not None:
         small = small + correction
-    return body.fma(parts.k, LN2_HIGH[dtype], parts.f - (parts.half_square - small))
+    return body.multiply_add(parts.k, LN2_HIGH[dtype], parts.f - (parts.half_square - small))
 
 
 def log(body: Body, x: Value) -> Value:
@@ -190,8 +190,8 @@ def log_of_pair(body: Body, x: Value, offset: float) -> Value:
     k, m, _ = split_exponent(body, x, subnormal=False)
     high = x.format.round(offset)
     parts = logarithm_parts(body, k, m - 1.0)
-    small = body.fma(k, LN2_LOW[x.format.dtype], parts.tail) + x.format.round(offset - high)
-    large = body.fma(k, LN2_HIGH[x.format.dtype], high)
+    small = body.multiply_add(k, LN2_LOW[x.format.dtype], parts.tail) + x.format.round(offset - high)
+    large = body.multiply_add(k, LN2_HIGH[x.format.dtype], high)
     return large + (parts.f - (parts.half_square - small))
 
 
@@ -201,17 +201,17 @@ def log_in_base(body: Body, x: Value, base: int) -> Value:
     parts = logarithm_parts(body, k, m - 1.0)
     f = parts.f
     high = f - parts.half_square
-    low = body.fma(f * -0.5, f, f - high) + parts.tail
+    low = body.multiply_add(f * -0.5, f, f - high) + parts.tail
     factor, factor_low = split_constant(INVERSE_LN[base], x.format)
     product = high * factor
-    rest = body.fma(high, factor, -product) + body.fma(low, factor, high * factor_low)
+    rest = body.fma(high, factor, -product) + body.multiply_add(low, factor, high * factor_low)
     if base == 2:
         total, error = two_sum_ordered(k, product)
         total, error = body.select(k.equals(0.0), product, total), body.select(k.equals(0.0), 0.0, error)
         return logarithm_specials(body, x, total + (error + rest))
     step, step_low = LOG10_2_HIGH[x.format.dtype], LOG10_2_LOW[x.format.dtype]
     total, error = two_sum(k * step, product)
-    return logarithm_specials(body, x, total + (error + body.fma(k, step_low, rest)))
+    return logarithm_specials(body, x, total + (error + body.multiply_add(k, step_low, rest)))
 
 
 # 1/ln(2) and 1/ln(10) to double length; log10(2) with a head that k multiplies exactly.
@@ -247,12 +247,12 @@ def log1p_of_pair(body: Body, x: Value, low: Value | None) -> Value:
     scale = ((2 * format_.bias - code) << format_.mantissa_bits).as_float()
     offset = scale - 1.0
     huge = x > 2.0 ** (format_.bias - 2)
-    f = body.select(huge, m - 1.0, body.fma(x, scale, offset))
+    f = body.select(huge, m - 1.0, body.multiply_add(x, scale, offset))
     parts = logarithm_parts(body, k, f)
     if low is None:
         return natural(body, parts)
     # d log(1+f) = df / (1+f), and 1/(1+f) to 2% is enough for a correction below an ulp.
-    slope = body.fma(body.fma(f, 0.85, -1.0), f, 1.0)
+    slope = body.multiply_add(body.multiply_add(f, 0.85, -1.0), f, 1.0)
     return natural(body, parts, body.select(huge, 0.0, low * scale * slope))
 
 
@@ -294,18 +294,18 @@ def log2_pair(body: Body, x: Value) -> tuple[Value, Value]:
     bottom, bottom_low = two_sum_ordered(body.constant(2.0), f)
     inverse = 1.0 / bottom
     s = f * inverse
-    s_low = body.fma(-s, bottom_low, body.fma(-s, bottom, f)) * inverse
+    s_low = body.multiply_add(-s, bottom_low, body.fma(-s, bottom, f)) * inverse
     z, z_low = two_product(s, s)
-    z_low = body.fma(s + s, s_low, z_low)
+    z_low = body.multiply_add(s + s, s_low, z_low)
     tail = z * body.polynomial(z, table.LOG2_TAIL)
     inner, inner_low = two_sum_ordered(body.constant(LOG2_C1[0]), tail)
     inner_low = inner_low + LOG2_C1[1]
     term, term_low = two_product(z, inner)
-    term_low = body.fma(z_low, inner, body.fma(z, inner_low, term_low))
+    term_low = body.multiply_add(z_low, inner, body.multiply_add(z, inner_low, term_low))
     outer, outer_low = two_sum_ordered(body.constant(LOG2_C0[0]), term)
     outer_low = outer_low + (term_low + LOG2_C0[1])
     value, value_low = two_product(s, outer)
-    value_low = body.fma(s_low, outer, body.fma(s, outer_low, value_low))
+    value_low = body.multiply_add(s_low, outer, body.multiply_add(s, outer_low, value_low))
     # |k| >= 1 > |value| or k = 0, so the sum is ordered unless k = 0, where it is exact anyway.
     total = k + value
     error = value - (total - k)
@@ -323,11 +323,14 @@ def pow_f64(body: Body, x: Value, y: Value) -> Value:
     high = body.select(size.equals(0.0), -math.inf, body.select(size.equals(math.inf), math.inf, high))
     product = y * high
     clamped = clamp(body, product, -1080.0, 1030.0)
-    rest = body.fma(y, low, body.fma(y, high, -product))
-    rest = body.select(clamped.equals(product), rest, 0.0)
+    rest = body.multiply_add(y, low, body.fma(y, high, -product))
+    kept = clamped.equals(product)
+    if not body.has_fma:
+        kept = kept & ~product.equals(0.0)  # the halves of a y next to overflow are infinite: matters only for x = -1
+    rest = body.select(kept, rest, 0.0)
     n, power = round_to_power(body, clamped, 1.0)
     r = (clamped - n) + rest
-    value = power.scale(body.fma(r, body.polynomial(r, table.EXP2_F64), 1.0))
+    value = power.scale(body.multiply_add(r, body.polynomial(r, table.EXP2_F64), 1.0))
     return PowerSpecials(x, y).apply(body, value)
 
 
@@ -338,12 +341,12 @@ def pow_f32(body: Body, x: Value, y: Value) -> Value:
     k, m, _ = split_exponent(body, wide, subnormal=False)
     f = m - 1.0
     s = f / (2.0 + f)
-    logarithm = body.fma(s, body.polynomial(s * s, table.LOG2_WIDE), k)
+    logarithm = body.multiply_add(s, body.polynomial(s * s, table.LOG2_WIDE), k)
     logarithm = body.select(wide.equals(0.0), -math.inf, body.select(wide.equals(math.inf), math.inf, logarithm))
     product = clamp(body, y.converted(F64) * logarithm, -160.0, 130.0)
     n, power = round_to_power(body, product, 1.0)
     r = product - n
-    value = body.fma(r, body.polynomial(r, table.EXP2_WIDE), 1.0) * power.value()
+    value = body.multiply_add(r, body.polynomial(r, table.EXP2_WIDE), 1.0) * power.value()
     return PowerSpecials(x, y).apply(body, value.converted(F32))
 
 

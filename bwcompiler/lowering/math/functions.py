@@ -91,11 +91,11 @@ def math_function(name: str, dtype: str) -> MathFunction:
 
 
 @functools.cache
-def definition(name: str, dtype: str) -> Definition:
+def definition(name: str, dtype: str, has_fma: bool) -> Definition:
     function = math_function(name, dtype)
     format_ = FORMATS[dtype]
     parameters = ("x", "y")[: function.arity]
-    body = Body(parameters, format_)
+    body = Body(parameters, format_, has_fma)
     result = FUNCTIONS[name][1](body, *body.parameters)
     signature = ", ".join(f"{format_.ir} %{parameter}" for parameter in parameters)
     lines = [
@@ -108,17 +108,20 @@ def definition(name: str, dtype: str) -> Definition:
     return Definition("\n".join(lines), frozenset(body.intrinsics), tables)
 
 
-def wanted_definitions(functions: Iterable[tuple[str, str]]) -> list[Definition]:
-    return [definition(name, dtype) for name, dtype in sorted(set(functions))]
+def wanted_definitions(functions: Iterable[tuple[str, str]], has_fma: bool) -> list[Definition]:
+    return [definition(name, dtype, has_fma) for name, dtype in sorted(set(functions))]
 
 
-def definitions(functions: Iterable[tuple[str, str]]) -> str:
-    """IR text of these (name, dtype) and of their tables, each once, in an order that depends on the set only."""
-    wanted = wanted_definitions(functions)
+def definitions(functions: Iterable[tuple[str, str]], has_fma: bool) -> str:
+    """IR text of these (name, dtype) and of their tables, each once, in an order that depends on the set only.
+
+    `has_fma`: whether the CPU has an instruction for it; results may differ in the last bits if not.
+    """
+    wanted = wanted_definitions(functions, has_fma)
     tables = sorted({line for item in wanted for line in item.tables})
     return "\n\n".join([*tables, *(item.text for item in wanted)]) + "\n"
 
 
-def intrinsics(functions: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+def intrinsics(functions: Iterable[tuple[str, str]], has_fma: bool) -> tuple[str, ...]:
     """The `declare` lines that `definitions` of the same functions needs, sorted."""
-    return tuple(sorted({line for item in wanted_definitions(functions) for line in item.intrinsics}))
+    return tuple(sorted({line for item in wanted_definitions(functions, has_fma) for line in item.intrinsics}))

@@ -18,7 +18,7 @@ def divide_pair(body: Body, top: tuple[Value, Value], bottom: tuple[Value, Value
     """(top) / (bottom) as quotient and correction."""
     inverse = 1.0 / bottom[0]
     quotient = top[0] * inverse
-    residual = body.fma(-quotient, bottom[0], top[0]) + body.fma(-quotient, bottom[1], top[1])
+    residual = body.fma(-quotient, bottom[0], top[0]) + body.multiply_add(-quotient, bottom[1], top[1])
     return quotient, residual * inverse
 
 
@@ -31,10 +31,10 @@ def tanh(body: Body, x: Value) -> Value:
     """|x| < 0.55: x + x^3 P(x^2); above: 1 - 2 / (1 + e^(2|x|)), where an ulp of 1 bounds the quotient's error."""
     magnitude = body.fabs(x)
     z = x * x
-    small = body.fma(x * z, body.polynomial(z, coefficients("TANH", x.format)), x)
+    small = body.multiply_add(x * z, body.polynomial(z, coefficients("TANH", x.format)), x)
     parts = reduce_exponential(body, body.at_most(magnitude, 10.0 if x.format is F32 else 20.0) * 2.0)
     power = parts.power.value()
-    large = 1.0 - 2.0 / body.fma(parts.fraction, power, power + 1.0)
+    large = 1.0 - 2.0 / body.multiply_add(parts.fraction, power, power + 1.0)
     return body.copysign(body.select(magnitude < 0.55, small, large), x)
 
 
@@ -67,7 +67,7 @@ def sinh(body: Body, x: Value) -> Value:
     """|x| < 1: x + x^3 P(x^2); above: E - 1 / (4 E) with E = e^|x| / 2."""
     magnitude = body.fabs(x)
     z = x * x
-    small = body.fma(x * z, body.polynomial(z, coefficients("SINH", x.format)), x)
+    small = body.multiply_add(x * z, body.polynomial(z, coefficients("SINH", x.format)), x)
     half, low = half_exponential(body, magnitude)
     large = body.copysign(half - (0.25 / half - low), x)
     return body.select(magnitude < 1.0, body.copysign(small, x), large)
@@ -136,6 +136,6 @@ def logaddexp(body: Body, x: Value, y: Value) -> Value:
     rest = body.select(equal | (difference < bounded), 0.0, rest)
     parts = reduce_exponential(body, bounded)
     high, low = parts.pair()
-    low = body.fma(high, rest, low)
+    low = body.multiply_add(high, rest, low)
     result = larger + log1p_of_pair(body, parts.power.scale(high), parts.power.scale(low))
     return body.select(x.unordered(y), x + y, result)

@@ -18,10 +18,10 @@ def erf(body: Body, x: Value) -> Value:
     """|x| < 1: x + x P(x^2); above: 1 - e^Q(|x|), Q a polynomial for log(erfc)."""
     size = body.fabs(x)
     z = size * size
-    small = body.fma(x, body.polynomial(z, coefficients("ERF_SMALL", x.format)), x)
+    small = body.multiply_add(x, body.polynomial(z, coefficients("ERF_SMALL", x.format)), x)
     bounded = body.at_most(size, 4.0 if x.format is F32 else 6.0)
     parts = reduce_exponential(body, body.polynomial(bounded, coefficients("ERF_LARGE", x.format)))
-    large = 1.0 - body.fma(parts.fraction, parts.power.value(), parts.power.value())
+    large = 1.0 - body.multiply_add(parts.fraction, parts.power.value(), parts.power.value())
     return body.select(size < 1.0, small, body.copysign(large, x))
 
 
@@ -39,7 +39,7 @@ def erfc(body: Body, x: Value) -> Value:
     parts = reduce_exponential(body, -square, -square_low)
     high, low = parts.pair()
     value, value_low = two_product(high, ratio)
-    value_low = value_low + body.fma(high, ratio_low, low * ratio)
+    value_low = value_low + body.multiply_add(high, ratio_low, low * ratio)
     tail = parts.power.scale(value + value_low)
     negative = (2.0 - parts.power.scale(value)) - parts.power.scale(value_low)
     z = x * x
@@ -50,7 +50,7 @@ def erfc(body: Body, x: Value) -> Value:
 def erfinv(body: Body, x: Value) -> Value:
     """x P(w) with w = -log((1 - x)(1 + x)); for large w, x Q(sqrt(w))."""
     a = body.fabs(x)
-    product = body.fma(-a, a, 1.0)
+    product = body.multiply_add(-a, a, 1.0)
     product = body.select(a > 0.5, (1.0 - a) * (1.0 + a), product)
     w = -log(body, product)
     if x.format is F32:
@@ -84,13 +84,13 @@ def lgamma_of_positive(body: Body, a: Value) -> Value:
     e = body.select(twice, a - 4.0, body.select(above, a - 3.0, a - 2.0))
     e = body.select(below, body.select(tiny, a, a - 1.0), e)
     steps = body.select(twice, (a - 1.0) * (a - 2.0), body.select(above, a - 1.0, 1.0))
-    steps = body.select(below, body.select(tiny, body.fma(a, a, a), a), steps)
+    steps = body.select(below, body.select(tiny, body.multiply_add(a, a, a), a), steps)
     logarithm = log(body, body.select(large, a, steps))
     series = body.polynomial(e, coefficients("LGAMMA_NEAR", a.format))
-    near = body.fma(e, series, body.select(below, -logarithm, logarithm))
+    near = body.multiply_add(e, series, body.select(below, -logarithm, logarithm))
     inverse = 1.0 / a
     tail = inverse * body.polynomial(inverse * inverse, coefficients("LGAMMA_FAR", a.format))
-    far = body.fma(a - 0.5, logarithm - 1.0, tail + LOG_2PI_LESS_ONE_HALVED)
+    far = body.multiply_add(a - 0.5, logarithm - 1.0, tail + LOG_2PI_LESS_ONE_HALVED)
     return body.select(large, far, near)
 
 
@@ -124,12 +124,12 @@ def digamma_of_positive(body: Body, a: Value) -> Value:
     high, low = DIGAMMA_ROOT[a.format.dtype]
     near = ((e - high) - low) * body.polynomial(e - 0.5, coefficients("DIGAMMA_NEAR", a.format))
     # -1/a, 0, 1/(a-1), 1/(a-1) + 1/(a-2) = (2a - 3) / ((a-1)(a-2))
-    top = body.select(below, -1.0, body.select(third, body.fma(a, 2.0, -3.0), body.select(second, 1.0, 0.0)))
+    top = body.select(below, -1.0, body.select(third, body.multiply_add(a, 2.0, -3.0), body.select(second, 1.0, 0.0)))
     bottom = body.select(below, a, body.select(third, (a - 1.0) * (a - 2.0), body.select(second, a - 1.0, 1.0)))
     bottom = body.select(large, a, bottom)
     quotient = body.select(large, 1.0, top) / bottom
     w = quotient * quotient
-    tail = body.fma(quotient, 0.5, w * body.polynomial(w, coefficients("DIGAMMA_FAR", a.format)))
+    tail = body.multiply_add(quotient, 0.5, w * body.polynomial(w, coefficients("DIGAMMA_FAR", a.format)))
     return body.select(large, log(body, a) - tail, near + quotient)
 
 
@@ -138,7 +138,8 @@ def digamma(body: Body, x: Value) -> Value:
     a = body.fabs(x)
     positive = digamma_of_positive(body, a)
     f, sine = sine_of_pi(body, a)
-    cosine = body.polynomial(f * f, coefficients("COSPI", a.format))
+    z, (one, *rest) = f * f, coefficients("COSPI", a.format)
+    cosine = body.fma(body.polynomial(z, rest), z, one)  # near 0 where f is near 1/2
     cotangent = math.pi * cosine / body.copysign(sine, f)
     reflected = (positive + 1.0 / a) + cotangent
     reflected = body.select(a < (2.0**-30 if x.format is F32 else 2.0**-60), 1.0 / a, reflected)

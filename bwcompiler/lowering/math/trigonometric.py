@@ -103,9 +103,9 @@ def reduce_angle_f64(body: Body, x: Value) -> Angle:
     head, head_low = two_product(scaled, words[0])
     middle, middle_low = two_product(scaled, words[1])
     tail, tail_low = two_product(scaled, words[2])
-    head = body.fma(body.roundeven(head * 0.25), -4.0, head)
+    head = body.multiply_add(body.roundeven(head * 0.25), -4.0, head)
     middle, middle_rest = two_sum(head_low, middle)
-    middle = body.fma(body.roundeven(middle * 0.25), -4.0, middle)
+    middle = body.multiply_add(body.roundeven(middle * 0.25), -4.0, middle)
     total, total_rest = two_sum(head, middle)
     n = body.roundeven(total)
     fraction, fraction_rest = two_sum(total - n, middle_rest)
@@ -113,10 +113,10 @@ def reduce_angle_f64(body: Body, x: Value) -> Angle:
     fraction, more = two_sum(fraction, second)
     rest = total_rest + fraction_rest + more
     fraction, rest = two_sum(fraction, rest)
-    rest = rest + (second_rest + body.fma(scaled, words[3], tail_low))
+    rest = rest + (second_rest + body.multiply_add(scaled, words[3], tail_low))
     fraction, rest = two_sum_ordered(fraction, rest)
     high, low = two_product(fraction, body.constant(HALF_PI[0]))
-    low = body.fma(fraction, HALF_PI[1], body.fma(rest, HALF_PI[0], low))
+    low = body.multiply_add(fraction, HALF_PI[1], body.multiply_add(rest, HALF_PI[0], low))
     high, low = two_sum_ordered(high, low)
     small = body.fabs(x) < math.pi / 4
     n = body.select(small, 0.0, n)
@@ -136,10 +136,10 @@ def reduce_angle_f32(body: Body, x: Value) -> Angle:
     total = turns[-1]
     for turn in reversed(turns[:-1]):
         total = turn + total
-    shifted = body.fma(total, 4.0, ROUNDING_MAGIC)
+    shifted = body.multiply_add(total, 4.0, ROUNDING_MAGIC)
     fraction = -(shifted - ROUNDING_MAGIC)
     for turn in turns:
-        fraction = body.fma(turn, 4.0, fraction)
+        fraction = body.multiply_add(turn, 4.0, fraction)
     return Angle(fraction * HALF_PI[0], body.constant(0.0, F64), shifted.bits())
 
 
@@ -148,9 +148,9 @@ def sine_cosine_f64(body: Body, angle: Angle) -> tuple[Value, Value]:
     r, low = angle.high, angle.low
     z = r * r
     half = z * 0.5
-    sine = r + body.fma(r * z, body.polynomial(z, table.SIN_F64), body.fma(-half, low, low))
+    sine = r + body.multiply_add(r * z, body.polynomial(z, table.SIN_F64), body.multiply_add(-half, low, low))
     head = 1.0 - half
-    tail = body.fma(z * z, body.polynomial(z, table.COS_F64), -(r * low))
+    tail = body.multiply_add(z * z, body.polynomial(z, table.COS_F64), -(r * low))
     return sine, head + (((1.0 - head) - half) + tail)
 
 
@@ -158,8 +158,8 @@ def sine_cosine_f32(body: Body, angle: Angle) -> tuple[Value, Value]:
     """r (1 + z S(z)) keeps the sign of a zero; the error of f64 arithmetic does not show."""
     r = angle.high
     z = r * r
-    sine = r * body.fma(z, body.polynomial(z, table.SIN_WIDE), 1.0)
-    return sine, body.fma(z, body.polynomial(z, (-0.5, *table.COS_WIDE)), 1.0)
+    sine = r * body.multiply_add(z, body.polynomial(z, table.SIN_WIDE), 1.0)
+    return sine, body.multiply_add(z, body.polynomial(z, (-0.5, *table.COS_WIDE)), 1.0)
 
 
 def quadrant_function(body: Body, x: Value, name: str) -> Value:
@@ -199,7 +199,7 @@ def tan(body: Body, x: Value) -> Value:
 def arctangent_pair(body: Body, offset: tuple[Value, Value], t: Value, t_low: Value | None = None) -> Value:
     """offset + atan(t + t_low) for |t| <= 1/2."""
     z = t * t
-    tail = body.fma(t * z, body.polynomial(z, coefficients("ATAN", t.format)), offset[1])
+    tail = body.multiply_add(t * z, body.polynomial(z, coefficients("ATAN", t.format)), offset[1])
     if t_low is not None:
         tail = tail + t_low
     total = offset[0] + t
@@ -249,7 +249,7 @@ def arctan2(body: Body, y: Value, x: Value) -> Value:
                            body.select(left, body.select(diagonal, 3.0, 4.0), body.select(diagonal, 1.0, 0.0)))
     high, low = half_pi(x.format, 0.5)
     product = quarters * high
-    result = arctangent_pair(body, (product, body.fma(quarters, low, body.fma(quarters, high, -product))), signed)
+    result = arctangent_pair(body, (product, body.multiply_add(quarters, low, body.fma(quarters, high, -product))), signed)
     result = body.select(x.unordered(y), x + y, result)
     return body.copysign(result, y)
 
@@ -263,14 +263,14 @@ def arcsine_parts(body: Body, x: Value) -> tuple[Value, Value, Value, Value]:
     """(inner, s, tail, s_low): asin(s + s_low) = s + tail, s = |x| where inner = |x| <= 1/2, else sqrt((1 - |x|)/2)."""
     a = body.fabs(x)
     inner = a <= 0.5
-    half = body.fma(a, -0.5, 0.5)
+    half = body.multiply_add(a, -0.5, 0.5)
     root = body.sqrt(half)
     positive = body.select(root > 0.0, root, 1.0)
     root_low = body.fma(-root, root, half) * (0.5 / positive)
     z = body.select(inner, a * a, half)
     s = body.select(inner, a, root)
     low = body.select(inner, 0.0, root_low)
-    return inner, s, body.fma(s * z, body.polynomial(z, coefficients("ASIN", x.format)), low), low
+    return inner, s, body.multiply_add(s * z, body.polynomial(z, coefficients("ASIN", x.format)), low), low
 
 
 def arcsin(body: Body, x: Value) -> Value:
@@ -279,7 +279,7 @@ def arcsin(body: Body, x: Value) -> Value:
     high, low = half_pi(x.format)
     outer = body.constant(high) - 2.0 * s
     rest = (high - outer) - 2.0 * s
-    outer = outer + (rest + body.fma(tail, -2.0, low))
+    outer = outer + (rest + body.multiply_add(tail, -2.0, low))
     return body.copysign(body.select(inner, s + tail, outer), x)
 
 
@@ -295,4 +295,4 @@ def arccos(body: Body, x: Value) -> Value:
     )
     step = factor * s
     total, rest = two_sum(offset, step)
-    return total + (rest + body.fma(factor, tail, offset_low))
+    return total + (rest + body.multiply_add(factor, tail, offset_low))

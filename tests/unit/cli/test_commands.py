@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import io
 import json
+import platform
 import sys
 
 import pytest
 
 from bwcompiler.cli import commands, main
+from bwcompiler.compiler.pipeline import PIPELINE
 from bwcompiler.errors import CompileError
 from bwcompiler.ir.graph_parser import parse_graph
 from bwcompiler.ir.op import REGISTRY
-from bwcompiler.passes.pipeline import PASSES
+from bwcompiler.target import default_target
 
 FILE = """
 import numpy as np
@@ -77,7 +79,7 @@ def run(folder, capsys):
     (["ops", "--kind", "layuot"], 1, "there is no kind 'layuot' of ops; did you mean layout?"),
     (["run-pass", "simplfy", "small.graph"], 2, "there is no pass 'simplfy'; did you mean simplify?"),
     (["dmp", "x"], 2, "there is no command 'dmp'; did you mean dump?"),
-    (["dump"], 2, "the following arguments are required: TARGET"),
+    (["dump"], 2, "the following arguments are required: FUNCTION"),
     (["dump", "commands_file.py:loss", "--stgae", "fused"], 2, "unrecognized arguments: --stgae fused"),
     (["dump", "commands_file.py:loss", "--stage", "fusd"], 2, "unknown stage 'fusd' (did you mean 'fused'?); stages: source, forward"),
     (["dump", "commands_file.py:loss", "--format", "jsn"], 2, "unknown format 'jsn' (did you mean 'json'?); formats: text, py"),
@@ -87,6 +89,7 @@ def run(folder, capsys):
     (["dump", "commands_file.py:loss", "-o", "x.pdf"], 2, "-o x.pdf: no format goes with .pdf"),
     (["dump", "commands_file.py:loss", "--arg", "x"], 2, "write NAME=TYPE"),
     (["dump", "commands_file.py:loss", "--grad", "x"], 2, "invalid int value: 'x'"),
+    (["dump", "commands_file.py:loss", "--target", "x86"], 2, "--target 'x86' is no target; write host, a level"),
     (["cache", "burn"], 2, "invalid choice: 'burn'"),
 ])
 def test_problems(run, folder, words, status, message):
@@ -94,6 +97,24 @@ def test_problems(run, folder, words, status, message):
     assert (found, printed) == (status, "")
     assert problem.startswith("bwc: error: ") and message.format(folder=folder) in problem
     assert "Traceback" not in problem
+
+
+def test_code_for_other_targets(run):
+    def llvm(target):
+        return run("dump", "commands_file.py:loss", "--stage", "llvm", "--target", target)[1]
+
+    assert "nounwind }" in llvm("host@128")
+    assert platform.machine() != "x86_64" or '"prefer-vector-width"="512"' in llvm("x86-64-v4")      # on any x86-64
+
+
+def test_wrong_target_in_the_environment(run, monkeypatch):
+    monkeypatch.setenv("BW_TARGET", "x86")
+    default_target.cache_clear()
+    try:
+        status, _, problem = run("info")
+        assert status == 1 and problem.startswith("bwc: error: BW_TARGET: 'x86' is no target")
+    finally:
+        default_target.cache_clear()
 
 
 def test_compile_failures_have_a_status_of_their_own(run, monkeypatch):
@@ -120,7 +141,7 @@ def test_dump_formats_and_files(run, folder):
     assert run("dump", "commands_file.py:loss", "--arg", "x=f32[2,5]", "--stage", "forward")[1].startswith("graph loss(%x: f32[2,5])")
     assert json.loads(run("dump", "commands_file.py:loss", "--format", "json")[1])["graph"]["stage"] == "adjoint"
     for name, start in (("a.json", "{"), ("a.py", '"""'), ("a.svg", "<svg"), ("a.dot", "digraph"), ("a.html", "<!DOCTYPE"),
-                        ("a.txt", "graph"), ("a", "graph"), ("a.ll", "define")):
+                        ("a.txt", "graph"), ("a", "graph"), ("a.ll", "; k")):
         assert run("dump", "commands_file.py:loss", "-o", name) == (0, f"{name}\n", "")
         assert (folder / name).read_text().lstrip().startswith(start), name
     assert run("dump", "commands_file.py:loss", "-o", "a.o")[0] == 0 and b"bw_program" in (folder / "a.o").read_bytes()
@@ -138,9 +159,9 @@ def test_grad_chooses_arguments(run):
 
 def test_print_after(run):
     changes = run("dump", "commands_file.py:loss", "--print-after-change")[1]
-    assert "--- before simplify\n+++ after simplify\n" in changes
+    assert "--- before differentiate\n+++ after differentiate\n" in changes
     everything = run("dump", "commands_file.py:loss", "--print-after-all")[1]
-    assert [f"==== after {step.name} (" in everything for step in PASSES] == [True] * len(PASSES)
+    assert [f"==== after {name} ====" in everything for name in ("differentiate", "legalize")] == [True, False]
 
 
 def test_run_pass(run, folder, monkeypatch):
@@ -164,7 +185,9 @@ def test_diff(run, folder):
 
 def test_explain_passes_ops_info(run):
     assert "gradient of n is None: its dtype is int64" in run("explain", "commands_file.py:integer")[1]
-    assert [line.split()[0] for line in run("passes")[1].split("\n\n")[0].splitlines()] == [step.name for step in PASSES]
+    assert [line.split()[0] for line in run("passes")[1].split("\n\n")[0].splitlines()] == [step.name for step in PIPELINE]
+    timed = run("passes", "commands_file.py:loss")[1].splitlines()
+    assert [line.split()[0] for line in timed] == ["pass", *[step.name for step in PIPELINE], "total"]
     listed = [line.split()[0] for line in run("ops")[1].splitlines()]
     assert sorted(listed) == sorted(REGISTRY)
     reductions = run("ops", "--kind", "reduction")[1].splitlines()

@@ -42,8 +42,10 @@ def compare(fun: Callable[..., Any], *args: Any) -> TraceResult:
         actual, mutated, result = run_traced(fun, *copies(args))
     expected_leaves, actual_leaves = _leaves(expected), tree.leaves(actual)
     assert len(expected_leaves) == len(actual_leaves)
-    for one, other in zip(actual_leaves, expected_leaves, strict=True):
+    for one, other, kind in zip(actual_leaves, expected_leaves, result.result_kinds, strict=True):
         assert_same(one, other)
+        if isinstance(other, np.ndarray | np.generic):
+            assert kind == ("array" if isinstance(other, np.ndarray) else "scalar"), f"a {kind}, NumPy gives {type(other)}"
     for position, (leaf, before) in enumerate(zip(tree.leaves((plain, {})), tree.leaves((args, {})), strict=True)):
         if position in mutated:
             assert_same(mutated[position], leaf)

@@ -6,6 +6,9 @@ The first line of a message is the user's own line (this file's), and the messag
 from __future__ import annotations
 
 import math
+import os
+import re
+import sysconfig
 import threading
 import traceback
 from collections.abc import Callable
@@ -14,9 +17,13 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.spatial.distance
 import scipy.special
 
+import bwcompiler as bw
+import bwcompiler.numpy as bnp
 from bwcompiler import errors
+from bwcompiler.api.missing import INSTEAD, missing
 from bwcompiler.frontend import trace
 
 A = np.ones(3)
@@ -31,32 +38,45 @@ HINTS: dict[str, Row] = {
     "in": (lambda x: 1.0 in x, errors.TracerBoolError, "np.any"),
     "float": (lambda x: float(x[0]), errors.TracerError, "leave the float"),
     "math.sin": (lambda x: math.sin(x[0]), errors.TracerError, "np.sin instead of math.sin"),
-    "np.float64": (lambda x: np.float64(x[0]), errors.TracerError, "np.sin"),
+    "math.gamma": (lambda x: math.gamma(x[0]), errors.TracerError, "bwcompiler.scipy.special.gamma instead of math.gamma"),
+    "np.float64": (lambda x: np.float64(x[0]), errors.TracerError, "x.astype(np.float64)"),
     "complex": (lambda x: complex(x[0]), errors.TracerError, "leave the complex"),
     "int": (lambda x: int(x[0]), errors.TracerIndexError, "x.astype(int)"),
     "range": (lambda x: range(x.argmax()), errors.TracerIndexError, "bw.fori_loop"),
     "list index": (lambda x: [1, 2, 3][x.argmax()], errors.TracerIndexError, "index an array instead of a list"),
     "shape": (lambda x: np.zeros(x.argmax()), errors.TracerIndexError, "pass the number as a Python int"),
     "reshape": (lambda x: x.reshape(x.argmax(), -1), errors.TracerIndexError, "static_argnums"),
-    "np.asarray": (lambda x: np.asarray(x), errors.TracerArrayError, "np.stack"),
-    "np.array of arrays": (lambda x: np.array([x, x]), errors.TracerArrayError, "np.stack([x, y]) instead of np.array([x, y])"),
+    "np.asarray": (lambda x: np.asarray(x), errors.TracerArrayError, "leave np.asarray away where the argument is an array already"),
+    "np.asarray of a list": (lambda x: np.asarray([x, x]), errors.TracerArrayError, "bwcompiler.numpy.asarray([x, x])"),
+    "np.array": (lambda x: np.array(x), errors.TracerArrayError, "np.copy(x), or bwcompiler.numpy.array(x)"),
+    "np.array of arrays": (lambda x: np.array([x, 2 * x]), errors.TracerArrayError, "np.stack([x, 2 * x])"),
     "A[...] = x": (lambda x: A.__setitem__(slice(None), x), errors.TracerArrayError, "np.zeros_like(x)"),
-    "A[0] = x": (lambda x: A.__setitem__(0, x[0]), errors.TracerError, "A = np.zeros_like(x)"),
+    "A[0] = x": (lambda x: A.__setitem__(0, x[0]), errors.TracerError, "assigns a traced value to a concrete array"),
+    "A[0] = x, as a statement": (lambda x: _assigned(x), errors.TracerError, "A[0] = ... assigns a traced value"),
+    "A[1:] = x, as a statement": (lambda x: _part_assigned(x), errors.TracerArrayError, "if A is an array, make it with np.zeros_like(x)"),
+    "np.eye(10)[y]": (lambda x: np.eye(9)[x.argsort()], errors.TracerArrayError, "bwcompiler.numpy.take(np.eye(9), x.argsort(), axis=0)"),
+    "np.take(A, y)": (lambda x: np.take(np.eye(3), x.argsort(), axis=0), errors.TracerArrayError,
+                      "bwcompiler.numpy.take(np.eye(3), x.argsort(), axis=0)"),
+    "A[y, 0]": (lambda x: np.eye(3)[x.argsort(), 0], errors.TracerArrayError, "bwcompiler.numpy.array(np.eye(3))[x.argsort(), 0]"),
     "A.dot": (lambda x: A.dot(x), errors.TracerArrayError, "A @ x"),
     "np.vectorize": (lambda x: np.vectorize(lambda t: t + 1)(x), errors.TracerArrayError, "hint"),
     "np.piecewise": (lambda x: np.piecewise(A, [A > 0], [x]), errors.TracerArrayError, "hint"),
-    "np.full": (lambda x: np.full(3, x), errors.TracerArrayError, "np.full_like(x"),
+    "np.full": (lambda x: np.full(3, x), errors.TracerArrayError, "bwcompiler.numpy.full(3, x)"),
     "np.arange": (lambda x: np.arange(x[0]), errors.TracerError, "hint"),
     "np.full_like(A, x)": (lambda x: np.full_like(A, x), errors.TracerArrayError, "copied into a concrete array"),
     "np.copyto(A, x)": (lambda x: np.copyto(A, x), errors.TracerArrayError, "np.zeros_like(x)"),
     "out=A": (lambda x: np.sin(x, out=np.empty(3)), errors.TracerArrayError, "out= is a concrete array"),
     "A += x": (lambda x: _augmented(x), errors.TracerArrayError, "out= is a concrete array"),
     "np.add.at(A)": (lambda x: np.add.at(A, [0], x[:1]), errors.TracerArrayError, "np.zeros_like"),
-    "scipy.linalg": (lambda x: scipy.linalg.norm(x), errors.TracerArrayError, "bwcompiler.scipy"),
+    "scipy.linalg": (lambda x: scipy.linalg.norm(x), errors.TracerArrayError, "np.linalg.norm(x)"),
+    "cdist": (lambda x: scipy.spatial.distance.cdist(x[:, None], x[:, None]), errors.TracerArrayError, "(x[:, None] - y[None]) ** 2"),
+    "scipy without advice": (lambda x: scipy.spatial.cKDTree(x), errors.TracerArrayError, "outside of the traced function"),
+    "scipy.special ufunc": (lambda x: scipy.special.j0(x), errors.UnsupportedError, "scipy.special.j0 is not supported"),
     "scipy.special.logsumexp": (lambda x: scipy.special.logsumexp(x), errors.TracerArrayError, "bwcompiler.scipy"),
     "hash": (lambda x: {x: 1}, errors.TracerError, "static_argnums"),
     "item": (lambda x: x[0].item(), errors.TracerArrayError, "as it is"),
     "tolist": (lambda x: x.tolist(), errors.TracerArrayError, "iterate"),
+    "np.save": (lambda x: np.save("x.npy", x), errors.UnsupportedError, "return the array from the function"),
     "method": (lambda x: x.tobytes(), errors.UnsupportedError, "ndarray.tobytes"),
     "np.where(mask)": (lambda x: np.where(x > 0), errors.UnsupportedError, "np.where(condition, a, b)"),
     "unsupported": (lambda x: np.packbits(x > 0), errors.UnsupportedError, "np.packbits is not supported"),
@@ -71,8 +91,10 @@ HINTS: dict[str, Row] = {
     "matmul shapes": (lambda x: x @ np.ones((4, 2)), errors.ShapeError, "inner extents 3 and 4 differ"),
     "reshape size": (lambda x: x.reshape(2, 2), errors.ShapeError, "cannot reshape array of shape (3,) into shape (2, 2)"),
     "dtype": (lambda x: x & 1, errors.DTypeError, "bitwise_and"),
+    "np.array of integers, written to": (lambda x: _mixed(x.argsort()), errors.DTypeError, "bwcompiler.numpy.array"),
     "boolean subtract": (lambda x: (x > 0) - (x > 1), errors.DTypeError, "boolean subtract"),
-    "float16": (lambda x: np.sin(x > 0), errors.DTypeError, "float16"),
+    "float16": (lambda x: np.sin(x > 0), errors.DTypeError, "np.sin(x, dtype=np.float32)"),
+    "where= of numbers": (lambda x: np.sum(x, where=np.array([1, 0, 1])), errors.DTypeError, "where= must be boolean"),
     "in place cast": (lambda x: _narrow(x), errors.DTypeError, "same_kind"),
     "object": (lambda x: x + np.array(["a", "b", "c"]), errors.DTypeError, "dtype <U1"),
     "output": (lambda x: {"a": "text"}, errors.TracerError, "result['a'] is of type str"),
@@ -84,6 +106,20 @@ def _while(x: Any) -> Any:
     while x[0] > 0:
         x = x - 1
     return x
+
+
+def _assigned(x: Any) -> Any:
+    A[0] = x[0]
+
+
+def _part_assigned(x: Any) -> Any:
+    A[1:] = x[1:]
+
+
+def _mixed(x: Any) -> Any:
+    y = np.array([x[0], x[1]])
+    y[0] = 1.9
+    return y + x[0]
 
 
 def _augmented(x: Any) -> Any:
@@ -110,7 +146,7 @@ def test_hint(name: str) -> None:
         assert not any("/bwcompiler/frontend/" in frame.filename for frame in frames[3:]), frames
         assert message.startswith(f"{__file__}:"), message
         first = message.splitlines()[0]
-        assert "lambda" in first or any(text in first for text in ("while x", "local += x", "n += x")), message
+        assert "lambda" in first or any(text in first for text in ("while x", "local += x", "n += x", "] = x[", "y + x")), message
 
 
 @pytest.mark.parametrize(("fun", "kind"), [
@@ -134,6 +170,34 @@ def test_error_of_the_user_propagates() -> None:
 
     with pytest.raises(KeyError, match="mine"):
         trace(fun, (np.ones(3),))
+
+
+def test_lines_of_installed_packages_are_not_the_users() -> None:
+    file = os.path.join(sysconfig.get_path("purelib"), "frames", "apply.py")
+    space: dict[str, Any] = {}
+    exec(compile("def apply(function, x):\n    return function(x)\ndef add(x):\n    return x + 'text' if x.ndim > 1 else x.item()\n",
+                 file, "exec"), space)
+    with pytest.raises(errors.TracerArrayError, match=re.escape(f"{__file__}:")):
+        trace(lambda x: space["add"](x), (np.ones(3),))
+    with pytest.raises(errors.TracerArrayError, match=re.escape(f"{file}:4")):              # there is no better line
+        trace(space["add"], (np.ones(3),))
+
+
+@pytest.mark.parametrize("name", INSTEAD)
+def test_names_that_do_not_exist_yet(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"bw.{name} does not exist yet\n  hint: "):
+        missing(name)
+    with pytest.raises(AttributeError, match="bw.nonsense does not exist"):
+        _ = bw.nonsense
+    assert not hasattr(bw, "nonsense")
+
+
+def test_the_hints_of_conversions_work() -> None:
+    x = np.array([2.0, 0.0, 1.0])
+    for written in (lambda x: bnp.take(np.eye(3), x.argsort(), axis=0), lambda x: bnp.array(np.eye(3))[x.argsort(), 0],
+                    lambda x: bnp.full(3, x), lambda x: np.copy(x), lambda x: bnp.array([x, 2 * x]), lambda x: A @ x,
+                    lambda x: np.sqrt(np.sum((x[:, None] - x[None]) ** 2, -1)), lambda x: bnp.piecewise(A, [A > 0], [x])):
+        np.testing.assert_array_equal(bw.jit(written)(x), written(x))
 
 
 KEPT: list[Any] = []
@@ -180,7 +244,7 @@ def test_tracer_of_another_thread() -> None:
 
 @pytest.mark.parametrize(("argument", "message"), [
     ("text", "result is of type str"), ({"w": object()}, r"result\['w'\] is of type object"), (iter([1.0]), "an iterator is used up"), (1j, "complex arguments"),
-    (np.ones(2, np.float16), "x: dtype float16"), (np.ma.ones(2), "MaskedArray"), (np.array(["a"]), "x: dtype"),
+    (np.ones(2, np.float16), "x: dtype float16"), (np.ma.ones(2), r"np.ma.getmaskarray\(x\)"), (np.matrix([1.0]), "x @ y for its"), (np.array(["a"]), "x: dtype"),
     (np.array([None]), "x: dtype object"), (np.zeros(2, [("a", "f8")]), "x: dtype"),
 ])
 def test_refused_argument(argument: Any, message: str) -> None:

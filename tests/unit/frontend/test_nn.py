@@ -12,7 +12,7 @@ import scipy.special
 
 import bwcompiler.scipy.special as special
 from bwcompiler import nn
-from bwcompiler.errors import ShapeError, UnsupportedError
+from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
 from bwcompiler.frontend import trace
 from tests.unit.frontend.comparing import assert_same, run_traced
 
@@ -124,12 +124,31 @@ def test_class_losses() -> None:
     smooth = np.eye(6)[LABELS] * 0.9 + 0.1 / 6
     assert_same(both(lambda x, t: nn.cross_entropy(x, t, label_smoothing=0.1), X, LABELS), -(smooth * logs).sum(1).mean())
     assert_same(both(nn.cross_entropy, X[0], np.int64(3)), -logs[0, 3])
+    for reduction, factor in (("mean", 1.0), ("sum", weight[3]), ("none", weight[3])):          # one sample: its weight cancels out
+        loss = both(lambda x, t, w, r=reduction: nn.nll_loss(x, t, w, reduction=r), logs[0], np.int64(3), weight)
+        assert_same(loss, -logs[0, 3] * factor)
+    assert np.isnan(both(lambda x, t: nn.nll_loss(x, t), logs[0], np.int64(-100)))
     images = rng.normal(size=(2, 3, 2, 2))
     target = rng.integers(0, 3, size=(2, 2, 2))
     chosen = np.take_along_axis(np.log(softmax(images, 1)), target[:, None], 1)
     assert_same(both(nn.cross_entropy, images, target), -chosen.mean())
     with pytest.raises(ShapeError, match="must be integers of shape"):
         nn.nll_loss(X, np.array([0, 1]))
+
+
+def test_embedding_takes_the_indices_first() -> None:
+    table, indices = rng.normal(size=(7, 2)), np.array([3, 0])
+    with pytest.raises(DTypeError, match=r"indices x must be integers, got float64 of shape \(7, 2\).*swapped"):
+        nn.embedding(table, indices)
+    with pytest.raises(DTypeError, match="must be integers"):
+        nn.embedding(table, table)
+
+
+def test_logsumexp_of_a_number() -> None:
+    for x in (np.array(1.5), np.array(-np.inf)):
+        assert_same(both(nn.logsumexp, x), x)
+        assert_same(both(special.logsumexp, x), x)
+        assert_same(both(lambda x: nn.logsumexp(x, None), x), x)
 
 
 # ----- convolutions

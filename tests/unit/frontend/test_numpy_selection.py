@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from bwcompiler.errors import UnsupportedError
+from bwcompiler.frontend import trace
 from tests.unit.frontend.comparing import compare
 
 rng = np.random.default_rng(13)
@@ -81,8 +82,10 @@ EXPRESSIONS: dict[str, tuple[Any, ...]] = {
     "pad of nothing": (lambda x: (np.pad(x, 0, "reflect"), np.pad(x, ((0, 1), (0, 0)), "mean"), np.pad(x[0], (3, 0), "wrap")), X),
     "pad with keywords": (lambda x: (np.pad(x, 2, "reflect", reflect_type="odd"), np.pad(x, 2, "mean", stat_length=2),
                                      np.pad(x, 1, "linear_ramp", end_values=((1, 2), (3, 4))), np.pad(x, 1, constant_values=2),
-                                     np.pad(x, {1: (2, 0)}, "symmetric", reflect_type="odd")), X),
+                                     np.pad(x, [(0, 0), (2, 0)], "symmetric", reflect_type="odd")), X),
 }
+if np.lib.NumpyVersion(np.__version__) >= "2.4.0":
+    EXPRESSIONS["pad of some axes"] = (lambda x: np.pad(x, {1: (2, 0)}, "symmetric", reflect_type="odd"), X)
 
 
 @pytest.mark.parametrize("name", EXPRESSIONS)
@@ -115,6 +118,45 @@ def test_flat_of_a_strided_array() -> None:
 
     for x in (X, np.asfortranarray(X), X[::-1]):
         compare(written, x)
+
+def test_flat_reads_copies_and_writes_through_any_strides() -> None:
+    def function(x: Any) -> Any:
+        taken = x.T.flat[1:3]
+        x.T.flat[[0, 5]] = [-1.0, -2.0]
+        x[::-1, ::2].flat = [7.0, 8.0, 9.0]
+        taken[0] = 100.0
+        np.put(x.T, [3, -1], [5.0])
+        np.put_along_axis(x, np.array([7]), 6.0, None)
+        return taken, x * 1, list(x.T.flat)[3], len(x.flat)
+
+    compare(function, X)
+
+
+def test_windows_see_later_writes() -> None:
+    def function(x: Any) -> Any:
+        windows = np.lib.stride_tricks.sliding_window_view(x, (2, 2))
+        columns = np.lib.stride_tricks.sliding_window_view(x[:, ::2], 2, 0)
+        before = windows * 1
+        x[1, 1:] = -7.0
+        return before, windows * 1, windows[0, 1] * 1, columns.sum(-1), windows.reshape(-1, 4)
+
+    compare(function, X)
+    for index in (0, (0, 0, 0, 0), ...):
+        with pytest.raises(ValueError, match="read-only"):
+            compare(lambda x, index=index: np.lib.stride_tricks.sliding_window_view(x * 1, (2, 2)).__setitem__(index, 1.0), X)
+    with pytest.raises(UnsupportedError, match="which the windows see"):
+        trace(lambda x: np.lib.stride_tricks.sliding_window_view(x, 2, 0, writeable=True), (X,))
+
+
+@pytest.mark.parametrize(("shape", "indices"), [((1, 5), (5, 2)), ((5, 1), (1, 3)), ((1, 1), (4, 3)), ((4, 2, 1), (1, 3, 5))])
+def test_along_an_axis_others_are_stretched(shape: tuple[int, ...], indices: tuple[int, ...]) -> None:
+    x = np.arange(1.0, 1.0 + np.prod(shape)).reshape(shape)
+    index = np.arange(np.prod(indices)).reshape(indices) % shape[1] - 1
+    compare(lambda x: np.take_along_axis(x, index, 1), x)
+    if len(shape) == len(indices) and all(m in (n, 1) for m, n in zip(indices, shape, strict=True)):
+        compare(lambda x: np.put_along_axis(x, index, -5.0, 1), x)
+    with pytest.raises(IndexError, match="must be an integer array"):
+        compare(lambda x: np.take_along_axis(x, index * 1.0, 1), x)
 
 
 def test_traced_conditions_are_refused() -> None:

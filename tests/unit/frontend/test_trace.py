@@ -13,10 +13,11 @@ import pytest
 from bwcompiler import numpy as bnp
 from bwcompiler import tree
 from bwcompiler.errors import TracerIndexError
-from bwcompiler.frontend import inline, trace
+from bwcompiler.frontend import trace
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
+from bwcompiler.ir.graph import inline
 from bwcompiler.ir.graph_interpreter import interpret
 from tests.unit.frontend.comparing import assert_same, compare, run_traced
 

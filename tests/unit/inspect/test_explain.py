@@ -172,9 +172,13 @@ def test_reasons_change_no_decision():
 
 # ----- calls
 CALLS = {
-    "blas": (lambda x: x @ x, (np.ones((2, 2)),), "library call: matrix product by BLAS, 16 floating-point operations"),
-    "lapack": (lambda x: np.linalg.inv(x), (np.eye(2),), "library call: inv by NumPy's own LAPACK"),
-    "callback": (lambda x: np.sort(x), (X,), "callback into NumPy:"),
+    "blas": (lambda x: x @ x, (np.ones((20, 20)),), "library call: matrix product by BLAS, 16,000 floating-point operations"),
+    "small product": (lambda x: x @ x, (np.ones((2, 2)),), "matrix product, written out, 16 floating-point operations"),
+    "lapack": (lambda x: np.linalg.inv(x), (np.eye(20),), "library call: lu by LAPACK getrf"),
+    "small factors": (lambda x: np.linalg.inv(x), (np.eye(2),), "lu of small matrices, written out"),
+    "inner loop": (lambda x: np.linalg.cholesky(x), (np.eye(2),), "library call: cholesky by LAPACK potrf (NumPy's inner loop cholesky_lo)"),
+    "sort": (lambda x: np.sort(x), (X,), "library call: sort by NumPy's sort function"),
+    "integers": (lambda x: np.gcd(x, 6), (np.arange(3),), "library call: gcd by NumPy's inner loop gcd"),
     "scan": (lambda x: np.cumsum(x), (X,), "loop of its own for cumsum: each element needs the one before"),
     "push": (lambda x, i: x[i], (X, np.arange(2)), "loop of its own for scatter_add: its operands choose the elements that it writes"),
     "check": (lambda x, i: x[i], (X, np.arange(2)), "check that indices are in range"),
@@ -236,7 +240,7 @@ def overwritten(x, i):
 
 COPIES = {
     "argument": (overwritten, "%x is an argument, and the caller's array stays as it is"),
-    "read later": (scattered, "%multiply is read again afterwards, at "),
+    "read later": (scattered, "%y is read again afterwards, at "),
     "returned": (lambda x, i: np.cumsum(x)[i], "it is returned, and goes straight into the array that is returned"),
 }
 

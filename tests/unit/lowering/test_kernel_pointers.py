@@ -12,6 +12,7 @@ from bwcompiler.ir.loop_verifier import verify_kernel
 from bwcompiler.lowering.kernel_pointers import first_elements
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter
 from bwcompiler.lowering.loops_to_llvm import kernel_to_llvm
+from bwcompiler.target import Target
 from tests.support.kernels import NativeKernels, copies
 
 HEAD = "kernel k0(%x: in f64[8,5], %v: in i64[4], %y: out f64[8,5])\n"
@@ -39,10 +40,10 @@ def test_first_elements(body, starts):
 
 def test_kernels_that_differ_in_their_rows_are_one_function():
     body = "  for i in 0..5 vector\n    store %y[{0}, i], %x[{0}, i] * %x[{1}, i]\n"
-    texts = [kernel_to_llvm(kernel_of(body.format(k, k + 1)), ScalarEmitter()) for k in (0, 1, 4)]
+    texts = [kernel_to_llvm(kernel_of(body.format(k, k + 1)), ScalarEmitter(Target.host())) for k in (0, 1, 4)]
     assert len({text.text for text in texts}) == 1
     assert [text.starts for text in texts] == [(0, 0, 0), (5, 0, 5), (20, 0, 20)]
-    assert kernel_to_llvm(kernel_of(body.format(0, 2)), ScalarEmitter()).text != texts[0].text
+    assert kernel_to_llvm(kernel_of(body.format(0, 2)), ScalarEmitter(Target.host())).text != texts[0].text
 
 
 def test_native_code_reads_and_writes_where_the_kernel_says():

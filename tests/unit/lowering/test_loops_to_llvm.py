@@ -16,8 +16,11 @@ from bwcompiler.ir.loop_verifier import verify_kernel
 from bwcompiler.ir.types import F64
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter
 from bwcompiler.lowering.loops_to_llvm import kernel_to_llvm
+from bwcompiler.target import Target
 from tests.support.kernels import Array, NativeKernels, copies
 from tests.unit.ir.loop_kernels import buffer
+
+V3 = Target.parse("x86-64-v3")
 
 GOLDEN = {
     "elementwise": """\
@@ -58,14 +61,14 @@ def native(text: str | Kernel, arrays: list[Array]) -> list[Array]:
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_text(name, golden):
-    golden(kernel_to_llvm(parse_kernel(GOLDEN[name]), ScalarEmitter()).text, "ll")
+    golden(kernel_to_llvm(parse_kernel(GOLDEN[name]), ScalarEmitter(V3)).text, "ll")
 
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_text_depends_on_the_kernel_alone(name):
     kernel = parse_kernel(GOLDEN[name])
     again = parse_kernel(GOLDEN[name].replace("sum", "total").replace(" a ", " b ").replace(", a if", ", b if"))
-    assert kernel_to_llvm(kernel, ScalarEmitter()).text == kernel_to_llvm(again, ScalarEmitter()).text
+    assert kernel_to_llvm(kernel, ScalarEmitter(V3)).text == kernel_to_llvm(again, ScalarEmitter(V3)).text
 
 
 def test_results_of_the_golden_kernels(rng):
@@ -170,7 +173,7 @@ kernel k0(%x: in f64[4], %y: out f64[4])
     let a = %x[i] * %x[i]
     store %y[i], a + %x[i]
 """
-    assert kernel_to_llvm(parse_kernel(text), ScalarEmitter()).text.count("load double") == 1
+    assert kernel_to_llvm(parse_kernel(text), ScalarEmitter(V3)).text.count("load double") == 1
 
 
 def test_empty_loops_and_buffers():
@@ -198,22 +201,22 @@ kernel k0(%x: in f64[5,5], %y: out f64[5,5])
     np.testing.assert_array_equal(native(text, [x, np.zeros((5, 5))])[-1], np.tril(x))
     summed = text.replace("      store", "      sum add= %x[i, j]\n      store").replace("    for", "    reduce sum: f64 = add\n    for")
     with pytest.raises(CompileError, match="a reduction over a loop to i \\+ 1, which depends on outer loops"):
-        kernel_to_llvm(parse_kernel(summed), ScalarEmitter())
+        kernel_to_llvm(parse_kernel(summed), ScalarEmitter(V3))
     np.testing.assert_array_equal(native(summed.replace(" vector", ""), [x, np.zeros((5, 5))])[-1], np.tril(x))
 
 
 def test_dear_loops_get_two_iterations_in_flight():
     text = "kernel k0(%x: in f64[40], %y: out f64[40])\n  for i in 0..40 vector\n    store %y[i], {}\n"
     hint = ", !llvm.loop !1"
-    emit = ScalarEmitter()
+    emit = ScalarEmitter(V3)
     assert hint in kernel_to_llvm(parse_kernel(text.format("exp(%x[i])")), emit).text
     assert emit.math == {("exp", "f64"): None}
-    assert hint not in kernel_to_llvm(parse_kernel(text.format("%x[i] + 1.0")), ScalarEmitter()).text
-    assert hint not in kernel_to_llvm(parse_kernel(text.replace(" vector", "").format("exp(%x[i])")), ScalarEmitter()).text
+    assert hint not in kernel_to_llvm(parse_kernel(text.format("%x[i] + 1.0")), ScalarEmitter(V3)).text
+    assert hint not in kernel_to_llvm(parse_kernel(text.replace(" vector", "").format("exp(%x[i])")), ScalarEmitter(V3)).text
 
 
 def test_parameters_and_linkage():
-    text = kernel_to_llvm(parse_kernel(GOLDEN["scatter"]), ScalarEmitter(), "external").text
+    text = kernel_to_llvm(parse_kernel(GOLDEN["scatter"]), ScalarEmitter(V3), "external").text
     assert re.match(r"define external void @k0\(ptr noalias readonly %p0, ptr noalias readonly %p1, ptr noalias %p2\) #1 \{", text)
 
 

@@ -12,10 +12,12 @@ from bwcompiler.errors import InternalError
 from bwcompiler.ir.access import ArrayView
 from bwcompiler.ir.fusion import Call
 from bwcompiler.ir.graph_parser import parse_graph
+from bwcompiler.lowering import matrix_products
 from bwcompiler.lowering.library_calls import Libraries
 from bwcompiler.lowering.matrix_products import product_text
 from bwcompiler.passes.fuse import fuse
 from bwcompiler.runtime import jit
+from bwcompiler.target import current_target
 
 GEMM = ("layout", "flip_a", "flip_b", "m", "n", "k", "one", "a", "lda", "b", "ldb", "zero", "c", "ldc")
 GEMV = ("layout", "flip", "rows", "columns", "one", "a", "lda", "x", "incx", "zero", "y", "incy")
@@ -40,7 +42,8 @@ def calls_of(text: str, integer: str = "i64", dtype: str = "f64") -> list[Produc
     """Run the only matrix product of a graph; what was called."""
     fused = fuse(parse_graph(text))
     (call,) = [step for step in fused.steps if isinstance(step, Call)]
-    libraries = Libraries({dtype: "record_gemm"}, {dtype: "record_gemv"}, integer, {})
+    symbols = {name: f"bw_{'d' if dtype == 'f64' else 's'}{name}" for name in ("gemm", "gemv")}
+    libraries = Libraries(frozenset(symbols.values()), integer)
     source, declare = product_text("product", call.value, call.operands, libraries)
     source = source.replace("define internal", "define") + declare + "\nattributes #1 = { nounwind }\n"
     number: Any = ctypes.c_int64 if integer == "i64" else ctypes.c_int32
@@ -67,8 +70,8 @@ def calls_of(text: str, integer: str = "i64", dtype: str = "f64") -> list[Produc
                 return name, (pointer - array.ctypes.data) // array.itemsize
         raise AssertionError("a pointer into none of the arrays")
 
-    routines = {"record_gemm": recorder("gemm", GEMM), "record_gemv": recorder("gemv", GEMV)}
-    code = jit.load(jit.optimise(source), {name: ctypes.cast(f, ctypes.c_void_p).value or 0 for name, f in routines.items()}, ["product"])
+    routines = {symbols["gemm"]: recorder("gemm", GEMM), symbols["gemv"]: recorder("gemv", GEMV)}
+    code = jit.load(jit.optimise(source, current_target()), {name: ctypes.cast(f, ctypes.c_void_p).value or 0 for name, f in routines.items()}, ["product"])
     ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(code.addresses["product"])(*[x.ctypes.data for x in (*arrays, result)])
     if not found:
         np.testing.assert_array_equal(result, 0)
@@ -85,6 +88,12 @@ def graph(x: str, y: str, result: str, a: str = "", b: str = "") -> str:
 
 def transposed(name: str, source: str, result: str) -> str:
     return f"%{name}: {result} = transpose %{source} {{axes=[1,0]}}"
+
+
+@pytest.fixture(autouse=True)
+def through_the_library(monkeypatch):
+    """Products of any size."""
+    monkeypatch.setattr(matrix_products, "is_written_out", lambda value: False)
 
 
 A, B, C = ("a", 0), ("b", 0), ("c", 0)
@@ -143,4 +152,4 @@ def test_layouts_that_the_library_cannot_address():
     (call,) = [step for step in fused.steps if isinstance(step, Call)]
     strided = [ArrayView(view.base, 0, (10, 2)) for view in call.operands]
     with pytest.raises(InternalError, match="has a layout that BLAS does not take"):
-        product_text("product", call.value, strided, Libraries({"f64": "g"}, {"f64": "v"}, "i64", {}))
+        product_text("product", call.value, strided, Libraries(frozenset(("bw_dgemm", "bw_dgemv"))))

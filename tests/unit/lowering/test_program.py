@@ -16,11 +16,12 @@ from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.memory import MemoryPlan
 from bwcompiler.ir.plan import ERROR_RECORD_BYTES
 from bwcompiler.lowering import program
-from bwcompiler.lowering.library_calls import INDEX_ERROR
+from bwcompiler.lowering.library_calls import CALLBACK_DONE, CALLBACK_ERROR, INDEX_ERROR
 from bwcompiler.lowering.program import ProgramEmitter, ProgramText
 from bwcompiler.passes import find_updates
 from bwcompiler.passes.plan_memory import plan_memory
 from bwcompiler.runtime import jit
+from bwcompiler.target import current_target
 from tests.support.kernels import Array
 from tests.support.lowered_programs import NO_LIBRARIES, steps_of
 from tests.unit.ir.region_graphs import cond_graph, triangular_loop, while_graph
@@ -34,13 +35,13 @@ class Emitted:
     plan: MemoryPlan
     program: ProgramText
 
-    def run(self, arguments: list[Array], callback: Callable[[Any], int] = lambda pointers: 0) -> tuple[int, list[Array], list[int]]:
+    def run(self, arguments: list[Array], callback: Callable[[Any], int] = lambda pointers: CALLBACK_DONE) -> tuple[int, list[Array], list[int]]:
         """Status, outputs and the error record."""
         outputs = [np.full(value.shape, 77, value.dtype.numpy) for value in self.graph.outputs]
         arena = np.full(self.plan.arena_bytes + ERROR_RECORD_BYTES, 0xD5, np.uint8)
         function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_void_p))(callback)
         symbols = {call.symbol: ctypes.cast(function, ctypes.c_void_p).value or 0 for call in self.program.callbacks}
-        code = jit.load(jit.optimise(self.program.text), symbols, ["bw_program"])
+        code = jit.load(jit.optimise(self.program.text, current_target()), symbols, ["bw_program"])
         arrays = [*arguments, *outputs]
         buffers = (ctypes.c_void_p * len(arrays))(*[array.ctypes.data for array in arrays])
         entry = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(code.addresses["bw_program"])
@@ -51,7 +52,7 @@ class Emitted:
 def emitted(text: str) -> Emitted:
     graph, steps = steps_of(text)
     plan = plan_memory(graph, steps)
-    return Emitted(graph, plan, ProgramEmitter(graph, steps, plan, NO_LIBRARIES, "nounwind").emit())
+    return Emitted(graph, plan, ProgramEmitter(graph, steps, plan, NO_LIBRARIES, current_target()).emit())
 
 
 def body_of(text: str) -> str:
@@ -178,7 +179,7 @@ def test_callbacks_get_operands_and_results(form):
     def double(pointers: Any) -> int:
         x, y = [np.ctypeslib.as_array(ctypes.cast(pointers[k], ctypes.POINTER(ctypes.c_double)), (4,)) for k in range(2)]
         y[:] = 2 * x
-        return 0
+        return CALLBACK_DONE
 
     x = np.arange(4.0).reshape(2, 2)
     status, (z, w), _ = made.run([x], double)
@@ -188,8 +189,8 @@ def test_callbacks_get_operands_and_results(form):
 
 
 def test_a_callback_that_fails_ends_the_program(form):
-    status, (_, w), _ = emitted(CALLBACK).run([np.eye(2)], lambda pointers: 5)
-    assert status == 5
+    status, (_, w), _ = emitted(CALLBACK).run([np.eye(2)], lambda pointers: CALLBACK_ERROR)
+    assert status == CALLBACK_ERROR
     assert w.tolist() == [[77.0, 77.0]] * 2
 
 

@@ -20,6 +20,10 @@ NOTHING = np.zeros((0, 0))
 
 CASES = [
     *[case("eigh", a, lower=lower) for lower in (False, True) for a in (SYMMETRIC, A[0], A[0, :1, :1], A[:0], NOTHING)],
+    *[case("eigvalsh", a, lower=lower) for lower in (False, True) for a in (SYMMETRIC, A[0], A[0, :1, :1], A[:0], NOTHING)],
+    *[case("svdvals", a) for a in (A, A[0], TALL, WIDE, TALL[0, :, :1], A[:0])],
+    *[case("householder", a) for a in (A, A[0], TALL, TALL[0, :, :1], A[:0])],
+    *[case("orthonormal", REGISTRY["householder"].reference(a)).gives(np.linalg.qr(a)[0]) for a in (A, A[0], TALL, A[:0])],
     *[case("svd", a) for a in (A, A[0], TALL, WIDE, TALL[0, :, :1], A[:0])],
     *[case("qr", a) for a in (A, A[0], TALL, TALL[0, :, :1], A[:0])],
     *[case(name, a) for name in ("det", "slogdet") for a in (A, A[0], A[0, :1, :1], A[:0], NOTHING)],

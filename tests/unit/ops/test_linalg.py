@@ -17,6 +17,7 @@ B = np.sin(np.arange(12.0)).reshape(2, N, 2)
 SPD = A @ A.swapaxes(1, 2)
 Z = A + 1j * np.sin(np.arange(18.0)).reshape(2, N, N)
 NOTHING = np.zeros((0, 0))
+LU = REGISTRY["lu"].reference(A)
 
 CASES = [
     case("solve", A, B), case("solve", A[0], B[0, :, :1]), case("solve", Z, B + 0.5j), case("solve", A[:0], B[:0]),
@@ -27,6 +28,11 @@ CASES = [
     case("cholesky", SPD).but(symmetric=True), case("cholesky", SPD[0]).but(symmetric=True),
     case("cholesky", SPD[0, :1, :1]).but(symmetric=True), case("cholesky", NOTHING), case("cholesky", SPD[:0]),
     case("cholesky", Z[0] @ Z[0].conj().T).but(smooth=False),
+    case("cholesky_adjoint", SPD, A), case("cholesky_adjoint", SPD[0], A[1]), case("cholesky_adjoint", SPD[0, :1, :1], A[0, :1, :1]),
+    case("cholesky_adjoint", SPD[:0], A[:0]), case("cholesky_adjoint", NOTHING, NOTHING),
+    case("lu", A), case("lu", A[0]), case("lu", np.zeros((2, 2))), case("lu", A[:0]), case("lu", NOTHING),
+    *[case("lu_solve", lu, b, transpose=transpose) for transpose in (False, True)
+      for lu, b in ((LU, B), (LU[0], B[0]), (LU[:0], B[:0]), (np.zeros((1, 0)), np.zeros((0, 2))))],
 ]
 test_op = op_tests(CASES)
 
@@ -38,6 +44,27 @@ def test_triangular_solve_reads_one_triangle(lower, transpose):
     x = REGISTRY["triangular_solve"].reference(A, B, lower=lower, transpose=transpose)
     product = (triangle.swapaxes(1, 2) if transpose else triangle) @ x
     np.testing.assert_allclose(product, B, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("transpose", [False, True])
+def test_lu_factors_and_solves(transpose):
+    factors, n = LU[:, :N].swapaxes(1, 2), N
+    product = (np.tril(factors, -1) + np.eye(n)) @ np.triu(factors)
+    for matrix, rows in zip(product, LU[:, N].astype(int), strict=True):
+        for k in reversed(range(n)):
+            matrix[[k, rows[k]]] = matrix[[rows[k], k]]
+    np.testing.assert_allclose(product, A, rtol=1e-13, atol=1e-14)
+    x = REGISTRY["lu_solve"].reference(LU, B, transpose=transpose)
+    np.testing.assert_allclose((A.swapaxes(1, 2) if transpose else A) @ x, B, rtol=1e-12, atol=1e-14)
+
+
+def test_cholesky_adjoint_is_the_formula():
+    factor = np.linalg.cholesky(SPD)
+    found = REGISTRY["cholesky_adjoint"].reference(factor, A)
+    step = 1e-6
+    for direction in (np.eye(N), np.ones((N, N)), SPD[1]):
+        change = (np.linalg.cholesky(SPD + step * direction) - np.linalg.cholesky(SPD - step * direction)) / (2 * step)
+        np.testing.assert_allclose(np.sum(found * direction, (1, 2)), np.sum(np.tril(A) * change, (1, 2)), rtol=1e-6)
 
 
 def test_cholesky_reads_the_lower_triangle_and_gives_a_symmetric_cotangent():

@@ -1,18 +1,22 @@
-"""Running passes: verification, timing, dumps and reproducers."""
+"""The pipeline's table, and running passes: verification, timing, dumps and reproducers."""
 
 from __future__ import annotations
 
 import pytest
 
-from bwcompiler import ops  # noqa: F401  (registers the ops)
+from bwcompiler import ops
+from bwcompiler.compiler.pipeline import GRAPH_PASSES, ORDER, PIPELINE, derive, lower, split
 from bwcompiler.errors import CompileError, InternalError
 from bwcompiler.ir.content_hash import content_hash
 from bwcompiler.ir.graph import cut
 from bwcompiler.ir.graph_parser import parse_graph
 from bwcompiler.ir.op import Record, input_value
 from bwcompiler.ir.types import F64, tensor
-from bwcompiler.passes.pass_manager import Pass, PassOptions, pass_named, run_pass, run_passes
-from bwcompiler.passes.pipeline import ORDER, PASSES, Before, check_order
+from bwcompiler.passes.autodiff import INPUT_SEED
+from bwcompiler.passes.fuse import fuse
+from bwcompiler.passes.inline_custom_rules import inline_custom_rules
+from bwcompiler.passes.legalize import legalize
+from bwcompiler.passes.pass_manager import Before, Pass, PassOptions, PassRunner, check_order, pass_named, run_pass
 
 
 def graph():
@@ -30,21 +34,52 @@ def unordered(graph):
     return graph.replace(body=tuple(reversed(graph.body)))
 
 
-def test_passes_run_in_order_and_are_timed():
+def runner(**options):
+    return PassRunner(PIPELINE, PassOptions(**options))
+
+
+def test_passes_are_timed():
     before = graph()
-    after, runs = run_passes(PASSES, before, PassOptions(verify=True))
-    assert [run.name for run in runs] == ["legalize", "simplify"]
-    assert [run.changed for run in runs] == [False, True]
-    assert len(after.body) == 1 and runs[1].nodes == (len(before.body), 1)
-    assert str(runs[0]).startswith("legalize: unchanged, ")
-    assert str(runs[1]).startswith(f"simplify: {len(before.body)} -> 1 nodes, ")
+    run = runner(verify=True)
+    after = run(legalize, run(inline_custom_rules, before))
+    run(fuse, after)
+    assert [one.name for one in run.runs] == ["inline_custom_rules", "legalize", "fuse"]
+    assert [one.changed for one in run.runs] == [False, True, True]
+    assert len(after.body) == 2 and run.runs[1].nodes == (len(before.body), 2)
+    texts = [str(one) for one in run.runs]
+    assert texts[0].startswith("inline_custom_rules: unchanged, ")
+    assert texts[1].startswith(f"legalize: {len(before.body)} -> 2 nodes, ")
+    assert texts[2].startswith("fuse: ") and texts[2].endswith(" ms") and "nodes" not in texts[2]
 
 
 def test_dumps_what_changed(tmp_path):
-    run_passes(PASSES, graph(), PassOptions(dump=tmp_path / "dumps"))
+    run = runner(dump=tmp_path / "dumps")
+    run(fuse, run(legalize, run(inline_custom_rules, graph())))
     files = sorted((tmp_path / "dumps").iterdir())
-    assert [file.name.partition("-")[2] for file in files] == ["twice-input.graph", "twice-simplify.graph"]
-    assert len(parse_graph(files[1].read_text()).body) == 1
+    assert [file.name.partition("-")[2] for file in files] == ["twice-input.graph", "twice-legalize.graph"]
+    assert len(parse_graph(files[1].read_text()).body) == 2
+
+
+def test_passes_run_in_the_order_of_the_table_only():
+    run = runner()
+    legal = run(legalize, graph())
+    with pytest.raises(InternalError, match="pass inline_custom_rules comes before legalize in the pipeline"):
+        run(inline_custom_rules, legal)
+    with pytest.raises(InternalError, match="is no pass of the pipeline"):
+        run(refuse, legal)
+
+
+def test_every_pass_of_the_table_runs_once():
+    x = input_value(tensor(F64, (3,)), "x")
+    with Record() as record:
+        out = ops.sin(x) * x
+    joint = derive(cut("f", [x], record.values, [out]), (0,), [INPUT_SEED])
+    parts = split(joint.graph, [1], 1)
+    lowered = lower(parts.adjoint)
+    names = [one.name for one in (*joint.passes, *parts.passes, *lowered.passes)]
+    again = [step.name for step in PIPELINE if step.run is inline_custom_rules]        # of the joint graph, and of what is lowered
+    assert [name for k, name in enumerate(names) if name not in names[:k]] == [step.name for step in PIPELINE]
+    assert len(names) == len(PIPELINE) + len(again)
 
 
 @pytest.mark.parametrize("bad, error", [(refuse, ValueError), (unordered, InternalError)])
@@ -70,14 +105,14 @@ def test_without_verification_nothing_is_checked():
 
 
 def test_passes_by_name():
-    assert pass_named(PASSES, "simplify") is PASSES[1]
-    with pytest.raises(CompileError, match="there is no pass 'fold'; passes: legalize, simplify"):
-        pass_named(PASSES, "fold")
+    assert pass_named(GRAPH_PASSES, "legalize").run is legalize
+    with pytest.raises(CompileError, match="there is no pass 'fold'; passes: simplify, inline_custom_rules, legalize"):
+        pass_named(GRAPH_PASSES, "fold")
 
 
 def test_order_is_checked():
-    check_order(PASSES, ORDER)
-    with pytest.raises(InternalError, match="simplify must come before legalize: why not"):
-        check_order(PASSES, (Before("simplify", "legalize", "why not"),))
+    check_order(PIPELINE, ORDER)
+    with pytest.raises(InternalError, match="legalize must come before simplify: why not"):
+        check_order(PIPELINE, (Before("legalize", "simplify", "why not"),))
     with pytest.raises(InternalError, match="two passes have one name"):
-        check_order((*PASSES, PASSES[0]), ())
+        check_order((*PIPELINE, PIPELINE[0]), ())

@@ -23,10 +23,10 @@ def test_an_older_value_keeps_its_name():
 def test_a_value_made_by_a_rule_takes_the_name():
     x = input_value(VECTOR, "x")
     with Record() as record:
-        half = REGISTRY["divide"](x, constant(2.0, VECTOR))
+        half = REGISTRY["multiply"](x, constant(-1.0, VECTOR))
         half.name = "half"
     result = simplify(cut("halved", (x,), record.values, (half,)))
-    assert "%half: f64[3] = multiply %x, 0.5" in graph_to_text(result)
+    assert "%half: f64[3] = negative %x" in graph_to_text(result)
 
 
 def test_mapping_says_what_stands_for_a_value():
@@ -34,7 +34,7 @@ def test_mapping_says_what_stands_for_a_value():
     with Record() as record:
         one, two = REGISTRY["sin"](x), REGISTRY["sin"](x)
         same = REGISTRY["multiply"](two, constant(1.0, VECTOR))
-        total = one + same
+        total = one / same
     result, mapping = simplify_with_mapping(cut("merged", (x,), record.values, (total,)))
     assert mapping[two] is one and mapping[same] is one and one not in mapping
     assert mapping[total] is result.outputs[0] and result.outputs[0].operands == (one, one)

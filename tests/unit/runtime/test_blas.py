@@ -23,7 +23,7 @@ def test_blas_multiplies(rng: np.random.Generator) -> None:
         pytest.skip("this NumPy has no BLAS to be found")
     integer: Any = ctypes.c_int64 if found.integers_64 else ctypes.c_int32
     pointer = ctypes.c_void_p
-    cases: tuple[tuple[Any, int, Any], ...] = ((np.float64, found.dgemm, ctypes.c_double), (np.float32, found.sgemm, ctypes.c_float))
+    cases: tuple[tuple[Any, int, Any], ...] = ((np.float64, found.routines["dgemm"], ctypes.c_double), (np.float32, found.routines["sgemm"], ctypes.c_float))
     for dtype, place, real in cases:
         left, right = rng.normal(size=(17, 33)).astype(dtype), rng.normal(size=(33, 9)).astype(dtype)
         product = np.empty((17, 9), dtype)
@@ -103,4 +103,4 @@ def test_elementwise_loop() -> None:
 def test_what_does_not_exist_is_none() -> None:
     assert gufuncs.linalg_loop("no_such_function", "d->d") is None
     assert gufuncs.linalg_loop("cholesky_lo", "i->i") is None
-    assert gufuncs._loop_of_module("numpy.no_such_module", "fft", "D->D") is None
+    assert gufuncs.loop_of_module("numpy.no_such_module", "fft", "D->D") is None

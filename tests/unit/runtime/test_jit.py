@@ -10,6 +10,8 @@ import pytest
 
 from bwcompiler.errors import CompileError
 from bwcompiler.runtime import jit
+from bwcompiler.target import Target
+from tests.support.targets import HOST, TARGETS
 
 TWICE = "define i64 @twice(i64 %x) {\n  %r = shl i64 %x, 1\n  ret i64 %r\n}\n"
 
@@ -31,7 +33,7 @@ loop:
 done:
   ret void
 }}
-attributes #0 = {{ {jit.FUNCTION_ATTRIBUTES} }}
+attributes #0 = {{ {HOST.function_attributes} }}
 """
 
 
@@ -41,12 +43,12 @@ def call(code: jit.LoadedCode, name: str, argument: int) -> int:
 
 
 def test_compile_load_call() -> None:
-    code = jit.load(jit.optimise(TWICE), {}, ["twice"])
+    code = jit.load(jit.optimise(TWICE, HOST), {}, ["twice"])
     assert call(code, "twice", 21) == 42
 
 
 def test_one_object_can_be_loaded_again_and_again() -> None:
-    image = jit.optimise(TWICE)
+    image = jit.optimise(TWICE, HOST)
     loaded = [jit.load(image, {}, ["twice"]) for _ in range(20)]
     assert len({code.addresses["twice"] for code in loaded}) == 20
     assert [call(code, "twice", k) for k, code in enumerate(loaded)] == list(range(0, 40, 2))
@@ -67,7 +69,7 @@ define i64 @run(i64 %x) {
     address = ctypes.cast(callback, ctypes.c_void_p).value
     assert address is not None
     symbols = {"my.cell": ctypes.addressof(cell), "my.function": address}
-    code = jit.load(jit.optimise(text), symbols, ["run"])
+    code = jit.load(jit.optimise(text, HOST), symbols, ["run"])
     assert call(code, "run", 5) == 125
     cell.value = -25
     assert call(code, "run", 5) == 0
@@ -83,13 +85,13 @@ define i64 @run(i64 %x) {
   %r = fptosi double %t to i64
   ret i64 %r
 }"""
-    assert call(jit.load(jit.optimise(text), {}, ["run"]), "run", 1) == 841
+    assert call(jit.load(jit.optimise(text, HOST), {}, ["run"]), "run", 1) == 841
 
 
 def test_missing_symbol_is_an_error() -> None:
     text = "declare i64 @bw_no_such(i64)\ndefine i64 @run(i64 %x) {\n  %r = call i64 @bw_no_such(i64 %x)\n  ret i64 %r\n}"
     with pytest.raises(CompileError, match="cannot link native code"):
-        jit.load(jit.optimise(text), {}, ["run"])
+        jit.load(jit.optimise(text, HOST), {}, ["run"])
 
 
 UNFINISHED = "define i64 @f() {"
@@ -99,20 +101,26 @@ BAD_PHI = "define i64 @f(i64 %x) {\na:\n  br label %b\nb:\n  %p = phi i64 [ %x, 
 @pytest.mark.parametrize("text", [UNFINISHED, BAD_PHI], ids=["not parsed", "not verified"])
 def test_invalid_text_is_an_error(text: str) -> None:
     with pytest.raises(CompileError, match="invalid LLVM text"):
-        jit.optimise(text)
+        jit.optimise(text, HOST)
 
 
-def test_full_pipeline_vectorises_to_the_widest_registers_and_cheap_does_not() -> None:
-    lanes = jit.vector_bits() // 32
-    assert f"<{lanes} x float>" in jit.optimised_ir(SQUARES)
-    assert "x float>" not in jit.optimised_ir(SQUARES, "cheap")
-    register = {512: "zmm", 256: "ymm"}.get(jit.vector_bits())
-    if register is not None:
-        assert register in jit.assembly(SQUARES)
-        assert register not in jit.assembly(SQUARES, "cheap")
+@pytest.mark.parametrize("target", TARGETS.values(), ids=str)
+def test_loops_are_vectorised_to_the_width_of_the_target(target: Target) -> None:
+    text = SQUARES.replace(HOST.function_attributes, target.function_attributes)
+    assert f"<{target.lanes(32)} x float>" in jit.optimised_ir(text, target)
+    register = {512: "zmm", 256: "ymm"}.get(target.vector_bits)
+    wider = [name for bits, name in ((512, "zmm"), (256, "ymm")) if bits > target.vector_bits]
+    code = jit.assembly(text, target)
+    assert register is None or register in code
+    assert not any(name in code for name in wider)
+
+
+def test_every_target_has_code_of_its_own() -> None:
+    images = {jit.optimise(SQUARES.replace(HOST.function_attributes, target.function_attributes), target) for target in TARGETS.values()}
+    assert len(images) >= min(len(TARGETS), 2)
 
 
 def test_import_initialises_nothing() -> None:
-    script = "from bwcompiler.runtime import jit; print(jit._initialise.cache_info().misses, jit.FUNCTION_ATTRIBUTES)"
+    script = "from bwcompiler.runtime import jit; print(jit._initialise.cache_info().misses)"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert result.stdout.startswith("0 nounwind")
+    assert result.stdout.startswith("0")

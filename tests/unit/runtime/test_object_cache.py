@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bwcompiler.runtime import jit, object_cache
 from bwcompiler.runtime.object_cache import DiskCache, MemoryCache, key_of, object_for
+from bwcompiler.target import Target
+from tests.support.targets import HOST
 
 TEXT = "define i64 @f() {\n  ret i64 7\n}\n"
+OTHER = replace(HOST, cpu="generic")
 
 
 @pytest.fixture
@@ -30,9 +34,9 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     compiled: list[str] = []
     real = jit.optimise
 
-    def optimise(text: str, pipeline: jit.Pipeline = "full") -> bytes:
+    def optimise(text: str, target: Target) -> bytes:
         compiled.append(text)
-        return real(text, pipeline)
+        return real(text, target)
 
     monkeypatch.setattr(jit, "optimise", optimise)
     return compiled
@@ -43,40 +47,43 @@ def files(folder: Path) -> list[str]:
 
 
 def test_memory_then_disk_then_compilation(folder: Path, compilations: list[str]) -> None:
-    code = object_for(TEXT)
-    assert files(folder) == [f"{key_of(TEXT)}.bwo"]
-    assert object_for(TEXT) == code and len(compilations) == 1
+    code = object_for(TEXT, HOST)
+    assert files(folder) == [f"{key_of(TEXT, HOST)}.bwo"]
+    assert object_for(TEXT, HOST) == code and len(compilations) == 1
     object_cache.memory.clear()
-    assert object_for(TEXT) == code and len(compilations) == 1
-    assert object_for(TEXT, "cheap") and len(compilations) == 2 and len(files(folder)) == 2
+    assert object_for(TEXT, HOST) == code and len(compilations) == 1
+    assert object_for(TEXT, OTHER) and len(compilations) == 2 and len(files(folder)) == 2
 
 
 def test_folder_and_files_are_private(folder: Path) -> None:
-    object_for(TEXT)
+    object_for(TEXT, HOST)
     assert folder.stat().st_mode & 0o777 == 0o700
     assert all(path.stat().st_mode & 0o077 == 0 for path in folder.iterdir())
 
 
-def test_key_depends_on_text_pipeline_and_toolchain(monkeypatch: pytest.MonkeyPatch) -> None:
-    keys = {key_of(TEXT), key_of(TEXT + " "), key_of(TEXT, "cheap")}
+def test_key_depends_on_all_that_decides_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    others = [replace(HOST, cpu="generic"), replace(HOST, features=HOST.features + ",+x"), replace(HOST, vector_bits=64)]
+    keys = {key_of(TEXT, HOST), key_of(TEXT + " ", HOST), *[key_of(TEXT, other) for other in others]}
+    monkeypatch.setattr(jit, "TUNING", jit.Tuning(speed_level=1))
+    keys.add(key_of(TEXT, HOST))
     monkeypatch.setattr(jit, "toolchain", lambda: "another compiler")
-    assert len(keys | {key_of(TEXT)}) == 4
+    assert len(keys | {key_of(TEXT, HOST)}) == 7
 
 
 @pytest.mark.parametrize("damage", [lambda b: b[:-1], lambda b: b"", lambda b: b"ELF" + b, lambda b: b[:-1] + b"?", lambda b: b * 2])
 def test_damaged_file_is_compiled_again(folder: Path, compilations: list[str], damage: object) -> None:
-    code = object_for(TEXT)
-    path = folder / f"{key_of(TEXT)}.bwo"
+    code = object_for(TEXT, HOST)
+    path = folder / f"{key_of(TEXT, HOST)}.bwo"
     whole = path.read_bytes()
     path.write_bytes(damage(whole))  # type: ignore[operator]
     object_cache.memory.clear()
-    assert object_for(TEXT) == code and len(compilations) == 2
+    assert object_for(TEXT, HOST) == code and len(compilations) == 2
     assert path.read_bytes() == whole
 
 
 def test_cache_can_be_turned_off(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BW_CACHE", "0")
-    assert object_for(TEXT) and not folder.exists()
+    assert object_for(TEXT, HOST) and not folder.exists()
 
 
 def test_default_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -158,8 +165,9 @@ def test_memory_cache_is_bounded() -> None:
 
 SCRIPT = f"""
 from bwcompiler.runtime import jit, object_cache
+from bwcompiler.target import Target
 jit.optimise, real = (lambda *a: print("compiled") or real(*a)), jit.optimise
-code = object_cache.object_for({TEXT!r})
+code = object_cache.object_for({TEXT!r}, Target.host())
 print(len(jit.load(code, {{}}, ["f"]).addresses))
 """
 

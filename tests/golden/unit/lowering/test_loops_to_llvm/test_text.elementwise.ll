@@ -60,7 +60,7 @@ join11:
   br label %latch2
 latch2:
   %n2 = add nuw nsw i64 %i2, 1
-  br label %head2
+  br label %head2, !llvm.loop !2
 exit2:
   br label %latch1
 latch1:

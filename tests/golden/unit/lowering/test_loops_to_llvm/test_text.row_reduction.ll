@@ -11,256 +11,148 @@ head1:
   %c1 = icmp slt i64 %i1, 3
   br i1 %c1, label %body1, label %exit1
 body1:
-  br label %pre5
-pre5:
-  br label %head5
-head5:
-  %i5 = phi i64 [ 0, %pre5 ], [ %n5, %latch5 ]
-  %c5 = icmp slt i64 %i5, 32
-  br i1 %c5, label %body5, label %exit5
-body5:
-  %v6 = getelementptr float, ptr %a3, i64 %i5
-  store float 0x0000000000000000, ptr %v6
-  %v7 = getelementptr double, ptr %a4, i64 %i5
-  store double 0x0000000000000000, ptr %v7
-  br label %latch5
-latch5:
-  %n5 = add nuw nsw i64 %i5, 1
-  br label %head5
-exit5:
+  %v5 = getelementptr float, ptr %a3, i64 8
+  %v6 = getelementptr float, ptr %a3, i64 16
+  %v7 = getelementptr float, ptr %a3, i64 24
+  store <8 x float> <float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000>, ptr %a3, align 4
+  store <8 x float> <float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000>, ptr %v5, align 4
+  store <8 x float> <float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000>, ptr %v6, align 4
+  store <8 x float> <float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000>, ptr %v7, align 4
+  %v8 = getelementptr double, ptr %a4, i64 4
+  %v9 = getelementptr double, ptr %a4, i64 8
+  %v10 = getelementptr double, ptr %a4, i64 12
+  %v11 = getelementptr double, ptr %a4, i64 16
+  %v12 = getelementptr double, ptr %a4, i64 20
+  %v13 = getelementptr double, ptr %a4, i64 24
+  %v14 = getelementptr double, ptr %a4, i64 28
+  store <4 x double> <double 0x0000000000000000, double 0x0000000000000000, double 0x0000000000000000, double 0x0000000000000000>, ptr %a4, align 8
+  store <4 x double> <double 0x0000000000000000, double 0x0000000000000000, double 0x0000000000000000, double 0x0000000000000000>, ptr %v8, align 8
+  store <4 x double> <double 0x0000000000000000, double 0x0000000000000000, double 0x0000000000000000, double 0x0000000000000000>, ptr %v9, align 8
+  store <4 x double> <double 0x0000000000000000, double 0x0000000000000000, double 0x0000000000000000, double 0x0000000000000000>, ptr %v10, align 8
+  store <4 x double> <double 0x0000000000000000, double 0x0000000000000000, double 0x0000000000000000, double 0x0000000000000000>, ptr %v11, align 8
+  store <4 x double> <double 0x0000000000000000, double 0x0000000000000000, double 0x0000000000000000, double 0x0000000000000000>, ptr %v12, align 8
+  store <4 x double> <double 0x0000000000000000, double 0x0000000000000000, double 0x0000000000000000, double 0x0000000000000000>, ptr %v13, align 8
+  store <4 x double> <double 0x0000000000000000, double 0x0000000000000000, double 0x0000000000000000, double 0x0000000000000000>, ptr %v14, align 8
   store float 0x0000000000000000, ptr %a2
-  br label %pre8
-pre8:
-  br label %head8
-head8:
-  %i8 = phi i64 [ 0, %pre8 ], [ %n8, %latch8 ]
-  %c8 = icmp slt i64 %i8, 1
-  br i1 %c8, label %body8, label %exit8
-body8:
-  %v9 = mul i64 %i8, 64
-  br label %pre10
-pre10:
-  br label %head10
-head10:
-  %i10 = phi i64 [ 0, %pre10 ], [ %n10, %latch10 ]
-  %c10 = icmp slt i64 %i10, 64
-  br i1 %c10, label %body10, label %exit10
-body10:
-  %v11 = add i64 %i10, %v9
-  %v12 = mul i64 %v11, 32
-  br label %pre13
-pre13:
-  br label %head13
-head13:
-  %i13 = phi i64 [ 0, %pre13 ], [ %n13, %latch13 ]
-  %c13 = icmp slt i64 %i13, 32
-  br i1 %c13, label %body13, label %exit13
-body13:
-  %v14 = add i64 %v12, %i13
-  %v15 = mul nsw i64 %i1, 2100
-  %v16 = add nsw i64 %v15, %v14
-  %v17 = getelementptr inbounds float, ptr %p0, i64 %v16
-  %v18 = load float, ptr %v17, align 4
-  %v19 = getelementptr float, ptr %a3, i64 %i13
-  %v20 = load float, ptr %v19, align 4
-  %v21 = fadd float %v20, %v18
-  store float %v21, ptr %v19, align 4
-  br label %latch13
-latch13:
-  %n13 = add nuw nsw i64 %i13, 1
-  br label %head13
-exit13:
-  br label %latch10
-latch10:
-  %n10 = add nuw nsw i64 %i10, 1
-  br label %head10
-exit10:
-  br label %pre22
-pre22:
-  br label %head22
-head22:
-  %i22 = phi i64 [ 0, %pre22 ], [ %n22, %latch22 ]
-  %c22 = icmp slt i64 %i22, 32
-  br i1 %c22, label %body22, label %exit22
-body22:
-  %v23 = getelementptr float, ptr %a3, i64 %i22
-  %v24 = getelementptr double, ptr %a4, i64 %i22
-  %v25 = load float, ptr %v23, align 4
-  %v26 = fpext float %v25 to double
-  %v27 = load double, ptr %v24, align 8
-  %v28 = fadd double %v27, %v26
-  store double %v28, ptr %v24, align 8
-  store float 0x0000000000000000, ptr %v23
-  br label %latch22
-latch22:
-  %n22 = add nuw nsw i64 %i22, 1
-  br label %head22
-exit22:
-  br label %latch8
-latch8:
-  %n8 = add nuw nsw i64 %i8, 1
-  br label %head8
-exit8:
-  br label %pre29
-pre29:
-  br label %head29
-head29:
-  %i29 = phi i64 [ 0, %pre29 ], [ %n29, %latch29 ]
-  %c29 = icmp slt i64 %i29, 1
-  br i1 %c29, label %body29, label %exit29
-body29:
-  %v30 = add i64 %i29, 64
-  %v31 = mul i64 %v30, 32
-  br label %pre32
-pre32:
-  br label %head32
-head32:
-  %i32 = phi i64 [ 0, %pre32 ], [ %n32, %latch32 ]
-  %c32 = icmp slt i64 %i32, 32
-  br i1 %c32, label %body32, label %exit32
-body32:
-  %v33 = add i64 %v31, %i32
-  %v34 = mul nsw i64 %i1, 2100
-  %v35 = add nsw i64 %v34, %v33
-  %v36 = getelementptr inbounds float, ptr %p0, i64 %v35
-  %v37 = load float, ptr %v36, align 4
-  %v38 = getelementptr float, ptr %a3, i64 %i32
-  %v39 = load float, ptr %v38, align 4
-  %v40 = fadd float %v39, %v37
-  store float %v40, ptr %v38, align 4
-  br label %latch32
-latch32:
-  %n32 = add nuw nsw i64 %i32, 1
-  br label %head32
-exit32:
-  br label %latch29
-latch29:
-  %n29 = add nuw nsw i64 %i29, 1
-  br label %head29
-exit29:
-  br label %pre41
-pre41:
-  br label %head41
-head41:
-  %i41 = phi i64 [ 0, %pre41 ], [ %n41, %latch41 ]
-  %c41 = icmp slt i64 %i41, 20
-  br i1 %c41, label %body41, label %exit41
-body41:
-  %v42 = add i64 %i41, 2080
-  %v43 = mul nsw i64 %i1, 2100
-  %v44 = add nsw i64 %v43, %v42
-  %v45 = getelementptr inbounds float, ptr %p0, i64 %v44
-  %v46 = load float, ptr %v45, align 4
-  %v47 = getelementptr float, ptr %a3, i64 %i41
-  %v48 = load float, ptr %v47, align 4
-  %v49 = fadd float %v48, %v46
-  store float %v49, ptr %v47, align 4
-  br label %latch41
-latch41:
-  %n41 = add nuw nsw i64 %i41, 1
-  br label %head41
-exit41:
-  br label %pre50
-pre50:
-  br label %head50
-head50:
-  %i50 = phi i64 [ 0, %pre50 ], [ %n50, %latch50 ]
-  %c50 = icmp slt i64 %i50, 32
-  br i1 %c50, label %body50, label %exit50
-body50:
-  %v51 = getelementptr float, ptr %a3, i64 %i50
-  %v52 = getelementptr double, ptr %a4, i64 %i50
-  %v53 = load float, ptr %v51, align 4
-  %v54 = fpext float %v53 to double
-  %v55 = load double, ptr %v52, align 8
-  %v56 = fadd double %v55, %v54
-  store double %v56, ptr %v52, align 8
-  store float 0x0000000000000000, ptr %v51
-  br label %latch50
-latch50:
-  %n50 = add nuw nsw i64 %i50, 1
-  br label %head50
-exit50:
-  br label %pre57
-pre57:
-  br label %head57
-head57:
-  %i57 = phi i64 [ 0, %pre57 ], [ %n57, %latch57 ]
-  %c57 = icmp slt i64 %i57, 16
-  br i1 %c57, label %body57, label %exit57
-body57:
-  %v58 = getelementptr double, ptr %a4, i64 %i57
-  %v59 = add i64 %i57, 16
-  %v60 = getelementptr double, ptr %a4, i64 %v59
-  %v61 = load double, ptr %v60, align 8
-  %v62 = load double, ptr %v58, align 8
-  %v63 = fadd double %v62, %v61
-  store double %v63, ptr %v58, align 8
-  br label %latch57
-latch57:
-  %n57 = add nuw nsw i64 %i57, 1
-  br label %head57
-exit57:
-  br label %pre64
-pre64:
-  br label %head64
-head64:
-  %i64 = phi i64 [ 0, %pre64 ], [ %n64, %latch64 ]
-  %c64 = icmp slt i64 %i64, 8
-  br i1 %c64, label %body64, label %exit64
-body64:
-  %v65 = getelementptr double, ptr %a4, i64 %i64
-  %v66 = add i64 %i64, 8
-  %v67 = getelementptr double, ptr %a4, i64 %v66
-  %v68 = load double, ptr %v67, align 8
-  %v69 = load double, ptr %v65, align 8
-  %v70 = fadd double %v69, %v68
-  store double %v70, ptr %v65, align 8
-  br label %latch64
-latch64:
-  %n64 = add nuw nsw i64 %i64, 1
-  br label %head64
-exit64:
-  br label %pre71
-pre71:
-  br label %head71
-head71:
-  %i71 = phi i64 [ 0, %pre71 ], [ %n71, %latch71 ]
-  %c71 = icmp slt i64 %i71, 4
-  br i1 %c71, label %body71, label %exit71
-body71:
-  %v72 = getelementptr double, ptr %a4, i64 %i71
-  %v73 = add i64 %i71, 4
-  %v74 = getelementptr double, ptr %a4, i64 %v73
-  %v75 = load double, ptr %v74, align 8
-  %v76 = load double, ptr %v72, align 8
-  %v77 = fadd double %v76, %v75
-  store double %v77, ptr %v72, align 8
-  br label %latch71
-latch71:
-  %n71 = add nuw nsw i64 %i71, 1
-  br label %head71
-exit71:
-  br label %pre78
-pre78:
-  br label %head78
-head78:
-  %i78 = phi i64 [ 0, %pre78 ], [ %n78, %latch78 ]
-  %c78 = icmp slt i64 %i78, 2
-  br i1 %c78, label %body78, label %exit78
-body78:
-  %v79 = getelementptr double, ptr %a4, i64 %i78
-  %v80 = add i64 %i78, 2
-  %v81 = getelementptr double, ptr %a4, i64 %v80
-  %v82 = load double, ptr %v81, align 8
-  %v83 = load double, ptr %v79, align 8
-  %v84 = fadd double %v83, %v82
-  store double %v84, ptr %v79, align 8
-  br label %latch78
-latch78:
-  %n78 = add nuw nsw i64 %i78, 1
-  br label %head78
-exit78:
+  br label %pre15
+pre15:
+  br label %head15
+head15:
+  %i15 = phi i64 [ 0, %pre15 ], [ %n15, %latch15 ]
+  %c15 = icmp slt i64 %i15, 1
+  br i1 %c15, label %body15, label %exit15
+body15:
+  %v16 = mul i64 %i15, 64
+  br label %pre17
+pre17:
+  br label %head17
+head17:
+  %i17 = phi i64 [ 0, %pre17 ], [ %n17, %latch17 ]
+  %c17 = icmp slt i64 %i17, 64
+  br i1 %c17, label %body17, label %exit17
+body17:
+  %v18 = add i64 %i17, %v16
+  %v19 = mul i64 %v18, 32
+  br label %pre20
+pre20:
+  br label %head20
+head20:
+  %i20 = phi i64 [ 0, %pre20 ], [ %n20, %latch20 ]
+  %c20 = icmp slt i64 %i20, 32
+  br i1 %c20, label %body20, label %exit20
+body20:
+  %v21 = add i64 %v19, %i20
+  %v22 = mul nsw i64 %i1, 2100
+  %v23 = add nsw i64 %v22, %v21
+  %v24 = getelementptr inbounds float, ptr %p0, i64 %v23
+  %v25 = load float, ptr %v24, align 4
+  %v26 = getelementptr float, ptr %a3, i64 %i20
+  %v27 = load float, ptr %v26, align 4
+  %v28 = fadd float %v27, %v25
+  store float %v28, ptr %v26, align 4
+  br label %latch20
+latch20:
+  %n20 = add nuw nsw i64 %i20, 1
+  br label %head20, !llvm.loop !12
+exit20:
+  br label %latch17
+latch17:
+  %n17 = add nuw nsw i64 %i17, 1
+  br label %head17
+exit17:
+  %v29 = getelementptr float, ptr %a3, i64 4
+  %v30 = getelementptr float, ptr %a3, i64 8
+  %v31 = getelementptr float, ptr %a3, i64 12
+  %v32 = getelementptr float, ptr %a3, i64 16
+  %v33 = getelementptr float, ptr %a3, i64 20
+  %v34 = getelementptr float, ptr %a3, i64 24
+  %v35 = getelementptr float, ptr %a3, i64 28
+  %v36 = load <4 x float>, ptr %a3, align 4
+  %v37 = load <4 x float>, ptr %v29, align 4
+  %v38 = load <4 x float>, ptr %v30, align 4
+  %v39 = load <4 x float>, ptr %v31, align 4
+  %v40 = load <4 x float>, ptr %v32, align 4
+  %v41 = load <4 x float>, ptr %v33, align 4
+  %v42 = load <4 x float>, ptr %v34, align 4
+  %v43 = load <4 x float>, ptr %v35, align 4
+  %v44 = fpext <4 x float> %v36 to <4 x double>
+  %v45 = fpext <4 x float> %v37 to <4 x double>
+  %v46 = fpext <4 x float> %v38 to <4 x double>
+  %v47 = fpext <4 x float> %v39 to <4 x double>
+  %v48 = fpext <4 x float> %v40 to <4 x double>
+  %v49 = fpext <4 x float> %v41 to <4 x double>
+  %v50 = fpext <4 x float> %v42 to <4 x double>
+  %v51 = fpext <4 x float> %v43 to <4 x double>
+  %v52 = getelementptr double, ptr %a4, i64 4
+  %v53 = getelementptr double, ptr %a4, i64 8
+  %v54 = getelementptr double, ptr %a4, i64 12
+  %v55 = getelementptr double, ptr %a4, i64 16
+  %v56 = getelementptr double, ptr %a4, i64 20
+  %v57 = getelementptr double, ptr %a4, i64 24
+  %v58 = getelementptr double, ptr %a4, i64 28
+  %v59 = load <4 x double>, ptr %a4, align 8
+  %v60 = load <4 x double>, ptr %v52, align 8
+  %v61 = load <4 x double>, ptr %v53, align 8
+  %v62 = load <4 x double>, ptr %v54, align 8
+  %v63 = load <4 x double>, ptr %v55, align 8
+  %v64 = load <4 x double>, ptr %v56, align 8
+  %v65 = load <4 x double>, ptr %v57, align 8
+  %v66 = load <4 x double>, ptr %v58, align 8
+  %v67 = fadd <4 x double> %v59, %v44
+  %v68 = fadd <4 x double> %v60, %v45
+  %v69 = fadd <4 x double> %v61, %v46
+  %v70 = fadd <4 x double> %v62, %v47
+  %v71 = fadd <4 x double> %v63, %v48
+  %v72 = fadd <4 x double> %v64, %v49
+  %v73 = fadd <4 x double> %v65, %v50
+  %v74 = fadd <4 x double> %v66, %v51
+  %v75 = getelementptr double, ptr %a4, i64 4
+  %v76 = getelementptr double, ptr %a4, i64 8
+  %v77 = getelementptr double, ptr %a4, i64 12
+  %v78 = getelementptr double, ptr %a4, i64 16
+  %v79 = getelementptr double, ptr %a4, i64 20
+  %v80 = getelementptr double, ptr %a4, i64 24
+  %v81 = getelementptr double, ptr %a4, i64 28
+  store <4 x double> %v67, ptr %a4, align 8
+  store <4 x double> %v68, ptr %v75, align 8
+  store <4 x double> %v69, ptr %v76, align 8
+  store <4 x double> %v70, ptr %v77, align 8
+  store <4 x double> %v71, ptr %v78, align 8
+  store <4 x double> %v72, ptr %v79, align 8
+  store <4 x double> %v73, ptr %v80, align 8
+  store <4 x double> %v74, ptr %v81, align 8
+  %v82 = getelementptr float, ptr %a3, i64 8
+  %v83 = getelementptr float, ptr %a3, i64 16
+  %v84 = getelementptr float, ptr %a3, i64 24
+  store <8 x float> <float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000>, ptr %a3, align 4
+  store <8 x float> <float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000>, ptr %v82, align 4
+  store <8 x float> <float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000>, ptr %v83, align 4
+  store <8 x float> <float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000>, ptr %v84, align 4
+  br label %latch15
+latch15:
+  %n15 = add nuw nsw i64 %i15, 1
+  br label %head15
+exit15:
   br label %pre85
 pre85:
   br label %head85
@@ -269,24 +161,183 @@ head85:
   %c85 = icmp slt i64 %i85, 1
   br i1 %c85, label %body85, label %exit85
 body85:
-  %v86 = getelementptr double, ptr %a4, i64 %i85
-  %v87 = add i64 %i85, 1
-  %v88 = getelementptr double, ptr %a4, i64 %v87
-  %v89 = load double, ptr %v88, align 8
-  %v90 = load double, ptr %v86, align 8
-  %v91 = fadd double %v90, %v89
-  store double %v91, ptr %v86, align 8
+  %v86 = add i64 %i85, 64
+  %v87 = mul i64 %v86, 32
+  br label %pre88
+pre88:
+  br label %head88
+head88:
+  %i88 = phi i64 [ 0, %pre88 ], [ %n88, %latch88 ]
+  %c88 = icmp slt i64 %i88, 32
+  br i1 %c88, label %body88, label %exit88
+body88:
+  %v89 = add i64 %v87, %i88
+  %v90 = mul nsw i64 %i1, 2100
+  %v91 = add nsw i64 %v90, %v89
+  %v92 = getelementptr inbounds float, ptr %p0, i64 %v91
+  %v93 = load float, ptr %v92, align 4
+  %v94 = getelementptr float, ptr %a3, i64 %i88
+  %v95 = load float, ptr %v94, align 4
+  %v96 = fadd float %v95, %v93
+  store float %v96, ptr %v94, align 4
+  br label %latch88
+latch88:
+  %n88 = add nuw nsw i64 %i88, 1
+  br label %head88, !llvm.loop !12
+exit88:
   br label %latch85
 latch85:
   %n85 = add nuw nsw i64 %i85, 1
   br label %head85
 exit85:
-  %v92 = load double, ptr %a4, align 8
-  %v93 = fptrunc double %v92 to float
-  store float %v93, ptr %a2
-  %v94 = load float, ptr %a2, align 4
-  %v95 = getelementptr inbounds float, ptr %p1, i64 %i1
-  store float %v94, ptr %v95, align 4
+  br label %pre97
+pre97:
+  br label %head97
+head97:
+  %i97 = phi i64 [ 0, %pre97 ], [ %n97, %latch97 ]
+  %c97 = icmp slt i64 %i97, 16
+  br i1 %c97, label %body97, label %exit97
+body97:
+  %v98 = add i64 %i97, 0
+  %v99 = add i64 %v98, 2080
+  %v100 = mul nsw i64 %i1, 2100
+  %v101 = add nsw i64 %v100, %v99
+  %v102 = getelementptr inbounds float, ptr %p0, i64 %v101
+  %v103 = load float, ptr %v102, align 4
+  %v104 = getelementptr float, ptr %a3, i64 %v98
+  %v105 = load float, ptr %v104, align 4
+  %v106 = fadd float %v105, %v103
+  store float %v106, ptr %v104, align 4
+  br label %latch97
+latch97:
+  %n97 = add nuw nsw i64 %i97, 1
+  br label %head97, !llvm.loop !11
+exit97:
+  br label %pre107
+pre107:
+  br label %head107
+head107:
+  %i107 = phi i64 [ 0, %pre107 ], [ %n107, %latch107 ]
+  %c107 = icmp slt i64 %i107, 4
+  br i1 %c107, label %body107, label %exit107
+body107:
+  %v108 = add i64 %i107, 16
+  %v109 = add i64 %v108, 2080
+  %v110 = mul nsw i64 %i1, 2100
+  %v111 = add nsw i64 %v110, %v109
+  %v112 = getelementptr inbounds float, ptr %p0, i64 %v111
+  %v113 = load float, ptr %v112, align 4
+  %v114 = getelementptr float, ptr %a3, i64 %v108
+  %v115 = load float, ptr %v114, align 4
+  %v116 = fadd float %v115, %v113
+  store float %v116, ptr %v114, align 4
+  br label %latch107
+latch107:
+  %n107 = add nuw nsw i64 %i107, 1
+  br label %head107, !llvm.loop !10
+exit107:
+  %v117 = getelementptr float, ptr %a3, i64 4
+  %v118 = getelementptr float, ptr %a3, i64 8
+  %v119 = getelementptr float, ptr %a3, i64 12
+  %v120 = getelementptr float, ptr %a3, i64 16
+  %v121 = getelementptr float, ptr %a3, i64 20
+  %v122 = getelementptr float, ptr %a3, i64 24
+  %v123 = getelementptr float, ptr %a3, i64 28
+  %v124 = load <4 x float>, ptr %a3, align 4
+  %v125 = load <4 x float>, ptr %v117, align 4
+  %v126 = load <4 x float>, ptr %v118, align 4
+  %v127 = load <4 x float>, ptr %v119, align 4
+  %v128 = load <4 x float>, ptr %v120, align 4
+  %v129 = load <4 x float>, ptr %v121, align 4
+  %v130 = load <4 x float>, ptr %v122, align 4
+  %v131 = load <4 x float>, ptr %v123, align 4
+  %v132 = fpext <4 x float> %v124 to <4 x double>
+  %v133 = fpext <4 x float> %v125 to <4 x double>
+  %v134 = fpext <4 x float> %v126 to <4 x double>
+  %v135 = fpext <4 x float> %v127 to <4 x double>
+  %v136 = fpext <4 x float> %v128 to <4 x double>
+  %v137 = fpext <4 x float> %v129 to <4 x double>
+  %v138 = fpext <4 x float> %v130 to <4 x double>
+  %v139 = fpext <4 x float> %v131 to <4 x double>
+  %v140 = getelementptr double, ptr %a4, i64 4
+  %v141 = getelementptr double, ptr %a4, i64 8
+  %v142 = getelementptr double, ptr %a4, i64 12
+  %v143 = getelementptr double, ptr %a4, i64 16
+  %v144 = getelementptr double, ptr %a4, i64 20
+  %v145 = getelementptr double, ptr %a4, i64 24
+  %v146 = getelementptr double, ptr %a4, i64 28
+  %v147 = load <4 x double>, ptr %a4, align 8
+  %v148 = load <4 x double>, ptr %v140, align 8
+  %v149 = load <4 x double>, ptr %v141, align 8
+  %v150 = load <4 x double>, ptr %v142, align 8
+  %v151 = load <4 x double>, ptr %v143, align 8
+  %v152 = load <4 x double>, ptr %v144, align 8
+  %v153 = load <4 x double>, ptr %v145, align 8
+  %v154 = load <4 x double>, ptr %v146, align 8
+  %v155 = fadd <4 x double> %v147, %v132
+  %v156 = fadd <4 x double> %v148, %v133
+  %v157 = fadd <4 x double> %v149, %v134
+  %v158 = fadd <4 x double> %v150, %v135
+  %v159 = fadd <4 x double> %v151, %v136
+  %v160 = fadd <4 x double> %v152, %v137
+  %v161 = fadd <4 x double> %v153, %v138
+  %v162 = fadd <4 x double> %v154, %v139
+  %v163 = getelementptr double, ptr %a4, i64 4
+  %v164 = getelementptr double, ptr %a4, i64 8
+  %v165 = getelementptr double, ptr %a4, i64 12
+  %v166 = getelementptr double, ptr %a4, i64 16
+  %v167 = getelementptr double, ptr %a4, i64 20
+  %v168 = getelementptr double, ptr %a4, i64 24
+  %v169 = getelementptr double, ptr %a4, i64 28
+  store <4 x double> %v155, ptr %a4, align 8
+  store <4 x double> %v156, ptr %v163, align 8
+  store <4 x double> %v157, ptr %v164, align 8
+  store <4 x double> %v158, ptr %v165, align 8
+  store <4 x double> %v159, ptr %v166, align 8
+  store <4 x double> %v160, ptr %v167, align 8
+  store <4 x double> %v161, ptr %v168, align 8
+  store <4 x double> %v162, ptr %v169, align 8
+  %v170 = getelementptr float, ptr %a3, i64 8
+  %v171 = getelementptr float, ptr %a3, i64 16
+  %v172 = getelementptr float, ptr %a3, i64 24
+  store <8 x float> <float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000>, ptr %a3, align 4
+  store <8 x float> <float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000>, ptr %v170, align 4
+  store <8 x float> <float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000>, ptr %v171, align 4
+  store <8 x float> <float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000, float 0x0000000000000000>, ptr %v172, align 4
+  %v173 = getelementptr double, ptr %a4, i64 4
+  %v174 = getelementptr double, ptr %a4, i64 8
+  %v175 = getelementptr double, ptr %a4, i64 12
+  %v176 = getelementptr double, ptr %a4, i64 16
+  %v177 = getelementptr double, ptr %a4, i64 20
+  %v178 = getelementptr double, ptr %a4, i64 24
+  %v179 = getelementptr double, ptr %a4, i64 28
+  %v180 = load <4 x double>, ptr %a4, align 8
+  %v181 = load <4 x double>, ptr %v173, align 8
+  %v182 = load <4 x double>, ptr %v174, align 8
+  %v183 = load <4 x double>, ptr %v175, align 8
+  %v184 = load <4 x double>, ptr %v176, align 8
+  %v185 = load <4 x double>, ptr %v177, align 8
+  %v186 = load <4 x double>, ptr %v178, align 8
+  %v187 = load <4 x double>, ptr %v179, align 8
+  %v188 = fadd <4 x double> %v180, %v184
+  %v189 = fadd <4 x double> %v181, %v185
+  %v190 = fadd <4 x double> %v182, %v186
+  %v191 = fadd <4 x double> %v183, %v187
+  %v192 = fadd <4 x double> %v188, %v190
+  %v193 = fadd <4 x double> %v189, %v191
+  %v194 = fadd <4 x double> %v192, %v193
+  %v195 = shufflevector <4 x double> %v194, <4 x double> poison, <2 x i32> <i32 0, i32 1>
+  %v196 = shufflevector <4 x double> %v194, <4 x double> poison, <2 x i32> <i32 2, i32 3>
+  %v197 = fadd <2 x double> %v195, %v196
+  %v198 = shufflevector <2 x double> %v197, <2 x double> poison, <1 x i32> <i32 0>
+  %v199 = shufflevector <2 x double> %v197, <2 x double> poison, <1 x i32> <i32 1>
+  %v200 = fadd <1 x double> %v198, %v199
+  %v201 = extractelement <1 x double> %v200, i64 0
+  %v202 = fptrunc double %v201 to float
+  store float %v202, ptr %a2
+  %v203 = load float, ptr %a2, align 4
+  %v204 = getelementptr inbounds float, ptr %p1, i64 %i1
+  store float %v203, ptr %v204, align 4
   br label %latch1
 latch1:
   %n1 = add nuw nsw i64 %i1, 1

@@ -7,7 +7,7 @@ entry:
   %argument1.slot = getelementptr ptr, ptr %buffers, i64 1
   %argument1 = load ptr, ptr %argument1.slot
   %arena128.0 = getelementptr i8, ptr %arena, i64 192
-  call void @k1(ptr %arena0.0, ptr %argument1, ptr %arena128.0)
+  call void @gemm1(ptr %arena0.0, ptr %argument1, ptr %arena128.0)
   %result0.slot = getelementptr ptr, ptr %buffers, i64 2
   %result0 = load ptr, ptr %result0.slot
   %result2.slot = getelementptr ptr, ptr %buffers, i64 4

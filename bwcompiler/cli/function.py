@@ -26,7 +26,7 @@ from bwcompiler.ir.types import DTYPES
 _DTYPES = {**{dtype.name: dtype.numpy for dtype in DTYPES}, **{dtype.numpy.name: dtype.numpy for dtype in DTYPES}}
 
 
-class Target(NamedTuple):
+class UserFunction(NamedTuple):
     """A function of the user's and the module it is in; `label` is how the user named the module."""
 
     fun: Callable[..., Any]
@@ -42,7 +42,7 @@ def closest(name: str, known: Sequence[str]) -> str:
 
 
 # ----- the function
-def load(text: str) -> Target:
+def load(text: str) -> UserFunction:
     """Import what `FILE.py:FUNCTION` or `module:function` names."""
     label, separator, name = text.rpartition(":")
     if not separator or not label or not name:
@@ -55,7 +55,7 @@ def load(text: str) -> Target:
         found = getattr(found, part)
     if not callable(found):
         raise UserProblem(f"{name} in {label} is not a function but a {type(found).__name__}{closest(name, _functions(module))}")
-    return Target(found, module, label, name)
+    return UserFunction(found, module, label, name)
 
 
 def _functions(module: ModuleType) -> list[str]:
@@ -171,14 +171,14 @@ def _spec_of(node: ast.expr, text: str) -> Any:
 
 
 # ----- arguments
-def example_arguments(target: Target, given: Sequence[str]) -> tuple[Any, ...]:
+def example_arguments(function: UserFunction, given: Sequence[str]) -> tuple[Any, ...]:
     """The positional arguments to compile for: those of `--arg`, the others from `example_args()`, then defaults."""
     specs = dict(parse_argument(text) for text in given)
-    parameters = _parameters(target, specs)
+    parameters = _parameters(function, specs)
     unknown = [name for name in specs if name not in parameters]
     if unknown:
-        raise UserProblem(f"--arg {unknown[0]}: {target.name} has no parameter {unknown[0]}{closest(unknown[0], list(parameters))}")
-    examples = _examples(target, list(parameters)) if set(specs) != set(parameters) else {}
+        raise UserProblem(f"--arg {unknown[0]}: {function.name} has no parameter {unknown[0]}{closest(unknown[0], list(parameters))}")
+    examples = _examples(function, list(parameters)) if set(specs) != set(parameters) else {}
     found: list[Any] = []
     missing: list[str] = []
     last = max([k for k, name in enumerate(parameters) if name in specs or name in examples], default=-1)
@@ -190,39 +190,39 @@ def example_arguments(target: Target, given: Sequence[str]) -> tuple[Any, ...]:
         elif position < last:
             found.append(parameter.default)
     if missing:
-        raise UserProblem(f"{target.name} needs the types of {', '.join(missing)}; write "
+        raise UserProblem(f"{function.name} needs the types of {', '.join(missing)}; write "
                           f"{' '.join(f'--arg {name}=f64[32,64]' for name in missing)} (dtype and shape), or define "
-                          f"example_args() in {target.label}, which returns a tuple of arguments")
+                          f"example_args() in {function.label}, which returns a tuple of arguments")
     return tuple(found)
 
 
-def _parameters(target: Target, specs: dict[str, Any]) -> dict[str, inspect.Parameter]:
+def _parameters(function: UserFunction, specs: dict[str, Any]) -> dict[str, inspect.Parameter]:
     """The parameters that take positional arguments; a NumPy function's are the names given."""
     try:
-        parameters = inspect.signature(target.fun).parameters
+        parameters = inspect.signature(function.fun).parameters
     except (TypeError, ValueError):
         return {name: inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in specs}
     required = [name for name, parameter in parameters.items()
                 if parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty]
     if required:
-        raise UserProblem(f"{target.name} has the keyword-only parameter {required[0]}; write a function of positional ones around it")
+        raise UserProblem(f"{function.name} has the keyword-only parameter {required[0]}; write a function of positional ones around it")
     return {name: parameter for name, parameter in parameters.items()
             if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)}
 
 
-def _examples(target: Target, names: Sequence[str]) -> dict[str, Any]:
+def _examples(function: UserFunction, names: Sequence[str]) -> dict[str, Any]:
     """What the module's `example_args()` returns, by parameter: a tuple in order, or a dict by name."""
-    function = getattr(target.module, "example_args", None)
-    if function is None:
+    make = getattr(function.module, "example_args", None)
+    if make is None:
         return {}
-    with _reported(target.module.__file__ or "", f"example_args() of {target.label} failed"):
-        made = function()
+    with _reported(function.module.__file__ or "", f"example_args() of {function.label} failed"):
+        made = make()
     if isinstance(made, dict):
         return {name: value for name, value in made.items() if name in names}
     if not isinstance(made, tuple | list):
-        raise UserProblem(f"example_args() of {target.label} must return a tuple of arguments (or a dict by name), it returned "
+        raise UserProblem(f"example_args() of {function.label} must return a tuple of arguments (or a dict by name), it returned "
                           f"{type(made).__name__}")
     if len(made) > len(names):
-        raise UserProblem(f"example_args() of {target.label} returned {len(made)} arguments, {target.name} takes {len(names)}; return "
+        raise UserProblem(f"example_args() of {function.label} returned {len(made)} arguments, {function.name} takes {len(names)}; return "
                           "a dict by name, or give the types with --arg")
     return dict(zip(names, made, strict=False))

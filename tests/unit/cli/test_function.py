@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
+from bwcompiler.cli.function import ArgumentSpec, closest, example_arguments, load, parse_argument, parse_spec
 from bwcompiler.cli.problems import UsageProblem, UserProblem
-from bwcompiler.cli.target import ArgumentSpec, closest, example_arguments, load, parse_argument, parse_spec
 
 FILE = """
 import numpy as np

@@ -1,0 +1,64 @@
+"""Locks that survive `os.fork`.  A child has only the thread that forked: what other threads held, nobody will ever give back.
+
+`RenewedLock`    for state that is whole at every moment (a dict gets its entry last): free in the child.
+`held_at_fork`   for state that is torn meanwhile (LLVM's): the fork waits until the lock is free, so the work under it must end.
+
+A lock made later is taken earlier when forking.  Modules make theirs when imported, so a lock is never waited for while one is
+held that the owner may need: code holds a lock only while it calls modules that it imports.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from types import TracebackType
+
+
+def in_forked_child(action: Callable[[], object]) -> None:
+    """Call action in every child of this process, right after the fork."""
+    if hasattr(os, "register_at_fork"):            # not on Windows, which has no fork either
+        os.register_at_fork(after_in_child=action)
+
+
+def held_at_fork() -> threading.RLock:
+    """A re-entrant lock that the forking thread takes before a fork, and gives back in parent and child."""
+    lock = threading.RLock()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+    return lock
+
+
+class RenewedLock:
+    """A re-entrant lock that is free in a forked child, unless the thread that forked holds it."""
+
+    __slots__ = ("__weakref__", "_lock")
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        _renewed.add(self)
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._lock.release()
+
+    def renew(self) -> None:
+        """Forget an owner that is not this thread."""
+        if self._lock.acquire(blocking=False):
+            self._lock.release()
+        else:
+            self._lock = threading.RLock()
+
+
+_renewed: weakref.WeakSet[RenewedLock] = weakref.WeakSet()
+
+
+def _renew_all() -> None:
+    for lock in list(_renewed):
+        lock.renew()
+
+
+in_forked_child(_renew_all)

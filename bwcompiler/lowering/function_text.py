@@ -1,0 +1,192 @@
+"""A function written as LLVM text by a program: registers, nested loops, batches of matrices.
+
+Indices are Python integers or i64 registers; what is known is folded, so that the same code that writes a loop also writes
+it unrolled (`each(..., unroll=True)` yields integers).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+Index = int | str
+
+
+class FunctionText:
+    """One function in the making.  `fallible` functions return a status and take the error record and their number last."""
+
+    def __init__(self, name: str, parameters: Sequence[str], real: str, fallible: bool = False) -> None:
+        more = [*[f"ptr %{parameter}" for parameter in parameters], *(["ptr %record", "i64 %number"] if fallible else [])]
+        self.head = f"define internal {'i32' if fallible else 'void'} @{name}({', '.join(more)}) #1 {{\nentry:"
+        self.real = real
+        self.fallible = fallible
+        self.slots: list[str] = []
+        self.lines: list[str] = []
+        self.declares: dict[str, None] = {}
+        self.block = "start"
+        self.count = 0
+        self.failing = False
+
+    def text(self, failure: Sequence[str] = ()) -> str:
+        """The whole function; `failure` are the lines that run where `fail_if` found something."""
+        lines = [self.head, *self.slots, "  br label %start", "start:", *self.lines, "  ret i32 0" if self.fallible else "  ret void"]
+        if self.failing:
+            lines += ["fail:", *failure]
+        return "\n".join([*lines, "}", ""])
+
+    # ----- instructions
+    def do(self, instruction: str) -> None:
+        self.lines.append(f"  {instruction}")
+
+    def let(self, instruction: str) -> str:
+        self.count += 1
+        self.lines.append(f"  %v{self.count} = {instruction}")
+        return f"%v{self.count}"
+
+    def slot(self, type_: str) -> str:
+        """Memory on the stack."""
+        self.count += 1
+        self.slots.append(f"  %m{self.count} = alloca {type_}")
+        return f"%m{self.count}"
+
+    def call(self, result: str, symbol: str, *arguments: str) -> str:
+        """Call a function outside of the program."""
+        self.declares[f"declare {result} @{symbol}({', '.join([argument.split()[0] for argument in arguments])})"] = None
+        text = f"call {result} @{symbol}({', '.join(arguments)})"
+        if result == "void":
+            self.do(text)
+            return ""
+        return self.let(text)
+
+    def fresh(self) -> str:
+        self.count += 1
+        return f"b{self.count}"
+
+    def start(self, block: str) -> None:
+        self.lines.append(f"{block}:")
+        self.block = block
+
+    def fail_if(self, condition: str) -> None:
+        self.failing = True
+        go = self.fresh()
+        self.do(f"br i1 {condition}, label %fail, label %{go}")
+        self.start(go)
+
+    def when(self, condition: str) -> Iterator[None]:
+        """`for _ in f.when(c):` writes what runs where c holds."""
+        inside, after = self.fresh(), self.fresh()
+        self.do(f"br i1 {condition}, label %{inside}, label %{after}")
+        self.start(inside)
+        yield
+        self.do(f"br label %{after}")
+        self.start(after)
+
+    def each(self, start: Index, stop: Index, unroll: bool = False, down: bool = False) -> Iterator[Index]:
+        """start ... stop - 1, or from the end: a loop, or a plain repetition."""
+        if isinstance(start, int) and isinstance(stop, int) and (unroll or stop - start <= 1):
+            yield from reversed(range(start, stop)) if down else range(start, stop)
+            return
+        head, body, latch, after = (self.fresh() for _ in range(4))
+        before = self.block
+        self.do(f"br label %{head}")
+        self.start(head)
+        self.lines.append(f"  %{head}.i = phi i64 [ {start}, %{before} ], [ %{head}.next, %{latch} ]")
+        more = self.let(f"icmp slt i64 %{head}.i, {stop}")
+        self.do(f"br i1 {more}, label %{body}, label %{after}")
+        self.start(body)
+        yield self.minus(self.plus(stop, start), self.plus(f"%{head}.i", 1)) if down else f"%{head}.i"
+        self.do(f"br label %{latch}")
+        self.start(latch)
+        self.lines.append(f"  %{head}.next = add nsw i64 %{head}.i, 1")
+        self.do(f"br label %{head}")
+        self.start(after)
+
+    # ----- integers
+    def plus(self, x: Index, y: Index) -> Index:
+        if isinstance(x, int) and isinstance(y, int):
+            return x + y
+        return y if x == 0 else x if y == 0 else self.let(f"add nsw i64 {x}, {y}")
+
+    def minus(self, x: Index, y: Index) -> Index:
+        if isinstance(x, int) and isinstance(y, int):
+            return x - y
+        return x if y == 0 else self.let(f"sub nsw i64 {x}, {y}")
+
+    def times(self, x: Index, factor: int) -> Index:
+        if isinstance(x, int):
+            return x * factor
+        return x if factor == 1 else 0 if factor == 0 else self.let(f"mul nsw i64 {x}, {factor}")
+
+    # ----- elements
+    def at(self, pointer: str, *terms: tuple[Index, int], type_: str | None = None) -> str:
+        """The address of the element sum(index * stride), in elements."""
+        place: Index = 0
+        for index, stride in terms:
+            place = self.plus(place, self.times(index, stride))
+        return pointer if place == 0 else self.let(f"getelementptr {type_ or self.real}, ptr {pointer}, i64 {place}")
+
+    def load(self, address: str) -> str:
+        return self.let(f"load {self.real}, ptr {address}")
+
+    def store(self, value: str, address: str) -> None:
+        self.do(f"store {self.real} {value}, ptr {address}")
+
+    def arithmetic(self, operation: str, x: str, y: str) -> str:
+        return self.let(f"{operation} {self.real} {x}, {y}")
+
+    def row(self, columns: int) -> str:
+        """The type of so many elements side by side."""
+        return self.real if columns == 1 else f"<{columns} x {self.real}>"
+
+    def scaled_row(self, factor: str, address: str, columns: int) -> str:
+        """factor times the row of a matrix."""
+        type_ = self.row(columns)
+        elements = self.let(f"load {type_}, ptr {address}, align {4 if self.real == 'float' else 8}")
+        if columns > 1:
+            first = self.let(f"insertelement {type_} poison, {self.real} {factor}, i64 0")
+            factor = self.let(f"shufflevector {type_} {first}, {type_} poison, <{columns} x i32> zeroinitializer")
+        return self.let(f"fmul {type_} {elements}, {factor}")
+
+    def copy(self, shape: Sequence[int], source: str, source_strides: Sequence[int], target: str, strides: Sequence[int]) -> None:
+        """target[...] = source[...]."""
+        indices: list[Index] = []
+
+        def level(axis: int) -> None:
+            if axis == len(shape):
+                value = self.load(self.at(source, *zip(indices, source_strides, strict=True)))
+                self.store(value, self.at(target, *zip(indices, strides, strict=True)))
+                return
+            for index in self.each(0, shape[axis]):
+                indices.append(index)
+                level(axis + 1)
+                indices.pop()
+
+        level(0)
+
+    def batch(self, shape: Sequence[int], arrays: Sequence[tuple[str, int, Sequence[int]]],
+              type_: str | None = None) -> Iterator[list[str]]:
+        """For every index of `shape`, where the matrices of the arrays start: (pointer, offset, strides) each, in elements."""
+        axes = merged_axes(shape, [strides for _, _, strides in arrays])
+        yield from self._batch(axes, [self.at(pointer, (offset, 1), type_=type_) for pointer, offset, _ in arrays], type_)
+
+    def _batch(self, axes: Sequence[tuple[int, Sequence[int]]], pointers: list[str], type_: str | None) -> Iterator[list[str]]:
+        if not axes:
+            yield pointers
+            return
+        extent, strides = axes[0]
+        for index in self.each(0, extent):
+            inner = [self.at(pointer, (index, stride), type_=type_) for pointer, stride in zip(pointers, strides, strict=True)]
+            yield from self._batch(axes[1:], inner, type_)
+
+
+def merged_axes(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> list[tuple[int, tuple[int, ...]]]:
+    """(extent, stride per array) of axes, outermost first; neighbours that are one axis in every array are one axis."""
+    found: list[tuple[int, tuple[int, ...]]] = []
+    for axis, extent in enumerate(shape):
+        if extent == 1:
+            continue
+        steps = tuple([one[axis] for one in strides])
+        if found and all(outer == extent * inner for outer, inner in zip(found[-1][1], steps, strict=True)):
+            found[-1] = (found[-1][0] * extent, steps)
+        else:
+            found.append((extent, steps))
+    return found

@@ -1,0 +1,90 @@
+"""Where long programs look for signals (Ctrl-C): `bw_poll`, called after about every POLL_WORK of work.
+
+All loops have known lengths, so the work between two looks is known when the program is made: a program of less work than that
+has none and costs nothing.  A long loop is cut into chunks and looks after each of them; its inner loop stays a plain counted
+loop.  `bw_poll()` gives 0 or a status with which the program returns (`runtime/interrupts.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol
+
+from bwcompiler.ir.extent import Extent
+from bwcompiler.ir.loop import Accumulate, Fill, Let, Loop, Statement, Store
+from bwcompiler.ir.scalar import MATH_FUNCTIONS, Scalar
+from bwcompiler.lowering.llvm_scalars import ScalarEmitter
+from bwcompiler.lowering.vector_hints import NONE
+
+POLL = "bw_poll"
+DECLARE_POLL = f"declare i32 @{POLL}()"
+
+# Operations, each of 1/20 ns (vectors, in cache) to 20 ns (gathers from memory): 0.05 ms to 20 ms from one look to the next.
+POLL_WORK = 1 << 20
+COPY_BYTES = 16 * POLL_WORK     # of one memcpy
+_MATH_WORK = 8
+_PRODUCT_WORK = 16              # multiply-adds of a matrix product that count as one operation
+
+
+def statements_work(body: Sequence[Statement]) -> int:
+    """Operations of one run of the statements."""
+    return sum([_statement_work(statement) for statement in body])
+
+
+def product_work(size: int, inner: int) -> int:
+    """Operations of a matrix product of so many results."""
+    return size * inner // _PRODUCT_WORK
+
+
+class LoopEmitter(Protocol):
+    """What emits a kernel: `counted` is a loop of plain iterations; `polls` tells that the kernel looks for signals."""
+
+    emit: ScalarEmitter
+    polls: bool
+
+    def counted(self, extent: str, hint: str = NONE) -> AbstractContextManager[str]: ...
+
+    def affine(self, extent: Extent) -> str: ...
+
+
+@contextmanager
+def polled(emitter: LoopEmitter, extent: Extent, work: int, hint: str = NONE) -> Iterator[str]:
+    """`counted`, in chunks with a look for signals after each if the loop is long; work: operations per iteration."""
+    emit, work = emitter.emit, max(work, 1)
+    if not isinstance(extent, int) or work > POLL_WORK or extent * work <= POLL_WORK:      # dear iterations look themselves
+        with emitter.counted(emitter.affine(extent), hint) as index:
+            yield index
+        return
+    chunk = POLL_WORK // work
+    with emitter.counted(str(-(-extent // chunk))) as number:
+        first = emit.put(f"mul nuw nsw i64 {number}, {chunk}")
+        rest = emit.put(f"sub nuw nsw i64 {extent}, {first}")
+        last = emit.put(f"icmp slt i64 {rest}, {chunk}")
+        count = emit.put(f"select i1 {last}, i64 {rest}, i64 {chunk}")
+        with emitter.counted(count, hint) as at:
+            yield emit.put(f"add nuw nsw i64 {first}, {at}")
+        emitter.polls = True
+        emit.declares[DECLARE_POLL] = None
+        status = emit.put(f"call i32 @{POLL}()")
+        bad = emit.put(f"icmp ne i32 {status}, 0")
+        emit.count += 1
+        emit.lines += [f"  br i1 {bad}, label %interrupted, label %on{emit.count}", f"on{emit.count}:"]
+
+
+def _statement_work(statement: Statement) -> int:
+    if isinstance(statement, Loop):
+        return statement.extent * statements_work(statement.body) if isinstance(statement.extent, int) else 0
+    if isinstance(statement, Fill):
+        return statement.buffer.size
+    if isinstance(statement, Let | Store | Accumulate):
+        return 1 + _scalar_work(statement.value, set())
+    return 1
+
+
+def _scalar_work(scalar: Scalar, seen: set[int]) -> int:
+    if id(scalar) in seen:
+        return 0
+    seen.add(id(scalar))
+    own = _MATH_WORK if scalar.op in MATH_FUNCTIONS else 0 if scalar.op in ("const", "local", "index") else 1
+    return own + sum([_scalar_work(arg, seen) for arg in scalar.args])

@@ -1,0 +1,35 @@
+"""Custom rules where no (further) derivative is taken: calls become their bodies, links the outputs that they tie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bwcompiler import ops
+from bwcompiler.ir.graph import Graph, inline
+from bwcompiler.ir.op import Value
+from bwcompiler.ops.custom import custom_call, custom_link
+from bwcompiler.passes.rewriting import Rewriter, rebuilt
+
+
+def inline_custom_rules(graph: Graph) -> Graph:
+    """Replace every custom_call by its body and every custom_link by its outputs; equal values are merged then."""
+    if not any(value.op is custom_call or value.op is custom_link for value in graph.body):
+        return graph
+    results: dict[Value, Sequence[Value]] = {}
+    mapping: dict[Value, Value] = {}
+    rewriter = Rewriter({})
+    record = rewriter.record
+    with record:
+        for value in graph.body:
+            operands = tuple([mapping.get(operand, operand) for operand in value.operands])
+            record.source, record.forward = value.source, value.forward
+            if value.op is custom_call:
+                results[value] = inline(inline_custom_rules(value.attrs["body"]), operands)
+            elif value.op is custom_link:
+                start = value.attrs["primals"]
+                results[value] = operands[start:start + value.attrs["outputs"]]
+            elif value.op is ops.item and value.operands[0] in results:
+                mapping[value] = results[value.operands[0]][value.attrs["index"]]
+            else:
+                mapping[value] = rewriter.visit(value, operands)
+    return rebuilt(graph, record.values, mapping)

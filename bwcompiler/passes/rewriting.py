@@ -1,0 +1,126 @@
+"""Rewriting: one forward walk that rebuilds a graph by rules and merges equal values.
+
+Every value is rebuilt with its rewritten operands, offered to the rules of its op, and looked up among the values already
+there.  What rules make goes the same way, so one walk reaches the fixed point of rules that look at operands only.
+`rewrite` walks a graph; a pass that emits a graph of its own does it into `Rewriter.record`, and gets it simplified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from bwcompiler import ops
+from bwcompiler.ir.graph import Graph, live_values
+from bwcompiler.ir.op import Attributes, Op, Record, Value
+
+Rule = Callable[..., Value | None]                 # (type, *operands, **attributes) -> what stands for the value, or None
+Rules = Mapping[str, Rule]                         # per name of an op
+
+
+def rewrite(graph: Graph, rules: Rules) -> tuple[Graph, dict[Value, Value]]:
+    """The rewritten graph, and what stands in it for each value that was replaced; the same graph where nothing changed."""
+    rewriter = Rewriter(rules)
+    record = rewriter.record
+    mapping: dict[Value, Value] = {}
+    with record:
+        for value in graph.body:
+            operands = value.operands
+            for operand in operands:
+                if operand in mapping:
+                    operands = tuple([mapping.get(operand, operand) for operand in operands])
+                    break
+            record.source, record.forward = value.source, value.forward
+            before = len(record.values)
+            replacement = rewriter.visit(value, operands)
+            if replacement is not value:
+                mapping[value] = replacement
+                if value.name is not None:
+                    _pass_on_name(value.name, replacement, record.values[before:])
+    return rebuilt(graph, record.values, mapping), mapping
+
+
+def _pass_on_name(name: str, value: Value, made: list[Value]) -> None:
+    """Name what stands for a value like it.  An older value keeps its name (it is also what it was); of a value in another shape,
+    the one that is computed has the name."""
+    inner = value.operands[0] if value.op is ops.reshape else value
+    if inner.name is None and inner in made:
+        inner.name = name
+    elif value.name is None and value in made:
+        value.name = name
+
+
+def rebuilt(graph: Graph, values: list[Value], mapping: Mapping[Value, Value]) -> Graph:
+    """The graph whose outputs are what stands for those of `graph`, computed by `values`; `graph` itself where it is the same."""
+    if not mapping:
+        body = live_values(graph.body, graph.outputs)
+        return graph if len(body) == len(graph.body) else graph.replace(body=body)
+    outputs = tuple([mapping.get(output, output) for output in graph.outputs])
+    return graph.replace(body=live_values(values, outputs), outputs=outputs)
+
+
+class Rewriter:
+    """Rules, and a record whose values are rewritten by them and merged as they are made."""
+
+    def __init__(self, rules: Rules) -> None:
+        self.rules = rules
+        self.record = Record(self._intercept)
+        self.known: dict[Any, Value] = {}
+
+    def learn(self, values: Iterable[Value]) -> None:
+        """Merge what is made from now on with these values, which are not rewritten."""
+        for value in values:
+            if value.op.pure:
+                key, _ = _key(value.op, value.operands, value.attrs)
+                self.known.setdefault(key, value)
+
+    def visit(self, value: Value, operands: tuple[Value, ...]) -> Value:
+        """What stands for the value, applied to operands that are rewritten already."""
+        op = value.op
+        if not op.pure:
+            kept = value.with_operands(operands)
+            self.record.values.append(kept)
+            return kept
+        rule = self.rules.get(op.name)
+        if rule is not None:
+            replaced = rule(value.type, *operands, **value.attrs)
+            if replaced is not None:
+                return replaced
+        key, operands = _key(op, operands, value.attrs)
+        found = self.known.get(key)
+        if found is not None:
+            return found
+        kept = self.known[key] = value.with_operands(operands)
+        self.record.values.append(kept)
+        return kept
+
+    def _intercept(self, op: Op, operands: tuple[Value, ...], attrs: Attributes, type_: Any) -> Value:
+        return self.visit(Value(op, operands, attrs, type_, None, self.record.source, self.record.forward), operands)
+
+
+def is_constant(value: Value) -> bool:
+    """Whether value is filled with one known scalar."""
+    return value.op.name == "full"
+
+
+def _key(op: Op, operands: tuple[Value, ...], attrs: Attributes) -> tuple[Any, tuple[Value, ...]]:
+    """What values are equal by; and the operands in their canonical order, constants last."""
+    if op.commutative and is_constant(operands[0]) and not is_constant(operands[1]):
+        operands = (operands[1], operands[0])
+    return (op.name, operands, attribute_key(attrs) if attrs else None), operands
+
+
+def attribute_key(attrs: Attributes) -> tuple[Any, ...]:
+    """Attributes as a dictionary key: floats by their bits' spelling (0.0 is not -0.0), and 1 is not 1.0 is not True."""
+    return tuple([_exact(value) for value in attrs.values()])
+
+
+def _exact(value: Any) -> Any:
+    kind = type(value)
+    if kind is tuple or kind is int or kind is str:
+        return value
+    if kind is float:
+        return ("float", value.hex())
+    if kind is bool or kind is complex:
+        return (kind.__name__, repr(value))
+    return value

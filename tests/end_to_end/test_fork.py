@@ -1,0 +1,97 @@
+"""Children of a process that forks while its other threads compile: every lock must be free there, and LLVM whole."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from bwcompiler.locks import RenewedLock
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+# Run in a process of its own: the parent has threads, and a child that hangs must not be one of pytest's.
+SCRIPT = """
+import gc, os, signal, sys, threading, time
+import numpy as np, bwcompiler as bw
+
+def compile_one(k):
+    x = np.linspace(0.1, 1, 5)
+    assert np.allclose(bw.grad(lambda x: np.sum(np.tanh(x * k)))(x), k / np.cosh(x * k) ** 2)
+
+shared, counter, stop = [None], [0], False
+
+def work(number):
+    while not stop:
+        counter[0] += 1
+        k = counter[0] * 1e-3
+        shared[0] = bw.jit(lambda x: np.sum(np.sin(x * k)) * k)       # the child calls it while its lock is held here
+        shared[0](np.ones(3))
+        compile_one(k)
+
+threads = [threading.Thread(target=work, args=(number,)) for number in range(2)]
+for thread in threads:
+    thread.start()
+while counter[0] < 2:
+    time.sleep(0.01)
+failed = []
+for number in range(FORKS):
+    time.sleep(0.007 * (number % 5))
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)                  # ends a child that hangs
+        shared[0](np.ones(3))
+        compile_one(0.5 + number)
+        os._exit(0 if gc.isenabled() else 3)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status:
+        failed.append(status)
+        break
+stop = True
+for thread in threads:
+    thread.join()
+compile_one(99.0)
+sys.exit(f"child {number}: exit code {failed[0]}" if failed else 0)
+"""
+
+
+def forks(count: int) -> None:
+    environment = {**os.environ, "BW_CACHE": "0", "PYTHONPATH": str(Path(__file__).parents[2])}
+    script = SCRIPT.replace("FORKS", str(count))
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+
+
+def test_fork_while_other_threads_compile() -> None:
+    forks(8)
+
+
+@pytest.mark.slow
+def test_many_forks_while_other_threads_compile() -> None:
+    forks(150)
+
+
+def in_thread(action) -> None:
+    thread = threading.Thread(target=action)
+    thread.start()
+    thread.join()
+
+
+def test_a_lock_of_another_thread_is_renewed() -> None:
+    lock, free = RenewedLock(), []
+    in_thread(lock.__enter__)             # that thread ends and holds it for ever, as after a fork
+    lock.renew()
+    in_thread(lambda: free.append(lock.__enter__()))
+    assert free == [None]
+
+
+def test_a_lock_of_this_thread_stays_held() -> None:
+    lock, taken = RenewedLock(), []
+    with lock:
+        lock.renew()
+        in_thread(lambda: taken.append(lock._lock.acquire(blocking=False)))
+    assert taken == [False]

@@ -1,0 +1,153 @@
+"""What must hold of fused programs and memory plans, for programs of every kind; and the plain decisions of both passes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bwcompiler.compiler.pipeline import derive, lower
+from bwcompiler.frontend import trace
+from bwcompiler.ir.access import is_virtual, root
+from bwcompiler.ir.fusion import Call, FusionGroup
+from bwcompiler.passes.autodiff import INPUT_SEED
+
+X, W = np.ones((6, 8)), np.ones((8, 5))
+
+
+def network(x, w):
+    hidden = np.tanh(x @ w)
+    return np.sum((hidden @ hidden.T) ** 2)
+
+
+def softmax(x, w):
+    e = np.exp(x - np.max(x, axis=-1, keepdims=True))
+    return e / np.sum(e, axis=-1, keepdims=True), w
+
+
+def recurrence(x, w):
+    y = np.zeros_like(x)
+    for t in range(1, 6):
+        y[t] = np.sin(y[t - 1]) + x[t]
+    return y * np.sum(w)
+
+
+def gathers(x, w):
+    return x[:, np.argsort(x[0])] * 2.0, np.cumsum(w, axis=0), np.linalg.inv(w.T @ w + np.eye(5))
+
+
+PROGRAMS = [network, softmax, recurrence, gathers]
+each = pytest.mark.parametrize("function", PROGRAMS, ids=lambda function: function.__name__)
+
+
+def lowered(function, *arguments, gradient=True):
+    graph = trace(function, arguments or (X, W)).graph
+    if gradient:
+        graph = derive(graph, range(len(graph.inputs) - graph.captured), [INPUT_SEED] * len(graph.outputs)).graph
+    return lower(graph)
+
+
+def values_of(step):
+    return [member.value for member in step.members] if isinstance(step, FusionGroup) else [step.value]
+
+
+# ----- fusion
+@each
+def test_every_value_is_computed_once_and_after_what_it_reads(function):
+    found = lowered(function)
+    place = {value: number for number, step in enumerate(found.fused.steps) for value in values_of(step)}
+    assert sum(len(values_of(step)) for step in found.fused.steps) == len(place)
+    for value in found.simplified.body:
+        if value not in place:
+            assert is_virtual(value) or root(value) is not value or value.op.name == "item" or value not in found.fused.stored
+    for value, number in place.items():
+        pending, seen = list(value.operands), set()
+        while pending:
+            operand = root(pending.pop())
+            if operand in seen:
+                continue
+            seen.add(operand)
+            if operand in place:
+                assert place[operand] <= number
+            else:
+                pending += operand.operands
+
+
+def test_an_elementwise_chain_is_one_loop():
+    found = lowered(lambda x: np.sin(np.exp(x) + 1.0) * x, X, gradient=False)
+    [step] = found.fused.steps
+    assert isinstance(step, FusionGroup) and len(step.members) == 4
+
+
+def test_products_are_calls_between_loops():
+    found = lowered(network, gradient=False)
+    kinds = [step.value.op.name if isinstance(step, Call) else "loops" for step in found.fused.steps]
+    assert kinds == ["matmul", "loops", "matmul", "loops"]
+
+
+def test_different_shapes_are_different_loops():
+    found = lowered(lambda x, w: (np.sin(x), np.sin(w)), gradient=False)
+    assert len(found.fused.steps) == 2
+
+
+# ----- memory
+@each
+def test_what_lives_at_one_time_does_not_overlap(function):
+    found = lowered(function)
+    plan, first, last = found.plan, {}, {}
+    for position, step in enumerate(found.steps):
+        for value in (*step.reads, *step.writes):
+            first.setdefault(value, position)
+            last[value] = position
+    stored = [value for value in last if plan.locations[value].kind == "arena"]
+    updated = {update.result: update.operand for step in found.steps for update in step.updates if update.result in plan.in_place}
+    for k, a in enumerate(stored):
+        start, end = plan.locations[a].number, plan.locations[a].number + a.type.nbytes
+        assert end <= plan.arena_bytes and start % 64 == 0
+        for b in stored[:k]:
+            there = plan.locations[b].number
+            if updated.get(a) is b or updated.get(b) is a or last[b] < first[a] or last[a] < first[b]:
+                continue
+            if start < there + b.type.nbytes and there < end:
+                assert _one_chain(a, b, updated), f"{a} and {b} share memory while both are needed"
+
+
+def _one_chain(a, b, updated):
+    """Versions of one array, updated in place."""
+    for newer, older in ((a, b), (b, a)):
+        while newer in updated:
+            newer = updated[newer]
+            if newer is older:
+                return True
+    return False
+
+
+def test_results_are_written_where_they_are_returned():
+    found = lowered(lambda x: (np.sin(x), np.cos(x)), X, gradient=False)
+    assert found.plan.arena_bytes == 0
+    assert {place.kind for place in found.plan.locations.values()} == {"argument", "result"}
+
+
+def test_an_argument_that_is_returned_is_copied():
+    found = lowered(lambda x: (x, x * 2.0), X, gradient=False)
+    assert [(value.name, number) for value, number in found.plan.copies] == [("x", 0)]
+
+
+def test_memory_is_used_again():
+    def function(x):
+        for _ in range(6):
+            x = np.sin(x) @ x.T @ x
+        return np.sum(x)
+    one = np.ones((8, 8)).nbytes
+    assert lowered(function, np.ones((8, 8)), gradient=False).plan.arena_bytes <= 4 * one
+
+
+def test_small_updates_are_in_place():
+    found = lowered(_filled, X, gradient=False)
+    assert found.plan.in_place and not found.plan.copied and found.plan.arena_bytes < 2 * X.nbytes
+
+
+def _filled(x):
+    y = np.zeros_like(x)
+    for t in range(6):
+        y[t] = x[t] * 2.0
+    return y * 1.5
