@@ -17,7 +17,7 @@ from bwcompiler.ir.routine import InnerLoop
 from bwcompiler.ir.types import F64, tensor
 from bwcompiler.lowering.library_calls import Libraries
 from bwcompiler.runtime import jit
-from bwcompiler.target import current_target
+from tests.support.targets import HOST
 
 
 def op_of(name: str, reference: Any, routine: InnerLoop) -> Op:
@@ -51,7 +51,7 @@ def test_loops_with_data(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(text: str, addresses: dict[str, int], arguments: list[Any]) -> Any:
     """The result of a program that needs no arena beyond the error record."""
-    code = jit.load(jit.optimise(text, current_target()), addresses, ["bw_program"])
+    code = jit.load(jit.optimise(text, HOST), addresses, ["bw_program"])
     result, record = np.empty_like(arguments[0]), np.zeros(64, np.uint8)
     buffers = (ctypes.c_void_p * (len(arguments) + 1))(*[array.ctypes.data for array in (*arguments, result)])
     status = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(code.addresses["bw_program"])(
