@@ -638,9 +638,12 @@ def _matmul(builder: _Builder) -> None:
 
 
 def _sorted(builder: _Builder) -> None:
-    """argsort, and the elements in that order."""
+    """sort; argsort, and the elements in that order."""
     x = builder.pick("fi", min_rank=1, exact=True)
     axis = int(builder.rng.integers(x.rank))
+    if builder.chance(0.5):
+        builder.apply("sort", x, axis=axis, kind="stable")
+        return
     order = builder.apply("argsort", x, axis=axis, kind="stable")
     if order is not None and x.rank == 1 and x.shape[0]:
         builder.apply("gather", x, order, axes=(0,))
@@ -672,9 +675,9 @@ def _matrices(builder: _Builder) -> None:
     a = builder.apply("add", small, wide)
     if a is None:
         return
-    name = builder.choice(("solve", "triangular_solve", "inv", "cholesky", "det", "slogdet", "qr", "pinv", "eigh", "svd"))
+    name = builder.choice(("solve", "triangular_solve", "inv", "cholesky", "det", "slogdet", "qr", "pinv", "eigh", "svd", "eigvalsh", "svdvals"))
     attrs: dict[str, Any] = {"triangular_solve": {"lower": builder.chance(0.5), "transpose": builder.chance(0.5)},
-                             "pinv": {"rcond": 1e-15}, "eigh": {"lower": builder.chance(0.5)}}.get(name, {})
+                             "pinv": {"rcond": 1e-15}, "eigh": {"lower": builder.chance(0.5)}, "eigvalsh": {"lower": builder.chance(0.5)}}.get(name, {})
     if name == "cholesky":                                          # its cotangent is that of a symmetric matrix
         turned = builder.apply("transpose", a, axes=(*range(a.rank - 2), a.rank - 1, a.rank - 2))
         a = builder.apply("add", a, turned) if turned is not None else None

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import bwcompiler as bw
 from tests.unit.frontend.comparing import compare
 
 rng = np.random.default_rng(7)
@@ -388,7 +387,7 @@ EXPRESSIONS: dict[str, tuple[Callable[..., Any], ...] | tuple[Any, ...]] = {
         X,
         F,
     ),
-    "round": (lambda x, n: (np.round(x), x.round(2), np.around(x * 100, -1), n.round()), X, N),
+    "round": (lambda x, n: (np.round(x), x.round(2), np.around(x * 100, -1), n.round(), np.fix(x)), X, N),
     "where": (
         lambda x, n: (
             np.where(x > 0, x, 0),
@@ -543,13 +542,7 @@ def _ufunc_out(x: Any, y: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", EXPRESSIONS)
+@pytest.mark.filterwarnings("ignore:numpy.fix is deprecated:DeprecationWarning")        # from NumPy 2.5 on
 def test_expression(name: str) -> None:
     fun, *args = EXPRESSIONS[name]
     compare(fun, *args)
-
-
-@pytest.mark.filterwarnings("ignore:numpy.fix is deprecated:DeprecationWarning")        # from NumPy 2.5 on
-def test_fix() -> None:
-    x = np.array([-1.5, -0.0, 0.5, 2.5, np.nan, np.inf])
-    np.testing.assert_array_equal(bw.jit(lambda x: np.fix(x))(x), np.fix(x))
-    np.testing.assert_array_equal(bw.jit(lambda x: np.fix(x))(np.arange(3)), np.fix(np.arange(3)))
