@@ -6,6 +6,7 @@ A check takes the modules and returns one line per violation. `test_..._is_found
 from __future__ import annotations
 
 import ast
+import functools
 import os
 import re
 import shutil
@@ -90,6 +91,12 @@ def load(root: Path) -> list[Module]:
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         modules.append(Module(name, path, path.read_text(encoding="utf-8")))
     return modules
+
+
+@functools.cache
+def package() -> list[Module]:
+    """The modules of this package, parsed once for all checks."""
+    return load(ROOT)
 
 
 def imports_below(node: ast.AST, package: str, local: bool = False) -> Iterator[Import]:
@@ -214,7 +221,7 @@ CHECKS = (check_layers, check_cycles, check_local_imports, check_late_imports, c
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_package(check: Check) -> None:
-    modules = load(ROOT)
+    modules = package()
     assert modules, "no modules found"
     problems = check(modules)
     assert not problems, "\n" + "\n".join(problems)
@@ -397,7 +404,7 @@ def test_golden_files_are_made_compared_and_accepted(inner: Callable[..., str], 
         "test_sizes.0.5.txt": "0.5\n",
         "test_sizes.a_b.txt": "a/b\n",
     }
-    inner("-n2", passes=True)
+    inner(passes=True)
     changed = inner(text="first\nthird", passes=False)
     assert "-second\n" in changed and "+third\n" in changed
     assert "accept it with\n    pytest tests/unit/test_text.py::test_one --update-golden" in changed
@@ -414,7 +421,7 @@ def test_stale_golden_file_is_found(inner: Callable[..., str], tmp_path: Path) -
     assert stale in inner("tests/test_stale.py", passes=False)
     (folder / "test_gone.txt").rename(folder / "test_sizes.0.7.txt")
     inner("tests/test_stale.py", passes=True)  # the parameters of tests that were not collected are unknown
-    assert "test_sizes.0.7.txt: no such test" in inner("-n2", passes=False)
+    assert "test_sizes.0.7.txt: no such test" in inner(passes=False)
 
 
 def test_one_golden_name_for_two_texts_is_refused(inner: Callable[..., str], tmp_path: Path) -> None:

@@ -30,7 +30,8 @@ def lowered_text(lowered: Lowered, stage: str) -> str:
         case "plan":
             return "\n".join(plan_lines(lowered)) + "\n"
         case "loops":
-            return "\n".join(kernel_to_text(step.kernel) for step in lowered.steps if step.kernel is not None)
+            names = names_in_text(lowered.simplified)
+            return "\n".join(kernel_to_text(step.kernel, names) for step in lowered.steps if step.kernel is not None)
         case "llvm":
             return _with_names(lowered)
         case "llvm-opt":

@@ -118,7 +118,10 @@ def evaluate(a: Extent, environment: Mapping[Index, int]) -> int:
     """The value of a where every index is known."""
     if isinstance(a, int):
         return a
-    return a.constant + sum(coefficient * environment[index] for index, coefficient in a.terms)
+    total = a.constant
+    for index, coefficient in a.terms:
+        total += coefficient * environment[index]
+    return total
 
 
 def upper(a: Extent) -> int:

@@ -9,27 +9,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from bwcompiler.errors import BwError
-from bwcompiler.ir.extent import Extent, Index, add_extents, scale_extent
+from bwcompiler.ir.extent import Index
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.graph_printer import RESERVED, sibling
 from bwcompiler.ir.op import INPUT, NO_ATTRIBUTES, REGISTRY, Op, Value, input_value
 from bwcompiler.ir.source import Source
+from bwcompiler.ir.token_reader import REAL, STRING, ParseError, Token, TokenReader
 from bwcompiler.ir.types import DTYPES, TensorType, TupleType, dtype_named, tensor
-
-
-class ParseError(BwError, ValueError):
-    """Text that is not a graph; `line` and `column` (from 1) say where."""
-
-    def __init__(self, message: str, text: str, position: int) -> None:
-        start = text.rfind("\n", 0, position) + 1
-        end = text.find("\n", position)
-        self.line = text.count("\n", 0, position) + 1
-        self.column = position - start + 1
-        shown = text[start:end if end >= 0 else len(text)]
-        super().__init__(f"line {self.line}, column {self.column}: {message}\n  {shown}\n  {' ' * (self.column - 1)}^")
 
 
 def parse_graph(text: str) -> Graph:
@@ -42,27 +31,17 @@ def parse_graph(text: str) -> Graph:
     return graph
 
 
-class _Token(NamedTuple):
-    kind: str
-    text: str
-    start: int
-    end: int
-
-
-_REAL = r"(?:inf|nan|\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
-_STRING = r'"(?:[^"\\\n]|\\.)*"'
 _TOKEN = re.compile(rf"""
-    (?P<value>   %(?:[^\W\d]\w*(?:\.\w+)*!?|{_STRING}))
+    (?P<value>   %(?:[^\W\d]\w*(?:\.\w+)*!?|{STRING}))
   | (?P<name>    [^\W\d]\w*(?:\.\w+)*)
-  | (?P<complex> \((?P<real>-?{_REAL})(?P<imaginary>[+-]{_REAL})j\))
-  | (?P<number>  {_REAL})
-  | (?P<string>  {_STRING})
+  | (?P<complex> \((?P<real>-?{REAL})(?P<imaginary>[+-]{REAL})j\))
+  | (?P<number>  {REAL})
+  | (?P<string>  {STRING})
   | (?P<opaque>  <\w+>)
   | (?P<symbol>  -> | \.\. | [()\[\]{{}}:,=;*+-])
 """, re.VERBOSE)
-_SPACE = re.compile(r"\s*")
 _COMMENT = re.compile(r"[ \t]*;(?P<text>[^\n]*)")
-_VJP = re.compile(rf"vjp of (?P<forward>%(?:[^\W\d]\w*(?:\.\w+)*|{_STRING}))\s*")
+_VJP = re.compile(rf"vjp of (?P<forward>%(?:[^\W\d]\w*(?:\.\w+)*|{STRING}))\s*")
 _DTYPES = frozenset(dtype.name for dtype in DTYPES)
 _WORDS: dict[str, Any] = {"true": True, "false": False, "none": None, "nan": float("nan"), "inf": float("inf")}
 
@@ -79,62 +58,14 @@ class _Body:
 
 class _Literal(NamedTuple):
     value: Any
-    token: _Token
+    token: Token
 
 
-class _Parser:
+class _Parser(TokenReader):
     def __init__(self, text: str) -> None:
-        self.text = text
-        self.position = 0
-        self.scope: dict[str, Index] = {}
-        self._peeked: _Token | None = None
-        self._peeked_at = 0
+        super().__init__(text, _TOKEN)
 
-    # ----- tokens
-    def fail(self, message: str, position: int | None = None) -> NoReturn:
-        raise ParseError(message, self.text, self.peek().start if position is None else position)
-
-    def peek(self) -> _Token:
-        if self._peeked is not None and self._peeked_at == self.position:
-            return self._peeked
-        space = _SPACE.match(self.text, self.position)
-        start = space.end() if space else self.position
-        if start == len(self.text):
-            return _Token("end", "the end of the text", start, start)
-        found = _TOKEN.match(self.text, start)
-        if found is None:
-            raise ParseError(f"unexpected character {self.text[start]!r}", self.text, start)
-        self._peeked = token = _Token(found.lastgroup or "", found[0], start, found.end())
-        self._peeked_at = self.position
-        return token
-
-    def next(self) -> _Token:
-        token = self.peek()
-        self.position = token.end
-        return token
-
-    def accept(self, text: str) -> bool:
-        token = self.peek()
-        if token.text != text or token.kind not in ("symbol", "name"):
-            return False
-        self.position = token.end
-        return True
-
-    def expect(self, kind: str, what: str) -> _Token:
-        token = self.peek()
-        if token.kind != kind:
-            self.fail(f"expected {what}, found {token.text!r}")
-        self.position = token.end
-        return token
-
-    def require(self, text: str) -> None:
-        if not self.accept(text):
-            self.fail(f"expected {text!r}, found {self.peek().text!r}")
-
-    def on_this_line(self) -> bool:
-        """Whether the next token is on the line of the last one."""
-        return "\n" not in self.text[self.position:self.peek().start]
-
+    # ----- comments
     def comment(self) -> str | None:
         """The comment that ends this line, if there is one."""
         found = _COMMENT.match(self.text, self.position)
@@ -149,32 +80,7 @@ class _Parser:
             self.position = self.peek().start
             self.comment()
 
-    # ----- extents, types, attributes
-    def index_named(self, token: _Token) -> Index:
-        found = self.scope.get(token.text)
-        if found is None:
-            self.fail(f"no loop index {token.text!r} in scope here", token.start)
-        return found
-
-    def term(self) -> Extent:
-        sign = -1 if self.accept("-") else 1
-        token = self.next()
-        if token.kind == "name":
-            return scale_extent(self.index_named(token).extent(), sign)
-        if token.kind != "number" or not token.text.isdigit():
-            self.fail(f"expected an integer or a loop index, found {token.text!r}", token.start)
-        count = sign * int(token.text)
-        if self.accept("*"):
-            return scale_extent(self.index_named(self.expect("name", "a loop index")).extent(), count)
-        return count
-
-    def extent(self) -> Extent:
-        total = self.term()
-        while self.peek().text in ("+", "-"):
-            self.accept("+")                            # a minus sign belongs to the term
-            total = add_extents(total, self.term())
-        return total
-
+    # ----- types, attributes
     def type(self) -> Any:
         if self.accept("("):
             return TupleType(tuple(self.listed(self.type, ")")))
@@ -183,18 +89,6 @@ class _Parser:
             self.fail(f"unknown dtype {token.text!r}; known: {', '.join(sorted(_DTYPES))}", token.start)
         self.require("[")
         return tensor(dtype_named(token.text), tuple(self.listed(self.extent, "]")))
-
-    def listed(self, item: Any, end: str) -> list[Any]:
-        """Items separated by commas, up to `end`."""
-        found: list[Any] = []
-        if self.accept(end):
-            return found
-        while True:
-            found.append(item())
-            if self.accept(end):
-                return found
-            if not self.accept(","):
-                self.fail(f"expected ',' or {end!r}, found {self.peek().text!r}")
 
     def number(self) -> Any:
         """A Python scalar: true, 3, -0.0, inf, (1.0+2.0j)."""
@@ -273,18 +167,18 @@ class _Parser:
         self.require(")")
         return Index(lo, hi, token.text)
 
-    def quoted_name(self, token: _Token, what: str) -> str:
+    def quoted_name(self, token: Token, what: str) -> str:
         if token.kind == "name":
             return token.text
         if token.kind != "string":
             self.fail(f"expected {what}, found {token.text!r}", token.start)
         return str(json.loads(token.text))
 
-    def value_name(self, token: _Token) -> str:
+    def value_name(self, token: Token) -> str:
         text = token.text[1:]
         return str(json.loads(text)) if text.startswith('"') else text
 
-    def define(self, values: _Body, token: _Token) -> str:
+    def define(self, values: _Body, token: Token) -> str:
         name = self.value_name(token)
         if name in values.named:
             self.fail(f"{token.text} is defined twice", token.start)
@@ -332,7 +226,7 @@ class _Parser:
                 break
         return found
 
-    def known(self, values: _Body, token: _Token) -> Value:
+    def known(self, values: _Body, token: Token) -> Value:
         found = values.named.get(self.value_name(token))
         if found is None:
             self.fail(f"{token.text} is not defined here", token.start)
@@ -367,7 +261,7 @@ class _Parser:
         like = sibling(operand for operand in found if isinstance(operand, Value))
         return tuple(operand if isinstance(operand, Value) else self.literal(values, operand, like) for operand in found)
 
-    def is_operand(self, token: _Token) -> bool:
+    def is_operand(self, token: Token) -> bool:
         return token.kind in ("value", "number", "complex") or token.text in ("-", "true", "false", "nan", "inf")
 
     def literal(self, values: _Body, literal: _Literal, like: Value | None) -> Value:
@@ -381,7 +275,7 @@ class _Parser:
             values.body.append(found)
         return found
 
-    def attributes(self, op: Op, place: _Token) -> Mapping[str, Any]:
+    def attributes(self, op: Op, place: Token) -> Mapping[str, Any]:
         found: dict[str, Any] = {}
         if self.on_this_line() and self.accept("{"):
             while not self.accept("}"):
@@ -405,7 +299,7 @@ class _Parser:
         self.require("=")
         return token.text
 
-    def check_type(self, op: Op, operands: tuple[Value, ...], attrs: Mapping[str, Any], type_: Any, place: _Token) -> None:
+    def check_type(self, op: Op, operands: tuple[Value, ...], attrs: Mapping[str, Any], type_: Any, place: Token) -> None:
         try:
             expected = op.shape(*[operand.type for operand in operands], **attrs)
         except (BwError, TypeError, ValueError, IndexError) as error:
@@ -420,7 +314,7 @@ class _Parser:
             return
         adjoint = _VJP.match(text)
         if adjoint is not None:
-            values.forwards.append((value, self.value_name(_Token("value", adjoint["forward"], 0, 0))))
+            values.forwards.append((value, self.value_name(Token("value", adjoint["forward"], 0, 0))))
             text = text[adjoint.end():]
         file, colon, line = text.rpartition(":")
         if colon and line.isdigit():

@@ -1,15 +1,16 @@
 """Loop IR: one kernel is a tree of loops over buffers, with scalar statements.
 
-    kernel softmax(x: in f64[32,8], y: out f64[32,8])
+    kernel softmax(%x: in f64[32,8], %y: out f64[32,8])
       for i in 0..32
-        reduce m = maximum
+        reduce m: f64 = maximum
         for j in 0..8 vector
-          m maximum= x[i, j]
+          m maximum= %x[i, j]
         ...
 
 Statements: `Loop`, `Let` (name a scalar), `Store`, `Reduce` (open an accumulator), `Accumulate` (into an accumulator or a
 buffer element), `Fill`.  Buffer positions are linear element offsets: affine in the loop indices, plus data-dependent
 terms (gathers).  The value of an accumulator is read as the scalar `total`, below the loops that feed it.
+Text: `loop_printer.py` and `loop_parser.py`.
 """
 
 from __future__ import annotations
@@ -18,19 +19,22 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from bwcompiler.ir.extent import Extent, Index, add_extents, scale_extent
+from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import IndexExpression, Scalar, operation
 from bwcompiler.ir.types import I64, DType
 
 INPUT, OUTPUT, UPDATED, SCRATCH = "in", "out", "inout", "scratch"
+COMBINES = ("add", "multiply", "maximum", "minimum", "bitwise_or", "bitwise_and", "argmax", "argmin")
 
 
 class Buffer:
-    """Memory a kernel works on: a parameter (in, out, inout) or scratch of its own."""
+    """Memory a kernel works on: a parameter (in, out, inout) or scratch of its own.  origin: the value it holds, if any."""
 
-    __slots__ = ("dtype", "name", "role", "shape", "size")
+    __slots__ = ("dtype", "name", "origin", "role", "shape", "size")
 
-    def __init__(self, name: str, dtype: DType, shape: tuple[int, ...], role: str) -> None:
+    def __init__(self, name: str, dtype: DType, shape: tuple[int, ...], role: str, origin: Value | None = None) -> None:
         self.name = name
+        self.origin = origin
         self.dtype = dtype
         self.shape = shape
         self.role = role
@@ -51,12 +55,13 @@ class Offset:
 
 
 class Accumulator:
-    """A reduction in progress.  combine: add, multiply, maximum, minimum, bitwise_or, bitwise_and, argmax, argmin."""
+    """A reduction in progress.  combine: one of COMBINES.  origin: the value of the graph that it computes, if any."""
 
-    __slots__ = ("combine", "dtype", "name")
+    __slots__ = ("combine", "dtype", "name", "origin")
 
-    def __init__(self, name: str, combine: str, dtype: DType) -> None:
+    def __init__(self, name: str, combine: str, dtype: DType, origin: Value | None = None) -> None:
         self.name = name
+        self.origin = origin
         self.combine = combine
         self.dtype = dtype
 
@@ -70,10 +75,11 @@ class Accumulator:
 
 @dataclass(eq=False)
 class Let:
-    """Give a scalar a name; `ref()` reads it."""
+    """Give a scalar a name; `ref()` reads it.  origin: the value of the graph of which it is an element, if any."""
 
     name: str
     value: Scalar
+    origin: Value | None = None
 
     def ref(self) -> Scalar:
         return Scalar("local", (), self.value.dtype, self)
@@ -141,6 +147,15 @@ def load(buffer: Buffer, offset: Offset) -> Scalar:
 def offset_scalars(offset: Offset) -> tuple[Scalar, ...]:
     """The data-dependent parts of an offset (they are arguments of the load)."""
     return tuple(term for term, _ in offset.terms)
+
+
+def element_strides(shape: tuple[int, ...]) -> list[int]:
+    """How many elements apart the neighbours along each axis of a C-contiguous array are."""
+    strides, stride = [], 1
+    for extent in reversed(shape):
+        strides.append(stride)
+        stride *= extent
+    return strides[::-1]
 
 
 def linear_offset(shape: tuple[int, ...], index: tuple[IndexExpression, ...]) -> Offset:

@@ -1,9 +1,7 @@
 """What kernels mean: a slow, obvious executor over NumPy arrays.  Start reading at `run_kernel`.
 
-Reductions have the tree that lowering documents (lowering/loops_to_llvm.py), so that results are bit-identical to native
-code wherever the scalar operations are: in a vector loop iteration j feeds lane j % LANES, after BLOCK strips of LANES
-iterations the lanes of a float sum are flushed into block totals (doubles, for f32), and below the last loop that feeds the
-accumulator the lanes, or the totals if there are any, are combined pairwise.
+Reductions have the tree of `reduction_tree.py`, so that results are bit-identical to native code wherever the scalar
+operations are.
 """
 
 from __future__ import annotations
@@ -30,10 +28,9 @@ from bwcompiler.ir.loop import (
     identity_of,
 )
 from bwcompiler.ir.op import REGISTRY
+from bwcompiler.ir.reduction_tree import BLOCK, LANES, flushed_sums, in_lanes, last_feeds, total_dtype
 from bwcompiler.ir.scalar import OPERATIONS, Scalar
 
-LANES = 32
-BLOCK = 64
 Array = np.ndarray[Any, Any]
 
 
@@ -55,6 +52,7 @@ class _Reduction:
     """An open accumulator.  lanes: partial results; totals: of blocks; position: of the best element of a search, -1 for none."""
 
     def __init__(self, accumulator: Accumulator) -> None:
+        self.dtype = accumulator.dtype
         self.identity = accumulator.dtype.numpy.type(identity_of(accumulator.combine, accumulator.dtype))
         self.value: Any = self.identity
         self.position = -1
@@ -62,7 +60,7 @@ class _Reduction:
         self.totals: list[Any] = []
 
     def flush(self) -> None:
-        wide = np.float64 if self.identity.dtype == np.float32 else type(self.identity)
+        wide = total_dtype(self.dtype).numpy.type
         totals = self.totals or [wide(0)] * LANES
         self.totals = [total + wide(lane) for total, lane in zip(totals, self.lanes, strict=True)]
         self.lanes = [self.identity] * LANES
@@ -84,11 +82,14 @@ class _Machine:
         self.lets: dict[Let, Any] = {}
         self.open: dict[Accumulator, _Reduction] = {}
         self.lane: int | None = None
-        self.in_lanes = _in_lanes(kernel.body)
+        self.in_lanes = in_lanes(kernel.body)
+        self.last: dict[int, dict[int, list[Accumulator]]] = {}         # `last_feeds` of each body
 
     # ----- statements
     def body(self, body: list[Statement]) -> None:
-        last = _last_feeds(body, self.in_lanes)
+        last = self.last.get(id(body))
+        if last is None:
+            last = self.last[id(body)] = last_feeds(body, self.in_lanes)
         for number, statement in enumerate(body):
             self.statement(statement)
             for accumulator in last.get(number, ()):
@@ -111,8 +112,7 @@ class _Machine:
     def loop(self, loop: Loop) -> None:
         extent = evaluate(loop.extent, self.indices)
         fed = [s.target for s in loop.body if isinstance(s, Accumulate) and s.target in self.in_lanes]
-        sums = [s.target for s in loop.body if isinstance(s, Accumulate) and isinstance(s.target, Accumulator)
-                and s.combine == "add" and s.target.dtype.is_float] if fed else []
+        sums = flushed_sums(loop) if fed else []
         saved = self.lane
         for number in range(extent):
             self.indices[loop.index] = number
@@ -149,7 +149,9 @@ class _Machine:
 
     # ----- scalars
     def offset(self, buffer: Buffer, offset: Offset) -> int:
-        at = evaluate(offset.affine, self.indices) + sum(int(self.scalar(term)) * stride for term, stride in offset.terms)
+        at = evaluate(offset.affine, self.indices)
+        for term, stride in offset.terms:
+            at += int(self.scalar(term)) * stride
         if not 0 <= at < buffer.size:
             raise InternalError(f"offset {at} is outside of {buffer}, which has {buffer.size} elements")
         return at
@@ -181,32 +183,3 @@ class _Machine:
             return args[0].astype(scalar.dtype.numpy)
         function = OPERATIONS.get(op) or REGISTRY[op].reference
         return type_(function(*args))
-
-
-def _in_lanes(body: list[Statement], vector: bool = False) -> set[Accumulator]:
-    """The accumulators that some long vector loop feeds."""
-    found: set[Accumulator] = set()
-    for statement in body:
-        if isinstance(statement, Loop):
-            long = not isinstance(statement.extent, int) or statement.extent >= LANES
-            found |= _in_lanes(statement.body, statement.kind == "vector" and long)
-        elif isinstance(statement, Accumulate) and isinstance(statement.target, Accumulator) and vector:
-            found.add(statement.target)
-    return found
-
-
-def _last_feeds(body: list[Statement], in_lanes: set[Accumulator]) -> dict[int, list[Accumulator]]:
-    """Accumulators opened in this body by the number of the last loop of it that feeds them."""
-    last: dict[int, list[Accumulator]] = {}
-    for opened in body:
-        if isinstance(opened, Reduce) and opened.accumulator in in_lanes:
-            feeding = [k for k, statement in enumerate(body) if isinstance(statement, Loop) and feeds(statement, opened.accumulator)]
-            if feeding:
-                last.setdefault(feeding[-1], []).append(opened.accumulator)
-    return last
-
-
-def feeds(loop: Loop, accumulator: Accumulator) -> bool:
-    """Whether a loop combines something into accumulator."""
-    return any((isinstance(s, Accumulate) and s.target is accumulator) or (isinstance(s, Loop) and feeds(s, accumulator))
-               for s in loop.body)

@@ -1,16 +1,21 @@
 """Loop IR -> text.  Start reading at `kernel_to_text`.
 
 Buffer positions are linear offsets; they are shown as an index of the buffer's shape where the offset falls apart into one
-(`x[i0, i1 + 1]`), and as the offset itself elsewhere (`x[+ 4*i0 + i1 + 2]`).  Names are hints, made unique by `_1` among
-those in scope.
+(`%x[i0, i1 + 1]`), and as the offset itself elsewhere (`%x[+ 4*i0 + i1 + 2]`).  Names are hints, made unique by `_1` among
+those in scope; memory is written `%name`, as the arrays of graphs are.
+
+What is printed can be read again (`loop_parser.py`): so literals say their dtype where nothing beside them does, and
+scalars that could be taken for affine positions stand in parentheses or in `index(...)`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Set
+import re
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Any
 
 from bwcompiler.ir.extent import Extent, Index, add_extents, lower, scale_extent, upper
+from bwcompiler.ir.graph_printer import BARE_NAME, NO_NAMES, Names, first_free, plain_name, quoted
 from bwcompiler.ir.loop import (
     Accumulate,
     Accumulator,
@@ -23,23 +28,29 @@ from bwcompiler.ir.loop import (
     Reduce,
     Statement,
     Store,
+    element_strides,
 )
-from bwcompiler.ir.scalar import Scalar
+from bwcompiler.ir.scalar import PREDICATES, Scalar
+from bwcompiler.ir.types import BOOL, F64, I64, DType
 
 # Infix operators with their binding strength (Python's).
-_INFIX = {
+INFIX = {
     "equal": ("==", 1), "not_equal": ("!=", 1), "less": ("<", 1), "less_equal": ("<=", 1), "greater": (">", 1),
     "greater_equal": (">=", 1), "bitwise_or": ("|", 2), "bitwise_xor": ("^", 3), "bitwise_and": ("&", 4), "add": ("+", 5),
     "subtract": ("-", 5), "multiply": ("*", 6), "divide": ("/", 6),
 }
-_PREFIX = {"negative": "-", "invert": "~"}
+PREFIX = {"negative": "-", "invert": "~"}
+RESERVED = frozenset("kernel for in let reduce store fill at if else vector true false inf nan".split())     # no names
 Rounding = Callable[[int, int], int]
-_CHOICE, _SUM, _UNARY, _ATOM = 0, 5, 7, 8
+_CHOICE, _UNARY, _ATOM = 0, 7, 8
 
 
-def kernel_to_text(kernel: Kernel) -> str:
-    """The kernel as text, ending in a newline; equal for equal kernels."""
-    return _Printer(kernel).text()
+def kernel_to_text(kernel: Kernel, names: Names = NO_NAMES) -> str:
+    """The kernel as text, ending in a newline; equal for equal kernels.
+
+    names: what a text of the graph calls its values (`names_in_text`), for everything in the kernel that comes from one.
+    """
+    return _Printer(kernel, names).text()
 
 
 def linear_index(buffer: Buffer, offset: Offset, guarded: Set[Extent] = frozenset()) -> list[tuple[Extent, list[Scalar]]] | None:
@@ -51,21 +62,13 @@ def linear_index(buffer: Buffer, offset: Offset, guarded: Set[Extent] = frozense
     if parts is None:
         return None
     found: list[tuple[Extent, list[Scalar]]] = [(part, []) for part in parts]
-    strides = _strides(buffer.shape)
+    strides = element_strides(buffer.shape)
     for term, stride in offset.terms:
         axes = [axis for axis, extent in enumerate(buffer.shape) if strides[axis] == stride and extent != 1]
         if not axes:
             return None
         found[axes[0]][1].append(term)
     return found
-
-
-def _strides(shape: tuple[int, ...]) -> list[int]:
-    strides, stride = [], 1
-    for extent in reversed(shape):
-        strides.append(stride)
-        stride *= extent
-    return strides[::-1]
 
 
 def _affine_index(shape: tuple[int, ...], affine: Extent, guarded: Set[Extent]) -> list[Extent] | None:
@@ -106,7 +109,7 @@ def _split(shape: tuple[int, ...], affine: Extent, round_terms: Rounding, round_
     constant = affine if isinstance(affine, int) else affine.constant
     moving = {coefficient for index, coefficient in terms if index.lo != index.hi}
     found: list[Extent] = [0] * len(shape)
-    strides = _strides(shape)
+    strides = element_strides(shape)
     parts: list[tuple[Extent, int, Rounding, int]] = [(1, constant, round_constant, 0)]
     for index, coefficient in terms:
         # A loop of one iteration beside one that moves along the same axis is the single panel of the last axis.
@@ -126,30 +129,42 @@ def _split(shape: tuple[int, ...], affine: Extent, round_terms: Rounding, round_
 
 
 class _Printer:
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, given: Names) -> None:
         self.kernel = kernel
+        self.given = given
         self.names: dict[object, str] = {}
-        self.taken: set[str] = set()
+        self.taken = set(RESERVED)
+        self.arrays: set[str] = set()
         self.lines: list[str] = []
+        self.loops: list[Index] = []               # around the statement being printed
         self.guarded: set[Extent] = set()          # by the statement being printed
 
     def text(self) -> str:
-        parameters = [f"{self.name(b, b.name)}: {b.role} {b.dtype}[{','.join(map(str, b.shape))}]" for b in self.kernel.buffers]
+        parameters = [f"{self.memory(b)}: {b.role} {b.dtype}[{','.join(map(str, b.shape))}]" for b in self.kernel.buffers]
         self.lines.append(f"kernel {self.kernel.name}({', '.join(parameters)})")
         self.body(self.kernel.body, 1)
         return "\n".join(self.lines) + "\n"
 
-    def name(self, key: object, hint: str) -> str:
-        """The unique name of a buffer, index, let or accumulator."""
+    def memory(self, buffer: Buffer) -> str:
+        """`%name`, unique."""
+        found = self.names.get(buffer)
+        if found is None:
+            name = first_free(self.hint(buffer), self.arrays)
+            self.arrays.add(name)
+            found = self.names[buffer] = f"%{quoted(name)}"
+        return found
+
+    def name(self, key: Index | Let | Accumulator) -> str:
+        """The unique name, one word, of an index, let or accumulator."""
         found = self.names.get(key)
         if found is None:
-            found, number = hint, 0
-            while found in self.taken:
-                number += 1
-                found = f"{hint}_{number}"
+            found = self.names[key] = first_free(_as_word(key.name if isinstance(key, Index) else self.hint(key)), self.taken)
             self.taken.add(found)
-            self.names[key] = found
         return found
+
+    def hint(self, key: Buffer | Let | Accumulator) -> str:
+        given = None if key.origin is None else self.given.get(key.origin)
+        return plain_name(given) if given is not None and given.startswith("%") else key.name       # not a literal
 
     def release(self, key: object) -> None:
         """Its scope ends here: the name is free again."""
@@ -160,9 +175,11 @@ class _Printer:
         for statement in body:
             if isinstance(statement, Loop):
                 kind = "" if statement.kind == "serial" else f" {statement.kind}"
-                extent, name = self.extent(statement.extent), self.name(statement.index, statement.index.name)
+                extent, name = self.extent(statement.extent), self.name(statement.index)
                 self.lines.append(f"{'  ' * depth}for {name} in 0..{extent}{kind}")
+                self.loops.append(statement.index)
                 self.body(statement.body, depth + 1)
+                self.loops.pop()
                 self.release(statement.index)
             else:
                 self.lines.append("  " * depth + self.statement(statement))
@@ -175,98 +192,110 @@ class _Printer:
     def statement(self, statement: Let | Store | Reduce | Accumulate | Fill) -> str:
         self.guarded = set() if isinstance(statement, Reduce) else set(_guarded_positions(statement.value))
         if isinstance(statement, Let):
-            value = self.scalar(statement.value)       # first: what it reads is named before it
-            return f"let {self.name(statement, statement.name)} = {value}"
+            value = self.scalar(statement.value, _CHOICE, None)       # first: what it reads is named before it
+            return f"let {self.name(statement)} = {value}"
         if isinstance(statement, Store):
-            return f"store {self.place(statement.buffer, statement.offset)}, {self.scalar(statement.value)}"
+            shown = self.place(statement.buffer, statement.offset)
+            return f"store {shown}, {self.scalar(statement.value, _CHOICE, statement.buffer.dtype)}"
         if isinstance(statement, Reduce):
             accumulator = statement.accumulator
-            return f"reduce {self.accumulator(accumulator)}: {accumulator.dtype} = {accumulator.combine}"
+            return f"reduce {self.name(accumulator)}: {accumulator.dtype} = {accumulator.combine}"
         if isinstance(statement, Fill):
-            return f"fill {self.name(statement.buffer, statement.buffer.name)}, {self.scalar(statement.value)}"
+            buffer = statement.buffer
+            return f"fill {self.memory(buffer)}, {self.scalar(statement.value, _CHOICE, buffer.dtype)}"
         target = statement.target
-        shown = self.accumulator(target) if isinstance(target, Accumulator) else self.place(*target)
-        position = "" if statement.position is None else f" at {self.scalar(statement.position)}"
-        return f"{shown} {statement.combine}= {self.scalar(statement.value)}{position}"
-
-    def accumulator(self, accumulator: Accumulator) -> str:
-        return self.name(accumulator, accumulator.name)
+        shown = self.name(target) if isinstance(target, Accumulator) else self.place(*target)
+        dtype = target.dtype if isinstance(target, Accumulator) else target[0].dtype
+        position = "" if statement.position is None else f" at {self.scalar(statement.position, _CHOICE, I64)}"
+        return f"{shown} {statement.combine}= {self.scalar(statement.value, _CHOICE, dtype)}{position}"
 
     # ----- positions
     def place(self, buffer: Buffer, offset: Offset) -> str:
-        name = self.name(buffer, buffer.name)
+        name = self.memory(buffer)
         index = linear_index(buffer, offset, self.guarded)
-        if index is not None:
-            return f"{name}[{', '.join(self.entry(affine, terms) for affine, terms in index)}]"
-        parts = [self.term(scalar, stride) for scalar, stride in offset.terms]
-        if offset.affine != 0 or not parts:
-            parts.append(self.extent(offset.affine))
-        return f"{name}[+ {' + '.join(parts)}]"
+        if index is not None and [term for _, terms in reversed(index) for term in terms] == [term for term, _ in offset.terms]:
+            return f"{name}[{', '.join(self.entry(affine, [(term, 1) for term in terms]) for affine, terms in index)}]"
+        return f"{name}[+ {self.entry(offset.affine, offset.terms)}]"
 
-    def entry(self, affine: Extent, terms: list[Scalar]) -> str:
-        parts = [self.term(scalar, 1) for scalar in terms]
+    def entry(self, affine: Extent, terms: Sequence[tuple[Scalar, int]]) -> str:
+        parts = [self.term(scalar, factor) for scalar, factor in terms]
         if affine != 0 or not parts:
             parts.append(self.extent(affine))
-        return " + ".join(parts).replace("+ -", "- ")
+        return _sum(parts)
 
-    def term(self, scalar: Scalar, stride: int) -> str:
-        return self.scalar(scalar) if stride == 1 else f"{stride}*{self.scalar(scalar, _UNARY)}"
+    def term(self, scalar: Scalar, factor: int) -> str:
+        """A data-dependent part of a position: never to be taken for an affine one."""
+        text = self.scalar(scalar, _ATOM, I64)
+        if scalar.op == "const" or (scalar.op == "index" and _is_plain(scalar.data)):
+            text = f"({text})"
+        return text if factor == 1 else f"-{text}" if factor == -1 else f"{factor}*{text}"
 
     def extent(self, extent: Extent) -> str:
         if isinstance(extent, int):
             return str(extent)
-        parts = [self.index_term(index, coefficient) for index, coefficient in extent.terms]
+        depth = {index: number for number, index in enumerate(self.loops)}
+        terms = sorted(extent.terms, key=lambda term: depth.get(term[0], len(depth)))
+        parts = [self.index_term(index, coefficient) for index, coefficient in terms]
         if extent.constant:
             parts.append(str(extent.constant))
-        parts.sort(key=lambda part: part.startswith("-"))    # 3 - i0, not -i0 + 3
-        return " + ".join(parts).replace("+ -", "- ")
+        return _sum(sorted(parts, key=lambda part: part.startswith("-")))       # 3 - i0, not -i0 + 3
 
     def index_term(self, index: Index, coefficient: int) -> str:
-        name = self.name(index, index.name)
+        name = self.name(index)
         return name if coefficient == 1 else f"-{name}" if coefficient == -1 else f"{coefficient}*{name}"
 
     # ----- scalars
-    def scalar(self, scalar: Scalar, strength: int = _CHOICE) -> str:
-        """The expression, in parentheses where it binds less than `strength`."""
-        text, own = self.expression(scalar)
+    def scalar(self, scalar: Scalar, strength: int, expected: DType | None) -> str:
+        """The expression, in parentheses where it binds less than `strength`; expected: the dtype of a literal in this place."""
+        text, own = self.expression(scalar, expected)
         return f"({text})" if own < strength else text
 
-    def expression(self, scalar: Scalar) -> tuple[str, int]:
+    def expression(self, scalar: Scalar, expected: DType | None) -> tuple[str, int]:
         op, args = scalar.op, scalar.args
-        infix = _INFIX.get(op)
+        if op == "const":
+            return _literal(scalar, expected), _ATOM
+        if op == "cast":
+            return f"{scalar.dtype}({self.scalar(args[0], _CHOICE, None)})", _ATOM
+        if op == "select":
+            return self.select(scalar, expected)
+        if op == "load" or not args:
+            return self.leaf(scalar), _ATOM
+        beside = _dtypes_beside(args, None if op in PREDICATES else expected)
+        infix = INFIX.get(op)
         if infix is not None:
             symbol, strength = infix
             # The left operand of a comparison is not one itself; a - (b - c) keeps its parentheses.
-            left = self.scalar(args[0], strength + (strength == 1))
-            return f"{left} {symbol} {self.scalar(args[1], strength + 1)}", strength
-        if op in _PREFIX:
-            return f"{_PREFIX[op]}{self.scalar(args[0], _ATOM)}", _UNARY
-        if op == "select" and scalar.data == "lazy":
-            return f"{self.scalar(args[1], 1)} if {self.scalar(args[0], 1)} else {self.scalar(args[2])}", _CHOICE
-        if op == "cast":
-            return f"{scalar.dtype}({self.scalar(args[0])})", _ATOM
-        if op == "const":
-            return _literal(scalar.data), _ATOM
-        if op == "index":
-            extent: Extent = scalar.data
-            if isinstance(extent, int) or extent == extent.terms[0][0].extent():
-                return self.extent(extent), _ATOM
-            return self.extent(extent), _SUM
-        return self.leaf(scalar), _ATOM
+            left = self.scalar(args[0], strength + (strength == 1), beside[0])
+            return f"{left} {symbol} {self.scalar(args[1], strength + 1, beside[1])}", strength
+        if op in PREFIX:
+            operand = self.scalar(args[0], _ATOM, beside[0])
+            return f"{PREFIX[op]}({operand})" if args[0].op == "const" else f"{PREFIX[op]}{operand}", _UNARY
+        return f"{op}({', '.join(self.scalar(arg, _CHOICE, dtype) for arg, dtype in zip(args, beside, strict=True))})", _ATOM
+
+    def select(self, scalar: Scalar, expected: DType | None) -> tuple[str, int]:
+        condition, x, y = scalar.args
+        first, second = _dtypes_beside((x, y), expected)
+        if scalar.data == "lazy":
+            guard = self.scalar(condition, 1, BOOL)
+            return f"{self.scalar(x, 1, first)} if {guard} else {self.scalar(y, _CHOICE, second)}", _CHOICE
+        shown = self.scalar(condition, _CHOICE, BOOL), self.scalar(x, _CHOICE, first), self.scalar(y, _CHOICE, second)
+        return f"select({', '.join(shown)})", _ATOM
 
     def leaf(self, scalar: Scalar) -> str:
         op, data = scalar.op, scalar.data
         if op == "load":
             return self.place(*data)
         if op == "local":
-            return self.name(data, data.name)
+            return self.name(data)
         if op == "total":
-            return self.accumulator(data)
+            return self.name(data)
         if op == "found":
-            return f"position({self.accumulator(data)})"
+            return f"position({self.name(data)})"
         if op == "in_range":
             return f"in_range({', '.join(self.extent(extent) for extent in data)})"
-        return f"{op}({', '.join(self.scalar(arg) for arg in scalar.args)})"
+        if op == "index":
+            return self.extent(data) if _is_plain(data) else f"index({self.extent(data)})"
+        return f"{op}()"
 
 
 def _guarded_positions(scalar: Scalar) -> Iterator[Extent]:
@@ -276,7 +305,39 @@ def _guarded_positions(scalar: Scalar) -> Iterator[Extent]:
         yield from _guarded_positions(arg)
 
 
-def _literal(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return repr(value.item() if hasattr(value, "item") else value)
+def _as_word(name: str) -> str:
+    if BARE_NAME.fullmatch(name):
+        return name
+    word = re.sub(r"\W", "_", name)
+    return word if BARE_NAME.fullmatch(word) else f"_{word}"
+
+
+def _is_plain(extent: Extent) -> bool:
+    """Whether it is a loop index itself."""
+    return not isinstance(extent, int) and extent == extent.terms[0][0].extent()
+
+
+def _sum(parts: Sequence[str]) -> str:
+    text = parts[0]
+    for part in parts[1:]:
+        text += f" - {part[1:]}" if part.startswith("-") else f" + {part}"
+    return text
+
+
+def _dtypes_beside(args: Sequence[Scalar], expected: DType | None) -> list[DType | None]:
+    """What a literal is taken for in each operand's place: the dtype of the first operand that is none decides for the others."""
+    first = next((k for k, arg in enumerate(args) if arg.op != "const"), None)
+    return [expected if first is None or k == first else args[first].dtype for k in range(len(args))]
+
+
+def default_dtype(value: bool | int | float) -> DType:
+    """What a literal is where nothing says."""
+    return BOOL if isinstance(value, bool) else I64 if isinstance(value, int) else F64
+
+
+def _literal(scalar: Scalar, expected: DType | None) -> str:
+    value: Any = scalar.data.item() if hasattr(scalar.data, "item") else scalar.data
+    kind = scalar.dtype.kind
+    value = bool(value) if kind == "b" else float(value) if kind == "f" else int(value) if kind in "iu" else value
+    text = str(value).lower() if kind == "b" else repr(value)
+    return text if scalar.dtype is (expected or default_dtype(value)) else f"{text}:{scalar.dtype}"

@@ -90,7 +90,7 @@ IndexExpression: TypeAlias = Extent | Scalar
 Read = Callable[..., Scalar]                       # read(index, ...) -> the element of an operand at that index
 
 # The meaning of every operation on scalars of one dtype; "select" and "cast" are separate below.
-OPERATIONS: dict[str, Callable[..., Any]] = {
+OPERATIONS: dict[str, np.ufunc] = {
     name: getattr(np, name) for name in (
         "add subtract multiply divide negative absolute sign sqrt floor ceil trunc rint maximum minimum fmax fmin "
         "floor_divide remainder fmod copysign equal not_equal less less_equal greater greater_equal "

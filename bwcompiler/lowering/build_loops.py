@@ -88,7 +88,7 @@ class _Builder:
     def _open_updated(self) -> None:
         """One parameter per array that updates write: before, in between and after it is the same memory."""
         for operand, result in self.group.written_arrays():
-            made = self._new_buffer(result.label, result.dtype, result.shape, UPDATED)
+            made = self._new_buffer(result.label, result.dtype, result.shape, UPDATED, result)
             version = result
             while version is not operand:
                 self.buffers[version] = made
@@ -211,7 +211,7 @@ class _Builder:
         found = self.buffers.get(base)
         if found is None:
             role = OUTPUT if base in self.members else INPUT
-            found = self.buffers[base] = self._new_buffer(base.label, base.dtype, base.shape, role)
+            found = self.buffers[base] = self._new_buffer(base.label, base.dtype, base.shape, role, base)
         return found
 
     def scratch_for(self, value: Value, shape: tuple[int, ...], dtype: DType, purpose: str = "row") -> Buffer:
@@ -221,8 +221,9 @@ class _Builder:
             found = self.scratch[key] = self._new_buffer(f"{value.label}.{purpose}", dtype, shape, SCRATCH)
         return found
 
-    def _new_buffer(self, name: str, dtype: DType, shape: tuple[int, ...], role: str) -> Buffer:
-        made = Buffer(first_free(name, self.taken), dtype, shape, role)
+    def _new_buffer(self, name: str, dtype: DType, shape: tuple[int, ...], role: str,
+                    origin: Value | None = None) -> Buffer:
+        made = Buffer(first_free(name, self.taken), dtype, shape, role, origin)
         self.taken.add(made.name)
         self.used.append(made)
         return made
@@ -300,7 +301,7 @@ class _Tree:
         if member.update:
             statements.append(self._write_slice(member, scalar))
             return
-        let = Let(value.label, scalar)
+        let = Let(value.label, scalar, value)
         statements.append(let)
         self.known[value] = let.ref()
         if self.lane is not None:
@@ -358,7 +359,7 @@ class _Tree:
             scalar = load(*self._home(value, member))
         else:
             scalar = self._inner_scalar(member, memo, body, number)
-        let = Let(value.label, scalar)
+        let = Let(value.label, scalar, value)
         body.append(let)
         memo[value] = let.ref()
         if not written and (value in self.b.saved or (value in self.b.stored and self.b.when[value] == number)):
@@ -394,7 +395,7 @@ class _Tree:
         elif self.lane is not None:
             self.known[value] = self._panel_total(value, self.lane, scalar, before, body)
         else:
-            accumulator = Accumulator(value.label, combine, scalar.dtype)
+            accumulator = Accumulator(value.label, combine, scalar.dtype, value)
             before.append(Reduce(accumulator))
             body.append(Accumulate(accumulator, combine, scalar, self._position(member)))
             self.known[value] = _total(accumulator, value)
@@ -422,7 +423,7 @@ class _Tree:
             return
         # One term after the other: a sum of f32 in double precision, or a long one would lose digits.
         dtype = F64 if combine == "add" and scalar.dtype is F32 else scalar.dtype
-        accumulator = Accumulator(value.label, combine, dtype)
+        accumulator = Accumulator(value.label, combine, dtype, value)
         self.prologue.setdefault(len(kept), []).append(Reduce(accumulator))
         statements.append(Accumulate(accumulator, combine, cast(scalar, dtype), self._position(member)))
         total = cast(_total(accumulator, value), value.dtype)

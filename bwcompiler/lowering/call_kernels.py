@@ -62,8 +62,10 @@ def _extents(indices: list[Index]) -> tuple[Affine, ...]:
 def _buffers(value: Value, role: str, operands: list[Value]) -> tuple[list[Buffer], Buffer]:
     inputs: list[Buffer] = []
     for operand in operands:
-        inputs.append(Buffer(first_free(operand.label, [made.name for made in inputs]), operand.dtype, operand.shape, INPUT))
-    return inputs, Buffer(first_free(value.label, [made.name for made in inputs]), value.dtype, value.shape, role)
+        name = first_free(operand.label, [made.name for made in inputs])
+        inputs.append(Buffer(name, operand.dtype, operand.shape, INPUT, operand))
+    name = first_free(value.label, [made.name for made in inputs])
+    return inputs, Buffer(name, value.dtype, value.shape, role, value)
 
 
 def _scatter(combine: str | None) -> Callable[[str, Value], Built]:
@@ -120,7 +122,7 @@ def _scan(name: str, value: Value) -> Built:
     combine = value.op.combine or "add"
     outer = [index for k, index in enumerate(loops) if k != axis]
     if axis == x.rank - 1:
-        running = Accumulator("running", combine, value.dtype)
+        running = Accumulator("running", combine, value.dtype, value)
         inner: list[Statement] = [Reduce(running), Loop(loops[axis], extent, [
             Accumulate(running, combine, element), Store(out, here, running.total())])]
         return Kernel(name, [*inputs, out], _loops(outer, inner, vector=False)), [x, value]

@@ -5,9 +5,9 @@ These are the only vectors that are written here rather than by LLVM, and they a
 
 from __future__ import annotations
 
+from bwcompiler.ir.reduction_tree import LANES
 from bwcompiler.ir.types import DType
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter, memory_type
-from bwcompiler.lowering.vector_hints import LANES
 
 
 def vector_width(emit: ScalarEmitter, dtype: DType) -> int:

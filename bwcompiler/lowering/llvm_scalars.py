@@ -49,7 +49,8 @@ def literal(value: Any, dtype: DType) -> str:
     if dtype is BOOL:
         return "true" if value else "false"
     if dtype.is_float:
-        number = float(dtype.numpy.type(value))
+        with np.errstate(over="ignore"):
+            number = float(dtype.numpy.type(value))
         return "0x" + struct.pack(">d", number).hex().upper()
     with np.errstate(all="ignore"):
         return str(int(np.asarray(value).astype(dtype.numpy)))

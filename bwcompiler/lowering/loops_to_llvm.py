@@ -1,11 +1,9 @@
 """Loop IR -> LLVM text: one internal function per kernel.
 
 Loops are plain counted loops over scalar code; LLVM's vectoriser widens the innermost one.  A reduction in a vector loop
-has a tree that depends on its extent only: the loop is cut into strips of LANES iterations, iteration j adds into lane
-j % LANES of an accumulator array (which LLVM keeps in vector registers without any fast-math flag: the loop over a strip is
-vectorised, and never unrolled into scalars), and the lanes are combined pairwise, as vectors, below the last loop that feeds
-them.  After BLOCK strips the lanes of a sum are flushed into a second array
-(of doubles, for f32), so that long sums stay accurate.
+has the tree of `ir/reduction_tree.py`: the loop is cut into strips of LANES iterations, iteration j adds into lane j % LANES
+of an accumulator array (which LLVM keeps in vector registers without any fast-math flag: the loop over a strip is vectorised,
+and never unrolled into scalars), and the lanes are combined pairwise, as vectors.
 """
 
 from __future__ import annotations
@@ -32,16 +30,17 @@ from bwcompiler.ir.loop import (
     Store,
     identity_of,
 )
+from bwcompiler.ir.reduction_tree import BLOCK, LANES, flushed_sums, in_lanes, last_feeds, total_dtype
 from bwcompiler.ir.scalar import Scalar
-from bwcompiler.ir.types import BOOL, F32, F64, DType
+from bwcompiler.ir.types import BOOL, DType
 from bwcompiler.lowering.kernel_pointers import first_elements
 from bwcompiler.lowering.lanes import add_to_totals, combined, reset_lanes
 from bwcompiler.lowering.library_calls import INTERRUPTED
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter, literal, memory_type, register_type
 from bwcompiler.lowering.polls import polled, statements_work
-from bwcompiler.lowering.vector_hints import LANES, NONE, loop_hint, strip_hint, tail_pieces
+from bwcompiler.lowering.vector_hints import NONE, loop_hint, strip_hint, tail_pieces
 
-BLOCK = 64                    # strips between flushes of a sum's lanes: 2048 elements
+_NOTHING: frozenset[Buffer | Accumulator] = frozenset()
 
 
 class KernelText(NamedTuple):
@@ -78,11 +77,13 @@ class _KernelEmitter:
         self.lanes: dict[Accumulator, str] = {}
         self.cells: dict[Accumulator, str] = {}
         self.places: dict[Accumulator, str] = {}
-        self.vector: set[Accumulator] = set()                        # accumulators fed by long vector loops: they have lanes
+        self.vector = in_lanes(kernel.body)                          # accumulators that have lanes
         self.flushed: set[Accumulator] = set()                       # sums over more than one block: they have block totals
         self.totals: dict[Accumulator, str] = {}
         self.lane: str | None = None
         self.polls = False
+        self.memory: dict[int, frozenset[Buffer | Accumulator]] = {}
+        self.perishable: list[tuple[dict[object, str], Scalar]] = []    # registers that a write may make stale, with their scope
         self.starts = first_elements(kernel)
 
     def function(self, linkage: str) -> str:
@@ -94,7 +95,7 @@ class _KernelEmitter:
                 parameters.append(f"ptr noalias {'readonly ' if buffer.role == INPUT else ''}%p{number}")
                 self.scopes[0][buffer] = f"%p{number}"
         self.scopes[0].update({source: self.scopes[0][target] for source, target in self.merged.items()})
-        self._find_lanes(self.kernel.body)
+        self._find_flushed(self.kernel.body)
         self.statements(self.kernel.body)
         body = "\n".join(emit.lines)
         emit.lines = outer
@@ -124,35 +125,27 @@ class _KernelEmitter:
 
     # ----- statements
     def statements(self, body: list[Statement]) -> None:
-        last = self._last_feeds(body)
+        last = last_feeds(body, self.vector)
         for number, statement in enumerate(body):
             if isinstance(statement, Let):
                 self.remember(statement, self.scalar(statement.value))
             elif isinstance(statement, Store):
                 self.store(statement.buffer, statement.offset, self.scalar(statement.value))
+                self.forget(statement.buffer)
             elif isinstance(statement, Reduce):
                 self.open(statement.accumulator)
+                self.forget(statement.accumulator)
             elif isinstance(statement, Accumulate):
                 self.accumulate(statement)
+                self.forget(statement.target if isinstance(statement.target, Accumulator) else statement.target[0])
             elif isinstance(statement, Fill):
                 self.fill(statement)
+                self.forget(statement.buffer)
             else:
+                self.forget(None)                          # what the loop writes, its next iteration must read again
                 self.loop(statement)
                 for accumulator in last.get(number, ()):
                     self.combine_lanes(accumulator)
-
-    def _last_feeds(self, body: list[Statement]) -> dict[int, list[Accumulator]]:
-        """Accumulators opened in this body by the number of the last loop of it that feeds their lanes."""
-        last: dict[Accumulator, int] = {}
-        opened = {statement.accumulator for statement in body if isinstance(statement, Reduce)} & self.vector
-        for number, statement in enumerate(body):
-            if isinstance(statement, Loop):
-                last.update((accumulator, number) for accumulator in opened if _feeds(statement, accumulator))
-        found: dict[int, list[Accumulator]] = {}
-        for opening in body:                               # in the order of opening: the text must not depend on hashes
-            if isinstance(opening, Reduce) and opening.accumulator in last:
-                found.setdefault(last.pop(opening.accumulator), []).append(opening.accumulator)
-        return found
 
     def loop(self, loop: Loop) -> None:
         if not any(isinstance(s, Accumulate) and s.target in self.vector for s in loop.body):
@@ -166,9 +159,9 @@ class _KernelEmitter:
         """Whole strips of LANES iterations in blocks, then the tail; iteration j works on lane j % LANES."""
         extent = loop.extent
         if not isinstance(extent, int):
-            raise CompileError("symbolic extents are not lowered to native code yet")
+            raise CompileError(f"a reduction over a loop to {extent}, which depends on outer loops, is not lowered to native code yet")
         strips, tail = divmod(extent, LANES)
-        sums = [s.target for s in loop.body if isinstance(s, Accumulate) and isinstance(s.target, Accumulator) and _is_flushed(s)]
+        sums = flushed_sums(loop)
         blocks, rest = divmod(strips, BLOCK) if sums else (0, strips)
         work = LANES * statements_work(loop.body)
         if blocks:
@@ -228,15 +221,12 @@ class _KernelEmitter:
             self.emit.lines.append(f"  store {memory_type(buffer.dtype)} {value}, ptr {pointer}, align {buffer.dtype.itemsize}")
 
     # ----- reductions
-    def _find_lanes(self, body: list[Statement], extent: int = 0) -> None:
+    def _find_flushed(self, body: list[Statement]) -> None:
         for statement in body:
             if isinstance(statement, Loop):
-                below = statement.extent if isinstance(statement.extent, int) else LANES
-                self._find_lanes(statement.body, below if statement.kind == "vector" else 0)
-            elif isinstance(statement, Accumulate) and isinstance(statement.target, Accumulator) and extent >= LANES:
-                self.vector.add(statement.target)
-                if _is_flushed(statement) and extent >= LANES * BLOCK:
-                    self.flushed.add(statement.target)
+                self._find_flushed(statement.body)
+                if statement.kind == "vector" and isinstance(statement.extent, int) and statement.extent >= LANES * BLOCK:
+                    self.flushed.update(flushed_sums(statement))
 
     def open(self, accumulator: Accumulator) -> None:
         """Reset an accumulator (its memory is allocated once, in the entry block)."""
@@ -247,13 +237,13 @@ class _KernelEmitter:
             if accumulator in self.vector:
                 self.lanes[accumulator] = self._alloca(type_, LANES)
             if accumulator in self.flushed:
-                self.totals[accumulator] = self._alloca(memory_type(_total_dtype(accumulator)), LANES)
+                self.totals[accumulator] = self._alloca(memory_type(total_dtype(accumulator.dtype)), LANES)
             if accumulator.combine.startswith("arg"):
                 self.places[accumulator] = self._alloca("i64", 1)
         if accumulator in self.lanes:
             reset_lanes(self.emit, self.lanes[accumulator], accumulator.dtype, start)
             if accumulator in self.totals:
-                wide = _total_dtype(accumulator)
+                wide = total_dtype(accumulator.dtype)
                 reset_lanes(self.emit, self.totals[accumulator], wide, literal(0.0, wide))
         self.emit.lines.append(f"  store {type_} {start}, ptr {self.cells[accumulator]}")
         if accumulator in self.places:
@@ -319,7 +309,7 @@ class _KernelEmitter:
     def flush(self, accumulator: Accumulator) -> None:
         """Add the lanes to the block totals and reset them."""
         lanes = self.lanes[accumulator]
-        add_to_totals(self.emit, lanes, accumulator.dtype, self.totals[accumulator], _total_dtype(accumulator))
+        add_to_totals(self.emit, lanes, accumulator.dtype, self.totals[accumulator], total_dtype(accumulator.dtype))
         reset_lanes(self.emit, lanes, accumulator.dtype, self._memory_literal(accumulator))
 
     def combine_lanes(self, accumulator: Accumulator) -> None:
@@ -327,11 +317,40 @@ class _KernelEmitter:
         lanes, dtype = self.lanes[accumulator], accumulator.dtype
         if accumulator in self.totals:
             self.flush(accumulator)
-            lanes, dtype = self.totals[accumulator], _total_dtype(accumulator)
+            lanes, dtype = self.totals[accumulator], total_dtype(accumulator.dtype)
         value = combined(self.emit, lanes, dtype, accumulator.combine)
         if dtype is not accumulator.dtype:
             value = self.emit.cast(value, dtype, accumulator.dtype)
         self.emit.lines.append(f"  store {memory_type(accumulator.dtype)} {value}, ptr {self.cells[accumulator]}")
+
+    # ----- scalars that read what the kernel writes
+    def read_memory(self, scalar: Scalar) -> frozenset[Buffer | Accumulator]:
+        """The buffers and accumulators that a scalar reads and that statements may change."""
+        if scalar.op in ("const", "local", "index", "in_range"):
+            return _NOTHING
+        found = self.memory.get(id(scalar))
+        if found is None:
+            found = _NOTHING
+            for arg in scalar.args:
+                found |= self.read_memory(arg)
+            if scalar.op in ("total", "found"):
+                found |= {scalar.data}
+            elif scalar.op == "load" and scalar.data[0].role != INPUT:
+                found |= {scalar.data[0]}
+            self.memory[id(scalar)] = found
+        return found
+
+    def forget(self, written: Buffer | Accumulator | None) -> None:
+        """What reads this memory (any memory, for None) has to be read again."""
+        if not self.perishable:
+            return
+        kept = []
+        for scope, scalar in self.perishable:
+            if written is None or written in self.read_memory(scalar):
+                scope.pop(id(scalar), None)
+            else:
+                kept.append((scope, scalar))
+        self.perishable = kept
 
     # ----- scalars
     def scalar(self, scalar: Scalar) -> str:
@@ -347,7 +366,10 @@ class _KernelEmitter:
         found = self.known(id(scalar))
         if found is not None:
             return found
-        return self.remember(id(scalar), self._scalar(scalar))
+        register = self.remember(id(scalar), self._scalar(scalar))
+        if self.read_memory(scalar):
+            self.perishable.append((self.scopes[-1], scalar))
+        return register
 
     def _scalar(self, scalar: Scalar) -> str:
         op, emit = scalar.op, self.emit
@@ -441,21 +463,6 @@ class _KernelEmitter:
         if found is None:
             raise CompileError(f"loop index {index} is read outside of its loop")
         return found
-
-
-def _is_flushed(statement: Accumulate) -> bool:
-    """Whether a long reduction is cut into blocks: sums of floats, whose rounding errors would add up."""
-    return statement.combine == "add" and statement.value.dtype.is_float
-
-
-def _total_dtype(accumulator: Accumulator) -> DType:
-    """Totals of blocks are added one after the other: in double precision, where the elements are not."""
-    return F64 if accumulator.dtype is F32 else accumulator.dtype
-
-
-def _feeds(loop: Loop, accumulator: Accumulator) -> bool:
-    return any((isinstance(s, Accumulate) and s.target is accumulator) or (isinstance(s, Loop) and _feeds(s, accumulator))
-               for s in loop.body)
 
 
 def _has_loads(scalar: Scalar) -> bool:

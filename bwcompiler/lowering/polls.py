@@ -39,12 +39,16 @@ def product_work(size: int, inner: int) -> int:
 
 
 class LoopEmitter(Protocol):
-    """What emits a kernel: `counted` is a loop of plain iterations; `polls` tells that the kernel looks for signals."""
+    """What emits a kernel: `counted` is a loop of plain iterations; `affine` is the register of an extent; `polls` tells
+    that the kernel looks for signals.
+    """
 
     emit: ScalarEmitter
     polls: bool
 
     def counted(self, extent: str, hint: str = NONE) -> AbstractContextManager[str]: ...
+
+    def affine(self, extent: Extent) -> str: ...
 
 
 @contextmanager
@@ -52,7 +56,7 @@ def polled(emitter: LoopEmitter, extent: Extent, work: int, hint: str = NONE) ->
     """`counted`, in chunks with a look for signals after each if the loop is long; work: operations per iteration."""
     emit, work = emitter.emit, max(work, 1)
     if not isinstance(extent, int) or work > POLL_WORK or extent * work <= POLL_WORK:      # dear iterations look themselves
-        with emitter.counted(str(extent), hint) as index:
+        with emitter.counted(emitter.affine(extent), hint) as index:
             yield index
         return
     chunk = POLL_WORK // work

@@ -17,6 +17,7 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.loop import SCRATCH, Buffer, Kernel
 from bwcompiler.ir.memory import Location, MemoryPlan
 from bwcompiler.ir.op import Value
+from bwcompiler.ir.plan import ERROR_RECORD_BYTES
 from bwcompiler.ir.types import TensorType
 from bwcompiler.lowering import vector_hints
 from bwcompiler.lowering.factorization_calls import library_call_text
@@ -29,7 +30,6 @@ from bwcompiler.lowering.polls import COPY_BYTES, DECLARE_POLL, POLL, POLL_WORK,
 from bwcompiler.lowering.steps import LoweredStep
 from bwcompiler.target import Target
 
-RECORD_BYTES = 64              # the error record at the start of the arena
 TABLE_CALLS = 48               # programs with more calls than this walk a table
 
 
@@ -131,7 +131,7 @@ class ProgramEmitter:
             return number, pointer.bytes
         if kind == "result":
             return len(self.graph.inputs) + number, pointer.bytes
-        return self.slots - 1, pointer.bytes if kind == "record" else RECORD_BYTES + number + pointer.bytes
+        return self.slots - 1, pointer.bytes if kind == "record" else ERROR_RECORD_BYTES + number + pointer.bytes
 
     @property
     def slots(self) -> int:

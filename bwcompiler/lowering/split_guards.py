@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, known_le, substitute
 from bwcompiler.ir.loop import Accumulate, Fill, Let, Loop, Offset, Reduce, Statement, Store, load
-from bwcompiler.ir.scalar import Scalar, const
+from bwcompiler.ir.scalar import Scalar, const, index_value
 from bwcompiler.ir.types import BOOL
 
 SHORT = 8                      # segments below this many iterations are borders
@@ -106,7 +106,7 @@ class _Copy:
 
     def statement(self, statement: Statement) -> Statement:
         if isinstance(statement, Let):
-            made = self.lets[statement] = Let(statement.name, self.scalar(statement.value))
+            made = self.lets[statement] = Let(statement.name, self.scalar(statement.value), statement.origin)
             return made
         if isinstance(statement, Store):
             return Store(statement.buffer, self.offset(statement.offset), self.scalar(statement.value))
@@ -147,7 +147,7 @@ class _Copy:
             buffer, offset = scalar.data
             return load(buffer, self.offset(offset))
         if op == "index":
-            return Scalar("index", (), scalar.dtype, substitute(scalar.data, self.replace))
+            return index_value(substitute(scalar.data, self.replace))
         if op == "in_range":
             return self._guard(*[substitute(extent, self.replace) for extent in scalar.data])
         if op == "select":

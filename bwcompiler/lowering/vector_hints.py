@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from bwcompiler.ir.loop import Accumulate, Accumulator, Let, Loop, Offset, Statement, Store
+from bwcompiler.ir.reduction_tree import LANES
 from bwcompiler.ir.scalar import Scalar
 from bwcompiler.lowering.math.functions import FUNCTIONS
 from bwcompiler.target import Target
 
-LANES = 32
 DEAR_COPIES = 4               # of a loop body that calls mathematics, at most this many vectors at once
 SHORTEST_PIECE = 4            # lanes: shorter tails are scalar
 

@@ -14,70 +14,17 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.compiler.lowered import Lowered
-from bwcompiler.ir import loop_interpreter
-from bwcompiler.ir.access import ArrayView, whole
 from bwcompiler.ir.fusion import FusionGroup
 from bwcompiler.ir.graph_interpreter import interpret
-from bwcompiler.ir.loop import INPUT, UPDATED
-from bwcompiler.ir.loop_interpreter import run_kernel
 from bwcompiler.ir.loop_printer import kernel_to_text
-from bwcompiler.ir.loop_verifier import verify_kernel
-from bwcompiler.ir.op import Value
-from bwcompiler.lowering import loops_to_llvm
-from bwcompiler.lowering.library_calls import Libraries
-from bwcompiler.lowering.steps import LoweredStep, lower_steps
+from bwcompiler.lowering.steps import lower_steps
 from bwcompiler.passes.fuse import fuse
 from bwcompiler.scipy import special
 from tests.support.graph_strategies import run_compiled
+from tests.support.lowered_programs import NO_LIBRARIES, assert_near, run_steps
 from tests.support.targets import HOST, narrowest, on_each, require_agreement
 
 Array = np.ndarray[Any, Any]
-
-
-# ----- running a lowered program without native code
-def operand_array(view: ArrayView, shape: tuple[int, ...], memory: dict[Value, Array]) -> Array:
-    flat = memory[view.base].reshape(-1)[view.offset:]
-    return np.lib.stride_tricks.as_strided(flat, shape, [stride * flat.itemsize for stride in view.strides])
-
-
-def run_steps(lowered: Lowered, steps: list[LoweredStep], arguments: list[Array]) -> list[Array]:
-    """The program's outputs; every value a kernel stores is compared with the graph's meaning."""
-    graph = lowered.simplified
-    meaning = dict(zip(graph.body, interpret(graph.replace(outputs=graph.body), arguments), strict=True))
-    memory = {value: np.ascontiguousarray(array) for value, array in zip(graph.inputs, arguments, strict=True)}
-    for step in steps:
-        if step.kernel is None:
-            assert step.value is not None
-            operands = [operand_array(view, operand.shape, memory)
-                        for view, operand in zip(step.operands, step.value.operands, strict=True)]
-            memory[step.value] = np.ascontiguousarray(step.value.op.reference(*operands, **step.value.attrs))
-            continue
-        verify_kernel(step.kernel)
-        arrays = []
-        for buffer, owner in zip(step.kernel.buffers, step.owners, strict=True):
-            if buffer.role == INPUT:
-                arrays.append(memory[owner])
-            elif buffer.role == UPDATED:
-                before = next(update.operand for update in step.updates if update.result is owner)
-                arrays.append(operand_array(whole(before), before.shape, memory).copy())
-            else:                                          # what is read before it is written must show
-                arrays.append(np.frombuffer(b"\xd5" * (buffer.size * buffer.dtype.itemsize), buffer.dtype.numpy).reshape(buffer.shape).copy())
-        run_kernel(step.kernel, arrays)
-        for buffer, owner, array in zip(step.kernel.buffers, step.owners, arrays, strict=True):
-            if owner is not None and buffer.role != INPUT:
-                memory[owner] = array
-                expected = np.asarray(meaning[owner]).reshape(array.shape)
-                assert_near(array, expected, f"{owner} of\n{kernel_to_text(step.kernel)}")
-    return [operand_array(whole(output), output.shape, memory) for output in graph.outputs]
-
-
-def assert_near(found: Array, expected: Array, what: str) -> None:
-    if found.dtype.kind != "f":
-        np.testing.assert_array_equal(found, expected, what)
-        return
-    scale = np.max(np.abs(expected), initial=1.0, where=np.isfinite(expected))
-    np.testing.assert_allclose(found, expected, rtol=0, atol=200 * np.finfo(found.dtype).eps * scale, err_msg=what)
 
 
 # ----- the functions
@@ -258,7 +205,7 @@ def test_loops_mean_the_graph(function, joint):
     runner = runner_of(program, joint)
     lowered = runner.compiled.lowered
     arguments = [np.asarray(argument) for argument in function.arguments] + (seeds_of(program) if joint else [])
-    interpreted = run_steps(lowered, lowered.steps, arguments)
+    interpreted = run_steps(lowered.simplified, lowered.steps, arguments)
     expected = interpret(lowered.graph, arguments)
     native = runner.routine.call(arguments)
     for number, (found, wanted, ran) in enumerate(zip(interpreted, expected, native, strict=True)):
@@ -296,15 +243,11 @@ def test_matrix_products_as_loops():
     x, y = array(9, 33), array(15, 33, seed=1)         # too large to be written out
     program = bw.compile(lambda x, y: x @ y.T, x, y)
     lowered = runner_of(program, True).compiled.lowered
-    steps = lower_steps(fuse(lowered.simplified), Libraries())
+    steps = lower_steps(fuse(lowered.simplified), NO_LIBRARIES)
     assert all(step.kernel is not None for step in steps)
     arguments = [x, y, *seeds_of(program)]
-    for found, wanted in zip(run_steps(lowered, steps, arguments), interpret(lowered.graph, arguments), strict=True):
+    for found, wanted in zip(run_steps(lowered.simplified, steps, arguments), interpret(lowered.graph, arguments), strict=True):
         assert_near(found, np.asarray(wanted), "loops differ from the graph")
-
-
-def test_interpreter_and_native_code_have_one_reduction_tree():
-    assert (loop_interpreter.LANES, loop_interpreter.BLOCK) == (loops_to_llvm.LANES, loops_to_llvm.BLOCK)
 
 
 # ----- one sweep

@@ -7,7 +7,6 @@ the next such fault.  `pytest -m slow tests/properties/test_targets.py` runs man
 
 from __future__ import annotations
 
-
 import llvmlite.binding as llvm
 import numpy as np
 import pytest

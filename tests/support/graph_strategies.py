@@ -22,10 +22,11 @@ from bwcompiler.errors import InternalError
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.op import REGISTRY, Record, Value, input_value
-from bwcompiler.ir.types import BOOL, F32, F64, I32, I64, DType, dtype_of, tensor
+from bwcompiler.ir.types import BOOL, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, DType, dtype_of, tensor
 
 EXTENTS = (0, 1, 1, 2, 2, 3, 3, 4, 5, 7, 33)
 WEIGHTS = np.array((0.3, 2, 2, 3, 3, 3, 3, 2, 2, 1, 0.5)) / 22.1 * 1.0
+INTEGERS = (I64, I32, I16, I8, U8, U16, U32, U64)
 MARGIN = 0.05                      # smooth graphs stay this far from kinks
 LARGEST = 1 << 12                  # elements of a value
 
@@ -148,12 +149,12 @@ class _Builder:
 
     # -- values
     def new_input(self, shape: tuple[int, ...], dtype: DType | None = None, low: int = -4, high: int = 5) -> Value:
-        dtype = dtype or (self.dtype if self.smooth or self.chance(0.9) else self.choice((F32, F64, I64, I32, BOOL)))
+        dtype = dtype or (self.dtype if self.smooth or self.chance(0.9) else self.choice((F32, F64, BOOL, *INTEGERS)))
         array: Any
         if dtype is BOOL:
             array = self.rng.random(shape) < 0.5
         elif dtype.is_integer:
-            array = self.rng.integers(low, high, shape)
+            array = self.rng.integers(max(low, 0) if dtype.kind == "u" else low, high, shape)
         else:
             array = self.rng.uniform(-2, 2, shape)
             if self.rounded:
@@ -172,7 +173,7 @@ class _Builder:
         found = [value for value in self.all() if value.dtype.kind in kinds and value.rank >= min_rank
                  and (not exact or self.smooth or value in self.exact)]
         if not found or self.chance(0.03):
-            dtype = {"f": self.dtype, "b": BOOL}.get(kinds[0], I64)
+            dtype = {"f": self.dtype, "b": BOOL}.get(kinds[0]) or self.choice((I64, *INTEGERS))
             return self.new_input(self.random_shape(max(min_rank, int(self.rng.integers(4)))), dtype)
         if self.chance(0.6):
             found = found[-4:]
@@ -253,7 +254,7 @@ _EXACT_ELEMENTWISE = frozenset((
     "add", "subtract", "multiply", "divide", "negative", "absolute", "sign", "floor_divide", "remainder", "fmod", "maximum",
     "minimum", "copysign", "sqrt", "floor", "ceil", "trunc", "rint", "equal", "not_equal", "less", "less_equal", "greater",
     "greater_equal", "isnan", "isinf", "isfinite", "signbit", "bitwise_and", "bitwise_or", "bitwise_xor", "invert",
-    "left_shift", "right_shift", "select", "cast", "stop_gradient"))
+    "left_shift", "right_shift", "select", "cast", "stop_gradient", "nextafter", "spacing"))
 
 
 def _has_negative_zero(x: Any) -> bool:
@@ -285,7 +286,9 @@ def _is_smooth(name: str, arrays: Sequence[Any], attrs: dict[str, Any]) -> bool:
         return bool(np.all(np.hypot(*arrays) > 0.5))
     if name == "tan":
         return bool(np.all(np.abs(np.cos(x)) > 0.5))
-    if name in ("lgamma", "digamma"):
+    if name in ("remainder", "fmod"):
+        return bool(np.all(np.abs(arrays[1]) > 0.5)) and bool(np.all(np.abs(x / arrays[1] - np.rint(x / arrays[1])) > MARGIN))
+    if name in ("lgamma", "digamma", "trigamma", "polygamma"):
         return bool(np.all(x > 0.5))
     if name in ("absolute", "sign", "copysign"):
         return all(bool(np.all(np.abs(array) > MARGIN)) for array in arrays)
@@ -317,7 +320,8 @@ def _unary(builder: _Builder) -> None:
 
 def _domain(builder: _Builder) -> None:
     """A function with a restricted domain, of an operand that is mapped into it."""
-    name = builder.choice(("log", "log2", "log10", "sqrt", "cbrt", "log1p", "arcsin", "arccos", "arctanh", "arccosh", "lgamma", "erfinv"))
+    name = builder.choice(("log", "log2", "log10", "sqrt", "cbrt", "log1p", "arcsin", "arccos", "arctanh", "arccosh", "lgamma", "erfinv",
+                           "digamma", "trigamma", "polygamma"))
     x: Value | None = builder.pick()
     assert x is not None
     if name in ("arcsin", "arccos", "arctanh", "erfinv"):
@@ -332,13 +336,14 @@ def _domain(builder: _Builder) -> None:
     assert moved is not None
     x = builder.apply("multiply" if name in ("arcsin", "arccos", "arctanh", "erfinv") else "add", x, moved)
     if x is not None:
-        builder.apply(name, x)
+        builder.apply(name, x, **({"n": int(builder.choice((1, 2)))} if name == "polygamma" else {}))
 
 
 def _binary(builder: _Builder) -> None:
     x = builder.pick()
     y = builder.like(x)
-    name = builder.choice(("add", "add", "subtract", "subtract", "multiply", "multiply", "divide", "logaddexp", "hypot", "arctan2", "power"))
+    name = builder.choice(("add", "add", "subtract", "subtract", "multiply", "multiply", "divide", "logaddexp", "hypot", "arctan2", "power",
+                           *(("copysign", "remainder", "fmod") if builder.smooth else ())))
     if name == "power" and not builder.smooth:
         x = builder.apply("absolute", x) or x
     if builder.chance(0.3):
@@ -369,9 +374,9 @@ def _jumps(builder: _Builder) -> None:
 def _rounding(builder: _Builder) -> None:
     x = builder.pick(exact=True)
     name = builder.choice(("floor", "ceil", "trunc", "rint", "sign", "floor_divide", "remainder", "fmod", "copysign", "signbit",
-                           "isnan", "isfinite", "isinf"))
+                           "isnan", "isfinite", "isinf", "nextafter", "spacing", "exponent"))
     operands = [x]
-    if name in ("floor_divide", "remainder", "fmod", "copysign"):
+    if name in ("floor_divide", "remainder", "fmod", "copysign", "nextafter"):
         operands.append(builder.like(x, exact=True))
     if name in ("floor_divide", "remainder", "fmod") and np.any(builder.arrays[operands[1]] == 0):
         return
@@ -379,18 +384,24 @@ def _rounding(builder: _Builder) -> None:
 
 
 def _integers(builder: _Builder) -> None:
-    x = builder.pick("iub", exact=True)
+    x = builder.new_input(builder.random_shape(), builder.choice(INTEGERS)) if builder.chance(0.25) else builder.pick("iub", exact=True)
     if x.dtype is BOOL:
         name = builder.choice(("bitwise_and", "bitwise_or", "bitwise_xor", "invert", "any", "all", "maximum", "equal"))
     else:
         name = builder.choice(("add", "subtract", "multiply", "negative", "absolute", "sign", "maximum", "minimum", "bitwise_and",
-                               "bitwise_or", "bitwise_xor", "invert", "less", "equal", "floor_divide", "remainder", "fmod", "sum", "max"))
+                               "bitwise_or", "bitwise_xor", "invert", "less", "equal", "floor_divide", "remainder", "fmod", "sum", "max",
+                               "greater", "gcd", "lcm", "bitwise_count", "left_shift", "right_shift", "integer_power"))
     if REGISTRY[name].kind == "reduction":
         axes = builder.some_axes(x.rank)
         if 0 not in [x.shape[axis] for axis in axes] or name != "max":
             builder.apply(name, x, axes=axes)
-    elif name in ("negative", "absolute", "sign", "invert"):
+    elif name in ("negative", "absolute", "sign", "invert", "bitwise_count"):
         builder.apply(name, x)
+    elif name in ("left_shift", "right_shift", "integer_power"):
+        few = builder.apply("full", value=3, shape=x.shape, dtype=x.dtype)
+        y = builder.apply("bitwise_and", builder.like(x), few) if few is not None else None       # 0 to 3
+        if y is not None:
+            builder.apply(name, x, y)
     else:
         y = builder.like(x)
         if name in ("floor_divide", "remainder", "fmod") and np.any(builder.arrays[y] == 0):
@@ -403,7 +414,8 @@ def _integers(builder: _Builder) -> None:
 def _cast(builder: _Builder) -> None:
     x = builder.pick("fiub", exact=True)
     if np.max(np.abs(builder.arrays[x].astype(float)), initial=0) < 1e4:
-        builder.apply("cast", x, dtype=builder.choice((F32, F64, F64, I64, I32, BOOL)))
+        # What a float outside of an integer's range becomes is not promised; integers wrap.
+        builder.apply("cast", x, dtype=builder.choice((F32, F64, F64, I64, I32, BOOL, *(INTEGERS if not x.dtype.is_float else ()))))
 
 
 def _float_cast(builder: _Builder) -> None:
@@ -522,7 +534,12 @@ def _windows(builder: _Builder) -> None:
     for k, extent in enumerate(x.shape[x.rank - count:]):
         if extent + low[k] + high[k] < dilations[k] * (sizes[k] - 1) + 1:
             return
-    builder.apply("windows", x, sizes=tuple(sizes), strides=tuple(strides), low=tuple(low), high=tuple(high), dilations=tuple(dilations))
+    attrs = {"sizes": tuple(sizes), "strides": tuple(strides), "low": tuple(low), "high": tuple(high), "dilations": tuple(dilations)}
+    found = builder.apply("windows", x, **attrs)
+    if found is not None and builder.chance(0.4):
+        found = builder.apply("negative", found) if builder.chance(0.5) else found
+        if found is not None:
+            builder.apply("windows_add", found, shape=x.shape, **attrs)
 
 
 def _reduction(builder: _Builder) -> None:
@@ -620,6 +637,56 @@ def _matmul(builder: _Builder) -> None:
     builder.apply("matmul", x, y)
 
 
+def _sorted(builder: _Builder) -> None:
+    """sort; argsort, and the elements in that order."""
+    x = builder.pick("fi", min_rank=1, exact=True)
+    axis = int(builder.rng.integers(x.rank))
+    if builder.chance(0.5):
+        builder.apply("sort", x, axis=axis, kind="stable")
+        return
+    order = builder.apply("argsort", x, axis=axis, kind="stable")
+    if order is not None and x.rank == 1 and x.shape[0]:
+        builder.apply("gather", x, order, axes=(0,))
+
+
+def _matrices(builder: _Builder) -> None:
+    """Factorisations of matrices that are far from singular, whatever the elements: near diag(2, 3, ...)."""
+    if builder.chance(0.65):                                        # it takes many values: not in every graph
+        return
+    n = int(builder.choice((1, 2, 2, 3)))
+    fitting = [value for value in builder.all() if value.dtype is builder.dtype and value.shape[-2:] == (n, n)]
+    x = builder.choice(fitting) if fitting and builder.chance(0.5) else builder.new_input((*builder.choice(((), (), (2,))), n, n), builder.dtype)
+    i, j = (builder.apply("iota", shape=(n, n), axis=axis, dtype=builder.dtype) for axis in (0, 1))
+    small = builder.apply("sin", x)
+    assert i is not None and j is not None and small is not None
+    scale, two = (builder.apply("full", value=value, shape=shape, dtype=builder.dtype) for value, shape in ((0.2, x.shape), (2.0, (n, n))))
+    assert scale is not None and two is not None
+    zero = builder.apply("subtract", i, i)
+    on_diagonal = REGISTRY["equal"](i, j)
+    builder.arrays[on_diagonal] = np.eye(n, dtype=bool)
+    builder.exact.add(on_diagonal)
+    diagonal = builder.apply("add", i, two)
+    assert zero is not None and diagonal is not None
+    base = builder.apply("select", on_diagonal, diagonal, zero)
+    small = builder.apply("multiply", small, scale)
+    assert base is not None and small is not None
+    wide = builder.apply("broadcast", base, shape=x.shape, axes=(x.rank - 2, x.rank - 1))
+    assert wide is not None
+    a = builder.apply("add", small, wide)
+    if a is None:
+        return
+    name = builder.choice(("solve", "triangular_solve", "inv", "cholesky", "det", "slogdet", "qr", "pinv", "eigh", "svd", "eigvalsh", "svdvals"))
+    attrs: dict[str, Any] = {"triangular_solve": {"lower": builder.chance(0.5), "transpose": builder.chance(0.5)},
+                             "pinv": {"rcond": 1e-15}, "eigh": {"lower": builder.chance(0.5)}, "eigvalsh": {"lower": builder.chance(0.5)}}.get(name, {})
+    if name == "cholesky":                                          # its cotangent is that of a symmetric matrix
+        turned = builder.apply("transpose", a, axes=(*range(a.rank - 2), a.rank - 1, a.rank - 2))
+        a = builder.apply("add", a, turned) if turned is not None else None
+        if a is None:
+            return
+    operands = [a, builder.new_input((*a.shape[:-1], int(builder.choice((1, 2)))), builder.dtype)] if "solve" in name else [a]
+    builder.apply(name, *operands, **attrs)
+
+
 def _iota(builder: _Builder) -> None:
     shape = builder.random_shape(builder.choice((1, 2)))
     if max(shape, default=0) < 8:
@@ -630,9 +697,9 @@ Maker = Callable[[_Builder], None]
 _COMMON: tuple[Maker, ...] = (
     _unary, _unary, _unary, _domain, _binary, _binary, _binary, _binary, _jumps, _jumps, _broadcast, _broadcast, _transpose,
     _reshape, _flip, _slice, _slice, _slice_write, _slice_write, _pad, _concatenate, _windows, _reduction, _reduction,
-    _normalised, _scan, _gather, _scatter, _matmul, _float_cast)
+    _normalised, _scan, _gather, _scatter, _matmul, _float_cast, _matrices)
 _SMOOTH = _COMMON
-_ALL: tuple[Maker, ...] = (*_COMMON, _rounding, _rounding, _integers, _integers, _cast, _iota)
+_ALL: tuple[Maker, ...] = (*_COMMON, _rounding, _rounding, _integers, _integers, _integers, _cast, _cast, _iota, _sorted)
 
 
 def require_same_bits(found: Any, expected: Any, what: str) -> None:

@@ -18,6 +18,7 @@ from bwcompiler.frontend.tracing.operands import (
     as_tracer,
     broadcast_shapes,
     cast,
+    cut,
     filled,
     kind_of,
     materialise,
@@ -313,13 +314,9 @@ def _grid(start: Any, stop: Any, num: Any, endpoint: Any) -> tuple[Value, Any]:
     position = ops.divide(cast(ops.iota(shape=whole, axis=0, dtype=I64), real), filled(max(gaps, 1), real, whole))
     line = ops.add(ops.multiply(position, broadcast_value(distance, whole)), broadcast_value(low, whole))
     if endpoint and count > 1:                                         # the end itself, not start + (stop - start)
-        line = ops.concatenate(_front(line, count - 1), reshape(high, (1, *shape)), axis=0)
+        line = ops.concatenate(cut(line, 0, 0, count - 1), reshape(high, (1, *shape)), axis=0)
     step = fresh(ops.divide(distance, filled(gaps, real, shape))) if gaps > 0 else math.nan
     return line, step
-
-
-def _front(x: Value, size: int) -> Value:
-    return ops.slice(x, starts=(0,) * x.rank, sizes=(size, *x.shape[1:]), steps=(1,) * x.rank)
 
 
 @implements(np.linspace)

@@ -9,9 +9,8 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import ShapeError
-from bwcompiler.frontend.numpy.elementwise import UFUNCS, evaluate, operator
+from bwcompiler.frontend.numpy.elementwise import UFUNCS, delivered, evaluate, operator
 from bwcompiler.frontend.numpy.reductions import all_
-from bwcompiler.frontend.numpy.rounding import delivered
 from bwcompiler.frontend.tracing.operands import (
     align,
     as_tracer,

@@ -21,7 +21,7 @@ from bwcompiler.frontend.numpy.linear import (
     tensordot,
 )
 from bwcompiler.frontend.numpy.reductions import Axes, finished, flat_at_zero, normalize_axes, normalize_axis, reduce_value, root
-from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, filled, reshape, value_as
+from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, filled, last_axis_element, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import scalar_of
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements, refuse
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
@@ -119,13 +119,8 @@ def det(a: Any) -> Any:
 @implements(np.linalg.slogdet)
 def slogdet(a: Any) -> Any:
     packed = ops.slogdet(float_matrix(a, "slogdet"))
-    sign, logarithm = [fresh(_last(packed, k)) for k in (0, 1)]
+    sign, logarithm = [fresh(last_axis_element(packed, k)) for k in (0, 1)]
     return SlogdetResult(sign, logarithm)
-
-
-def _last(x: Value, k: int) -> Value:
-    part = ops.slice(x, starts=(0,) * (x.rank - 1) + (k,), sizes=(*x.shape[:-1], 1), steps=(1,) * x.rank)
-    return reshape(part, x.shape[:-1])
 
 
 # ----- least squares and tensors

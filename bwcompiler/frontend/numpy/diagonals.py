@@ -47,13 +47,6 @@ def triu(m: Any, k: Any = 0) -> Any:
     return _triangle(m, k, False)
 
 
-def cut(x: Value, axis: int, start: int, size: int, step: int = 1) -> Value:
-    """A slice of one axis."""
-    return ops.slice(x, starts=tuple([start if k == axis else 0 for k in range(x.rank)]),
-                             sizes=tuple([size if k == axis else n for k, n in enumerate(x.shape)]),
-                             steps=tuple([step if k == axis else 1 for k in range(x.rank)]))
-
-
 def diagonal_value(x: Value, offset: int, axis1: int, axis2: int) -> Value:
     """The diagonal over two axes, put last."""
     return DiagonalView(x.shape, offset, (axis1, axis2), False).read(x)

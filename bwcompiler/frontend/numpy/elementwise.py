@@ -349,6 +349,15 @@ def store(target: Any, value: Value, casting: str, name: str) -> None:
     assign(target, cast(value, target._type.dtype))
 
 
+def delivered(name: str, value: Value, out: Any, casting: str = "same_kind") -> Any:
+    """A result: written to `out` (NumPy also takes a tuple of one) and given back as that, or a new array."""
+    out = out[0] if isinstance(out, tuple) else out
+    if out is None:
+        return fresh(value)
+    store(out, value, casting, name)
+    return out
+
+
 def call_ufunc(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """ufunc(*inputs, out=, where=, dtype=, casting=) of NumPy's protocol."""
     name = ufunc.__name__

@@ -11,7 +11,7 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import ShapeError, UnsupportedError
-from bwcompiler.frontend.numpy.elementwise import store
+from bwcompiler.frontend.numpy.elementwise import delivered
 from bwcompiler.frontend.numpy.layout import everything, indexed, moveaxis
 from bwcompiler.frontend.numpy.reductions import normalize_axis
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, reshape, value_as
@@ -48,20 +48,13 @@ def join(values: Sequence[Value], axis: Any, dtype: DType | None = None, casting
     return ops.concatenate(*converted, axis=normalize_axis(axis, rank))
 
 
-def _delivered(name: str, value: Value, out: Any, casting: str = "same_kind") -> Any:
-    if out is None:
-        return fresh(value)
-    store(out, value, casting, name)
-    return out
-
-
 @implements(np.concatenate)
 def concatenate(arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     values = _items(arrays)
     if axis is None:
         values, axis = [reshape(value, (math.prod(value.shape),)) for value in values], 0
     axis = normalize_axis(axis, values[0].rank)
-    return _delivered("concatenate", join(values, axis, requested(dtype), casting), out, casting)
+    return delivered("concatenate", join(values, axis, requested(dtype), casting), out, casting)
 
 
 @implements(np.stack)
@@ -71,7 +64,7 @@ def stack(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, cas
     if any(value.shape != shape for value in values):
         raise ShapeError(f"np.stack: all input arrays must have the same shape, got {[value.shape for value in values]}")
     place = normalize_axis(axis, len(shape) + 1)
-    return _delivered("stack", join([reshape(value, (*shape[:place], 1, *shape[place:])) for value in values], place,
+    return delivered("stack", join([reshape(value, (*shape[:place], 1, *shape[place:])) for value in values], place,
                                     requested(dtype), casting), out, casting)
 
 

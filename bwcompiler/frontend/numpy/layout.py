@@ -13,7 +13,7 @@ from bwcompiler import ops
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.reductions import normalize_axes, normalize_axis, reduction_axes
 from bwcompiler.frontend.tracing.memory_order import C_ORDER, Layout, fixed
-from bwcompiler.frontend.tracing.operands import as_tracer, cast, materialise, operand, reshape, shadow_of, value_as
+from bwcompiler.frontend.tracing.operands import as_tracer, cast, cut, materialise, operand, reshape, shadow_of, value_as
 from bwcompiler.frontend.tracing.promotion import require_cast
 from bwcompiler.frontend.tracing.region import open_region
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
@@ -429,12 +429,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
         offset = int(amount) % extent if extent else 0
         if offset == 0:
             continue
-        parts = []
-        for start, size in ((extent - offset, offset), (0, extent - offset)):
-            starts = tuple([start if axis == k else 0 for axis in range(x.ndim)])
-            sizes = tuple([size if axis == k else n for axis, n in enumerate(x.shape)])
-            parts.append(ops.slice(value, starts=starts, sizes=sizes, steps=(1,) * x.ndim))
-        value = ops.concatenate(*parts, axis=k)
+        value = ops.concatenate(cut(value, k, extent - offset, offset), cut(value, k, 0, extent - offset), axis=k)
     return fresh(value)
 
 

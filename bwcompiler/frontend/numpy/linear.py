@@ -8,9 +8,9 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import ShapeError, UnsupportedError
-from bwcompiler.frontend.numpy.elementwise import store
+from bwcompiler.frontend.numpy.elementwise import delivered
 from bwcompiler.frontend.numpy.reductions import normalize_axis
-from bwcompiler.frontend.tracing.operands import broadcast_shapes, cast, filled, materialise, operand, reshape
+from bwcompiler.frontend.tracing.operands import broadcast_shapes, cast, cut, filled, materialise, operand, reshape
 from bwcompiler.frontend.tracing.promotion import common_dtype, requested, require_cast, strong
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.tracer import fresh, fresh_array, value_of
@@ -73,15 +73,7 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, *, dtype: Any = None, casting: 
         for kind in (operand(x1)[1], operand(x2)[1]):
             require_cast(strong(kind), dtype_of(dtype), casting, "np.matmul")
     a, b = pair(x1, x2, requested(dtype))
-    return _finished("matmul", matmul_values(a, b), out)
-
-
-def _finished(name: str, value: Value, out: Any) -> Any:
-    out = out[0] if isinstance(out, tuple) else out
-    if out is None:
-        return fresh(value)
-    store(out, value, "same_kind", name)
-    return out
+    return delivered("matmul", matmul_values(a, b), out)
 
 
 @implements(np.dot)
@@ -89,10 +81,10 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     x, y = pair(a, b)
     if x.rank == 0 or y.rank == 0:
         shape = broadcast_shapes([x.shape, y.shape])
-        return _finished("dot", multiplied(broadcast_value(x, shape), broadcast_value(y, shape)), out)
+        return delivered("dot", multiplied(broadcast_value(x, shape), broadcast_value(y, shape)), out)
     if x.rank <= 2 and y.rank <= 2:
-        return _finished("dot", matmul_values(x, y), out)
-    return _finished("dot", contract(x, y, (x.rank - 1,), (max(y.rank - 2, 0),)), out)
+        return delivered("dot", matmul_values(x, y), out)
+    return delivered("dot", contract(x, y, (x.rank - 1,), (max(y.rank - 2, 0),)), out)
 
 
 def contract(x: Value, y: Value, axes_x: tuple[int, ...], axes_y: tuple[int, ...]) -> Value:
@@ -157,7 +149,7 @@ def outer(a: Any, b: Any, out: Any = None) -> Any:
     rows, columns = element_count(x.shape), element_count(y.shape)
     product = multiplied(broadcast_value(reshape(x, (rows, 1)), (rows, columns)),
                                    broadcast_value(reshape(y, (1, columns)), (rows, columns)))
-    return _finished("outer", product, out)
+    return delivered("outer", product, out)
 
 
 @implements(np.kron)
@@ -257,16 +249,14 @@ def moved_last(x: Value, axis: int) -> Value:
 
 def _rotated(x: Value, distance: int) -> Value:
     """Element k of the last axis is element k + distance of x, counted round."""
-    lead, extent = x.shape[:-1], x.shape[-1]
-    parts = [ops.slice(x, starts=(0,) * len(lead) + (start,), sizes=(*lead, size), steps=(1,) * x.rank)
-             for start, size in ((distance, extent - distance), (0, distance))]
-    return ops.concatenate(*parts, axis=x.rank - 1)
+    last = x.rank - 1
+    return ops.concatenate(cut(x, last, distance, x.shape[-1] - distance), cut(x, last, 0, distance), axis=last)
 
 
 # ----- products of matrices and vectors
 def vecdot_ufunc(x1: Any, x2: Any, /, out: Any = None, **options: Any) -> Any:
     refuse_options("vecdot", options)
-    return _finished("vecdot", value_of(vecdot(x1, x2)), out)
+    return delivered("vecdot", value_of(vecdot(x1, x2)), out)
 
 
 def _with_vectors(name: str, left: bool, right: bool) -> Any:
@@ -280,7 +270,7 @@ def _with_vectors(name: str, left: bool, right: bool) -> Any:
         y = reshape(y, (*y.shape, 1)) if right else y
         product = matmul_values(x, y)
         shape = product.shape[:-1] if right else (*product.shape[:-2], product.shape[-1])
-        return _finished(name, reshape(product, shape), out)
+        return delivered(name, reshape(product, shape), out)
     return function
 
 

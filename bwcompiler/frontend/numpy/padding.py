@@ -9,10 +9,9 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import UnsupportedError
-from bwcompiler.frontend.numpy.diagonals import cut
 from bwcompiler.frontend.numpy.joining import join
 from bwcompiler.frontend.numpy.reductions import normalize_axis
-from bwcompiler.frontend.tracing.operands import as_tracer, cast, filled, value_as
+from bwcompiler.frontend.tracing.operands import as_tracer, cast, cut, filled, value_as
 from bwcompiler.frontend.tracing.registry import implements, refuse
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, value_of
 from bwcompiler.frontend.tracing.views import broadcast_value

@@ -9,7 +9,7 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import UnsupportedError
-from bwcompiler.frontend.numpy.elementwise import UFUNCS, evaluate, store
+from bwcompiler.frontend.numpy.elementwise import UFUNCS, delivered, evaluate, store
 from bwcompiler.frontend.tracing.operands import (
     cast,
     constant,
@@ -18,17 +18,9 @@ from bwcompiler.frontend.tracing.operands import (
 from bwcompiler.frontend.tracing.promotion import requested
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
-from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import F64
 
 NOTHING = np._NoValue
-
-
-def delivered(name: str, value: Value, out: Any) -> Any:
-    if out is None:
-        return fresh(value)
-    store(out, value, "same_kind", name)
-    return out
 
 
 # ----- element by element

@@ -12,7 +12,7 @@ from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.elementwise import store
 from bwcompiler.frontend.numpy.indexing import gather
 from bwcompiler.frontend.numpy.reductions import finished, keep_axes, mean, normalize_axes, normalize_axis, reduce_value
-from bwcompiler.frontend.tracing.operands import cast, constant, filled, reshape, value_as
+from bwcompiler.frontend.tracing.operands import cast, constant, filled, last_axis_element, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype, requested
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements, refuse
 from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, fresh_array, value_of
@@ -131,13 +131,6 @@ def _lanes(a: Any, axis: Any) -> tuple[Value, Value, tuple[int, ...]]:
     return x, reshape(moved, (*[x.shape[k] for k in rest], element_count([x.shape[k] for k in axes]))), axes
 
 
-def _element(x: Value, position: int) -> Value:
-    """One element of the last axis."""
-    lead = x.rank - 1
-    part = ops.slice(x, starts=(0,) * lead + (position,), sizes=(*x.shape[:-1], 1), steps=(1,) * x.rank)
-    return reshape(part, x.shape[:-1])
-
-
 def _between(low: Value, high: Value, fraction: float, dtype: DType) -> Value:
     """low + (high - low) fraction in `dtype`, from the end that is nearer (so that a fraction of 1 gives high)."""
     distance = cast(ops.subtract(high, low), dtype)
@@ -153,7 +146,7 @@ def _nan_if_any(result: Value, ordered: Value) -> Value:
     """nan where a lane has one (sorted, it is last)."""
     if not ordered.dtype.is_float:
         return result
-    return ops.select(ops.isnan(_element(ordered, ordered.shape[-1] - 1)), constant(math.nan, result), result)
+    return ops.select(ops.isnan(last_axis_element(ordered, ordered.shape[-1] - 1)), constant(math.nan, result), result)
 
 
 @implements(np.median)
@@ -164,7 +157,7 @@ def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = Fal
         return mean(fresh(x), axes, out=out, keepdims=keepdims)
     ordered = sorted_value(lanes, lanes.rank - 1)
     ordered = ordered if ordered.dtype.is_float else cast(ordered, F64)
-    low, high = _element(ordered, (count - 1) // 2), _element(ordered, count // 2)
+    low, high = last_axis_element(ordered, (count - 1) // 2), last_axis_element(ordered, count // 2)
     middle = low if count % 2 else ops.divide(ops.add(low, high), constant(2.0, low))
     return finished(_nan_if_any(middle, ordered), x, axes, keepdims, out, "median")
 
@@ -189,7 +182,7 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
     results = []
     for place in np.ravel(places):
         below = math.floor(place)
-        low, high = _element(ordered, below), _element(ordered, min(below + 1, count - 1))
+        low, high = last_axis_element(ordered, below), last_axis_element(ordered, min(below + 1, count - 1))
         results.append(_nan_if_any(_between(low, high, float(place) - below, dtype), ordered))
     return _collected(results, x, axes, levels, keepdims, out, name)
 
@@ -383,10 +376,10 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     count = knots.shape[0]
     if knots.rank != 1 or heights.shape != knots.shape or not count:
         raise ValueError("fp and xp are not of the same length.")
-    first, last = (broadcast_value(_element(heights, k), at.shape) for k in (0, count - 1))
+    first, last = (broadcast_value(last_axis_element(heights, k), at.shape) for k in (0, count - 1))
     below = first if left is None else broadcast_value(value_as(left, F64), at.shape)
     above = last if right is None else broadcast_value(value_as(right, F64), at.shape)
-    start, end = (broadcast_value(_element(knots, k), at.shape) for k in (0, count - 1))
+    start, end = (broadcast_value(last_axis_element(knots, k), at.shape) for k in (0, count - 1))
     inside = last
     if count > 1:
         limit = filled(count - 1, I64, at.shape)
@@ -423,7 +416,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     line = value_as(edges)
     last = filled(line.shape[0] - 1, I64, flat.shape)
     place = search(cast(line, F64), flat, True)
-    at_end = ops.equal(flat, broadcast_value(_element(cast(line, F64), line.shape[0] - 1), flat.shape))
+    at_end = ops.equal(flat, broadcast_value(last_axis_element(cast(line, F64), line.shape[0] - 1), flat.shape))
     place = ops.select(at_end, last, place)                                    # the last bin has both its edges
     inside = ops.bitwise_and(ops.greater(place, filled(0, I64, place.shape)), ops.less_equal(place, last))
     given = filled(1, I64, flat.shape) if weights is None else reshape(value_as(weights), flat.shape)

@@ -31,7 +31,7 @@ from bwcompiler.frontend.numpy.reductions import (
     sum_,
 )
 from bwcompiler.frontend.tracing.index_parsing import parse
-from bwcompiler.frontend.tracing.operands import as_tracer, cast, materialise, operand, reshape, value_as
+from bwcompiler.frontend.tracing.operands import as_tracer, cast, cut, materialise, operand, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import requested, resolve, resolve_reduction
 from bwcompiler.frontend.tracing.registry import UFUNC_METHODS, refuse
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
@@ -122,12 +122,6 @@ def _line_last(x: Value, axes: tuple[int, ...]) -> Value:
     return reshape(moved, (*[x.shape[k] for k in rest], element_count([x.shape[k] for k in axes])))
 
 
-def _part(x: Value, start: int, size: int) -> Value:
-    """Elements of the last axis."""
-    lead = x.rank - 1
-    return ops.slice(x, starts=(0,) * lead + (start,), sizes=(*x.shape[:-1], size), steps=(1,) * x.rank)
-
-
 def _combined(ufunc: Any, x: Value, y: Value) -> Value:
     """The ufunc, in the dtype of its operands."""
     return cast(evaluate(UFUNCS[ufunc.__name__], (fresh(x), fresh(y))), x.dtype)
@@ -138,14 +132,14 @@ def _fold(ufunc: Any, x: Value) -> Value:
     count = x.shape[-1]
     if ufunc.__name__ not in ASSOCIATIVE:
         _require_short(ufunc, count)
-        result = _part(x, 0, 1)
+        result = cut(x, x.rank - 1, 0, 1)
         for k in range(1, count):
-            result = _combined(ufunc, result, _part(x, k, 1))
+            result = _combined(ufunc, result, cut(x, x.rank - 1, k, 1))
         return reshape(result, x.shape[:-1])
     while count > 1:
         half = count // 2
-        folded = _combined(ufunc, _part(x, 0, half), _part(x, half, half))
-        x = folded if count % 2 == 0 else ops.concatenate(folded, _part(x, count - 1, 1), axis=x.rank - 1)
+        folded = _combined(ufunc, cut(x, x.rank - 1, 0, half), cut(x, x.rank - 1, half, half))
+        x = folded if count % 2 == 0 else ops.concatenate(folded, cut(x, x.rank - 1, count - 1, 1), axis=x.rank - 1)
         count = x.shape[-1]
     return reshape(x, x.shape[:-1])
 
@@ -181,14 +175,14 @@ def _scan(ufunc: Any, x: Value) -> Value:
         distance = 1
         while distance < count:
             rest = count - distance
-            moved = _combined(ufunc, _part(x, 0, rest), _part(x, distance, rest))
-            x = ops.concatenate(_part(x, 0, distance), moved, axis=last)
+            moved = _combined(ufunc, cut(x, x.rank - 1, 0, rest), cut(x, x.rank - 1, distance, rest))
+            x = ops.concatenate(cut(x, x.rank - 1, 0, distance), moved, axis=last)
             distance *= 2
         return x
     _require_short(ufunc, count)
-    found = [_part(x, 0, 1)] if count else []
+    found = [cut(x, x.rank - 1, 0, 1)] if count else []
     for k in range(1, count):
-        found.append(_combined(ufunc, found[-1], _part(x, k, 1)))
+        found.append(_combined(ufunc, found[-1], cut(x, x.rank - 1, k, 1)))
     return ops.concatenate(*found, axis=last) if count > 1 else x
 
 

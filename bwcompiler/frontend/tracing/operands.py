@@ -15,7 +15,7 @@ from bwcompiler.frontend.tracing.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
 from bwcompiler.frontend.tracing.views import broadcast_value, result_strides, shadow
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.types import BOOL, DType, dtype_of, tensor
+from bwcompiler.ir.types import BOOL, DType, dtype_of
 from bwcompiler.ops.creation import full
 from bwcompiler.ops.elementwise import cast as cast_op
 
@@ -223,6 +223,18 @@ def reshape(value: Value, shape: tuple[Any, ...]) -> Value:
     return value if value.shape == shape else ops.reshape(value, shape=shape)
 
 
+def cut(x: Value, axis: int, start: int, size: int, step: int = 1) -> Value:
+    """A slice of one axis."""
+    return ops.slice(x, starts=tuple([start if k == axis else 0 for k in range(x.rank)]),
+                     sizes=tuple([size if k == axis else extent for k, extent in enumerate(x.shape)]),
+                     steps=tuple([step if k == axis else 1 for k in range(x.rank)]))
+
+
+def last_axis_element(x: Value, position: int) -> Value:
+    """One element of the last axis, which the result does not have."""
+    return reshape(cut(x, x.rank - 1, position, 1), x.shape[:-1])
+
+
 def constant(value: Any, like: Value) -> Value:
     """A constant of like's type."""
     return full(value=scalar_of(value, like.dtype), shape=like.shape, dtype=like.dtype)
@@ -262,8 +274,3 @@ def align(xs: Sequence[Any], dtype: DType | None = None) -> list[Value]:
 def kind_of(x: Any) -> Kind:
     """What promotion sees of an argument."""
     return x._kind if isinstance(x, Tracer) else operand(x)[1]
-
-
-def new_type(value: Value, dtype: DType) -> Any:
-    """value's type with another dtype."""
-    return tensor(dtype, value.shape)

@@ -217,6 +217,7 @@ def test_results_are_not_read_only():
     module = execute(program_source(bw.compile(np.sum, A)))
     _, (gradient,) = module["value_and_grad"](A)
     gradient += 1.0
+    np.testing.assert_array_equal(gradient, np.full(A.shape, 2.0))
 
 
 def test_wrt():

@@ -16,7 +16,7 @@ import bwcompiler as bw
 from bwcompiler.api import executables
 from bwcompiler.errors import CompileError, UnsupportedError
 from bwcompiler.export.graph_formats import GraphView, graph_dot, graph_json, node_link
-from bwcompiler.inspect import dump
+from bwcompiler.inspect import dump, html_page
 from bwcompiler.inspect.graph_drawing import layout
 from bwcompiler.ir.graph_parser import parse_graph
 from bwcompiler.ir.graph_printer import names_in_text
@@ -163,6 +163,7 @@ def chain(length):
 def test_boxes_do_not_overlap_and_edges_go_down():
     for program in (chain(20), bw.compile(lambda x: sum(np.sin(x * k) for k in range(12)), np.ones(3))):
         found = layout(GraphView(program.adjoint, "adjoint"))
+        assert max(map(len, found.layers)) > 1 and len(found.edges) > 10
         for layer in found.layers:
             assert all(one.x + one.width / 2 <= other.x - other.width / 2 + 1e-6 for one, other in pairwise(layer))
         for edge in found.edges:
@@ -226,8 +227,12 @@ def test_page_is_alone_and_escaped():
     assert "default-src 'none'" in page
 
 
-def test_large_graphs_are_not_drawn():
-    assert "forward, drawn" not in Page(chain(150).as_text(format="html")).panes
+def test_large_graphs_are_not_drawn(monkeypatch):
+    program = chain(5)
+    values = len(program.traced.graph)
+    for limit, drawn in ((values, True), (values - 1, False)):
+        monkeypatch.setattr(html_page, "DRAWN", limit)
+        assert ("forward, drawn" in Page(program.as_text(format="html")).panes) == drawn
 
 
 # ----- files

@@ -115,7 +115,7 @@ BIG = np.ones(fuse.WHOLE_ARRAY_LIMIT + 1)
 
 def long_chain(x):
     for _ in range(fuse.MAX_MEMBERS):
-        x = np.sin(x)
+        x = x * x
     return x
 
 
@@ -128,7 +128,7 @@ FUSION = {
     "unrelated": (lambda x, y: (np.sin(x), np.cos(y)), (np.ones(3), np.ones(5))),
     "search": (lambda x: np.argmax(x) + np.sin(x), (X,)),
     "members": (long_chain, (X,)),
-    "loads": (lambda *xs: sum(np.sin(x) for x in xs), (X,) * (fuse.MAX_LOADS + 1)),
+    "loads": (lambda *xs: sum(x * x for x in xs), (X,) * (fuse.MAX_LOADS + 1)),
     "shifted": (lambda x: np.diff(np.tanh(x)), (X,)),
     "axes": (lambda x: np.exp(x) + np.exp(x).T, (np.ones((3, 3)),)),
     "reduction": (lambda x: softmax(softmax(x, 1), 0), (np.ones((4, 5)),)),

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from bwcompiler.ir.content_hash import content_hash
 from bwcompiler.ir.graph import cut
 from bwcompiler.ir.graph_interpreter import interpret
-from bwcompiler.ir.graph_parser import ParseError, parse_graph
+from bwcompiler.ir.graph_parser import parse_graph
 from bwcompiler.ir.graph_printer import graph_to_text
 from bwcompiler.ir.graph_verifier import verify
 from bwcompiler.ir.op import Record, input_value, provenance
 from bwcompiler.ir.source import Source
+from bwcompiler.ir.token_reader import ParseError
 from bwcompiler.ir.types import C128, F32, F64, I64, tensor
 from bwcompiler.ops.creation import full
 from bwcompiler.ops.elementwise import add, less, maximum, multiply, negative, select, sin, subtract

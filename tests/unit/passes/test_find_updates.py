@@ -190,7 +190,7 @@ def joint(program: Callable[..., Any], steps: int) -> Graph:
 def test_a_step_costs_its_slice(program: Callable[..., Any]) -> None:
     """No step copies the array, and the number of distinct functions does not grow with the number of steps."""
     kernels = []
-    for steps in (100, 200):
+    for steps in (40, 80):
         graph = joint(program, steps)
         lowered = lower_steps(fuse(graph), Libraries())
         plan = plan_memory(graph, lowered)

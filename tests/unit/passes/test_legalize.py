@@ -78,7 +78,7 @@ def test_many_pieces_are_written_into_place(dtype: str, rng: np.random.Generator
 def test_a_trajectory_of_many_steps() -> None:
     def trajectory(x):
         points = []
-        for _ in range(400):
+        for _ in range(150):
             x = x - 0.01 * np.sin(x)
             points.append(x)
         return np.stack(points)

@@ -1,0 +1,37 @@
+"""Random kernels: native code gives the bits of the interpreter.  `random_kernel(seed)` makes a failing one again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bwcompiler.ir.loop_interpreter import run_kernel
+from bwcompiler.ir.loop_printer import kernel_to_text
+from bwcompiler.ir.loop_verifier import verify_kernel
+from tests.support.kernels import NativeKernels, copies, random_kernel
+
+CHUNK = 40
+CAMPAIGN = range(10_000, 12_000, CHUNK)
+
+
+def check(seeds: range) -> None:
+    made = [random_kernel(seed) for seed in seeds]
+    native = NativeKernels([kernel for kernel, _ in made])
+    for kernel, arrays in made:
+        verify_kernel(kernel)
+        expected, found = copies(arrays), copies(arrays)
+        run_kernel(kernel, expected)
+        native.run(kernel.name, found)
+        for buffer, x, y in zip(kernel.buffers, found, expected, strict=True):
+            np.testing.assert_array_equal(x, y, f"{buffer} of\n{kernel_to_text(kernel)}")
+
+
+@pytest.mark.parametrize("start", [0, CHUNK])
+def test_native_code_means_the_kernel(start: int) -> None:
+    check(range(start, start + CHUNK))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", CAMPAIGN)
+def test_campaign(start: int) -> None:
+    check(range(start, start + CHUNK))

@@ -1,0 +1,155 @@
+"""Which routine a matrix product calls with which arguments: its text runs against routines that write them down."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from bwcompiler.errors import InternalError
+from bwcompiler.ir.access import ArrayView
+from bwcompiler.ir.fusion import Call
+from bwcompiler.ir.graph_parser import parse_graph
+from bwcompiler.ir.types import dtype_named
+from bwcompiler.lowering import matrix_products
+from bwcompiler.lowering.library_calls import Libraries, blas_symbol
+from bwcompiler.lowering.matrix_products import product_text
+from bwcompiler.passes.fuse import fuse
+from bwcompiler.runtime import jit
+from tests.support.targets import HOST
+
+GEMM = ("layout", "flip_a", "flip_b", "m", "n", "k", "one", "a", "lda", "b", "ldb", "zero", "c", "ldc")
+GEMV = ("layout", "flip", "rows", "columns", "one", "a", "lda", "x", "incx", "zero", "y", "incy")
+ROW_MAJOR, PLAIN, FLIPPED = 101, 111, 112
+
+
+@pytest.fixture(autouse=True)
+def none_written_out(monkeypatch):
+    """Small products are shown as what larger ones are: calls."""
+    monkeypatch.setattr(matrix_products, "is_written_out", lambda value: False)
+
+
+class Product(NamedTuple):
+    """One call: the routine and its arguments; pointers as element offsets into the operand."""
+
+    routine: str
+    arguments: dict[str, Any]
+
+    def short(self) -> tuple[Any, ...]:
+        a = self.arguments
+        if self.routine == "gemm":
+            return ("gemm", "nt"[a["flip_a"] == FLIPPED] + "nt"[a["flip_b"] == FLIPPED], a["m"], a["n"], a["k"], a["a"], a["lda"],
+                    a["b"], a["ldb"], a["c"], a["ldc"])
+        return ("gemv", "nt"[a["flip"] == FLIPPED], a["rows"], a["columns"], a["a"], a["lda"], a["x"], a["incx"], a["y"], a["incy"])
+
+
+def calls_of(text: str, integer: str = "i64", dtype: str = "f64") -> list[Product]:
+    """Run the only matrix product of a graph; what was called."""
+    fused = fuse(parse_graph(text))
+    (call,) = [step for step in fused.steps if isinstance(step, Call)]
+    libraries = Libraries(integer=integer)
+    source, declare = product_text("product", call.value, call.operands, libraries)
+    source = source.replace("define internal", "define") + declare + "\nattributes #1 = { nounwind }\n"
+    number: Any = ctypes.c_int64 if integer == "i64" else ctypes.c_int32
+    real: Any = ctypes.c_double if dtype == "f64" else ctypes.c_float
+    kinds: dict[str, Any] = dict.fromkeys(("layout", "flip", "flip_a", "flip_b"), ctypes.c_int32)
+    kinds |= dict.fromkeys(("one", "zero"), real) | dict.fromkeys(("a", "b", "c", "x", "y"), ctypes.c_void_p)
+    found: list[Product] = []
+    arrays = [np.zeros(view.base.shape, view.base.dtype.numpy) for view in call.operands]
+    result = np.full(call.value.shape, 7, call.value.dtype.numpy)
+
+    def recorder(routine: str, names: tuple[str, ...]) -> Any:
+        def record(*arguments: Any) -> None:
+            values = dict(zip(names, arguments, strict=True))
+            assert (values.pop("layout"), values.pop("one"), values.pop("zero")) == (ROW_MAJOR, 1.0, 0.0)
+            for name in ("a", "b", "c", "x", "y"):
+                if name in values:
+                    values[name] = where(values[name])
+            found.append(Product(routine, values))
+        return ctypes.CFUNCTYPE(None, *[kinds.get(name, number) for name in names])(record)
+
+    def where(pointer: int) -> tuple[str, int]:
+        for name, array in zip("abc", [*arrays, result], strict=True):
+            if array.ctypes.data <= pointer < array.ctypes.data + max(array.nbytes, 1):
+                return name, (pointer - array.ctypes.data) // array.itemsize
+        raise AssertionError("a pointer into none of the arrays")
+
+    routines = {blas_symbol(name, dtype_named(dtype)): recorder(name, names) for name, names in (("gemm", GEMM), ("gemv", GEMV))}
+    code = jit.load(jit.optimise(source, HOST), {name: ctypes.cast(f, ctypes.c_void_p).value or 0 for name, f in routines.items()}, ["product"])
+    ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(code.addresses["product"])(*[x.ctypes.data for x in (*arrays, result)])
+    if not found:
+        np.testing.assert_array_equal(result, 0)
+    return found
+
+
+def graph(x: str, y: str, result: str, a: str = "", b: str = "") -> str:
+    """A product of %a and %b, which are %x and %y or what these statements make of them."""
+    lines = [line for line in (a, b) if line]
+    left, right = "%a" if a else "%x", "%b" if b else "%y"
+    body = "".join(f"  {line}\n" for line in [*lines, f"%c: {result} = matmul {left}, {right}", "return %c"])
+    return f"graph g(%x: {x}, %y: {y}) -> {result} {{\n{body}}}"
+
+
+def transposed(name: str, source: str, result: str) -> str:
+    return f"%{name}: {result} = transpose %{source} {{axes=[1,0]}}"
+
+
+A, B, C = ("a", 0), ("b", 0), ("c", 0)
+
+
+@pytest.mark.parametrize("text, expected", [
+    (graph("f64[3,4]", "f64[4,5]", "f64[3,5]"), ("gemm", "nn", 3, 5, 4, A, 4, B, 5, C, 5)),
+    (graph("f64[4,3]", "f64[4,5]", "f64[3,5]", a=transposed("a", "x", "f64[3,4]")), ("gemm", "tn", 3, 5, 4, A, 3, B, 5, C, 5)),
+    (graph("f64[3,4]", "f64[5,4]", "f64[3,5]", b=transposed("b", "y", "f64[4,5]")), ("gemm", "nt", 3, 5, 4, A, 4, B, 4, C, 5)),
+    (graph("f64[9,8]", "f64[4,5]", "f64[3,5]", a="%a: f64[3,4] = slice %x {starts=[2,1], sizes=[3,4], steps=[2,1]}"),
+     ("gemm", "nn", 3, 5, 4, ("a", 17), 16, B, 5, C, 5)),
+    (graph("f64[3,4]", "f64[4,1]", "f64[3,1]"), ("gemv", "n", 3, 4, A, 4, B, 1, C, 1)),
+    (graph("f64[4,3]", "f64[4,1]", "f64[3,1]", a=transposed("a", "x", "f64[3,4]")), ("gemv", "t", 4, 3, A, 3, B, 1, C, 1)),
+    (graph("f64[1,4]", "f64[4,5]", "f64[1,5]"), ("gemv", "t", 4, 5, B, 5, A, 1, C, 1)),
+    (graph("f64[1,4]", "f64[5,4]", "f64[1,5]", b=transposed("b", "y", "f64[4,5]")), ("gemv", "n", 5, 4, B, 4, A, 1, C, 1)),
+    (graph("f64[3,4]", "f64[4,6]", "f64[3,1]", b="%b: f64[4,1] = slice %y {starts=[0,2], sizes=[4,1], steps=[1,1]}"),
+     ("gemv", "n", 3, 4, A, 4, ("b", 2), 6, C, 1)),
+], ids=["plain", "left transposed", "right transposed", "left sliced", "vector", "transposed vector", "row", "row transposed", "column"])
+@pytest.mark.parametrize("integer, dtype", [("i64", "f64"), ("i32", "f32")])
+def test_arguments(text, expected, integer, dtype):
+    (call,) = calls_of(text.replace("f64", dtype), integer, dtype)
+    assert call.short() == expected
+
+
+def test_batches():
+    """One call per matrix, at the strides of the batch axes."""
+    text = graph("f64[2,3,4,5]", "f64[2,3,5,6]", "f64[2,3,4,6]")
+    assert [call.short()[5:] for call in calls_of(text)] == [
+        (("a", 20 * k), 5, ("b", 30 * k), 6, ("c", 24 * k), 6) for k in range(6)]
+
+
+def test_batches_of_transposed_axes_and_of_one_matrix():
+    text = graph("f64[3,2,4,5]", "f64[5,6]", "f64[2,3,4,6]", a="%a: f64[2,3,4,5] = transpose %x {axes=[1,0,2,3]}",
+                 b="%b: f64[2,3,5,6] = broadcast %y {shape=[2,3,5,6], axes=[2,3]}")
+    assert [(call.arguments["a"][1], call.arguments["b"][1], call.arguments["c"][1]) for call in calls_of(text)] == [
+        (40 * j + 20 * i, 0, 24 * (3 * i + j)) for i in range(2) for j in range(3)]
+
+
+def test_heads_in_the_last_axis():
+    """Rows of another matrix lie between those of each: the leading dimension says how far."""
+    text = graph("f64[7,2,5]", "f64[7,2,5]", "f64[2,7,7]", a="%a: f64[2,7,5] = transpose %x {axes=[1,0,2]}",
+                 b="%b: f64[2,5,7] = transpose %y {axes=[1,2,0]}")
+    assert [call.short() for call in calls_of(text)] == [
+        ("gemm", "nt", 7, 7, 5, ("a", 5 * k), 10, ("b", 5 * k), 10, ("c", 49 * k), 7) for k in range(2)]
+
+
+@pytest.mark.parametrize("text", [
+    graph("f64[0,4]", "f64[4,5]", "f64[0,5]"), graph("f64[3,0]", "f64[0,5]", "f64[3,5]"), graph("f64[3,4]", "f64[4,0]", "f64[3,0]"),
+    graph("f64[0,3,4]", "f64[0,4,5]", "f64[0,3,5]"), graph("f64[2,3,0]", "f64[2,0,5]", "f64[2,3,5]")])
+def test_without_elements_nothing_is_called(text):
+    assert calls_of(text) == []
+
+
+def test_layouts_that_the_library_cannot_address():
+    fused = fuse(parse_graph(graph("f64[3,4]", "f64[4,5]", "f64[3,5]")))
+    (call,) = [step for step in fused.steps if isinstance(step, Call)]
+    strided = [ArrayView(view.base, 0, (10, 2)) for view in call.operands]
+    with pytest.raises(InternalError, match="has a layout that BLAS does not take"):
+        product_text("product", call.value, strided, Libraries())

@@ -1,0 +1,207 @@
+"""The module of a program: sequences and tables of calls, functions that are shared, statuses, copies."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bwcompiler.errors import CompileError
+from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.graph_interpreter import interpret
+from bwcompiler.ir.memory import MemoryPlan
+from bwcompiler.ir.plan import ERROR_RECORD_BYTES
+from bwcompiler.lowering import program
+from bwcompiler.lowering.library_calls import CALLBACK_DONE, CALLBACK_ERROR, INDEX_ERROR
+from bwcompiler.lowering.program import ProgramEmitter, ProgramText
+from bwcompiler.passes import find_updates
+from bwcompiler.passes.plan_memory import plan_memory
+from bwcompiler.runtime import jit
+from tests.support.kernels import Array
+from tests.support.lowered_programs import NO_LIBRARIES, steps_of
+from tests.support.targets import HOST
+from tests.unit.ir.region_graphs import cond_graph, triangular_loop, while_graph
+
+FORMS = {"sequence": 48, "table": 0}                        # by the number of calls that makes a program a table
+
+
+@dataclass
+class Emitted:
+    graph: Graph
+    plan: MemoryPlan
+    program: ProgramText
+
+    def run(self, arguments: list[Array], callback: Callable[[Any], int] = lambda pointers: CALLBACK_DONE) -> tuple[int, list[Array], list[int]]:
+        """Status, outputs and the error record."""
+        outputs = [np.full(value.shape, 77, value.dtype.numpy) for value in self.graph.outputs]
+        arena = np.full(self.plan.arena_bytes + ERROR_RECORD_BYTES, 0xD5, np.uint8)
+        function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_void_p))(callback)
+        symbols = {call.symbol: ctypes.cast(function, ctypes.c_void_p).value or 0 for call in self.program.callbacks}
+        code = jit.load(jit.optimise(self.program.text, HOST), symbols, ["bw_program"])
+        arrays = [*arguments, *outputs]
+        buffers = (ctypes.c_void_p * len(arrays))(*[array.ctypes.data for array in arrays])
+        entry = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(code.addresses["bw_program"])
+        status = entry(ctypes.addressof(buffers), arena.ctypes.data)
+        return status, outputs, arena[:24].view(np.int64).tolist()
+
+
+def emitted(text: str) -> Emitted:
+    graph, steps = steps_of(text)
+    plan = plan_memory(graph, steps)
+    return Emitted(graph, plan, ProgramEmitter(graph, steps, plan, NO_LIBRARIES, HOST).emit())
+
+
+def body_of(text: str) -> str:
+    """bw_program alone."""
+    return text[text.index("define i32 @bw_program"):].split("\n}\n")[0] + "\n}\n"
+
+
+@pytest.fixture(params=FORMS)
+def form(request, monkeypatch):
+    monkeypatch.setattr(program, "TABLE_CALLS", FORMS[request.param])
+    return request.param
+
+
+TWO_STEPS = """
+graph g(%x: f64[4,3], %y: f64[3,5]) -> (f64[4,5], f64[4,3], f64[5,4]) {
+  %twice: f64[4,3] = multiply %x, 2.0
+  %product: f64[4,5] = matmul %twice, %y
+  %half: f64[4,5] = multiply %product, 0.5
+  %turned: f64[5,4] = transpose %half {axes=[1,0]}
+  return %half, %x, %turned
+}"""
+
+
+def test_text(form, golden):
+    golden(body_of(emitted(TWO_STEPS).program.text), "ll")
+
+
+def test_steps_run_in_order(form, rng):
+    made = emitted(TWO_STEPS)
+    arguments = [np.rint(rng.uniform(-8, 8, shape)) for shape in ((4, 3), (3, 5))]
+    status, outputs, _ = made.run(arguments)
+    assert status == 0
+    for found, expected in zip(outputs, interpret(made.graph, arguments), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def rows(count: int, op: str = "scatter_add") -> str:
+    """Updates of one array one after the other."""
+    lines, last = [], "x"
+    for k in range(count):
+        lines.append(f"  %y{k}: f64[6,3] = {op} %{last}, %u, %i {{axes=[0]}}\n")
+        last = f"y{k}"
+    return f"graph g(%x: f64[6,3], %u: f64[2,3], %i: i64[2]) -> f64[6,3] {{\n{''.join(lines)}  return %{last}\n}}"
+
+
+def test_equal_steps_are_one_function(form, rng):
+    made = emitted(rows(5))
+    assert made.program.text.count("define internal void @k") == 1
+    assert made.program.kernels == 2                                     # the kernel, and the copy of %x that is not to change
+    arguments = [rng.integers(-4, 5, (6, 3)) / 4, rng.integers(-4, 5, (2, 3)) / 4, np.array([4, 4])]
+    before = arguments[0].copy()
+    _, (found,), _ = made.run(arguments)
+    np.testing.assert_array_equal(found, interpret(made.graph, arguments)[0])
+    np.testing.assert_array_equal(arguments[0], before)
+
+
+def test_rows_of_one_array_are_one_function(monkeypatch, form, rng):
+    """Kernels that differ in where they start are called with other pointers."""
+    monkeypatch.setattr(find_updates, "CHAIN", 2)
+    monkeypatch.setattr(find_updates, "SHARE", 1)
+    lines, last = [], "x"
+    for k in range(6):
+        lines.append(f"  %e{k}: f64[1,3] = slice %{last} {{starts=[{k},0], sizes=[1,3], steps=[1,1]}}\n"
+                     f"  %d{k}: f64[1,3] = divide %u, %e{k}\n"
+                     f"  %y{k}: f64[7,3] = slice_update %{last}, %d{k} {{starts=[{k + 1},0], steps=[1,1]}}\n")
+        last = f"y{k}"
+    made = emitted(f"graph g(%x: f64[7,3], %u: f64[1,3]) -> f64[7,3] {{\n{''.join(lines)}  return %{last}\n}}")
+    assert made.program.text.count("define internal void @k") <= 4 < 6
+    arguments = [rng.uniform(1, 2, (7, 3)), rng.uniform(1, 2, (1, 3))]
+    _, (found,), _ = made.run(arguments)
+    np.testing.assert_array_equal(found, interpret(made.graph, arguments)[0])
+
+
+def test_long_programs_are_tables(monkeypatch):
+    """A sequence says every call; a table has one row for each, and the text of one call per function."""
+    calls = body_of(emitted(rows(20)).program.text).count("call void")
+    assert calls >= 20
+    monkeypatch.setattr(program, "TABLE_CALLS", calls)
+    assert "@bw_table" not in emitted(rows(20)).program.text
+    monkeypatch.setattr(program, "TABLE_CALLS", calls - 1)
+    text = emitted(rows(20)).program.text
+    assert "@bw_table" in text
+    assert text.count("call void @k") == text.count("call void @copy") == 1
+
+
+CHECKED = """
+graph g(%x: f64[3], %i: i64[2], %j: i64[1]) -> (f64[2], f64[1]) {
+  %a: i64[2] = normalize_index %i {extent=3}
+  %first: f64[2] = gather %x, %a {axes=[0]}
+  %b: i64[1] = normalize_index %j {extent=3}
+  %second: f64[1] = gather %x, %b {axes=[0]}
+  return %first, %second
+}"""
+
+
+def test_checks_pass(form):
+    status, (first, second), _ = emitted(CHECKED).run([np.arange(3.0), np.array([-1, 0]), np.array([1])])
+    assert (status, first.tolist(), second.tolist()) == (0, [2.0, 0.0], [1.0])
+
+
+@pytest.mark.parametrize("i, j, record", [([3, 0], [0], [0, 3, 3]), ([0, -4], [9], [0, -4, 3]), ([0, -3], [9], [1, 9, 3])])
+def test_a_check_that_fails_ends_the_program(form, i, j, record):
+    """The record says which check, the index and the extent; nothing after it runs."""
+    made = emitted(CHECKED)
+    assert [value.name for value in made.program.checked] == ["a", "b"]
+    status, (_, second), found = made.run([np.arange(3.0), np.array(i), np.array(j)])
+    assert (status, found) == (INDEX_ERROR, record)
+    assert second.tolist() == [77.0]
+
+
+CALLBACK = """
+graph g(%x: f64[2,2]) -> (f64[2,2], f64[2,2]) {
+  %y: f64[2,2] = add %x, 1.0
+  %z: f64[2,2] = inv %y
+  %w: f64[2,2] = add %z, 1.0
+  return %z, %w
+}"""
+
+
+def test_callbacks_get_operands_and_results(form):
+    made = emitted(CALLBACK)
+    assert [call.value.op.name for call in made.program.callbacks] == ["inv"]
+
+    def double(pointers: Any) -> int:
+        x, y = [np.ctypeslib.as_array(ctypes.cast(pointers[k], ctypes.POINTER(ctypes.c_double)), (4,)) for k in range(2)]
+        y[:] = 2 * x
+        return CALLBACK_DONE
+
+    x = np.arange(4.0).reshape(2, 2)
+    status, (z, w), _ = made.run([x], double)
+    assert status == 0
+    np.testing.assert_array_equal(z, 2 * (x + 1))
+    np.testing.assert_array_equal(w, z + 1)
+
+
+@pytest.mark.parametrize("returned", [CALLBACK_ERROR, 0], ids=["failed", "interrupted in its first line"])
+def test_a_callback_that_fails_ends_the_program(form, returned):
+    status, (_, w), _ = emitted(CALLBACK).run([np.eye(2)], lambda pointers: returned)
+    assert status == CALLBACK_ERROR
+    assert w.tolist() == [[77.0, 77.0]] * 2
+
+
+def test_functions_are_declared_once():
+    text = emitted(CALLBACK.replace("return", "%v: f64[2,2] = inv %w\n  return")).program.text
+    declared = [line for line in text.splitlines() if line.startswith("declare")]
+    assert len({line[line.index("@"):line.index("(")] for line in declared}) == len(declared)
+
+
+@pytest.mark.parametrize("make", [triangular_loop, while_graph, cond_graph])
+def test_loops_are_refused(make):
+    with pytest.raises(CompileError, match="(loop|while_loop|cond) is not lowered to native code yet"):
+        program.require_lowerable(make())
