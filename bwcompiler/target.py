@@ -21,6 +21,9 @@ from dataclasses import dataclass
 import llvmlite.binding as llvm
 
 from bwcompiler.errors import TargetError
+from bwcompiler.locks import held_at_fork
+
+_lock = held_at_fork()         # a child of a fork in the middle of a question to LLVM would wait for the answer for ever
 
 WIDTHS = (128, 256, 512)
 
@@ -57,12 +60,12 @@ class Target:
     @classmethod
     def host(cls) -> Target:
         """This machine.  LLVM's name of the CPU may be wrong in a virtual machine; the features are asked of the CPU."""
-        return cls.tuned(str(llvm.get_host_cpu_name()))
+        return cls.tuned(_host()[0])
 
     @classmethod
     def tuned(cls, cpu: str) -> Target:
         """The instructions of this machine, chosen and ordered as is best on CPUs of this name."""
-        features = str(llvm.get_host_cpu_features().flatten())
+        features = _host()[1]
         return cls(cpu, features, _widest(features))
 
     @classmethod
@@ -123,6 +126,13 @@ class Target:
 
     def __repr__(self) -> str:
         return f"Target({str(self)!r})"
+
+
+@functools.cache
+def _host() -> tuple[str, str]:
+    """Name and features of this machine's CPU."""
+    with _lock:
+        return str(llvm.get_host_cpu_name()), str(llvm.get_host_cpu_features().flatten())
 
 
 def _is_x86() -> bool:
