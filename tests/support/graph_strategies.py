@@ -308,7 +308,7 @@ def _has_gap(x: Any, axes: tuple[int, ...]) -> bool:
 
 # ----- makers: each adds one op (or a few), or does nothing where nothing fits
 def _unary(builder: _Builder) -> None:
-    names = ("negative", "exp", "sin", "cos", "tanh", "sigmoid", "erf", "erfc", "arctan", "arcsinh", "sinh", "cosh", "expm1",
+    names = ("negative", "exp", "sin", "cos", "tanh", "sigmoid", "erf", "erfc", "erfcx", "arctan", "arcsinh", "sinh", "cosh", "expm1",
              "exp2", "tan", "absolute", "multiply")
     name = builder.choice(names)
     x = builder.pick()
@@ -583,7 +583,7 @@ def _normalised(builder: _Builder) -> None:
 
 def _scan(builder: _Builder) -> None:
     x = builder.pick(min_rank=1)
-    builder.apply(builder.choice(("cumsum", "cumsum", "cumprod")), x, axis=int(builder.rng.integers(x.rank)), reverse=builder.chance(0.4))
+    builder.apply(builder.choice(("cumsum", "cumsum", "cumprod", *(() if builder.smooth else ("cummax", "cummin")))), x, axis=int(builder.rng.integers(x.rank)), reverse=builder.chance(0.4))
 
 
 def _indices(builder: _Builder, shape: tuple[int, ...], extents: Sequence[int]) -> list[Value]:
