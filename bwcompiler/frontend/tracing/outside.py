@@ -112,6 +112,8 @@ class _Scan:
         name, stack = instruction.opname, self.stack
         if name == "LOAD_CONST":
             stack.append(("constant", instruction.argval))
+        elif name == "PUSH_NULL":
+            stack.append(None)
         elif name in ("LOAD_GLOBAL", "LOAD_NAME"):
             self._push(Place("global", instruction.argval, (), self.line), instruction, after=False)
         elif name in ("LOAD_DEREF", "LOAD_CLASSDEREF"):
