@@ -104,6 +104,14 @@ def test_a_lambda_per_call_is_traced_only(compilations: list[str]) -> None:
     assert len(traces) == 3 and len(compilations) == 1
 
 
+def test_captured_arrays_without_axes_are_read_at_each_call() -> None:
+    scale = np.array(2.0)
+    scaled = bw.jit(lambda x: x * scale)
+    assert scaled(X).tolist() == (2 * X).tolist()
+    scale[...] = 3.0
+    assert scaled(X).tolist() == (3 * X).tolist()
+
+
 def test_functions_that_are_dropped_are_collected() -> None:
     table = np.ones(3)
     owner = weakref.ref(table)

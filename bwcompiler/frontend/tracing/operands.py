@@ -61,6 +61,7 @@ def array_operand(x: Any) -> tuple[Payload, Kind]:
         x = assembled(x)
         if isinstance(x, Tracer):
             return value_of(x), x._kind
+    captured = isinstance(x, np.ndarray)                           # somebody may write to it; what is made here nobody can
     if not isinstance(x, np.ndarray):
         if isinstance(x, int | float | complex):                   # subclasses such as IntEnum
             return operand(int(x) if isinstance(x, int) else float(x) if isinstance(x, float) else complex(x))
@@ -71,7 +72,7 @@ def array_operand(x: Any) -> tuple[Payload, Kind]:
     if x.dtype == object:
         stacked = stack_objects(x)
         return value_of(stacked), stacked._kind
-    if x.ndim == 0:
+    if x.ndim == 0 and not captured:
         return Constant(x.item(), weak=False), dtype_of(x.dtype)
     value = open_region().capture(x)
     return value, value.type.dtype
