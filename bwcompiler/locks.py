@@ -9,11 +9,13 @@ held that the owner may need: code holds a lock only while it calls modules that
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import weakref
 from collections.abc import Callable
 from types import TracebackType
+from typing import TypeVar
 
 
 def in_forked_child(action: Callable[[], object]) -> None:
@@ -62,3 +64,24 @@ def _renew_all() -> None:
 
 
 in_forked_child(_renew_all)
+
+
+Computed = TypeVar("Computed")
+
+
+def once(function: Callable[..., Computed]) -> Callable[..., Computed]:
+    """functools.cache, but that threads that come at the same time wait for the first and share its result.
+
+    For results whose owner must not be dropped: addresses of loaded code outlive the loser's copy otherwise.
+    """
+    lock, results = RenewedLock(), dict[tuple[object, ...], Computed]()
+
+    @functools.wraps(function)
+    def cached(*args: object) -> Computed:
+        if args not in results:
+            with lock:
+                if args not in results:
+                    results[args] = function(*args)
+        return results[args]
+
+    return cached

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import copy
 import ctypes
-import functools
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.ir.plan import CallSignature, Read
+from bwcompiler.locks import once
 from bwcompiler.runtime import jit, object_cache, python_abi
 from bwcompiler.runtime.entry import entry_text
 from bwcompiler.runtime.entry_helpers import ARENA_SLOTS, external_symbols
@@ -167,13 +167,13 @@ def chain(forms: Sequence[CallForm], slow_path: SlowPath, name: str = "compiled"
     return _new_builtin(ctypes.addressof(definition), record, None)  # type: ignore[no-any-return]
 
 
-@functools.cache
+@once
 def _definition(name: str) -> _MethodDefinition:
     """The method definition of functions of that name; it lives for ever, as functions point to it."""
     return _MethodDefinition(name.encode(), _native_entry().addresses["bw_entry"], _FASTCALL_WITH_KEYWORDS, None)
 
 
-@functools.cache
+@once
 def _native_entry() -> jit.LoadedCode:
     """The entry of all programs, loaded once and for ever."""
     text = entry_text()

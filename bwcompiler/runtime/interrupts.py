@@ -13,7 +13,7 @@ import threading
 import time
 from typing import Any
 
-from bwcompiler.locks import in_forked_child
+from bwcompiler.locks import in_forked_child, once
 from bwcompiler.runtime import jit, object_cache, python_abi
 from bwcompiler.target import default_target
 
@@ -80,7 +80,7 @@ define i32 @bw_without_lock(ptr %program, ptr %buffers, ptr %arena) nounwind {{
 _NO_POLL = "define i32 @bw_poll() { ret i32 0 }"      # for interpreters that calls go to through ctypes
 
 
-@functools.cache
+@once
 def _code() -> jit.LoadedCode:
     if not python_abi.is_supported():
         return jit.load(object_cache.object_for(_NO_POLL, default_target()), {}, ("bw_poll",))

@@ -6,11 +6,12 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
-from bwcompiler.locks import RenewedLock
+from bwcompiler.locks import RenewedLock, once
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -95,3 +96,26 @@ def test_a_lock_of_this_thread_stays_held() -> None:
         lock.renew()
         in_thread(lambda: taken.append(lock._lock.acquire(blocking=False)))
     assert taken == [False]
+
+
+def test_threads_that_start_together_share_what_is_loaded_once() -> None:
+    """What one of them loads must not be unloaded because another one's copy is kept."""
+    made, gate = [], threading.Barrier(4)
+
+    @once
+    def slow(key: int) -> object:
+        time.sleep(0.02)
+        made.append(key)
+        return object()
+
+    def call(results: list[object]) -> None:
+        gate.wait()
+        results.append(slow(1))
+
+    found: list[object] = []
+    threads = [threading.Thread(target=call, args=(found,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made == [1] and len({id(one) for one in found}) == 1
