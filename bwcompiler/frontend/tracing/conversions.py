@@ -61,7 +61,7 @@ def request() -> Request:
     if frame is None:
         return Request(None, False, library)
     operation = dis.opname[frame.f_code.co_code[frame.f_lasti]]
-    return Request(_expression(frame), operation == "STORE_SUBSCR", library)
+    return Request(_expression(frame), operation in ("STORE_SUBSCR", "STORE_SLICE"), library)
 
 
 def _expression(frame: FrameType) -> ast.expr | None:

@@ -56,7 +56,7 @@ def _flat_assigned(x: Any, value: Any) -> Any:
 
 
 CALLS: dict[str, Callable[[Any], Any]] = {
-    "where": lambda x: (np.where(x > 0, x, 1), np.where(x, 2.5, x), np.where(True, x, -1)),
+    "where": lambda x: (np.where(x > 0, x, 1), np.where(x, 2.5, x), np.where(True, x, 7)),
     "select": lambda x: np.select([x > 2, x < 1], [x, x * 1], 1),
     "select of floats": lambda x: np.select([x > 2], [x], 0.5),
     "choose": lambda x: np.choose([1, 0, 1], [x, 300], mode="clip") if np.ndim(x) == 1 and np.size(x) == 3 else None,
