@@ -27,7 +27,7 @@ from bwcompiler.api.routine import Routine
 from bwcompiler.collector import collector_paused
 from bwcompiler.errors import RecompileWarning, at
 from bwcompiler.frontend.tracing.arguments import Arguments, take_apart, unwrapped
-from bwcompiler.frontend.tracing.outside import OutsideRead, can_be_replaced, holds, look
+from bwcompiler.frontend.tracing.outside import OutsideRead, can_be_replaced
 from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.trace import TraceResult, trace_arguments
 from bwcompiler.ir.graph import live_values
@@ -65,7 +65,8 @@ class JitFunction(CompiledFunction):
         """Any call that no native form takes."""
         if active_region() is not None:
             return self.fun(*args, **kwargs)
-        return self._specialised(self._arguments(args, kwargs)).call(args, kwargs)
+        arguments = self._arguments(args, kwargs)
+        return self._specialised(arguments).call(arguments, args, kwargs)
 
     def _arguments(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
         arguments = take_apart(self.fun, args, kwargs, self.static_argnums, self.static_argnames)
@@ -73,14 +74,14 @@ class JitFunction(CompiledFunction):
             arguments.also_static(self._demanded.get(_structure(arguments), ()))
         return arguments
 
-    def _specialised(self, arguments: Arguments) -> Bound:
+    def _specialised(self, arguments: Arguments) -> Specialisation:
         """The specialisation for these arguments, compiled if there is none."""
         key = specialisation_key(arguments)
         found = self._find(key, arguments)
         if found is None:
             with self._lock:
                 found = self._find(key, arguments) or self._compile(arguments)
-        return Bound(found, arguments)
+        return found
 
     def _find(self, key: Any, arguments: Arguments) -> Specialisation | None:
         for candidate in self._entries.get(key, ()):
@@ -279,37 +280,19 @@ class ChangingNumbers:
     def varying(self, changed: Sequence[OutsideRead]) -> list[OutsideRead]:
         """The numbers to trace as operands, with the values that they have now."""
         for outside in changed:
-            now, key = look(outside.read), _place(outside)
+            now, key = outside.read.look(), outside.read.place
             if key not in self.fixed and type(now) in (int, float) and type(now) is type(outside.read.expected) and (
                     can_be_replaced(outside.read)):
                 self.found[key] = outside
-        current = [(outside, look(outside.read)) for outside in self.found.values()]
+        current = [(outside, outside.read.look()) for outside in self.found.values()]
         return [outside._replace(read=outside.read._replace(expected=now)) for outside, now in current if type(now) in (int, float)]
 
     def settle(self, asked: Sequence[OutsideRead], got: Sequence[OutsideRead]) -> None:
         """Those that did not become operands never will."""
         for outside in asked:
             if outside not in got:
-                self.found.pop(_place(outside), None)
-                self.fixed.add(_place(outside))
-
-
-def _place(outside: OutsideRead) -> Any:
-    return (outside.read.kind, id(outside.read.base), outside.read.key)
-
-
-class Bound:
-    """A specialisation with the arguments of one call."""
-
-    __slots__ = ("arguments", "specialisation")
-
-    def __init__(self, specialisation: Specialisation, arguments: Arguments) -> None:
-        self.specialisation = specialisation
-        self.arguments = arguments
-
-    def call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """The result; the native entry takes further calls of this form."""
-        return self.specialisation.call(self.arguments, args, kwargs)
+                self.found.pop(outside.read.place, None)
+                self.fixed.add(outside.read.place)
 
 
 class Specialisation:
@@ -348,8 +331,8 @@ class Specialisation:
 
     def changed(self) -> list[OutsideRead]:
         """What is outside no longer as it was when the function was traced."""
-        return [*[outside for outside in self.traced.outside if not holds(outside.read)],
-                *[outside for outside in self.traced.varying if type(look(outside.read)) is not type(outside.read.expected)]]
+        return [*[outside for outside in self.traced.outside if not outside.read.holds()],
+                *[outside for outside in self.traced.varying if type(outside.read.look()) is not type(outside.read.expected)]]
 
     # ----- calls
     def call(self, arguments: Arguments, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -377,7 +360,7 @@ class Specialisation:
     def _run(self, arguments: Arguments) -> Any:
         leaves = arguments.dynamic_leaves
         check_written(self.traced, leaves, self.routine.captured, self.into)
-        return tree.unflatten(self.traced.output_tree, self.routine.call([*leaves, *map(look, self.numbers)]))
+        return tree.unflatten(self.traced.output_tree, self.routine.call([*leaves, *[read.look() for read in self.numbers]]))
 
 
 def jit(fun: Callable[..., Any] | None = None, *, static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = (),

@@ -37,7 +37,6 @@ from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.pipeline import lower
 from bwcompiler.errors import GradientError, SeedError, SignatureError, at
 from bwcompiler.frontend.tracing.arguments import Arguments, take_apart
-from bwcompiler.frontend.tracing.outside import holds
 from bwcompiler.frontend.tracing.trace import TraceResult, trace_arguments
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.graph_printer import names_in_text
@@ -253,7 +252,7 @@ class Program(CompiledFunction):
 
     def is_up_to_date(self, arguments: Arguments) -> bool:
         """Whether it would be traced the same again, for arguments of the same kind."""
-        return all(holds(outside.read) for outside in self.traced.outside) and all(
+        return all(outside.read.holds() for outside in self.traced.outside) and all(
             layout is None or layout == layout_of(leaf) for layout, leaf in zip(self.layouts, arguments.dynamic_leaves, strict=True))
 
     # ----- for those who look

@@ -111,6 +111,14 @@ def same_plain(x: object, y: object) -> bool:
     return x == y
 
 
+def is_expected(found: object, expected: object) -> bool:
+    """Whether it is that very object, or an equal plain value."""
+    return found is expected or (is_plain(expected) and same_plain(found, expected))
+
+
+NOTHING = object()             # what a read finds where there is nothing
+
+
 class Read(NamedTuple):
     """Something outside of the arguments that a call reads before anything else, where the traced function read it.
 
@@ -126,6 +134,29 @@ class Read(NamedTuple):
     key: Any
     expected: Any = None
     leaf: int | None = None
+
+    @property
+    def place(self) -> tuple[str, int, Any]:
+        """What is read, whatever is there: equal for two reads of the same."""
+        return (self.kind, id(self.base), self.key)
+
+    def look(self) -> Any:
+        """What is found now; an object of its own where there is nothing."""
+        try:
+            match self.kind:
+                case "cell":
+                    return self.base.cell_contents
+                case "attribute":
+                    return getattr(self.base, self.key)
+                case "size":
+                    return len(self.base)
+            return self.base[self.key]
+        except (AttributeError, LookupError, ValueError):
+            return NOTHING
+
+    def holds(self) -> bool:
+        """Whether what was expected is found."""
+        return is_expected(self.look(), self.expected)
 
 
 @dataclass(frozen=True)

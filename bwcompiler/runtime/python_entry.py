@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import SignatureError
-from bwcompiler.ir.plan import ERROR_RECORD_BYTES, CallSignature, Layout, Leaf, Read, Static, Tree, is_plain, same_plain
+from bwcompiler.ir.plan import ERROR_RECORD_BYTES, CallSignature, Layout, Leaf, Static, Tree, is_expected, leaf_indices
 from bwcompiler.ir.types import TensorType
 from bwcompiler.runtime.entry_table import int_shape
 from bwcompiler.runtime.interrupts import without_lock
@@ -113,7 +113,7 @@ def flatten(tree: Tree, value: Any, statics: Sequence[object]) -> list[Any] | No
     if isinstance(tree, Leaf):
         return [value]
     if isinstance(tree, Static):
-        return [] if _expected(value, statics[tree.index]) else None
+        return [] if is_expected(value, statics[tree.index]) else None
     if tree.kind == "none":
         return [] if value is None else None
     expected: type[Any] = {"tuple": tuple, "list": list, "dict": dict}[tree.kind]
@@ -129,36 +129,6 @@ def flatten(tree: Tree, value: Any, statics: Sequence[object]) -> list[Any] | No
             return None
         leaves += inner
     return leaves
-
-
-def _expected(value: object, expected: object) -> bool:
-    return value is expected or (is_plain(expected) and same_plain(value, expected))
-
-
-_MISSING = object()
-
-
-def look(read: Read) -> object:
-    """What a read of the world outside finds; an object of its own where there is nothing."""
-    match read.kind:
-        case "global" | "entry":
-            return read.base.get(read.key, _MISSING)
-        case "cell":
-            try:
-                return read.base.cell_contents
-            except ValueError:
-                return _MISSING
-        case "attribute":
-            return getattr(read.base, read.key, _MISSING)
-        case "item":
-            return read.base[read.key] if read.key < len(read.base) else _MISSING
-        case "size":
-            return len(read.base)
-
-
-def holds(read: Read) -> bool:
-    """Whether a guard of the world outside holds."""
-    return _expected(look(read), read.expected)
 
 
 def fits(signature: CallSignature, leaves: Sequence[Any]) -> bool:
@@ -227,7 +197,7 @@ def bind_python(form: Any, slow_path: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         if tuple(kwargs) != signature.keywords or len(args) + len(kwargs) != len(signature.arguments):
             return slow_path(*args, **kwargs)
-        if not all(holds(read) for read in form.reads if read.leaf is None):
+        if not all(read.holds() for read in form.reads if read.leaf is None):
             return slow_path(*args, **kwargs)
         leaves: list[Any] = []
         for tree, value in zip(signature.arguments, (*args, *kwargs.values()), strict=True):
@@ -235,7 +205,9 @@ def bind_python(form: Any, slow_path: Callable[..., Any]) -> Callable[..., Any]:
             if inner is None:
                 return slow_path(*args, **kwargs)
             leaves += inner
-        leaves += [look(read) for read in sorted(form.reads, key=lambda read: read.leaf or 0) if read.leaf is not None]
+        order = [index for tree in signature.arguments for index in leaf_indices(tree)]
+        found = dict(zip(order, leaves, strict=True)) | {read.leaf: read.look() for read in form.reads if read.leaf is not None}
+        leaves = [found[index] for index in range(len(found))]
         if not fits(signature, leaves) or overlapping(signature, leaves, form.captured):
             return slow_path(*args, **kwargs)
         return form.run(leaves)

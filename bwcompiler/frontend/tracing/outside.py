@@ -27,7 +27,7 @@ import numpy as np
 from bwcompiler.errors import StaleValueWarning, at
 from bwcompiler.frontend.tracing.source import is_hidden, is_library, is_library_file
 from bwcompiler.frontend.tracing.tracer import Tracer
-from bwcompiler.ir.plan import Read, is_plain, same_plain
+from bwcompiler.ir.plan import Read, is_plain
 from bwcompiler.ir.source import Source
 
 LIMIT = 512                    # reads that are repeated; containers with more items are read once
@@ -196,7 +196,7 @@ class OutsideRead(NamedTuple):
 class Outside:
     """Everything that the functions of one trace read from outside.
 
-    reads    by what is read: (kind, id of the base, key).
+    reads    by what is read (`Read.place`).
     settled  code objects whose frames hold nothing new.
     """
 
@@ -354,7 +354,7 @@ class Outside:
     # ----- values
     def _guard(self, read: Read, path: str, source: Source) -> Any:
         """Note the read, and give what it finds."""
-        key = (read.kind, id(read.base), read.key)
+        key = read.place
         if key not in self.reads and len(self.reads) < LIMIT and not isinstance(read.expected, Tracer):
             self.reads[key] = OutsideRead(read, path, source)
         return read.expected
@@ -393,9 +393,9 @@ class Outside:
         self._frames.clear()
         kept = []
         for found in self.reads.values():
-            if holds(found.read):
+            if found.read.holds():
                 kept.append(found)
-            elif not isinstance(look(found.read), Tracer):
+            elif not isinstance(found.read.look(), Tracer):
                 _warn(found.source, f"{found.path} is assigned to while the function is traced: compiled calls do not repeat that, and "
                       "go on with what was read\n  hint: return the new value instead of storing it")
         for generator, state, source, path in self._generators.values():
@@ -422,32 +422,11 @@ class _Scope(NamedTuple):
     parameters: dict[str, Any]
 
 
-def look(read: Read) -> Any:
-    """What a read finds now; an object of its own where there is nothing."""
-    try:
-        match read.kind:
-            case "cell":
-                return read.base.cell_contents
-            case "attribute":
-                return getattr(read.base, read.key)
-            case "size":
-                return len(read.base)
-        return read.base[read.key]
-    except (AttributeError, LookupError, ValueError):
-        return _MISSING
-
-
 def can_be_replaced(read: Read) -> bool:
     """Whether a handle can be put in the place of the number that is read, for as long as a trace takes."""
     if read.kind == "attribute":
         return not isinstance(read.base, type) and read.key in getattr(read.base, "__dict__", {})
     return read.kind != "size"
-
-
-def holds(read: Read) -> bool:
-    """Whether a read finds what it found while tracing."""
-    found = look(read)
-    return found is read.expected or (is_plain(read.expected) and same_plain(found, read.expected))
 
 
 def _warn(source: Source | None, message: str) -> None:

@@ -166,14 +166,10 @@ def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[Argum
             return ours.with_traceback(user_traceback(error.__traceback__))
         made = finish(region, result, arguments, types, names, demanded)
         if outside is not None:
-            inside = {_place(found) for found in varying}
-            made.outside = [found for found in outside.settle() if _place(found) not in inside]
+            inside = {found.read.place for found in varying}
+            made.outside = [found for found in outside.settle() if found.read.place not in inside]
             made.varying = list(varying)
         return made
-
-
-def _place(found: OutsideRead) -> tuple[str, int, Any]:
-    return (found.read.kind, id(found.read.base), found.read.key)
 
 
 @contextmanager

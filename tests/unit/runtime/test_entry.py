@@ -150,6 +150,8 @@ def test_keywords(bind: Callable[..., Any]) -> None:
     both = bind(text, vectors(2, keywords=("y", "x")))
     np.testing.assert_array_equal(both(y=X, x=Y), X - Y)
     assert takes_slow_path(both, x=X, y=Y) and takes_slow_path(both, X, y=Y)
+    turned = bind(text, replace(vectors(2, keywords=("y", "x")), arguments=(Leaf(1), Leaf(0))))       # the order of the call is its own
+    np.testing.assert_array_equal(turned(y=Y, x=X), X - Y)
 
 
 @pytest.mark.parametrize("native", [True, False])
