@@ -44,9 +44,8 @@ def emit_llvm(graph: Graph, steps: Sequence[LoweredStep], plan: MemoryPlan, libr
 
 
 def _verify_kernels(steps: Sequence[LoweredStep]) -> None:
-    for step in steps:
-        if step.kernel is not None:
-            verify_kernel(step.kernel)
+    for kernel in {id(step.kernel): step.kernel for step in steps if step.kernel is not None}.values():
+        verify_kernel(kernel)
 
 
 def _none(result: Any) -> Sequence[Graph]:

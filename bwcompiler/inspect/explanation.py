@@ -207,13 +207,13 @@ class _Steps:
         self.fused = fused
         self.names = {value: text if text.startswith("%") else f"{text} in an array" for value, text in names.items()}
         self.callbacks = {callback.value for callback in lowered.program.callbacks}
-        self.kernels = {step.kernel.name for step in lowered.steps if step.kernel is not None}
+        self.kernels = {step.position for step in lowered.steps if step.kernel is not None}
         self.refusals: dict[Value, list[Refusal]] = {}
         for refusal in fused.refusals:
             self.refusals.setdefault(refusal.value, []).append(refusal)
 
     def lines(self) -> list[str]:
-        shown = [step for step in self.fused.steps if isinstance(step, Call) or f"k{step.position}" in self.kernels]
+        shown = [step for step in self.fused.steps if isinstance(step, Call) or step.position in self.kernels]
         calls = len([step for step in shown if isinstance(step, Call)])
         parts = [_counted(len(shown) - calls, "loop"), *([_counted(calls, "call")] if calls else [])]
         lines = [f"value and gradients: {_counted(len(self.lowered.simplified.body), 'operation')} in {_listed(parts)} "
@@ -238,7 +238,7 @@ class _Steps:
         for number, member in enumerate(group.members):
             name = self.names[member.value]
             for refusal in self.refusals.get(member.value, ()):
-                if refusal.group in seen or f"k{refusal.group}" not in self.kernels:
+                if refusal.group in seen or refusal.group not in self.kernels:
                     continue
                 if number and (refusal.rule == "order" or not refusal.about):
                     continue
@@ -263,7 +263,7 @@ class _Steps:
         value = call.value
         if value in self.callbacks:
             return f"callback into NumPy: {value.op.name} runs in Python and takes its lock"
-        if f"k{call.position}" in self.kernels:
+        if call.position in self.kernels:
             why = _NOT_FUSED.get(value.op.kind)
             return f"loop of its own for {value.op.name}" + (f": {why}" if why else "")
         if value.op.name == "matmul":
@@ -354,10 +354,9 @@ def _copies(program: ProgramLike, fused: FusedProgram, names: Names) -> list[str
 def _reader(lowered: Lowered, fused: FusedProgram, number: int, array: Value) -> str:
     """Where a step reads an array."""
     step = lowered.steps[number]
-    position = None if step.kernel is None else step.kernel.name
     for value in lowered.simplified.body:
         placed = fused.step_of.get(value)
-        here = placed is not None and (value is step.value or f"k{placed.position}" == position)
+        here = placed is not None and (value is step.value or placed.position == step.position)
         if here and array in (*_bases(value), *map(root, value.operands)):
             return f", at {_place(value)}"
     return ""

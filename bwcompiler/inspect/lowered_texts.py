@@ -11,6 +11,7 @@ from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.ir.fusion import Call, FusionGroup
 from bwcompiler.ir.graph_printer import graph_to_text, names_in_text
+from bwcompiler.ir.loop import Kernel
 from bwcompiler.ir.loop_printer import kernel_to_text
 from bwcompiler.ir.op import Value
 from bwcompiler.lowering.steps import LoweredStep
@@ -31,7 +32,7 @@ def lowered_text(lowered: Lowered, stage: str) -> str:
             return "\n".join(plan_lines(lowered)) + "\n"
         case "loops":
             names = names_in_text(lowered.simplified)
-            return "\n".join(kernel_to_text(step.kernel, names) for step in lowered.steps if step.kernel is not None)
+            return "\n".join(kernel_to_text(kernel, names) for kernel, _ in distinct_kernels(lowered))
         case "llvm":
             return _with_names(lowered)
         case "llvm-opt":
@@ -46,11 +47,20 @@ def lowered_text(lowered: Lowered, stage: str) -> str:
     raise UnsupportedError(f"a lowered graph has no stage {stage!r}; stages: {', '.join(LOWERED_STAGES)}")
 
 
+def distinct_kernels(lowered: Lowered) -> list[tuple[Kernel, LoweredStep]]:
+    """Every kernel with the first step that runs it."""
+    first: dict[int, tuple[Kernel, LoweredStep]] = {}
+    for step in lowered.steps:
+        if step.kernel is not None:
+            first.setdefault(id(step.kernel), (step.kernel, step))
+    return list(first.values())
+
+
 def _with_names(lowered: Lowered) -> str:
     """The LLVM text, with comments that say which values a kernel computes and which arrays its pointers are."""
     names = names_in_text(lowered.simplified)
-    heads = {f"define internal void @{step.kernel.name}(": _kernel_comments(step, names)
-             for step in lowered.steps if step.kernel is not None}
+    heads = {f"define internal void @{kernel.name}(": _kernel_comments(kernel, step, names)
+             for kernel, step in distinct_kernels(lowered)}
     lines: list[str] = []
     for line in lowered.program.text.split("\n"):
         lines += heads.get(line[:line.find("(") + 1], [])
@@ -58,11 +68,9 @@ def _with_names(lowered: Lowered) -> str:
     return "\n".join(lines)
 
 
-def _kernel_comments(step: LoweredStep, names: dict[Value, str]) -> list[str]:
-    if step.kernel is None:
-        return []
-    lines = [f"; {step.kernel.name}({', '.join(f'%p{k}' for k in range(len(step.kernel.buffers)))})"]
-    for number, (buffer, owner) in enumerate(zip(step.kernel.buffers, step.owners, strict=True)):
+def _kernel_comments(kernel: Kernel, step: LoweredStep, names: dict[Value, str]) -> list[str]:
+    lines = [f"; {kernel.name}({', '.join(f'%p{k}' for k in range(len(kernel.buffers)))})"]
+    for number, (buffer, owner) in enumerate(zip(kernel.buffers, step.owners, strict=True)):
         place = "" if owner is None or owner.source is None else f"  {owner.source.short}"
         name = f"scratch {buffer.name}" if owner is None else names.get(owner, owner.label)
         lines.append(f";   %p{number} {buffer.role:<7} {name}: {buffer.dtype}[{','.join(map(str, buffer.shape))}]{place}")

@@ -7,6 +7,9 @@
           m maximum= %x[i, j]
         ...
 
+A kernel is told what differs from call to call: where its buffers are, and `words`, numbers that it gets beside them.  An
+integer word is an `Index` that no loop of the kernel runs over, a word that is computed with is a `Word`.
+
 Statements: `Loop`, `Let` (name a scalar), `Store`, `Reduce` (open an accumulator), `Accumulate` (into an accumulator or a
 buffer element), `Fill`.  Buffer positions are linear element offsets: affine in the loop indices, plus data-dependent
 terms (gathers).  The value of an accumulator is read as the scalar `total`, below the loops that feed it.
@@ -20,7 +23,7 @@ from typing import TypeAlias
 
 from bwcompiler.ir.extent import Extent, Index, add_extents, scale_extent
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.scalar import IndexExpression, Scalar, operation
+from bwcompiler.ir.scalar import IndexExpression, Scalar, Word, operation
 from bwcompiler.ir.types import I64, DType
 
 INPUT, OUTPUT, UPDATED, SCRATCH = "in", "out", "inout", "scratch"
@@ -132,11 +135,12 @@ Statement: TypeAlias = Let | Store | Reduce | Accumulate | Loop | Fill
 
 @dataclass(eq=False)
 class Kernel:
-    """A loop tree with its buffers, in parameter order."""
+    """A loop tree with its buffers and its words, in parameter order."""
 
     name: str
     buffers: list[Buffer]
     body: list[Statement]
+    words: list[Index | Word] = field(default_factory=list)
 
 
 def load(buffer: Buffer, offset: Offset) -> Scalar:

@@ -29,13 +29,13 @@ from bwcompiler.ir.loop import (
 )
 from bwcompiler.ir.op import REGISTRY
 from bwcompiler.ir.reduction_tree import BLOCK, LANES, flushed_sums, in_lanes, last_feeds, total_dtype
-from bwcompiler.ir.scalar import OPERATIONS, Scalar
+from bwcompiler.ir.scalar import OPERATIONS, Scalar, Word
 
 Array = np.ndarray[Any, Any]
 
 
-def run_kernel(kernel: Kernel, arrays: Sequence[Array]) -> None:
-    """Run a kernel on one C-contiguous array per buffer (scratch too), in the order of its buffers."""
+def run_kernel(kernel: Kernel, arrays: Sequence[Array], words: Sequence[Any] = ()) -> None:
+    """Run a kernel on one C-contiguous array per buffer (scratch too), in the order of its buffers, and one number per word."""
     if len(arrays) != len(kernel.buffers):
         raise InternalError(f"kernel {kernel.name} has {len(kernel.buffers)} buffers, got {len(arrays)} arrays")
     memory: dict[Buffer, Array] = {}
@@ -45,7 +45,7 @@ def run_kernel(kernel: Kernel, arrays: Sequence[Array]) -> None:
                                 f"got {array.dtype}{list(array.shape)}, strides {array.strides}")
         memory[buffer] = array.reshape(-1)
     with np.errstate(all="ignore"):
-        _Machine(kernel, memory).body(kernel.body)
+        _Machine(kernel, memory, dict(zip(kernel.words, words, strict=True))).body(kernel.body)
 
 
 class _Reduction:
@@ -76,9 +76,10 @@ class _Reduction:
 
 
 class _Machine:
-    def __init__(self, kernel: Kernel, memory: dict[Buffer, Array]) -> None:
+    def __init__(self, kernel: Kernel, memory: dict[Buffer, Array], words: dict[Index | Word, Any]) -> None:
         self.memory = memory
-        self.indices: dict[Index, int] = {}
+        self.words = words
+        self.indices = {word: int(number) for word, number in words.items() if isinstance(word, Index)}
         self.lets: dict[Let, Any] = {}
         self.open: dict[Accumulator, _Reduction] = {}
         self.lane: int | None = None
@@ -161,6 +162,8 @@ class _Machine:
         op, data, type_ = scalar.op, scalar.data, scalar.dtype.numpy.type
         if op == "const":
             return type_(data)
+        if op == "word":
+            return type_(self.words[data])
         if op == "local":
             return self.lets[data]
         if op == "load":

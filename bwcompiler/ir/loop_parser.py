@@ -34,7 +34,7 @@ from bwcompiler.ir.loop import (
 )
 from bwcompiler.ir.loop_printer import INFIX, PREFIX, RESERVED, default_dtype
 from bwcompiler.ir.op import REGISTRY
-from bwcompiler.ir.scalar import OPERATIONS, PREDICATES, Scalar, const, in_range
+from bwcompiler.ir.scalar import OPERATIONS, PREDICATES, Scalar, Word, const, in_range
 from bwcompiler.ir.token_reader import REAL, STRING, Token, TokenReader
 from bwcompiler.ir.types import BOOL, DTYPES, I64, DType, dtype_named
 
@@ -86,7 +86,7 @@ class _Application(NamedTuple):
 
 
 _Expression: TypeAlias = Scalar | _Literal | _Application
-_Named: TypeAlias = Let | Accumulator | Index
+_Named: TypeAlias = Let | Accumulator | Index | Word
 
 
 class _Parser(TokenReader):
@@ -101,8 +101,27 @@ class _Parser(TokenReader):
         name = self.expect("name", "the name of the kernel").text
         self.buffers = {}
         self.require("(")
-        buffers = self.listed(self.buffer, ")")
-        return Kernel(name, buffers, self.body(0))
+        parameters = self.listed(self.parameter, ")")
+        buffers = [found for found in parameters if isinstance(found, Buffer)]
+        words = [found for found in parameters if not isinstance(found, Buffer)]
+        body = self.body(0)
+        self.named, self.scope = {}, {}
+        return Kernel(name, buffers, body, words)
+
+    def parameter(self) -> Buffer | Index | Word:
+        if self.peek().kind == "memory":
+            return self.buffer()
+        token = self.define("a buffer or the name of a word")
+        word: Index | Word
+        if self.accept(":"):
+            word = Word(token.text, self.dtype())
+        else:
+            self.require("in")
+            low = self.extent()
+            self.require("..")
+            word = self.scope[token.text] = Index(low, self.extent(), token.text)
+        self.named[token.text] = word
+        return word
 
     def buffer(self) -> Buffer:
         token = self.expect("memory", "a buffer")
@@ -333,6 +352,8 @@ class _Parser(TokenReader):
             return known.ref()
         if isinstance(known, Accumulator):
             return known.total()
+        if isinstance(known, Word):
+            return const(known, known.dtype)
         return Scalar("index", (), I64, known.extent())
 
     def literal(self, sign: int = 1) -> _Literal:

@@ -30,7 +30,7 @@ from bwcompiler.ir.loop import (
     Store,
     element_strides,
 )
-from bwcompiler.ir.scalar import PREDICATES, Scalar
+from bwcompiler.ir.scalar import PREDICATES, Scalar, Word
 from bwcompiler.ir.types import BOOL, F64, I64, DType
 
 # Infix operators with their binding strength (Python's).
@@ -141,9 +141,15 @@ class _Printer:
 
     def text(self) -> str:
         parameters = [f"{self.memory(b)}: {b.role} {b.dtype}[{','.join(map(str, b.shape))}]" for b in self.kernel.buffers]
+        parameters += [self.word(word) for word in self.kernel.words]
         self.lines.append(f"kernel {self.kernel.name}({', '.join(parameters)})")
         self.body(self.kernel.body, 1)
         return "\n".join(self.lines) + "\n"
+
+    def word(self, word: Index | Word) -> str:
+        """`n in 0..7`, both inclusive, or `a: f64`."""
+        name = self.name(word)
+        return f"{name}: {word.dtype}" if isinstance(word, Word) else f"{name} in {self.extent(word.lo)}..{self.extent(word.hi)}"
 
     def memory(self, buffer: Buffer) -> str:
         """`%name`, unique."""
@@ -154,11 +160,11 @@ class _Printer:
             found = self.names[buffer] = f"%{quoted(name)}"
         return found
 
-    def name(self, key: Index | Let | Accumulator) -> str:
-        """The unique name, one word, of an index, let or accumulator."""
+    def name(self, key: Index | Word | Let | Accumulator) -> str:
+        """The unique name, one word, of an index, word, let or accumulator."""
         found = self.names.get(key)
         if found is None:
-            found = self.names[key] = first_free(_as_word(key.name if isinstance(key, Index) else self.hint(key)), self.taken)
+            found = self.names[key] = first_free(_as_word(key.name if isinstance(key, Index | Word) else self.hint(key)), self.taken)
             self.taken.add(found)
         return found
 
@@ -285,7 +291,7 @@ class _Printer:
         op, data = scalar.op, scalar.data
         if op == "load":
             return self.place(*data)
-        if op == "local":
+        if op in ("local", "word"):
             return self.name(data)
         if op == "total":
             return self.name(data)

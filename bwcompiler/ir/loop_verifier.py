@@ -3,8 +3,9 @@
 What must hold of every kernel:
 
     check_buffers        buffers are distinct, have distinct names and a known role; statements only use these.
-    check_indices        a loop's index runs over 0..extent-1, is none of an enclosing loop; only indices of enclosing loops
-                         are read; the extent of a loop depends on enclosing loops only.
+    check_words          words are distinct; only these are read, with their dtypes.
+    check_indices        a loop's index runs over 0..extent-1, is none of an enclosing loop; only words and indices of enclosing
+                         loops are read; the extent of a loop depends on these only.
     check_lets           a let is made once, and read below it, in its own body or one nested in that.
     check_accumulators   an accumulator is fed below its `reduce`, in its body or one nested in that, with its own combine, and
                          a position exactly for a search; its total is read below where it is fed, and never inside of a vector
@@ -54,6 +55,7 @@ Enter = Callable[[Statement, tuple[Loop, ...]], None]
 def verify_kernel(kernel: Kernel) -> None:
     """Raise InternalError unless every invariant holds."""
     check_buffers(kernel)
+    check_words(kernel)
     check_indices(kernel)
     check_lets(kernel)
     check_accumulators(kernel)
@@ -145,9 +147,20 @@ def check_buffers(kernel: Kernel) -> None:
                 fail(kernel, f"buffer {buffer} is used but not declared")
 
 
+def check_words(kernel: Kernel) -> None:
+    declared = set(kernel.words)
+    if len(declared) != len(kernel.words):
+        fail(kernel, "a word is declared twice")
+    for statement, _ in statements(kernel.body):
+        for scalar, _ in scalars(statement):
+            if scalar.op == "word" and (scalar.data not in declared or scalar.data.dtype is not scalar.dtype):
+                fail(kernel, f"word {scalar.data} is read but not declared as {scalar.dtype}")
+
+
 def check_indices(kernel: Kernel) -> None:
+    words = {word for word in kernel.words if isinstance(word, Index)}
     for statement, loops in statements(kernel.body):
-        scope = {loop.index for loop in loops}
+        scope = words | {loop.index for loop in loops}
         found: list[Index] = []
         if isinstance(statement, Loop):
             if statement.index in scope:

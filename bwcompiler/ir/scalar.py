@@ -19,6 +19,19 @@ from bwcompiler.ir.extent import Extent
 from bwcompiler.ir.types import BOOL, I64, DType
 
 
+class Word:
+    """A number that is told at each call: it stands in constants (`full`) of what is computed with other numbers elsewhere."""
+
+    __slots__ = ("dtype", "name")
+
+    def __init__(self, name: str, dtype: DType) -> None:
+        self.name = name
+        self.dtype = dtype
+
+    def __repr__(self) -> str:
+        return self.name
+
+
 class Scalar:
     """One scalar operation.  `data` holds what is not a Scalar: a constant, an index expression, a name, a dtype."""
 
@@ -102,8 +115,8 @@ OPERATIONS: dict[str, np.ufunc] = {
 PREDICATES = frozenset("equal not_equal less less_equal greater greater_equal isnan isinf isfinite signbit".split())
 
 def const(value: Any, dtype: DType) -> Scalar:
-    """A compile-time scalar."""
-    return Scalar("const", (), dtype, value)
+    """A compile-time scalar; or, where value is a `Word`, the number that it will be."""
+    return Scalar("word" if type(value) is Word else "const", (), dtype, value)
 
 
 def operation(name: str, *args: Any) -> Scalar:

@@ -4,17 +4,64 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, scale_extent
 from bwcompiler.ir.loop import Accumulate, Accumulator, Buffer, Fill, Kernel, Loop, Offset, Reduce, Statement, Store
-from bwcompiler.ir.scalar import Scalar
+from bwcompiler.ir.loop_verifier import roots, statements
+from bwcompiler.ir.scalar import Scalar, Word
 
 
-def first_elements(kernel: Kernel) -> dict[Buffer, int]:
-    """The constant that all offsets into a parameter share, where there is one."""
-    starts: dict[Buffer, int] = {}
+def first_elements(kernel: Kernel) -> dict[Buffer, Extent]:
+    """What all offsets into a parameter share, where that is not 0: a constant, and multiples of the kernel's words."""
+    words = {word for word in kernel.words if isinstance(word, Index)}
+    constants: dict[Buffer, int] = {}
+    shared: dict[Buffer, set[tuple[Index, int]]] = {}
     for buffer, offset in _accesses(kernel.body, set()):
-        constant = offset.affine if isinstance(offset.affine, int) else offset.affine.constant
-        starts[buffer] = min(starts.get(buffer, constant), constant)
-    return {buffer: start for buffer, start in starts.items() if start > 0}
+        constant, terms = (offset.affine, ()) if isinstance(offset.affine, int) else (offset.affine.constant, offset.affine.terms)
+        constants[buffer] = min(constants.get(buffer, constant), constant)
+        if words:
+            told = {term for term in terms if term[0] in words}
+            shared[buffer] = shared[buffer] & told if buffer in shared else told
+    starts: dict[Buffer, Extent] = {}
+    for buffer, constant in constants.items():
+        terms = tuple(sorted(shared.get(buffer, ()), key=lambda term: term[0].serial))
+        if terms:
+            starts[buffer] = Affine(constant, terms)
+        elif constant > 0:
+            starts[buffer] = constant
+    return starts
+
+
+def words_read(kernel: Kernel, starts: dict[Buffer, Extent]) -> list[Index | Word]:
+    """The words that the kernel itself reads where its pointers point to `starts`."""
+    found: set[Index | Word] = set()
+    seen: set[int] = set()
+
+    def read(extent: Extent) -> None:
+        if isinstance(extent, Affine):
+            found.update([index for index, _ in extent.terms])
+
+    def scan(scalar: Scalar) -> None:
+        if id(scalar) in seen:
+            return
+        seen.add(id(scalar))
+        if scalar.op == "word":
+            found.add(scalar.data)
+        elif scalar.op == "index":
+            read(scalar.data)
+        elif scalar.op == "in_range":
+            for extent in scalar.data:
+                read(extent)
+        for arg in scalar.args:
+            scan(arg)
+
+    for statement, _ in statements(kernel.body):
+        if isinstance(statement, Loop):
+            read(statement.extent)
+        for scalar in roots(statement):
+            scan(scalar)
+    for buffer, offset in _accesses(kernel.body, set()):
+        read(add_extents(offset.affine, scale_extent(starts.get(buffer, 0), -1)))
+    return [word for word in kernel.words if word in found]
 
 
 def _accesses(body: list[Statement], seen: set[int]) -> Iterator[tuple[Buffer, Offset]]:

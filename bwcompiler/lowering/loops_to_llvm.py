@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from bwcompiler.errors import CompileError
-from bwcompiler.ir.extent import Affine, Extent, Index, add_extents
+from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, scale_extent
 from bwcompiler.ir.loop import (
     INPUT,
     Accumulate,
@@ -31,9 +31,9 @@ from bwcompiler.ir.loop import (
     identity_of,
 )
 from bwcompiler.ir.reduction_tree import BLOCK, LANES, flushed_sums, in_lanes, last_feeds, total_dtype
-from bwcompiler.ir.scalar import Scalar
+from bwcompiler.ir.scalar import Scalar, Word
 from bwcompiler.ir.types import BOOL, DType
-from bwcompiler.lowering.kernel_pointers import first_elements
+from bwcompiler.lowering.kernel_pointers import first_elements, words_read
 from bwcompiler.lowering.lanes import add_to_totals, combined, reset_lanes
 from bwcompiler.lowering.library_calls import INTERRUPTED
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter, literal, memory_type, register_type
@@ -47,28 +47,31 @@ class KernelText(NamedTuple):
     """A function, and per parameter the element of its array that the pointer has to point at.
 
     A kernel that reads row 7 of an array and one that reads row 8 are the same function, called with other pointers.
+    words: of the kernel, those that the function gets, after its pointers.
     polls: whether it looks for signals, and so returns a status.
     """
 
     text: str
-    starts: tuple[int, ...]
+    starts: tuple[Extent, ...]
+    words: tuple[Index | Word, ...]
     polls: bool
 
 
 def kernel_to_llvm(kernel: Kernel, emit: ScalarEmitter, linkage: str = "internal",
-                   merged: Mapping[Buffer, Buffer] = MappingProxyType({})) -> KernelText:
+                   merged: Mapping[Buffer, Buffer] = MappingProxyType({}), name: str | None = None) -> KernelText:
     """The function; intrinsics and math functions it uses are noted in `emit`.
 
-    merged: inputs that are the memory of an output; they have no parameter of their own.
+    merged: inputs that are the memory of an output; they have no parameter of their own.  name: other than the kernel's.
     """
-    emitter = _KernelEmitter(kernel, emit, merged)
+    emitter = _KernelEmitter(kernel, emit, merged, name or kernel.name)
     text = emitter.function(linkage)
-    return KernelText(text, tuple([emitter.starts.get(buffer, 0) for buffer in kernel.buffers]), emitter.polls)
+    return KernelText(text, tuple([emitter.starts.get(buffer, 0) for buffer in kernel.buffers]), tuple(emitter.words), emitter.polls)
 
 
 class _KernelEmitter:
-    def __init__(self, kernel: Kernel, emit: ScalarEmitter, merged: Mapping[Buffer, Buffer]) -> None:
+    def __init__(self, kernel: Kernel, emit: ScalarEmitter, merged: Mapping[Buffer, Buffer], name: str) -> None:
         self.kernel = kernel
+        self.name = name
         self.merged = merged
         self.emit = emit
         self.entry: list[str] = []                               # allocas
@@ -85,6 +88,7 @@ class _KernelEmitter:
         self.memory: dict[int, frozenset[Buffer | Accumulator]] = {}
         self.perishable: list[tuple[dict[object, str], Scalar]] = []    # registers that a write may make stale, with their scope
         self.starts = first_elements(kernel)
+        self.words = words_read(kernel, self.starts) if kernel.words else []
 
     def function(self, linkage: str) -> str:
         emit = self.emit
@@ -94,6 +98,9 @@ class _KernelEmitter:
             if buffer not in self.merged:
                 parameters.append(f"ptr noalias {'readonly ' if buffer.role == INPUT else ''}%p{number}")
                 self.scopes[0][buffer] = f"%p{number}"
+        for number, word in enumerate(self.words):
+            parameters.append(f"{'i64' if isinstance(word, Index) else register_type(word.dtype)} %w{number}")
+            self.scopes[0][word] = f"%w{number}"
         self.scopes[0].update({source: self.scopes[0][target] for source, target in self.merged.items()})
         self._find_flushed(self.kernel.body)
         self.statements(self.kernel.body)
@@ -102,7 +109,7 @@ class _KernelEmitter:
         type_, end = "void", "  ret void"
         if self.polls:
             type_, end = "i32", f"  ret i32 0\ninterrupted:\n  ret i32 {INTERRUPTED}"
-        head = f"define {linkage} {type_} @{self.kernel.name}({', '.join(parameters)}) #1 {{\nentry:\n"
+        head = f"define {linkage} {type_} @{self.name}({', '.join(parameters)}) #1 {{\nentry:\n"
         return head + "\n".join([*self.entry, body]) + f"\n{end}\n}}\n"
 
     # ----- scopes
@@ -326,7 +333,7 @@ class _KernelEmitter:
     # ----- scalars that read what the kernel writes
     def read_memory(self, scalar: Scalar) -> frozenset[Buffer | Accumulator]:
         """The buffers and accumulators that a scalar reads and that statements may change."""
-        if scalar.op in ("const", "local", "index", "in_range"):
+        if scalar.op in ("const", "word", "local", "index", "in_range"):
             return _NOTHING
         found = self.memory.get(id(scalar))
         if found is None:
@@ -358,10 +365,10 @@ class _KernelEmitter:
         op = scalar.op
         if op == "const":
             return literal(scalar.data, scalar.dtype)
-        if op == "local":
+        if op in ("local", "word"):
             found = self.known(scalar.data)
             if found is None:
-                raise CompileError(f"let {scalar.data.name} is read outside of its loop")
+                raise CompileError(f"{scalar.data.name} is read outside of its loop")
             return found
         found = self.known(id(scalar))
         if found is not None:
@@ -426,7 +433,7 @@ class _KernelEmitter:
 
     def address(self, buffer: Buffer, offset: Offset) -> str:
         start = self.starts.get(buffer)
-        at = self.affine(add_extents(offset.affine, -start) if start else offset.affine)
+        at = self.affine(offset.affine if start is None else add_extents(offset.affine, scale_extent(start, -1)))
         for term, stride in offset.terms:
             step = self.scalar(term)
             if stride != 1:

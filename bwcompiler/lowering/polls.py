@@ -89,5 +89,5 @@ def _scalar_work(scalar: Scalar, seen: set[int]) -> int:
     if id(scalar) in seen:
         return 0
     seen.add(id(scalar))
-    own = _MATH_WORK if scalar.op in FUNCTIONS else 0 if scalar.op in ("const", "local", "index") else 1
+    own = _MATH_WORK if scalar.op in FUNCTIONS else 0 if scalar.op in ("const", "word", "local", "index") else 1
     return own + sum([_scalar_work(arg, seen) for arg in scalar.args])

@@ -8,21 +8,25 @@ program into the op's NumPy reference (`Callback`, bound by the runtime).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from bwcompiler.errors import CompileError
 from bwcompiler.ir.access import ArrayView, root
+from bwcompiler.ir.extent import Extent, Index, evaluate
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.loop import SCRATCH, Buffer, Kernel
+from bwcompiler.ir.loop import Buffer, Kernel
 from bwcompiler.ir.memory import Location, MemoryPlan
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.plan import ERROR_RECORD_BYTES
-from bwcompiler.ir.types import TensorType
+from bwcompiler.ir.scalar import Word
+from bwcompiler.ir.types import I64, DType, TensorType
 from bwcompiler.lowering import vector_hints
 from bwcompiler.lowering.factorization_calls import library_call_text
 from bwcompiler.lowering.library_calls import CALLBACK_DONE, CALLBACK_ERROR, Libraries, check_index_text, copy_text
-from bwcompiler.lowering.llvm_scalars import ScalarEmitter
+from bwcompiler.lowering.llvm_scalars import ScalarEmitter, literal, register_type
 from bwcompiler.lowering.loops_to_llvm import kernel_to_llvm
 from bwcompiler.lowering.math.functions import definitions, intrinsics
 from bwcompiler.lowering.matrix_products import product_text
@@ -65,12 +69,44 @@ class Pointer(NamedTuple):
 
 
 class FunctionCall(NamedTuple):
-    """One call of the program: where its pointers point, a number passed along (checks), whether it returns a status."""
+    """One call of the program: where its pointers point, the words that follow them, whether it returns a status."""
 
     function: str
     arguments: tuple[Pointer, ...]
-    number: int | None = None
+    words: tuple[Constant, ...] = ()
     status: bool = False
+
+
+class Constant(NamedTuple):
+    """A number that a function is called with."""
+
+    value: int | float
+    dtype: DType = I64
+
+    @property
+    def text(self) -> str:
+        return f"{register_type(self.dtype)} {literal(self.value, self.dtype)}"
+
+    @property
+    def bits(self) -> int:
+        """As a row of a table has it: the bits of a float, an integer as it is."""
+        if not self.dtype.is_float:
+            return int(self.value)
+        return int(np.asarray(self.value, self.dtype.numpy).view(f"i{self.dtype.itemsize}"))
+
+
+class _KernelFunction(NamedTuple):
+    """What a kernel has become: the function, and which of its buffers and words it gets.
+
+    starts: per pointer the element it points at, in the kernel's words.
+    """
+
+    name: str
+    buffers: tuple[Buffer, ...]
+    starts: tuple[Extent, ...]
+    words: tuple[Index | Word, ...]
+    polls: bool
+    work: int
 
 
 _RECORD = Pointer(Location("record", 0))
@@ -94,6 +130,7 @@ class ProgramEmitter:
         self.callbacks: list[Callback] = []
         self.declares: dict[str, None] = {}
         self.checked: list[Value] = []
+        self.kernels: dict[tuple[int, tuple[tuple[Buffer, Buffer], ...]], _KernelFunction] = {}
         self.work = 0                  # operations since the last look for signals
 
     def emit(self) -> ProgramText:
@@ -142,26 +179,36 @@ class ProgramEmitter:
         for operand, result, _ in step.updates:
             if result not in self.plan.in_place:
                 self._copy(operand, self.pointer(result), result.type.nbytes)
-        self.scalars.count = 0
-        merged = self._merged(step, kernel)
-        text, starts, polls = kernel_to_llvm(kernel, self.scalars, merged=merged)
-        name = self._function(text, kernel.name)
+        function = self._kernel_function(kernel, self._merged(step, kernel))
+        told = dict(zip(kernel.words, step.words, strict=True))
+        indices = {word: value for word, value in told.items() if isinstance(word, Index)}
         scratch = iter(self.plan.scratch[position])
-        arguments = []
-        for buffer, owner, start in zip(kernel.buffers, step.owners, starts, strict=True):
-            if buffer in merged:
-                continue
-            if buffer.role == SCRATCH:
-                arguments.append(Pointer(Location("arena", next(scratch)), start * buffer.dtype.itemsize))
-            elif owner is not None:
-                arguments.append(Pointer(self.plan.locations[root(owner)], start * buffer.dtype.itemsize))
-        self._append(FunctionCall(name, tuple(arguments), None, polls), 0 if polls else statements_work(kernel.body))
+        places = {buffer: Location("arena", next(scratch)) if owner is None else self.plan.locations[root(owner)]
+                  for buffer, owner in zip(kernel.buffers, step.owners, strict=True)}
+        arguments = [Pointer(places[buffer], evaluate(start, indices) * buffer.dtype.itemsize)
+                     for buffer, start in zip(function.buffers, function.starts, strict=True)]
+        words = [Constant(told[word]) if isinstance(word, Index) else Constant(told[word], word.dtype) for word in function.words]
+        self._append(FunctionCall(function.name, tuple(arguments), tuple(words), function.polls), function.work)
+
+    def _kernel_function(self, kernel: Kernel, merged: Mapping[Buffer, Buffer]) -> _KernelFunction:
+        """The function of a kernel, emitted when it is asked for first."""
+        key = (id(kernel), tuple(merged.items()))
+        found = self.kernels.get(key)
+        if found is None:
+            self.scalars.count = 0
+            name = kernel.name if (id(kernel), ()) not in self.kernels else f"{kernel.name}.{len(self.kernels)}"
+            text, starts, words, polls = kernel_to_llvm(kernel, self.scalars, merged=merged, name=name)
+            buffers = tuple([buffer for buffer in kernel.buffers if buffer not in merged])
+            shown = tuple([start for buffer, start in zip(kernel.buffers, starts, strict=True) if buffer not in merged])
+            work = 0 if polls else statements_work(kernel.body)
+            found = self.kernels[key] = _KernelFunction(self._function(text, name), buffers, shown, words, polls, work)
+        return found
 
     def _append(self, call: FunctionCall, work: int) -> None:
         """Add a call of so many operations, after a look for signals if there were many since the last one."""
         self.work += work
         if self.work > POLL_WORK and self.calls:
-            self.calls.append(FunctionCall(POLL, (), None, True))
+            self.calls.append(FunctionCall(POLL, (), (), True))
             self.declares[DECLARE_POLL] = None
             self.work = work
         self.calls.append(call)
@@ -221,7 +268,8 @@ class ProgramEmitter:
     def _checked(self, value: Value, operands: Sequence[ArrayView], text: str, name: str) -> None:
         """A function that may fail: it gets the error record and the number of this check."""
         arguments = (*[self.pointer(view.base) for view in operands], self.pointer(value), _RECORD)
-        self._append(FunctionCall(self._function(text, name), arguments, len(self.checked), True), _library_work(value))
+        number = Constant(len(self.checked))
+        self._append(FunctionCall(self._function(text, name), arguments, (number,), True), _library_work(value))
         self.checked.append(value)
 
     def _gemm(self, value: Value, operands: Sequence[ArrayView]) -> None:
@@ -246,7 +294,7 @@ class ProgramEmitter:
         lines += [f"  %done = call i32 @{symbol}(ptr %block)", f"  %ok = icmp eq i32 %done, {CALLBACK_DONE}",
                   f"  %status = select i1 %ok, i32 0, i32 {CALLBACK_ERROR}", "  ret i32 %status", "}", ""]
         self.texts.append("\n".join(lines))
-        self._append(FunctionCall(name, arguments, None, True), 0)
+        self._append(FunctionCall(name, arguments, (), True), 0)
 
 
 def _library_work(value: Value) -> int:
@@ -279,8 +327,7 @@ def _straight_program(emitter: ProgramEmitter) -> str:
 
     for number, call in enumerate(emitter.calls):
         arguments = [f"ptr {register(pointer)}" for pointer in call.arguments]
-        if call.number is not None:
-            arguments.append(f"i64 {call.number}")
+        arguments += [word.text for word in call.words]
         if not call.status:
             lines.append(f"  call void @{call.function}({', '.join(arguments)})")
             continue
@@ -291,7 +338,7 @@ def _straight_program(emitter: ProgramEmitter) -> str:
 
 
 def _table_program(emitter: ProgramEmitter) -> str:
-    """bw_program as a loop over rows {words of the row, function, number, (slot, offset) per pointer}."""
+    """bw_program as a loop over rows {length of the row, function, (slot, offset) per pointer, words}."""
     wrappers: dict[str, int] = {}
     texts: list[str] = []
     words: list[int] = []
@@ -300,7 +347,8 @@ def _table_program(emitter: ProgramEmitter) -> str:
             wrappers[call.function] = len(wrappers)
             texts.append(_wrapper(call))
         places = [word for pointer in call.arguments for word in emitter.slot(pointer)]
-        words += [3 + len(places), wrappers[call.function], call.number or 0, *places]
+        told = [word.bits for word in call.words]
+        words += [2 + len(places) + len(told), wrappers[call.function], *places, *told]
     slots = emitter.slots
     names = ", ".join(f"ptr @{name}.row" for name in wrappers)
     emitter.declares["declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"] = None
@@ -314,14 +362,16 @@ def _wrapper(call: FunctionCall) -> str:
     lines = [f"define internal i32 @{call.function}.row(ptr %bases, ptr %row) #1 {{"]
     arguments = []
     for k in range(len(call.arguments)):
-        lines += [f"  %s{k}.at = getelementptr i64, ptr %row, i64 {3 + 2 * k}", f"  %s{k} = load i64, ptr %s{k}.at",
-                  f"  %o{k}.at = getelementptr i64, ptr %row, i64 {4 + 2 * k}", f"  %o{k} = load i64, ptr %o{k}.at",
+        lines += [f"  %s{k}.at = getelementptr i64, ptr %row, i64 {2 + 2 * k}", f"  %s{k} = load i64, ptr %s{k}.at",
+                  f"  %o{k}.at = getelementptr i64, ptr %row, i64 {3 + 2 * k}", f"  %o{k} = load i64, ptr %o{k}.at",
                   f"  %b{k}.at = getelementptr ptr, ptr %bases, i64 %s{k}", f"  %b{k} = load ptr, ptr %b{k}.at",
                   f"  %p{k} = getelementptr i8, ptr %b{k}, i64 %o{k}"]
         arguments.append(f"ptr %p{k}")
-    if call.number is not None:
-        lines += ["  %n.at = getelementptr i64, ptr %row, i64 2", "  %n = load i64, ptr %n.at"]
-        arguments.append("i64 %n")
+    for k, word in enumerate(call.words):
+        type_ = register_type(word.dtype)                  # in memory in the low bytes of its 8
+        place = 2 + 2 * len(call.arguments) + k
+        lines += [f"  %w{k}.at = getelementptr i64, ptr %row, i64 {place}", f"  %w{k} = load {type_}, ptr %w{k}.at"]
+        arguments.append(f"{type_} %w{k}")
     if call.status:
         lines += [f"  %status = call i32 @{call.function}({', '.join(arguments)})", "  ret i32 %status"]
     else:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from bwcompiler.ir.access import ArrayView, root
-from bwcompiler.ir.fusion import Call, FusedProgram
+from bwcompiler.ir.fusion import Call, FusedProgram, FusionGroup
 from bwcompiler.ir.loop import INPUT, UPDATED, Kernel
 from bwcompiler.ir.memory import StepUse, Update
 from bwcompiler.ir.op import Value
-from bwcompiler.lowering.build_loops import build_kernel
 from bwcompiler.lowering.call_kernels import build_call_kernel, build_matmul
+from bwcompiler.lowering.group_shapes import Shape, Told, build_shared_kernel, shape_of
 from bwcompiler.lowering.library_calls import Libraries
 from bwcompiler.lowering.matrix_products import is_written_out
 from bwcompiler.lowering.shared_memory import may_share
@@ -20,10 +20,16 @@ from bwcompiler.lowering.shared_memory import may_share
 
 @dataclass
 class LoweredStep(StepUse):
-    """One step of the program: a kernel with the owners of its parameters, or a library call, check or callback of one value."""
+    """One step of the program: a kernel with the owners of its parameters, or a library call, check or callback of one value.
 
+    position  that of the fused step.
+    words     what the kernel is told, per word of it.
+    """
+
+    position: int = 0
     kernel: Kernel | None = None
     owners: Sequence[Value | None] = ()
+    words: Sequence[Told] = ()
     value: Value | None = None
     operands: tuple[ArrayView, ...] = ()
 
@@ -33,26 +39,48 @@ def lower_steps(fused: FusedProgram, libraries: Libraries, pairs: Mapping[Value,
 
     pairs: results -> the inputs whose memory they are to be written to, if they may.
     """
+    groups = _lower_groups(fused)
     steps: list[LoweredStep] = []
-    for number, step in enumerate(fused.steps):
-        name = f"k{number}"
+    for step in fused.steps:
         if isinstance(step, Call):
-            steps.append(_lower_call(name, step, libraries))
-            continue
-        kernel, owners = build_kernel(name, step, fused.stored, fused.forced)
-        if not kernel.buffers:                     # everything in it was computed where it is read
-            continue
-        lowered = LoweredStep([], [], kernel=kernel, owners=owners, updates=[Update(*pair) for pair in step.written_arrays()])
-        lowered.reads = [update.operand for update in lowered.updates]
-        for buffer, owner in zip(kernel.buffers, owners, strict=True):
-            if owner is None:
-                lowered.scratch.append(buffer.size * buffer.dtype.itemsize)
-            else:
-                (lowered.reads if buffer.role == INPUT else lowered.writes).append(owner)
-        if pairs:
-            lowered.sharing = _sharing(kernel, owners, pairs)
+            lowered = _lower_call(f"k{step.position}", step, libraries)
+            lowered.position = step.position
+        else:
+            lowered = groups[step.position]
+            if lowered.kernel is None or not lowered.kernel.buffers:       # everything in it was computed where it is read
+                continue
+            if pairs:
+                lowered.sharing = _sharing(lowered.kernel, lowered.owners, pairs)
         steps.append(lowered)
     return steps
+
+
+def _lower_groups(fused: FusedProgram) -> dict[int, LoweredStep]:
+    """The steps of the fusion groups, by position; groups of one shape share a kernel, which has the name of the first."""
+    alike: dict[Hashable, list[tuple[FusionGroup, Shape]]] = {}
+    for step in fused.steps:
+        if isinstance(step, FusionGroup):
+            shape = shape_of(step, fused.stored, fused.forced)
+            alike.setdefault(shape.key, []).append((step, shape))
+    found: dict[int, LoweredStep] = {}
+    for pairs in alike.values():
+        groups, shapes = [group for group, _ in pairs], [shape for _, shape in pairs]
+        kernel, owners, words = build_shared_kernel(f"k{groups[0].position}", groups, shapes, fused.stored, fused.forced)
+        for group, mine, told in zip(groups, owners, words, strict=True):
+            found[group.position] = _kernel_step(group, kernel, mine, told)
+    return found
+
+
+def _kernel_step(group: FusionGroup, kernel: Kernel, owners: Sequence[Value | None], words: Sequence[Told]) -> LoweredStep:
+    lowered = LoweredStep([], [], position=group.position, kernel=kernel, owners=owners, words=words,
+                          updates=[Update(*pair) for pair in group.written_arrays()])
+    lowered.reads = [update.operand for update in lowered.updates]
+    for buffer, owner in zip(kernel.buffers, owners, strict=True):
+        if owner is None:
+            lowered.scratch.append(buffer.size * buffer.dtype.itemsize)
+        else:
+            (lowered.reads if buffer.role == INPUT else lowered.writes).append(owner)
+    return lowered
 
 
 def _sharing(kernel: Kernel, owners: Sequence[Value | None], pairs: Mapping[Value, Value]) -> list[tuple[Value, Value]]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.ir.extent import Extent, Index, substitute
+from bwcompiler.ir.extent import Extent, Index, evaluate, substitute
 from bwcompiler.ir.loop import (
     INPUT,
     OUTPUT,
@@ -32,11 +32,11 @@ from bwcompiler.ir.loop import (
     linear_offset,
     load,
 )
-from bwcompiler.ir.scalar import Scalar, cast, const, guard, in_range, index_value, operation, select
+from bwcompiler.ir.scalar import Scalar, Word, cast, const, guard, in_range, index_value, operation, select
 from bwcompiler.ir.types import BOOL, F32, F64, I8, I32, I64, U8, U32, DType
 from bwcompiler.lowering import vector_hints
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter
-from bwcompiler.lowering.loops_to_llvm import kernel_to_llvm
+from bwcompiler.lowering.loops_to_llvm import KernelText, kernel_to_llvm
 from bwcompiler.lowering.math.functions import definitions, intrinsics
 from bwcompiler.runtime import jit
 from tests.support.targets import HOST
@@ -61,6 +61,17 @@ class _Comparison:
             if (x.dtype, x.shape, x.role) != (y.dtype, y.shape, y.role):
                 return f"buffers {x} and {y}"
             self.pairs[x] = y
+        if len(a.words) != len(b.words):
+            return f"{len(a.words)} and {len(b.words)} words"
+        for u, v in zip(a.words, b.words, strict=True):
+            if isinstance(u, Index) and isinstance(v, Index):
+                if (self.extent(u.lo), self.extent(u.hi)) != (v.lo, v.hi):
+                    return f"words {u} and {v}"
+                self.pairs[u] = v.extent()
+            elif isinstance(u, Word) and isinstance(v, Word) and u.dtype is v.dtype:
+                self.pairs[u] = v
+            else:
+                return f"words {u} and {v}"
         return f"names {a.name} and {b.name}" if a.name != b.name else self.bodies(a.body, b.body)
 
     def bodies(self, a: list[Statement], b: list[Statement]) -> str | None:
@@ -114,7 +125,7 @@ class _Comparison:
             return False
         if a.op == "load":
             return self.places(a.data, b.data)
-        if a.op in ("local", "total", "found"):
+        if a.op in ("local", "total", "found", "word"):
             return self.pairs.get(a.data) is b.data
         if a.op == "index":
             return self.extent(a.data) == b.data
@@ -127,8 +138,8 @@ class _Comparison:
 
 
 # ----- native code
-def module_text(kernels: Iterable[Kernel]) -> tuple[str, list[tuple[int, ...]]]:
-    """An LLVM module with a function per kernel, and where the pointers of each have to point."""
+def module_text(kernels: Iterable[Kernel]) -> tuple[str, list[KernelText]]:
+    """An LLVM module with a function per kernel, and what each is called with."""
     emit = ScalarEmitter(HOST)
     texts = []
     for kernel in kernels:
@@ -139,26 +150,31 @@ def module_text(kernels: Iterable[Kernel]) -> tuple[str, list[tuple[int, ...]]]:
     parts = [text.text for text in texts] + ([definitions(math, HOST.has_fma)] if math else [])
     attributes = HOST.function_attributes
     parts += [*declares, f"attributes #0 = {{ {attributes} }}", f"attributes #1 = {{ noinline {attributes} }}", vector_hints.METADATA]
-    return "\n".join(parts), [text.starts for text in texts]
+    return "\n".join(parts), texts
 
 
 class NativeKernels:
     """Kernels, with names of their own, compiled together."""
 
     def __init__(self, kernels: Sequence[Kernel]) -> None:
-        text, starts = module_text(kernels)
-        self.kernels = {kernel.name: (kernel, start) for kernel, start in zip(kernels, starts, strict=True)}
+        text, functions = module_text(kernels)
+        self.kernels = {kernel.name: (kernel, function) for kernel, function in zip(kernels, functions, strict=True)}
         assert len(self.kernels) == len(kernels)
         self.code = jit.load(jit.optimise(text, HOST), {}, list(self.kernels))
 
-    def run(self, name: str, arrays: Sequence[Array]) -> None:
-        """On one C-contiguous array per buffer, as `run_kernel`."""
-        kernel, starts = self.kernels[name]
-        pointers = []
-        for buffer, start, array in zip(kernel.buffers, starts, arrays, strict=True):
+    def run(self, name: str, arrays: Sequence[Array], words: Sequence[Any] = ()) -> None:
+        """On one C-contiguous array per buffer and one number per word, as `run_kernel`."""
+        kernel, function = self.kernels[name]
+        told = dict(zip(kernel.words, words, strict=True))
+        indices = {word: number for word, number in told.items() if isinstance(word, Index)}
+        arguments: list[Any] = []
+        for buffer, start, array in zip(kernel.buffers, function.starts, arrays, strict=True):
             assert array.flags.c_contiguous and array.dtype == buffer.dtype.numpy and array.size == buffer.size
-            pointers.append(ctypes.c_void_p(array.ctypes.data + start * array.itemsize))
-        ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(pointers))(self.code.addresses[name])(*pointers)
+            arguments.append(ctypes.c_void_p(array.ctypes.data + evaluate(start, indices) * array.itemsize))
+        for word in function.words:
+            type_ = ctypes.c_int64 if isinstance(word, Index) else np.ctypeslib.as_ctypes_type(word.dtype.numpy)
+            arguments.append(type_(told[word]))
+        ctypes.CFUNCTYPE(None, *map(type, arguments))(self.code.addresses[name])(*arguments)
 
 
 # ----- random kernels

@@ -60,7 +60,7 @@ def run_steps(graph: Graph, steps: Sequence[LoweredStep], arguments: Sequence[Ar
                 arrays.append(operand_array(whole(before), before.shape, memory).copy())
             else:                                          # what is read before it is written must show
                 arrays.append(np.frombuffer(b"\xd5" * (buffer.size * buffer.dtype.itemsize), buffer.dtype.numpy).reshape(buffer.shape).copy())
-        run_kernel(step.kernel, arrays)
+        run_kernel(step.kernel, arrays, step.words)
         for buffer, owner, array in zip(step.kernel.buffers, step.owners, arrays, strict=True):
             if owner is not None and buffer.role != INPUT:
                 memory[owner] = array

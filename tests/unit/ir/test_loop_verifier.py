@@ -9,9 +9,9 @@ import pytest
 from bwcompiler.errors import InternalError
 from bwcompiler.ir import loop_verifier
 from bwcompiler.ir.extent import Index
-from bwcompiler.ir.loop import OUTPUT, SCRATCH, Accumulate, Accumulator, Buffer, Fill, Let, Loop, Offset, Reduce, Store, load
+from bwcompiler.ir.loop import OUTPUT, SCRATCH, Accumulate, Accumulator, Buffer, Fill, Kernel, Let, Loop, Offset, Reduce, Store, load
 from bwcompiler.ir.loop_verifier import verify_kernel
-from bwcompiler.ir.scalar import Scalar, cast, const, guard, in_range, index_value, select
+from bwcompiler.ir.scalar import Scalar, Word, cast, const, guard, in_range, index_value, select
 from bwcompiler.ir.types import BOOL, F32, F64, I64
 from tests.unit.ir.loop_kernels import at, buffer, element, index, kernel, loop, row_sums
 
@@ -29,10 +29,13 @@ def store(value, place=ROW):
     return Store(Y, at(Y, place), value)
 
 
+FACTOR = Word("c", F64)
+
 GOOD = {
     "row_sums": row_sums(),
     "guarded": kernel([X, Y], loop(ROW, store(guard(in_range(ROW.extent() - 1, 0, 4), element(X, ROW.extent() - 1, 0), ONE)))),
     "no_iterations": kernel([X, Y], FILL, loop(none := index(0), store(element(X, 9, 9), none))),
+    "words": Kernel("k0", [X, Y], [loop(ROW, store(element(X, ROW, COLUMN) * const(FACTOR, F64)))], [COLUMN, FACTOR]),
     "no_elements": kernel([Buffer("e", F64, (0,), OUTPUT)]),
     "running": kernel([X, Y], Reduce(A), loop(ROW, Accumulate(A, "add", element(X, ROW, 0)), store(A.total()))),
     "gather": kernel([X, Y], loop(ROW, store(load(X, Offset(0, ((index_value(ROW.extent()), 5),)))), kind="vector")),
@@ -45,6 +48,9 @@ BAD = {
     "unknown role": kernel([Y, buffer("x", 4, role="shared")], FILL),
     "x is used but not declared": kernel([Y], loop(ROW, store(element(X, ROW, 0)))),
     "y is used but not declared": kernel([X], FILL),
+    # check_words
+    "a word is declared twice": Kernel("k0", [Y], [FILL], [ROW, ROW]),
+    "word c is read but not declared": kernel([Y], Fill(Y, const(Word("c", F64), F64))),
     # check_indices
     "index i is that of an enclosing loop": kernel([Y], loop(ROW, loop(ROW, store(ONE)))),
     "its loop runs to 3": kernel([Y], Loop(ROW, 3, [store(ONE)])),

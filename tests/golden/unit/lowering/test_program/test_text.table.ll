@@ -7,7 +7,7 @@ entry:
   br label %head
 head:
   %at = phi i64 [ 0, %entry ], [ %next, %go ]
-  %more = icmp slt i64 %at, 32
+  %more = icmp slt i64 %at, 28
   br i1 %more, label %body, label %done
 body:
   %row = getelementptr i64, ptr @bw_table, i64 %at
