@@ -10,8 +10,10 @@ Each reads top to bottom and runs its passes through a `PassRunner`, which refus
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from bwcompiler import ops
 from bwcompiler.collector import collector_paused
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.native import native_libraries
@@ -24,7 +26,7 @@ from bwcompiler.ir.memory import MemoryPlan
 from bwcompiler.ir.op import Value
 from bwcompiler.lowering.library_calls import Libraries
 from bwcompiler.lowering.program import ProgramEmitter, ProgramText
-from bwcompiler.lowering.steps import LoweredStep, lower_steps
+from bwcompiler.lowering.steps import LoweredBody, LoweredStep, lower_steps
 from bwcompiler.passes.autodiff import JointGraph, differentiate, origins_of
 from bwcompiler.passes.expand_custom_rules import expand_custom_rules
 from bwcompiler.passes.fuse import fuse
@@ -118,14 +120,46 @@ def lower(graph: Graph, into: Sequence[int | None] = (), target: Target | None =
     target = target or current_target()
     with collector_paused():
         libraries, _ = native_libraries()
-        run = PassRunner(PIPELINE, options or pass_options())
+        options = options or pass_options()
+        run = PassRunner(PIPELINE, options)
         inlined = run(inline_custom_rules, graph)
         legal = run(legalize, inlined)
         fused = run(fuse, legal)
-        steps = run(lower_steps, fused, libraries, _pairs(legal, into))
+        steps = run(lower_steps, fused, libraries, _pairs(legal, into), _lower_bodies(legal, libraries, options))
         plan = run(plan_memory, legal, steps, into)
         program = run(emit_llvm, legal, steps, plan, libraries, target, into)
         return Lowered(graph, legal, fused, steps, plan, program, target, run.runs, tuple(into))
+
+
+def _lower_bodies(graph: Graph, libraries: Libraries, options: PassOptions, prefix: str = "") -> dict[Value, tuple[LoweredBody, ...]]:
+    """The bodies of the loops and choices of a legal graph, as steps with their memory; prefix: of the names of their kernels."""
+    found: dict[Value, tuple[LoweredBody, ...]] = {}
+    for value in graph.body:
+        if value.op.kind != "region":
+            continue
+        name = f"{prefix}b{len(found)}"
+        carried = value.attrs["carried"] if value.op is not ops.cond else 0
+        found[value] = tuple([
+            _lower_body(value.attrs[region], carried if region == "body" else 0, libraries, options, f"{name}{region[0]}.")
+            for region in value.op.regions])
+    return found
+
+
+def _lower_body(graph: Graph, carried: int, libraries: Libraries, options: PassOptions, prefix: str) -> LoweredBody:
+    """One body.  The next states of a loop are written over the last ones, or, where these are read until the end, beside them."""
+    run = PassRunner(PIPELINE, options)
+    legal = run(legalize, run(inline_custom_rules, graph))
+    states = legal.inputs[:carried]
+    fused = run(fuse, legal, False, states)
+    into: tuple[int | None, ...] = tuple(range(carried))
+    inside = options if graph.index is None else replace(options, scope=options.scope | {graph.index})
+    steps = run(lower_steps, fused, libraries, _pairs(legal, into), _lower_bodies(legal, libraries, inside, prefix), prefix)
+    plan = plan_memory(legal, steps, into)
+    computed = {number for value, number in plan.copies if value not in legal.inputs}
+    if computed:
+        into = tuple([None if number in computed else number for number in into])
+    plan = run(plan_memory, legal, steps, into)
+    return LoweredBody(legal, steps, plan, into, tuple(sorted(computed)))
 
 
 def _pairs(graph: Graph, into: Sequence[int | None]) -> dict[Value, Value]:

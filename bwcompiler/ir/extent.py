@@ -7,7 +7,7 @@ Shape rules use the helpers of this module (`known_le`, `element_count`, ...) in
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import NamedTuple, TypeAlias
 
 _serial = itertools.count()
@@ -135,6 +135,23 @@ def upper(a: Extent) -> int:
 def lower(a: Extent) -> int:
     """The smallest value a can take."""
     return -upper(scale_extent(a, -1))
+
+
+def span(a: Extent, over: Container[Index]) -> tuple[Extent, Extent]:
+    """The smallest and the largest value of a over all values of some indices; of the others it still depends."""
+    low = high = a if isinstance(a, int) else Affine(a.constant, a.terms)
+    while True:
+        ends = []
+        for end, sign in ((low, -1), (high, 1)):
+            terms = () if isinstance(end, int) else end.terms
+            found = next(((index, factor) for index, factor in reversed(terms) if index in over), None)
+            if found is not None:
+                index, factor = found
+                end = substitute(end, {index: index.hi if factor * sign > 0 else index.lo})
+            ends.append((end, found is not None))
+        (low, more_low), (high, more_high) = ends
+        if not more_low and not more_high:
+            return low, high
 
 
 def known_le(a: Extent, b: Extent) -> bool | None:

@@ -38,9 +38,9 @@ from bwcompiler.ir.types import TensorType, TupleType
 Scope = frozenset[Index]
 
 
-def verify(graph: Graph) -> None:
-    """Raise InternalError unless every invariant holds."""
-    _verify(graph, frozenset())
+def verify(graph: Graph, scope: Scope = frozenset()) -> None:
+    """Raise InternalError unless every invariant holds; scope: the indices of the loops around a body."""
+    _verify(graph, scope)
 
 
 def _verify(graph: Graph, outer: Scope) -> None:

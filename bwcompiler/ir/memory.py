@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from bwcompiler.ir.op import Value
 
+ALIGNMENT = 64                 # bytes, of everything in an arena
+
 
 class Update(NamedTuple):
     """result starts as operand's elements.  separate: the step also reads operand's old elements, so it needs a copy."""

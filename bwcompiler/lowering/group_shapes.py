@@ -22,7 +22,7 @@ from bwcompiler.ir.types import DType
 from bwcompiler.lowering.build_loops import build_kernel
 
 Number: TypeAlias = int | float
-Told: TypeAlias = Extent | float         # what a kernel gets for a word: a number, or in a loop one that moves with its index
+WordValue: TypeAlias = Extent | float         # what a kernel gets for a word: a number, or in a loop one that moves with its index
 _WORD_KINDS = "iuf"                      # of constants that may be words
 
 
@@ -54,7 +54,7 @@ class SharedKernel(NamedTuple):
 
     kernel: Kernel
     owners: list[list[Value | None]]
-    words: list[list[Told]]
+    words: list[list[WordValue]]
 
 
 def shape_of(group: FusionGroup, stored: Set[Value], forced: Set[Value]) -> Shape:
@@ -70,13 +70,13 @@ def build_shared_kernel(name: str, groups: Sequence[FusionGroup], shapes: Sequen
     pattern = _Pattern(groups[0], replaced, forced)
     mine = {member.value for member in groups[0].members}
     kernel, built = build_kernel(name, pattern.group(), {pattern.members[value] for value in mine & stored},
-                                 {pattern.members.get(value, value) for value in forced.intersection(first.values)})
+                                 {pattern.members.get(value, value) for value in first.values if value in forced})
     kernel.words = [*first.indices, *words]
     origin = {made: value for value, made in pattern.members.items()}
     number_of = {value: number for number, value in enumerate(first.values)}
     places = [None if owner is None else number_of[origin.get(owner, owner)] for owner in built]
     owners = [[None if place is None else shape.values[place] for place in places] for shape in shapes]
-    moving: list[list[Told]] = [[index.extent() for index in shape.indices] for shape in shapes]
+    moving: list[list[WordValue]] = [[index.extent() for index in shape.indices] for shape in shapes]
     return SharedKernel(kernel, owners, [[*indices, *numbers] for indices, numbers in zip(moving, told, strict=True)])
 
 

@@ -1,4 +1,4 @@
-"""Fused steps -> what each of them runs: a kernel, or a library call, check or callback of one value."""
+"""Fused steps -> what each of them runs: a kernel; a library call, check or callback of one value; a loop or a choice with its bodies."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from bwcompiler import ops
 from bwcompiler.ir.access import ArrayView, root
 from bwcompiler.ir.fusion import Call, FusedProgram, FusionGroup
+from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.loop import INPUT, UPDATED, Kernel
-from bwcompiler.ir.memory import StepUse, Update
+from bwcompiler.ir.memory import ALIGNMENT, MemoryPlan, StepUse, Update
 from bwcompiler.ir.op import Value
 from bwcompiler.lowering.call_kernels import build_call_kernel, build_matmul
-from bwcompiler.lowering.group_shapes import Shape, Told, build_shared_kernel, shape_of
+from bwcompiler.lowering.group_shapes import Shape, WordValue, build_shared_kernel, shape_of
 from bwcompiler.lowering.library_calls import Libraries
 from bwcompiler.lowering.matrix_products import is_written_out
 from bwcompiler.lowering.shared_memory import may_share
@@ -24,26 +26,55 @@ class LoweredStep(StepUse):
 
     position  that of the fused step.
     words     what the kernel is told, per word of it.
+    bodies    of a loop or a choice, whose results are `items`.
     """
 
     position: int = 0
     kernel: Kernel | None = None
     owners: Sequence[Value | None] = ()
-    words: Sequence[Told] = ()
+    words: Sequence[WordValue] = ()
     value: Value | None = None
     operands: tuple[ArrayView, ...] = ()
+    bodies: tuple[LoweredBody, ...] = ()
+    items: tuple[Value, ...] = ()
 
 
-def lower_steps(fused: FusedProgram, libraries: Libraries, pairs: Mapping[Value, Value] = MappingProxyType({})) -> list[LoweredStep]:
+@dataclass
+class LoweredBody:
+    """A graph as steps, with its memory: a program, or the body of a loop or branch.
+
+    into     per result: the input whose memory it is written to.
+    swapped  of the body of a loop: the states for which it needs a second place, because it reads the last one while it writes
+             the next.
+    """
+
+    graph: Graph
+    steps: Sequence[LoweredStep]
+    plan: MemoryPlan
+    into: tuple[int | None, ...] = ()
+    swapped: tuple[int, ...] = ()
+
+
+Bodies = Mapping[Value, tuple[LoweredBody, ...]]
+
+
+def lower_steps(fused: FusedProgram, libraries: Libraries, pairs: Mapping[Value, Value] = MappingProxyType({}),
+                bodies: Bodies = MappingProxyType({}), prefix: str = "") -> list[LoweredStep]:
     """Loop trees of all steps, and what each reads, writes and needs as scratch.
 
-    pairs: results -> the inputs whose memory they are to be written to, if they may.
+    pairs: results -> the inputs whose memory they are to be written to, if they may.  bodies: of the loops and choices.
+    prefix: of the names of kernels.
     """
-    groups = _lower_groups(fused)
+    groups = _lower_groups(fused, prefix)
+    items = _items(fused)
     steps: list[LoweredStep] = []
     for step in fused.steps:
         if isinstance(step, Call):
-            lowered = _lower_call(f"k{step.position}", step, libraries)
+            value = step.value
+            if value in bodies:
+                lowered = _lower_region(value, bodies[value], items.get(value, {}))
+            else:
+                lowered = _lower_call(f"{prefix}k{step.position}", step, libraries)
             lowered.position = step.position
         else:
             lowered = groups[step.position]
@@ -55,7 +86,32 @@ def lower_steps(fused: FusedProgram, libraries: Libraries, pairs: Mapping[Value,
     return steps
 
 
-def _lower_groups(fused: FusedProgram) -> dict[int, LoweredStep]:
+def _items(fused: FusedProgram) -> dict[Value, dict[int, Value]]:
+    """Per loop or choice the results that are read, by number."""
+    found: dict[Value, dict[int, Value]] = {}
+    for value in fused.step_of:
+        if value.op is ops.item:
+            found.setdefault(value.operands[0], {})[value.attrs["index"]] = value
+    return found
+
+
+def _lower_region(value: Value, bodies: tuple[LoweredBody, ...], read: Mapping[int, Value]) -> LoweredStep:
+    """A loop: its results start as the operands that it carries.  A choice: they are written by the branch that runs."""
+    types = value.type.items
+    items = [read.get(number) or Value(ops.item, (value,), {"index": number}, type_) for number, type_ in enumerate(types)]
+    operands = [root(operand) for operand in value.operands]
+    memory = max(body.plan.arena_bytes for body in bodies)
+    scratch = [memory + ALIGNMENT if value.op is ops.while_loop else memory]
+    updates = []
+    if value.op is not ops.cond:
+        for number, item in enumerate(items):
+            others = operands[:number] + operands[number + 1:]
+            updates.append(Update(operands[number], item, operands[number] in others))
+        scratch += [types[number].nbytes for number in bodies[-1].swapped]
+    return LoweredStep(operands, list(items), value=value, bodies=bodies, items=tuple(items), scratch=scratch, updates=updates)
+
+
+def _lower_groups(fused: FusedProgram, prefix: str) -> dict[int, LoweredStep]:
     """The steps of the fusion groups, by position; groups of one shape share a kernel, which has the name of the first."""
     alike: dict[Hashable, list[tuple[FusionGroup, Shape]]] = {}
     for step in fused.steps:
@@ -65,13 +121,13 @@ def _lower_groups(fused: FusedProgram) -> dict[int, LoweredStep]:
     found: dict[int, LoweredStep] = {}
     for pairs in alike.values():
         groups, shapes = [group for group, _ in pairs], [shape for _, shape in pairs]
-        kernel, owners, words = build_shared_kernel(f"k{groups[0].position}", groups, shapes, fused.stored, fused.forced)
+        kernel, owners, words = build_shared_kernel(f"{prefix}k{groups[0].position}", groups, shapes, fused.stored, fused.forced)
         for group, mine, told in zip(groups, owners, words, strict=True):
             found[group.position] = _kernel_step(group, kernel, mine, told)
     return found
 
 
-def _kernel_step(group: FusionGroup, kernel: Kernel, owners: Sequence[Value | None], words: Sequence[Told]) -> LoweredStep:
+def _kernel_step(group: FusionGroup, kernel: Kernel, owners: Sequence[Value | None], words: Sequence[WordValue]) -> LoweredStep:
     lowered = LoweredStep([], [], position=group.position, kernel=kernel, owners=owners, words=words,
                           updates=[Update(*pair) for pair in group.written_arrays()])
     lowered.reads = [update.operand for update in lowered.updates]

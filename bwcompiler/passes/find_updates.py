@@ -7,6 +7,7 @@ version before.  The first of a chain, and updates of most of an array, are ordi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from bwcompiler.ir.access import is_alias
@@ -36,13 +37,19 @@ class Updates(NamedTuple):
     passed_on: frozenset[Value]
 
 
-def find_updates(graph: Graph) -> Updates:
-    """The updates of the graph that are done in place, provided nothing reads the old version later."""
+def find_updates(graph: Graph, mutable: Sequence[Value] = ()) -> Updates:
+    """The updates of the graph that are done in place, provided nothing reads the old version later.
+
+    mutable: inputs that may be overwritten; a chain that begins with one may have any length, and its first update is in place.
+    """
     candidates = [value for value in graph.body if _is_small(value)]
     if not candidates:
         return Updates(frozenset(), frozenset(), frozenset())
     depth, length = _chains(candidates)
-    values = frozenset([value for value in candidates if depth[value] > 1 and length[value] >= CHAIN])
+    begun = set(mutable)                           # what is made from these by updates alone, and these
+    begun.update(value for value in candidates if value.operands[0] in begun)
+    values = frozenset([value for value in candidates
+                        if value.operands[0] in begun or (depth[value] > 1 and length[value] >= CHAIN)])
     arrays = frozenset([value.operands[0] for value in values])
     return Updates(values, arrays, _read_once(graph, arrays))
 

@@ -12,10 +12,11 @@ finished only when the whole tree is, so its readers go elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
+from bwcompiler import ops
 from bwcompiler.ir.access import ArrayView, element, expand, is_alias, is_virtual, matrix_view, plain_axes, root, view_of, whole
-from bwcompiler.ir.extent import Affine, Index, Region, add_extents, lower, scale_extent, upper
+from bwcompiler.ir.extent import Affine, Extent, Index, Region, add_extents, scale_extent, span
 from bwcompiler.ir.fusion import Call, FusedProgram, FusionGroup, Member, Refusal, update_region
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
@@ -34,9 +35,12 @@ _SEARCHES = ("argmax", "argmin")               # their groups hold nothing else
 _NEVER_FUSED = frozenset(("normalize_index",))
 
 
-def fuse(graph: Graph, reasons: bool = False) -> FusedProgram:
-    """Decide which values are computed together; `reasons` also records why values did not join groups (`refusals`)."""
-    return _Fusion(graph, [] if reasons else None).run()
+def fuse(graph: Graph, reasons: bool = False, mutable: Sequence[Value] = ()) -> FusedProgram:
+    """Decide which values are computed together; `reasons` also records why values did not join groups (`refusals`).
+
+    mutable: inputs whose memory may be written to once they are not read any more.
+    """
+    return _Fusion(graph, [] if reasons else None, mutable).run()
 
 
 def is_fusable(value: Value) -> bool:
@@ -45,16 +49,16 @@ def is_fusable(value: Value) -> bool:
 
 
 class _Fusion:
-    def __init__(self, graph: Graph, refusals: list[Refusal] | None) -> None:
+    def __init__(self, graph: Graph, refusals: list[Refusal] | None, mutable: Sequence[Value]) -> None:
         self.graph = graph
         self.refusals = refusals
         self.steps: list[FusionGroup | Call] = []
         self.step_of: dict[Value, FusionGroup | Call] = {}
-        self.views = {value: _operand_views(value) for value in graph.body if not is_fusable(value)}
+        self.views = {value: _operand_views(value) for value in graph.body if not is_fusable(value) and value.op is not ops.item}
         self.forced = _forced(graph, self.views)
         self.stored: set[Value] = set(graph.inputs)
         self.last_reader: dict[Value, FusionGroup] = {}
-        self.updates = find_updates(graph)
+        self.updates = find_updates(graph, mutable)
         self.read_until: dict[Value, int] = {}     # position of the last step that reads an array some update writes
         self.latest: FusionGroup | None = None
 
@@ -64,7 +68,10 @@ class _Fusion:
                 self.stored.add(value)
             if is_alias(value):
                 continue
-            if not is_fusable(value):
+            if value.op is ops.item:                       # written by the loop or choice that it is a result of
+                self.step_of[value] = self.step_of[value.operands[0]]
+                self.stored.add(value)
+            elif not is_fusable(value):
                 self._call(value)
             elif value in self.forced or not is_virtual(value):
                 self._place(value)
@@ -103,7 +110,7 @@ class _Fusion:
                 self.stored.add(root(base))
                 self.last_reader[base] = group
                 if root(base) in self.updates.arrays:
-                    group.touched.setdefault(root(base), []).append(_region_read(base, index))
+                    group.touched.setdefault(root(base), []).append(_region_read(base, index, attempt.number))
                     self.read_until[root(base)] = max(group.position, self.read_until.get(root(base), -1))
 
     def _inlined(self, attempt: _Attempt) -> _Attempt:
@@ -188,7 +195,7 @@ class _Fusion:
             written = group.updated.get(array)
             if written is None:
                 continue
-            region = _region_read(base, index)
+            region = _region_read(base, index, attempt.number)
             if array in group.by_value or region is None or not all(region.is_apart(other) for other in written):
                 return False
         if not attempt.update:
@@ -248,7 +255,7 @@ class _Attempt:
                      in zip(self.indices, self.shape, region.starts, region.steps, strict=True)])
         for base, index in self.reads:
             if root(base) is array and (base is not array or index != own):
-                read = _region_read(base, index)
+                read = _region_read(base, index, self.number)
                 if read is None or not read.is_apart(region):
                     return True
         return False
@@ -456,15 +463,18 @@ def _forced(graph: Graph, views: dict[Value, tuple[ArrayView, ...]]) -> set[Valu
     return forced
 
 
-def _region_read(base: Value, index: Sequence[IndexExpression]) -> Region | None:
-    """The part of an array that a member reads, over all its iterations; None where an index depends on data."""
+def _region_read(base: Value, index: Sequence[IndexExpression], own: Container[Index]) -> Region | None:
+    """The part of an array that a member reads, over all its iterations (of the loops with its own indices); None where an index
+    depends on data.
+    """
     if root(base) is not base:
         return None
-    starts, sizes = [], []
+    starts: list[Extent] = []
+    sizes: list[Extent] = []
     for entry in index:
         if isinstance(entry, Scalar):
             return None
-        low = lower(entry)
+        low, high = span(entry, own)
         starts.append(low)
-        sizes.append(upper(entry) - low + 1)
+        sizes.append(high - low + 1)
     return Region(tuple(starts), tuple(sizes), (1,) * len(starts))

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from bwcompiler.errors import CompileError, InternalError
+from bwcompiler.ir.extent import Index
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.graph_printer import graph_to_text
 from bwcompiler.ir.graph_verifier import verify
@@ -57,11 +58,13 @@ class PassOptions:
     """What to do with the results of passes.
 
     verify   check them.
+    scope    the indices of the loops around the graph.
     dump     folder that gets the first graph, and every graph that a pass makes, as text.
     observe  called with the name of a pass ("input" first) and each of these graphs.
     """
 
     verify: bool = False
+    scope: frozenset[Index] = frozenset()
     dump: Path | None = None
     observe: Callable[[str, Graph], None] | None = None
 
@@ -103,7 +106,7 @@ class PassRunner:
             raise InternalError(f"pass {step.name} comes before {self.pipeline[self._done].name} in the pipeline")
         if not self.runs and isinstance(args[0], Graph):
             if self.options.verify:
-                verify(args[0])
+                verify(args[0], self.options.scope)
             _show(args[0], "input", self.options)
         result: R = _run(step, args, kwargs, self.options, self.runs)
         self._done = number
@@ -126,7 +129,7 @@ def _run(step: Pass, args: Sequence[Any], kwargs: dict[str, Any], options: PassO
         made = [graph for graph in step.graphs(result) if graph is not subject]
         if options.verify:
             for graph in made:
-                verify(graph)
+                verify(graph, options.scope)
             step.check(result)
     except Exception as error:
         if isinstance(subject, Graph):

@@ -12,10 +12,8 @@ from collections.abc import Sequence
 
 from bwcompiler.ir.access import root
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.memory import Copied, Location, MemoryPlan, StepUse
+from bwcompiler.ir.memory import ALIGNMENT, Copied, Location, MemoryPlan, StepUse
 from bwcompiler.ir.op import Value
-
-ALIGNMENT = 64
 
 # Why an update gets a copy of its operand `{0}` instead of the operand's memory, in words about the update.
 RULES = {

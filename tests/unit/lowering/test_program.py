@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bwcompiler.errors import CompileError
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.memory import MemoryPlan
 from bwcompiler.ir.plan import ERROR_RECORD_BYTES
-from bwcompiler.lowering import program
+from bwcompiler.lowering import calls
 from bwcompiler.lowering.library_calls import CALLBACK_DONE, CALLBACK_ERROR, INDEX_ERROR
 from bwcompiler.lowering.program import ProgramEmitter, ProgramText
 from bwcompiler.passes import find_updates
@@ -24,7 +23,6 @@ from bwcompiler.runtime import jit
 from tests.support.kernels import Array
 from tests.support.lowered_programs import NO_LIBRARIES, steps_of
 from tests.support.targets import HOST
-from tests.unit.ir.region_graphs import cond_graph, triangular_loop, while_graph
 
 FORMS = {"sequence": 48, "table": 0}                        # by the number of calls that makes a program a table
 
@@ -62,7 +60,7 @@ def body_of(text: str) -> str:
 
 @pytest.fixture(params=FORMS)
 def form(request, monkeypatch):
-    monkeypatch.setattr(program, "TABLE_CALLS", FORMS[request.param])
+    monkeypatch.setattr(calls, "TABLE_CALLS", FORMS[request.param])
     return request.param
 
 
@@ -128,13 +126,13 @@ def test_rows_of_one_array_are_one_function(monkeypatch, form, rng):
 
 def test_long_programs_are_tables(monkeypatch):
     """A sequence says every call; a table has one row for each, and the text of one call per function."""
-    calls = body_of(emitted(rows(20)).program.text).count("call void")
-    assert calls >= 20
-    monkeypatch.setattr(program, "TABLE_CALLS", calls)
-    assert "@bw_table" not in emitted(rows(20)).program.text
-    monkeypatch.setattr(program, "TABLE_CALLS", calls - 1)
+    count = body_of(emitted(rows(20)).program.text).count("call void")
+    assert count >= 20
+    monkeypatch.setattr(calls, "TABLE_CALLS", count)
+    assert "@bw_program.table" not in emitted(rows(20)).program.text
+    monkeypatch.setattr(calls, "TABLE_CALLS", count - 1)
     text = emitted(rows(20)).program.text
-    assert "@bw_table" in text
+    assert "@bw_program.table" in text
     assert text.count("call void @k") == text.count("call void @copy") == 1
 
 
@@ -199,9 +197,3 @@ def test_functions_are_declared_once():
     text = emitted(CALLBACK.replace("return", "%v: f64[2,2] = inv %w\n  return")).program.text
     declared = [line for line in text.splitlines() if line.startswith("declare")]
     assert len({line[line.index("@"):line.index("(")] for line in declared}) == len(declared)
-
-
-@pytest.mark.parametrize("make", [triangular_loop, while_graph, cond_graph])
-def test_loops_are_refused(make):
-    with pytest.raises(CompileError, match="(loop|while_loop|cond) is not lowered to native code yet"):
-        program.require_lowerable(make())

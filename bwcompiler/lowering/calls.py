@@ -1,0 +1,291 @@
+"""A lowered graph as a function that calls its steps, in order: a sequence of calls, or a table of calls that one loop walks.
+
+A short program is a sequence; a long one (an unrolled loop) is a table, so that code size and compile time depend on the
+distinct functions only.  There are two kinds of function:
+
+    i32 bw_program(ptr buffers, ptr arena)                                        the program itself
+    i32 body(ptr record, ptr arena, ptr argument 0, ..., ptr result 0, ..., i64 index 0, ...)       the body of a loop, a branch
+
+`Slots` says what they have in common: where the arguments, results and the arena of a graph come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bwcompiler.ir.extent import Affine, Extent, Index
+from bwcompiler.ir.memory import Location
+from bwcompiler.ir.plan import ERROR_RECORD_BYTES
+from bwcompiler.ir.types import I64, DType
+from bwcompiler.lowering.llvm_scalars import literal, register_type
+
+TABLE_CALLS = 48               # programs with more calls than this walk a table
+RECORD = Location("record", 0)
+
+
+class Pointer(NamedTuple):
+    """An address some bytes into memory; in the body of a loop these may move with its index."""
+
+    location: Location
+    bytes: Extent = 0
+
+
+class Told(NamedTuple):
+    """A number that a function is called with."""
+
+    value: Extent | float
+    dtype: DType = I64
+
+    @property
+    def bits(self) -> int:
+        """As a row of a table has it: the bits of a float, an integer as it is."""
+        if self.dtype.is_float:
+            return int(np.asarray(self.value, self.dtype.numpy).view(f"i{self.dtype.itemsize}"))
+        return int(self.value)  # type: ignore[arg-type]
+
+
+class FunctionCall(NamedTuple):
+    """One call: where its pointers point, the numbers that follow them, whether it returns a status."""
+
+    function: str
+    arguments: tuple[Pointer, ...]
+    words: tuple[Told, ...] = ()
+    status: bool = False
+
+
+class Slots(NamedTuple):
+    """What a graph's function gets: so many arguments and results, and the indices of the loops around it."""
+
+    arguments: int
+    results: int
+    indices: tuple[Index, ...] = ()
+
+    @property
+    def registers(self) -> list[str]:
+        """What they are called in the function."""
+        return [*[f"%argument{number}" for number in range(self.arguments)], *[f"%result{number}" for number in range(self.results)]]
+
+    def number(self, location: Location) -> int:
+        """The slot of an argument or result; of the record and the arena one of the two after these."""
+        match location.kind:
+            case "argument":
+                return location.number
+            case "result":
+                return self.arguments + location.number
+            case "record":
+                return self.arguments + self.results
+        return self.arguments + self.results + 1
+
+
+class Emission(NamedTuple):
+    """What these functions add to a module."""
+
+    texts: list[str]
+    declares: dict[str, None]
+
+
+def program_text(name: str, slots: Slots, calls: Sequence[FunctionCall], emission: Emission) -> str:
+    """The function `i32 name(ptr buffers, ptr arena)`; the arena begins with the error record."""
+    function = _Function(slots)
+    head = f"define i32 @{name}(ptr %buffers, ptr %arena) #0 {{\nentry:\n"
+    function.lines += ["  %record = getelementptr i8, ptr %arena, i64 0",
+                       f"  %memory = getelementptr i8, ptr %arena, i64 {ERROR_RECORD_BYTES}"]
+    for number, register in enumerate(slots.registers):
+        function.lines += [f"  {register}.slot = getelementptr ptr, ptr %buffers, i64 {number}",
+                           f"  {register} = load ptr, ptr {register}.slot"]
+    return head + _body(name, function, calls, emission)
+
+
+def body_text(name: str, slots: Slots, calls: Sequence[FunctionCall], emission: Emission) -> str:
+    """The function of the body of a loop, or of a branch."""
+    function = _Function(slots)
+    short = len(calls) <= TABLE_CALLS
+    return (f"define internal i32 @{name}({', '.join(body_parameters(slots))}) #{2 if short else 1} {{\nentry:\n"
+            + _body(name, function, calls, emission))
+
+
+def body_parameters(slots: Slots) -> list[str]:
+    """The parameters of `body_text`, with their types."""
+    return ["ptr %record", "ptr %memory", *[f"ptr {register}" for register in slots.registers],
+            *[f"i64 %x{number}" for number in range(len(slots.indices))]]
+
+
+class _Function:
+    """Lines of one function; registers for pointers and for extents."""
+
+    def __init__(self, slots: Slots) -> None:
+        self.slots = slots
+        self.lines: list[str] = []
+        self.known: dict[object, str] = {index: f"%x{number}" for number, index in enumerate(slots.indices)}
+        self.bases = [*slots.registers, "%record", "%memory"]
+
+    def put(self, text: str) -> str:
+        name = f"%v{len(self.lines)}"
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def extent(self, extent: Extent) -> str:
+        """The register, or literal, of an extent."""
+        if isinstance(extent, int):
+            return str(extent)
+        found = self.known.get(extent)
+        if found is None:
+            found = self.known[extent] = self._affine(extent)
+        return found
+
+    def _affine(self, extent: Affine) -> str:
+        total = ""
+        for index, factor in extent.terms:
+            step = self.known[index]
+            if factor != 1:
+                step = self.put(f"mul nsw i64 {step}, {factor}")
+            total = self.put(f"add nsw i64 {total}, {step}") if total else step
+        return self.put(f"add nsw i64 {total}, {extent.constant}") if extent.constant else total
+
+    def pointer(self, pointer: Pointer) -> str:
+        """The register of an address."""
+        found = self.known.get(pointer)
+        if found is None:
+            base, offset = self.place(pointer)
+            found = self.bases[base]
+            if offset != 0:
+                at, source = self.extent(offset), found
+                found = f"{source}.{offset}" if isinstance(offset, int) else f"%p{len(self.lines)}"
+                self.lines.append(f"  {found} = getelementptr i8, ptr {source}, i64 {at}")
+            self.known[pointer] = found
+        return found
+
+    def place(self, pointer: Pointer) -> tuple[int, Extent]:
+        """(slot, bytes from there)."""
+        offset = pointer.bytes + pointer.location.number if pointer.location.kind == "arena" else pointer.bytes
+        return self.slots.number(pointer.location), offset
+
+    def word(self, word: Told) -> str:
+        """Type and register, or literal, of a number."""
+        if isinstance(word.value, Affine):
+            return f"i64 {self.extent(word.value)}"
+        return f"{register_type(word.dtype)} {literal(word.value, word.dtype)}"
+
+
+def _body(name: str, function: _Function, calls: Sequence[FunctionCall], emission: Emission) -> str:
+    (_table if len(calls) > TABLE_CALLS else _sequence)(name, function, calls, emission)
+    return "\n".join([*function.lines, "}", ""])
+
+
+def _sequence(name: str, function: _Function, calls: Sequence[FunctionCall], emission: Emission) -> None:
+    lines = function.lines
+    for number, call in enumerate(calls):
+        arguments = [*[f"ptr {function.pointer(pointer)}" for pointer in call.arguments], *[function.word(word) for word in call.words]]
+        if not call.status:
+            lines.append(f"  call void @{call.function}({', '.join(arguments)})")
+            continue
+        lines += [f"  %status{number} = call i32 @{call.function}({', '.join(arguments)})",
+                  f"  %bad{number} = icmp ne i32 %status{number}, 0", f"  br i1 %bad{number}, label %leave{number}, label %go{number}",
+                  f"leave{number}:", f"  ret i32 %status{number}", f"go{number}:"]
+    lines.append("  ret i32 0")
+
+
+# ----- tables
+def _table(name: str, function: _Function, calls: Sequence[FunctionCall], emission: Emission) -> None:
+    """A loop over rows {length of the row, function, (slot, offset) per pointer, words}.
+
+    What moves with a loop's index is computed before: pointers have a slot of their own, numbers a place in `told`, where the rows
+    of a function that gets any such number have the place and not the number.
+    """
+    bases, told = _Numbered(function.bases), _Numbered([])
+    moving = {call.function for call in calls if any(isinstance(word.value, Affine) for word in call.words)}
+    wrappers: dict[str, int] = {}
+    rows: list[int] = []
+    for call in calls:
+        if call.function not in wrappers:
+            wrappers[call.function] = len(wrappers)
+            emission.texts.append(_wrapper(f"{name}.{call.function}", call, call.function in moving))
+        places: list[int] = []
+        for pointer in call.arguments:
+            slot, offset = function.place(pointer)
+            places += (slot, offset) if isinstance(offset, int) else (bases.number(function.pointer(pointer)), 0)
+        words = [told.number(_as_word(function, word)) if call.function in moving else word.bits for word in call.words]
+        rows += [2 + len(places) + len(words), wrappers[call.function], *places, *words]
+    names = ", ".join(f"ptr @{name}.{wrapped}.row" for wrapped in wrappers)
+    emission.texts.extend([f"@{name}.functions = private constant [{len(wrappers)} x ptr] [{names}]",
+                       f"@{name}.table = private constant [{len(rows)} x i64] [{', '.join([f'i64 {word}' for word in rows])}]"])
+    lines = function.lines
+    for array, type_, entries in (("bases", "ptr", bases.entries), ("told", "i64", told.entries)):
+        lines.append(f"  %{array} = alloca [{len(entries)} x {type_}]")
+        for number, entry in enumerate(entries):
+            lines += [f"  %{array}.{number} = getelementptr {type_}, ptr %{array}, i64 {number}",
+                      f"  store {type_} {entry}, ptr %{array}.{number}"]
+    lines.append(_WALK.format(name=name, words=len(rows)))
+
+
+class _Numbered:
+    """Different registers, in order."""
+
+    def __init__(self, entries: Sequence[str]) -> None:
+        self.entries = list(entries)
+        self.known = {entry: number for number, entry in enumerate(entries)}
+
+    def number(self, entry: str) -> int:
+        found = self.known.get(entry)
+        if found is None:
+            found = self.known[entry] = len(self.entries)
+            self.entries.append(entry)
+        return found
+
+
+def _as_word(function: _Function, word: Told) -> str:
+    return function.extent(word.value) if isinstance(word.value, Affine) else str(word.bits)
+
+
+def _wrapper(name: str, call: FunctionCall, moving: bool) -> str:
+    """The function with its pointers and words read from a row of the table."""
+    lines = [f"define internal i32 @{name}.row(ptr %bases, ptr %told, ptr %row) #1 {{"]
+    arguments = []
+    for k in range(len(call.arguments)):
+        lines += [f"  %s{k}.at = getelementptr i64, ptr %row, i64 {2 + 2 * k}", f"  %s{k} = load i64, ptr %s{k}.at",
+                  f"  %o{k}.at = getelementptr i64, ptr %row, i64 {3 + 2 * k}", f"  %o{k} = load i64, ptr %o{k}.at",
+                  f"  %b{k}.at = getelementptr ptr, ptr %bases, i64 %s{k}", f"  %b{k} = load ptr, ptr %b{k}.at",
+                  f"  %p{k} = getelementptr i8, ptr %b{k}, i64 %o{k}"]
+        arguments.append(f"ptr %p{k}")
+    for k, word in enumerate(call.words):
+        type_ = register_type(word.dtype)                  # in memory in the low bytes of its 8
+        place = 2 + 2 * len(call.arguments) + k
+        lines.append(f"  %w{k}.at = getelementptr i64, ptr %row, i64 {place}")
+        source = f"%w{k}.at"
+        if moving:
+            source = f"%w{k}.told"
+            lines += [f"  %w{k}.place = load i64, ptr %w{k}.at", f"  {source} = getelementptr i64, ptr %told, i64 %w{k}.place"]
+        lines.append(f"  %w{k} = load {type_}, ptr {source}")
+        arguments.append(f"{type_} %w{k}")
+    if call.status:
+        lines += [f"  %status = call i32 @{call.function}({', '.join(arguments)})", "  ret i32 %status"]
+    else:
+        lines += [f"  call void @{call.function}({', '.join(arguments)})", "  ret i32 0"]
+    return "\n".join([*lines, "}", ""])
+
+
+_WALK = """  br label %head
+head:
+  %at = phi i64 [ 0, %entry ], [ %next, %go ]
+  %more = icmp slt i64 %at, {words}
+  br i1 %more, label %body, label %done
+body:
+  %row = getelementptr i64, ptr @{name}.table, i64 %at
+  %length = load i64, ptr %row
+  %which.at = getelementptr i64, ptr %row, i64 1
+  %which = load i64, ptr %which.at
+  %function.at = getelementptr ptr, ptr @{name}.functions, i64 %which
+  %function = load ptr, ptr %function.at
+  %status = call i32 %function(ptr %bases, ptr %told, ptr %row)
+  %bad = icmp ne i32 %status, 0
+  br i1 %bad, label %leave, label %go
+leave:
+  ret i32 %status
+go:
+  %next = add i64 %at, %length
+  br label %head
+done:
+  ret i32 0"""

@@ -1,0 +1,162 @@
+"""Loops and choices natively: the function that runs their bodies, and what these do with memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from bwcompiler import ops
+from bwcompiler.api.executables import compile_graph
+from bwcompiler.compiler.pipeline import lower
+from bwcompiler.ir.extent import Extent, Index
+from bwcompiler.ir.graph import Graph, cut
+from bwcompiler.ir.graph_interpreter import interpret
+from bwcompiler.ir.op import Record, Value, input_value, item
+from bwcompiler.ir.types import BOOL, F64, I64, TensorType, tensor
+from tests.support.graph_strategies import run_compiled
+from tests.unit.ir.region_graphs import cond_graph, nested_loop, while_graph
+
+Step = Callable[..., tuple[Value, ...]]
+ROW, MATRIX, NUMBER = tensor(F64, (7,)), tensor(F64, (6, 7)), tensor(F64)
+
+
+def region(name: str, types: list[TensorType], step: Step, index: Index | None = None) -> Graph:
+    inputs = [input_value(type_, f"{name}{k}") for k, type_ in enumerate(types)]
+    with Record() as record:
+        outputs = step(*inputs) if index is None else step(index.extent(), *inputs)
+    return cut(name, inputs, record.values, outputs, index=index)
+
+
+def looped(types: list[TensorType], step: Step, hi: Extent = 5, lo: Extent = 0, by: int = 1, read: list[int] | None = None) -> Graph:
+    """The graph of one loop that carries as many values as step gives; read: which of its results are read."""
+    index = Index(lo, hi)
+    body = region("body", types, step, index)
+    carried = len(body.outputs)
+    inputs = [input_value(type_, f"x{k}") for k, type_ in enumerate(types)]
+    with Record() as record:
+        made = ops.loop(*inputs, lo=lo, hi=hi, step=by, carried=carried, body=body)
+        outputs = [item(made, index=k) for k in (range(carried) if read is None else read)]
+    return cut("looped", inputs, record.values, outputs)
+
+
+def check(graph: Graph, *arguments: object) -> None:
+    """Native code computes what the graph means, and leaves the arguments as they are."""
+    arrays = [np.array(argument) for argument in arguments]
+    kept = [array.copy() for array in arrays]
+    for found, expected in zip(run_compiled(graph, arrays), interpret(graph, kept), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-13)
+        assert np.asarray(found).dtype == expected.dtype
+    for array, before in zip(arrays, kept, strict=True):
+        np.testing.assert_array_equal(array, before)
+
+
+def rolled(x: Value) -> Value:
+    """Reads every element until the end, so that the next state needs a place of its own."""
+    size = x.shape[0]
+    left = ops.slice(x, starts=(0,), sizes=(size - 1,), steps=(1,))
+    right = ops.slice(x, starts=(size - 1,), sizes=(1,), steps=(1,))
+    return ops.concatenate(right, left, axis=0)
+
+
+def written(x: Value, i: Extent, value: Value) -> Value:
+    return ops.slice_update(x, value, starts=(i,), steps=(1,))
+
+
+def element(x: Value, i: Extent) -> Value:
+    return ops.slice(x, starts=(i,), sizes=(1,), steps=(1,))
+
+
+X = np.linspace(1, 2, 7)
+LOOPS: dict[str, tuple[Graph, tuple[object, ...]]] = {
+    "in place": (looped([ROW], lambda i, x: (x * 0.5 + 1.0,)), (X,)),
+    "swapped, an odd number of times": (looped([ROW], lambda i, x: (rolled(x) * 1.5,), hi=4), (X,)),
+    "swapped, an even number of times": (looped([ROW], lambda i, x: (rolled(x) * 1.5,), hi=5), (X,)),
+    "no iteration": (looped([ROW], lambda i, x: (x * 2.0,), hi=-1), (X,)),
+    "one iteration": (looped([ROW], lambda i, x: (rolled(x),), hi=0), (X,)),
+    "by steps": (looped([tensor(I64)], lambda i, x: (x * ops.full(value=3, shape=(), dtype=I64) + ops.index_value(extent=i),),
+                        hi=11, lo=2, by=3), (1,)),
+    "backwards": (looped([tensor(I64)], lambda i, x: (x * ops.full(value=3, shape=(), dtype=I64) + ops.index_value(extent=i),),
+                         hi=11, lo=2, by=-3), (1,)),
+    "states change places": (looped([ROW, ROW], lambda i, x, y: (y, x * 2.0)), (X, X + 1)),
+    "a state is kept": (looped([ROW, ROW], lambda i, x, y: (x, x + y)), (X, X + 1)),
+    "an invariant": (looped([ROW, ROW], lambda i, x, y: (x * y,)), (X, X + 1)),
+    "a result that nothing reads": (looped([ROW, NUMBER], lambda i, x, n: (x * 2.0, n + 1.0), read=[1]), (X, 0.0)),
+    "a result that is read twice": (looped([ROW], lambda i, x: (x * 2.0,), read=[0, 0]), (X,)),
+    "stores into a state": (looped([ROW], lambda i, x: (written(x, i + 1, element(x, i) * 2.0),)), (X,)),
+    "stores what it read before": (looped([ROW], lambda i, x: (written(x, i, ops.exp(element(x, i + 1))),)), (X,)),
+    "reads a row": (looped([ROW, MATRIX], lambda i, x, m: (
+        x + ops.reshape(ops.slice(m, starts=(i, 0), sizes=(1, 7), steps=(1, 1)), shape=(7,)),)), (X, np.arange(42.0).reshape(6, 7))),
+    "a matrix product": (looped([tensor(F64, (40, 40))], lambda i, x: (ops.matmul(x, x),), hi=2), (np.full((40, 40), 0.02),)),
+    "counts": (nested_loop(), (3,)),
+    "while": (while_graph(), (1.0, 100.0)),
+    "while never": (while_graph(), (100.0, 1.0)),
+    "then": (cond_graph(), (1.0, 2.0)),
+    "else": (cond_graph(), (2.0, 1.0)),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_native(name):
+    graph, arguments = LOOPS[name]
+    check(graph, *arguments)
+
+
+def test_the_operand_of_a_loop_may_be_an_invariant_too():
+    index = Index(0, 3)
+    body = region("body", [ROW, ROW], lambda i, x, y: (x + y,), index)
+    x = input_value(ROW, "x")
+    with Record() as record:
+        start = ops.exp(x)
+        made = item(ops.loop(start, start, lo=0, hi=3, step=1, carried=1, body=body), index=0)
+        out = made + start
+    check(cut("g", [x], record.values, [out]), X)
+
+
+def test_long_bodies_are_tables_too():
+    def step(i: Extent, x: Value) -> tuple[Value]:
+        for _ in range(60):
+            x = ops.cumsum(x * 0.5, axis=0, reverse=False)
+        return (written(x, i, element(x, i) * 2.0),)
+
+    graph = looped([ROW], step, hi=3)
+    assert ".table = " in lower(graph).program.text
+    check(graph, X)
+
+
+def test_code_does_not_depend_on_the_number_of_iterations():
+    short, long = [lower(looped([ROW], lambda i, x: (rolled(x) * 0.5,), hi=hi)).program.text for hi in (10, 10_000)]
+    assert len(long.splitlines()) <= len(short.splitlines()) + 20           # a look for signals
+
+
+def test_a_check_that_fails_inside_of_a_loop_ends_the_program():
+    def step(i: Extent, x: Value, k: Value) -> tuple[Value, ...]:
+        where = ops.normalize_index(k, extent=7)
+        return (ops.gather(x, where, axes=(0,)), k + ops.full(value=1, shape=(7,), dtype=I64))
+
+    graph = looped([ROW, tensor(I64, (7,))], step, hi=9)
+    compiled = compile_graph(graph)
+    with pytest.raises(IndexError, match="index 7 is out of bounds for axis with size 7"):
+        compiled.executable.run([X, np.zeros(7, np.int64)], compiled.raise_error, [])
+
+
+def test_a_store_into_a_state_costs_its_elements():
+    """No copy of the array per iteration: the kernel writes one element."""
+    graph = looped([tensor(F64, (100_000,))], lambda i, x: (written(x, i, element(x, i) * 2.0),), hi=99_999)
+    (step,) = [step for step in lower(graph).steps if step.bodies]
+    body = step.bodies[0]
+    assert body.swapped == () and not body.plan.copies and body.plan.arena_bytes <= 64
+    check(graph, np.arange(100_000.0))
+
+
+def test_choices_of_predicates_that_are_computed():
+    then, other = [region(name, [ROW], lambda x, f=f: (x * f,)) for name, f in (("then", 2.0), ("other", 3.0))]
+    x = input_value(ROW, "x")
+    with Record() as record:
+        low = ops.less(ops.sum(x, axes=(0,)), ops.full(value=5.0, shape=(), dtype=F64))
+        out = item(ops.cond(low, x, then_branch=then, else_branch=other), index=0)
+    graph = cut("g", [x], record.values, [out])
+    assert low.type == tensor(BOOL)
+    check(graph, X)
+    check(graph, X / 10)
