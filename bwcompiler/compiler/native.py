@@ -14,7 +14,7 @@ from bwcompiler.errors import InternalError, at, located
 from bwcompiler.ir.access import whole
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.routine import SORT_KINDS, InnerLoop, sort_symbol
-from bwcompiler.ir.types import BOOL, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64
+from bwcompiler.ir.types import BOOL, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, TensorType
 from bwcompiler.lowering.library_calls import (
     CALLBACK_DONE,
     CALLBACK_ERROR,
@@ -75,14 +75,17 @@ def inner_loop_addresses(routine: InnerLoop) -> dict[str, int]:
     return addresses
 
 
-def _view(pointer: int | None, base: Value, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """Part of the memory of a value as an array; strides in elements."""
-    type_ = base.type
+def _view(pointer: int | None, type_: TensorType, strides: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """Memory as an array; strides in elements."""
+    shape = cast(tuple[int, ...], type_.shape)
+    first = sum([(extent - 1) * stride for extent, stride in zip(shape, strides, strict=True) if stride < 0])
     if not pointer or 0 in shape:
         return np.empty(shape, type_.dtype.numpy)
-    memory: Any = (ctypes.c_char * type_.nbytes).from_address(pointer)
+    last = sum([(extent - 1) * stride for extent, stride in zip(shape, strides, strict=True) if stride > 0])
+    size = type_.dtype.itemsize
+    memory: Any = (ctypes.c_char * ((last - first + 1) * size)).from_address(pointer + first * size)
     flat: np.ndarray[Any, Any] = np.frombuffer(memory, type_.dtype.numpy)
-    return np.lib.stride_tricks.as_strided(flat[offset:], shape, [stride * flat.itemsize for stride in strides])
+    return np.lib.stride_tricks.as_strided(flat[-first:], shape, [stride * size for stride in strides])
 
 
 def make_callback(number: int, callback: Callback) -> tuple[int, object]:
@@ -90,18 +93,17 @@ def make_callback(number: int, callback: Callback) -> tuple[int, object]:
 
     It gets pointers to the operands and then the result; an exception is kept for `raise_status` and reported by code.
     """
-    value, views = callback.value, callback.operands
+    value, strides = callback.value, callback.strides
     op, attrs = value.op, dict(value.attrs)
-    shapes = [cast(tuple[int, ...], operand.shape) for operand in value.operands]
+    types = [operand.type for operand in value.operands]
     result = whole(value)
 
     def run(pointers: Any) -> int:
         try:
-            arrays = [_view(pointers[k], view.base, view.offset, shape, view.strides).copy()
-                      for k, (view, shape) in enumerate(zip(views, shapes, strict=True))]
+            arrays = [_view(pointers[k], type_, steps).copy() for k, (type_, steps) in enumerate(zip(types, strides, strict=True))]
             with np.errstate(all="ignore"):
                 computed = op.reference(*arrays, **attrs)
-            _view(pointers[len(views)], value, 0, value.shape, result.strides)[...] = computed
+            _view(pointers[len(types)], value.type, result.strides)[...] = computed
         except BaseException as error:  # anything at all has to cross native frames as a status code
             _raised.error, _raised.callback = error, number
             return CALLBACK_ERROR

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from bwcompiler.errors import InternalError
-from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, scale_extent
+from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, most, scale_extent, substitute, upper
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import IndexExpression, Scalar, const, index_value
 from bwcompiler.ir.types import DType
@@ -145,10 +145,13 @@ def plain_axes(index: Sequence[IndexExpression]) -> tuple[Affine | None, ...] | 
 
 
 class ArrayView(NamedTuple):
-    """A value as elements of another one's memory: value[i] is at `offset + sum(strides[k] * i[k])` of base, in elements."""
+    """A value as elements of another one's memory: value[i] is at `offset + sum(strides[k] * i[k])` of base, in elements.
+
+    In the body of a loop the offset may move with the loop's index.
+    """
 
     base: Value
-    offset: int
+    offset: Extent
     strides: tuple[int, ...]
 
 
@@ -157,10 +160,10 @@ def whole(value: Value) -> ArrayView:
     return ArrayView(root(value), 0, contiguous_strides(value.shape))
 
 
-def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """Strides, in elements, of a C-contiguous array."""
+def contiguous_strides(shape: Sequence[Extent]) -> tuple[int, ...]:
+    """Strides, in elements, of a C-contiguous array, laid out for the largest extents."""
     strides, step = [], 1
-    for extent in reversed(shape):
+    for extent in reversed(most(shape)):
         strides.append(step)
         step *= extent
     return tuple(reversed(strides))
@@ -187,13 +190,14 @@ def view_of(value: Value) -> ArrayView | None:
             return None
         place = add_extents(place, scale_extent(entry, stride))
     terms = dict(place.terms) if isinstance(place, Affine) else {}
-    constant = place.constant if isinstance(place, Affine) else place
-    return ArrayView(root(base), constant, tuple([terms.get(index, 0) for index in indices]))
+    strides = tuple([terms.get(index, 0) for index in indices])
+    return ArrayView(root(base), substitute(place, dict.fromkeys(indices, 0)), strides)
 
 
-def matrix_order(view: ArrayView, rows: int, columns: int) -> tuple[bool, int] | None:
+def matrix_order(view: ArrayView, rows: Extent, columns: Extent) -> tuple[bool, int] | None:
     """(transposed, leading dimension) of the last two axes for a BLAS routine; None for any other layout."""
     down, right = view.strides[-2:]
+    rows, columns = upper(rows), upper(columns)
     if (right == 1 or columns == 1) and (down >= max(columns, 1) or rows == 1):
         return False, max(down, columns, 1) if rows > 1 else max(columns, 1)
     if (down == 1 or rows == 1) and (right >= max(rows, 1) or columns == 1):

@@ -137,6 +137,11 @@ def lower(a: Extent) -> int:
     return -upper(scale_extent(a, -1))
 
 
+def most(shape: Iterable[Extent]) -> tuple[int, ...]:
+    """The largest extents that a shape can have: what memory is laid out for."""
+    return tuple([extent if isinstance(extent, int) else upper(extent) for extent in shape])
+
+
 def span(a: Extent, over: Container[Index]) -> tuple[Extent, Extent]:
     """The smallest and the largest value of a over all values of some indices; of the others it still depends."""
     low = high = a if isinstance(a, int) else Affine(a.constant, a.terms)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from bwcompiler.ir.access import ArrayView, root
-from bwcompiler.ir.extent import Region
+from bwcompiler.ir.extent import Extent, Region
 from bwcompiler.ir.op import Value
 
 
@@ -57,7 +57,7 @@ class FusionGroup:
     """
 
     position: int
-    extents: list[int] = field(default_factory=list)
+    extents: list[Extent] = field(default_factory=list)
     inner: frozenset[int] | None = None
     members: list[Member] = field(default_factory=list)
     by_value: dict[Value, Member] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class FusionGroup:
     updated: dict[Value, list[Region]] = field(default_factory=dict)
     touched: dict[Value, list[Region | None]] = field(default_factory=dict)
 
-    def add_axes(self, extents: Sequence[int], in_front: bool) -> None:
+    def add_axes(self, extents: Sequence[Extent], in_front: bool) -> None:
         """New axes after the others, or in front of them: then all members' axes are renumbered."""
         if not in_front:
             self.extents += extents

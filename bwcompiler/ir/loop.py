@@ -18,10 +18,11 @@ Text: `loop_printer.py` and `loop_parser.py`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from bwcompiler.ir.extent import Extent, Index, add_extents, scale_extent
+from bwcompiler.ir.extent import Extent, Index, add_extents, most, scale_extent
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import IndexExpression, Scalar, Word, operation
 from bwcompiler.ir.types import I64, DType
@@ -31,18 +32,21 @@ COMBINES = ("add", "multiply", "maximum", "minimum", "bitwise_or", "bitwise_and"
 
 
 class Buffer:
-    """Memory a kernel works on: a parameter (in, out, inout) or scratch of its own.  origin: the value it holds, if any."""
+    """Memory a kernel works on: a parameter (in, out, inout) or scratch of its own.  origin: the value it holds, if any.
+
+    Where an extent depends on the index of a loop around the kernel, there is memory for the largest one (`extent.most`).
+    """
 
     __slots__ = ("dtype", "name", "origin", "role", "shape", "size")
 
-    def __init__(self, name: str, dtype: DType, shape: tuple[int, ...], role: str, origin: Value | None = None) -> None:
+    def __init__(self, name: str, dtype: DType, shape: Sequence[Extent], role: str, origin: Value | None = None) -> None:
         self.name = name
         self.origin = origin
         self.dtype = dtype
-        self.shape = shape
+        self.shape = most(shape)
         self.role = role
         self.size = 1
-        for extent in shape:
+        for extent in self.shape:
             self.size *= extent
 
     def __repr__(self) -> str:
@@ -162,12 +166,12 @@ def element_strides(shape: tuple[int, ...]) -> list[int]:
     return strides[::-1]
 
 
-def linear_offset(shape: tuple[int, ...], index: tuple[IndexExpression, ...]) -> Offset:
-    """The element offset of an index into a C-contiguous array."""
+def linear_offset(shape: Sequence[Extent], index: tuple[IndexExpression, ...]) -> Offset:
+    """The element offset of an index into a C-contiguous array, laid out for the largest extents."""
     affine: Extent = 0
     terms: list[tuple[Scalar, int]] = []
     stride = 1
-    for extent, entry in zip(reversed(shape), reversed(index), strict=True):
+    for extent, entry in zip(reversed(most(shape)), reversed(index), strict=True):
         if isinstance(entry, Scalar):
             terms.append((entry if entry.dtype is I64 else operation("cast", entry), stride))
         else:

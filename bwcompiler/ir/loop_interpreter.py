@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import InternalError
-from bwcompiler.ir.extent import Index, evaluate
+from bwcompiler.ir.extent import Index, evaluate, upper
 from bwcompiler.ir.loop import (
     Accumulate,
     Accumulator,
@@ -59,10 +59,13 @@ class _Reduction:
         self.lanes: list[Any] = [self.identity] * LANES
         self.totals: list[Any] = []
 
+    def open_totals(self) -> None:
+        self.totals = self.totals or [total_dtype(self.dtype).numpy.type(0)] * LANES
+
     def flush(self) -> None:
+        self.open_totals()
         wide = total_dtype(self.dtype).numpy.type
-        totals = self.totals or [wide(0)] * LANES
-        self.totals = [total + wide(lane) for total, lane in zip(totals, self.lanes, strict=True)]
+        self.totals = [total + wide(lane) for total, lane in zip(self.totals, self.lanes, strict=True)]
         self.lanes = [self.identity] * LANES
 
     def combine_lanes(self, combine: str) -> None:
@@ -115,6 +118,9 @@ class _Machine:
         fed = [s.target for s in loop.body if isinstance(s, Accumulate) and s.target in self.in_lanes]
         sums = flushed_sums(loop) if fed else []
         saved = self.lane
+        if upper(loop.extent) >= LANES * BLOCK:
+            for accumulator in sums:
+                self.open[accumulator].open_totals()
         for number in range(extent):
             self.indices[loop.index] = number
             if fed:

@@ -2,11 +2,13 @@
 
 In a vector loop of LANES iterations or more, iteration j feeds lane j % LANES.  After BLOCK strips of LANES iterations the
 lanes of a float sum are flushed into block totals (doubles, for f32).  Below the last loop that feeds the accumulator, the
-lanes, or the totals if there are any, are combined pairwise.  All other loops combine in order.
+lanes, or the totals if there are any, are combined pairwise.  All other loops combine in order.  An extent that moves with an
+outer loop counts as the largest that it can be: so the tree is the same in all iterations.
 """
 
 from __future__ import annotations
 
+from bwcompiler.ir.extent import upper
 from bwcompiler.ir.loop import Accumulate, Accumulator, Loop, Reduce, Statement
 from bwcompiler.ir.types import F32, F64, DType
 
@@ -19,7 +21,7 @@ def in_lanes(body: list[Statement], vector: bool = False) -> set[Accumulator]:
     found: set[Accumulator] = set()
     for statement in body:
         if isinstance(statement, Loop):
-            long = not isinstance(statement.extent, int) or statement.extent >= LANES
+            long = upper(statement.extent) >= LANES
             found |= in_lanes(statement.body, statement.kind == "vector" and long)
         elif isinstance(statement, Accumulate) and isinstance(statement.target, Accumulator) and vector:
             found.add(statement.target)

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.access import Leaf, element, expand, is_virtual, root
-from bwcompiler.ir.extent import Extent, Index, add_extents, scale_extent
+from bwcompiler.ir.extent import Extent, Index, add_extents, scale_extent, upper
 from bwcompiler.ir.fusion import FusionGroup, Member, update_region
 from bwcompiler.ir.graph_printer import first_free
 from bwcompiler.ir.loop import (
@@ -75,7 +75,7 @@ class _Builder:
         self.lane_axis = lane_axis(group, self.inner, self.outer)
         self.flushes: list[Statement] = []        # what has to follow the whole tree
         self.buffers: dict[Value, Buffer] = {}
-        self.scratch: dict[tuple[Value, tuple[int, ...], str], Buffer] = {}
+        self.scratch: dict[tuple[Value, tuple[Extent, ...], str], Buffer] = {}
         self.used: list[Buffer] = []
         self.taken: set[str] = set()              # names of buffers
         self.results: dict[Buffer, Value] = {}
@@ -108,7 +108,7 @@ class _Builder:
             body = _Tree(self, axes, steps, passes).nest(self.outer, axes)
         else:
             width = panel_width(self.group, self.inner, self.lane_axis)
-            whole, rest = divmod(self.group.extents[self.lane_axis], width)
+            whole, rest = divmod(upper(self.group.extents[self.lane_axis]), width)
             if whole:
                 body += self._panels(axes, self.lane_axis, steps, passes, whole, width, 0)
             if rest:
@@ -214,14 +214,14 @@ class _Builder:
             found = self.buffers[base] = self._new_buffer(base.label, base.dtype, base.shape, role, base)
         return found
 
-    def scratch_for(self, value: Value, shape: tuple[int, ...], dtype: DType, purpose: str = "row") -> Buffer:
+    def scratch_for(self, value: Value, shape: tuple[Extent, ...], dtype: DType, purpose: str = "row") -> Buffer:
         key = (value, shape, purpose)
         found = self.scratch.get(key)
         if found is None:
             found = self.scratch[key] = self._new_buffer(f"{value.label}.{purpose}", dtype, shape, SCRATCH)
         return found
 
-    def _new_buffer(self, name: str, dtype: DType, shape: tuple[int, ...], role: str,
+    def _new_buffer(self, name: str, dtype: DType, shape: tuple[Extent, ...], role: str,
                     origin: Value | None = None) -> Buffer:
         made = Buffer(first_free(name, self.taken), dtype, shape, role, origin)
         self.taken.add(made.name)

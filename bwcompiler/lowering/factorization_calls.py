@@ -59,7 +59,7 @@ def native_text(name: str, value: Value, views: Sequence[ArrayView], libraries: 
     function = FunctionText(name, [*[f"p{k}" for k in range(len(views))], "out"], memory_type(value.dtype), fallible)
     arrays = [*[(f"%p{k}", view) for k, view in enumerate(views)], ("%out", whole(value))]
     lead = value.shape[:-2]
-    starts = [(pointer, view.offset, view.strides[:-2]) for pointer, view in arrays]
+    starts = [(pointer, 0, view.strides[:-2]) for pointer, view in arrays]
     for pointers in function.batch(lead, starts):
         emit(function, value, views, pointers, libraries)
     return CallText(function.text(failure_lines(LINALG_ERROR)), [*function.declares], fallible)

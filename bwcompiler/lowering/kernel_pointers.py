@@ -33,6 +33,18 @@ def first_elements(kernel: Kernel) -> dict[Buffer, Extent]:
 
 def words_read(kernel: Kernel, starts: dict[Buffer, Extent]) -> list[Index | Word]:
     """The words that the kernel itself reads where its pointers point to `starts`."""
+    found = _read(kernel, starts)
+    return [word for word in kernel.words if word in found]
+
+
+def free_indices(kernel: Kernel) -> list[Index | Word]:
+    """The indices that a kernel reads and that none of its loops runs over, oldest first."""
+    own = {statement.index for statement, _ in statements(kernel.body) if isinstance(statement, Loop)}
+    found = [index for index in _read(kernel, {}) if isinstance(index, Index) and index not in own]
+    return [*sorted(found, key=lambda index: index.serial)]
+
+
+def _read(kernel: Kernel, starts: dict[Buffer, Extent]) -> set[Index | Word]:
     found: set[Index | Word] = set()
     seen: set[int] = set()
 
@@ -61,7 +73,7 @@ def words_read(kernel: Kernel, starts: dict[Buffer, Extent]) -> list[Index | Wor
             scan(scalar)
     for buffer, offset in _accesses(kernel.body, set()):
         read(add_extents(offset.affine, scale_extent(starts.get(buffer, 0), -1)))
-    return [word for word in kernel.words if word in found]
+    return found
 
 
 def _accesses(body: list[Statement], seen: set[int]) -> Iterator[tuple[Buffer, Offset]]:

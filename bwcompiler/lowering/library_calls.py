@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.access import ArrayView, contiguous_strides, view_of, whole
+from bwcompiler.ir.extent import Extent
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.routine import InnerLoop, Sort, sort_symbol
 from bwcompiler.ir.types import DType
@@ -119,18 +120,18 @@ class _Array(NamedTuple):
 
 
 def _loop_arrays(function: FunctionText, routine: InnerLoop, value: Value, views: Sequence[ArrayView]) -> list[_Array]:
-    operands = [_Array(f"%p{k}", operand.dtype.itemsize, view.offset, operand.shape, view.strides)
+    operands = [_Array(f"%p{k}", operand.dtype.itemsize, 0, operand.shape, view.strides)
                 for k, (operand, view) in enumerate(zip(value.operands, views, strict=True))]
     if routine.operands is not None:
         packed = input_value(value.operands[0].type)
-        operands = [_Array("%p0", packed.dtype.itemsize, view.offset, part.shape, view.strides)
+        operands = [_Array("%p0", packed.dtype.itemsize, _fixed(view.offset), part.shape, view.strides)
                     for view, part in _views(packed, routine.operands, value, packed) if part is not None]
     results: list[_Array] = []
     for view, part in result_views(routine, value):
         if part is None:                             # not kept: one place for all of them
             results.append(_Array(function.slot("[16 x i8]"), 0, 0, None, (0,) * value.rank))
         else:
-            results.append(_Array("%out", value.dtype.itemsize, view.offset, part.shape, view.strides))
+            results.append(_Array("%out", value.dtype.itemsize, _fixed(view.offset), part.shape, view.strides))
     if routine.overwrites:
         source, target = operands[0], results.pop(0)
         assert target.shape is not None
@@ -138,6 +139,11 @@ def _loop_arrays(function: FunctionText, routine: InnerLoop, value: Value, views
                       function.at(target.pointer, (target.offset, 1)), target.strides)
         operands[0] = target
     return [*operands, *results]
+
+
+def _fixed(offset: Extent) -> int:
+    assert isinstance(offset, int)                   # the parts of an array are at the same places in all iterations
+    return offset
 
 
 def result_views(routine: InnerLoop, value: Value) -> list[tuple[ArrayView, Value | None]]:
@@ -273,15 +279,15 @@ def _order_equal_elements(function: FunctionText, source: str, lane: str, count:
 
 # ----- indices
 def check_index_text(name: str, value: Value) -> str:
-    """Wrap negative indices and find one out of range: `i32 name(in, out, record, number)`, INDEX_ERROR where there is one."""
-    extent, count = value.attrs["extent"], value.type.size
-    return f"""define internal i32 @{name}(ptr noalias readonly %in, ptr noalias %out, ptr %record, i64 %number) #1 {{
+    """Wrap negative indices and find one out of range: `i32 name(in, out, record, number, count)`, INDEX_ERROR where there is one."""
+    extent = value.attrs["extent"]
+    return f"""define internal i32 @{name}(ptr noalias readonly %in, ptr noalias %out, ptr %record, i64 %number, i64 %count) #1 {{
 entry:
   br label %head
 head:
   %i = phi i64 [ 0, %entry ], [ %next, %body ]
   %bad = phi i64 [ -1, %entry ], [ %bad.next, %body ]
-  %more = icmp slt i64 %i, {count}
+  %more = icmp slt i64 %i, %count
   br i1 %more, label %body, label %exit
 body:
   %from = getelementptr i64, ptr %in, i64 %i

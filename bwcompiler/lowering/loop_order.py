@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from bwcompiler.ir.extent import upper
 from bwcompiler.ir.fusion import FusionGroup
 
 PANEL_BYTES = 1 << 18         # what one column panel may keep in cache
@@ -32,20 +33,20 @@ def lane_axis(group: FusionGroup, inner: list[int], outer: list[int]) -> int | N
 
     A row of 10 elements fills no vectors; 64 such rows side by side do.
     """
-    if not outer or any(member.value.op.name in SEARCHES for member in group.members):
+    if not outer or not isinstance(group.extents[outer[-1]], int) or any(member.value.op.name in SEARCHES for member in group.members):
         return None
-    axis = outer[-1]
+    axis, extent = outer[-1], upper(group.extents[outer[-1]])
     if axis == len(group.extents) - 1:
-        return axis if group.extents[axis] > 0 else None
+        return axis if extent > 0 else None
     work = sum(_COSTS.get(member.value.op.name, 1 if member.value.op.cheap else 20)
                for member in group.members
                if len(member.domain_axes) == len(group.extents) and member.value.op.kind == "elementwise")
-    short = 0 < _volume(group, inner) <= SHORT_ROW and group.extents[axis] >= SHORT_ROWS
+    short = 0 < _volume(group, inner) <= SHORT_ROW and extent >= SHORT_ROWS
     return axis if short and work >= DEAR_ROW else None
 
 
 def _volume(group: FusionGroup, axes: Iterable[int]) -> int:
-    return math.prod(group.extents[axis] for axis in axes)
+    return math.prod(upper(group.extents[axis]) for axis in axes)
 
 
 def panel_width(group: FusionGroup, inner: Iterable[int], lane: int) -> int:
@@ -54,6 +55,6 @@ def panel_width(group: FusionGroup, inner: Iterable[int], lane: int) -> int:
         return SHORT_ROWS
     width = PANEL_BYTES // max(1, 8 * _volume(group, inner)) // 16 * 16
     low, high = PANEL_LIMITS
-    columns = group.extents[-1]
+    columns = upper(group.extents[-1])
     panels = max(1, columns // max(low, min(high, width)))
     return max(16, -(-columns // (16 * panels)) * 16)              # panels of nearly equal width, whole vectors each

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from bwcompiler.errors import CompileError
-from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, scale_extent
+from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, scale_extent, upper
 from bwcompiler.ir.loop import (
     INPUT,
     Accumulate,
@@ -166,7 +166,8 @@ class _KernelEmitter:
         """Whole strips of LANES iterations in blocks, then the tail; iteration j works on lane j % LANES."""
         extent = loop.extent
         if not isinstance(extent, int):
-            raise CompileError(f"a reduction over a loop to {extent}, which depends on outer loops, is not lowered to native code yet")
+            self.moving_strip_loop(loop, extent)
+            return
         strips, tail = divmod(extent, LANES)
         sums = flushed_sums(loop)
         blocks, rest = divmod(strips, BLOCK) if sums else (0, strips)
@@ -184,12 +185,35 @@ class _KernelEmitter:
                 lane = self.emit.put(f"add i64 {number}, {piece.first}")
                 self.lane_body(loop, self.emit.put(f"add i64 {lane}, {strips * LANES}"), lane)
 
+    def moving_strip_loop(self, loop: Loop, extent: Affine) -> None:
+        """The same for an extent that moves with an outer loop."""
+        put = self.emit.put
+        total = self.affine(extent)
+        strips = put(f"sdiv i64 {total}, {LANES}")
+        tail = put(f"srem i64 {total}, {LANES}")
+        done = "0"
+        if upper(extent) >= LANES * BLOCK:
+            blocks = put(f"sdiv i64 {strips}, {BLOCK}")
+            with self.counted(blocks) as block:
+                first = put(f"mul i64 {block}, {BLOCK}")
+                with self.counted(str(BLOCK)) as strip:
+                    self.strip(loop, put(f"add i64 {first}, {strip}"))
+                for accumulator in flushed_sums(loop):
+                    self.flush(accumulator)
+            done = put(f"mul i64 {blocks}, {BLOCK}")
+        with self.counted(put(f"sub i64 {strips}, {done}")) as strip:
+            self.strip(loop, put(f"add i64 {done}, {strip}"))
+        with self.counted(tail) as lane:
+            self.lane_body(loop, put(f"add i64 {lane}, {put(f'mul i64 {strips}, {LANES}')}"), lane)
+
+    def strip(self, loop: Loop, number: str) -> None:
+        base = self.emit.put(f"mul i64 {number}, {LANES}")
+        with self.counted(str(LANES), strip_hint(loop, self.emit.target)) as lane:
+            self.lane_body(loop, self.emit.put(f"add i64 {base}, {lane}"), lane)
+
     def strips(self, loop: Loop, first: str, count: int, work: int) -> None:
         with polled(self, count, work) as strip:
-            number = self.emit.put(f"add i64 {strip}, {first}")
-            base = self.emit.put(f"mul i64 {number}, {LANES}")
-            with self.counted(str(LANES), strip_hint(loop, self.emit.target)) as lane:
-                self.lane_body(loop, self.emit.put(f"add i64 {base}, {lane}"), lane)
+            self.strip(loop, self.emit.put(f"add i64 {strip}, {first}"))
 
     def lane_body(self, loop: Loop, index: str, lane: str) -> None:
         saved, self.lane = self.lane, lane
@@ -232,7 +256,7 @@ class _KernelEmitter:
         for statement in body:
             if isinstance(statement, Loop):
                 self._find_flushed(statement.body)
-                if statement.kind == "vector" and isinstance(statement.extent, int) and statement.extent >= LANES * BLOCK:
+                if statement.kind == "vector" and upper(statement.extent) >= LANES * BLOCK:
                     self.flushed.update(flushed_sums(statement))
 
     def open(self, accumulator: Accumulator) -> None:

@@ -6,12 +6,12 @@ Operands are read where they lie (`ArrayView`): transposed, sliced, with batch a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from bwcompiler.errors import InternalError
+from bwcompiler.errors import CompileError, InternalError, at
 from bwcompiler.ir.access import ArrayView, contiguous_strides, matrix_order
-from bwcompiler.ir.extent import element_count
+from bwcompiler.ir.extent import Extent, element_count, upper
 from bwcompiler.ir.op import Value
 from bwcompiler.lowering.function_text import FunctionText
 from bwcompiler.lowering.library_calls import Libraries, blas_symbol
@@ -24,7 +24,7 @@ def is_written_out(value: Value) -> bool:
     """Whether a matrix product is small enough to be computed by instructions of the program itself."""
     rows, columns = value.shape[-2:]
     inner = value.operands[0].shape[-1]
-    if value.dtype.kind != "f" or not inner:
+    if value.dtype.kind != "f" or not inner or not all(isinstance(extent, int) for extent in (*value.shape, inner)):
         return False
     if columns == 1:
         return bool(rows <= 8 and inner <= 8)
@@ -35,8 +35,8 @@ class _Matrix(NamedTuple):
     """A matrix as cblas addresses it: `pointer` to its first element, rows `leading` elements apart, maybe transposed."""
 
     pointer: str
-    rows: int
-    columns: int
+    rows: Extent
+    columns: Extent
     transposed: bool
     leading: int
 
@@ -45,25 +45,41 @@ class _Matrix(NamedTuple):
         return _TRANSPOSED if self.transposed else _PLAIN
 
 
-def product_text(name: str, value: Value, views: Sequence[ArrayView], libraries: Libraries) -> tuple[str, str]:
-    """`void name(a, b, c)`: row-major C = A B for every batch element; and the declaration of the routine it calls."""
+class ProductText(NamedTuple):
+    """The function, the declaration of the routine it calls, and the extents that it is told (those that move with a loop)."""
+
+    text: str
+    declare: str
+    words: Sequence[Extent]
+
+
+def product_text(name: str, value: Value, views: Sequence[ArrayView], libraries: Libraries) -> ProductText:
+    """`void name(a, b, c, extents)`: row-major C = A B for every batch element."""
     *batch, m, n = value.shape
-    head = f"define internal void @{name}(ptr noalias %a, ptr noalias %b, ptr noalias %c) #1 {{\n"
+    if not all(isinstance(extent, int) for extent in batch):
+        raise CompileError(at(value.source, f"a batch of matrix products whose number moves with the index of a loop ({value.type}) is not "
+                              "compiled yet\n  hint: loop over the batch"))
+    words = list(dict.fromkeys([extent for extent in (m, n, value.operands[0].shape[-1]) if not isinstance(extent, int)]))
+    told = "".join([f", i64 %e{number}" for number in range(len(words))])
+    head = f"define internal void @{name}(ptr noalias %a, ptr noalias %b, ptr noalias %c{told}) #1 {{\n"
     count = element_count(batch)
     if 0 in (m, n, value.operands[0].shape[-1], count):
         declare = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
         clear = f"  call void @llvm.memset.p0.i64(ptr %c, i8 0, i64 {value.type.nbytes}, i1 false)\n"
-        return f"{head}{clear}  ret void\n}}\n", declare
+        return ProductText(f"{head}{clear}  ret void\n}}\n", declare, words)
     if is_written_out(value):
-        return _written_out(name, value, views), ""
+        return ProductText(_written_out(name, value, views), "", words)
     left, right = [_matrix(letter, view, operand) for letter, view, operand in zip("ab", views, value.operands, strict=True)]
-    routine, arguments = _routine(value, left, right, libraries)
+    integers = {extent: f"%n{number}" for number, extent in enumerate(words)}
+    casts = "".join([f"  %n{number} = {'trunc' if libraries.integer == 'i32' else 'bitcast'} i64 %e{number} to {libraries.integer}\n"
+                     for number in range(len(words))])
+    routine, arguments = _routine(value, left, right, libraries, integers)
     size = value.dtype.itemsize
-    places = "".join([_batch_pointer("a", views[0].offset, views[0].strides[:-2], batch, size),
-                      _batch_pointer("b", views[1].offset, views[1].strides[:-2], batch, size),
-                      _batch_pointer("c", 0, contiguous_strides(value.shape)[:-2], batch, size)])
+    places = "".join([_batch_pointer("a", views[0].strides[:-2], batch, size),
+                      _batch_pointer("b", views[1].strides[:-2], batch, size),
+                      _batch_pointer("c", contiguous_strides(value.shape)[:-2], batch, size)])
     body = f"""entry:
-  br label %head
+{casts}  br label %head
 head:
   %i = phi i64 [ 0, %entry ], [ %next, %head ]
 {places}  call void @{routine}({', '.join(arguments)})
@@ -74,7 +90,7 @@ exit:
   ret void
 }}
 """
-    return head + body, f"declare void @{routine}({', '.join([argument.split()[0] for argument in arguments])})"
+    return ProductText(head + body, f"declare void @{routine}({', '.join([argument.split()[0] for argument in arguments])})", words)
 
 
 def _written_out(name: str, value: Value, views: Sequence[ArrayView]) -> str:
@@ -82,8 +98,7 @@ def _written_out(name: str, value: Value, views: Sequence[ArrayView]) -> str:
     inner = value.operands[0].shape[-1]
     function = FunctionText(name, ["a", "b", "c"], memory_type(value.dtype))
     strides = [*[view.strides for view in views], contiguous_strides(value.shape)]
-    arrays = [(f"%{letter}", offset, steps[:-2])
-              for letter, offset, steps in zip("abc", (views[0].offset, views[1].offset, 0), strides, strict=True)]
+    arrays = [(f"%{letter}", 0, steps[:-2]) for letter, steps in zip("abc", strides, strict=True)]
     unroll = rows * inner <= 64
     for a, b, c in function.batch(batch, arrays):
         (down, right), (below, beside) = strides[0][-2:], strides[1][-2:]
@@ -109,21 +124,22 @@ def _matrix(letter: str, view: ArrayView, operand: Value) -> _Matrix:
     return _Matrix(f"ptr %p{letter}", rows, columns, *order)
 
 
-def _routine(value: Value, left: _Matrix, right: _Matrix, libraries: Libraries) -> tuple[str, list[str]]:
-    """The routine for one product of the batch and its arguments."""
+def _routine(value: Value, left: _Matrix, right: _Matrix, libraries: Libraries, words: Mapping[Extent, str]) -> tuple[str, list[str]]:
+    """The routine for one product of the batch and its arguments; words: the registers of extents that the function is told."""
     integer = libraries.integer
     one, zero = f"{memory_type(value.dtype)} 1.0", f"{memory_type(value.dtype)} 0.0"
     if right.columns == 1 or left.rows == 1:                       # y = A x, or y = B^T x
         matrix, vector = (left, right) if right.columns == 1 else (right, left)
         flip = matrix.transposed if matrix is left else not matrix.transposed
         shape = (matrix.columns, matrix.rows) if matrix.transposed else (matrix.rows, matrix.columns)
+        extents = [f"{integer} {words.get(extent, extent)}" for extent in shape]
         return blas_symbol("gemv", value.dtype), [
-            _ROW_MAJOR, _TRANSPOSED if flip else _PLAIN, *[f"{integer} {extent}" for extent in shape], one, matrix.pointer,
+            _ROW_MAJOR, _TRANSPOSED if flip else _PLAIN, *extents, one, matrix.pointer,
             f"{integer} {matrix.leading}", vector.pointer, f"{integer} {_spacing(vector)}", zero, "ptr %pc", f"{integer} 1"]
-    extents = [f"{integer} {extent}" for extent in (left.rows, right.columns, left.columns)]
+    extents = [f"{integer} {words.get(extent, extent)}" for extent in (left.rows, right.columns, left.columns)]
     return blas_symbol("gemm", value.dtype), [
         _ROW_MAJOR, left.flag, right.flag, *extents, one, left.pointer, f"{integer} {left.leading}", right.pointer,
-        f"{integer} {right.leading}", zero, "ptr %pc", f"{integer} {right.columns}"]
+        f"{integer} {right.leading}", zero, "ptr %pc", f"{integer} {max(upper(right.columns), 1)}"]
 
 
 def _spacing(vector: _Matrix) -> int:
@@ -132,7 +148,7 @@ def _spacing(vector: _Matrix) -> int:
     return vector.leading if along_rows != vector.transposed else 1
 
 
-def _batch_pointer(letter: str, offset: int, strides: Sequence[int], batch: Sequence[int], size: int) -> str:
+def _batch_pointer(letter: str, strides: Sequence[int], batch: Sequence[int], size: int) -> str:
     """%p<letter>: where matrix number %i of a batch starts; batch axes of one common stride are one axis."""
     axes: list[tuple[int, int]] = []                      # (extent, stride), innermost first
     for extent, stride in zip(reversed(batch), reversed(strides), strict=True):
@@ -142,7 +158,7 @@ def _batch_pointer(letter: str, offset: int, strides: Sequence[int], batch: Sequ
             axes[-1] = (axes[-1][0] * extent, axes[-1][1])
         else:
             axes.append((extent, stride))
-    lines, rest, place = [], "%i", str(offset * size)
+    lines, rest, place = [], "%i", "0"
     for k, (extent, stride) in enumerate(axes):
         here = rest
         if k < len(axes) - 1:

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from bwcompiler.errors import CompileError, at
 from bwcompiler.ir.access import ArrayView, root
-from bwcompiler.ir.extent import Affine, Extent, Index, substitute
+from bwcompiler.ir.extent import Affine, Extent, Index, element_count, scale_extent, substitute, upper
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.loop import Buffer, Kernel
 from bwcompiler.ir.memory import Location, MemoryPlan
@@ -36,12 +37,12 @@ from bwcompiler.target import Target
 class Callback(NamedTuple):
     """A value computed by its op's NumPy reference: the symbol the program calls, with pointers to operands and results.
 
-    operands   where the operands are in the arrays that the pointers are to.
+    strides    of the operands, in elements.
     """
 
     symbol: str
     value: Value
-    operands: tuple[ArrayView, ...]
+    strides: tuple[tuple[int, ...], ...]
 
 
 class ProgramText(NamedTuple):
@@ -260,14 +261,21 @@ class _Calls:
             self._gemm(value, operands)
         elif value.op.name == "normalize_index":
             name = self.module.new_name("check")
-            self._checked(value, operands, check_index_text(name, value), name)
+            count = Told(_element_count(value))
+            self._checked(value, operands, check_index_text(name, value), name, (count,))
         else:
             self._library(value, operands)
+
+    def _pointers(self, value: Value, operands: Sequence[ArrayView]) -> tuple[Pointer, ...]:
+        """Where the operands begin, and the result."""
+        begins = [Pointer(self.plan.locations[view.base], view.offset * view.base.dtype.itemsize) for view in operands]
+        return (*begins, self.pointer(value))
 
     def _library(self, value: Value, operands: Sequence[ArrayView]) -> None:
         """A library op: by its routine, or by a callback."""
         if isinstance(value.type, TensorType) and not value.type.size:
             return
+        _require_fixed_shapes(value)
         name = self.module.new_name("call")
         made = library_call_text(name, value, operands, self.libraries)
         if made is None:
@@ -277,30 +285,29 @@ class _Calls:
         if made.fallible:
             self._checked(value, operands, made.text, name)
             return
-        arguments = (*[self.pointer(view.base) for view in operands], self.pointer(value))
-        self._append(FunctionCall(self.module.function(made.text, name), arguments), _library_work(value))
+        self._append(FunctionCall(self.module.function(made.text, name), self._pointers(value, operands)), _library_work(value))
 
-    def _checked(self, value: Value, operands: Sequence[ArrayView], text: str, name: str) -> None:
+    def _checked(self, value: Value, operands: Sequence[ArrayView], text: str, name: str, words: tuple[Told, ...] = ()) -> None:
         """A function that may fail: it gets the error record and the number of this check."""
-        arguments = (*[self.pointer(view.base) for view in operands], self.pointer(value), Pointer(RECORD))
+        arguments = (*self._pointers(value, operands), Pointer(RECORD))
         number = Told(len(self.module.checked))
-        self._append(FunctionCall(self.module.function(text, name), arguments, (number,), True), _library_work(value))
+        self._append(FunctionCall(self.module.function(text, name), arguments, (number, *words), True), _library_work(value))
         self.module.checked.append(value)
 
     def _gemm(self, value: Value, operands: Sequence[ArrayView]) -> None:
         name = self.module.new_name("gemm")
-        text, declare = product_text(name, value, operands, self.libraries)
+        text, declare, words = product_text(name, value, operands, self.libraries)
         if declare:
             self.declares[declare] = None
-        arguments = (*[self.pointer(view.base) for view in operands], self.pointer(value))
-        work = product_work(value.type.size, value.operands[0].shape[-1])
-        self._append(FunctionCall(self.module.function(text, name), arguments), work)
+        work = product_work(value.type.size, upper(value.operands[0].shape[-1]))
+        told = tuple([Told(extent) for extent in words])
+        self._append(FunctionCall(self.module.function(text, name), self._pointers(value, operands), told), work)
 
     def _callback(self, value: Value, operands: Sequence[ArrayView]) -> None:
         symbol = f"bw_callback_{len(self.module.callbacks)}"
-        self.module.callbacks.append(Callback(symbol, value, tuple(operands)))
+        self.module.callbacks.append(Callback(symbol, value, tuple([view.strides for view in operands])))
         self.declares[f"declare i32 @{symbol}(ptr)"] = None
-        arguments = (*[self.pointer(view.base) for view in operands], self.pointer(value))
+        arguments = self._pointers(value, operands)
         name = self.module.new_name("callback")
         lines = [f"define internal i32 @{name}({', '.join(f'ptr %p{k}' for k in range(len(arguments)))}) #1 {{",
                  f"  %block = alloca [{len(arguments)} x ptr]"]
@@ -315,7 +322,22 @@ class _Calls:
 def _library_work(value: Value) -> int:
     """Operations of a library call, roughly: every element of the operands meets a row."""
     types = [operand.type for operand in value.operands]
-    return sum(type_.size * (type_.shape[-1] if type_.shape else 1) for type_ in types)
+    return sum(type_.size * (upper(type_.shape[-1]) if type_.shape else 1) for type_ in types)
+
+
+def _element_count(value: Value) -> Extent:
+    """The number of elements, which lie side by side."""
+    _require_fixed_shapes(value, first=1)
+    return scale_extent(value.shape[0], element_count(value.shape[1:])) if value.shape else 1
+
+
+def _require_fixed_shapes(value: Value, first: int = 0) -> None:
+    """Raise where a shape moves with the index of a loop, from axis `first` on."""
+    for operand in (value, *value.operands):
+        if isinstance(operand.type, TensorType) and not all(isinstance(extent, int) for extent in operand.shape[first:]):
+            raise CompileError(at(value.source, f"{value.op.name} of {operand.type}, whose shape moves with the index of a loop, is not "
+                                  "compiled yet\n  hint: give it one shape for all iterations and mask the rest, or unroll the loop "
+                                  "(a Python loop over a range of known length)"))
 
 
 def _distinct(declares: dict[str, None]) -> list[str]:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from bwcompiler import ops
 from bwcompiler.ir.access import ArrayView, root
+from bwcompiler.ir.extent import Index
 from bwcompiler.ir.fusion import Call, FusedProgram, FusionGroup
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.loop import INPUT, UPDATED, Kernel
@@ -15,6 +16,7 @@ from bwcompiler.ir.memory import ALIGNMENT, MemoryPlan, StepUse, Update
 from bwcompiler.ir.op import Value
 from bwcompiler.lowering.call_kernels import build_call_kernel, build_matmul
 from bwcompiler.lowering.group_shapes import Shape, WordValue, build_shared_kernel, shape_of
+from bwcompiler.lowering.kernel_pointers import free_indices
 from bwcompiler.lowering.library_calls import Libraries
 from bwcompiler.lowering.matrix_products import is_written_out
 from bwcompiler.lowering.shared_memory import may_share
@@ -153,18 +155,24 @@ def _lower_call(name: str, call: Call, libraries: Libraries) -> LoweredStep:
         if is_written_out(value) or uses_blas(value, libraries):
             return LoweredStep(bases, [value], value=value, operands=call.operands)
         kernel = build_matmul(name, value, call.operands)
-        return LoweredStep(bases, [value], kernel=kernel, owners=[*bases, value], value=value)
+        return LoweredStep(bases, [value], kernel=kernel, owners=[*bases, value], words=_moving(kernel), value=value)
     built = build_call_kernel(name, value)
     if built is None:
         return LoweredStep(bases, [value], value=value, operands=call.operands)
     kernel, values = built
     sources = [root(operand) for operand in values[:-1]]
-    lowered = LoweredStep(sources, [value], kernel=kernel, owners=[*sources, value], value=value)
+    lowered = LoweredStep(sources, [value], kernel=kernel, owners=[*sources, value], words=_moving(kernel), value=value)
     if kernel.buffers[-1].role == UPDATED:
         target = root(value.operands[0])
         lowered.reads = [*sources, target]
         lowered.updates = [Update(target, value, target in sources)]
     return lowered
+
+
+def _moving(kernel: Kernel) -> list[WordValue]:
+    """Makes the indices of the loops around a kernel its words."""
+    kernel.words = free_indices(kernel)
+    return [word.extent() for word in kernel.words if isinstance(word, Index)]
 
 
 def uses_blas(value: Value, libraries: Libraries) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Container, Sequence
 
 from bwcompiler import ops
 from bwcompiler.ir.access import ArrayView, element, expand, is_alias, is_virtual, matrix_view, plain_axes, root, view_of, whole
-from bwcompiler.ir.extent import Affine, Extent, Index, Region, add_extents, scale_extent, span
+from bwcompiler.ir.extent import Affine, Extent, Index, Region, add_extents, scale_extent, span, upper
 from bwcompiler.ir.fusion import Call, FusedProgram, FusionGroup, Member, Refusal, update_region
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
@@ -431,7 +431,7 @@ _UNDECIDED: frozenset[int] = frozenset((-1,))
 def _size(group: FusionGroup, axes: frozenset[int]) -> int:
     count = 1
     for axis in axes:
-        count *= group.extents[axis]
+        count *= upper(group.extents[axis])
     return count
 
 

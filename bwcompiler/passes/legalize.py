@@ -17,6 +17,8 @@ import math
 from typing import Any
 
 from bwcompiler import ops
+from bwcompiler.errors import CompileError
+from bwcompiler.ir.access import reshape_index
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
@@ -88,6 +90,14 @@ def _exact_quotient(type_: TensorType, x: Value, y: Value) -> Value | None:
     return ops.multiply(x, ops.full(value=1.0 / y.attrs["value"], shape=y.shape, dtype=y.dtype))
 
 
+def _reshape_in_place(type_: TensorType, x: Value, *, shape: tuple[Any, ...]) -> Value | None:
+    """A reshape that merges axes is the same memory in another shape: not where the elements do not lie side by side."""
+    if reshape_index([0] * len(shape), x.shape, shape) is None and not all(isinstance(n, int) for n in (*x.shape[1:], *shape[1:])):
+        raise CompileError(f"a reshape of {x.type} to {type_}, whose shapes move with the index of a loop, is not compiled yet\n"
+                           "  hint: give the array one shape for all iterations, or index it with a loop over its rows")
+    return None
+
+
 def _reshape(x: Value, shape: tuple[Any, ...]) -> Value:
     return x if x.shape == shape else ops.reshape(x, shape=shape)
 
@@ -122,6 +132,6 @@ def _then(first: Rule, second: Rule | None) -> Rule:
 
 _LEGAL: dict[str, Rule] = {
     "windows": _unpadded_windows, "windows_add": _unpadded_windows_add, "matmul": _outer_product, "sum": _sum_of_products,
-    "concatenate": _pieces_in_place, "divide": _exact_quotient, **FACTORIZATION_RULES,
+    "concatenate": _pieces_in_place, "divide": _exact_quotient, "reshape": _reshape_in_place, **FACTORIZATION_RULES,
 }
 _LEGAL_AND_SIMPLE = RULES | {name: _then(rule, RULES.get(name)) for name, rule in _LEGAL.items()}

@@ -10,11 +10,12 @@ import pytest
 from bwcompiler import ops
 from bwcompiler.api.executables import compile_graph
 from bwcompiler.compiler.pipeline import lower
+from bwcompiler.errors import CompileError
 from bwcompiler.ir.extent import Extent, Index
 from bwcompiler.ir.graph import Graph, cut
 from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.op import Record, Value, input_value, item
-from bwcompiler.ir.types import BOOL, F64, I64, TensorType, tensor
+from bwcompiler.ir.types import BOOL, F32, F64, I64, TensorType, tensor
 from tests.support.graph_strategies import run_compiled
 from tests.unit.ir.region_graphs import cond_graph, nested_loop, while_graph
 
@@ -68,7 +69,47 @@ def element(x: Value, i: Extent) -> Value:
     return ops.slice(x, starts=(i,), sizes=(1,), steps=(1,))
 
 
+def part(x: Value, starts: tuple[Extent, ...], sizes: tuple[Extent, ...]) -> Value:
+    return ops.slice(x, starts=starts, sizes=sizes, steps=(1,) * len(starts))
+
+
+def put(x: Value, value: Value, *starts: Extent) -> tuple[Value]:
+    return (ops.slice_update(x, value, starts=starts, steps=(1,) * len(starts)),)
+
+
+def substitution(i: Extent, x: Value, a: Value, b: Value) -> tuple[Value]:
+    """x[i] = (b[i] - a[i, :i] @ x[:i]) / a[i, i]."""
+    product = ops.reshape(part(a, (i, 0), (1, i)), shape=(i,)) * part(x, (0,), (i,))
+    known = ops.reshape(ops.sum(product, axes=(0,)), shape=(1,))
+    return put(x, (part(b, (i,), (1,)) - known) / ops.reshape(part(a, (i, i), (1, 1)), shape=(1,)), i)
+
+
 X = np.linspace(1, 2, 7)
+M = np.random.default_rng(3).uniform(0.5, 1, (6, 7))
+EXTENTS: dict[str, tuple[Graph, tuple[object, ...]]] = {
+    "elementwise": (looped([ROW], lambda i, x: put(x, ops.exp(part(x, (1,), (i,))), 0), hi=6), (X,)),
+    "two axes": (looped([MATRIX], lambda i, m: put(m, part(m, (0, 0), (i, i)) + part(m, (0, 1), (i, i)), 0, 0)), (M,)),
+    "broadcast": (looped([MATRIX], lambda i, m: put(m, ops.broadcast(ops.reshape(part(m, (i, 0), (1, i)), shape=(i,)), shape=(i, i),
+                                                                    axes=(1,)), 0, 0)), (M,)),
+    "sum": (looped([ROW, NUMBER], lambda i, x, n: (x, n + ops.sum(part(x, (0,), (i,)), axes=(0,))), hi=6), (X, 1.0)),
+    "sum of single precision": (looped([tensor(F32, (70,)), tensor(F32)], lambda i, x, n: (
+        x, n + ops.sum(part(x, (0,), (i,)), axes=(0,))), hi=69), (np.linspace(0, 1, 70, dtype=np.float32), np.float32(1))),
+    "long sum": (looped([tensor(F64, (5000,)), NUMBER], lambda i, x, n: (
+        x, n + ops.sum(part(x, (0,), (i,)), axes=(0,))), hi=4999, by=997), (np.linspace(0, 1, 5000), 1.0)),
+    "maximum": (looped([ROW, NUMBER], lambda i, x, n: (x, n + ops.max(part(x, (0,), (i + 1,)), axes=(0,)))), (X, 1.0)),
+    "sums of rows": (looped([MATRIX], lambda i, m: put(m, ops.reshape(ops.sum(part(m, (0, 0), (i, i)), axes=(1,)), shape=(i, 1)), 0, 6)), (M,)),
+    "sums of columns": (looped([MATRIX], lambda i, m: put(
+        m, ops.reshape(ops.sum(part(m, (0, 0), (i, i)), axes=(0,)), shape=(1, i)), 5, 0)), (M,)),
+    "cumulative sum": (looped([ROW], lambda i, x: put(x, ops.cumsum(part(x, (0,), (i,)), axis=0, reverse=False), 0), hi=6), (X,)),
+    "flip": (looped([ROW], lambda i, x: put(x, ops.flip(part(x, (0,), (i,)), axes=(0,)), 0), hi=6), (X,)),
+    "matrix and vector": (looped([MATRIX, ROW], lambda i, m, x: (m, *put(x, ops.reshape(ops.matmul(
+        part(m, (0, 0), (i, i)), ops.reshape(part(x, (0,), (i,)), shape=(i, 1))), shape=(i,)), 0))), (M, X)),
+    "matrix product": (looped([MATRIX], lambda i, m: put(m, ops.matmul(part(m, (0, 0), (i, i)), part(m, (0, 1), (i, i))) * 0.1, 0, 0)), (M,)),
+    "gather": (looped([ROW, tensor(I64, (7,))], lambda i, x, k: (*put(x, ops.gather(
+        x, ops.normalize_index(part(k, (0,), (i,)), extent=7), axes=(0,)), 0), k), hi=6), (X, np.array([3, -1, 0, 6, -7, 2, 2]))),
+    "pieces": (looped([ROW], lambda i, x: put(x, ops.concatenate(part(x, (i,), (1,)), part(x, (0,), (i,)), axis=0), 0), hi=6), (X,)),
+    "substitution": (looped([ROW, tensor(F64, (7, 7)), ROW], substitution, hi=6), (np.zeros(7), np.eye(7) + np.tril(np.ones((7, 7))), X)),
+}
 LOOPS: dict[str, tuple[Graph, tuple[object, ...]]] = {
     "in place": (looped([ROW], lambda i, x: (x * 0.5 + 1.0,)), (X,)),
     "swapped, an odd number of times": (looped([ROW], lambda i, x: (rolled(x) * 1.5,), hi=4), (X,)),
@@ -101,6 +142,21 @@ LOOPS: dict[str, tuple[Graph, tuple[object, ...]]] = {
 def test_native(name):
     graph, arguments = LOOPS[name]
     check(graph, *arguments)
+
+
+@pytest.mark.parametrize("name", EXTENTS)
+def test_extents_that_move_with_the_loop(name):
+    graph, arguments = EXTENTS[name]
+    check(graph, *arguments)
+
+
+def test_what_is_not_compiled_is_said():
+    sorted_part = looped([ROW], lambda i, x: put(x, ops.sort(part(x, (0,), (i,)), axis=0, kind=0), 0), hi=6)
+    with pytest.raises(CompileError, match=r"sort of f64\[i\], whose shape moves with the index of a loop, is not compiled yet"):
+        compile_graph(sorted_part)
+    merged = looped([MATRIX], lambda i, m: (m * ops.sum(ops.reshape(part(m, (0, 0), (3, i)), shape=(i, 3)), axes=(0, 1)),))
+    with pytest.raises(CompileError, match="a reshape"):
+        compile_graph(merged)
 
 
 def test_the_operand_of_a_loop_may_be_an_invariant_too():
