@@ -7,7 +7,6 @@ import re
 import numpy as np
 import pytest
 
-from bwcompiler.errors import CompileError
 from bwcompiler.ir.extent import Index
 from bwcompiler.ir.loop import Accumulate, Accumulator, Kernel, Let, Loop, Reduce, Store, linear_offset, load
 from bwcompiler.ir.loop_interpreter import run_kernel
@@ -199,10 +198,24 @@ kernel k0(%x: in f64[5,5], %y: out f64[5,5])
 """
     x = rng.standard_normal((5, 5))
     np.testing.assert_array_equal(native(text, [x, np.zeros((5, 5))])[-1], np.tril(x))
-    summed = text.replace("      store", "      sum add= %x[i, j]\n      store").replace("    for", "    reduce sum: f64 = add\n    for")
-    with pytest.raises(CompileError, match="a reduction over a loop to i \\+ 1, which depends on outer loops"):
-        kernel_to_llvm(parse_kernel(summed), ScalarEmitter(TARGET))
-    np.testing.assert_array_equal(native(summed.replace(" vector", ""), [x, np.zeros((5, 5))])[-1], np.tril(x))
+
+
+@pytest.mark.parametrize("dtype, count", [("f64", 5), ("f64", 70), ("f32", 70), ("f32", 4200), ("i64", 70)])
+@pytest.mark.parametrize("combine", ["add", "maximum"])
+def test_reductions_over_triangles(rng, dtype, count, combine):
+    """The tree is that of the longest row, in all rows: the interpreter says so, bit for bit."""
+    rows = min(count, 9)
+    extent = f"{count // rows}*i + {count - (rows - 1) * (count // rows)}"
+    text = f"""\
+kernel k0(%x: in {dtype}[{count}], %y: out {dtype}[{rows}])
+  for i in 0..{rows}
+    reduce total: {dtype} = {combine}
+    for j in 0..{extent} vector
+      total {combine}= %x[j]
+    store %y[i], total
+"""
+    x = (rng.standard_normal(count) * 100).astype({"f64": np.float64, "f32": np.float32, "i64": np.int64}[dtype])
+    native(text, [x, np.zeros(rows, x.dtype)])
 
 
 def test_dear_loops_get_two_iterations_in_flight():

@@ -10,6 +10,7 @@ import pytest
 
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.access import ArrayView
+from bwcompiler.ir.extent import upper
 from bwcompiler.ir.fusion import Call
 from bwcompiler.ir.graph_parser import parse_graph
 from bwcompiler.ir.types import dtype_named
@@ -50,7 +51,9 @@ def calls_of(text: str, integer: str = "i64", dtype: str = "f64") -> list[Produc
     fused = fuse(parse_graph(text))
     (call,) = [step for step in fused.steps if isinstance(step, Call)]
     libraries = Libraries(integer=integer)
-    source, declare = product_text("product", call.value, call.operands, libraries)
+    source, declare, words = product_text("product", call.value, call.operands, libraries)
+    assert not words
+    begins = [*[upper(view.offset) for view in call.operands], 0]
     source = source.replace("define internal", "define") + declare + "\nattributes #1 = { nounwind }\n"
     number: Any = ctypes.c_int64 if integer == "i64" else ctypes.c_int32
     real: Any = ctypes.c_double if dtype == "f64" else ctypes.c_float
@@ -78,7 +81,8 @@ def calls_of(text: str, integer: str = "i64", dtype: str = "f64") -> list[Produc
 
     routines = {blas_symbol(name, dtype_named(dtype)): recorder(name, names) for name, names in (("gemm", GEMM), ("gemv", GEMV))}
     code = jit.load(jit.optimise(source, HOST), {name: ctypes.cast(f, ctypes.c_void_p).value or 0 for name, f in routines.items()}, ["product"])
-    ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(code.addresses["product"])(*[x.ctypes.data for x in (*arrays, result)])
+    ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(code.addresses["product"])(
+        *[x.ctypes.data + offset * x.itemsize for x, offset in zip((*arrays, result), begins, strict=True)])
     if not found:
         np.testing.assert_array_equal(result, 0)
     return found
