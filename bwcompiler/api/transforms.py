@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from bwcompiler import ops, tree
 from bwcompiler.api.functions import VARIANTS, JitFunction, specialisation_key
 from bwcompiler.api.program import Program
-from bwcompiler.api.requests import check_differentiable
+from bwcompiler.api.requests import argument_positions, check_differentiable
 from bwcompiler.api.seeds import check_seed_type, match_tree, number_seed
 from bwcompiler.compiler.pipeline import derive
 from bwcompiler.errors import GradientError, at
@@ -78,11 +78,7 @@ def operand_values(leaves: Sequence[Any]) -> list[Value]:
 
 def normalise_argnums(argnums: Argnums, count: int) -> tuple[int, ...]:
     """argnums as non-negative positions."""
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-    for number in numbers:
-        if not isinstance(number, int) or not -count <= number < count:
-            raise GradientError(f"argnums={argnums!r}: the function was called with {count} positional arguments")
-    return tuple(number % count for number in numbers)
+    return argument_positions(argnums, count, "argnums")
 
 
 def _as_floats(args: Sequence[Any], argnums: Sequence[int]) -> list[Any]:
