@@ -19,7 +19,7 @@ from bwcompiler.api.requests import argument_positions, check_differentiable
 from bwcompiler.api.seeds import check_seed_type, match_tree, number_seed
 from bwcompiler.compiler.pipeline import derive
 from bwcompiler.errors import GradientError, at
-from bwcompiler.frontend.tracing.arguments import Arguments, take_apart
+from bwcompiler.frontend.tracing.arguments import Arguments, require_function, take_apart
 from bwcompiler.frontend.tracing.custom_rules import CustomVjp
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.region import active_region
@@ -65,6 +65,7 @@ class Transformed(JitFunction):
 
 def _transform(fun: Callable[..., Any], traced: Callable[..., Any], name: str, statics: Statics, transform: Callable[..., Any],
                *args: Any) -> Transformed:
+    require_function(fun)
     functools.update_wrapper(traced, fun, updated=())
     traced.__name__ = f"{getattr(fun, '__name__', 'function')}.{name}"
     traced.__qualname__ = f"{getattr(fun, '__qualname__', 'function')}.{name}"

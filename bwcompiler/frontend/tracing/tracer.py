@@ -203,6 +203,10 @@ class Tracer:
     def shape(self) -> tuple[int, ...]:
         return self._type.shape  # type: ignore[return-value]
 
+    @shape.setter
+    def shape(self, shape: Any) -> NoReturn:
+        refuse(self, UnsupportedError, "assigning to x.shape is not supported\n  hint: x = x.reshape(...)")
+
     @property
     def ndim(self) -> int:
         return self._type.rank

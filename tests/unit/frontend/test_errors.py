@@ -127,6 +127,7 @@ HINTS: dict[str, Row] = {
     "in place cast": (lambda x: _narrow(x), errors.DTypeError, "same_kind"),
     "object": (lambda x: x + np.array(["a", "b", "c"]), errors.DTypeError, "dtype <U1"),
     "output": (lambda x: {"a": "text"}, errors.TracerError, "result['a'] is of type str"),
+    "x.shape = ...": (lambda x: setattr(x, "shape", (3, 1)), errors.UnsupportedError, "x = x.reshape(...)"),
     "pickle": (lambda x: __import__("pickle").dumps(x), errors.TracerError, "pickled"),
 }
 
