@@ -26,7 +26,7 @@ from bwcompiler.api.program import Program
 from bwcompiler.api.routine import Routine
 from bwcompiler.collector import collector_paused
 from bwcompiler.errors import RecompileWarning, at
-from bwcompiler.frontend.tracing.arguments import Arguments, take_apart, unwrapped
+from bwcompiler.frontend.tracing.arguments import Arguments, require_function, take_apart, unwrapped
 from bwcompiler.frontend.tracing.outside import OutsideRead, can_be_replaced
 from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.trace import TraceResult, trace_arguments
@@ -387,4 +387,5 @@ def jit(fun: Callable[..., Any] | None = None, *, static_argnums: int | Iterable
         return functools.partial(jit, static_argnums=static_argnums, static_argnames=static_argnames, mutates=mutates)
     if isinstance(fun, JitFunction):
         return fun
+    require_function(fun)
     return JitFunction(fun, static_argnums, static_argnames, mutates)

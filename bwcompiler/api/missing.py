@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import sys
 from typing import NoReturn
 
 INSTEAD = {
@@ -29,7 +31,10 @@ INSTEAD = {
 
 
 def missing(name: str) -> NoReturn:
-    """Raise the AttributeError of `bwcompiler.name`."""
-    advice = f"\n  hint: {INSTEAD[name]}" if name in INSTEAD else ""
-    exists = "does not exist yet" if name in INSTEAD else "does not exist"
-    raise AttributeError(f"bw.{name} {exists}{advice}", name=name)
+    """Raise the AttributeError of `bwcompiler.name`, with what to write instead or the names that are alike."""
+    if name in INSTEAD:
+        raise AttributeError(f"bw.{name} does not exist yet\n  hint: {INSTEAD[name]}", name=name)
+    known = [*sys.modules["bwcompiler"].__all__, *sys.modules["bwcompiler.nn"].__all__]
+    alike = [one if one in sys.modules["bwcompiler"].__all__ else f"nn.{one}" for one in difflib.get_close_matches(name, known, 3, 0.7)]
+    hint = f"\n  hint: there is {', '.join([f'bw.{one}' for one in alike])}" if alike else ""
+    raise AttributeError(f"bw.{name} does not exist{hint}", name=name)

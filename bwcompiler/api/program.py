@@ -25,6 +25,7 @@ from bwcompiler.api.requests import (
     Halves,
     Request,
     adjoint_backward,
+    argument_positions,
     check_differentiable,
     every_seed,
     halves,
@@ -378,12 +379,9 @@ class Program(CompiledFunction):
         """The leaf numbers of the arguments to differentiate; None: every float leaf."""
         if wrt is None:
             return tuple(k for k, argument in enumerate(self.traced.argument_types) if argument.type.dtype.is_differentiable)
-        count = len(self.argument_trees)
         chosen: list[int] = []
-        for number in (wrt,) if isinstance(wrt, int) else tuple(wrt):
-            if not isinstance(number, int) or not -count <= number < count:
-                raise GradientError(f"wrt={wrt!r}: {self.__name__} has {count} arguments")
-            chosen += self.arguments.positions_of(number % count)
+        for number in argument_positions(wrt, len(self.argument_trees), "wrt"):
+            chosen += self.arguments.positions_of(number)
         if len(set(chosen)) != len(chosen):
             raise GradientError(f"wrt={wrt!r}: an argument is named twice")
         check_differentiable(self.traced, chosen)

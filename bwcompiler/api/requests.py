@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bwcompiler import ops
@@ -15,6 +15,16 @@ from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.types import F64, tensor
 from bwcompiler.passes.autodiff import INPUT_SEED, JointGraph, cotangent_or_zero
 from bwcompiler.passes.partition import Partition
+
+
+def argument_positions(given: int | Iterable[int], count: int, option: str) -> tuple[int, ...]:
+    """What `argnums` or `wrt` names, as non-negative positions; raises GradientError for anything but positions of arguments."""
+    numbers = tuple(given) if isinstance(given, Iterable) else (given,)
+    for number in numbers:
+        if isinstance(number, bool) or not isinstance(number, int) or not -count <= number < count:
+            raise GradientError(f"{option}={given!r}: the function has {count} arguments that can be named, by their positions\n"
+                                f"  hint: {option}=0, or a tuple of Python integers")
+    return tuple([number % count for number in numbers])
 
 
 def check_differentiable(result: TraceResult, positions: Sequence[int]) -> None:

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 from bwcompiler import ops, tree
 from bwcompiler.api.functions import VARIANTS, JitFunction, specialisation_key
 from bwcompiler.api.program import Program
-from bwcompiler.api.requests import check_differentiable
+from bwcompiler.api.requests import argument_positions, check_differentiable
 from bwcompiler.api.seeds import check_seed_type, match_tree, number_seed
 from bwcompiler.compiler.pipeline import derive
 from bwcompiler.errors import GradientError, at
-from bwcompiler.frontend.tracing.arguments import Arguments, take_apart
+from bwcompiler.frontend.tracing.arguments import Arguments, require_function, take_apart
 from bwcompiler.frontend.tracing.custom_rules import CustomVjp
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.region import active_region
@@ -65,6 +65,7 @@ class Transformed(JitFunction):
 
 def _transform(fun: Callable[..., Any], traced: Callable[..., Any], name: str, statics: Statics, transform: Callable[..., Any],
                *args: Any) -> Transformed:
+    require_function(fun)
     functools.update_wrapper(traced, fun, updated=())
     traced.__name__ = f"{getattr(fun, '__name__', 'function')}.{name}"
     traced.__qualname__ = f"{getattr(fun, '__qualname__', 'function')}.{name}"
@@ -78,11 +79,7 @@ def operand_values(leaves: Sequence[Any]) -> list[Value]:
 
 def normalise_argnums(argnums: Argnums, count: int) -> tuple[int, ...]:
     """argnums as non-negative positions."""
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-    for number in numbers:
-        if not isinstance(number, int) or not -count <= number < count:
-            raise GradientError(f"argnums={argnums!r}: the function was called with {count} positional arguments")
-    return tuple(number % count for number in numbers)
+    return argument_positions(argnums, count, "argnums")
 
 
 def _as_floats(args: Sequence[Any], argnums: Sequence[int]) -> list[Any]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from bwcompiler.compiler.lowered import Lowered
-from bwcompiler.inspect.gradient_reasons import Stop, Ways, ways_from
+from bwcompiler.inspect.gradient_reasons import Flow, Stop, Ways, derivative_flow, way_to, ways_from
 from bwcompiler.ir.access import is_virtual, root
 from bwcompiler.ir.fusion import Call, FusedProgram, FusionGroup, Refusal
 from bwcompiler.ir.graph import Graph
@@ -122,6 +122,7 @@ def _gradients(program: ProgramLike) -> list[str]:
     joint, traced = program.halves().joint, program.traced
     stopped = {(joint.origins.get(value, value), position) for value, position in joint.stopped}
     found = dict(zip(program.default_wrt, program.lowered().simplified.outputs[len(traced.outputs):], strict=True))
+    flow = derivative_flow(program.graph, stopped)
     lines: list[str] = []
     passed: dict[Value, tuple[Stop, list[str]]] = {}           # where some ways end, of arguments that have a gradient
     for number, (argument, name) in enumerate(zip(traced.argument_types, traced.input_names, strict=True)):
@@ -131,10 +132,10 @@ def _gradients(program: ProgramLike) -> list[str]:
         if number not in found:
             lines.append(f"gradient of {name} is None: it is not in wrt")
             continue
-        ways = ways_from(program.graph, program.graph.inputs[number], stopped)
-        lines += _differentiated(name, found[number], ways)
+        ways = ways_from(flow, program.graph.inputs[number])
+        lines += _differentiated(name, found[number], ways, flow)
         for stop in ways.stops if ways.flows else ():
-            passed.setdefault(stop.path[-1], (stop, []))[1].append(name)
+            passed.setdefault(stop.value, (stop, []))[1].append(name)
     if passed:
         lines.append("no derivative comes back through")
         width = _width(passed)
@@ -143,22 +144,22 @@ def _gradients(program: ProgramLike) -> list[str]:
     return lines
 
 
-def _differentiated(name: str, gradient: Value, ways: Ways) -> list[str]:
+def _differentiated(name: str, gradient: Value, ways: Ways, flow: Flow) -> list[str]:
     if not ways.used:
         return [f"gradient of {name} is zero: nothing that is returned depends on it"]
     if not ways.flows:
-        return [f"gradient of {name} is zero: on every way from it to what is returned, the derivative ends", *_stops(ways.stops)]
+        return [f"gradient of {name} is zero: on every way from it to what is returned, the derivative ends", *_stops(ways, flow)]
     if gradient.op.name == "full" and gradient.attrs["value"] == 0:
         return [f"gradient of {name} is zero: the derivatives on the way from it to what is returned multiply to the constant 0"]
     return [f"gradient of {name} is computed: {gradient.type}, {bytes_text(gradient.type.nbytes)}"]
 
 
-def _stops(stops: Sequence[Stop]) -> list[str]:
+def _stops(ways: Ways, flow: Flow) -> list[str]:
     lines: list[str] = []
-    for stop in stops[:STOPS_SHOWN]:
-        lines += [f"  {place}" for place in _by_line(stop.path)]
+    for stop in ways.stops[:STOPS_SHOWN]:
+        lines += [f"  {place}" for place in _by_line(way_to(flow, ways.argument, stop))]
         lines.append(f"    {stop.reason}")
-    left = len(stops) - STOPS_SHOWN
+    left = len(ways.stops) - STOPS_SHOWN
     return [*lines, f"  ... and {_counted(left, 'other way')}"] if left > 0 else lines
 
 

@@ -1,53 +1,85 @@
 """Why the gradient of an argument is None or zero: the ways from it to the results, and where derivatives end on them.
 
-`stops` follows the traced graph forwards from an argument by the same data that the autodiff pass goes by: the derivative
-rules of the ops, dtypes, and the operands to which a rule gave no cotangent (`JointGraph.stopped`).
+`derivative_flow` is the traced graph as derivatives see it, by the same data that the autodiff pass goes by: the derivative rules
+of the ops, dtypes, and the operands to which a rule gave no cotangent (`JointGraph.stopped`).  What depends on an argument there,
+and on which way, networkx says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from bwcompiler.ir.declaration import NotDifferentiable
 from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.late_base import nx
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TupleType
 from bwcompiler.ops.custom import custom_call
+
+if TYPE_CHECKING:
+    import networkx
 
 Edge = tuple[Value, int]               # (value, position of an operand)
 
 
 class Stop(NamedTuple):
-    """A way from an argument on which the derivative ends.  path: the values from the argument's reader to the last one."""
+    """Where a derivative ends: between a value and its operand."""
 
-    path: tuple[Value, ...]
+    operand: Value
+    value: Value
     reason: str
 
 
-class Ways(NamedTuple):
-    """All ways from one argument.  flows: whether a derivative gets through to a result; used: whether anything reads it."""
+class Flow(NamedTuple):
+    """through: operand -> value, where a derivative goes back from the value.  stops: where none does, in the order of the graph."""
 
+    graph: Graph
+    through: networkx.DiGraph[Value]
+    stops: list[Stop]
+
+
+class Ways(NamedTuple):
+    """All ways from one argument.  flows: whether a derivative gets through to a result; used: whether anything reads it.
+
+    stops   one per value it ends at: `where(x > 0, x, -x)` compares x once.
+    """
+
+    argument: Value
     stops: list[Stop]
     flows: bool
     used: bool
 
 
-def ways_from(graph: Graph, argument: Value, stopped: Collection[Edge]) -> Ways:
-    """Follow everything that depends on an argument, up to where its derivative ends."""
-    before: dict[Value, Value | None] = {argument: None}
+def derivative_flow(graph: Graph, stopped: Collection[Edge]) -> Flow:
+    """What derivatives flow through in a traced graph."""
+    through = nx.DiGraph()
+    through.add_nodes_from(graph.values())
     stops: list[Stop] = []
     for value in graph.body:
         for position, operand in enumerate(value.operands):
-            if operand not in before:
-                continue
             reason = stop_reason(value, position, stopped)
             if reason is None:
-                before.setdefault(value, operand)
+                through.add_edge(operand, value)
             else:
-                stops.append(Stop((*_path(before, operand), value), reason))
-    used = argument in graph.outputs or len(before) > 1 or bool(stops)
-    return Ways(_without_repetition(stops), any(output in before for output in graph.outputs), used)
+                stops.append(Stop(operand, value, reason))
+    return Flow(graph, through, stops)
+
+
+def ways_from(flow: Flow, argument: Value) -> Ways:
+    """Everything that depends on an argument, up to where its derivative ends."""
+    reached = {argument, *nx.descendants(flow.through, argument)}
+    stops: dict[Value, Stop] = {}
+    for stop in flow.stops:
+        if stop.operand in reached:
+            stops.setdefault(stop.value, stop)
+    used = argument in flow.graph.outputs or len(reached) > 1 or bool(stops)
+    return Ways(argument, list(stops.values()), not reached.isdisjoint(flow.graph.outputs), used)
+
+
+def way_to(flow: Flow, argument: Value, stop: Stop) -> list[Value]:
+    """The values on the shortest way from an argument's reader to where its derivative ends."""
+    return [*nx.shortest_path(flow.through, argument, stop.operand)[1:], stop.value]
 
 
 def stop_reason(value: Value, position: int, stopped: Collection[Edge]) -> str | None:
@@ -70,18 +102,3 @@ def stop_reason(value: Value, position: int, stopped: Collection[Edge]) -> str |
     if (value, position) in stopped:
         return "the function's own backward rule gives None for it" if op is custom_call else f"{op.name} gives it no derivative"
     return None
-
-
-def _path(before: dict[Value, Value | None], value: Value) -> list[Value]:
-    """The values from the argument's reader up to `value`."""
-    found: list[Value] = []
-    current: Value | None = value
-    while current is not None:
-        found.append(current)
-        current = before[current]
-    return found[-2::-1]
-
-
-def _without_repetition(stops: list[Stop]) -> list[Stop]:
-    """One stop per value it ends at: `where(x > 0, x, -x)` compares x once."""
-    return list({stop.path[-1]: stop for stop in reversed(stops)}.values())[::-1]

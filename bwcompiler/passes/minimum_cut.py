@@ -1,7 +1,16 @@
 """Minimum cut of a flow network given as arrays: Dinic's algorithm, for networks of many thousands of nodes.
 
-networkx's flow functions keep an attribute dictionary per edge; on 50,000 nodes they take minutes.  Capacities are integers,
-so that the cut is exact; INFINITE edges are never cut where a finite cut exists.
+networkx's flow functions keep an attribute dictionary per edge.  The networks of an unrolled loop of 43, 432 and 2,810 steps
+(1,000, 10,000 and 65,000 nodes, 1.8 edges per node), building and cutting, in seconds on one CPU of a shared virtual AMD EPYC:
+
+    nodes                           998     10,004     65,036
+    here                          0.003       0.03       0.44
+    networkx preflow_push          0.02       0.50        4.8
+    shortest_augmenting_path       0.03       0.46        9.6
+    boykov_kolmogorov              0.02       0.74         41
+    dinitz                         0.52         80      > 240
+
+Capacities are integers, so that the cut is exact; INFINITE edges are never cut where a finite cut exists.
 """
 
 from __future__ import annotations

@@ -272,7 +272,11 @@ def _slice_update(type_: TensorType, x: Value, v: Value, *, starts: Any, steps: 
 
 @rule("sum")
 def _sum(type_: TensorType, x: Value, *, axes: Any) -> Value | None:
-    return x if not axes else None
+    if any(x.shape[axis] != 1 for axis in axes):
+        return None
+    if type_.dtype.is_differentiable:                          # a sum of one element begins with 0, and 0 + -0.0 == 0.0
+        x = ops.add(x, _full(0.0, x.type))
+    return ops.reshape(x, shape=type_.shape)                   # sum over axes of extent 1 == x + 0
 
 
 @rule("max", "min", "prod", "any", "all")

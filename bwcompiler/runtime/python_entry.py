@@ -81,7 +81,10 @@ class Program:
 
 def _as_buffer(leaf: Any, type_: TensorType) -> Array:
     """`leaf` as a C-contiguous, aligned, native array; itself if it is one."""
-    array = np.require(np.asarray(leaf, type_.dtype.numpy), requirements=["C", "A"])
+    try:
+        array = np.require(np.asarray(leaf, type_.dtype.numpy), requirements=["C", "A"])
+    except OverflowError:                                       # "too large to convert to C long"
+        raise OverflowError(f"Python integer {leaf} out of bounds for {type_.dtype.numpy}\n  hint: pass a float") from None
     if array.shape != type_.shape:
         raise SignatureError(f"an argument has shape {array.shape}, expected {type_}")
     return array

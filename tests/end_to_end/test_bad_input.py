@@ -374,3 +374,23 @@ def test_error_names_the_line_of_the_function_that_was_called() -> None:
     fourth = bw.jit(lambda n, m: np.power(n, m))
     lines = {raises_at_user_line(ValueError, functools.partial(function, n, -n)).splitlines()[0] for function in (third, fourth)}
     assert len(lines) == 2
+
+
+@pytest.mark.parametrize("use", [bw.jit, bw.grad, bw.value_and_grad, bw.jacobian, bw.hessian, lambda f: bw.vjp(f, 1.0), lambda f: bw.compile(f, 1.0)])
+def test_what_is_not_a_function(use: Any) -> None:
+    with pytest.raises(TypeError, match="a function is expected, not 2.5 of type float"):
+        use(2.5)
+
+
+def test_integers_that_do_not_fit() -> None:
+    """At a first call, at a later one of the same form, beside an array, as a differentiated argument."""
+    function = bw.jit(lambda x: x + 1)
+    for number in (2**63, -2**63 - 1, 10**30):
+        with pytest.raises(OverflowError, match=f"Python integer {number} out of bounds for int64"):
+            function(number)
+        assert function(3) == 4
+        with pytest.raises(OverflowError, match=f"Python integer {number} out of bounds for int64"):
+            function(number)
+        with pytest.raises(OverflowError, match=f"Python integer {number} out of bounds for int64"):
+            bw.jit(lambda x, number=number: x * number)(np.arange(2))
+    assert bw.jit(lambda x: x * 10**30)(np.ones(1)) == 1e30

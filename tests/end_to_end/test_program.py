@@ -411,3 +411,12 @@ def test_assignment_to_an_argument_that_is_passed_twice() -> None:
     with pytest.raises(SignatureError, match="share memory"):
         bw.jit(assigns)(x[:2], x[1:3])
     assert x.tolist() == [1.0] * 4
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((1, 2), 0), ((2, 1), 1), ((1,), 0), ((2,), ()), ((3, 2), 0), ((2, 40), 1), ((), None)], ids=str)
+def test_sums_of_negative_zeros(shape, axis):
+    """A sum begins with 0.0, so that it is 0.0, of one element too."""
+    x = np.full(shape, -0.0)
+    for function in (np.sum, np.mean):
+        found = bw.jit(lambda x, function=function: function(x, axis=axis))(x)
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(function(x, axis=axis)))

@@ -66,10 +66,13 @@ def test_argnums(argnums: Any) -> None:
         np.testing.assert_array_equal(one, all_[number])
 
 
-@pytest.mark.parametrize("argnums", [1, (0, 1), -2], ids=str)
-def test_argnums_out_of_range(argnums: Any) -> None:
-    with pytest.raises(GradientError, match="argnums"):
+@pytest.mark.parametrize("argnums", [1, (0, 1), -2, True, "x", (0, "x"), None], ids=str)
+def test_what_is_no_position_of_an_argument(argnums: Any) -> None:
+    with pytest.raises(GradientError, match="argnums=.*1 arguments that can be named, by their positions"):
         bw.grad(lambda x: np.sum(x), argnums=argnums)(X)
+    if argnums is not None:                                                          # as wrt, everything
+        with pytest.raises(GradientError, match="wrt=.*1 arguments that can be named, by their positions"):
+            bw.compile(lambda x: np.sum(x), X).backward(X, wrt=argnums)
 
 
 class Pair(NamedTuple):

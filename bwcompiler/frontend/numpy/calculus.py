@@ -15,6 +15,7 @@ from bwcompiler.frontend.numpy.layout import broadcast_to, everything, indexed, 
 from bwcompiler.frontend.numpy.linear import dot, pair
 from bwcompiler.frontend.numpy.reductions import cumsum, normalize_axis, sum_
 from bwcompiler.frontend.tracing.operands import (
+    _holds_tracers,
     as_tracer,
     broadcast_shapes,
     cast,
@@ -235,7 +236,15 @@ implements(np.polysub)(_polynomial_sum("subtract"))
 
 @implements(np.polymul)
 def polymul(a1: Any, a2: Any) -> Any:
-    return convolve(a1, a2)
+    """NumPy leaves out leading coefficients that are zero.  Of traced ones that is not known: all of them count."""
+    return convolve(*[one if isinstance(one, Tracer) else _without_leading_zeros(one) for one in (a1, a2)])
+
+
+def _without_leading_zeros(coefficients: Any) -> Any:
+    if _holds_tracers([coefficients]):
+        return coefficients
+    found = np.atleast_1d(coefficients)
+    return np.trim_zeros(found, "f") if found.any() else found[:1] * 0
 
 
 @implements(np.polyder)

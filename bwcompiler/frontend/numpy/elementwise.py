@@ -14,6 +14,7 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import ShapeError, TracerArrayError, UnsupportedError
+from bwcompiler.frontend.tracing.conversions import output_advice
 from bwcompiler.frontend.tracing.operands import (
     Constant,
     Payload,
@@ -59,6 +60,9 @@ def ufunc_named(name: str, ufunc: Any = None) -> Ufunc:
     """The entry of a ufunc; raises UnsupportedError with the nearest names."""
     found = UFUNCS.get(name)
     if found is None:
+        if ufunc is not None and not name.isidentifier():                        # np.frompyfunc, np.vectorize
+            raise UnsupportedError(f"a ufunc made of a Python function, {name}, is not supported on traced arrays\n"
+                                   "  hint: call the function on the array itself; where it branches, np.where(condition, a, b)")
         space = "np" if ufunc is None or getattr(np, name, None) is ufunc else "scipy.special"
         known = [one for one in UFUNC_NAMES if (UFUNCS[one].numpy is None) == (space != "np")]
         raise UnsupportedError(f"{space}.{name} is not supported on traced arrays{nearest(name, known)}")
@@ -341,8 +345,7 @@ def in_place(name: str, target: Tracer, other: Any) -> Any:
 def store(target: Any, value: Value, casting: str, name: str) -> None:
     """Write a result to `out`."""
     if not isinstance(target, Tracer):
-        raise TracerArrayError(f"np.{name}: out= is a concrete array, but the result is traced\n"
-                               "  hint: leave out= away and use the result, or make the array with np.zeros_like(x)")
+        raise TracerArrayError(output_advice(name))
     require_cast(value.dtype, target._type.dtype, casting, f"np.{name}: out=")
     if value.shape != target.shape:
         raise ShapeError(f"np.{name}: the result of shape {value.shape} does not fit into out= of shape {target.shape}")

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from bwcompiler import ops
 from bwcompiler.frontend.numpy.reductions import normalize_axis
 from bwcompiler.frontend.tracing.operands import (
     as_tracer,
 )
+from bwcompiler.frontend.tracing.region import open_region
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.frontend.tracing.undecided_views import decide_views
+from bwcompiler.frontend.tracing.views import c_strides
+from bwcompiler.ir.graph import cut
+from bwcompiler.ir.graph_interpreter import interpret
+from bwcompiler.ir.types import I64
 
 NOTHING = np._NoValue
 
@@ -50,9 +57,38 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     return bool(np.can_cast(_promotion_sample(from_), to, casting))
 
 
-@implements(np.shares_memory, np.may_share_memory)
+@implements(np.shares_memory)
 def shares_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
+    if not _of_one_storage(a, b):
+        return False
+    return bool(np.intersect1d(_elements(a), _elements(b)).size)
+
+
+@implements(np.may_share_memory)
+def may_share_memory(a: Any, b: Any, /, max_work: Any = 0) -> bool:
+    """Whether the stretches of memory overlap from the first to the last element, as NumPy's default has it."""
+    if max_work != 0:
+        return shares_memory(a, b)
+    if not _of_one_storage(a, b) or 0 in (a.size, b.size):
+        return False
+    shape = a._storage.type.shape
+    strides = a._storage.layout.strides() or c_strides(shape)
+    first, second = (sum(places * step for places, step in zip(np.unravel_index(_elements(x), shape), strides, strict=True)) + np.int64(0)
+                     for x in (a, b))
+    return bool(first.min() <= second.max() and second.min() <= first.max())
+
+
+def _of_one_storage(a: Any, b: Any) -> bool:
     if not isinstance(a, Tracer) or not isinstance(b, Tracer):
         return False
     decide_views(a._storage)
     return a._storage is b._storage
+
+
+def _elements(x: Tracer) -> np.ndarray[Any, Any]:
+    """The numbers of the elements of its storage that a view consists of: what the view reads of their list."""
+    shape = x._storage.type.shape
+    numbers = ops.reshape(ops.iota(shape=(math.prod(shape),), axis=0, dtype=I64), shape=shape)
+    for step in x._chain:
+        numbers = step.read(numbers)
+    return np.asarray(interpret(cut("elements", (), open_region().record.values, (numbers,)), [])[0])

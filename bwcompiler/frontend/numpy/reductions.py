@@ -62,7 +62,7 @@ def normalize_axis(axis: Any, rank: int) -> int:
 
 def reduce_value(name: str, x: Value, axes: Axes) -> Value:
     """The core reduction; nothing where there are no axes."""
-    if not axes and name not in ("argmax", "argmin"):
+    if not axes and name not in ("sum", "argmax", "argmin"):
         return x
     return REGISTRY[name](x, axes=axes)
 

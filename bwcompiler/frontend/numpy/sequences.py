@@ -18,6 +18,9 @@ from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.registry import FUNCTIONS
 from bwcompiler.frontend.tracing.tracer import Tracer, call_function, call_numpy
 
+# What makes an array makes a traced one inside a trace, whatever it is like: it can be assigned to.
+_MAKERS = (np.zeros_like, np.ones_like, np.empty_like, np.full_like)
+
 
 def on_sequences(function: Any) -> Callable[..., Any] | None:
     """The function of `bwcompiler.numpy` for one of NumPy's; None where NumPy's own will do."""
@@ -25,7 +28,7 @@ def on_sequences(function: Any) -> Callable[..., Any] | None:
         return None
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if active_region() is not None and any(_is_traced(arg) for arg in (*args, *kwargs.values())):
+        if active_region() is not None and (function in _MAKERS or any(_is_traced(arg) for arg in (*args, *kwargs.values()))):
             return call_function(function, *args, **kwargs)
         return function(*args, **kwargs)
 

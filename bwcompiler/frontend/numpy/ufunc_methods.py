@@ -215,7 +215,8 @@ def at(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     target, index, *rest = inputs
     name = ufunc.__name__
     if not isinstance(target, Tracer):
-        raise TracerArrayError(f"np.{name}.at on a concrete array with traced operands\n  hint: make it with np.zeros_like(x)")
+        raise TracerArrayError(f"np.{name}.at on a concrete array with traced operands\n"
+                               "  hint: make it with np.zeros_like(x), or with bwcompiler.numpy.zeros(n)")
     if not rest:
         setitem(target, index, call_ufunc(ufunc, (getitem(target, index),), {}))
         return

@@ -133,6 +133,12 @@ class Arguments:
         return [number for number, position in enumerate(self.dynamic) if start <= position < stop]
 
 
+def require_function(fun: Any) -> None:
+    """Raise TypeError for what cannot be called: `bw.grad(f(x))`."""
+    if not callable(fun):
+        raise TypeError(f"a function is expected, not {fun!r} of type {type(fun).__name__}\n  hint: bw.grad(f)(x), not bw.grad(f(x))")
+
+
 def take_apart(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any] | None = None,
                static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = (),
                demanded: Iterable[int] = ()) -> Arguments:
@@ -140,6 +146,7 @@ def take_apart(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
 
     Raises SignatureError for an array that is declared static, or a value there that cannot be hashed.
     """
+    require_function(fun)
     kwargs = kwargs or {}
     names = parameter_names(fun)
     args, kwargs = tuple(args), dict(kwargs)

@@ -17,6 +17,8 @@ import numpy as np
 from bwcompiler.frontend.tracing.source import is_library, is_ours
 
 _MAKE = "make it with np.zeros_like(x), or with bwcompiler.numpy.zeros(n), which can be assigned to"
+_OBJECTS = ("np.array([...]) of traced numbers is to NumPy an array of Python objects: make it with bwcompiler.numpy.array([...]), "
+            "or np.stack([...])")
 _GENERAL = "write it with NumPy's functions, which take traced arrays, or do it outside of the traced function"
 _CONVERTING = ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite", "require")
 
@@ -34,20 +36,35 @@ _REWRITES = {
     "cholesky": "np.linalg.cholesky(a), which gives the lower factor",
     "simpson": "np.sum of the weighted samples",
     "trapezoid": "np.trapezoid(y, x)",
+    "norm.cdf": "bwcompiler.scipy.special.ndtr((x - mean) / deviation)",
+    "norm.ppf": "mean + deviation * np.sqrt(2) * bwcompiler.scipy.special.erfinv(2 * q - 1)",
+    "norm.pdf": "np.exp(-0.5 * ((x - mean) / deviation) ** 2) / (deviation * np.sqrt(2 * np.pi))",
+    "norm.logpdf": "-0.5 * ((x - mean) / deviation) ** 2 - np.log(deviation * np.sqrt(2 * np.pi))",
 }
+
+# Functions of the module math that NumPy has under another name.
+_NOT_MATH = {"fsum": "np.sum", "dist": "np.linalg.norm of the difference", "lgamma": "bwcompiler.scipy.special.gammaln",
+             "comb": "bwcompiler.scipy.special.binom"}
+
+# Python's own functions that ask for the truth of what they compare.
+_TRUTH_FUNCTIONS = {"any": "np.any({})", "all": "np.all({})", "sorted": "np.sort({})", "bool": "leave the bool() away"}
 
 
 class Request(NamedTuple):
     """The expression of the user's line that is being run, and what runs it.
 
-    node      the parsed expression, or None where there is no source.
+    node      the parsed expression (or `a += b`), or None where there is no source.
     stores    whether it is the target of an assignment.
     library   the package that the user called (`scipy`), or "" where NumPy's or Python's own C code was called.
+    operation the name of Python's instruction.
+    keyword   the first word of the line (`while`, `assert`), or `raise` (`_keyword`).
     """
 
-    node: ast.expr | None
+    node: ast.expr | ast.AugAssign | None
     stores: bool
     library: str
+    operation: str = ""
+    keyword: str = ""
 
 
 def request() -> Request:
@@ -61,41 +78,62 @@ def request() -> Request:
     if frame is None:
         return Request(None, False, library)
     operation = dis.opname[frame.f_code.co_code[frame.f_lasti]]
-    return Request(_expression(frame), operation in ("STORE_SUBSCR", "STORE_SLICE"), library)
+    return Request(_expression(frame), operation in ("STORE_SUBSCR", "STORE_SLICE"), library, operation, _keyword(frame))
 
 
-def _expression(frame: FrameType) -> ast.expr | None:
-    """The expression at a frame's instruction, parsed; None where the source is not at hand."""
+def _keyword(frame: FrameType) -> str:
+    """The first word of a frame's line; `raise` where it decides whether the next line raises."""
+    line, following = (linecache.getline(frame.f_code.co_filename, frame.f_lineno + k).split() for k in (0, 1))
+    return "raise" if line[:1] == ["if"] and "raise" in (*line, *following[:1]) else line[0] if line else ""
+
+
+def _expression(frame: FrameType) -> ast.expr | ast.AugAssign | None:
+    """The expression or augmented assignment at a frame's instruction, parsed; None where the source is not at hand."""
     first, last, start, end = list(frame.f_code.co_positions())[frame.f_lasti // 2]
     if first is None or last is None or start is None or end is None:
         return None
     lines = [linecache.getline(frame.f_code.co_filename, number).encode() for number in range(first, last + 1)]
     lines[-1] = lines[-1][:end]
     lines[0] = lines[0][start:]
+    text = b"".join(lines)
     try:
-        return ast.parse(b"(" + b"".join(lines) + b")", mode="eval").body
+        return ast.parse(b"(" + text + b")", mode="eval").body
+    except (SyntaxError, ValueError):
+        pass
+    try:
+        statements = ast.parse(text).body
     except (SyntaxError, ValueError):
         return None
+    return statements[0] if len(statements) == 1 and isinstance(statements[0], ast.AugAssign) else None
 
 
-def array_advice() -> str:
-    """The message of a traced array that was to become a concrete one."""
+def array_advice(truths: bool = False) -> str:
+    """The message of a traced array, of booleans or of numbers, that was to become a concrete one."""
     asked = request()
-    what, hint = _array_advice(asked)
+    what, hint = _array_advice(asked, truths)
     return f"{what}: the elements of a traced array are not known while tracing\n  hint: {hint}"
 
 
-def _array_advice(asked: Request) -> tuple[str, str]:
+def _array_advice(asked: Request, truths: bool = False) -> tuple[str, str]:
     node = asked.node
     if isinstance(node, ast.Subscript):
         array = ast.unparse(node.value)
+        name = array.rpartition(".")[2]
         entries = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         index = ", ".join([ast.unparse(entry) for entry in entries])
         if asked.stores:
             return f"{array}[{index}] = ... assigns a traced value to a concrete array", f"if {array} is an array, {_MAKE}"
+        if name in ("r_", "c_"):
+            return f"{array}[...] makes a concrete array", f"bwcompiler.numpy.{name}[{index}], or np.concatenate, np.column_stack"
+        if truths:
+            return (f"{array}[{index}] selects from a concrete array by a traced mask",
+                    f"where it is reduced, bwcompiler.numpy.array({array})[{index}]; else np.where({index}, ..., 0), whose shape is known")
         taken = "" if isinstance(node.slice, ast.Tuple) else f"bwcompiler.numpy.take({array}, {index}, axis=0), or "
         return (f"{array}[{index}] indexes a concrete array with a traced one",
                 f"{taken}bwcompiler.numpy.array({array})[{index}]")
+    if isinstance(node, ast.BinOp) and asked.library == "scipy":
+        return (f"{ast.unparse(node)} of a sparse matrix makes a concrete array",
+                "np.bincount(rows, data * x[columns], minlength=n) of its coordinates, or its toarray(), if that is small")
     if not isinstance(node, ast.Call):
         return "a concrete array is asked for", _GENERAL
     called = ast.unparse(node.func)
@@ -116,8 +154,9 @@ def _library_hint(library: str, called: str, name: str) -> str:
             module = sys.modules.get(f"bwcompiler.scipy.{space}")
             if module is not None and hasattr(module, name) and (space in called or "." not in called):
                 return f"bwcompiler.scipy.{space}.{name}"
-    if name in _REWRITES:
-        return _REWRITES[name]
+    for known in (".".join(called.split(".")[-2:]), name):
+        if known in _REWRITES:
+            return _REWRITES[known]
     return f"write it with NumPy's functions, or call {called} outside of the traced function"
 
 
@@ -139,8 +178,24 @@ def _numpy_hint(node: ast.Call, called: str, name: str, arguments: str) -> str:
         return "call the function on the array itself; where it branches, np.where(condition, a, b)"
     if name in ("tensor", "Tensor", "DataFrame", "Series"):
         return "return the array from the function first"
-    return f"bwcompiler.numpy.{name}({arguments})" if hasattr(sys.modules.get("bwcompiler.numpy"), name) and called.startswith(
-        ("np.", "numpy.")) else _GENERAL
+    if called not in (f"np.{name}", f"numpy.{name}"):                                       # np.polynomial.polynomial.polyval is another
+        return _GENERAL
+    numpy, ours = getattr(np, name, None), getattr(sys.modules.get("bwcompiler.numpy"), name, None)
+    if isinstance(numpy, type) and issubclass(numpy, np.generic):
+        return f"x.astype({called})"
+    return f"bwcompiler.numpy.{name}({arguments})" if ours is not numpy else _GENERAL
+
+
+def output_advice(name: str) -> str:
+    """The message of a concrete array that NumPy's function is to write a traced result into."""
+    node = request().node
+    if isinstance(node, ast.AugAssign):
+        target = ast.unparse(node.target)
+        return (f"{ast.unparse(node)} changes a concrete array, but the result is traced\n"
+                f"  hint: {target} = {target} + ... and so on, or make {target} with np.zeros_like(x) of a traced x, "
+                "or with bwcompiler.numpy.zeros(n), zeros_like(A), array(A)")
+    return (f"np.{name}: out= is a concrete array, but the result is traced\n"
+            "  hint: leave out= away and use the result, or make the array with np.zeros_like(x) or bwcompiler.numpy.zeros(n)")
 
 
 def number_advice(kind: str) -> str:
@@ -156,7 +211,7 @@ def number_advice(kind: str) -> str:
         space, _, name = called.rpartition(".")
         if space in ("math", "cmath"):
             special = sys.modules.get("bwcompiler.scipy.special")
-            better = "NumPy's function"
+            better = _NOT_MATH.get(name, "NumPy's function")
             if hasattr(np, name) or hasattr(special, name):
                 better = f"np.{name}" if hasattr(np, name) else f"bwcompiler.scipy.special.{name}"
             what, hint = f"{called}() takes Python's numbers", f"{better} instead of {called}"
@@ -166,6 +221,62 @@ def number_advice(kind: str) -> str:
             what, hint = f"{called}() makes a concrete number", f"x.astype({called}), or leave it away"
         elif name in ("full", "arange", "linspace", "array"):
             what, hint = f"{called}() asks for a number", _array_advice(asked)[1]
+        elif kind == "float" and (space in ("np", "numpy") or isinstance(node.func, ast.Attribute)):
+            what, hint = f"{called}() asks for a number", _objects_hint(node, called)
         else:
             what = f"{called}() asks for a number"
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+        hint = 'an f-string, f"{x}", says what is known while tracing; print numbers after the call'
     return f"{what}: the number behind a traced value is not known while tracing\n  hint: {hint}"
+
+
+def _objects_hint(node: ast.Call, called: str) -> str:
+    """For a function of NumPy's that met an array of tracers, which NumPy does not dispatch."""
+    name = called.rpartition(".")[2]
+    if called in (f"np.{name}", f"numpy.{name}") and node.args and isinstance(node.args[0], ast.List | ast.Tuple):
+        return f"bwcompiler.numpy.{name}({', '.join([ast.unparse(one) for one in (*node.args, *node.keywords)])})"
+    if name == "fill":
+        return f"bwcompiler.numpy.full(n, {', '.join([ast.unparse(one) for one in node.args])})"
+    return _OBJECTS
+
+
+def truth_advice() -> str:
+    """The message of a traced value whose truth is asked for."""
+    asked = request()
+    what, hint = _truth_advice(asked)
+    return f"{what}: the truth of a traced value is not known while tracing\n  hint: {hint}"
+
+
+def _truth_advice(asked: Request) -> tuple[str, str]:
+    node = asked.node
+    if isinstance(node, ast.Call):
+        called = ast.unparse(node.func)
+        name = called.rpartition(".")[2]
+        if asked.library not in ("", "numpy"):
+            return f"{called}(...) decides by the elements of its arguments", _library_hint(asked.library, called, name)
+        arguments = ", ".join([ast.unparse(argument) for argument in node.args])
+        if called in ("max", "min"):
+            many = f"np.{name}imum({arguments})" if len(node.args) == 2 else f"np.{name}({arguments})"
+            return f"{called}() compares traced values", many if len(node.args) < 3 else f"bwcompiler.numpy.{name}([{arguments}])"
+        if called in _TRUTH_FUNCTIONS:
+            return f"{called}() of traced values", _TRUTH_FUNCTIONS[called].format(arguments)
+        if "." in called:
+            return f"{called}() compares traced values one by one", _objects_hint(node, called)
+    if isinstance(node, ast.Compare) and asked.operation == "COMPARE_OP" and sys.version_info < (3, 13):
+        return f"{ast.unparse(node)} compares traced values one by one", _OBJECTS      # from 3.13 on, it is also the test of an `if`
+    if isinstance(node, ast.Compare) and len(node.ops) > 1:
+        places = [node.left, *node.comparators]
+        pairs = [ast.unparse(ast.Compare(left, [comparison], [right]))
+                 for left, comparison, right in zip(places, node.ops, places[1:], strict=False)]
+        return f"{ast.unparse(node)} is an `and`", " & ".join([f"({pair})" for pair in pairs])
+    if isinstance(node, ast.BoolOp):
+        sign = " & " if isinstance(node.op, ast.And) else " | "
+        return ast.unparse(node), f"{sign.join([f'({ast.unparse(one)})' for one in node.values])} of booleans, or np.where"
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return ast.unparse(node), f"np.logical_not({ast.unparse(node.operand)})"
+    if asked.keyword in ("assert", "raise"):
+        return asked.keyword, ("check what is known while tracing (x.shape, x.dtype); numbers are checked before the call, or in its "
+                               "result")
+    if asked.keyword == "while":
+        return "while", "for _ in range(n): x = np.where(condition, step(x), x), with enough steps (bw.while_loop does not exist yet)"
+    return "if", "np.where(condition, a, b), np.maximum or np.minimum (bw.cond does not exist yet); for and/or/not: & | ~"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from bwcompiler.errors import BwError, EscapedTracerError, at
@@ -22,7 +23,7 @@ def refuse(tracer: Any, kind: type[BwError], message: str) -> NoReturn:
     raise error
 
 
-def number_of(tracer: Any, value: Value, kind: type[BwError], message: str) -> Any:
+def number_of(tracer: Any, value: Value, kind: type[BwError], advice: Callable[[], str]) -> Any:
     """The number behind a handle that depends on nothing, or on integer arguments alone, which are then asked for.
 
     Refused for others.
@@ -31,12 +32,12 @@ def number_of(tracer: Any, value: Value, kind: type[BwError], message: str) -> A
     assert region is not None
     found = _arguments_of(region, value)
     if found is None:
-        refuse(tracer, kind, message)
+        refuse(tracer, kind, advice())
     asked, numbers = found
     if not numbers:
         return interpret(cut("known", (), region.record.values, (value,)), [])[0][()]
     source = current_source(region.outer)
-    demand = StaticDemand(asked, numbers, source, kind(at(source, f"{message}\n  the value: {tracer!r}")))
+    demand = StaticDemand(asked, numbers, source, kind(at(source, f"{advice()}\n  the value: {tracer!r}")))
     while region is not None and region is not asked.parent:
         region.demand = demand
         region = region.parent

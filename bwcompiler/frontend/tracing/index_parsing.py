@@ -48,7 +48,7 @@ def entries_of(index: Any) -> list[Any]:
     """The index as a list of entries, sequences and object arrays converted."""
     entries = list(index) if isinstance(index, tuple) else [index]
     for position, entry in enumerate(entries):
-        if isinstance(entry, list | tuple):
+        if isinstance(entry, list | tuple | range):
             entry = np.zeros(0, np.intp) if len(entry) == 0 else assembled(entry)
         if isinstance(entry, np.ndarray) and entry.dtype == object:
             entry = stack_objects(entry)

@@ -102,5 +102,8 @@ def scalar_of(value: Any, dtype: DType) -> Any:
         return value
     if isinstance(value, complex) and dtype.kind != "c":
         raise UnsupportedError(f"the complex constant {value!r} does not fit into {dtype.numpy}")
-    with np.errstate(over="ignore"):
-        return dtype.numpy.type(value).item()
+    try:
+        with np.errstate(over="ignore"):
+            return dtype.numpy.type(value).item()
+    except OverflowError:                                       # of 64 bits NumPy says "too large to convert to C long"
+        raise OverflowError(f"Python integer {value} out of bounds for {dtype.numpy}") from None

@@ -162,6 +162,8 @@ def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[Argum
                 raise region.demand from None
             ours = error if isinstance(error, BwError) else hidden_refusal(region, error)
             if ours is None:
+                if isinstance(error, TypeError) and any(text in str(error) for text in _OBJECT_ERRORS):
+                    error.add_note(_OBJECT_NOTE)
                 raise
             return ours.with_traceback(user_traceback(error.__traceback__))
         made = finish(region, result, arguments, types, names, demanded)
@@ -201,6 +203,12 @@ def run_user_function(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict
 
 
 stop_at(run_user_function.__code__)
+
+
+# What NumPy says of an array of objects, of which nothing here hears.
+_OBJECT_ERRORS = ("dtype('O')", "not supported for the input types", "which has no callable")
+_OBJECT_NOTE = ("bwcompiler: an array of traced numbers, np.array([...]), is to NumPy an array of Python objects\n"
+                "  hint: make it with bwcompiler.numpy.array([...]), or np.stack([...])")
 
 
 def hidden_refusal(region: Region, error: Exception) -> BwError | None:

@@ -25,7 +25,7 @@ from bwcompiler.errors import (
     at,
     located,
 )
-from bwcompiler.frontend.tracing.conversions import array_advice, number_advice
+from bwcompiler.frontend.tracing.conversions import array_advice, number_advice, truth_advice
 from bwcompiler.frontend.tracing.demands import number_of, refuse
 from bwcompiler.frontend.tracing.memory_order import Memory, RepeatedCall, unknown
 from bwcompiler.frontend.tracing.promotion import Kind, strong
@@ -35,7 +35,7 @@ from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.undecided_views import decide_views, is_undecided
 from bwcompiler.frontend.tracing.views import Chain
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.types import TensorType
+from bwcompiler.ir.types import BOOL, TensorType
 
 OPERANDS = (bool, int, float, complex, np.generic, np.ndarray, list, tuple)    # besides tracers
 
@@ -123,11 +123,11 @@ def _call_entry(function: Any, entry: Entry, args: tuple[Any, ...], kwargs: dict
     return call_numpy(function, args, kwargs, call_entry, entry, args, kwargs)
 
 
-def _number(tracer: Tracer, kind: type[BwError], message: str) -> Any:
-    """The number behind a handle, where that can be had."""
+def _number(tracer: Tracer, kind: type[BwError], advice: Callable[[], str]) -> Any:
+    """The number behind a handle, where that can be had; what to write instead is looked up where it cannot."""
     if _state.region is None:
-        refuse(tracer, kind, message)
-    return number_of(tracer, value_of(tracer), kind, message)
+        refuse(tracer, kind, advice())
+    return number_of(tracer, value_of(tracer), kind, advice)
 
 
 def _operator(name: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
@@ -202,6 +202,10 @@ class Tracer:
     @property
     def shape(self) -> tuple[int, ...]:
         return self._type.shape  # type: ignore[return-value]
+
+    @shape.setter
+    def shape(self, shape: Any) -> NoReturn:
+        refuse(self, UnsupportedError, "assigning to x.shape is not supported\n  hint: x = x.reshape(...)")
 
     @property
     def ndim(self) -> int:
@@ -346,10 +350,7 @@ class Tracer:
 
     # ----- conversions that need a number
     def __bool__(self) -> bool:
-        return bool(_number(self, TracerBoolError, "the truth of a traced value is not known while tracing (if, while, and, or, not, "
-                "max, min)\n"
-                "  hint: use np.where(condition, a, b), np.maximum or np.minimum (bw.cond, bw.while_loop do not exist yet); "
-                "for and/or/not: & | ~"))
+        return bool(_number(self, TracerBoolError, truth_advice))
 
     def __float__(self) -> NoReturn:
         refuse(self, TracerError, number_advice("float"))
@@ -358,12 +359,12 @@ class Tracer:
         refuse(self, TracerError, number_advice("complex"))
 
     def __int__(self) -> int:
-        return int(_number(self, TracerIndexError, "int() of a traced value: the number is not known while tracing\n"
+        return int(_number(self, TracerIndexError, lambda: "int() of a traced value: the number is not known while tracing\n"
                 "  hint: use x.astype(int) or np.floor(x); an integer argument (f(x, 3)) is known while tracing"))
 
     def __index__(self) -> int:
         return operator.index(_number(
-            self, TracerIndexError, "a traced value as a size, axis, range() or list index: the number is not known while tracing\n"
+            self, TracerIndexError, lambda: "a traced value as a size, axis, range() or list index: the number is not known while tracing\n"
                 "  hint: pass the number as a Python int, or index an array instead of a list (bw.fori_loop does not exist "
                 "yet)"))
 
@@ -378,7 +379,7 @@ class ArrayTracer(Tracer):
     __slots__ = ()
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
-        refuse(self, TracerArrayError, array_advice())
+        refuse(self, TracerArrayError, array_advice(self._type.dtype is BOOL))
 
     def __len__(self) -> int:
         return self._type.shape[0]  # type: ignore[return-value]

@@ -17,8 +17,10 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.sparse
 import scipy.spatial.distance
 import scipy.special
+import scipy.stats
 
 import bwcompiler as bw
 import bwcompiler.numpy as bnp
@@ -32,8 +34,35 @@ Row = tuple[Callable[[Any], Any], type[Exception], str]
 HINTS: dict[str, Row] = {
     "if": (lambda x: 1 if x[0] > 0 else 2, errors.TracerBoolError, "np.where"),
     "while": (lambda x: _while(x), errors.TracerBoolError, "bw.while_loop"),
-    "and": (lambda x: x[0] > 0 and x[1] > 0, errors.TracerBoolError, "for and/or/not: & | ~"),
-    "max": (lambda x: max(x[0], x[1]), errors.TracerBoolError, "np.maximum"),
+    "and": (lambda x: x[0] > 0 and x[1] > 0, errors.TracerBoolError, "hint: (x[0] > 0) & (x[1] > 0)"),
+    "or": (lambda x: x[0] > 0 or x[1] > 0, errors.TracerBoolError, "hint: (x[0] > 0) | (x[1] > 0)"),
+    "not": (lambda x: not x[0], errors.TracerBoolError, "np.logical_not(x[0])"),
+    "chain": (lambda x: 0 < x[0] < 1, errors.TracerBoolError, "hint: (0 < x[0]) & (x[0] < 1)"),
+    "assert": (lambda x: _asserted(x), errors.TracerBoolError, "numbers are checked before the call"),
+    "raise": (lambda x: _raising(x), errors.TracerBoolError, "numbers are checked before the call"),
+    "max": (lambda x: max(x[0], x[1]), errors.TracerBoolError, "hint: np.maximum(x[0], x[1])"),
+    "min of an array": (lambda x: min(x), errors.TracerBoolError, "hint: np.min(x)"),
+    "max of three": (lambda x: max(x[0], x[1], 0.0), errors.TracerBoolError, "hint: bwcompiler.numpy.max([x[0], x[1], 0.0])"),
+    "any": (lambda x: any(x > 0), errors.TracerBoolError, "hint: np.any(x > 0)"),
+    "sorted": (lambda x: sorted(x), errors.TracerBoolError, "hint: np.sort(x)"),
+    "bool": (lambda x: bool(x[0]), errors.TracerBoolError, "leave the bool() away"),
+    "scipy.stats.norm.cdf of a number": (lambda x: scipy.stats.norm.cdf(x[0]), errors.TracerBoolError, "bwcompiler.scipy.special.ndtr"),
+    "scipy.stats.norm.logpdf": (lambda x: scipy.stats.norm.logpdf(x), errors.TracerArrayError, "-0.5 * ((x - mean) / deviation) ** 2"),
+    "np.mean of a list": (lambda x: np.mean([x[0], x[1]]), errors.TracerError, "hint: bwcompiler.numpy.mean([x[0], x[1]])"),
+    "np.max of a list": (lambda x: np.max([x[0], x[1]]), errors.TracerBoolError, "hint: bwcompiler.numpy.max([x[0], x[1]])"),
+    "np.std of objects": (lambda x: np.std(np.array([x[0], x[1]])), errors.TracerError, "make it with bwcompiler.numpy.array([...])"),
+    "mean of objects": (lambda x: np.array([x[0], x[1]]).mean(), errors.TracerError, "make it with bwcompiler.numpy.array([...])"),
+    "np.sort of objects": (lambda x: np.sort(np.array([x[0], x[1]])), errors.TracerBoolError, "bwcompiler.numpy.array([...])"),
+    "A.fill": (lambda x: np.ones(3).fill(x[0]), errors.TracerError, "hint: bwcompiler.numpy.full(n, x[0])"),
+    "% of a traced number": (lambda x: "%.3f" % x[0], errors.TracerError, "an f-string"),    # noqa: UP031
+    "math.dist": (lambda x: math.dist(x, x), errors.TracerError, "np.linalg.norm"),
+    "np.r_": (lambda x: np.r_[x, 1.0], errors.TracerArrayError, "hint: bwcompiler.numpy.r_[x, 1.0]"),
+    "A[mask]": (lambda x: np.eye(3)[x > 0], errors.TracerArrayError, "hint: where it is reduced, bwcompiler.numpy.array(np.eye(3))[x > 0]"),
+    "np.float32": (lambda x: np.float32(x), errors.TracerArrayError, "hint: x.astype(np.float32)"),
+    "np.ndenumerate": (lambda x: list(np.ndenumerate(x)), errors.TracerArrayError, "with NumPy's functions"),
+    "np.polynomial": (lambda x: np.polynomial.polynomial.polyval(2.0, x), errors.TracerArrayError, "with NumPy's functions"),
+    "sparse": (lambda x: scipy.sparse.eye(3, format="csr") @ x, errors.TracerArrayError, "np.bincount(rows, data * x[columns], minlength=n)"),
+    "frompyfunc": (lambda x: np.frompyfunc(lambda t: t, 1, 1)(x), errors.UnsupportedError, "call the function on the array itself"),
     "if array": (lambda x: 1 if x.any() else 2, errors.TracerBoolError, "bw.cond"),
     "in": (lambda x: 1.0 in x, errors.TracerBoolError, "np.any"),
     "float": (lambda x: float(x[0]), errors.TracerError, "leave the float"),
@@ -66,7 +95,7 @@ HINTS: dict[str, Row] = {
     "np.full_like(A, x)": (lambda x: np.full_like(A, x), errors.TracerArrayError, "copied into a concrete array"),
     "np.copyto(A, x)": (lambda x: np.copyto(A, x), errors.TracerArrayError, "np.zeros_like(x)"),
     "out=A": (lambda x: np.sin(x, out=np.empty(3)), errors.TracerArrayError, "out= is a concrete array"),
-    "A += x": (lambda x: _augmented(x), errors.TracerArrayError, "out= is a concrete array"),
+    "A += x": (lambda x: _augmented(x), errors.TracerArrayError, "hint: local = local + ..."),
     "np.add.at(A)": (lambda x: np.add.at(A, [0], x[:1]), errors.TracerArrayError, "np.zeros_like"),
     "scipy.linalg": (lambda x: scipy.linalg.norm(x), errors.TracerArrayError, "np.linalg.norm(x)"),
     "cdist": (lambda x: scipy.spatial.distance.cdist(x[:, None], x[:, None]), errors.TracerArrayError, "(x[:, None] - y[None]) ** 2"),
@@ -98,6 +127,7 @@ HINTS: dict[str, Row] = {
     "in place cast": (lambda x: _narrow(x), errors.DTypeError, "same_kind"),
     "object": (lambda x: x + np.array(["a", "b", "c"]), errors.DTypeError, "dtype <U1"),
     "output": (lambda x: {"a": "text"}, errors.TracerError, "result['a'] is of type str"),
+    "x.shape = ...": (lambda x: setattr(x, "shape", (3, 1)), errors.UnsupportedError, "x = x.reshape(...)"),
     "pickle": (lambda x: __import__("pickle").dumps(x), errors.TracerError, "pickled"),
 }
 
@@ -105,6 +135,17 @@ HINTS: dict[str, Row] = {
 def _while(x: Any) -> Any:
     while x[0] > 0:
         x = x - 1
+    return x
+
+
+def _asserted(x: Any) -> Any:
+    assert x[0] > 0
+    return x
+
+
+def _raising(x: Any) -> Any:
+    if not np.all(x > 0):
+        raise ValueError
     return x
 
 
@@ -146,7 +187,7 @@ def test_hint(name: str) -> None:
         assert not any("/bwcompiler/frontend/" in frame.filename for frame in frames[3:]), frames
         assert message.startswith(f"{__file__}:"), message
         first = message.splitlines()[0]
-        assert "lambda" in first or any(text in first for text in ("while x", "local += x", "n += x", "] = x[", "y + x")), message
+        assert "lambda" in first or any(text in first for text in ("while x", "local += x", "n += x", "assert x", "if not np", "] = x[", "y + x")), message
 
 
 @pytest.mark.parametrize(("fun", "kind"), [
@@ -190,14 +231,39 @@ def test_names_that_do_not_exist_yet(name: str) -> None:
     with pytest.raises(AttributeError, match="bw.nonsense does not exist"):
         _ = bw.nonsense
     assert not hasattr(bw, "nonsense")
+    with pytest.raises(AttributeError, match="there is bw.value_and_grad$"):
+        _ = bw.value_and_gradient
+    with pytest.raises(AttributeError, match="there is bw.nn.relu, "):
+        _ = bw.relu
 
 
 def test_the_hints_of_conversions_work() -> None:
     x = np.array([2.0, 0.0, 1.0])
     for written in (lambda x: bnp.take(np.eye(3), x.argsort(), axis=0), lambda x: bnp.array(np.eye(3))[x.argsort(), 0],
                     lambda x: bnp.full(3, x), lambda x: np.copy(x), lambda x: bnp.array([x, 2 * x]), lambda x: A @ x,
+                    lambda x: bnp.mean([x[0], x[1]]), lambda x: bnp.max([x[0], x[1], 0.0]), lambda x: bnp.r_[x, 1.0], lambda x: np.min(x),
+                    lambda x: (x > 0) & (x < 1), lambda x: bnp.array(np.eye(3))[x > 0].sum(), lambda x: np.logical_not(x[0]),
+                    lambda x: np.bincount(np.array([0, 0, 1]), np.array([1.0, 2.0, 3.0]) * x[np.array([0, 1, 2])], minlength=2),
                     lambda x: np.sqrt(np.sum((x[:, None] - x[None]) ** 2, -1)), lambda x: bnp.piecewise(A, [A > 0], [x])):
         np.testing.assert_array_equal(bw.jit(written)(x), written(x))
+
+
+def test_the_hints_about_distributions_are_right() -> None:
+    x, mean, deviation = np.array([0.1, -2.0, 3.0]), 0.5, 2.0
+    special, law = bw.scipy.special, scipy.stats.norm(mean, deviation)
+    np.testing.assert_allclose(special.ndtr((x - mean) / deviation), law.cdf(x), rtol=1e-12)
+    np.testing.assert_allclose(np.exp(-0.5 * ((x - mean) / deviation) ** 2) / (deviation * np.sqrt(2 * np.pi)), law.pdf(x), rtol=1e-12)
+    np.testing.assert_allclose(-0.5 * ((x - mean) / deviation) ** 2 - np.log(deviation * np.sqrt(2 * np.pi)), law.logpdf(x), rtol=1e-12)
+    q = law.cdf(x)
+    np.testing.assert_allclose(mean + deviation * np.sqrt(2) * special.erfinv(2 * q - 1), x, rtol=1e-10)
+
+
+def test_arrays_of_traced_numbers_that_numpy_refuses() -> None:
+    for fun in (lambda x: np.linalg.inv(np.array([[x[0], 0.0], [0.0, x[1]]])), lambda x: np.isnan(np.array([x[0], x[1]])),
+                lambda x: np.interp(0.5, [0.0, 1.0], [x[0], x[1]])):
+        with pytest.raises(TypeError) as caught:
+            trace(fun, (np.ones(3),))
+        assert any("make it with bwcompiler.numpy.array([...])" in note for note in caught.value.__notes__)
 
 
 KEPT: list[Any] = []

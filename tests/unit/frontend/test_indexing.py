@@ -156,6 +156,39 @@ def test_random_programs_of_views_and_writes(seed: int) -> None:
     compare(lambda a: program(a.copy()), x)
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_memory_that_views_share(seed: int) -> None:
+    """Of two random views, of the argument and of each other, in both orders."""
+    rng = np.random.default_rng(4000 + seed)
+    x = rng.normal(size=SHAPES[seed % len(SHAPES)])
+    views, shadows = [], [x]
+    for _ in range(4):
+        position = int(rng.integers(0, len(shadows)))
+        view = random_view(rng, shadows[position])
+        made = view(shadows[position])
+        if isinstance(made, np.ndarray):
+            views.append((position, view))
+            shadows.append(made)
+
+    def program(a: Any) -> Any:
+        found = [a]
+        for position, view in views:
+            found.append(view(found[position]))
+        return [[bool(asked(one, other)) for one in found for other in found] for asked in (np.shares_memory, np.may_share_memory)]
+
+    for order in ("C", "F"):
+        argument = x.copy(order)
+        expected = program(argument)
+        answers: list[Any] = []
+        trace(lambda a, answers=answers: answers.append(program(a)), (argument,))
+        assert answers[-1] == expected
+
+
+def _stored_at_range(x: Any) -> Any:
+    x[range(2), 0] = -1.0
+    return x
+
+
 def _swap_rows(x: Any) -> Any:
     x[[0, 1]] = x[[1, 0]]
     return x
@@ -238,6 +271,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "np.ix_": lambda x: x[np.ix_([0, 2], [1, 3])],
     "traced index": lambda x: x[np.argmax(x, 0), np.arange(4)],
     "traced scalar index": lambda x: (x[np.argmax(x[:, 0])], x[1, x[0].argmax()], x[x[:, 0].argmin(), 1:]),
+    "ranges": lambda x: (x[range(2)], x[[0, 1], range(2)], x[range(2, -1, -1), 1:], x[range(0)], _stored_at_range(x)),
     "newaxis": lambda x: (x[None], x[:, None, 1], x[..., None], x[None, ..., None, 0]),
     "empty": lambda x: (x[1:1], x[[]], x[:, 3:1], x[np.zeros(3, bool)]),
     "leading ones": lambda x: _leading_ones(x),

@@ -24,8 +24,21 @@ def _assignments(x: Any) -> Any:
     return y, z, k
 
 
+FORTRAN = numpy.asfortranarray(numpy.arange(6.0).reshape(2, 3))
+
+
+def _like_concrete_arrays(x: Any) -> Any:
+    a, b, c, d = np.zeros_like(FORTRAN), np.ones_like(FORTRAN, dtype=numpy.float32), np.empty_like(FORTRAN), np.full_like(FORTRAN, 3)
+    a[0] = x
+    b += x
+    c[:] = x
+    c.ravel("K")[1] = 5          # the memory order is that of the array it is like
+    d[:, 1] = x[0]
+    return a, b, c, d
+
+
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
-    "assignment": _assignments,
+    "assignment": _assignments, "like": _like_concrete_arrays,
     "array": lambda x: (np.array([x[0], x[1] * 2, 3]), np.array([[x[0], 1], [2, x[1]]], dtype=numpy.float32), np.array([x, x]),
                         np.array([1.0, 2.0]), np.array(x), np.array([x, [1, 2, 3]]), np.array(x[0], ndmin=2)),
     "asarray": lambda x: (np.asarray(x), np.asarray([x[0], x[1]]), np.asarray(x, dtype=numpy.float32)),

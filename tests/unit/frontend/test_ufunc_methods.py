@@ -136,3 +136,12 @@ CALCULUS: dict[str, tuple[Any, ...]] = {
 def test_calculus_as_numpy(name: str) -> None:
     function, *arrays = CALCULUS[name]
     compare(function, *arrays)
+
+
+@pytest.mark.parametrize("known", [[0, 1], [0], [0, 0], [3, 4, 0], [0, 0, 2.5], 5.0, [0.0, 0.0, -0.0]], ids=str)
+def test_polynomials_with_leading_zeros(known: Any) -> None:
+    """Left out where they are known; the coefficients of a traced polynomial all count."""
+    compare(lambda x: (np.polymul(x, known), np.polymul(known, x)), np.array([2.0, 0.0, 1.5]))
+    compare(lambda x: np.polymul(x, [x[0], 1.0]), np.array([2.0, 0.0, 1.5]))
+    _, _, result = run_traced(lambda x: np.polymul(x, known), np.array([0.0, 0.0, 1.5]))
+    assert result.outputs[0].shape == (np.polymul([1, 2, 3], known).size,)

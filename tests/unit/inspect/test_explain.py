@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import inspect
+from typing import Any
 
 import numpy as np
 import pytest
 
 import bwcompiler as bw
 import bwcompiler.numpy as bnp
+from bwcompiler.frontend import trace
 from bwcompiler.inspect.explanation import bytes_text
+from bwcompiler.inspect.gradient_reasons import derivative_flow, way_to, ways_from
 from bwcompiler.passes import find_updates, fuse, fusion_rules, plan_memory
 from tests.support.source import from_text
 
@@ -273,3 +276,32 @@ def test_long_programs_are_cut():
 @pytest.mark.parametrize(("count", "text"), [(0, "0 B"), (9999, "9999 B"), (10_000, "10.0 kB"), (2_500_000, "2.5 MB"), (7e9, "7.0 GB")])
 def test_bytes(count, text):
     assert bytes_text(count) == text
+
+
+def test_the_way_to_an_end_is_the_shortest() -> None:
+    def fun(x: Any) -> Any:
+        long = np.tanh(np.sin(np.cos(x)))
+        short = x * 2.0
+        return np.floor(long + short)
+
+    graph = trace(fun, (np.ones(3),)).graph
+    flow = derivative_flow(graph, ())
+    ways = ways_from(flow, graph.inputs[0])
+    assert not ways.flows and ways.used
+    (stop,) = ways.stops
+    assert [value.op.name for value in way_to(flow, graph.inputs[0], stop)] == ["multiply", "add", "floor"]
+
+
+def test_ends_of_derivatives_in_a_long_loop() -> None:
+    """One per step and argument: the ways to them are not written out, which would be quadratic."""
+    def fun(x: Any, w: Any) -> Any:
+        for _ in range(300):
+            x = np.where(x > 0, x * w, x - w)
+        return np.sum(x)
+
+    graph = trace(fun, (np.ones(3), np.ones(3))).graph
+    flow = derivative_flow(graph, ())
+    for argument in graph.inputs[:2]:
+        ways = ways_from(flow, argument)
+        assert ways.flows
+        assert [stop.value.op.name for stop in ways.stops] == ["greater"] * (300 if argument is graph.inputs[0] else 299)

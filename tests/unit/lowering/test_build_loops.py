@@ -185,27 +185,28 @@ def test_tree(name, golden, rng):
             assert_near(np.asarray(ran), found, "native code differs from its loops")
 
 
-def kernel_of(name: str, **changes: str) -> Kernel:
-    text = GRAPHS[name]
-    for old, new in changes.items():
-        text = re.sub(rf"\b{old}\b", new, text)
-    _, steps = steps_of(text)
-    kernels = [step.kernel for step in steps]
-    assert len(kernels) == 1 and kernels[0] is not None
-    return kernels[0]
+def kernel_of(text: str) -> Kernel:
+    """Of a graph that is one kernel."""
+    _, (step,) = steps_of(text)
+    assert step.kernel is not None
+    return step.kernel
+
+
+def scratch_of(kernel: Kernel) -> list[str]:
+    return [buffer.name for buffer in kernel.buffers if buffer.role == SCRATCH]
 
 
 def test_cheap_members_are_computed_again():
     """exp(x) is kept for the second pass; |x| is not."""
-    assert [b.name for b in kernel_of("dear_members_are_saved").buffers if b.role == SCRATCH] == ["e.row"]
-    assert not [b for b in kernel_of("dear_members_are_saved", exp="absolute").buffers if b.role == SCRATCH]
+    text = GRAPHS["dear_members_are_saved"]
+    assert scratch_of(kernel_of(text)) == ["e.row"]
+    assert scratch_of(kernel_of(re.sub(r"\bexp\b", "absolute", text))) == []
 
 
 def test_what_is_stored_anyway_is_not_kept_twice():
     text = GRAPHS["dear_members_are_saved"].replace("-> f64[5,40]", "-> (f64[5,40], f64[5,40])").replace("return", "return %e,")
-    _, steps = steps_of(text)
-    kernel = steps[0].kernel
-    assert not [b for b in kernel.buffers if b.role == SCRATCH]
+    kernel = kernel_of(text)
+    assert scratch_of(kernel) == []
     assert kernel_to_text(kernel).count("exp(") == 1
 
 
@@ -245,11 +246,10 @@ def test_every_input_is_one_parameter(name):
 
 def test_sums_of_f32_over_several_loops_are_taken_in_double():
     """One term after the other: digits would be lost.  A row has lanes instead."""
-    assert "reduce total: f64 = add" in kernel_to_text(kernel_of("sum_of_all"))
-    _, (step,) = steps_of("graph g(%x: f32[200]) -> f32[] {\n  %total: f32[] = sum %x {axes=[0]}\n  return %total\n}")
-    assert "reduce total: f32 = add" in kernel_to_text(step.kernel)
+    assert "reduce total: f64 = add" in kernel_to_text(kernel_of(GRAPHS["sum_of_all"]))
+    row = "graph g(%x: f32[200]) -> f32[] {\n  %total: f32[] = sum %x {axes=[0]}\n  return %total\n}"
+    assert "reduce total: f32 = add" in kernel_to_text(kernel_of(row))
 
 
 def test_logic_is_stored_as_bytes():
-    kernel = kernel_of("logic")
-    assert all(b.dtype is BOOL for b in kernel.buffers if b.role != INPUT)
+    assert all(b.dtype is BOOL for b in kernel_of(GRAPHS["logic"]).buffers if b.role != INPUT)
