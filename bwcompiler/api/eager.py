@@ -25,6 +25,15 @@ def graph_function(fun: Function) -> Function:
 
     Parameters annotated with anything but Any are options, hence static; so are those named in `OPTIONS`.
     """
+    return _made(fun, False)
+
+
+def mutating_function(fun: Function) -> Function:
+    """A `graph_function` that writes to its arguments, on plain arrays too."""
+    return _made(fun, True)
+
+
+def _made(fun: Function, mutates: bool) -> Function:
     signature = inspect.signature(fun)
     options = OPTIONS.union([parameter.name for parameter in signature.parameters.values() if parameter.annotation != "Any"])
 
@@ -35,7 +44,7 @@ def graph_function(fun: Function) -> Function:
         arguments = signature.bind(*args, **kwargs).arguments
         static = tuple([name for name, value in arguments.items() if name in options or not is_array(value)])
         chosen = {name: _hashable(arguments[name]) for name in static}
-        return _compiled(function, tuple(sorted(static)))(**{**arguments, **chosen})
+        return _compiled(function, tuple(sorted(static)), mutates)(**{**arguments, **chosen})
 
     return function  # type: ignore[return-value]
 
@@ -46,8 +55,8 @@ def is_array(value: Any) -> bool:
 
 
 @functools.cache
-def _compiled(fun: Callable[..., Any], static: tuple[str, ...]) -> JitFunction:
-    return JitFunction(fun, static_argnames=static, mutates=False)
+def _compiled(fun: Callable[..., Any], static: tuple[str, ...], mutates: bool) -> JitFunction:
+    return JitFunction(fun, static_argnames=static, mutates=mutates)
 
 
 def _hashable(option: Any) -> Any:

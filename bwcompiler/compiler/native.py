@@ -12,6 +12,7 @@ import numpy as np
 
 from bwcompiler.errors import InternalError, at, located
 from bwcompiler.ir.access import whole
+from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.routine import SORT_KINDS, InnerLoop, sort_symbol
 from bwcompiler.ir.types import BOOL, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, TensorType
@@ -61,6 +62,23 @@ def native_libraries() -> tuple[Libraries, dict[str, int]]:
                 addresses[sort_symbol(positions, dtype, kind)] = sort_function(dtype.numpy, kind, positions)
     addresses = {symbol: address for symbol, address in addresses.items() if address}
     return Libraries(frozenset(addresses), "i64" if found is None or found.integers_64 else "i32"), addresses
+
+
+def loops_named_in(graph: Graph) -> dict[str, int]:
+    """The addresses of the loops that values of a graph, or of its regions, name by attributes; only these are looked for."""
+    addresses: dict[str, int] = {}
+    for value in graph.body:
+        for region in value.op.regions:
+            addresses.update(loops_named_in(value.attrs[region]))
+        routine = value.op.library
+        if isinstance(routine, InnerLoop) and not routine.names:
+            name, dtype = routine.name(value.attrs), value.operands[0].dtype
+            character, results = dtype.numpy.char, value.attrs["results"]
+            loop = gufuncs.loop_of_module(routine.module, name, f"{character * len(value.operands)}->{character * results}")
+            if loop is not None:
+                addresses[routine.symbol(dtype, name)] = loop.function
+                addresses[f"{routine.symbol(dtype, name)}.data"] = loop.data
+    return {symbol: address for symbol, address in addresses.items() if address}
 
 
 def inner_loop_addresses(routine: InnerLoop) -> dict[str, int]:

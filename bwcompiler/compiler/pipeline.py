@@ -16,7 +16,7 @@ from typing import Any
 from bwcompiler import ops
 from bwcompiler.collector import collector_paused
 from bwcompiler.compiler.lowered import Lowered
-from bwcompiler.compiler.native import native_libraries
+from bwcompiler.compiler.native import loops_named_in, native_libraries
 from bwcompiler.compiler.options import pass_options
 from bwcompiler.ir.access import root
 from bwcompiler.ir.graph import Graph
@@ -124,6 +124,7 @@ def lower(graph: Graph, into: Sequence[int | None] = (), target: Target | None =
         run = PassRunner(PIPELINE, options)
         inlined = run(inline_custom_rules, graph)
         legal = run(legalize, inlined)
+        libraries = libraries._replace(symbols=libraries.symbols.union(loops_named_in(legal)))
         fused = run(fuse, legal)
         steps = run(lower_steps, fused, libraries, _pairs(legal, into), _lower_bodies(legal, libraries, options))
         plan = run(plan_memory, legal, steps, into)

@@ -19,9 +19,10 @@ LINALG = "numpy.linalg._umath_linalg"
 class InnerLoop:
     """An inner loop of a NumPy ufunc, for all matrices of a batch in one call.
 
-    names       of the ufunc in `module`; of several, `choose(**attrs)` gives the one.
+    names       of the ufunc in `module`; of several, `choose(**attrs)` gives the one.  None: `choose` gives any, which is looked up when
+                a program needs it.
     lapack      the LAPACK routine that it calls, for `text`.
-    types       characters of the loop's types; {} stands for that of the operands' dtype.
+    types       characters of the loop's types; {} stands for that of the operands' dtype.  "": all are of it, as many as there are.
     core        the ufunc's signature without blanks; "" for an elementwise function.
     results     rule(out, *operands, **attrs) -> what the loop's results are of `out`, as layout ops of it; None for one that is not
                 kept.  Without a rule the result is `out`.
@@ -56,7 +57,8 @@ class InnerLoop:
 
     def text(self, attrs: Any = None) -> str:
         """For explain(); without attributes for the table of ops."""
-        inner = f"NumPy's inner loop {' or '.join(self.names) if attrs is None else self.name(attrs)}"
+        inner = f"{'SciPy' if self.module.startswith('scipy') else 'NumPy'}'s inner loop"
+        inner = f"{inner} {' or '.join(self.names) if attrs is None else self.name(attrs)}".rstrip()
         return f"LAPACK {self.lapack} ({inner})" if self.lapack else inner
 
 

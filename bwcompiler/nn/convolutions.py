@@ -1,4 +1,4 @@
-"""Convolutions and pooling of `bw.nn`, in PyTorch's layout: x (batch, channels, ...), w (out, channels / groups, ...).
+"""Convolutions of `bw.nn`, in PyTorch's layout: x (batch, channels, ...), w (out, channels / groups, ...).
 
 A convolution is `windows`, a transpose and a matmul.
 """
@@ -6,7 +6,7 @@ A convolution is `windows`, a transpose and a matmul.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,18 +16,18 @@ from bwcompiler.api.eager import graph_function
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.elementwise import operator
 from bwcompiler.frontend.numpy.linear import pair, permuted
-from bwcompiler.frontend.tracing.operands import cast, constant, filled, reshape, value_as
+from bwcompiler.frontend.tracing.operands import filled, reshape, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.types import I64
-from bwcompiler.nn.activations import real_value
 
 Sizes = tuple[int, ...]
+Option = int | Sequence[Any] | None                 # a number per axis, or one for all
 
 
-def _sizes(option: Any, rank: int, name: str) -> Sizes:
+def sizes_of(option: Any, rank: int, name: str) -> Sizes:
+    """One integer per spatial axis, from an integer or a sequence (of which one element counts for all axes)."""
     found = (int(option),) * rank if isinstance(option, int | np.integer) else tuple(int(one) for one in option)
+    found = found * rank if len(found) == 1 else found
     if len(found) != rank:
         raise ShapeError(f"{name}={option!r} must be an integer or {rank} of them")
     return found
@@ -43,11 +43,12 @@ def _padding(padding: Any, kernel: Sizes, stride: Sizes, dilation: Sizes) -> tup
             raise ShapeError("padding='same' needs stride 1")
         total = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
         return tuple(one // 2 for one in total), tuple(one - one // 2 for one in total)
-    both = _sizes(padding, rank, "padding")
+    both = sizes_of(padding, rank, "padding")
     return both, both
 
 
-def _windows(x: Value, kernel: Sizes, stride: Sizes, low: Sizes, high: Sizes, dilation: Sizes) -> Value:
+def windows_of(x: Value, kernel: Sizes, stride: Sizes, low: Sizes, high: Sizes, dilation: Sizes) -> Value:
+    """`ops.windows` over the last axes; ShapeError where the kernel does not fit."""
     for axis, (extent, k, a, b, d) in enumerate(zip(x.shape[x.rank - len(kernel):], kernel, low, high, dilation, strict=True)):
         if extent + a + b < d * (k - 1) + 1:
             raise ShapeError(f"the kernel {kernel} does not fit x of shape {x.shape} along spatial axis {axis}")
@@ -63,7 +64,7 @@ def convolve(x: Value, w: Value, stride: Sizes, low: Sizes, high: Sizes, dilatio
     if channels != inner * groups or outs % groups:
         raise ShapeError(f"convolution: x of shape {x.shape} and w of shape {w.shape} do not fit with groups={groups}: w is "
                          "(out channels, in channels / groups, kernel...)")
-    found = _windows(x, kernel, stride, low, high, dilation)
+    found = windows_of(x, kernel, stride, low, high, dilation)
     places = found.shape[2:2 + rank]
     rows, depth = batch * math.prod(places), inner * math.prod(kernel)
     if groups == 1:
@@ -88,13 +89,14 @@ def _with_bias(result: Value, b: Any, rank: int, batched: bool) -> Any:
     return operator("add", made, fresh(reshape(bias, (*bias.shape, *[1] * rank))))
 
 
-def _batched(x: Value, rank: int, name: str) -> tuple[Value, bool]:
+def with_batch(x: Value, rank: int, name: str) -> tuple[Value, bool]:
+    """x with an axis of samples, and whether it had one."""
     if x.rank not in (rank + 1, rank + 2):
         raise ShapeError(f"{name}: x must have {rank + 2} axes (batch, channels, ...) or {rank + 1}, got shape {x.shape}")
     return (x, True) if x.rank == rank + 2 else (reshape(x, (1, *x.shape)), False)
 
 
-def _places(rank: int, letter: str = "") -> str:
+def axes_text(rank: int, letter: str = "") -> str:
     """How docstrings write the last axes: `height, width`."""
     names = ("depth", "height", "width")[3 - rank:] if rank > 1 else ("length",)
     return ", ".join([f"{letter}{name[0]}" if letter else name for name in names])
@@ -107,15 +109,15 @@ def _convolution(rank: int) -> Callable[..., Any]:
         left, right = pair(x, w)
         if right.rank != rank + 2:
             raise ShapeError(f"{name}: w must have {rank + 2} axes (out, in / groups, kernel...), got shape {right.shape}")
-        value, batched = _batched(left, rank, name)
-        strides, dilations = _sizes(stride, rank, "stride"), _sizes(dilation, rank, "dilation")
+        value, batched = with_batch(left, rank, name)
+        strides, dilations = sizes_of(stride, rank, "stride"), sizes_of(dilation, rank, "dilation")
         low, high = _padding(padding, right.shape[2:], strides, dilations)
         return _with_bias(convolve(value, right, strides, low, high, dilations, groups), b, rank, batched)
 
     conv.__name__ = conv.__qualname__ = name
     conv.__doc__ = f"""{rank}-dimensional cross-correlation, as torch.nn.functional.{name}.
 
-    x is (batch, in, {_places(rank)}) or without batch, w (out, in / groups, {_places(rank, "k")}), b (out,).
+    x is (batch, in, {axes_text(rank)}) or without batch, w (out, in / groups, {axes_text(rank, "k")}), b (out,).
     stride, padding and dilation are integers or one per axis; padding may be "valid" or "same".  Raises ShapeError where these do not fit.
 
     >>> import numpy as np, bwcompiler as bw
@@ -131,12 +133,12 @@ def _transposed_convolution(rank: int) -> Callable[..., Any]:
     def conv(x: Any, w: Any, b: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: int = 1,
              dilation: Any = 1) -> Any:
         left, right = pair(x, w)
-        value, batched = _batched(left, rank, name)
+        value, batched = with_batch(left, rank, name)
         if right.rank != rank + 2 or value.shape[1] != right.shape[0]:
             raise ShapeError(f"{name}: x of shape {left.shape} and w of shape {right.shape} do not fit; w is "
                              "(in, out / groups, kernel...)")
-        strides, dilations = _sizes(stride, rank, "stride"), _sizes(dilation, rank, "dilation")
-        paddings, extra = _sizes(padding, rank, "padding"), _sizes(output_padding, rank, "output_padding")
+        strides, dilations = sizes_of(stride, rank, "stride"), sizes_of(dilation, rank, "dilation")
+        paddings, extra = sizes_of(padding, rank, "padding"), sizes_of(output_padding, rank, "output_padding")
         kernel = right.shape[2:]
         low = [d * (k - 1) - p for d, k, p in zip(dilations, kernel, paddings, strict=True)]
         spread = _dilated(value, strides)
@@ -149,7 +151,7 @@ def _transposed_convolution(rank: int) -> Callable[..., Any]:
     conv.__name__ = conv.__qualname__ = name
     conv.__doc__ = f"""The adjoint of conv{rank}d, as torch.nn.functional.{name}.
 
-    x is (batch, in, {_places(rank)}) or without batch, w (in, out / groups, {_places(rank, "k")}), b (out,).
+    x is (batch, in, {axes_text(rank)}) or without batch, w (in, out / groups, {axes_text(rank, "k")}), b (out,).
     stride, padding, output_padding and dilation are integers or one per axis.  Raises ShapeError where these do not fit.
 
     >>> import numpy as np, bwcompiler as bw
@@ -183,101 +185,5 @@ def _crop(x: Value, low: list[int], high: list[int]) -> Value:
     return x if sizes == x.shape else ops.slice(x, starts=starts, sizes=sizes, steps=(1,) * x.rank)
 
 
-# ----- pooling
-def _pooled_windows(x: Value, kernel: Sizes, stride: Sizes, low: Sizes, high: Sizes, dilation: Sizes) -> Value:
-    """The windows with their elements along one last axis."""
-    found = _windows(x, kernel, stride, low, high, dilation)
-    return reshape(found, (*found.shape[:found.rank - len(kernel)], math.prod(kernel)))
-
-
-def _overhang(x: Value, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Sizes:
-    """ceil_mode: how far the last windows reach beyond the padding; a window must not begin there."""
-    found = []
-    for extent, k, s, p, d in zip(x.shape[2:], kernel, stride, padding, dilation, strict=True):
-        span = d * (k - 1) + 1
-        count = -(-(extent + 2 * p - span) // s) + 1
-        count -= (count - 1) * s >= extent + p
-        found.append(max((count - 1) * s + span - (extent + 2 * p), 0))
-    return tuple(found)
-
-
-def _max_pooling(rank: int) -> Callable[..., Any]:
-    name = f"max_pool{rank}d"
-
-    def pool(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False) -> Any:
-        value, batched = _batched(value_as(x), rank, name)
-        kernel = _sizes(kernel_size, rank, "kernel_size")
-        strides = kernel if stride is None else _sizes(stride, rank, "stride")
-        paddings, dilations = _sizes(padding, rank, "padding"), _sizes(dilation, rank, "dilation")
-        over = _overhang(value, kernel, strides, paddings, dilations) if ceil_mode else (0,) * rank
-        if any(paddings) or any(over):
-            lowest = -math.inf if value.dtype.is_float else int(np.iinfo(value.dtype.numpy).min)
-            high = [p + more for p, more in zip(paddings, over, strict=True)]
-            value = ops.pad(value, low=(0, 0, *paddings), high=(0, 0, *high), value=lowest)
-        none = (0,) * rank
-        windows = _pooled_windows(value, kernel, strides, none, none, dilations)
-        result = first_largest(windows)
-        return fresh(result if batched else reshape(result, result.shape[1:]))
-
-    pool.__name__ = pool.__qualname__ = name
-    pool.__doc__ = f"""The largest element of every window, as torch.nn.functional.{name}; the first of equals gets the gradient.
-
-    x is (batch, channels, {_places(rank)}) or without batch.  kernel_size, stride (None: the kernel's), padding and dilation are integers
-    or one per axis.  Raises ShapeError for other shapes, UnsupportedError for ceil_mode=True.
-
-    >>> import numpy as np, bwcompiler as bw
-    >>> bw.nn.{name}(np.ones((2, 3{", 8" * rank})), 2).shape
-    (2, 3{", 4" * rank})
-    """
-    return graph_function(pool)
-
-
-def first_largest(x: Value) -> Value:
-    """The maximum along the last axis, picked by position, so that one element alone gets the cotangent."""
-    last = x.rank - 1
-    position = ops.argmax(x, axes=(last,))
-    spread = ops.broadcast(position, shape=x.shape, axes=tuple(range(last)))
-    chosen = ops.equal(ops.iota(shape=x.shape, axis=last, dtype=I64), spread)
-    return ops.sum(ops.select(chosen, x, constant(0, x)), axes=(last,))
-
-
-def _average_pooling(rank: int) -> Callable[..., Any]:
-    name = f"avg_pool{rank}d"
-
-    def pool(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-             count_include_pad: bool = True) -> Any:
-        value, batched = _batched(real_value(x), rank, name)
-        kernel = _sizes(kernel_size, rank, "kernel_size")
-        strides = kernel if stride is None else _sizes(stride, rank, "stride")
-        paddings, ones = _sizes(padding, rank, "padding"), (1,) * rank
-        over = _overhang(value, kernel, strides, paddings, ones) if ceil_mode else (0,) * rank
-        high = tuple([p + more for p, more in zip(paddings, over, strict=True)])
-        windows = _pooled_windows(value, kernel, strides, paddings, high, ones)
-        total = ops.sum(windows, axes=(windows.rank - 1,))
-        count = constant(math.prod(kernel), total)
-        if any(over) or (any(paddings) and not count_include_pad):
-            margin = paddings if count_include_pad else (0,) * rank                # what counts beside the elements
-            counted = filled(1, value.dtype, (1, 1, *[n + 2 * p for n, p in zip(value.shape[2:], margin, strict=True)]))
-            rest = [tuple([a - b for a, b in zip(side, margin, strict=True)]) for side in (paddings, high)]
-            inside = _pooled_windows(counted, kernel, strides, rest[0], rest[1], ones)
-            count = broadcast_value(ops.sum(inside, axes=(inside.rank - 1,)), total.shape)
-        result = ops.divide(total, cast(count, total.dtype))
-        return fresh(result if batched else reshape(result, result.shape[1:]))
-
-    pool.__name__ = pool.__qualname__ = name
-    pool.__doc__ = f"""The mean of every window, as torch.nn.functional.{name}.
-
-    x is (batch, channels, {_places(rank)}) or without batch.  kernel_size, stride (None: the kernel's) and padding are integers or one per
-    axis; padding counts as zeros unless count_include_pad is false.  Raises ShapeError, UnsupportedError for ceil_mode=True.
-
-    >>> import numpy as np, bwcompiler as bw
-    >>> bw.nn.{name}(np.ones((2, 3{", 8" * rank})), 2).shape
-    (2, 3{", 4" * rank})
-    """
-    return graph_function(pool)
-
-
 conv1d, conv2d, conv3d = (_convolution(_rank) for _rank in (1, 2, 3))
 conv_transpose1d, conv_transpose2d, conv_transpose3d = (_transposed_convolution(_rank) for _rank in (1, 2, 3))
-max_pool1d, max_pool2d, max_pool3d = (_max_pooling(_rank) for _rank in (1, 2, 3))
-avg_pool1d, avg_pool2d, avg_pool3d = (_average_pooling(_rank) for _rank in (1, 2, 3))

@@ -1,8 +1,11 @@
-"""`bw.nn`: linear maps, normalisation, embeddings, dropout, with PyTorch's layouts and defaults."""
+"""`bw.nn`: linear maps, embeddings, dropout, with PyTorch's layouts and defaults."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.api.eager import graph_function
@@ -10,8 +13,7 @@ from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.elementwise import operator
 from bwcompiler.frontend.numpy.indexing import gather, index_value
 from bwcompiler.frontend.numpy.linear import contract, pair
-from bwcompiler.frontend.numpy.reductions import keep_axes, mean_value, variance
-from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, value_as
+from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, filled, value_as
 from bwcompiler.frontend.tracing.promotion import requested
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.frontend.tracing.views import broadcast_value
@@ -22,7 +24,7 @@ from bwcompiler.nn.activations import real_value
 
 @graph_function
 def linear(x: Any, w: Any, b: Any = None) -> Any:
-    """x @ w.T + b: x is (..., in), w is (out, in), b is (out,), the result (..., out).
+    """x @ w.T + b: x is (..., in), w is (out, in), b is (out,), the result (..., out); or w (in,), b a number and the result (...).
 
     Raises ShapeError where these do not fit.
 
@@ -31,42 +33,38 @@ def linear(x: Any, w: Any, b: Any = None) -> Any:
     (5, 2)
     """
     left, right = pair(x, w)
-    if right.rank != 2 or left.rank < 1 or left.shape[-1] != right.shape[-1]:
+    if right.rank not in (1, 2) or left.rank < 1 or left.shape[-1] != right.shape[-1]:
         raise ShapeError(f"linear: x of shape {left.shape} and w of shape {right.shape} do not fit; w is (out, in)")
-    product = fresh(contract(left, right, (left.rank - 1,), (1,)))
+    product = fresh(contract(left, right, (left.rank - 1,), (right.rank - 1,)))
     return product if b is None else operator("add", product, b)
 
 
 @graph_function
-def layer_norm(x: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
-    """(x - mean) / sqrt(var + eps) over the last axes, times weight, plus bias.
+def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None) -> Any:
+    """Σ x1[..., i] weight[o, i, j] x2[..., j] + bias[o], of shape (..., o).
 
-    normalized_shape is the shape of these axes (or the extent of the last); weight and bias have that shape.  Raises ShapeError
-    where x does not end in it.
+    Raises ShapeError where these do not fit.
 
     >>> import numpy as np, bwcompiler as bw
-    >>> bw.nn.layer_norm(np.array([[1.0, 3.0], [5.0, 5.0]]), 2).round(4).tolist()
-    [[-1.0, 1.0], [0.0, 0.0]]
+    >>> bw.nn.bilinear(np.ones((5, 2)), np.ones((5, 3)), np.ones((4, 2, 3))).shape
+    (5, 4)
     """
-    value = real_value(x)
-    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-    if value.shape[value.rank - len(shape):] != shape:
-        raise ShapeError(f"layer_norm: x of shape {value.shape} does not end in {shape}")
-    axes = tuple(range(value.rank - len(shape), value.rank))
-    centred = ops.subtract(value, broadcast_value(keep_axes(mean_value(value, axes), value, axes), value.shape))
-    spread = variance(value, axes, 0)
-    scale = ops.sqrt(ops.add(spread, constant(eps, spread)))
-    result = fresh(ops.divide(centred, broadcast_value(keep_axes(scale, value, axes), value.shape)))
-    result = result if weight is None else operator("multiply", result, weight)
-    return result if bias is None else operator("add", result, bias)
+    left, right, w = (fresh(real_value(one)) for one in (x1, x2, weight))
+    if w.ndim != 3 or left.shape[-1:] != w.shape[1:2] or right.shape[-1:] != w.shape[2:] or left.shape[:-1] != right.shape[:-1]:
+        raise ShapeError(f"bilinear: x1, x2 and weight of shapes {left.shape}, {right.shape}, {w.shape} do not fit; "
+                         "weight is (out, in1, in2)")
+    product = np.einsum("...i,oij,...j->...o", left, w, right)
+    return product if bias is None else operator("add", product, bias)
 
 
 @graph_function
-def embedding(x: Any, weight: Any) -> Any:
+def embedding(x: Any, weight: Any, padding_idx: int | None = None, max_norm: float | None = None, norm_type: float = 2.0,
+              scale_grad_by_freq: bool = False, sparse: bool = False) -> Any:
     """The rows of weight (count, ...) at the integer indices x: shape x.shape + weight.shape[1:].
 
-    Raises DTypeError for indices that are no integers (the table comes second), IndexError for an index out of range.
-    The gradient of weight adds up rows that were used more than once.
+    The gradient of weight adds up rows that were used more than once; the row padding_idx gets none.  With scale_grad_by_freq each row's is
+    divided by how often it was used.  sparse changes nothing.  Raises DTypeError for indices that are no integers (the table comes second),
+    IndexError for an index out of range, UnsupportedError for max_norm, which PyTorch writes into the table.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.nn.embedding(np.array([2, 0]), np.array([[1.0], [2.0], [3.0]])).tolist()
@@ -80,7 +78,24 @@ def embedding(x: Any, weight: Any) -> Any:
                          "  hint: embedding(indices, table), as torch.nn.functional.embedding")
     if not table.rank:
         raise ShapeError("embedding(x, weight): weight must have at least 1 axis, got shape ()")
-    return fresh(gather(table, [index_value(index, table.shape[0])], (0,)))
+    if max_norm is not None:
+        raise UnsupportedError("embedding: max_norm, which writes to the table, is not supported\n"
+                               "  hint: weight * np.minimum(1, max_norm / np.linalg.norm(weight, axis=1, keepdims=True))")
+    count = table.shape[0]
+    places = index_value(index, count)
+    if padding_idx is not None:
+        padding = filled(padding_idx % count if count else 0, I64, table.shape)
+        table = ops.select(ops.equal(ops.iota(shape=table.shape, axis=0, dtype=I64), padding), ops.stop_gradient(table), table)
+    rows = gather(table, [places], (0,))
+    return fresh(_scaled_by_frequency(rows, places, count) if scale_grad_by_freq else rows)
+
+
+def _scaled_by_frequency(rows: Value, places: Value, count: int) -> Value:
+    """The rows, whose derivative is divided by how often their place occurs."""
+    ones, zeros = filled(1, rows.dtype, places.shape), filled(0, rows.dtype, (count,))
+    often = gather(ops.scatter_add(zeros, ones, places, axes=(0,)), [places], (0,))
+    share = ops.divide(rows, ops.broadcast(often, shape=rows.shape, axes=tuple(range(often.rank))))
+    return ops.add(share, ops.stop_gradient(ops.subtract(rows, share)))
 
 
 @graph_function
@@ -106,6 +121,22 @@ def _hot(index: Value, axis: int, count: int) -> Value:
     return ops.equal(ops.iota(shape=shape, axis=axis, dtype=I64), spread)
 
 
+def _dropped(x: Any, p: float, training: bool, mask: Any, name: str, channels: bool) -> Any:
+    if not training or p == 0.0:
+        return fresh(value_as(x))
+    if p == 1.0:
+        value = value_as(x)
+        return fresh(ops.multiply(value, constant(0, value)))
+    if mask is None:
+        shape = "x.shape[:2]" if channels else "x.shape"
+        raise UnsupportedError(f"{name}: random numbers cannot be drawn while tracing (they would be frozen)\n"
+                               f"  hint: pass the mask as an argument: {name}(x, p, mask=rng.random({shape}) >= p)")
+    value = real_value(x)
+    keep = value_as(mask, BOOL)
+    keep = broadcast_value(ops.reshape(keep, shape=(*keep.shape, *[1] * (value.rank - keep.rank))) if channels else keep, value.shape)
+    return fresh(ops.select(keep, ops.multiply(value, constant(1.0 / (1.0 - p), value)), constant(0, value)))
+
+
 @graph_function
 def dropout(x: Any, p: float = 0.5, training: bool = True, mask: Any = None) -> Any:
     """x with zeros where mask is false, the others times 1 / (1 - p); x itself if not training.
@@ -116,14 +147,23 @@ def dropout(x: Any, p: float = 0.5, training: bool = True, mask: Any = None) -> 
     >>> bw.nn.dropout(np.array([1.0, 2.0]), 0.5, mask=np.array([True, False])).tolist()
     [2.0, 0.0]
     """
-    if not training or p == 0.0:
-        return fresh(value_as(x))
-    if mask is None:
-        raise UnsupportedError("dropout: random numbers cannot be drawn while tracing (they would be frozen)\n"
-                               "  hint: pass the mask as an argument: dropout(x, p, mask=rng.random(x.shape) >= p)")
-    value = real_value(x)
-    keep = broadcast_value(value_as(mask, BOOL), value.shape)
-    return fresh(ops.select(keep, ops.multiply(value, constant(1.0 / (1.0 - p), value)), constant(0, value)))
+    return _dropped(x, p, training, mask, "dropout", False)
 
 
-# ----- losses
+def _channel_dropout(rank: int) -> Callable[..., Any]:
+    name = f"dropout{rank}d"
+
+    def drop(x: Any, p: float = 0.5, training: bool = True, mask: Any = None) -> Any:
+        return _dropped(x, p, training, mask, name, True)
+
+    drop.__name__ = drop.__qualname__ = name
+    drop.__doc__ = f"""`dropout` of whole channels of x (batch, channels, ...): mask is (batch, channels).
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.nn.{name}(np.ones((1, 2{", 1" * rank})), 0.5, mask=np.array([[True, False]])).ravel().tolist()
+    [2.0, 0.0]
+    """
+    return graph_function(drop)
+
+
+dropout1d, dropout2d, dropout3d = (_channel_dropout(_rank) for _rank in (1, 2, 3))

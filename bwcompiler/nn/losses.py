@@ -10,13 +10,14 @@ from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.indexing import gather, index_value
 from bwcompiler.frontend.tracing.operands import align, cast, constant, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
+from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import F64, I64
 from bwcompiler.nn.activations import log_softmax_value, real_value
 
 
-def _reduction(loss: Value, reduction: str) -> Any:
+def reduce_loss(loss: Value, reduction: str) -> Any:
     axes = tuple(range(loss.rank))
     if reduction == "none":
         return fresh(loss)
@@ -26,10 +27,21 @@ def _reduction(loss: Value, reduction: str) -> Any:
     return fresh(total if reduction == "sum" else ops.divide(total, constant(element_count(loss.shape), total)))
 
 
-def _float_pair(x: Any, y: Any) -> list[Value]:
-    a, b = align([x, y])
-    dtype = a.dtype if a.dtype.is_float else F64
-    return [cast(a, dtype), cast(b, dtype)]
+def float_pair(x: Any, y: Any) -> list[Value]:
+    """x and y broadcast, of their common float dtype; integers take that of the other one."""
+    both = [value_as(one) for one in (x, y)]
+    floats = [one.dtype for one in both if one.dtype.is_float]
+    return align([fresh(one) for one in both], floats[0] if len(floats) == 1 else None if floats else F64)
+
+
+def _weighed(loss: Value, weight: Any) -> Value:
+    """loss times a weight that broadcasts to its shape."""
+    return loss if weight is None else ops.multiply(loss, broadcast_value(value_as(weight, loss.dtype), loss.shape))
+
+
+def positive_part(x: Value) -> Value:
+    """max(x, 0), with derivative 1 at 0, as PyTorch's clamps."""
+    return ops.select(ops.less(x, constant(0, x)), constant(0, x), x)
 
 
 @graph_function
@@ -40,9 +52,9 @@ def mse_loss(x: Any, y: Any, reduction: str = "mean") -> Any:
     >>> float(bw.nn.mse_loss(np.array([1.0, 2.0]), np.array([1.0, 4.0])))
     2.0
     """
-    a, b = _float_pair(x, y)
+    a, b = float_pair(x, y)
     distance = ops.subtract(a, b)
-    return _reduction(ops.multiply(distance, distance), reduction)
+    return reduce_loss(ops.multiply(distance, distance), reduction)
 
 
 @graph_function
@@ -53,7 +65,7 @@ def l1_loss(x: Any, y: Any, reduction: str = "mean") -> Any:
     >>> float(bw.nn.l1_loss(np.array([1.0, 2.0]), np.array([1.0, 4.0])))
     1.0
     """
-    return _reduction(ops.absolute(ops.subtract(*_float_pair(x, y))), reduction)
+    return reduce_loss(ops.absolute(ops.subtract(*float_pair(x, y))), reduction)
 
 
 @graph_function
@@ -64,16 +76,54 @@ def huber_loss(x: Any, y: Any, reduction: str = "mean", delta: float = 1.0) -> A
     >>> bw.nn.huber_loss(np.array([0.5, 4.0]), np.zeros(2), reduction="none").tolist()
     [0.125, 3.5]
     """
-    distance = ops.subtract(*_float_pair(x, y))
+    distance = ops.subtract(*float_pair(x, y))
     size = ops.absolute(distance)
     inside = ops.multiply(ops.multiply(distance, distance), constant(0.5, distance))
     outside = ops.multiply(ops.subtract(size, constant(0.5 * delta, size)), constant(delta, size))
-    return _reduction(ops.select(ops.less_equal(size, constant(delta, size)), inside, outside), reduction)
+    return reduce_loss(ops.select(ops.less_equal(size, constant(delta, size)), inside, outside), reduction)
 
 
 @graph_function
-def binary_cross_entropy_with_logits(x: Any, y: Any, reduction: str = "mean") -> Any:
-    """-(y log σ(x) + (1 - y) log(1 - σ(x))) without overflow, for logits x and y in [0, 1].
+def smooth_l1_loss(x: Any, y: Any, reduction: str = "mean", beta: float = 1.0) -> Any:
+    """½ d² / beta for |d| < beta, else |d| - ½ beta, with d = x - y.  reduction: "mean" or "sum" (a scalar) or "none" (an array).
+
+    Raises ValueError for a negative beta.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.nn.smooth_l1_loss(np.array([0.5, 4.0]), np.zeros(2), reduction="none").tolist()
+    [0.125, 3.5]
+    """
+    if beta < 0:
+        raise ValueError("smooth_l1_loss does not support negative values for beta")
+    distance = ops.subtract(*float_pair(x, y))
+    size = ops.absolute(distance)
+    if not beta:
+        return reduce_loss(size, reduction)
+    inside = ops.multiply(ops.multiply(distance, distance), constant(0.5 / beta, distance))
+    outside = ops.subtract(size, constant(0.5 * beta, size))
+    return reduce_loss(ops.select(ops.less(size, constant(beta, size)), inside, outside), reduction)
+
+
+@graph_function
+def binary_cross_entropy(x: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Any:
+    """-(y log x + (1 - y) log(1 - x)) times weight, for probabilities x; logarithms count as -100 below that.
+
+    reduction: "mean" or "sum" (a scalar) or "none" (an array).
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> float(bw.nn.binary_cross_entropy(np.array([0.5, 0.0]), np.array([1.0, 1.0])).round(4))
+    50.3466
+    """
+    a, b = float_pair(x, target)
+    one, least = constant(1, a), constant(-100, a)
+    logs = [ops.select(ops.less(log, least), least, log) for log in (ops.log(a), ops.log1p(ops.negative(a)))]
+    loss = ops.add(ops.multiply(b, logs[0]), ops.multiply(ops.subtract(one, b), logs[1]))
+    return reduce_loss(_weighed(ops.negative(loss), weight), reduction)
+
+
+@graph_function
+def binary_cross_entropy_with_logits(x: Any, y: Any, weight: Any = None, reduction: str = "mean", pos_weight: Any = None) -> Any:
+    """-(p y log σ(x) + (1 - y) log(1 - σ(x))) without overflow, for logits x and y in [0, 1]; p = pos_weight (1), times weight.
 
     reduction: "mean" or "sum" (a scalar) or "none" (an array).
 
@@ -81,8 +131,15 @@ def binary_cross_entropy_with_logits(x: Any, y: Any, reduction: str = "mean") ->
     >>> float(bw.nn.binary_cross_entropy_with_logits(np.array([0.0, 800.0]), np.array([1.0, 1.0])).round(4))
     0.3466
     """
-    a, b = _float_pair(x, y)
-    return _reduction(ops.subtract(ops.logaddexp(a, constant(0, a)), ops.multiply(a, b)), reduction)
+    a, b = float_pair(x, y)
+    if pos_weight is None:
+        loss = ops.subtract(ops.logaddexp(a, constant(0, a)), ops.multiply(a, b))
+    else:                                           # (1 - y) x + (1 + (p - 1) y) log(1 + exp(-x))
+        one = constant(1, a)
+        extra = ops.subtract(broadcast_value(value_as(pos_weight, a.dtype), a.shape), one)
+        share = ops.add(ops.multiply(extra, b), one)
+        loss = ops.add(ops.multiply(ops.subtract(one, b), a), ops.multiply(share, ops.logaddexp(ops.negative(a), constant(0, a))))
+    return reduce_loss(_weighed(loss, weight), reduction)
 
 
 @graph_function
@@ -122,7 +179,7 @@ def _class_loss(logs: Value, target: Value, weight: Any, ignore_index: int, redu
         loss = ops.add(ops.multiply(loss, constant(1.0 - smoothing, loss)), ops.multiply(even, share))
     loss = ops.negative(ops.select(counted, loss, constant(0, chosen)))
     if reduction != "mean":
-        return _reduction(loss, reduction)
+        return reduce_loss(loss, reduction)
     axes = tuple(range(loss.rank))
     total, weights = (ops.sum(part, axes=axes) if axes else part for part in (loss, scale))
     return fresh(ops.divide(total, weights))
@@ -158,4 +215,4 @@ def cross_entropy(x: Any, target: Any, weight: Any = None, ignore_index: int = -
     if label_smoothing:
         goal = ops.add(ops.multiply(goal, constant(1.0 - label_smoothing, goal)), constant(label_smoothing / count, goal))
     loss = ops.negative(ops.sum(ops.multiply(goal, _weighted(logs, weight, axis)), axes=(axis,)))
-    return _reduction(loss, reduction if loss.rank else "none")
+    return reduce_loss(loss, reduction if loss.rank else "none")

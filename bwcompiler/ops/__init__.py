@@ -177,6 +177,9 @@ from bwcompiler.ops.special import (
     sigmoid,
     trigamma,
 )
+from bwcompiler.ops.special_derivatives import (
+    special_function,
+)
 
 __all__ = [
     "absolute",
@@ -294,6 +297,7 @@ __all__ = [
     "solve",
     "sort",
     "spacing",
+    "special_function",
     "sqrt",
     "stop_gradient",
     "subtract",

@@ -1,13 +1,25 @@
-"""Functions of scipy.special that work on traced and on plain arrays: `dir(bw.scipy.special)` lists them."""
+"""Functions of scipy.special that work on traced and on plain arrays: `dir(bw.scipy.special)` lists them.
+
+Those that are not formulas of ours are computed by the loops of SciPy, which has to be installed, but without Python and the GIL; any
+real ufunc of scipy.special is found here by its name.
+"""
 
 from typing import Any
 
 from bwcompiler.frontend.tracing.registry import nearest
-from bwcompiler.scipy.special_functions import FUNCTIONS
+from bwcompiler.scipy.special_functions import BY_LOOP, FUNCTIONS, function_by_loop
 
 __all__ = sorted(FUNCTIONS)
 globals().update(FUNCTIONS)
 
 
 def __getattr__(name: str) -> Any:
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{nearest(name, list(FUNCTIONS))}")
+    found = None if name.startswith("__") else function_by_loop(name)
+    if found is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{nearest(name, [*FUNCTIONS, *BY_LOOP])}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *BY_LOOP})

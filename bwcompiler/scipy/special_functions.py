@@ -6,6 +6,7 @@ below that have axes or an order.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ from bwcompiler.ir.op import UFUNC_OPS, Value
 from bwcompiler.ir.types import F64
 from bwcompiler.nn.activations import log_softmax_value, logsumexp_value, real_value
 from bwcompiler.nn.activations import softmax as nn_softmax
+from bwcompiler.ops.special_derivatives import PARTIAL_DERIVATIVES
 
 
 def _logit(x: Value) -> Value:
@@ -61,6 +63,35 @@ def _relative_entropy(x: Value, y: Value) -> Value:
     nan = ops.bitwise_or(ops.isnan(x), ops.isnan(y))
     other = ops.select(nan, constant(math.nan, x), ops.select(zero, constant(0, x), constant(math.inf, x)))
     return ops.select(both, ops.multiply(x, logarithm), other)
+
+
+def _kullback_leibler(x: Value, y: Value) -> Value:
+    both = ops.bitwise_and(ops.greater(x, constant(0, x)), ops.greater(y, constant(0, y)))
+    positive_x, positive_y = ops.select(both, x, constant(1, x)), ops.select(both, y, constant(1, y))
+    inside = ops.add(ops.subtract(ops.multiply(x, _log_of_ratio(positive_x, positive_y)), x), y)
+    zero = ops.bitwise_and(ops.equal(x, constant(0, x)), ops.greater_equal(y, constant(0, y)))
+    nan = ops.bitwise_or(ops.isnan(x), ops.isnan(y))
+    other = ops.select(nan, constant(math.nan, x), ops.select(zero, y, constant(math.inf, x)))
+    return ops.select(both, inside, other)
+
+
+def _huber(delta: Value, r: Value) -> Value:
+    size = ops.absolute(r)
+    half = constant(0.5, r)
+    inside = ops.multiply(ops.multiply(r, r), half)
+    outside = ops.multiply(delta, ops.subtract(size, ops.multiply(delta, half)))
+    found = ops.select(ops.less_equal(size, delta), inside, outside)
+    return ops.select(ops.less(delta, constant(0, r)), constant(math.inf, r), found)
+
+
+def _pseudo_huber(delta: Value, r: Value) -> Value:
+    """δ² (√(1 + (r/δ)²) - 1) as δ r (r / (√(δ² + r²) + δ)), which neither cancels nor overflows."""
+    zero = ops.bitwise_and(ops.equal(delta, constant(0, r)), ops.equal(r, constant(0, r)))
+    size = ops.select(zero, constant(1, delta), delta)
+    found = ops.multiply(ops.multiply(delta, r), ops.divide(r, ops.add(ops.hypot(size, r), size)))
+    infinite = ops.bitwise_and(ops.isinf(r), ops.greater(delta, constant(0, r)))
+    found = ops.select(ops.bitwise_or(infinite, ops.less(delta, constant(0, r))), constant(math.inf, r), found)
+    return ops.select(zero, constant(0, r), found)
 
 
 def _log_of_ratio(x: Value, y: Value) -> Value:
@@ -212,6 +243,9 @@ COMPOSED = {
     "ndtr": Composed(_in_double(_normal_distribution), "The normal distribution function.", 0.6915),
     "entr": Composed(_entropy, "-x log(x), 0 at 0, -inf below.", 0.3466),
     "rel_entr": Composed(_relative_entropy, "x log(x / y), 0 where x is 0, inf for negative arguments.", 0.0, arity=2),
+    "kl_div": Composed(_kullback_leibler, "x log(x / y) - x + y, y where x is 0, inf for negative arguments.", 0.0, arity=2),
+    "huber": Composed(_huber, "r**2 / 2 where |r| <= delta, else delta (|r| - delta / 2); inf for negative delta.", 0.125, arity=2),
+    "pseudo_huber": Composed(_pseudo_huber, "delta**2 (sqrt(1 + (r / delta)**2) - 1), inf for negative delta.", 0.1036, arity=2),
     "exp10": Composed(_power_of_ten, "10**x.", 3.1623),
 }
 # Ops that are a function of scipy.special (and not of NumPy), by its name.
@@ -249,6 +283,35 @@ def _elementwise_functions() -> dict[str, Any]:
     return found
 
 
+# ----- by SciPy's loops
+BY_LOOP = sorted([name for name in {*PARTIAL_DERIVATIVES, "jn"} if not name.startswith("_")])
+
+
+def function_by_loop(name: str) -> Any:
+    """A ufunc of scipy.special as a function of traced and plain arrays; None if there is none, or SciPy is not installed."""
+    try:
+        import scipy.special
+    except ImportError:
+        if name in BY_LOOP:
+            raise UnsupportedError(f"bw.scipy.special.{name} is computed by SciPy's loops, and SciPy is not installed") from None
+        return None
+    ufunc = getattr(scipy.special, name, None)
+    if not isinstance(ufunc, np.ufunc):
+        return None
+    entry = ufunc_named(ufunc.__name__, ufunc)
+    names = [f"x{k}" for k in range(ufunc.nin)] if ufunc.nin > 1 else ["x"]
+
+    def function(*xs: Any, **named: Any) -> Any:
+        found = evaluate(entry, (*xs, *[named[one] for one in names if one in named]))
+        return tuple([fresh(one) for one in found]) if isinstance(found, tuple) else fresh(found)
+
+    function.__name__ = function.__qualname__ = name
+    parameters = [inspect.Parameter(one, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation="Any") for one in names]
+    function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    function.__doc__ = f"As scipy.special.{name}, by SciPy's loop: element by element, integers become float64.\n\n{ufunc.__doc__}"
+    return graph_function(function)
+
+
 @graph_function
 def polygamma(n: int, x: Any) -> Any:
     """The derivative of order n of digamma, as scipy.special.polygamma; n is a number.
@@ -276,6 +339,56 @@ def multigammaln(a: Any, d: int) -> Any:
     for k in range(d):
         total = ops.add(total, ops.lgamma(ops.subtract(value, constant(0.5 * k, value))))
     return fresh(total)
+
+
+def by_loop(name: str, *xs: Any) -> Any:
+    """A function of scipy.special of handles or numbers, inside a trace; SciPy is loaded for it."""
+    import scipy.special
+
+    return fresh(evaluate(ufunc_named(name, getattr(scipy.special._ufuncs, name)), xs))
+
+
+@graph_function
+def zeta(x: Any, q: Any = None) -> Any:
+    """Σ 1 / (q + k)**x over k = 0, 1, ... (q = 1 by default), as scipy.special.zeta; the derivative by x is not known.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.scipy.special.zeta(np.array([2.0])).round(4).tolist()
+    [1.6449]
+    """
+    value = fresh(real_value(x))
+    return by_loop("_riemann_zeta", value) if q is None else by_loop("_zeta", value, q)
+
+
+@graph_function
+def factorial(n: Any) -> Any:
+    """Γ(n + 1), 0 for negative n, as scipy.special.factorial with exact=False.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.scipy.special.factorial(np.array([0.0, 3.0])).tolist()
+    [1.0, 6.0]
+    """
+    value = real_value(n)
+    below = ops.less(value, constant(0, value))
+    above = ops.add(ops.select(below, constant(0, value), value), constant(1, value))
+    return fresh(ops.select(below, constant(0, value), _in_double(_gamma)(above)))
+
+
+@graph_function
+def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Any:
+    """The number of ways to choose k of N, as scipy.special.comb with exact=False; 0 for k > N and negative arguments.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.scipy.special.comb(np.array([5.0]), np.array([2.0])).tolist()
+    [10.0]
+    """
+    if exact:
+        raise UnsupportedError("comb: exact=True gives Python integers of any size, which traced arrays do not have\n  hint: exact=False")
+    n, few = fresh(real_value(N)), fresh(real_value(k))
+    if repetition:
+        return comb(n + few - 1, few)
+    inside = (few <= n) & (n >= 0) & (few >= 0)
+    return np.where(inside, by_loop("binom", np.where(inside, n, 1.0), np.where(inside, few, 0.0)), 0.0)
 
 
 @graph_function
@@ -320,4 +433,4 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
 
 
 FUNCTIONS = {**_elementwise_functions(), **{function.__name__: function for function in (
-    polygamma, multigammaln, logsumexp, softmax, log_softmax)}}
+    polygamma, multigammaln, zeta, factorial, comb, logsumexp, softmax, log_softmax)}}

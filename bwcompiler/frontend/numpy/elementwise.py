@@ -7,6 +7,7 @@ takes values of the dtype that NumPy computes in and gives one value (or a tuple
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -33,6 +34,8 @@ from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, value_of
 from bwcompiler.ir.op import UFUNC_OPS, Value
 from bwcompiler.ir.types import BOOL, F32, F64, I8, DType
 from bwcompiler.ops.creation import full
+from bwcompiler.ops.special_loops import MODULE as SPECIAL_LOOPS
+from bwcompiler.ops.special_loops import part as result_of
 
 Rule = Callable[..., Any]
 
@@ -58,7 +61,7 @@ def _ufunc(name: str, rule: Rule, *aliases: str) -> None:
 
 def ufunc_named(name: str, ufunc: Any = None) -> Ufunc:
     """The entry of a ufunc; raises UnsupportedError with the nearest names."""
-    found = UFUNCS.get(name)
+    found = UFUNCS.get(name) or _by_inner_loop(name, ufunc)
     if found is None:
         if ufunc is not None and not name.isidentifier():                        # np.frompyfunc, np.vectorize
             raise UnsupportedError(f"a ufunc made of a Python function, {name}, is not supported on traced arrays\n"
@@ -67,6 +70,30 @@ def ufunc_named(name: str, ufunc: Any = None) -> Ufunc:
         known = [one for one in UFUNC_NAMES if (UFUNCS[one].numpy is None) == (space != "np")]
         raise UnsupportedError(f"{space}.{name} is not supported on traced arrays{nearest(name, known)}")
     return found
+
+
+# Operands whose fractions SciPy's loops cut off with a warning (for which they call Python), and functions that always warn of floats.
+WHOLE_OPERANDS = {**dict.fromkeys(("expn", "kn", "yn", "pdtri", "smirnov", "smirnovi"), (0,)),
+                  **dict.fromkeys(("nbdtr", "nbdtrc", "nbdtri"), (0, 1))}
+WARN_OF_FLOATS = ("bdtr", "bdtrc", "bdtri")
+
+
+def _by_inner_loop(name: str, ufunc: Any) -> Ufunc | None:
+    """A function of scipy.special that SciPy's own loop computes, if SciPy is loaded and this is one."""
+    own = getattr(sys.modules.get(SPECIAL_LOOPS), name, None)
+    if not isinstance(own, np.ufunc) or (ufunc is not None and ufunc is not own):
+        return None
+    if f"{'d' * own.nin}->{'d' * own.nout}" not in own.types or name in WARN_OF_FLOATS:
+        raise UnsupportedError(f"scipy.special.{name} has no loop for real numbers alone ({', '.join(own.types)}), and is not supported on "
+                               "traced arrays")
+    whole = WHOLE_OPERANDS.get(name, ())
+
+    def rule(*xs: Value) -> Any:
+        real = next((x.dtype for x in xs if x.dtype.is_float), F64)
+        operands = [ops.trunc(cast(x, real)) if k in whole else cast(x, real) for k, x in enumerate(xs)]
+        found = ops.special_function(*operands, name=name, results=own.nout)
+        return tuple([result_of(found, k, own.nout) for k in range(own.nout)]) if own.nout > 1 else found
+    return Ufunc(name, None, rule)
 
 
 # ----- rules that are more than one op

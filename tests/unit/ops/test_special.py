@@ -21,7 +21,10 @@ CASES = [row for name in NAMES for row in (
     case(name, np.zeros((2, 0))).but(smooth=False),
     case(name, ODD).but(smooth=False),
     case(name, X.astype(np.float32)).but(smooth=False),
-)] + [case("polygamma", x, n=n) for n in (1, 2, 3) for x in (X, X[:0])]
+)] + [case("polygamma", x, n=n) for n in (1, 2, 3) for x in (X, X[:0])] + [
+    case("special_function", x, name=name, results=results) for name, results in (("j0", 1), ("fresnel", 2)) for x in (X, X[:0], np.array(0.25))
+] + [case("special_function", X * 0 + 0.5, np.abs(X), name="owens_t", results=1), case("special_function", X, name="sici", results=2).but(smooth=False),
+     case("special_function", X.astype(np.float32), name="dawsn", results=1).but(smooth=False)]
 test_op = op_tests(CASES)
 
 RNG = np.random.default_rng(1)

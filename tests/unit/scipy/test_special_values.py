@@ -161,6 +161,8 @@ PAIRS = {
     "xlogy": [(0, 0), (0, -1), (0, np.inf), (0, np.nan), (0, 2), (1, 0), (2, 3), (-1, 5e-324), (np.inf, 1)],
     "xlog1py": [(0, -1), (0, -2), (0, np.inf), (0, np.nan), (0, 2), (1, -1), (2, 1e-20), (np.inf, 1)],
 }
+PAIRS["kl_div"] = [pair for pair in PAIRS["rel_entr"] if np.inf not in pair and 5e-324 not in pair and 1e300 not in pair]
+PAIRS["huber"] = PAIRS["pseudo_huber"] = [(0, 0), (0, 1), (-1, 1), (1, 0), (1, 1), (1, -0.5), (1, -3), (2, 1e-9), (2, np.inf), (np.nan, 1), (1, np.nan)]
 PAIRS["betaln"] = [pair for pair in PAIRS["beta"] if pair != (1e-320, 1)]           # where SciPy gives inf; log(1e320) is right
 
 
@@ -188,6 +190,8 @@ def test_every_function_is_in_the_table():
     ("xlog1py", (0.0, 2.0), (np.log(3.0), 0.0)), ("rel_entr", (1.0, 5e-324), (745.4400719213812, -np.inf)),
     ("rel_entr", (1.0, 1 + 2.0**-52), (1.0, -1.0)), ("rel_entr", (3.0, 2.0), (np.log(1.5) + 1, -1.5)),
     ("beta", (12.0, 0.5), tuple(scipy.special.beta(12, 0.5) * (scipy.special.psi([12, 0.5]) - scipy.special.psi(12.5)))),
+    ("kl_div", (3.0, 2.0), (np.log(1.5), -0.5)), ("kl_div", (0.0, 2.0), (0.0, 1.0)), ("huber", (1.0, 3.0), (2.0, 1.0)),
+    ("huber", (4.0, 3.0), (0.0, 3.0)), ("pseudo_huber", (2.0, 1.5), (0.1, 1.2)),
     ("betaln", (1e8, 3.0), tuple(scipy.special.psi([1e8, 3.0]) - scipy.special.psi(1e8 + 3))),
 ])
 def test_derivatives_of_two_arguments(name, point, slopes):

@@ -1,0 +1,152 @@
+"""Functions of scipy.special by SciPy's loops: native values are SciPy's bits, known derivatives are right, others are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.special
+
+import bwcompiler as bw
+from bwcompiler.errors import GradientError, UnsupportedError
+from bwcompiler.ops.special_derivatives import PARTIAL_DERIVATIVES
+from tests.support.derivatives import check_derivatives
+
+rng = np.random.default_rng(3)
+X = np.array([0.3, 0.9, 1.7, 4.2])
+P = np.array([0.1, 0.35, 0.6, 0.85])
+BOTH = np.array([-2.3, -0.4, 0.7, 3.1])
+V = np.array([0.5, 1.0, 2.5, 3.0])
+N = np.array([0.0, 1.0, 2.0, 5.0])
+
+# arguments, one array per operand; those whose derivative is not known count as constants
+POINTS: dict[str, tuple[Any, ...]] = {
+    **dict.fromkeys(("j0", "j1", "i0", "i1", "i0e", "i1e", "itstruve0", "itmodstruve0", "airy", "itj0y0", "iti0k0", "erfi", "dawsn", "log_ndtr",
+                     "ndtr_exp", "fresnel", "shichi", "exprel", "cosm1", "sindg", "cosdg", "tandg", "wrightomega"), (BOTH,)),
+    **dict.fromkeys(("y0", "y1", "k0", "k1", "k0e", "k1e", "it2j0y0", "it2i0k0", "it2struve0", "ber", "bei", "ker", "kei", "expi", "exp1",
+                     "spence", "loggamma", "cotdg", "itj0y0", "iti0k0", "shichi", "sici"), (X,)),
+    **dict.fromkeys(("erfcinv", "ndtri", "ellipk", "ellipkm1", "ellipe"), (P,)),
+    **dict.fromkeys(("jv", "jve", "yv", "yve", "iv", "ive", "kv", "kve", "struve", "modstruve"), (V, X)),
+    **dict.fromkeys(("yn", "kn", "expn"), (N, X)),
+    **dict.fromkeys(("gammainc", "gammaincc"), (V, X)), **dict.fromkeys(("gammaincinv", "gammainccinv"), (V, P)),
+    **dict.fromkeys(("betainc", "betaincc", "betaincinv", "betainccinv"), (V, V[::-1] + 0.2, P)),
+    **dict.fromkeys(("chdtr", "chdtrc"), (V, X)), "chdtri": (V, P),
+    **dict.fromkeys(("gdtr", "gdtrc"), (X, V, P)), **dict.fromkeys(("fdtr", "fdtrc"), (V, V + 1, X)), "fdtri": (V, V + 1, P),
+    "stdtr": (V, BOTH), "stdtrit": (V, P), **dict.fromkeys(("pdtr", "pdtrc"), (N, X)),
+    "poch": (X, V), "binom": (X + 5, V), "_zeta": (V + 1, X), "owens_t": (BOTH, X), "ndtri_exp": (-X,), "betaln": (V, X),
+    "boxcox": (X, np.array([-0.7, 0.0, 0.5, 2.0])), "boxcox1p": (X, np.array([-0.7, 0.0, 0.5, 2.0])),
+    "inv_boxcox": (P, np.array([-0.7, 0.0, 0.5, 2.0])), "inv_boxcox1p": (P, np.array([-0.7, 0.0, 0.5, 2.0])),
+    "wright_bessel": (V, V, X),
+    **dict.fromkeys(("eval_chebyt", "eval_chebyu", "eval_chebyc", "eval_chebys", "eval_legendre", "eval_laguerre"), (N, BOTH / 4)),
+    **dict.fromkeys(("eval_gegenbauer", "eval_genlaguerre"), (N, V, BOTH / 4)), "eval_jacobi": (N, V, V + 0.5, BOTH / 4),
+    "ellipkinc": (X / 4, P), "ellipeinc": (X / 4, P), "ellipj": (BOTH, P),
+    "hyp0f1": (V, BOTH), "hyp1f1": (V, V + 0.7, BOTH), "hyp2f1": (V, V - 0.3, V + 0.7, BOTH / 5), "hyperu": (V, V + 0.7, X),
+}
+POINTS.pop("ndtr_exp")
+FIRST_ONLY = {"ber", "bei", "ker", "kei", "eval_jacobi", "hyperu", "boxcox", "boxcox1p", "inv_boxcox", "inv_boxcox1p"}      # those of their derivatives are not known, or are limits
+
+
+def ufunc(name: str) -> Any:
+    return getattr(scipy.special, name, None) or getattr(scipy.special._ufuncs, name)
+
+
+def test_every_derivative_is_tested() -> None:
+    assert sorted(POINTS) == sorted(PARTIAL_DERIVATIVES)
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_derivatives(name: str) -> None:
+    points, function = POINTS[name], ufunc(name)
+    known = [k for k, rule in enumerate(PARTIAL_DERIVATIVES[name]) if rule is not None]
+
+    def fun(*moving: Any) -> Any:
+        operands = list(points)
+        for k, one in zip(known, moving, strict=True):
+            operands[k] = one
+        return function(*operands)
+
+    check_derivatives(fun, *[points[k] for k in known], order=1 if name in FIRST_ONLY else 2, tolerance=3e-6)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_values_are_those_of_scipy() -> None:
+    """One native program with all of them, in both precisions, on arrays that are not contiguous."""
+    for dtype in (np.float64, np.float32):
+        columns = [np.repeat(np.asarray(one, dtype), 2)[::2] for name in POINTS for one in POINTS[name]]
+
+        def all_of_them(*columns: Any) -> Any:
+            rest = iter(columns)
+            return [ufunc(name)(*[next(rest) for _ in POINTS[name]]) for name in POINTS]
+
+        for name, ours, theirs in zip(POINTS, bw.jit(all_of_them)(*columns), all_of_them(*columns), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=0 if name != "betaln" else 1e-5, err_msg=name)       # which is a formula of ours
+            assert np.asarray(ours).dtype == np.asarray(theirs).dtype == dtype, name
+
+
+def test_nothing_calls_python() -> None:
+    def fun(x: Any) -> Any:
+        return scipy.special.jv(1.5, x) + scipy.special.fresnel(x)[1]
+    text = bw.jit(fun).explain(X)
+    assert "SciPy's inner loop jv" in text and "callback" not in text
+
+
+def test_functions_without_a_known_derivative_run() -> None:
+    def fun(x: Any) -> Any:
+        return scipy.special.voigt_profile(x, 1.0, 2.0) + scipy.special.kolmogorov(x) + scipy.special.agm(x, 2.0)
+    np.testing.assert_allclose(bw.jit(fun)(X), fun(X), rtol=1e-15)
+    with pytest.raises(GradientError, match=r"scipy.special.\w+ by its argument 0 is not known"):
+        bw.grad(lambda x: fun(x).sum())(X)
+    with pytest.raises(GradientError, match="known by argument 1 only"):
+        bw.grad(lambda v: scipy.special.jv(v, 2.0).sum())(V)
+
+
+def test_integer_orders_and_numbers() -> None:
+    for fun in (lambda x: scipy.special.jn(2, x), lambda x: scipy.special.yn(np.arange(4), x), lambda x: scipy.special.expn(3, x),
+                lambda x: scipy.special.kn(np.int32(1), x), lambda x: scipy.special.eval_legendre(3, x), lambda x: scipy.special.zeta(x + 1, 2.0)):
+        np.testing.assert_allclose(bw.jit(fun)(X), fun(X), rtol=1e-14)
+    assert bw.jit(lambda x: scipy.special.j0(x))(1.5) == scipy.special.j0(1.5)
+    assert bw.jit(lambda x: scipy.special.j0(x))(np.zeros((2, 0))).shape == (2, 0)
+    np.testing.assert_array_equal(bw.jit(lambda x: scipy.special.sici(x.T)[0])(X.reshape(2, 2)), scipy.special.sici(X.reshape(2, 2).T)[0])
+
+
+def test_fractions_of_orders_are_cut_off_without_a_warning() -> None:
+    np.testing.assert_array_equal(bw.jit(lambda n, x: scipy.special.kn(n, x))(N + 0.5, X), scipy.special.kn(N.astype(int), X))
+    with pytest.raises(UnsupportedError, match="bdtr has no loop"):
+        bw.jit(lambda p: scipy.special.bdtr(1, 3, p))(P)
+
+
+def test_keywords_of_ufuncs() -> None:
+    def fun(x: Any) -> Any:
+        y = np.zeros_like(x)
+        scipy.special.j0(x, out=y, where=x > 1)
+        return y
+    np.testing.assert_array_equal(bw.jit(fun)(X), fun(X))
+
+
+def test_the_namespace_finds_them() -> None:
+    special = bw.scipy.special
+    np.testing.assert_array_equal(special.jv(1.5, X), scipy.special.jv(1.5, X))
+    np.testing.assert_array_equal(bw.jit(lambda x: special.sici(x)[1])(X), scipy.special.sici(X)[1])
+    np.testing.assert_array_equal(special.voigt_profile(X, 1.0, 2.0), scipy.special.voigt_profile(X, 1.0, 2.0))
+    for ours, theirs in zip(special.fresnel(X), scipy.special.fresnel(X), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert {"jv", "j0", "erf"} <= set(dir(special))
+    with pytest.raises(AttributeError, match="nearest supported: gamma"):
+        special.gama  # noqa: B018
+    with pytest.raises(UnsupportedError, match="no loop for real numbers alone"):
+        bw.jit(lambda x: scipy.special.wofz(x))(X)
+
+
+def test_counting_functions() -> None:
+    special, theirs = bw.scipy.special, scipy.special
+    n, k = np.array([5.0, 3.5, 2.0, -1.0, 4.0, 0.0]), np.array([2.0, 1.0, 3.0, 1.0, -1.0, 0.0])
+    np.testing.assert_allclose(special.comb(n, k), theirs.comb(n, k), rtol=1e-14)
+    np.testing.assert_allclose(special.comb(n[:3], k[:3], repetition=True), theirs.comb(n[:3], k[:3], repetition=True), rtol=1e-14)
+    np.testing.assert_allclose(special.factorial(n), theirs.factorial(n), rtol=1e-14)
+    np.testing.assert_allclose(special.zeta(X + 1), theirs.zeta(X + 1), rtol=1e-15)
+    np.testing.assert_allclose(special.zeta(X + 1, X), theirs.zeta(X + 1, X), rtol=1e-15)
+    check_derivatives(lambda n, k: special.comb(n, k), n[:2], k[:2])
+    check_derivatives(special.factorial, X)
+    with pytest.raises(UnsupportedError, match="exact"):
+        special.comb(5.0, 2.0, exact=True)
