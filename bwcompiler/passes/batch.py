@@ -111,6 +111,7 @@ class BatchedRule:
     """
 
     content_key = ""                   # as that of any rule: what is computed is said by bodies and operands
+    has_tangents = False
 
     def __init__(self, rule: Any, primals: Sequence[bool], size: Extent, residuals: Sequence[bool] | None = None) -> None:
         self.rule = rule

@@ -13,7 +13,7 @@ from bwcompiler.frontend.tracing.memory_order import unknown
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.trace import TraceResult, trace
-from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, value_of
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.types import TensorType
 from bwcompiler.ops.custom import custom_call
@@ -52,12 +52,13 @@ class CustomVjp:
         result = trace(self.fun, args)
         if result.mutated or result.assigned:
             raise UnsupportedError(f"{self.__name__}: a function with a custom rule must not assign to its arguments")
+        return tree.unflatten(result.output_tree, call(self._outputs, result))
+
+    def _outputs(self, result: TraceResult) -> list[Tracer]:
         values = [value_of(leaf) if isinstance(leaf, Tracer) else value_as(leaf) for leaf in result.arguments.dynamic_leaves]
         rule = _Rule(self, result, len(values))
-        call = custom_call(*values, *result.hidden_operands(), body=result.graph, rule=rule)
-        item = ops.item
-        outputs = [fresh(item(call, index=k)) for k in range(len(result.graph.outputs))]
-        return tree.unflatten(result.output_tree, outputs)
+        made = custom_call(*values, *result.hidden_operands(), body=result.graph, rule=rule)
+        return [fresh(ops.item(made, index=k)) for k in range(len(result.graph.outputs))]
 
     __name__: str = "custom_vjp"
 
@@ -66,6 +67,7 @@ class _Rule:
     """What autodiff asks for: graphs of fwd and bwd for one call."""
 
     content_key = ""                   # what a call computes is said by its body, that of a link by its operands
+    has_tangents = False
 
     def __init__(self, owner: CustomVjp, primal: TraceResult, primals: int) -> None:
         self.owner = owner
@@ -73,6 +75,7 @@ class _Rule:
         self.argument_types = [self._rule_argument(k, primal) for k in range(primals)]
         self.output_tree = primal.output_tree
         self.outputs = [output.type for output in primal.outputs]
+        self.output_count = len(self.outputs)
         self.primals = primals
         self.residual_tree: tree.TreeDef | None = None
         self.residual_count = 0
