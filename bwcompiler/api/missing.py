@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NoReturn
 
 INSTEAD = {
-    "custom_jvp": "bw.custom_vjp",
     "checkpoint": "nothing: what is kept between forward and backward programs is chosen by the compiler",
     "scan": "a Python loop, which is unrolled while tracing",
     "associative_scan": "np.cumsum, np.maximum.accumulate and so on, or a Python loop",

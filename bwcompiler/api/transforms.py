@@ -1,4 +1,4 @@
-"""Reverse mode: grad, value_and_grad, vjp; and the rules that users give: custom_vjp, stop_gradient."""
+"""Reverse mode: grad, value_and_grad, vjp; and the rules that users give: custom_vjp, custom_jvp, stop_gradient."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from bwcompiler.api.transformed import (
 from bwcompiler.compiler.pipeline import derive
 from bwcompiler.errors import GradientError, at
 from bwcompiler.frontend.tracing.arguments import take_apart
-from bwcompiler.frontend.tracing.custom_rules import CustomVjp
+from bwcompiler.frontend.tracing.custom_rules import CustomFunction, CustomJvp, CustomVjp
 from bwcompiler.frontend.tracing.trace import TraceResult, trace
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, value_of
 from bwcompiler.ir.graph import inline
@@ -169,8 +169,11 @@ def stop_gradient(x: Any) -> Any:
     return tree.map(lambda leaf: call(stop, leaf) if isinstance(leaf, Tracer) else leaf, x)
 
 
-def custom_vjp(fun: Callable[..., Any]) -> CustomVjp:
+def custom_vjp(fun: Callable[..., Any] | None = None, nondiff_argnums: int | Iterable[int] = (), *,
+               nondiff_argnames: str | Iterable[str] = ()) -> Any:
     """Give fun its own derivative: see `CustomVjp`.  Register the pair with `.defvjp(fwd, bwd)`.
+
+    nondiff_argnums (and nondiff_argnames) are arguments that are compile-time values; bwd gets them first.  Without fun, a decorator.
 
     >>> import numpy as np, bwcompiler as bw
     >>> @bw.custom_vjp
@@ -180,6 +183,31 @@ def custom_vjp(fun: Callable[..., Any]) -> CustomVjp:
     >>> bw.grad(double)(3.0).item()
     100.0
     """
-    made = CustomVjp(fun)
-    made.compiled = JitFunction(made)
+    return _custom(CustomVjp, fun, nondiff_argnums, nondiff_argnames)
+
+
+def custom_jvp(fun: Callable[..., Any] | None = None, nondiff_argnums: int | Iterable[int] = (), *,
+               nondiff_argnames: str | Iterable[str] = ()) -> Any:
+    """Give fun its own derivative by a rule for tangents, which holds in forward and in reverse mode: see `CustomJvp`.
+
+    Register the rule with `.defjvp(jvp)`, or one per argument with `.defjvps(...)`.  nondiff_argnums (and nondiff_argnames) are
+    arguments that are compile-time values; the rule gets them first.  Without fun, a decorator.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> @bw.custom_jvp
+    ... def log1pexp(x):
+    ...     return np.log(1.0 + np.exp(x))
+    >>> log1pexp.defjvps(lambda t, out, x: t * (1 - 1 / (1 + np.exp(x))))
+    >>> float(bw.grad(log1pexp)(100.0))
+    1.0
+    """
+    return _custom(CustomJvp, fun, nondiff_argnums, nondiff_argnames)
+
+
+def _custom(kind: type[CustomFunction], fun: Callable[..., Any] | None, nondiff_argnums: int | Iterable[int],
+            nondiff_argnames: str | Iterable[str]) -> Any:
+    if fun is None:
+        return functools.partial(_custom, kind, nondiff_argnums=nondiff_argnums, nondiff_argnames=nondiff_argnames)
+    made = kind(fun, nondiff_argnums, nondiff_argnames)
+    made.compiled = JitFunction(made, static_argnums=tuple(sorted(made.nondiff)))
     return made

@@ -20,11 +20,12 @@ from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, constant, input_value
 from bwcompiler.ir.types import TensorType, TupleType
 from bwcompiler.ops.custom import custom_link, inline_with_captured
-from bwcompiler.passes.autodiff import INPUT_SEED, active_values, differentiate
+from bwcompiler.passes.autodiff import active_values
 from bwcompiler.passes.expand_custom_rules import expand_custom_rules
 from bwcompiler.passes.pass_manager import PassRun
 from bwcompiler.passes.rewriting import Rewriter
 from bwcompiler.passes.simplify_rules import RULES
+from bwcompiler.passes.transposed_rule import transposed
 
 Tangent = Value | None                             # None: zero
 Tangents = Tangent | Sequence[Tangent]             # of a value with several results: one for each
@@ -221,20 +222,19 @@ def _transpose(value: Value, pullback: Pullback, tangents: Sequence[Tangent]) ->
     outputs = [ct for ct, _ in pairs]
     wrt = [k for k, ct in enumerate(cts) if ct.dtype.is_differentiable]
     expanded = expand_custom_rules(Graph("pullback", [*cts, *outside], live_values(record.values, outputs), outputs), wrt)
-    joint = differentiate(expanded.graph, wrt, [INPUT_SEED] * len(outputs))
-    transposed = joint.graph.replace(outputs=[joint.graph.outputs[k] for k in joint.cotangents if k is not None])
-    transposed = transposed.replace(body=live_values(transposed.body, transposed.outputs))
-    _require_linear(value, transposed, set(cts))
+    joint = transposed(expanded.graph, wrt)
+    if joint is None:
+        raise _not_linear(value)
     given = iter([tangent for _, tangent in pairs])
     seeds = {position: next(given) for position in joint.seeds if position is not None}
     rebound = {held: _recaptured(array, held) for array, held in captured}
     arrays = [*expanded.arrays, *joint.captured]
     operands = [seeds[k] if k in seeds else rebound.get(one, one)
-                for k, one in enumerate(transposed.inputs[:len(transposed.inputs) - len(arrays)])]
-    results = iter(inline_with_captured(transposed, operands, arrays))
+                for k, one in enumerate(joint.graph.inputs[:len(joint.graph.inputs) - len(arrays)])]
+    results = inline_with_captured(joint.graph, operands, arrays)
     per_result: list[Tangent] = [None] * len(types)
-    for k, position in zip(wrt, joint.cotangents, strict=True):
-        per_result[k] = None if position is None else next(results)
+    for k, number in zip(wrt, joint.cotangents, strict=True):
+        per_result[k] = None if number is None else results[number]
     return per_result if isinstance(value.type, TupleType) else per_result[0]
 
 
@@ -244,11 +244,9 @@ def _recaptured(array: Any, held: Value) -> Value:
     return inline_with_captured(from_rule, [], [array])[0]
 
 
-def _require_linear(value: Value, transposed: Graph, cts: set[Value]) -> None:
-    if not any(operand in cts for made in transposed.body for operand in made.operands) and cts.isdisjoint(transposed.outputs):
-        return
+def _not_linear(value: Value) -> GradientError:
     name = value.attrs["rule"] if value.op is custom_link else value.op.name
-    raise GradientError(at(value.source, (
+    return GradientError(at(value.source, (
         f"forward mode through {name}: its rule for cotangents is not a linear function of them (it clips them, say), so that there "
         "is no rule for tangents that fits it\n  hint: use reverse mode (bw.vjp, bw.grad, bw.jacrev), or give the function its rule "
         "for tangents with bw.custom_jvp")))

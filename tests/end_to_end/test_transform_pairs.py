@@ -52,6 +52,14 @@ def sine(x):
 sine.defvjp(lambda x: (sine(x), (np.cos(x), sine(x))), lambda residuals, ct: (ct * residuals[0],))
 
 
+@bw.custom_jvp
+def cosine(x):
+    return np.cos(x)
+
+
+cosine.defjvp(lambda primals, tangents: (cosine(*primals), -sine(primals[0]) * tangents[0]))
+
+
 def updated(x):
     y = np.zeros((4, 3)) * x[0]
     y[1:3] = x[0] * x[1]
@@ -87,6 +95,7 @@ FUNCTIONS: dict[str, Function] = {
     "qr": lambda x: np.linalg.qr(SQUARE(x) + np.eye(2))[1] ** 2,
     "pinv": lambda x: np.linalg.pinv(x) @ x**2,
     "custom_vjp": lambda x: sine(x * x) * np.sum(sine(x)),
+    "custom_jvp": lambda x: cosine(x * x) * np.sum(cosine(x)) + sine(x[0]),
     "softmax": lambda x: bw.nn.softmax(x, axis=-1) * bw.scipy.special.logsumexp(x, axis=0),
 }
 X = np.array([[0.9, -0.4, 1.3], [0.25, 1.7, -0.8]])
@@ -95,7 +104,7 @@ W = np.array([[-0.6, 0.4, 0.8], [0.5, -0.9, 1.0]])
 
 
 SOME = [name for name in DERIVATIVES if name not in ("linearize", "jvp of vmap", "jit")]      # which inside of a trace are much like others
-ALL_PAIRS = ("elementwise", "updates", "custom_vjp")
+ALL_PAIRS = ("elementwise", "updates", "custom_vjp", "custom_jvp")
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
