@@ -3,7 +3,8 @@
     import numpy as np, bwcompiler as bw
     loss_and_grad = bw.value_and_grad(lambda w, x: np.mean(np.tanh(x @ w) ** 2))
 
-functions of functions   grad, value_and_grad, vjp, jacobian (jacrev), hessian, jit, custom_vjp; stop_gradient
+functions of functions   grad, value_and_grad, vjp, jvp, linearize, jacobian (jacrev, jacfwd), hessian, hvp, vmap, jit
+rules of their own       custom_vjp, custom_jvp; stop_gradient
 the backward program     compile -> Program: backward with seeds, wrt, into, scale; as_text, dump, explain
 namespaces               nn (PyTorch's functions), numpy (NumPy's, for arrays made inside), scipy.special, tree, errors
 threads                  set_num_threads, get_num_threads
@@ -12,19 +13,23 @@ threads                  set_num_threads, get_num_threads
 """
 
 from bwcompiler import nn, numpy, scipy, tree
+from bwcompiler.api.forward import jvp
 from bwcompiler.api.functions import jit
+from bwcompiler.api.jacobians import hessian, hvp, jacfwd, jacobian, jacrev
+from bwcompiler.api.linear import linearize
 from bwcompiler.api.missing import missing as __getattr__  # noqa: F401
 from bwcompiler.api.program import Program, compile
 from bwcompiler.api.shapes import ShapeDtypeStruct, eval_shape
-from bwcompiler.api.transforms import custom_vjp, grad, hessian, jacobian, jacrev, stop_gradient, value_and_grad, vjp
+from bwcompiler.api.transforms import custom_jvp, custom_vjp, grad, stop_gradient, value_and_grad, vjp
+from bwcompiler.api.vmap import vmap
 from bwcompiler.runtime.threads import get_num_threads, set_num_threads
 from bwcompiler.runtime.threads import read_environment as _read_environment
 
 __version__ = "0.1.0"
 __all__ = [
-    "Program", "ShapeDtypeStruct", "compile", "custom_vjp", "eval_shape", "get_num_threads", "grad", "hessian",
-    "jacobian", "jacrev", "jit", "nn", "numpy", "scipy", "set_num_threads", "stop_gradient", "tree",
-    "value_and_grad", "vjp",
+    "Program", "ShapeDtypeStruct", "compile", "custom_jvp", "custom_vjp", "eval_shape", "get_num_threads", "grad", "hessian",
+    "hvp", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linearize", "nn", "numpy", "scipy", "set_num_threads", "stop_gradient", "tree",
+    "value_and_grad", "vjp", "vmap",
 ]
 
 _read_environment()

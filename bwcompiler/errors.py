@@ -69,6 +69,10 @@ class SeedError(BwError, ValueError):
     """A seed (`grad_outputs`) of wrong shape, dtype or structure, or a missing one."""
 
 
+class TangentError(BwError, TypeError, ValueError):
+    """A tangent of wrong shape, dtype or structure, or one of an integer."""
+
+
 class SignatureError(BwError, TypeError):
     """Arguments that do not fit a compiled program."""
 

@@ -97,6 +97,30 @@ def treedef_paths(treedef: TreeDef, root: str = "") -> list[str]:
     return [accessor.codify(root) for accessor in treedef.accessors()]
 
 
+def match_prefix(prefix: Any, whole: Any, root: str) -> list[tuple[Any, Any, str]]:
+    """For every leaf of a prefix (None is one): itself, the part of `whole` in its place, and its path from `root`.
+
+    Raises ValueError where a container of the prefix is not the same container in `whole`.
+
+    >>> import bwcompiler as bw
+    >>> bw.tree.match_prefix((0, None), ({"a": 1}, [2, 3]), "in_axes")
+    [(0, {'a': 1}, 'in_axes[0]'), (None, [2, 3], 'in_axes[1]')]
+    """
+    flatten(prefix), flatten(whole)                # registers dataclasses
+    if optree.tree_is_leaf(prefix, namespace=NAMESPACE, none_is_leaf=True):
+        return [(prefix, whole, root)]
+    mine = optree.tree_flatten_one_level(prefix, namespace=NAMESPACE)
+    is_leaf = whole is None or optree.tree_is_leaf(whole, namespace=NAMESPACE)
+    other = None if is_leaf or type(whole) is not type(prefix) else optree.tree_flatten_one_level(whole, namespace=NAMESPACE)
+    if other is None or mine.entries != other.entries or mine.metadata != other.metadata:
+        found = "None" if whole is None else "a leaf" if is_leaf else str(structure(whole))
+        raise ValueError(f"{root} is {structure(prefix)}, where {found} is expected")
+    level = structure(prefix).one_level()
+    assert level is not None
+    paths = [accessor.codify(root) for accessor in level.accessors()]
+    return [row for one, part, path in zip(mine.children, other.children, paths, strict=True) for row in match_prefix(one, part, path)]
+
+
 def register_dataclass(cls: type) -> None:
     """Make a dataclass a node of trees.  Dataclasses that are met are registered by themselves.
 

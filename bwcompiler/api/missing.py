@@ -7,12 +7,6 @@ import sys
 from typing import NoReturn
 
 INSTEAD = {
-    "vmap": "write the function for a leading axis (x[..., None], axis=-1, np.einsum), or np.stack([f(row) for row in x])",
-    "jvp": "bw.vjp, or products with bw.jacobian",
-    "jacfwd": "bw.jacobian",
-    "linearize": "bw.vjp",
-    "hvp": "bw.grad(lambda x: np.sum(bw.grad(f)(x) * v))",
-    "custom_jvp": "bw.custom_vjp",
     "checkpoint": "nothing: what is kept between forward and backward programs is chosen by the compiler",
     "scan": "a Python loop, which is unrolled while tracing",
     "associative_scan": "np.cumsum, np.maximum.accumulate and so on, or a Python loop",

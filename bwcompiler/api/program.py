@@ -33,6 +33,8 @@ from bwcompiler.api.requests import (
 )
 from bwcompiler.api.routine import Routine
 from bwcompiler.api.seeds import concrete_seed, match_tree, missing_seed
+from bwcompiler.api.shapes import ShapeDtypeStruct
+from bwcompiler.api.traced_seeds import is_tracing, pull_in_trace
 from bwcompiler.collector import collector_paused
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.pipeline import lower
@@ -44,7 +46,6 @@ from bwcompiler.ir.graph_printer import names_in_text
 from bwcompiler.ir.late_base import with_networkx
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.plan import same_plain
-from bwcompiler.ir.types import TensorType
 from bwcompiler.locks import RenewedLock
 from bwcompiler.passes.autodiff import INPUT_SEED, ONE
 from bwcompiler.runtime.executable import CallForm, CompiledFunction, chain
@@ -247,7 +248,9 @@ class Program(CompiledFunction):
 
     def __reduce__(self) -> Any:
         wrt, mutates, memory_limit = self._options
-        stand_ins = [_StandIn(argument.type) if argument.weak is None else argument.weak(0) for argument in self.traced.argument_types]
+        types = [(argument.weak, argument.type) for argument in self.traced.argument_types]
+        stand_ins = [ShapeDtypeStruct(type_.shape, type_.dtype.numpy) if weak is None else weak(0)  # type: ignore[arg-type]
+                     for weak, type_ in types]
         args, _ = self.arguments.with_leaves(stand_ins, declare=True)
         return _compiled_again, (self.fun, args, wrt, mutates, memory_limit)
 
@@ -292,7 +295,7 @@ class Program(CompiledFunction):
 
     # ----- calls
     def _slow_call(self, *args: Any) -> Any:
-        leaves = self._leaves(args)
+        leaves = self.leaves_of(args)
         routine = self.forward_runner().routine
         check_written(self.traced, leaves, routine.captured, self.into)
         kinds, trees, result = argument_kinds(leaves), argument_trees(self.arguments, len(args), ()), plan_tree(self.result_tree)
@@ -302,7 +305,7 @@ class Program(CompiledFunction):
 
     def _slow_backward(self, value: bool, /, *args: Any, **given: Any) -> Any:
         call = BackwardCall.of(given, "value_and_backward" if value else "backward")
-        leaves = self._leaves(args)
+        leaves = self.leaves_of(args)
         seeds = self._seeds(call.grad_outputs)
         chosen = self.default_wrt if call.wrt is None else self._wrt_leaves(call.wrt)
         buffers = match_buffers(call.into, self.traced, self.argument_trees, chosen)
@@ -336,7 +339,7 @@ class Program(CompiledFunction):
             found = self.halves()
             return BackwardGraph(found.partition.forward, (), found.joint.captured, {})
         routine = self._runner("forward half", made).routine
-        leaves = self._leaves(args)
+        leaves = self.leaves_of(args)
         results = routine.call(leaves)
         kinds, trees = argument_kinds(leaves), argument_trees(self.arguments, len(args), ())
         if kinds is not None and trees is not None:
@@ -360,8 +363,10 @@ class Program(CompiledFunction):
         call = BackwardCall.of(given, "the pullback")
         if call.wrt is not None:
             raise SignatureError("the pullback differentiates what the program was compiled for; wrt= goes with backward")
-        seeds = self._all_seeds(self._seeds(call.grad_outputs))
         default = self.default_request()
+        if is_tracing(call.grad_outputs):
+            return pull_in_trace(self.traced, self.halves(), default.wrt, self.argument_trees, residuals, call)
+        seeds = self._all_seeds(self._seeds(call.grad_outputs))
         buffers = match_buffers(call.into, self.traced, self.argument_trees, default.wrt)
         check_scale(call.scale, buffers)
         request = default._replace(into=tuple(buffers), scaled=call.scale is not None)
@@ -387,7 +392,8 @@ class Program(CompiledFunction):
         check_differentiable(self.traced, chosen)
         return tuple(sorted(chosen))
 
-    def _leaves(self, args: Sequence[Any]) -> list[Any]:
+    def leaves_of(self, args: Sequence[Any]) -> list[Any]:
+        """The leaves of a call; SignatureError where they do not fit."""
         leaves, treedef = tree.flatten((tuple(args), {}))
         mine = self.arguments
         if treedef != mine.treedef:
@@ -465,14 +471,6 @@ def _numbered(arguments: Arguments) -> tuple[Any, ...]:
 
 def _compiled_again(fun: Callable[..., Any], args: Sequence[Any], wrt: Any, mutates: Any, memory_limit: int | None) -> Program:
     return Program(fun, take_apart(fun, args), wrt, mutates, memory_limit)
-
-
-class _StandIn:
-    """An array by shape and dtype, for pickles."""
-
-    def __init__(self, type: TensorType) -> None:
-        self.shape = type.shape
-        self.dtype = type.dtype.numpy
 
 
 def compile(fun: Callable[..., Any], *example_args: Any, wrt: Sequence[int] | int | None = None, mutates: Any = True,

@@ -1,6 +1,7 @@
-"""The pipeline: every pass from a traced graph to LLVM text, in order (`PIPELINE`), and the three ways through it.
+"""The pipeline: every pass from a traced graph to LLVM text, in order (`PIPELINE`), and the ways through it.
 
-    derive   graph -> joint graph            a function with its derivative
+    push     graph -> graph with tangents    a function with its derivative, forward mode
+    derive   graph -> joint graph            a function with its derivative, reverse mode
     split    joint graph -> two graphs       where forward and backward are separate programs
     lower    graph -> LLVM text              any of these graphs
 
@@ -35,6 +36,7 @@ from bwcompiler.passes.legalize import legalize
 from bwcompiler.passes.partition import Partition, partition
 from bwcompiler.passes.pass_manager import GRAPH_PASS, Before, Pass, PassOptions, PassRunner, check_order
 from bwcompiler.passes.plan_memory import plan_memory
+from bwcompiler.passes.push_forward import TangentGraph, push_forward
 from bwcompiler.passes.simplify import simplify_with_mapping
 from bwcompiler.target import Target, current_target
 
@@ -60,6 +62,8 @@ PIPELINE: tuple[Pass, ...] = (
          "graph -> graph, captured arrays", graphs=lambda found: [found.graph]),
     Pass("simplify", simplify_with_mapping, "algebraic identities, constant folding, common subexpressions, dead values",
          graphs=lambda found: [found[0]]),
+    Pass("push_forward", push_forward, "tangents of the outputs, simplified as they are made", "graph -> graph with tangents",
+         graphs=lambda found: [found.graph]),
     Pass("differentiate", differentiate, "the reverse sweep; what it makes is simplified on the way", "graph -> joint graph",
          graphs=lambda joint: [joint.graph]),
     # any graph, before it is cut or compiled
@@ -79,7 +83,9 @@ PIPELINE: tuple[Pass, ...] = (
 )
 ORDER = (
     Before("expand_custom_rules", "simplify", "the bodies of fwd are simplified with what surrounds them"),
+    Before("simplify", "push_forward", "equal values have one tangent"),
     Before("simplify", "differentiate", "equal values have one cotangent: X @ w written twice gives one X.T @ ct"),
+    Before("push_forward", "inline_custom_rules", "the tangent of a function with its own derivative is made by its rule"),
     Before("differentiate", "inline_custom_rules", "a custom rule must still be there for the derivative, and for that of the derivative"),
     Before("inline_custom_rules", "partition", "what is inside of a call can be saved or computed again by itself"),
     Before("partition", "legalize", "a residual is a value of the user's; pads and pieces are made on the side that needs them"),
@@ -90,6 +96,16 @@ ORDER = (
 )
 check_order(PIPELINE, ORDER)
 GRAPH_PASSES = tuple([step for step in PIPELINE if step.kind == GRAPH_PASS])        # what `bwc run-pass` takes
+
+
+def push(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None = None, options: PassOptions | None = None) -> TangentGraph:
+    """The graph with tangents of its outputs for tangents of its inputs `wrt`: see `push_forward`."""
+    with collector_paused():
+        run = PassRunner(PIPELINE, options or pass_options())
+        expanded = run(expand_custom_rules, graph, wrt)
+        simplified, _ = run(simplify_with_mapping, expanded.graph)
+        pushed = run(push_forward, simplified, wrt, wanted)
+        return pushed._replace(captured=(*expanded.arrays, *pushed.captured), passes=run.runs)
 
 
 def derive(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None], names: Names = NO_NAMES,

@@ -7,6 +7,11 @@ fwd and bwd when they are first needed.  Both give a graph and the arrays it cap
     rule.backward(residuals, outputs, primals)   residuals, then one cotangent per output -> cotangents of primals; and
                                                  which primals have one
 
+Rules for tangents (`has_tangents`) have instead of the two
+
+    rule.push(primals, given)                    primals, then the tangents that are given -> tangents of the outputs; and which
+                                                 outputs have one
+
 `types`, `residuals`, `outputs` and `primals` are types.  rule.primals and rule.output_count are their numbers: further operands
 of a call are arrays that its body reads from outside, which have no cotangent.  A call mapped over a batch axis is a call whose
 rule is mapped (`bwcompiler.passes.batch`).

@@ -205,11 +205,18 @@ def _select_shape(condition: TensorType, x: TensorType, y: TensorType) -> Tensor
 
 # The cotangent of a branch is to be read as 0 where the other one was chosen; autodiff turns these rules into guards
 # (bwcompiler.passes.autodiff), so that nan and inf of the masked branch never reach the gradient.
+def _select_jvp(tangents: Sequence[Value | None], out: Value, c: Value, x: Value, y: Value) -> Value | None:
+    _, dx, dy = tangents
+    if dx is None and dy is None:
+        return None
+    return select(c, full_like(x, 0.0) if dx is None else dx, full_like(y, 0.0) if dy is None else dy)
+
+
 select: Op = define_op(
     "select", "elementwise", doc="x where the condition holds, else y.", attributes=(), shape=_select_shape,
     vjp=(BOOLEAN, lambda ct, out, c, x, y: select(c, ct, full_like(ct, 0.0)),
          lambda ct, out, c, x, y: select(c, full_like(ct, 0.0), ct)),
-    batch=LEADING_AXES, reference=lambda c, x, y: np.where(c, x, y),
+    jvp=_select_jvp, batch=LEADING_AXES, reference=lambda c, x, y: np.where(c, x, y),
     numpy="np.where({0}, {1}, {2})",
     element=lambda at, c, x, y: s.select(c(*at), x(*at), y(*at)),
 )

@@ -118,6 +118,7 @@ class BatchedRule:
         self.size = size
         self.residuals = residuals         # known when fwd was traced
         self.primals: int = rule.primals
+        self.has_tangents: bool = rule.has_tangents
 
     def __repr__(self) -> str:
         return f"batched {self.rule!r}"
@@ -134,6 +135,13 @@ class BatchedRule:
     @property
     def output_count(self) -> int:
         return int(self.rule.output_count)
+
+    def push(self, primals: Sequence[TensorType], given: Sequence[bool]) -> tuple[Graph, list[Any], list[bool]]:
+        """The rule for tangents, mapped; a tangent varies where its primal does."""
+        inner = [_without_axis(type_, flag) for type_, flag in zip(primals, self.mapped, strict=True)]
+        graph, arrays, present = self.rule.push(inner, given)
+        tangents = [flag for flag, there in zip(self.mapped, given, strict=True) if there]
+        return _all_mapped(graph, [*self.mapped, *tangents, *([False] * len(arrays))], self.size), arrays, present
 
     def backward(self, residuals: Sequence[TensorType], outputs: Sequence[TensorType],
                  primals: Sequence[TensorType]) -> tuple[Graph, list[Any], list[bool]]:

@@ -1,7 +1,7 @@
-"""Custom rules where a derivative is taken: calls of functions with their own derivative become their fwd, tied to their bwd.
+"""Custom rules where a derivative is taken: calls of functions with their own derivative become their fwd, tied to their rule.
 
-A `custom_call` is replaced by fwd's graph, and a `custom_link` ties the outputs to the primals; its VJP is bwd's graph.
-What no derivative passes through stays (`inline_custom_rules`).
+A `custom_call` is replaced by fwd's graph, and a `custom_link` ties the outputs to the primals; its VJP is bwd's graph, or the
+transpose of the rule for tangents (`TransposedRule`).  What no derivative passes through stays (`inline_custom_rules`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from bwcompiler.ir.op import Record, Value
 from bwcompiler.ops.custom import custom_call, custom_link, inline_with_captured
 from bwcompiler.passes.autodiff import active_values
 from bwcompiler.passes.rewriting import rebuilt
+from bwcompiler.passes.transposed_rule import TransposedRule
 
 
 class Expanded(NamedTuple):
@@ -50,6 +51,8 @@ def expand_custom_rules(graph: Graph, wrt: Sequence[int]) -> Expanded:
 
 def _expand(call: Value, operands: tuple[Value, ...]) -> Value:
     rule = call.attrs["rule"]
+    if rule.has_tangents:
+        rule = TransposedRule(rule, expand_custom_rules)
     primals = operands[:rule.primals]
     graph, arrays = rule.forward([operand.type for operand in primals])
     results = inline_with_captured(graph, primals, arrays)

@@ -1,29 +1,100 @@
-"""`custom_vjp`: a function with the user's own forward and backward pair."""
+"""Functions with the user's own derivative: `custom_vjp` (a pair fwd, bwd for cotangents) and `custom_jvp` (a rule for tangents).
+
+A call is one value, a `custom_call`, whose rule (`_VjpRule`, `_JvpRule`) traces what the user gave when a derivative is taken.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from bwcompiler import ops, tree
-from bwcompiler.errors import GradientError, UnsupportedError
-from bwcompiler.frontend.tracing.arguments import ArgumentType
+from bwcompiler.errors import GradientError, SignatureError, UnsupportedError
+from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, StaticArgument, declared, parameter_names
 from bwcompiler.frontend.tracing.memory_order import unknown
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.trace import TraceResult, trace
-from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
-from bwcompiler.ir.graph import Graph
+from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, value_of
+from bwcompiler.ir.graph import Graph, inline
+from bwcompiler.ir.op import Record, Value, constant
 from bwcompiler.ir.types import TensorType
 from bwcompiler.ops.custom import custom_call
 
 
-class CustomVjp:
+class CustomFunction:
+    """A function with a rule of its own.
+
+    nondiff   positions of the arguments that are compile-time values: functions, options.  Rules get them first.
+    compiled  runs calls outside of any trace.
+    """
+
+    kind = "custom function"
+
+    def __init__(self, fun: Callable[..., Any], nondiff_argnums: int | Iterable[int] = (),
+                 nondiff_argnames: str | Iterable[str] = ()) -> None:
+        self.fun = fun
+        functools.update_wrapper(self, fun)
+        names = parameter_names(fun)
+        chosen = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else tuple(nondiff_argnames)
+        for name in chosen:
+            if name not in names:
+                raise SignatureError(f"{self.kind}: nondiff_argnames has {name!r}, but {self.__name__} takes {', '.join(names)}")
+        numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
+        self.nondiff = frozenset([k if k >= 0 else k + len(names) for k in numbers] + [names.index(name) for name in chosen])
+        self.compiled: Callable[..., Any] | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        args = self._positional(args, kwargs)
+        if active_region() is None:
+            return self.fun(*args) if self.compiled is None else self.compiled(*args)
+        result = trace(self.fun, [self._declared(k, arg) for k, arg in enumerate(args)])
+        if result.mutated or result.assigned:
+            raise UnsupportedError(f"{self.__name__}: a function with a custom rule must not assign to its arguments")
+        return tree.unflatten(result.output_tree, call(self._outputs, result))
+
+    def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """All arguments by position: rules get them so."""
+        if not kwargs:
+            return args
+        bound = inspect.signature(self.fun).bind(*args, **kwargs)
+        bound.apply_defaults()
+        if bound.kwargs:
+            raise SignatureError(f"{self.__name__} is a {self.kind}: {', '.join(bound.kwargs)} can be passed by keyword only, but rules "
+                                 "get their arguments by position")
+        return bound.args
+
+    def _declared(self, number: int, argument: Any) -> Any:
+        if number not in self.nondiff:
+            return argument
+        try:
+            return declared(argument)
+        except SignatureError as error:
+            raise SignatureError(f"{self.__name__}: argument {number} is named in nondiff_argnums, and {error}\n"
+                                 "  hint: leave arrays out of nondiff_argnums; a rule may return None (zero) for them") from None
+
+    def _outputs(self, result: TraceResult) -> list[Tracer]:
+        values = [value_of(leaf) if isinstance(leaf, Tracer) else value_as(leaf) for leaf in result.arguments.dynamic_leaves]
+        made = custom_call(*values, *result.hidden_operands(), body=result.graph, rule=self._rule(result, len(values)))
+        return [fresh(ops.item(made, index=k)) for k in range(len(result.graph.outputs))]
+
+    def _rule(self, primal: TraceResult, primals: int) -> _Rule:
+        raise NotImplementedError
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    __name__: str = "function"
+
+
+class CustomVjp(CustomFunction):
     """A function whose derivative is the user's own pair (fwd, bwd).
 
     fwd(*args) -> (out, residuals) runs in the place of the function where it is differentiated; bwd(residuals, ct) returns
-    one cotangent per argument (None: zero), each with the tree and shapes of its argument.  Functions are traced, each
+    one cotangent per argument (None: zero), each with the tree and shapes of its argument.  Arguments named in nondiff_argnums
+    (or nondiff_argnames) are compile-time values, without cotangent: bwd(*nondiff, residuals, ct).  Functions are traced, each
     when first needed.
 
     >>> import numpy as np, bwcompiler as bw
@@ -35,123 +106,275 @@ class CustomVjp:
     1.0
     """
 
-    def __init__(self, fun: Callable[..., Any]) -> None:
-        self.fun = fun
+    kind = "custom_vjp"
+
+    def __init__(self, fun: Callable[..., Any], nondiff_argnums: int | Iterable[int] = (),
+                 nondiff_argnames: str | Iterable[str] = ()) -> None:
+        super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.fwd: Callable[..., Any] | None = None
         self.bwd: Callable[..., Any] | None = None
-        self.compiled: Callable[..., Any] | None = None
-        functools.update_wrapper(self, fun)
 
     def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
         """Register the pair."""
         self.fwd, self.bwd = fwd, bwd
 
-    def __call__(self, *args: Any) -> Any:
-        if active_region() is None:
-            return self.fun(*args) if self.compiled is None else self.compiled(*args)
-        result = trace(self.fun, args)
-        if result.mutated or result.assigned:
-            raise UnsupportedError(f"{self.__name__}: a function with a custom rule must not assign to its arguments")
-        values = [value_of(leaf) if isinstance(leaf, Tracer) else value_as(leaf) for leaf in result.arguments.dynamic_leaves]
-        rule = _Rule(self, result, len(values))
-        call = custom_call(*values, *result.hidden_operands(), body=result.graph, rule=rule)
-        item = ops.item
-        outputs = [fresh(item(call, index=k)) for k in range(len(result.graph.outputs))]
-        return tree.unflatten(result.output_tree, outputs)
+    def _rule(self, primal: TraceResult, primals: int) -> _Rule:
+        return _VjpRule(self, primal, primals)
 
-    __name__: str = "custom_vjp"
+
+class CustomJvp(CustomFunction):
+    """A function whose derivative is the user's own rule for tangents, in forward and in reverse mode.
+
+    The rule, jvp(primals, tangents) -> (out, tangent), gets a tuple of arguments and one of their tangents (None for integers), and
+    returns an output and its tangent of one tree.  It must be linear in the tangents; reverse mode transposes it.  Arguments named
+    in nondiff_argnums (or nondiff_argnames) are compile-time values: jvp(*nondiff, primals, tangents).
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> @bw.custom_jvp
+    ... def clipped(x):
+    ...     return np.clip(x, -1.0, 1.0)
+    >>> @clipped.defjvp
+    ... def clipped_jvp(primals, tangents):
+    ...     return clipped(*primals), tangents[0]
+    >>> float(bw.grad(clipped)(3.0)), float(bw.jvp(clipped, (3.0,), (2.0,))[1])
+    (1.0, 2.0)
+    """
+
+    kind = "custom_jvp"
+
+    def __init__(self, fun: Callable[..., Any], nondiff_argnums: int | Iterable[int] = (),
+                 nondiff_argnames: str | Iterable[str] = ()) -> None:
+        super().__init__(fun, nondiff_argnums, nondiff_argnames)
+        self.jvp: Callable[..., Any] | None = None
+
+    def defjvp(self, jvp: Callable[..., Any]) -> Callable[..., Any]:
+        """Register the rule; returns it, so that it can decorate."""
+        self.jvp = jvp
+        return jvp
+
+    def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
+        """Register a rule for each argument: jvp(tangent, out, *primals) -> its part of the tangent of out; None: zero.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> @bw.custom_jvp
+        ... def product(x, y):
+        ...     return x * y
+        >>> product.defjvps(lambda t, out, x, y: t * y, lambda t, out, x, y: t * x)
+        >>> float(bw.grad(product, 1)(3.0, 4.0))
+        3.0
+        """
+        if self.nondiff:
+            raise SignatureError(f"{self.__name__}: defjvps does not go with nondiff_argnums; use defjvp")
+
+        def jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+            if len(primals) != len(jvps):
+                raise GradientError(f"{self.__name__}: defjvps has {len(jvps)} rules, but the function was called with {len(primals)} "
+                                    "arguments")
+            out = self(*primals)
+            parts = [rule(tangent, out, *primals) for rule, tangent in zip(jvps, tangents, strict=True)
+                     if rule is not None and tree.leaves(tangent)]
+            if not parts:
+                return out, tree.map(lambda leaf: None, out)
+            return out, functools.reduce(lambda x, y: tree.map(lambda a, b: a + b, x, y), parts)
+
+        self.jvp = jvp
+
+    def _rule(self, primal: TraceResult, primals: int) -> _Rule:
+        return _JvpRule(self, primal, primals)
 
 
 class _Rule:
-    """What autodiff asks for: graphs of fwd and bwd for one call."""
+    """What is common to the rules of calls: the arguments and outputs of one call.
+
+    own  the arguments that have derivatives, by their positions; nondiff: the others, which rules get first.
+    """
 
     content_key = ""                   # what a call computes is said by its body, that of a link by its operands
+    has_tangents = False
 
-    def __init__(self, owner: CustomVjp, primal: TraceResult, primals: int) -> None:
+    def __init__(self, owner: CustomFunction, primal: TraceResult, primals: int) -> None:
         self.owner = owner
-        self.arguments = primal.arguments
+        self.name = owner.__name__
+        self.arguments: Arguments = primal.arguments
         self.argument_types = [self._rule_argument(k, primal) for k in range(primals)]
         self.output_tree = primal.output_tree
         self.outputs = [output.type for output in primal.outputs]
+        self.output_count = len(self.outputs)
         self.primals = primals
+        self.own = [k for k in range(len(self.arguments.args)) if k not in owner.nondiff]
+        self.nondiff = [declared_again(arg) for k, arg in enumerate(self.arguments.args) if k in owner.nondiff]
+
+    def __repr__(self) -> str:
+        return f"{self.owner.kind}({self.name})"
+
+    def _rule_argument(self, leaf: int, primal: TraceResult) -> ArgumentType:
+        """The argument as rules get it: only where it lies in C order is its layout known where they are traced."""
+        argument = primal.argument_types[leaf]
+        layout = argument.layout if argument.layout.settled else unknown(f"{primal.input_names[leaf]} of {self.name}")
+        return ArgumentType(argument.type, argument.weak, argument.scalar, layout)
+
+    def _arguments(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
+        """All arguments, with other leaves."""
+        return self.arguments.with_leaves(leaves, declare=True)[0]
+
+    def _leaf_numbers(self) -> tuple[Any, ...]:
+        """The arguments with the numbers of their leaves; None in the place of compile-time values."""
+        number = {position: k for k, position in enumerate(self.arguments.dynamic)}
+        args, _ = tree.unflatten(self.arguments.treedef, [number.get(position) for position in range(len(self.arguments.leaves))])
+        return args  # type: ignore[no-any-return]
+
+    def _pair(self, result: TraceResult, what: str, parts: str) -> tuple[Any, Any]:
+        """What a rule returned, with the numbers of outputs for leaves."""
+        self._require_closed(result, what)
+        whole = tree.unflatten(result.output_tree, range(len(result.outputs)))
+        if not (isinstance(whole, tuple | list) and len(whole) == 2):
+            raise GradientError(f"{self.name}: {what} must return a pair ({parts})")
+        return whole[0], whole[1]
+
+    def _check_output(self, result: TraceResult, out: Any, what: str) -> list[int]:
+        """The numbers of the outputs, which must be those of the function."""
+        numbers, treedef = tree.flatten(out)
+        found = [result.outputs[k].type for k in numbers]
+        if treedef != self.output_tree or found != self.outputs:
+            raise GradientError(f"{self.name}: {what} returned an output of {found}, but the function returns {self.outputs}")
+        return numbers
+
+    def _require_closed(self, result: TraceResult, what: str) -> None:
+        if result.lifted:
+            raise UnsupportedError(f"{self.name}: {what} reads a traced value from outside\n"
+                                   "  hint: pass it as an argument of the function, or return it with the residuals")
+
+    def _matched(self, result: TraceResult, given: Any, expected: Any, types: Sequence[TensorType], what: str, of: str) -> dict[int, int]:
+        """leaf of `expected` -> the number of the result that is given for it; what is None or belongs to no leaf is left out."""
+        try:
+            rows = tree.match_prefix(given, expected, what)
+        except ValueError:
+            raise GradientError(f"{self.name}: {what} does not have the structure of {of}") from None
+        found: dict[int, int] = {}
+        for number, leaf, path in rows:
+            if number is None or leaf is None:
+                continue
+            if not isinstance(leaf, int):
+                raise GradientError(f"{self.name}: {path} does not have the structure of {of}")
+            type_, wanted = result.outputs[number].type, types[leaf]
+            if not wanted.dtype.is_differentiable:
+                continue
+            if type_.shape != wanted.shape:
+                raise GradientError(f"{self.name}: {path} has shape {type_.shape}, but {of} has shape {wanted.shape}")
+            if type_.dtype is not wanted.dtype:
+                raise GradientError(f"{self.name}: {path} has dtype {type_.dtype.numpy}, but {of} has dtype {wanted.dtype.numpy}")
+            found[leaf] = number
+        return found
+
+
+def declared_again(argument: Any) -> StaticArgument:
+    """An argument that is a compile-time value, as one of another trace."""
+    return argument if isinstance(argument, StaticArgument) else StaticArgument(argument)
+
+
+class _VjpRule(_Rule):
+    """What autodiff asks for: graphs of fwd and bwd for one call."""
+
+    def __init__(self, owner: CustomVjp, primal: TraceResult, primals: int) -> None:
+        super().__init__(owner, primal, primals)
+        self.custom = owner
         self.residual_tree: tree.TreeDef | None = None
         self.residual_count = 0
 
-    def __repr__(self) -> str:
-        return f"custom_vjp({self.owner.__name__})"
-
-    def _rule_argument(self, leaf: int, primal: TraceResult) -> ArgumentType:
-        """An argument of fwd.  Its memory order is known where the function asked for it: fwd is traced when it is too late to ask."""
-        argument = primal.argument_types[leaf]
-        layout = argument.layout if argument.layout.settled else unknown(f"{primal.input_names[leaf]} of {self.owner.__name__}")
-        return ArgumentType(argument.type, argument.weak, argument.scalar, layout)
-
     def forward(self, types: Sequence[TensorType]) -> tuple[Graph, list[Any]]:
         """primals -> outputs, residuals; and the arrays fwd captured."""
-        if self.owner.fwd is None:
-            raise GradientError(f"{self.owner.__name__} is a custom_vjp without rules: call {self.owner.__name__}.defvjp(fwd, bwd)")
-        args, _ = self.arguments.with_leaves([_Spec(argument) for argument in self.argument_types], declare=True)
-        result = trace(self.owner.fwd, args, name=f"{self.owner.__name__}.fwd", argument_types=self.argument_types)
-        self._require_closed(result, "fwd")
-        whole = tree.unflatten(result.output_tree, range(len(result.outputs)))
-        if not (isinstance(whole, tuple) and len(whole) == 2):
-            raise GradientError(f"{self.owner.__name__}: fwd must return a pair (out, residuals)")
-        out_leaves, out_tree = tree.flatten(whole[0])
-        found = [result.outputs[k].type for k in out_leaves]
-        if out_tree != self.output_tree or found != self.outputs:
-            raise GradientError(f"{self.owner.__name__}: fwd returned an output of {found}, but the function returns {self.outputs}")
-        residual_leaves, self.residual_tree = tree.flatten(whole[1])
+        if self.custom.fwd is None:
+            raise GradientError(f"{self.name} is a custom_vjp without rules: call {self.name}.defvjp(fwd, bwd)")
+        args = self._arguments([_Spec(argument) for argument in self.argument_types])
+        result = trace(self.custom.fwd, args, name=f"{self.name}.fwd", argument_types=self.argument_types)
+        out, residuals = self._pair(result, "fwd", "out, residuals")
+        self._check_output(result, out, "fwd")
+        residual_leaves, self.residual_tree = tree.flatten(residuals)
         self.residual_count = len(residual_leaves)
         return result.graph, result.captured
 
     def backward(self, residuals: Sequence[TensorType], outputs: Sequence[TensorType],
                  primals: Sequence[TensorType]) -> tuple[Graph, list[Any], list[bool]]:
         """residuals, cotangents -> cotangents of primals; captured arrays; which primals have a cotangent."""
-        assert self.owner.bwd is not None and self.residual_tree is not None
+        assert self.custom.bwd is not None and self.residual_tree is not None
         saved = tree.unflatten(self.residual_tree, [_Spec(ArgumentType(type_)) for type_ in residuals])
         cts = tree.unflatten(self.output_tree, [_Spec(ArgumentType(type_)) for type_ in outputs])
-        types = [*[ArgumentType(type_, layout=unknown(f"a residual of {self.owner.__name__}")) for type_ in residuals],
+        types = [*[ArgumentType(type_, layout=unknown(f"a residual of {self.name}")) for type_ in residuals],
                  *[ArgumentType(type_) for type_ in outputs]]
-        result = trace(self.owner.bwd, (saved, cts), name=f"{self.owner.__name__}.bwd", argument_types=types)
+        result = trace(self.custom.bwd, (*self.nondiff, saved, cts), name=f"{self.name}.bwd", argument_types=types)
         self._require_closed(result, "bwd")
-        return self._matched(result, primals)
-
-    def _matched(self, result: TraceResult, primals: Sequence[TensorType]) -> tuple[Graph, list[Any], list[bool]]:
-        """The graph with one output per cotangent, checked against its primal."""
-        name = self.owner.__name__
         whole = tree.unflatten(result.output_tree, range(len(result.outputs)))
-        arguments = [self.arguments.positions_of(number) for number in range(len(self.arguments.args))]
-        if len(arguments) == 1 and not isinstance(whole, tuple):
+        if len(self.own) == 1 and not isinstance(whole, tuple):
             whole = (whole,)
-        if not isinstance(whole, tuple | list) or len(whole) != len(arguments):
-            raise GradientError(f"{name}: bwd must return a tuple of {len(arguments)} cotangents, one per argument")
-        present = [False] * len(primals)
-        chosen: list[int] = []
-        for number, (part, argument) in enumerate(zip(whole, arguments, strict=True)):
-            if part is None:
-                continue
-            leaves, positions = tree.leaves(part), argument
-            if len(leaves) != len(positions):
-                raise GradientError(f"{name}: bwd's cotangent {number} does not have the structure of its argument")
-            for leaf, position in zip(leaves, positions, strict=True):
-                found, expected = result.outputs[leaf].type, primals[position]
-                if found.shape != expected.shape:
-                    raise GradientError(f"{name}: bwd's cotangent {number} has shape {found.shape}, but the argument has shape "
-                                        f"{expected.shape}")
-                if not expected.dtype.is_differentiable:
-                    continue
-                if found.dtype is not expected.dtype:
-                    raise GradientError(f"{name}: bwd's cotangent {number} has dtype {found.dtype.numpy}, but the argument has dtype "
-                                        f"{expected.dtype.numpy}")
-                present[position] = True
-                chosen.append(leaf)
-        graph = result.graph.replace(outputs=[result.outputs[k] for k in chosen])
-        return graph, result.captured, present
+        if not isinstance(whole, tuple | list) or len(whole) != len(self.own):
+            raise GradientError(f"{self.name}: bwd must return a tuple of {len(self.own)} cotangents, one per argument")
+        numbers = self._leaf_numbers()
+        found: dict[int, int] = {}
+        for number, (part, position) in enumerate(zip(whole, self.own, strict=True)):
+            found |= self._matched(result, part, numbers[position], primals, f"bwd's cotangent {number}", "the argument")
+        graph = result.graph.replace(outputs=[result.outputs[found[k]] for k in sorted(found)])
+        return graph, result.captured, [k in found for k in range(len(primals))]
 
-    def _require_closed(self, result: TraceResult, what: str) -> None:
-        if result.lifted:
-            raise UnsupportedError(f"{self.owner.__name__}: {what} reads a traced value from outside\n"
-                                   "  hint: pass it as an argument of the function, or return it with the residuals")
+
+class _JvpRule(_Rule):
+    """What forward mode asks for: the graph of the rule for tangents."""
+
+    has_tangents = True
+
+    def __init__(self, owner: CustomJvp, primal: TraceResult, primals: int) -> None:
+        super().__init__(owner, primal, primals)
+        self.custom = owner
+        self._result: tuple[TraceResult, list[int], dict[int, int]] | None = None
+
+    def forward(self, types: Sequence[TensorType]) -> tuple[Graph, list[Any]]:
+        """primals -> outputs, then the primals themselves; and the arrays the rule captured."""
+        result, numbers, _ = self._traced()
+        inputs = result.graph.inputs[:self.primals]
+        return self._at(result, [False] * self.primals, [*[result.outputs[k] for k in numbers], *inputs]), result.captured
+
+    def push(self, primals: Sequence[TensorType], given: Sequence[bool]) -> tuple[Graph, list[Any], list[bool]]:
+        """primals, tangents that are given -> tangents of outputs; captured arrays; which outputs have a tangent."""
+        result, _, tangents = self._traced()
+        graph = self._at(result, given, [result.outputs[tangents[k]] for k in sorted(tangents)])
+        return graph, result.captured, [k in tangents for k in range(self.output_count)]
+
+    def _at(self, result: TraceResult, given: Sequence[bool], outputs: Sequence[Value]) -> Graph:
+        """The rule's graph with zeros for tangents that are not given."""
+        primals = result.graph.inputs[:self.primals]
+        explicit = len(result.graph.inputs) - result.graph.captured
+        tangents = dict(zip(self._differentiable(), result.graph.inputs[self.primals:explicit], strict=True))
+        captured = result.graph.inputs[explicit:]
+        record = Record()
+        with record:
+            places = [tangent if given[k] else constant(0.0, tangent.type) for k, tangent in tangents.items()]
+            found = inline(result.graph.replace(outputs=outputs), [*primals, *places, *captured])
+        kept = [tangent for k, tangent in tangents.items() if given[k]]
+        return Graph(result.graph.name, [*primals, *kept, *captured], record.values, found, captured=len(captured))
+
+    def _differentiable(self) -> list[int]:
+        return [k for k, argument in enumerate(self.argument_types) if argument.type.dtype.is_differentiable]
+
+    def _traced(self) -> tuple[TraceResult, list[int], dict[int, int]]:
+        """The rule, the numbers of its outputs, and output -> the number of its tangent."""
+        if self._result is None:
+            self._result = self._trace()
+        return self._result
+
+    def _trace(self) -> tuple[TraceResult, list[int], dict[int, int]]:
+        if self.custom.jvp is None:
+            raise GradientError(f"{self.name} is a custom_jvp without a rule: call {self.name}.defjvp(jvp)")
+        specs = [_Spec(argument) for argument in self.argument_types]
+        primals = self._arguments(specs)
+        numbers = self._leaf_numbers()
+        own = self._differentiable()
+        tangents = [tree.map(lambda leaf: specs[leaf] if leaf in own else None, numbers[k]) for k in self.own]
+        types = [*self.argument_types, *[ArgumentType(self.argument_types[k].type, scalar=self.argument_types[k].scalar) for k in own]]
+        args = (*self.nondiff, tuple([primals[k] for k in self.own]), tuple(tangents))
+        result = trace(self.custom.jvp, args, name=f"{self.name}.jvp", argument_types=types)
+        out, tangent = self._pair(result, "jvp", "out, tangent")
+        found = self._check_output(result, out, "jvp")
+        expected = tree.unflatten(self.output_tree, range(self.output_count))
+        return result, found, self._matched(result, tangent, expected, self.outputs, "jvp's tangent", "the output")
 
 
 class _Spec:

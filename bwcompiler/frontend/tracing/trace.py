@@ -105,9 +105,10 @@ def trace_arguments(fun: Callable[..., Any], arguments: Arguments, *, name: str 
     varying: numbers outside that are to be inputs; where fun needs to know one after all, none is (`TraceResult.varying`).
     """
     demanded: dict[int, Source | None] = {}
+    given = None if argument_types is None else dict(zip(arguments.dynamic, argument_types, strict=True))
     while True:
         names = arguments.dynamic_names()
-        types = list(argument_types) if argument_types is not None else [
+        types = [given[position] for position in arguments.dynamic] if given is not None else [
             argument_type(leaf, where) for leaf, where in zip(arguments.dynamic_leaves, names, strict=True)]
         region = Region(name or str(getattr(fun, "__name__", "function")))
         try:

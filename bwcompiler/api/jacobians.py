@@ -1,0 +1,255 @@
+"""Whole derivatives: jacrev, jacfwd, jacobian, hessian; and hvp, the product of a Hessian with a vector."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from bwcompiler import ops, tree
+from bwcompiler.api.tangents import checked_tangent, match_leaves
+from bwcompiler.api.transformed import (
+    Argnums,
+    Outputs,
+    Statics,
+    TracedCall,
+    by_position,
+    capture,
+    inline_call,
+    normalise_argnums,
+    outputs_of,
+    traced_call,
+    transformed,
+    without_names,
+)
+from bwcompiler.api.transforms import grad, scalar_output
+from bwcompiler.compiler.pipeline import derive, push
+from bwcompiler.errors import GradientError, SignatureError, at
+from bwcompiler.ir.graph import Graph, inline
+from bwcompiler.ir.op import Value, constant
+from bwcompiler.ir.types import I64, TensorType
+from bwcompiler.ops.custom import custom_call, custom_link
+from bwcompiler.passes.autodiff import INPUT_SEED, ONE
+from bwcompiler.passes.batch import batch_graph
+
+Rows = Callable[[TracedCall, Outputs], list[list[Value]]]         # per output, per differentiated leaf: its Jacobian
+
+
+def jacrev(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, static_argnums: int | Iterable[int] = (),
+           static_argnames: str | Iterable[str] = ()) -> Any:
+    """The Jacobian of fun: shape output.shape + argument.shape, computed as one batch of pullbacks.
+
+    Outputs and arguments may be trees; the result is then a tree of outputs of trees of arguments.  With has_aux, fun returns
+    (out, aux) and the result is (Jacobian, aux).  Raises GradientError for integer arguments or outputs.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.jacrev(lambda x: x * x)(np.array([1.0, 2.0])).tolist()
+    [[2.0, 0.0], [0.0, 4.0]]
+    """
+    return _jacobian(_by_pullbacks, jacrev, fun, argnums, has_aux, Statics(static_argnums, static_argnames))
+
+
+def jacfwd(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, static_argnums: int | Iterable[int] = (),
+           static_argnames: str | Iterable[str] = ()) -> Any:
+    """The Jacobian of fun as `jacrev` gives it, computed as one batch of tangents: cheaper where outputs outnumber arguments.
+
+    Errors as for `jacrev`, and as for `jvp` where there is no forward derivative.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.jacfwd(lambda x: x * x)(np.array([1.0, 2.0])).tolist()
+    [[2.0, 0.0], [0.0, 4.0]]
+    """
+    return _jacobian(_by_tangents, jacfwd, fun, argnums, has_aux, Statics(static_argnums, static_argnames))
+
+
+def jacobian(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, static_argnums: int | Iterable[int] = (),
+             static_argnames: str | Iterable[str] = ()) -> Any:
+    """The Jacobian of fun, by the cheaper of `jacfwd` and `jacrev`: forwards where the arguments have fewer elements than the outputs.
+
+    Functions with a `custom_vjp` are differentiated backwards.  Results and errors as for `jacrev`.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.jacobian(lambda x: np.array([x[0], x[0] * x[1], x[1]]))(np.array([1.0, 2.0])).tolist()
+    [[1.0, 0.0], [2.0, 1.0], [0.0, 1.0]]
+    """
+    return _jacobian(_by_the_cheaper, jacobian, fun, argnums, has_aux, Statics(static_argnums, static_argnames))
+
+
+def _jacobian(rows: Rows, transform: Callable[..., Any], fun: Callable[..., Any], argnums: Argnums, has_aux: bool, statics: Statics) -> Any:
+    def traced(*args: Any, **kwargs: Any) -> Any:
+        call = traced_call(fun, args, kwargs, argnums, statics)
+        outputs = outputs_of(call.result, has_aux)
+        for number in outputs.numbers:
+            output = call.result.graph.outputs[number]
+            if not output.dtype.is_differentiable:
+                raise GradientError(at(output.source, f"a Jacobian needs a floating-point output; it returned {output.dtype.numpy}"))
+        found = tree.unflatten(outputs.treedef, [call.per_argument(row) for row in rows(call, outputs)])
+        return (found, outputs.aux(inline_call(call))) if has_aux else found
+
+    return transformed(fun, traced, "jacobian", statics, transform, argnums, has_aux)
+
+
+def _by_the_cheaper(call: TracedCall, outputs: Outputs) -> list[list[Value]]:
+    graph = call.result.graph
+    arguments = sum(graph.inputs[k].type.size for k in call.wrt)
+    results = sum(graph.outputs[k].type.size for k in outputs.numbers)
+    return (_by_tangents if arguments < results and not _has_pullbacks_only(graph) else _by_pullbacks)(call, outputs)
+
+
+def _has_pullbacks_only(graph: Graph) -> bool:
+    """Whether there is a `custom_vjp`, whose derivative is by the user's own word that of its rule for cotangents."""
+    return any(value.op in (custom_call, custom_link) and not value.attrs["rule"].has_tangents for value in graph.body)
+
+
+def _as_second(call: TracedCall, outputs: Outputs) -> list[list[Value]]:
+    return (_by_pullbacks if _has_pullbacks_only(call.result.graph) else _by_tangents)(call, outputs)
+
+
+def _by_pullbacks(call: TracedCall, outputs: Outputs) -> list[list[Value]]:
+    return [_pulled_rows(call, number) for number in outputs.numbers]
+
+
+def _pulled_rows(call: TracedCall, number: int) -> list[Value]:
+    """Per differentiated leaf, the derivative of output `number`: the pullback mapped over the unit seeds."""
+    source = call.result.graph
+    output = source.outputs[number]
+    joint = derive(source, call.wrt, [INPUT_SEED if k == number else None for k in range(len(source.outputs))])
+    positions = [position for position in joint.cotangents if position is not None]
+    seed = joint.seeds[number]
+    assert seed is not None
+    size = output.type.size
+    graph = joint.graph.replace(outputs=[joint.graph.outputs[position] for position in positions])
+    batched, flags = batch_graph(graph, [k == seed for k in range(len(graph.inputs))], size)
+    found = iter(zip(inline(batched, [*call.inputs(_unit_vectors(output.type)), *map(capture, joint.captured)]), flags, strict=True))
+    rows = []
+    for position, k in zip(joint.cotangents, call.wrt, strict=True):
+        argument = source.inputs[k]
+        shape = (*output.shape, *argument.shape)
+        if position is None:
+            rows.append(ops.full(value=0.0, shape=shape, dtype=argument.dtype))
+        else:
+            rows.append(ops.reshape(_with_rows(*next(found), size), shape=shape))
+    return rows
+
+
+def _by_tangents(call: TracedCall, outputs: Outputs) -> list[list[Value]]:
+    columns = [_pushed_columns(call, leaf, outputs) for leaf in call.wrt]
+    return [[column[k] for column in columns] for k in range(len(outputs.numbers))]
+
+
+def _pushed_columns(call: TracedCall, leaf: int, outputs: Outputs) -> list[Value]:
+    """Per output, its derivative by one leaf: the tangent mapped over the unit vectors."""
+    source = call.result.graph
+    argument = source.inputs[leaf]
+    size = argument.type.size
+    pushed = push(source, [leaf], [k in outputs.numbers for k in range(len(source.outputs))])
+    positions = [position for position in pushed.tangents if position is not None]
+    graph = pushed.graph.replace(outputs=[pushed.graph.outputs[position] for position in positions])
+    batched, flags = batch_graph(graph, [k == pushed.seeds[0] for k in range(len(graph.inputs))], size)
+    values = inline(batched, [*call.inputs(_unit_vectors(argument.type)), *map(capture, pushed.captured)])
+    found = iter(zip(values, flags, strict=True))
+    columns = []
+    for number in outputs.numbers:
+        output = source.outputs[number]
+        shape = (*output.shape, *argument.shape)
+        if pushed.tangents[number] is None:
+            columns.append(ops.full(value=0.0, shape=shape, dtype=output.dtype))
+            continue
+        rows = ops.reshape(_with_rows(*next(found), size), shape=(size, output.type.size))
+        columns.append(ops.reshape(ops.transpose(rows, axes=(1, 0)), shape=shape))
+    return columns
+
+
+def _with_rows(value: Value, is_batched: bool, size: int) -> Value:
+    return value if is_batched else ops.broadcast(value, shape=(size, *value.shape), axes=tuple(range(1, value.rank + 1)))
+
+
+def _unit_vectors(type_: TensorType) -> Value:
+    """The identity matrix, its rows shaped like an array of the type."""
+    size = type_.size
+    row = ops.iota(shape=(size, size), axis=0, dtype=I64)
+    column = ops.iota(shape=(size, size), axis=1, dtype=I64)
+    eye = ops.cast(ops.equal(row, column), dtype=type_.dtype)
+    return ops.reshape(eye, shape=(size, *type_.shape))
+
+
+# ----- second derivatives
+def hessian(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, static_argnums: int | Iterable[int] = (),
+            static_argnames: str | Iterable[str] = ()) -> Any:
+    """The Hessian of a scalar function, of shape argument.shape + argument.shape: the gradient, differentiated forwards (backwards
+    where there is a `custom_vjp`).
+
+    For several arguments or trees, a tree of such arrays.  Errors as for `value_and_grad`.  `hvp` gives the product of a Hessian
+    with a vector without the matrix.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.hessian(lambda x: np.sum(x ** 3))(np.array([1.0, 2.0])).tolist()
+    [[6.0, 0.0], [0.0, 12.0]]
+    """
+    statics: Any = {"static_argnums": static_argnums, "static_argnames": static_argnames}
+    gradient = grad(fun, argnums, has_aux, **statics)
+    made = _jacobian(_as_second, hessian, gradient, argnums, has_aux, Statics(static_argnums, static_argnames))
+    made.made_by = (hessian, (fun, argnums, has_aux), Statics(static_argnums, static_argnames))
+    return made
+
+
+def hvp(fun: Callable[..., Any], argnums: Argnums = 0, *, static_argnums: int | Iterable[int] = (),
+        static_argnames: str | Iterable[str] = ()) -> Any:
+    """A function of (*args, v): the Hessian of a scalar function, times v; the gradient's derivative along v, without the matrix.
+
+    v has the tree, shapes and dtypes of args[argnums] (a tuple of these if argnums is one), as has the result.  Raises TangentError
+    for a v that does not fit, otherwise errors as for `value_and_grad` and `jvp`.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.hvp(lambda x: np.sum(x ** 3))(np.array([1.0, 2.0]), np.array([1.0, 10.0])).tolist()
+    [6.0, 120.0]
+    """
+    statics = Statics(static_argnums, static_argnames)
+
+    def traced(*args: Any, **kwargs: Any) -> Any:
+        if not args:
+            raise SignatureError("hvp: the last positional argument is v, the vector that the Hessian is multiplied with")
+        call = traced_call(fun, args[:-1], kwargs, argnums, statics)
+        return call.per_argument(_product(call, args[-1]))
+
+    made = transformed(fun, without_names(traced), "hvp", by_position(fun, statics, 1), hvp, argnums)
+    made.made_by = (hvp, (fun, argnums), statics)
+    return made
+
+
+def _product(call: TracedCall, v: Any) -> list[Value]:
+    """Per differentiated leaf, the tangent of its cotangent."""
+    result = call.result
+    given = _matched_vector(call, v)
+    number = scalar_output(result, range(len(result.outputs)), "hvp")
+    joint = derive(result.graph, call.wrt, [ONE if k == number else None for k in range(len(result.graph.outputs))])
+    present = [k for k, position in zip(call.wrt, joint.cotangents, strict=True) if position is not None]
+    graph = joint.graph.replace(outputs=[joint.graph.outputs[position] for position in joint.cotangents if position is not None])
+    if _has_pullbacks_only(graph):
+        found = _pulled_product(call, graph, present, given, joint.captured)
+    else:
+        found = _pushed_product(call, graph, present, given, joint.captured)
+    return [found[k] if k in found else constant(0.0, result.graph.inputs[k].type) for k in call.wrt]
+
+
+def _pushed_product(call: TracedCall, graph: Graph, leaves: Sequence[int], v: Mapping[int, Value],
+                    captured: Sequence[Any]) -> dict[int, Value]:
+    """leaf -> the tangent of its cotangent, where it is not zero; `graph` gives the cotangents of `leaves`."""
+    pushed = push(graph, list(v))
+    found = inline(pushed.graph, [*call.inputs(*v.values()), *map(capture, captured), *map(capture, pushed.captured)])
+    return {k: found[position] for k, position in zip(leaves, pushed.tangents, strict=True) if position is not None}
+
+
+def _pulled_product(call: TracedCall, graph: Graph, leaves: Sequence[int], v: Mapping[int, Value],
+                    captured: Sequence[Any]) -> dict[int, Value]:
+    """The same where cotangents cannot be pushed: the Hessian is symmetric, so that v is pulled back through them."""
+    joint = derive(graph, call.wrt, [INPUT_SEED if k in v else None for k in leaves])
+    found = inline(joint.graph, [*call.inputs(*[v[k] for k in leaves if k in v]), *map(capture, captured), *map(capture, joint.captured)])
+    return {k: found[position] for k, position in zip(call.wrt, joint.cotangents, strict=True) if position is not None}
+
+
+def _matched_vector(call: TracedCall, v: Any) -> dict[int, Value]:
+    numbers = call.leaf_numbers()
+    chosen = [numbers[k] for k in normalise_argnums(call.argnums, len(numbers))]
+    whole = chosen[0] if isinstance(call.argnums, int) else tuple(chosen)
+    found = {number: checked_tangent(call.result, number, leaf, path) for number, leaf, path in match_leaves(whole, v, "v")}
+    return dict(sorted(found.items()))

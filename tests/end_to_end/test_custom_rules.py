@@ -1,0 +1,294 @@
+"""custom_jvp and custom_vjp: nondiff arguments, trees, every transform through them, errors.
+
+Rules here differ from the derivative of the function, so that it shows which one is used.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from bwcompiler.errors import GradientError, SignatureError, UnsupportedError
+
+X = np.array([0.5, -1.25, 0.8])
+V = np.array([1.0, 0.5, -2.0])
+
+
+@bw.custom_jvp
+def square(x):                                              # by rule: df = 100 x dx
+    return x * x
+
+
+@square.defjvp
+def square_jvp(primals, tangents):
+    return square(*primals), 100.0 * primals[0] * tangents[0]
+
+
+@dataclasses.dataclass
+class Parameters:
+    weight: Any
+    bias: Any
+    mode: str = "tanh"
+
+
+# ----- custom_jvp
+def test_one_rule_for_both_modes() -> None:
+    np.testing.assert_allclose(square(X), X * X)
+    out, tangent = bw.jvp(square, (X,), (V,))
+    np.testing.assert_allclose(out, X * X)
+    np.testing.assert_allclose(tangent, 100 * X * V)
+    np.testing.assert_allclose(bw.grad(lambda x: np.sum(square(x) * V))(X), 100 * X * V)
+    np.testing.assert_allclose(bw.linearize(square, X)[1](V), 100 * X * V)
+    for jacobian in (bw.jacfwd, bw.jacrev, bw.jacobian):
+        np.testing.assert_allclose(jacobian(square)(X), np.diag(100 * X))
+
+
+SECOND = {
+    "jvp of jvp": lambda f: lambda x: bw.jvp(lambda y: bw.jvp(f, (y,), (1.0,))[1], (x,), (1.0,))[1],
+    "jvp of grad": lambda f: lambda x: bw.jvp(bw.grad(f), (x,), (1.0,))[1],
+    "grad of jvp": lambda f: bw.grad(lambda y: bw.jvp(f, (y,), (1.0,))[1]),
+    "grad of grad": lambda f: bw.grad(bw.grad(f)),
+    "hessian": bw.hessian,
+    "hvp": lambda f: lambda x: bw.hvp(f)(x, 1.0),
+}
+
+
+@pytest.mark.parametrize("name", SECOND)
+def test_the_derivative_of_the_rule_is_the_second_derivative(name: str) -> None:
+    """100 x, differentiated: 100; through square again where the rule calls it."""
+    second = SECOND[name]
+    assert second(square)(3.0) == 100.0
+    np.testing.assert_allclose(second(lambda x: square(square(x)))(2.0), 1e4 * (4.0 + 2.0 * 200.0))       # of 1e4 x f(x)
+    np.testing.assert_allclose(bw.vmap(second(square))(X), np.full(3, 100.0))
+    np.testing.assert_allclose(bw.jit(second(bw.jit(square)))(3.0), 100.0)
+
+
+def test_batches_keep_the_rule() -> None:
+    batch = np.stack([X, 2 * X])
+    np.testing.assert_allclose(bw.vmap(square)(batch), batch**2)
+    np.testing.assert_allclose(bw.grad(lambda x: np.sum(bw.vmap(square)(x)))(batch), 100 * batch)
+    np.testing.assert_allclose(bw.vmap(bw.grad(lambda x: np.sum(square(x))))(batch), 100 * batch)
+    np.testing.assert_allclose(bw.jvp(bw.vmap(bw.vmap(square)), (batch,), (batch,))[1], 100 * batch * batch)
+    np.testing.assert_allclose(bw.vmap(bw.jacfwd(bw.jacrev(square)))(batch).shape, (2, 3, 3, 3))
+
+
+@bw.custom_jvp
+def scaled(x, y):                                           # by rule: 3 y dx + 5 x dy
+    return x * y
+
+
+scaled.defjvps(lambda t, out, x, y: 3.0 * t * y, lambda t, out, x, y: 5.0 * x * t)
+
+
+def test_defjvps_and_arguments_that_do_not_vary() -> None:
+    assert bw.grad(scaled, argnums=(0, 1))(2.0, 7.0) == (21.0, 10.0)
+    assert bw.jvp(scaled, (2.0, 7.0), (1.0, None))[1] == 21.0
+    assert bw.jvp(lambda x: scaled(x, x), (2.0,), (1.0,))[1] == 16.0
+    xs = np.arange(3.0)
+    gradients = bw.grad(lambda x, y: np.sum(bw.vmap(scaled, in_axes=(0, None))(x, y)), (0, 1))(xs, 7.0)
+    np.testing.assert_allclose(gradients[0], np.full(3, 21.0))
+    np.testing.assert_allclose(gradients[1], 5.0 * xs.sum())
+    np.testing.assert_allclose(bw.vmap(bw.grad(scaled, 1), in_axes=(0, None))(xs, 7.0), 5.0 * xs)
+
+
+def test_defjvps_without_a_rule_is_zero() -> None:
+    @bw.custom_jvp
+    def f(x, k):
+        return x * k, k + 1
+
+    f.defjvps(lambda t, out, x, k: (2 * t * k, None), None)
+    assert bw.jvp(lambda x: f(x, 3)[0], (2.0,), (1.0,))[1] == 6.0
+    assert bw.grad(lambda x, k: f(x, k)[0])(2.0, 3) == 6.0
+    assert bw.grad(lambda x, k: f(x, k)[0], 1)(2.0, 3.0) == 0.0
+
+
+def test_a_rule_whose_output_is_computed_anew() -> None:
+    """The value may come with the derivative, without calling the function."""
+    calls = []
+
+    @bw.custom_jvp
+    def f(x):
+        calls.append("f")
+        return np.sin(x)
+
+    @f.defjvp
+    def rule(primals, tangents):
+        (x,), (t,) = primals, tangents
+        return np.sin(x), np.cos(x) * t
+
+    assert callable(rule) and abs(bw.grad(f)(0.3) - np.cos(0.3)) < 1e-15
+    assert abs(bw.grad(bw.grad(f))(0.3) + np.sin(0.3)) < 1e-15
+    assert abs(bw.jvp(bw.grad(bw.grad(f)), (0.3,), (1.0,))[1] + np.cos(0.3)) < 1e-15
+
+
+def test_arrays_from_outside_of_a_rule() -> None:
+    scale = np.array([2.0, 3.0, 4.0])
+
+    @bw.custom_jvp
+    def f(x):
+        return x * scale
+
+    f.defjvp(lambda primals, tangents: (f(*primals), tangents[0] * scale * scale))
+    function = lambda x: np.sum(f(x))  # noqa: E731
+    assert bw.grad(function)(X).tolist() == (scale**2).tolist()
+    assert bw.jvp(f, (X,), (V,))[1].tolist() == (scale**2 * V).tolist()
+    assert bw.vmap(bw.grad(function))(np.stack([X, X]))[1].tolist() == (scale**2).tolist()
+
+
+def test_trees() -> None:
+    @bw.custom_jvp
+    def dense(parameters, x):
+        assert parameters.mode == "tanh"
+        return {"out": x @ parameters.weight + parameters.bias, "count": np.argmax(x)}
+
+    @dense.defjvp
+    def rule(primals, tangents):
+        parameters, x = primals
+        t, tx = tangents
+        assert isinstance(t, Parameters) and t.weight.shape == (3, 2)
+        return dense(parameters, x), {"out": 10 * (x @ t.weight) + tx @ parameters.weight, "count": None}
+
+    w = np.arange(6.0).reshape(3, 2)
+    gradient = bw.grad(lambda p, x: np.sum(dense(p, x)["out"]), (0, 1))(Parameters(w, np.zeros(2)), X)
+    np.testing.assert_allclose(gradient[0].weight, 10 * np.repeat(X[:, None], 2, 1))
+    assert gradient[0].bias.tolist() == [0.0, 0.0]
+    np.testing.assert_allclose(gradient[1], w.sum(1))
+    tangent = bw.jvp(dense, (Parameters(w, np.zeros(2)), X), (None, V))[1]
+    np.testing.assert_allclose(tangent["out"], V @ w)
+    assert tangent["count"] is None
+
+
+# ----- arguments without derivatives
+@functools.partial(bw.custom_jvp, nondiff_argnums=(0,))
+def applied(function, x):
+    return function(x)
+
+
+@applied.defjvp
+def applied_jvp(function, primals, tangents):
+    return applied(function, *primals), 2.0 * tangents[0]
+
+
+@bw.custom_vjp(nondiff_argnums=(0, 2))
+def power(function, x, n):
+    return function(x) ** n
+
+
+power.defvjp(lambda function, x, n: (power(function, x, n), (x, n)), lambda function, n, residuals, ct: (ct * n * 10.0 + 0.0 * residuals[0],))
+
+
+def test_nondiff_argnums() -> None:
+    assert bw.grad(lambda x: applied(np.sin, x))(0.3) == 2.0
+    assert bw.jvp(lambda x: applied(lambda y: y * 3, x), (0.3,), (1.0,)) == (0.8999999999999999, 2.0)
+    assert applied(np.negative, 2.0) == -2.0
+    assert bw.grad(lambda x: power(lambda y: y + 1, x, 3))(1.0) == 30.0
+    assert bw.vmap(bw.grad(lambda x: power(np.sin, x, 2)))(X).tolist() == [20.0] * 3
+    assert power(np.sin, x=X, n=2).tolist() == (np.sin(X) ** 2).tolist()
+    named = bw.custom_jvp(lambda x, *, n=2: x, nondiff_argnames=())
+    named.defjvp(lambda primals, tangents: (named(*primals), tangents[0]))
+    with pytest.raises(SignatureError, match="n can be passed by keyword only"):
+        named(1.0, n=3)
+
+
+def test_nondiff_argnames_and_keywords() -> None:
+    @bw.custom_jvp(nondiff_argnames="n")
+    def f(x, n=2):
+        return x**n
+
+    f.defjvp(lambda n, primals, tangents: (f(primals[0], n), n * 100.0 * tangents[0]))
+    assert bw.grad(lambda x: f(x, n=3))(2.0) == 300.0
+    assert bw.grad(lambda x: f(n=3, x=x))(2.0) == 300.0
+    assert f(2.0, n=3) == 8.0
+
+
+class Layer:
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+    @bw.custom_jvp(nondiff_argnums=(0,))
+    def __call__(self, x):
+        return x * self.factor
+
+    @__call__.defjvp
+    def _rule(self, primals, tangents):
+        return self(*primals), tangents[0] * self.factor * 10
+
+
+def test_methods() -> None:
+    assert bw.grad(lambda x: Layer(3.0)(x))(2.0) == 30.0
+    assert Layer(3.0)(2.0) == 6.0
+
+
+# ----- custom_vjp
+def test_cotangents_with_none_inside() -> None:
+    @bw.custom_vjp
+    def f(p, x):
+        return p["w"] * x + p["b"]
+
+    f.defvjp(lambda p, x: (f(p, x), x), lambda x, ct: ({"w": ct * x * 7, "b": None}, None))
+    gradient = bw.grad(lambda p, x: np.sum(f(p, x)), (0, 1))({"w": X, "b": X}, V)
+    np.testing.assert_allclose(gradient[0]["w"], 7 * V)
+    assert not gradient[0]["b"].any() and not gradient[1].any()
+
+
+# ----- errors
+def made(rule: Callable[..., Any]) -> Any:
+    @bw.custom_jvp
+    def f(x):
+        return x * 2.0
+
+    f.defjvp(rule)
+    return f
+
+
+@bw.custom_jvp
+def without_rule(x):
+    return x
+
+
+ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "no rule": (lambda: bw.grad(without_rule)(1.0), GradientError, "without_rule is a custom_jvp without a rule"),
+    "no pair": (lambda: bw.grad(made(lambda p, t: t[0]))(1.0), GradientError, r"f: jvp must return a pair \(out, tangent\)"),
+    "output": (lambda: bw.grad(made(lambda p, t: ([p[0]], t[0])))(1.0), GradientError, "f: jvp returned an output of"),
+    "shape": (lambda: bw.jvp(made(lambda p, t: (p[0] * 2.0, np.sum(t[0]))), (X,), (V,)), GradientError,
+              r"f: jvp's tangent has shape \(\), but the output has shape \(3,\)"),
+    "dtype": (lambda: bw.jvp(made(lambda p, t: (p[0] * 2.0, t[0].astype(np.float32))), (X,), (V,)), GradientError,
+              "f: jvp's tangent has dtype float32, but the output has dtype float64"),
+    "structure": (lambda: bw.jvp(made(lambda p, t: (p[0] * 2.0, [t[0]])), (X,), (V,)), GradientError, "does not have the structure of the output"),
+    "nonlinear": (lambda: bw.grad(lambda x: np.sum(made(lambda p, t: (p[0] * 2.0, np.clip(t[0], -1, 1)))(x)))(X), GradientError,
+                  r"(?s)custom_jvp\(f\): its rule is not a linear function of the tangents.*bw.custom_vjp"),
+    "traced from outside": (lambda: bw.grad(lambda y: bw.grad(made(lambda p, t: (p[0] * 2.0, t[0] * y)))(1.0))(2.0), UnsupportedError,
+                            "f: jvp reads a traced value from outside"),
+    "array as nondiff": (lambda: applied(X, X), SignatureError, "an array cannot be static"),
+    "traced as nondiff": (lambda: bw.jit(lambda x, n: power(np.sin, x, n[0]))(X, np.ones(1)), SignatureError,
+                          "power: argument 2 is named in nondiff_argnums"),
+    "no such name": (lambda: bw.custom_jvp(lambda x: x, nondiff_argnames="n"), SignatureError, "nondiff_argnames has 'n'"),
+    "bwd": (lambda: bw.grad(lambda x: np.sum(_vjp(lambda r, ct: (ct, ct))(x)))(X), GradientError, "bwd must return a tuple of 1 cotangents"),
+    "bwd shape": (lambda: bw.grad(lambda x: np.sum(_vjp(lambda r, ct: (np.sum(ct),))(x)))(X), GradientError,
+                  r"bwd's cotangent 0 has shape \(\), but the argument has shape \(3,\)"),
+    "defjvps": (lambda: applied.defjvps(None), SignatureError, "defjvps does not go with nondiff_argnums"),
+}
+
+
+def _vjp(bwd: Callable[..., Any]) -> Any:
+    f = bw.custom_vjp(lambda x: x * 2.0)
+    f.defvjp(lambda x: (f(x), None), bwd)
+    return f
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_errors(case: str) -> None:
+    call, kind, message = ERRORS[case]
+    with pytest.raises(kind, match=message):
+        call()
+
+
+def test_a_rule_that_is_not_linear_still_pushes() -> None:
+    f = made(lambda p, t: (p[0] * 2.0, np.clip(t[0], -1, 1)))
+    assert bw.jvp(f, (X,), (V,))[1].tolist() == [1.0, 0.5, -1.0]
