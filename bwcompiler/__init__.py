@@ -3,6 +3,7 @@
     import numpy as np, bwcompiler as bw
     loss_and_grad = bw.value_and_grad(lambda w, x: np.mean(np.tanh(x @ w) ** 2))
 
+loops and branches       scan, map, fori_loop, while_loop, cond, switch, associative_scan
 functions of functions   grad, value_and_grad, vjp, jacobian (jacrev), hessian, jit, custom_vjp; stop_gradient
 the backward program     compile -> Program: backward with seeds, wrt, into, scale; as_text, dump, explain
 namespaces               nn (PyTorch's functions), numpy (NumPy's, for arrays made inside), scipy.special, tree, errors
@@ -13,6 +14,7 @@ threads                  set_num_threads, get_num_threads
 
 from bwcompiler import nn, numpy, scipy, tree
 from bwcompiler.api.functions import jit
+from bwcompiler.api.loops import associative_scan, cond, fori_loop, map, scan, switch, while_loop
 from bwcompiler.api.missing import missing as __getattr__  # noqa: F401
 from bwcompiler.api.program import Program, compile
 from bwcompiler.api.shapes import ShapeDtypeStruct, eval_shape
@@ -22,9 +24,9 @@ from bwcompiler.runtime.threads import read_environment as _read_environment
 
 __version__ = "0.1.0"
 __all__ = [
-    "Program", "ShapeDtypeStruct", "compile", "custom_vjp", "eval_shape", "get_num_threads", "grad", "hessian",
-    "jacobian", "jacrev", "jit", "nn", "numpy", "scipy", "set_num_threads", "stop_gradient", "tree",
-    "value_and_grad", "vjp",
+    "Program", "ShapeDtypeStruct", "associative_scan", "compile", "cond", "custom_vjp", "eval_shape", "fori_loop", "get_num_threads",
+    "grad", "hessian", "jacobian", "jacrev", "jit", "map", "nn", "numpy", "scan", "scipy", "set_num_threads", "stop_gradient", "switch",
+    "tree", "value_and_grad", "vjp", "while_loop",
 ]
 
 _read_environment()
