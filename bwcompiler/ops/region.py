@@ -113,8 +113,8 @@ EXPANDED = absent("a loop or branch is differentiated by passes, which put one t
 
 
 def _rules(name: str) -> dict[str, Any]:
-    return {"vjp": Joint(EXPANDED if name == "loop" else _unsupported(name, "the derivative")),
-            "jvp": _unsupported(name, "the forward derivative"), "batch": _unsupported(name, "batching"), "cheap": False}
+    return {"vjp": Joint(EXPANDED), "jvp": _unsupported(name, "the forward derivative"), "batch": _unsupported(name, "batching"),
+            "cheap": False}
 
 
 loop = define_op(

@@ -15,11 +15,13 @@ from bwcompiler import ops
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value
 from bwcompiler.passes.autodiff import JointGraph, active_values
+from bwcompiler.passes.cond_adjoint import expand_cond
 from bwcompiler.passes.expand_custom_rules import expand_custom_rules
 from bwcompiler.passes.loop_adjoint import expand_loop
-from bwcompiler.passes.region_bodies import active_inputs
+from bwcompiler.passes.region_bodies import active_inputs, is_differentiable
 from bwcompiler.passes.rewriting import rebuilt
 from bwcompiler.passes.simplify import simplify
+from bwcompiler.passes.while_adjoint import expand_while
 
 EXPANDED = (ops.loop, ops.while_loop, ops.cond)
 
@@ -32,8 +34,8 @@ class Expanded(NamedTuple):
     mapping: Mapping[Value, Value] = {}
 
 
-def expand_regions(graph: Graph, wrt: Sequence[int]) -> Expanded:
-    """Replace every loop and branch through which an output depends on the inputs `wrt`."""
+def expand_regions(graph: Graph, wrt: Sequence[int], inside: bool = False) -> Expanded:
+    """Replace every loop and branch through which an output depends on the inputs `wrt`; inside: of the body of another one."""
     if not any(value.op in EXPANDED for value in graph.body):
         return Expanded(graph)
     active = active_values(graph, [graph.inputs[k] for k in wrt])
@@ -44,7 +46,7 @@ def expand_regions(graph: Graph, wrt: Sequence[int]) -> Expanded:
             operands = tuple([mapping.get(operand, operand) for operand in value.operands])
             if value.op in EXPANDED and value in active:
                 record.source, record.forward = value.source, value.forward
-                mapping[value] = _EXPAND[value.op.name](value, operands, [operand in active for operand in value.operands])
+                mapping[value] = _EXPAND[value.op.name](value, operands, [operand in active for operand in value.operands], inside)
                 continue
             kept = value.with_operands(operands)
             if kept is not value:
@@ -84,15 +86,33 @@ def unlink_regions(joint: JointGraph) -> JointGraph:
 def _prepared(body: Graph, wrt: Sequence[int]) -> tuple[Graph, list[Any]]:
     """A body with custom rules and regions expanded and simplified, and the arrays that it captured, its last inputs."""
     custom = expand_custom_rules(body, wrt)
-    expanded = expand_regions(simplify(custom.graph), wrt)
+    expanded = expand_regions(simplify(custom.graph), wrt, inside=True)
     return expanded.graph.replace(captured=0), [*custom.arrays, *expanded.arrays]
 
 
-def _loop(value: Value, operands: Sequence[Value], given: Sequence[bool]) -> Value:
+def _loop(value: Value, operands: Sequence[Value], given: Sequence[bool], inside: bool) -> Value:
+    body, arrays, flags = _loop_body(value, given)
+    return expand_loop(value, operands, body, arrays, flags)
+
+
+def _while(value: Value, operands: Sequence[Value], given: Sequence[bool], inside: bool) -> Value:
+    body, arrays, flags = _loop_body(value, given)
+    return expand_while(value, operands, body, arrays, flags, not inside)
+
+
+def _loop_body(value: Value, given: Sequence[bool]) -> tuple[Graph, list[Any], list[bool]]:
+    """The body of a loop, prepared, the arrays that are its last inputs, and which inputs are active."""
     body = value.attrs["body"]
     flags = active_inputs(body, value.attrs["carried"], given)
     body, arrays = _prepared(body, [k for k, flag in enumerate(flags) if flag])
-    return expand_loop(value, operands, body, arrays, [*flags, *[False] * len(arrays)])
+    return body, arrays, [*flags, *[False] * len(arrays)]
 
 
-_EXPAND: dict[str, Callable[..., Value]] = {"loop": _loop}
+def _cond(value: Value, operands: Sequence[Value], given: Sequence[bool], inside: bool) -> Value:
+    branches = value.attrs["then_branch"], value.attrs["else_branch"]
+    flags = [flag and is_differentiable(operand) for flag, operand in zip(given[1:], value.operands[1:], strict=True)]
+    wrt = [k for k, flag in enumerate(flags) if flag]
+    return expand_cond(value, operands, [_prepared(branch, wrt) for branch in branches], flags)
+
+
+_EXPAND: dict[str, Callable[..., Value]] = {"loop": _loop, "while_loop": _while, "cond": _cond}

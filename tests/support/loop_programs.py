@@ -223,6 +223,90 @@ def rows_from_the_end(bw, x):
     return y
 
 
+# ----- loops whose end is data
+@program(VECTOR, ROWS[0])
+def while_below(bw, x, y):
+    """Seven iterations, of which the number is data."""
+    def step(c):
+        return c[0] * 1.3 + np.sin(c[0]) * y[0], c[1] + c[0].sum() * y, c[2] + 1
+    found = bw.while_loop(lambda c: np.sum(c[0] ** 2) < 60.0, step, (x, y, 0))
+    return found[0] * 0.1, found[1] * 0.1
+
+
+@program(VECTOR, np.array(20))
+def many_iterations(bw, x, limit):
+    return bw.while_loop(lambda c: c[1] < limit, lambda c: (np.sin(c[0]) * 1.1, c[1] + 1), (x, 0))[0]
+
+
+@program(np.abs(VECTOR), np.array([7, 2]))
+def counted_by_data(bw, x, n):
+    return bw.fori_loop(0, n[0] + n[1], lambda i, c: c * np.cos(c) + x / (i + 1.0), x)
+
+
+@program(np.abs(ROWS) + 1.0)
+def newton_in_a_scan(bw, rows):
+    def root(carry, row):
+        found = bw.while_loop(lambda s: np.max(np.abs(s * s - row)) > 1e-12, lambda s: 0.5 * (s + row / s), row * 0.5 + 0.5)
+        return carry + found.sum(), found
+    return bw.scan(root, 0.0, rows)
+
+
+@program(VECTOR)
+def no_iterations(bw, x):
+    return bw.while_loop(lambda c: np.sum(c) > 1e9, lambda c: c * 2.0, x * x)
+
+
+@program(VECTOR)
+def while_in_a_while(bw, x):
+    def outer(c):
+        inner = bw.while_loop(lambda d: np.sum(d[0] ** 2) < 9.0, lambda d: (d[0] * 1.5, d[1] + x), (c[0], c[0]))
+        return np.sin(inner[0]) * 0.5 + inner[1] * 0.01, c[1] + 1
+    return bw.while_loop(lambda c: c[1] < 3, outer, (x, 0))[0]
+
+
+# ----- branches
+@program(VECTOR, ROWS[0])
+def branch_on_data(bw, x, y):
+    return bw.cond(x[0] > 0.1, lambda a: (np.sin(a) * x.sum(), y), lambda a: (a * 2.0, a[0] * y), x)
+
+
+@program(-np.abs(VECTOR), ROWS[0])
+def other_branch_on_data(bw, x, y):
+    return branch_on_data(bw, x, y)
+
+
+@program(ROWS, SQUARE)
+def branches_in_a_scan(bw, x, w):
+    """Both branches keep residuals; one of them captures an array, the other one assigns to one outside."""
+    seen = np.zeros_like(x)
+
+    def step(c, row):
+        i, h = c
+
+        def product():
+            return np.exp(np.tanh(h @ w)) * row
+
+        def other():
+            seen[0] = seen[0] + h * row
+            return np.sin(h) @ SQUARE
+        return (i + 1, bw.cond(row[0] > 0.0, product, other)), h.sum()
+    (_, h), sums = bw.scan(step, (0, x[0]), x)
+    return h, sums, seen
+
+
+@program(ROWS)
+def switch_by_index(bw, x):
+    branches = [lambda row: row * 2.0, lambda row: np.exp(row), lambda row: row[::-1] * row[0]]
+    return bw.fori_loop(0, 4, lambda i, c: c * 0.5 + bw.switch(i, branches, x[i] + c), np.zeros(3))
+
+
+@program(GRID)
+def loop_in_a_branch(bw, a):
+    def sweep(m):
+        return bw.fori_loop(0, 5, lambda i, c: c * np.cos(m[i]) + i, m[0])
+    return bw.cond(np.sum(a) > 1000.0, lambda m: m[1], sweep, a)
+
+
 @program(ROWS.astype(np.float32), np.float64(0.5))
 def promoted_carries(bw, x, a):
     """A Python integer becomes float32, another one stays an integer, float32 becomes float64."""
