@@ -4,6 +4,7 @@
     loss_and_grad = bw.value_and_grad(lambda w, x: np.mean(np.tanh(x @ w) ** 2))
 
 functions of functions   grad, value_and_grad, vjp, jvp, linearize, jacobian (jacrev, jacfwd), hessian, hvp, vmap, jit
+loops and branches       scan, map, fori_loop, while_loop, cond, switch, associative_scan
 rules of their own       custom_vjp, custom_jvp; stop_gradient
 the backward program     compile -> Program: backward with seeds, wrt, into, scale; as_text, dump, explain
 namespaces               nn (PyTorch's functions), numpy (NumPy's, for arrays made inside), scipy.special, tree, errors
@@ -17,6 +18,7 @@ from bwcompiler.api.forward import jvp
 from bwcompiler.api.functions import jit
 from bwcompiler.api.jacobians import hessian, hvp, jacfwd, jacobian, jacrev
 from bwcompiler.api.linear import linearize
+from bwcompiler.api.loops import associative_scan, cond, fori_loop, map, scan, switch, while_loop
 from bwcompiler.api.missing import missing as __getattr__  # noqa: F401
 from bwcompiler.api.program import Program, compile
 from bwcompiler.api.shapes import ShapeDtypeStruct, eval_shape
@@ -27,9 +29,9 @@ from bwcompiler.runtime.threads import read_environment as _read_environment
 
 __version__ = "0.1.0"
 __all__ = [
-    "Program", "ShapeDtypeStruct", "compile", "custom_jvp", "custom_vjp", "eval_shape", "get_num_threads", "grad", "hessian",
-    "hvp", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linearize", "nn", "numpy", "scipy", "set_num_threads", "stop_gradient", "tree",
-    "value_and_grad", "vjp", "vmap",
+    "Program", "ShapeDtypeStruct", "associative_scan", "compile", "cond", "custom_jvp", "custom_vjp", "eval_shape", "fori_loop",
+    "get_num_threads", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linearize", "map", "nn", "numpy", "scan",
+    "scipy", "set_num_threads", "stop_gradient", "switch", "tree", "value_and_grad", "vjp", "vmap", "while_loop",
 ]
 
 _read_environment()

@@ -8,13 +8,6 @@ from typing import NoReturn
 
 INSTEAD = {
     "checkpoint": "nothing: what is kept between forward and backward programs is chosen by the compiler",
-    "scan": "a Python loop, which is unrolled while tracing",
-    "associative_scan": "np.cumsum, np.maximum.accumulate and so on, or a Python loop",
-    "fori_loop": "a Python loop over range(n) with a static n",
-    "while_loop": "a Python loop with a static number of steps, and np.where to stop changing",
-    "map": "np.stack([f(row) for row in x])",
-    "cond": "np.where(condition, a, b)",
-    "switch": "np.select, or np.choose(index, [a, b])",
     "pure_callback": "the function outside of the traced one, its result as an argument",
     "primitive": "bw.custom_vjp of NumPy code",
     "random": "np.random outside of the traced function, the numbers as an argument",

@@ -30,6 +30,7 @@ from bwcompiler.lowering.program import ProgramEmitter, ProgramText
 from bwcompiler.lowering.steps import LoweredBody, LoweredStep, lower_steps
 from bwcompiler.passes.autodiff import JointGraph, differentiate, origins_of
 from bwcompiler.passes.expand_custom_rules import expand_custom_rules
+from bwcompiler.passes.expand_regions import expand_regions, unlink_regions
 from bwcompiler.passes.fuse import fuse
 from bwcompiler.passes.inline_custom_rules import inline_custom_rules
 from bwcompiler.passes.legalize import legalize
@@ -64,8 +65,12 @@ PIPELINE: tuple[Pass, ...] = (
          graphs=lambda found: [found[0]]),
     Pass("push_forward", push_forward, "tangents of the outputs, simplified as they are made", "graph -> graph with tangents",
          graphs=lambda found: [found.graph]),
+    Pass("expand_regions", expand_regions, "loops and branches -> those that also give residuals, tied to their adjoints",
+         "graph -> graph, captured arrays", graphs=lambda found: [found.graph]),
     Pass("differentiate", differentiate, "the reverse sweep; what it makes is simplified on the way", "graph -> joint graph",
          graphs=lambda joint: [joint.graph]),
+    Pass("unlink_regions", unlink_regions, "loops and branches that are tied to their adjoints -> their results",
+         "joint graph -> joint graph", graphs=lambda joint: [joint.graph]),
     # any graph, before it is cut or compiled
     Pass("inline_custom_rules", inline_custom_rules, "calls of functions with their own derivative -> their bodies"),
     # two programs
@@ -84,6 +89,10 @@ PIPELINE: tuple[Pass, ...] = (
 ORDER = (
     Before("expand_custom_rules", "simplify", "the bodies of fwd are simplified with what surrounds them"),
     Before("simplify", "push_forward", "equal values have one tangent"),
+    Before("simplify", "expand_regions", "what is computed twice is not a residual twice"),
+    Before("expand_regions", "differentiate", "a loop must give residuals in the run whose results are used"),
+    Before("differentiate", "unlink_regions", "the links are what the sweep finds the adjoints by"),
+    Before("unlink_regions", "inline_custom_rules", "a derivative that is handed on is an ordinary graph"),
     Before("simplify", "differentiate", "equal values have one cotangent: X @ w written twice gives one X.T @ ct"),
     Before("push_forward", "inline_custom_rules", "the tangent of a function with its own derivative is made by its rule"),
     Before("differentiate", "inline_custom_rules", "a custom rule must still be there for the derivative, and for that of the derivative"),
@@ -115,8 +124,10 @@ def derive(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None], names:
         run = PassRunner(PIPELINE, options or pass_options())
         expanded = run(expand_custom_rules, graph, wrt)
         simplified, merged = run(simplify_with_mapping, expanded.graph)
-        joint = run(differentiate, simplified, wrt, seeds, names, origins_of(graph, expanded.mapping, merged))
-        return joint._replace(captured=(*expanded.arrays, *joint.captured), passes=run.runs)
+        looped = run(expand_regions, simplified, wrt)
+        joint = run(differentiate, looped.graph, wrt, seeds, names, origins_of(graph, expanded.mapping, merged, looped.mapping))
+        joint = run(unlink_regions, joint)
+        return joint._replace(captured=(*expanded.arrays, *looped.arrays, *joint.captured), passes=run.runs)
 
 
 def split(joint: Graph, seeds: Sequence[int], outputs: int, memory_limit: int | None = None,

@@ -34,12 +34,17 @@ def not_differentiable(reason: str) -> NotDifferentiable:
 
 
 class Joint:
-    """A VJP rule for all operands: rule(ct, out, operands, needs, **attrs) -> one cotangent or None per operand."""
+    """A VJP rule for all operands: rule(ct, out, operands, needs, **attrs) -> one cotangent or None per operand.
 
-    __slots__ = ("rule",)
+    into   the rule adds to the operands' cotangents itself: rule(present, ct, out, operands, needs, **attrs) gets those that there
+           are (or None) and returns what they become.
+    """
 
-    def __init__(self, rule: Rule) -> None:
+    __slots__ = ("into", "rule")
+
+    def __init__(self, rule: Rule, into: bool = False) -> None:
         self.rule = rule
+        self.into = into
 
 
 class Into:

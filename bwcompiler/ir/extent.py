@@ -167,6 +167,11 @@ def known_le(a: Extent, b: Extent) -> bool | None:
     return False if upper(difference) < 0 else None
 
 
+def mentions_index(attributes: Mapping[str, object]) -> bool:
+    """Whether an attribute, or an element of one, depends on a loop index."""
+    return any(isinstance(x, Affine) or (type(x) is tuple and any(isinstance(part, Affine) for part in x)) for x in attributes.values())
+
+
 def element_count(shape: Iterable[Extent]) -> int:
     """Number of elements of a shape (for symbolic extents: an upper bound)."""
     count = 1

@@ -164,6 +164,15 @@ class Value:
             return self
         return Value(self.op, operands, self.attrs, self.type, self.name, self.source, self.forward)
 
+    def with_regions(self, change: Callable[[Any], Any]) -> Value:
+        """The same application with `change` applied to the graphs that it owns; itself if none changes."""
+        attrs = dict(self.attrs)
+        for name in self.op.regions:
+            attrs[name] = change(attrs[name])
+        if all(attrs[name] is self.attrs[name] for name in self.op.regions):
+            return self
+        return Value(self.op, self.operands, attrs, self.type, self.name, self.source, self.forward)
+
     @property
     def label(self) -> str:
         """What it is called where names need not be unique."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import DTypeError
-from bwcompiler.ir.extent import Extent, element_count
+from bwcompiler.ir.extent import Affine, Extent, element_count
 
 
 class DType:
@@ -79,14 +79,18 @@ def dtype_of(dtype: Any) -> DType:
 
 
 class TensorType:
-    """dtype and shape of an array value.  Made by `tensor`, which interns it."""
+    """dtype and shape of an array value.  Made by `tensor`, which interns it.
 
-    __slots__ = ("dtype", "rank", "shape")
+    is_fixed   no extent depends on a loop index.
+    """
+
+    __slots__ = ("dtype", "is_fixed", "rank", "shape")
 
     def __init__(self, dtype: DType, shape: tuple[Extent, ...]) -> None:
         self.dtype = dtype
         self.shape = shape
         self.rank = len(shape)
+        self.is_fixed = Affine not in map(type, shape)
 
     def __repr__(self) -> str:
         return f"{self.dtype}[{','.join(str(extent) for extent in self.shape)}]"

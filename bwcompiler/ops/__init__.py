@@ -143,9 +143,11 @@ from bwcompiler.ops.reduction import (
     reduce_prod as prod,
 )
 from bwcompiler.ops.region import (
+    barrier,
     cond,
     index_value,
     loop,
+    region_link,
     while_loop,
 )
 from bwcompiler.ops.scan import (
@@ -196,6 +198,7 @@ __all__ = [
     "argmax",
     "argmin",
     "argsort",
+    "barrier",
     "bitwise_and",
     "bitwise_count",
     "bitwise_or",
@@ -278,6 +281,7 @@ __all__ = [
     "power",
     "prod",
     "qr",
+    "region_link",
     "remainder",
     "reshape",
     "right_shift",

@@ -16,8 +16,9 @@ from bwcompiler.ir import scalar as s
 from bwcompiler.ir.declaration import Absent, Joint, absent
 from bwcompiler.ir.extent import Affine, Extent
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.op import define_op
+from bwcompiler.ir.op import Value, define_op
 from bwcompiler.ir.types import BOOL, I64, TensorType, TupleType, tensor
+from bwcompiler.ops.broadcasting import add_batch_axis
 from bwcompiler.ops.rules import require
 
 
@@ -102,15 +103,18 @@ def _cond_reference(pred: Any, *arrays: Any, then_branch: Any, else_branch: Any)
     return tuple((then_branch if pred else else_branch)(arrays))
 
 
-# ----- rules that do not exist yet
+# ----- rules that are passes: they differentiate or map the regions
 def _unsupported(name: str, what: str) -> Absent:
     return absent(f"{what} of {name} is not supported yet; write the loop in Python, which unrolls it, or keep "
                   f"it out of what is differentiated or mapped")
 
 
+EXPANDED = absent("a loop or branch is differentiated by passes, which put one that also gives residuals in its place (expand_regions)")
+
+
 def _rules(name: str) -> dict[str, Any]:
-    return {"vjp": Joint(_unsupported(name, "the derivative")), "jvp": _unsupported(name, "the forward derivative"),
-            "batch": _unsupported(name, "batching"), "cheap": False}
+    return {"vjp": Joint(EXPANDED), "jvp": _unsupported(name, "the forward derivative"), "batch": _unsupported(name, "batching"),
+            "cheap": False}
 
 
 loop = define_op(
@@ -129,6 +133,52 @@ cond = define_op(
     "cond", "region", doc="The results of one of two branches; the other one is not evaluated.",
     attributes=("then_branch", "else_branch"), shape=_cond_shape, reference=_cond_reference,
     regions=("then_branch", "else_branch"), **_rules("cond"),
+)
+
+
+# ----- what ties the results of a rewritten loop or branch to its operands, while a derivative is taken
+def _link_shape(*types: TensorType, rule: Any, given: int, results: int) -> TupleType:
+    return TupleType(tuple(types[given:given + results]))
+
+
+def _link_vjp(present: Sequence[Value | None], cts: Sequence[Value | None], out: Value, operands: Sequence[Value],
+              needs: Sequence[bool], *, rule: Any, given: int, results: int) -> list[Value | None]:
+    end = given + results
+    found = rule.pull(present[:given], cts, operands[:given], operands[given:end], operands[end:], needs[:given])
+    return [*found, *present[given:]]
+
+
+region_link = define_op(
+    "region_link", "region", doc="The results of a region op that also gave residuals, tied to its operands: the derivative of the op. "
+    "rule.pull(present, cts, operands, results, residuals, needs) emits the adjoint.", attributes=("rule", "given", "results"),
+    shape=_link_shape, vjp=Joint(_link_vjp, into=True), jvp=absent("links are there only while a reverse derivative is taken"),
+    batch=absent("links are there only while a reverse derivative is taken"),
+    reference=lambda *arrays, rule, given, results: arrays[given:given + results],
+)
+
+
+# ----- order
+def _barrier_shape(x: TensorType, *others: TensorType) -> TensorType:
+    return x
+
+
+def _barrier_vjp(ct: Value, out: Value, operands: Sequence[Value], needs: Sequence[bool]) -> list[Value | None]:
+    return [ct, *[None] * (len(operands) - 1)]
+
+
+def _barrier_jvp(tangents: Sequence[Value | None], out: Value, x: Value, *others: Value) -> Value | None:
+    return tangents[0]
+
+
+def _barrier_batch(operands: Sequence[Value], batched: Sequence[bool], size: Extent) -> Value:
+    x = operands[0] if batched[0] else add_batch_axis(operands[0], size)
+    return barrier(x, *operands[1:])
+
+
+barrier = define_op(
+    "barrier", "layout", doc="The first operand, once the others are there: what is computed of it is not merged with what is computed "
+    "of the operand itself.", attributes=(), shape=_barrier_shape, vjp=Joint(_barrier_vjp), jvp=_barrier_jvp, batch=_barrier_batch,
+    reference=lambda x, *others: x, numpy="{0}", element=lambda at, x, *others: x(*at), keeps_zero=True,
 )
 
 

@@ -52,6 +52,7 @@ class JointGraph(NamedTuple):
     seeds        per forward output the input position of its seed, or None.
     captured     arrays that custom rules brought in: the last of the graph's captured inputs.
     origins      forward value of the joint graph -> the value of the graph given that it was rebuilt from.
+    started      input positions of the cotangents that those of `started_from` start with.
     stopped      (value, position) where the rule of the value's op gave the operand at the position no cotangent.
     passes       what the passes that led here did.
     """
@@ -63,11 +64,15 @@ class JointGraph(NamedTuple):
     origins: Mapping[Value, Value] = {}
     stopped: Sequence[tuple[Value, int]] = ()
     passes: Sequence[PassRun] = ()
+    started: tuple[int, ...] = ()
 
 
 def differentiate(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None], names: Names = NO_NAMES,
-                  origins: Mapping[Value, Value] = NO_ORIGINS) -> JointGraph:
+                  origins: Mapping[Value, Value] = NO_ORIGINS, started_from: Sequence[int] = ()) -> JointGraph:
     """The joint graph of `graph`: cotangents of inputs `wrt`, for the seeds given per output (ONE, INPUT_SEED or None).
+
+    The cotangents of the inputs `started_from` start with values that are further inputs of the joint graph, behind the seeds, and
+    not with zero: so the body of a loop adds to what the iterations before it have found.
 
     Calls of functions with rules of their own are expanded before, and equal values merged: merged values have one cotangent,
     so that `X @ w` written twice gives one `X.T @ ct`.
@@ -84,17 +89,22 @@ def differentiate(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None],
         label = _Label(origins, names)
         sweep = _Sweep(record, active_values(graph, targets), frozenset(graph.body), label)
         seed_inputs, positions = _seed(sweep, graph, seeds)
+        starts = [input_value(graph.inputs[k].type, f"{graph.inputs[k].label}.ct") for k in started_from]
+        for k, start in zip(started_from, starts, strict=True):
+            sweep.add(graph.inputs[k], Cotangent(start))
         sweep.run(graph.body)
         found = [sweep.settled(target) for target in targets]
     present = [value for value in found if value is not None]
     numbers = iter(range(len(graph.outputs), len(graph.outputs) + len(present)))
     outputs = [*graph.outputs, *present]
     captured = list(record.captured.values())
-    inputs = (*graph.inputs[:explicit], *seed_inputs, *graph.inputs[explicit:], *[value for _, value in captured])
+    inputs = (*graph.inputs[:explicit], *seed_inputs, *starts, *graph.inputs[explicit:], *[value for _, value in captured])
     body = live_values((*graph.body, *record.values), outputs)
     joint = Graph(graph.name, inputs, body, outputs, graph.index, graph.captured + len(captured))
+    first = explicit + len(seed_inputs)
     return JointGraph(joint, tuple([None if value is None else next(numbers) for value in found]), tuple(positions),
-                      tuple([array for array, _ in captured]), origins, sweep.stopped)
+                      tuple([array for array, _ in captured]), origins, sweep.stopped,
+                      started=tuple(range(first, first + len(starts))))
 
 
 def _seed(sweep: _Sweep, graph: Graph, seeds: Sequence[str | None]) -> tuple[list[Value], list[int | None]]:
@@ -292,6 +302,9 @@ class _Sweep:
         if not isinstance(vjp, Joint):
             raise GradientError(at(value.source, f"{op.name} has several results but no joint derivative rule"))
         needs = tuple(operand in self.active for operand in value.operands)
+        if vjp.into:
+            self._joint_into(value, vjp, ct, needs)
+            return
         cotangents = vjp.rule(ct, value, value.operands, needs, **value.attrs)
         for position, (operand, found) in enumerate(zip(value.operands, cotangents, strict=True)):
             if operand not in self.active:
@@ -300,3 +313,17 @@ class _Sweep:
                 self.stopped.append((value, position))
             else:
                 self.add(operand, Cotangent(found))
+
+    def _joint_into(self, value: Value, vjp: Joint, ct: Any, needs: Sequence[bool]) -> None:
+        """A rule that adds to the cotangents of its operands; one that is an operand twice gets what is added as a value of its own."""
+        operands = value.operands
+        present = [self._settle(self.cotangents[operand]) if operand in self.cotangents and operands.index(operand) == k else None
+                   for k, operand in enumerate(operands)]
+        found = vjp.rule(present, ct, value, operands, needs, **value.attrs)
+        for k, (operand, total) in enumerate(zip(operands, found, strict=True)):
+            if operand not in self.active or total is None:
+                continue
+            if operands.index(operand) == k:
+                self.cotangents[operand] = Cotangent(total)
+            else:
+                self.add(operand, Cotangent(total))

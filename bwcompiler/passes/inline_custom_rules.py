@@ -12,8 +12,8 @@ from bwcompiler.passes.rewriting import Rewriter, rebuilt
 
 
 def inline_custom_rules(graph: Graph) -> Graph:
-    """Replace every custom_call by its body and every custom_link by its outputs; equal values are merged then."""
-    if not any(value.op is custom_call or value.op is custom_link for value in graph.body):
+    """Replace every custom_call by its body and every custom_link by its outputs, in bodies of loops too; equal values are merged then."""
+    if not _has_custom_rules(graph):
         return graph
     results: dict[Value, Sequence[Value]] = {}
     mapping: dict[Value, Value] = {}
@@ -31,5 +31,10 @@ def inline_custom_rules(graph: Graph) -> Graph:
             elif value.op is ops.item and value.operands[0] in results:
                 mapping[value] = results[value.operands[0]][value.attrs["index"]]
             else:
-                mapping[value] = rewriter.visit(value, operands)
+                mapping[value] = rewriter.visit(value.with_regions(inline_custom_rules), operands)
     return rebuilt(graph, record.values, mapping)
+
+
+def _has_custom_rules(graph: Graph) -> bool:
+    return any(value.op is custom_call or value.op is custom_link
+               or any(_has_custom_rules(value.attrs[name]) for name in value.op.regions) for value in graph.body)

@@ -78,12 +78,13 @@ def partition(joint: Graph, seeds: Sequence[int], outputs: int, memory_limit: in
     residuals = [value for value in (*joint.inputs[:explicit], *before) if value in saved]
     forward_outputs = [*joint.outputs[:outputs], *residuals]
     forward = Graph(joint.name, [value for value in joint.inputs if value not in set(seed_inputs)], live_values(before, forward_outputs),
-                    forward_outputs, None, joint.captured)
+                    forward_outputs, joint.index, joint.captured)
     mapping = {value: input_value(value.type, value.label, value.source) for value in residuals}
     held = tuple(mapping.values())
     body, recomputed = _adjoint_body(adjoint_body, joint.outputs[outputs:], behind, mapping)
     cotangents = [mapping.get(output, output) for output in joint.outputs[outputs:]]
-    adjoint = Graph(f"{joint.name}.vjp", [*held, *seed_inputs, *captured], live_values(body, cotangents), cotangents, None, len(captured))
+    adjoint = Graph(f"{joint.name}.vjp", [*held, *seed_inputs, *captured], live_values(body, cotangents), cotangents, joint.index,
+                    len(captured))
     return Partition(forward, adjoint, tuple(residuals), tuple(recomputed), {copy: value for value, copy in mapping.items()},
                      {value: costs.why_saved(value) for value in residuals})
 
@@ -169,7 +170,7 @@ class Costs:
     def again(self, value: Value) -> int | None:
         """Of computing it again from its operands; None where that is not done."""
         kind = value.op.kind
-        if value in self.compared or isinstance(value.type, TupleType) or not value.op.pure:
+        if value in self.compared or isinstance(value.type, TupleType) or not value.op.pure or value.op is ops.barrier:
             return None
         size: int = value.type.nbytes
         if kind == "constant":

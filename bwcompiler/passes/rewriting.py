@@ -2,7 +2,8 @@
 
 Every value is rebuilt with its rewritten operands, offered to the rules of its op, and looked up among the values already
 there.  What rules make goes the same way, so one walk reaches the fixed point of rules that look at operands only.
-`rewrite` walks a graph; a pass that emits a graph of its own does it into `Rewriter.record`, and gets it simplified.
+`rewrite` walks a graph; a pass that emits a graph of its own does it into `Rewriter.record`, and gets it simplified.  The graphs
+that values own, bodies of loops and branches, are rewritten by the same rules, each once.
 """
 
 from __future__ import annotations
@@ -18,9 +19,12 @@ Rule = Callable[..., Value | None]                 # (type, *operands, **attribu
 Rules = Mapping[str, Rule]                         # per name of an op
 
 
-def rewrite(graph: Graph, rules: Rules) -> tuple[Graph, dict[Value, Value]]:
-    """The rewritten graph, and what stands in it for each value that was replaced; the same graph where nothing changed."""
-    rewriter = Rewriter(rules)
+def rewrite(graph: Graph, rules: Rules, regions: dict[Graph, Graph] | None = None) -> tuple[Graph, dict[Value, Value]]:
+    """The rewritten graph, and what stands in it for each value that was replaced; the same graph where nothing changed.
+
+    regions   graphs owned by values that are rewritten already, and what they became.
+    """
+    rewriter = Rewriter(rules, regions)
     record = rewriter.record
     mapping: dict[Value, Value] = {}
     with record:
@@ -62,8 +66,9 @@ def rebuilt(graph: Graph, values: list[Value], mapping: Mapping[Value, Value]) -
 class Rewriter:
     """Rules, and a record whose values are rewritten by them and merged as they are made."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: Rules, regions: dict[Graph, Graph] | None = None) -> None:
         self.rules = rules
+        self.regions: dict[Graph, Graph] = {} if regions is None else regions
         self.record = Record(self._intercept)
         self.known: dict[Any, Value] = {}
 
@@ -77,6 +82,8 @@ class Rewriter:
     def visit(self, value: Value, operands: tuple[Value, ...]) -> Value:
         """What stands for the value, applied to operands that are rewritten already."""
         op = value.op
+        if op.regions:
+            value = value.with_regions(self._region)
         if not op.pure:
             kept = value.with_operands(operands)
             self.record.values.append(kept)
@@ -93,6 +100,13 @@ class Rewriter:
         kept = self.known[key] = value.with_operands(operands)
         self.record.values.append(kept)
         return kept
+
+    def _region(self, graph: Graph) -> Graph:
+        found = self.regions.get(graph)
+        if found is None:
+            found = self.regions[graph] = rewrite(graph, self.rules, self.regions)[0]
+            self.regions[found] = found
+        return found
 
     def _intercept(self, op: Op, operands: tuple[Value, ...], attrs: Attributes, type_: Any) -> Value:
         return self.visit(Value(op, operands, attrs, type_, None, self.record.source, self.record.forward), operands)

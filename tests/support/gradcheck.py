@@ -182,4 +182,4 @@ def central_differences(fun: Callable[[np.ndarray], Any], x: np.ndarray, eps: fl
         step = step.reshape(x.shape)
         columns.append((np.asarray(fun(x + step)) - np.asarray(fun(x - step))) / (2 * eps))
     shape = np.shape(columns[0])
-    return np.moveaxis(np.array(columns), 0, -1).reshape(*shape, *x.shape)
+    return np.moveaxis(np.array(columns), 0, -1).reshape((*shape, *x.shape))

@@ -278,5 +278,5 @@ def _truth_advice(asked: Request) -> tuple[str, str]:
         return asked.keyword, ("check what is known while tracing (x.shape, x.dtype); numbers are checked before the call, or in its "
                                "result")
     if asked.keyword == "while":
-        return "while", "for _ in range(n): x = np.where(condition, step(x), x), with enough steps (bw.while_loop does not exist yet)"
-    return "if", "np.where(condition, a, b), np.maximum or np.minimum (bw.cond does not exist yet); for and/or/not: & | ~"
+        return "while", "for _ in range(n): x = np.where(condition, step(x), x), with enough steps; or bw.while_loop"
+    return "if", "np.where(condition, a, b), np.maximum or np.minimum; bw.cond for whole branches; for and/or/not: & | ~"

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 from bwcompiler.errors import BwError, EscapedTracerError, at
 from bwcompiler.frontend.tracing.region import Region, StaticDemand, active_region, escaped_message, open_region
 from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.ir.extent import mentions_index
 from bwcompiler.ir.graph import cut
 from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.op import Value
@@ -57,7 +58,7 @@ def _arguments_of(region: Region, value: Value) -> tuple[Region, list[int]] | No
             numbers.add(number)
         elif found in region.lifted_inputs:
             lifted.append(region.lifted[region.lifted_inputs.index(found)])
-        elif found.op.kind in ("input", "region", "library"):
+        elif found.op.kind in ("input", "region", "library") or mentions_index(found.attrs):
             return None
         stack += [operand for operand in found.operands if operand not in seen]
         seen.update(found.operands)

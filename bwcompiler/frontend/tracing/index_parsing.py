@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import DTypeError, TracerIndexError
+from bwcompiler.frontend.tracing.index_handle import IndexTracer, extent_of
 from bwcompiler.frontend.tracing.operands import assembled, stack_objects
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.frontend.tracing.views import BasicItem, Slice, StridedView
+from bwcompiler.ir.extent import Affine, Extent, add_extents, known_le, scale_extent
 
 
 class ParsedIndex:
@@ -113,6 +115,8 @@ def _axes_used(entry: Any) -> int:
 
 
 def _is_integer(entry: Any) -> bool:
+    if isinstance(entry, IndexTracer):
+        return True
     if isinstance(entry, bool | np.bool_ | Tracer):
         return False
     return isinstance(entry, int | np.integer) or (isinstance(entry, np.ndarray) and entry.ndim == 0 and entry.dtype.kind in "iu")
@@ -151,10 +155,15 @@ def _mask_arrays(mask: Any, shape: tuple[int, ...], axis: int) -> list[_Array]:
     return [_Array(found, True) for found in mask.nonzero()]
 
 
-def _one(entry: Any, extent: int, axis: int) -> Any:
+def _one(entry: Any, extent: Any, axis: int) -> Any:
     """What an axis of that extent is indexed with."""
     if isinstance(entry, slice):
-        return _slice(entry, extent)
+        if isinstance(extent, int) and not any(isinstance(bound, Tracer) for bound in (entry.start, entry.stop, entry.step)):
+            return _slice(entry, extent)
+        return _symbolic_slice(entry, extent)
+    if isinstance(entry, IndexTracer) or (not isinstance(extent, int) and _is_integer(entry)):
+        found = _symbolic_position(entry, extent)
+        return _Array(entry, False) if found is None else found
     if _is_integer(entry):
         return _position(int(entry), extent, axis)
     if isinstance(entry, Tracer):
@@ -181,11 +190,70 @@ def _position(position: int, extent: int, axis: int) -> int:
 
 
 def _slice(entry: slice, extent: int) -> Slice:
-    if any(isinstance(bound, Tracer) for bound in (entry.start, entry.stop, entry.step)):
-        raise TracerIndexError("a slice with a traced bound: the number of elements is not known while tracing\n"
-                               "  hint: index with start + np.arange(size), or make the bound static (static_argnums)")
     start, stop, step = entry.indices(extent)
     return Slice(start, len(range(start, stop, step)), step)
+
+
+# ----- positions that depend on loop indices
+def _symbolic_position(entry: Any, extent: Extent) -> Extent | None:
+    """The place counted from the start; None where the bounds of the indices do not say on which side it is, or that it is inside."""
+    place = extent_of(entry)
+    assert place is not None
+    if known_le(0, place) and known_le(add_extents(place, 1), extent):
+        return place
+    if known_le(place, -1) and known_le(0, add_extents(place, extent)):
+        return add_extents(place, extent)
+    if known_le(extent, place) or known_le(add_extents(place, extent), -1):
+        raise IndexError(f"index {place} is out of bounds for an axis with size {extent}")
+    return None
+
+
+def _symbolic_slice(entry: slice, extent: Extent) -> Slice:
+    """A slice of which a bound, or the extent of the axis, depends on loop indices."""
+    step = 1 if entry.step is None else entry.step
+    if not isinstance(step, int | np.integer):
+        raise TracerIndexError("a slice with a traced step: the number of elements is not known while tracing")
+    step = int(step)
+    if step == 0:
+        raise ValueError("slice step cannot be zero")
+    first, last = (0, extent) if step > 0 else (add_extents(extent, -1), -1)
+    start = first if entry.start is None else _bound(entry.start, extent, step)
+    stop = last if entry.stop is None else _bound(entry.stop, extent, step)
+    distance = add_extents(stop, scale_extent(start, -1)) if step > 0 else add_extents(start, scale_extent(stop, -1))
+    if isinstance(distance, int):
+        return Slice(start, len(range(0, distance, abs(step))), step)
+    if known_le(distance, 0):
+        return Slice(0, 0, 1)
+    if abs(step) != 1:
+        raise TracerIndexError(f"a slice of {distance} elements in steps of {step}: the number of elements is not affine in the loop "
+                               "indices\n  hint: index with start + step * np.arange(size)")
+    if not known_le(0, distance):
+        raise TracerIndexError(f"a slice of {distance} elements, which may be negative: Python then gives none\n"
+                               "  hint: choose the bounds of the loop such that it is never negative")
+    return Slice(start, distance, step)
+
+
+def _bound(bound: Any, extent: Extent, step: int) -> Extent:
+    """A bound of a slice as Python understands it: counted from the end where negative, cut to the axis."""
+    place = extent_of(bound)
+    if place is None:
+        raise TracerIndexError("a slice with a traced bound: the number of elements is not known while tracing\n"
+                               "  hint: index with start + np.arange(size), or make the bound static (static_argnums); the index of "
+                               "bw.fori_loop and sums with it may be bounds")
+    if known_le(place, -1):
+        place = add_extents(place, extent)
+    elif not known_le(0, place):
+        raise TracerIndexError(f"the bound {place} of a slice may be negative or not: Python counts negative ones from the end\n"
+                               "  hint: choose the bounds of the loop such that one is sure")
+    low, high = (0, extent) if step > 0 else (-1, add_extents(extent, -1))
+    if known_le(place, low):
+        return low
+    if known_le(low, place) and known_le(place, high):
+        return place
+    if known_le(high, place):
+        return high
+    raise TracerIndexError(f"the bound {place} of a slice may be inside of the axis of extent {extent} or not\n"
+                           "  hint: choose the bounds of the loop such that it never is outside")
 
 
 def _assemble(expanded: list[Any], scalar: bool) -> ParsedIndex:
@@ -202,7 +270,7 @@ def _assemble(expanded: list[Any], scalar: bool) -> ParsedIndex:
             items.append(None if entry.new else Slice(0, -1, 1))       # the extent is filled in by `fill_whole_axes`
         else:
             items.append(entry)
-        axis += not isinstance(entry, int)
+        axis += not isinstance(entry, int | Affine)
     return ParsedIndex(items, arrays, _place(expanded, advanced), scalar)
 
 
@@ -210,7 +278,7 @@ def _place(expanded: list[Any], advanced: list[int]) -> int:
     """Where NumPy puts the axes of the advanced indices: in their place if they stand together, else first."""
     if not advanced:
         return 0
-    together = [k for k, entry in enumerate(expanded) if isinstance(entry, _Array | int)]
+    together = [k for k, entry in enumerate(expanded) if isinstance(entry, _Array | int | Affine)]
     if together != list(range(together[0], together[-1] + 1)):
         return 0
     return sum(entry is not Ellipsis for entry in expanded[:together[0]])

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bwcompiler.errors import UnsupportedError
-from bwcompiler.frontend.tracing.views import Chain, Shape, result_strides, shadow
+from bwcompiler.frontend.tracing.views import Chain, Shape, known_shape, result_strides, shadow
 
 Strides = tuple[int, ...]
 Answer = Callable[[], Strides | None]
@@ -87,7 +87,7 @@ class Memory:
 
     def __init__(self, shape: Shape, dtype: np.dtype[Any], storage_shape: Shape, layout: Layout | None, chain: Chain,
                  number: bool = False) -> None:
-        self.shape = shape
+        self.shape = known_shape(shape)
         self.dtype = dtype
         self.storage_shape = storage_shape
         self.layout = C_ORDER if layout is None else layout

@@ -44,6 +44,8 @@ def resolve(ufunc: Any, kinds: tuple[Kind, ...], dtype: DType | None = None, cas
 
 def _resolve(ufunc: Any, kinds: tuple[Kind, ...], dtype: DType | None, casting: str) -> Resolution:
     arguments = tuple(kind.numpy if isinstance(kind, DType) else kind for kind in kinds)
+    if not any(isinstance(kind, DType) for kind in kinds):             # of two Python numbers NumPy compares objects
+        arguments = tuple(strong(kind).numpy for kind in kinds)
     options: dict[str, Any] = {"casting": casting}
     if dtype is not None:
         options["signature"] = (*[None] * ufunc.nin, *[dtype.numpy] * ufunc.nout)

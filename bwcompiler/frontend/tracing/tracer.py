@@ -27,6 +27,7 @@ from bwcompiler.errors import (
 )
 from bwcompiler.frontend.tracing.conversions import array_advice, number_advice, truth_advice
 from bwcompiler.frontend.tracing.demands import number_of, refuse
+from bwcompiler.frontend.tracing.fixed_extents import require_fixed
 from bwcompiler.frontend.tracing.memory_order import Memory, RepeatedCall, unknown
 from bwcompiler.frontend.tracing.promotion import Kind, strong
 from bwcompiler.frontend.tracing.region import Region, Storage, _state, open_region, storage_numbers
@@ -76,6 +77,7 @@ def call_numpy(function: Any, operands: Sequence[Any], options: dict[str, Any], 
     region = _state.region
     if region is None or region.record.source is not None:
         return call(handler, *args, **kwargs)
+    require_fixed(function, operands)
     start = next(storage_numbers)
     options = dict(options)                                 # handlers take keywords out of the dictionary
     result = call(handler, *args, **kwargs)
@@ -119,6 +121,7 @@ def call_function(function: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _call_entry(function: Any, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if entry.states_layout:
+        require_fixed(function, args)
         return call(call_entry, entry, args, kwargs)
     return call_numpy(function, args, kwargs, call_entry, entry, args, kwargs)
 
@@ -365,8 +368,8 @@ class Tracer:
     def __index__(self) -> int:
         return operator.index(_number(
             self, TracerIndexError, lambda: "a traced value as a size, axis, range() or list index: the number is not known while tracing\n"
-                "  hint: pass the number as a Python int, or index an array instead of a list (bw.fori_loop does not exist "
-                "yet)"))
+                "  hint: pass the number as a Python int, index an array instead of a list, or loop with "
+                "bw.fori_loop(0, n, body, init)"))
 
     def __hash__(self) -> NoReturn:
         refuse(self, TracerError, "a traced value cannot be hashed (dict key, set member, lru_cache argument)\n"

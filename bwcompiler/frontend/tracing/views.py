@@ -16,9 +16,10 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from bwcompiler import ops
+from bwcompiler.ir.extent import Extent, upper
 from bwcompiler.ir.op import Value
 
-Shape: TypeAlias = tuple[int, ...]
+Shape: TypeAlias = tuple[int, ...]             # extents that depend on loop indices go where integers go, but for shadows
 ReshapeRule: TypeAlias = Literal["possible", "contiguous", "always"]
 
 
@@ -27,15 +28,20 @@ class Slice:
 
     __slots__ = ("size", "start", "step")
 
-    def __init__(self, start: int, size: int, step: int) -> None:
+    def __init__(self, start: Any, size: Any, step: int) -> None:
         self.start = start
         self.size = size
         self.step = step
 
 
+def _is_single(size: Extent) -> bool:
+    """Whether an axis of that extent surely has one element at most."""
+    return isinstance(size, int) and size <= 1
+
+
 # Attributes of the slice op, or None where whole axes are taken, then flipped; the order of a transpose, or None.
 Plan: TypeAlias = tuple[dict[str, tuple[int, ...]] | None, tuple[int, ...], tuple[int, ...] | None]
-BasicItem: TypeAlias = int | Slice | None       # what one axis (None: a new one) is indexed with, normalised
+BasicItem: TypeAlias = Extent | Slice | None    # what one axis (None: a new one) is indexed with, normalised
 
 
 class StridedView:
@@ -63,10 +69,10 @@ class StridedView:
             cut = None
             flips: tuple[int, ...] = ()
             if sizes == self.base_shape:
-                flips = tuple([axis for axis, item in enumerate(self.slices) if item.step < 0 and item.size > 1])
+                flips = tuple([axis for axis, item in enumerate(self.slices) if item.step < 0 and not _is_single(item.size)])
             else:
                 cut = {"starts": tuple([item.start if item.size else 0 for item in self.slices]), "sizes": sizes,
-                       "steps": tuple([item.step if item.size > 1 else 1 for item in self.slices])}
+                       "steps": tuple([1 if _is_single(item.size) else item.step for item in self.slices])}
             kept = [axis for axis in self.axes if axis is not None]
             order = None
             if kept != sorted(kept):
@@ -77,7 +83,7 @@ class StridedView:
     @property
     def in_order(self) -> bool:
         """Whether elements lie in the order of the base, axis by axis."""
-        return self._plan()[2] is None and all(item.step > 0 or item.size <= 1 for item in self.slices)
+        return self._plan()[2] is None and all(item.step > 0 or _is_single(item.size) for item in self.slices)
 
     def read(self, value: Value) -> Value:
         cut, flips, order = self._plan()
@@ -105,7 +111,7 @@ class StridedView:
 
     def shadow(self, base: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         strides = [0 if axis is None else base.strides[axis] * self.slices[axis].step for axis in self.axes]
-        return np.lib.stride_tricks.as_strided(base, self.shape, strides)
+        return np.lib.stride_tricks.as_strided(base, known_shape(self.shape), strides)
 
     def indexed(self, items: Sequence[BasicItem]) -> StridedView | None:
         """This view indexed again; None where an inserted axis is cut to extent 0."""
@@ -333,10 +339,16 @@ _DUMMY = np.zeros((), np.int8)      # itemsize 1: strides are counted in element
 
 def shadow(shape: Shape, strides: tuple[int, ...] | None, chain: Chain) -> np.ndarray[Any, Any]:
     """The strided stand-in of a handle; its elements must never be read."""
+    shape = known_shape(shape)
     found = np.lib.stride_tricks.as_strided(_DUMMY, shape, c_strides(shape) if strides is None else strides)
     for step in chain:
         found = step.shadow(found)
     return found
+
+
+def known_shape(shape: Shape) -> Shape:
+    """The shape with the largest integers that extents may be in the places of those that depend on loop indices."""
+    return shape if all(type(extent) is int for extent in shape) else tuple(map(upper, shape))
 
 
 def c_strides(shape: Shape) -> tuple[int, ...]:
@@ -390,6 +402,7 @@ def result_strides(shape: Shape, operands: Sequence[np.ndarray[Any, Any]]) -> tu
     """Strides in elements that NumPy gives a new array computed from operands laid out like these; None for C order."""
     if len(shape) < 2 or 0 in shape:
         return None
+    shape = known_shape(shape)
     views = [_small(operand, shape) for operand in operands]
     flags: Any = [["readonly"]] * len(views) + [["writeonly", "allocate"]]
     return _ordered_like(np.nditer([*views, None], [], flags, [np.dtype(np.int8)] * len(flags), "K").operands[-1], shape)

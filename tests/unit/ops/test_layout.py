@@ -88,6 +88,9 @@ CASES = [
     case("concatenate", EMPTY, EMPTY, axis=0),
     case("concatenate", V, axis=0).gives(V),
     case("concatenate", BITS, ~BITS, axis=0),
+    case("barrier", A).gives(A),
+    case("barrier", ROW, A, SCALAR).gives(ROW),
+    case("barrier", EMPTY),
     case("pad", A, low=(0, 1, 2), high=(0, 0, 1), value=3.0).gives(
         np.pad(A, ((0, 0), (1, 0), (2, 1)), constant_values=3)),
     case("pad", SCALAR, low=(), high=(), value=0.0),

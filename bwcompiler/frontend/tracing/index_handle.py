@@ -1,0 +1,122 @@
+"""Handles of loop indices: integers that are affine in the indices of enclosing loops, so that they may stand in slices.
+
+`i`, `i + 1`, `n - 2 * i` inside a loop body are `IndexTracer`s: traced integers (weak, as Python's are) that also know their
+extent.  `x[i, :i + 1]` then is a slice with symbolic start and size, a view as in NumPy; comparisons that the bounds of the
+indices decide are plain booleans.  Everything else makes an ordinary traced integer of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bwcompiler import ops
+from bwcompiler.errors import EscapedTracerError, at
+from bwcompiler.frontend.tracing.region import Storage, active_region, escaped_message, open_region
+from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.tracer import ScalarTracer, call
+from bwcompiler.ir.extent import Affine, Extent, add_extents, known_le, scale_extent
+
+
+def _combined(name: str, inner: Callable[[Extent, Extent], Extent | None], reflected: bool = False) -> Callable[[Any, Any], Any]:
+    """An operator that gives an index handle where the result is affine, else what it gives for traced integers."""
+    otherwise = getattr(ScalarTracer, f"__{'r' if reflected else ''}{name}__")
+
+    def method(self: IndexTracer, other: Any) -> Any:
+        extent = extent_of(other)
+        if extent is None:
+            return otherwise(self, other)
+        mine = self.extent()
+        found = inner(extent, mine) if reflected else inner(mine, extent)
+        return otherwise(self, other) if found is None else call(index_handle, found)
+    return method
+
+
+def _compared(name: str, decide: Callable[[Extent, Extent], bool | None]) -> Callable[[Any, Any], Any]:
+    """A comparison: a plain boolean where the bounds of the indices decide it."""
+    otherwise = getattr(ScalarTracer, f"__{name}__")
+
+    def method(self: IndexTracer, other: Any) -> Any:
+        extent = extent_of(other)
+        found = None if extent is None else decide(self.extent(), extent)
+        return otherwise(self, other) if found is None else np.bool_(found)
+    return method
+
+
+def _product(x: Extent, y: Extent) -> Extent | None:
+    if isinstance(y, int):
+        return scale_extent(x, y)
+    return scale_extent(y, x) if isinstance(x, int) else None
+
+
+def _difference(x: Extent, y: Extent) -> Extent:
+    return add_extents(x, scale_extent(y, -1))
+
+
+def _less(x: Extent, y: Extent) -> bool | None:
+    return known_le(add_extents(x, 1), y)
+
+
+def _equal(x: Extent, y: Extent) -> bool | None:
+    if x == y:
+        return True
+    return False if _less(x, y) or _less(y, x) else None
+
+
+def _not(found: bool | None) -> bool | None:
+    return None if found is None else not found
+
+
+class IndexTracer(ScalarTracer):
+    """A traced integer that is affine in loop indices."""
+
+    __slots__ = ("_extent",)
+
+    def __init__(self, storage: Storage, extent: Affine) -> None:
+        super().__init__(storage, (), storage.type, int)
+        self._extent = extent
+
+    def extent(self) -> Affine:
+        """The extent; raises EscapedTracerError outside of the loop."""
+        region = self._storage.region
+        if region.closed or not region.encloses(active_region()):
+            raise EscapedTracerError(at(current_source(), escaped_message(self._storage)))
+        return self._extent
+
+    __add__, __radd__ = _combined("add", add_extents), _combined("add", add_extents, True)
+    __sub__, __rsub__ = _combined("sub", _difference), _combined("sub", _difference, True)
+    __mul__, __rmul__ = _combined("mul", _product), _combined("mul", _product, True)
+    __iadd__, __isub__, __imul__ = __add__, __sub__, __mul__
+    __le__ = _compared("le", known_le)
+    __lt__ = _compared("lt", _less)
+    __ge__ = _compared("ge", lambda x, y: known_le(y, x))
+    __gt__ = _compared("gt", lambda x, y: _less(y, x))
+    __eq__ = _compared("eq", _equal)
+    __ne__ = _compared("ne", lambda x, y: _not(_equal(x, y)))
+    __hash__ = ScalarTracer.__hash__
+
+    def __neg__(self) -> Any:
+        return call(index_handle, scale_extent(self.extent(), -1))
+
+    def __pos__(self) -> Any:
+        return self
+
+
+def index_handle(extent: Extent) -> Any:
+    """The handle of an extent; a Python integer where it is one."""
+    if isinstance(extent, int):
+        return extent
+    storage = Storage(open_region(), ops.index_value(extent=extent))
+    storage.writable = False
+    return IndexTracer(storage, extent)
+
+
+def extent_of(x: Any) -> Extent | None:
+    """The extent that an integer or an index handle stands for; None for all else."""
+    if isinstance(x, IndexTracer):
+        return x.extent()
+    if isinstance(x, int | np.integer) and not isinstance(x, bool):
+        return int(x)
+    return None

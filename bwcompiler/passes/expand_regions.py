@@ -1,0 +1,118 @@
+"""Loops and branches where a reverse derivative is taken: each becomes one that also gives what its adjoint needs.
+
+Every region op through which an output depends on the inputs that are differentiated is replaced by the op that gives residuals too, and a
+`region_link` that ties its results to its operands and knows the adjoint (`loop_adjoint`, `while_adjoint`, `cond_adjoint`).  The
+links are there only while the derivative is taken: `unlink_regions` puts the results in their places.  Bodies are prepared as graphs are:
+custom rules expanded, simplified, and their own loops expanded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from bwcompiler import ops
+from bwcompiler.ir.graph import Graph, live_values
+from bwcompiler.ir.op import Record, Value
+from bwcompiler.passes.autodiff import JointGraph, active_values
+from bwcompiler.passes.cond_adjoint import expand_cond
+from bwcompiler.passes.expand_custom_rules import expand_custom_rules
+from bwcompiler.passes.loop_adjoint import expand_loop
+from bwcompiler.passes.region_bodies import active_inputs, is_differentiable
+from bwcompiler.passes.rewriting import rebuilt
+from bwcompiler.passes.simplify import simplify
+from bwcompiler.passes.while_adjoint import expand_while
+
+EXPANDED = (ops.loop, ops.while_loop, ops.cond)
+
+
+class Expanded(NamedTuple):
+    """The graph; arrays: what rules captured, its last captured inputs; mapping: what stands for values that were replaced."""
+
+    graph: Graph
+    arrays: Sequence[Any] = ()
+    mapping: Mapping[Value, Value] = {}
+
+
+def expand_regions(graph: Graph, wrt: Sequence[int], inside: bool = False) -> Expanded:
+    """Replace every loop and branch through which an output depends on the inputs `wrt`; inside: of the body of another one."""
+    if not any(value.op in EXPANDED for value in graph.body):
+        return Expanded(graph)
+    active = active_values(graph, [graph.inputs[k] for k in wrt])
+    mapping: dict[Value, Value] = {}
+    record = Record()
+    with record:
+        for value in graph.body:
+            operands = tuple([mapping.get(operand, operand) for operand in value.operands])
+            if value.op in EXPANDED and value in active:
+                record.source, record.forward = value.source, value.forward
+                mapping[value] = _EXPAND[value.op.name](value, operands, [operand in active for operand in value.operands], inside)
+                continue
+            kept = value.with_operands(operands)
+            if kept is not value:
+                mapping[value] = kept
+            record.values.append(kept)
+    captured = list(record.captured.values())
+    inputs = [*graph.inputs, *[value for _, value in captured]]
+    expanded = rebuilt(graph, record.values, mapping).replace(inputs=inputs, captured=graph.captured + len(captured))
+    return Expanded(expanded, [array for array, _ in captured], mapping)
+
+
+def unlink_regions(joint: JointGraph) -> JointGraph:
+    """The joint graph without links: results in the places of what was tied to operands."""
+    graph = joint.graph
+    if not any(value.op is ops.region_link for value in graph.body):
+        return joint
+    mapping: dict[Value, Value] = {}
+    body = []
+    for value in graph.body:
+        if value.op is ops.region_link:
+            continue
+        if value.op is ops.item and value.operands[0].op is ops.region_link:
+            link = value.operands[0]
+            result = link.operands[link.attrs["given"] + value.attrs["index"]]
+            mapping[value] = mapping.get(result, result)
+            continue
+        copy = value.with_operands(tuple([mapping.get(operand, operand) for operand in value.operands]))
+        if copy is not value:
+            mapping[value] = copy
+        body.append(copy)
+    outputs = [mapping.get(output, output) for output in graph.outputs]
+    origins = {mapping.get(value, value): origin for value, origin in joint.origins.items()}
+    return joint._replace(graph=graph.replace(body=live_values(body, outputs), outputs=outputs), origins=origins)
+
+
+# ----- bodies
+def _prepared(body: Graph, wrt: Sequence[int]) -> tuple[Graph, list[Any]]:
+    """A body with custom rules and regions expanded and simplified, and the arrays that it captured, its last inputs."""
+    custom = expand_custom_rules(body, wrt)
+    expanded = expand_regions(simplify(custom.graph), wrt, inside=True)
+    return expanded.graph.replace(captured=0), [*custom.arrays, *expanded.arrays]
+
+
+def _loop(value: Value, operands: Sequence[Value], given: Sequence[bool], inside: bool) -> Value:
+    body, arrays, flags = _loop_body(value, given)
+    return expand_loop(value, operands, body, arrays, flags)
+
+
+def _while(value: Value, operands: Sequence[Value], given: Sequence[bool], inside: bool) -> Value:
+    body, arrays, flags = _loop_body(value, given)
+    return expand_while(value, operands, body, arrays, flags, not inside)
+
+
+def _loop_body(value: Value, given: Sequence[bool]) -> tuple[Graph, list[Any], list[bool]]:
+    """The body of a loop, prepared, the arrays that are its last inputs, and which inputs are active."""
+    body = value.attrs["body"]
+    flags = active_inputs(body, value.attrs["carried"], given)
+    body, arrays = _prepared(body, [k for k, flag in enumerate(flags) if flag])
+    return body, arrays, [*flags, *[False] * len(arrays)]
+
+
+def _cond(value: Value, operands: Sequence[Value], given: Sequence[bool], inside: bool) -> Value:
+    branches = value.attrs["then_branch"], value.attrs["else_branch"]
+    flags = [flag and is_differentiable(operand) for flag, operand in zip(given[1:], value.operands[1:], strict=True)]
+    wrt = [k for k, flag in enumerate(flags) if flag]
+    return expand_cond(value, operands, [_prepared(branch, wrt) for branch in branches], flags)
+
+
+_EXPAND: dict[str, Callable[..., Value]] = {"loop": _loop, "while_loop": _while, "cond": _cond}

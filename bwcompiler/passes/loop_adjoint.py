@@ -1,0 +1,144 @@
+"""Reverse mode of `loop`: the loop again, storing residuals too, and the loop backwards over them.
+
+    forward   c, stacks = loop(c, zeros; v):                  c', residuals = forward(c, v), stacks[t] = residuals
+    adjoint   c̄, v̄ = loop backwards(c̄', v̄; stacks, v):        c̄, v̄ = adjoint(c̄', v̄, stacks[t], v)
+
+The body is cut in two by `cut_body`; linear bodies store nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from bwcompiler import ops
+from bwcompiler.errors import InternalError, UnsupportedError, at
+from bwcompiler.ir.extent import Extent, Index, add_extents, known_le, scale_extent, upper
+from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.op import Record, Value, constant, current_record, input_value
+from bwcompiler.ir.types import DType, TensorType, tensor
+from bwcompiler.ops.rules import zero_of
+from bwcompiler.passes.cut_body import ALL, SAFE, CutBody, cut_body
+from bwcompiler.passes.region_bodies import padded, replaced_inputs
+
+
+class Stack(NamedTuple):
+    """Where one residual of a body is kept: row `over - lo` of an array with the largest extents that its shape may have."""
+
+    shape: tuple[Extent, ...]
+    dtype: DType
+    over: Index
+
+    @property
+    def type(self) -> TensorType:
+        trips = upper(add_extents(add_extents(self.over.hi, scale_extent(self.over.lo, -1)), 1))
+        return tensor(self.dtype, (max(trips, 0), *padded(self.shape)))
+
+    def _place(self) -> tuple[tuple[Extent, ...], tuple[int, ...]]:
+        start = add_extents(self.over.extent(), scale_extent(self.over.lo, -1))
+        return (start, *[0] * len(self.shape)), (1,) * (len(self.shape) + 1)
+
+    def put(self, stack: Value, value: Value) -> Value:
+        """The array with the value of this iteration."""
+        starts, steps = self._place()
+        return ops.slice_update(stack, ops.reshape(value, shape=(1, *self.shape)), starts=starts, steps=steps)
+
+    def get(self, stack: Value) -> Value:
+        """The value of this iteration."""
+        starts, steps = self._place()
+        return ops.reshape(ops.slice(stack, starts=starts, sizes=(1, *self.shape), steps=steps), shape=self.shape)
+
+
+def zeros(type_: TensorType) -> Value:
+    """An array of zeros."""
+    return ops.full(value=zero_of(type_.dtype), shape=type_.shape, dtype=type_.dtype)
+
+
+class LoopRule:
+    """The reverse derivative of one loop, for `region_link`: its residuals are stacks and fixed operands."""
+
+    content_key = ""                   # what it computes is said by the loops it is made of
+
+    def __init__(self, loop: Value, parts: CutBody, adjoint: Graph) -> None:
+        self.loop = loop
+        self.parts = parts
+        self.adjoint = adjoint
+
+    def __repr__(self) -> str:
+        return f"adjoint of {self.loop!r}"
+
+    def pull(self, present: Sequence[Value | None], cts: Sequence[Value | None], operands: Sequence[Value], results: Sequence[Value],
+             residuals: Sequence[Value], needs: Sequence[bool]) -> list[Value | None]:
+        """The loop backwards: cotangents of the operands, added to those present."""
+        attrs, carried = self.loop.attrs, self.loop.attrs["carried"]
+        start = [or_zero(cts[k] if k < carried else present[k], operands[k]) for k in self.parts.active]
+        backwards = ops.loop(*start, *residuals, lo=attrs["lo"], hi=attrs["hi"], step=-attrs["step"], carried=len(start),
+                             body=self.adjoint)
+        return totals(present, self.parts.active, carried, backwards)
+
+
+def or_zero(ct: Value | None, like: Value) -> Value:
+    """A cotangent of a value, zero where there is none."""
+    return constant(0.0, like.type) if ct is None else ct
+
+
+def totals(present: Sequence[Value | None], active: Sequence[int], carried: int, backwards: Value,
+           first: int = 0) -> list[Value | None]:
+    """The cotangents of operands: what the adjoint gave, its results from `first` on, with those present of carried operands; those of
+    fixed ones have been added to already."""
+    found = list(present)
+    for place, k in enumerate(active, first):
+        total = ops.item(backwards, index=place)
+        before = present[k]
+        found[k] = ops.add(before, total) if before is not None and k < carried else total
+    return found
+
+
+def expand_loop(loop: Value, operands: Sequence[Value], body: Graph, arrays: Sequence[Any], flags: Sequence[bool]) -> Value:
+    """Emit the loop that gives residuals, and what ties its results to its operands.
+
+    body, its inputs behind the operands being `arrays`, is that of the loop, prepared for a derivative with respect to the inputs flagged.
+    """
+    record, attrs = current_record(), loop.attrs
+    if record is None or body.index is None:
+        raise InternalError(f"{loop!r} is expanded outside of any record, or has a body without an index")
+    if abs(attrs["step"]) != 1:
+        raise UnsupportedError(at(loop.source, f"the derivative of a loop in steps of {attrs['step']} is not supported\n"
+                               "  hint: count its iterations, and compute the index from their number"))
+    carried = attrs["carried"]
+    parts = cut_body(body, carried, flags, [k for k in range(carried) if flags[k]], ALL if known_le(attrs["lo"], attrs["hi"]) else SAFE)
+    stacks = [Stack(value.shape, value.dtype, body.index) for value in parts.stored()]
+    fixed = parts.fixed_operands(operands[carried:], arrays, record)
+    looped = ops.loop(*operands[:carried], *[zeros(stack.type) for stack in stacks], *fixed, lo=attrs["lo"], hi=attrs["hi"],
+                      step=attrs["step"], carried=carried + len(stacks), body=_storing(parts, carried, stacks))
+    items = [ops.item(looped, index=k) for k in range(carried + len(stacks))]
+    residuals = [*items[carried:], *[fixed[number] for number in parts.kept]]
+    rule = LoopRule(loop, parts, _reading(parts, stacks))
+    return ops.region_link(*operands, *items[:carried], *residuals, rule=rule, given=len(operands), results=carried)
+
+
+def stack_inputs(parts: CutBody, types: Sequence[TensorType]) -> list[Value]:
+    """Inputs for the arrays in which the residuals are."""
+    return [input_value(type_, f"{value.label}.stack") for type_, value in zip(types, parts.stored(), strict=True)]
+
+
+def _storing(parts: CutBody, carried: int, stacks: Sequence[Stack]) -> Graph:
+    """The forward body that carries the stacks behind what is carried."""
+    graph = parts.forward
+    inputs = stack_inputs(parts, [stack.type for stack in stacks])
+    with Record() as record:
+        filled = [stack.put(whole, value) for stack, whole, value in zip(stacks, inputs, parts.stored(), strict=True)]
+    return graph.replace(inputs=[*graph.inputs[:carried], *inputs, *graph.inputs[carried:]], body=[*graph.body, *record.values],
+                         outputs=[*graph.outputs[:carried], *filled])
+
+
+def _reading(parts: CutBody, stacks: Sequence[Stack]) -> Graph:
+    """The adjoint body with stacks in the places of residuals."""
+    graph, first = parts.adjoint, len(parts.active)
+    held = graph.inputs[first:first + len(stacks)]
+    inputs = stack_inputs(parts, [stack.type for stack in stacks])
+    with Record() as record:
+        mapping = {value: stack.get(whole) for stack, whole, value in zip(stacks, inputs, held, strict=True)}
+    for value, read in mapping.items():
+        read.name = value.name
+    return replaced_inputs(graph, mapping, [*graph.inputs[:first], *inputs, *graph.inputs[first + len(stacks):]], record.values)

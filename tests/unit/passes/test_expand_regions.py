@@ -1,0 +1,31 @@
+"""Reverse derivatives of loops and branches: against differences, to second order; what they keep and what they compute."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bwcompiler.passes import while_adjoint
+from tests.support.loop_programs import PROGRAMS, check_gradients
+
+NOT_SMOOTH = ("promoted_carries",)             # float32: differences say nothing
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in NOT_SMOOTH])
+def test_gradients_are_those_of_differences(name):
+    program, args = PROGRAMS[name]
+    check_gradients(program, *args)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 7, 20])
+@pytest.mark.parametrize("name", ["many_iterations", "while_below", "newton_in_a_scan", "while_in_a_while"])
+def test_more_iterations_than_the_rings_hold(name, rows, monkeypatch):
+    monkeypatch.setattr(while_adjoint, "rows", lambda types: rows)
+    program, args = PROGRAMS[name]
+    check_gradients(program, *args, order=2 if rows == 3 else 1)
+
+
+def test_rings_have_the_size_that_the_budget_allows():
+    small, large = np.zeros(3), np.zeros(1 << 20)
+    types = [[while_adjoint.tensor(while_adjoint.COUNT.dtype, array.shape)] for array in (small, large)]
+    assert [while_adjoint.rows(one) for one in types] == [while_adjoint.MOST, while_adjoint.FEWEST]
