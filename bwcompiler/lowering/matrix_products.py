@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from bwcompiler.errors import CompileError, InternalError, at
 from bwcompiler.ir.access import ArrayView, contiguous_strides, matrix_order
-from bwcompiler.ir.extent import Extent, element_count, upper
+from bwcompiler.ir.extent import Extent, element_count, lower, upper
 from bwcompiler.ir.op import Value
 from bwcompiler.lowering.function_text import FunctionText
 from bwcompiler.lowering.library_calls import Libraries, blas_symbol
@@ -46,10 +46,10 @@ class _Matrix(NamedTuple):
 
 
 class ProductText(NamedTuple):
-    """The function, the declaration of the routine it calls, and the extents that it is told (those that move with a loop)."""
+    """The function, the declarations of what it calls, and the extents that it is told (those that move with a loop)."""
 
     text: str
-    declare: str
+    declares: Sequence[str]
     words: Sequence[Extent]
 
 
@@ -66,22 +66,25 @@ def product_text(name: str, value: Value, views: Sequence[ArrayView], libraries:
     if 0 in (m, n, value.operands[0].shape[-1], count):
         declare = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
         clear = f"  call void @llvm.memset.p0.i64(ptr %c, i8 0, i64 {value.type.nbytes}, i1 false)\n"
-        return ProductText(f"{head}{clear}  ret void\n}}\n", declare, words)
+        return ProductText(f"{head}{clear}  ret void\n}}\n", [declare], words)
     if is_written_out(value):
-        return ProductText(_written_out(name, value, views), "", words)
+        return ProductText(_written_out(name, value, views), [], words)
     left, right = [_matrix(letter, view, operand) for letter, view, operand in zip("ab", views, value.operands, strict=True)]
     integers = {extent: f"%n{number}" for number, extent in enumerate(words)}
     casts = "".join([f"  %n{number} = {'trunc' if libraries.integer == 'i32' else 'bitcast'} i64 %e{number} to {libraries.integer}\n"
                      for number in range(len(words))])
     routine, arguments = _routine(value, left, right, libraries, integers)
+    casts += _clear_if_empty(value, words)
     size = value.dtype.itemsize
     places = "".join([_batch_pointer("a", views[0].strides[:-2], batch, size),
                       _batch_pointer("b", views[1].strides[:-2], batch, size),
                       _batch_pointer("c", contiguous_strides(value.shape)[:-2], batch, size)])
     body = f"""entry:
-{casts}  br label %head
+{casts}  br label %start
+start:
+  br label %head
 head:
-  %i = phi i64 [ 0, %entry ], [ %next, %head ]
+  %i = phi i64 [ 0, %start ], [ %next, %head ]
 {places}  call void @{routine}({', '.join(arguments)})
   %next = add nuw nsw i64 %i, 1
   %more = icmp slt i64 %next, {count}
@@ -90,7 +93,22 @@ exit:
   ret void
 }}
 """
-    return ProductText(head + body, f"declare void @{routine}({', '.join([argument.split()[0] for argument in arguments])})", words)
+    declares = [f"declare void @{routine}({', '.join([argument.split()[0] for argument in arguments])})"]
+    return ProductText(head + body, [*declares, "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"] if words else declares, words)
+
+
+def _clear_if_empty(value: Value, words: Sequence[Extent]) -> str:
+    """gemv leaves the result as it was where there is nothing to sum."""
+    inner = value.operands[0].shape[-1]
+    if isinstance(inner, int) or lower(inner) > 0:
+        return ""
+    return f"""  %empty = icmp eq i64 %e{words.index(inner)}, 0
+  br i1 %empty, label %clear, label %full
+clear:
+  call void @llvm.memset.p0.i64(ptr %c, i8 0, i64 {value.type.nbytes}, i1 false)
+  ret void
+full:
+"""
 
 
 def _written_out(name: str, value: Value, views: Sequence[ArrayView]) -> str:

@@ -246,7 +246,7 @@ class _Calls:
         buffer_of = {owner: buffer for owner, buffer in zip(step.owners, kernel.buffers, strict=True) if owner is not None}
         held = {self.graph.inputs[number]: result for result, number in enumerate(self.into) if number is not None}
         return {buffer_of[source]: buffer_of[target] for source, target in step.sharing
-                if self.plan.locations[target] == Location("result", held[source])}
+                if source in held and self.plan.locations[target] == Location("result", held[source])}
 
     def _copy(self, value: Value, target: Pointer, size: int, source: Pointer | None = None) -> None:
         self.declares["declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"] = None
@@ -296,9 +296,8 @@ class _Calls:
 
     def _gemm(self, value: Value, operands: Sequence[ArrayView]) -> None:
         name = self.module.new_name("gemm")
-        text, declare, words = product_text(name, value, operands, self.libraries)
-        if declare:
-            self.declares[declare] = None
+        text, declares, words = product_text(name, value, operands, self.libraries)
+        self.declares.update(dict.fromkeys(declares))
         work = product_work(value.type.size, upper(value.operands[0].shape[-1]))
         told = tuple([Told(extent) for extent in words])
         self._append(FunctionCall(self.module.function(text, name), self._pointers(value, operands), told), work)

@@ -60,10 +60,17 @@ def expand_regions(graph: Graph, wrt: Sequence[int], inside: bool = False) -> Ex
 
 def unlink_regions(joint: JointGraph) -> JointGraph:
     """The joint graph without links: results in the places of what was tied to operands."""
-    graph = joint.graph
-    if not any(value.op is ops.region_link for value in graph.body):
+    graph, mapping = without_links(joint.graph)
+    if graph is joint.graph:
         return joint
+    return joint._replace(graph=graph, origins={mapping.get(value, value): origin for value, origin in joint.origins.items()})
+
+
+def without_links(graph: Graph) -> tuple[Graph, dict[Value, Value]]:
+    """The graph without links (those in its regions stay), and what stands in it for what was replaced."""
     mapping: dict[Value, Value] = {}
+    if not any(value.op is ops.region_link for value in graph.body):
+        return graph, mapping
     body = []
     for value in graph.body:
         if value.op is ops.region_link:
@@ -78,8 +85,7 @@ def unlink_regions(joint: JointGraph) -> JointGraph:
             mapping[value] = copy
         body.append(copy)
     outputs = [mapping.get(output, output) for output in graph.outputs]
-    origins = {mapping.get(value, value): origin for value, origin in joint.origins.items()}
-    return joint._replace(graph=graph.replace(body=live_values(body, outputs), outputs=outputs), origins=origins)
+    return graph.replace(body=live_values(body, outputs), outputs=outputs), mapping
 
 
 # ----- bodies

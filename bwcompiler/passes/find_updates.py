@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from bwcompiler import ops
 from bwcompiler.ir.access import is_alias
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
@@ -46,12 +47,26 @@ def find_updates(graph: Graph, mutable: Sequence[Value] = ()) -> Updates:
     if not candidates:
         return Updates(frozenset(), frozenset(), frozenset())
     depth, length = _chains(candidates)
-    begun = set(mutable)                           # what is made from these by updates alone, and these
-    begun.update(value for value in candidates if value.operands[0] in begun)
+    begun = _begun(graph, mutable) if mutable else set()
     values = frozenset([value for value in candidates
                         if value.operands[0] in begun or (depth[value] > 1 and length[value] >= CHAIN)])
     arrays = frozenset([value.operands[0] for value in values])
     return Updates(values, arrays, _read_once(graph, arrays))
+
+
+def _begun(graph: Graph, mutable: Sequence[Value]) -> set[Value]:
+    """What is made from these inputs by updates alone, in the graph or in a loop that carries it; and these."""
+    found = set(mutable)
+    for value in graph.body:
+        if value.op.name in UPDATES:
+            before = value.operands[0]
+        elif value.op is ops.item and value.operands[0].op in (ops.loop, ops.while_loop):
+            before = value.operands[0].operands[value.attrs["index"]]
+        else:
+            continue
+        if before in found:
+            found.add(value)
+    return found
 
 
 def why_not_in_place(graph: Graph) -> dict[Value, str]:

@@ -19,7 +19,7 @@ from tests.support import plain_loops as plain
 from tests.support.arrays import copies
 from tests.support.gradcheck import central_differences
 
-MODES = ("interpreted",)
+MODES = ("interpreted", "compiled")
 
 Program = Callable[..., Any]
 PROGRAMS: dict[str, tuple[Program, tuple[Any, ...]]] = {}

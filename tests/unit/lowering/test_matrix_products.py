@@ -51,10 +51,10 @@ def calls_of(text: str, integer: str = "i64", dtype: str = "f64") -> list[Produc
     fused = fuse(parse_graph(text))
     (call,) = [step for step in fused.steps if isinstance(step, Call)]
     libraries = Libraries(integer=integer)
-    source, declare, words = product_text("product", call.value, call.operands, libraries)
+    source, declares, words = product_text("product", call.value, call.operands, libraries)
     assert not words
     begins = [*[upper(view.offset) for view in call.operands], 0]
-    source = source.replace("define internal", "define") + declare + "\nattributes #1 = { nounwind }\n"
+    source = source.replace("define internal", "define") + "\n".join(declares) + "\nattributes #1 = { nounwind }\n"
     number: Any = ctypes.c_int64 if integer == "i64" else ctypes.c_int32
     real: Any = ctypes.c_double if dtype == "f64" else ctypes.c_float
     kinds: dict[str, Any] = dict.fromkeys(("layout", "flip", "flip_a", "flip_b"), ctypes.c_int32)
