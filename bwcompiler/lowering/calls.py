@@ -146,16 +146,16 @@ class _Function:
         return self.put(f"add nsw i64 {total}, {extent.constant}") if extent.constant else total
 
     def pointer(self, pointer: Pointer) -> str:
-        """The register of an address."""
-        found = self.known.get(pointer)
+        """The register of an address; one for all pointers to one place."""
+        base, offset = place = self.place(pointer)
+        found = self.known.get(place)
         if found is None:
-            base, offset = self.place(pointer)
             found = self.bases[base]
             if offset != 0:
                 at, source = self.extent(offset), found
                 found = f"{source}.{offset}" if isinstance(offset, int) else f"%p{len(self.lines)}"
                 self.lines.append(f"  {found} = getelementptr i8, ptr {source}, i64 {at}")
-            self.known[pointer] = found
+            self.known[place] = found
         return found
 
     def place(self, pointer: Pointer) -> tuple[int, Extent]:

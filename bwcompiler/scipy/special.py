@@ -6,6 +6,7 @@ real ufunc of scipy.special is found here by its name.
 
 from typing import Any
 
+from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.registry import nearest
 from bwcompiler.scipy.special_functions import BY_LOOP, FUNCTIONS, function_by_loop
 
@@ -14,7 +15,10 @@ globals().update(FUNCTIONS)
 
 
 def __getattr__(name: str) -> Any:
-    found = None if name.startswith("__") else function_by_loop(name)
+    try:
+        found = None if name.startswith("__") else function_by_loop(name)
+    except UnsupportedError as error:                          # what `hasattr` asks must be an AttributeError
+        raise AttributeError(str(error), name=name) from None
     if found is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{nearest(name, [*FUNCTIONS, *BY_LOOP])}")
     globals()[name] = found

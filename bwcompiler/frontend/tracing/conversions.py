@@ -37,7 +37,9 @@ _REWRITES = {
     "simpson": "np.sum of the weighted samples",
     "trapezoid": "np.trapezoid(y, x)",
     "norm.cdf": "bwcompiler.scipy.special.ndtr((x - mean) / deviation)",
-    "norm.ppf": "mean + deviation * np.sqrt(2) * bwcompiler.scipy.special.erfinv(2 * q - 1)",
+    "norm.logcdf": "bwcompiler.scipy.special.log_ndtr((x - mean) / deviation)",
+    "norm.sf": "bwcompiler.scipy.special.ndtr((mean - x) / deviation)",
+    "norm.ppf": "mean + deviation * bwcompiler.scipy.special.ndtri(q)",
     "norm.pdf": "np.exp(-0.5 * ((x - mean) / deviation) ** 2) / (deviation * np.sqrt(2 * np.pi))",
     "norm.logpdf": "-0.5 * ((x - mean) / deviation) ** 2 - np.log(deviation * np.sqrt(2 * np.pi))",
 }

@@ -12,7 +12,7 @@ import pytest
 
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.graph_interpreter import interpret
-from bwcompiler.ir.memory import MemoryPlan
+from bwcompiler.ir.memory import Location, MemoryPlan
 from bwcompiler.ir.plan import ERROR_RECORD_BYTES
 from bwcompiler.lowering import calls
 from bwcompiler.lowering.library_calls import CALLBACK_DONE, CALLBACK_ERROR, INDEX_ERROR
@@ -197,3 +197,11 @@ def test_functions_are_declared_once():
     text = emitted(CALLBACK.replace("return", "%v: f64[2,2] = inv %w\n  return")).program.text
     declared = [line for line in text.splitlines() if line.startswith("declare")]
     assert len({line[line.index("@"):line.index("(")] for line in declared}) == len(declared)
+
+
+def test_pointers_to_one_place_are_one_register():
+    """A part of an array in the arena, and what lies there after it: the same address, said in two ways."""
+    part, whole = calls.Pointer(Location("arena", 48), 16), calls.Pointer(Location("arena", 64))
+    text = calls.program_text("f", calls.Slots(0, 0), [calls.FunctionCall("g", (part, whole))], calls.Emission([], {}))
+    assert text.count("%memory.64 = ") == 1
+    assert "@g(ptr %memory.64, ptr %memory.64)" in text

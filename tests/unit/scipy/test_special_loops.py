@@ -138,6 +138,14 @@ def test_the_namespace_finds_them() -> None:
         bw.jit(lambda x: scipy.special.wofz(x))(X)
 
 
+def test_what_has_no_loop_is_no_attribute() -> None:
+    """`hasattr` must not raise."""
+    for name in ("kelvin", "bdtr", "nonsense"):
+        assert not hasattr(bw.scipy.special, name)
+    with pytest.raises(AttributeError, match="no loop for real numbers alone"):
+        _ = bw.scipy.special.kelvin
+
+
 def test_counting_functions() -> None:
     special, theirs = bw.scipy.special, scipy.special
     n, k = np.array([5.0, 3.5, 2.0, -1.0, 4.0, 0.0]), np.array([2.0, 1.0, 3.0, 1.0, -1.0, 0.0])
