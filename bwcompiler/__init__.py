@@ -7,7 +7,8 @@ functions of functions   grad, value_and_grad, vjp, jvp, linearize, jacobian (ja
 loops and branches       scan, map, fori_loop, while_loop, cond, switch, associative_scan
 rules of their own       custom_vjp, custom_jvp; stop_gradient
 the backward program     compile -> Program: backward with seeds, wrt, into, scale; as_text, dump, explain
-namespaces               nn (PyTorch's functions), numpy (NumPy's, for arrays made inside), scipy.special, tree, errors
+namespaces               nn (PyTorch's functions), numpy (NumPy's, for arrays made inside), scipy.special, scipy.stats, tree,
+                         errors
 threads                  set_num_threads, get_num_threads
 
 `help(bw.grad)` and so on give the details; docs/tour.md is the way through.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import doctest
+import importlib
 import inspect
 import io
 import linecache
@@ -106,7 +107,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 # --- docstrings -----------------------------------------------------------------------------------------------------
-PUBLIC_MODULES = (bw, bw.nn, bw.numpy, bw.scipy.special, bw.tree)
+PUBLIC_MODULES = (bw, bw.nn, bw.numpy, bw.scipy.special, importlib.import_module("bwcompiler.scipy.stats"), bw.tree)
 
 
 def public_objects() -> dict[str, Any]:

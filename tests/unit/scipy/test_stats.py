@@ -1,0 +1,150 @@
+"""`bw.scipy.stats` against SciPy: values inside, at the ends and outside of supports, wrong parameters, derivatives, promotion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import bwcompiler as bw
+from bwcompiler.errors import ShapeError
+from bwcompiler.frontend import trace
+from bwcompiler.scipy.continuous import log_one_minus_exp
+from bwcompiler.scipy.distributions import Continuous, Discrete
+from tests.support.derivatives import check_derivatives
+from tests.unit.frontend.comparing import run_traced
+
+stats = bw.scipy.stats
+NAMES = [name for name in stats.__all__ if isinstance(getattr(stats, name), Continuous | Discrete)]
+SHAPES: dict[str, tuple[float, ...]] = {
+    "t": (3.3,), "gamma": (2.2,), "invgamma": (2.2,), "beta": (2.1, 1.3), "chi2": (3.1,), "f": (3.0, 5.0), "lognorm": (0.7,), "pareto": (2.5,),
+    "weibull_min": (1.7,), "gennorm": (1.5,), "vonmises": (1.2,), "truncnorm": (-1.0, 2.0), "bernoulli": (0.3,), "binom": (5, 0.3),
+    "poisson": (2.5,), "geom": (0.3,), "nbinom": (4, 0.3), "betabinom": (5, 1.2, 2.3)}
+X = np.array([-3.0, -1, -0.5, 0, 0.3, 0.5, 0.9, 1, 1.5, 2, 3, 5, 6, 50, np.nan, np.inf, -np.inf])
+Q = np.array([0, 0.1, 0.5, 0.77, 1, -0.1, 1.1, np.nan])
+INSIDE = {"beta": np.array([0.2, 0.5, 0.9]), "pareto": np.array([1.3, 2.2, 4.0]), "uniform": np.array([0.2, 0.5, 0.9]), "truncnorm": np.array([-0.7, 0.3, 1.8])}
+WHOLE = np.array([1.0, 1.0, 1.0])                # of which a derivative by k is not asked
+
+
+def arguments(method: str) -> tuple[Any, ...]:
+    if method in ("entropy", "mean", "var", "std"):
+        return ()
+    return (Q,) if method in ("ppf", "isf") else (X,)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize("name", NAMES)
+def test_values(name: str) -> None:
+    ours, theirs, shapes = getattr(stats, name), getattr(scipy.stats, name), SHAPES.get(name, ())
+    for options in ({}, {"loc": 0.5, "scale": 2.0}) if isinstance(ours, Continuous) else ({}, {"loc": 1}):
+        for method in ours._methods():
+            args = arguments(method)
+            with np.errstate(all="ignore"):
+                expected = getattr(theirs, method)(*args, *shapes, **options)
+                found = run_traced(lambda *args, m=method, o=options: getattr(ours, m)(*args, *shapes, **o), *args)[0]
+            logarithm = method in ("logcdf", "logsf")                           # of which SciPy may have few digits near 0
+            np.testing.assert_allclose(found, expected, rtol=1e-8 if logarithm else 1e-11, atol=1e-40 if logarithm else 1e-15, err_msg=f"{method} {options}")
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", NAMES)
+def test_derivatives(name: str) -> None:
+    distribution, shapes = getattr(stats, name), SHAPES.get(name, ())
+    continuous = isinstance(distribution, Continuous)
+    x = INSIDE.get(name, np.array([0.4, 1.7, 3.2])) if continuous else WHOLE
+    parameters = [np.full(3, shape) + np.arange(3) / 30 for shape in shapes]
+    counts = 1 if name in ("binom", "betabinom") else 0                        # the number of trials is a whole number
+    fixed = [np.full(3, float(shape)) for shape in shapes[:counts]]
+    log_density = distribution.logpdf if continuous else distribution.logpmf
+    ends = [np.array([0.05]), np.array([1.1])] if continuous else []
+    moving = [*([x] if continuous else []), *parameters[counts:], *ends]
+
+    def density(*args: Any) -> Any:
+        return log_density(*args[:continuous], *([] if continuous else [x]), *fixed, *args[continuous:])
+    check_derivatives(density, *moving, tolerance=3e-6)
+    for method in ("cdf", "sf", "logsf", "ppf"):
+        if hasattr(distribution, method) and continuous:
+            at = np.array([0.2, 0.5, 0.9]) if method == "ppf" else x
+            check_derivatives(lambda x, loc, scale, m=method: getattr(distribution, m)(x, *shapes, loc, scale), at, *ends, order=1, tolerance=3e-6)
+
+
+@pytest.mark.parametrize("name", ["gamma", "beta", "truncnorm", "uniform", "poisson", "binom"])
+def test_outside_of_the_support_nothing_depends_on_anything(name: str) -> None:
+    distribution, shapes = getattr(stats, name), SHAPES.get(name, ())
+    method = "pdf" if isinstance(distribution, Continuous) else "pmf"
+    x = np.array([-7.0, 70.0 if name != "poisson" and name != "gamma" else -9.5])
+    gradients = run_traced(lambda *args: bw.grad(lambda *args: getattr(distribution, method)(*args).sum(), argnums=tuple(range(len(args))))(*args),
+                           x, *[float(one) for one in shapes])[0]
+    for gradient in gradients:
+        np.testing.assert_array_equal(gradient, np.zeros_like(gradient))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_wrong_parameters_give_nan() -> None:
+    for call in (lambda x: stats.norm.pdf(x, 0.0, -1.0), lambda x: stats.gamma.cdf(x, -1.0), lambda x: stats.beta.logpdf(x, 0.5, 0.0),
+                 lambda x: stats.poisson.pmf(x, -1.0), lambda x: stats.binom.cdf(x, 2.5, 0.5), lambda x: stats.geom.pmf(x, 0.0),
+                 lambda x: stats.norm.ppf(x, 0.0, -1.0), lambda x: stats.truncnorm.pdf(x, 2.0, 1.0)):
+        assert np.isnan(run_traced(call, np.array([0.5, 1.0]))[0]).all()
+
+
+def test_parameters_broadcast_and_promote() -> None:
+    x, loc, scale = np.ones((4, 1)), np.zeros(3), np.full((2, 1, 1), 2.0)
+    found = run_traced(lambda x, loc, scale: stats.norm.logpdf(x, loc, scale), x, loc, scale)[0]
+    np.testing.assert_allclose(found, scipy.stats.norm.logpdf(x, loc, scale), rtol=1e-13)
+    for dtype in ("float32", "float64", "int64"):
+        kind = trace(lambda x: stats.gamma.cdf(x, 2.0, scale=3), (np.ones(2, dtype),)).outputs[0].dtype.numpy
+        assert kind == (np.float32 if dtype == "float32" else np.float64)
+    assert stats.norm.pdf(0.0, loc=0.0, scale=1.0) == pytest.approx(scipy.stats.norm.pdf(0.0), rel=1e-15)
+    with pytest.raises(AttributeError, match="gamma has no rvs; it has pdf, logpdf, cdf"):
+        stats.gamma.rvs(2.0)
+
+
+def test_log_one_minus_exp_keeps_the_digits() -> None:
+    x = np.array([-1e-20, -1e-5, -0.5, -0.7, -40.0])
+    found = run_traced(log_one_minus_exp, x)[0]
+    expected = [np.log(1e-20), np.log(-np.expm1(-1e-5)), np.log(-np.expm1(-0.5)), np.log1p(-np.exp(-0.7)), np.log1p(-np.exp(-40.0))]
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
+# ----- multivariate
+rng = np.random.default_rng(4)
+A = rng.normal(size=(3, 3))
+COV, MEAN, POINTS = A @ A.T + np.eye(3), rng.normal(size=3), rng.normal(size=(5, 3))
+
+
+def test_normal_vectors() -> None:
+    ours, theirs = stats.multivariate_normal, scipy.stats.multivariate_normal
+    for x, mean, cov in ((POINTS, MEAN, COV), (POINTS[0], MEAN, COV), (POINTS, np.zeros(3), np.array([1.0, 2.0, 3.0])), (POINTS, MEAN, 2.0),
+                         (POINTS[:, 0], None, 2.0), (POINTS.reshape(5, 1, 3), MEAN, COV)):
+        found = run_traced(lambda x, mean=mean, cov=cov: ours.logpdf(x, mean, cov), x)[0]
+        np.testing.assert_allclose(found, theirs.logpdf(x, mean, cov), rtol=1e-12)
+    np.testing.assert_allclose(run_traced(ours.entropy, MEAN, COV)[0], theirs.entropy(MEAN, COV), rtol=1e-12)
+    check_derivatives(lambda x, mean, a: ours.pdf(x, mean, a @ a.T + np.eye(3)), POINTS, MEAN, A)
+    check_derivatives(lambda x, mean, a: ours.logpdf(x, mean, a @ a.T + np.eye(3)), POINTS, MEAN, A)
+    check_derivatives(lambda a: ours.entropy(None, a @ a.T + np.eye(3)), A)
+    with pytest.raises(ShapeError, match="must end in the order 3"):
+        ours.logpdf(POINTS[:, :2], None, COV)
+
+
+def test_normal_vectors_without_a_density() -> None:
+    cov = np.diag([1.0, 2.0, 0.0])
+    x = POINTS * [1, 1, 0]
+    found = run_traced(lambda x: stats.multivariate_normal.logpdf(x, np.zeros(3), cov, allow_singular=True), x)[0]
+    np.testing.assert_allclose(found, scipy.stats.multivariate_normal.logpdf(x, np.zeros(3), cov, allow_singular=True), rtol=1e-12)
+    check_derivatives(lambda y: stats.multivariate_normal.pdf(np.concatenate([y, np.zeros(1)]), np.zeros(3), cov, allow_singular=True), POINTS[0, :2])
+
+
+def test_dirichlet_and_multinomial() -> None:
+    alpha, x = np.array([1.3, 2.0, 4.1]), np.array([0.2, 0.5, 0.3])
+    for method, args in (("logpdf", (x, alpha)), ("pdf", (x[:2], alpha)), ("logpdf", (np.stack([x, x[::-1]], 1), alpha)), ("mean", (alpha,)),
+                         ("var", (alpha,)), ("entropy", (alpha,))):
+        found = run_traced(getattr(stats.dirichlet, method), *args)[0]
+        np.testing.assert_allclose(found, getattr(scipy.stats.dirichlet, method)(*args), rtol=1e-12)
+    check_derivatives(stats.dirichlet.pdf, x[:2], alpha)
+    check_derivatives(lambda x, a: stats.dirichlet.logpdf(x / x.sum(), a), x, alpha)
+    counts = np.array([[1, 2, 3], [0, 0, 6], [6, 1, 0], [1, 1, 1]])
+    found = run_traced(lambda c, p: stats.multinomial.logpmf(c, 6, p), counts, x)[0]
+    np.testing.assert_allclose(found, scipy.stats.multinomial.logpmf(counts, 6, x), rtol=1e-12)
+    check_derivatives(lambda p: stats.multinomial.pmf(counts[:2], 6, p), x)
