@@ -9,7 +9,6 @@ from typing import NoReturn
 INSTEAD = {
     "checkpoint": "nothing: what is kept between forward and backward programs is chosen by the compiler",
     "random": "np.random outside of the traced function, the numbers as an argument",
-    "check_grads": "central differences of the compiled function",
     "sparse_jacobian": "bw.jacobian",
     "sparse_hessian": "bw.hessian",
 }
