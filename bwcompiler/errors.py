@@ -73,6 +73,14 @@ class TangentError(BwError, TypeError, ValueError):
     """A tangent of wrong shape, dtype or structure, or one of an integer."""
 
 
+class DerivativeError(BwError, AssertionError):
+    """A derivative that disagrees with differences, as `check_grads` found."""
+
+
+class CallbackError(BwError, TypeError, ValueError):
+    """A Python function that a program calls back returned something else than it declares."""
+
+
 class SignatureError(BwError, TypeError):
     """Arguments that do not fit a compiled program."""
 

@@ -8,10 +8,7 @@ from typing import NoReturn
 
 INSTEAD = {
     "checkpoint": "nothing: what is kept between forward and backward programs is chosen by the compiler",
-    "pure_callback": "the function outside of the traced one, its result as an argument",
-    "primitive": "bw.custom_vjp of NumPy code",
     "random": "np.random outside of the traced function, the numbers as an argument",
-    "check_grads": "central differences of the compiled function",
     "sparse_jacobian": "bw.jacobian",
     "sparse_hessian": "bw.hessian",
 }

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.api.executables import Compiled
+from bwcompiler.api.finite import check_finite
 from bwcompiler.api.forms import argument_kinds, flat_tree
+from bwcompiler.compiler.options import checks_finite
 from bwcompiler.ir.plan import ArgumentKind, CallSignature, Layout, Leaf, Read, ResultKind, Tree
 from bwcompiler.runtime.entry_table import takes_numbers
 from bwcompiler.runtime.executable import CallForm, chain
@@ -51,6 +53,8 @@ class Routine:
 
     def form(self, signature: CallSignature, statics: Sequence[object] = (), reads: Sequence[Read] = ()) -> CallForm | None:
         """Such calls for the native entry; None where captured arrays or numbers of another kind are in its way."""
+        if checks_finite():                        # which is done in Python
+            return None
         resized = any(array.shape != type_.shape for array, type_ in zip(self.captured, signature.captured_types, strict=True))
         if not self.is_native or resized or not takes_numbers(signature):
             return None
@@ -71,7 +75,14 @@ class Routine:
     def run(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
         """As `call`, in Python."""
         signature = replace(self._signature, result=self._results())
-        return self.compiled.executable.run(leaves, self.compiled.raise_error, self.captured, signature)  # type: ignore[no-any-return]
+        checks = checks_finite()
+        arguments = [np.array(array) for array in (*leaves, *self.captured)] if checks else []      # a program may write to them
+        results = self.compiled.executable.run(leaves, self.compiled.raise_error, self.captured, signature)
+        if checks:
+            types = [value.type for value in self.compiled.graph.inputs]
+            arguments = [array.astype(type_.dtype.numpy) for array, type_ in zip(arguments, types, strict=True)]
+            check_finite(self.compiled.graph, arguments, results)
+        return results  # type: ignore[no-any-return]
 
     def _results(self) -> Tree:
         into = self.compiled.signature.result_into

@@ -3,6 +3,7 @@
     BW_VERIFY=1            verify the graph after every pass, and every kernel          (read once)
     BW_DUMP_PASSES=folder  write the graph after every pass into a folder               (read once)
     BW_DUMP=folder         write every stage of every compilation into a folder of its own
+    BW_CHECK=nan           every result of a program is looked at: where a nan or an infinity came from is an error
     BW_PROGRESS=0          no line on stderr for a compilation that takes longer than a second
 """
 
@@ -26,6 +27,14 @@ def dump_folder() -> Path | None:
     """Where compilations are dumped, if they are."""
     folder = os.environ.get("BW_DUMP")
     return Path(folder) if folder else None
+
+
+def checks_finite() -> bool:
+    """Whether results are looked at; asked when a call of a new kind is compiled."""
+    text = os.environ.get("BW_CHECK", "")
+    if text not in ("", "0", "nan"):
+        raise ValueError(f"BW_CHECK={text!r}: the one check there is, is BW_CHECK=nan")
+    return text == "nan"
 
 
 def shows_progress() -> bool:

@@ -21,6 +21,7 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.routine import Native
 from bwcompiler.lowering import factorization_calls
 from bwcompiler.lowering.matrix_products import is_written_out
+from bwcompiler.ops.callback import callback
 from bwcompiler.passes import find_updates, fusion_rules, partition, plan_memory
 from bwcompiler.passes.autodiff import JointGraph
 from bwcompiler.passes.fuse import fuse
@@ -263,6 +264,8 @@ class _Steps:
     def _kind(self, call: Call) -> str:
         value = call.value
         if value in self.callbacks:
+            if value.op is callback:
+                return f"callback: {value.attrs['host']!r} runs in Python and takes its lock"
             return f"callback into NumPy: {value.op.name} runs in Python and takes its lock"
         if call.position in self.kernels:
             why = _NOT_FUSED.get(value.op.kind)

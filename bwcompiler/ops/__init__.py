@@ -10,6 +10,9 @@ from bwcompiler.ops.broadcasting import (
 from bwcompiler.ops.broadcasting import (
     reduce_sum as sum,
 )
+from bwcompiler.ops.callback import (
+    callback,
+)
 from bwcompiler.ops.contraction import (
     matmul,
 )
@@ -204,6 +207,7 @@ __all__ = [
     "bitwise_or",
     "bitwise_xor",
     "broadcast",
+    "callback",
     "cast",
     "cbrt",
     "ceil",

@@ -69,6 +69,16 @@ def _over_leading_axes(op: Op) -> Callable[..., Value]:
 LEADING_AXES = OfOp(_over_leading_axes)
 
 
+def _told_of_leading_axes(op: Op) -> Callable[..., Value]:
+    def rule(operands: Sequence[Value], batched: Sequence[bool], size: Extent, *, batch: Extents, **attrs: Any) -> Value:
+        return op(*all_batched(operands, batched, size), batch=(size, *batch), **attrs)
+    return rule
+
+
+# As LEADING_AXES, of an op whose attribute `batch` has the extents of the axes that were added.
+LEADING_AXES_TOLD = OfOp(_told_of_leading_axes)
+
+
 def _over_shifted_axes(op: Op) -> Callable[..., Value]:
     def batch(operands: Sequence[Value], batched: Any, size: Extent, *, axes: Axes) -> Value:
         return op(operands[0], axes=shifted(axes))

@@ -7,7 +7,7 @@ fwd and bwd when they are first needed.  Both give a graph and the arrays it cap
     rule.backward(residuals, outputs, primals)   residuals, then one cotangent per output -> cotangents of primals; and
                                                  which primals have one
 
-Rules for tangents (`has_tangents`) have instead of the two
+That is a rule for cotangents (`has_cotangents`).  One for tangents (`has_tangents`) has `forward`, whose residuals are the primals, and
 
     rule.push(primals, given)                    primals, then the tangents that are given -> tangents of the outputs; and which
                                                  outputs have one

@@ -19,8 +19,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bwcompiler import ops
-from bwcompiler.errors import GradientError, at
-from bwcompiler.ir.declaration import Into, Joint, NotDifferentiable
+from bwcompiler.errors import GradientError, UnsupportedError, at
+from bwcompiler.ir.declaration import Absent, Into, Joint, NotDifferentiable
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.graph_printer import NO_NAMES, Names, plain_name
 from bwcompiler.ir.op import Op, Record, Value, constant, input_value
@@ -301,6 +301,8 @@ class _Sweep:
         vjp = op.vjp
         if not isinstance(vjp, Joint):
             raise GradientError(at(value.source, f"{op.name} has several results but no joint derivative rule"))
+        if isinstance(vjp.rule, Absent):
+            raise UnsupportedError(at(value.source, vjp.rule.reason))
         needs = tuple(operand in self.active for operand in value.operands)
         if vjp.into:
             self._joint_into(value, vjp, ct, needs)

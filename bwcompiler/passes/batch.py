@@ -119,6 +119,7 @@ class BatchedRule:
         self.residuals = residuals         # known when fwd was traced
         self.primals: int = rule.primals
         self.has_tangents: bool = rule.has_tangents
+        self.has_cotangents: bool = rule.has_cotangents
 
     def __repr__(self) -> str:
         return f"batched {self.rule!r}"

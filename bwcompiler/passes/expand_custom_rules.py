@@ -51,7 +51,7 @@ def expand_custom_rules(graph: Graph, wrt: Sequence[int]) -> Expanded:
 
 def _expand(call: Value, operands: tuple[Value, ...]) -> Value:
     rule = call.attrs["rule"]
-    if rule.has_tangents:
+    if not rule.has_cotangents:
         rule = TransposedRule(rule, expand_custom_rules)
     primals = operands[:rule.primals]
     graph, arrays = rule.forward([operand.type for operand in primals])

@@ -33,7 +33,7 @@ class TransposedRule:
     """A rule for tangents with what reverse mode asks for, in the terms of `bwcompiler.ops.custom`: the residuals are the primals."""
 
     content_key = ""                   # as that of any rule
-    has_tangents = True
+    has_tangents = has_cotangents = True
 
     def __init__(self, rule: Any, expand: Any) -> None:
         self.rule = rule

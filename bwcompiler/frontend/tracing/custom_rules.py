@@ -1,6 +1,6 @@
 """Functions with the user's own derivative: `custom_vjp` (a pair fwd, bwd for cotangents) and `custom_jvp` (a rule for tangents).
 
-A call is one value, a `custom_call`, whose rule (`_VjpRule`, `_JvpRule`) traces what the user gave when a derivative is taken.
+A call is one value, a `custom_call`, whose rule (`VjpRule`, `JvpRule`) traces what the user gave when a derivative is taken.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class CustomFunction:
         args = self._positional(args, kwargs)
         if active_region() is None:
             return self.fun(*args) if self.compiled is None else self.compiled(*args)
-        result = trace(self.fun, [self._declared(k, arg) for k, arg in enumerate(args)])
+        result = trace(self._traced_function(), [self._declared(k, arg) for k, arg in enumerate(args)])
         if result.mutated or result.assigned:
             raise UnsupportedError(f"{self.__name__}: a function with a custom rule must not assign to its arguments")
         return tree.unflatten(result.output_tree, call(self._outputs, result))
@@ -80,7 +80,10 @@ class CustomFunction:
         made = custom_call(*values, *result.hidden_operands(), body=result.graph, rule=self._rule(result, len(values)))
         return [fresh(ops.item(made, index=k)) for k in range(len(result.graph.outputs))]
 
-    def _rule(self, primal: TraceResult, primals: int) -> _Rule:
+    def _traced_function(self) -> Callable[..., Any]:
+        return self.fun
+
+    def _rule(self, primal: TraceResult, primals: int) -> Rule:
         raise NotImplementedError
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
@@ -118,8 +121,8 @@ class CustomVjp(CustomFunction):
         """Register the pair."""
         self.fwd, self.bwd = fwd, bwd
 
-    def _rule(self, primal: TraceResult, primals: int) -> _Rule:
-        return _VjpRule(self, primal, primals)
+    def _rule(self, primal: TraceResult, primals: int) -> Rule:
+        return VjpRule(self, primal, primals)
 
 
 class CustomJvp(CustomFunction):
@@ -179,20 +182,21 @@ class CustomJvp(CustomFunction):
 
         self.jvp = jvp
 
-    def _rule(self, primal: TraceResult, primals: int) -> _Rule:
-        return _JvpRule(self, primal, primals)
+    def _rule(self, primal: TraceResult, primals: int) -> Rule:
+        return JvpRule(self, primal, primals)
 
 
-class _Rule:
+class Rule:
     """What is common to the rules of calls: the arguments and outputs of one call.
 
     own  the arguments that have derivatives, by their positions; nondiff: the others, which rules get first.
     """
 
     content_key = ""                   # what a call computes is said by its body, that of a link by its operands
-    has_tangents = False
+    has_tangents = False               # `push`
+    has_cotangents = False             # `backward`
 
-    def __init__(self, owner: CustomFunction, primal: TraceResult, primals: int) -> None:
+    def __init__(self, owner: Any, primal: TraceResult, primals: int) -> None:
         self.owner = owner
         self.name = owner.__name__
         self.arguments: Arguments = primal.arguments
@@ -217,7 +221,7 @@ class _Rule:
         """All arguments, with other leaves."""
         return self.arguments.with_leaves(leaves, declare=True)[0]
 
-    def _leaf_numbers(self) -> tuple[Any, ...]:
+    def leaf_numbers(self) -> tuple[Any, ...]:
         """The arguments with the numbers of their leaves; None in the place of compile-time values."""
         number = {position: k for k, position in enumerate(self.arguments.dynamic)}
         args, _ = tree.unflatten(self.arguments.treedef, [number.get(position) for position in range(len(self.arguments.leaves))])
@@ -272,21 +276,31 @@ def declared_again(argument: Any) -> StaticArgument:
     return argument if isinstance(argument, StaticArgument) else StaticArgument(argument)
 
 
-class _VjpRule(_Rule):
+class VjpRule(Rule):
     """What autodiff asks for: graphs of fwd and bwd for one call."""
 
-    def __init__(self, owner: CustomVjp, primal: TraceResult, primals: int) -> None:
+    has_cotangents = True
+
+    def __init__(self, owner: Any, primal: TraceResult, primals: int) -> None:
         super().__init__(owner, primal, primals)
-        self.custom = owner
         self.residual_tree: tree.TreeDef | None = None
         self.residual_count = 0
 
+    def fwd(self) -> Callable[..., Any]:
+        """What is traced for the forward half."""
+        found: Callable[..., Any] | None = self.owner.fwd
+        if found is None:
+            raise GradientError(f"{self.name} is a custom_vjp without rules: call {self.name}.defvjp(fwd, bwd)")
+        return found
+
+    def bwd(self, primals: Sequence[TensorType]) -> Callable[..., Any]:
+        """What is traced for the backward half, of primals of these types."""
+        return self.owner.bwd  # type: ignore[no-any-return]
+
     def forward(self, types: Sequence[TensorType]) -> tuple[Graph, list[Any]]:
         """primals -> outputs, residuals; and the arrays fwd captured."""
-        if self.custom.fwd is None:
-            raise GradientError(f"{self.name} is a custom_vjp without rules: call {self.name}.defvjp(fwd, bwd)")
         args = self._arguments([_Spec(argument) for argument in self.argument_types])
-        result = trace(self.custom.fwd, args, name=f"{self.name}.fwd", argument_types=self.argument_types)
+        result = trace(self.fwd(), args, name=f"{self.name}.fwd", argument_types=self.argument_types)
         out, residuals = self._pair(result, "fwd", "out, residuals")
         self._check_output(result, out, "fwd")
         residual_leaves, self.residual_tree = tree.flatten(residuals)
@@ -296,19 +310,19 @@ class _VjpRule(_Rule):
     def backward(self, residuals: Sequence[TensorType], outputs: Sequence[TensorType],
                  primals: Sequence[TensorType]) -> tuple[Graph, list[Any], list[bool]]:
         """residuals, cotangents -> cotangents of primals; captured arrays; which primals have a cotangent."""
-        assert self.custom.bwd is not None and self.residual_tree is not None
+        assert self.residual_tree is not None
         saved = tree.unflatten(self.residual_tree, [_Spec(ArgumentType(type_)) for type_ in residuals])
         cts = tree.unflatten(self.output_tree, [_Spec(ArgumentType(type_)) for type_ in outputs])
         types = [*[ArgumentType(type_, layout=unknown(f"a residual of {self.name}")) for type_ in residuals],
                  *[ArgumentType(type_) for type_ in outputs]]
-        result = trace(self.custom.bwd, (*self.nondiff, saved, cts), name=f"{self.name}.bwd", argument_types=types)
+        result = trace(self.bwd(primals), (*self.nondiff, saved, cts), name=f"{self.name}.bwd", argument_types=types)
         self._require_closed(result, "bwd")
         whole = tree.unflatten(result.output_tree, range(len(result.outputs)))
         if len(self.own) == 1 and not isinstance(whole, tuple):
             whole = (whole,)
         if not isinstance(whole, tuple | list) or len(whole) != len(self.own):
             raise GradientError(f"{self.name}: bwd must return a tuple of {len(self.own)} cotangents, one per argument")
-        numbers = self._leaf_numbers()
+        numbers = self.leaf_numbers()
         found: dict[int, int] = {}
         for number, (part, position) in enumerate(zip(whole, self.own, strict=True)):
             found |= self._matched(result, part, numbers[position], primals, f"bwd's cotangent {number}", "the argument")
@@ -316,14 +330,13 @@ class _VjpRule(_Rule):
         return graph, result.captured, [k in found for k in range(len(primals))]
 
 
-class _JvpRule(_Rule):
+class JvpRule(Rule):
     """What forward mode asks for: the graph of the rule for tangents."""
 
     has_tangents = True
 
-    def __init__(self, owner: CustomJvp, primal: TraceResult, primals: int) -> None:
+    def __init__(self, owner: Any, primal: TraceResult, primals: int) -> None:
         super().__init__(owner, primal, primals)
-        self.custom = owner
         self._result: tuple[TraceResult, list[int], dict[int, int]] | None = None
 
     def forward(self, types: Sequence[TensorType]) -> tuple[Graph, list[Any]]:
@@ -337,6 +350,13 @@ class _JvpRule(_Rule):
         result, _, tangents = self._traced()
         graph = self._at(result, given, [result.outputs[tangents[k]] for k in sorted(tangents)])
         return graph, result.captured, [k in tangents for k in range(self.output_count)]
+
+    def jvp(self) -> Callable[..., Any]:
+        """What is traced."""
+        found: Callable[..., Any] | None = self.owner.jvp
+        if found is None:
+            raise GradientError(f"{self.name} is a custom_jvp without a rule: call {self.name}.defjvp(jvp)")
+        return found
 
     def _at(self, result: TraceResult, given: Sequence[bool], outputs: Sequence[Value]) -> Graph:
         """The rule's graph with zeros for tangents that are not given."""
@@ -361,16 +381,14 @@ class _JvpRule(_Rule):
         return self._result
 
     def _trace(self) -> tuple[TraceResult, list[int], dict[int, int]]:
-        if self.custom.jvp is None:
-            raise GradientError(f"{self.name} is a custom_jvp without a rule: call {self.name}.defjvp(jvp)")
         specs = [_Spec(argument) for argument in self.argument_types]
         primals = self._arguments(specs)
-        numbers = self._leaf_numbers()
+        numbers = self.leaf_numbers()
         own = self._differentiable()
         tangents = [tree.map(lambda leaf: specs[leaf] if leaf in own else None, numbers[k]) for k in self.own]
         types = [*self.argument_types, *[ArgumentType(self.argument_types[k].type, scalar=self.argument_types[k].scalar) for k in own]]
         args = (*self.nondiff, tuple([primals[k] for k in self.own]), tuple(tangents))
-        result = trace(self.custom.jvp, args, name=f"{self.name}.jvp", argument_types=types)
+        result = trace(self.jvp(), args, name=f"{self.name}.jvp", argument_types=types)
         out, tangent = self._pair(result, "jvp", "out, tangent")
         found = self._check_output(result, out, "jvp")
         expected = tree.unflatten(self.output_tree, range(self.output_count))

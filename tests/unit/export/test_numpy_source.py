@@ -45,6 +45,8 @@ def op_cases():
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         for number, row in enumerate(module.CASES):
+            if row.op.name == "callback":          # a Python function, which is not NumPy source
+                continue
             yield pytest.param(row, id=f"{path.stem}-{number}-{row}")
 
 

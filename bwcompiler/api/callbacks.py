@@ -1,0 +1,52 @@
+"""Python functions inside of programs: pure_callback, primitive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from bwcompiler.frontend.tracing.callbacks import Primitive, host_call, primitive_of
+
+
+def pure_callback(fun: Callable[..., Any], result_spec: Any, *args: Any, vectorized: bool = False, **kwargs: Any) -> Any:
+    """fun(*args, **kwargs), called back by the compiled program with concrete arrays.
+
+    result_spec   a bw.ShapeDtypeStruct (or anything with shape and dtype) for every array that fun returns, in its containers.
+    vectorized    under `vmap`, fun gets arguments with leading axes and returns results with these; else it is called once per element.
+
+    fun gets NumPy arrays of its own, which it may keep; it must be a pure function: it may be called more or less often than it is written.
+    Its exceptions are raised with the line of this call; CallbackError (a TypeError and a ValueError) where it returns something else
+    than declared.  It has no derivative: UnsupportedError says so where one is asked for; `primitive` gives it one.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> f = bw.jit(lambda x: bw.pure_callback(lambda x: np.array(sorted(x)), x, x) * 2)
+    >>> f(np.array([3.0, 1.0])).tolist()
+    [2.0, 6.0]
+    """
+    return host_call(fun, result_spec, args, kwargs, vectorized=vectorized)
+
+
+def primitive(fun: Callable[..., Any], result_spec: Any = None, *, vectorized: bool = False) -> Primitive:
+    """A host function (a Fortran routine, a sparse solver) that can be called inside of traced functions, with host derivatives.
+
+    result_spec   types of its results as for `pure_callback`; or a function from types of the arguments to these; None: they are found by
+                  calling fun once per kind of arguments with made-up numbers (floats between 0.5 and 1.5, integers 0).
+    vectorized    fun and its derivatives take and return arrays with leading axes under `vmap`.
+
+    `.defvjp(fwd, bwd)` gives it a derivative for reverse mode, `.defjvp(rule)` one for forward mode; all are host functions and pure.
+    Both return the primitive.  Errors as for `pure_callback`.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> def solve(diagonal, b):                    # something that cannot be traced
+    ...     return b / diagonal
+    >>> def fwd(diagonal, b):
+    ...     x = solve(diagonal, b)
+    ...     return x, (diagonal, x)
+    >>> def bwd(residuals, ct):
+    ...     diagonal, x = residuals
+    ...     return -x * ct / diagonal, ct / diagonal
+    >>> f = bw.primitive(solve).defvjp(fwd, bwd)
+    >>> bw.grad(lambda b: np.sum(f(np.array([2.0, 4.0]), b) ** 2))(np.array([1.0, 1.0])).tolist()
+    [0.5, 0.125]
+    """
+    return primitive_of(fun, result_spec, vectorized)
