@@ -30,7 +30,7 @@ from bwcompiler.lowering.program import ProgramEmitter, ProgramText
 from bwcompiler.lowering.steps import LoweredBody, LoweredStep, lower_steps
 from bwcompiler.passes.autodiff import JointGraph, differentiate, origins_of
 from bwcompiler.passes.expand_custom_rules import expand_custom_rules
-from bwcompiler.passes.expand_regions import expand_regions, unlink_regions
+from bwcompiler.passes.expand_regions import expand_regions
 from bwcompiler.passes.fuse import fuse
 from bwcompiler.passes.inline_custom_rules import inline_custom_rules
 from bwcompiler.passes.legalize import legalize
@@ -39,6 +39,7 @@ from bwcompiler.passes.pass_manager import GRAPH_PASS, Before, Pass, PassOptions
 from bwcompiler.passes.plan_memory import plan_memory
 from bwcompiler.passes.push_forward import TangentGraph, push_forward
 from bwcompiler.passes.simplify import simplify_with_mapping
+from bwcompiler.passes.unlink_regions import unlink_regions
 from bwcompiler.target import Target, current_target
 
 
