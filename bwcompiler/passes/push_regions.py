@@ -33,7 +33,10 @@ class Pushed(Protocol):
     def captured(self) -> tuple[Any, ...]: ...
 
 
-Push = Callable[[Graph, Sequence[int]], Pushed]
+Push = Callable[[Graph, Sequence[int]], tuple[Pushed, list[Any]]]      # also arrays: inputs behind the graph's own, before the seeds
+
+
+PUSHED = (ops.loop, ops.while_loop, ops.cond)
 
 
 class RegionTangents(NamedTuple):
@@ -43,20 +46,20 @@ class RegionTangents(NamedTuple):
     tangents: list[Tangent]
 
 
-def push_region(value: Value, tangents: Sequence[Tangent], push: Push) -> RegionTangents:
+def push_region(value: Value, tangents: Sequence[Any], push: Push) -> RegionTangents:
     """The region op with tangents, emitted into the current record, given the tangents of its operands (None: zero)."""
-    return _PUSHED[value.op.name](value, tangents, push)
+    return _PUSHED[value.op.name](value, [tangent if isinstance(tangent, Value) else None for tangent in tangents], push)
 
 
 def _pushed(graph: Graph, wrt: Sequence[int], push: Push) -> tuple[Graph, dict[int, Value], tuple[Any, ...]]:
     """The graph with tangents, over its inputs, tangents of `wrt`, captured arrays; and the tangents of its outputs."""
-    found = push(graph, wrt)
-    seeds, explicit = set(found.seeds), len(graph.inputs)
-    inputs = found.graph.inputs
-    own = [one for k, one in enumerate(inputs[:explicit + len(seeds)]) if k not in seeds]
-    ordered = [*own, *[inputs[k] for k in found.seeds], *inputs[explicit + len(seeds):]]
+    found, arrays = push(graph, wrt)
+    inputs, own = found.graph.inputs, len(graph.inputs)
+    captured = [one for k, one in enumerate(inputs) if k >= own and k not in found.seeds]
+    ordered = [*inputs[:own], *[inputs[k] for k in found.seeds], *captured]
     tangents = {k: found.graph.outputs[place] for k, place in enumerate(found.tangents) if place is not None}
-    return found.graph.replace(inputs=ordered, outputs=found.graph.outputs[:len(graph.outputs)], captured=0), tangents, found.captured
+    made = found.graph.replace(inputs=ordered, outputs=found.graph.outputs[:len(graph.outputs)], captured=0)
+    return made, tangents, (*arrays, *found.captured)
 
 
 def _active(body: Graph, carried: int, given: Sequence[bool], push: Push) -> tuple[list[int], Graph, dict[int, Value], tuple[Any, ...]]:
