@@ -30,7 +30,7 @@ from bwcompiler.lowering.program import ProgramEmitter, ProgramText
 from bwcompiler.lowering.steps import LoweredBody, LoweredStep, lower_steps
 from bwcompiler.passes.autodiff import JointGraph, differentiate, origins_of
 from bwcompiler.passes.expand_custom_rules import expand_custom_rules
-from bwcompiler.passes.expand_regions import expand_regions, unlink_regions, without_links
+from bwcompiler.passes.expand_regions import expand_regions
 from bwcompiler.passes.fuse import fuse
 from bwcompiler.passes.inline_custom_rules import inline_custom_rules
 from bwcompiler.passes.legalize import legalize
@@ -39,6 +39,7 @@ from bwcompiler.passes.pass_manager import GRAPH_PASS, Before, Pass, PassOptions
 from bwcompiler.passes.plan_memory import plan_memory
 from bwcompiler.passes.push_forward import TangentGraph, push_forward
 from bwcompiler.passes.simplify import simplify_with_mapping
+from bwcompiler.passes.unlink_regions import unlink_regions
 from bwcompiler.target import Target, current_target
 
 
@@ -176,7 +177,7 @@ def _lower_bodies(graph: Graph, libraries: Libraries, options: PassOptions, pref
 def _lower_body(graph: Graph, carried: int, libraries: Libraries, options: PassOptions, prefix: str) -> LoweredBody:
     """One body.  The next states of a loop are written over the last ones, or, where these are read until the end, beside them."""
     run = PassRunner(PIPELINE, options)
-    legal = run(legalize, run(inline_custom_rules, without_links(graph)[0]))
+    legal = run(legalize, run(inline_custom_rules, graph))
     states = legal.inputs[:carried]
     fused = run(fuse, legal, False, states)
     into: tuple[int | None, ...] = tuple(range(carried))

@@ -18,6 +18,7 @@ from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.types import TensorType, tensor
 from bwcompiler.ops.custom import custom_call, custom_link
+from bwcompiler.passes.batch_regions import batched_cond, batched_loop, batched_while, repeated
 
 
 def batch_graph(graph: Graph, batched: Sequence[bool], size: Extent) -> tuple[Graph, list[bool]]:
@@ -31,6 +32,7 @@ def batch_graph(graph: Graph, batched: Sequence[bool], size: Extent) -> tuple[Gr
         inputs.append(made)
         if flag:
             mapped.add(value)
+    regions: dict[Value, tuple[Value | list[Value], list[bool]]] = {}        # mapped loops and branches, and which results vary
     record = Record()
     with record:
         for value in graph.body:
@@ -40,6 +42,18 @@ def batch_graph(graph: Graph, batched: Sequence[bool], size: Extent) -> tuple[Gr
             if not any(flags):
                 record.values.append(value)
                 mapping[value] = value
+                continue
+            if value.op is ops.item and value.operands[0] in regions:
+                results, varies = regions[value.operands[0]]
+                number = value.attrs["index"]
+                mapping[value] = ops.item(results, index=number) if isinstance(results, Value) else results[number]
+                if varies[number]:
+                    mapped.add(value)
+                continue
+            if value.op.name in _REGIONS:
+                regions[value] = _REGIONS[value.op.name](value, operands, flags, size, batch_graph)
+                mapped.add(value)
+                mapping[value] = value                     # only its items are read
                 continue
             made = _mapped(value, operands, flags, size)
             if made.name is None:
@@ -72,9 +86,7 @@ def _without_axis(type_: TensorType, flag: bool) -> TensorType:
     return tensor(type_.dtype, type_.shape[1:]) if flag else type_
 
 
-def _repeated(value: Value, flag: bool, size: Extent) -> Value:
-    """The value with the batch axis, along which it is the same where it had none."""
-    return value if flag else ops.broadcast(value, shape=(size, *value.shape), axes=tuple(range(1, value.rank + 1)))
+_REGIONS = {"loop": batched_loop, "while_loop": batched_while, "cond": batched_cond}
 
 
 # ----- custom rules
@@ -87,7 +99,7 @@ def _mapped_call(value: Value, operands: list[Value], flags: list[bool], size: E
 def _mapped_link(value: Value, operands: list[Value], flags: list[bool], size: Extent) -> Value:
     rule, primals, outputs = value.attrs["rule"], value.attrs["primals"], value.attrs["outputs"]
     end = primals + outputs
-    results = [_repeated(operand, flag, size) for operand, flag in zip(operands[primals:end], flags[primals:end], strict=True)]
+    results = [repeated(operand, flag, size) for operand, flag in zip(operands[primals:end], flags[primals:end], strict=True)]
     mapped = BatchedRule(rule, flags[:primals], size, flags[end:])
     return custom_link(*operands[:primals], *results, *operands[end:], rule=mapped, primals=primals, outputs=outputs)
 
@@ -100,7 +112,7 @@ def _all_mapped(graph: Graph, flags: Sequence[bool], size: Extent, count: int | 
 def _repeat_outputs(graph: Graph, has_axis: Sequence[bool], size: Extent, count: int | None = None) -> Graph:
     record = Record()
     with record:
-        outputs = [_repeated(output, flag, size) for output, flag in zip(graph.outputs[:count], has_axis, strict=False)]
+        outputs = [repeated(output, flag, size) for output, flag in zip(graph.outputs[:count], has_axis, strict=False)]
     return graph.replace(body=[*graph.body, *record.values], outputs=[*outputs, *graph.outputs[len(outputs):]])
 
 

@@ -21,6 +21,7 @@ from bwcompiler.ir.types import dtype_of, tensor
 from bwcompiler.passes.autodiff import INPUT_SEED, differentiate
 from bwcompiler.passes.partition import partition
 from bwcompiler.passes.region_bodies import Hoisted, emit_values, hoist, replaced_inputs
+from bwcompiler.passes.unlink_regions import unlink_regions
 
 ALL, SAFE, NOTHING = "all", "safe", "nothing"
 
@@ -71,7 +72,7 @@ def cut_body(body: Graph, carried: int, flags: Sequence[bool], seeded: Sequence[
     fixed = [k for k in range(carried, len(body.inputs)) if flags[k]]
     active = [*[k for k in range(carried) if flags[k]], *fixed]
     seeds = [INPUT_SEED if k in seeded else None for k in range(len(body.outputs))]
-    joint = differentiate(body, active, seeds, started_from=fixed)
+    joint = unlink_regions(differentiate(body, active, seeds, started_from=fixed))
     graph = joint.graph.replace(captured=0)
     numbers = [position for position in joint.seeds if position is not None] + list(joint.started)
     taken = set(numbers).union(range(carried))

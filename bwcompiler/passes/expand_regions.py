@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bwcompiler import ops
-from bwcompiler.ir.graph import Graph, live_values
+from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Record, Value
-from bwcompiler.passes.autodiff import JointGraph, active_values
+from bwcompiler.passes.autodiff import active_values
 from bwcompiler.passes.cond_adjoint import expand_cond
 from bwcompiler.passes.expand_custom_rules import expand_custom_rules
 from bwcompiler.passes.loop_adjoint import expand_loop
@@ -56,36 +56,6 @@ def expand_regions(graph: Graph, wrt: Sequence[int], inside: bool = False) -> Ex
     inputs = [*graph.inputs, *[value for _, value in captured]]
     expanded = rebuilt(graph, record.values, mapping).replace(inputs=inputs, captured=graph.captured + len(captured))
     return Expanded(expanded, [array for array, _ in captured], mapping)
-
-
-def unlink_regions(joint: JointGraph) -> JointGraph:
-    """The joint graph without links: results in the places of what was tied to operands."""
-    graph, mapping = without_links(joint.graph)
-    if graph is joint.graph:
-        return joint
-    return joint._replace(graph=graph, origins={mapping.get(value, value): origin for value, origin in joint.origins.items()})
-
-
-def without_links(graph: Graph) -> tuple[Graph, dict[Value, Value]]:
-    """The graph without links (those in its regions stay), and what stands in it for what was replaced."""
-    mapping: dict[Value, Value] = {}
-    if not any(value.op is ops.region_link for value in graph.body):
-        return graph, mapping
-    body = []
-    for value in graph.body:
-        if value.op is ops.region_link:
-            continue
-        if value.op is ops.item and value.operands[0].op is ops.region_link:
-            link = value.operands[0]
-            result = link.operands[link.attrs["given"] + value.attrs["index"]]
-            mapping[value] = mapping.get(result, result)
-            continue
-        copy = value.with_operands(tuple([mapping.get(operand, operand) for operand in value.operands]))
-        if copy is not value:
-            mapping[value] = copy
-        body.append(copy)
-    outputs = [mapping.get(output, output) for output in graph.outputs]
-    return graph.replace(body=live_values(body, outputs), outputs=outputs), mapping
 
 
 # ----- bodies

@@ -23,6 +23,7 @@ from bwcompiler.ops.custom import custom_link, inline_with_captured
 from bwcompiler.passes.autodiff import active_values
 from bwcompiler.passes.expand_custom_rules import expand_custom_rules
 from bwcompiler.passes.pass_manager import PassRun
+from bwcompiler.passes.push_regions import PUSHED, push_region, use_results
 from bwcompiler.passes.rewriting import Rewriter
 from bwcompiler.passes.simplify_rules import RULES
 from bwcompiler.passes.transposed_rule import transposed
@@ -59,6 +60,7 @@ def push_forward(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None
     rewriter = Rewriter(RULES)
     record = rewriter.record
     tangents: dict[Value, Tangents] = {}
+    replaced: dict[Value, Value] = {}                  # loops and branches -> those that give their results and tangents
     for target in targets:
         tangents[target] = input_value(target.type, f"{target.label}.tangent", target.source)
     with record:
@@ -67,7 +69,11 @@ def push_forward(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None
             rewriter.learn([value])
             if value in reached:
                 record.source, record.forward = value.source, value.forward
-                tangents[value] = _of_value(value, [tangents.get(operand) for operand in value.operands])
+                given = [tangents.get(operand) for operand in value.operands]
+                if value.op in PUSHED and any(tangent is not None for tangent in given):
+                    replaced[value], tangents[value] = push_region(value, given, _push_body)
+                    continue
+                tangents[value] = _of_value(value, given)
                 _name(tangents[value], value)
     found = [tangents.get(output) if wanted is None or wanted[k] else None for k, output in enumerate(graph.outputs)]
     present = [tangent for tangent in found if isinstance(tangent, Value)]
@@ -76,9 +82,17 @@ def push_forward(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None
     seeds = [tangents[target] for target in targets]
     inputs: list[Any] = [*graph.inputs[:explicit], *seeds, *graph.inputs[explicit:], *[value for _, value in captured]]
     outputs = [*graph.outputs, *present]
-    made = Graph(graph.name, inputs, live_values(record.values, outputs), outputs, graph.index, graph.captured + len(captured))
+    made = Graph(graph.name, inputs, record.values, outputs, graph.index, graph.captured + len(captured))
+    made = use_results(made, replaced)
+    made = made.replace(body=live_values(made.body, made.outputs))
     return TangentGraph(made, tuple([None if tangent is None else next(numbers) for tangent in found]),
                         tuple(range(explicit, explicit + len(targets))), tuple([array for array, _ in captured]))
+
+
+def _push_body(body: Graph, wrt: Sequence[int]) -> tuple[TangentGraph, list[Any]]:
+    """The body of a loop or branch with tangents, custom rules expanded, which capture the arrays."""
+    expanded = expand_custom_rules(body, wrt)
+    return push_forward(expanded.graph.replace(captured=0), wrt), list(expanded.arrays)
 
 
 def _reached(graph: Graph, active: set[Value], outputs: Sequence[Value]) -> set[Value]:
