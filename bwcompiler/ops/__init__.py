@@ -10,6 +10,14 @@ from bwcompiler.ops.broadcasting import (
 from bwcompiler.ops.broadcasting import (
     reduce_sum as sum,
 )
+from bwcompiler.ops.complex_parts import (
+    conjugate,
+    imag,
+    make_complex,
+    modulus,
+    real,
+    reciprocal,
+)
 from bwcompiler.ops.contraction import (
     matmul,
 )
@@ -211,6 +219,7 @@ __all__ = [
     "cholesky_adjoint",
     "concatenate",
     "cond",
+    "conjugate",
     "copysign",
     "cos",
     "cosh",
@@ -242,6 +251,7 @@ __all__ = [
     "greater_equal",
     "householder",
     "hypot",
+    "imag",
     "index_value",
     "integer_power",
     "inv",
@@ -264,11 +274,13 @@ __all__ = [
     "loop",
     "lu",
     "lu_solve",
+    "make_complex",
     "matmul",
     "max",
     "maximum",
     "min",
     "minimum",
+    "modulus",
     "multiply",
     "negative",
     "nextafter",
@@ -281,6 +293,8 @@ __all__ = [
     "power",
     "prod",
     "qr",
+    "real",
+    "reciprocal",
     "region_link",
     "remainder",
     "reshape",
