@@ -336,6 +336,75 @@ def test_errors_of_derivatives():
         program.backward(V, grad_outputs=np.float64(1))
 
 
+# ----- other transforms
+def test_forward_mode():
+    """The tangent of a function of complex numbers is linear over the real numbers; of a holomorphic one over the complex ones."""
+    t = noise(3, 4)
+    function = lambda z: np.abs(z) ** 2 + (z * np.conj(z) * 1j).imag + np.exp(z).real  # noqa: E731
+    out, tangent = bw.jvp(function, (Z,), (t,))
+    np.testing.assert_allclose(out, function(Z))
+    np.testing.assert_allclose(tangent, 4 * (Z.conj() * t).real + (np.exp(Z) * t).real)
+    for name in ("arithmetic", "parts", "conjugates", "sign", "where", "extrema", "products", "moments", "matmul", "inverses", "solves"):
+        function, arguments = SMOOTH[name]
+        tangents = tuple(weights(np.asarray(one))[0] for one in arguments)
+        _, found = bw.jvp(function, arguments, tangents)
+        step = 1e-6
+        up, down = (outputs(function(*[one + sign * step * t for one, t in zip(arguments, tangents, strict=True)])) for sign in (1, -1))
+        for ours, a, b in zip(outputs(found), up, down, strict=True):
+            np.testing.assert_allclose(ours, (a - b) / (2 * step), rtol=1e-6, atol=1e-7 * max(1, np.abs(a).max()), err_msg=name)
+
+
+def test_whole_derivatives_forwards():
+    np.testing.assert_allclose(bw.jacfwd(lambda z: A @ z, holomorphic=True)(V[:3]), A)
+    np.testing.assert_allclose(bw.jacfwd(lambda x: np.exp(1j * x))(X[0]), np.diag(1j * np.exp(1j * X[0])))
+    np.testing.assert_allclose(bw.jacrev(lambda z: A @ z, holomorphic=True)(V[:3]), A)
+    with pytest.raises(GradientError, match="jacfwd: z has dtype complex128, along which there are two derivatives"):
+        bw.jacfwd(lambda z: np.abs(z))(V)
+    found = bw.jacobian(lambda z: np.abs(z[0] * np.ones(5)))(V[:1])            # more outputs than arguments, and still two derivatives
+    np.testing.assert_allclose(found, np.full((5, 1), (V[0].conj() / abs(V[0]))))
+    v = noise(4)
+    function = lambda z: np.sum(np.abs(z) ** 4)  # noqa: E731
+    step = 1e-5
+    expected = (bw.grad(function)(V + step * v) - bw.grad(function)(V - step * v)) / (2 * step)
+    np.testing.assert_allclose(bw.hvp(function)(V, v), expected, rtol=1e-6)
+    np.testing.assert_allclose(bw.hessian(lambda x: np.sum(np.abs(np.exp(1j * x) + x) ** 2))(X[0]), np.diag(
+        2 - 4 * np.sin(X[0]) - 2 * X[0] * np.cos(X[0])))
+
+
+def test_vmap():
+    np.testing.assert_allclose(bw.vmap(lambda z, w: np.vdot(z, w))(Z, W), [np.vdot(z, w) for z, w in zip(Z, W, strict=True)])
+    np.testing.assert_allclose(bw.vmap(bw.grad(lambda z: np.abs(z.prod())))(Z), [bw.grad(lambda z: np.abs(z.prod()))(z) for z in Z])
+
+
+def test_loops():
+    """Complex numbers are carried by loops."""
+    def rotate(z, x):
+        def body(carry, step):
+            carry = carry * np.exp(1j * step) + 0.5
+            return carry, np.abs(carry)
+        return bw.scan(body, z, x)
+
+    def by_hand(z, x):
+        sizes = []
+        for step in x:
+            z = z * np.exp(1j * step) + 0.5
+            sizes.append(np.abs(z))
+        return z, np.stack(sizes)
+
+    for ours, expected in zip(bw.jit(rotate)(Z[0], X[:, 0]), by_hand(Z[0], X[:, 0]), strict=True):
+        np.testing.assert_allclose(ours, expected)
+    real = lambda z, x: np.sum(np.abs(by_hand(z, x)[0]))  # noqa: E731
+    found = bw.grad(lambda z, x: np.sum(np.abs(rotate(z, x)[0])), (0, 1))(Z[0], X[:, 0])
+    for number, gradient in enumerate(found):
+        np.testing.assert_allclose(gradient, difference_gradient(real, (Z[0], X[:, 0]), number), rtol=1e-6, atol=1e-7)
+    square = bw.jit(lambda z: bw.while_loop(lambda z: np.abs(z) < 100, lambda z: z * z + 0.3j, z))
+    expected = 1.5 + 0.1j
+    while abs(expected) < 100:
+        expected = expected * expected + 0.3j
+    np.testing.assert_allclose(square(1.5 + 0.1j), expected)
+    np.testing.assert_allclose(bw.jit(lambda p, z: bw.cond(p, lambda z: z * 1j, lambda z: z.conj(), z))(np.bool_(True), Z), Z * 1j)
+
+
 def test_masked_gradients_are_zeros():
     z = np.array([0j, 1 + 1j, -2j])
     gradient = bw.grad(lambda z: np.sum(np.where(z == 0, 0, np.log(z)).real))(z)
