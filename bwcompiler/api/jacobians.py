@@ -21,9 +21,9 @@ from bwcompiler.api.transformed import (
     transformed,
     without_names,
 )
-from bwcompiler.api.transforms import grad, scalar_output
+from bwcompiler.api.transforms import check_arguments, check_output, grad, scalar_output
 from bwcompiler.compiler.pipeline import derive, push
-from bwcompiler.errors import GradientError, SignatureError, at
+from bwcompiler.errors import GradientError, SignatureError
 from bwcompiler.ir.graph import Graph, inline
 from bwcompiler.ir.op import Value, constant
 from bwcompiler.ir.types import I64, TensorType
@@ -34,35 +34,37 @@ from bwcompiler.passes.batch import batch_graph
 Rows = Callable[[TracedCall, Outputs], list[list[Value]]]         # per output, per differentiated leaf: its Jacobian
 
 
-def jacrev(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, static_argnums: int | Iterable[int] = (),
-           static_argnames: str | Iterable[str] = ()) -> Any:
+def jacrev(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False, *,
+           static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = ()) -> Any:
     """The Jacobian of fun: shape output.shape + argument.shape, computed as one batch of pullbacks.
 
     Outputs and arguments may be trees; the result is then a tree of outputs of trees of arguments.  With has_aux, fun returns
-    (out, aux) and the result is (Jacobian, aux).  Raises GradientError for integer arguments or outputs.
+    (out, aux) and the result is (Jacobian, aux).  Complex numbers: as for `grad`.  Raises GradientError for integer arguments or
+    outputs, and for complex outputs without holomorphic=True.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.jacrev(lambda x: x * x)(np.array([1.0, 2.0])).tolist()
     [[2.0, 0.0], [0.0, 4.0]]
     """
-    return _jacobian(_by_pullbacks, jacrev, fun, argnums, has_aux, Statics(static_argnums, static_argnames))
+    return _jacobian(_by_pullbacks, jacrev, fun, argnums, has_aux, holomorphic, Statics(static_argnums, static_argnames))
 
 
-def jacfwd(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, static_argnums: int | Iterable[int] = (),
-           static_argnames: str | Iterable[str] = ()) -> Any:
+def jacfwd(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False, *,
+           static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = ()) -> Any:
     """The Jacobian of fun as `jacrev` gives it, computed as one batch of tangents: cheaper where outputs outnumber arguments.
 
-    Errors as for `jacrev`, and as for `jvp` where there is no forward derivative.
+    Outputs may be complex, but arguments only with holomorphic=True.  Errors otherwise as for `jacrev`, and as for `jvp` where there
+    is no forward derivative.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.jacfwd(lambda x: x * x)(np.array([1.0, 2.0])).tolist()
     [[2.0, 0.0], [0.0, 4.0]]
     """
-    return _jacobian(_by_tangents, jacfwd, fun, argnums, has_aux, Statics(static_argnums, static_argnames))
+    return _jacobian(_by_tangents, jacfwd, fun, argnums, has_aux, holomorphic, Statics(static_argnums, static_argnames))
 
 
-def jacobian(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, static_argnums: int | Iterable[int] = (),
-             static_argnames: str | Iterable[str] = ()) -> Any:
+def jacobian(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False, *,
+             static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = ()) -> Any:
     """The Jacobian of fun, by the cheaper of `jacfwd` and `jacrev`: forwards where the arguments have fewer elements than the outputs.
 
     Functions with a `custom_vjp` are differentiated backwards.  Results and errors as for `jacrev`.
@@ -71,28 +73,43 @@ def jacobian(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = Fals
     >>> bw.jacobian(lambda x: np.array([x[0], x[0] * x[1], x[1]]))(np.array([1.0, 2.0])).tolist()
     [[1.0, 0.0], [2.0, 1.0], [0.0, 1.0]]
     """
-    return _jacobian(_by_the_cheaper, jacobian, fun, argnums, has_aux, Statics(static_argnums, static_argnames))
+    return _jacobian(_by_the_cheaper, jacobian, fun, argnums, has_aux, holomorphic, Statics(static_argnums, static_argnames))
 
 
-def _jacobian(rows: Rows, transform: Callable[..., Any], fun: Callable[..., Any], argnums: Argnums, has_aux: bool, statics: Statics) -> Any:
+def _jacobian(rows: Rows, transform: Callable[..., Any], fun: Callable[..., Any], argnums: Argnums, has_aux: bool,
+              holomorphic: bool, statics: Statics) -> Any:
     def traced(*args: Any, **kwargs: Any) -> Any:
         call = traced_call(fun, args, kwargs, argnums, statics)
         outputs = outputs_of(call.result, has_aux)
         for number in outputs.numbers:
             output = call.result.graph.outputs[number]
-            if not output.dtype.is_differentiable:
-                raise GradientError(at(output.source, f"a Jacobian needs a floating-point output; it returned {output.dtype.numpy}"))
+            if rows is not _by_tangents or holomorphic or not output.dtype.is_complex:
+                check_output(output, "a Jacobian", holomorphic)
+        if holomorphic:
+            check_arguments(call, "a Jacobian")
+        elif rows is _by_tangents:
+            _check_real_arguments(call)
         found = tree.unflatten(outputs.treedef, [call.per_argument(row) for row in rows(call, outputs)])
         return (found, outputs.aux(inline_call(call))) if has_aux else found
 
-    return transformed(fun, traced, "jacobian", statics, transform, argnums, has_aux)
+    return transformed(fun, traced, "jacobian", statics, transform, argnums, has_aux, holomorphic)
+
+
+def _check_real_arguments(call: TracedCall) -> None:
+    for leaf in call.wrt:
+        dtype, name = call.result.argument_types[leaf].type.dtype, call.result.input_names[leaf]
+        if dtype.is_complex:
+            raise GradientError(f"jacfwd: {name} has dtype {dtype.numpy}, along which there are two derivatives\n"
+                                "  hint: holomorphic=True for a holomorphic function, or bw.jacrev for one of real values")
 
 
 def _by_the_cheaper(call: TracedCall, outputs: Outputs) -> list[list[Value]]:
     graph = call.result.graph
     arguments = sum(graph.inputs[k].type.size for k in call.wrt)
     results = sum(graph.outputs[k].type.size for k in outputs.numbers)
-    return (_by_tangents if arguments < results and not _has_pullbacks_only(graph) else _by_pullbacks)(call, outputs)
+    two = any(graph.inputs[k].dtype.is_complex for k in call.wrt) and not any(graph.outputs[k].dtype.is_complex for k in outputs.numbers)
+    forwards = arguments < results and not two and not _has_pullbacks_only(graph)      # two: derivatives along a complex argument
+    return (_by_tangents if forwards else _by_pullbacks)(call, outputs)
 
 
 def _has_pullbacks_only(graph: Graph) -> bool:
@@ -173,8 +190,8 @@ def _unit_vectors(type_: TensorType) -> Value:
 
 
 # ----- second derivatives
-def hessian(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, static_argnums: int | Iterable[int] = (),
-            static_argnames: str | Iterable[str] = ()) -> Any:
+def hessian(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False, *,
+            static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = ()) -> Any:
     """The Hessian of a scalar function, of shape argument.shape + argument.shape: the gradient, differentiated forwards (backwards
     where there is a `custom_vjp`).
 
@@ -186,9 +203,9 @@ def hessian(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
     [[6.0, 0.0], [0.0, 12.0]]
     """
     statics: Any = {"static_argnums": static_argnums, "static_argnames": static_argnames}
-    gradient = grad(fun, argnums, has_aux, **statics)
-    made = _jacobian(_as_second, hessian, gradient, argnums, has_aux, Statics(static_argnums, static_argnames))
-    made.made_by = (hessian, (fun, argnums, has_aux), Statics(static_argnums, static_argnames))
+    gradient = grad(fun, argnums, has_aux, holomorphic, **statics)
+    made = _jacobian(_as_second, hessian, gradient, argnums, has_aux, holomorphic, Statics(static_argnums, static_argnames))
+    made.made_by = (hessian, (fun, argnums, has_aux, holomorphic), Statics(static_argnums, static_argnames))
     return made
 
 

@@ -420,7 +420,7 @@ class Program(CompiledFunction):
         """Per output how it is seeded, and the array that was given."""
         outputs = self.traced.outputs
         if grad_outputs is None:
-            if len(outputs) != 1 or outputs[0].shape != () or not outputs[0].dtype.is_differentiable:
+            if len(outputs) != 1 or outputs[0].shape != () or not outputs[0].dtype.is_float:
                 raise missing_seed(outputs)
             return [(ONE, None)]
         pairs = match_tree(self.result_tree, grad_outputs, "grad_outputs")

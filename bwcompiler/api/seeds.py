@@ -61,6 +61,9 @@ def concrete_seed(leaf: Any, output: Value, path: str) -> Any:
 def missing_seed(outputs: Sequence[Value]) -> SeedError:
     """The error for a seed that cannot be left out."""
     shapes = ", ".join(str(output.shape) for output in outputs)
+    if len(outputs) == 1 and outputs[0].dtype.is_complex:
+        return SeedError(at(outputs[0].source, "a seed can be left out only for a real output; the output is of dtype "
+                            f"{outputs[0].dtype.numpy}\n  hint: pass grad_outputs=, or make the output real (np.abs(z), z.real)"))
     return SeedError(at(outputs[0].source if outputs else None,
                         f"a seed can be left out only for one scalar output; the outputs have shape {shapes}\n"
                         "  hint: pass grad_outputs= (an array shaped like the output), reduce the output to a scalar (.sum()),"

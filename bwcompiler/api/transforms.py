@@ -32,26 +32,47 @@ from bwcompiler.ir.op import Value
 from bwcompiler.passes.autodiff import INPUT_SEED, ONE, cotangent_or_zero
 
 
-def scalar_output(result: TraceResult, numbers: Sequence[int], what: str) -> int:
-    """The number of the one output, which must be a scalar."""
+def scalar_output(result: TraceResult, numbers: Sequence[int], what: str, holomorphic: bool = False) -> int:
+    """The number of the one output, which must be a scalar, and real (or complex, of a holomorphic function)."""
     outputs = [result.outputs[k] for k in numbers]
     if len(outputs) != 1 or outputs[0].shape != ():
         shapes = ", ".join(str(output.shape) for output in outputs) if outputs else "None; is a return missing?"
         raise GradientError(at(outputs[0].source if outputs else None,
                                f"{what} needs a function with one scalar output; it returned {'shape ' if outputs else ''}{shapes}\n"
                                "  hint: reduce it (.sum()), or use bw.jacobian, or bw.vjp with a seed"))
-    if not outputs[0].dtype.is_differentiable:
-        raise GradientError(at(outputs[0].source, f"{what} needs a floating-point output; it returned {outputs[0].dtype.numpy}"))
+    check_output(outputs[0], what, holomorphic)
     return numbers[0]
 
 
-def value_and_grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, static_argnums: int | Iterable[int] = (),
-                   static_argnames: str | Iterable[str] = ()) -> Any:
+def check_output(output: Value, what: str, holomorphic: bool) -> None:
+    """Raise for an output that has no derivative, or not one of this kind."""
+    if not output.dtype.is_differentiable:
+        raise GradientError(at(output.source, f"{what} needs a floating-point output; it returned {output.dtype.numpy}"))
+    if holomorphic and not output.dtype.is_complex:
+        raise GradientError(at(output.source, f"{what} with holomorphic=True needs a complex output; it returned {output.dtype.numpy}"))
+    if output.dtype.is_complex and not holomorphic:
+        raise GradientError(at(output.source, f"{what} needs a real output; it returned {output.dtype.numpy}\n"
+                               "  hint: holomorphic=True for the derivative of a holomorphic function; otherwise make it real (np.abs(z), "
+                               "z.real), or use bw.vjp with a seed"))
+
+
+def check_arguments(call: TracedCall, what: str) -> None:
+    """Raise for real arguments of a function that is to be differentiated as a holomorphic one."""
+    for leaf in call.wrt:
+        dtype, name = call.result.argument_types[leaf].type.dtype, call.result.input_names[leaf]
+        if not dtype.is_complex:
+            raise GradientError(f"{what} with holomorphic=True needs complex arguments; {name} has dtype {dtype.numpy}")
+
+
+def value_and_grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False, *,
+                   static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = ()) -> Any:
     """A function that returns fun's value and its gradient with respect to the arguments argnums.
 
     The gradient has the shape and dtype of its argument, and its tree; a tuple of argnums gives a tuple of gradients.  With has_aux,
-    fun returns (value, aux) and the result is ((value, aux), gradient).  Raises GradientError for a non-scalar output or integer
-    arguments, and whatever tracing fun raises (bw.errors).
+    fun returns (value, aux) and the result is ((value, aux), gradient).  With respect to a complex z = x + iy the gradient is
+    df/dx - i df/dy, as in JAX (the conjugate of PyTorch's); with holomorphic=True fun maps complex numbers to complex numbers, and
+    the gradient is its complex derivative.  Raises GradientError for a non-scalar output, integer arguments, or a complex output
+    without holomorphic=True, and whatever tracing fun raises (bw.errors).
 
     >>> import numpy as np, bwcompiler as bw
     >>> value, g = bw.value_and_grad(lambda x: np.sum(x * x))(np.array([1.0, 2.0]))
@@ -64,7 +85,9 @@ def value_and_grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool 
         differentiated = traced_call(fun, args, kwargs, argnums, statics)
         result, wrt = differentiated.result, differentiated.wrt
         outputs = outputs_of(result, has_aux)
-        number = scalar_output(result, outputs.numbers, "grad")
+        number = scalar_output(result, outputs.numbers, "grad", holomorphic)
+        if holomorphic:
+            check_arguments(differentiated, "grad")
         joint = derive(result.graph, wrt, [ONE if k == number else None for k in range(len(result.graph.outputs))])
         found = inline(joint.graph, [*differentiated.inputs(), *map(capture, joint.captured)])
         gradient = differentiated.per_argument([
@@ -74,15 +97,15 @@ def value_and_grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool 
             value = (value, outputs.aux(found))
         return value, gradient
 
-    return transformed(fun, traced, "value_and_grad", statics, value_and_grad, argnums, has_aux, backward=True)
+    return transformed(fun, traced, "value_and_grad", statics, value_and_grad, argnums, has_aux, holomorphic, backward=True)
 
 
 def _cotangent(found: Sequence[Value], position: int | None, argument: Value) -> Value:
     return cotangent_or_zero(None if position is None else found[position], argument)
 
 
-def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, static_argnums: int | Iterable[int] = (),
-         static_argnames: str | Iterable[str] = ()) -> Any:
+def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False, *,
+         static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = ()) -> Any:
     """A function that returns the gradient of fun with respect to the arguments argnums.
 
     The gradient has the shape, dtype and tree of the argument.  Errors as for `value_and_grad`; with has_aux, returns (gradient, aux).
@@ -92,13 +115,13 @@ def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *
     [3.0, 12.0]
     """
     statics = Statics(static_argnums, static_argnames)
-    both = value_and_grad(fun, argnums, has_aux, static_argnums=static_argnums, static_argnames=static_argnames)
+    both = value_and_grad(fun, argnums, has_aux, holomorphic, static_argnums=static_argnums, static_argnames=static_argnames)
 
     def traced(*args: Any, **kwargs: Any) -> Any:
         value, gradient = both.fun(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
 
-    return transformed(fun, traced, "grad", statics, grad, argnums, has_aux, backward=True)
+    return transformed(fun, traced, "grad", statics, grad, argnums, has_aux, holomorphic, backward=True)
 
 
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:

@@ -15,7 +15,7 @@ from bwcompiler.ir.access import whole
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.routine import SORT_KINDS, InnerLoop, sort_symbol
-from bwcompiler.ir.types import BOOL, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, TensorType
+from bwcompiler.ir.types import BOOL, C64, C128, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, TensorType
 from bwcompiler.lowering.library_calls import (
     CALLBACK_DONE,
     CALLBACK_ERROR,
@@ -39,8 +39,9 @@ class _Raised(threading.local):
 
 
 _raised = _Raised()
-_BLAS_DTYPES = (F32, F64)
-_SORTED_DTYPES = (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F32, F64)
+_BLAS_ROUTINES = {F32: ("gemm", "gemv", "trsm", "trsv", "getrf"), F64: ("gemm", "gemv", "trsm", "trsv", "getrf"),
+                  C64: ("gemm", "gemv"), C128: ("gemm", "gemv")}
+_LOOP_DTYPES = (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F32, F64, C64, C128)
 
 
 @functools.cache
@@ -49,14 +50,14 @@ def native_libraries() -> tuple[Libraries, dict[str, int]]:
     addresses: dict[str, int] = {}
     found = blas.find()
     if found is not None:
-        for dtype in _BLAS_DTYPES:
-            for routine in ("gemm", "gemv", "trsm", "trsv", "getrf"):
+        for dtype, routines in _BLAS_ROUTINES.items():
+            for routine in routines:
                 symbol = blas_symbol(routine, dtype)
                 addresses[symbol] = found.routines.get(symbol.removeprefix("bw_"), 0)
     for op in REGISTRY.values():
         if isinstance(op.library, InnerLoop):
             addresses.update(inner_loop_addresses(op.library))
-    for dtype in _SORTED_DTYPES:
+    for dtype in _LOOP_DTYPES:
         for positions in (False, True):
             for kind in set(SORT_KINDS.values()):
                 addresses[sort_symbol(positions, dtype, kind)] = sort_function(dtype.numpy, kind, positions)
@@ -85,7 +86,7 @@ def inner_loop_addresses(routine: InnerLoop) -> dict[str, int]:
     """The addresses of a routine's loops, and of their data, for all dtypes and attributes."""
     addresses: dict[str, int] = {}
     for name in routine.names:
-        for dtype in _SORTED_DTYPES:
+        for dtype in _LOOP_DTYPES:
             loop = gufuncs.loop_of_module(routine.module, name, routine.loop_types(dtype))
             if loop is not None and loop.signature.replace(" ", "") == routine.core:
                 addresses[routine.symbol(dtype, name)] = loop.function

@@ -278,7 +278,8 @@ class _Steps:
         routine = value.op.library
         if isinstance(routine, Native) and factorization_calls.is_written_out(value):
             return f"{value.op.name} of small matrices, written out"
-        return f"library call: {value.op.name}" + (f" by {routine.text(value.attrs)}" if routine is not None else "")
+        known = routine is not None and not (isinstance(routine, Native) and value.dtype.is_complex)
+        return f"library call: {value.op.name}" + (f" by {routine.text(value.attrs)}" if routine is not None and known else "")
 
 
 _NOT_FUSED = {"scan": "each element needs the one before", "push": "its operands choose the elements that it writes"}

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from bwcompiler.ir.extent import Extent, Index, add_extents, most, scale_extent
 from bwcompiler.ir.op import Value
@@ -62,13 +62,14 @@ class Offset:
 
 
 class Accumulator:
-    """A reduction in progress.  combine: one of COMBINES.  origin: the value of the graph that it computes, if any."""
+    """A reduction in progress.  combine: one of COMBINES.  origin: the value of the graph that it computes, if any; part: of it."""
 
-    __slots__ = ("combine", "dtype", "name", "origin")
+    __slots__ = ("combine", "dtype", "name", "origin", "part")
 
-    def __init__(self, name: str, combine: str, dtype: DType, origin: Value | None = None) -> None:
+    def __init__(self, name: str, combine: str, dtype: DType, origin: Value | None = None, part: str = "") -> None:
         self.name = name
         self.origin = origin
+        self.part = part
         self.combine = combine
         self.dtype = dtype
 
@@ -82,11 +83,12 @@ class Accumulator:
 
 @dataclass(eq=False)
 class Let:
-    """Give a scalar a name; `ref()` reads it.  origin: the value of the graph of which it is an element, if any."""
+    """Give a scalar a name; `ref()` reads it.  origin: the value of the graph of which it is an element, if any; part: "re" or "im"."""
 
     name: str
     value: Scalar
     origin: Value | None = None
+    part: str = ""
 
     def ref(self) -> Scalar:
         return Scalar("local", (), self.value.dtype, self)
@@ -181,7 +183,7 @@ def linear_offset(shape: Sequence[Extent], index: tuple[IndexExpression, ...]) -
 
 
 # The element an accumulator starts from, per combine and dtype kind.
-def identity_of(combine: str, dtype: DType) -> bool | int | float:
+def identity_of(combine: str, dtype: DType) -> Any:
     """The neutral element of a reduction."""
     if combine == "add" or combine == "bitwise_or":
         return False if dtype.kind == "b" else 0.0 if dtype.kind in "fc" else 0
@@ -194,6 +196,8 @@ def identity_of(combine: str, dtype: DType) -> bool | int | float:
         return largest
     if dtype.kind == "f":
         return float("inf") if largest else float("-inf")
+    if dtype.kind == "c":                              # first by real parts, then by imaginary ones
+        return complex("inf+infj") if largest else complex("-inf-infj")
     bits = dtype.bits
     if dtype.kind == "u":
         return (1 << bits) - 1 if largest else 0

@@ -170,7 +170,8 @@ class _Printer:
 
     def hint(self, key: Buffer | Let | Accumulator) -> str:
         given = None if key.origin is None else self.given.get(key.origin)
-        return plain_name(given) if given is not None and given.startswith("%") else key.name       # not a literal
+        name = plain_name(given) if given is not None and given.startswith("%") else key.name       # not a literal
+        return name if isinstance(key, Buffer) or not key.part else f"{name}.{key.part}"
 
     def release(self, key: object) -> None:
         """Its scope ends here: the name is free again."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.extent import Extent
-from bwcompiler.ir.types import BOOL, I64, DType
+from bwcompiler.ir.types import BOOL, I64, DType, complex_of, component_of
 
 
 class Word:
@@ -152,6 +152,32 @@ def guard(condition: Scalar, x: Scalar, y: Scalar) -> Scalar:
 def cast(x: Scalar, dtype: DType) -> Scalar:
     """x converted as NumPy's astype does."""
     return x if x.dtype is dtype else Scalar("cast", (x,), dtype)
+
+
+# Parts of complex numbers: named after ops, which say what they mean; lowering splits them (`lowering/split_complex.py`).
+def real(z: Scalar) -> Scalar:
+    """The real part of a complex scalar."""
+    return Scalar("real", (z,), component_of(z.dtype))
+
+
+def imag(z: Scalar) -> Scalar:
+    """The imaginary part of a complex scalar."""
+    return Scalar("imag", (z,), component_of(z.dtype))
+
+
+def modulus(z: Scalar) -> Scalar:
+    """|z| of a complex scalar."""
+    return Scalar("modulus", (z,), component_of(z.dtype))
+
+
+def conjugate(z: Scalar) -> Scalar:
+    """z with its imaginary part negated."""
+    return Scalar("conjugate", (z,), z.dtype)
+
+
+def make_complex(x: Scalar, y: Scalar) -> Scalar:
+    """x + iy."""
+    return Scalar("make_complex", (x, y), complex_of(x.dtype))
 
 
 def index_value(extent: Extent) -> Scalar:

@@ -120,6 +120,16 @@ class TensorType:
         return self.size * self.dtype.itemsize
 
 
+def component_of(dtype: DType) -> DType:
+    """The dtype of the real and imaginary parts of a complex one; a real dtype itself."""
+    return {C64: F32, C128: F64}.get(dtype, dtype)
+
+
+def complex_of(dtype: DType) -> DType:
+    """The complex dtype of which parts of a float dtype make a number."""
+    return {F32: C64, F64: C128}[dtype]
+
+
 _INTERNED: dict[tuple[DType, tuple[Extent, ...]], TensorType] = {}
 _INTERN_LIMIT = 100_000
 

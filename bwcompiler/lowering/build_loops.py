@@ -45,7 +45,7 @@ from bwcompiler.ir.loop import (
 )
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import IndexExpression, Scalar, cast, const, index_value
-from bwcompiler.ir.types import F32, F64, DType
+from bwcompiler.ir.types import C64, C128, F32, F64, DType
 from bwcompiler.lowering.loop_order import SEARCHES, inner_axes, lane_axis, panel_width
 from bwcompiler.lowering.split_guards import split_guards
 
@@ -422,7 +422,7 @@ class _Tree:
             self._into_memory(member, scalar, statements)
             return
         # One term after the other: a sum of f32 in double precision, or a long one would lose digits.
-        dtype = F64 if combine == "add" and scalar.dtype is F32 else scalar.dtype
+        dtype = {F32: F64, C64: C128}.get(scalar.dtype, scalar.dtype) if combine == "add" else scalar.dtype
         accumulator = Accumulator(value.label, combine, dtype, value)
         self.prologue.setdefault(len(kept), []).append(Reduce(accumulator))
         statements.append(Accumulate(accumulator, combine, cast(scalar, dtype), self._position(member)))

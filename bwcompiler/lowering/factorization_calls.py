@@ -40,7 +40,8 @@ class Triangle(NamedTuple):
 
 def is_written_out(value: Value) -> bool:
     """Whether an op that is declared as `Native` is loops of the program itself, where there is a BLAS."""
-    return bool(value.operands[0].shape[-1] <= (SMALL if value.op.name != "cholesky_adjoint" else 2 * ADJOINT_BLOCK))
+    rows = SMALL if value.op.name != "cholesky_adjoint" else 2 * ADJOINT_BLOCK
+    return bool(not value.dtype.is_complex and value.operands[0].shape[-1] <= rows)
 
 
 def library_call_text(name: str, value: Value, views: Sequence[ArrayView], libraries: Libraries) -> CallText | None:
@@ -50,7 +51,9 @@ def library_call_text(name: str, value: Value, views: Sequence[ArrayView], libra
         return inner_loop_text(name, value, views, libraries)
     if isinstance(routine, Sort):
         return sort_text(name, value, views, libraries)
-    return None if routine is None else native_text(name, value, views, libraries)
+    if routine is None or value.dtype.is_complex:        # our own loops are of real numbers
+        return None
+    return native_text(name, value, views, libraries)
 
 
 def native_text(name: str, value: Value, views: Sequence[ArrayView], libraries: Libraries) -> CallText:

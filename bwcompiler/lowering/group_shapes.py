@@ -169,6 +169,8 @@ class _Reader:
             return tuple([self._attribute(element) for element in entry])
         if kind is float:
             return (kind, entry.hex())
+        if kind is complex:                                    # the signs of zeros count
+            return (kind, entry.real.hex(), entry.imag.hex())
         if kind is Affine:
             return (kind, entry.constant, *[(self._index(index), factor) for index, factor in entry.terms])
         return (kind, entry)

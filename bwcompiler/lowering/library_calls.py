@@ -214,7 +214,7 @@ def sort_text(name: str, value: Value, views: Sequence[ArrayView], libraries: Li
     kind = value.attrs["kind"]
     symbol, by_index = routine.symbol(x.dtype, kind), sort_symbol(False, value.dtype, 0)
     quick = sort_symbol(True, x.dtype, 0)
-    stable = routine.positions and symbol == sort_symbol(True, x.dtype, 2) and x.dtype.itemsize >= 4
+    stable = routine.positions and symbol == sort_symbol(True, x.dtype, 2) and x.dtype.itemsize >= 4 and not x.dtype.is_complex
     symbol = quick if stable and {quick, by_index} <= libraries.symbols else symbol
     if symbol not in libraries.symbols or value.attrs["axis"] != x.rank - 1:
         return None

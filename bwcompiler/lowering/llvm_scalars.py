@@ -14,7 +14,7 @@ import numpy as np
 from bwcompiler import ops  # noqa: F401  (declares the operations that are checked below)
 from bwcompiler.errors import CompileError, InternalError
 from bwcompiler.ir.scalar import PRIMITIVES
-from bwcompiler.ir.types import BOOL, DType
+from bwcompiler.ir.types import BOOL, DType, component_of
 from bwcompiler.lowering.math.functions import FUNCTIONS, math_function
 from bwcompiler.target import Target
 
@@ -34,13 +34,15 @@ def register_type(dtype: DType) -> str:
     found = _REGISTER.get(dtype.name)
     if found is None:
         if dtype.is_complex:
-            raise CompileError(f"{dtype.numpy} is not lowered to native code yet")
+            raise InternalError(f"a {dtype.numpy} scalar reached code generation: kernels are of real parts (split_complex)")
         found = f"i{dtype.bits}"
     return found
 
 
 def memory_type(dtype: DType) -> str:
-    """LLVM type of a scalar in memory."""
+    """LLVM type of a scalar in memory; one of a complex number can only be moved."""
+    if dtype.is_complex:
+        return f"[2 x {register_type(component_of(dtype))}]"
     return "i8" if dtype is BOOL else register_type(dtype)
 
 

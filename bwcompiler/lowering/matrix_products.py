@@ -13,11 +13,15 @@ from bwcompiler.errors import CompileError, InternalError, at
 from bwcompiler.ir.access import ArrayView, contiguous_strides, matrix_order
 from bwcompiler.ir.extent import Extent, element_count, lower, upper
 from bwcompiler.ir.op import Value
+from bwcompiler.ir.types import component_of
 from bwcompiler.lowering.function_text import FunctionText
 from bwcompiler.lowering.library_calls import Libraries, blas_symbol
 from bwcompiler.lowering.llvm_scalars import memory_type
 
 _ROW_MAJOR, _PLAIN, _TRANSPOSED = "i32 101", "i32 111", "i32 112"       # the enumerations of cblas
+
+
+SMALL_COMPLEX = 512            # multiplications of a product of complex matrices for which BLAS is not called
 
 
 def is_written_out(value: Value) -> bool:
@@ -29,6 +33,13 @@ def is_written_out(value: Value) -> bool:
     if columns == 1:
         return bool(rows <= 8 and inner <= 8)
     return bool(columns <= 32 and (inner * columns <= 64 or (inner <= 32 and rows * inner * columns <= 4096)))
+
+
+def uses_blas(value: Value, libraries: Libraries) -> bool:
+    """Whether a matrix product that is not written out goes to BLAS; loops compute the others, among them small ones of complex numbers."""
+    if value.dtype.is_complex and value.type.size * upper(value.operands[0].shape[-1]) <= SMALL_COMPLEX:
+        return False
+    return libraries.blas("gemm", value.dtype) is not None and libraries.blas("gemv", value.dtype) is not None
 
 
 class _Matrix(NamedTuple):
@@ -80,7 +91,7 @@ def product_text(name: str, value: Value, views: Sequence[ArrayView], libraries:
                       _batch_pointer("b", views[1].strides[:-2], batch, size),
                       _batch_pointer("c", contiguous_strides(value.shape)[:-2], batch, size)])
     body = f"""entry:
-{casts}  br label %start
+{_factors(value)}{casts}  br label %start
 start:
   br label %head
 head:
@@ -146,6 +157,8 @@ def _routine(value: Value, left: _Matrix, right: _Matrix, libraries: Libraries, 
     """The routine for one product of the batch and its arguments; words: the registers of extents that the function is told."""
     integer = libraries.integer
     one, zero = f"{memory_type(value.dtype)} 1.0", f"{memory_type(value.dtype)} 0.0"
+    if value.dtype.is_complex:
+        one, zero = "ptr %one", "ptr %zero"
     if right.columns == 1 or left.rows == 1:                       # y = A x, or y = B^T x
         matrix, vector = (left, right) if right.columns == 1 else (right, left)
         flip = matrix.transposed if matrix is left else not matrix.transposed
@@ -158,6 +171,15 @@ def _routine(value: Value, left: _Matrix, right: _Matrix, libraries: Libraries, 
     return blas_symbol("gemm", value.dtype), [
         _ROW_MAJOR, left.flag, right.flag, *extents, one, left.pointer, f"{integer} {left.leading}", right.pointer,
         f"{integer} {right.leading}", zero, "ptr %pc", f"{integer} {max(upper(right.columns), 1)}"]
+
+
+def _factors(value: Value) -> str:
+    """1 and 0 in memory, from where BLAS takes complex factors."""
+    if not value.dtype.is_complex:
+        return ""
+    type_, part = memory_type(value.dtype), memory_type(component_of(value.dtype))
+    return "".join([f"  %{name} = alloca {type_}\n  store {type_} [{part} {real}, {part} 0.0], ptr %{name}\n"
+                    for name, real in (("one", "1.0"), ("zero", "0.0"))])
 
 
 def _spacing(vector: _Matrix) -> int:

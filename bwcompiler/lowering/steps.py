@@ -18,8 +18,9 @@ from bwcompiler.lowering.call_kernels import build_call_kernel, build_matmul
 from bwcompiler.lowering.group_shapes import Shape, WordValue, build_shared_kernel, shape_of
 from bwcompiler.lowering.kernel_pointers import free_indices
 from bwcompiler.lowering.library_calls import Libraries
-from bwcompiler.lowering.matrix_products import is_written_out
+from bwcompiler.lowering.matrix_products import is_written_out, uses_blas
 from bwcompiler.lowering.shared_memory import may_share
+from bwcompiler.lowering.split_complex import split_complex
 
 
 @dataclass
@@ -124,9 +125,20 @@ def _lower_groups(fused: FusedProgram, prefix: str) -> dict[int, LoweredStep]:
     for pairs in alike.values():
         groups, shapes = [group for group, _ in pairs], [shape for _, shape in pairs]
         kernel, owners, words = build_shared_kernel(f"{prefix}k{groups[0].position}", groups, shapes, fused.stored, fused.forced)
+        if any(_is_complex(value) for member in groups[0].members for value in (member.value, *member.inlined)):
+            kernel = split_complex(kernel)
         for group, mine, told in zip(groups, owners, words, strict=True):
-            found[group.position] = _kernel_step(group, kernel, mine, told)
+            found[group.position] = _kernel_step(group, kernel, _with_scratch(mine, kernel), told)
     return found
+
+
+def _is_complex(value: Value) -> bool:
+    return value.dtype.is_complex or any(operand.dtype.is_complex for operand in value.operands)
+
+
+def _with_scratch(owners: Sequence[Value | None], kernel: Kernel) -> list[Value | None]:
+    """The owners of a kernel's parameters, to which splitting it may have added scratch."""
+    return [*owners, *[None] * (len(kernel.buffers) - len(owners))]
 
 
 def _kernel_step(group: FusionGroup, kernel: Kernel, owners: Sequence[Value | None], words: Sequence[WordValue]) -> LoweredStep:
@@ -154,18 +166,26 @@ def _lower_call(name: str, call: Call, libraries: Libraries) -> LoweredStep:
     if value.op.name == "matmul":
         if is_written_out(value) or uses_blas(value, libraries):
             return LoweredStep(bases, [value], value=value, operands=call.operands)
-        kernel = build_matmul(name, value, call.operands)
-        return LoweredStep(bases, [value], kernel=kernel, owners=[*bases, value], words=_moving(kernel), value=value)
+        return _call_step(LoweredStep(bases, [value], value=value), build_matmul(name, value, call.operands), [*bases, value])
     built = build_call_kernel(name, value)
     if built is None:
         return LoweredStep(bases, [value], value=value, operands=call.operands)
     kernel, values = built
     sources = [root(operand) for operand in values[:-1]]
-    lowered = LoweredStep(sources, [value], kernel=kernel, owners=[*sources, value], words=_moving(kernel), value=value)
+    lowered = LoweredStep(sources, [value], value=value)
     if kernel.buffers[-1].role == UPDATED:
         target = root(value.operands[0])
         lowered.reads = [*sources, target]
         lowered.updates = [Update(target, value, target in sources)]
+    return _call_step(lowered, kernel, [*sources, value])
+
+
+def _call_step(lowered: LoweredStep, kernel: Kernel, owners: Sequence[Value | None]) -> LoweredStep:
+    """The step with its kernel, which is of real numbers."""
+    if any(buffer.dtype.is_complex for buffer in kernel.buffers):
+        kernel = split_complex(kernel)
+        lowered.scratch += [buffer.size * buffer.dtype.itemsize for buffer in kernel.buffers[len(owners):]]
+    lowered.kernel, lowered.owners, lowered.words = kernel, _with_scratch(owners, kernel), _moving(kernel)
     return lowered
 
 
@@ -173,8 +193,3 @@ def _moving(kernel: Kernel) -> list[WordValue]:
     """Makes the indices of the loops around a kernel its words."""
     kernel.words = free_indices(kernel)
     return [word.extent() for word in kernel.words if isinstance(word, Index)]
-
-
-def uses_blas(value: Value, libraries: Libraries) -> bool:
-    """Whether a matrix product goes to BLAS."""
-    return libraries.blas("gemm", value.dtype) is not None

@@ -13,6 +13,14 @@ from bwcompiler.ops.broadcasting import (
 from bwcompiler.ops.callback import (
     callback,
 )
+from bwcompiler.ops.complex_parts import (
+    conjugate,
+    imag,
+    make_complex,
+    modulus,
+    real,
+    reciprocal,
+)
 from bwcompiler.ops.contraction import (
     matmul,
 )
@@ -215,6 +223,7 @@ __all__ = [
     "cholesky_adjoint",
     "concatenate",
     "cond",
+    "conjugate",
     "copysign",
     "cos",
     "cosh",
@@ -246,6 +255,7 @@ __all__ = [
     "greater_equal",
     "householder",
     "hypot",
+    "imag",
     "index_value",
     "integer_power",
     "inv",
@@ -268,11 +278,13 @@ __all__ = [
     "loop",
     "lu",
     "lu_solve",
+    "make_complex",
     "matmul",
     "max",
     "maximum",
     "min",
     "minimum",
+    "modulus",
     "multiply",
     "negative",
     "nextafter",
@@ -285,6 +297,8 @@ __all__ = [
     "power",
     "prod",
     "qr",
+    "real",
+    "reciprocal",
     "region_link",
     "remainder",
     "reshape",

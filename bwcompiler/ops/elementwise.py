@@ -17,7 +17,7 @@ from bwcompiler.errors import DTypeError
 from bwcompiler.ir import scalar as s
 from bwcompiler.ir.declaration import NotDifferentiable, not_differentiable
 from bwcompiler.ir.op import Op, Value, Vjp, define_op
-from bwcompiler.ir.types import BOOL, DType, TensorType
+from bwcompiler.ir.types import BOOL, DType, TensorType, complex_of, component_of
 from bwcompiler.ops import numpy_text
 from bwcompiler.ops.broadcasting import LEADING_AXES
 from bwcompiler.ops.creation import full
@@ -29,13 +29,17 @@ BOOLEAN = not_differentiable("a boolean result has no derivative")
 INTEGER = not_differentiable("an integer operation has no derivative")
 
 
+_RESULTS: dict[str, Callable[[DType], DType]] = {
+    "same": lambda dtype: dtype, "bool": lambda dtype: BOOL, "part": component_of, "complex": complex_of}
+
+
 def elementwise(name: str, reference: Callable[..., Any], vjp: Vjp, *, doc: str = "", kinds: str = "iufc",
-                result: str = "same", scalar: Callable[..., s.Scalar] | None = None,
+                result: str = "same", jvp: Any = None, scalar: Callable[..., s.Scalar] | None = None,
                 numpy: str | Callable[..., Any] | None = None, ufuncs: tuple[str, ...] | None = None,
                 keeps_zero: bool = False, commutative: bool = False, cheap: bool = True) -> Op:
     """Declare an elementwise op.
 
-    kinds     dtype kinds it takes; result: "same" or "bool".
+    kinds     dtype kinds it takes; result: "same", "bool", "part" (real, of complex operands) or "complex" (of real ones).
     scalar    one element of the result from those of the operands, composed of scalar operations (`bwcompiler.ir.scalar`);
               None: there is a scalar operation of the op's name.
     """
@@ -43,7 +47,7 @@ def elementwise(name: str, reference: Callable[..., Any], vjp: Vjp, *, doc: str 
         type_ = require_same(name, *types)
         if type_.dtype.kind not in kinds:
             raise DTypeError(f"{name} does not take {type_.dtype.numpy}")
-        return type_.with_dtype(BOOL) if result == "bool" else type_
+        return type_.with_dtype(_RESULTS[result](type_.dtype))
 
     rule = s.primitive(name) if scalar is None else scalar
 
@@ -51,7 +55,7 @@ def elementwise(name: str, reference: Callable[..., Any], vjp: Vjp, *, doc: str 
         return rule(*[operand(*at) for operand in reads])
 
     return define_op(name, "elementwise", doc=doc or f"np.{name}, element by element.", attributes=(), shape=shape,
-                     vjp=vjp, batch=LEADING_AXES, reference=reference, element=element, numpy=numpy, ufuncs=ufuncs,
+                     vjp=vjp, jvp=jvp, batch=LEADING_AXES, reference=reference, element=element, numpy=numpy, ufuncs=ufuncs,
                      kinds=kinds, keeps_zero=keeps_zero, commutative=commutative, cheap=cheap)
 
 
@@ -92,12 +96,12 @@ def _balanced(ct: Value, wins: Value, ties: Value) -> Value:
 
 maximum = elementwise("maximum", np.maximum, (lambda ct, out, x, y: _balanced(ct, greater(x, y), equal(x, y)),
                                               lambda ct, out, x, y: _balanced(ct, greater(y, x), equal(x, y))),
-                      doc="The larger operand; nan if either is nan; the gradient is halved at ties.", commutative=True,
-                      kinds="biuf")
+                      doc="The larger operand (complex ones by real, then imaginary part); nan if either is nan; the gradient is halved "
+                      "at ties.", commutative=True, kinds="biufc")
 minimum = elementwise("minimum", np.minimum, (lambda ct, out, x, y: _balanced(ct, less(x, y), equal(x, y)),
                                               lambda ct, out, x, y: _balanced(ct, less(y, x), equal(x, y))),
-                      doc="The smaller operand; nan if either is nan; the gradient is halved at ties.",
-                      commutative=True, kinds="biuf")
+                      doc="The smaller operand (complex ones by real, then imaginary part); nan if either is nan; the gradient is halved "
+                      "at ties.", commutative=True, kinds="biufc")
 copysign: Op = elementwise(
     "copysign", np.copysign,
     (lambda ct, out, x, y: ct * (copysign(full_like(x, 1.0), x) * copysign(full_like(y, 1.0), y)), PIECEWISE_CONSTANT),
@@ -172,15 +176,15 @@ hypot = elementwise("hypot", np.hypot, (lambda ct, out, x, y: ct * _direction(x,
 floor = _unary("floor", PIECEWISE_CONSTANT, kinds="f")
 ceil = _unary("ceil", PIECEWISE_CONSTANT, kinds="f")
 trunc: Op = _unary("trunc", PIECEWISE_CONSTANT, kinds="f")
-rint = _unary("rint", PIECEWISE_CONSTANT, kinds="f")
+rint = _unary("rint", PIECEWISE_CONSTANT, kinds="fc")
 
 # ----- comparisons and predicates
 equal: Op = elementwise("equal", np.equal, BOOLEAN, result="bool", commutative=True, kinds="biufc", numpy=infix("=="))
 not_equal = elementwise("not_equal", np.not_equal, BOOLEAN, result="bool", commutative=True, kinds="biufc", numpy=infix("!="))
-less: Op = elementwise("less", np.less, BOOLEAN, result="bool", kinds="biuf", numpy=infix("<"))
-less_equal = elementwise("less_equal", np.less_equal, BOOLEAN, result="bool", kinds="biuf", numpy=infix("<="))
-greater: Op = elementwise("greater", np.greater, BOOLEAN, result="bool", kinds="biuf", numpy=infix(">"))
-greater_equal = elementwise("greater_equal", np.greater_equal, BOOLEAN, result="bool", kinds="biuf", numpy=infix(">="))
+less: Op = elementwise("less", np.less, BOOLEAN, result="bool", kinds="biufc", numpy=infix("<"))
+less_equal = elementwise("less_equal", np.less_equal, BOOLEAN, result="bool", kinds="biufc", numpy=infix("<="))
+greater: Op = elementwise("greater", np.greater, BOOLEAN, result="bool", kinds="biufc", numpy=infix(">"))
+greater_equal = elementwise("greater_equal", np.greater_equal, BOOLEAN, result="bool", kinds="biufc", numpy=infix(">="))
 isnan = _unary("isnan", BOOLEAN, result="bool", kinds="fc")
 isinf: Op = _unary("isinf", BOOLEAN, result="bool", kinds="fc")
 isfinite = _unary("isfinite", BOOLEAN, result="bool", kinds="fc")

@@ -74,10 +74,10 @@ def _extremum_jvp(tangents: Sequence[Value | None], out: Value, x: Value, *, axe
     return reduce_sum(tangents[0] * attained, axes=axes) / count
 
 
-reduce_max = reduction("max", "maximum", (_extremum_vjp,), _extremum_jvp, kinds="biuf", has_identity=False,
+reduce_max = reduction("max", "maximum", (_extremum_vjp,), _extremum_jvp, kinds="biufc", has_identity=False,
                         doc="The largest element; nan if there is one; the gradient is shared equally by ties.",
                         reference=lambda x, *, axes: np.max(x, axis=axes))
-reduce_min = reduction("min", "minimum", (_extremum_vjp,), _extremum_jvp, kinds="biuf", has_identity=False,
+reduce_min = reduction("min", "minimum", (_extremum_vjp,), _extremum_jvp, kinds="biufc", has_identity=False,
                         doc="The smallest element; nan if there is one; the gradient is shared equally by ties.",
                         reference=lambda x, *, axes: np.min(x, axis=axes))
 reduce_any = reduction("any", "bitwise_or", BOOLEAN, doc="Whether any element is true.", kinds="b",
@@ -92,11 +92,11 @@ def _position(name: str, doc: str, reference: Callable[..., Any]) -> Op:
         require(len(axes) == 1, f"{name}: exactly one axis, got {axes}", x)
         extent = x.shape[axes[0]] if 0 <= axes[0] < x.rank else 1
         require(extent != 0, f"attempt to get {name} of an empty sequence", x)
-        return x.with_shape(reduced_shape(name, "biuf", True, x, axes)).with_dtype(I64)
+        return x.with_shape(reduced_shape(name, "biufc", True, x, axes)).with_dtype(I64)
 
     return define_op(name, "reduction", doc=doc, attributes=("axes",), shape=shape, batch=SHIFTED_AXES, combine=name,
                      vjp=not_differentiable("a position has no derivative"), numpy=numpy_text.reduction(f"np.{name}"),
-                     reference=lambda x, *, axes: reference(x, axis=axes[0]), kinds="biuf", cheap=False)
+                     reference=lambda x, *, axes: reference(x, axis=axes[0]), kinds="biufc", cheap=False)
 
 
 argmax = _position("argmax", "Position of the first largest element along one axis; nan counts as largest.", np.argmax)

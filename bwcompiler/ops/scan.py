@@ -108,12 +108,12 @@ def _extremum_jvp(tangents: Sequence[Value | None], out: Value, x: Value, *, axi
 
 
 cummax = _scan(
-    "cummax", "maximum", (_extremum_vjp,), _extremum_jvp, kinds="biuf", numpy="np.maximum.accumulate",
+    "cummax", "maximum", (_extremum_vjp,), _extremum_jvp, kinds="biufc", numpy="np.maximum.accumulate",
     doc="The largest element so far along an axis, from its end if reverse; nan from the first nan on; the gradient is shared "
     "equally by the elements so far that tie.", reference=lambda x, axis: np.maximum.accumulate(x, axis),
 )
 cummin = _scan(
-    "cummin", "minimum", (_extremum_vjp,), _extremum_jvp, kinds="biuf", numpy="np.minimum.accumulate",
+    "cummin", "minimum", (_extremum_vjp,), _extremum_jvp, kinds="biufc", numpy="np.minimum.accumulate",
     doc="The smallest element so far along an axis, from its end if reverse; nan from the first nan on; the gradient is shared "
     "equally by the elements so far that tie.", reference=lambda x, axis: np.minimum.accumulate(x, axis),
 )

@@ -232,7 +232,7 @@ class _Attempt:
         at = tuple([0 if extent == 1 else index.extent() for index, extent in zip(self.indices, self.shape, strict=True)])
         operands = self.value.operands
         if (self.value.op.kind in ("elementwise", "reduction") and not self.inlined and not self.update
-                and all([is_leaf(operand) for operand in operands])):            # most are: each is read where the value is computed
+                and all(is_leaf(operand) for operand in operands)):            # most are: each is read where the value is computed
             self.reads = [(operand, at) for operand in dict.fromkeys(operands)]
             return
         seen: set[tuple[Value, tuple[object, ...]]] = set()

@@ -40,7 +40,7 @@ def legalize(graph: Graph) -> Graph:
 def _outer_product(type_: TensorType, x: Value, y: Value) -> Value | None:
     """x @ y of columns and rows, out[i, j] = x[i, 0] y[0, j]: nothing is summed, so it joins the loops around it."""
     *batch, rows, inner = x.shape
-    if inner != 1 or type_.dtype.kind != "f":
+    if inner != 1 or not type_.dtype.is_differentiable:
         return None
     columns, rank = y.shape[-1], x.rank
     shape, lead = (*batch, rows, columns), tuple(range(rank - 2))
@@ -51,7 +51,7 @@ def _outer_product(type_: TensorType, x: Value, y: Value) -> Value | None:
 
 def _sum_of_products(type_: TensorType, product: Value, *, axes: tuple[int, ...]) -> Value | None:
     """sum_b x[b] @ y[b], the gradient of a matrix used for a whole batch: one product over the axes (b, k) together."""
-    if product.op is not ops.matmul or not axes or axes != tuple(range(product.rank - 2)) or type_.dtype.kind != "f":
+    if product.op is not ops.matmul or not axes or axes != tuple(range(product.rank - 2)) or not type_.dtype.is_differentiable:
         return None
     x, y = product.operands
     rank = x.rank
@@ -82,7 +82,7 @@ def _pieces_in_place(type_: TensorType, *pieces: Value, axis: int) -> Value | No
 
 def _exact_quotient(type_: TensorType, x: Value, y: Value) -> Value | None:
     """x / 2**k, where 2**-k is a number of the dtype too."""
-    if not is_constant(y) or not isinstance(y.attrs["value"], float):
+    if not is_constant(y) or not isinstance(y.attrs["value"], float) or not type_.dtype.is_float:
         return None
     mantissa, exponent = math.frexp(y.attrs["value"])
     if abs(mantissa) != 0.5 or abs(exponent) >= 60:

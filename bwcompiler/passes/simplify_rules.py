@@ -35,7 +35,8 @@ def _is_filled_with(value: Value, number: float) -> bool:
     if value.op.name != "full":
         return False
     found = value.attrs["value"]
-    return bool(found == number and (number != 0 or math.copysign(1.0, found) == math.copysign(1.0, number)))
+    parts = (complex(found).real, complex(found).imag) if value.dtype.is_complex else (found,)
+    return bool(found == number and (number != 0 or all(math.copysign(1.0, part) == math.copysign(1.0, number) for part in parts)))
 
 
 def _full(value: Any, type_: TensorType) -> Value:
@@ -92,6 +93,8 @@ def _elementwise(name: str, inner: Rule | None) -> Rule:
 
 @rule("multiply")
 def _multiply(type_: TensorType, x: Value, y: Value) -> Value | None:
+    if type_.dtype.is_complex:                                 # (inf + iy)(1 + 0i) has a nan
+        return None
     if _is_filled_with(x, 1):                                  # 1 * x == x
         return y
     if _is_filled_with(y, 1):                                  # x * 1 == x
@@ -126,7 +129,7 @@ def _subtract(type_: TensorType, x: Value, y: Value) -> Value | None:
 
 @rule("divide")
 def _divide(type_: TensorType, x: Value, y: Value) -> Value | None:
-    if _is_filled_with(y, 1):                                  # x / 1 == x
+    if _is_filled_with(y, 1) and not type_.dtype.is_complex:   # x / 1 == x
         return x
     return None
 

@@ -37,6 +37,7 @@ _SPELLINGS = (
     ("cblas_{}", "{}_", "openblas_{}_num_threads", False),
 )
 _CBLAS = ("sgemm", "dgemm", "cgemm", "zgemm", "sgemv", "dgemv", "strsm", "dtrsm", "strsv", "dtrsv")
+_COMPLEX = ("cgemv", "zgemv")
 _LAPACK = ("sgetrf", "dgetrf")
 _ACCELERATE = "/System/Library/Frameworks/Accelerate.framework/Accelerate"
 _ROW_MAJOR, _NO_TRANSPOSE, _TRANSPOSE = 101, 111, 112
@@ -54,6 +55,7 @@ def find() -> Blas | None:
             found = {name: _address(library, routine.format(name)) for name in _CBLAS}
             if not all(found.values()) or not _works(found["dgemm"], integers_64):
                 continue
+            found.update((name, address) for name in _COMPLEX if (address := _address(library, routine.format(name))))
             found.update((name, address) for name in _LAPACK if (address := _address(library, lapack.format(name))))
             setter, getter = (_address(library, threads.format(verb)) for verb in ("set", "get"))
             return Blas(found, integers_64, setter, getter, path)

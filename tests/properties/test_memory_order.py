@@ -67,7 +67,7 @@ UNARY: tuple[Callable[[Any], Any], ...] = (
     lambda x: np.cumsum(x, 0), lambda x: np.cumprod(x, 1), lambda x: np.cumulative_prod(x, axis=0), lambda x: np.sort(x, 0),
     lambda x: np.argsort(x, 1), lambda x: np.partition(x, 0, 0), lambda x: np.argpartition(x, 0, 1), lambda x: np.sum(x, 0),
     lambda x: np.sum(x, 0, keepdims=True), lambda x: np.mean(x, -1), lambda x: np.max(x, 1, keepdims=True), lambda x: np.var(x, 0, keepdims=True),
-    lambda x: np.any(x, 1), lambda x: np.prod(x, 1), lambda x: np.median(x, 0), lambda x: np.quantile(x, [0.2, 0.5], 0), lambda x: np.argmax(x, 0),
+    lambda x: np.any(x, 1), lambda x: np.prod(x, 1), lambda x: np.median(x, 0), lambda x: np.sort_complex(x), lambda x: np.quantile(x, [0.2, 0.5], 0), lambda x: np.argmax(x, 0),
     lambda x: np.take(x, [0, 0], 0), lambda x: np.take(x, [0], 1), lambda x: x[[0, 0]], lambda x: x[:, [0, 0]], lambda x: x[..., [0]],
     lambda x: x[[0], :, None], lambda x: x[:, [0]][:, 0], lambda x: x[np.ones(x.shape[0], bool)], lambda x: np.pad(x, 1), lambda x: np.pad(x, 1, "edge"),
     lambda x: np.insert(x, 0, 0.0, 1), lambda x: np.delete(x, 0, 0), lambda x: np.tril(x), lambda x: np.triu(x, 1), lambda x: np.diff(x, axis=0),

@@ -21,7 +21,7 @@ from bwcompiler.ir.graph_parser import parse_graph
 from bwcompiler.ir.graph_printer import graph_to_text
 from bwcompiler.ir.graph_verifier import verify
 from bwcompiler.ir.op import REGISTRY, Record, Value, input_value
-from bwcompiler.ir.types import BOOL, F32, F64
+from bwcompiler.ir.types import BOOL, C64, F32, F64
 from bwcompiler.lowering import loop_order
 from bwcompiler.passes import find_updates
 from bwcompiler.passes.autodiff import INPUT_SEED, differentiate
@@ -49,7 +49,7 @@ def smooth_graph(seed: int) -> RandomGraph:
 
 
 def check_outputs(made: RandomGraph, found: Sequence[Any], expected: Sequence[Any], what: str) -> None:
-    single = any(value.dtype is F32 for value in made.graph.values())
+    single = any(value.dtype in (F32, C64) for value in made.graph.values())
     assert len(found) == len(expected)
     for number, (x, y, exact) in enumerate(zip(found, expected, made.exact, strict=True)):
         where = f"{made.graph.name}: {what}: output {number}"
@@ -65,14 +65,15 @@ def seeds_of(graph: Graph) -> list[str | None]:
 
 def random_like(values: Sequence[Value], number: int) -> list[Any]:
     rng = np.random.default_rng(number)
-    return [np.asarray(rng.uniform(-1, 1, value.shape), value.dtype.numpy) for value in values]
+    return [np.asarray(rng.uniform(-1, 1, value.shape) + (1j * rng.uniform(-1, 1, value.shape) if value.dtype.is_complex else 0), value.dtype.numpy)
+            for value in values]
 
 
 # ----- checks of one graph
 def test_every_op_is_reached():
     """All dtypes of arrays, views that run backwards, and all ops but those that loops, custom rules and several results need, the parts
     that factorisations and their derivatives are made of, which want each other's results, and functions that are named by attributes."""
-    graphs = [any_graph(seed).graph for seed in range(600)]
+    graphs = [any_graph(seed).graph for seed in range(800)]
     values = [value for graph in graphs for value in graph.body]
     unreached = {op.name for op in REGISTRY.values() if op.kind not in ("region", "input", "item")} - {value.op.name for value in values}
     assert unreached <= {"index_value", "lu", "lu_solve", "cholesky_adjoint", "householder", "orthonormal", "barrier",
@@ -159,7 +160,7 @@ def check_gradient(seed: int) -> None:
         require_same_bits(x, y, f"{graph.name}: value in the joint graph")
     simplified = simplify(legalize(joint.graph))
     verify(simplified)
-    size = max([made.scale, *[float(np.max(np.abs(x), initial=0)) for x in expected if x.dtype.kind == "f"]])
+    size = max([made.scale, *[float(np.max(np.abs(x), initial=0)) for x in expected if x.dtype.kind in "fc"]])
     for x, y in zip(interpret(simplified, both), expected, strict=True):
         require_close(x, y, 1e-11 * size, f"{graph.name}: simplified joint graph")
     for x, y in zip(run_compiled(joint.graph, both), expected, strict=True):
@@ -167,12 +168,12 @@ def check_gradient(seed: int) -> None:
 
     cotangents = [None if position is None else expected[position] for position in joint.cotangents]
     tangents = random_like([graph.inputs[k] for k in made.wrt], seed + 1)
-    product = sum(inner(ct, t) for ct, t in zip(cotangents, tangents, strict=True) if ct is not None)
+    product = paired(cotangents, tangents)
     difference = directional(lambda h: weighted(graph, moved(arguments, made.wrt, tangents, h), cts))
     assert abs(product - difference) <= 1e-6 * max(1.0, size, abs(product)), f"{graph.name}: {product} != {difference}"
     forward = pushforward(graph, made.wrt)
     outs = list(interpret_some(forward, [*arguments, *tangents]))
-    pushed = sum(inner(ct, t) for ct, t in zip(cts, outs, strict=True) if t is not None)
+    pushed = paired(cts, outs)
     assert abs(product - pushed) <= 1e-9 * max(1.0, size * size, abs(product)), f"{graph.name}: <vjp, t> = {product}, <ct, jvp> = {pushed}"
 
     seeds = [k for k in joint.seeds if k is not None]
@@ -198,20 +199,25 @@ def check_second_order(seed: int) -> None:
     verify(second.graph)
     bars = random_like(gradient.outputs, seed + 2)
     expected = interpret(second.graph, [*arguments, *bars])
-    size = max([made.scale, *[float(np.max(np.abs(x), initial=0)) for x in expected if x.dtype.kind == "f"]])
+    size = max([made.scale, *[float(np.max(np.abs(x), initial=0)) for x in expected if x.dtype.kind in "fc"]])
     for x, y in zip(run_compiled(second.graph, [*arguments, *bars]), expected, strict=True):
         require_close(x, y, 1e-10 * size * size, f"{made.graph.name}: compiled second derivative")
     tangents = random_like([gradient.inputs[k] for k in wrt], seed + 3)
-    product = sum(inner(expected[k], t) for k, t in zip(second.cotangents, tangents, strict=True) if k is not None)
+    product = paired([None if k is None else expected[k] for k in second.cotangents], tangents)
     difference = directional(lambda h: weighted(gradient, moved(arguments, wrt, tangents, h), bars))
     assert abs(product - difference) <= 1e-5 * max(1.0, size, abs(product)), f"{made.graph.name}: {product} != {difference}"
+
+
+def paired(cotangents: Sequence[Any], tangents: Sequence[Any]) -> float:
+    """Re(Σ ct t), over those that are not None: the pairing of complex cotangents and tangents."""
+    return float(np.real(sum(inner(ct, t) for ct, t in zip(cotangents, tangents, strict=True) if ct is not None and t is not None)))
 
 
 def weighted(graph: Graph, arguments: Sequence[Any], weights: Sequence[Any]) -> float:
     """The sum of the differentiable outputs times weights."""
     found = interpret(graph, arguments)
     floats = [x for x, output in zip(found, graph.outputs, strict=True) if output.dtype.is_differentiable]
-    return float(sum(inner(x, w) for x, w in zip(floats, weights, strict=True)))
+    return paired(floats, weights)
 
 
 def moved(arguments: Sequence[Any], wrt: Sequence[int], tangents: Sequence[Any], h: float) -> list[Any]:
@@ -254,7 +260,7 @@ def check_targets(seed: int) -> None:
     found = on_each(lambda: run_compiled(joint, both))
     require_agreement(found, f"{made.graph.name}: joint graph")
     expected = interpret(joint, both)
-    size = max([made.scale, *[float(np.max(np.abs(x), initial=0)) for x in expected if x.dtype.kind == "f"]])
+    size = max([made.scale, *[float(np.max(np.abs(x), initial=0)) for x in expected if x.dtype.kind in "fc"]])
     for x, y in zip(found[narrowest()], expected, strict=True):
         require_close(x, y, 1e-11 * size * size, f"{made.graph.name}: joint graph for {narrowest()}")
 

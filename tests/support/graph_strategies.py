@@ -22,7 +22,7 @@ from bwcompiler.errors import InternalError
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.op import REGISTRY, Record, Value, input_value
-from bwcompiler.ir.types import BOOL, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, DType, dtype_of, tensor
+from bwcompiler.ir.types import BOOL, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, DType, complex_of, dtype_of, tensor
 
 EXTENTS = (0, 1, 1, 2, 2, 3, 3, 4, 5, 7, 33)
 WEIGHTS = np.array((0.3, 2, 2, 3, 3, 3, 3, 2, 2, 1, 0.5)) / 22.1 * 1.0
@@ -157,6 +157,8 @@ class _Builder:
             array = self.rng.integers(max(low, 0) if dtype.kind == "u" else low, high, shape)
         else:
             array = self.rng.uniform(-2, 2, shape)
+            if dtype.is_complex:
+                array = array + 1j * self.rng.uniform(-2, 2, shape)
             if self.rounded:
                 array = np.rint(array * 4) / 4
         value = input_value(tensor(dtype, shape), f"x{len(self.inputs)}")
@@ -173,7 +175,7 @@ class _Builder:
         found = [value for value in self.all() if value.dtype.kind in kinds and value.rank >= min_rank
                  and (not exact or self.smooth or value in self.exact)]
         if not found or self.chance(0.03):
-            dtype = {"f": self.dtype, "b": BOOL}.get(kinds[0]) or self.choice((I64, *INTEGERS))
+            dtype = {"f": self.dtype, "c": complex_of(self.dtype), "b": BOOL}.get(kinds[0]) or self.choice((I64, *INTEGERS))
             return self.new_input(self.random_shape(max(min_rank, int(self.rng.integers(4)))), dtype)
         if self.chance(0.6):
             found = found[-4:]
@@ -207,7 +209,7 @@ class _Builder:
         array = np.asarray(op.reference(*arrays, **attrs))
         if array.size > LARGEST:
             return None
-        if array.dtype.kind == "f" and array.size:
+        if array.dtype.kind in "fc" and array.size:
             size = float(np.max(np.abs(array)))
             if not size <= self.limit:
                 return None
@@ -231,7 +233,7 @@ class _Builder:
         body = live_values(self.record.values, outputs)
         used = {operand for value in body for operand in value.operands} | set(outputs)
         inputs = [value for value in self.inputs if value in used or self.chance(0.1)]
-        magnitudes = [float(np.max(np.abs(array))) for array in self.arrays.values() if array.dtype.kind == "f" and array.size]
+        magnitudes = [float(np.max(np.abs(array))) for array in self.arrays.values() if array.dtype.kind in "fc" and array.size]
         return RandomGraph(Graph(name, inputs, body, outputs), [self.arrays[value] for value in inputs],
                            [output in self.exact for output in outputs], max([1.0, *magnitudes]))
 
@@ -254,7 +256,7 @@ _EXACT_ELEMENTWISE = frozenset((
     "add", "subtract", "multiply", "divide", "negative", "absolute", "sign", "floor_divide", "remainder", "fmod", "maximum",
     "minimum", "copysign", "sqrt", "floor", "ceil", "trunc", "rint", "equal", "not_equal", "less", "less_equal", "greater",
     "greater_equal", "isnan", "isinf", "isfinite", "signbit", "bitwise_and", "bitwise_or", "bitwise_xor", "invert",
-    "left_shift", "right_shift", "select", "cast", "stop_gradient", "nextafter", "spacing"))
+    "left_shift", "right_shift", "select", "cast", "stop_gradient", "nextafter", "spacing", "make_complex", "real", "imag", "conjugate"))
 
 
 def _has_negative_zero(x: Any) -> bool:
@@ -262,6 +264,8 @@ def _has_negative_zero(x: Any) -> bool:
 
 
 def _is_exact(name: str, value: Value) -> bool:
+    if value.dtype.is_complex and name in ("multiply", "divide"):      # NumPy rounds a product and a sum at once, or not
+        return False
     if name in _EXACT_ELEMENTWISE or REGISTRY[name].kind in ("layout", "constant", "index"):
         return True
     return value.dtype.kind in "biu" or name in ("max", "min", "scatter_update")
@@ -693,11 +697,32 @@ def _iota(builder: _Builder) -> None:
         builder.apply("iota", shape=shape, axis=int(builder.rng.integers(len(shape))), dtype=builder.choice((builder.dtype, I64)))
 
 
+def _complex(builder: _Builder) -> None:
+    """Two real values are the parts of a number, something holomorphic is done to it, and its parts are real again."""
+    x = builder.pick()
+    z = builder.apply("make_complex", x, builder.like(x)) if builder.chance(0.7) else builder.pick("c")
+    if z is None:
+        return
+    name = builder.choice(("conjugate", "negative", "multiply", "multiply", "add", "exp", "sin", "tanh", "reciprocal", "sum", "transpose"))
+    near_zero = bool(np.any(np.abs(builder.arrays[z]) < 0.5))
+    if name in ("multiply", "add"):
+        w: Value | None = builder.apply(name, z, z if builder.chance(0.5) else builder.like(z))
+    elif name in ("sum", "transpose"):
+        w = builder.apply(name, z, axes=builder.some_axes(z.rank) if name == "sum" else tuple(range(z.rank))[::-1])
+    elif (name == "reciprocal" and near_zero) or (name == "tanh" and bool(np.any(np.abs(np.cosh(builder.arrays[z])) < 0.5))):
+        return
+    else:
+        w = builder.apply(name, z)
+    if w is None or (builder.smooth and bool(np.any(np.abs(builder.arrays[w]) < 0.3))):
+        return
+    builder.apply(builder.choice(("real", "imag", "modulus")), w)
+
+
 Maker = Callable[[_Builder], None]
 _COMMON: tuple[Maker, ...] = (
     _unary, _unary, _unary, _domain, _binary, _binary, _binary, _binary, _jumps, _jumps, _broadcast, _broadcast, _transpose,
     _reshape, _flip, _slice, _slice, _slice_write, _slice_write, _pad, _concatenate, _windows, _reduction, _reduction,
-    _normalised, _scan, _gather, _scatter, _matmul, _float_cast, _matrices)
+    _normalised, _scan, _gather, _scatter, _matmul, _float_cast, _matrices, _complex)
 _SMOOTH = _COMMON
 _ALL: tuple[Maker, ...] = (*_COMMON, _rounding, _rounding, _integers, _integers, _integers, _cast, _cast, _iota, _sorted)
 

@@ -15,7 +15,7 @@ from bwcompiler.ir.access import ArrayView, whole
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.graph_parser import parse_graph
-from bwcompiler.ir.loop import INPUT, UPDATED, Kernel
+from bwcompiler.ir.loop import INPUT, UPDATED, Buffer, Kernel
 from bwcompiler.ir.loop_interpreter import run_kernel
 from bwcompiler.ir.loop_parser import parse_kernel
 from bwcompiler.ir.loop_printer import kernel_to_text
@@ -54,19 +54,24 @@ def run_steps(graph: Graph, steps: Sequence[LoweredStep], arguments: Sequence[Ar
         arrays = []
         for buffer, owner in zip(step.kernel.buffers, step.owners, strict=True):
             if buffer.role == INPUT:
-                arrays.append(memory[owner])
+                arrays.append(in_parts(memory[owner], buffer))
             elif buffer.role == UPDATED:
                 before = next(update.operand for update in step.updates if update.result is owner)
-                arrays.append(operand_array(whole(before), before.shape, memory).copy())
+                arrays.append(in_parts(operand_array(whole(before), before.shape, memory).copy(), buffer))
             else:                                          # what is read before it is written must show
                 arrays.append(np.frombuffer(b"\xd5" * (buffer.size * buffer.dtype.itemsize), buffer.dtype.numpy).reshape(buffer.shape).copy())
         run_kernel(step.kernel, arrays, step.words)
         for buffer, owner, array in zip(step.kernel.buffers, step.owners, arrays, strict=True):
             if owner is not None and buffer.role != INPUT:
-                memory[owner] = array
+                memory[owner] = array = array.view(owner.dtype.numpy).reshape(owner.shape)
                 expected = np.asarray(meaning[owner]).reshape(array.shape)
                 assert_near(array, expected, f"{owner} of\n{text}")
     return [operand_array(whole(output), output.shape, memory) for output in graph.outputs]
+
+
+def in_parts(array: Array, buffer: Buffer) -> Array:
+    """The array as the kernel sees it: complex numbers as pairs of reals."""
+    return np.ascontiguousarray(array).view(buffer.dtype.numpy).reshape(buffer.shape)
 
 
 def check_kernel(kernel: Kernel) -> str:
@@ -85,6 +90,8 @@ def operand_array(view: ArrayView, shape: tuple[int, ...], memory: dict[Value, A
 
 
 def assert_near(found: Array, expected: Array, what: str) -> None:
+    if found.dtype.kind == "c":
+        found, expected = (np.stack([one.real, one.imag]) for one in (found, expected))
     if found.dtype.kind != "f":
         np.testing.assert_array_equal(found, expected, what)
         return

@@ -66,7 +66,7 @@ def evaluate_scalar(root: s.Scalar, environment: Mapping[Index, int], arrays: Se
                 condition, x, y = scalar.args
                 return value(x) if value(condition) else value(y)
             case "cast":
-                return np.asarray(value(scalar.args[0])).astype(scalar.dtype.numpy)[()]
+                return REGISTRY["cast"].reference(value(scalar.args[0]), dtype=scalar.dtype)[()]
             case "read":
                 array, index = arrays[scalar.data[0]], tuple(map(position, scalar.data[1]))
                 inside = all(0 <= k < extent for k, extent in zip(index, array.shape, strict=True))

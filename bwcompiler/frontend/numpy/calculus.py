@@ -108,7 +108,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> An
     x = as_tracer(f)
     if edge_order not in (1, 2):
         raise ValueError("'edge_order' greater than 2 not supported")
-    if not x._type.dtype.is_float:
+    if not x._type.dtype.is_differentiable:
         if x._type.dtype is BOOL:
             raise TypeError("numpy boolean subtract, the `-` operator, is not supported, use the bitwise_xor, the `^` operator, or "
                             "the logical_xor function instead.")
@@ -279,6 +279,7 @@ def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
 @implements(np.correlate)
 def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
     x, y = (_one_axis(item, "correlate") for item in (a, v))
+    y = as_tracer(np.conjugate(y))
     if y.size > x.size:
         flipped = _slid(y, x, mode, x.size)
         return indexed(flipped, [Slice(flipped.size - 1, flipped.size, -1)])

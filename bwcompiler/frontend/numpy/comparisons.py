@@ -9,7 +9,7 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import ShapeError
-from bwcompiler.frontend.numpy.elementwise import UFUNCS, delivered, evaluate, operator
+from bwcompiler.frontend.numpy.elementwise import UFUNCS, delivered, evaluate, magnitude, operator
 from bwcompiler.frontend.numpy.reductions import all_
 from bwcompiler.frontend.tracing.operands import (
     align,
@@ -29,8 +29,9 @@ NOTHING = np._NoValue
 @implements(np.isclose)
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> Any:
     x, y = align([a, b], common_dtype((kind_of(a), kind_of(b), F64)))
-    margin = ops.add(constant(atol, x), ops.multiply(constant(rtol, x), ops.absolute(y)))
-    near = ops.bitwise_and(ops.less_equal(ops.absolute(ops.subtract(x, y)), margin), ops.isfinite(y))
+    size = magnitude(y)
+    margin = ops.add(constant(atol, size), ops.multiply(constant(rtol, size), size))
+    near = ops.bitwise_and(ops.less_equal(magnitude(ops.subtract(x, y)), margin), ops.isfinite(y))
     near = ops.bitwise_or(near, ops.equal(x, y))
     if equal_nan:
         near = ops.bitwise_or(near, ops.bitwise_and(ops.isnan(x), ops.isnan(y)))

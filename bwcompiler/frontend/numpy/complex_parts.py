@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
+from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.operands import (
     as_tracer,
     cast,
@@ -35,23 +36,38 @@ def isrealobj(x: Any) -> bool:
 
 @implements(np.isreal)
 def isreal(x: Any) -> Any:
-    return fresh(filled(True, BOOL, as_tracer(x).shape))
+    value = value_as(x)
+    if not value.dtype.is_complex:
+        return fresh(filled(True, BOOL, value.shape))
+    part = ops.imag(value)
+    return fresh(ops.equal(part, constant(0.0, part)))
 
 
 @implements(np.iscomplex)
 def iscomplex(x: Any) -> Any:
-    return fresh(filled(False, BOOL, as_tracer(x).shape))
+    value = value_as(x)
+    if not value.dtype.is_complex:
+        return fresh(filled(False, BOOL, value.shape))
+    part = ops.imag(value)
+    return fresh(ops.not_equal(part, constant(0.0, part)))
 
 
 @implements(np.real_if_close)
 def real_if_close(a: Any, tol: Any = 100) -> Any:
-    return as_tracer(a)
+    x = as_tracer(a)
+    if x._type.dtype.is_complex:
+        raise UnsupportedError("np.real_if_close: whether the imaginary parts are small, and so the dtype of the result, is not known "
+                               "while tracing\n  hint: take x.real")
+    return x
 
 
 @implements(np.angle)
 def angle(z: Any, deg: Any = False) -> Any:
-    """0 for positive numbers, pi for negative ones (and -0.0)."""
+    """arctan2(imaginary part, real part): of real numbers 0, or pi for negative ones (and -0.0)."""
     x = value_as(z)
+    if x.dtype.is_complex:
+        found = ops.arctan2(ops.imag(x), ops.real(x))
+        return fresh(ops.multiply(found, constant(180.0 / math.pi, found)) if deg else found)
     x = cast(x, resolve(np.arctan2, (x.dtype, x.dtype)).outputs[0])
     turned = ops.select(ops.signbit(x), constant(180.0 if deg else math.pi, x), constant(0.0, x))
     return fresh(ops.select(ops.isnan(x), x, turned))

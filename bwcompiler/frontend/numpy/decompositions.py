@@ -8,7 +8,7 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
-from bwcompiler.frontend.numpy.elementwise import truth
+from bwcompiler.frontend.numpy.elementwise import magnitude, truth
 from bwcompiler.frontend.numpy.linear import (
     cross_vectors,
     float_matrix,
@@ -20,7 +20,16 @@ from bwcompiler.frontend.numpy.linear import (
     solve,
     tensordot,
 )
-from bwcompiler.frontend.numpy.reductions import Axes, finished, flat_at_zero, normalize_axes, normalize_axis, reduce_value, root
+from bwcompiler.frontend.numpy.reductions import (
+    Axes,
+    finished,
+    flat_at_zero,
+    normalize_axes,
+    normalize_axis,
+    reduce_value,
+    root,
+    square_of_magnitude,
+)
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, filled, last_axis_element, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import scalar_of
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements, refuse
@@ -181,10 +190,10 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
 @implements(np.linalg.norm)
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:
     value = value_as(x)
-    value = value if value.dtype.is_float else cast(value, F64)
+    value = value if value.dtype.is_differentiable else cast(value, F64)
     axes = normalize_axes(axis, value.rank)
     if ord is None or (len(axes) == 2 and ord == "fro") or (len(axes) == 1 and ord == 2):
-        squares = reduce_value("sum", ops.multiply(value, value), axes)
+        squares = reduce_value("sum", square_of_magnitude(value), axes)
         return finished(root(squares), value, axes, keepdims, None, "norm")
     if len(axes) == 1:
         return finished(_vector_norm(value, ord, axes), value, axes, keepdims, None, "norm")
@@ -202,22 +211,23 @@ def _matrix_norm(x: Value, order: Any, rows_axis: int, columns_axis: int) -> Val
     if order not in (1, -1, np.inf, -np.inf):
         raise ValueError(f"Invalid norm order {order!r} for matrices.")
     inner, remaining = (rows_axis, columns_axis) if abs(order) == 1 else (columns_axis, rows_axis)
-    sums = reduce_value("sum", ops.absolute(x), (inner,))
+    sums = reduce_value("sum", magnitude(x), (inner,))
     return reduce_value("max" if order > 0 else "min", sums, (remaining - (inner < remaining),))
 
 
 def _vector_norm(x: Value, order: Any, axes: Axes) -> Value:
+    if order == 2:
+        return root(reduce_value("sum", square_of_magnitude(x), axes))
+    x = magnitude(x)
     if order in (np.inf, -np.inf):
-        return reduce_value("max" if order > 0 else "min", ops.absolute(x), axes)
+        return reduce_value("max" if order > 0 else "min", x, axes)
     if order == 0:
         return reduce_value("sum", cast(truth(x), x.dtype), axes)
     if order == 1:
-        return reduce_value("sum", ops.absolute(x), axes)
-    if order == 2:
-        return root(reduce_value("sum", ops.multiply(x, x), axes))
+        return reduce_value("sum", x, axes)
     if isinstance(order, str | Tracer):
         raise DTypeError(f"np.linalg.norm: invalid norm order {order!r} for vectors")
-    total = reduce_value("sum", ops.power(ops.absolute(x), constant(order, x)), axes)
+    total = reduce_value("sum", ops.power(x, constant(order, x)), axes)
     exponent = scalar_of(1.0 / order, x.dtype)
     if order < 0:
         return ops.power(total, constant(exponent, total))
@@ -227,7 +237,7 @@ def _vector_norm(x: Value, order: Any, axes: Axes) -> Value:
 @implements(np.linalg.vector_norm)
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: Any = False, ord: Any = 2) -> Any:
     value = value_as(x)
-    value = value if value.dtype.is_float else cast(value, F64)
+    value = value if value.dtype.is_differentiable else cast(value, F64)
     axes = normalize_axes(axis, value.rank)
     order = 2 if ord is None else ord
     flat = permuted(value, (*[k for k in range(value.rank) if k not in axes], *axes))

@@ -136,6 +136,8 @@ def _scaled(numerator: float, denominator: float) -> Rule:
 
 def _reciprocal(x: Value) -> Value:
     """1 / x; of integers towards zero, so 0 but for 1 and -1; of 0 whatever this machine's division gives NumPy."""
+    if x.dtype.is_complex:
+        return ops.reciprocal(x)
     if not x.dtype.is_integer:
         return ops.divide(constant(1, x), x)
     with np.errstate(all="ignore"):
@@ -151,14 +153,41 @@ def _power(x: Value, y: Value) -> Value:
     return ops.integer_power(x, y) if x.dtype.is_integer else ops.power(x, y)
 
 
-def _conjugate(x: Value) -> Value:
+def conjugated(x: Value) -> Value:
+    """np.conj."""
+    if x.dtype.is_complex:
+        return ops.conjugate(x)
     return cast(x, I8) if x.dtype is BOOL else x
+
+
+def magnitude(x: Value) -> Value:
+    """np.abs."""
+    if x.dtype.is_complex:
+        return ops.modulus(x)
+    return x if x.dtype is BOOL else ops.absolute(x)
+
+
+def _sign(x: Value) -> Value:
+    """Of a complex number z / |z|, 0 for 0; where |z| is infinite the sign of the infinite part, nan where both are."""
+    if not x.dtype.is_complex:
+        return ops.sign(x)
+    size, parts = ops.modulus(x), (ops.real(x), ops.imag(x))
+    far, zero, unknown, none = ops.isinf(size), ops.equal(size, constant(0.0, size)), ops.isnan(size), constant(0.0, size)
+    length = ops.select(zero, constant(1.0, size), size)
+    first, both = ops.isinf(parts[0]), ops.bitwise_and(*map(ops.isinf, parts))
+    found = []
+    for part, leads in zip(parts, (first, ops.invert(first)), strict=True):
+        of_infinity = ops.select(both, constant(math.nan, part), ops.select(leads, ops.copysign(constant(1.0, part), part), none))
+        found.append(ops.select(unknown, size, ops.select(far, of_infinity, ops.select(zero, none, ops.divide(part, length)))))
+    return ops.make_complex(*found)
 
 
 def _fmax(op: Rule) -> Rule:
     def rule(x: Value, y: Value) -> Value:
-        if not x.dtype.is_float:
+        if not x.dtype.is_differentiable:
             return op(x, y)  # type: ignore[no-any-return]
+        if x.dtype.is_complex:                                   # of two nan the first
+            return ops.select(ops.isnan(y), x, ops.select(ops.isnan(x), y, op(x, y)))
         return ops.select(ops.isnan(x), y, ops.select(ops.isnan(y), x, op(x, y)))
     return rule
 
@@ -220,10 +249,11 @@ _ufunc("mod", ops.remainder)
 _ufunc("divmod", lambda x, y: (ops.floor_divide(x, y), ops.remainder(x, y)))
 _ufunc("power", _power, "pow")
 _ufunc("float_power", _power)
-_ufunc("absolute", _boolean(_identity, ops.absolute), "abs")
+_ufunc("absolute", magnitude, "abs")
+_ufunc("sign", _sign)
 _ufunc("fabs", ops.absolute)
 _ufunc("positive", _identity)
-_ufunc("conjugate", _conjugate, "conj")
+_ufunc("conjugate", conjugated, "conj")
 _ufunc("square", _boolean(_identity, lambda x: ops.multiply(x, x)))
 _ufunc("reciprocal", _reciprocal)
 for _alias in ("bitwise_not", "bitwise_invert"):
@@ -304,7 +334,7 @@ def _shortened(name: str, x: Payload, y: Payload, dtypes: tuple[DType, ...], sha
     if exponent == 0.5:
         return ops.sqrt(base)
     if exponent == -1:
-        return ops.divide(constant(1, base), base)
+        return _reciprocal(base)
     if exponent == 1:
         return base
     square = ops.multiply(base, base)
@@ -339,9 +369,9 @@ def _weak_result(name: str, inputs: tuple[Any, ...], result: Value) -> type | No
     """Python numbers stay Python numbers under operators."""
     for x in inputs:
         kind = x._kind if isinstance(x, Tracer) else type(x)
-        if isinstance(kind, DType) or kind not in (int, float):
+        if isinstance(kind, DType) or kind not in (int, float, complex):
             return None
-    return {"f": float, "i": int}.get(result.dtype.kind)
+    return {"f": float, "i": int, "c": complex}.get(result.dtype.kind)
 
 
 def operator(name: str, *inputs: Any) -> Any:

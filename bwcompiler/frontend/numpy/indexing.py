@@ -25,6 +25,7 @@ from bwcompiler.frontend.tracing.operands import (
     operand,
     reshape,
     value_as,
+    without_imaginary_part,
     wrapping,
 )
 from bwcompiler.frontend.tracing.promotion import common_dtype
@@ -136,6 +137,8 @@ def fitted(payload: Payload, x: Tracer, shape: tuple[int, ...]) -> Value:
         payload = reshape(payload, own[extra:])
     if len(payload.shape) > len(shape) or not _fits(payload.shape, shape):
         raise ShapeError(f"could not broadcast input array from shape {own} into shape {shape}")
+    if isinstance(payload, Value):
+        payload = without_imaginary_part(payload, x._type.dtype)
     return materialise(payload, x._type.dtype, shape)
 
 

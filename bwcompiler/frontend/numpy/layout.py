@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,7 +13,18 @@ from bwcompiler import ops
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.reductions import normalize_axes, normalize_axis, reduction_axes
 from bwcompiler.frontend.tracing.memory_order import C_ORDER, Layout, fixed
-from bwcompiler.frontend.tracing.operands import as_tracer, cast, cut, materialise, operand, reshape, shadow_of, value_as
+from bwcompiler.frontend.tracing.operands import (
+    as_tracer,
+    cast,
+    cut,
+    laid_out,
+    materialise,
+    operand,
+    reshape,
+    shadow_of,
+    value_as,
+    without_imaginary_part,
+)
 from bwcompiler.frontend.tracing.promotion import require_cast
 from bwcompiler.frontend.tracing.region import open_region
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
@@ -22,6 +33,7 @@ from bwcompiler.frontend.tracing.undecided_views import Choice, decide_views
 from bwcompiler.frontend.tracing.views import (
     BasicItem,
     BroadcastView,
+    PartView,
     ReshapeRule,
     ReshapeView,
     Slice,
@@ -32,7 +44,7 @@ from bwcompiler.frontend.tracing.views import (
     result_strides,
     transpose_chain,
 )
-from bwcompiler.ir.types import dtype_of, tensor
+from bwcompiler.ir.types import component_of, dtype_of, tensor
 
 
 def viewed(x: Tracer, chain: Any, shape: tuple[Any, ...]) -> Tracer:
@@ -225,7 +237,9 @@ def flat(x: Tracer) -> Tracer:
 
 
 def conjugate_method(x: Tracer) -> Tracer:
-    """x.conj() of a real array: itself."""
+    """x.conj(); of a real array: itself."""
+    if x._type.dtype.is_complex:
+        return laid_out(fresh(ops.conjugate(value_of(x))), [x])
     return real(x)
 
 
@@ -373,7 +387,7 @@ def astype(x: Tracer, dtype: Any, order: Any = "K", casting: Any = "unsafe", sub
     require_cast(x._type.dtype, target, casting, "astype")
     if not copy and target is x._type.dtype:
         return contiguous(x, order)
-    made = ordered(fresh(cast(value_of(x), target)), x, order)
+    made = ordered(fresh(cast(without_imaginary_part(value_of(x), target), target)), x, order)
     made._storage.writable = bool(x.shape) or x._storage.writable
     return made
 
@@ -384,15 +398,30 @@ def astype_function(x: Any, dtype: Any, /, *, copy: Any = True, device: Any = No
 
 
 def real(x: Tracer) -> Tracer:
-    """x.real of a real array: itself."""
-    if x._type.dtype.is_complex:
-        raise UnsupportedError("complex arrays are not supported")
-    return viewed(x, x._chain, x.shape)
+    """x.real, a view; of a real array: itself."""
+    return part(x, "real") if x._type.dtype.is_complex else viewed(x, x._chain, x.shape)
 
 
 def imag(x: Tracer) -> Tracer:
-    """x.imag of a real array: zeros."""
-    return HANDLERS["zeros_like"](x)  # type: ignore[no-any-return]
+    """x.imag, a view; of a real array: zeros."""
+    return part(x, "imag") if x._type.dtype.is_complex else HANDLERS["zeros_like"](x)
+
+
+def part(x: Tracer, name: Literal["real", "imag"]) -> Tracer:
+    """The view of the real or imaginary parts of a complex array; of a NumPy scalar, which has no memory to share, a scalar."""
+    step = PartView(x.shape, name)
+    if not x._storage.writable and not x.shape:
+        weak = float if x._kind is complex else None
+        return fresh(step.read(value_of(x)), weak)
+    return handle(x._storage, (*x._chain, step), tensor(component_of(x._type.dtype), x.shape))
+
+
+def set_part(x: Tracer, name: Literal["real", "imag"], value: Any) -> None:
+    """x.real = value, x.imag = value."""
+    if not x._type.dtype.is_complex and name == "imag":
+        raise TypeError("array does not have imaginary part to set")
+    setitem = HANDLERS["setitem"]
+    setitem(real(x) if name == "real" else imag(x), Ellipsis, value)
 
 
 @implements(np.real)
@@ -448,4 +477,4 @@ implements(np.fft.ifftshift)(_shifted_half(-1))
 
 
 HANDLERS.update(transpose_method=transpose_method, reshape_method=reshape_method, flatten=flatten, flat=flat, copy=copy_method,
-                conjugate_method=conjugate_method, astype=astype, real=real, imag=imag, fill=fill)
+                conjugate_method=conjugate_method, astype=astype, real=real, imag=imag, part=part, set_part=set_part, fill=fill)

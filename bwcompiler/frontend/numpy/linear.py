@@ -28,6 +28,12 @@ def pair(a: Any, b: Any, dtype: DType | None = None) -> tuple[Value, Value]:
     return materialise(x, dtype, x.shape), materialise(y, dtype, y.shape)
 
 
+def conjugated_first(both: tuple[Value, Value]) -> tuple[Value, Value]:
+    """The operands, the first one conjugated if they are complex."""
+    x, y = both
+    return (ops.conjugate(x) if x.dtype.is_complex else x), y
+
+
 def multiplied(x: Value, y: Value) -> Value:
     """x * y, element by element; of booleans: and."""
     return REGISTRY["bitwise_and" if x.dtype is BOOL else "multiply"](x, y)
@@ -121,13 +127,13 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
 
 @implements(np.vdot)
 def vdot(a: Any, b: Any, /) -> Any:
-    x, y = pair(a, b)
+    x, y = conjugated_first(pair(a, b))
     return fresh(matmul_values(reshape(x, (element_count(x.shape),)), reshape(y, (element_count(y.shape),))))
 
 
 @implements(np.linalg.vecdot)
 def vecdot(x1: Any, x2: Any, /, *, axis: Any = -1) -> Any:
-    x, y = pair(x1, x2)
+    x, y = conjugated_first(pair(x1, x2))
     if not x.rank or not y.rank or x.shape[normalize_axis(axis, x.rank)] != y.shape[normalize_axis(axis, y.rank)]:
         raise ShapeError(f"np.vecdot: the vectors have different numbers of elements: shapes {x.shape} and {y.shape}, axis {axis}")
     shape = broadcast_shapes([x.shape, y.shape])
@@ -166,11 +172,11 @@ def kron(a: Any, b: Any) -> Any:
 
 # ----- linear algebra
 def float_matrix(a: Any, name: str) -> Value:
-    """A float value of square matrices; integers become float64."""
+    """A float or complex value of square matrices; integers become float64."""
     payload, kind = operand(a)
     dtype = common_dtype((kind,)) if isinstance(kind, type) else kind
     value = materialise(payload, dtype, payload.shape)
-    value = value if value.dtype.is_float else cast(value, common_dtype((value.dtype, float)))
+    value = value if value.dtype.is_differentiable else cast(value, common_dtype((value.dtype, float)))
     if value.rank < 2 or value.shape[-1] != value.shape[-2]:
         raise ShapeError(f"np.linalg.{name}: last two axes of shape {value.shape} must be square")
     return value
@@ -263,7 +269,7 @@ def _with_vectors(name: str, left: bool, right: bool) -> Any:
     """np.matvec and np.vecmat: matmul in which an operand is a stack of vectors."""
     def function(x1: Any, x2: Any, /, out: Any = None, **options: Any) -> Any:
         refuse_options(name, options)
-        x, y = pair(x1, x2)
+        x, y = conjugated_first(pair(x1, x2)) if left else pair(x1, x2)
         if x.rank < (1 if left else 2) or y.rank < (1 if right else 2):
             raise ShapeError(f"np.{name}: a matrix and a vector are expected, got shapes {x.shape} and {y.shape}")
         x = reshape(x, (*x.shape[:-1], 1, x.shape[-1])) if left else x

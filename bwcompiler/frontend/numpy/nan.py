@@ -32,7 +32,7 @@ from bwcompiler.ir.op import Value
 
 def _without_nan(a: Any, replacement: Any) -> tuple[Value, Value | None]:
     x = value_as(a)
-    if not x.dtype.is_float:
+    if not x.dtype.is_differentiable:
         return x, None
     missing = ops.isnan(x)
     return ops.select(missing, constant(replacement, x), x), missing
@@ -54,13 +54,14 @@ def nanprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdi
 def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING) -> Any:
     x, missing = _without_nan(a, 0)
     given = requested(dtype)
-    if missing is not None and given is not None and not given.is_float:
+    if missing is not None and given is not None and not given.is_differentiable:
         raise DTypeError(f"np.nanmean: of floats, dtype= must be a float too, got {given.numpy}")
     return mean(fresh(x), axis, dtype, out, keepdims, where=_present(missing))
 
 
 def _nan_extreme(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
-    x, missing = _without_nan(a, -np.inf if name == "max" else np.inf)
+    worst = -np.inf if name == "max" else np.inf
+    x, missing = _without_nan(a, complex(worst, worst) if value_as(a).dtype.is_complex else worst)
     axes = reduction_axes(axis, x.rank)
     value = reduce_value(name, x, axes)
     if missing is not None:

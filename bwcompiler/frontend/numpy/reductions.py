@@ -229,7 +229,7 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
     x = value_as(a)
     target = _mean_dtype(x, dtype)
     axes = normalize_axes(axis, x.rank)
-    if target.is_float:
+    if target.is_differentiable:
         x = cast(x, target)
         return finished(mean_value(x, axes, where), x, axes, keepdims, out, "mean")
     total = reduce_value("sum", masked(cast(x, I64 if target is BOOL else target), where, 0), axes)    # NumPy sums as integers,
@@ -238,16 +238,24 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
 
 
 def variance(x: Value, axes: Axes, ddof: Any, where: Any = NOTHING, given_mean: Any = NOTHING) -> Value:
-    """The variance of a float value over axes."""
+    """The variance of a float or complex value over axes: the mean of |x - mean|**2."""
     if given_mean is NOTHING:
         centre = keep_axes(mean_value(x, axes, where), x, axes)
     else:
         centre = value_as(given_mean, x.dtype)
     distance = ops.subtract(x, broadcast_value(centre, x.shape))
-    total = reduce_value("sum", masked(ops.multiply(distance, distance), where, 0), axes)
-    count = _count(x, axes, where, x.dtype)
+    squares = square_of_magnitude(distance)
+    total = reduce_value("sum", masked(squares, where, 0), axes)
+    count = _count(x, axes, where, squares.dtype)
     freedom = ops.subtract(count, constant(ddof, count)) if ddof else count
     return ops.divide(total, ops.maximum(freedom, constant(0, freedom)) if ddof else freedom)
+
+
+def square_of_magnitude(x: Value) -> Value:
+    """|x|**2, a real number."""
+    if not x.dtype.is_complex:
+        return ops.multiply(x, x)
+    return ops.add(*[ops.multiply(part, part) for part in (ops.real(x), ops.imag(x))])
 
 
 def root(x: Value) -> Value:
@@ -265,7 +273,7 @@ def _moment(name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepd
             correction: Any) -> Any:
     x = value_as(a)
     target = _mean_dtype(x, dtype)
-    if not target.is_float:
+    if not target.is_differentiable:
         raise DTypeError(f"np.{name}: dtype={target.numpy} computes in integers, which is not supported; leave dtype= away, and "
                          f"convert the result: np.{name}(...).astype(np.{target.numpy})")
     x = cast(x, target)

@@ -18,6 +18,7 @@ from bwcompiler.frontend.tracing.operands import (
 from bwcompiler.frontend.tracing.promotion import requested
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
+from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import F64
 
 NOTHING = np._NoValue
@@ -52,6 +53,9 @@ def _unless_out_of_range(a: Any, low: Any, high: Any) -> tuple[Any, Any]:
 @implements(np.round, np.around)
 def round_(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     x = value_as(a)
+    if x.dtype.is_complex:
+        parts = [value_as(round_(fresh(part), decimals)) for part in (ops.real(x), ops.imag(x))]
+        return delivered("round", ops.make_complex(*parts), out)
     if not x.dtype.is_float:
         if decimals < 0:
             raise UnsupportedError("np.round of integers to negative decimals is not supported on traced arrays")
@@ -72,23 +76,30 @@ def fix(x: Any, out: Any = None) -> Any:
 @implements(np.nan_to_num)
 def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     value = value_as(x)
-    if not value.dtype.is_float:
-        return fresh(value)
-    limits = np.finfo(value.dtype.numpy)
-    high = constant(limits.max if posinf is None else posinf, value)
-    low = constant(limits.min if neginf is None else neginf, value)
-    infinite = ops.select(ops.greater(value, constant(0, value)), high, low)
-    result = ops.select(ops.isnan(value), constant(nan, value), ops.select(ops.isinf(value), infinite, value))
+    result = _finite(value, nan, posinf, neginf)
     if copy or not isinstance(x, Tracer):
         return fresh(result)
     store(x, result, "same_kind", "nan_to_num")
     return x
 
 
+def _finite(value: Value, nan: Any, posinf: Any, neginf: Any) -> Value:
+    """The value with numbers in the places of nan and infinities; of a complex one in its parts."""
+    if value.dtype.is_complex:
+        return ops.make_complex(*[_finite(part, nan, posinf, neginf) for part in (ops.real(value), ops.imag(value))])
+    if not value.dtype.is_float:
+        return value
+    limits = np.finfo(value.dtype.numpy)
+    high = constant(limits.max if posinf is None else posinf, value)
+    low = constant(limits.min if neginf is None else neginf, value)
+    infinite = ops.select(ops.greater(value, constant(0, value)), high, low)
+    return ops.select(ops.isnan(value), constant(nan, value), ops.select(ops.isinf(value), infinite, value))
+
+
 @implements(np.sinc)
 def sinc(x: Any) -> Any:
     value = value_as(x)
-    value = value if value.dtype.is_float else cast(value, F64)
+    value = value if value.dtype.is_differentiable else cast(value, F64)
     angle = ops.multiply(value, constant(math.pi, value))
     zero = ops.equal(angle, constant(0, value))
     safe = ops.select(zero, constant(1, value), angle)

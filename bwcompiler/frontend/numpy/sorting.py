@@ -19,7 +19,7 @@ from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, fresh_arra
 from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.types import F64, I64, DType, dtype_of
+from bwcompiler.ir.types import C64, C128, F32, F64, I64, DType, dtype_of
 
 NOTHING = np._NoValue
 
@@ -65,6 +65,14 @@ def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stab
     x = value_as(a)
     x, place = _line(fresh(x if x.rank else reshape(x, (1,))), axis, "argsort")
     return fresh(_positions(x, place, _kind(kind, stable)))
+
+
+@implements(np.sort_complex)
+def sort_complex(a: Any) -> Any:
+    """Sorted along the last axis, and complex: float32 and short integers as complex64."""
+    x = value_as(sort(a))
+    narrow = x.dtype.kind != "c" and x.dtype.itemsize < 4 and x.dtype.is_integer
+    return fresh(x if x.dtype.is_complex else cast(x, C64 if narrow or x.dtype is F32 else C128))
 
 
 @implements(np.partition)
@@ -144,7 +152,7 @@ def _between(low: Value, high: Value, fraction: float, dtype: DType) -> Value:
 
 def _nan_if_any(result: Value, ordered: Value) -> Value:
     """nan where a lane has one (sorted, it is last)."""
-    if not ordered.dtype.is_float:
+    if not ordered.dtype.is_differentiable:
         return result
     return ops.select(ops.isnan(last_axis_element(ordered, ordered.shape[-1] - 1)), constant(math.nan, result), result)
 
@@ -156,7 +164,7 @@ def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = Fal
     if count == 0:
         return mean(fresh(x), axes, out=out, keepdims=keepdims)
     ordered = sorted_value(lanes, lanes.rank - 1)
-    ordered = ordered if ordered.dtype.is_float else cast(ordered, F64)
+    ordered = ordered if ordered.dtype.is_differentiable else cast(ordered, F64)
     low, high = last_axis_element(ordered, (count - 1) // 2), last_axis_element(ordered, count // 2)
     middle = low if count % 2 else ops.divide(ops.add(low, high), constant(2.0, low))
     return finished(_nan_if_any(middle, ordered), x, axes, keepdims, out, "median")
@@ -164,6 +172,8 @@ def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = Fal
 
 def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepdims: Any, scale: float) -> Any:
     x, lanes, axes = _lanes(a, axis)
+    if x.dtype.is_complex:
+        raise TypeError("a must be an array of real numbers")
     if isinstance(q, Tracer):
         raise UnsupportedError(f"np.{name}: a traced q is not supported\n  hint: make it static (static_argnums)")
     levels = np.asarray(q, np.float64) / scale
@@ -372,13 +382,15 @@ def digitize(x: Any, bins: Any, right: Any = False) -> Any:
 @implements(np.interp)
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     refuse("interp", period=(period, None))
-    at, knots, heights = (cast(value_as(item), F64) for item in (x, xp, fp))
+    at, knots = (cast(value_as(item), F64) for item in (x, xp))
+    heights = value_as(fp)
+    heights = cast(heights, C128 if heights.dtype.is_complex else F64)
     count = knots.shape[0]
     if knots.rank != 1 or heights.shape != knots.shape or not count:
         raise ValueError("fp and xp are not of the same length.")
     first, last = (broadcast_value(last_axis_element(heights, k), at.shape) for k in (0, count - 1))
-    below = first if left is None else broadcast_value(value_as(left, F64), at.shape)
-    above = last if right is None else broadcast_value(value_as(right, F64), at.shape)
+    below = first if left is None else broadcast_value(value_as(left, heights.dtype), at.shape)
+    above = last if right is None else broadcast_value(value_as(right, heights.dtype), at.shape)
     start, end = (broadcast_value(last_axis_element(knots, k), at.shape) for k in (0, count - 1))
     inside = last
     if count > 1:
@@ -387,11 +399,11 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         upper = ops.minimum(ops.maximum(search(knots, at, True), one), limit)
         lower = ops.subtract(upper, one)
         x0, x1, y0, y1 = (gather(line, [index], (0,)) for line in (knots, heights) for index in (lower, upper))
-        slope = ops.divide(ops.subtract(y1, y0), ops.subtract(x1, x0))
-        inside = ops.add(ops.multiply(slope, ops.subtract(at, x0)), y0)
+        slope = ops.divide(ops.subtract(y1, y0), cast(ops.subtract(x1, x0), heights.dtype))
+        inside = ops.add(ops.multiply(slope, cast(ops.subtract(at, x0), heights.dtype)), y0)
         inside = ops.select(ops.equal(at, end), last, inside)
     found = ops.select(ops.less(at, start), below, ops.select(ops.greater(at, end), above, inside))
-    return fresh(ops.select(ops.isnan(at), at, found))
+    return fresh(ops.select(ops.isnan(at), cast(at, heights.dtype), found))
 
 
 # ----- counting

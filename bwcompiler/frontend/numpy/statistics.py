@@ -18,7 +18,7 @@ from bwcompiler.frontend.tracing.operands import (
 from bwcompiler.frontend.tracing.promotion import requested
 from bwcompiler.frontend.tracing.registry import implements, refuse
 from bwcompiler.frontend.tracing.tracer import fresh, value_of
-from bwcompiler.ir.types import F64
+from bwcompiler.ir.types import C128, F64
 
 NOTHING = np._NoValue
 
@@ -33,12 +33,12 @@ def cov(m: Any, y: Any = None, rowvar: Any = True, bias: Any = False, ddof: Any 
     delta = (0 if bias else 1) if ddof is None else ddof
     if aweights is None:
         centred = x - mean(x, 1, keepdims=True)
-        return np.squeeze(dot(centred, centred.T) * _share(float(x.shape[1] - delta)))
+        return np.squeeze(dot(centred, centred.T.conj()) * _share(float(x.shape[1] - delta)))
     weights = as_tracer(aweights)
     total = weights.sum()
     centred = x - (x * weights).sum(1, keepdims=True) / total
     freedom = total if delta == 0 else total - (weights * weights).sum() / total * float(delta)
-    return np.squeeze(dot(centred, (centred * weights).T) / freedom)
+    return np.squeeze(dot(centred, (centred * weights).T.conj()) / freedom)
 
 
 def _share(freedom: float) -> float:
@@ -51,8 +51,7 @@ def _variables(m: Any, rowvar: Any, dtype: Any) -> Any:
     x = as_tracer(m)
     if x.ndim > 2:
         raise ValueError("m has more than 2 dimensions")
-    target = requested(dtype) or (x._type.dtype if x._type.dtype.is_float else F64)
-    target = target if dtype is not None else F64
+    target = requested(dtype) or (C128 if x._type.dtype.is_complex else F64)
     x = fresh(cast(value_of(x), target))
     x = x if x.ndim == 2 else fresh(reshape(value_of(x), (1, x.size)))
     return x if rowvar or (x.shape[0] == 1 and as_tracer(m).ndim == 1) else x.T
@@ -63,5 +62,9 @@ def corrcoef(x: Any, y: Any = None, rowvar: Any = True, *, dtype: Any = None) ->
     c: Any = cov(x, y, rowvar, dtype=dtype)
     if c.ndim == 0:
         return c / c
-    deviation = np.sqrt(np.diagonal(c))
-    return np.clip(c / deviation[:, None] / deviation[None, :], -1, 1)
+    deviation = np.sqrt(np.diagonal(c).real)
+    found = c / deviation[:, None] / deviation[None, :]
+    if not np.iscomplexobj(found):
+        return np.clip(found, -1, 1)
+    found.real, found.imag = np.clip(found.real, -1, 1), np.clip(found.imag, -1, 1)
+    return found

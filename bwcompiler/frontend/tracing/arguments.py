@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.errors import DTypeError, SignatureError, TracerError, UnsupportedError
+from bwcompiler.errors import DTypeError, SignatureError, TracerError
 from bwcompiler.frontend.tracing.memory_order import C_ORDER, Layout, fixed, unknown
 from bwcompiler.frontend.tracing.operands import require_plain
 from bwcompiler.frontend.tracing.promotion import strong
@@ -209,11 +209,9 @@ def argument_type(leaf: Any, name: str = "argument") -> ArgumentType:
         return ArgumentType(tensor(_dtype(leaf.dtype, name)), scalar=True)
     if isinstance(leaf, bool):
         return ArgumentType(tensor(dtype_of(bool)), scalar=True)
-    if isinstance(leaf, int | float):
-        weak = int if isinstance(leaf, int) else float
+    if isinstance(leaf, int | float | complex):
+        weak = int if isinstance(leaf, int) else float if isinstance(leaf, float) else complex
         return ArgumentType(tensor(strong(weak)), weak, scalar=True)
-    if isinstance(leaf, complex):
-        raise UnsupportedError(f"{name}: complex arguments are not supported")
     if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
         return ArgumentType(tensor(_dtype(leaf.dtype, name), tuple(leaf.shape)))
     return _array_type(np.asarray(leaf), name)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
+from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError, at
 from bwcompiler.frontend.tracing.memory_order import C_ORDER, Layout, fixed
 from bwcompiler.frontend.tracing.promotion import Kind, common_dtype, scalar_of, strong
 from bwcompiler.frontend.tracing.region import open_region
@@ -138,7 +139,7 @@ def materialise(payload: Payload, dtype: DType, shape: tuple[Any, ...]) -> Value
         return full(value=payload.as_dtype(dtype), shape=shape, dtype=dtype)
     type_ = payload.type
     if type_.dtype is not dtype:
-        payload = cast_op(payload, dtype=dtype)
+        payload = cast(payload, dtype)
     return payload if type_.shape == shape else broadcast_value(payload, shape)
 
 
@@ -215,8 +216,21 @@ def _orders_axes(shape: tuple[int, ...]) -> bool:
 
 
 def cast(value: Value, dtype: DType) -> Value:
-    """value as dtype."""
-    return value if value.type.dtype is dtype else cast_op(value, dtype=dtype)
+    """value as dtype; raises DTypeError for complex numbers as real ones: `without_imaginary_part` where NumPy converts them."""
+    if value.type.dtype is dtype:
+        return value
+    if value.type.dtype.is_complex and dtype.kind not in "bc":
+        raise DTypeError(f"a {value.type.dtype.numpy} array is not taken as {dtype.numpy}\n  hint: take x.real, or np.abs(x)")
+    return cast_op(value, dtype=dtype)
+
+
+def without_imaginary_part(value: Value, dtype: DType) -> Value:
+    """value to be converted to dtype, with NumPy's warning where that drops imaginary parts."""
+    if not value.type.dtype.is_complex or dtype.kind in "bc":
+        return value
+    message = at(open_region().record.source, "Casting complex values to real discards the imaginary part")
+    warnings.warn(message, np.exceptions.ComplexWarning, stacklevel=2)
+    return ops.real(value)
 
 
 def reshape(value: Value, shape: tuple[Any, ...]) -> Value:

@@ -242,9 +242,19 @@ class Tracer:
     def real(self) -> Any:
         return call(HANDLERS["real"], self)
 
+    @real.setter
+    def real(self, value: Any) -> None:
+        call(HANDLERS["set_part"], self, "real", value)
+
     @property
     def imag(self) -> Any:
+        if self._type.dtype.is_complex:
+            return call(HANDLERS["part"], self, "imag")
         return call_numpy(np.imag, (self,), {}, HANDLERS["imag"], self)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        call(HANDLERS["set_part"], self, "imag", value)
 
     @property
     def flat(self) -> Any:

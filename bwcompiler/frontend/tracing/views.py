@@ -1,8 +1,8 @@
 """Views: how the elements of a handle lie in its storage.
 
 A handle has a chain of steps from the storage to itself.  A `StridedView` is everything that slices, integers,
-None, transposes and flips can do, composed into one step; `ReshapeView`, `BroadcastView`, `DiagonalView` and `WindowView`
-are steps of their own.
+None, transposes and flips can do, composed into one step; `ReshapeView`, `BroadcastView`, `DiagonalView`, `WindowView`
+and `PartView` are steps of their own.
 `read` maps the value of the base to that of the view, `write` maps a new value of the view back into the base.
 `shadow` is a strided NumPy array over one dummy element, never read, of which NumPy itself says what is a view.
 """
@@ -302,7 +302,32 @@ class WindowView:
         return isinstance(other, WindowView) and (self.base_shape, self.sizes, self.axes) == (other.base_shape, other.sizes, other.axes)
 
 
-Step: TypeAlias = StridedView | ReshapeView | BroadcastView | DiagonalView | WindowView
+class PartView:
+    """x.real or x.imag of a complex array: every other number in its memory."""
+
+    __slots__ = ("part", "shape")
+
+    in_order = True
+    writable = True
+
+    def __init__(self, shape: Shape, part: Literal["real", "imag"]) -> None:
+        self.shape = shape
+        self.part = part
+
+    def read(self, value: Value) -> Value:
+        return ops.real(value) if self.part == "real" else ops.imag(value)
+
+    def write(self, base: Value, new: Value) -> Value:
+        return ops.make_complex(new, ops.imag(base)) if self.part == "real" else ops.make_complex(ops.real(base), new)
+
+    def shadow(self, base: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return np.lib.stride_tricks.as_strided(base, self.shape, [2 * step for step in base.strides])
+
+    def same(self, other: Step) -> bool:
+        return isinstance(other, PartView) and self.part == other.part
+
+
+Step: TypeAlias = StridedView | ReshapeView | BroadcastView | DiagonalView | WindowView | PartView
 Chain: TypeAlias = tuple[Step, ...]
 
 

@@ -31,15 +31,15 @@ UNARY = {                                                # op: operand away from
     "log10": (POSITIVE, "c"), "log1p": (UNIT, "c"), "sin": (X, "c"), "cos": (X, "c"), "tan": (X / 2, "c"),
     "arcsin": (UNIT, "c"), "arccos": (UNIT, "c"), "arctan": (X, "c"), "sinh": (X, "c"), "cosh": (X, "c"),
     "tanh": (X, "c"), "arcsinh": (X, "c"), "arccosh": (POSITIVE + 1.5, "c"), "arctanh": (UNIT, "c"), "floor": (X, ""),
-    "ceil": (X, ""), "trunc": (X, ""), "rint": (X, ""), "isnan": (X, "c"), "isinf": (X, "c"), "isfinite": (X, "c"),
+    "ceil": (X, ""), "trunc": (X, ""), "rint": (X, "c"), "isnan": (X, "c"), "isinf": (X, "c"), "isfinite": (X, "c"),
     "signbit": (X, ""), "stop_gradient": (X, "c"),
 }
 BINARY = {
     "add": (X, Y, "c"), "subtract": (X, Y, "c"), "multiply": (X, Y, "c"), "divide": (X, Y, "c"),
-    "floor_divide": (X, Y, ""), "remainder": (X, Y, ""), "fmod": (X, Y, ""), "maximum": (X, Y, ""),
-    "minimum": (X, Y, ""), "copysign": (X, Y, ""), "power": (POSITIVE, UNIT, "c"), "logaddexp": (X, Y, ""),
-    "arctan2": (X, Y, ""), "hypot": (X, Y, ""), "equal": (X, Y, "c"), "not_equal": (X, Y, "c"), "less": (X, Y, ""),
-    "less_equal": (X, Y, ""), "greater": (X, Y, ""), "greater_equal": (X, Y, ""),
+    "floor_divide": (X, Y, ""), "remainder": (X, Y, ""), "fmod": (X, Y, ""), "maximum": (X, Y, "c"),
+    "minimum": (X, Y, "c"), "copysign": (X, Y, ""), "power": (POSITIVE, UNIT, "c"), "logaddexp": (X, Y, ""),
+    "arctan2": (X, Y, ""), "hypot": (X, Y, ""), "equal": (X, Y, "c"), "not_equal": (X, Y, "c"), "less": (X, Y, "c"),
+    "less_equal": (X, Y, "c"), "greater": (X, Y, "c"), "greater_equal": (X, Y, "c"),
 }
 
 
