@@ -108,9 +108,21 @@ class Target:
         return not _is_x86() or "+fma" in self.features.split(",")
 
     @property
+    def has_masks(self) -> bool:
+        """Whether vectors of all elements can be loaded and stored in part."""
+        return {"+avx512bw", "+avx512vl"} <= set(self.features.split(","))
+
+    @property
+    def has_wide_masks(self) -> bool:
+        """Whether vectors of elements of 4 and of 8 bytes can."""
+        return self.has_masks or "+avx2" in self.features.split(",")
+
+    @property
     def function_attributes(self) -> str:
-        """LLVM attributes of every function with loops: without the preference LLVM uses 256 bits of wider registers."""
-        return f'nounwind "prefer-vector-width"="{self.vector_bits}"' if self.vector_bits > 128 else "nounwind"
+        """LLVM attributes of every function with loops: no other registers than those of the width, where there are wider ones."""
+        if self.vector_bits <= 128:
+            return "nounwind"
+        return f'nounwind "prefer-vector-width"="{self.vector_bits}" "min-legal-vector-width"="{self.vector_bits}"'
 
     def lanes(self, bits: int) -> int:
         """How many elements of this size a vector register holds."""

@@ -1,7 +1,7 @@
 """Run time of some kernels when compiled for several targets, on one machine.
 
     python tools/compare_targets.py host host@256 x86-64-v3 x86-64-v2
-    python tools/compare_targets.py host host+slp --kernel softmax        # +slp: with LLVM's SLP vectoriser, whose code may be wrong
+    python tools/compare_targets.py host host@256 --kernel softmax
 
 Every kernel is compiled for all targets and then timed in turns, so that other load on the machine falls on all of them alike.  The
 last line is the geometric mean of the times relative to the first target.
@@ -20,8 +20,6 @@ os.environ["BW_CACHE"] = "0"
 import numpy as np
 
 import bwcompiler as bw
-from bwcompiler.api import executables
-from bwcompiler.runtime import jit
 from bwcompiler.target import Target, compiling_for
 
 ROUNDS, ROUND_SECONDS = 40, 1e-3
@@ -96,11 +94,8 @@ KERNELS: dict[str, Kernel] = {
 
 def compiled(kernel: Kernel, text: str) -> Callable[..., Any]:
     fun, arguments = kernel
-    name, slp, _ = text.partition("+slp")
-    jit.TUNING = jit.Tuning(slp_vectorization=bool(slp))
     function = bw.jit(lambda *args: fun(*args))
-    executables._cache.clear()                         # equal programs are shared, whatever LLVM's tuning
-    with compiling_for(Target.parse(name)):
+    with compiling_for(Target.parse(text)):
         function(*arguments)
     return function
 
@@ -124,7 +119,7 @@ def times(kernel: Kernel, targets: list[str]) -> list[float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("targets", nargs="+", metavar="TARGET", help="as in BW_TARGET; +slp behind it turns the SLP vectoriser on")
+    parser.add_argument("targets", nargs="+", metavar="TARGET", help="as in BW_TARGET")
     parser.add_argument("--kernel", default="", help="only kernels whose name contains this")
     options = parser.parse_args()
     print(f"{'us':28}" + "".join(f"{text:>16}" for text in options.targets))

@@ -278,29 +278,54 @@ def _order_equal_elements(function: FunctionText, source: str, lane: str, count:
 
 
 # ----- indices
+_CHECKED = 16                  # indices that are checked at once
+DECLARE_LAST = f"declare i64 @llvm.vector.reduce.smax.v{_CHECKED}i64(<{_CHECKED} x i64>)"
+
+
 def check_index_text(name: str, value: Value) -> str:
     """Wrap negative indices and find one out of range: `i32 name(in, out, record, number, count)`, INDEX_ERROR where there is one."""
     extent = value.attrs["extent"]
+    vectors = f"<{_CHECKED} x i64>"
+
+    def body(type_: str, bad: str, index: str, places: str, extents: str, zero: str, at: str) -> str:
+        flags = type_.replace("i64", "i1")
+        return f"""  %from{at} = getelementptr i64, ptr %in, i64 {index}
+  %v{at} = load {type_}, ptr %from{at}, align 8
+  %negative{at} = icmp slt {type_} %v{at}, {zero}
+  %up{at} = add {type_} %v{at}, {extents}
+  %w{at} = select {flags} %negative{at}, {type_} %up{at}, {type_} %v{at}
+  %to{at} = getelementptr i64, ptr %out, i64 {index}
+  store {type_} %w{at}, ptr %to{at}, align 8
+  %fine{at} = icmp ult {type_} %w{at}, {extents}
+  {bad}.next = select {flags} %fine{at}, {type_} {bad}, {type_} {places}
+"""
+
+    steps = ", ".join([f"i64 {k}" for k in range(_CHECKED)])
     return f"""define internal i32 @{name}(ptr noalias readonly %in, ptr noalias %out, ptr %record, i64 %number, i64 %count) #1 {{
 entry:
-  br label %head
-head:
-  %i = phi i64 [ 0, %entry ], [ %next, %body ]
-  %bad = phi i64 [ -1, %entry ], [ %bad.next, %body ]
-  %more = icmp slt i64 %i, %count
-  br i1 %more, label %body, label %exit
-body:
-  %from = getelementptr i64, ptr %in, i64 %i
-  %v = load i64, ptr %from, align 8
-  %negative = icmp slt i64 %v, 0
-  %up = add i64 %v, {extent}
-  %w = select i1 %negative, i64 %up, i64 %v
-  %to = getelementptr i64, ptr %out, i64 %i
-  store i64 %w, ptr %to, align 8
-  %fine = icmp ult i64 %w, {extent}
-  %bad.next = select i1 %fine, i64 %bad, i64 %i
-  %next = add nuw nsw i64 %i, 1
-  br label %head
+  %whole = and i64 %count, {-_CHECKED}
+  br label %vectors
+vectors:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %vector ]
+  %bads = phi {vectors} [ splat (i64 -1), %entry ], [ %bads.next, %vector ]
+  %places = phi {vectors} [ <{steps}>, %entry ], [ %places.next, %vector ]
+  %more = icmp slt i64 %i, %whole
+  br i1 %more, label %vector, label %rest
+vector:
+{body(vectors, "%bads", "%i", "%places", f"splat (i64 {extent})", "zeroinitializer", ".vector")}  %i.next = add nuw nsw i64 %i, {_CHECKED}
+  %places.next = add nuw nsw {vectors} %places, splat (i64 {_CHECKED})
+  br label %vectors
+rest:
+  %last = call i64 @llvm.vector.reduce.smax.v{_CHECKED}i64({vectors} %bads)
+  br label %numbers
+numbers:
+  %j = phi i64 [ %whole, %rest ], [ %j.next, %single ]
+  %bad = phi i64 [ %last, %rest ], [ %bad.next, %single ]
+  %again = icmp slt i64 %j, %count
+  br i1 %again, label %single, label %exit
+single:
+{body("i64", "%bad", "%j", "%j", str(extent), "0", ".number")}  %j.next = add nuw nsw i64 %j, 1
+  br label %numbers
 exit:
   %ok = icmp slt i64 %bad, 0
   br i1 %ok, label %good, label %fail

@@ -16,7 +16,6 @@ from bwcompiler.ir.loop import Accumulate, Fill, Let, Loop, Statement, Store
 from bwcompiler.ir.scalar import Scalar
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter
 from bwcompiler.lowering.math.functions import FUNCTIONS
-from bwcompiler.lowering.vector_hints import NONE
 
 POLL = "bw_poll"
 DECLARE_POLL = f"declare i32 @{POLL}()"
@@ -46,17 +45,17 @@ class LoopEmitter(Protocol):
     emit: ScalarEmitter
     polls: bool
 
-    def counted(self, extent: str, hint: str = NONE) -> AbstractContextManager[str]: ...
+    def counted(self, extent: str, empty: bool = False) -> AbstractContextManager[str]: ...
 
     def affine(self, extent: Extent) -> str: ...
 
 
 @contextmanager
-def polled(emitter: LoopEmitter, extent: Extent, work: int, hint: str = NONE) -> Iterator[str]:
+def polled(emitter: LoopEmitter, extent: Extent, work: int) -> Iterator[str]:
     """`counted`, in chunks with a look for signals after each if the loop is long; work: operations per iteration."""
     emit, work = emitter.emit, max(work, 1)
     if not isinstance(extent, int) or work > POLL_WORK or extent * work <= POLL_WORK:      # dear iterations look themselves
-        with emitter.counted(emitter.affine(extent), hint) as index:
+        with emitter.counted(emitter.affine(extent), not isinstance(extent, int)) as index:
             yield index
         return
     chunk = POLL_WORK // work
@@ -65,7 +64,7 @@ def polled(emitter: LoopEmitter, extent: Extent, work: int, hint: str = NONE) ->
         rest = emit.put(f"sub nuw nsw i64 {extent}, {first}")
         last = emit.put(f"icmp slt i64 {rest}, {chunk}")
         count = emit.put(f"select i1 {last}, i64 {rest}, i64 {chunk}")
-        with emitter.counted(count, hint) as at:
+        with emitter.counted(count) as at:
             yield emit.put(f"add nuw nsw i64 {first}, {at}")
         emitter.polls = True
         emit.declares[DECLARE_POLL] = None

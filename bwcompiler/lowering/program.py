@@ -20,13 +20,12 @@ from bwcompiler.ir.memory import Location, MemoryPlan
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import Word
 from bwcompiler.ir.types import TensorType
-from bwcompiler.lowering import vector_hints
 from bwcompiler.lowering.calls import RECORD, Emission, FunctionCall, Pointer, Slots, Told, body_text, program_text
 from bwcompiler.lowering.factorization_calls import library_call_text
-from bwcompiler.lowering.library_calls import CALLBACK_DONE, CALLBACK_ERROR, Libraries, check_index_text, copy_text
+from bwcompiler.lowering.library_calls import CALLBACK_DONE, CALLBACK_ERROR, DECLARE_LAST, Libraries, check_index_text, copy_text
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter
 from bwcompiler.lowering.loops_to_llvm import kernel_to_llvm
-from bwcompiler.lowering.math.functions import definitions, intrinsics
+from bwcompiler.lowering.math.functions import math_text
 from bwcompiler.lowering.matrix_products import product_text
 from bwcompiler.lowering.polls import COPY_BYTES, DECLARE_POLL, POLL, POLL_WORK, product_work, statements_work
 from bwcompiler.lowering.regions import BodyFunction, region_text
@@ -136,15 +135,15 @@ class _Module:
         return found
 
     def text(self) -> str:
-        math = list(self.scalars.math)
         parts = list(self.texts)
-        if math:
-            parts.append(definitions(math, self.target.has_fma))
-            self.declares.update(dict.fromkeys(intrinsics(math, self.target.has_fma)))
+        if self.scalars.math:
+            functions, intrinsics = math_text(self.scalars.math, self.texts, self.target)
+            parts.append(functions)
+            self.declares.update(dict.fromkeys(intrinsics))
         self.declares.update(self.scalars.declares)
         attributes = self.target.function_attributes
         parts += [*_distinct(self.declares), f"attributes #0 = {{ {attributes} }}", f"attributes #1 = {{ noinline {attributes} }}",
-                  f"attributes #2 = {{ alwaysinline {attributes} }}", vector_hints.METADATA, ""]
+                  f"attributes #2 = {{ alwaysinline {attributes} }}", ""]
         return "\n".join(parts)
 
 
@@ -261,6 +260,7 @@ class _Calls:
             self._gemm(value, operands)
         elif value.op.name == "normalize_index":
             name = self.module.new_name("check")
+            self.declares[DECLARE_LAST] = None
             count = Told(_element_count(value))
             self._checked(value, operands, check_index_text(name, value), name, (count,))
         else:

@@ -37,7 +37,7 @@ def _split_loop(loop: Loop) -> list[Statement]:
     pieces: list[Statement] = []
     for start, stop, long in segments:
         index = Index(0, stop - start - 1, loop.index.name)
-        copy = _Copy({loop.index: add_extents(index.extent(), start)})
+        copy = Copy({loop.index: add_extents(index.extent(), start)})
         body = copy.statements(loop.body)
         kind = loop.kind if long else "serial"
         pieces.append(Loop(index, stop - start, split_guards(body) if long else body, kind))
@@ -92,7 +92,7 @@ def _guards_of(scalar: Scalar) -> Iterator[Scalar]:
         yield from _guards_of(arg)
 
 
-class _Copy:
+class Copy:
     """A copy of statements with a loop index replaced; guards that the new bounds decide become constants."""
 
     def __init__(self, replace: dict[Index, Extent]) -> None:

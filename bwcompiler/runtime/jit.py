@@ -24,17 +24,15 @@ _lock = held_at_fork()         # around every call of LLVM: a fork in the middle
 
 
 class Tuning(NamedTuple):
-    """LLVM's optimisation of programs: part of every cache key.
+    """LLVM's optimisation of programs, as its passes in order: part of every cache key.
 
-    No SLP vectoriser: it joins scalars by shuffles of any form, and LLVM's X86 code generation gets some of these wrong
-    (tests/properties/test_targets.py has one).  The loop vectoriser has a few regular forms.
+    Loops come as vectors, unrolled and with what is constant in them before them (`lowering/loops_to_llvm.py`), so LLVM has little to do.
+    None of its vectorisers: what they make takes most of LLVM's time, and the SLP vectoriser joins scalars by shuffles of any form, some
+    of which LLVM's X86 code generation gets wrong (tests/properties/test_targets.py has one).
     """
 
-    speed_level: int = 3
-    loop_vectorization: bool = True
-    loop_interleaving: bool = True
-    loop_unrolling: bool = True
-    slp_vectorization: bool = False
+    passes: tuple[str, ...] = ("always_inliner", "sroa", "new_gvn", "instruction_combine", "simplify_cfg",
+                               "global_dead_code_eliminate")
 
 
 TUNING = Tuning()
@@ -91,11 +89,10 @@ def _parse(text: str, machine: Any) -> Any:
 def _optimised_module(text: str, target: Target) -> Any:
     machine = _target_machine(target)
     module = _parse(text, machine)
-    options = llvm.create_pipeline_tuning_options(speed_level=TUNING.speed_level)
-    for name, value in TUNING._asdict().items():
-        setattr(options, name, value)
-    builder = llvm.create_pass_builder(machine, options)
-    manager = builder.getModulePassManager()
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options())
+    manager = llvm.create_new_module_pass_manager()
+    for name in TUNING.passes:
+        getattr(manager, f"add_{name}_pass")()
     manager.run(module, builder)
     # llvmlite finds an empty _dispose before that of NewPassManager and never frees a manager: 0.1 MB each.
     llvm.newpassmanagers.NewPassManager._dispose(manager)

@@ -34,11 +34,11 @@ from bwcompiler.ir.loop import (
 )
 from bwcompiler.ir.scalar import Scalar, Word, cast, const, guard, in_range, index_value, operation, select
 from bwcompiler.ir.types import BOOL, F32, F64, I8, I32, I64, U8, U32, DType
-from bwcompiler.lowering import vector_hints
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter
 from bwcompiler.lowering.loops_to_llvm import KernelText, kernel_to_llvm
-from bwcompiler.lowering.math.functions import definitions, intrinsics
+from bwcompiler.lowering.math.functions import math_text
 from bwcompiler.runtime import jit
+from bwcompiler.target import Target
 from tests.support.targets import HOST
 
 Array = np.ndarray[Any, Any]
@@ -138,29 +138,29 @@ class _Comparison:
 
 
 # ----- native code
-def module_text(kernels: Iterable[Kernel]) -> tuple[str, list[KernelText]]:
+def module_text(kernels: Iterable[Kernel], target: Target = HOST) -> tuple[str, list[KernelText]]:
     """An LLVM module with a function per kernel, and what each is called with."""
-    emit = ScalarEmitter(HOST)
+    emit = ScalarEmitter(target)
     texts = []
     for kernel in kernels:
         emit.count = 0
         texts.append(kernel_to_llvm(kernel, emit, "external"))
-    math = list(emit.math)
-    declares = dict.fromkeys([*intrinsics(math, HOST.has_fma), *emit.declares])
-    parts = [text.text for text in texts] + ([definitions(math, HOST.has_fma)] if math else [])
-    attributes = HOST.function_attributes
-    parts += [*declares, f"attributes #0 = {{ {attributes} }}", f"attributes #1 = {{ noinline {attributes} }}", vector_hints.METADATA]
+    parts = [text.text for text in texts]
+    math, intrinsics = math_text(emit.math, parts, target)
+    attributes = target.function_attributes
+    parts += [math, *dict.fromkeys([*intrinsics, *emit.declares]), f"attributes #0 = {{ {attributes} }}",
+              f"attributes #1 = {{ noinline {attributes} }}"]
     return "\n".join(parts), texts
 
 
 class NativeKernels:
     """Kernels, with names of their own, compiled together."""
 
-    def __init__(self, kernels: Sequence[Kernel]) -> None:
-        text, functions = module_text(kernels)
+    def __init__(self, kernels: Sequence[Kernel], target: Target = HOST) -> None:
+        text, functions = module_text(kernels, target)
         self.kernels = {kernel.name: (kernel, function) for kernel, function in zip(kernels, functions, strict=True)}
         assert len(self.kernels) == len(kernels)
-        self.code = jit.load(jit.optimise(text, HOST), {}, list(self.kernels))
+        self.code = jit.load(jit.optimise(text, target), {}, list(self.kernels))
 
     def run(self, name: str, arrays: Sequence[Array], words: Sequence[Any] = ()) -> None:
         """On one C-contiguous array per buffer and one number per word, as `run_kernel`."""

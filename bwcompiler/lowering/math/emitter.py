@@ -1,7 +1,7 @@
-"""Emits scalar LLVM IR of math functions: `Body` collects instructions, `Value` is an operand with operators.
+"""Emits LLVM IR of math functions: `Body` collects instructions, `Value` is an operand with operators.
 
 A formula is written as Python arithmetic (`body.multiply_add(r * r, q, r)`); equal instructions are emitted once.  There are
-no branches, calls or fast-math flags, so a loop that inlines a body is vectorised and its bits never depend on context.
+no branches, calls or fast-math flags, so the same formula is a function of one number and of a vector of any width, with the same bits.
 
 Products that are added to something have two spellings.  `multiply_add` is for those whose rounding does not matter;
 `fma` for those whose last bits are what is wanted.  Both are one instruction where the CPU has it; else the first costs
@@ -54,7 +54,10 @@ def literal(ir_type: str, value: float | int) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """An SSA value or constant of one body; `<`, `<=`, `>`, `>=`, `equals` compare floats (ordered: false on NaN)."""
+    """An SSA value or constant of one body; `<`, `<=`, `>`, `>=`, `equals` compare floats (ordered: false on NaN).
+
+    type: of one element; a body of vectors has `body.width` of them.
+    """
 
     body: Body = field(repr=False)
     text: str
@@ -64,15 +67,20 @@ class Value:
     def format(self) -> FloatFormat:
         return IR_FORMATS[self.type]
 
+    @property
+    def whole(self) -> str:
+        """The LLVM type."""
+        return self.body.whole(self.type)
+
     def _operand(self, other: Operand) -> Value:
-        return other if isinstance(other, Value) else Value(self.body, literal(self.type, other), self.type)
+        return other if isinstance(other, Value) else Value(self.body, self.body.same(literal(self.type, other), self.type), self.type)
 
     def _binary(self, float_opcode: str, integer_opcode: str, other: Operand, swap: bool = False) -> Value:
         opcode = float_opcode if self.type in IR_FORMATS else integer_opcode
         left, right = self, self._operand(other)
         if swap:
             left, right = right, left
-        return self.body.emit(f"{opcode} {self.type} {left.text}, {right.text}", self.type)
+        return self.body.emit(f"{opcode} {self.whole} {left.text}, {right.text}", self.type)
 
     def __add__(self, other: Operand) -> Value:
         return self._binary("fadd", "add", other)
@@ -99,7 +107,7 @@ class Value:
         return self._binary("fdiv", "", other, swap=True)
 
     def __neg__(self) -> Value:
-        return self.body.emit(f"fneg {self.type} {self.text}", self.type)
+        return self.body.emit(f"fneg {self.whole} {self.text}", self.type)
 
     def __and__(self, other: Operand) -> Value:
         return self._binary("", "and", other)
@@ -121,7 +129,7 @@ class Value:
         return self._binary("", "xor", -1 if self.type != "i1" else 1)
 
     def _compare(self, predicate: str, other: Operand) -> Value:
-        return self.body.emit(f"fcmp {predicate} {self.type} {self.text}, {self._operand(other).text}", "i1")
+        return self.body.emit(f"fcmp {predicate} {self.whole} {self.text}, {self._operand(other).text}", "i1")
 
     def __lt__(self, other: Operand) -> Value:
         return self._compare("olt", other)
@@ -143,36 +151,46 @@ class Value:
 
     def is_zero(self) -> Value:
         """For integers."""
-        return self.body.emit(f"icmp eq {self.type} {self.text}, 0", "i1")
+        return self.body.emit(f"icmp eq {self.whole} {self.text}, {self.body.same('0', self.type)}", "i1")
 
     def bits(self) -> Value:
-        return self.body.emit(f"bitcast {self.type} {self.text} to {self.format.integer}", self.format.integer)
+        return self._converted("bitcast", self.format.integer)
 
     def as_float(self) -> Value:
-        target = "float" if self.type == "i32" else "double"
-        return self.body.emit(f"bitcast {self.type} {self.text} to {target}", target)
+        return self._converted("bitcast", "float" if self.type == "i32" else "double")
+
+    def _converted(self, opcode: str, target: str) -> Value:
+        return self.body.emit(f"{opcode} {self.whole} {self.text} to {self.body.whole(target)}", target)
 
     def converted(self, target: FloatFormat) -> Value:
         if target is self.format:
             return self
-        opcode = "fpext" if target is F64 else "fptrunc"
-        return self.body.emit(f"{opcode} {self.type} {self.text} to {target.ir}", target.ir)
+        return self._converted("fpext" if target is F64 else "fptrunc", target.ir)
 
 
 Operand = Value | float | int
 
 
 class Body:
-    """The instructions of one function, in order, and the intrinsics and tables they need."""
+    """The instructions of one function of `width` numbers at a time, in order, and the intrinsics and tables they need."""
 
-    def __init__(self, parameters: Sequence[str], format_: FloatFormat, has_fma: bool) -> None:
+    def __init__(self, parameters: Sequence[str], format_: FloatFormat, has_fma: bool, width: int = 1) -> None:
         self.format = format_
+        self.width = width
         self.has_fma = has_fma
         self.parameters = [Value(self, f"%{name}", format_.ir) for name in parameters]
         self.lines: list[str] = []
         self.intrinsics: set[str] = set()
         self.tables: dict[str, str] = {}
         self._known: dict[str, Value] = {}
+
+    def whole(self, type_: str) -> str:
+        """The LLVM type of values of this element type."""
+        return type_ if self.width == 1 else f"<{self.width} x {type_}>"
+
+    def same(self, text: str, type_: str) -> str:
+        """A literal for every element."""
+        return text if self.width == 1 else f"splat ({type_} {text})"
 
     def emit(self, instruction: str, result_type: str) -> Value:
         if instruction not in self._known:
@@ -183,17 +201,15 @@ class Body:
 
     def constant(self, value: float, format_: FloatFormat | None = None) -> Value:
         ir_type = (format_ or self.format).ir
-        return Value(self, literal(ir_type, value), ir_type)
-
-    def integer(self, value: int, like: Value) -> Value:
-        return Value(self, str(value), like.type)
+        return Value(self, self.same(literal(ir_type, value), ir_type), ir_type)
 
     def _intrinsic(self, name: str, *operands: Value) -> Value:
-        ir_type = operands[0].type
-        symbol = f"@llvm.{name}.{operands[0].format.dtype}"
+        ir_type = operands[0].whole
+        suffix = operands[0].format.dtype if self.width == 1 else f"v{self.width}{operands[0].format.dtype}"
+        symbol = f"@llvm.{name}.{suffix}"
         self.intrinsics.add(f"declare {ir_type} {symbol}({', '.join([ir_type] * len(operands))})")
         arguments = ", ".join(f"{ir_type} {operand.text}" for operand in operands)
-        return self.emit(f"call {ir_type} {symbol}({arguments})", ir_type)
+        return self.emit(f"call {ir_type} {symbol}({arguments})", operands[0].type)
 
     def _values(self, *operands: Operand) -> list[Value]:
         like = next(operand for operand in operands if isinstance(operand, Value))
@@ -228,7 +244,7 @@ class Body:
         if not isinstance(then, Value) and not isinstance(otherwise, Value):
             then = self.constant(then)
         a, b = self._values(then, otherwise)
-        return self.emit(f"select i1 {condition.text}, {a.type} {a.text}, {b.type} {b.text}", a.type)
+        return self.emit(f"select {condition.whole} {condition.text}, {a.whole} {a.text}, {b.whole} {b.text}", a.type)
 
     def at_most(self, x: Value, bound: Operand) -> Value:
         """min(x, bound), NaN where x is NaN: one `vmin` instruction, unlike llvm.minnum."""
@@ -248,12 +264,19 @@ class Body:
         return result
 
     def load(self, name: str, values: Sequence[float], index: Value, format_: FloatFormat) -> Value:
-        """values[index] from the constant table `@name`; vectorised as a gather."""
+        """values[index] from the constant table `@name`; a gather, of vectors."""
         array = f"[{len(values)} x {format_.ir}]"
         items = ", ".join(f"{format_.ir} {literal(format_.ir, value)}" for value in values)
         self.tables[name] = f"@{name} = private unnamed_addr constant {array} [{items}], align 64"
-        address = self.emit(f"getelementptr inbounds {array}, ptr @{name}, i64 0, {index.type} {index.text}", "ptr")
-        return self.emit(f"load {format_.ir}, ptr {address.text}, align {format_.mantissa_bits // 13 * 2}", format_.ir)
+        address = self.emit(f"getelementptr inbounds {array}, ptr @{name}, i64 0, {index.whole} {index.text}", "ptr")
+        align = format_.mantissa_bits // 13 * 2
+        if self.width == 1:
+            return self.emit(f"load {format_.ir}, ptr {address.text}, align {align}", format_.ir)
+        types = (address.whole, "i32", self.whole("i1"), self.whole(format_.ir))
+        symbol = f"@llvm.masked.gather.v{self.width}{format_.dtype}.v{self.width}p0"
+        self.intrinsics.add(f"declare {types[3]} {symbol}({', '.join(types)})")
+        return self.emit(f"call {types[3]} {symbol}({types[0]} {address.text}, i32 {align}, {types[2]} splat (i1 true), "
+                         f"{types[3]} poison)", format_.ir)
 
 
 def two_sum_ordered(large: Value, small: Value) -> tuple[Value, Value]:

@@ -1,14 +1,16 @@
-"""The inline math library: elementary and special functions as scalar LLVM IR that the loop vectoriser widens.
+"""The math library: elementary and special functions as LLVM IR, of one number or of vectors.
 
-`math_function("exp", "f32").symbol` is what to call; `definitions` gives the text to put in the module, once, and
-`intrinsics` the declarations that text needs.  Formulas live in the sibling modules `exponential`, `hyperbolic`,
-`trigonometric`, `algebraic` and `special`; polynomials in `coefficients`, fitted by `tools/fit_math.py`; `emitter` turns
-formulas into IR.
+`math_function("exp", "f32", 16).symbol` is what to call for 16 numbers at once; `math_text` gives the text to put in the module, once,
+and the declarations that it needs.  Functions of few calls are inlined; the others are called, which costs nothing measurable and halves
+LLVM's time for long bodies.  Formulas live in the sibling modules `exponential`, `hyperbolic`, `trigonometric`, `algebraic` and `special`;
+polynomials in `coefficients`, fitted by `tools/fit_math.py`; `emitter` turns formulas into IR.
 """
 
 from __future__ import annotations
 
 import functools
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -18,8 +20,10 @@ from bwcompiler.lowering.math import hyperbolic as math_hyperbolic
 from bwcompiler.lowering.math import special as math_special
 from bwcompiler.lowering.math import trigonometric as math_trigonometric
 from bwcompiler.lowering.math.emitter import FORMATS, Body, Value
+from bwcompiler.target import Target
 
 Formula = Callable[..., Value]
+_CALLS = re.compile(r"call [^@\n]*(@bw\.[\w.]+)\(")
 
 
 # The scalar operations on floats that are functions here rather than instructions; name: (number of operands, formula).
@@ -58,21 +62,27 @@ FUNCTIONS: dict[str, tuple[int, Formula]] = {
 }
 
 
+INLINED_CALLS = 2              # functions of at most so many call sites are inlined
+Wanted = tuple[str, str, int]  # name, dtype, width
+
+
 @dataclass(frozen=True)
 class MathFunction:
-    """What a caller needs: `call <type> symbol(<type> ..., <type> ...)` with `arity` operands of `dtype`."""
+    """One function of `arity` operands of `dtype`, `width` numbers at a time: call it as `call <type> {symbol}(...)`."""
 
     name: str
     dtype: str
     symbol: str
     arity: int
+    width: int = 1
 
 
 @dataclass(frozen=True)
 class Definition:
-    """The text of one function and what it refers to."""
+    """One function (head, body) and what it refers to."""
 
-    text: str
+    head: str
+    body: str
     intrinsics: frozenset[str]
     tables: tuple[str, ...]
 
@@ -82,46 +92,38 @@ def math_names() -> tuple[str, ...]:
     return tuple(sorted(FUNCTIONS))
 
 
-def math_function(name: str, dtype: str) -> MathFunction:
+def math_function(name: str, dtype: str, width: int = 1) -> MathFunction:
     if name not in FUNCTIONS:
         raise KeyError(f"no math function {name!r}; there are {', '.join(math_names())}")
     if dtype not in FORMATS:
         raise KeyError(f"math function {name!r} has no version for {dtype!r}, only for {', '.join(FORMATS)}")
-    return MathFunction(name, dtype, f"@bw.{name}.{dtype}", FUNCTIONS[name][0])
+    symbol = f"@bw.{name}.{dtype}" if width == 1 else f"@bw.{name}.{dtype}x{width}"
+    return MathFunction(name, dtype, symbol, FUNCTIONS[name][0], width)
 
 
 @functools.cache
-def definition(name: str, dtype: str, has_fma: bool) -> Definition:
-    function = math_function(name, dtype)
-    format_ = FORMATS[dtype]
+def definition(name: str, dtype: str, width: int, has_fma: bool) -> Definition:
+    function = math_function(name, dtype, width)
     parameters = ("x", "y")[: function.arity]
-    body = Body(parameters, format_, has_fma)
+    body = Body(parameters, FORMATS[dtype], has_fma, width)
     result = FUNCTIONS[name][1](body, *body.parameters)
-    signature = ", ".join(f"{format_.ir} %{parameter}" for parameter in parameters)
-    lines = [
-        f"define internal {format_.ir} {function.symbol}({signature}) alwaysinline nounwind {{",
-        *body.lines,
-        f"  ret {format_.ir} {result.text}",
-        "}",
-    ]
+    type_ = body.whole(FORMATS[dtype].ir)
+    head = f"define internal {type_} {function.symbol}({', '.join(f'{type_} %{parameter}' for parameter in parameters)})"
+    lines = [*body.lines, f"  ret {type_} {result.text}", "}"]
     tables = tuple(body.tables[name] for name in sorted(body.tables))
-    return Definition("\n".join(lines), frozenset(body.intrinsics), tables)
+    return Definition(head, "\n".join(lines), frozenset(body.intrinsics), tables)
 
 
-def wanted_definitions(functions: Iterable[tuple[str, str]], has_fma: bool) -> list[Definition]:
-    return [definition(name, dtype, has_fma) for name, dtype in sorted(set(functions))]
+def math_text(wanted: Iterable[Wanted], texts: Iterable[str], target: Target) -> tuple[str, tuple[str, ...]]:
+    """IR text of these functions and of their tables, each once, in an order that depends on the set only; the `declare` lines it needs.
 
-
-def definitions(functions: Iterable[tuple[str, str]], has_fma: bool) -> str:
-    """IR text of these (name, dtype) and of their tables, each once, in an order that depends on the set only.
-
-    `has_fma`: whether the CPU has an instruction for it; results may differ in the last bits if not.
+    `texts` is what calls them.  The bits depend on whether the target has an instruction for fused multiply-add, and on nothing else of it.
     """
-    wanted = wanted_definitions(functions, has_fma)
-    tables = sorted({line for item in wanted for line in item.tables})
-    return "\n\n".join([*tables, *(item.text for item in wanted)]) + "\n"
-
-
-def intrinsics(functions: Iterable[tuple[str, str]], has_fma: bool) -> tuple[str, ...]:
-    """The `declare` lines that `definitions` of the same functions needs, sorted."""
-    return tuple(sorted({line for item in wanted_definitions(functions, has_fma) for line in item.intrinsics}))
+    names = sorted(set(wanted))
+    found = [definition(*name, target.has_fma) for name in names]
+    calls = Counter(symbol for text in texts for symbol in _CALLS.findall(text))
+    parts = sorted({line for item in found for line in item.tables})
+    for (name, dtype, width), item in zip(names, found, strict=True):
+        inline = calls[math_function(name, dtype, width).symbol] <= INLINED_CALLS
+        parts.append(f"{item.head} {'alwaysinline' if inline else 'noinline'} {target.function_attributes} {{\n{item.body}")
+    return "\n\n".join(parts) + "\n", tuple(sorted({line for item in found for line in item.intrinsics}))

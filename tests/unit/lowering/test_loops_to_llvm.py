@@ -1,7 +1,8 @@
-"""LLVM text of kernels: three golden files, and native code against the loop interpreter for every kind of statement."""
+"""LLVM text of kernels: golden files, and native code of every target against the loop interpreter for every kind of statement and vector."""
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import numpy as np
@@ -11,15 +12,18 @@ from bwcompiler.ir.extent import Index
 from bwcompiler.ir.loop import Accumulate, Accumulator, Kernel, Let, Loop, Reduce, Store, linear_offset, load
 from bwcompiler.ir.loop_interpreter import run_kernel
 from bwcompiler.ir.loop_parser import parse_kernel
+from bwcompiler.ir.loop_printer import kernel_to_text
 from bwcompiler.ir.loop_verifier import verify_kernel
 from bwcompiler.ir.types import F64
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter
 from bwcompiler.lowering.loops_to_llvm import kernel_to_llvm
 from bwcompiler.target import Target
 from tests.support.kernels import Array, NativeKernels, copies
+from tests.support.targets import HOST, TARGETS, narrowest, with_fma
 from tests.unit.ir.loop_kernels import buffer
 
 TARGET = Target("generic", "", 256)                    # of texts that are looked at: the same on every machine
+MASKS = Target("generic", "+avx512f,+avx512bw,+avx512vl", 512)
 
 GOLDEN = {
     "elementwise": """\
@@ -27,7 +31,12 @@ kernel k0(%x: in f64[3,40], %mask: in bool[40], %y: out f64[3,40])
   for i in 0..3
     for j in 0..40 vector
       let a = %x[i, j] * 2.0
-      store %y[i, j], a if %mask[j] else %x[i, j - 1] if in_range(j - 1, 0, 39) else 0.0
+      store %y[i, j], select(%mask[j], a, 0.5)
+""",
+    "guards": """\
+kernel k0(%x: in f64[40], %y: out f64[5])
+  for i in 0..5 vector
+    store %y[i], %x[i - 1] if in_range(i - 1, 0, 4) else 0.5
 """,
     "row_reduction": """\
 kernel k0(%x: in f32[3,2100], %y: out f32[3])
@@ -50,30 +59,37 @@ def native(text: str | Kernel, arrays: list[Array]) -> list[Array]:
     """What native code makes of the arrays; the interpreter makes the same."""
     kernel = text if isinstance(text, Kernel) else parse_kernel(text)
     verify_kernel(kernel)
-    expected, found = copies(arrays), copies(arrays)
+    expected = copies(arrays)
     run_kernel(kernel, expected)
-    NativeKernels([kernel]).run(kernel.name, found)
-    for made, wanted in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(made, wanted)
-    return found
+    for target in dict.fromkeys([HOST, narrowest()]):
+        found = copies(arrays)
+        NativeKernels([kernel], target).run(kernel.name, found)
+        for made, wanted in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(made, wanted, str(target))
+    return expected
+
+
+def text_of(text: str, target: Target = TARGET) -> str:
+    return kernel_to_llvm(parse_kernel(text), ScalarEmitter(target)).text
 
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_text(name, golden):
-    golden(kernel_to_llvm(parse_kernel(GOLDEN[name]), ScalarEmitter(TARGET)).text, "ll")
+    golden(text_of(GOLDEN[name], MASKS if name == "guards" else TARGET), "ll")
 
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_text_depends_on_the_kernel_alone(name):
     kernel = parse_kernel(GOLDEN[name])
-    again = parse_kernel(GOLDEN[name].replace("sum", "total").replace(" a ", " b ").replace(", a if", ", b if"))
+    again = parse_kernel(GOLDEN[name].replace("sum", "total").replace(" a ", " b ").replace(", a, 0.5", ", b, 0.5"))
     assert kernel_to_llvm(kernel, ScalarEmitter(TARGET)).text == kernel_to_llvm(again, ScalarEmitter(TARGET)).text
 
 
 def test_results_of_the_golden_kernels(rng):
     x, mask = rng.standard_normal((3, 40)), rng.random(40) < 0.5
     y = native(GOLDEN["elementwise"], [x, mask, np.zeros((3, 40))])[-1]
-    np.testing.assert_array_equal(y, np.where(mask, 2 * x, np.pad(x, ((0, 0), (1, 0)))[:, :-1]))
+    np.testing.assert_array_equal(y, np.where(mask, 2 * x, 0.5))
+    assert native(GOLDEN["guards"], [np.arange(40.0), np.zeros(5)])[-1].tolist() == [0.5, 0, 1, 2, 3]
     x = rng.standard_normal((3, 2100)).astype(np.float32)
     np.testing.assert_allclose(native(GOLDEN["row_reduction"], [x, np.zeros(3, np.float32)])[-1], np.sum(x, axis=1), rtol=1e-5)
     updates, rows = rng.standard_normal((4, 3)), np.array([2, 8, 2, 0])
@@ -142,13 +158,22 @@ def test_searches(combine, dtype, rng):
 
 
 def test_guards_do_not_read_beyond_the_ends():
-    """The reads that a guard forbids are of pages that are not there."""
+    """The reads that a guard forbids are of pages that are not there: of one element, and of vectors."""
     text = """\
 kernel k0(%x: in f64[4], %y: out f64[4])
   for i in 0..4
     store %y[i], %x[+ 1073741824*i - 1073741824] if in_range(i - 1, 0, 1) else 0.5
 """
     assert native(text, [np.arange(4.0) + 7, np.zeros(4)])[-1].tolist() == [0.5, 7.0, 0.5, 0.5]
+    text = """\
+kernel k0(%x: in f64[4096], %y: out f64[4096])
+  for i in 0..4096 vector
+    store %y[i], %x[i - 4000] if in_range(i - 4000, 0, 96) else 0.5 if in_range(i, 10, 4096) else %x[i + 4090] if in_range(i, 0, 6) else 1.5
+"""
+    assert "masked.load" in text_of(text, MASKS)
+    x = np.arange(4096.0)
+    expected = np.concatenate([x[4090:], [1.5] * 4, [0.5] * 3990, x[:96]])
+    np.testing.assert_array_equal(native(text, [x, np.zeros(4096)])[-1], expected)
 
 
 def test_what_is_shared_is_read_again_after_a_write():
@@ -168,11 +193,23 @@ def test_what_is_shared_is_read_again_after_a_write():
 def test_inputs_are_read_once():
     text = """\
 kernel k0(%x: in f64[4], %y: out f64[4])
-  for i in 0..4
-    let a = %x[i] * %x[i]
-    store %y[i], a + %x[i]
+  let a = %x[2] * %x[2]
+  store %y[2], a + %x[2]
 """
-    assert kernel_to_llvm(parse_kernel(text), ScalarEmitter(TARGET)).text.count("load double") == 1
+    assert text_of(text).count("load double") == 1
+
+
+def test_what_a_loop_does_not_change_stands_before_it():
+    text = text_of("""\
+kernel k0(%x: in f64[300], %n: in i64[40], %y: out f64[40,300])
+  for i in 0..40
+    for j in 0..300 vector
+      store %y[i, j], %x[j] * (%x[7] + 1.0) + f64(%n[i] * 2)
+""")
+    outside, inside = text.split("body1:")[0], text.split("body1:")[1]
+    around, innermost = inside.split("\nbody")[:2]
+    assert "fadd double" in outside and "mul i64" in around and "sitofp" in around
+    assert "fadd double" not in around and "sitofp" not in innermost and innermost.count("load") == 1
 
 
 def test_empty_loops_and_buffers():
@@ -218,14 +255,176 @@ kernel k0(%x: in {dtype}[{count}], %y: out {dtype}[{rows}])
     native(text, [x, np.zeros(rows, x.dtype)])
 
 
-def test_dear_loops_get_two_iterations_in_flight():
-    text = "kernel k0(%x: in f64[40], %y: out f64[40])\n  for i in 0..40 vector\n    store %y[i], {}\n"
-    hint = ", !llvm.loop !1"
+def test_dear_loops_are_wide():
+    """Four registers of 256 bits, and one function: the last vector overlaps the one before."""
+    text = "kernel k0(%x: in f64[90], %y: out f64[90])\n  for i in 0..90 vector\n    store %y[i], {}\n"
     emit = ScalarEmitter(TARGET)
-    assert hint in kernel_to_llvm(parse_kernel(text.format("exp(%x[i])")), emit).text
-    assert emit.math == {("exp", "f64"): None}
-    assert hint not in kernel_to_llvm(parse_kernel(text.format("%x[i] + 1.0")), ScalarEmitter(TARGET)).text
-    assert hint not in kernel_to_llvm(parse_kernel(text.replace(" vector", "").format("exp(%x[i])")), ScalarEmitter(TARGET)).text
+    made = kernel_to_llvm(parse_kernel(text.format("exp(%x[i])")), emit).text
+    assert emit.math == {("exp", "f64", 16): None} and made.count("call <16 x double> @bw.exp.f64x16(<16 x double>") == 1
+    assert "llvm.smin" in made
+    assert "@bw.exp.f64(double" in text_of(text.replace(" vector", "").format("exp(%x[i])"))
+
+
+STEPS = """\
+kernel k{number}(%x: in {dtype}[{size}], %y: out {dtype}[{count}], %z: out {dtype}[{size}])
+  fill %z, {zero}
+  for i in 0..{count} vector
+    store %y[i], %x[{place}]
+  for i in 0..{count} vector
+    store %z[{place}], %x[{first}]
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=str)
+@pytest.mark.parametrize("dtype", ["f64", "f32", "i8"])
+def test_elements_some_steps_apart(dtype, target, rng):
+    """Every form in which vectors are put together from memory: groups of up to six, backwards, one by one; and tails."""
+    kernels, arrays = [], []
+    for step, count in itertools.product((-2, -1, 1, 2, 3, 4, 5, 6, 7), (5, 29, 64)):
+        size = abs(step) * count
+        for start in {0, abs(step) - 1}:
+            factor = "" if abs(step) == 1 else f"{abs(step)}*"
+            place, first = (f"{factor}i + {start}", f"{factor}i") if step > 0 else (f"{size - 1 - start} - {factor}i", f"{size - 1} - {factor}i")
+            text = STEPS.format(number=len(kernels), dtype=dtype, size=size, count=count, zero="0.0" if dtype[0] == "f" else "0",
+                                place=place.replace(" + 0", ""), first=first)
+            kernels.append(parse_kernel(text))
+            numpy = kernels[0].buffers[0].dtype.numpy
+            arrays.append([rng.integers(-100, 100, size).astype(numpy), np.zeros(count, numpy), np.zeros(size, numpy)])
+    code = NativeKernels(kernels, target)
+    for kernel, one in zip(kernels, arrays, strict=True):
+        expected, found = copies(one), copies(one)
+        run_kernel(kernel, expected)
+        code.run(kernel.name, found)
+        for x, y in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(x, y, kernel_to_text(kernel))
+
+
+def test_groups_that_reach_beyond_the_array_are_not_read(rng):
+    """Elements 2, 5, ... of 24 are read as groups of three that start two before; for 0, 3, ... of 22 the last group would end outside."""
+    text = "kernel k0(%x: in f64[24], %y: out f64[8])\n  for i in 0..8 vector\n    store %y[i], %x[3*i + 2]\n"
+    assert "load <12 x double>" in text_of(text) and "insertelement" not in text_of(text)
+    native(text, [rng.standard_normal(24), np.zeros(8)])
+    text = text.replace(" + 2", "").replace("f64[24]", "f64[22]")
+    assert "load <12 x double>" not in text_of(text) and "insertelement" in text_of(text)
+    native(text, [rng.standard_normal(22), np.zeros(8)])
+
+
+def test_gathers_and_scatters(rng):
+    """Stores that meet are made in order."""
+    text = """\
+kernel k0(%x: in f64[50], %n: in i64[70], %y: out f64[70], %z: out f64[9])
+  fill %z, 0.0
+  for i in 0..70 vector
+    store %y[i], %x[%n[i]] * 2.0 + %x[%n[i] + 2*i - 2*i] + 1.0
+  for i in 0..70 vector
+    store %z[%n[i]], %x[i - 20] if in_range(i - 20, 0, 50) else 0.25
+  for i in 0..70 vector
+    %z[%n[i]] add= 1.0
+"""
+    native(text.replace(" + 2*i - 2*i", ""), [rng.standard_normal(50), rng.integers(0, 9, 70), np.zeros(70), np.zeros(9)])
+
+
+def test_loops_that_read_what_they_wrote_run_in_order(rng):
+    text = """\
+kernel k0(%x: in f64[80], %y: out f64[80], %z: inout f64[90])
+  store %y[0], %x[0]
+  for i in 0..79 vector
+    store %y[i + 1], %y[i] * 0.5 + %x[i + 1]
+  for i in 0..80 vector
+    store %z[i + 3], %z[i] + %x[i]
+  for i in 0..80 vector
+    %z[5] add= %x[i]
+"""
+    assert "x double" not in text_of(text)
+    native(text, [rng.standard_normal(80), np.zeros(80), rng.standard_normal(90)])
+
+
+def test_halves_of_one_array(rng):
+    """Elements that never meet: the loop is a vector although it reads and writes one array."""
+    text = """\
+kernel k0(%z: inout f64[2,40])
+  for i in 0..40 vector
+    store %z[1, i], %z[0, i] * 2.0
+  for i in 0..40 vector
+    store %z[0, i], %z[0, i] + 1.0
+"""
+    assert "load double" not in text_of(text)
+    native(text, [rng.standard_normal((2, 40))])
+
+
+@pytest.mark.parametrize("combine", ["argmax", "argmin"])
+def test_searches_in_short_rows_are_side_by_side(combine, rng):
+    text = f"""\
+kernel k0(%x: in f32[90,4], %y: out i64[90])
+  for i in 0..90
+    reduce best: f32 = {combine}
+    for j in 0..4
+      best {combine}= %x[i, j] at j
+    store %y[i], position(best)
+"""
+    assert "alloca <4 x float>" in text_of(text)              # as many as positions fill a register
+    x = rng.integers(0, 3, (90, 4)).astype(np.float32)
+    x[3, 1:] = np.nan
+    np.testing.assert_array_equal(native(text, [x, np.zeros(90, np.int64)])[-1], getattr(np, combine)(x, axis=1))
+
+
+@pytest.mark.parametrize("columns", [3, 40, 45, 300])
+@pytest.mark.parametrize("dtype", ["f32", "i64", "bool"])
+def test_sums_over_rows_in_registers(columns, dtype, rng):
+    """Narrow panels are added up in registers, and are in memory before and after the loop over the rows."""
+    combine = "bitwise_or" if dtype == "bool" else "add"
+    text = f"""\
+kernel k0(%x: in {dtype}[90,{columns}], %y: inout {dtype}[{columns}], %z: out {dtype}[{columns}])
+  for i in 0..90
+    for j in 0..{columns} vector
+      %y[j] {combine}= %x[i, j]
+  for j in 0..{columns} vector
+    store %z[j], %y[j]
+"""
+    kernel = parse_kernel(text)
+    in_registers = re.search(r"alloca <\d+ x", text_of(text)) is not None
+    assert in_registers == (columns * kernel.buffers[0].dtype.itemsize <= 8 * 32)        # eight of 256 bits
+    x = rng.integers(0, 2, (90, columns)).astype(kernel.buffers[0].dtype.numpy)
+    native(kernel, [x, x[0].copy(), np.zeros_like(x[0])])
+
+
+@pytest.mark.parametrize("columns", [33, 95, 2150])
+def test_dear_sums(columns, rng):
+    """Lanes of accumulators some registers at a time (a CPU without FMA has other bits)."""
+    text = f"""\
+kernel k0(%x: in f64[2,{columns}], %y: out f64[2], %z: out f64[2,{columns}])
+  for i in 0..2
+    reduce sum: f64 = add
+    for j in 0..{columns} vector
+      let a = sqrt(exp(%x[i, j]))
+      store %z[i, j], a
+      sum add= a
+    store %y[i], sum
+"""
+    x = rng.standard_normal((2, columns))
+    found = []
+    for target in with_fma().values():
+        arrays = [x, np.zeros(2), np.zeros_like(x)]
+        NativeKernels([parse_kernel(text)], target).run("k0", arrays)
+        np.testing.assert_allclose(arrays[2], np.sqrt(np.exp(x)), rtol=1e-14)
+        summed = [arrays[2].copy(), np.zeros(2), np.zeros_like(x)]
+        run_kernel(parse_kernel(text.replace("sqrt(exp(%x[i, j]))", "%x[i, j]")), summed)
+        np.testing.assert_array_equal(arrays[1], summed[1], str(target))
+        found.append(arrays[1])
+    assert all(np.array_equal(found[0], other) for other in found)
+
+
+@pytest.mark.parametrize("dtype", ["i64", "u8", "i32"])
+def test_divisions_by_powers_of_two_are_shifts(dtype, rng):
+    text = f"""\
+kernel k0(%x: in {dtype}[50], %y: out {dtype}[50], %z: out {dtype}[50])
+  for i in 0..50 vector
+    store %y[i], floor_divide(%x[i], 8)
+    store %z[i], remainder(%x[i], 8)
+"""
+    assert "div" not in text_of(text)
+    numpy = parse_kernel(text).buffers[0].dtype.numpy
+    native(text, [rng.integers(0 if dtype[0] == "u" else -100, 100, 50).astype(numpy), np.zeros(50, numpy), np.zeros(50, numpy)])
 
 
 def test_parameters_and_linkage():

@@ -1,4 +1,4 @@
-"""The inline math library against mpmath (error in ulps), NumPy and scipy (special values), and the loop vectoriser."""
+"""The math library against mpmath (error in ulps), NumPy and scipy (special values); the same bits for every width."""
 
 from __future__ import annotations
 
@@ -15,13 +15,7 @@ import numpy as np
 import pytest
 import scipy.special
 
-from bwcompiler.lowering.math.functions import (
-    MathFunction,
-    definitions,
-    intrinsics,
-    math_function,
-    math_names,
-)
+from bwcompiler.lowering.math.functions import INLINED_CALLS, MathFunction, Wanted, math_function, math_names, math_text
 from bwcompiler.runtime import jit
 from bwcompiler.runtime.object_cache import object_for
 from bwcompiler.target import Target
@@ -36,31 +30,52 @@ SAMPLES = 400
 # ---- compiling loops -------------------------------------------------------------------------------------------------
 
 
-def loop_text(function: MathFunction) -> str:
-    """for (i = 0; i < n; ++i) out[i] = f(x[i], y[i])"""
-    ir_type = IR_TYPES[function.dtype]
-    names = ("x", "y")[: function.arity]
-    loads = "".join(
-        f"  %p{name} = getelementptr {ir_type}, ptr %{name}, i64 %i\n  %v{name} = load {ir_type}, ptr %p{name}\n"
-        for name in names
-    )
-    pointers = ", ".join(f"ptr noalias %{name}" for name in names)
+def width_of(dtype: str, target: Target) -> int:
+    """Two registers."""
+    return 2 * target.lanes(8 * DTYPES[dtype]().itemsize)
+
+
+def loop_text(name: str, dtype: str, target: Target) -> str:
+    """for (i = 0; i < n; ++i) out[i] = f(x[i], y[i]): whole vectors first, the rest one by one."""
+    number = IR_TYPES[dtype]
+    width = width_of(dtype, target)
+    vector = f"<{width} x {number}>"
+    names = ("x", "y")[: math_function(name, dtype).arity]
+
+    def body(type_: str, function: MathFunction, index: str, at: str) -> str:
+        loads = "".join(f"  %p{n}{at} = getelementptr {number}, ptr %{n}, i64 {index}\n  %v{n}{at} = load {type_}, ptr %p{n}{at}, align 4\n" for n in names)
+        return f"""{loads}  %r{at} = call {type_} {function.symbol}({", ".join(f"{type_} %v{n}{at}" for n in names)})
+  %po{at} = getelementptr {number}, ptr %out, i64 {index}
+  store {type_} %r{at}, ptr %po{at}, align 4
+"""
+
     return f"""
-define void @loop.{function.name}.{function.dtype}({pointers}, ptr noalias %out, i64 %n) #0 {{
+define void @loop.{name}.{dtype}({", ".join(f"ptr noalias %{n}" for n in names)}, ptr noalias %out, i64 %n) #0 {{
 entry:
-  br label %body
-body:
-  %i = phi i64 [ 0, %entry ], [ %next, %body ]
-{loads}  %r = call {ir_type} {function.symbol}({", ".join(f"{ir_type} %v{n}" for n in names)})
-  %po = getelementptr {ir_type}, ptr %out, i64 %i
-  store {ir_type} %r, ptr %po
-  %next = add i64 %i, 1
-  %more = icmp ult i64 %next, %n
-  br i1 %more, label %body, label %exit
+  %whole = and i64 %n, {-width}
+  br label %vectors
+vectors:
+  %i = phi i64 [ 0, %entry ], [ %inext, %vector ]
+  %imore = icmp ult i64 %i, %whole
+  br i1 %imore, label %vector, label %numbers
+vector:
+{body(vector, math_function(name, dtype, width), "%i", ".vector")}  %inext = add i64 %i, {width}
+  br label %vectors
+numbers:
+  %j = phi i64 [ %i, %vectors ], [ %jnext, %number ]
+  %jmore = icmp ult i64 %j, %n
+  br i1 %jmore, label %number, label %exit
+number:
+{body(number, math_function(name, dtype), "%j", ".number")}  %jnext = add i64 %j, 1
+  br label %numbers
 exit:
   ret void
 }}
 """
+
+
+def wanted(target: Target) -> list[Wanted]:
+    return [(name, dtype, width) for name, dtype in PAIRS for width in (1, width_of(dtype, target))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,9 +97,10 @@ class Library:
 
 @functools.cache
 def library_for(target: Target) -> Library:
-    loops = [loop_text(math_function(*pair)) for pair in PAIRS]
+    loops = [loop_text(*pair, target) for pair in PAIRS]
     attributes = f"attributes #0 = {{ {target.function_attributes} }}"
-    text = "\n".join([*intrinsics(PAIRS, target.has_fma), definitions(PAIRS, target.has_fma), *loops, attributes])
+    functions, intrinsics = math_text(wanted(target), loops, target)
+    text = "\n".join([*intrinsics, functions, *loops, attributes])
     exports = [f"loop.{name}.{dtype}" for name, dtype in PAIRS]
     return Library(target, text, jit.load(object_for(text, target), {}, exports))
 
@@ -399,12 +415,10 @@ def optimised_loop(library: Library, name: str, dtype: str) -> str:
 
 
 @pytest.mark.parametrize(("name", "dtype"), PAIRS)
-def test_loop_is_vectorised(library: Library, name: str, dtype: str) -> None:
+def test_functions_of_few_calls_are_inlined(library: Library, name: str, dtype: str) -> None:
     text = optimised_loop(library, name, dtype)
-    assert re.search(r"store <\d+ x (float|double)>", text)
-    assert re.search(r"fmul <\d+ x (float|double)>|llvm\.fma\.v\d+", text)
-    assert "call float @bw" not in text
-    assert "call double @bw" not in text
+    assert re.search(rf"fmul <{width_of(dtype, library.target)} x (float|double)>|llvm\.fma\.v\d+", text)
+    assert "@bw." not in text.replace("@bw.two_over_pi", "")
     assert library.target.has_fma or "llvm.fma" not in text
 
 
@@ -426,17 +440,28 @@ def test_bits_do_not_depend_on_the_target(target: Target) -> None:
         np.testing.assert_array_equal(library_for(target)(name, dtype, *operands), library_for(HOST)(name, dtype, *operands), f"{name} {dtype}")
 
 
-@pytest.mark.parametrize("has_fma", [True, False])
-def test_definitions_are_deterministic_and_unique(has_fma: bool) -> None:
-    text = definitions(PAIRS, has_fma)
-    assert text == definitions([*reversed(PAIRS), *PAIRS], has_fma)
-    defined = re.findall(r"^define internal \w+ (@\S+)\(", text, re.MULTILINE)
-    assert defined == [math_function(*pair).symbol for pair in PAIRS]
+@pytest.mark.parametrize("target", VARIANTS.values(), ids=str)
+def test_definitions_are_deterministic_and_unique(target: Target) -> None:
+    functions = wanted(target)
+    text, intrinsics = math_text(functions, [], target)
+    assert math_text([*reversed(functions), *functions], [], target) == (text, intrinsics)
+    defined = re.findall(r"^define internal [^@]+ (@\S+)\(", text, re.MULTILINE)
+    assert defined == [math_function(*function).symbol for function in sorted(functions)]
     globals_ = re.findall(r"^(@\S+) = ", text, re.MULTILINE)
     assert len(globals_) == len(set(globals_))
-    declared = {re.findall(r"@[\w.]+", line)[0] for line in intrinsics(PAIRS, has_fma)}
+    declared = {re.findall(r"@[\w.]+", line)[0] for line in intrinsics}
     assert declared == set(re.findall(r"@llvm[\w.]+", text))
     assert not re.search(r"\b(fast|nnan|ninf|nsz|reassoc|contract|afn|arcp)\b", text)
+
+
+@pytest.mark.parametrize("calls", [0, INLINED_CALLS, INLINED_CALLS + 1])
+def test_functions_of_many_calls_are_called(calls: int) -> None:
+    """All of one width are counted: `@bw.exp.f64x8` is another function than `@bw.exp.f64`."""
+    wide, narrow = math_function("exp", "f64", 8).symbol, math_function("exp", "f64").symbol
+    line = f"  %v1 = call <8 x double> {wide}(<8 x double> %v0)\n"
+    text, _ = math_text([("exp", "f64", 8), ("exp", "f64", 1)], [line * calls, ""], HOST)
+    how = dict(re.findall(r"(@bw\S+?)\([^)]*\) (\w+)", text))
+    assert how == {wide: "alwaysinline" if calls <= INLINED_CALLS else "noinline", narrow: "alwaysinline"}
 
 
 def test_unknown_functions_are_named() -> None:

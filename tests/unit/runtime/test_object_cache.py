@@ -64,7 +64,7 @@ def test_folder_and_files_are_private(folder: Path) -> None:
 def test_key_depends_on_all_that_decides_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
     others = [replace(HOST, cpu="generic"), replace(HOST, features=HOST.features + ",+x"), replace(HOST, vector_bits=64)]
     keys = {key_of(TEXT, HOST), key_of(TEXT + " ", HOST), *[key_of(TEXT, other) for other in others]}
-    monkeypatch.setattr(jit, "TUNING", jit.Tuning(speed_level=1))
+    monkeypatch.setattr(jit, "TUNING", jit.Tuning(("sroa",)))
     keys.add(key_of(TEXT, HOST))
     monkeypatch.setattr(jit, "toolchain", lambda: "another compiler")
     assert len(keys | {key_of(TEXT, HOST)}) == 7

@@ -1,42 +1,67 @@
 define internal void @k0(ptr noalias readonly %p0, ptr noalias readonly %p1, ptr noalias %p2) #1 {
 entry:
-  br label %pre1
-pre1:
-  br label %head1
-head1:
-  %i1 = phi i64 [ 0, %pre1 ], [ %n1, %latch1 ]
-  %c1 = icmp slt i64 %i1, 4
-  br i1 %c1, label %body1, label %exit1
-body1:
-  br label %pre2
-pre2:
-  br label %head2
-head2:
-  %i2 = phi i64 [ 0, %pre2 ], [ %n2, %latch2 ]
-  %c2 = icmp slt i64 %i2, 3
-  br i1 %c2, label %body2, label %exit2
-body2:
-  %v3 = mul nsw i64 %i1, 3
-  %v4 = add nsw i64 %v3, %i2
-  %v5 = getelementptr inbounds double, ptr %p0, i64 %v4
-  %v6 = load double, ptr %v5, align 8
-  %v7 = getelementptr inbounds i64, ptr %p1, i64 %i1
-  %v8 = load i64, ptr %v7, align 8
-  %v9 = mul i64 %v8, 3
-  %v10 = add i64 %i2, %v9
-  %v11 = getelementptr inbounds double, ptr %p2, i64 %v10
+  %v1 = load <2 x double>, ptr %p0, align 8
+  %v2 = load i64, ptr %p1, align 8
+  %v3 = mul i64 %v2, 3
+  %v4 = getelementptr double, ptr %p2, i64 %v3
+  %v5 = load <2 x double>, ptr %v4, align 8
+  %v6 = fadd <2 x double> %v5, %v1
+  store <2 x double> %v6, ptr %v4, align 8
+  %v7 = getelementptr double, ptr %p0, i64 2
+  %v8 = load double, ptr %v7, align 8
+  %v9 = getelementptr double, ptr %p2, i64 2
+  %v10 = mul i64 %v2, 3
+  %v11 = getelementptr double, ptr %v9, i64 %v10
   %v12 = load double, ptr %v11, align 8
-  %v13 = fadd double %v12, %v6
+  %v13 = fadd double %v12, %v8
   store double %v13, ptr %v11, align 8
-  br label %latch2
-latch2:
-  %n2 = add nuw nsw i64 %i2, 1
-  br label %head2
-exit2:
-  br label %latch1
-latch1:
-  %n1 = add nuw nsw i64 %i1, 1
-  br label %head1
-exit1:
+  %v14 = getelementptr double, ptr %p0, i64 3
+  %v15 = load <2 x double>, ptr %v14, align 8
+  %v16 = getelementptr i64, ptr %p1, i64 1
+  %v17 = load i64, ptr %v16, align 8
+  %v18 = mul i64 %v17, 3
+  %v19 = getelementptr double, ptr %p2, i64 %v18
+  %v20 = load <2 x double>, ptr %v19, align 8
+  %v21 = fadd <2 x double> %v20, %v15
+  store <2 x double> %v21, ptr %v19, align 8
+  %v22 = getelementptr double, ptr %p0, i64 5
+  %v23 = load double, ptr %v22, align 8
+  %v24 = mul i64 %v17, 3
+  %v25 = getelementptr double, ptr %v9, i64 %v24
+  %v26 = load double, ptr %v25, align 8
+  %v27 = fadd double %v26, %v23
+  store double %v27, ptr %v25, align 8
+  %v28 = getelementptr double, ptr %p0, i64 6
+  %v29 = load <2 x double>, ptr %v28, align 8
+  %v30 = getelementptr i64, ptr %p1, i64 2
+  %v31 = load i64, ptr %v30, align 8
+  %v32 = mul i64 %v31, 3
+  %v33 = getelementptr double, ptr %p2, i64 %v32
+  %v34 = load <2 x double>, ptr %v33, align 8
+  %v35 = fadd <2 x double> %v34, %v29
+  store <2 x double> %v35, ptr %v33, align 8
+  %v36 = getelementptr double, ptr %p0, i64 8
+  %v37 = load double, ptr %v36, align 8
+  %v38 = mul i64 %v31, 3
+  %v39 = getelementptr double, ptr %v9, i64 %v38
+  %v40 = load double, ptr %v39, align 8
+  %v41 = fadd double %v40, %v37
+  store double %v41, ptr %v39, align 8
+  %v42 = getelementptr double, ptr %p0, i64 9
+  %v43 = load <2 x double>, ptr %v42, align 8
+  %v44 = getelementptr i64, ptr %p1, i64 3
+  %v45 = load i64, ptr %v44, align 8
+  %v46 = mul i64 %v45, 3
+  %v47 = getelementptr double, ptr %p2, i64 %v46
+  %v48 = load <2 x double>, ptr %v47, align 8
+  %v49 = fadd <2 x double> %v48, %v43
+  store <2 x double> %v49, ptr %v47, align 8
+  %v50 = getelementptr double, ptr %p0, i64 11
+  %v51 = load double, ptr %v50, align 8
+  %v52 = mul i64 %v45, 3
+  %v53 = getelementptr double, ptr %v9, i64 %v52
+  %v54 = load double, ptr %v53, align 8
+  %v55 = fadd double %v54, %v51
+  store double %v55, ptr %v53, align 8
   ret void
 }

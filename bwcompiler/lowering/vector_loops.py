@@ -1,0 +1,366 @@
+"""Which loops become vectors, and of how many elements: what is known of a loop body before it is written.
+
+`Body` says what a loop does in one iteration: which elements it reads and writes, how far apart in consecutive iterations, whether it calls
+mathematics.  `pieces` cuts the iterations of a loop into vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from bwcompiler.ir.extent import Affine, Index, add_extents, lower, scale_extent, substitute, upper
+from bwcompiler.ir.loop import Accumulate, Accumulator, Buffer, Let, Loop, Offset, Reduce, Statement, Store
+from bwcompiler.ir.reduction_tree import LANES
+from bwcompiler.ir.scalar import Scalar
+from bwcompiler.ir.types import F64
+from bwcompiler.lowering.math.functions import FUNCTIONS
+from bwcompiler.target import Target
+
+# (operations of a loop body, registers of one operation): mathematics are long chains of dependent operations, several of which are to be
+# in flight; short bodies have little else to do.
+DEAR_VECTORS = ((40, 4), (1 << 30, 2))
+CHEAP_VECTORS = ((6, 4), (16, 2), (1 << 30, 1))
+SMALL_BODY = 32               # operations and accesses of a vector loop that is written out
+WRITTEN_OUT = 48              # operations: loops of at most so many in all are written out
+SHORT_INSIDE = 9              # iterations of the loops inside of a loop that becomes vectors, plus one
+LARGEST_STEP = 6              # elements from one iteration to the next that are read in groups
+MANY_PIECES = 3
+LONGEST = 64                  # elements of a vector
+IN_DOUBLES = ("cos", "hypot", "power", "sin", "tan")     # these compute with doubles, whatever they are given
+DIVISIONS = ("floor_divide", "remainder", "fmod")       # no CPU has them for vectors
+
+
+class Access(NamedTuple):
+    """One element that an iteration reads or writes."""
+
+    buffer: Buffer
+    offset: Offset
+    writes: bool
+
+
+class Body:
+    """What one iteration of a loop does, those of loops inside included.
+
+    steps: how far apart the elements of the accesses lie in consecutive iterations; None: as data says.
+    operations: how many; dear: whether there is mathematics among them; divides: or divisions without an instruction.
+    sizes: bytes of the elements in memory; grouped, apart: how many accesses are read in groups, and how many others are not side by side.
+    feeds: accumulators from outside of the loop; opened: those from inside.
+    """
+
+    def __init__(self, loop: Loop, memory_of: Callable[[Buffer], Buffer]) -> None:
+        self.loop = loop
+        self.memory_of = memory_of
+        self.accesses: list[Access] = []
+        self.operations = 0
+        self.dear = self.divides = self.guarded = False
+        self.sizes = {1}
+        self.feeds: list[Accumulator] = []
+        self.opened: set[Accumulator] = set()
+        self.lets: dict[Let, bool] = {}                     # whether they differ between iterations
+        self.inner: set[Index] = set()
+        self._varies: dict[int, bool] = {}
+        self._statements(loop.body)
+        self.steps = [self.step(access.offset) for access in self.accesses]
+        groups = [access for access, step in self._stepped()
+                  if not access.writes and step is not None and self._in_group(access, step)]
+        self.grouped = len(groups)
+        self.apart = sum(step not in (0, 1, -1) for step in self.steps) - self.grouped
+
+    # ----- what there is
+    def _statements(self, body: Sequence[Statement]) -> None:
+        for statement in body:
+            if isinstance(statement, Loop):
+                self.inner.add(statement.index)
+                self._statements(statement.body)
+            elif isinstance(statement, Reduce):
+                self.opened.add(statement.accumulator)
+                self.sizes.add(statement.accumulator.dtype.itemsize)
+            elif isinstance(statement, Let):
+                self._scalar(statement.value, False)
+                self.lets[statement] = self.varies(statement.value)
+            elif isinstance(statement, Store):
+                self._scalar(statement.value, False)
+                self._access(statement.buffer, statement.offset)
+            elif isinstance(statement, Accumulate):
+                self._accumulate(statement)
+            else:
+                self._scalar(statement.value, False)
+                self._access(statement.buffer, Offset(0))
+
+    def _accumulate(self, statement: Accumulate) -> None:
+        self.operations += 1
+        self._scalar(statement.value, False)
+        if statement.position is not None:
+            self._scalar(statement.position, False)
+        if not isinstance(statement.target, Accumulator):
+            self._access(*statement.target)
+            self.accesses.append(Access(*statement.target, False))
+            return
+        self.sizes.add(statement.target.dtype.itemsize)
+        if statement.target not in self.opened and statement.target not in self.feeds:
+            self.feeds.append(statement.target)
+
+    def _access(self, buffer: Buffer, offset: Offset) -> None:
+        self.sizes.add(buffer.dtype.itemsize)
+        self.accesses.append(Access(buffer, offset, True))
+        for term, _ in offset.terms:
+            self._scalar(term, False)
+
+    def _scalar(self, scalar: Scalar, guarded: bool) -> None:
+        if id(scalar) in self._varies:
+            return
+        self._varies[id(scalar)] = False
+        if scalar.op == "load":
+            buffer, offset = scalar.data
+            self.sizes.add(buffer.dtype.itemsize)
+            self.accesses.append(Access(buffer, offset, False))
+            self.guarded |= guarded
+        elif scalar.op not in ("const", "word", "local", "index", "total", "found"):
+            self.operations += 1
+            if scalar.op in FUNCTIONS and scalar.args[0].dtype.is_float:
+                self.dear = True
+                if scalar.op in IN_DOUBLES:
+                    self.sizes.add(F64.itemsize)
+            self.divides |= scalar.op in DIVISIONS and shift_of(scalar) is None
+        for number, arg in enumerate(scalar.args):
+            self._scalar(arg, guarded or (scalar.op == "select" and scalar.data == "lazy" and number > 0))
+        self._varies[id(scalar)] = self._differs(scalar)
+
+    # ----- what changes between iterations
+    def varies(self, scalar: Scalar) -> bool:
+        """Whether a scalar of the body may differ between iterations of the loop."""
+        found = self._varies.get(id(scalar))
+        return self._differs(scalar) if found is None else found
+
+    def _differs(self, scalar: Scalar) -> bool:
+        if scalar.op == "local":
+            return self.lets.get(scalar.data, False)
+        if scalar.op == "index":
+            return self._step(scalar.data) != 0
+        if scalar.op == "in_range":
+            return any(self._step(extent) for extent in scalar.data)
+        if scalar.op in ("total", "found"):
+            return scalar.data in self.opened
+        if scalar.op == "load" and self._step(scalar.data[1].affine):
+            return True
+        return any(self.varies(arg) for arg in scalar.args)
+
+    def _step(self, extent: int | Affine) -> int:
+        return 0 if isinstance(extent, int) else next((step for index, step in extent.terms if index is self.loop.index), 0)
+
+    def step(self, offset: Offset) -> int | None:
+        return None if any(self.varies(term) for term, _ in offset.terms) else self._step(offset.affine)
+
+    def _in_group(self, access: Access, step: int) -> bool:
+        """Whether an access is read in groups in the first and in the last iteration of the loops inside."""
+        ends = [substitute(access.offset.affine, {index: getattr(index, end) for index in self.inner}) for end in ("lo", "hi")]
+        return all(group_start(access.buffer, Offset(end, access.offset.terms), step) is not None for end in ends)
+
+    # ----- may the iterations run side by side?
+    @property
+    def independent(self) -> bool:
+        """Whether no iteration reads or writes what another one writes."""
+        written: dict[Buffer, list[tuple[Access, int | None]]] = {}
+        for access, step in self._stepped():
+            if access.writes:
+                written.setdefault(self.memory_of(access.buffer), []).append((access, step))
+        if not written:
+            return True
+        for other, step in self._stepped():
+            for access, own in written.get(self.memory_of(other.buffer), ()):
+                if not self._apart(access, own, other, step):
+                    return False
+        return True
+
+    def _apart(self, write: Access, step: int | None, other: Access, other_step: int | None) -> bool:
+        """Whether the elements of two accesses differ in different iterations (an access with itself included)."""
+        if step is None or other_step is None or not step:
+            # Stores to places that data gives are made one after the other.
+            return write is other and step is None and all(not a.writes or a is write for a in self.accesses if a.buffer is write.buffer) \
+                and not any(a.buffer is write.buffer and not a.writes for a in self.accesses)
+        if write.offset.terms and [(id(term), s) for term, s in write.offset.terms] != [(id(term), s) for term, s in other.offset.terms]:
+            return False
+        if bool(write.offset.terms) != bool(other.offset.terms):
+            return False
+        affine = write.offset.affine, other.offset.affine
+        if affine[0] == affine[1] and not any(index in self.inner for index, _ in _terms(affine[0])):
+            return True
+        distance = add_extents(affine[0], scale_extent(affine[1], -1))
+        if step == other_step and isinstance(distance, int) and distance % step:
+            return True
+        # Different iterations of the loops inside, too.
+        fresh: Mapping[Index, Affine] = {index: Index(index.lo, index.hi).extent() for index in (self.loop.index, *self.inner)}
+        if step != other_step:
+            distance = add_extents(affine[0], scale_extent(substitute(affine[1], fresh), -1))
+            return lower(distance) > 0 or upper(distance) < 0
+        inside = {index: extent for index, extent in fresh.items() if index is not self.loop.index}
+        distance = add_extents(affine[0], scale_extent(substitute(affine[1], inside), -1))
+        reach = upper(add_extents(self.loop.extent, -1)) * abs(step)
+        return (-abs(step) < lower(distance) and upper(distance) < abs(step)) or lower(distance) > reach or upper(distance) < -reach
+
+    @property
+    def pure(self) -> bool:
+        """Whether an iteration may run twice: it reads nothing that the loop writes."""
+        read = {self.memory_of(access.buffer) for access in self.accesses if not access.writes}
+        return not self.feeds and not any(access.writes and self.memory_of(access.buffer) in read for access in self.accesses)
+
+    # ----- how wide
+    def native(self, target: Target) -> int:
+        """How many iterations fill one register with the largest elements."""
+        return min(target.lanes(8 * max(self.sizes)), LONGEST)
+
+    def unit(self, target: Target) -> int:
+        """How many iterations one vector of the loop has."""
+        copies = next(count for limit, count in (DEAR_VECTORS if self.dear else CHEAP_VECTORS) if self.operations <= limit)
+        if self.inner or self.grouped or self.apart:
+            copies = 1
+        return min(copies * self.native(target), LONGEST)
+
+    def masks(self, target: Target) -> bool:
+        """Whether the target loads and stores parts of vectors of all element sizes here."""
+        return target.has_masks or (target.has_wide_masks and not any(access.buffer.dtype.itemsize < 4 for access in self.accesses))
+
+    def masks_any_number(self, target: Target) -> bool:
+        """Whether the last iterations can be part of a vector where it is not known how many they are."""
+        beside = all(step in (0, 1, -1) for step in self.steps) and not any(access.writes and not step for access, step in self._stepped())
+        return self.masks(target) and beside and not self.grouped and not self.guarded
+
+    def _stepped(self) -> Iterator[tuple[Access, int | None]]:
+        return zip(self.accesses, self.steps, strict=True)
+
+    def worthwhile(self, target: Target) -> bool:
+        """Whether vectors pay: most elements lie next to each other, or there is much to compute."""
+        if self.divides and not self.dear:
+            return False
+        if self.guarded and not (self.masks(target) and self._guards_are_simple()):
+            return False
+        beside = sum(step in (1, -1) for step in self.steps)
+        scattered = any(access.writes and step not in (1, -1) for access, step in self._stepped())
+        return self.dear or not scattered or self.apart < beside + self.grouped or self.operations >= 6 * self.apart
+
+    def is_outer(self, target: Target, lane_sums: Collection[Accumulator]) -> bool:
+        """Whether a loop around very short loops becomes vectors: these fill none, and all elements are written side by side."""
+        loop, short = self.loop, _inner_iterations(self.loop.body)
+        if not isinstance(loop.extent, int) or loop.extent < self.native(target) or not 1 < short <= SHORT_INSIDE:
+            return False
+        stores = all(step in (1, -1) for access, step in self._stepped() if access.writes)
+        return stores and not self.apart and not self.divides and not self.guarded and self.opened.isdisjoint(lane_sums) and not self.feeds
+
+    def _guards_are_simple(self) -> bool:
+        return all(step in (1, -1) for access, step in self._stepped())
+
+
+def statement_size(statement: Statement) -> int:
+    """How many operations a statement is written as; a loop of unknown length is long."""
+    if isinstance(statement, Loop):
+        return WRITTEN_OUT + 1
+    if not isinstance(statement, Let | Store | Accumulate):
+        return 1
+    searching = isinstance(statement, Accumulate) and statement.position is not None
+    return 1 + (8 if searching else 0) + _operations(statement.value, set())
+
+
+def _operations(scalar: Scalar, seen: set[int]) -> int:
+    if id(scalar) in seen or scalar.op in ("const", "word", "local", "index"):
+        return 0
+    seen.add(id(scalar))
+    return (20 if scalar.op in FUNCTIONS else 1) + sum([_operations(arg, seen) for arg in scalar.args])
+
+
+def _terms(extent: int | Affine) -> Iterator[tuple[Index, int]]:
+    return iter(() if isinstance(extent, int) else extent.terms)
+
+
+def shift_of(scalar: Scalar) -> int | None:
+    """The exponent, where an integer is divided by a power of two: a shift gives the quotient, and a mask the remainder."""
+    if scalar.op not in ("floor_divide", "remainder") or scalar.args[1].op != "const" or scalar.dtype.kind not in "iu":
+        return None
+    number = int(scalar.args[1].data)
+    return number.bit_length() - 1 if number > 0 and number & (number - 1) == 0 else None
+
+
+def group_start(buffer: Buffer, offset: Offset, step: int) -> int | None:
+    """How many elements before an element its group starts, where every `step` elements are read: None where they are not read in groups.
+
+    Groups of `step` elements that lie in the array altogether are read as one vector, of which each access takes its part.
+    """
+    if not 2 <= step <= LARGEST_STEP or offset.terms:
+        return None
+    first, last = lower(offset.affine), upper(offset.affine)
+    aligned = (offset.affine if isinstance(offset.affine, int) else offset.affine.constant) % step
+    return next((start for start in (aligned, *range(step)) if first >= start and last + step - start <= buffer.size), None)
+
+
+def _inner_iterations(body: Sequence[Statement]) -> int:
+    """Iterations of all loops inside; 1 for none."""
+    count = 1
+    for statement in body:
+        if isinstance(statement, Loop):
+            count += (statement.extent if isinstance(statement.extent, int) else SHORT_INSIDE) * _inner_iterations(statement.body)
+    return count
+
+
+@dataclass(frozen=True)
+class Piece:
+    """`count` vectors of `width` iterations from iteration `first` on.
+
+    active: of the last (only) vector only so many elements are meant; clamped: the last vector starts early enough to be whole.
+    """
+
+    first: int
+    width: int
+    count: int = 1
+    active: int | None = None
+    clamped: bool = False
+
+
+def pieces(extent: int, unit: int, pure: bool, masks: bool, dear: bool) -> list[Piece]:
+    """All iterations of a loop, each at least once: twice only where that is `pure`."""
+    if dear:
+        return _dear_pieces(extent, unit, pure, masks)
+    count, rest = divmod(extent, unit)
+    found = [Piece(0, unit, count)] if count else []
+    if not rest:
+        return found
+    first, width = count * unit, power_of_two(rest)
+    if width == rest:
+        return [*found, Piece(first, rest)]
+    if pure and count:
+        return [*found, Piece(extent - width, width)]
+    exact = list(halves(first, rest))
+    if pure:
+        return [Piece(first, width, 1, rest)] if masks else [Piece(0, width // 2), Piece(extent - width // 2, width // 2)]
+    # What a masked store wrote, the next load of it waits for.
+    return [*found, Piece(first, width, 1, rest)] if masks and len(exact) > MANY_PIECES else [*found, *exact]
+
+
+def _dear_pieces(extent: int, unit: int, pure: bool, masks: bool) -> list[Piece]:
+    """One width, so that every function is there once."""
+    unit = min(unit, power_of_two(extent))
+    count, rest = divmod(extent, unit)
+    if not rest:
+        return [Piece(0, unit, count)]
+    if pure and count:
+        return [Piece(0, unit, count + 1, None, True)]
+    found = [Piece(0, unit, count)] if count else []
+    if masks:
+        return [*found, Piece(count * unit, unit, 1, rest)]
+    return [*found, *halves(count * unit, rest)] if not pure else [Piece(0, unit // 2, 2, None, True)]
+
+
+def halves(first: int, count: int) -> Iterator[Piece]:
+    """Pieces of a power of two each."""
+    width = LANES * 2
+    while count:
+        if width <= count:
+            yield Piece(first, width)
+            first, count = first + width, count - width
+        else:
+            width //= 2
+
+
+def power_of_two(count: int) -> int:
+    """The least one that is not below."""
+    return 1 << (count - 1).bit_length()
