@@ -30,6 +30,11 @@ def split_guards(body: list[Statement]) -> list[Statement]:
     return result
 
 
+def with_index(body: list[Statement], index: Index, position: Extent) -> list[Statement]:
+    """A copy of the body of a loop, with something else in the place of its index."""
+    return Copy({index: position}).statements(body)
+
+
 def _split_loop(loop: Loop) -> list[Statement]:
     segments = _segments(loop)
     if len(segments) == 1:
@@ -122,10 +127,11 @@ class Copy:
         return statement
 
     def loop(self, loop: Loop) -> Loop:
-        index = Index(loop.index.lo, loop.index.hi, loop.index.name)
+        index = Index(loop.index.lo, substitute(loop.index.hi, self.replace), loop.index.name)
+        extent = substitute(loop.extent, self.replace)
         self.replace[loop.index] = index.extent()
         self.scalars.clear()
-        return Loop(index, loop.extent, self.statements(loop.body), loop.kind)
+        return Loop(index, extent, self.statements(loop.body), loop.kind)
 
     def offset(self, offset: Offset) -> Offset:
         terms = tuple((self.scalar(term), stride) for term, stride in offset.terms)

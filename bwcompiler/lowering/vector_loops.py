@@ -30,6 +30,7 @@ MANY_PIECES = 3
 LONGEST = 64                  # elements of a vector
 IN_DOUBLES = ("cos", "hypot", "power", "sin", "tan")     # these compute with doubles, whatever they are given
 DIVISIONS = ("floor_divide", "remainder", "fmod")       # no CPU has them for vectors
+SHORTEST_GUARDED = 4           # iterations of a loop whose reads are guarded
 
 
 class Access(NamedTuple):
@@ -236,6 +237,8 @@ class Body:
             return False
         if self.guarded and not (self.masks(target) and self._guards_are_simple()):
             return False
+        if self.guarded and isinstance(self.loop.extent, int) and self.loop.extent < SHORTEST_GUARDED:
+            return False                               # a masked load waits until narrower stores to its memory are done
         beside = sum(step in (1, -1) for step in self.steps)
         scattered = any(access.writes and step not in (1, -1) for access, step in self._stepped())
         return self.dear or not scattered or self.apart < beside + self.grouped or self.operations >= 6 * self.apart
