@@ -10,7 +10,7 @@ the backward program     compile -> Program: backward with seeds, wrt, into, sca
 Python inside            pure_callback, primitive
 namespaces               nn (PyTorch's functions), numpy (NumPy's, for arrays made inside), scipy.special, scipy.stats, tree,
                          errors
-threads                  set_num_threads, get_num_threads
+threads, memory          set_num_threads, get_num_threads; memory_stats, release_memory
 
 `help(bw.grad)` and so on give the details; docs/tour.md is the way through.
 """
@@ -28,16 +28,16 @@ from bwcompiler.api.program import Program, compile
 from bwcompiler.api.shapes import ShapeDtypeStruct, eval_shape
 from bwcompiler.api.transforms import custom_jvp, custom_vjp, grad, stop_gradient, value_and_grad, vjp
 from bwcompiler.api.vmap import vmap
+from bwcompiler.runtime.memory import memory_stats, release_memory
 from bwcompiler.runtime.threads import get_num_threads, set_num_threads
 from bwcompiler.runtime.threads import read_environment as _read_environment
 
 __version__ = "0.1.0"
 __all__ = [
     "Program", "ShapeDtypeStruct", "associative_scan", "check_grads", "compile", "cond", "custom_jvp", "custom_vjp", "eval_shape",
-    "fori_loop",
-    "get_num_threads", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linearize", "map", "nn",
-    "numpy", "primitive", "pure_callback", "scan", "scipy", "set_num_threads", "stop_gradient", "switch", "tree",
-    "value_and_grad", "vjp", "vmap", "while_loop",
+    "fori_loop", "get_num_threads", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linearize", "map",
+    "memory_stats", "nn", "numpy", "primitive", "pure_callback", "release_memory", "scan", "scipy", "set_num_threads", "stop_gradient",
+    "switch", "tree", "value_and_grad", "vjp", "vmap", "while_loop",
 ]
 
 _read_environment()

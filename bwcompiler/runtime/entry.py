@@ -25,7 +25,8 @@ SELF_TABLE, SELF_CAPTURED = 2, 3  # indices in the self tuple
 def entry_text() -> str:
     """The whole module; it depends only on the interpreter's object layout."""
     checks = (helpers.ARRAY_DATA, helpers.ATTRIBUTE, helpers.KEYWORDS, helpers.OVERLAPS, helpers.PLAIN_EQUAL, number_text(), _GUARDS)
-    effects = (helpers.NEW_ARRAY, helpers.COPIES, helpers.RELEASE, helpers.RAISE, helpers.ARENAS, RESULTS_TEXT, SCALARS_TEXT, PACK_TEXT)
+    effects = (helpers.NEW_ARRAY, helpers.NEW_LARGE_ARRAY, helpers.COPIES, helpers.RELEASE, helpers.RAISE, helpers.ARENAS,
+               RESULTS_TEXT, SCALARS_TEXT, PACK_TEXT)
     text = "\n".join((*checks, *effects, _ENTRY))
     return f"{helpers.declarations(text)}\n{text}"
 
@@ -347,7 +348,8 @@ error:
 arena.return:
   br i1 %arena.on.heap, label %arena.give, label %finish
 arena.give:
-  call void @bw.give_arena(ptr %arena_slots, ptr %arena)
+{header("arena_bytes", name_as="arena_bytes.given")}
+  call void @bw.give_arena(ptr %arena_slots, ptr %arena, i64 %arena_bytes.given)
   br label %finish
 finish:
   br i1 %ok, label %scalars, label %fail

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from bwcompiler.runtime import python_abi as abi
-from bwcompiler.runtime.entry_table import STRIDES
+from bwcompiler.runtime.entry_table import LARGE_BYTES, STRIDES
 
 ARENA_SLOTS = 4  # arenas that an executable keeps for its next calls
 
@@ -37,11 +37,14 @@ _FUNCTIONS = {
     "np.PyArray_Scalar": "ptr (ptr, ptr, ptr)",
     "np.PyArray_NewCopy": "ptr (ptr, i32)",
     "np.PyArray_NewFromDescr": "ptr (ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)",
+    "np.PyDataMem_SetHandler": "ptr (ptr)",
+    "mem.take": "ptr (i64)",
+    "mem.give": "void (ptr)",
     "c.aligned_alloc": "ptr (i64, i64)",
     "c.free": "void (ptr)",
 }
 
-_EXTERNAL = re.compile(r'@"?((?:py|np|c)\.[\w.]+)')
+_EXTERNAL = re.compile(r'@"?((?:py|np|mem|c)\.[\w.]+)')
 
 
 def external_symbols(text: str) -> list[str]:
@@ -162,6 +165,42 @@ define internal ptr @bw.new_array(ptr %spec) nounwind {
   %shape = getelementptr i8, ptr %spec, i64 16
   %array = call ptr @np.PyArray_NewFromDescr(ptr @np.ndarray, ptr %descr, i32 %rank, ptr %shape, ptr null, ptr null, i32 0, ptr null)
   ret ptr %array
+}
+"""
+
+# The same with memory from the pool (`memory_pool.py`), to which the array gives it back when it dies.  Where the user chose a
+# handler of memory of their own, it is theirs to give.
+NEW_LARGE_ARRAY = """
+define internal ptr @bw.new_large_array(ptr %spec) nounwind {
+start:
+  %before = call ptr @np.PyDataMem_SetHandler(ptr @mem.handler)
+  %failed = icmp eq ptr %before, null
+  br i1 %failed, label %none, label %set
+set:
+  %default = icmp eq ptr %before, @np.PyDataMem_DefaultHandler
+  br i1 %default, label %ours, label %theirs
+ours:
+  %pooled = call ptr @bw.new_array(ptr %spec)
+  call void @bw.reset_handler(ptr %before)
+  ret ptr %pooled
+theirs:
+  call void @bw.reset_handler(ptr %before)
+  %other = call ptr @bw.new_array(ptr %spec)
+  ret ptr %other
+none:
+  ret ptr null
+}
+define internal void @bw.reset_handler(ptr %before) nounwind {
+start:
+  %ours = call ptr @np.PyDataMem_SetHandler(ptr %before)
+  call void @py.Py_DecRef(ptr %before)
+  %failed = icmp eq ptr %ours, null
+  br i1 %failed, label %done, label %drop
+drop:
+  call void @py.Py_DecRef(ptr %ours)
+  br label %done
+done:
+  ret void
 }
 """
 
@@ -384,11 +423,16 @@ done:
 }}
 """
 
-# A lock-free list of arenas: taken by exchanging a slot with null, given back by putting it into an empty slot.
+# Large arenas come from the pool (`memory_pool.py`).  For others the executable has a lock-free list: taken by exchanging a
+# slot with null, given back by putting it into an empty slot.
 ARENAS = f"""
 define internal ptr @bw.take_arena(ptr %slots, i64 %bytes) nounwind {{
 start:
-  br label %head
+  %large = icmp uge i64 %bytes, {LARGE_BYTES}
+  br i1 %large, label %pool, label %head
+pool:
+  %pooled = call ptr @mem.take(i64 %bytes)
+  ret ptr %pooled
 head:
   %k = phi i64 [ 0, %start ], [ %k.next, %next ]
   %end = icmp eq i64 %k, {ARENA_SLOTS}
@@ -411,9 +455,13 @@ allocate:
   %new = call ptr @c.aligned_alloc(i64 64, i64 %bytes)
   ret ptr %new
 }}
-define internal void @bw.give_arena(ptr %slots, ptr %arena) nounwind {{
+define internal void @bw.give_arena(ptr %slots, ptr %arena, i64 %bytes) nounwind {{
 start:
-  br label %head
+  %large = icmp uge i64 %bytes, {LARGE_BYTES}
+  br i1 %large, label %pool, label %head
+pool:
+  call void @mem.give(ptr %arena)
+  ret void
 head:
   %k = phi i64 [ 0, %start ], [ %k.next, %body ]
   %end = icmp eq i64 %k, {ARENA_SLOTS}

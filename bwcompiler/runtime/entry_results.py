@@ -27,10 +27,16 @@ head:
 body:
   %code = load i64, ptr %op
 {word(1, "a")}
-{switch("%code", {"array": RESULTS["array"], "argument": RESULTS["argument"]}, "scalar")}
-array:
   %spec = getelementptr i8, ptr %table, i64 %a
-  %new = call ptr @bw.new_array(ptr %spec)
+{switch("%code", {name: RESULTS[name] for name in ("array", "large_array", "argument")}, "scalar")}
+array:
+  %new.small = call ptr @bw.new_array(ptr %spec)
+  br label %array.made
+large_array:
+  %new.large = call ptr @bw.new_large_array(ptr %spec)
+  br label %array.made
+array.made:
+  %new = phi ptr [ %new.small, %array ], [ %new.large, %large_array ]
   %no.memory = icmp eq ptr %new, null
   br i1 %no.memory, label %fail, label %array.data
 array.data:

@@ -16,6 +16,7 @@ from bwcompiler.ir.types import DTYPES, TensorType
 from bwcompiler.runtime import python_abi as abi
 
 STACK_ARENA_LIMIT = 16 * 1024
+LARGE_BYTES = 256 * 1024  # results and arenas from here on come from `memory_pool.py`: below, malloc has warm memory by itself
 
 # Words of the header.  The frame is one block on the stack: buffers first, then what the *_at words say.
 HEADER = (
@@ -32,7 +33,7 @@ SOURCES = {name: number for number, name in enumerate("item entry global cell at
 GUARD_BYTES = 64
 COPY, STRIDES = 1 << 32, 1 << 33  # in word b of an array: it may be copied; its strides follow in the specification
 # A result operation is 4 words: operation, a, b.  A packing operation is 4 words: operation, a, b.
-RESULTS = {name: number for number, name in enumerate("array scalar numpy_scalar argument".split())}
+RESULTS = {name: number for number, name in enumerate("array large_array scalar numpy_scalar argument".split())}
 PACKING = {name: number for number, name in enumerate("end result none tuple list dict".split())}
 STEP_BYTES = 32
 
@@ -258,7 +259,7 @@ class _Builder:
             return [RESULTS["argument"], leaf, 0, 0]
         type_ = signature.result_types[number]
         if signature.result_kinds[number] == "array":
-            return [RESULTS["array"], self.spec(type_), 0, 0]
+            return [RESULTS["array" if type_.nbytes < LARGE_BYTES else "large_array"], self.spec(type_), 0, 0]
         dtype = type_.dtype.numpy
         if dtype.kind == "b":  # there are only two np.bool objects
             return [RESULTS["numpy_scalar"], id(dtype), 0, 0]

@@ -19,7 +19,7 @@ import numpy as np
 
 from bwcompiler.ir.plan import CallSignature, Read
 from bwcompiler.locks import once
-from bwcompiler.runtime import jit, object_cache, python_abi
+from bwcompiler.runtime import jit, memory_pool, object_cache, python_abi
 from bwcompiler.runtime.entry import entry_text
 from bwcompiler.runtime.entry_helpers import ARENA_SLOTS, external_symbols
 from bwcompiler.runtime.entry_table import Table, build_table
@@ -177,7 +177,7 @@ def _definition(name: str) -> _MethodDefinition:
 def _native_entry() -> jit.LoadedCode:
     """The entry of all programs, loaded once and for ever."""
     text = entry_text()
-    known = python_abi.symbols()
+    known = python_abi.symbols() | memory_pool.pool().symbols()
     symbols = {name: known[name] for name in external_symbols(text)}
     return jit.load(object_cache.object_for(text, default_target()), symbols, ("bw_entry",))
 

@@ -18,6 +18,7 @@ import llvmlite.binding as llvm
 
 from bwcompiler.errors import CompileError
 from bwcompiler.locks import held_at_fork
+from bwcompiler.runtime.python_abi import make_immortal
 from bwcompiler.target import Target
 
 _lock = held_at_fork()         # around every call of LLVM: a fork in the middle of one would leave a child with half of it
@@ -130,6 +131,7 @@ class LoadedCode:
 
     def __init__(self, tracker: Any, addresses: Mapping[str, int]) -> None:
         self.addresses = dict(addresses)
+        self.tracker = tracker
         # Not at exit: other threads may still run, and the memory goes anyway.
         weakref.finalize(self, _unload, tracker).atexit = False
 
@@ -137,6 +139,13 @@ class LoadedCode:
 def _unload(tracker: Any) -> None:
     with _lock:
         tracker.close()
+
+
+def load_for_ever(code: bytes, symbols: Mapping[str, int], exports: Iterable[str]) -> LoadedCode:
+    """`load` of what is called even while the interpreter is finalised: when arrays die, or by threads of our own."""
+    loaded = load(code, symbols, exports)
+    make_immortal(loaded, loaded.tracker, _lljit())
+    return loaded
 
 
 def load(code: bytes, symbols: Mapping[str, int], exports: Iterable[str]) -> LoadedCode:

@@ -36,6 +36,7 @@ NUMBER_VALUE = HEADER  # of Python floats and complexes and of NumPy's scalars
 
 # Slots of NumPy's C-API table (numpy/__multiarray_api.h); the numbers are part of its ABI.
 _SLOT_SCALAR, _SLOT_NEW_COPY, _SLOT_NEW_FROM_DESCR = 60, 85, 94
+_SLOT_SET_HANDLER, _SLOT_DEFAULT_HANDLER = 304, 306
 
 _PYTHON_FUNCTIONS = (
     "PyObject_Vectorcall PyObject_RichCompareBool PyTuple_New PyList_New PyDict_New PyDict_SetItem"
@@ -59,6 +60,21 @@ def _numpy_slot(number: int) -> int:
     return table[number] or 0
 
 
+def new_capsule(address: int, name: bytes) -> Any:
+    """A PyCapsule of that name, which keeps the bytes of the name for ever, as it must."""
+    kept = ctypes.create_string_buffer(name)
+    make_immortal(kept)
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+    return make(_function_address(ctypes.pythonapi.PyCapsule_New))(address, ctypes.addressof(kept), None)
+
+
+def make_immortal(*objects: object) -> None:
+    """Keep objects beyond the end of the interpreter: what others still point to must not go with the modules."""
+    take = ctypes.PYFUNCTYPE(None, ctypes.py_object)(_function_address(ctypes.pythonapi.Py_IncRef))
+    for item in objects:
+        take(item)
+
+
 _NUMERIC = tuple(np.dtype(code) for code in "?bhilqBHILQefdFD")
 
 
@@ -73,6 +89,8 @@ def symbols() -> dict[str, int]:
     found["np.PyArray_Scalar"] = _numpy_slot(_SLOT_SCALAR)
     found["np.PyArray_NewCopy"] = _numpy_slot(_SLOT_NEW_COPY)
     found["np.PyArray_NewFromDescr"] = _numpy_slot(_SLOT_NEW_FROM_DESCR)
+    found["np.PyDataMem_SetHandler"] = _numpy_slot(_SLOT_SET_HANDLER)
+    found["np.PyDataMem_DefaultHandler"] = _read(_numpy_slot(_SLOT_DEFAULT_HANDLER), ctypes.c_void_p) or 0
     process = ctypes.CDLL(None)
     found["c.aligned_alloc"] = _function_address(process.aligned_alloc)
     found["c.free"] = _function_address(process.free)
