@@ -6,11 +6,12 @@ mathematics.  `pieces` cuts the iterations of a loop into vectors.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from bwcompiler.ir.extent import Affine, Index, add_extents, lower, scale_extent, substitute, upper
+from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, lower, scale_extent, substitute, upper
 from bwcompiler.ir.loop import Accumulate, Accumulator, Buffer, Let, Loop, Offset, Reduce, Statement, Store
 from bwcompiler.ir.reduction_tree import LANES
 from bwcompiler.ir.scalar import Scalar
@@ -139,20 +140,21 @@ class Body:
         if scalar.op == "local":
             return self.lets.get(scalar.data, False)
         if scalar.op == "index":
-            return self._step(scalar.data) != 0
+            return self.step_of(scalar.data) != 0
         if scalar.op == "in_range":
-            return any(self._step(extent) for extent in scalar.data)
+            return any(self.step_of(extent) for extent in scalar.data)
         if scalar.op in ("total", "found"):
             return scalar.data in self.opened
-        if scalar.op == "load" and self._step(scalar.data[1].affine):
+        if scalar.op == "load" and self.step_of(scalar.data[1].affine):
             return True
         return any(self.varies(arg) for arg in scalar.args)
 
-    def _step(self, extent: int | Affine) -> int:
+    def step_of(self, extent: Extent) -> int:
+        """How much an index expression grows with each iteration."""
         return 0 if isinstance(extent, int) else next((step for index, step in extent.terms if index is self.loop.index), 0)
 
     def step(self, offset: Offset) -> int | None:
-        return None if any(self.varies(term) for term, _ in offset.terms) else self._step(offset.affine)
+        return None if any(self.varies(term) for term, _ in offset.terms) else self.step_of(offset.affine)
 
     def _in_group(self, access: Access, step: int) -> bool:
         """Whether an access is read in groups in the first and in the last iteration of the loops inside."""
@@ -160,7 +162,7 @@ class Body:
         return all(group_start(access.buffer, Offset(end, access.offset.terms), step) is not None for end in ends)
 
     # ----- may the iterations run side by side?
-    @property
+    @functools.cached_property
     def independent(self) -> bool:
         """Whether no iteration reads or writes what another one writes."""
         written: dict[Buffer, list[tuple[Access, int | None]]] = {}
@@ -195,13 +197,14 @@ class Body:
         fresh: Mapping[Index, Affine] = {index: Index(index.lo, index.hi).extent() for index in (self.loop.index, *self.inner)}
         if step != other_step:
             distance = add_extents(affine[0], scale_extent(substitute(affine[1], fresh), -1))
-            return lower(distance) > 0 or upper(distance) < 0
+            least, most = ends(distance)
+            return least > 0 or most < 0
         inside = {index: extent for index, extent in fresh.items() if index is not self.loop.index}
         distance = add_extents(affine[0], scale_extent(substitute(affine[1], inside), -1))
-        reach = upper(add_extents(self.loop.extent, -1)) * abs(step)
-        return (-abs(step) < lower(distance) and upper(distance) < abs(step)) or lower(distance) > reach or upper(distance) < -reach
+        reach, (least, most) = upper(add_extents(self.loop.extent, -1)) * abs(step), ends(distance)
+        return (-abs(step) < least and most < abs(step)) or least > reach or most < -reach
 
-    @property
+    @functools.cached_property
     def pure(self) -> bool:
         """Whether an iteration may run twice: it reads nothing that the loop writes."""
         read = {self.memory_of(access.buffer) for access in self.accesses if not access.writes}
@@ -284,6 +287,20 @@ def shift_of(scalar: Scalar) -> int | None:
     return number.bit_length() - 1 if number > 0 and number & (number - 1) == 0 else None
 
 
+def ends(extent: Extent) -> tuple[int, int]:
+    """The smallest and the largest value of an index expression."""
+    if isinstance(extent, int):
+        return extent, extent
+    first = last = extent.constant
+    for index, factor in extent.terms:
+        low, high = index.lo, index.hi
+        if not isinstance(low, int) or not isinstance(high, int):
+            return lower(extent), upper(extent)
+        first += factor * (low if factor > 0 else high)
+        last += factor * (high if factor > 0 else low)
+    return first, last
+
+
 def group_start(buffer: Buffer, offset: Offset, step: int) -> int | None:
     """How many elements before an element its group starts, where every `step` elements are read: None where they are not read in groups.
 
@@ -291,7 +308,7 @@ def group_start(buffer: Buffer, offset: Offset, step: int) -> int | None:
     """
     if not 2 <= step <= LARGEST_STEP or offset.terms:
         return None
-    first, last = lower(offset.affine), upper(offset.affine)
+    first, last = ends(offset.affine)
     aligned = (offset.affine if isinstance(offset.affine, int) else offset.affine.constant) % step
     return next((start for start in (aligned, *range(step)) if first >= start and last + step - start <= buffer.size), None)
 
