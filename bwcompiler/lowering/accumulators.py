@@ -90,7 +90,8 @@ class Accumulators(KernelValues):
                 return
             place = self.locate(buffer, offset)
             before = self.as_register(self.loaded(buffer, place), buffer.dtype)
-            self.write_at(buffer.dtype, place, self.operate(combine, buffer.dtype, before, value))
+            apply = self.operate if self.lanes is None or place.step or place.offsets is not None else self._in_order
+            self.write_at(buffer.dtype, place, apply(combine, buffer.dtype, before, value))
         elif statement.position is not None:
             self.search(target, value, self.scalar(statement.position))
         elif self.lane is not None and target in self.lane_cells:

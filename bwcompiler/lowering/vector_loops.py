@@ -55,6 +55,8 @@ class Body:
         self.loop = loop
         self.memory_of = memory_of
         self.accesses: list[Access] = []
+        self.sums: list[tuple[Access, Access, tuple[Index, ...]]] = []      # in memory, with the loops inside that they are in
+        self.around: tuple[Index, ...] = ()                                 # loops inside that are being looked at
         self.operations = 0
         self.dear = self.divides = self.guarded = False
         self.sizes = {1}
@@ -75,7 +77,9 @@ class Body:
         for statement in body:
             if isinstance(statement, Loop):
                 self.inner.add(statement.index)
+                saved, self.around = self.around, (*self.around, statement.index)
                 self._statements(statement.body)
+                self.around = saved
             elif isinstance(statement, Reduce):
                 self.opened.add(statement.accumulator)
                 self.sizes.add(statement.accumulator.dtype.itemsize)
@@ -99,6 +103,7 @@ class Body:
         if not isinstance(statement.target, Accumulator):
             self._access(*statement.target)
             self.accesses.append(Access(*statement.target, False))
+            self.sums.append((self.accesses[-2], self.accesses[-1], self.around))
             return
         self.sizes.add(statement.target.dtype.itemsize)
         if statement.target not in self.opened and statement.target not in self.feeds:
@@ -106,9 +111,9 @@ class Body:
 
     def _access(self, buffer: Buffer, offset: Offset) -> None:
         self.sizes.add(buffer.dtype.itemsize)
-        self.accesses.append(Access(buffer, offset, True))
         for term, _ in offset.terms:
             self._scalar(term, False)
+        self.accesses.append(Access(buffer, offset, True))
 
     def _scalar(self, scalar: Scalar, guarded: bool) -> None:
         if id(scalar) in self._varies:
@@ -163,11 +168,26 @@ class Body:
 
     # ----- may the iterations run side by side?
     @functools.cached_property
+    def in_order(self) -> set[Access]:
+        """Accesses of sums of dear loops to which all iterations add: what they add is computed side by side, and added one by one.
+
+        An iteration adds to an element at most once, or the order would be another one.
+        """
+        found: set[Access] = set()
+        for write, read, around in self.sums:
+            indices = [index for index, _ in _terms(write.offset.affine)]
+            alone = sum(self.memory_of(access.buffer) is self.memory_of(write.buffer) for access in self.accesses) == 2
+            once = len(around) <= 1 and all(index in indices for index in around)
+            if self.dear and alone and once and not write.offset.terms and not self.step_of(write.offset.affine):
+                found |= {write, read}
+        return found
+
+    @functools.cached_property
     def independent(self) -> bool:
         """Whether no iteration reads or writes what another one writes."""
         written: dict[Buffer, list[tuple[Access, int | None]]] = {}
         for access, step in self._stepped():
-            if access.writes:
+            if access.writes and access not in self.in_order:
                 written.setdefault(self.memory_of(access.buffer), []).append((access, step))
         if not written:
             return True
@@ -219,7 +239,7 @@ class Body:
         """How many iterations one vector of the loop has."""
         copies = next(count for limit, count in (DEAR_VECTORS if self.dear else CHEAP_VECTORS) if self.operations <= limit)
         if self.inner or self.grouped or self.apart:
-            copies = 1
+            copies = min(copies, 2) if self.dear else 1
         return min(copies * self.native(target), LONGEST)
 
     def masks(self, target: Target) -> bool:
@@ -251,7 +271,7 @@ class Body:
         loop, short = self.loop, _inner_iterations(self.loop.body)
         if not isinstance(loop.extent, int) or loop.extent < self.native(target) or not 1 < short <= SHORT_INSIDE:
             return False
-        stores = all(step in (1, -1) for access, step in self._stepped() if access.writes)
+        stores = all(step in (1, -1) or access in self.in_order for access, step in self._stepped() if access.writes)
         return stores and not self.apart and not self.divides and not self.guarded and self.opened.isdisjoint(lane_sums) and not self.feeds
 
     def _guards_are_simple(self) -> bool:

@@ -461,6 +461,34 @@ kernel k0(%x: in f64[2,{columns}], %y: out f64[2], %z: out f64[2,{columns}])
     assert all(np.array_equal(found[0], other) for other in found)
 
 
+@pytest.mark.parametrize("target", with_fma().values(), ids=str)
+def test_dear_sums_in_memory(target, rng):
+    """Forces between bodies: around very short loops, what is dear is computed side by side, and added in order."""
+    text = """\
+kernel k0(%p: in f64[45,3], %f: inout f64[45,3], %e: out f64[45,45])
+  for i in 0..45
+    for j in 0..45
+      reduce r: f64 = add
+      for k in 0..3 vector
+        let d = %p[i, k] - %p[j, k]
+        r add= d * d
+      let w = {}
+      store %e[i, j], w
+      for k in 0..3 vector
+        %f[i, k] add= w * %p[j, k]
+"""
+    assert re.search(r"@bw\.exp\.f64x\d+\(", text_of(text.format("exp(r)"), target))
+    p, f = rng.standard_normal((45, 3)), rng.standard_normal((45, 3))
+    arrays = [p, f.copy(), np.zeros((45, 45))]
+    NativeKernels([parse_kernel(text.format("exp(r)"))], target).run("k0", arrays)
+    expected = f.copy()
+    for i, j in itertools.product(range(45), repeat=2):
+        expected[i] = expected[i] + arrays[2][i, j] * p[j]
+    np.testing.assert_array_equal(arrays[1], expected)
+    d = p[:, None] - p
+    np.testing.assert_allclose(arrays[2], np.exp((d[:, :, 0] ** 2 + d[:, :, 1] ** 2) + d[:, :, 2] ** 2), rtol=1e-13)
+
+
 MOVING = """\
 kernel k0(%x: in f64[40,200], %y: out f64[40], %z: inout f64[40,200])
   for i in 0..40
