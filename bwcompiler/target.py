@@ -107,12 +107,12 @@ class Target:
         """Whether a multiplication and an addition with one rounding are an instruction."""
         return not _is_x86() or "+fma" in self.features.split(",")
 
-    @property
+    @functools.cached_property
     def has_masks(self) -> bool:
         """Whether vectors of all elements can be loaded and stored in part."""
         return {"+avx512bw", "+avx512vl"} <= set(self.features.split(","))
 
-    @property
+    @functools.cached_property
     def has_wide_masks(self) -> bool:
         """Whether vectors of elements of 4 and of 8 bytes can."""
         return self.has_masks or "+avx2" in self.features.split(",")
@@ -123,6 +123,15 @@ class Target:
         if self.vector_bits <= 128:
             return "nounwind"
         return f'nounwind "prefer-vector-width"="{self.vector_bits}" "min-legal-vector-width"="{self.vector_bits}"'
+
+    @functools.cached_property
+    def scalar_attributes(self) -> str:
+        """Those of functions of single numbers: AVX-512 compares numbers into mask registers, from which it takes long to get back."""
+        names = self.features.split(",")
+        if "+avx512f" not in names:
+            return self.function_attributes
+        features = ",".join([name.replace("+avx512", "-avx512") for name in names])
+        return f'{self.function_attributes} "target-cpu"="{self.cpu}" "target-features"="{features}"'
 
     def lanes(self, bits: int) -> int:
         """How many elements of this size a vector register holds."""

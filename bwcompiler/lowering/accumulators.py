@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from bwcompiler.ir.extent import Index, upper
 from bwcompiler.ir.loop import Accumulate, Accumulator, Buffer, Kernel, Loop, Statement, identity_of
 from bwcompiler.ir.reduction_tree import BLOCK, LANES, flushed_sums, in_lanes, total_dtype
-from bwcompiler.ir.types import BOOL, I64, DType
+from bwcompiler.ir.types import BOOL, DType
 from bwcompiler.lowering.kernel_values import Cell, KernelValues
 from bwcompiler.lowering.lanes import add_to_totals, combined, load_lanes, reset_lanes
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter, literal, memory_type, register_type, vector_type
@@ -32,6 +32,7 @@ class Accumulators(KernelValues):
         self.flushed: set[Accumulator] = set()                       # sums over more than one block: they have block totals
         self.totals: dict[Accumulator, str] = {}
         self.lane: str | None = None
+        self.opened: dict[Accumulator, int] = {}                     # the level of its `Reduce`
         self.kept: dict[tuple[Accumulate, str], Cell] = {}
         self.kept_along: dict[Accumulate, Index] = {}
         self._find_flushed(kernel.body)
@@ -46,6 +47,7 @@ class Accumulators(KernelValues):
     def open(self, accumulator: Accumulator) -> None:
         """Reset an accumulator (its memory is allocated once, in the entry block)."""
         emit, dtype, width = self.emit, accumulator.dtype, self.width
+        self.opened[accumulator] = self.top
         type_, start = vector_type(memory_type(dtype), width), self._memory_literal(accumulator)
         if accumulator not in self.cells or self.cells[accumulator].width != width:
             self.cells[accumulator] = Cell(self.alloca(memory_type(dtype), width), width)
@@ -88,15 +90,20 @@ class Accumulators(KernelValues):
                 return
             place = self.locate(buffer, offset)
             before = self.as_register(self.loaded(buffer, place), buffer.dtype)
-            self.write_at(buffer.dtype, place, self.operate(combine, buffer.dtype, before, value))
+            apply = self.operate if self.lanes is None or place.step or place.offsets is not None else self._in_order
+            self.write_at(buffer.dtype, place, apply(combine, buffer.dtype, before, value))
         elif statement.position is not None:
-            self._search(target, value, self.scalar(statement.position))
+            self.search(target, value, self.scalar(statement.position))
         elif self.lane is not None and target in self.lane_cells:
             self._into_lane(target, combine, value)
         else:
             cell, dtype = self.cells[target], target.dtype
             combined_with = self.operate if cell.width == self.width else self._in_order
             self.store_cell(cell, dtype, combined_with(combine, dtype, self.load_cell(cell, dtype), value))
+
+    def search(self, target: Accumulator, value: Register, position: Register) -> None:
+        """Keep the first best value, and its position."""
+        raise NotImplementedError
 
     def store_cell(self, cell: Cell, dtype: DType, value: Register) -> None:
         text = self.wide(value, dtype, cell.width)
@@ -153,20 +160,6 @@ class Accumulators(KernelValues):
             text = emit.to_memory(values.text, dtype)
         one = self.as_register(Register(combined(emit, text, dtype, combine, self.width), 1, self.top, self.top), dtype)
         return self.operate(combine, dtype, before, one)
-
-    def _search(self, target: Accumulator, value: Register, position: Register) -> None:
-        """argmax/argmin: keep the first best; a nan is better than any number, and the first nan stays."""
-        dtype, cell, where = target.dtype, self.cells[target], self.places[target]
-        best = self.load_cell(cell, dtype)
-        place = self.load_cell(where, I64)
-        empty = self.operate("less", I64, place, Register("0"))
-        better = self.operate("greater" if target.combine == "argmax" else "less", dtype, value, best)
-        if dtype.is_float:
-            better = self.operate("bitwise_or", BOOL, better, self.operate("isnan", dtype, value))
-            better = self.both(better, self.operate("equal", dtype, best, best))
-        better = self.operate("bitwise_or", BOOL, better, empty)
-        self.store_cell(cell, dtype, self.chosen(dtype, better, value, best))
-        self.store_cell(where, I64, self.chosen(I64, better, position, place))
 
     def flush(self, accumulator: Accumulator) -> None:
         """Add the lanes to the block totals and reset them."""

@@ -115,7 +115,7 @@ class Elements(Positions):
                 whole = self._masked_load(dtype, pointer, f"<{flags}>", count, level, scope)
             if level < self.top:
                 self.remember(key, whole)
-        return self._picked(whole, vector, [start + place.step * lane for lane in range(self.width)])
+        return self.picked(whole, vector, [start + place.step * lane for lane in range(self.width)])
 
     def _mask_of_number(self, active: str, backwards: bool) -> str:
         """The same where the number of iterations is in a register, and may be larger than there are."""
@@ -123,7 +123,7 @@ class Elements(Positions):
         lanes = ", ".join([f"i64 {lane}" for lane in (range(self.width)[::-1] if backwards else range(self.width))])
         return self.emit.put(f"icmp slt {numbers} <{lanes}>, {self.splat(Register(active, 1, self.top, self.top), 'i64', self.width)}")
 
-    def _picked(self, register: Register, vector: str, order: Sequence[int]) -> Register:
+    def picked(self, register: Register, vector: str, order: Sequence[int]) -> Register:
         """These elements of a vector."""
         lanes = ", ".join([f"i32 {lane}" for lane in order])
         return self.put(f"shufflevector {vector} {register.text}, {vector} poison, <{len(order)} x i32> <{lanes}>",
@@ -162,7 +162,7 @@ class Elements(Positions):
         return f"<{', '.join(flags[::-1] if backwards else flags)}>"
 
     def _reversed(self, register: Register, vector: str) -> Register:
-        return self._picked(register, vector, range(self.width)[::-1])
+        return self.picked(register, vector, range(self.width)[::-1])
 
     def _each(self, dtype: DType, place: Place, level: int) -> Iterator[tuple[int, Register]]:
         """The address of the element of each iteration."""

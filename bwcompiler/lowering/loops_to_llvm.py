@@ -30,7 +30,6 @@ from bwcompiler.ir.loop import (
 )
 from bwcompiler.ir.reduction_tree import BLOCK, LANES, flushed_sums, last_feeds
 from bwcompiler.ir.scalar import Word
-from bwcompiler.lowering.accumulators import Accumulators
 from bwcompiler.lowering.kernel_values import Cell
 from bwcompiler.lowering.library_calls import INTERRUPTED
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter, memory_type, register_type
@@ -38,6 +37,7 @@ from bwcompiler.lowering.merge_loops import merge_loops
 from bwcompiler.lowering.polls import polled, statements_work
 from bwcompiler.lowering.positions import Lanes
 from bwcompiler.lowering.registers import Register
+from bwcompiler.lowering.searches import Searches
 from bwcompiler.lowering.vector_loops import LONGEST, SMALL_BODY, WRITTEN_OUT, Body, Piece, halves, pieces, power_of_two, statement_size
 
 KEPT = 8                      # registers: so many may hold what a loop adds to
@@ -69,7 +69,7 @@ def kernel_to_llvm(kernel: Kernel, emit: ScalarEmitter, linkage: str = "internal
     return KernelText(text, tuple([emitter.starts.get(buffer, 0) for buffer in kernel.buffers]), tuple(emitter.words), emitter.polls)
 
 
-class _KernelEmitter(Accumulators):
+class _KernelEmitter(Searches):
     def __init__(self, kernel: Kernel, emit: ScalarEmitter, merged: Mapping[Buffer, Buffer], name: str) -> None:
         self.name = name
         self.outer_lines, emit.lines = emit.lines, []
@@ -138,6 +138,8 @@ class _KernelEmitter(Accumulators):
         body = self.body_of(loop)
         if any(isinstance(s, Accumulate) and s.target in self.lane_sums for s in loop.body):
             self.strip_loop(loop, body)
+        elif (searched := self.searched(loop, body)) is not None:
+            self.search_loop(loop, *searched)
         elif self.lanes is None and self.is_vector(loop, body):
             self.vector_loop(loop, body)
         else:
@@ -224,6 +226,16 @@ class _KernelEmitter(Accumulators):
         assert isinstance(loop.extent, int)
         target = self.emit.target
         return pieces(loop.extent, body.unit(target), body.pure, body.masks(target), body.dear)
+
+    def search_loop(self, loop: Loop, target: Accumulator, width: int) -> None:
+        """Whole vectors, whose best elements meet, then what is left one by one."""
+        assert isinstance(loop.extent, int)
+        turns, rest = divmod(loop.extent, width)
+        with self.side_by_side_search(target, width), self.each(loop, turns, width) as first:
+            self.vector(loop, first, width)
+        if rest:
+            with self.turns(str(rest), False) as number:
+                self.iteration(loop, self.emit.put(f"add nuw nsw i64 {number}, {turns * width}"))
 
     def piece(self, loop: Loop, piece: Piece) -> None:
         body = self.body_of(loop)

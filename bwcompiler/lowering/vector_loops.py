@@ -6,11 +6,12 @@ mathematics.  `pieces` cuts the iterations of a loop into vectors.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from bwcompiler.ir.extent import Affine, Index, add_extents, lower, scale_extent, substitute, upper
+from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, lower, scale_extent, substitute, upper
 from bwcompiler.ir.loop import Accumulate, Accumulator, Buffer, Let, Loop, Offset, Reduce, Statement, Store
 from bwcompiler.ir.reduction_tree import LANES
 from bwcompiler.ir.scalar import Scalar
@@ -54,6 +55,8 @@ class Body:
         self.loop = loop
         self.memory_of = memory_of
         self.accesses: list[Access] = []
+        self.sums: list[tuple[Access, Access, tuple[Index, ...]]] = []      # in memory, with the loops inside that they are in
+        self.around: tuple[Index, ...] = ()                                 # loops inside that are being looked at
         self.operations = 0
         self.dear = self.divides = self.guarded = False
         self.sizes = {1}
@@ -74,7 +77,9 @@ class Body:
         for statement in body:
             if isinstance(statement, Loop):
                 self.inner.add(statement.index)
+                saved, self.around = self.around, (*self.around, statement.index)
                 self._statements(statement.body)
+                self.around = saved
             elif isinstance(statement, Reduce):
                 self.opened.add(statement.accumulator)
                 self.sizes.add(statement.accumulator.dtype.itemsize)
@@ -98,6 +103,7 @@ class Body:
         if not isinstance(statement.target, Accumulator):
             self._access(*statement.target)
             self.accesses.append(Access(*statement.target, False))
+            self.sums.append((self.accesses[-2], self.accesses[-1], self.around))
             return
         self.sizes.add(statement.target.dtype.itemsize)
         if statement.target not in self.opened and statement.target not in self.feeds:
@@ -105,9 +111,9 @@ class Body:
 
     def _access(self, buffer: Buffer, offset: Offset) -> None:
         self.sizes.add(buffer.dtype.itemsize)
-        self.accesses.append(Access(buffer, offset, True))
         for term, _ in offset.terms:
             self._scalar(term, False)
+        self.accesses.append(Access(buffer, offset, True))
 
     def _scalar(self, scalar: Scalar, guarded: bool) -> None:
         if id(scalar) in self._varies:
@@ -139,20 +145,21 @@ class Body:
         if scalar.op == "local":
             return self.lets.get(scalar.data, False)
         if scalar.op == "index":
-            return self._step(scalar.data) != 0
+            return self.step_of(scalar.data) != 0
         if scalar.op == "in_range":
-            return any(self._step(extent) for extent in scalar.data)
+            return any(self.step_of(extent) for extent in scalar.data)
         if scalar.op in ("total", "found"):
             return scalar.data in self.opened
-        if scalar.op == "load" and self._step(scalar.data[1].affine):
+        if scalar.op == "load" and self.step_of(scalar.data[1].affine):
             return True
         return any(self.varies(arg) for arg in scalar.args)
 
-    def _step(self, extent: int | Affine) -> int:
+    def step_of(self, extent: Extent) -> int:
+        """How much an index expression grows with each iteration."""
         return 0 if isinstance(extent, int) else next((step for index, step in extent.terms if index is self.loop.index), 0)
 
     def step(self, offset: Offset) -> int | None:
-        return None if any(self.varies(term) for term, _ in offset.terms) else self._step(offset.affine)
+        return None if any(self.varies(term) for term, _ in offset.terms) else self.step_of(offset.affine)
 
     def _in_group(self, access: Access, step: int) -> bool:
         """Whether an access is read in groups in the first and in the last iteration of the loops inside."""
@@ -160,12 +167,27 @@ class Body:
         return all(group_start(access.buffer, Offset(end, access.offset.terms), step) is not None for end in ends)
 
     # ----- may the iterations run side by side?
-    @property
+    @functools.cached_property
+    def in_order(self) -> set[Access]:
+        """Accesses of sums of dear loops to which all iterations add: what they add is computed side by side, and added one by one.
+
+        An iteration adds to an element at most once, or the order would be another one.
+        """
+        found: set[Access] = set()
+        for write, read, around in self.sums:
+            indices = [index for index, _ in _terms(write.offset.affine)]
+            alone = sum(self.memory_of(access.buffer) is self.memory_of(write.buffer) for access in self.accesses) == 2
+            once = len(around) <= 1 and all(index in indices for index in around)
+            if self.dear and alone and once and not write.offset.terms and not self.step_of(write.offset.affine):
+                found |= {write, read}
+        return found
+
+    @functools.cached_property
     def independent(self) -> bool:
         """Whether no iteration reads or writes what another one writes."""
         written: dict[Buffer, list[tuple[Access, int | None]]] = {}
         for access, step in self._stepped():
-            if access.writes:
+            if access.writes and access not in self.in_order:
                 written.setdefault(self.memory_of(access.buffer), []).append((access, step))
         if not written:
             return True
@@ -195,13 +217,14 @@ class Body:
         fresh: Mapping[Index, Affine] = {index: Index(index.lo, index.hi).extent() for index in (self.loop.index, *self.inner)}
         if step != other_step:
             distance = add_extents(affine[0], scale_extent(substitute(affine[1], fresh), -1))
-            return lower(distance) > 0 or upper(distance) < 0
+            least, most = ends(distance)
+            return least > 0 or most < 0
         inside = {index: extent for index, extent in fresh.items() if index is not self.loop.index}
         distance = add_extents(affine[0], scale_extent(substitute(affine[1], inside), -1))
-        reach = upper(add_extents(self.loop.extent, -1)) * abs(step)
-        return (-abs(step) < lower(distance) and upper(distance) < abs(step)) or lower(distance) > reach or upper(distance) < -reach
+        reach, (least, most) = upper(add_extents(self.loop.extent, -1)) * abs(step), ends(distance)
+        return (-abs(step) < least and most < abs(step)) or least > reach or most < -reach
 
-    @property
+    @functools.cached_property
     def pure(self) -> bool:
         """Whether an iteration may run twice: it reads nothing that the loop writes."""
         read = {self.memory_of(access.buffer) for access in self.accesses if not access.writes}
@@ -216,7 +239,7 @@ class Body:
         """How many iterations one vector of the loop has."""
         copies = next(count for limit, count in (DEAR_VECTORS if self.dear else CHEAP_VECTORS) if self.operations <= limit)
         if self.inner or self.grouped or self.apart:
-            copies = 1
+            copies = min(copies, 2) if self.dear else 1
         return min(copies * self.native(target), LONGEST)
 
     def masks(self, target: Target) -> bool:
@@ -248,7 +271,7 @@ class Body:
         loop, short = self.loop, _inner_iterations(self.loop.body)
         if not isinstance(loop.extent, int) or loop.extent < self.native(target) or not 1 < short <= SHORT_INSIDE:
             return False
-        stores = all(step in (1, -1) for access, step in self._stepped() if access.writes)
+        stores = all(step in (1, -1) or access in self.in_order for access, step in self._stepped() if access.writes)
         return stores and not self.apart and not self.divides and not self.guarded and self.opened.isdisjoint(lane_sums) and not self.feeds
 
     def _guards_are_simple(self) -> bool:
@@ -284,6 +307,20 @@ def shift_of(scalar: Scalar) -> int | None:
     return number.bit_length() - 1 if number > 0 and number & (number - 1) == 0 else None
 
 
+def ends(extent: Extent) -> tuple[int, int]:
+    """The smallest and the largest value of an index expression."""
+    if isinstance(extent, int):
+        return extent, extent
+    first = last = extent.constant
+    for index, factor in extent.terms:
+        low, high = index.lo, index.hi
+        if not isinstance(low, int) or not isinstance(high, int):
+            return lower(extent), upper(extent)
+        first += factor * (low if factor > 0 else high)
+        last += factor * (high if factor > 0 else low)
+    return first, last
+
+
 def group_start(buffer: Buffer, offset: Offset, step: int) -> int | None:
     """How many elements before an element its group starts, where every `step` elements are read: None where they are not read in groups.
 
@@ -291,7 +328,7 @@ def group_start(buffer: Buffer, offset: Offset, step: int) -> int | None:
     """
     if not 2 <= step <= LARGEST_STEP or offset.terms:
         return None
-    first, last = lower(offset.affine), upper(offset.affine)
+    first, last = ends(offset.affine)
     aligned = (offset.affine if isinstance(offset.affine, int) else offset.affine.constant) % step
     return next((start for start in (aligned, *range(step)) if first >= start and last + step - start <= buffer.size), None)
 

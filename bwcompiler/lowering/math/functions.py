@@ -2,8 +2,9 @@
 
 `math_function("exp", "f32", 16).symbol` is what to call for 16 numbers at once; `math_text` gives the text to put in the module, once,
 and the declarations that it needs.  Functions of few calls are inlined; the others are called, which costs nothing measurable and halves
-LLVM's time for long bodies.  Formulas live in the sibling modules `exponential`, `hyperbolic`, `trigonometric`, `algebraic` and `special`;
-polynomials in `coefficients`, fitted by `tools/fit_math.py`; `emitter` turns formulas into IR.
+LLVM's time for long bodies.  Those of one number are always called where they are compiled for other instructions
+(`Target.scalar_attributes`).  Formulas live in the sibling modules `exponential`, `hyperbolic`, `trigonometric`, `algebraic` and
+`special`; polynomials in `coefficients`, fitted by `tools/fit_math.py`; `emitter` turns formulas into IR.
 """
 
 from __future__ import annotations
@@ -124,6 +125,7 @@ def math_text(wanted: Iterable[Wanted], texts: Iterable[str], target: Target) ->
     calls = Counter(symbol for text in texts for symbol in _CALLS.findall(text))
     parts = sorted({line for item in found for line in item.tables})
     for (name, dtype, width), item in zip(names, found, strict=True):
-        inline = calls[math_function(name, dtype, width).symbol] <= INLINED_CALLS
-        parts.append(f"{item.head} {'alwaysinline' if inline else 'noinline'} {target.function_attributes} {{\n{item.body}")
+        attributes = target.function_attributes if width > 1 else target.scalar_attributes
+        inline = calls[math_function(name, dtype, width).symbol] <= INLINED_CALLS and attributes == target.function_attributes
+        parts.append(f"{item.head} {'alwaysinline' if inline else 'noinline'} {attributes} {{\n{item.body}")
     return "\n\n".join(parts) + "\n", tuple(sorted({line for item in found for line in item.intrinsics}))

@@ -157,6 +157,53 @@ def test_searches(combine, dtype, rng):
     np.testing.assert_array_equal(y, getattr(np, combine)(x, axis=1))
 
 
+@pytest.mark.parametrize("target", TARGETS.values(), ids=str)
+@pytest.mark.parametrize("combine", ["argmax", "argmin"])
+def test_searches_in_vectors(combine, target, rng):
+    """Whatever the width, the first best element is found, and the first nan before all numbers."""
+    kernels, arrays = [], []
+    for columns, (dtype, numpy) in itertools.product((7, 16, 31, 37, 64, 100, 300), (("f64", "f8"), ("f32", "f4"), ("i8", "i1"), ("bool", "?"))):
+        kernels.append(parse_kernel(f"""\
+kernel k{len(kernels)}(%x: in {dtype}[12,{columns}], %y: out i64[12], %z: out {dtype}[12])
+  for i in 0..12
+    reduce best: {dtype} = {combine}
+    for j in 0..{columns}
+      best {combine}= %x[i, j] at j
+    store %y[i], position(best)
+    store %z[i], best
+"""))
+        x = rng.integers(0, 2 if dtype == "bool" else 5, (12, columns)).astype(numpy)
+        if dtype[0] == "f":
+            x[rng.random(x.shape) < 0.02] = np.nan
+            x[0], x[1], x[2, 1:], x[3] = np.nan, -np.inf, np.inf, np.where(rng.random(columns) < 0.5, 0.0, -0.0)
+        arrays.append([x, np.zeros(12, np.int64), np.zeros(12, numpy)])
+    code = NativeKernels(kernels, target)
+    for kernel, (x, y, z) in zip(kernels, arrays, strict=True):
+        code.run(kernel.name, [x, y, z])
+        places = getattr(np, combine)(x, axis=1)
+        np.testing.assert_array_equal(y, places, kernel_to_text(kernel))
+        np.testing.assert_array_equal(z.tobytes(), x[np.arange(12), places].tobytes())
+
+
+def test_searches_that_are_not_side_by_side(rng):
+    """Two loops for one best element; positions that fall."""
+    text = """\
+kernel k0(%x: in f64[40], %y: out i64[2])
+  reduce best: f64 = argmax
+  for j in 0..40
+    best argmax= %x[j] at j
+  for j in 0..40
+    best argmax= %x[j] + 0.25 at j
+  store %y[0], position(best)
+  reduce last: f64 = argmax
+  for j in 0..40
+    last argmax= %x[j] at 39 - j
+  store %y[1], position(last)
+"""
+    assert "x double" not in text_of(text)
+    native(text, [rng.integers(0, 3, 40).astype(float), np.zeros(2, np.int64)])
+
+
 def test_guards_do_not_read_beyond_the_ends():
     """The reads that a guard forbids are of pages that are not there: of one element, and of vectors."""
     text = """\
@@ -412,6 +459,70 @@ kernel k0(%x: in f64[2,{columns}], %y: out f64[2], %z: out f64[2,{columns}])
         np.testing.assert_array_equal(arrays[1], summed[1], str(target))
         found.append(arrays[1])
     assert all(np.array_equal(found[0], other) for other in found)
+
+
+@pytest.mark.parametrize("target", with_fma().values(), ids=str)
+def test_dear_sums_in_memory(target, rng):
+    """Forces between bodies: around very short loops, what is dear is computed side by side, and added in order."""
+    text = """\
+kernel k0(%p: in f64[45,3], %f: inout f64[45,3], %e: out f64[45,45])
+  for i in 0..45
+    for j in 0..45
+      reduce r: f64 = add
+      for k in 0..3 vector
+        let d = %p[i, k] - %p[j, k]
+        r add= d * d
+      let w = {}
+      store %e[i, j], w
+      for k in 0..3 vector
+        %f[i, k] add= w * %p[j, k]
+"""
+    assert re.search(r"@bw\.exp\.f64x\d+\(", text_of(text.format("exp(r)"), target))
+    p, f = rng.standard_normal((45, 3)), rng.standard_normal((45, 3))
+    arrays = [p, f.copy(), np.zeros((45, 45))]
+    NativeKernels([parse_kernel(text.format("exp(r)"))], target).run("k0", arrays)
+    expected = f.copy()
+    for i, j in itertools.product(range(45), repeat=2):
+        expected[i] = expected[i] + arrays[2][i, j] * p[j]
+    np.testing.assert_array_equal(arrays[1], expected)
+    d = p[:, None] - p
+    np.testing.assert_allclose(arrays[2], np.exp((d[:, :, 0] ** 2 + d[:, :, 1] ** 2) + d[:, :, 2] ** 2), rtol=1e-13)
+
+
+MOVING = """\
+kernel k0(%x: in f64[40,200], %y: out f64[40], %z: inout f64[40,200])
+  for i in 0..40
+    reduce sum: f64 = add
+    for j in 0..5*i + 2 vector
+      let a = sqrt({value})
+      store %z[i, j], a
+      sum add= a
+    for j in 0..3*i + 1 vector
+      store %z[i, 3*i - j], a + {value}
+    store %y[i], sum
+""".replace("a + ", "")
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=str)
+def test_extents_that_move(target, rng):
+    """Vectors of which only a part is meant, as many as a register says."""
+    x, z = rng.uniform(1, 2, (40, 200)), rng.standard_normal((40, 200))
+    expected, found = [x, np.zeros(40), z.copy()], [x, np.zeros(40), z.copy()]
+    kernel = parse_kernel(MOVING.format(value="%x[i, j]"))
+    verify_kernel(kernel)
+    run_kernel(kernel, expected)
+    NativeKernels([kernel], target).run("k0", found)
+    for made, wanted in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(made, wanted)
+    dear = [x, np.zeros(40), z.copy()]
+    NativeKernels([parse_kernel(MOVING.format(value="exp(log(%x[i, j]))"))], target).run("k0", dear)
+    for made, wanted in zip(dear, expected, strict=True):
+        np.testing.assert_allclose(made, wanted, rtol=1e-12)
+
+
+def test_extents_that_move_have_masks():
+    assert "masked.store" in text_of(MOVING.format(value="%x[i, j]"), MASKS)
+    assert "masked.store" not in text_of(MOVING.format(value="%x[i, j]"))
 
 
 @pytest.mark.parametrize("dtype", ["i64", "u8", "i32"])

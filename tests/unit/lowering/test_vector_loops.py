@@ -55,6 +55,14 @@ def test_iterations_that_meet(text, independent):
     assert body(text.replace("%n[i] * 1 + j", "%n[i] + j")).independent == independent
 
 
+def test_dear_loops_add_in_order():
+    """All iterations add to one element: dear ones compute side by side what they add one after the other."""
+    assert body("%y[i, 3] add= exp(%x[i, j])").independent
+    assert not body("%y[i, 3] add= exp(%x[i, j])\nstore %z[j], %y[i, 3]").independent            # which is read in between
+    assert not body("%y[i, 3] add= exp(%x[i, j])\n%y[i, 3] add= 1.0").independent                # by turns
+    assert not body("%y[i, 3] add= sqrt(%x[i, j])").independent                                  # cheap
+
+
 def test_merged_arrays_are_one():
     kernel = parse_kernel("kernel k(%x: in f64[80], %y: out f64[80])\n  for j in 0..60 vector\n    store %y[j], %x[j + 1]\n")
     loop = kernel.body[0]
