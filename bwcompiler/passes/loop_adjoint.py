@@ -8,7 +8,7 @@ The body is cut in two by `cut_body`; linear bodies store nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any, NamedTuple
 
 from bwcompiler import ops
@@ -31,8 +31,7 @@ class Stack(NamedTuple):
 
     @property
     def type(self) -> TensorType:
-        trips = upper(add_extents(add_extents(self.over.hi, scale_extent(self.over.lo, -1)), 1))
-        return tensor(self.dtype, (max(trips, 0), *padded(self.shape)))
+        return tensor(self.dtype, (trips_of(self.over), *padded(self.shape)))
 
     def _place(self) -> tuple[tuple[Extent, ...], tuple[int, ...]]:
         start = add_extents(self.over.extent(), scale_extent(self.over.lo, -1))
@@ -49,6 +48,11 @@ class Stack(NamedTuple):
         return ops.reshape(ops.slice(stack, starts=starts, sizes=(1, *self.shape), steps=steps), shape=self.shape)
 
 
+def trips_of(index: Index) -> int:
+    """How many values an index takes at most."""
+    return max(upper(add_extents(add_extents(index.hi, scale_extent(index.lo, -1)), 1)), 0)
+
+
 def zeros(type_: TensorType) -> Value:
     """An array of zeros."""
     return ops.full(value=zero_of(type_.dtype), shape=type_.shape, dtype=type_.dtype)
@@ -63,6 +67,11 @@ class LoopRule:
         self.loop = loop
         self.parts = parts
         self.adjoint = adjoint
+        self.backwards: Value | None = None
+
+    def undone(self) -> list[tuple[int, int]]:
+        """Per restored array its number among what is carried, and which result of the loop backwards it is."""
+        return [(number, place) for place, number in enumerate(self.parts.undone, len(self.parts.active))]
 
     def __repr__(self) -> str:
         return f"adjoint of {self.loop!r}"
@@ -72,8 +81,10 @@ class LoopRule:
         """The loop backwards: cotangents of the operands, added to those present."""
         attrs, carried = self.loop.attrs, self.loop.attrs["carried"]
         start = [or_zero(cts[k] if k < carried else present[k], operands[k]) for k in self.parts.active]
+        start += [results[number] for number in self.parts.undone]
         backwards = ops.loop(*start, *residuals, lo=attrs["lo"], hi=attrs["hi"], step=-attrs["step"], carried=len(start),
                              body=self.adjoint)
+        self.backwards = backwards
         return totals(present, self.parts.active, carried, backwards)
 
 
@@ -94,10 +105,12 @@ def totals(present: Sequence[Value | None], active: Sequence[int], carried: int,
     return found
 
 
-def expand_loop(loop: Value, operands: Sequence[Value], body: Graph, arrays: Sequence[Any], flags: Sequence[bool]) -> Value:
+def expand_loop(loop: Value, operands: Sequence[Value], body: Graph, arrays: Sequence[Any], flags: Sequence[bool],
+                passed_on: Set[int] = frozenset()) -> Value:
     """Emit the loop that gives residuals, and what ties its results to its operands.
 
-    body, its inputs behind the operands being `arrays`, is that of the loop, prepared for a derivative with respect to the inputs flagged.
+    body, its inputs behind the operands being `arrays`, is that of the loop, prepared for a derivative with respect to the inputs flagged;
+    passed_on: see `cut_body`.
     """
     record, attrs = current_record(), loop.attrs
     if record is None or body.index is None:
@@ -106,7 +119,9 @@ def expand_loop(loop: Value, operands: Sequence[Value], body: Graph, arrays: Seq
         raise UnsupportedError(at(loop.source, f"the derivative of a loop in steps of {attrs['step']} is not supported\n"
                                "  hint: count its iterations, and compute the index from their number"))
     carried = attrs["carried"]
-    parts = cut_body(body, carried, flags, [k for k in range(carried) if flags[k]], ALL if known_le(attrs["lo"], attrs["hi"]) else SAFE)
+    hoisting = ALL if known_le(attrs["lo"], attrs["hi"]) else SAFE
+    parts = cut_body(body, carried, flags, [k for k in range(carried) if flags[k]], hoisting, trips_of(body.index),
+                     passed_on)
     stacks = [Stack(value.shape, value.dtype, body.index) for value in parts.stored()]
     fixed = parts.fixed_operands(operands[carried:], arrays, record)
     looped = ops.loop(*operands[:carried], *[zeros(stack.type) for stack in stacks], *fixed, lo=attrs["lo"], hi=attrs["hi"],
@@ -134,7 +149,7 @@ def _storing(parts: CutBody, carried: int, stacks: Sequence[Stack]) -> Graph:
 
 def _reading(parts: CutBody, stacks: Sequence[Stack]) -> Graph:
     """The adjoint body with stacks in the places of residuals."""
-    graph, first = parts.adjoint, len(parts.active)
+    graph, first = parts.adjoint, len(parts.active) + len(parts.undone)
     held = graph.inputs[first:first + len(stacks)]
     inputs = stack_inputs(parts, [stack.type for stack in stacks])
     with Record() as record:
