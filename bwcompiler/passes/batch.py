@@ -40,8 +40,8 @@ def batch_graph(graph: Graph, batched: Sequence[bool], size: Extent) -> tuple[Gr
             operands = [mapping[operand] for operand in value.operands]
             record.source, record.forward = value.source, value.forward
             if not any(flags):
-                record.values.append(value)
-                mapping[value] = value
+                mapping[value] = value.with_operands(tuple(operands))      # results of a mapped loop that do not vary are new values
+                record.values.append(mapping[value])
                 continue
             if value.op is ops.item and value.operands[0] in regions:
                 results, varies = regions[value.operands[0]]

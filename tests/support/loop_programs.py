@@ -1,6 +1,7 @@
 """Programs with loops and branches, each run with `bwcompiler` and with plain Python (`plain_loops`), and checks of values and derivatives.
 
-A program takes the namespace that has the loop functions, then its arguments.  `MODES` says how traced programs are run.
+A program takes the namespace that has the loop functions, then its arguments.  `MODES` says how traced programs are run; second
+derivatives are interpreted only, because compiling them takes most of the time.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ Program = Callable[..., Any]
 PROGRAMS: dict[str, tuple[Program, tuple[Any, ...]]] = {}
 
 
-def results(fun: Callable[..., Any], *args: Any) -> list[Any]:
+def results(fun: Callable[..., Any], *args: Any, modes: tuple[str, ...] = MODES) -> list[Any]:
     """The leaves of what a function of arrays gives, by its graph; equal in all modes."""
     traced = trace(fun, args)
     verify(traced.graph)
     leaves = [np.asarray(leaf) for leaf in tree.leaves(args)]
     found = interpret(traced.graph, [*leaves, *traced.captured])[:len(traced.outputs)]
-    if "compiled" in MODES:
+    if "compiled" in modes:
         for one, other in zip(found, tree.leaves(bw.jit(fun, mutates=False)(*args)), strict=True):
             assert np.shape(other) == one.shape and np.asarray(other).dtype == one.dtype
             np.testing.assert_allclose(other, one, rtol=1e-12, atol=1e-12)
@@ -74,7 +75,7 @@ def check_gradients(program: Program, *args: Any, order: int = 2) -> None:
     def direction(*given: Any) -> Any:
         return sum(np.sum(np.cos(leaf)) for leaf in gradient(*given))
 
-    second = results(bw.grad(direction, argnums=numbers).fun, *args)
+    second = results(bw.grad(direction, argnums=numbers).fun, *args, modes=("interpreted",))
     for place, k in enumerate(numbers):
         def by_graph(x: Any, k: int = k) -> Any:
             leaves = interpret(traced.graph, [*args[:k], x, *args[k + 1:], *traced.captured])
