@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import tree
+from bwcompiler.api.checkpoints import scan_in_segments
 from bwcompiler.api.functions import JitFunction
 from bwcompiler.errors import ShapeError, TracerError
 from bwcompiler.frontend.numpy.reductions import normalize_axis
@@ -41,7 +42,8 @@ def _compiled(make: Callable[..., Callable[..., Any]], options: tuple[Any, ...])
     return JitFunction(make(*options), mutates=False)
 
 
-def scan(body: Callable[..., Any], init: Any, xs: Any = None, length: int | None = None, reverse: bool = False) -> tuple[Any, Any]:
+def scan(body: Callable[..., Any], init: Any, xs: Any = None, length: int | None = None, reverse: bool = False,
+         checkpoint: bool | int | str | None = None) -> tuple[Any, Any]:
     """Carry a value through a loop over the rows of xs; the last carry, and what the steps gave, stacked.
 
     body(carry, x) -> (carry, y) sees one element of the first axis of every array in xs at a time (None: `length` steps).
@@ -49,20 +51,27 @@ def scan(body: Callable[..., Any], init: Any, xs: Any = None, length: int | None
     place of its x.  What is carried keeps its shape and its tree; a Python number takes the dtype that the body gives it.  The body
     may assign to the carry, and to traced arrays of the function around it.
 
+    checkpoint   for the derivative keep only the carry every so many steps, and run the steps between again: True or "sqrt" (the square
+                 root of their number), a number of steps, or a size ("64MB") that all that is kept has to fit in, which runs none again
+                 where that is possible.
+
     Raises ShapeError where arrays of xs, or length, disagree about the number of steps, or a carry changes its shape; DTypeError
-    where a carry would have to change from integers to floats; TracerError where it changes its structure.
+    where a carry would have to change from integers to floats; TracerError where it changes its structure; CompileError for a size that
+    is too small.
 
     >>> import numpy as np, bwcompiler as bw
     >>> total, running = bw.scan(lambda c, x: (c + x, c + x), 0.0, np.array([1.0, 2.0, 3.0]))
     >>> float(total), running.tolist()
     (6.0, [1.0, 3.0, 6.0])
     """
-    return _run(_scan, (body, length, bool(reverse)), init, xs)  # type: ignore[no-any-return]
+    return _run(_scan, (body, length, bool(reverse), checkpoint), init, xs)  # type: ignore[no-any-return]
 
 
-def _scan(body: Callable[..., Any], length: int | None, reverse: bool) -> Callable[..., Any]:
+def _scan(body: Callable[..., Any], length: int | None, reverse: bool, checkpoint: bool | int | str | None) -> Callable[..., Any]:
     def scan(init: Any, xs: Any) -> Any:
-        return traced_loops.scan(body, init, xs, length, reverse)
+        if checkpoint is None or checkpoint is False:
+            return traced_loops.scan(body, init, xs, length, reverse)
+        return scan_in_segments(body, init, xs, length, reverse, checkpoint)
     return scan
 
 

@@ -15,6 +15,7 @@ from bwcompiler import ops
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Record, Value
 from bwcompiler.passes.autodiff import active_values
+from bwcompiler.passes.checkpoint_adjoint import expand_checkpoint
 from bwcompiler.passes.cond_adjoint import expand_cond
 from bwcompiler.passes.expand_custom_rules import expand_custom_rules
 from bwcompiler.passes.loop_adjoint import expand_loop
@@ -24,7 +25,7 @@ from bwcompiler.passes.simplify import simplify
 from bwcompiler.passes.undo_log import UPDATES
 from bwcompiler.passes.while_adjoint import expand_while
 
-EXPANDED = (ops.loop, ops.while_loop, ops.cond)
+EXPANDED = (ops.loop, ops.while_loop, ops.cond, ops.checkpoint)
 
 
 class Expanded(NamedTuple):
@@ -125,4 +126,10 @@ def _cond(value: Value, operands: Sequence[Value], given: Sequence[bool], place:
     return expand_cond(value, operands, [_prepared(branch, wrt) for branch in branches], flags)
 
 
-_EXPAND: dict[str, Callable[..., Value]] = {"loop": _loop, "while_loop": _while, "cond": _cond}
+def _checkpoint(value: Value, operands: Sequence[Value], given: Sequence[bool], place: Place) -> Value:
+    flags = [flag and is_differentiable(operand) for flag, operand in zip(given, value.operands, strict=True)]
+    body, arrays = _prepared(value.attrs["body"], [k for k, flag in enumerate(flags) if flag])
+    return expand_checkpoint(value, operands, body, arrays, flags)
+
+
+_EXPAND: dict[str, Callable[..., Value]] = {"loop": _loop, "while_loop": _while, "cond": _cond, "checkpoint": _checkpoint}

@@ -308,6 +308,41 @@ def loop_in_a_branch(bw, a):
     return bw.cond(np.sum(a) > 1000.0, lambda m: m[1], sweep, a)
 
 
+# ----- computed again
+@program(ROWS, SQUARE)
+def checkpointed_layers(bw, x, w):
+    layer = bw.checkpoint(lambda h: np.tanh(np.sin(h) @ w))
+    return layer(layer(x))
+
+
+@program(ROWS, SQUARE)
+def checkpointed_with_products_kept(bw, x, w):
+    layer = bw.checkpoint(lambda h, w: (np.tanh(np.sin(h) @ w), h.sum()), policy=lambda op: op == "matmul")
+    h, total = layer(x, w)
+    return layer(h * total, w)
+
+
+@program(ROWS, SQUARE)
+def checkpoints_in_loops_and_branches(bw, xs, w):
+    seen = np.zeros_like(xs)
+
+    def step(i, h):
+        def inner(h):
+            seen[i] = np.sin(h)
+            return bw.cond(h.sum() > 0, lambda: np.tanh(h @ w), lambda: np.exp(-h * h))
+        return bw.checkpoint(inner)(h) + xs[i]
+    return bw.fori_loop(0, 4, step, xs[0]), seen
+
+
+@program(RNG.standard_normal((7, 3)), SQUARE, ROWS[0])
+def scan_in_segments(bw, xs, w, h):
+    def step(h, x):
+        h = np.tanh(h @ w + x)
+        return h, {"sum": h.sum(), "h": h}
+    first = bw.scan(step, h, xs, checkpoint=True)
+    return first, bw.scan(step, first[0], xs, reverse=True, checkpoint=3)
+
+
 @program(ROWS.astype(np.float32), np.float64(0.5))
 def promoted_carries(bw, x, a):
     """A Python integer becomes float32, another one stays an integer, float32 becomes float64."""
