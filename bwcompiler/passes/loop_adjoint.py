@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 from bwcompiler import ops
 from bwcompiler.errors import InternalError, UnsupportedError, at
 from bwcompiler.ir.extent import Extent, Index, add_extents, known_le, scale_extent, upper
-from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, constant, current_record, input_value
 from bwcompiler.ir.types import DType, TensorType, tensor
 from bwcompiler.ops.rules import zero_of
 from bwcompiler.passes.cut_body import ALL, SAFE, CutBody, cut_body
+from bwcompiler.passes.late_products import Late, sum_of_products, take_products
 from bwcompiler.passes.region_bodies import padded, replaced_inputs
 
 
@@ -63,15 +64,18 @@ class LoopRule:
 
     content_key = ""                   # what it computes is said by the loops it is made of
 
-    def __init__(self, loop: Value, parts: CutBody, adjoint: Graph) -> None:
+    def __init__(self, loop: Value, parts: CutBody, late: Late, adjoint: Graph, extras: Sequence[TensorType]) -> None:
         self.loop = loop
         self.parts = parts
+        self.late = late
         self.adjoint = adjoint
+        self.extras = extras
         self.backwards: Value | None = None
+        self.active = [k for place, k in enumerate(parts.active) if place not in late.untouched]
 
     def undone(self) -> list[tuple[int, int]]:
         """Per restored array its number among what is carried, and which result of the loop backwards it is."""
-        return [(number, place) for place, number in enumerate(self.parts.undone, len(self.parts.active))]
+        return [(number, place) for place, number in enumerate(self.parts.undone, len(self.active))]
 
     def __repr__(self) -> str:
         return f"adjoint of {self.loop!r}"
@@ -80,12 +84,19 @@ class LoopRule:
              residuals: Sequence[Value], needs: Sequence[bool]) -> list[Value | None]:
         """The loop backwards: cotangents of the operands, added to those present."""
         attrs, carried = self.loop.attrs, self.loop.attrs["carried"]
-        start = [or_zero(cts[k] if k < carried else present[k], operands[k]) for k in self.parts.active]
-        start += [results[number] for number in self.parts.undone]
+        start = [or_zero(cts[k] if k < carried else present[k], operands[k]) for k in self.active]
+        start += [results[number] for number in self.parts.undone] + [zeros(type_) for type_ in self.extras]
         backwards = ops.loop(*start, *residuals, lo=attrs["lo"], hi=attrs["hi"], step=-attrs["step"], carried=len(start),
                              body=self.adjoint)
         self.backwards = backwards
-        return totals(present, self.parts.active, carried, backwards)
+        found = totals(present, self.active, carried, backwards)
+        first = len(start) - len(self.extras)
+        extras = [ops.item(backwards, index=place) for place in range(first, len(start))]
+        for product in self.late.products:
+            k = self.parts.active[product.place]
+            term, before = sum_of_products(product, residuals[:self.parts.residuals], extras), found[k]
+            found[k] = term if before is None else ops.add(before, term)
+        return found
 
 
 def or_zero(ct: Value | None, like: Value) -> Value:
@@ -128,7 +139,14 @@ def expand_loop(loop: Value, operands: Sequence[Value], body: Graph, arrays: Seq
                       step=attrs["step"], carried=carried + len(stacks), body=_storing(parts, carried, stacks))
     items = [ops.item(looped, index=k) for k in range(carried + len(stacks))]
     residuals = [*items[carried:], *[fixed[number] for number in parts.kept]]
-    rule = LoopRule(loop, parts, _reading(parts, stacks))
+    places = [place for place, k in enumerate(parts.active) if k >= carried]
+    first = len(parts.active) + len(parts.undone)
+    fixed_trips = isinstance(attrs["lo"], int) and isinstance(attrs["hi"], int)
+    late = Late(parts.adjoint)
+    if fixed_trips:
+        late = take_products(parts.adjoint, places, parts.adjoint.inputs[first:first + len(stacks)], trips_of(body.index))
+    extras = [Stack(value.shape, value.dtype, body.index) for value in late.extras]
+    rule = LoopRule(loop, parts, late, _reading(parts, late, stacks, extras), [stack.type for stack in extras])
     return ops.region_link(*operands, *items[:carried], *residuals, rule=rule, given=len(operands), results=carried)
 
 
@@ -147,13 +165,21 @@ def _storing(parts: CutBody, carried: int, stacks: Sequence[Stack]) -> Graph:
                          outputs=[*graph.outputs[:carried], *filled])
 
 
-def _reading(parts: CutBody, stacks: Sequence[Stack]) -> Graph:
-    """The adjoint body with stacks in the places of residuals."""
-    graph, first = parts.adjoint, len(parts.active) + len(parts.undone)
+def _reading(parts: CutBody, late: Late, stacks: Sequence[Stack], extras: Sequence[Stack]) -> Graph:
+    """The adjoint body with stacks in the places of residuals, which stores the factors of late products and does not carry what it does
+    not add to."""
+    graph, first = late.graph, len(parts.active) + len(parts.undone)
     held = graph.inputs[first:first + len(stacks)]
     inputs = stack_inputs(parts, [stack.type for stack in stacks])
     with Record() as record:
         mapping = {value: stack.get(whole) for stack, whole, value in zip(stacks, inputs, held, strict=True)}
     for value, read in mapping.items():
         read.name = value.name
-    return replaced_inputs(graph, mapping, [*graph.inputs[:first], *inputs, *graph.inputs[first + len(stacks):]], record.values)
+    carried = [one for place, one in enumerate(graph.inputs[:first]) if place not in late.untouched]
+    own = [input_value(stack.type, "factors") for stack in extras]
+    made = replaced_inputs(graph, mapping, [*carried, *own, *inputs, *graph.inputs[first + len(stacks):]], record.values)
+    with Record() as record:
+        filled = [stack.put(whole, value) for stack, whole, value in zip(extras, own, made.outputs[first:], strict=True)]
+    outputs = [one for place, one in enumerate(made.outputs[:first]) if place not in late.untouched]
+    body = [*made.body, *record.values]
+    return made.replace(body=live_values(body, [*outputs, *filled]), outputs=[*outputs, *filled])
