@@ -4,7 +4,7 @@
     loss_and_grad = bw.value_and_grad(lambda w, x: np.mean(np.tanh(x @ w) ** 2))
 
 functions of functions   grad, value_and_grad, vjp, jvp, linearize, jacobian (jacrev, jacfwd), hessian, hvp, vmap, jit
-loops and branches       scan, map, fori_loop, while_loop, cond, switch, associative_scan
+loops and branches       scan, map, fori_loop, while_loop, cond, switch, associative_scan; checkpoint
 rules of their own       custom_vjp, custom_jvp; stop_gradient; check_grads
 the backward program     compile -> Program: backward with seeds, wrt, into, scale; as_text, dump, explain
 Python inside            pure_callback, primitive
@@ -18,6 +18,7 @@ threads, memory          set_num_threads, get_num_threads; memory_stats, release
 from bwcompiler import nn, numpy, scipy, tree
 from bwcompiler.api.callbacks import primitive, pure_callback
 from bwcompiler.api.check_grads import check_grads
+from bwcompiler.api.checkpoints import checkpoint
 from bwcompiler.api.forward import jvp
 from bwcompiler.api.functions import jit
 from bwcompiler.api.jacobians import hessian, hvp, jacfwd, jacobian, jacrev
@@ -34,10 +35,10 @@ from bwcompiler.runtime.threads import read_environment as _read_environment
 
 __version__ = "0.1.0"
 __all__ = [
-    "Program", "ShapeDtypeStruct", "associative_scan", "check_grads", "compile", "cond", "custom_jvp", "custom_vjp", "eval_shape",
-    "fori_loop", "get_num_threads", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linearize", "map",
-    "memory_stats", "nn", "numpy", "primitive", "pure_callback", "release_memory", "scan", "scipy", "set_num_threads", "stop_gradient",
-    "switch", "tree", "value_and_grad", "vjp", "vmap", "while_loop",
+    "Program", "ShapeDtypeStruct", "associative_scan", "check_grads", "checkpoint", "compile", "cond", "custom_jvp", "custom_vjp",
+    "eval_shape", "fori_loop", "get_num_threads", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linearize",
+    "map", "memory_stats", "nn", "numpy", "primitive", "pure_callback", "release_memory", "scan", "scipy", "set_num_threads",
+    "stop_gradient", "switch", "tree", "value_and_grad", "vjp", "vmap", "while_loop",
 ]
 
 _read_environment()

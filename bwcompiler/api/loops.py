@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import tree
+from bwcompiler.api.checkpoints import scan_in_segments
 from bwcompiler.api.functions import JitFunction
 from bwcompiler.errors import ShapeError, TracerError
 from bwcompiler.frontend.numpy.reductions import normalize_axis
@@ -41,7 +42,8 @@ def _compiled(make: Callable[..., Callable[..., Any]], options: tuple[Any, ...])
     return JitFunction(make(*options), mutates=False)
 
 
-def scan(body: Callable[..., Any], init: Any, xs: Any = None, length: int | None = None, reverse: bool = False) -> tuple[Any, Any]:
+def scan(body: Callable[..., Any], init: Any, xs: Any = None, length: int | None = None, reverse: bool = False,
+         checkpoint: bool | int | str | None = None) -> tuple[Any, Any]:
     """Carry a value through a loop over the rows of xs; the last carry, and what the steps gave, stacked.
 
     body(carry, x) -> (carry, y) sees one element of the first axis of every array in xs at a time (None: `length` steps).
@@ -49,20 +51,27 @@ def scan(body: Callable[..., Any], init: Any, xs: Any = None, length: int | None
     place of its x.  What is carried keeps its shape and its tree; a Python number takes the dtype that the body gives it.  The body
     may assign to the carry, and to traced arrays of the function around it.
 
+    checkpoint   for the derivative keep only the carry every so many steps, and run the steps between again: True or "sqrt" (the square
+                 root of their number), a number of steps, or a size ("64MB") that all that is kept has to fit in, which runs none again
+                 where that is possible.
+
     Raises ShapeError where arrays of xs, or length, disagree about the number of steps, or a carry changes its shape; DTypeError
-    where a carry would have to change from integers to floats; TracerError where it changes its structure.
+    where a carry would have to change from integers to floats; TracerError where it changes its structure; CompileError for a size that
+    is too small.
 
     >>> import numpy as np, bwcompiler as bw
-    >>> total, running = bw.eval_shape(lambda xs: bw.scan(lambda c, x: (c + x, c + x), 0.0, xs), np.array([1.0, 2.0, 3.0]))
-    >>> total.shape, running.shape
-    ((), (3,))
+    >>> total, running = bw.scan(lambda c, x: (c + x, c + x), 0.0, np.array([1.0, 2.0, 3.0]))
+    >>> float(total), running.tolist()
+    (6.0, [1.0, 3.0, 6.0])
     """
-    return _run(_scan, (body, length, bool(reverse)), init, xs)  # type: ignore[no-any-return]
+    return _run(_scan, (body, length, bool(reverse), checkpoint), init, xs)  # type: ignore[no-any-return]
 
 
-def _scan(body: Callable[..., Any], length: int | None, reverse: bool) -> Callable[..., Any]:
+def _scan(body: Callable[..., Any], length: int | None, reverse: bool, checkpoint: bool | int | str | None) -> Callable[..., Any]:
     def scan(init: Any, xs: Any) -> Any:
-        return traced_loops.scan(body, init, xs, length, reverse)
+        if checkpoint is None or checkpoint is False:
+            return traced_loops.scan(body, init, xs, length, reverse)
+        return scan_in_segments(body, init, xs, length, reverse, checkpoint)
     return scan
 
 
@@ -72,8 +81,8 @@ def map(fun: Callable[..., Any], xs: Any) -> Any:
     Raises ShapeError where the arrays have first axes of different extents.
 
     >>> import numpy as np, bwcompiler as bw
-    >>> bw.eval_shape(lambda xs: bw.map(lambda row: row / row.sum(), xs), np.array([[1.0, 3.0], [1.0, 1.0]])).shape
-    (2, 2)
+    >>> bw.map(lambda row: row / row.sum(), np.array([[1.0, 3.0], [1.0, 1.0]])).tolist()
+    [[0.25, 0.75], [0.5, 0.5]]
     """
     return _run(_map, (fun,), xs)
 
@@ -93,8 +102,8 @@ def fori_loop(lower: Any, upper: Any, body: Callable[..., Any], init: Any) -> An
     are no integers.
 
     >>> import numpy as np, bwcompiler as bw
-    >>> bw.eval_shape(lambda x: bw.fori_loop(0, 4, lambda i, x: x * 2.0, x), np.ones(2)).shape
-    (2,)
+    >>> bw.fori_loop(0, 4, lambda i, x: x * 2.0, np.ones(2)).tolist()
+    [16.0, 16.0]
     """
     if isinstance(lower, int | np.integer) and isinstance(upper, int | np.integer):
         return _run(_counted, (int(lower), int(upper), body), init)
@@ -120,8 +129,8 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init:
     raised.
 
     >>> import bwcompiler as bw
-    >>> bw.eval_shape(lambda x: bw.while_loop(lambda x: x < 20.0, lambda x: 2.0 * x, x), 1.0).dtype
-    dtype('float64')
+    >>> float(bw.while_loop(lambda x: x < 20.0, lambda x: 2.0 * x, 1.0))
+    32.0
     """
     return _run(_while_loop, (cond_fun, body_fun), init)
 
@@ -139,8 +148,8 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     dtypes differ, results are what NumPy promotes them to.  Inside a trace, a Python boolean chooses while tracing.
 
     >>> import numpy as np, bwcompiler as bw
-    >>> bw.eval_shape(lambda x: bw.cond(x > 1.0, lambda x: x * 10.0, lambda x: -x, x), 3.0).dtype
-    dtype('float64')
+    >>> float(bw.cond(np.float64(2.0) > 1.0, lambda x: x * 10.0, lambda x: -x, 3.0))
+    30.0
     """
     return _run(_cond, (true_fun, false_fun), pred, *operands)
 
@@ -157,8 +166,8 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     The rules of `cond` hold for what the branches return.
 
     >>> import bwcompiler as bw
-    >>> bw.eval_shape(lambda k, x: bw.switch(k, [lambda x: x, lambda x: x * x], x), 1, 3.0).dtype
-    dtype('float64')
+    >>> float(bw.switch(1, [lambda x: x, lambda x: x * x], 3.0))
+    9.0
     """
     return _run(_switch, (tuple(branches),), index, *operands)
 

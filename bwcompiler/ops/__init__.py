@@ -155,6 +155,7 @@ from bwcompiler.ops.reduction import (
 )
 from bwcompiler.ops.region import (
     barrier,
+    checkpoint,
     cond,
     index_value,
     loop,
@@ -219,6 +220,7 @@ __all__ = [
     "cast",
     "cbrt",
     "ceil",
+    "checkpoint",
     "cholesky",
     "cholesky_adjoint",
     "concatenate",

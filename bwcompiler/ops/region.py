@@ -6,7 +6,7 @@ References get regions as callables `body(arrays, index=None) -> arrays` (`bwcom
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -133,6 +133,35 @@ cond = define_op(
     "cond", "region", doc="The results of one of two branches; the other one is not evaluated.",
     attributes=("then_branch", "else_branch"), shape=_cond_shape, reference=_cond_reference,
     regions=("then_branch", "else_branch"), **_rules("cond"),
+)
+
+
+# ----- what is computed again for the derivative
+class Policy:
+    """Which values of a checkpointed function are kept for its derivative: keeps(name of the op) -> bool."""
+
+    content_key = ""                   # the derivatives are taken when a graph is compiled: all that is left of it is what they keep
+
+    def __init__(self, keeps: Callable[[str], bool] | None = None) -> None:
+        self.keeps = keeps
+
+    def __repr__(self) -> str:
+        return "nothing" if self.keeps is None else getattr(self.keeps, "__name__", "policy")
+
+    def kept(self, value: Value) -> bool:
+        return self.keeps is not None and bool(self.keeps(value.op.name))
+
+
+def _checkpoint_shape(*types: TensorType, body: Graph, policy: Policy) -> TupleType:
+    require(body.index is None, "checkpoint: its body has no loop index")
+    _require_inputs("checkpoint", "body", body, types)
+    return TupleType(_output_types(body))
+
+
+checkpoint = define_op(
+    "checkpoint", "region", doc="The results of its body, of which a derivative computes again what the policy does not keep.",
+    attributes=("body", "policy"), shape=_checkpoint_shape, reference=lambda *arrays, body, policy: tuple(body(arrays)), regions=("body",),
+    **_rules("checkpoint"),
 )
 
 

@@ -18,7 +18,7 @@ from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.types import TensorType, tensor
 from bwcompiler.ops.custom import custom_call, custom_link
-from bwcompiler.passes.batch_regions import batched_cond, batched_loop, batched_while, repeated
+from bwcompiler.passes.batch_regions import batched_checkpoint, batched_cond, batched_loop, batched_while, repeated
 
 
 def batch_graph(graph: Graph, batched: Sequence[bool], size: Extent) -> tuple[Graph, list[bool]]:
@@ -40,8 +40,8 @@ def batch_graph(graph: Graph, batched: Sequence[bool], size: Extent) -> tuple[Gr
             operands = [mapping[operand] for operand in value.operands]
             record.source, record.forward = value.source, value.forward
             if not any(flags):
-                record.values.append(value)
-                mapping[value] = value
+                mapping[value] = value.with_operands(tuple(operands))      # results of a mapped loop that do not vary are new values
+                record.values.append(mapping[value])
                 continue
             if value.op is ops.item and value.operands[0] in regions:
                 results, varies = regions[value.operands[0]]
@@ -86,7 +86,7 @@ def _without_axis(type_: TensorType, flag: bool) -> TensorType:
     return tensor(type_.dtype, type_.shape[1:]) if flag else type_
 
 
-_REGIONS = {"loop": batched_loop, "while_loop": batched_while, "cond": batched_cond}
+_REGIONS = {"loop": batched_loop, "while_loop": batched_while, "cond": batched_cond, "checkpoint": batched_checkpoint}
 
 
 # ----- custom rules

@@ -111,3 +111,10 @@ def batched_cond(value: Value, operands: Sequence[Value], flags: Sequence[bool],
     varies = [one or other for one, other in zip(branches[0][1], branches[1][1], strict=True)]
     graphs = [with_outputs_repeated(graph, has_axis, varies, size) for graph, has_axis in branches]
     return ops.cond(*operands, then_branch=graphs[0], else_branch=graphs[1]), varies
+
+
+def batched_checkpoint(value: Value, operands: Sequence[Value], flags: Sequence[bool], size: Extent,
+                       batch: Batch) -> tuple[Value, list[bool]]:
+    """A mapped `checkpoint`, and which of its results vary."""
+    body, varies = batch(value.attrs["body"], flags, size)
+    return ops.checkpoint(*operands, body=body, policy=value.attrs["policy"]), varies

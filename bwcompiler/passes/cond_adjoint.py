@@ -35,6 +35,7 @@ class CondRule:
     """The reverse derivative of one cond, for `region_link`: its residuals are the shared places, then fixed operands of the branches."""
 
     content_key = ""
+    backwards = None                   # restores no array
 
     def __init__(self, value: Value, active: Sequence[int], seeded: Sequence[int], branches: tuple[Graph, Graph]) -> None:
         self.value = value

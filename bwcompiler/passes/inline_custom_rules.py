@@ -23,7 +23,7 @@ def inline_custom_rules(graph: Graph) -> Graph:
         for value in graph.body:
             operands = tuple([mapping.get(operand, operand) for operand in value.operands])
             record.source, record.forward = value.source, value.forward
-            if value.op is custom_call:
+            if value.op is custom_call or value.op is ops.checkpoint:
                 results[value] = inline(inline_custom_rules(value.attrs["body"]), operands)
             elif value.op is custom_link:
                 start = value.attrs["primals"]
@@ -36,5 +36,5 @@ def inline_custom_rules(graph: Graph) -> Graph:
 
 
 def _has_custom_rules(graph: Graph) -> bool:
-    return any(value.op is custom_call or value.op is custom_link
+    return any(value.op in (custom_call, custom_link, ops.checkpoint)
                or any(_has_custom_rules(value.attrs[name]) for name in value.op.regions) for value in graph.body)

@@ -14,7 +14,7 @@ long one walk chooses instead (`_greedy`).  Start reading at `partition`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from bwcompiler import ops
@@ -58,11 +58,13 @@ class Partition(NamedTuple):
     passes: Sequence[PassRun] = ()
 
 
-def partition(joint: Graph, seeds: Sequence[int], outputs: int, memory_limit: int | None = None) -> Partition:
+def partition(joint: Graph, seeds: Sequence[int], outputs: int, memory_limit: int | None = None,
+              free: Set[Value] = frozenset()) -> Partition:
     """Split a joint graph whose inputs number `seeds` are seeds and whose first `outputs` outputs are the function's own.
 
     memory_limit   bytes that residuals other than arguments may take.  To keep to it, products, reductions and library calls
                    are computed again too.  CompileError where even that saves more.
+    free           values that cost nothing to save.
     """
     explicit = len(joint.inputs) - joint.captured
     captured, seed_inputs = joint.inputs[explicit:], [joint.inputs[k] for k in seeds]
@@ -70,10 +72,10 @@ def partition(joint: Graph, seeds: Sequence[int], outputs: int, memory_limit: in
     adjoint_body = [value for value in joint.body if value in behind]
     before = [value for value in joint.body if value not in behind]
     wanted = [value for value in _reads(adjoint_body, behind, joint.outputs[outputs:]) if value not in set(captured)]
-    costs = Costs(joint, asked=False)
+    costs = Costs(joint, asked=False, free=free)
     saved = _choose(before, wanted, costs, 1)
     if memory_limit is not None and _bytes_of(saved) > memory_limit:
-        costs = Costs(joint, asked=True)
+        costs = Costs(joint, asked=True, free=free)
         saved = _within(memory_limit, before, wanted, costs)
     residuals = [value for value in (*joint.inputs[:explicit], *before) if value in saved]
     forward_outputs = [*joint.outputs[:outputs], *residuals]
@@ -155,8 +157,9 @@ class Costs:
     CHEAP, DEAR, MOVED = 4, 80, 1              # per byte of the result; saving costs UNIT per byte
     FLOATING = 26                              # per floating-point operation of a matrix product: 0.4 bytes
 
-    def __init__(self, joint: Graph, asked: bool) -> None:
+    def __init__(self, joint: Graph, asked: bool, free: Set[Value] = frozenset()) -> None:
         self.asked = asked
+        self.free = free
         self.compared: set[Value] = set()
         for value in joint.body:
             if value.op is ops.equal or value.op is ops.not_equal:
@@ -164,6 +167,8 @@ class Costs:
 
     def save(self, value: Value) -> int:
         """Of a virtual value, which saving it makes an array: a quarter more."""
+        if value in self.free:
+            return 0
         size: int = self.UNIT * value.type.nbytes + 1
         return size + size // 4 if value.op.kind == "layout" and value.op not in UPDATES else size
 

@@ -36,7 +36,7 @@ class Pushed(Protocol):
 Push = Callable[[Graph, Sequence[int]], tuple[Pushed, list[Any]]]      # also arrays: inputs behind the graph's own, before the seeds
 
 
-PUSHED = (ops.loop, ops.while_loop, ops.cond)
+PUSHED = (ops.loop, ops.while_loop, ops.cond, ops.checkpoint)
 
 
 class RegionTangents(NamedTuple):
@@ -160,7 +160,21 @@ def _cond(value: Value, given: Sequence[Tangent], push: Push) -> RegionTangents:
     return RegionTangents(made, found)
 
 
-_PUSHED: dict[str, Callable[[Value, Sequence[Tangent], Push], RegionTangents]] = {"loop": _loop, "while_loop": _while, "cond": _cond}
+def _checkpoint(value: Value, given: Sequence[Tangent], push: Push) -> RegionTangents:
+    wrt = [k for k, tangent in enumerate(given) if tangent is not None]
+    body: Graph = value.attrs["body"]
+    graph, tangents, arrays = _pushed(body, wrt, push)
+    wanted = sorted(tangents)
+    made = ops.checkpoint(*value.operands, *[one for one in given if one is not None], *_capture(arrays),
+                          body=_with_tangents(graph, wanted, tangents, body.outputs), policy=value.attrs["policy"])
+    found: list[Tangent] = [None] * len(body.outputs)
+    for place, k in enumerate(wanted, len(found)):
+        found[k] = ops.item(made, index=place)
+    return RegionTangents(made, found)
+
+
+_PUSHED: dict[str, Callable[[Value, Sequence[Tangent], Push], RegionTangents]] = {
+    "loop": _loop, "while_loop": _while, "cond": _cond, "checkpoint": _checkpoint}
 
 
 def use_results(graph: Graph, replaced: Mapping[Value, Value]) -> Graph:

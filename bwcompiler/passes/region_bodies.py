@@ -55,11 +55,13 @@ class Hoisted(NamedTuple):
 
     graph      its inputs are those of the graph given, then one per hoisted value.
     values     what to compute before the loop, of the inputs that do not change, in order; hoisted: those of them that the graph reads.
+    mapping    what stands in the graph for values that were replaced.
     """
 
     graph: Graph
     values: tuple[Value, ...] = ()
     hoisted: tuple[Value, ...] = ()
+    mapping: Mapping[Value, Value] = {}
 
 
 def hoist(graph: Graph, fixed: Iterable[Value], may_fail: bool) -> Hoisted:
@@ -79,17 +81,10 @@ def hoist(graph: Graph, fixed: Iterable[Value], may_fail: bool) -> Hoisted:
     before = live_values([value for value in graph.body if value in same], worth)
     inputs = {value: input_value(value.type, value.label, value.source) for value in worth}
     mapping: dict[Value, Value] = dict(inputs)
-    body = []
-    for value in graph.body:
-        if value in mapping:
-            continue
-        copy = value.with_operands(tuple([mapping.get(operand, operand) for operand in value.operands]))
-        if copy is not value:
-            mapping[value] = copy
-        body.append(copy)
+    body = copied(graph.body, mapping)
     outputs = [mapping.get(output, output) for output in graph.outputs]
     made = graph.replace(inputs=[*graph.inputs, *inputs.values()], body=live_values(body, outputs), outputs=outputs)
-    return Hoisted(made, tuple(before), tuple(worth))
+    return Hoisted(made, tuple(before), tuple(worth), mapping)
 
 
 def _cannot_fail(value: Value) -> bool:
@@ -131,13 +126,20 @@ def padded(shape: Sequence[Extent]) -> tuple[int, ...]:
     return tuple([extent if isinstance(extent, int) else upper(extent) for extent in shape])
 
 
-def replaced_inputs(graph: Graph, mapping: Mapping[Value, Value], inputs: Sequence[Value], first: Sequence[Value]) -> Graph:
-    """The graph over other inputs: `mapping` says what stands for the old ones, computed by the values `first`."""
-    known = dict(mapping)
-    body = list(first)
-    for value in graph.body:
-        copy = value.with_operands(tuple([known.get(operand, operand) for operand in value.operands]))
+def replaced_inputs(graph: Graph, mapping: dict[Value, Value], inputs: Sequence[Value], first: Sequence[Value]) -> Graph:
+    """The graph over other inputs: `mapping` says what stands for the old ones, computed by the values `first`; copies are added to it."""
+    body = [*first, *copied(graph.body, mapping)]
+    return graph.replace(inputs=inputs, body=body, outputs=[mapping.get(output, output) for output in graph.outputs])
+
+
+def copied(values: Iterable[Value], mapping: dict[Value, Value]) -> list[Value]:
+    """The values with operands replaced, but those that are replaced themselves; copies are added to the mapping."""
+    body = []
+    for value in values:
+        if value in mapping:
+            continue
+        copy = value.with_operands(tuple([mapping.get(operand, operand) for operand in value.operands]))
         if copy is not value:
-            known[value] = copy
+            mapping[value] = copy
         body.append(copy)
-    return graph.replace(inputs=inputs, body=body, outputs=[known.get(output, output) for output in graph.outputs])
+    return body

@@ -261,6 +261,8 @@ def _slice_add(type_: TensorType, x: Value, v: Value, *, starts: Any, steps: Any
 def _slice_update(type_: TensorType, x: Value, v: Value, *, starts: Any, steps: Any) -> Value | None:
     if v.shape == x.shape and all(step == 1 for step in steps):
         return v
+    if x.op.name in _UPDATES and x.attrs["starts"] == starts and x.attrs["steps"] == steps and x.operands[1].shape == v.shape:
+        return ops.slice_update(x.operands[0], v, starts=starts, steps=steps)        # x[5] = a; x[5] = b is x[5] = b
     if x.op.name != "slice_update" or not is_constant(v) or not is_constant(x.operands[1]):
         return None
     before, filled = x.operands

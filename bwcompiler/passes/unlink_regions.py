@@ -10,9 +10,14 @@ from bwcompiler.passes.autodiff import JointGraph
 
 def unlink_regions(joint: JointGraph) -> JointGraph:
     """The joint graph without links: results in the places of what was tied to operands."""
+    return unlink_with_mapping(joint)[0]
+
+
+def unlink_with_mapping(joint: JointGraph) -> tuple[JointGraph, dict[Value, Value]]:
+    """The joint graph without links, and what stands in it for values that were replaced."""
     graph = joint.graph
     if not any(value.op is ops.region_link for value in graph.body):
-        return joint
+        return joint, {}
     mapping: dict[Value, Value] = {}
     body = []
     for value in graph.body:
@@ -29,4 +34,4 @@ def unlink_regions(joint: JointGraph) -> JointGraph:
         body.append(copy)
     outputs = [mapping.get(output, output) for output in graph.outputs]
     origins = {mapping.get(value, value): origin for value, origin in joint.origins.items()}
-    return joint._replace(graph=graph.replace(body=live_values(body, outputs), outputs=outputs), origins=origins)
+    return joint._replace(graph=graph.replace(body=live_values(body, outputs), outputs=outputs), origins=origins), mapping

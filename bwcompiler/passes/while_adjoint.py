@@ -60,6 +60,7 @@ class WhileRule:
     and the rings if they are kept."""
 
     content_key = ""
+    backwards = None                   # restores no array
 
     def __init__(self, value: Value, parts: CutBody, loop: _Loop, keeps_rings: bool) -> None:
         self.value = value

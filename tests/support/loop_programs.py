@@ -1,6 +1,7 @@
 """Programs with loops and branches, each run with `bwcompiler` and with plain Python (`plain_loops`), and checks of values and derivatives.
 
-A program takes the namespace that has the loop functions, then its arguments.  `MODES` says how traced programs are run.
+A program takes the namespace that has the loop functions, then its arguments.  `MODES` says how traced programs are run; second
+derivatives are interpreted only, because compiling them takes most of the time.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ Program = Callable[..., Any]
 PROGRAMS: dict[str, tuple[Program, tuple[Any, ...]]] = {}
 
 
-def results(fun: Callable[..., Any], *args: Any) -> list[Any]:
+def results(fun: Callable[..., Any], *args: Any, modes: tuple[str, ...] = MODES) -> list[Any]:
     """The leaves of what a function of arrays gives, by its graph; equal in all modes."""
     traced = trace(fun, args)
     verify(traced.graph)
     leaves = [np.asarray(leaf) for leaf in tree.leaves(args)]
     found = interpret(traced.graph, [*leaves, *traced.captured])[:len(traced.outputs)]
-    if "compiled" in MODES:
+    if "compiled" in modes:
         for one, other in zip(found, tree.leaves(bw.jit(fun, mutates=False)(*args)), strict=True):
             assert np.shape(other) == one.shape and np.asarray(other).dtype == one.dtype
             np.testing.assert_allclose(other, one, rtol=1e-12, atol=1e-12)
@@ -74,7 +75,7 @@ def check_gradients(program: Program, *args: Any, order: int = 2) -> None:
     def direction(*given: Any) -> Any:
         return sum(np.sum(np.cos(leaf)) for leaf in gradient(*given))
 
-    second = results(bw.grad(direction, argnums=numbers).fun, *args)
+    second = results(bw.grad(direction, argnums=numbers).fun, *args, modes=("interpreted",))
     for place, k in enumerate(numbers):
         def by_graph(x: Any, k: int = k) -> Any:
             leaves = interpret(traced.graph, [*args[:k], x, *args[k + 1:], *traced.captured])
@@ -305,6 +306,41 @@ def loop_in_a_branch(bw, a):
     def sweep(m):
         return bw.fori_loop(0, 5, lambda i, c: c * np.cos(m[i]) + i, m[0])
     return bw.cond(np.sum(a) > 1000.0, lambda m: m[1], sweep, a)
+
+
+# ----- computed again
+@program(ROWS, SQUARE)
+def checkpointed_layers(bw, x, w):
+    layer = bw.checkpoint(lambda h: np.tanh(np.sin(h) @ w))
+    return layer(layer(x))
+
+
+@program(ROWS, SQUARE)
+def checkpointed_with_products_kept(bw, x, w):
+    layer = bw.checkpoint(lambda h, w: (np.tanh(np.sin(h) @ w), h.sum()), policy=lambda op: op == "matmul")
+    h, total = layer(x, w)
+    return layer(h * total, w)
+
+
+@program(ROWS, SQUARE)
+def checkpoints_in_loops_and_branches(bw, xs, w):
+    seen = np.zeros_like(xs)
+
+    def step(i, h):
+        def inner(h):
+            seen[i] = np.sin(h)
+            return bw.cond(h.sum() > 0, lambda: np.tanh(h @ w), lambda: np.exp(-h * h))
+        return bw.checkpoint(inner)(h) + xs[i]
+    return bw.fori_loop(0, 4, step, xs[0]), seen
+
+
+@program(RNG.standard_normal((7, 3)), SQUARE, ROWS[0])
+def scan_in_segments(bw, xs, w, h):
+    def step(h, x):
+        h = np.tanh(h @ w + x)
+        return h, {"sum": h.sum(), "h": h}
+    first = bw.scan(step, h, xs, checkpoint=True)
+    return first, bw.scan(step, first[0], xs, reverse=True, checkpoint=3)
 
 
 @program(ROWS.astype(np.float32), np.float64(0.5))

@@ -14,7 +14,8 @@ def _entry(init: Any) -> Any:
     return tree.map(lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, init)
 
 
-def scan(body: Callable[..., Any], init: Any, xs: Any = None, length: int | None = None, reverse: bool = False) -> tuple[Any, Any]:
+def scan(body: Callable[..., Any], init: Any, xs: Any = None, length: int | None = None, reverse: bool = False,
+         checkpoint: Any = None) -> tuple[Any, Any]:
     leaves = tree.leaves(xs)
     count = len(leaves[0]) if leaves else length
     carry, found = _entry(init), {}

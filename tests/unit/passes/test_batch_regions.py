@@ -67,7 +67,8 @@ def test_loops_whose_ends_vary():
 def test_what_does_not_vary_is_computed_once():
     """A loop over the batch's common operands stays as it is, and only what varies is carried with the axis."""
     def program(x, w):
-        return bw.fori_loop(0, 4, lambda i, c: (c[0] * x, c[1] @ w), (x, w))
+        first, second = bw.fori_loop(0, 4, lambda i, c: (c[0] * x, c[1] @ w), (x, w))
+        return first, second + 1.0
     traced = trace(program, (np.ones(2), np.eye(2)))
     mapped, has_axis = batch_graph(traced.graph, [True, False], 5)
     assert has_axis == [True, False]

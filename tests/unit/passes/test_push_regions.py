@@ -7,9 +7,15 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler.frontend import trace
+from tests.support import loop_programs
 from tests.support import plain_loops as plain
-from tests.support.loop_programs import PROGRAMS, results, weighted
+from tests.support.loop_programs import PROGRAMS, weighted
 from tests.unit.passes.test_expand_regions import NOT_SMOOTH
+
+
+def results(fun, *args):
+    return loop_programs.results(fun, *args, modes=("interpreted",))
+
 
 RNG = np.random.default_rng(11)
 STEP = 1e-6

@@ -1,0 +1,158 @@
+"""Products that a loop backwards adds up, done as one product after it.
+
+The cotangent of a matrix that every iteration multiplies by is `w̄ += x_tᵀ ȳ_t`: each step would read and write all of w̄ for a product of a
+row and a column.  Instead the loop stores ȳ_t (x_t lies in a stack of residuals already, or is stored too), and afterwards
+
+    w̄ = Σ_t x_tᵀ ȳ_t
+
+is one product over the axes of iterations and of the row together.  Only where the factors are much smaller than the product, and what is
+stored is not much more than what the loop keeps anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bwcompiler import ops
+from bwcompiler.ir.graph import Graph, inline, live_values
+from bwcompiler.ir.op import Record, Value
+from bwcompiler.passes.batch import batch_graph
+
+FEWEST = 4                     # iterations
+SMALLEST = 2048                # elements of the product
+ROOM = 1 << 24                 # bytes that may be stored in any case
+
+
+class Factor(NamedTuple):
+    """One factor of all iterations: a move of the elements of residual number `residual`, or the loop's extra result number `extra`."""
+
+    residual: int | None
+    extra: int | None
+    moves: Graph | None
+
+
+class LateProduct(NamedTuple):
+    """A term of the cotangent of the fixed input that is result `place` of the adjoint."""
+
+    place: int
+    left: Factor
+    right: Factor
+
+
+class Late(NamedTuple):
+    """An adjoint without its late products.
+
+    graph      what is left to add stays an output; then, behind all outputs, the extra results.
+    products   the terms; extras: the factors that the loop has to store.
+    untouched  the places to which the loop adds nothing any more: their outputs are inputs.
+    """
+
+    graph: Graph
+    products: tuple[LateProduct, ...] = ()
+    extras: tuple[Value, ...] = ()
+    untouched: tuple[int, ...] = ()
+
+
+def take_products(adjoint: Graph, places: Sequence[int], residuals: Sequence[Value], trips: int) -> Late:
+    """The adjoint of a loop's body without what can be added up afterwards.
+
+    places      of the cotangents of fixed inputs, which is where their values so far are among the inputs and the totals among the outputs.
+    residuals   the inputs that hold what is read from stacks.
+    """
+    users: dict[Value, int] = {}
+    for value in adjoint.body:
+        for operand in value.operands:
+            users[operand] = users.get(operand, 0) + 1
+    taken: list[tuple[int, Value]] = []
+    outputs = list(adjoint.outputs)
+    with Record() as record:
+        for place in places:
+            terms: list[Value] = []
+            outputs[place] = _peeled(adjoint.outputs[place], terms, users)
+            taken += [(place, term) for term in terms]
+        factors = [(place, *_factors(term)) for place, term in taken]
+    stored = {value: k for k, value in enumerate(residuals)}
+    graph = adjoint.replace(body=[*adjoint.body, *record.values])
+    sources = {value: _source(value, stored) for _, *pair in factors for value in pair}
+    extras = [value for value, source in sources.items() if source is None]
+    kept = sum([value.type.nbytes for value in residuals])
+    if not factors or trips < FEWEST or trips * sum([value.type.nbytes for value in extras]) > max(ROOM, trips * kept):
+        return Late(adjoint)
+    numbers = {value: k for k, value in enumerate(extras)}
+
+    def factor(value: Value) -> Factor:
+        source = sources[value]
+        if source is None:
+            return Factor(None, numbers[value], None)
+        return Factor(stored[source], None, Graph("moves", [source], live_values(graph.body, [value]), [value]))
+
+    products = tuple([LateProduct(place, factor(left), factor(right)) for place, left, right in factors])
+    outputs += extras
+    made = graph.replace(body=live_values(graph.body, outputs), outputs=outputs)
+    read = {operand for value in made.body for operand in value.operands}
+    untouched = tuple([place for place in places if outputs[place] is adjoint.inputs[place] and outputs[place] not in read])
+    return Late(made, products, tuple(extras), untouched)
+
+
+def _peeled(total: Value, terms: list[Value], users: dict[Value, int]) -> Value:
+    """What is left of a sum without its late products, which are added to the terms."""
+    while total.op is ops.add and users.get(total, 0) <= (1 if terms else 0):
+        x, y = total.operands
+        if _is_late(y):
+            terms.append(y)
+            total = x
+        elif _is_late(x):
+            terms.append(x)
+            total = y
+        else:
+            break
+    return total
+
+
+def _is_late(value: Value) -> bool:
+    product = value.operands[0] if value.op is ops.transpose else value
+    if product.op is not ops.matmul or product.rank != 2:
+        return False
+    (rows, inner), columns = product.operands[0].shape, product.shape[1]
+    if not all(isinstance(extent, int) for extent in (rows, inner, columns)):
+        return False
+    return bool(rows * columns >= max(SMALLEST, 2 * inner * (rows + columns)))
+
+
+def _factors(term: Value) -> tuple[Value, Value]:
+    """The factors, in the current record where the product is transposed."""
+    if term.op is not ops.transpose:
+        return term.operands[0], term.operands[1]
+    left, right = term.operands[0].operands
+    return ops.transpose(right, axes=(1, 0)), ops.transpose(left, axes=(1, 0))
+
+
+def _source(value: Value, stored: dict[Value, int]) -> Value | None:
+    """The residual of which a value is a move of all elements."""
+    while value not in stored:
+        if value.op not in (ops.reshape, ops.transpose):
+            return None
+        value = value.operands[0]
+    return value
+
+
+def sum_of_products(product: LateProduct, stacks: Sequence[Value], extras: Sequence[Value]) -> Value:
+    """The term, in the current record: from the stacks of residuals and of extra results."""
+    left, right = [_over_all(factor, stacks, extras) for factor in (product.left, product.right)]
+    trips, rows, inner = left.shape
+    columns = right.shape[2]
+    if inner != 1:
+        left = ops.transpose(left, axes=(0, 2, 1))
+    tall = ops.reshape(left, shape=(trips * inner, rows))                 # both factors: iterations and their rows, one below the other
+    return ops.matmul(ops.transpose(tall, axes=(1, 0)), ops.reshape(right, shape=(trips * inner, columns)))
+
+
+def _over_all(factor: Factor, stacks: Sequence[Value], extras: Sequence[Value]) -> Value:
+    """The factors of all iterations, along a new first axis."""
+    if factor.extra is not None:
+        return extras[factor.extra]
+    assert factor.residual is not None and factor.moves is not None
+    stack = stacks[factor.residual]
+    moved, _ = batch_graph(factor.moves, [True], stack.shape[0])
+    return inline(moved, [stack])[0]
