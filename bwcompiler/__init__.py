@@ -8,14 +8,14 @@ loops and branches       scan, map, fori_loop, while_loop, cond, switch, associa
 rules of their own       custom_vjp, custom_jvp; stop_gradient; check_grads
 the backward program     compile -> Program: backward with seeds, wrt, into, scale; as_text, dump, explain
 Python inside            pure_callback, primitive
-namespaces               nn (PyTorch's functions), numpy (NumPy's, for arrays made inside), scipy.special, scipy.stats, tree,
-                         errors
+namespaces               nn (PyTorch's functions), numpy (NumPy's, for arrays made inside), random (as jax.random), scipy.special,
+                         scipy.stats, tree, errors
 threads                  set_num_threads, get_num_threads
 
 `help(bw.grad)` and so on give the details; docs/tour.md is the way through.
 """
 
-from bwcompiler import nn, numpy, scipy, tree
+from bwcompiler import nn, numpy, random, scipy, tree
 from bwcompiler.api.callbacks import primitive, pure_callback
 from bwcompiler.api.check_grads import check_grads
 from bwcompiler.api.forward import jvp
@@ -36,7 +36,7 @@ __all__ = [
     "Program", "ShapeDtypeStruct", "associative_scan", "check_grads", "compile", "cond", "custom_jvp", "custom_vjp", "eval_shape",
     "fori_loop",
     "get_num_threads", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linearize", "map", "nn",
-    "numpy", "primitive", "pure_callback", "scan", "scipy", "set_num_threads", "stop_gradient", "switch", "tree",
+    "numpy", "primitive", "pure_callback", "random", "scan", "scipy", "set_num_threads", "stop_gradient", "switch", "tree",
     "value_and_grad", "vjp", "vmap", "while_loop",
 ]
 

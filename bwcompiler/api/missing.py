@@ -8,7 +8,6 @@ from typing import NoReturn
 
 INSTEAD = {
     "checkpoint": "nothing: what is kept between forward and backward programs is chosen by the compiler",
-    "random": "np.random outside of the traced function, the numbers as an argument",
     "sparse_jacobian": "bw.jacobian",
     "sparse_hessian": "bw.hessian",
 }
