@@ -4,6 +4,7 @@
     loss_and_grad = bw.value_and_grad(lambda w, x: np.mean(np.tanh(x @ w) ** 2))
 
 functions of functions   grad, value_and_grad, vjp, jvp, linearize, jacobian (jacrev, jacfwd), hessian, hvp, vmap, jit
+sparse derivatives       sparse_jacobian, sparse_hessian
 loops and branches       scan, map, fori_loop, while_loop, cond, switch, associative_scan
 rules of their own       custom_vjp, custom_jvp; stop_gradient; check_grads
 the backward program     compile -> Program: backward with seeds, wrt, into, scale; as_text, dump, explain
@@ -26,6 +27,7 @@ from bwcompiler.api.loops import associative_scan, cond, fori_loop, map, scan, s
 from bwcompiler.api.missing import missing as __getattr__  # noqa: F401
 from bwcompiler.api.program import Program, compile
 from bwcompiler.api.shapes import ShapeDtypeStruct, eval_shape
+from bwcompiler.api.sparse import sparse_hessian, sparse_jacobian
 from bwcompiler.api.transforms import custom_jvp, custom_vjp, grad, stop_gradient, value_and_grad, vjp
 from bwcompiler.api.vmap import vmap
 from bwcompiler.runtime.threads import get_num_threads, set_num_threads
@@ -33,11 +35,10 @@ from bwcompiler.runtime.threads import read_environment as _read_environment
 
 __version__ = "0.1.0"
 __all__ = [
-    "Program", "ShapeDtypeStruct", "associative_scan", "check_grads", "compile", "cond", "custom_jvp", "custom_vjp", "eval_shape",
-    "fori_loop",
-    "get_num_threads", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linearize", "map", "nn",
-    "numpy", "primitive", "pure_callback", "random", "scan", "scipy", "set_num_threads", "stop_gradient", "switch", "tree",
-    "value_and_grad", "vjp", "vmap", "while_loop",
+    "Program", "ShapeDtypeStruct", "associative_scan", "check_grads", "compile", "cond", "custom_jvp", "custom_vjp",
+    "eval_shape", "fori_loop", "get_num_threads", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jit", "jvp",
+    "linearize", "map", "nn", "numpy", "primitive", "pure_callback", "random", "scan", "scipy", "set_num_threads",
+    "sparse_hessian", "sparse_jacobian", "stop_gradient", "switch", "tree", "value_and_grad", "vjp", "vmap", "while_loop",
 ]
 
 _read_environment()

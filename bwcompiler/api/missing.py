@@ -8,8 +8,6 @@ from typing import NoReturn
 
 INSTEAD = {
     "checkpoint": "nothing: what is kept between forward and backward programs is chosen by the compiler",
-    "sparse_jacobian": "bw.jacobian",
-    "sparse_hessian": "bw.hessian",
 }
 
 
