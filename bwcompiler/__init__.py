@@ -4,18 +4,19 @@
     loss_and_grad = bw.value_and_grad(lambda w, x: np.mean(np.tanh(x @ w) ** 2))
 
 functions of functions   grad, value_and_grad, vjp, jvp, linearize, jacobian (jacrev, jacfwd), hessian, hvp, vmap, jit
+sparse derivatives       sparse_jacobian, sparse_hessian
 loops and branches       scan, map, fori_loop, while_loop, cond, switch, associative_scan; checkpoint
 rules of their own       custom_vjp, custom_jvp; stop_gradient; check_grads
 the backward program     compile -> Program: backward with seeds, wrt, into, scale; as_text, dump, explain
 Python inside            pure_callback, primitive
-namespaces               nn (PyTorch's functions), numpy (NumPy's, for arrays made inside), scipy.special, scipy.stats, tree,
-                         errors
+namespaces               nn (PyTorch's functions), numpy (NumPy's, for arrays made inside), random (as jax.random), scipy.special,
+                         scipy.stats, tree, errors
 threads, memory          set_num_threads, get_num_threads; memory_stats, release_memory
 
 `help(bw.grad)` and so on give the details; docs/tour.md is the way through.
 """
 
-from bwcompiler import nn, numpy, scipy, tree
+from bwcompiler import nn, numpy, random, scipy, tree
 from bwcompiler.api.callbacks import primitive, pure_callback
 from bwcompiler.api.check_grads import check_grads
 from bwcompiler.api.checkpoints import checkpoint
@@ -27,6 +28,7 @@ from bwcompiler.api.loops import associative_scan, cond, fori_loop, map, scan, s
 from bwcompiler.api.missing import missing as __getattr__  # noqa: F401
 from bwcompiler.api.program import Program, compile
 from bwcompiler.api.shapes import ShapeDtypeStruct, eval_shape
+from bwcompiler.api.sparse import sparse_hessian, sparse_jacobian
 from bwcompiler.api.transforms import custom_jvp, custom_vjp, grad, stop_gradient, value_and_grad, vjp
 from bwcompiler.api.vmap import vmap
 from bwcompiler.runtime.memory import memory_stats, release_memory
@@ -37,8 +39,8 @@ __version__ = "0.1.0"
 __all__ = [
     "Program", "ShapeDtypeStruct", "associative_scan", "check_grads", "checkpoint", "compile", "cond", "custom_jvp", "custom_vjp",
     "eval_shape", "fori_loop", "get_num_threads", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linearize",
-    "map", "memory_stats", "nn", "numpy", "primitive", "pure_callback", "release_memory", "scan", "scipy", "set_num_threads",
-    "stop_gradient", "switch", "tree", "value_and_grad", "vjp", "vmap", "while_loop",
+    "map", "memory_stats", "nn", "numpy", "primitive", "pure_callback", "random", "release_memory", "scan", "scipy", "set_num_threads",
+    "sparse_hessian", "sparse_jacobian", "stop_gradient", "switch", "tree", "value_and_grad", "vjp", "vmap", "while_loop",
 ]
 
 _read_environment()

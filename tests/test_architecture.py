@@ -28,7 +28,7 @@ PACKAGE = "bwcompiler"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("cli", "__main__"),
     ("", "numpy"),  # "" is bwcompiler/__init__.py
-    ("nn", "scipy"),  # libraries written with the api
+    ("nn", "scipy", "random"),  # libraries written with the api
     ("api",),
     ("inspect", "export"),
     ("compiler",),  # composes the stages

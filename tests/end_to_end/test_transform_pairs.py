@@ -96,6 +96,8 @@ FUNCTIONS: dict[str, Function] = {
     "pinv": lambda x: np.linalg.pinv(x) @ x**2,
     "custom_vjp": lambda x: sine(x * x) * np.sum(sine(x)),
     "custom_jvp": lambda x: cosine(x * x) * np.sum(cosine(x)) + sine(x[0]),
+    "fori_loop": lambda x: bw.fori_loop(0, 3, lambda k, c: np.tanh(c) * x + np.sum(x) * k, x),
+    "while_loop": lambda x: bw.while_loop(lambda c: np.sum(c) < 20.0, lambda c: c * c + x + 1.0, x),
     "softmax": lambda x: bw.nn.softmax(x, axis=-1) * bw.scipy.special.logsumexp(x, axis=0),
 }
 X = np.array([[0.9, -0.4, 1.3], [0.25, 1.7, -0.8]])

@@ -226,7 +226,7 @@ def test_lines_of_installed_packages_are_not_the_users() -> None:
 
 @pytest.mark.parametrize("name", INSTEAD)
 def test_names_that_do_not_exist_yet(name: str) -> None:
-    with pytest.raises(AttributeError, match=f"bw.{name} does not exist yet\n  hint: "):
+    with pytest.raises(AttributeError, match=f"bw.{name} does not exist\n  hint: "):
         missing(name)
     with pytest.raises(AttributeError, match="bw.nonsense does not exist"):
         _ = bw.nonsense

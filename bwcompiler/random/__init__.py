@@ -1,0 +1,35 @@
+"""Random numbers as functions of keys, with JAX's names, algorithm (threefry-2x32) and bits.
+
+    key = bw.random.key(0)
+    key, subkey = bw.random.split(key)
+    x = bw.random.normal(subkey, (3,))
+
+A key is an array of two uint32 numbers.  The same key gives the same numbers, compiled or not, mapped or not, and the bits of
+`jax.random` with 64-bit types; use each key once.  Continuous distributions are differentiable in their parameters: samples
+are functions of them (reparameterised), those of `gamma` and what is made of it by implicit differentiation.
+"""
+
+from bwcompiler.random.continuous import (
+    cauchy,
+    exponential,
+    gumbel,
+    laplace,
+    logistic,
+    lognormal,
+    multivariate_normal,
+    normal,
+    pareto,
+    rayleigh,
+    truncated_normal,
+    uniform,
+    weibull_min,
+)
+from bwcompiler.random.discrete import bernoulli, categorical, choice, geometric, permutation, rademacher, randint
+from bwcompiler.random.keys import PRNGKey, bits, fold_in, key, split
+from bwcompiler.random.positive import beta, chisquare, dirichlet, gamma, loggamma, t
+
+__all__ = [
+    "PRNGKey", "bernoulli", "beta", "bits", "categorical", "cauchy", "chisquare", "choice", "dirichlet", "exponential", "fold_in",
+    "gamma", "geometric", "gumbel", "key", "laplace", "loggamma", "logistic", "lognormal", "multivariate_normal", "normal", "pareto",
+    "permutation", "rademacher", "randint", "rayleigh", "split", "t", "truncated_normal", "uniform", "weibull_min",
+]
