@@ -24,11 +24,14 @@ from bwcompiler.ops.elementwise import bitwise_or, equal, full_like, select
 from bwcompiler.ops.rules import require, require_axes
 
 
-def _checked(name: str, x: TensorType, axis: int, kind: str) -> None:
+def _points(name: str, x: TensorType, axis: int, kind: str) -> int:
+    """The extent of the axis of a transform."""
     require_axes(name, (axis,), x.rank)
     if x.dtype.kind != kind:
         raise DTypeError(f"{name} does not take {x.dtype.numpy}")
-    require(isinstance(x.shape[axis], int) and x.shape[axis] != 0, f"{name}: the axis of a transform must have a fixed extent, not 0", x)
+    extent = x.shape[axis]
+    require(isinstance(extent, int) and extent > 0, f"{name}: the axis of a transform must have a fixed extent, not 0", x)
+    return int(extent)  # type: ignore[arg-type]
 
 
 def _with_extent(x: TensorType, axis: int, extent: int) -> tuple[Extent, ...]:
@@ -52,18 +55,18 @@ def inverse_real_fourier_transform(x: Any, *, axis: int, points: int, scale: flo
 
 
 def _fft_shape(x: TensorType, *, axis: int, inverse: bool, scale: float) -> TensorType:
-    _checked("fft", x, axis, "c")
+    _points("fft", x, axis, "c")
     return x
 
 
 def _rfft_shape(x: TensorType, *, axis: int, scale: float) -> TensorType:
-    _checked("rfft", x, axis, "f")
-    return x.with_shape(_with_extent(x, axis, x.shape[axis] // 2 + 1)).with_dtype(complex_of(x.dtype))
+    points = _points("rfft", x, axis, "f")
+    return x.with_shape(_with_extent(x, axis, points // 2 + 1)).with_dtype(complex_of(x.dtype))
 
 
 def _irfft_shape(x: TensorType, *, axis: int, points: int, scale: float) -> TensorType:
-    _checked("irfft", x, axis, "c")
-    require(points > 0 and x.shape[axis] == points // 2 + 1, f"irfft: {points} real numbers have {points // 2 + 1} frequencies", x)
+    frequencies = _points("irfft", x, axis, "c")
+    require(points > 0 and frequencies == points // 2 + 1, f"irfft: {points} real numbers have {points // 2 + 1} frequencies", x)
     return x.with_shape(_with_extent(x, axis, points)).with_dtype(component_of(x.dtype))
 
 

@@ -149,6 +149,8 @@ def test_derivatives_of_cosine_and_sine_transforms(name):
 
 
 def test_errors():
+    with pytest.raises(TypeError, match=r"hint: bwcompiler\.scipy\.fft\.fft"):
+        bw.jit(lambda z: scipy.fft.fft(z))(Z)
     with pytest.raises(DTypeError, match=r"the transform of real numbers, got complex128\n.*np\.fft\.fft"):
         bw.jit(np.fft.rfft)(Z)
     with pytest.raises(ValueError, match=r"Invalid number of FFT data points \(0\)"):
