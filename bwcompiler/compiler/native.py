@@ -14,8 +14,8 @@ from bwcompiler.errors import InternalError, at, located
 from bwcompiler.ir.access import whole
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import REGISTRY, Value
-from bwcompiler.ir.routine import SORT_KINDS, InnerLoop, sort_symbol
-from bwcompiler.ir.types import BOOL, C64, C128, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, TensorType
+from bwcompiler.ir.routine import FOURIER_LOOPS, SORT_KINDS, Fourier, InnerLoop, sort_symbol
+from bwcompiler.ir.types import BOOL, C64, C128, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, TensorType, complex_of
 from bwcompiler.lowering.library_calls import (
     CALLBACK_DONE,
     CALLBACK_ERROR,
@@ -57,12 +57,26 @@ def native_libraries() -> tuple[Libraries, dict[str, int]]:
     for op in REGISTRY.values():
         if isinstance(op.library, InnerLoop):
             addresses.update(inner_loop_addresses(op.library))
+    addresses.update(_fourier_loops())
     for dtype in _LOOP_DTYPES:
         for positions in (False, True):
             for kind in set(SORT_KINDS.values()):
                 addresses[sort_symbol(positions, dtype, kind)] = sort_function(dtype.numpy, kind, positions)
     addresses = {symbol: address for symbol, address in addresses.items() if address}
     return Libraries(frozenset(addresses), "i64" if found is None or found.integers_64 else "i32"), addresses
+
+
+def _fourier_loops() -> dict[str, int]:
+    """The addresses of NumPy's Fourier transforms, and of their data, in double and in single precision."""
+    addresses: dict[str, int] = {}
+    for name, types in FOURIER_LOOPS.items():
+        for dtype in (F32, F64):
+            operand = complex_of(dtype) if types[0] == "D" else dtype
+            loop = gufuncs.fft_loop(name, types if dtype is F64 else types.replace("d", "f").replace("D", "F"))
+            if loop is not None:
+                addresses[Fourier().symbol(name, operand)] = loop.function
+                addresses[f"{Fourier().symbol(name, operand)}.data"] = loop.data
+    return addresses
 
 
 def loops_named_in(graph: Graph) -> dict[str, int]:

@@ -90,6 +90,28 @@ class Sort:
         return f"NumPy's {'argsort' if self.positions else 'sort'} function"
 
 
+@dataclass(frozen=True)
+class Fourier:
+    """NumPy's inner loops of its Fourier transforms, which work along any axis and take a factor; the ops have NumPy's names."""
+
+    failure: str | None = None
+
+    def name(self, op: str, attrs: Any, extent: int) -> str:
+        """Of the ufunc, for an axis of that extent."""
+        if op == "fft":
+            return "ifft" if attrs["inverse"] else "fft"
+        return op if op == "irfft" else "rfft_n_odd" if extent % 2 else "rfft_n_even"
+
+    def symbol(self, name: str, dtype: DType) -> str:
+        return f"bw_{name}_{dtype.name}"
+
+    def text(self, attrs: Any = None) -> str:
+        return "NumPy's FFT"
+
+
+# Ufuncs of numpy.fft, their types for doubles, and the dtypes of the operands.
+FOURIER_LOOPS = {"fft": "Dd->D", "ifft": "Dd->D", "rfft_n_even": "dd->D", "rfft_n_odd": "dd->D", "irfft": "Dd->d"}
+
 SORT_KINDS = {"q": 0, "h": 1, "s": 2, "m": 2}         # first letters of NumPy's kinds -> NPY_SORTKIND
 
 
@@ -98,4 +120,4 @@ def sort_symbol(positions: bool, dtype: DType, kind: int) -> str:
     return f"bw_{'argsort' if positions else 'sort'}_{dtype.name}_{kind}"
 
 
-Routine = InnerLoop | Native | Sort
+Routine = InnerLoop | Native | Sort | Fourier

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from bwcompiler.ir.access import ArrayView, matrix_order, whole
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.routine import InnerLoop, Sort
+from bwcompiler.ir.routine import Fourier, InnerLoop, Sort
+from bwcompiler.lowering.fourier_calls import fourier_text
 from bwcompiler.lowering.function_text import FunctionText, Index
 from bwcompiler.lowering.library_calls import LINALG_ERROR, CallText, Libraries, failure_lines, inner_loop_text, sort_text
 from bwcompiler.lowering.llvm_scalars import memory_type
@@ -51,6 +52,8 @@ def library_call_text(name: str, value: Value, views: Sequence[ArrayView], libra
         return inner_loop_text(name, value, views, libraries)
     if isinstance(routine, Sort):
         return sort_text(name, value, views, libraries)
+    if isinstance(routine, Fourier):
+        return fourier_text(name, value, views[0], libraries)
     if routine is None or value.dtype.is_complex:        # our own loops are of real numbers
         return None
     return native_text(name, value, views, libraries)

@@ -88,7 +88,7 @@ def inner_loop_text(name: str, value: Value, views: Sequence[ArrayView], librari
     words = [count, *dimensions]
     strides = [step * array.size for step, array in zip(steps, arrays, strict=True)]
     strides += [step * array.size for array in arrays for step in array.strides[len(lead):]]
-    places = _block(function, words), _block(function, strides)
+    places = stored_words(function, words), stored_words(function, strides)
     block = function.slot(f"[{len(arrays)} x ptr]")
     data = f"@{symbol}.data" if f"{symbol}.data" in libraries.symbols else "null"
     if routine.failure is not None:
@@ -96,7 +96,7 @@ def inner_loop_text(name: str, value: Value, views: Sequence[ArrayView], librari
     in_bytes = [(array.pointer, array.offset * array.size, [steps_of[k] * array.size for _, steps_of in outer])
                 for k, array in enumerate(arrays)]
     for pointers in function.batch([extent for extent, _ in outer], in_bytes, "i8"):
-        _call_loop(function, symbol, block, pointers, places, data)
+        call_inner_loop(function, symbol, block, pointers, places, data)
     if routine.failure is not None:                  # FE_INVALID is 1 on x86 and Arm; NumPy itself reads it
         raised = function.call("i32", "fetestexcept", "i32 1")
         function.fail_if(function.let(f"icmp ne i32 {raised}, 0"))
@@ -180,14 +180,16 @@ def _core_dimensions(core: str, arrays: Sequence[_Array]) -> tuple[list[int], li
     return list(extents.values()), cores
 
 
-def _block(function: FunctionText, words: Sequence[int]) -> str:
+def stored_words(function: FunctionText, words: Sequence[int]) -> str:
+    """Integers in memory."""
     block = function.slot(f"[{len(words)} x i64]")
     for k, word in enumerate(words):
         function.do(f"store i64 {word}, ptr {function.at(block, (k, 1), type_='i64')}")
     return block
 
 
-def _call_loop(function: FunctionText, symbol: str, block: str, pointers: Sequence[str], places: tuple[str, str], data: str) -> None:
+def call_inner_loop(function: FunctionText, symbol: str, block: str, pointers: Sequence[str], places: tuple[str, str], data: str) -> None:
+    """Call an inner loop; block: where its pointers go; places: of its dimensions and of its steps."""
     for k, pointer in enumerate(pointers):           # every time: the loop changes them
         function.do(f"store ptr {pointer}, ptr {function.at(block, (k, 1), type_='ptr')}")
     function.call("void", symbol, f"ptr {block}", f"ptr {places[0]}", f"ptr {places[1]}", f"ptr {data}")

@@ -107,6 +107,11 @@ from bwcompiler.ops.factorization import (
     svd,
     svdvals,
 )
+from bwcompiler.ops.fourier import (
+    fft,
+    irfft,
+    rfft,
+)
 from bwcompiler.ops.indexing import (
     gather,
     normalize_index,
@@ -246,6 +251,7 @@ __all__ = [
     "exp2",
     "expm1",
     "exponent",
+    "fft",
     "flip",
     "floor",
     "floor_divide",
@@ -263,6 +269,7 @@ __all__ = [
     "inv",
     "invert",
     "iota",
+    "irfft",
     "isfinite",
     "isinf",
     "isnan",
@@ -304,6 +311,7 @@ __all__ = [
     "region_link",
     "remainder",
     "reshape",
+    "rfft",
     "right_shift",
     "rint",
     "scatter_add",

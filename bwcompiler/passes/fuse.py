@@ -20,7 +20,7 @@ from bwcompiler.ir.extent import Affine, Extent, Index, Region, add_extents, sca
 from bwcompiler.ir.fusion import Call, FusedProgram, FusionGroup, Member, Refusal, update_region
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.routine import InnerLoop, Native
+from bwcompiler.ir.routine import Fourier, InnerLoop, Native
 from bwcompiler.ir.scalar import IndexExpression, Scalar, const
 from bwcompiler.passes.find_updates import find_updates
 
@@ -453,7 +453,7 @@ def _operand_views(value: Value) -> tuple[ArrayView, ...]:
     routine = value.op.library
     if value.op.name == "matmul" or isinstance(routine, Native):
         return tuple([matrix_view(operand) or whole(operand) for operand in value.operands])
-    if isinstance(routine, InnerLoop) and routine.core and routine.operands is None:
+    if isinstance(routine, Fourier) or (isinstance(routine, InnerLoop) and routine.core and routine.operands is None):
         return tuple([view_of(operand) or whole(operand) for operand in value.operands])
     return tuple([whole(operand) for operand in value.operands])
 

@@ -718,11 +718,26 @@ def _complex(builder: _Builder) -> None:
     builder.apply(builder.choice(("real", "imag", "modulus")), w)
 
 
+def _fourier(builder: _Builder) -> None:
+    """Real numbers, their frequencies, and real ones again; scaled so that magnitudes stay."""
+    x = builder.pick(min_rank=1)
+    axis = int(builder.rng.integers(x.rank))
+    points = x.shape[axis]
+    if not points:
+        return
+    z = builder.apply("rfft", x, axis=axis, scale=float(points) ** -0.5)
+    if z is not None and builder.chance(0.5):
+        along = int(builder.rng.integers(z.rank))
+        z = builder.apply("fft", z, axis=along, inverse=builder.chance(0.5), scale=float(max(z.shape[along], 1)) ** -0.5) if z.shape[along] else z
+    if z is not None:
+        builder.apply("irfft", z, axis=axis, points=points, scale=float(points) ** -0.5)
+
+
 Maker = Callable[[_Builder], None]
 _COMMON: tuple[Maker, ...] = (
     _unary, _unary, _unary, _domain, _binary, _binary, _binary, _binary, _jumps, _jumps, _broadcast, _broadcast, _transpose,
     _reshape, _flip, _slice, _slice, _slice_write, _slice_write, _pad, _concatenate, _windows, _reduction, _reduction,
-    _normalised, _scan, _gather, _scatter, _matmul, _float_cast, _matrices, _complex)
+    _normalised, _scan, _gather, _scatter, _matmul, _float_cast, _matrices, _complex, _fourier)
 _SMOOTH = _COMMON
 _ALL: tuple[Maker, ...] = (*_COMMON, _rounding, _rounding, _integers, _integers, _integers, _cast, _cast, _iota, _sorted)
 

@@ -17,6 +17,7 @@ from bwcompiler.frontend.numpy import (  # noqa: F401  (importing a family regis
     diagonals,
     einsum,
     elementwise,
+    fourier,
     indexing,
     joining,
     layout,

@@ -462,19 +462,5 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     return fresh(value)
 
 
-def _shifted_half(sign: int) -> Any:
-    """np.fft.fftshift and ifftshift: the middle moved to the front, or back."""
-    def function(x: Any, axes: Any = None) -> Any:
-        array = as_tracer(x)
-        places = normalize_axes(axes, array.ndim)
-        shifts = [(array.shape[k] // 2) * sign for k in places]
-        return roll(array, shifts, places)
-    return function
-
-
-implements(np.fft.fftshift)(_shifted_half(1))
-implements(np.fft.ifftshift)(_shifted_half(-1))
-
-
 HANDLERS.update(transpose_method=transpose_method, reshape_method=reshape_method, flatten=flatten, flat=flat, copy=copy_method,
                 conjugate_method=conjugate_method, astype=astype, real=real, imag=imag, part=part, set_part=set_part, fill=fill)

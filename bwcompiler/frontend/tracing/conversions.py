@@ -156,6 +156,8 @@ def _library_hint(library: str, called: str, name: str) -> str:
             module = sys.modules.get(f"bwcompiler.scipy.{space}")
             if module is not None and hasattr(module, name) and (space in called or "." not in called):
                 return f"bwcompiler.scipy.{space}.{name}"
+        if ".fft." in called:                                  # not loaded until it is used
+            return f"bwcompiler.scipy.fft.{name}"
     for known in (".".join(called.split(".")[-2:]), name):
         if known in _REWRITES:
             return _REWRITES[known]
