@@ -5,5 +5,6 @@ from typing import Any
 from bwcompiler import lazy
 from bwcompiler.scipy import special
 
-__all__ = ["special", "stats"]
+__all__ = ["linalg", "special", "stats"]
+linalg: Any = lazy.module("bwcompiler.scipy.linalg")
 stats: Any = lazy.module("bwcompiler.scipy.stats")
