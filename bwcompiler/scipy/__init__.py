@@ -5,6 +5,8 @@ from typing import Any
 from bwcompiler import lazy
 from bwcompiler.scipy import special
 
-__all__ = ["linalg", "special", "stats"]
+__all__ = ["integrate", "linalg", "signal", "special", "stats"]
+integrate: Any = lazy.module("bwcompiler.scipy.integrate")
 linalg: Any = lazy.module("bwcompiler.scipy.linalg")
+signal: Any = lazy.module("bwcompiler.scipy.signal")
 stats: Any = lazy.module("bwcompiler.scipy.stats")
