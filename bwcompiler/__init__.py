@@ -9,8 +9,8 @@ loops and branches       scan, map, fori_loop, while_loop, cond, switch, associa
 rules of their own       custom_vjp, custom_jvp; stop_gradient; check_grads
 the backward program     compile -> Program: backward with seeds, wrt, into, scale; as_text, dump, explain
 Python inside            pure_callback, primitive
-namespaces               nn (PyTorch's functions), numpy (NumPy's, for arrays made inside), random (as jax.random), scipy.special,
-                         scipy.stats, tree, errors
+namespaces               nn (PyTorch's functions), numpy (NumPy's, for arrays made inside), random (as jax.random),
+                         scipy (special, stats, linalg, signal, integrate, fft), tree, errors
 threads, memory          set_num_threads, get_num_threads; memory_stats, release_memory
 
 `help(bw.grad)` and so on give the details; docs/tour.md is the way through.

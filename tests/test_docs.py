@@ -107,7 +107,8 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 # --- docstrings -----------------------------------------------------------------------------------------------------
-PUBLIC_MODULES = (bw, bw.nn, bw.numpy, bw.scipy.special, importlib.import_module("bwcompiler.scipy.stats"), bw.tree)
+LATE_MODULES = [importlib.import_module(f"bwcompiler.scipy.{name}") for name in bw.scipy.__all__ if name != "special"]
+PUBLIC_MODULES = (bw, bw.nn, bw.numpy, bw.scipy.special, *LATE_MODULES, bw.tree)
 
 
 def public_objects() -> dict[str, Any]:

@@ -61,4 +61,4 @@ def _compiled(fun: Callable[..., Any], static: tuple[str, ...], mutates: bool) -
 
 def _hashable(option: Any) -> Any:
     """Lists of numbers, such as kernel sizes, as tuples."""
-    return tuple([_hashable(item) for item in option]) if isinstance(option, list) else option
+    return tuple([_hashable(item) for item in option]) if type(option) in (list, tuple) else option

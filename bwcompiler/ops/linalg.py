@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import DTypeError, GradientError
-from bwcompiler.ir.declaration import not_differentiable
+from bwcompiler.ir.declaration import TRANSPOSED, not_differentiable
 from bwcompiler.ir.extent import add_extents
 from bwcompiler.ir.op import Op, Value, define_op
 from bwcompiler.ir.routine import InnerLoop, Native
 from bwcompiler.ir.types import I64, TensorType
 from bwcompiler.ops.broadcasting import LEADING_AXES, broadcast
 from bwcompiler.ops.contraction import is_matrix_transpose, matmul, matrix_transpose
-from bwcompiler.ops.creation import iota
+from bwcompiler.ops.creation import full, iota
 from bwcompiler.ops.elementwise import cast, equal, full_like, greater_equal, less_equal, select, subtract
+from bwcompiler.ops.layout import concatenate, slice_
 from bwcompiler.ops.rules import require
 
 
@@ -137,10 +138,49 @@ def packed_lu(a: Any) -> Any:
 
 AFTER_DIFFERENTIATION = not_differentiable("a part of another function, made after derivatives are")
 
+
+def lu_factors(packed: Value) -> tuple[Value, Value]:
+    """The unit lower triangle L and U (or what a cotangent has in their places: the diagonal of L is then 1 and means nothing)."""
+    rank, n = packed.rank, packed.shape[-1]
+    factors = matrix_transpose(slice_(packed, starts=(0,) * rank, sizes=(*packed.shape[:-2], n, n), steps=(1,) * rank))
+    upper = triangle(factors, False)
+    return factors - upper + identity_like(factors), upper
+
+
+def _packed(strict_lower: Value, upper: Value) -> Value:
+    """A tangent or cotangent of packed factors; exchanges of rows have none."""
+    factors = matrix_transpose(strict_lower + upper)
+    zeros = full(value=0.0, shape=(*factors.shape[:-2], 1, factors.shape[-1]), dtype=factors.dtype)
+    return concatenate(factors, zeros, axis=factors.rank - 2)
+
+
+def _strictly_lower(x: Value) -> Value:
+    return x - triangle(x, False)
+
+
+def _lu_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Value | None:
+    # With X = L⁻¹ Pᵀ dA U⁻¹ = U A⁻¹ dA U⁻¹: dL = L lower(X), dU = upper(X) U
+    if tangents[0] is None:
+        return None
+    lower, upper = lu_factors(out)
+    moved = matmul(upper, solve(a, tangents[0]))
+    x = matrix_transpose(triangular_solve(upper, matrix_transpose(moved), lower=False, transpose=True))
+    return _packed(matmul(lower, _strictly_lower(x)), matmul(triangle(x, False), upper))
+
+
+def _lu_vjp(ct: Value, out: Value, a: Value) -> Value:
+    # The adjoint: A⁻ᵀ Uᵀ M U⁻ᵀ with M = lower(Lᵀ L̄) + upper(Ū Uᵀ)
+    lower, upper = lu_factors(out)
+    ct_lower, ct_upper = lu_factors(ct)
+    middle = _strictly_lower(matmul(matrix_transpose(lower), _strictly_lower(ct_lower))) + triangle(_product(ct_upper, upper), False)
+    divided = matrix_transpose(triangular_solve(upper, matrix_transpose(middle), lower=False, transpose=False))
+    return solve(matrix_transpose(a), matmul(matrix_transpose(upper), divided))
+
+
 lu: Op = define_op(
     "lu", "library", doc="The factors of P L U = a, the unit lower triangle L and U in one matrix, transposed; in the last row the "
     "numbers of the rows that rows 0, 1, ... were exchanged with, one after the other.", attributes=(), shape=_lu_shape,
-    vjp=AFTER_DIFFERENTIATION, batch=LEADING_AXES, reference=packed_lu, kinds="f", cheap=False,
+    vjp=(_lu_vjp,), jvp=_lu_jvp, batch=LEADING_AXES, reference=packed_lu, kinds="f", cheap=False,
     library=Native("LAPACK getrf"),
 )
 
@@ -153,7 +193,7 @@ def _lu_solve_shape(packed: TensorType, b: TensorType, *, transpose: bool) -> Te
 
 
 def solve_with_lu(packed: Any, b: Any, *, transpose: bool) -> Any:
-    factors, pivots = np.swapaxes(packed[..., :-1, :], -1, -2), packed[..., -1:, :].astype(int)
+    factors, pivots = np.swapaxes(packed[..., :-1, :], -1, -2), np.rint(packed[..., -1:, :]).astype(int)
     n = factors.shape[-1]
     order = np.broadcast_to(np.arange(n)[:, None], (*packed.shape[:-2], n, 1)).copy()      # P: row k of Pᵀb is row order[k] of b
     for k in range(n):
@@ -171,9 +211,27 @@ def solve_with_lu(packed: Any, b: Any, *, transpose: bool) -> Any:
     return found
 
 
+def _lu_solve_vjp_b(ct: Value, out: Value, packed: Value, b: Value, *, transpose: bool) -> Value:
+    return lu_solve(packed, ct, transpose=not transpose)
+
+
+def _lu_solve_vjp_packed(ct: Value, out: Value, packed: Value, b: Value, *, transpose: bool) -> Value:
+    # L U x = Pᵀ b: with v = U⁻ᵀ x̄ and w = L⁻ᵀ v, L̄ = -lower(w (U x)ᵀ) and Ū = -upper(v xᵀ)
+    lower, upper = lu_factors(packed)
+    if not transpose:
+        v = triangular_solve(upper, ct, lower=False, transpose=True)
+        w = triangular_solve(lower, v, lower=True, transpose=True)
+        return -_packed(_strictly_lower(_product(w, matmul(upper, out))), triangle(_product(v, out), False))
+    # x = P y, Lᵀ y = z, Uᵀ z = b: with ȳ = Pᵀ x̄ = L U A⁻¹ x̄, q = L⁻¹ ȳ and p = U⁻¹ q, L̄ = -lower(y qᵀ) and Ū = -upper(z pᵀ)
+    p = lu_solve(packed, ct, transpose=False)
+    z = triangular_solve(upper, b, lower=False, transpose=True)
+    y = triangular_solve(lower, z, lower=True, transpose=True)
+    return -_packed(_strictly_lower(_product(y, matmul(upper, p))), triangle(_product(z, p), False))
+
+
 lu_solve: Op = define_op(
     "lu_solve", "library", doc="x with a x = b, or aᵀ x = b, from the factors of a; LinAlgError if a is singular.",
-    attributes=("transpose",), shape=_lu_solve_shape, vjp=AFTER_DIFFERENTIATION, batch=LEADING_AXES,
+    attributes=("transpose",), shape=_lu_solve_shape, vjp=(_lu_solve_vjp_packed, _lu_solve_vjp_b), jvp=TRANSPOSED, batch=LEADING_AXES,
     reference=solve_with_lu, kinds="f", cheap=False, library=Native("BLAS trsm", failure="Singular matrix"),
 )
 

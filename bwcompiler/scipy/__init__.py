@@ -5,6 +5,9 @@ from typing import Any
 from bwcompiler import lazy
 from bwcompiler.scipy import special
 
-__all__ = ["fft", "special", "stats"]
+__all__ = ["fft", "integrate", "linalg", "signal", "special", "stats"]
 fft: Any = lazy.module("bwcompiler.scipy.fft")
+integrate: Any = lazy.module("bwcompiler.scipy.integrate")
+linalg: Any = lazy.module("bwcompiler.scipy.linalg")
+signal: Any = lazy.module("bwcompiler.scipy.signal")
 stats: Any = lazy.module("bwcompiler.scipy.stats")

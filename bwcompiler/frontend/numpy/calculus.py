@@ -265,6 +265,37 @@ def polyint(p: Any, m: Any = 1, k: Any = None) -> Any:
     return x
 
 
+@implements(np.polyfit)
+def polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: Any = False, w: Any = None, cov: Any = False) -> Any:
+    if full or cov:
+        raise UnsupportedError("np.polyfit: full=True and cov=True are not supported on traced arrays\n"
+                               "  hint: np.linalg.lstsq of np.vander(x)")
+    points, heights = as_tracer(x) + 0.0, as_tracer(y) + 0.0
+    if points.ndim != 1 or heights.ndim not in (1, 2) or heights.shape[0] != points.shape[0]:
+        raise TypeError(f"np.polyfit: x and y of shapes {points.shape} and {heights.shape} do not fit")
+    matrix = np.vander(points, int(deg) + 1)
+    if w is not None:
+        weights = as_tracer(w) + 0.0
+        matrix = matrix * weights[:, None]
+        heights = heights * (weights[:, None] if heights.ndim == 2 else weights)
+    scale: Any = np.sqrt((matrix * matrix).sum(0))
+    cutoff = points.shape[0] * float(np.finfo(points.dtype).eps) if rcond is None else float(rcond)
+    found = np.linalg.pinv(matrix / scale, rcond=cutoff) @ heights
+    return found / (scale[:, None] if heights.ndim == 2 else scale)
+
+
+@implements(np.poly)
+def poly(seq_of_zeros: Any) -> Any:
+    roots = np.atleast_1d(as_tracer(seq_of_zeros))
+    if roots.ndim != 1:
+        raise UnsupportedError("np.poly of a traced matrix needs its eigenvalues\n"
+                               "  hint: np.poly(np.linalg.eigvalsh(a)) for a symmetric one")
+    found: Any = np.ones(1, roots.dtype if roots.dtype.kind == "f" else float)
+    for k in range(roots.shape[0]):
+        found = concatenate([found, np.zeros(1)]) - concatenate([np.zeros(1), found * roots[k]])
+    return as_tracer(found)
+
+
 # ----- convolutions
 @implements(np.convolve)
 def convolve(a: Any, v: Any, mode: Any = "full") -> Any:

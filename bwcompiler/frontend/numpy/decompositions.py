@@ -30,16 +30,17 @@ from bwcompiler.frontend.numpy.reductions import (
     root,
     square_of_magnitude,
 )
-from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, filled, last_axis_element, reshape, value_as
+from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, last_axis_element, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import scalar_of
-from bwcompiler.frontend.tracing.registry import HANDLERS, implements, refuse
-from bwcompiler.frontend.tracing.tracer import Tracer, fresh
+from bwcompiler.frontend.tracing.registry import HANDLERS, implements
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
 from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import F64, I32, I64
 from bwcompiler.ops.contraction import matrix_transpose
 from bwcompiler.ops.factorization import row, rows, svd_parts
+from bwcompiler.ops.linalg import identity_like
 
 # The named tuples that NumPy gives; it has no public names for them.
 EighResult: Any = type(np.linalg.eigh(np.eye(1)))
@@ -83,16 +84,54 @@ def eig(a: Any) -> Any:
 
 @implements(np.linalg.svd)
 def svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: Any = False) -> Any:
-    refuse("linalg.svd", hermitian=(hermitian, False))
     x = _matrix(a, "svd")
+    if hermitian:
+        return _symmetric_svd(x, compute_uv)
     if not compute_uv:
         return fresh(ops.svdvals(x))
     m, n = x.shape[-2:]
-    if full_matrices and m != n:
-        raise UnsupportedError(f"np.linalg.svd of matrices of shape {(m, n)} with full_matrices=True: the vectors beyond the "
-                               f"first {min(m, n)} are not a function of the matrix\n  hint: full_matrices=False")
     u, s, v = svd_parts(ops.svd(x), m, n)
+    if full_matrices and m > n:
+        u = _completed(u, _signs(u))
+    if full_matrices and m < n:
+        v = _completed(v, _signs(v))
     return SVDResult(fresh(u), fresh(s), fresh(matrix_transpose(v)))
+
+
+def _symmetric_svd(x: Value, vectors: Any) -> Any:
+    """From the eigenvalues and vectors of symmetric matrices, of which the lower triangle is read."""
+    square = fresh(x)
+    if not vectors:
+        return np.flip(np.sort(np.abs(np.linalg.eigvalsh(square)), -1), -1)
+    values, columns = np.linalg.eigh(square)
+    order: Any = np.flip(np.argsort(np.abs(values), -1), -1)
+    signs = np.take_along_axis(np.sign(values), order, -1)
+    left: Any = np.take_along_axis(columns, order[..., None, :], -1)
+    return SVDResult(left, np.take_along_axis(np.abs(values), order, -1), np.swapaxes(left * signs[..., None, :], -1, -2))
+
+
+def _completed(u: Value, signs: Value | None = None) -> Value:
+    """Orthonormal columns U and as many more as make a square matrix, which are a smooth function of U.
+
+    The orthogonal matrix I + W W₁⁻ᵀ Wᵀ with W = U S - E has U S as its first columns, where E is the first columns of I, S a diagonal
+    of signs and W₁ the square part of W on top.  For the Q of Householder's method S is I, and this is the product of its reflections.
+    """
+    m, k = u.shape[-2:]
+    whole = broadcast_value(value_as(np.eye(m - k, dtype=u.dtype.numpy)), (*u.shape[:-2], m - k, m - k))
+    if not k:
+        return whole
+    turned = u if signs is None else ops.multiply(u, broadcast_value(reshape(signs, (*signs.shape[:-1], 1, k)), u.shape))
+    top, below = rows(turned, 0, k), rows(turned, k, m - k)
+    top = ops.subtract(top, identity_like(top))
+    found = ops.solve(matrix_transpose(top), matrix_transpose(below))
+    rest = ops.concatenate(ops.matmul(top, found), ops.add(whole, ops.matmul(below, found)), axis=u.rank - 2)
+    return ops.concatenate(u, rest, axis=u.rank - 1)
+
+
+def _signs(u: Value) -> Value:
+    """The diagonal of R in U = Q R, of ones and minus ones: those for which W₁ of `_completed` is well-conditioned."""
+    upper: Any = fresh(rows(ops.qr(ops.stop_gradient(u)), u.shape[-2], u.shape[-1]))
+    return ops.stop_gradient(value_of(np.rint(np.diagonal(upper, 0, -2, -1))))
 
 
 @implements(np.linalg.svdvals)
@@ -104,9 +143,8 @@ def svdvals(x: Any, /) -> Any:
 def qr(a: Any, mode: Any = "reduced") -> Any:
     x = _matrix(a, "qr")
     m, n = x.shape[-2:]
-    if mode not in ("reduced", "r") and not (mode == "complete" and m <= n):
-        raise UnsupportedError(f"np.linalg.qr: mode={mode!r} of matrices of shape {(m, n)} is not supported on traced arrays; "
-                               "supported: 'reduced', 'r'")
+    if mode not in ("reduced", "r", "complete"):
+        raise UnsupportedError(f"np.linalg.qr: mode={mode!r} is not supported on traced arrays; supported: 'reduced', 'r', 'complete'")
     if m >= n:
         packed = ops.qr(x)
         q, r = rows(packed, 0, m), rows(packed, m, n)
@@ -116,6 +154,8 @@ def qr(a: Any, mode: Any = "reduced") -> Any:
         packed = ops.qr(left)
         q = rows(packed, 0, m)
         r = ops.concatenate(rows(packed, m, m), matmul_values(matrix_transpose(q), right), axis=x.rank - 1)
+    if mode == "complete" and m > n:
+        q, r = _completed(q), ops.pad(r, low=(0,) * r.rank, high=(*(0,) * (r.rank - 2), m - n, 0), value=0.0)
     return fresh(r) if mode == "r" else QRResult(fresh(q), fresh(r))
 
 
@@ -135,11 +175,14 @@ def slogdet(a: Any) -> Any:
 # ----- least squares and tensors
 @implements(np.linalg.pinv)
 def pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = np._NoValue) -> Any:
-    refuse("linalg.pinv", hermitian=(hermitian, False))
     cutoff = rcond if rtol is np._NoValue else rtol
-    if isinstance(cutoff, Tracer | np.ndarray):
-        raise UnsupportedError("np.linalg.pinv: rcond must be a number on traced arrays")
-    return fresh(ops.pinv(_matrix(a, "pinv"), rcond=None if cutoff is None else float(cutoff)))
+    if isinstance(cutoff, Tracer) or (isinstance(cutoff, np.ndarray) and cutoff.size != 1):
+        raise UnsupportedError("np.linalg.pinv: rcond must be one number that is known while tracing")
+    x = _matrix(a, "pinv")
+    if hermitian:                                  # NumPy reads the lower triangle
+        lower: Any = np.tril(fresh(x))
+        x = value_of(lower + np.swapaxes(np.tril(fresh(x), -1), -1, -2))
+    return fresh(ops.pinv(x, rcond=None if cutoff is None else float(np.reshape(cutoff, ()))))
 
 
 @implements(np.linalg.lstsq)
@@ -227,7 +270,9 @@ def _vector_norm(x: Value, order: Any, axes: Axes) -> Value:
         return reduce_value("sum", x, axes)
     if isinstance(order, str | Tracer):
         raise DTypeError(f"np.linalg.norm: invalid norm order {order!r} for vectors")
-    total = reduce_value("sum", ops.power(x, constant(order, x)), axes)
+    zero = ops.equal(x, constant(0, x))                   # where |x|**p has derivative 0, for p < 1 too
+    powers = ops.power(ops.select(zero, constant(1, x), x), constant(order, x))
+    total = reduce_value("sum", ops.select(zero, constant(0 if order > 0 else np.inf, x), powers), axes)
     exponent = scalar_of(1.0 / order, x.dtype)
     if order < 0:
         return ops.power(total, constant(exponent, total))
@@ -265,20 +310,16 @@ def cond(x: Any, p: Any = None) -> Any:
 
 @implements(np.linalg.matrix_rank)
 def matrix_rank(A: Any, tol: Any = None, hermitian: Any = False, *, rtol: Any = None) -> Any:
-    refuse("linalg.matrix_rank", hermitian=(hermitian, False))
     if as_tracer(A).ndim < 2:
         return fresh(cast(reduce_value("any", truth(value_as(A)), normalize_axes(None, as_tracer(A).ndim)), I64))
     x = _matrix(A, "matrix_rank")
-    values = ops.svdvals(x)
-    last = values.rank - 1
+    values: Any = svd(fresh(x), compute_uv=False, hermitian=hermitian)
     if tol is None:
-        relative = max(x.shape[-2:]) * float(np.finfo(x.dtype.numpy).eps) if rtol is None else rtol
-        largest = reduce_value("max", values, (last,))
-        bound = ops.multiply(largest, constant(relative, largest))
+        relative: Any = max(x.shape[-2:]) * float(np.finfo(x.dtype.numpy).eps) if rtol is None else as_tracer(rtol)[..., None]
+        bound = np.max(values, -1, keepdims=True) * relative
     else:
-        bound = filled(tol, values.dtype, values.shape[:-1])
-    above = ops.greater(values, broadcast_value(reshape(bound, (*bound.shape, 1)), values.shape))
-    return fresh(reduce_value("sum", cast(above, I64), (last,)))
+        bound = as_tracer(tol)[..., None]
+    return np.sum(values > bound, -1)
 
 
 # ----- products under numpy.linalg's names

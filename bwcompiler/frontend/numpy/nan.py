@@ -15,13 +15,17 @@ from bwcompiler.frontend.numpy.reductions import (
     cumprod,
     cumsum,
     finished,
+    masked,
+    max_,
     mean,
+    min_,
     prod,
     reduce_value,
     reduction_axes,
     std,
     sum_,
     var,
+    with_initial,
 )
 from bwcompiler.frontend.tracing.operands import constant, value_as
 from bwcompiler.frontend.tracing.promotion import requested
@@ -51,32 +55,36 @@ def nanprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdi
 
 
 @implements(np.nanmean)
-def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING) -> Any:
+def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING, *, where: Any = NOTHING) -> Any:
     x, missing = _without_nan(a, 0)
     given = requested(dtype)
     if missing is not None and given is not None and not given.is_differentiable:
         raise DTypeError(f"np.nanmean: of floats, dtype= must be a float too, got {given.numpy}")
-    return mean(fresh(x), axis, dtype, out, keepdims, where=_present(missing))
+    return mean(fresh(x), axis, dtype, out, keepdims, where=_present(missing, where))
 
 
-def _nan_extreme(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
+def _nan_extreme(name: str, a: Any, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
+    if where is not NOTHING and where is not True and initial is NOTHING:
+        raise ValueError(f"reduction operation 'f{name}' does not have an identity, so to use a where mask one has to specify 'initial'")
     worst = -np.inf if name == "max" else np.inf
     x, missing = _without_nan(a, complex(worst, worst) if value_as(a).dtype.is_complex else worst)
+    if missing is None:                            # of integers nothing is nan
+        return (max_ if name == "max" else min_)(fresh(x), axis, out, keepdims, initial, where)
     axes = reduction_axes(axis, x.rank)
-    value = reduce_value(name, x, axes)
-    if missing is not None:
+    value = with_initial(name, reduce_value(name, masked(x, where, worst), axes), initial)
+    if initial is NOTHING:
         value = ops.select(reduce_value("all", missing, axes), constant(np.nan, value), value)
     return finished(value, x, axes, keepdims, out, f"nan{name}")
 
 
 @implements(np.nanmax)
-def nanmax(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING) -> Any:
-    return _nan_extreme("max", a, axis, out, keepdims)
+def nanmax(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, initial: Any = NOTHING, where: Any = NOTHING) -> Any:
+    return _nan_extreme("max", a, axis, out, keepdims, initial, where)
 
 
 @implements(np.nanmin)
-def nanmin(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING) -> Any:
-    return _nan_extreme("min", a, axis, out, keepdims)
+def nanmin(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, initial: Any = NOTHING, where: Any = NOTHING) -> Any:
+    return _nan_extreme("min", a, axis, out, keepdims, initial, where)
 
 
 def _present(missing: Value | None, where: Any = NOTHING) -> Any:

@@ -1,4 +1,4 @@
-"""Sorting, order statistics and searching: np.sort, argsort, median, quantile, searchsorted, digitize, interp, histogram."""
+"""Sorting and order statistics: np.sort, argsort, median, quantile and those that skip nan."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.elementwise import store
 from bwcompiler.frontend.numpy.indexing import gather
 from bwcompiler.frontend.numpy.reductions import finished, keep_axes, mean, normalize_axes, normalize_axis, reduce_value
-from bwcompiler.frontend.tracing.operands import cast, constant, filled, last_axis_element, reshape, value_as
-from bwcompiler.frontend.tracing.promotion import common_dtype, requested
+from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, filled, last_axis_element, reshape, value_as
+from bwcompiler.frontend.tracing.promotion import common_dtype
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements, refuse
 from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, fresh_array, value_of
-from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import C64, C128, F32, F64, I64, DType, dtype_of
@@ -78,17 +77,17 @@ def sort_complex(a: Any) -> Any:
 @implements(np.partition)
 def partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> Any:
     """Sorted altogether: one of the orders that np.partition may give."""
-    _require_known(kth, "partition", "kth")
+    require_known(kth, "partition", "kth")
     return sort(a, axis, None, order)
 
 
 @implements(np.argpartition)
 def argpartition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> Any:
-    _require_known(kth, "argpartition", "kth")
+    require_known(kth, "argpartition", "kth")
     return argsort(a, axis, None, order)
 
 
-def _require_known(value: Any, name: str, argument: str) -> None:
+def require_known(value: Any, name: str, argument: str) -> None:
     if isinstance(value, Tracer):
         raise UnsupportedError(f"np.{name}: a traced {argument} is not supported\n  hint: make it static (static_argnums)")
 
@@ -101,7 +100,7 @@ def sort_method(x: Tracer, axis: Any = -1, kind: Any = None, order: Any = None, 
 
 def partition_method(x: Tracer, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> None:
     """x.partition(kth): in place."""
-    _require_known(kth, "partition", "kth")
+    require_known(kth, "partition", "kth")
     sort_method(x, axis, None, order)
 
 
@@ -224,15 +223,46 @@ def _collected(results: list[Value], x: Value, axes: tuple[int, ...], levels: An
     return out
 
 
+def _weighted_quantile(name: str, a: Any, q: Any, weights: Any, axis: Any, out: Any, method: str, keepdims: Any, scale: float) -> Any:
+    """The first element, in order, up to which the weights make up the share q of all: NumPy's "inverted_cdf"."""
+    if method != "inverted_cdf":
+        raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
+    require_known(q, name, "q")
+    x, lanes, axes = _lanes(a, axis)
+    given = as_tracer(weights)
+    if given.shape != x.shape:
+        if len(axes) != 1 or given.shape != (x.shape[axes[0]],):
+            raise TypeError("Shape of weights must be consistent with shape of a along specified axis.")
+        given = as_tracer(np.reshape(given, [-1 if k == axes[0] else 1 for k in range(x.rank)]))
+    _, heavy, _ = _lanes(np.broadcast_to(given, x.shape), axes)
+    levels = np.asarray(q, np.float64) / scale
+    order = fresh(_positions(lanes, lanes.rank - 1, "stable"))
+    ordered, counted = [fresh(at_positions(one, value_of(order), lanes.rank - 1)) for one in (lanes, cast(heavy, F64))]
+    sums: Any = np.cumsum(counted, -1)
+    sums = np.where(sums[..., -1:] > 0, sums / sums[..., -1:], np.nan)
+    results = []
+    for level in np.ravel(levels):
+        place: Any = np.sum(sums < level, -1) if level else np.argmax(counted > 0, -1)     # weights of 0 count for nothing
+        place = np.minimum(place, lanes.shape[-1] - 1)[..., None]
+        found = at_positions(value_of(ordered), value_of(place), lanes.rank - 1)
+        results.append(_nan_if_any(last_axis_element(found, 0), value_of(ordered)))
+    found_all = _collected(results, x, axes, levels, keepdims, out, name)
+    return found_all if out is not None else fresh_array(value_of(found_all))
+
+
 @implements(np.quantile)
 def quantile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, method: Any = "linear",
-             keepdims: Any = False) -> Any:
+             keepdims: Any = False, *, weights: Any = None) -> Any:
+    if weights is not None:
+        return _weighted_quantile("quantile", a, q, weights, axis, out, method, keepdims, 1.0)
     return _quantile("quantile", a, q, axis, out, method, keepdims, 1.0)
 
 
 @implements(np.percentile)
 def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, method: Any = "linear",
-               keepdims: Any = False) -> Any:
+               keepdims: Any = False, *, weights: Any = None) -> Any:
+    if weights is not None:
+        return _weighted_quantile("percentile", a, q, weights, axis, out, method, keepdims, 100.0)
     return _quantile("percentile", a, q, axis, out, method, keepdims, 100.0)
 
 
@@ -290,7 +320,7 @@ _PLOTTING_POSITIONS = {"interpolated_inverted_cdf": (0.0, 1.0), "hazen": (0.5, 0
 
 
 def _nan_quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepdims: Any, scale: float) -> Any:
-    _require_known(q, name, "q")
+    require_known(q, name, "q")
     x, lanes, axes = _lanes(a, axis)
     if not lanes.dtype.is_float:
         return _quantile(name, a, q, axis, out, method, keepdims, scale)
@@ -325,144 +355,6 @@ def nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = 
     average = ops.divide(ops.add(low, high), constant(2.0, low))
     whole = ops.equal(middle, ops.floor(middle))                              # an odd number of them: inf + inf is still inf
     return finished(ops.select(whole, low, average), x, axes, keepdims, out, "nanmedian")
-
-
-# ----- searching
-def search(a: Value, v: Value, right: bool) -> Value:
-    """How many elements of the sorted a are less than v (right: or equal); nan counts as largest.  log2(n) steps."""
-    count = a.shape[0]
-    found = filled(0, I64, v.shape)
-    if not count:
-        return found
-    step = 1 << (count.bit_length() - 1)
-    while step:
-        candidate = ops.add(found, filled(step, I64, v.shape))
-        probe = gather(a, [ops.subtract(ops.minimum(candidate, filled(count, I64, v.shape)), filled(1, I64, v.shape))], (0,))
-        before = ops.less_equal(probe, v) if right else ops.less(probe, v)
-        if v.dtype.is_float:
-            past = ops.isnan(v)
-            before = ops.bitwise_or(before, past if right else ops.bitwise_and(past, ops.invert(ops.isnan(probe))))
-        inside = ops.less_equal(candidate, filled(count, I64, v.shape))
-        found = ops.select(ops.bitwise_and(before, inside), candidate, found)
-        step //= 2
-    return found
-
-
-def _common(a: Any, v: Any) -> tuple[Value, Value]:
-    x, y = value_as(a), value_as(v)
-    dtype = requested(np.result_type(x.dtype.numpy, y.dtype.numpy))
-    assert dtype is not None
-    return cast(x, dtype), cast(y, dtype)
-
-
-@implements(np.searchsorted)
-def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
-    x, y = _common(a, v)
-    if x.rank != 1:
-        raise ShapeError(f"np.searchsorted: the sorted array must have 1 axis, got shape {x.shape}")
-    if sorter is not None:
-        x = value_as(np.take(fresh(x), sorter))
-    if side not in ("left", "right"):
-        raise ValueError(f"search side must be 'left' or 'right' (got '{side}')")
-    return fresh(search(x, y, side == "right"))
-
-
-@implements(np.digitize)
-def digitize(x: Any, bins: Any, right: Any = False) -> Any:
-    _require_known(bins, "digitize", "bins")
-    edges = np.asarray(bins)
-    steps = np.diff(edges)
-    if not ((steps >= 0).all() or (steps <= 0).all()):
-        raise ValueError("bins must be monotonically increasing or decreasing")
-    if (steps >= 0).all():
-        return searchsorted(edges, x, "left" if right else "right")
-    return len(edges) - searchsorted(edges[::-1], x, "right" if right else "left")
-
-
-@implements(np.interp)
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
-    refuse("interp", period=(period, None))
-    at, knots = (cast(value_as(item), F64) for item in (x, xp))
-    heights = value_as(fp)
-    heights = cast(heights, C128 if heights.dtype.is_complex else F64)
-    count = knots.shape[0]
-    if knots.rank != 1 or heights.shape != knots.shape or not count:
-        raise ValueError("fp and xp are not of the same length.")
-    first, last = (broadcast_value(last_axis_element(heights, k), at.shape) for k in (0, count - 1))
-    below = first if left is None else broadcast_value(value_as(left, heights.dtype), at.shape)
-    above = last if right is None else broadcast_value(value_as(right, heights.dtype), at.shape)
-    start, end = (broadcast_value(last_axis_element(knots, k), at.shape) for k in (0, count - 1))
-    inside = last
-    if count > 1:
-        limit = filled(count - 1, I64, at.shape)
-        one = filled(1, I64, at.shape)
-        upper = ops.minimum(ops.maximum(search(knots, at, True), one), limit)
-        lower = ops.subtract(upper, one)
-        x0, x1, y0, y1 = (gather(line, [index], (0,)) for line in (knots, heights) for index in (lower, upper))
-        slope = ops.divide(ops.subtract(y1, y0), cast(ops.subtract(x1, x0), heights.dtype))
-        inside = ops.add(ops.multiply(slope, cast(ops.subtract(at, x0), heights.dtype)), y0)
-        inside = ops.select(ops.equal(at, end), last, inside)
-    found = ops.select(ops.less(at, start), below, ops.select(ops.greater(at, end), above, inside))
-    return fresh(ops.select(ops.isnan(at), cast(at, heights.dtype), found))
-
-
-# ----- counting
-@implements(np.bincount)
-def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
-    if isinstance(x, Tracer):
-        raise UnsupportedError("np.bincount of traced numbers: the number of results is not known while tracing\n"
-                               "  hint: y = bwcompiler.numpy.zeros(n); np.add.at(y, x, weights)")
-    positions = np.asarray(x)
-    size = max(int(positions.max(initial=-1)) + 1, int(minlength))
-    zeros = filled(0.0, F64, (size,))
-    return fresh(ops.scatter_add(zeros, cast(value_as(weights), F64), value_as(positions, I64), axes=(0,)))
-
-
-@implements(np.histogram)
-def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
-    x = value_as(a)
-    flat = cast(reshape(x, (element_count(x.shape),)), F64)
-    if weights is not None and value_as(weights).shape != x.shape:
-        raise ValueError("weights should have the same shape as a.")
-    edges = _edges(flat, bins, range, x.dtype if x.dtype.is_float else F64)
-    line = value_as(edges)
-    last = filled(line.shape[0] - 1, I64, flat.shape)
-    place = search(cast(line, F64), flat, True)
-    at_end = ops.equal(flat, broadcast_value(last_axis_element(cast(line, F64), line.shape[0] - 1), flat.shape))
-    place = ops.select(at_end, last, place)                                    # the last bin has both its edges
-    inside = ops.bitwise_and(ops.greater(place, filled(0, I64, place.shape)), ops.less_equal(place, last))
-    given = filled(1, I64, flat.shape) if weights is None else reshape(value_as(weights), flat.shape)
-    given = ops.select(inside, given, filled(0, given.dtype, given.shape))
-    index = ops.select(inside, ops.subtract(place, filled(1, I64, place.shape)), filled(0, I64, place.shape))
-    counts: Any = fresh(ops.scatter_add(filled(0, given.dtype, (line.shape[0] - 1,)), given, index, axes=(0,)))
-    if density:
-        counts = counts / np.diff(edges) / counts.sum()
-    return counts, edges
-
-
-def _edges(flat: Value, bins: Any, limits: Any, dtype: DType) -> Any:
-    """The edges of bins: given, or equally far apart between limits or the least and greatest element."""
-    if isinstance(bins, str):
-        raise UnsupportedError(f"np.histogram: bins={bins!r} is not supported on traced arrays\n  hint: a number, or edges")
-    if not isinstance(bins, int | np.integer):
-        return bins if isinstance(bins, Tracer) else np.asarray(bins)
-    if limits is not None:
-        return np.linspace(limits[0], limits[1], bins + 1, dtype=dtype.numpy)
-    if not flat.shape[0]:
-        return np.linspace(0, 1, bins + 1, dtype=dtype.numpy)
-    low, high = (reduce_value(name, flat, (0,)) for name in ("min", "max"))
-    widened = ops.select(ops.equal(low, high), constant(0.5, low), constant(0.0, low))
-    return np.linspace(fresh(ops.subtract(low, widened)), fresh(ops.add(high, widened)), bins + 1, dtype=dtype.numpy)
-
-
-@implements(np.isin)
-def isin(element: Any, test_elements: Any, assume_unique: Any = False, invert: Any = False, *, kind: Any = None) -> Any:
-    x, y = _common(element, test_elements)
-    shape = (*x.shape, element_count(y.shape))
-    spread = broadcast_value(reshape(x, (*x.shape, 1)), shape)
-    equal = ops.equal(spread, broadcast_value(reshape(y, (shape[-1],)), shape))
-    found = reduce_value("any", equal, (len(shape) - 1,))
-    return fresh_array(ops.invert(found) if invert else found)
 
 
 HANDLERS.update(sort_method=sort_method, partition_method=partition_method)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.joining import concatenate
 from bwcompiler.frontend.numpy.linear import dot
 from bwcompiler.frontend.numpy.reductions import mean
@@ -16,7 +17,7 @@ from bwcompiler.frontend.tracing.operands import (
     reshape,
 )
 from bwcompiler.frontend.tracing.promotion import requested
-from bwcompiler.frontend.tracing.registry import implements, refuse
+from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.tracer import fresh, value_of
 from bwcompiler.ir.types import C128, F64
 
@@ -26,11 +27,12 @@ NOTHING = np._NoValue
 @implements(np.cov)
 def cov(m: Any, y: Any = None, rowvar: Any = True, bias: Any = False, ddof: Any = None, fweights: Any = None, aweights: Any = None, *,
         dtype: Any = None) -> Any:
-    refuse("cov", fweights=(fweights, None))
     x = _variables(m, rowvar, dtype)
     if y is not None:
         x = concatenate([x, _variables(y, rowvar, dtype)], 0)
     delta = (0 if bias else 1) if ddof is None else ddof
+    if fweights is not None:
+        return _repeated(x, as_tracer(fweights), aweights, delta)
     if aweights is None:
         centred = x - mean(x, 1, keepdims=True)
         return np.squeeze(dot(centred, centred.T.conj()) * _share(float(x.shape[1] - delta)))
@@ -39,6 +41,18 @@ def cov(m: Any, y: Any = None, rowvar: Any = True, bias: Any = False, ddof: Any 
     centred = x - (x * weights).sum(1, keepdims=True) / total
     freedom = total if delta == 0 else total - (weights * weights).sum() / total * float(delta)
     return np.squeeze(dot(centred, (centred * weights).T.conj()) / freedom)
+
+
+def _repeated(x: Any, counts: Any, aweights: Any, delta: Any) -> Any:
+    """The covariance of observations that occur as often as counts (fweights) says."""
+    if counts.ndim != 1 or counts.shape[0] != x.shape[1] or not counts._type.dtype.is_integer:
+        raise ShapeError(f"np.cov: fweights must be {x.shape[1]} integers, got {counts.dtype} of shape {counts.shape}")
+    weights: Any = counts * as_tracer(aweights) if aweights is not None else counts * np.ones((), x.dtype)
+    total = weights.sum()
+    centred = x - (x * weights).sum(1, keepdims=True) / total
+    squares = total if aweights is None or delta == 0 else (weights * as_tracer(aweights)).sum() / total
+    freedom = total - (delta if aweights is None else squares * float(delta) if delta else 0.0)
+    return np.squeeze(dot(centred, (centred * weights).T) / freedom)
 
 
 def _share(freedom: float) -> float:

@@ -1,0 +1,299 @@
+"""Of `bw.scipy.linalg`: triangles, Cholesky and LU factors, and what is as in numpy.linalg; real matrices in the last two axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bwcompiler import ops
+from bwcompiler.api.eager import graph_function
+from bwcompiler.errors import ShapeError, UnsupportedError
+from bwcompiler.frontend.tracing.operands import broadcast_shapes, cast, reshape, value_as
+from bwcompiler.frontend.tracing.tracer import fresh, value_of
+from bwcompiler.frontend.tracing.views import broadcast_value
+from bwcompiler.ir.op import Value
+from bwcompiler.ir.types import I32
+from bwcompiler.nn.activations import real_value
+from bwcompiler.ops.contraction import matrix_transpose
+from bwcompiler.ops.factorization import row, rows
+
+
+# ----- triangles
+def _pair(name: str, a: Any, b: Any) -> tuple[Value, Value, bool]:
+    """A matrix and right sides of one dtype and batch; whether b is a vector."""
+    matrix, right = real_value(a), real_value(b)
+    dtype = matrix.dtype if matrix.dtype.itemsize >= right.dtype.itemsize else right.dtype
+    matrix, right = cast(matrix, dtype), cast(right, dtype)
+    vector = right.rank == 1
+    columns = reshape(right, (*right.shape, 1)) if vector else right
+    if matrix.rank < 2 or matrix.shape[-1] != matrix.shape[-2] or columns.shape[-2] != matrix.shape[-1]:
+        raise ShapeError(f"{name}: shapes {matrix.shape} and {right.shape} do not fit")
+    batch = broadcast_shapes([matrix.shape[:-2], columns.shape[:-2]])
+    return (broadcast_value(matrix, (*batch, *matrix.shape[-2:])), broadcast_value(columns, (*batch, *columns.shape[-2:])), vector)
+
+
+def _solution(found: Value, vector: bool) -> Any:
+    return fresh(reshape(found, found.shape[:-1]) if vector else found)
+
+
+def _is_transposed(trans: int | str) -> bool:
+    if trans not in (0, 1, 2, "N", "T", "C"):
+        raise ValueError(f"trans must be 0, 1, 2, 'N', 'T' or 'C', got {trans!r}")
+    return trans not in (0, "N")
+
+
+@graph_function
+def solve_triangular(a: Any, b: Any, trans: int | str = 0, lower: bool = False, unit_diagonal: bool = False) -> Any:
+    """x with t x = b, where t is the upper (or lower) triangle of a, or with trans=1 its transpose; b is (n,) or (..., n, k).
+
+    unit_diagonal takes the diagonal for ones.  Raises ShapeError where a and b do not fit, LinAlgError for a zero on the diagonal.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.scipy.linalg.solve_triangular(np.array([[2.0, 1.0], [0.0, 4.0]]), np.array([4.0, 8.0])).tolist()
+    [1.0, 2.0]
+    """
+    matrix, columns, vector = _pair("solve_triangular", a, b)
+    if unit_diagonal:
+        matrix = value_of(np.where(np.eye(matrix.shape[-1], dtype=bool), 1.0, fresh(matrix)))  # type: ignore[arg-type]
+    return _solution(ops.triangular_solve(matrix, columns, lower=lower, transpose=_is_transposed(trans)), vector)
+
+
+@graph_function
+def cholesky(a: Any, lower: bool = False) -> Any:
+    """The upper factor R with a = Rᵀ R, or the lower one with a = L Lᵀ, of a positive definite matrix, read in that triangle.
+
+    Raises LinAlgError if the matrix is not positive definite.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.scipy.linalg.cholesky(np.array([[4.0, 2.0], [2.0, 2.0]])).tolist()
+    [[2.0, 1.0], [0.0, 1.0]]
+    """
+    matrix = real_value(a)
+    return fresh(ops.cholesky(matrix) if lower else matrix_transpose(ops.cholesky(matrix_transpose(matrix))))
+
+
+def cho_factor(a: Any, lower: bool = False) -> tuple[Any, bool]:
+    """The factor that `cholesky` gives, and `lower`, for `cho_solve`.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.scipy.linalg.cho_factor(np.array([[4.0]]))[0].tolist()
+    [[2.0]]
+    """
+    return cholesky(a, lower), lower
+
+
+def cho_solve(c_and_lower: tuple[Any, bool], b: Any) -> Any:
+    """x with a x = b, from what `cho_factor` gives for a; b is (n,) or (..., n, k).
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.scipy.linalg.cho_solve((np.array([[2.0]]), True), np.array([8.0])).tolist()
+    [2.0]
+    """
+    factor, lower = c_and_lower
+    half = solve_triangular(factor, b, 0 if lower else 1, bool(lower))
+    return solve_triangular(factor, half, 1 if lower else 0, bool(lower))
+
+
+# ----- LU
+@graph_function
+def lu_factor(a: Any) -> Any:
+    """(LU, pivots): L below the diagonal and U on and above it; row k was exchanged with row pivots[k], one after the other.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> factors, pivots = bw.scipy.linalg.lu_factor(np.array([[1.0, 2.0], [4.0, 2.0]]))
+    >>> factors.tolist(), pivots.tolist()
+    ([[4.0, 2.0], [0.25, 1.5]], [1, 1])
+    """
+    packed = ops.lu(real_value(a))
+    n = packed.shape[-1]
+    return fresh(matrix_transpose(rows(packed, 0, n))), fresh(cast(row(packed, n), I32))
+
+
+@graph_function
+def _solve_factored(factors: Any, pivots: Any, b: Any, transpose: bool) -> Any:
+    matrix, columns, vector = _pair("lu_solve", factors, b)
+    order = broadcast_value(cast(value_as(pivots), matrix.dtype), matrix.shape[:-1])
+    packed = ops.concatenate(matrix_transpose(matrix), reshape(order, (*matrix.shape[:-2], 1, matrix.shape[-1])), axis=matrix.rank - 2)
+    return _solution(ops.lu_solve(packed, columns, transpose=transpose), vector)
+
+
+def lu_solve(lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0) -> Any:
+    """x with a x = b, or with trans=1 aᵀ x = b, from what `lu_factor` gives for a; b is (n,) or (..., n, k).
+
+    Raises LinAlgError if a is singular.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.scipy.linalg.lu_solve(bw.scipy.linalg.lu_factor(np.array([[0.0, 2.0], [4.0, 0.0]])), np.array([2.0, 8.0])).tolist()
+    [2.0, 1.0]
+    """
+    return _solve_factored(*lu_and_piv, b, _is_transposed(trans))
+
+
+LARGEST_EXCHANGED = 64
+
+
+@graph_function
+def lu(a: Any, permute_l: bool = False) -> Any:
+    """(P, L, U) with a = P L U, or (P L, U) with permute_l, of square matrices.
+
+    Raises UnsupportedError for matrices larger than 64, whose exchanges of rows would be too many steps.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.scipy.linalg.lu(np.array([[1.0, 2.0], [4.0, 2.0]]))[1].tolist()
+    [[1.0, 0.0], [0.25, 1.0]]
+    """
+    matrix = real_value(a)
+    n = matrix.shape[-1]
+    if n > LARGEST_EXCHANGED:
+        raise UnsupportedError(f"lu of matrices of order {n}: at most {LARGEST_EXCHANGED} is supported on traced arrays\\n"
+                               "  hint: bw.scipy.linalg.lu_factor, whose pivots say which rows were exchanged")
+    packed = ops.lu(matrix)
+    factors: Any = fresh(matrix_transpose(rows(packed, 0, n)))
+    pivots: Any = fresh(row(packed, n)).astype(np.int64)
+    order: Any = np.broadcast_to(np.arange(n), pivots.shape)
+    for k in range(n):                                                      # order[k] and order[pivots[k]] change places
+        other = pivots[..., k:k + 1]
+        found = np.take_along_axis(order, other, -1)
+        order = np.where(np.arange(n) == k, found, np.where(np.arange(n) == other, order[..., k:k + 1], order))
+    permutation = (np.arange(n)[:, None] == order[..., None, :]).astype(factors.dtype)
+    lower, upper = np.tril(factors, -1) + np.eye(n, dtype=factors.dtype), np.triu(factors)
+    return (np.matmul(permutation, lower), upper) if permute_l else (permutation, lower, upper)
+
+
+# ----- as in numpy.linalg
+@graph_function
+def solve(a: Any, b: Any, lower: bool = False, assume_a: str | None = None, transposed: bool = False) -> Any:
+    """x with a x = b; b is (n,) or (..., n, k).  With assume_a="pos" a is positive definite and read in one triangle.
+
+    Raises LinAlgError if a is singular (or not positive definite).
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.scipy.linalg.solve(np.array([[0.0, 2.0], [4.0, 0.0]]), np.array([2.0, 8.0])).tolist()
+    [2.0, 1.0]
+    """
+    matrix, columns, vector = _pair("solve", a, b)
+    if assume_a in ("pos", "positive definite"):
+        return _solution(value_of(cho_solve((cholesky(fresh(matrix), lower), lower), fresh(columns))), vector)
+    if assume_a in ("sym", "symmetric", "her", "hermitian"):
+        half: Any = np.tril(fresh(matrix)) if lower else np.triu(fresh(matrix))
+        matrix = value_of(half + np.swapaxes(half, -1, -2) - half * np.eye(matrix.shape[-1], dtype=matrix.dtype.numpy))
+    if assume_a in ("lower triangular", "upper triangular"):
+        return _solution(ops.triangular_solve(matrix, columns, lower=assume_a[0] == "l", transpose=transposed), vector)
+    return _solution(ops.solve(matrix_transpose(matrix) if transposed else matrix, columns), vector)
+
+
+@graph_function
+def inv(a: Any) -> Any:
+    """The inverse; LinAlgError if a is singular.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.scipy.linalg.inv(np.array([[4.0]])).tolist()
+    [[0.25]]
+    """
+    return np.linalg.inv(fresh(real_value(a)))
+
+
+@graph_function
+def det(a: Any) -> Any:
+    """The determinant.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> float(bw.scipy.linalg.det(np.array([[4.0]])))
+    4.0
+    """
+    return np.linalg.det(fresh(real_value(a)))
+
+
+@graph_function
+def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """numpy.linalg.norm.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> float(bw.scipy.linalg.norm(np.array([3.0, 4.0])))
+    5.0
+    """
+    return np.linalg.norm(fresh(real_value(a)), ord, axis, keepdims)
+
+
+@graph_function
+def pinv(a: Any, rtol: float | None = None) -> Any:
+    """The Moore-Penrose inverse; singular values up to rtol times the largest one (max(shape) eps) count as 0.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.scipy.linalg.pinv(np.array([[2.0], [0.0]])).tolist()
+    [[0.5, 0.0]]
+    """
+    matrix: Any = fresh(real_value(a))
+    return np.linalg.pinv(matrix, rcond=max(matrix.shape[-2:]) * float(np.finfo(matrix.dtype).eps) if rtol is None else rtol)
+
+
+@graph_function
+def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+    """(U, s, Vᵀ), or s alone; as numpy.linalg.svd.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.scipy.linalg.svd(np.array([[3.0, 0.0], [0.0, 2.0]]), compute_uv=False).round(4).tolist()
+    [3.0, 2.0]
+    """
+    matrix: Any = fresh(real_value(a))
+    return tuple(np.linalg.svd(matrix, full_matrices)) if compute_uv else np.linalg.svd(matrix, compute_uv=False)
+
+
+@graph_function
+def svdvals(a: Any) -> Any:
+    """The singular values, descending.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.scipy.linalg.svdvals(np.array([[3.0, 0.0], [0.0, 2.0]])).round(4).tolist()
+    [3.0, 2.0]
+    """
+    return np.linalg.svd(fresh(real_value(a)), compute_uv=False)
+
+
+@graph_function
+def qr(a: Any, mode: str = "full") -> Any:
+    """(Q, R) or R alone (mode "r"), for mode "economic", and for "full" where a has no more rows than columns.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> abs(bw.scipy.linalg.qr(np.array([[3.0], [4.0]]), mode="economic")[1]).tolist()
+    [[5.0]]
+    """
+    modes = {"full": "complete", "economic": "reduced", "r": "r"}
+    if mode not in modes:
+        raise UnsupportedError(f"qr: mode={mode!r} is not supported on traced arrays; supported: {', '.join(modes)}")
+    found = np.linalg.qr(fresh(real_value(a)), modes[mode])  # type: ignore[call-overload]
+    return (found,) if mode == "r" else tuple(found)
+
+
+@graph_function
+def eigh(a: Any, b: Any = None, lower: bool = True, eigvals_only: bool = False) -> Any:
+    """Eigenvalues, ascending, and eigenvectors of symmetric matrices; with b of a v = w b v, for which vᵀ b v = 1.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.scipy.linalg.eigh(np.array([[2.0, 0.0], [0.0, 1.0]]), eigvals_only=True).tolist()
+    [1.0, 2.0]
+    """
+    matrix: Any = fresh(real_value(a))
+    triangle: Any = "L" if lower else "U"
+    if b is None:
+        return np.linalg.eigvalsh(matrix, triangle) if eigvals_only else tuple(np.linalg.eigh(matrix, triangle))
+    half = np.tril(matrix) if lower else np.triu(matrix)
+    whole = half + np.swapaxes(half, -1, -2) - half * np.eye(matrix.shape[-1], dtype=matrix.dtype)
+    factor = cholesky(b, True) if lower else np.swapaxes(cholesky(b, False), -1, -2)
+    inner = solve_triangular(factor, np.swapaxes(solve_triangular(factor, whole, 0, True), -1, -2), 0, True)
+    if eigvals_only:
+        return np.linalg.eigvalsh(inner)
+    values, vectors = np.linalg.eigh(inner)
+    return values, solve_triangular(factor, vectors, 1, True)
+
+
+@graph_function
+def eigvalsh(a: Any, b: Any = None, lower: bool = True) -> Any:
+    """`eigh` with eigvals_only.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.scipy.linalg.eigvalsh(np.array([[2.0, 0.0], [0.0, 1.0]])).tolist()
+    [1.0, 2.0]
+    """
+    return eigh(a, b, lower, True)

@@ -1,0 +1,125 @@
+"""`bw.scipy.signal` against SciPy: values over shapes and modes, derivatives to second order, refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.signal
+
+import bwcompiler as bw
+from bwcompiler.errors import ShapeError
+from tests.support.derivatives import check_derivatives
+from tests.unit.frontend.comparing import run_traced
+
+signal = bw.scipy.signal
+rng = np.random.default_rng(21)
+MODES = ["full", "same", "valid"]
+PAIRS = [((4,), (2,)), ((5,), (5,)), ((3,), (6,)), ((1,), (1,)), ((4, 3), (2, 2)), ((5, 4), (3, 1)), ((3, 4, 2), (2, 2, 2)), ((2, 3), (4, 5))]
+
+
+def traced(fun: Any, *args: Any) -> Any:
+    return run_traced(fun, *args)[0]
+
+
+def close(found: Any, expected: Any) -> None:
+    assert np.shape(found) == np.shape(expected)
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", ["convolve", "correlate", "fftconvolve", "oaconvolve"])
+def test_convolutions(name: str, mode: str) -> None:
+    for first, second in PAIRS:
+        x, y = rng.normal(size=first), rng.normal(size=second)
+        close(traced(lambda x, y: getattr(signal, name)(x, y, mode), x, y), getattr(scipy.signal, name)(x, y, mode))
+    check_derivatives(lambda x, y: getattr(signal, name)(x, y, mode), rng.normal(size=(4, 3)), rng.normal(size=(2, 2)))
+
+
+def test_convolutions_keep_integers() -> None:
+    x, y = rng.integers(-9, 9, 6), rng.integers(-9, 9, 3)
+    for mode in MODES:
+        found = traced(lambda x, y, mode=mode: signal.convolve(x, y, mode), x, y)
+        np.testing.assert_array_equal(found, scipy.signal.convolve(x, y, mode))
+        assert found.dtype == np.int64
+    assert traced(signal.convolve, x.astype(np.float32), y.astype(np.float32)).dtype == np.float32
+    with pytest.raises(ValueError, match="acceptable mode"):
+        signal.convolve(x, y, "some")
+    with pytest.raises(ValueError, match="same dimensionality"):
+        signal.convolve(x, y[None])
+    with pytest.raises(ValueError, match="at least as large"):
+        signal.convolve(np.ones((2, 3)), np.ones((3, 2)), "valid")
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("axes", [0, 1, (0, 2), (-1,)])
+def test_convolutions_along_some_axes(mode: str, axes: Any) -> None:
+    x = rng.normal(size=(4, 5, 3))
+    y = rng.normal(size=tuple(2 if k in {axis % 3 for axis in np.atleast_1d(axes)} else n for k, n in enumerate((4, 1, 3))))
+    close(traced(lambda x, y: signal.fftconvolve(x, y, mode, axes), x, y), scipy.signal.fftconvolve(x, y, mode, axes))
+    check_derivatives(lambda x, y: signal.fftconvolve(x, y, mode, axes), x, y, order=1)
+
+
+@pytest.mark.parametrize("mode", ["valid", "full"])
+def test_sums_over_further_axes(mode: str) -> None:
+    a, b, c = rng.normal(size=(3, 5)), rng.normal(size=(3, 4)), rng.normal(size=(3, 4, 2))
+    found = traced(lambda a, b: signal.convolve(a, b, mode, axes=([1], [0])), a, b)
+    np.testing.assert_allclose(found[1, 2], scipy.signal.convolve(a[1], b[:, 2], mode), rtol=1e-11)
+    close(traced(lambda a, b: signal.convolve(a, b, mode, axes=([], []), dot_axes=([0], [0])), a, b), np.tensordot(a, b, ([0], [0])))
+    found = traced(lambda a, c: signal.convolve(a, c, mode, axes=([1], [2]), dot_axes=([0], [0])), a, c)
+    np.testing.assert_allclose(found[2], sum(scipy.signal.convolve(a[i], c[i, 2], mode) for i in range(3)), rtol=1e-11)
+    swapped = traced(lambda a, c: signal.convolve(c, a, mode, axes=([2], [1]), dot_axes=([0], [0])), a, c)
+    np.testing.assert_allclose(swapped, found, rtol=1e-11, atol=1e-13)
+    check_derivatives(lambda a, c: signal.convolve(a, c, mode, axes=([1], [2]), dot_axes=([0], [0])), a, c)
+    with pytest.raises(ShapeError, match="do not fit"):
+        signal.convolve(a, np.zeros((0, 2)), "full", axes=([1], [0]))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("boundary", ["fill", "wrap", "symm"])
+def test_matrices_with_boundaries(mode: str, boundary: str) -> None:
+    x = rng.normal(size=(5, 6))
+    for shape in ((3, 3), (2, 3), (1, 4)):
+        y = rng.normal(size=shape)
+        for name in ("convolve2d", "correlate2d"):
+            for fill in (0, 1.5):
+                found = traced(lambda x, y, n=name, f=fill: getattr(signal, n)(x, y, mode, boundary, f), x, y)
+                close(found, getattr(scipy.signal, name)(x, y, mode, boundary, fill))
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+def test_filters(axis: int) -> None:
+    x = rng.normal(size=(6, 5))
+    for b, a in (([1.0, 0.5, 0.2], [1.0]), ([0.3, 0.2], [2.0, -0.5, 0.25]), ([1.0], [1.0, -0.9]), ([2.0, 1.0, 0.5], [1.0, 0.1]), ([2.0], [4.0])):
+        b, a = np.array(b), np.array(a)
+        close(bw.jit(lambda b, a, x: signal.lfilter(b, a, x, axis))(b, a, x), scipy.signal.lfilter(b, a, x, axis))
+    zi = rng.normal(size=(2, 5) if axis == 0 else (6, 2))
+    b, a = np.array([0.3, 0.2]), np.array([2.0, -0.5, 0.25])
+    for found, expected in zip(signal.lfilter(b, a, x, axis, zi), scipy.signal.lfilter(b, a, x, axis, zi), strict=True):
+        close(found, expected)
+    check_derivatives(lambda b, a, x: signal.lfilter(b, a, x, axis), b, a, x[:4, :3], order=1)
+    check_derivatives(lambda b, x: signal.lfilter(b, np.ones(1), x, axis), b, x)
+
+
+@pytest.mark.parametrize("mode", ["interp", "mirror", "constant", "nearest", "wrap"])
+def test_polynomial_smoothing(mode: str) -> None:
+    x = rng.normal(size=(3, 12))
+    for length, order, deriv in ((5, 2, 0), (7, 3, 1), (4, 1, 0)):
+        if length % 2 == 0 and mode == "interp":
+            continue                                       # SciPy's centre of an even window is between two elements
+        options = {"deriv": deriv, "delta": 0.5, "mode": mode, "cval": 0.3}
+        if length % 2:
+            close(traced(lambda x, n=length, k=order, o=options: signal.savgol_filter(x, n, k, **o), x),
+                  scipy.signal.savgol_filter(x, length, order, **options))
+    close(traced(lambda x: signal.savgol_filter(x, 5, 2, axis=0, mode=mode), x.T), scipy.signal.savgol_filter(x.T, 5, 2, axis=0, mode=mode))
+    check_derivatives(lambda x: signal.savgol_filter(x, 5, 2, mode=mode), x)
+    for position, use in ((None, "conv"), (1, "dot")):
+        close(signal.savgol_coeffs(7, 3, 1, 0.5, position, use), scipy.signal.savgol_coeffs(7, 3, 1, 0.5, position, use))
+
+
+def test_trends() -> None:
+    x = rng.normal(size=(4, 9)) + np.arange(9)
+    for options in ({}, {"type": "constant"}, {"axis": 0}, {"bp": [3, 6]}):
+        close(traced(lambda x, o=options: signal.detrend(x, **o), x), scipy.signal.detrend(x, **options))
+    check_derivatives(signal.detrend, x)
