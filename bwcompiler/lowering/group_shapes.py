@@ -19,6 +19,7 @@ from bwcompiler.ir.loop import Kernel
 from bwcompiler.ir.op import Attributes, Value
 from bwcompiler.ir.scalar import Word
 from bwcompiler.ir.types import DType
+from bwcompiler.lowering.blocks import in_blocks
 from bwcompiler.lowering.build_loops import build_kernel
 
 Number: TypeAlias = int | float
@@ -71,7 +72,10 @@ def build_shared_kernel(name: str, groups: Sequence[FusionGroup], shapes: Sequen
     mine = {member.value for member in groups[0].members}
     kernel, built = build_kernel(name, pattern.group(), {pattern.members[value] for value in mine & stored},
                                  {pattern.members.get(value, value) for value in first.values if value in forced})
+    count = len(kernel.buffers)
     kernel.words = [*first.indices, *words]
+    kernel = in_blocks(kernel)
+    built += [None] * (len(kernel.buffers) - count)
     origin = {made: value for value, made in pattern.members.items()}
     number_of = {value: number for number, value in enumerate(first.values)}
     places = [None if owner is None else number_of[origin.get(owner, owner)] for owner in built]

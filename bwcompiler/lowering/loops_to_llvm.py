@@ -59,19 +59,22 @@ class KernelText(NamedTuple):
 
 
 def kernel_to_llvm(kernel: Kernel, emit: ScalarEmitter, linkage: str = "internal",
-                   merged: Mapping[Buffer, Buffer] = MappingProxyType({}), name: str | None = None) -> KernelText:
+                   merged: Mapping[Buffer, Buffer] = MappingProxyType({}), name: str | None = None, may_poll: bool = True) -> KernelText:
     """The function; intrinsics and math functions it uses are noted in `emit`.
 
     merged: inputs that are the memory of an output; they have no parameter of their own.  name: other than the kernel's.
+    may_poll: whether it may look for signals.
     """
-    emitter = _KernelEmitter(kernel, emit, merged, name or kernel.name)
+    emitter = _KernelEmitter(kernel, emit, merged, name or kernel.name, may_poll)
     text = emitter.function(linkage)
     return KernelText(text, tuple([emitter.starts.get(buffer, 0) for buffer in kernel.buffers]), tuple(emitter.words), emitter.polls)
 
 
 class _KernelEmitter(Searches):
-    def __init__(self, kernel: Kernel, emit: ScalarEmitter, merged: Mapping[Buffer, Buffer], name: str) -> None:
+    def __init__(self, kernel: Kernel, emit: ScalarEmitter, merged: Mapping[Buffer, Buffer], name: str,
+                 may_poll: bool) -> None:
         self.name = name
+        self.may_poll = may_poll
         self.outer_lines, emit.lines = emit.lines, []
         super().__init__(kernel, emit, merged)
         self.polls = False

@@ -39,11 +39,12 @@ def product_work(size: int, inner: int) -> int:
 
 class LoopEmitter(Protocol):
     """What emits a kernel: `counted` is a loop of plain iterations; `affine` is the register of an extent; `polls` tells
-    that the kernel looks for signals.
+    that the kernel looks for signals, which it does where it `may_poll`.
     """
 
     emit: ScalarEmitter
     polls: bool
+    may_poll: bool
 
     def counted(self, extent: str, empty: bool = False) -> AbstractContextManager[str]: ...
 
@@ -54,7 +55,8 @@ class LoopEmitter(Protocol):
 def polled(emitter: LoopEmitter, extent: Extent, work: int) -> Iterator[str]:
     """`counted`, in chunks with a look for signals after each if the loop is long; work: operations per iteration."""
     emit, work = emitter.emit, max(work, 1)
-    if not isinstance(extent, int) or work > POLL_WORK or extent * work <= POLL_WORK:      # dear iterations look themselves
+    dear = work > POLL_WORK                                              # such iterations look themselves
+    if not emitter.may_poll or not isinstance(extent, int) or dear or extent * work <= POLL_WORK:
         with emitter.counted(emitter.affine(extent), not isinstance(extent, int)) as index:
             yield index
         return

@@ -27,6 +27,8 @@ from bwcompiler.lowering.llvm_scalars import ScalarEmitter
 from bwcompiler.lowering.loops_to_llvm import kernel_to_llvm
 from bwcompiler.lowering.math.functions import math_text
 from bwcompiler.lowering.matrix_products import product_text
+from bwcompiler.lowering.parallel import Piece, pieces
+from bwcompiler.lowering.parallel_calls import DECLARE_PARALLEL, parallel_text
 from bwcompiler.lowering.polls import COPY_BYTES, DECLARE_POLL, POLL, POLL_WORK, product_work, statements_work
 from bwcompiler.lowering.regions import BodyFunction, region_text
 from bwcompiler.lowering.steps import LoweredBody, LoweredStep
@@ -47,7 +49,7 @@ class Callback(NamedTuple):
 class ProgramText(NamedTuple):
     """LLVM text of a program; what it calls outside; the values whose computation may fail; how many distinct functions it has.
 
-    polls: whether it looks for signals, by calling `polls.POLL`.
+    polls: whether it looks for signals, by calling `polls.POLL`; parallel: whether it calls the thread pool.
     """
 
     text: str
@@ -55,6 +57,7 @@ class ProgramText(NamedTuple):
     checked: list[Value]
     kernels: int
     polls: bool
+    parallel: bool
 
 
 class _KernelFunction(NamedTuple):
@@ -86,7 +89,8 @@ class ProgramEmitter:
         calls.emit()
         distinct = len(module.texts)
         module.texts.append(program_text("bw_program", Slots(len(graph.inputs), len(graph.outputs)), calls.calls, module.emission))
-        return ProgramText(module.text(), module.callbacks, module.checked, distinct, DECLARE_POLL in module.declares)
+        return ProgramText(module.text(), module.callbacks, module.checked, distinct, DECLARE_POLL in module.declares,
+                           DECLARE_PARALLEL in module.declares)
 
 
 class _Module:
@@ -101,7 +105,7 @@ class _Module:
         self.declares: dict[str, None] = {}
         self.callbacks: list[Callback] = []
         self.checked: list[Value] = []
-        self.kernels: dict[tuple[int, tuple[tuple[Buffer, Buffer], ...]], _KernelFunction] = {}
+        self.kernels: dict[tuple[int, tuple[tuple[Buffer, Buffer], ...]], list[_KernelFunction]] = {}
         self.bodies: dict[int, BodyFunction] = {}
 
     @property
@@ -120,19 +124,30 @@ class _Module:
             self.texts.append(text)
         return found
 
-    def kernel(self, kernel: Kernel, merged: Mapping[Buffer, Buffer]) -> _KernelFunction:
-        """The function of a kernel, emitted when it is asked for first."""
+    def kernel(self, kernel: Kernel, merged: Mapping[Buffer, Buffer]) -> list[_KernelFunction]:
+        """The functions of a kernel, to be called in this order; emitted when they are asked for first."""
         key = (id(kernel), tuple(merged.items()))
         found = self.kernels.get(key)
         if found is None:
-            self.scalars.count = 0
-            name = kernel.name if (id(kernel), ()) not in self.kernels else f"{kernel.name}.{len(self.kernels)}"
-            text, starts, words, polls = kernel_to_llvm(kernel, self.scalars, merged=merged, name=name)
-            buffers = tuple([buffer for buffer in kernel.buffers if buffer not in merged])
-            shown = tuple([start for buffer, start in zip(kernel.buffers, starts, strict=True) if buffer not in merged])
-            work = 0 if polls else statements_work(kernel.body)
-            found = self.kernels[key] = _KernelFunction(self.function(text, name), buffers, shown, words, polls, work)
+            suffix = f".{len(self.kernels)}" if (id(kernel), ()) in self.kernels else ""
+            found = self.kernels[key] = [self._piece(piece, merged, f"{piece.kernel.name}{suffix}") for piece in pieces(kernel)]
         return found
+
+    def _piece(self, piece: Piece, merged: Mapping[Buffer, Buffer], name: str) -> _KernelFunction:
+        kernel, cut = piece
+        self.scalars.count = 0
+        inner = name if cut is None else f"{name}.range"
+        made = kernel_to_llvm(kernel, self.scalars, merged=merged, name=inner, may_poll=cut is None)
+        buffers = [buffer for buffer in kernel.buffers if buffer not in merged]
+        if cut is None:
+            work = 0 if made.polls else statements_work(kernel.body)
+            shown = tuple([start for buffer, start in zip(kernel.buffers, made.starts, strict=True) if buffer not in merged])
+            return _KernelFunction(self.function(made.text, name), tuple(buffers), shown, made.words, made.polls, work)
+        around = parallel_text(name, kernel, self.function(made.text, inner), made, buffers, cut)
+        self.declares.update(dict.fromkeys(around.declares))
+        self.texts.append(around.text)
+        work = 0 if around.status else upper(cut.extent) * cut.work
+        return _KernelFunction(name, around.buffers, around.starts, around.words, around.status, work)
 
     def text(self) -> str:
         parts = list(self.texts)
@@ -187,16 +202,16 @@ class _Calls:
     # ----- steps
     def _kernel(self, position: int, step: LoweredStep, kernel: Kernel) -> None:
         self._copy_updated(step)
-        function = self.module.kernel(kernel, self._merged(step, kernel))
         told = dict(zip(kernel.words, step.words, strict=True))
         indices = {word: value for word, value in told.items() if isinstance(word, Index) and isinstance(value, int | Affine)}
         scratch = iter(self.plan.scratch[position])
         places = {buffer: Location("arena", next(scratch)) if owner is None else self.plan.locations[root(owner)]
                   for buffer, owner in zip(kernel.buffers, step.owners, strict=True)}
-        arguments = [Pointer(places[buffer], substitute(start, indices) * buffer.dtype.itemsize)
-                     for buffer, start in zip(function.buffers, function.starts, strict=True)]
-        words = [Told(told[word]) if isinstance(word, Index) else Told(told[word], word.dtype) for word in function.words]
-        self._append(FunctionCall(function.name, tuple(arguments), tuple(words), function.polls), function.work)
+        for function in self.module.kernel(kernel, self._merged(step, kernel)):
+            arguments = [Pointer(places[buffer], substitute(start, indices) * buffer.dtype.itemsize)
+                         for buffer, start in zip(function.buffers, function.starts, strict=True)]
+            words = [Told(told[word]) if isinstance(word, Index) else Told(told[word], word.dtype) for word in function.words]
+            self._append(FunctionCall(function.name, tuple(arguments), tuple(words), function.polls), function.work)
 
     def _copy_updated(self, step: LoweredStep) -> None:
         for operand, result, _ in step.updates:

@@ -22,7 +22,7 @@ from bwcompiler.ir.graph_printer import graph_to_text
 from bwcompiler.ir.graph_verifier import verify
 from bwcompiler.ir.op import REGISTRY, Record, Value, input_value
 from bwcompiler.ir.types import BOOL, C64, F32, F64
-from bwcompiler.lowering import loop_order
+from bwcompiler.lowering import blocks, loop_order, parallel
 from bwcompiler.passes import find_updates
 from bwcompiler.passes.autodiff import INPUT_SEED, differentiate
 from bwcompiler.passes.batch import batch_graph
@@ -77,7 +77,7 @@ def test_every_op_is_reached():
     values = [value for graph in graphs for value in graph.body]
     unreached = {op.name for op in REGISTRY.values() if op.kind not in ("region", "input", "item")} - {value.op.name for value in values}
     assert unreached <= {"index_value", "lu", "lu_solve", "cholesky_adjoint", "householder", "orthonormal", "barrier",
-                         "special_function"}
+                         "special_function", "callback"}
     assert {value.dtype for value in values} >= {BOOL, F32, F64, *INTEGERS}
     assert {extent for value in values for extent in value.shape} >= {0, 1}
     assert any(value.rank == 0 for value in values)
@@ -110,10 +110,12 @@ def check_compiled(seed: int) -> None:
 
 
 def check_compiled_with_small_limits(seed: int) -> None:
-    """What only long loops and large arrays reach: updates in place, short rows, panels."""
+    """What only long loops and large arrays reach: updates in place, short rows, panels, sums in blocks, loops that are cut."""
     with pytest.MonkeyPatch.context() as patch:
         for module, limits in ((find_updates, {"CHAIN": 2, "SHARE": 1}),
-                               (loop_order, {"SHORT_ROWS": 2, "SHORT_ROW": 1000, "DEAR_ROW": 0, "PANEL_LIMITS": (2, 32)})):
+                               (loop_order, {"SHORT_ROWS": 2, "SHORT_ROW": 1000, "DEAR_ROW": 0, "PANEL_LIMITS": (2, 32)}),
+                               (blocks, {"LEAST_WORK": 1, "BLOCK_WORK": 2, "PARTIAL_SHARE": 1}),
+                               (parallel, {"LEAST_WORK": 1, "GRAIN_WORK": 1})):
             for name, limit in limits.items():
                 patch.setattr(module, name, limit)
         patch.setattr(executables, "_cache", executables.Executables())
