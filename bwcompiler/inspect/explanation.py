@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from bwcompiler import ops
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.inspect.gradient_reasons import Flow, Stop, Ways, derivative_flow, way_to, ways_from
 from bwcompiler.ir.access import is_virtual, root
@@ -21,6 +22,7 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.routine import Native
 from bwcompiler.lowering import factorization_calls
 from bwcompiler.lowering.matrix_products import is_written_out
+from bwcompiler.lowering.steps import LoweredBody
 from bwcompiler.ops.callback import callback
 from bwcompiler.passes import find_updates, fusion_rules, partition, plan_memory
 from bwcompiler.passes.autodiff import JointGraph
@@ -210,6 +212,7 @@ class _Steps:
         self.names = {value: text if text.startswith("%") else f"{text} in an array" for value, text in names.items()}
         self.callbacks = {callback.value for callback in lowered.program.callbacks}
         self.kernels = {step.position for step in lowered.steps if step.kernel is not None}
+        self.bodies = {step.value: step.bodies for step in lowered.steps if step.value is not None and step.bodies}
         self.refusals: dict[Value, list[Refusal]] = {}
         for refusal in fused.refusals:
             self.refusals.setdefault(refusal.value, []).append(refusal)
@@ -275,6 +278,8 @@ class _Steps:
             return f"{how}, {2 * value.type.size * value.operands[0].shape[-1]:,} floating-point operations"
         if value.op.name == "normalize_index":
             return "check that indices are in range"
+        if value.op.kind == "region":
+            return _region_text(value, self.bodies[value])
         routine = value.op.library
         if isinstance(routine, Native) and factorization_calls.is_written_out(value):
             return f"{value.op.name} of small matrices, written out"
@@ -283,6 +288,20 @@ class _Steps:
 
 
 _NOT_FUSED = {"scan": "each element needs the one before", "push": "its operands choose the elements that it writes"}
+
+
+def _region_text(value: Value, bodies: Sequence[LoweredBody]) -> str:
+    """`native loop, t in 0..49: 2 kernels and 1 call in each iteration`."""
+    what = {"while_loop": "native while loop", "cond": "native branch"}.get(value.op.name, "native loop")
+    if value.op is ops.loop:
+        lo, hi, step = value.attrs["lo"], value.attrs["hi"], value.attrs["step"]
+        what += f", {value.attrs['body'].index} in {lo}..{hi}" + (f" by {step}" if step != 1 else "")
+    counts = []
+    for region, body in zip(value.op.regions, bodies, strict=True):
+        kernels = len([step for step in body.steps if step.kernel is not None])
+        counts.append(f"{_listed([_counted(kernels, 'kernel'), _counted(len(body.steps) - kernels, 'call')])} in the "
+                      f"{region.replace('_branch', '').replace('else', 'other')}")
+    return f"{what}: {_listed(counts)}"
 
 
 def _extents_text(group: FusionGroup) -> str:

@@ -5,6 +5,7 @@ Nothing here compiles for running: machine code is made again from the LLVM text
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from bwcompiler.compiler.lowered import Lowered
@@ -32,7 +33,7 @@ def lowered_text(lowered: Lowered, stage: str) -> str:
             return "\n".join(plan_lines(lowered)) + "\n"
         case "loops":
             names = names_in_text(lowered.simplified)
-            return "\n".join(kernel_to_text(kernel, names) for kernel, _ in distinct_kernels(lowered))
+            return "\n".join(kernel_to_text(kernel, names) for kernel, _ in distinct_kernels(lowered.steps))
         case "llvm":
             return _with_names(lowered)
         case "llvm-opt":
@@ -47,12 +48,18 @@ def lowered_text(lowered: Lowered, stage: str) -> str:
     raise UnsupportedError(f"a lowered graph has no stage {stage!r}; stages: {', '.join(LOWERED_STAGES)}")
 
 
-def distinct_kernels(lowered: Lowered) -> list[tuple[Kernel, LoweredStep]]:
-    """Every kernel with the first step that runs it."""
+def distinct_kernels(steps: Sequence[LoweredStep]) -> list[tuple[Kernel, LoweredStep]]:
+    """Every kernel, those of loops and branches too, with the first step that runs it."""
     first: dict[int, tuple[Kernel, LoweredStep]] = {}
-    for step in lowered.steps:
-        if step.kernel is not None:
-            first.setdefault(id(step.kernel), (step.kernel, step))
+
+    def visit(steps: Sequence[LoweredStep]) -> None:
+        for step in steps:
+            for body in step.bodies:
+                visit(body.steps)
+            if step.kernel is not None:
+                first.setdefault(id(step.kernel), (step.kernel, step))
+
+    visit(steps)
     return list(first.values())
 
 
@@ -60,7 +67,7 @@ def _with_names(lowered: Lowered) -> str:
     """The LLVM text, with comments that say which values a kernel computes and which arrays its pointers are."""
     names = names_in_text(lowered.simplified)
     heads = {f"define internal void @{kernel.name}(": _kernel_comments(kernel, step, names)
-             for kernel, step in distinct_kernels(lowered)}
+             for kernel, step in distinct_kernels(lowered.steps)}
     lines: list[str] = []
     for line in lowered.program.text.split("\n"):
         lines += heads.get(line[:line.find("(") + 1], [])
@@ -95,5 +102,6 @@ def plan_lines(lowered: Lowered) -> list[str]:
     """Where every stored value lives."""
     names = names_in_text(lowered.simplified)
     lines = [f"arena {lowered.plan.arena_bytes} B"]
-    lines += [f"{names[value]}: {value.type} @ {place.kind} {place.number}" for value, place in lowered.plan.locations.items()]
+    lines += [f"{names.get(value, value.label)}: {value.type} @ {place.kind} {place.number}"
+              for value, place in lowered.plan.locations.items()]
     return lines

@@ -96,6 +96,12 @@ def update_region(value: Value) -> Region:
     return Region(value.attrs["starts"], value.operands[1].shape, value.attrs["steps"])
 
 
+def starts_filled(value: Value, number: int) -> bool:
+    """Whether operand `number` of a loop is a state that starts as one number everywhere: its memory is filled, and not copied."""
+    operand = value.operands[number]
+    return value.op.name in ("loop", "while_loop") and number < value.attrs["carried"] and operand.op.name == "full"
+
+
 @dataclass
 class Call:
     """One value computed by a library, push, scan, check or region step, from operands seen in the memory of stored values."""

@@ -15,10 +15,10 @@ from bwcompiler.errors import CompileError, at
 from bwcompiler.ir.access import ArrayView, root
 from bwcompiler.ir.extent import Affine, Extent, Index, element_count, scale_extent, substitute, upper
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.loop import Buffer, Kernel
+from bwcompiler.ir.loop import OUTPUT, Buffer, Fill, Kernel
 from bwcompiler.ir.memory import Location, MemoryPlan
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.scalar import Word
+from bwcompiler.ir.scalar import Word, const
 from bwcompiler.ir.types import TensorType
 from bwcompiler.lowering.calls import RECORD, Emission, FunctionCall, Pointer, Slots, Told, body_text, program_text
 from bwcompiler.lowering.factorization_calls import library_call_text
@@ -31,6 +31,7 @@ from bwcompiler.lowering.parallel import Piece, pieces
 from bwcompiler.lowering.parallel_calls import DECLARE_PARALLEL, parallel_text
 from bwcompiler.lowering.polls import COPY_BYTES, DECLARE_POLL, POLL, POLL_WORK, product_work, statements_work
 from bwcompiler.lowering.regions import BodyFunction, region_text
+from bwcompiler.lowering.split_complex import split_complex
 from bwcompiler.lowering.steps import LoweredBody, LoweredStep
 from bwcompiler.target import Target
 
@@ -107,6 +108,7 @@ class _Module:
         self.checked: list[Value] = []
         self.kernels: dict[tuple[int, tuple[tuple[Buffer, Buffer], ...]], list[_KernelFunction]] = {}
         self.bodies: dict[int, BodyFunction] = {}
+        self.fills: dict[tuple[TensorType, str], Kernel] = {}
 
     @property
     def emission(self) -> Emission:
@@ -148,6 +150,16 @@ class _Module:
         self.texts.append(around.text)
         work = 0 if around.status else upper(cut.extent) * cut.work
         return _KernelFunction(name, around.buffers, around.starts, around.words, around.status, work)
+
+    def fill(self, type_: TensorType, number: int | float) -> Kernel:
+        """The kernel that fills an array with one number."""
+        key = (type_, repr(number))
+        found = self.fills.get(key)
+        if found is None:
+            buffer = Buffer("x", type_.dtype, type_.shape, OUTPUT)
+            kernel = Kernel(f"fill{len(self.fills)}", [buffer], [Fill(buffer, const(number, type_.dtype))])
+            found = self.fills[key] = split_complex(kernel)
+        return found
 
     def text(self) -> str:
         parts = list(self.texts)
@@ -221,6 +233,8 @@ class _Calls:
     def _region(self, position: int, step: LoweredStep) -> None:
         """A loop or a choice: its bodies become functions, which a function of its own calls."""
         self._copy_updated(step)
+        for item, number in step.fills:
+            self._fill(item, number)
         assert step.value is not None
         memory, *others = [Pointer(Location("arena", offset)) for offset in self.plan.scratch[position]]
         bodies = [self._body(body) for body in step.bodies]
@@ -232,6 +246,11 @@ class _Calls:
         arguments = (Pointer(RECORD), memory, *results, *others, *operands)
         words = tuple([Told(index.extent()) for index in self.indices])
         self._append(FunctionCall(self.module.function(made.text, name), arguments, words, True), made.work)
+
+    def _fill(self, value: Value, number: int | float) -> None:
+        for function in self.module.kernel(self.module.fill(value.type, number), {}):
+            arguments = tuple([self.pointer(value) for _ in function.buffers])
+            self._append(FunctionCall(function.name, arguments, (), function.polls), function.work)
 
     def _body(self, body: LoweredBody) -> BodyFunction:
         found = self.module.bodies.get(id(body))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 from bwcompiler import ops
 from bwcompiler.ir.access import ArrayView, root
 from bwcompiler.ir.extent import Index
-from bwcompiler.ir.fusion import Call, FusedProgram, FusionGroup
+from bwcompiler.ir.fusion import Call, FusedProgram, FusionGroup, starts_filled
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.loop import INPUT, UPDATED, Kernel
 from bwcompiler.ir.memory import ALIGNMENT, MemoryPlan, StepUse, Update
@@ -30,6 +31,7 @@ class LoweredStep(StepUse):
     position  that of the fused step.
     words     what the kernel is told, per word of it.
     bodies    of a loop or a choice, whose results are `items`.
+    fills     the items that start as one number everywhere.
     """
 
     position: int = 0
@@ -40,6 +42,7 @@ class LoweredStep(StepUse):
     operands: tuple[ArrayView, ...] = ()
     bodies: tuple[LoweredBody, ...] = ()
     items: tuple[Value, ...] = ()
+    fills: tuple[tuple[Value, Any], ...] = ()
 
 
 @dataclass
@@ -102,16 +105,21 @@ def _lower_region(value: Value, bodies: tuple[LoweredBody, ...], read: Mapping[i
     """A loop: its results start as the operands that it carries.  A choice: they are written by the branch that runs."""
     types = value.type.items
     items = [read.get(number) or Value(ops.item, (value,), {"index": number}, type_) for number, type_ in enumerate(types)]
+    filled = {number for number in range(len(value.operands)) if starts_filled(value, number)}
     operands = [root(operand) for operand in value.operands]
     memory = max(body.plan.arena_bytes for body in bodies)
     scratch = [memory + ALIGNMENT if value.op is ops.while_loop else memory]
     updates = []
     if value.op is not ops.cond:
         for number, item in enumerate(items):
-            others = operands[:number] + operands[number + 1:]
+            if number in filled:
+                continue
+            others = [operand for other, operand in enumerate(operands) if other != number and other not in filled]
             updates.append(Update(operands[number], item, operands[number] in others))
         scratch += [types[number].nbytes for number in bodies[-1].swapped]
-    return LoweredStep(operands, list(items), value=value, bodies=bodies, items=tuple(items), scratch=scratch, updates=updates)
+    reads = [operand for number, operand in enumerate(operands) if number not in filled]
+    fills = tuple([(items[number], value.operands[number].attrs["value"]) for number in sorted(filled)])
+    return LoweredStep(reads, list(items), value=value, bodies=bodies, items=tuple(items), fills=fills, scratch=scratch, updates=updates)
 
 
 def _lower_groups(fused: FusedProgram, prefix: str) -> dict[int, LoweredStep]:

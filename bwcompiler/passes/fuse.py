@@ -17,7 +17,7 @@ from collections.abc import Callable, Container, Sequence
 from bwcompiler import ops
 from bwcompiler.ir.access import ArrayView, element, expand, is_alias, is_virtual, matrix_view, plain_axes, root, view_of, whole
 from bwcompiler.ir.extent import Affine, Extent, Index, Region, add_extents, scale_extent, span, upper
-from bwcompiler.ir.fusion import Call, FusedProgram, FusionGroup, Member, Refusal, update_region
+from bwcompiler.ir.fusion import Call, FusedProgram, FusionGroup, Member, Refusal, starts_filled, update_region
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.routine import Fourier, InnerLoop, Native
@@ -455,7 +455,7 @@ def _operand_views(value: Value) -> tuple[ArrayView, ...]:
         return tuple([matrix_view(operand) or whole(operand) for operand in value.operands])
     if isinstance(routine, Fourier) or (isinstance(routine, InnerLoop) and routine.core and routine.operands is None):
         return tuple([view_of(operand) or whole(operand) for operand in value.operands])
-    return tuple([whole(operand) for operand in value.operands])
+    return tuple([whole(operand) for number, operand in enumerate(value.operands) if not starts_filled(value, number)])
 
 
 def _forced(graph: Graph, views: dict[Value, tuple[ArrayView, ...]]) -> set[Value]:

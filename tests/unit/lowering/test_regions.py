@@ -15,7 +15,7 @@ from bwcompiler.ir.extent import Extent, Index
 from bwcompiler.ir.graph import Graph, cut
 from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.op import Record, Value, input_value, item
-from bwcompiler.ir.types import BOOL, F32, F64, I64, TensorType, tensor
+from bwcompiler.ir.types import BOOL, C128, F32, F64, I64, TensorType, tensor
 from tests.support.graph_strategies import run_compiled
 from tests.unit.ir.region_graphs import cond_graph, nested_loop, while_graph
 
@@ -216,3 +216,18 @@ def test_choices_of_predicates_that_are_computed():
     assert low.type == tensor(BOOL)
     check(graph, X)
     check(graph, X / 10)
+
+
+@pytest.mark.parametrize("dtype, number", [(F64, 1.5), (F64, -0.0), (I64, 3), (BOOL, True), (C128, 1 + 2j)])
+def test_states_that_start_as_one_number_are_filled(dtype, number):
+    """No array of that number is made, and none is copied."""
+    row = tensor(dtype, (7,))
+    body = region("body", [row, row], lambda i, x, y: (y, x), Index(0, 2))
+    with Record() as record:
+        start = ops.full(value=number, shape=(7,), dtype=dtype)
+        made = ops.loop(start, start, lo=0, hi=2, step=1, carried=2, body=body)
+        outputs = [item(made, index=k) for k in range(2)]
+    graph = cut("g", [], record.values, outputs)
+    (step,) = lower(graph).steps
+    assert len(step.fills) == 2 and not step.updates and not step.reads
+    check(graph)
