@@ -206,8 +206,8 @@ def assign(size, *starts):
 
 def reverse(x):
     y = np.sin(x)
-    for _ in range(6):
-        y[:8] = y[7::-1] + 1.0
+    for t in range(6):
+        y[t:t + 8] = y[t:t + 8][::-1] + 1.0
     return y
 
 
