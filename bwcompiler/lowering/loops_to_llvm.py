@@ -184,13 +184,15 @@ class _KernelEmitter(Searches):
         """How many operations one iteration is written as, where loops inside are written out."""
         total = 0
         for statement in loop.body:
-            if isinstance(statement, Loop) and isinstance(statement.extent, int):
-                body, count = self.body_of(statement), statement.extent
-                if self.lanes is None and self.is_vector(statement, body):
-                    count = sum(piece.count for piece in self.pieces_of(statement, body))
-                total += count * self.size(statement)
-            else:
+            if not isinstance(statement, Loop) or not isinstance(statement.extent, int):
                 total += statement_size(statement)
+                continue
+            body = self.body_of(statement)
+            if self.lanes is None and self.is_vector(statement, body):
+                cut = self.pieces_of(statement, body)
+                total += sum([piece.count * (self.size(statement) + body.apart * piece.width) for piece in cut])
+            else:
+                total += statement.extent * self.size(statement)
         return total
 
     @contextmanager
@@ -242,7 +244,8 @@ class _KernelEmitter(Searches):
 
     def piece(self, loop: Loop, piece: Piece) -> None:
         body = self.body_of(loop)
-        if piece.count == 1 or (not body.dear and piece.count * (body.operations + len(body.accesses)) <= SMALL_BODY):
+        instructions = body.operations + len(body.accesses) + body.apart * piece.width
+        if piece.count == 1 or (not body.dear and piece.count * instructions <= SMALL_BODY):
             for number in range(piece.count):
                 first = piece.first + number * piece.width
                 if piece.clamped:
