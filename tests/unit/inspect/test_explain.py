@@ -206,8 +206,8 @@ def assign(size, *starts):
 
 def reverse(x):
     y = np.sin(x)
-    for _ in range(6):
-        y[:8] = y[7::-1]
+    for k in range(6):
+        y[k:k + 8] = y[k:k + 8][::-1]
     return y
 
 
