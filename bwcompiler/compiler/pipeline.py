@@ -113,13 +113,14 @@ check_order(PIPELINE, ORDER)
 GRAPH_PASSES = tuple([step for step in PIPELINE if step.kind == GRAPH_PASS])        # what `bwc run-pass` takes
 
 
-def push(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None = None, options: PassOptions | None = None) -> TangentGraph:
+def push(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None = None, options: PassOptions | None = None,
+         apart: bool = False) -> TangentGraph:
     """The graph with tangents of its outputs for tangents of its inputs `wrt`: see `push_forward`."""
     with collector_paused():
         run = PassRunner(PIPELINE, options or pass_options())
         expanded = run(expand_custom_rules, graph, wrt)
         simplified, _ = run(simplify_with_mapping, expanded.graph)
-        pushed = run(push_forward, simplified, wrt, wanted)
+        pushed = run(push_forward, simplified, wrt, wanted, apart)
         return pushed._replace(captured=(*expanded.arrays, *pushed.captured), passes=run.runs)
 
 
