@@ -91,7 +91,7 @@ class _Halves:
         self.outputs = outputs_of(traced, has_aux)
         self.call = TracedCall(tuple(range(len(program.argument_trees))), traced, [])
         self.wrt = [k for k, value in enumerate(graph.inputs[:len(traced.argument_types)]) if value.dtype.is_differentiable]
-        pushed = push(graph, self.wrt, [k in self.outputs.numbers for k in range(len(graph.outputs))])
+        pushed = push(graph, self.wrt, [k in self.outputs.numbers for k in range(len(graph.outputs))], apart=True)
         self.tangents = [pushed.tangents[k] for k in self.outputs.numbers]
         self.parts = split(pushed.graph, pushed.seeds, len(graph.outputs))
         captured = [*traced.captured, *pushed.captured]

@@ -37,6 +37,7 @@ from bwcompiler.passes.legalize import legalize
 from bwcompiler.passes.partition import Partition, partition
 from bwcompiler.passes.pass_manager import GRAPH_PASS, Before, Pass, PassOptions, PassRunner, check_order
 from bwcompiler.passes.plan_memory import plan_memory
+from bwcompiler.passes.prune_regions import prune_regions
 from bwcompiler.passes.push_forward import TangentGraph, push_forward
 from bwcompiler.passes.simplify import simplify_with_mapping
 from bwcompiler.passes.unlink_regions import unlink_regions
@@ -74,6 +75,7 @@ PIPELINE: tuple[Pass, ...] = (
          "joint graph -> joint graph", graphs=lambda joint: [joint.graph]),
     # any graph, before it is cut or compiled
     Pass("inline_custom_rules", inline_custom_rules, "calls of functions with their own derivative -> their bodies"),
+    Pass("prune_regions", prune_regions, "loops and branches without what is not read of them"),
     # two programs
     Pass("partition", partition, "what the forward program saves, what the adjoint program computes again",
          "joint graph -> forward and adjoint graph", graphs=lambda parts: [parts.forward, parts.adjoint]),
@@ -97,6 +99,9 @@ ORDER = (
     Before("simplify", "differentiate", "equal values have one cotangent: X @ w written twice gives one X.T @ ct"),
     Before("push_forward", "inline_custom_rules", "the tangent of a function with its own derivative is made by its rule"),
     Before("differentiate", "inline_custom_rules", "a custom rule must still be there for the derivative, and for that of the derivative"),
+    Before("inline_custom_rules", "prune_regions", "loops are in bodies of calls too"),
+    Before("prune_regions", "partition", "what nobody reads is not saved"),
+    Before("prune_regions", "legalize", "what nobody reads is not compiled"),
     Before("inline_custom_rules", "partition", "what is inside of a call can be saved or computed again by itself"),
     Before("partition", "legalize", "a residual is a value of the user's; pads and pieces are made on the side that needs them"),
     Before("legalize", "fuse", "fusion takes ops with an element rule, reductions and calls only"),
@@ -108,13 +113,14 @@ check_order(PIPELINE, ORDER)
 GRAPH_PASSES = tuple([step for step in PIPELINE if step.kind == GRAPH_PASS])        # what `bwc run-pass` takes
 
 
-def push(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None = None, options: PassOptions | None = None) -> TangentGraph:
+def push(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None = None, options: PassOptions | None = None,
+         apart: bool = False) -> TangentGraph:
     """The graph with tangents of its outputs for tangents of its inputs `wrt`: see `push_forward`."""
     with collector_paused():
         run = PassRunner(PIPELINE, options or pass_options())
         expanded = run(expand_custom_rules, graph, wrt)
         simplified, _ = run(simplify_with_mapping, expanded.graph)
-        pushed = run(push_forward, simplified, wrt, wanted)
+        pushed = run(push_forward, simplified, wrt, wanted, apart)
         return pushed._replace(captured=(*expanded.arrays, *pushed.captured), passes=run.runs)
 
 
@@ -136,7 +142,7 @@ def split(joint: Graph, seeds: Sequence[int], outputs: int, memory_limit: int | 
     """A joint graph as two programs: see `partition`."""
     with collector_paused():
         run = PassRunner(PIPELINE, options or pass_options())
-        joint = run(inline_custom_rules, joint)
+        joint = run(prune_regions, run(inline_custom_rules, joint))
         return run(partition, joint, seeds, outputs, memory_limit)._replace(passes=run.runs)
 
 
@@ -151,7 +157,7 @@ def lower(graph: Graph, into: Sequence[int | None] = (), target: Target | None =
         options = options or pass_options()
         run = PassRunner(PIPELINE, options)
         inlined = run(inline_custom_rules, graph)
-        legal = run(legalize, inlined)
+        legal = run(legalize, run(prune_regions, inlined))
         libraries = libraries._replace(symbols=libraries.symbols.union(loops_named_in(legal)))
         fused = run(fuse, legal)
         steps = run(lower_steps, fused, libraries, _pairs(legal, into), _lower_bodies(legal, libraries, options))
@@ -177,7 +183,7 @@ def _lower_bodies(graph: Graph, libraries: Libraries, options: PassOptions, pref
 def _lower_body(graph: Graph, carried: int, libraries: Libraries, options: PassOptions, prefix: str) -> LoweredBody:
     """One body.  The next states of a loop are written over the last ones, or, where these are read until the end, beside them."""
     run = PassRunner(PIPELINE, options)
-    legal = run(legalize, run(inline_custom_rules, graph))
+    legal = run(legalize, run(prune_regions, run(inline_custom_rules, graph)))
     states = legal.inputs[:carried]
     fused = run(fuse, legal, False, states)
     into: tuple[int | None, ...] = tuple(range(carried))

@@ -19,6 +19,7 @@ from bwcompiler.passes.checkpoint_adjoint import expand_checkpoint
 from bwcompiler.passes.cond_adjoint import expand_cond
 from bwcompiler.passes.expand_custom_rules import expand_custom_rules
 from bwcompiler.passes.loop_adjoint import expand_loop
+from bwcompiler.passes.prune_regions import prune_regions
 from bwcompiler.passes.region_bodies import active_inputs, is_differentiable
 from bwcompiler.passes.rewriting import rebuilt
 from bwcompiler.passes.simplify import simplify
@@ -43,6 +44,7 @@ def expand_regions(graph: Graph, wrt: Sequence[int], carried: int | None = None)
     """
     if not any(value.op in EXPANDED for value in graph.body):
         return Expanded(graph)
+    graph = prune_regions(graph)
     active = active_values(graph, [graph.inputs[k] for k in wrt])
     passed_on = _passed_on(graph, carried or 0)
     mapping: dict[Value, Value] = {}

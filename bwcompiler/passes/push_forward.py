@@ -48,10 +48,12 @@ class TangentGraph(NamedTuple):
     passes: Sequence[PassRun] = ()
 
 
-def push_forward(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None = None) -> TangentGraph:
+def push_forward(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None = None, apart: bool = False) -> TangentGraph:
     """The graph with the tangents of its outputs, for tangents of its inputs `wrt`, which are new inputs.
 
     wanted   per output whether its tangent is; default: of all.
+    apart    what is computed of no tangent stays so: the outputs of the graph given do not come out of loops that carry tangents, which
+             run again what those compute.
     """
     explicit = len(graph.inputs) - graph.captured
     targets = [graph.inputs[k] for k in wrt]
@@ -83,7 +85,7 @@ def push_forward(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None
     inputs: list[Any] = [*graph.inputs[:explicit], *seeds, *graph.inputs[explicit:], *[value for _, value in captured]]
     outputs = [*graph.outputs, *present]
     made = Graph(graph.name, inputs, record.values, outputs, graph.index, graph.captured + len(captured))
-    made = use_results(made, replaced)
+    made = made if apart else use_results(made, replaced)
     made = made.replace(body=live_values(made.body, made.outputs))
     return TangentGraph(made, tuple([None if tangent is None else next(numbers) for tangent in found]),
                         tuple(range(explicit, explicit + len(targets))), tuple([array for array, _ in captured]))

@@ -84,6 +84,82 @@ def test_programs_with_loops():
     assert "loop" in program.as_text("forward") and "step=-1" in program.as_text("adjoint")
 
 
+@pytest.mark.parametrize("fun", [
+    lambda x: bw.scan(lambda c, v: (np.sin(c * v), c), 1.0, x)[1],
+    lambda x: bw.while_loop(lambda c: np.sum(c) < 40.0, lambda c: c * 1.5 + np.sin(c), x),
+    lambda x: bw.cond(x[0] > 0.1, lambda: np.sin(x) * x, lambda: x),
+    lambda x: bw.checkpoint(lambda v: np.exp(np.sin(v)))(x)], ids=["scan", "while", "cond", "checkpoint"])
+def test_derivatives_at_a_point(fun):
+    """linearize and vjp: the program for the values is apart from that of the derivative."""
+    direction, seed = np.array([0.3, -1.0, 0.2, 0.5]), np.array([1.0, 0.5, -2.0, 0.1])
+    value, tangent = bw.jvp(fun, (X,), (direction,))
+    out, derivative = bw.linearize(fun, X)
+    np.testing.assert_allclose(out, value, rtol=1e-13)
+    np.testing.assert_allclose(derivative(direction), tangent, rtol=1e-12)
+    out, pullback = bw.vjp(fun, X)
+    assert np.sum(seed * tangent) == pytest.approx(np.sum(pullback(seed)[0] * direction), rel=1e-11)
+
+
+def test_arguments_that_loops_assign_to_are_the_callers():
+    def double(x):
+        def step(i, _):
+            x[i] *= 2.0
+        bw.fori_loop(0, 3, step, None)
+    mine = X.copy()
+    bw.jit(double)(mine)
+    np.testing.assert_array_equal(mine, [*(X[:3] * 2), X[3]])
+
+
+def test_complex_carries():
+    z = np.array([1 + 2j, 0.5 - 1j, 0.3 + 0.1j])
+
+    def horner(z):
+        return bw.scan(lambda c, v: (c * v + 1, None), 1.0 + 0j, z)[0]
+    assert horner(z) == pytest.approx(((z[0] + 1) * z[1] + 1) * z[2] + 1)
+    gradient, step = bw.grad(lambda z: np.abs(horner(z)) ** 2)(z), 1e-6
+    for k in range(3):
+        moved = [abs(((w[0] + 1) * w[1] + 1) * w[2] + 1) ** 2 for w in (z + d * np.eye(3)[k] for d in (step, -step, 1j * step, -1j * step))]
+        assert gradient[k] == pytest.approx((moved[0] - moved[1] - 1j * (moved[2] - moved[3])) / (2 * step), abs=1e-7)
+
+
+def test_custom_rules_in_bodies_and_loops_in_custom_rules():
+    weights = np.arange(3.0)
+
+    @bw.custom_vjp
+    def scaled(a, b):
+        return np.sin(a) * b
+    scaled.defvjp(lambda a, b: (scaled(a, b), (a, b)), lambda kept, ct: (2.0 * ct * np.cos(kept[0]) * kept[1], ct * np.sin(kept[0]) + weights))
+    w, x = np.linspace(-1.0, 1.0, 9).reshape(3, 3), np.linspace(0.0, 1.0, 12).reshape(4, 3)
+
+    def looped(w, x):
+        h, hs = bw.scan(lambda c, row: (scaled(c @ w, row),) * 2, np.ones(3), x)
+        return hs.sum() + (h ** 2).sum()
+
+    def unrolled(w, x):
+        c, total = np.ones(3), 0.0
+        for k in range(4):
+            c = scaled(c @ w, x[k])
+            total = total + c.sum()
+        return total + (c ** 2).sum()
+    for one, other in zip(bw.grad(looped, argnums=(0, 1))(w, x), bw.grad(unrolled, argnums=(0, 1))(w, x), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+    second = [bw.grad(lambda w, f=f: np.sum(bw.grad(f)(w, x) ** 2))(w) for f in (looped, unrolled)]
+    np.testing.assert_allclose(second[0], second[1], rtol=1e-11)
+
+    @bw.custom_vjp
+    def product(x):
+        return bw.scan(lambda c, v: (c * v, None), 1.0, x)[0]
+    product.defvjp(lambda x: (product(x), x), lambda x, ct: (ct * bw.scan(lambda c, v: (c + v, c), 0.0, x)[1],))
+    np.testing.assert_allclose(bw.grad(product)(X), np.concatenate([[0.0], np.cumsum(X)[:-1]]))
+
+
+def test_derivatives_inside_of_bodies():
+    def train(start):
+        return bw.fori_loop(0, 50, lambda i, w: w - 0.1 * bw.grad(lambda w: np.sum((w - 3.0) ** 2))(w), start)
+    np.testing.assert_allclose(train(np.zeros(2)), 3.0 * (1 - 0.8 ** 50))
+    np.testing.assert_allclose(bw.jacobian(train)(np.zeros(2)), 0.8 ** 50 * np.eye(2), rtol=1e-9)
+
+
 def test_errors_name_the_line():
     with pytest.raises(errors.ShapeError, match=r"test_loops.py:\d+: .*\n  scan: xs\['b'\]|xs\['a'\] says 4 iterations, but xs\['b'\] says 3"):
         bw.scan(lambda c, v: (c, v), 0.0, {"a": X, "b": X[1:]})

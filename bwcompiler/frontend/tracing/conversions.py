@@ -202,6 +202,16 @@ def output_advice(name: str) -> str:
             "  hint: leave out= away and use the result, or make the array with np.zeros_like(x) or bwcompiler.numpy.zeros(n)")
 
 
+def index_advice() -> str:
+    """The message of a traced value that was to become a Python integer: a size, an axis, a position."""
+    asked = request()
+    if isinstance(asked.node, ast.Subscript) and not asked.stores:
+        what, hint = _array_advice(asked)
+        return f"{what}: the position is not known while tracing\n  hint: {hint}; index an array instead of a list"
+    return ("a traced value as a size, axis, range() or list index: the number is not known while tracing\n"
+            "  hint: pass the number as a Python int, index an array instead of a list, or loop with bw.fori_loop(0, n, body, init)")
+
+
 def number_advice(kind: str) -> str:
     """The message of a traced value that was to become a Python number of this kind (float, complex)."""
     asked = request()

@@ -216,7 +216,8 @@ def hidden_refusal(region: Region, error: Exception) -> BwError | None:
     """Our own error where NumPy replaced it by one of its own (`A[0] = x`, `np.zeros(x)`)."""
     if isinstance(error.__cause__, BwError):
         return error.__cause__
-    return region.refusal if "<traced" in str(error) else None
+    hidden = "<traced" in str(error) or (isinstance(error, IndexError) and "are valid indices" in str(error))
+    return region.refusal if hidden else None
 
 
 def user_traceback(traceback: TracebackType | None) -> TracebackType | None:

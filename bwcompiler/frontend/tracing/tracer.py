@@ -25,7 +25,7 @@ from bwcompiler.errors import (
     at,
     located,
 )
-from bwcompiler.frontend.tracing.conversions import array_advice, number_advice, truth_advice
+from bwcompiler.frontend.tracing.conversions import array_advice, index_advice, number_advice, truth_advice
 from bwcompiler.frontend.tracing.demands import number_of, refuse
 from bwcompiler.frontend.tracing.fixed_extents import require_fixed
 from bwcompiler.frontend.tracing.memory_order import Memory, RepeatedCall, unknown
@@ -376,10 +376,7 @@ class Tracer:
                 "  hint: use x.astype(int) or np.floor(x); an integer argument (f(x, 3)) is known while tracing"))
 
     def __index__(self) -> int:
-        return operator.index(_number(
-            self, TracerIndexError, lambda: "a traced value as a size, axis, range() or list index: the number is not known while tracing\n"
-                "  hint: pass the number as a Python int, index an array instead of a list, or loop with "
-                "bw.fori_loop(0, n, body, init)"))
+        return operator.index(_number(self, TracerIndexError, index_advice))
 
     def __hash__(self) -> NoReturn:
         refuse(self, TracerError, "a traced value cannot be hashed (dict key, set member, lru_cache argument)\n"

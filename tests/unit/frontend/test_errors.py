@@ -72,6 +72,7 @@ HINTS: dict[str, Row] = {
     "complex": (lambda x: complex(x[0]), errors.TracerError, "leave the complex"),
     "int": (lambda x: int(x[0]), errors.TracerIndexError, "x.astype(int)"),
     "range": (lambda x: range(x.argmax()), errors.TracerIndexError, "bw.fori_loop"),
+    "array at a traced position": (lambda x: np.eye(3)[x.argmax()], errors.TracerIndexError, "bwcompiler.numpy.take(np.eye(3), x.argmax(), axis=0)"),
     "list index": (lambda x: [1, 2, 3][x.argmax()], errors.TracerIndexError, "index an array instead of a list"),
     "shape": (lambda x: np.zeros(x.argmax()), errors.TracerIndexError, "pass the number as a Python int"),
     "reshape": (lambda x: x.reshape(x.argmax(), -1), errors.TracerIndexError, "static_argnums"),

@@ -206,8 +206,8 @@ def assign(size, *starts):
 
 def reverse(x):
     y = np.sin(x)
-    for t in range(6):
-        y[t:t + 8] = y[t:t + 8][::-1] + 1.0
+    for k in range(6):
+        y[k:k + 8] = y[k:k + 8][::-1]
     return y
 
 

@@ -1,0 +1,198 @@
+"""Loops and branches without what nobody reads: results, what is carried only for those, operands; in their bodies too.
+
+    a result that is not read          is neither computed nor carried, unless another result needs it
+    c' = c                             c is not carried: its result is the operand
+    c' = c with v at [i], c read at [i] only, result not read
+                                       c is not carried: what is written is never read (the cotangent of stacked results)
+    the same operand twice             is one
+    both branches give one operand     the result is the operand
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from bwcompiler import ops
+from bwcompiler.ir.extent import Affine, Index
+from bwcompiler.ir.graph import Graph, live_values
+from bwcompiler.ir.op import Value
+
+LOOPS = (ops.loop, ops.while_loop)
+
+
+def prune_regions(graph: Graph) -> Graph:
+    """The graph without what is not read; the same graph where all is."""
+    while True:
+        found = _pruned_once(graph)
+        if found is graph:
+            return graph
+        graph = found
+
+
+def _pruned_once(graph: Graph) -> Graph:
+    if not any(value.op.regions for value in graph.body):
+        return graph
+    live = live_values(graph.body, graph.outputs)
+    used: dict[Value, set[int]] = {}
+    for value in live:
+        if value.op is ops.item:
+            used.setdefault(value.operands[0], set()).add(value.attrs["index"])
+    mapping: dict[Value, Value] = {}
+    pruned: dict[Value, _Pruned] = {}
+    body: list[Value] = []
+    for value in live:
+        operands = tuple([mapping.get(operand, operand) for operand in value.operands])
+        if value.op in _PRUNE:
+            found = pruned[value] = _PRUNE[value.op](value.with_operands(operands), used.get(value, set()))
+            body += [] if found.value is None else [found.value]
+            continue
+        if value.op is ops.item and value.operands[0] in pruned:
+            mapping[value] = pruned[value.operands[0]].result(value)
+            if mapping[value].op is ops.item and mapping[value].operands[0] is pruned[value.operands[0]].value:
+                body.append(mapping[value])
+            continue
+        kept = value.with_operands(operands).with_regions(_pruned_once)
+        if kept is not value:
+            mapping[value] = kept
+        body.append(kept)
+    outputs = tuple([mapping.get(output, output) for output in graph.outputs])
+    body = live_values(body, outputs)
+    return graph if tuple(body) == graph.body and outputs == graph.outputs else graph.replace(body=body, outputs=outputs)
+
+
+class _Pruned(NamedTuple):
+    """What is left of a region op: the op (None: nothing), per old result its new number, and operands that are results themselves."""
+
+    value: Value | None
+    numbers: dict[int, int]
+    operands: dict[int, Value]
+
+    def result(self, item: Value) -> Value:
+        index = item.attrs["index"]
+        if index in self.operands:
+            return self.operands[index]
+        assert self.value is not None
+        if self.value is item.operands[0]:
+            return item
+        return Value(ops.item, (self.value,), {"index": self.numbers[index]}, item.type, item.name, item.source, item.forward)
+
+
+def _kept(value: Value, found: Value) -> Value:
+    """The value itself where what was made of it is the same."""
+    same = (found.operands == value.operands and found.type == value.type
+            and all(found.attrs[name] is value.attrs[name] or (name not in value.op.regions and found.attrs[name] == value.attrs[name])
+                    for name in value.op.attributes))
+    return value if same else found
+
+
+def _made(value: Value, operands: Sequence[Value], attrs: dict[str, Any]) -> Value:
+    type_ = value.op.shape(*[operand.type for operand in operands], **attrs)
+    return _kept(value, Value(value.op, tuple(operands), attrs, type_, value.name, value.source, value.forward))
+
+
+def _region(graph: Graph, inputs: Sequence[int], outputs: Sequence[int], merged: dict[int, int]) -> Graph:
+    """A region over some of its inputs, with some of its outputs; merged: inputs that are read in the places of others."""
+    mapping = {graph.inputs[k]: graph.inputs[first] for k, first in merged.items()}
+    body = []
+    for value in live_values(graph.body, [graph.outputs[k] for k in outputs]):
+        copy = value.with_operands(tuple([mapping.get(operand, operand) for operand in value.operands]))
+        if copy is not value:
+            mapping[value] = copy
+        body.append(copy)
+    found = graph.replace(inputs=[graph.inputs[k] for k in inputs], body=body,
+                          outputs=[mapping.get(graph.outputs[k], graph.outputs[k]) for k in outputs])
+    same = found.inputs == graph.inputs and found.body == graph.body and found.outputs == graph.outputs
+    return _pruned_once(graph if same else found)
+
+
+def _read(graph: Graph, outputs: Sequence[int]) -> set[int]:
+    """The numbers of the inputs that some outputs depend on."""
+    chosen = [graph.outputs[k] for k in outputs]
+    read = {operand for value in live_values(graph.body, chosen) for operand in value.operands}.union(chosen)
+    return {k for k, value in enumerate(graph.inputs) if value in read}
+
+
+def _twins(operands: Sequence[Value], numbers: Sequence[int]) -> dict[int, int]:
+    """Which of some operands are an earlier one again."""
+    first: dict[Value, int] = {}
+    return {k: first[operands[k]] for k in numbers if first.setdefault(operands[k], k) != k}
+
+
+# ----- loops
+def _prune_loop(value: Value, used: set[int]) -> _Pruned:
+    attrs, carried, count = value.attrs, value.attrs["carried"], len(value.operands)
+    body: Graph = attrs["body"]
+    constant = {k for k in range(carried) if body.outputs[k] is body.inputs[k]}
+    if value.op is ops.loop and body.index is not None:
+        constant |= {k for k in range(carried) if k not in used and _is_never_read_again(body, k, attrs["step"])}
+    needed = set(used) - constant
+    while True:
+        read = _read(body, sorted(needed))
+        if value.op is ops.while_loop:
+            read |= _read(attrs["condition"], [0])
+        more = {k for k in read if k < carried} - needed - constant
+        if not more:
+            break
+        needed |= more
+    changing = sorted(needed)
+    fixed = [k for k in range(count) if k in read and (k >= carried or k in constant)]
+    twins = _twins(value.operands, fixed)
+    inputs = [*changing, *[k for k in fixed if k not in twins]]
+    results = {k: value.operands[k] for k in constant if k in used}
+    if not changing:
+        return _Pruned(None, {}, results)
+    made = {**attrs, "carried": len(changing), "body": _region(body, inputs, changing, twins)}
+    if value.op is ops.while_loop:
+        made["condition"] = _region(attrs["condition"], inputs, [0], twins)
+    return _Pruned(_made(value, [value.operands[k] for k in inputs], made), {k: place for place, k in enumerate(changing)}, results)
+
+
+def _is_never_read_again(body: Graph, number: int, step: int) -> bool:
+    """Whether an iteration only reads of a carried array what it overwrites, and no other iteration does."""
+    array, update = body.inputs[number], body.outputs[number]
+    if update.op is not ops.slice_update or update.operands[0] is not array or array in (update.operands[1], *body.outputs):
+        return False
+    starts, steps, sizes = update.attrs["starts"], update.attrs["steps"], update.operands[1].shape
+    assert body.index is not None
+    if not any(_moves_on(start, size, body.index, step) for start, size in zip(starts, sizes, strict=True)):
+        return False
+    for value in body.body:
+        if array in value.operands and value is not update:
+            same = value.op is ops.slice and (value.attrs["starts"], value.attrs["sizes"], value.attrs["steps"]) == (starts, sizes, steps)
+            if not same:
+                return False
+        if update in value.operands:
+            return False
+    return body.outputs.count(update) == 1
+
+
+def _moves_on(start: object, size: object, index: Index, step: int) -> bool:
+    """Whether part of an axis is another one in each iteration, without overlap."""
+    if not isinstance(start, Affine) or not isinstance(size, int):
+        return False
+    return any(term is index and abs(coefficient * step) >= size for term, coefficient in start.terms)
+
+
+# ----- branches
+def _prune_cond(value: Value, used: set[int]) -> _Pruned:
+    branches = [value.attrs[name] for name in ("then_branch", "else_branch")]
+    results: dict[int, Value] = {}
+    for k in used:
+        one, other = [branch.outputs[k] for branch in branches]
+        if one in branches[0].inputs and other in branches[1].inputs:
+            place = branches[0].inputs.index(one)
+            if value.operands[place + 1] is value.operands[branches[1].inputs.index(other) + 1]:
+                results[k] = value.operands[place + 1]
+    outputs = sorted(used - set(results))
+    if not outputs:
+        return _Pruned(None, {}, results)
+    read = sorted(set().union(*[_read(branch, outputs) for branch in branches]))
+    twins = _twins(value.operands[1:], read)
+    inputs = [k for k in read if k not in twins]
+    made = {name: _region(branch, inputs, outputs, twins) for name, branch in zip(("then_branch", "else_branch"), branches, strict=True)}
+    operands = [value.operands[0], *[value.operands[k + 1] for k in inputs]]
+    return _Pruned(_made(value, operands, made), {k: place for place, k in enumerate(outputs)}, results)
+
+
+_PRUNE = {ops.loop: _prune_loop, ops.while_loop: _prune_loop, ops.cond: _prune_cond}
