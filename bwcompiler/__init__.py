@@ -6,7 +6,7 @@
 functions of functions   grad, value_and_grad, vjp, jvp, linearize, jacobian (jacrev, jacfwd), hessian, hvp, vmap, jit
 sparse derivatives       sparse_jacobian, sparse_hessian
 loops and branches       scan, map, fori_loop, while_loop, cond, switch, associative_scan; checkpoint
-rules of their own       custom_vjp, custom_jvp; stop_gradient; check_grads
+rules of their own       custom_vjp, custom_jvp, custom_root, custom_linear_solve; stop_gradient; check_grads
 the backward program     compile -> Program: backward with seeds, wrt, into, scale; as_text, dump, explain
 Python inside            pure_callback, primitive
 namespaces               nn (PyTorch's functions), numpy (NumPy's, for arrays made inside), random (as jax.random),
@@ -22,6 +22,7 @@ from bwcompiler.api.check_grads import check_grads
 from bwcompiler.api.checkpoints import checkpoint
 from bwcompiler.api.forward import jvp
 from bwcompiler.api.functions import jit
+from bwcompiler.api.implicit import custom_linear_solve, custom_root
 from bwcompiler.api.jacobians import hessian, hvp, jacfwd, jacobian, jacrev
 from bwcompiler.api.linear import linearize
 from bwcompiler.api.loops import associative_scan, cond, fori_loop, map, scan, switch, while_loop
@@ -37,10 +38,11 @@ from bwcompiler.runtime.threads import read_environment as _read_environment
 
 __version__ = "0.1.0"
 __all__ = [
-    "Program", "ShapeDtypeStruct", "associative_scan", "check_grads", "checkpoint", "compile", "cond", "custom_jvp", "custom_vjp",
-    "eval_shape", "fori_loop", "get_num_threads", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linearize",
-    "map", "memory_stats", "nn", "numpy", "primitive", "pure_callback", "random", "release_memory", "scan", "scipy", "set_num_threads",
-    "sparse_hessian", "sparse_jacobian", "stop_gradient", "switch", "tree", "value_and_grad", "vjp", "vmap", "while_loop",
+    "Program", "ShapeDtypeStruct", "associative_scan", "check_grads", "checkpoint", "compile", "cond", "custom_jvp",
+    "custom_linear_solve", "custom_root", "custom_vjp", "eval_shape", "fori_loop", "get_num_threads", "grad", "hessian", "hvp",
+    "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linearize", "map", "memory_stats", "nn", "numpy", "primitive",
+    "pure_callback", "random", "release_memory", "scan", "scipy", "set_num_threads", "sparse_hessian", "sparse_jacobian",
+    "stop_gradient", "switch", "tree", "value_and_grad", "vjp", "vmap", "while_loop",
 ]
 
 _read_environment()

@@ -13,12 +13,11 @@ import numpy as np
 from bwcompiler import ops, tree
 from bwcompiler.errors import CallbackError, SignatureError
 from bwcompiler.frontend.tracing.arguments import argument_type, is_static
-from bwcompiler.frontend.tracing.custom_rules import CustomFunction, JvpRule, Rule, VjpRule
+from bwcompiler.frontend.tracing.custom_rules import BothRules, CustomFunction, Rule
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.trace import TraceResult
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, value_of
-from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.types import TensorType, dtype_of, tensor
 from bwcompiler.ops.callback import HostFunction, array_type, concrete_shape
 
@@ -180,18 +179,12 @@ def _made_up(struct: Struct, rng: np.random.Generator) -> Any:
     return np.asarray(found + 1j * found if kind == "c" else found).astype(struct.dtype)
 
 
-class _HostRule(VjpRule, JvpRule):
+class _HostRule(BothRules):
     """The rules of a primitive: for cotangents, for tangents, or both."""
 
     def __init__(self, owner: Primitive, primal: TraceResult, primals: int) -> None:
         super().__init__(owner, primal, primals)
         self.primitive = owner
-        self.has_tangents = owner.jvp is not None
-        self.has_cotangents = owner.fwd is not None
-
-    def forward(self, types: Sequence[TensorType]) -> tuple[Graph, list[Any]]:
-        """By fwd, where there is one."""
-        return VjpRule.forward(self, types) if self.has_cotangents else JvpRule.forward(self, types)
 
     def fwd(self) -> Callable[..., Any]:
         """What is traced."""

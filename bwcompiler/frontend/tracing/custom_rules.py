@@ -395,6 +395,31 @@ class JvpRule(Rule):
         return result, found, self._matched(result, tangent, expected, self.outputs, "jvp's tangent", "the output")
 
 
+class BothRules(VjpRule, JvpRule):
+    """Of functions that have rules for cotangents, for tangents, or for both: `fwd`, `bwd` and `jvp` of their owner."""
+
+    def __init__(self, owner: Any, primal: TraceResult, primals: int) -> None:
+        super().__init__(owner, primal, primals)
+        self.has_tangents = owner.jvp is not None
+        self.has_cotangents = owner.fwd is not None
+
+    def forward(self, types: Sequence[TensorType]) -> tuple[Graph, list[Any]]:
+        """By fwd, where there is one."""
+        return VjpRule.forward(self, types) if self.has_cotangents else JvpRule.forward(self, types)
+
+
+class CustomBoth(CustomFunction):
+    """A function with traced rules for both modes, as those of `custom_vjp` and `custom_jvp`; each may be missing."""
+
+    def __init__(self, fun: Callable[..., Any], fwd: Callable[..., Any] | None, bwd: Callable[..., Any] | None,
+                 jvp: Callable[..., Any] | None) -> None:
+        super().__init__(fun)
+        self.fwd, self.bwd, self.jvp = fwd, bwd, jvp
+
+    def _rule(self, primal: TraceResult, primals: int) -> Rule:
+        return BothRules(self, primal, primals)
+
+
 class _Spec:
     """A stand-in for an argument of known type."""
 
