@@ -283,7 +283,8 @@ class _Steps:
         routine = value.op.library
         if isinstance(routine, Native) and factorization_calls.is_written_out(value):
             return f"{value.op.name} of small matrices, written out"
-        known = routine is not None and not (isinstance(routine, Native) and value.dtype.is_complex)
+        real_only = isinstance(routine, Native) and value.op.name != "triangular_solve"
+        known = routine is not None and not (real_only and value.dtype.is_complex)
         return f"library call: {value.op.name}" + (f" by {routine.text(value.attrs)}" if routine is not None and known else "")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bwcompiler.ir.types import DType
+from bwcompiler.ir.types import DType, component_of
 
 LINALG = "numpy.linalg._umath_linalg"
 
@@ -22,11 +22,13 @@ class InnerLoop:
     names       of the ufunc in `module`; of several, `choose(**attrs)` gives the one.  None: `choose` gives any, which is looked up when
                 a program needs it.
     lapack      the LAPACK routine that it calls, for `text`.
-    types       characters of the loop's types; {} stands for that of the operands' dtype.  "": all are of it, as many as there are.
+    types       characters of the loop's types; {} stands for that of the operands' dtype, {r} for that of its real parts, {c} for that
+                of complex numbers of its precision.  "": all are of it, as many as there are.
     core        the ufunc's signature without blanks; "" for an elementwise function.
     results     rule(out, *operands, **attrs) -> what the loop's results are of `out`, as layout ops of it; None for one that is not
                 kept.  Without a rule the result is `out`.
     operands    the same for its operands, where they are not those of the op, from the op's first.
+    cleared     of complex operands the result is zeros before: the loop writes real numbers into some real parts of it.
     overwrites  the loop's operand 0 is not the op's, but its result 0, which gets a copy of the op's first.
     failure     what LinAlgError says when the loop raises the invalid flag, as NumPy itself finds out; None: it never fails.
     natural     operands that must not be negative, and what ValueError says if one is.
@@ -37,6 +39,7 @@ class InnerLoop:
     core: str = ""
     results: Callable[..., tuple[Any, ...]] | None = None
     operands: Callable[..., tuple[Any, ...]] | None = None
+    cleared: bool = False
     overwrites: bool = False
     failure: str | None = None
     natural: tuple[int, str] | None = None
@@ -49,7 +52,8 @@ class InnerLoop:
         return self.names[0] if self.choose is None else self.choose(**attrs)
 
     def loop_types(self, dtype: DType) -> str:
-        return self.types.replace("{}", dtype.numpy.char)
+        given, real = dtype.numpy.char, component_of(dtype).numpy.char
+        return self.types.replace("{}", given).replace("{r}", real).replace("{c}", real.upper())
 
     def symbol(self, dtype: DType, name: str) -> str:
         """Of the loop's function; that of its data, if it has some, ends in `.data`."""

@@ -54,9 +54,16 @@ def library_call_text(name: str, value: Value, views: Sequence[ArrayView], libra
         return sort_text(name, value, views, libraries)
     if isinstance(routine, Fourier):
         return fourier_text(name, value, views[0], libraries)
-    if routine is None or value.dtype.is_complex:        # our own loops are of real numbers
+    if routine is None or (value.dtype.is_complex and not _is_by_blas(value, views, libraries)):
         return None
     return native_text(name, value, views, libraries)
+
+
+def _is_by_blas(value: Value, views: Sequence[ArrayView], libraries: Libraries) -> bool:
+    """Whether an op of complex numbers, of which there are no loops of our own, is a routine of BLAS that is there."""
+    n, columns = value.shape[-2:]
+    routine = libraries.blas("trsv" if columns == 1 else "trsm", value.dtype)
+    return value.op.name == "triangular_solve" and routine is not None and matrix_order(views[0], n, n) is not None
 
 
 def native_text(name: str, value: Value, views: Sequence[ArrayView], libraries: Libraries) -> CallText:
@@ -85,7 +92,19 @@ def _triangular_solve(function: FunctionText, value: Value, views: Sequence[Arra
 
 def _fail_if_zero(function: FunctionText, n: int, diagonal: str, step: int) -> None:
     for k in function.each(0, n, n <= UNROLLED):
-        function.fail_if(function.let(f"fcmp oeq {function.real} {function.load(function.at(diagonal, (k, step)))}, 0.0"))
+        element = function.load(function.at(diagonal, (k, step)))
+        part = _part(function)
+        if part is None:
+            function.fail_if(function.let(f"fcmp oeq {function.real} {element}, 0.0"))
+            continue
+        parts = [function.let(f"extractvalue {function.real} {element}, {number}") for number in (0, 1)]
+        zero = [function.let(f"fcmp oeq {part} {one}, 0.0") for one in parts]
+        function.fail_if(function.let(f"and i1 {zero[0]}, {zero[1]}"))
+
+
+def _part(function: FunctionText) -> str | None:
+    """The type of the parts of the complex numbers that a function is about; None if they are real."""
+    return function.real.split()[-1].rstrip("]") if function.real.startswith("[") else None
 
 
 def substitute(function: FunctionText, value: Value, triangle: Triangle, x: str, libraries: Libraries) -> None:
@@ -93,7 +112,7 @@ def substitute(function: FunctionText, value: Value, triangle: Triangle, x: str,
     n, columns = value.shape[-2:]
     routine = libraries.blas("trsv" if columns == 1 else "trsm", value.dtype)
     order = matrix_order(ArrayView(value, 0, (triangle.down, triangle.right)), n, n)
-    if n > SMALL and routine is not None and order is not None:
+    if (n > SMALL or value.dtype.is_complex) and routine is not None and order is not None:
         _by_blas(function, triangle, n, columns, x, routine, libraries.integer, order)
         return
     unroll = n <= UNROLLED
@@ -128,7 +147,13 @@ def _by_blas(function: FunctionText, triangle: Triangle, n: int, columns: int, x
     if columns == 1:
         function.call("void", routine, _ROW_MAJOR, *flags, f"{integer} {n}", *matrix)
         return
-    function.call("void", routine, _ROW_MAJOR, _LEFT, *flags, f"{integer} {n}", f"{integer} {columns}", f"{function.real} 1.0", *matrix)
+    one = f"{function.real} 1.0"
+    part = _part(function)
+    if part is not None:                                              # BLAS takes complex factors from memory
+        place = function.slot(function.real)
+        function.do(f"store {function.real} [{part} 1.0, {part} 0.0], ptr {place}")
+        one = f"ptr {place}"
+    function.call("void", routine, _ROW_MAJOR, _LEFT, *flags, f"{integer} {n}", f"{integer} {columns}", one, *matrix)
 
 
 # ----- LU

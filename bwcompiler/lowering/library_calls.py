@@ -83,6 +83,8 @@ def inner_loop_text(name: str, value: Value, views: Sequence[ArrayView], librari
     lead = next(array.shape[:len(array.shape) - len(core)] for array, core in zip(arrays, cores, strict=True) if array.shape is not None)
     if routine.natural is not None:
         _refuse_negative(function, value, routine.natural[0])
+    if routine.cleared and value.dtype.is_complex:
+        function.call("void", "llvm.memset.p0.i64", "ptr %out", "i8 0", f"i64 {value.type.nbytes}", "i1 false")
     axes = merged_axes(lead, [array.strides[:len(lead)] for array in arrays])
     *outer, (count, steps) = axes or [(1, (0,) * len(arrays))]
     words = [count, *dimensions]
@@ -170,7 +172,7 @@ def _core_dimensions(core: str, arrays: Sequence[_Array]) -> tuple[list[int], li
     """The extents of the letters of a signature such as "(m,n)->(m,p),(p),(p,n)", and the letters of each array."""
     if not core:
         return [], [[] for _ in arrays]
-    groups = core.replace("->", ",").strip("()").split("),(")
+    groups = core.replace("->", ",")[1:-1].split("),(")
     cores = [group.split(",") if group else [] for group in groups]
     extents: dict[str, int] = {}
     for array, letters in zip(arrays, cores, strict=True):

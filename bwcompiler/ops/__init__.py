@@ -32,6 +32,12 @@ from bwcompiler.ops.custom import (
     custom_call,
     custom_link,
 )
+from bwcompiler.ops.eigen import (
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+)
 from bwcompiler.ops.elementwise import (
     absolute,
     add,
@@ -97,8 +103,6 @@ from bwcompiler.ops.elementwise import (
 )
 from bwcompiler.ops.factorization import (
     det,
-    eigh,
-    eigvalsh,
     householder,
     orthonormal,
     pinv,
@@ -241,7 +245,9 @@ __all__ = [
     "det",
     "digamma",
     "divide",
+    "eig",
     "eigh",
+    "eigvals",
     "eigvalsh",
     "equal",
     "erf",

@@ -16,7 +16,8 @@ import numpy as np
 from bwcompiler.ir import scalar as s
 from bwcompiler.ir.declaration import LINEAR
 from bwcompiler.ir.op import Op, Value
-from bwcompiler.ops.elementwise import elementwise, equal, full_like, select
+from bwcompiler.ir.types import component_of
+from bwcompiler.ops.elementwise import cast, elementwise, equal, full_like, select
 
 
 def make_complex_reference(x: Any, y: Any) -> Any:
@@ -43,6 +44,16 @@ conjugate: Op = elementwise(
 reciprocal: Op = elementwise(
     "reciprocal", np.reciprocal, (lambda ct, out, z: -(ct * out * out),), kinds="c", ufuncs=(), doc="1 / z.",
     scalar=lambda z: s.Scalar("reciprocal", (z,), z.dtype))
+
+
+def conj(x: Value) -> Value:
+    """The conjugate; of a real value itself."""
+    return conjugate(x) if x.dtype.is_complex else x
+
+
+def real_part(x: Value) -> Value:
+    """x without its imaginary part, of the same dtype."""
+    return cast(cast(x, dtype=component_of(x.dtype)), dtype=x.dtype) if x.dtype.is_complex else x
 
 
 def _per_modulus(out: Value, z: Value) -> Value:

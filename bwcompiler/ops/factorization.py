@@ -1,7 +1,9 @@
 """Decompositions and determinants of the matrices in the last two axes; leading axes are batch axes.
 
 A decomposition of several factors is one array, the factors stacked as rows, since they share their columns: eigh gives
-the eigenvalues over the eigenvectors, svd gives U over the singular values over V, qr gives Q over R.
+the eigenvalues over the eigenvectors, svd gives U over the singular values over V, qr gives Q over R.  Of complex matrices all of
+it is complex; what is real by its nature (eigenvalues of eigh, singular values, log |det|) has imaginary parts 0, and of its cotangents
+the real parts count.  Rules hold for both: `adjoint`, `conj` and `real_part` do to real values what is left of them there.
 
 Derivatives: M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation"
 (2008); J. Townsend, "Differentiating the singular value decomposition" (2016); G. Golub and V. Pereyra, "The
@@ -20,26 +22,27 @@ from bwcompiler.errors import DTypeError, ShapeError
 from bwcompiler.ir.extent import Extent, add_extents
 from bwcompiler.ir.op import Op, Value, define_op
 from bwcompiler.ir.routine import InnerLoop
-from bwcompiler.ir.types import I64, TensorType
+from bwcompiler.ir.types import I64, TensorType, component_of
 from bwcompiler.ops.broadcasting import LEADING_AXES, broadcast, reduce_sum
+from bwcompiler.ops.complex_parts import conj, real_part
 from bwcompiler.ops.contraction import matmul, matrix_transpose
 from bwcompiler.ops.creation import iota
-from bwcompiler.ops.elementwise import equal, full_like, select
+from bwcompiler.ops.elementwise import cast, equal, full_like, select
 from bwcompiler.ops.layout import concatenate, reshape, slice_
 from bwcompiler.ops.linalg import AFTER_DIFFERENTIATION, inv, triangle, triangular_solve
-from bwcompiler.ops.numpy_text import call
 from bwcompiler.ops.rules import require
 
 
-def _require_real(name: str, a: TensorType) -> None:
-    if a.dtype.kind != "f":
+def _require_matrix(name: str, a: TensorType) -> None:
+    if not a.dtype.is_differentiable:
         raise DTypeError(f"{name} does not take {a.dtype.numpy}")
     require(a.rank >= 2, f"{name}: needs an array with at least 2 axes", a)
 
 
-def _square(name: str, result: Callable[[TensorType], TensorType]) -> Callable[..., TensorType]:
+def of_square_matrices(name: str, result: Callable[[TensorType], TensorType]) -> Callable[..., TensorType]:
+    """The shape rule of a function of square matrices."""
     def shape(a: TensorType, **attrs: Any) -> TensorType:
-        _require_real(name, a)
+        _require_matrix(name, a)
         require(a.shape[-1] == a.shape[-2], f"{name}: the last two axes of the array must be square", a)
         return result(a)
     return shape
@@ -57,47 +60,61 @@ def row(x: Value, number: Extent) -> Value:
     return reshape(rows(x, number, 1), shape=(*x.shape[:-2], x.shape[-1]))
 
 
-def _stacked(*parts: Value) -> Value:
+def stacked(*parts: Value) -> Value:
+    """Matrices over one another."""
     return concatenate(*parts, axis=parts[0].rank - 2)
 
 
-def _as_row(x: Value) -> Value:
+def as_row(x: Value) -> Value:
+    """Vectors as matrices of one row."""
     return reshape(x, shape=(*x.shape[:-1], 1, x.shape[-1]))
 
 
-def _per_column(x: Value, like: Value) -> Value:
+def per_column(x: Value, like: Value) -> Value:
     """x[..., j] at [..., i, j] of like's shape."""
     return broadcast(x, shape=like.shape, axes=(*range(like.rank - 2), like.rank - 1))
 
 
-def _per_row(x: Value, like: Value) -> Value:
+def per_row(x: Value, like: Value) -> Value:
     """x[..., i] at [..., i, j] of like's shape."""
     return broadcast(x, shape=like.shape, axes=tuple(range(like.rank - 1)))
 
 
-def _times(x: Value, y: Value) -> Value:
+def times(x: Value, y: Value) -> Value:
     """xᵀ y."""
     return matmul(matrix_transpose(x), y)
 
 
-def _on_diagonal(x: Value) -> Value:
+def adjoint(x: Value) -> Value:
+    """xᴴ: of a real matrix xᵀ."""
+    return conj(matrix_transpose(x))
+
+
+def against(x: Value, y: Value) -> Value:
+    """xᴴ y."""
+    return matmul(adjoint(x), y)
+
+
+def on_diagonal(x: Value) -> Value:
+    """Which elements of matrices are on the diagonal."""
     row_number, column = (iota(shape=x.shape, axis=x.rank - k, dtype=I64) for k in (2, 1))
     return equal(row_number, column)
 
 
-def _diagonal(x: Value) -> Value:
+def diagonal(x: Value) -> Value:
     """The diagonals of square matrices."""
-    kept = select(_on_diagonal(x), x, full_like(x, 0.0))
+    kept = select(on_diagonal(x), x, full_like(x, 0.0))
     return reduce_sum(kept, axes=(x.rank - 1,))
 
 
-def _column_products(x: Value, y: Value) -> Value:
+def column_products(x: Value, y: Value) -> Value:
     """The diagonals of xᵀ y."""
     return reduce_sum(x * y, axes=(x.rank - 2,))
 
 
-def _with_diagonal(x: Value, diagonal: Value) -> Value:
-    return x + select(_on_diagonal(x), _per_column(diagonal, x), full_like(x, 0.0))
+def with_diagonal(x: Value, added: Value) -> Value:
+    """x + diag(added)."""
+    return x + select(on_diagonal(x), per_column(added, x), full_like(x, 0.0))
 
 
 def _inverse_or_zero(x: Value) -> Value:
@@ -106,80 +123,9 @@ def _inverse_or_zero(x: Value) -> Value:
     return select(zero, full_like(x, 0.0), 1.0 / select(zero, full_like(x, 1.0), x))
 
 
-def _inverse_gaps(values: Value, like: Value) -> Value:
+def inverse_gaps(values: Value, like: Value) -> Value:
     """F[i, j] = 1 / (values[j] - values[i]), 0 where they coincide."""
-    return _inverse_or_zero(_per_column(values, like) - _per_row(values, like))
-
-
-# ----- eigh
-def packed_eigh(a: Any, *, lower: bool) -> Any:
-    """Eigenvalues over eigenvectors, of the lower or upper triangle."""
-    values, vectors = np.linalg.eigh(a, "L" if lower else "U")
-    return np.concatenate([values[..., None, :], vectors], -2)
-
-
-def _mirrored(x: Value, lower: bool) -> Value:
-    """The symmetric matrix that has this triangle."""
-    kept = triangle(x, lower)
-    return kept + matrix_transpose(kept) - select(_on_diagonal(x), x, full_like(x, 0.0))
-
-
-def _eigh_vjp(ct: Value, out: Value, a: Value, *, lower: bool) -> Value:
-    # The cotangent of the symmetric matrix is G = V (diag(w̄) + F ∘ VᵀV̄) Vᵀ; an element of the triangle stands for two of it.
-    n = a.shape[-1]
-    vectors = rows(out, 1, n)
-    inner = _times(vectors, rows(ct, 1, n))
-    inner = _with_diagonal(_inverse_gaps(row(out, 0), inner) * inner, row(ct, 0))
-    found = matmul(matmul(vectors, inner), matrix_transpose(vectors))
-    both = found + matrix_transpose(found)
-    return triangle(select(_on_diagonal(found), found, both), lower)
-
-
-def _eigh_jvp(tangents: Sequence[Value | None], out: Value, a: Value, *, lower: bool) -> Value | None:
-    # dw = diag(Vᵀ dA V),  dV = V (F ∘ Vᵀ dA V)
-    if tangents[0] is None:
-        return None
-    vectors = rows(out, 1, a.shape[-1])
-    inner = matmul(_times(vectors, _mirrored(tangents[0], lower)), vectors)
-    return _stacked(_as_row(_diagonal(inner)), matmul(vectors, _inverse_gaps(row(out, 0), inner) * inner))
-
-
-eigh: Op = define_op(
-    "eigh", "library", doc="Eigenvalues (row 0, ascending) and eigenvectors (the other rows, one per column) of the symmetric "
-    "matrix of which a is read in one triangle; its cotangent is 0 in the other one.", attributes=("lower",),
-    shape=_square("eigh", lambda a: a.with_shape((*a.shape[:-2], add_extents(a.shape[-1], 1), a.shape[-1]))),
-    vjp=(_eigh_vjp,), jvp=_eigh_jvp, batch=LEADING_AXES, reference=packed_eigh, kinds="f", cheap=False,
-    library=InnerLoop(("eigh_lo", "eigh_up"), "{}->{}{}", "(m,m)->(m),(m,m)",
-                      results=lambda out, a, lower: (row(out, 0), rows(out, 1, a.shape[-1])),
-                      failure="Eigenvalues did not converge", lapack="syevd",
-                      choose=lambda lower: "eigh_lo" if lower else "eigh_up"),
-)
-
-
-def _eigvalsh_vjp(ct: Value, out: Value, a: Value, *, lower: bool) -> Value:
-    # V diag(w̄) Vᵀ; an element of the triangle stands for two of it
-    vectors = rows(eigh(a, lower=lower), 1, a.shape[-1])
-    found = matmul(vectors * _per_column(ct, vectors), matrix_transpose(vectors))
-    return triangle(select(_on_diagonal(found), found, found * 2.0), lower)
-
-
-def _eigvalsh_jvp(tangents: Sequence[Value | None], out: Value, a: Value, *, lower: bool) -> Value | None:
-    if tangents[0] is None:
-        return None
-    vectors = rows(eigh(a, lower=lower), 1, a.shape[-1])
-    return _column_products(vectors, matmul(_mirrored(tangents[0], lower), vectors))
-
-
-eigvalsh: Op = define_op(
-    "eigvalsh", "library", doc="The eigenvalues, ascending, of the symmetric matrix of which a is read in one triangle; its cotangent is "
-    "0 in the other one.", attributes=("lower",), shape=_square("eigvalsh", lambda a: a.with_shape(a.shape[:-1])),
-    vjp=(_eigvalsh_vjp,), jvp=_eigvalsh_jvp, batch=LEADING_AXES,
-    reference=lambda a, *, lower: np.linalg.eigvalsh(a, "L" if lower else "U"), kinds="f", cheap=False,
-    numpy=lambda a: call("np.linalg.eigvalsh", a.reads[0], repr("L" if a.attrs["lower"] else "U")),
-    library=InnerLoop(("eigvalsh_lo", "eigvalsh_up"), "{}->{}", "(m,m)->(m)",
-                      failure="Eigenvalues did not converge", lapack="syevd",
-                      choose=lambda lower: "eigvalsh_lo" if lower else "eigvalsh_up"),
-)
+    return _inverse_or_zero(per_column(values, like) - per_row(values, like))
 
 
 # ----- svd
@@ -190,7 +136,7 @@ def packed_svd(a: Any) -> Any:
 
 
 def _svd_shape(a: TensorType) -> TensorType:
-    _require_real("svd", a)
+    _require_matrix("svd", a)
     m, n = a.shape[-2:]
     if not isinstance(m, int) or not isinstance(n, int):
         raise ShapeError("svd: the extents of the matrices must not depend on a loop index")
@@ -208,81 +154,89 @@ def _loop_results(out: Value, m: Extent, n: Extent) -> tuple[Value, Value, Value
 
 
 def _without(basis: Value, x: Value) -> Value:
-    """(I - B Bᵀ) x: what of x is orthogonal to the columns of B."""
-    return x - matmul(basis, _times(basis, x))
+    """(I - B Bᴴ) x: what of x is orthogonal to the columns of B."""
+    return x - matmul(basis, against(basis, x))
 
 
 def _svd_vjp(ct: Value, out: Value, a: Value) -> Value:
+    # a = U diag(s) Vᵀ, so that of complex numbers V is the conjugate of the right vectors.  P = Uᴴ dA conj(V) has the cotangent inside of
+    # the parentheses; their phases are fixed as JAX does: the imaginary part of diag(P) turns the columns of U.
     # Townsend (2016): Ā = (U (F ∘ (UᵀŪ - ŪᵀU)) S + (I - UUᵀ) Ū S⁻¹) Vᵀ + U S̄ Vᵀ + U (S (F ∘ (VᵀV̄ - V̄ᵀV)) Vᵀ + S⁻¹ V̄ᵀ (I - VVᵀ))
     m, n = a.shape[-2:]
     u, s, v = svd_parts(out, m, n)
     ct_u, ct_s, ct_v = svd_parts(ct, m, n)
-    of_u, of_v = _times(u, ct_u), _times(v, ct_v)
-    gaps = _inverse_gaps(s * s, of_u)
-    left = gaps * (of_u - matrix_transpose(of_u)) * _per_column(s, of_u)
-    right = gaps * (of_v - matrix_transpose(of_v)) * _per_row(s, of_v)
-    found = matmul(matmul(u, _with_diagonal(left + right, ct_s)), matrix_transpose(v))
-    inverse = _inverse_or_zero(s)
+    of_u, of_v = times(u, ct_u), times(v, ct_v)
+    gaps, inverse = inverse_gaps(s * s, of_u), _inverse_or_zero(s)
+    left = gaps * (of_u - adjoint(of_u)) * per_column(s, of_u)
+    right = gaps * conj(of_v - adjoint(of_v)) * per_row(s, of_v)
+    ct_s = real_part(ct_s)
+    if a.dtype.is_complex:
+        turns = diagonal(of_u)
+        ct_s = ct_s + (turns - real_part(turns)) * inverse
+    back_u, back_v = conj(u), conj(v)
+    found = matmul(matmul(back_u, with_diagonal(left + right, ct_s)), matrix_transpose(back_v))
     if m > n:
-        found = found + matmul(_without(u, ct_u) * _per_column(inverse, ct_u), matrix_transpose(v))
+        found = found + matmul(_without(back_u, ct_u) * per_column(inverse, ct_u), matrix_transpose(back_v))
     if n > m:
-        found = found + matmul(u, matrix_transpose(_without(v, ct_v) * _per_column(inverse, ct_v)))
+        found = found + matmul(back_u, matrix_transpose(_without(back_v, ct_v) * per_column(inverse, ct_v)))
     return found
 
 
 def _svd_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Value | None:
-    # Townsend (2016): ds = diag(P), dU = U (F ∘ (P S + S Pᵀ)) + (I - UUᵀ) dA V S⁻¹ with P = Uᵀ dA V, dV likewise
+    # Townsend (2016): ds = diag(P), dU = U (F ∘ (P S + S Pᴴ)) + (I - UUᴴ) dA conj(V) S⁻¹ with P = Uᴴ dA conj(V), dV likewise
     da = tangents[0]
     if da is None:
         return None
     m, n = a.shape[-2:]
     u, s, v = svd_parts(out, m, n)
-    moved = matmul(da, v)
-    p = _times(u, moved)
-    columns, along_rows, gaps = _per_column(s, p), _per_row(s, p), _inverse_gaps(s * s, p)
-    q = matrix_transpose(p)
-    du = matmul(u, gaps * (p * columns + along_rows * q))
-    dv = matmul(v, gaps * (along_rows * p + q * columns))
-    inverse = _inverse_or_zero(s)
+    moved = matmul(da, conj(v))
+    p = against(u, moved)
+    columns, along_rows, gaps = per_column(s, p), per_row(s, p), inverse_gaps(s * s, p)
+    q, inverse, values = adjoint(p), _inverse_or_zero(s), diagonal(p)
+    turned = gaps * (p * columns + along_rows * q)
+    if a.dtype.is_complex:
+        turned = with_diagonal(turned, (values - real_part(values)) * inverse)
+    du = matmul(u, turned)
+    dv = matmul(v, gaps * conj(along_rows * p + q * columns))
     if m > n:
-        du = du + _without(u, moved) * _per_column(inverse, moved)
+        du = du + _without(u, moved) * per_column(inverse, moved)
     if n > m:
-        back = _times(da, u)
-        dv = dv + _without(v, back) * _per_column(inverse, back)
-    return _stacked(du, _as_row(_diagonal(p)), dv)
+        back = times(da, conj(u))
+        dv = dv + _without(v, back) * per_column(inverse, back)
+    return stacked(du, as_row(real_part(values)), dv)
 
 
 svd: Op = define_op(
     "svd", "library", doc="U (the first m rows), the singular values (one row, descending) and V (n rows) of the (m, n) matrices "
     "a = U diag(s) Vᵀ, with min(m, n) columns.", attributes=(), shape=_svd_shape, vjp=(_svd_vjp,), jvp=_svd_jvp,
-    batch=LEADING_AXES, reference=packed_svd, kinds="f", cheap=False,
-    library=InnerLoop(("svd_s",), "{}->{}{}{}", "(m,n)->(m,p),(p),(p,n)", results=lambda out, a: _loop_results(out, *a.shape[-2:]),
-                      failure="SVD did not converge", lapack="gesdd"),
+    batch=LEADING_AXES, reference=packed_svd, kinds="fc", cheap=False,
+    library=InnerLoop(("svd_s",), "{}->{}{r}{}", "(m,n)->(m,p),(p),(p,n)", cleared=True,
+                      results=lambda out, a: _loop_results(out, *a.shape[-2:]), failure="SVD did not converge", lapack="gesdd"),
 )
 
 
 def _svdvals_shape(a: TensorType) -> TensorType:
     packed = _svd_shape(a)
-    return a.with_shape((*a.shape[:-2], packed.shape[-1]))
+    return a.with_shape((*a.shape[:-2], packed.shape[-1])).with_dtype(component_of(a.dtype))
 
 
 def _svdvals_vjp(ct: Value, out: Value, a: Value) -> Value:
     u, _, v = svd_parts(svd(a), *a.shape[-2:])
-    return matmul(u * _per_column(ct, u), matrix_transpose(v))
+    return matmul(conj(u) * per_column(cast(ct, dtype=a.dtype), u), adjoint(v))
 
 
 def _svdvals_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Value | None:
     if tangents[0] is None:
         return None
     u, _, v = svd_parts(svd(a), *a.shape[-2:])
-    return _column_products(u, matmul(tangents[0], v))
+    return cast(column_products(conj(u), matmul(tangents[0], conj(v))), dtype=out.dtype)
 
 
 svdvals: Op = define_op(
     "svdvals", "library", doc="The singular values, descending.", attributes=(), shape=_svdvals_shape, vjp=(_svdvals_vjp,),
-    jvp=_svdvals_jvp, batch=LEADING_AXES, reference=lambda a: np.linalg.svd(a, compute_uv=False), kinds="f", cheap=False,
+    jvp=_svdvals_jvp, batch=LEADING_AXES, reference=lambda a: np.linalg.svd(a, compute_uv=False), kinds="fc", cheap=False,
     numpy="np.linalg.svd({0}, compute_uv=False)",
-    library=InnerLoop(("svd",), "{}->{}", "(m,n)->(p)", failure="SVD did not converge", lapack="gesdd"),
+    library=InnerLoop(("svd",), "{}->{r}", "(m,n)->(p)", failure="SVD did not converge", lapack="gesdd"),
 )
 
 
@@ -293,7 +247,7 @@ def packed_qr(a: Any) -> Any:
 
 
 def _qr_shape(a: TensorType) -> TensorType:
-    _require_real("qr", a)
+    _require_matrix("qr", a)
     m, n = a.shape[-2:]
     require(isinstance(m, int) and isinstance(n, int) and m >= n, "qr: needs matrices with at least as many rows as columns", a)
     return a.with_shape((*a.shape[:-2], add_extents(m, n), n))
@@ -314,29 +268,32 @@ def _right_divided(x: Value, r: Value, transpose: bool) -> Value:
 
 
 def _qr_vjp(ct: Value, out: Value, a: Value) -> Value:
-    # Ā = (Q̄ + Q sym(M)) R⁻ᵀ with M = R R̄ᵀ - Q̄ᵀ Q, where sym copies the lower triangle to the upper one
+    # Ā = (Q̄ + conj(Q) sym(M)) R⁻ᵀ with M = R R̄ᵀ - Q̄ᵀ Q, where sym copies the lower triangle to the upper one, conjugated itself
     q, r = _qr_parts(out, a)
     ct_q, ct_r = _qr_parts(ct, a)
-    middle = triangle(matmul(r, matrix_transpose(triangle(ct_r, False))) - _times(ct_q, q), True)
-    middle = middle + matrix_transpose(_strictly_lower(middle))
-    return _right_divided(ct_q + matmul(q, middle), r, True)
+    middle = triangle(matmul(r, matrix_transpose(triangle(ct_r, False))) - times(ct_q, q), True)
+    lower = _strictly_lower(middle)
+    middle = real_part(middle - lower) + conj(lower) + matrix_transpose(lower)
+    return _right_divided(ct_q + matmul(conj(q), middle), r, True)
 
 
 def _qr_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Value | None:
-    # With X = dA R⁻¹ and C = QᵀX: Ω = lower(C) - lower(C)ᵀ,  dQ = X - Q (C - Ω),  dR = (C - Ω) R
+    # With X = dA R⁻¹ and C = QᴴX: Ω = lower(C) - lower(C)ᴴ + i Im(diag(C)),  dQ = X - Q (C - Ω),  dR = (C - Ω) R; diag(R) is real
     if tangents[0] is None:
         return None
     q, r = _qr_parts(out, a)
     x = _right_divided(tangents[0], r, False)
-    c = _times(q, x)
+    c = against(q, x)
     lower = _strictly_lower(c)
-    upper = c - lower + matrix_transpose(lower)
-    return _stacked(x - matmul(q, upper), matmul(upper, r))
+    upper = c - lower + adjoint(lower)
+    if a.dtype.is_complex:
+        upper = select(on_diagonal(upper), real_part(upper), upper)
+    return stacked(x - matmul(q, upper), matmul(upper, r))
 
 
 qr: Op = define_op(
     "qr", "library", doc="Q (the first m rows) and the upper triangle R (n rows) of the (m, n) matrices a = Q R, m >= n.",
-    attributes=(), shape=_qr_shape, vjp=(_qr_vjp,), jvp=_qr_jvp, batch=LEADING_AXES, reference=packed_qr, kinds="f", cheap=False,
+    attributes=(), shape=_qr_shape, vjp=(_qr_vjp,), jvp=_qr_jvp, batch=LEADING_AXES, reference=packed_qr, kinds="fc", cheap=False,
 )
 
 
@@ -351,9 +308,9 @@ def _householder_shape(a: TensorType) -> TensorType:
 
 
 householder: Op = define_op(
-    "householder", "library", doc="R in the upper triangle, below it the vectors v of the reflections I - t v vᵀ whose product is Q, and "
+    "householder", "library", doc="R in the upper triangle, below it the vectors v of the reflections I - t v vᴴ whose product is Q, and "
     "in the last row their t; of (m, n) matrices a = Q R, m >= n.", attributes=(), shape=_householder_shape,
-    vjp=AFTER_DIFFERENTIATION, batch=LEADING_AXES, reference=packed_householder, kinds="f", cheap=False,
+    vjp=AFTER_DIFFERENTIATION, batch=LEADING_AXES, reference=packed_householder, kinds="fc", cheap=False,
     library=InnerLoop(("qr_r_raw",), "{}->{}", "(m,n)->(p)", results=lambda out, a: (rows(out, 0, a.shape[-2]), row(out, a.shape[-2])),
                       overwrites=True, failure="Incorrect argument found while performing QR factorization", lapack="geqrf"),
 )
@@ -365,19 +322,19 @@ def orthonormal_columns(packed: Any) -> Any:
     for k in reversed(range(n)):
         v = packed[..., :m, k:k + 1].copy()
         v[..., :k, :], v[..., k, :] = 0, 1
-        q -= packed[..., m:, k:k + 1] * v * np.matmul(np.swapaxes(v, -1, -2), q)
+        q -= packed[..., m:, k:k + 1] * v * np.matmul(np.conj(np.swapaxes(v, -1, -2)), q)
     return q
 
 
 def _orthonormal_shape(packed: TensorType) -> TensorType:
-    _require_real("orthonormal", packed)
+    _require_matrix("orthonormal", packed)
     return packed.with_shape((*packed.shape[:-2], add_extents(packed.shape[-2], -1), packed.shape[-1]))
 
 
 orthonormal: Op = define_op(
     "orthonormal", "library", doc="The first n columns of Q, from the (m + 1, n) matrices that `householder` gives.", attributes=(),
     shape=_orthonormal_shape, vjp=AFTER_DIFFERENTIATION, batch=LEADING_AXES,
-    reference=orthonormal_columns, kinds="f", cheap=False,
+    reference=orthonormal_columns, kinds="fc", cheap=False,
     library=InnerLoop(("qr_reduced",), "{}{}->{}", "(m,n),(k)->(m,k)",
                       operands=lambda out, packed: (rows(packed, 0, out.shape[-2]), row(packed, out.shape[-2])),
                       failure="Incorrect argument found while performing QR factorization", lapack="orgqr"),
@@ -406,19 +363,34 @@ def _component(x: Value, k: int) -> Value:
     return reshape(part, shape=x.shape[:-1])
 
 
+def _slogdet_vjp(ct: Value, out: Value, a: Value) -> Value:
+    # d log |det a| = Re tr(a⁻¹ da), d sign = i sign Im tr(a⁻¹ da)
+    logarithm = real_part(_component(ct, 1))
+    if a.dtype.is_complex:
+        logarithm = logarithm + _imaginary(_component(ct, 0) * _component(out, 0))
+    return _scaled_inverse(logarithm, a)
+
+
+def _imaginary(x: Value) -> Value:
+    """i Im(x)."""
+    return x - real_part(x)
+
+
 def _slogdet_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Value | None:
     if tangents[0] is None:
         return None
     change = _trace_of_product(inv(a), tangents[0])
-    change = reshape(change, shape=(*change.shape, 1))
-    return concatenate(full_like(change, 0.0), change, axis=change.rank - 1)
+    turn = _imaginary(change) * _component(out, 0) if a.dtype.is_complex else full_like(change, 0.0)
+    parts = [reshape(part, shape=(*part.shape, 1)) for part in (turn, real_part(change))]
+    return concatenate(*parts, axis=change.rank)
 
 
 slogdet: Op = define_op(
     "slogdet", "library", doc="The sign of det a and log |det a|, in the last axis.", attributes=(),
-    shape=_square("slogdet", lambda a: a.with_shape((*a.shape[:-2], 2))),
-    vjp=(lambda ct, out, a: _scaled_inverse(_component(ct, 1), a),), jvp=_slogdet_jvp, batch=LEADING_AXES,
-    reference=packed_slogdet, kinds="f", cheap=False,
+    shape=of_square_matrices("slogdet", lambda a: a.with_shape((*a.shape[:-2], 2))),
+    vjp=(_slogdet_vjp,), jvp=_slogdet_jvp, batch=LEADING_AXES, reference=packed_slogdet, kinds="fc", cheap=False,
+    library=InnerLoop(("slogdet",), "{}->{}{r}", "(m,m)->(),()", cleared=True, lapack="getrf",
+                      results=lambda out, a: (_component(out, 0), _component(out, 1))),
 )
 
 
@@ -428,32 +400,33 @@ def _det_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Value | 
 
 det: Op = define_op(
     "det", "library", doc="The determinant; its derivative needs an invertible matrix.", attributes=(),
-    shape=_square("det", lambda a: a.with_shape(a.shape[:-2])), vjp=(lambda ct, out, a: _scaled_inverse(ct * out, a),),
-    jvp=_det_jvp, batch=LEADING_AXES, reference=np.linalg.det, kinds="f", cheap=False,
+    shape=of_square_matrices("det", lambda a: a.with_shape(a.shape[:-2])), vjp=(lambda ct, out, a: _scaled_inverse(ct * out, a),),
+    jvp=_det_jvp, batch=LEADING_AXES, reference=np.linalg.det, kinds="fc", cheap=False,
+    library=InnerLoop(("det",), "{}->{}", "(m,m)->()", lapack="getrf"),
 )
 
 
 # ----- pinv
 def _pinv_shape(a: TensorType, *, rcond: float | None) -> TensorType:
-    _require_real("pinv", a)
+    _require_matrix("pinv", a)
     return a.with_shape((*a.shape[:-2], a.shape[-1], a.shape[-2]))
 
 
 def _pinv_vjp(ct: Value, out: Value, a: Value, *, rcond: float | None) -> Value:
-    # The adjoint of `_pinv_jvp`: -Pᵀ P̄ Pᵀ + (I - A P) P̄ᵀ P Pᵀ + Pᵀ P P̄ᵀ (I - P A)
-    flipped, back = matrix_transpose(ct), matrix_transpose(out)
-    first = matmul(matmul(back, ct), back)
+    # The adjoint of `_pinv_jvp`: -Pᵀ P̄ Pᵀ + conj((I - A P) P̄ᵀ P Pᴴ + Pᴴ P P̄ᵀ (I - P A))
+    flipped, back, turned = matrix_transpose(ct), adjoint(out), matrix_transpose(out)
+    first = matmul(matmul(turned, ct), turned)
     second = matmul(matmul(flipped, out), back)
     third = matmul(matmul(back, out), flipped)
-    return second - matmul(a, matmul(out, second)) + third - matmul(matmul(third, out), a) - first
+    return conj(second - matmul(a, matmul(out, second)) + third - matmul(matmul(third, out), a)) - first
 
 
 def _pinv_jvp(tangents: Sequence[Value | None], out: Value, a: Value, *, rcond: float | None) -> Value | None:
-    # Golub and Pereyra (1973), constant rank: dP = -P dA P + P Pᵀ dAᵀ (I - A P) + (I - P A) dAᵀ Pᵀ P
+    # Golub and Pereyra (1973), constant rank: dP = -P dA P + P Pᴴ dAᴴ (I - A P) + (I - P A) dAᴴ Pᴴ P
     da = tangents[0]
     if da is None:
         return None
-    flipped, back = matrix_transpose(da), matrix_transpose(out)
+    flipped, back = adjoint(da), adjoint(out)
     second = matmul(matmul(out, back), flipped)
     third = matmul(flipped, matmul(back, out))
     return second - matmul(matmul(second, a), out) + third - matmul(out, matmul(a, third)) - matmul(matmul(out, da), out)
@@ -462,5 +435,5 @@ def _pinv_jvp(tangents: Sequence[Value | None], out: Value, a: Value, *, rcond: 
 pinv: Op = define_op(
     "pinv", "library", doc="The Moore-Penrose inverse, by singular values above rcond times the largest; the derivative is that at "
     "constant rank.", attributes=("rcond",), shape=_pinv_shape, vjp=(_pinv_vjp,), jvp=_pinv_jvp,
-    batch=LEADING_AXES, reference=np.linalg.pinv, kinds="f", cheap=False,
+    batch=LEADING_AXES, reference=np.linalg.pinv, kinds="fc", cheap=False,
 )

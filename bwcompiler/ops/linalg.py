@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.errors import DTypeError, GradientError
+from bwcompiler.errors import DTypeError
 from bwcompiler.ir.declaration import TRANSPOSED, not_differentiable
 from bwcompiler.ir.extent import add_extents
 from bwcompiler.ir.op import Op, Value, define_op
 from bwcompiler.ir.routine import InnerLoop, Native
 from bwcompiler.ir.types import I64, TensorType
 from bwcompiler.ops.broadcasting import LEADING_AXES, broadcast
+from bwcompiler.ops.complex_parts import conj
 from bwcompiler.ops.contraction import is_matrix_transpose, matmul, matrix_transpose
 from bwcompiler.ops.creation import full, iota
 from bwcompiler.ops.elementwise import cast, equal, full_like, greater_equal, less_equal, select, subtract
@@ -110,6 +111,7 @@ solve: Op = define_op(
                                       lambda ct, out, a, b: solve(matrix_transpose(a), ct)),
     jvp=_solve_jvp, batch=LEADING_AXES, reference=lambda a, b: np.linalg.solve(a, b),
     numpy="np.linalg.solve({0}, {1})", kinds="fc", cheap=False,
+    library=InnerLoop(("solve",), "{}{}->{}", "(m,m),(m,n)->(m,n)", failure="Singular matrix", lapack="gesv"),
 )
 
 
@@ -290,33 +292,38 @@ inv: Op = define_op(
     "inv", "library", doc="The inverse of a; LinAlgError if a is singular.", attributes=(), shape=_square_shape("inv"),
     vjp=(_inv_vjp,), jvp=_inv_jvp, batch=LEADING_AXES, reference=lambda a: np.linalg.inv(a),
     numpy="np.linalg.inv({0})", kinds="fc", cheap=False,
+    library=InnerLoop(("inv",), "{}->{}", "(m,m)->(m,m)", failure="Singular matrix", lapack="gesv"),
 )
 
 
 # ----- cholesky
-def _require_holomorphic(a: Value) -> None:
-    if a.dtype.is_complex:
-        raise GradientError("cholesky: the factor of a complex matrix is not a holomorphic function of it")
+def _hermitian_part(x: Value) -> Value:
+    """(x + xᴴ) / 2."""
+    return _symmetrized(x) if not x.dtype.is_complex else (x + conj(matrix_transpose(x))) * 0.5
 
 
 def _cholesky_vjp(ct: Value, out: Value, a: Value) -> Value:
-    _require_holomorphic(a)
-    return cholesky_adjoint(out, ct)
+    if not out.dtype.is_complex:
+        return cholesky_adjoint(out, ct)
+    # With dL = L Φ(L⁻¹ dA L⁻ᴴ): L⁻ᵀ Φ(Lᵀ L̄) conj(L)⁻¹, of which a Hermitian change sees the Hermitian part
+    middle = _half_lower(matmul(matrix_transpose(out), triangle(ct, True)))
+    left = triangular_solve(out, middle, lower=True, transpose=True)
+    both = triangular_solve(conj(out), matrix_transpose(left), lower=True, transpose=True)
+    return _hermitian_part(matrix_transpose(both))
 
 
 def _cholesky_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Value | None:
     # Murray (2016), eq. 8: dL = L Φ(L⁻¹ dΣ L⁻ᵀ)
     if tangents[0] is None:
         return None
-    _require_holomorphic(a)
-    left = triangular_solve(out, _symmetrized(tangents[0]), lower=True, transpose=False)
-    both = triangular_solve(out, matrix_transpose(left), lower=True, transpose=False)
+    left = triangular_solve(out, _hermitian_part(tangents[0]), lower=True, transpose=False)
+    both = triangular_solve(out, conj(matrix_transpose(left)), lower=True, transpose=False)
     return matmul(out, _half_lower(both))
 
 
 cholesky: Op = define_op(
     "cholesky", "library", doc="The lower factor L with a = L Lᴴ of a positive definite matrix, of which only the "
-    "lower triangle is read; the cotangent is symmetric.  LinAlgError if a is not positive definite.", attributes=(),
+    "lower triangle is read; the cotangent is symmetric (Hermitian).  LinAlgError if a is not positive definite.", attributes=(),
     shape=_square_shape("cholesky"), vjp=(_cholesky_vjp,), jvp=_cholesky_jvp, batch=LEADING_AXES,
     reference=lambda a: np.linalg.cholesky(a), numpy="np.linalg.cholesky({0})", kinds="fc", cheap=False,
     library=InnerLoop(("cholesky_lo",), "{}->{}", "(m,m)->(m,m)", failure="Matrix is not positive definite", lapack="potrf"),

@@ -15,7 +15,8 @@ from typing import Any
 
 from bwcompiler import ops
 from bwcompiler.ir.op import Op, Value, constant
-from bwcompiler.ir.types import F64, I64, TensorType
+from bwcompiler.ir.types import C128, F64, I64, TensorType
+from bwcompiler.ops.complex_parts import conj
 from bwcompiler.ops.contraction import is_matrix_transpose, matrix_transpose
 from bwcompiler.ops.factorization import row, rows, svd_parts
 from bwcompiler.ops.linalg import identity_like, triangle
@@ -76,25 +77,28 @@ def _slogdet(type_: TensorType, a: Value) -> Value:
 
 # ----- of other factors
 def _qr(type_: TensorType, a: Value) -> Value:
-    """In float64, which is the only type that NumPy has loops of."""
-    packed = ops.householder(a if a.dtype is F64 else ops.cast(a, dtype=F64))
+    """In double precision, which is the only one that NumPy has loops of."""
+    wide = C128 if a.dtype.is_complex else F64
+    packed = ops.householder(a if a.dtype is wide else ops.cast(a, dtype=wide))
     upper = triangle(rows(packed, 0, a.shape[-1]), False)
     found = ops.concatenate(ops.orthonormal(packed), upper, axis=a.rank - 2)
-    return found if a.dtype is F64 else ops.cast(found, dtype=a.dtype)
+    return found if a.dtype is wide else ops.cast(found, dtype=a.dtype)
 
 
 def _pinv(type_: TensorType, a: Value, *, rcond: float | None) -> Value | None:
     if not type_.size:
         return None
-    u, s, v = svd_parts(ops.svd(a), *a.shape[-2:])
+    u, values, v = svd_parts(ops.svd(a), *a.shape[-2:])
+    s = ops.real(values) if values.dtype.is_complex else values
     last = s.rank - 1
     largest = ops.max(s, axes=(last,))
     cutoff = ops.broadcast(largest * (1e-15 if rcond is None else rcond), shape=s.shape, axes=tuple(range(last)))
     kept = ops.greater(s, cutoff)
     zero, one = (constant(number, s.type) for number in (0.0, 1.0))
     scale = ops.select(kept, ops.divide(one, ops.select(kept, s, one)), zero)
-    turned = matrix_transpose(u)
-    return ops.matmul(v, ops.broadcast(scale, shape=turned.shape, axes=tuple(range(turned.rank - 1))) * turned)
+    turned = conj(matrix_transpose(u))
+    scale = scale if scale.dtype is a.dtype else ops.cast(scale, dtype=a.dtype)
+    return ops.matmul(conj(v), ops.broadcast(scale, shape=turned.shape, axes=tuple(range(turned.rank - 1))) * turned)
 
 
 def _along_last_axis(sorting: Op) -> Rule:
@@ -113,8 +117,15 @@ def _for_real(rule: Rule) -> Rule:
     return of_real
 
 
+def _if_fixed(rule: Rule) -> Rule:
+    def of_fixed(type_: TensorType, *operands: Value, **attrs: Any) -> Value | None:
+        return rule(type_, *operands, **attrs) if all(isinstance(extent, int) for extent in type_.shape) else None
+    return of_fixed
+
+
 FACTORIZATION_RULES: dict[str, Rule] = {
     **{name: _for_real(rule) for name, rule in (
-        ("solve", _solve), ("inv", _inv), ("det", _det), ("slogdet", _slogdet), ("qr", _qr), ("pinv", _pinv))},
+        ("solve", _solve), ("inv", _inv), ("det", _det), ("slogdet", _slogdet))},
+    **{name: _if_fixed(rule) for name, rule in (("qr", _qr), ("pinv", _pinv))},
     "sort": _along_last_axis(ops.sort), "argsort": _along_last_axis(ops.argsort),
 }

@@ -37,7 +37,7 @@ _SPELLINGS = (
     ("cblas_{}", "{}_", "openblas_{}_num_threads", False),
 )
 _CBLAS = ("sgemm", "dgemm", "cgemm", "zgemm", "sgemv", "dgemv", "strsm", "dtrsm", "strsv", "dtrsv")
-_COMPLEX = ("cgemv", "zgemv")
+_COMPLEX = ("cgemv", "zgemv", "ctrsm", "ztrsm", "ctrsv", "ztrsv")
 _LAPACK = ("sgetrf", "dgetrf")
 _ACCELERATE = "/System/Library/Frameworks/Accelerate.framework/Accelerate"
 _ROW_MAJOR, _NO_TRANSPOSE, _TRANSPOSE = 101, 111, 112

@@ -80,7 +80,7 @@ UNARY: tuple[Callable[[Any], Any], ...] = (
     lambda x: x.swapaxes(0, -1) + x.swapaxes(0, -1)[:, :1], lambda x: np.einsum("i...->...i", x), lambda x: np.einsum("i...,i...->...i", x, x),
     lambda x: np.einsum("ij...->ji...", x) * 1, lambda x: np.tensordot(x, x, (0, 0)), lambda x: x.T @ x.T.swapaxes(-1, -2), lambda x: np.dot(x, x.T),
     lambda x: np.outer(x, x), lambda x: np.kron(x, x), lambda x: np.linalg.qr(x)[1], lambda x: np.linalg.svd(x, full_matrices=False)[2],
-    lambda x: np.linalg.pinv(x), lambda x: np.broadcast_to(x, (2, *x.shape)), lambda x: np.broadcast_to(x, (2, *x.shape)) * 1, lambda x: np.expand_dims(x, 1),
+    lambda x: np.linalg.eig(x @ x.mT), lambda x: np.linalg.eigvals(x @ x.mT), lambda x: np.linalg.pinv(x), lambda x: np.broadcast_to(x, (2, *x.shape)), lambda x: np.broadcast_to(x, (2, *x.shape)) * 1, lambda x: np.expand_dims(x, 1),
     lambda x: np.squeeze(x), lambda x: np.moveaxis(x, 0, -1), lambda x: np.atleast_3d(x), lambda x: np.apply_along_axis(lambda row: row * row.sum(), 0, x),
     lambda x: np.apply_along_axis(np.cumsum, 1, x), lambda x: np.apply_over_axes(np.sum, x, [0]), lambda x: np.piecewise(x, [x > 0], [np.square, np.negative]),
     lambda x: np.add.outer(x, x[0]), lambda x: np.add.reduce(x, 0), lambda x: np.maximum.accumulate(x, 0), lambda x: np.add.reduceat(x, [0], 0),
@@ -127,7 +127,7 @@ UNKNOWN: frozenset[str] = frozenset()       # sample calls of which some layout 
 COPIED: frozenset[str] = frozenset(("samples: views", "selection: sliding windows"))        # sliding_window_view is a copy here, a view in NumPy
 # what answers with no array, what is refused because the number of results is not known, and ufuncs, which do not come this way
 WITHOUT_ARRAYS = frozenset("""array_equiv can_cast isrealobj may_share_memory shares_memory argwhere flatnonzero nonzero trim_zeros intersect1d
-    setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse unique_values linalg.eig linalg.eigvals matmul""".split())
+    setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse unique_values matmul""".split())
 
 
 def steps(array: Array) -> tuple[int, ...] | None:

@@ -679,7 +679,7 @@ def _matrices(builder: _Builder) -> None:
     a = builder.apply("add", small, wide)
     if a is None:
         return
-    name = builder.choice(("solve", "triangular_solve", "inv", "cholesky", "det", "slogdet", "qr", "pinv", "eigh", "svd", "eigvalsh", "svdvals"))
+    name = builder.choice(("solve", "triangular_solve", "inv", "cholesky", "det", "slogdet", "qr", "pinv", "eigh", "svd", "eigvalsh", "svdvals", "eigvals"))
     attrs: dict[str, Any] = {"triangular_solve": {"lower": builder.chance(0.5), "transpose": builder.chance(0.5)},
                              "pinv": {"rcond": 1e-15}, "eigh": {"lower": builder.chance(0.5)}, "eigvalsh": {"lower": builder.chance(0.5)}}.get(name, {})
     if name == "cholesky":                                          # its cotangent is that of a symmetric matrix

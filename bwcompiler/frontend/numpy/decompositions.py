@@ -38,11 +38,13 @@ from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import F64, I32, I64
+from bwcompiler.ops.complex_parts import conj
 from bwcompiler.ops.contraction import matrix_transpose
 from bwcompiler.ops.factorization import row, rows, svd_parts
 from bwcompiler.ops.linalg import identity_like
 
 # The named tuples that NumPy gives; it has no public names for them.
+EigResult: Any = type(np.linalg.eig(np.eye(1)))
 EighResult: Any = type(np.linalg.eigh(np.eye(1)))
 SVDResult: Any = type(np.linalg.svd(np.eye(1)))
 QRResult: Any = type(np.linalg.qr(np.eye(1)))
@@ -50,11 +52,16 @@ SlogdetResult: Any = type(np.linalg.slogdet(np.eye(1)))
 
 
 def _matrix(a: Any, name: str) -> Value:
-    """A float array of at least 2 axes."""
+    """A float or complex array of at least 2 axes."""
     value = value_as(a)
     if value.rank < 2:
         raise ShapeError(f"{value.rank}-dimensional array given. np.linalg.{name} needs an array that is at least two-dimensional")
-    return value if value.dtype.is_float else cast(value, F64)
+    return value if value.dtype.is_differentiable else cast(value, F64)
+
+
+def _real(x: Value) -> Value:
+    """Real numbers that a complex array holds."""
+    return ops.real(x) if x.dtype.is_complex else x
 
 
 # ----- decompositions
@@ -62,7 +69,7 @@ def _matrix(a: Any, name: str) -> Value:
 def eigh(a: Any, UPLO: Any = "L") -> Any:
     x = float_matrix(a, "eigh")
     packed = ops.eigh(x, lower=_is_lower(UPLO))
-    return EighResult(fresh(row(packed, 0)), fresh(rows(packed, 1, x.shape[-1])))
+    return EighResult(fresh(_real(row(packed, 0))), fresh(rows(packed, 1, x.shape[-1])))
 
 
 def _is_lower(triangle: Any) -> bool:
@@ -76,10 +83,18 @@ def eigvalsh(a: Any, UPLO: Any = "L") -> Any:
     return fresh(ops.eigvalsh(float_matrix(a, "eigvalsh"), lower=_is_lower(UPLO)))
 
 
-@implements(np.linalg.eig, np.linalg.eigvals)
+@implements(np.linalg.eig)
 def eig(a: Any) -> Any:
-    raise UnsupportedError("np.linalg.eig and eigvals give complex numbers, which are not supported on traced arrays\n"
-                           "  hint: np.linalg.eigh for symmetric matrices, np.linalg.svd")
+    """Complex always: whether all eigenvalues are real, so that NumPy's are, is not known while tracing."""
+    x = float_matrix(a, "eig")
+    packed = ops.eig(x)
+    return EigResult(fresh(row(packed, 0)), fresh(rows(packed, 1, x.shape[-1])))
+
+
+@implements(np.linalg.eigvals)
+def eigvals(a: Any) -> Any:
+    """Complex always, as those of `eig`."""
+    return fresh(ops.eigvals(float_matrix(a, "eigvals")))
 
 
 @implements(np.linalg.svd)
@@ -95,7 +110,7 @@ def svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: An
         u = _completed(u, _signs(u))
     if full_matrices and m < n:
         v = _completed(v, _signs(v))
-    return SVDResult(fresh(u), fresh(s), fresh(matrix_transpose(v)))
+    return SVDResult(fresh(u), fresh(_real(s)), fresh(matrix_transpose(v)))
 
 
 def _symmetric_svd(x: Value, vectors: Any) -> Any:
@@ -107,14 +122,15 @@ def _symmetric_svd(x: Value, vectors: Any) -> Any:
     order: Any = np.flip(np.argsort(np.abs(values), -1), -1)
     signs = np.take_along_axis(np.sign(values), order, -1)
     left: Any = np.take_along_axis(columns, order[..., None, :], -1)
-    return SVDResult(left, np.take_along_axis(np.abs(values), order, -1), np.swapaxes(left * signs[..., None, :], -1, -2))
+    return SVDResult(left, np.take_along_axis(np.abs(values), order, -1), np.conj(np.swapaxes(left * signs[..., None, :], -1, -2)))
 
 
 def _completed(u: Value, signs: Value | None = None) -> Value:
     """Orthonormal columns U and as many more as make a square matrix, which are a smooth function of U.
 
-    The orthogonal matrix I + W W₁⁻ᵀ Wᵀ with W = U S - E has U S as its first columns, where E is the first columns of I, S a diagonal
-    of signs and W₁ the square part of W on top.  For the Q of Householder's method S is I, and this is the product of its reflections.
+    The orthogonal (unitary) matrix I + W W₁⁻ᴴ Wᴴ with W = U S - E has U S as its first columns, where E is the first columns of I, S a
+    diagonal of signs and W₁ the square part of W on top.  For the Q of Householder's method S is I, and this is the product of its
+    reflections.
     """
     m, k = u.shape[-2:]
     whole = broadcast_value(value_as(np.eye(m - k, dtype=u.dtype.numpy)), (*u.shape[:-2], m - k, m - k))
@@ -123,7 +139,7 @@ def _completed(u: Value, signs: Value | None = None) -> Value:
     turned = u if signs is None else ops.multiply(u, broadcast_value(reshape(signs, (*signs.shape[:-1], 1, k)), u.shape))
     top, below = rows(turned, 0, k), rows(turned, k, m - k)
     top = ops.subtract(top, identity_like(top))
-    found = ops.solve(matrix_transpose(top), matrix_transpose(below))
+    found = ops.solve(conj(matrix_transpose(top)), conj(matrix_transpose(below)))
     rest = ops.concatenate(ops.matmul(top, found), ops.add(whole, ops.matmul(below, found)), axis=u.rank - 2)
     return ops.concatenate(u, rest, axis=u.rank - 1)
 
@@ -148,12 +164,12 @@ def qr(a: Any, mode: Any = "reduced") -> Any:
     if m >= n:
         packed = ops.qr(x)
         q, r = rows(packed, 0, m), rows(packed, m, n)
-    else:                                          # A = [X Y]: Q R = X and R' = [R QᵀY]
+    else:                                          # A = [X Y]: Q R = X and R' = [R QᴴY]
         flipped = matrix_transpose(x)
         left, right = (matrix_transpose(rows(flipped, *part)) for part in ((0, m), (m, n - m)))
         packed = ops.qr(left)
         q = rows(packed, 0, m)
-        r = ops.concatenate(rows(packed, m, m), matmul_values(matrix_transpose(q), right), axis=x.rank - 1)
+        r = ops.concatenate(rows(packed, m, m), matmul_values(conj(matrix_transpose(q)), right), axis=x.rank - 1)
     if mode == "complete" and m > n:
         q, r = _completed(q), ops.pad(r, low=(0,) * r.rank, high=(*(0,) * (r.rank - 2), m - n, 0), value=0.0)
     return fresh(r) if mode == "r" else QRResult(fresh(q), fresh(r))
@@ -168,8 +184,8 @@ def det(a: Any) -> Any:
 @implements(np.linalg.slogdet)
 def slogdet(a: Any) -> Any:
     packed = ops.slogdet(float_matrix(a, "slogdet"))
-    sign, logarithm = [fresh(last_axis_element(packed, k)) for k in (0, 1)]
-    return SlogdetResult(sign, logarithm)
+    sign, logarithm = [last_axis_element(packed, k) for k in (0, 1)]
+    return SlogdetResult(fresh(sign), fresh(_real(logarithm)))
 
 
 # ----- least squares and tensors
@@ -181,7 +197,7 @@ def pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = np._N
     x = _matrix(a, "pinv")
     if hermitian:                                  # NumPy reads the lower triangle
         lower: Any = np.tril(fresh(x))
-        x = value_of(lower + np.swapaxes(np.tril(fresh(x), -1), -1, -2))
+        x = value_of(lower + np.conj(np.swapaxes(np.tril(fresh(x), -1), -1, -2)))
     return fresh(ops.pinv(x, rcond=None if cutoff is None else float(np.reshape(cutoff, ()))))
 
 
@@ -194,8 +210,8 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     cutoff = np.finfo(matrix.dtype.numpy).eps * max(m, n) if rcond is None else float(rcond)
     solution = matmul(fresh(ops.pinv(matrix, rcond=float(cutoff))), fresh(right))
     distance = as_tracer(right_minus(matrix, solution, right))
-    squares = distance * distance
-    residuals = np.sum(np.atleast_2d(squares.T).T, axis=0) if m > n else HANDLERS["zeros_like"](solution, shape=(0,))
+    squares: Any = fresh(square_of_magnitude(value_as(distance)))
+    residuals = np.sum(np.atleast_2d(squares.T).T, axis=0) if m > n else HANDLERS["zeros_like"](squares, shape=(0,))
     values = ops.svdvals(matrix)
     largest = broadcast_value(reduce_value("max", values, (0,)), values.shape)
     above = ops.greater(values, ops.multiply(largest, constant(cutoff, values)))

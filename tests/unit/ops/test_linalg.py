@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bwcompiler.errors import DTypeError, GradientError, ShapeError
+from bwcompiler.errors import DTypeError, ShapeError
 from bwcompiler.ir.op import REGISTRY
 from bwcompiler.ir.types import C128, F64, I64, tensor
 from tests.support.gradcheck import vjp
@@ -86,9 +86,15 @@ def test_failures_are_those_of_numpy():
         REGISTRY["cholesky"].reference(singular - 1)
 
 
-def test_complex_cholesky_has_no_derivative():
-    with pytest.raises(GradientError, match="holomorphic"):
-        vjp(case("cholesky", np.eye(2) + 0j).program(), [0])
+def test_complex_cholesky_has_a_hermitian_cotangent():
+    a = np.array([[4.0, 1 - 1j, 0.5j], [1 + 1j, 3.0, 0.2], [-0.5j, 0.2, 2.0]])
+    seed = np.tril(np.arange(9.0).reshape(3, 3) + 1j * np.arange(9.0)[::-1].reshape(3, 3))
+    [bar] = vjp(case("cholesky", a).program(), [0]).run(a, seed)
+    np.testing.assert_allclose(bar, bar.conj().T, atol=1e-13)
+    direction = np.array([[1.0, 0.3j, 0.2], [-0.3j, 0.5, 1 - 1j], [0.2, 1 + 1j, -0.4]])
+    step = 1e-6
+    change = (np.linalg.cholesky(a + step * direction) - np.linalg.cholesky(a - step * direction)) / (2 * step)
+    np.testing.assert_allclose(np.sum(bar * direction).real, np.sum(seed * change).real, rtol=1e-7)
 
 
 SQUARE, SIDE = tensor(F64, (2, 2)), tensor(F64, (2, 3))

@@ -1,0 +1,154 @@
+"""Linear algebra of complex matrices: values as NumPy's, natively; derivatives of what does not depend on the phases of vectors."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+
+rng = np.random.default_rng(23)
+L = np.linalg
+
+
+def noise(*shape: int) -> Any:
+    return rng.normal(size=shape) + 1j * rng.normal(size=shape)
+
+
+A, TALL, WIDE, B = noise(3, 3) + 2 * np.eye(3), noise(4, 2), noise(2, 4), noise(3, 2)
+SPIRAL = np.array([[1.0, -2.0, 0.3], [2.0, 1.0, 0.1], [0.2, -0.4, 3.0]])          # real, with complex eigenvalues
+
+
+def hermitian(a: Any) -> Any:
+    return (a + a.conj().T) / 2
+
+
+def positive(a: Any) -> Any:
+    return a @ a.conj().T + np.eye(len(a))
+
+
+def of_eigh(a: Any) -> Any:
+    w, v = L.eigh(hermitian(a))
+    return w, np.abs(v), v @ np.diag(w**3).astype(complex) @ v.conj().T
+
+
+def of_svd(a: Any) -> Any:
+    u, s, vh = L.svd(a, full_matrices=False)
+    return s, u @ vh, np.abs(u), np.abs(vh), u @ np.diag(s**2).astype(complex) @ vh
+
+
+def of_eig(a: Any) -> Any:
+    w, v = L.eig(a)
+    return w, np.abs(v), v @ np.diag(w * w) @ L.inv(v)
+
+
+FUNCTIONS: dict[str, tuple[Any, Any]] = {
+    "det": (L.det, A), "slogdet": (lambda a: tuple(L.slogdet(a)), A), "inv": (L.inv, A), "solve": (lambda a: L.solve(a, B), A),
+    "solve for vectors": (lambda a: L.solve(a, B[:, 0]), A), "right-hand sides": (lambda b: L.solve(A, b), B),
+    "triangles": (lambda a: (L.solve(np.tril(a), B), L.solve(np.triu(a).T, B[:, 0]), L.inv(np.triu(a))), A),
+    "cholesky": (lambda a: L.cholesky(positive(a)), A), "solve with a factor": (lambda a: L.solve(L.cholesky(positive(a)), B), A),
+    "eigh": (of_eigh, A), "eigvalsh": (lambda a: (L.eigvalsh(a), L.eigvalsh(a, "U")), A),
+    "svd": (of_svd, A), "svd of tall matrices": (of_svd, TALL), "svd of wide matrices": (of_svd, WIDE), "svdvals": (L.svdvals, TALL),
+    "whole svd": (lambda a: (lambda u, s, vh: (s, np.abs(u[:, 2:] @ u[:, 2:].conj().T), u @ u.conj().T))(*L.svd(a)), TALL),
+    "svd of Hermitian matrices": (lambda a: (lambda u, s, vh: (s, u @ vh))(*L.svd(hermitian(a), hermitian=True)), A),
+    "pinv of Hermitian matrices": (lambda a: L.pinv(hermitian(a), hermitian=True), A), "whole qr": (lambda a: tuple(L.qr(a, "complete")), TALL),
+    "qr": (lambda a: tuple(L.qr(a)), TALL), "qr of wide matrices": (lambda a: tuple(L.qr(a)), WIDE), "r": (lambda a: L.qr(a, "r"), A),
+    "pinv": (L.pinv, TALL), "pinv of wide matrices": (L.pinv, WIDE), "lstsq": (lambda a: L.lstsq(a, noise_of(4), rcond=None)[:2], TALL),
+    "eigvals": (L.eigvals, A), "eig": (of_eig, A), "eigvals of real matrices": (L.eigvals, SPIRAL), "eig of real matrices": (of_eig, SPIRAL),
+    "norms": (lambda a: (L.norm(a), L.norm(a, 2), L.norm(a, "nuc"), L.norm(a, 1), L.norm(a, np.inf), L.cond(a)), A),
+    "powers": (lambda a: (L.matrix_power(a, 3), L.matrix_power(a, -2), L.multi_dot([a, a, a])), A),
+    "stacks": (lambda a: (L.det(np.stack([a, a.T])), L.inv(np.stack([a, a @ a])), L.eigvals(np.stack([a, 2 * a]))), A),
+}
+
+
+def noise_of(size: int) -> Any:
+    return np.cos(np.arange(2 * size)).reshape(size, 2) + 1j * np.sin(3.0 * np.arange(2 * size)).reshape(size, 2)
+
+
+def outputs(found: Any) -> list[Any]:
+    return [np.asarray(one) for one in (found if isinstance(found, tuple) else (found,))]
+
+
+def scalar(function: Any, argument: Any) -> Any:
+    """Re(Σ weight · output)."""
+    generator = np.random.default_rng(6)
+    given = [generator.normal(size=one.shape) + (1j * generator.normal(size=one.shape) if np.iscomplexobj(one) else 0)
+             for one in outputs(function(argument))]
+
+    def total(a: Any) -> Any:
+        found = function(a)
+        return sum(np.sum(np.real(one * weight)) for one, weight in zip(found if isinstance(found, tuple) else (found,), given, strict=True))
+    return total
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_values(name):
+    function, argument = FUNCTIONS[name]
+    for given, tolerance in ((argument, 1e-10), (argument.astype(np.complex64 if np.iscomplexobj(argument) else np.float32), 2e-3)):
+        for ours, numpys in zip(outputs(bw.jit(function)(given)), outputs(function(given)), strict=True):
+            assert ours.shape == numpys.shape
+            assert ours.dtype == numpys.dtype or tolerance > 1e-5          # NumPy's own functions above mix in doubles
+            np.testing.assert_allclose(ours, numpys, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_derivatives(name):
+    """Gradient by differences of both parts; the forward derivative; the second derivative."""
+    function, argument = FUNCTIONS[name]
+    total = scalar(function, argument)
+    first = bw.grad(total)
+    gradient, step = first(argument), 1e-6
+    expected = np.zeros_like(argument)
+    for place in itertools.product(*map(range, argument.shape)):
+        for direction, factor in ((1, 1), (1j, -1j)) if np.iscomplexobj(argument) else ((1, 1),):
+            up, down = (argument.copy() for _ in range(2))
+            up[place] += step * direction
+            down[place] -= step * direction
+            expected[place] += factor * (total(up) - total(down)) / (2 * step)
+    scale = max(1.0, float(np.abs(expected).max()))
+    np.testing.assert_allclose(gradient, expected, rtol=0, atol=1e-6 * scale)
+    t = noise(*argument.shape) if np.iscomplexobj(argument) else rng.normal(size=argument.shape)
+    _, tangent = bw.jvp(total, (argument,), (t,))
+    np.testing.assert_allclose(tangent, np.sum(np.real(expected * t)), rtol=0, atol=1e-5 * scale)
+    second = bw.hvp(total)(argument, t)
+    change = (first(argument + step * t) - first(argument - step * t)) / (2 * step)
+    np.testing.assert_allclose(second, change, rtol=0, atol=2e-5 * max(1.0, float(np.abs(change).max())))
+
+
+def test_factorizations_are_native():
+    """None of them calls back into Python, but those that the text says."""
+    def everything(a):
+        u, s, vh = L.svd(a)
+        return (np.abs(L.det(a)) + np.abs(L.inv(a)).sum() + np.abs(L.solve(a, B)).sum() + np.abs(L.cholesky(positive(a))).sum() + s.sum()
+                + np.abs(u).sum() + np.abs(vh).sum() + L.eigvalsh(a).sum() + np.abs(L.eigvals(a)).sum() + np.abs(L.qr(a)[0]).sum()
+                + np.abs(L.pinv(a)).sum() + L.slogdet(a)[1] + np.abs(L.solve(np.tril(a), B)).sum())
+
+    program = bw.compile(everything, A)
+    text = program.as_text("llvm")
+    assert "@bw_callback" not in text, [line for line in text.splitlines() if "bw_callback" in line][:3]
+    np.testing.assert_allclose(program(A), everything(A))
+
+
+def test_failures():
+    singular = np.zeros((2, 2), complex)
+    for function in (L.inv, lambda a: L.solve(a, a), lambda a: L.solve(np.tril(a), a), lambda a: L.cholesky(a - np.eye(2))):
+        with pytest.raises(np.linalg.LinAlgError, match=r"test_complex_linalg\.py"):
+            bw.jit(lambda a, f=function: f(a))(singular)
+    assert bw.jit(L.det)(singular).item() == 0
+    sign, logarithm = bw.jit(L.slogdet)(singular)
+    assert (sign.item(), logarithm.item()) == (0, -np.inf)
+
+
+def test_eigenvalues_are_complex():
+    """NumPy's are real where all of them happen to be."""
+    found = bw.jit(L.eigvals)(np.diag([1.0, 2.0]))
+    assert found.dtype == np.complex128 and sorted(found.real.tolist()) == [1.0, 2.0]
+
+
+def test_convention_of_gradients():
+    """The gradient of log |det a| is a⁻ᵀ, not conjugated, as JAX gives it."""
+    np.testing.assert_allclose(bw.grad(lambda a: L.slogdet(a)[1])(A), L.inv(A).T)
+    np.testing.assert_allclose(bw.grad(L.det, holomorphic=True)(A), L.det(A) * L.inv(A).T)
