@@ -12,9 +12,13 @@ import numpy
 from bwcompiler.frontend.numpy.creation import (
     arange,
     array,
+    asanyarray,
     asarray,
+    ascontiguousarray,
+    asfortranarray,
     empty,
     eye,
+    fromiter,
     full,
     identity,
     linspace,
@@ -24,7 +28,10 @@ from bwcompiler.frontend.numpy.creation import (
 )
 from bwcompiler.frontend.numpy.sequences import c_, on_sequences, r_
 
-__all__ = ["arange", "array", "asarray", "c_", "empty", "eye", "full", "identity", "linspace", "ndarray", "ones", "r_", "zeros"]
+__all__ = [
+    "arange", "array", "asanyarray", "asarray", "ascontiguousarray", "asfortranarray", "c_", "empty", "eye", "fromiter",
+    "full", "identity", "linspace", "ndarray", "ones", "r_", "zeros",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -11,14 +11,24 @@ from collections.abc import Callable
 from typing import Any
 
 from bwcompiler.ir.op import Value
+from bwcompiler.ops.broadcasting import broadcast, reduce_sum
+from bwcompiler.ops.creation import iota
 from bwcompiler.ops.elementwise import (
+    bitwise_and,
+    bitwise_or,
     cos,
     cosh,
     equal,
     exp,
     floor,
     full_like,
+    greater,
+    greater_equal,
+    isfinite,
+    isinf,
+    isnan,
     less,
+    less_equal,
     log,
     log1p,
     power,
@@ -27,6 +37,7 @@ from bwcompiler.ops.elementwise import (
     sin,
     sinh,
     sqrt,
+    stop_gradient,
 )
 from bwcompiler.ops.special import digamma, erf, erfcx, lgamma
 from bwcompiler.ops.special_loops import PARTIAL_DERIVATIVES, special_function
@@ -50,8 +61,9 @@ def _known(name: str, *rules: Rule | None) -> None:
 
 
 def _times_log(x: Value, y: Value) -> Value:
-    """x log(y), 0 where x is 0."""
-    zero = equal(x, full_like(x, 0.0))
+    """x log(y), 0 where x is 0 and the logarithm is not finite."""
+    outside = bitwise_or(less_equal(y, full_like(y, 0.0)), isinf(y))
+    zero = bitwise_and(equal(x, full_like(x, 0.0)), outside)
     return select(zero, full_like(x, 0.0), x * log(select(zero, full_like(y, 1.0), y)))
 
 
@@ -145,7 +157,92 @@ _known("shichi", lambda out, x: (_where_zero(x, 1.0, lambda y: sinh(y) / y), cos
 _known("spence", lambda out, x: -_where_zero(x - 1.0, 1.0, lambda y: log1p(y) / y))
 
 
-# ----- gamma and beta distributions; derivatives by their shapes are not known
+# ----- integrals over v > 0 of functions that fall off like exp(-v / scale)
+NODES, FIRST_NODE, NODE_DISTANCE = 96, -3.6, 0.09375
+
+
+def _spread(x: Value) -> Value:
+    """x once for each node, along a new last axis."""
+    return broadcast(x, shape=(*x.shape, NODES), axes=tuple(range(x.rank)))
+
+
+def _integral(integrand: Callable[[Value], Value], scale: Value) -> Value:
+    """By the double exponential rule v = scale exp(t - exp(-t)), trapezoidal in t (H. Takahasi and M. Mori, 1974).
+
+    The nodes count as constants for derivatives: those of an integral do not depend on how it is computed.
+    """
+    shape = (*scale.shape, NODES)
+    t = iota(shape=shape, axis=scale.rank, dtype=scale.dtype) * NODE_DISTANCE + FIRST_NODE
+    fading = exp(-t)
+    v = _spread(stop_gradient(scale)) * exp(t - fading)
+    return reduce_sum(integrand(v) * v * (fading + 1.0), axes=(scale.rank,)) * NODE_DISTANCE
+
+
+def _inside(condition: Value, x: Value, instead: float) -> Value:
+    return select(condition, x, full_like(x, instead))
+
+
+def _gamma_by_shape(a: Value, x: Value) -> Value:
+    """∂P(a, x)/∂a = ∫₀ˣ (log t - ψ(a)) f(t) dt with f the density, t = x exp(-v); for x beyond a and 1 minus ∫ₓ^∞, t = x + v."""
+    one = full_like(x, 1.0)
+    finite = bitwise_and(greater(x, full_like(x, 0.0)), isfinite(x))
+    y = _inside(finite, x, 1.0)
+    upper = bitwise_and(greater_equal(y, a), greater_equal(y, one))
+    psi, log_gamma = digamma(a), lgamma(a)
+    high, low = _inside(upper, y, 1.0), select(upper, one, y)
+    high_a, low_a = _inside(upper, a, 1.0), select(upper, one, a)
+
+    def above(v: Value) -> Value:
+        t = _spread(high) + v
+        log_t = log(t)
+        return (log_t - _spread(psi)) * exp(_spread(high_a - 1.0) * log_t - t - _spread(log_gamma))
+
+    def below(v: Value) -> Value:
+        log_t = _spread(log(low)) - v
+        return (log_t - _spread(psi)) * exp(_spread(low_a) * log_t - exp(log_t) - _spread(log_gamma))
+
+    more = _inside(greater(high_a, one), high_a - 1.0, 0.0)
+    beyond = _integral(above, 1.0 / (_inside(less(more, high), 1.0 - more / high, 0.0) + sqrt(more) / high))
+    small = less(low, one)
+    up_to = _integral(below, 1.0 / select(small, low_a, _inside(less(low, low_a), low_a - low, 0.0) + sqrt(low)))
+    found = select(finite, select(upper, -beyond, up_to), full_like(x, 0.0))
+    return select(bitwise_or(isnan(x), less_equal(a, full_like(a, 0.0))), full_like(x, math.nan), found)
+
+
+def _lower_beta(a: Value, b: Value, x: Value, by_first: bool) -> Value:
+    """∂I/∂a or ∂I/∂b of I = Iₓ(a, b) for x up to the mean: ∫₀ˣ (log t - ψ(a) + ψ(a + b)) f(t) dt, or of log(1 - t); t = x exp(-v)."""
+    one = full_like(x, 1.0)
+    rest = one - x
+    slope = _inside(greater(b, one), (b - 1.0) * x / rest, 0.0)
+    scale = 1.0 / (_inside(less(slope, a), a - slope, 0.0) + sqrt(slope / rest))
+    log_x, shift = log(x), digamma(a if by_first else b) - digamma(a + b)
+    log_scale = function("betaln")(a, b)
+
+    def integrand(v: Value) -> Value:
+        log_t = _spread(log_x) - v
+        log_rest = log1p(-exp(log_t))
+        weight = exp(_spread(a) * log_t + _spread(b - 1.0) * log_rest - _spread(log_scale))
+        return ((log_t if by_first else log_rest) - _spread(shift)) * weight
+
+    return _integral(integrand, scale)
+
+
+def _beta_by_shape(a: Value, b: Value, x: Value, by_first: bool) -> Value:
+    """Where x is beyond the mean by Iₓ(a, b) = 1 - I(b, a) at 1 - x."""
+    zero, one = full_like(x, 0.0), full_like(x, 1.0)
+    valid = bitwise_and(greater(a, zero), greater(b, zero))
+    a, b = _inside(valid, a, 1.0), _inside(valid, b, 1.0)
+    inside = bitwise_and(greater(x, zero), less(x, one))
+    y = _inside(inside, x, 0.5)
+    low = less_equal(y * (a + b), a)
+    first, second, place = select(low, a, b), select(low, b, a), select(low, y, one - y)
+    by_a, by_b = (_lower_beta(first, second, place, kind) for kind in (True, False))
+    found = select(low, by_a, -by_b) if by_first else select(low, by_b, -by_a)
+    known = bitwise_and(valid, bitwise_and(greater_equal(x, zero), less_equal(x, one)))
+    return select(known, select(inside, found, zero), full_like(x, math.nan))
+
+
+# ----- gamma and beta distributions
 def _gamma_density(a: Value, x: Value) -> Value:
     """x**(a - 1) exp(-x) / Γ(a)."""
     return exp(_times_log(a - 1.0, x) - x - lgamma(a))
@@ -153,21 +250,26 @@ def _gamma_density(a: Value, x: Value) -> Value:
 
 def _beta_density(a: Value, b: Value, x: Value) -> Value:
     """x**(a - 1) (1 - x)**(b - 1) / B(a, b)."""
-    rest = b - 1.0
-    one = equal(rest, full_like(rest, 0.0))
-    other = select(one, full_like(rest, 0.0), rest * log1p(-select(one, full_like(x, 0.0), x)))
+    rest, one = b - 1.0, full_like(x, 1.0)
+    zero = bitwise_and(equal(rest, full_like(rest, 0.0)), greater_equal(x, one))
+    other = select(zero, full_like(rest, 0.0), rest * log1p(-select(zero, full_like(x, 0.0), x)))
     return exp(_times_log(a - 1.0, x) + other - function("betaln")(a, b))
 
 
 _known("betaln", lambda out, a, b: digamma(a) - digamma(a + b), lambda out, a, b: digamma(b) - digamma(a + b))
-_known("gammainc", None, lambda out, a, x: _gamma_density(a, x))
-_known("gammaincc", None, lambda out, a, x: -_gamma_density(a, x))
-_known("gammaincinv", None, lambda out, a, y: 1.0 / _gamma_density(a, out))
-_known("gammainccinv", None, lambda out, a, y: -1.0 / _gamma_density(a, out))
-_known("betainc", None, None, lambda out, a, b, x: _beta_density(a, b, x))
-_known("betaincc", None, None, lambda out, a, b, x: -_beta_density(a, b, x))
-_known("betaincinv", None, None, lambda out, a, b, y: 1.0 / _beta_density(a, b, out))
-_known("betainccinv", None, None, lambda out, a, b, y: -1.0 / _beta_density(a, b, out))
+_known("gammainc", lambda out, a, x: _gamma_by_shape(a, x), lambda out, a, x: _gamma_density(a, x))
+_known("gammaincc", lambda out, a, x: -_gamma_by_shape(a, x), lambda out, a, x: -_gamma_density(a, x))
+for _name, _sign in (("gammaincinv", 1.0), ("gammainccinv", -1.0)):
+    _known(_name, lambda out, a, y: -(_gamma_by_shape(a, out) / _gamma_density(a, out)),
+           lambda out, a, y, sign=_sign: sign / _gamma_density(a, out))
+_known("betainc", lambda out, a, b, x: _beta_by_shape(a, b, x, True), lambda out, a, b, x: _beta_by_shape(a, b, x, False),
+       lambda out, a, b, x: _beta_density(a, b, x))
+_known("betaincc", lambda out, a, b, x: -_beta_by_shape(a, b, x, True), lambda out, a, b, x: -_beta_by_shape(a, b, x, False),
+       lambda out, a, b, x: -_beta_density(a, b, x))
+for _name, _sign in (("betaincinv", 1.0), ("betainccinv", -1.0)):
+    _known(_name, lambda out, a, b, y: -(_beta_by_shape(a, b, out, True) / _beta_density(a, b, out)),
+           lambda out, a, b, y: -(_beta_by_shape(a, b, out, False) / _beta_density(a, b, out)),
+           lambda out, a, b, y, sign=_sign: sign / _beta_density(a, b, out))
 _known("loggamma", lambda out, x: digamma(x))
 _known("poch", lambda out, a, m: out * (digamma(a + m) - digamma(a)), lambda out, a, m: out * digamma(a + m))
 _known("binom", lambda out, n, k: out * (digamma(n + 1.0) - digamma(n - k + 1.0)),
@@ -182,6 +284,23 @@ def _student_density(df: Value, t: Value) -> Value:
     return scale * exp((half + 0.5) * -log1p(t * t / df))
 
 
+def _student_by_freedom(df: Value, t: Value) -> Value:
+    """For t < 0 the distribution function is half of I(df/2, 1/2) at df / (df + t²), and 1 minus that of -t."""
+    half, other, total = df * 0.5, full_like(t, 0.5), df + t * t
+    place = df / total
+    density = _beta_density(half, other, _inside(less(place, full_like(t, 1.0)), place, 0.5))
+    slope = _beta_by_shape(half, other, place, True) * 0.5 + density * (t * t / (total * total))
+    return slope * sign(t) * -0.5
+
+
+def _f_by_freedom(dfn: Value, dfd: Value, x: Value, first: bool) -> Value:
+    """I(dfn/2, dfd/2) at dfn x / (dfd + dfn x)."""
+    total = dfd + dfn * x
+    place = dfn * x / total
+    moved = (dfd if first else -dfn) * x / (total * total)
+    return _beta_by_shape(dfn * 0.5, dfd * 0.5, place, first) * 0.5 + _beta_density(dfn * 0.5, dfd * 0.5, place) * moved
+
+
 def _f_density(dfn: Value, dfd: Value, x: Value) -> Value:
     ratio = dfn / (dfn * x + dfd)
     return _beta_density(dfn * 0.5, dfd * 0.5, ratio * x) * ratio * dfd / (dfn * x + dfd)
@@ -192,16 +311,21 @@ def _poisson_mass(k: Value, m: Value) -> Value:
     return exp(_times_log(whole, m) - m - lgamma(whole + 1.0))
 
 
-_known("chdtr", None, lambda out, v, x: _gamma_density(v * 0.5, x * 0.5) * 0.5)
-_known("chdtrc", None, lambda out, v, x: _gamma_density(v * 0.5, x * 0.5) * -0.5)
+_known("chdtr", lambda out, v, x: _gamma_by_shape(v * 0.5, x * 0.5) * 0.5, lambda out, v, x: _gamma_density(v * 0.5, x * 0.5) * 0.5)
+_known("chdtrc", lambda out, v, x: _gamma_by_shape(v * 0.5, x * 0.5) * -0.5, lambda out, v, x: _gamma_density(v * 0.5, x * 0.5) * -0.5)
 _known("chdtri", None, lambda out, v, p: -2.0 / _gamma_density(v * 0.5, out * 0.5))
-_known("gdtr", lambda out, a, b, x: x * _gamma_density(b, a * x), None, lambda out, a, b, x: a * _gamma_density(b, a * x))
-_known("gdtrc", lambda out, a, b, x: -(x * _gamma_density(b, a * x)), None, lambda out, a, b, x: -(a * _gamma_density(b, a * x)))
-_known("fdtr", None, None, lambda out, dfn, dfd, x: _f_density(dfn, dfd, x))
-_known("fdtrc", None, None, lambda out, dfn, dfd, x: -_f_density(dfn, dfd, x))
+_known("gdtr", lambda out, a, b, x: x * _gamma_density(b, a * x), lambda out, a, b, x: _gamma_by_shape(b, a * x),
+       lambda out, a, b, x: a * _gamma_density(b, a * x))
+_known("gdtrc", lambda out, a, b, x: -(x * _gamma_density(b, a * x)), lambda out, a, b, x: -_gamma_by_shape(b, a * x),
+       lambda out, a, b, x: -(a * _gamma_density(b, a * x)))
+_known("fdtr", lambda out, n, d, x: _f_by_freedom(n, d, x, True), lambda out, n, d, x: _f_by_freedom(n, d, x, False),
+       lambda out, dfn, dfd, x: _f_density(dfn, dfd, x))
+_known("fdtrc", lambda out, n, d, x: -_f_by_freedom(n, d, x, True), lambda out, n, d, x: -_f_by_freedom(n, d, x, False),
+       lambda out, dfn, dfd, x: -_f_density(dfn, dfd, x))
 _known("fdtri", None, None, lambda out, dfn, dfd, p: 1.0 / _f_density(dfn, dfd, out))
-_known("stdtr", None, lambda out, df, t: _student_density(df, t))
-_known("stdtrit", None, lambda out, df, p: 1.0 / _student_density(df, out))
+_known("stdtr", lambda out, df, t: _student_by_freedom(df, t), lambda out, df, t: _student_density(df, t))
+_known("stdtrit", lambda out, df, p: -(_student_by_freedom(df, out) / _student_density(df, out)),
+       lambda out, df, p: 1.0 / _student_density(df, out))
 _known("pdtr", None, lambda out, k, m: -_poisson_mass(k, m))
 _known("pdtrc", None, lambda out, k, m: _poisson_mass(k, m))
 

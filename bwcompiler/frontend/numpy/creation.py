@@ -5,6 +5,7 @@ They are `bwcompiler.numpy.zeros` and so on, and what NumPy's `like=` and `..._l
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -181,6 +182,57 @@ def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None,
     if active_region() is None or (isinstance(a, np.ndarray) and a.dtype != np.dtype(object)):
         return np.asarray(a, dtype, order)
     return call_numpy(np.asarray, (a,), {"dtype": dtype, "order": order}, _array_traced, a, dtype, 0, bool(copy), order)
+
+
+def asanyarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None) -> Any:
+    """np.asanyarray; as `asarray`, but that subclasses of ndarray that are not traced stay what they are.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.jit(lambda x: bw.numpy.asanyarray(x) * 2)(np.ones(2)).tolist()
+    [2.0, 2.0]
+    """
+    if active_region() is None or isinstance(a, np.ndarray):
+        return np.asanyarray(a, dtype, order)
+    return asarray(a, dtype, order, copy=copy)
+
+
+def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+    """np.ascontiguousarray: in C order, with one axis at least; the array itself where it is so.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.jit(lambda x: bw.numpy.ascontiguousarray(x.T))(np.ones((2, 3))).shape
+    (3, 2)
+    """
+    return _ordered(np.ascontiguousarray, a, dtype, "C")
+
+
+def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+    """np.asfortranarray: in Fortran order, with one axis at least; the array itself where it is so.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.jit(lambda x: bw.numpy.asfortranarray(x))(np.ones((2, 3))).shape
+    (2, 3)
+    """
+    return _ordered(np.asfortranarray, a, dtype, "F")
+
+
+def _ordered(function: Any, a: Any, dtype: Any, order: str) -> Any:
+    if active_region() is None or (isinstance(a, np.ndarray) and a.dtype != np.dtype(object)):
+        return function(a, dtype)
+    return call_numpy(function, (a,), {"dtype": dtype}, _array_traced, a, dtype, 1, False, order)
+
+
+def fromiter(iter: Any, dtype: Any, count: int = -1, *, like: Any = None) -> Any:
+    """np.fromiter; the items may be traced.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.jit(lambda x: bw.numpy.fromiter((2 * x[k] for k in range(2)), float))(np.ones(3)).tolist()
+    [2.0, 2.0]
+    """
+    items = list(iter) if count < 0 else list(itertools.islice(iter, count))
+    if count > len(items):
+        raise ValueError(f"iterator too short: Expected {count} but iterator had only {len(items)} items.")
+    return array(items, dtype) if items else zeros(0, dtype)
 
 
 def _array_traced(x: Any, dtype: Any, ndmin: int, copy: bool, order: Any) -> Tracer:

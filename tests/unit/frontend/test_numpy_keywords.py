@@ -114,3 +114,33 @@ def test_positions_out_of_range(index: int) -> None:
 def test_where_needs_an_initial_value() -> None:
     with pytest.raises(ValueError, match="initial"):
         run_traced(lambda x: np.nanmax(x, where=MASK), X)
+
+
+@pytest.mark.parametrize("name", ["asanyarray", "ascontiguousarray", "asfortranarray"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_arrays_in_an_order(name: str, turned: bool) -> None:
+    """As NumPy: what is in the order already is the array itself, else a copy."""
+    def ours(x: Any) -> Any:
+        y = getattr(bw.numpy, name)(x.T if turned else x)
+        y[0] = 5.0
+        return y * 1, x * 1
+
+    def theirs(x: Any) -> Any:
+        y = getattr(np, name)(x.T if turned else x)
+        y[0] = 5.0
+        return y * 1, x * 1
+
+    for shape in ((2, 3), (4,)):
+        x = rng.normal(size=shape)
+        for found, expected in zip(bw.jit(ours, mutates=False)(x), theirs(x.copy()), strict=True):
+            np.testing.assert_array_equal(found, expected)
+    assert bw.jit(lambda x: getattr(bw.numpy, name)(x[0]))(np.ones(3)).shape == getattr(np, name)(np.float64(1)).shape
+    assert getattr(bw.numpy, name)([1, 2]).dtype == np.int64
+
+
+def test_items_of_an_iterator() -> None:
+    found = bw.jit(lambda x: bw.numpy.fromiter((x[k] for k in range(3)), np.float32, 2))(np.arange(3.0))
+    assert found.tolist() == [0.0, 1.0] and found.dtype == np.float32
+    assert bw.numpy.fromiter(iter([]), int).shape == (0,)
+    with pytest.raises(ValueError, match="too short"):
+        bw.numpy.fromiter(iter([1]), int, 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import mpmath as mp
 import numpy as np
 import pytest
 import scipy.special
@@ -11,7 +12,7 @@ import scipy.special
 import bwcompiler as bw
 from bwcompiler.errors import GradientError, UnsupportedError
 from bwcompiler.ops.special_derivatives import PARTIAL_DERIVATIVES
-from tests.support.derivatives import check_derivatives
+from tests.support.derivatives import check_derivatives, interpreted
 
 rng = np.random.default_rng(3)
 X = np.array([0.3, 0.9, 1.7, 4.2])
@@ -49,6 +50,42 @@ FIRST_ONLY = {"ber", "bei", "ker", "kei", "eval_jacobi", "hyperu", "boxcox", "bo
 
 def ufunc(name: str) -> Any:
     return getattr(scipy.special, name, None) or getattr(scipy.special._ufuncs, name)
+
+
+@pytest.mark.parametrize(("a", "x"), [(1e-3, 0.1), (0.05, 0.05), (0.3, 2.0), (1.0, 1.0), (2.5, 1e-6), (37.5, 20.0), (37.5, 60.0), (3000.0, 2900.0),
+                                      (3000.0, 3200.0)])
+def test_incomplete_gamma_functions_by_their_shape(a: float, x: float) -> None:
+    with mp.workdps(40):
+        def tail(shape: Any) -> Any:
+            return mp.gammainc(shape, 0, mp.mpf(x), regularized=True) if x < a else -mp.gammainc(shape, mp.mpf(x), mp.inf, regularized=True)
+        expected = float(mp.diff(tail, mp.mpf(a), h=mp.mpf(a) * mp.mpf(10) ** -12))
+    np.testing.assert_allclose(slopes("gammainc", 0, a, x), expected, rtol=1e-9)
+    np.testing.assert_allclose(slopes("gammaincc", 0, a, x), -expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("a", "b", "x"), [(0.01, 3.0, 0.001), (0.3, 0.02, 0.9), (1.0, 1.0, 0.25), (2.5, 3.0, 1e-5), (30.0, 40.0, 0.4),
+                                           (30.0, 40.0, 0.6), (400.0, 0.5, 0.9995), (2.5, 1000.0, 0.004)])
+def test_incomplete_beta_functions_by_their_shapes(a: float, b: float, x: float) -> None:
+    for operand in (0, 1):
+        with mp.workdps(40):
+            def tail(shape: Any, operand: int = operand) -> Any:
+                first, second = (shape, mp.mpf(b)) if operand == 0 else (mp.mpf(a), shape)
+                return mp.betainc(first, second, 0, mp.mpf(x), regularized=True)
+            base = mp.mpf((a, b)[operand])
+            expected = float(mp.diff(tail, base, h=base * mp.mpf(10) ** -12))
+        np.testing.assert_allclose(slopes("betainc", operand, a, b, x), expected, rtol=1e-7, atol=1e-15)
+
+
+def slopes(name: str, operand: int, *point: float) -> Any:
+    """A derivative, through the interpreter."""
+    return interpreted(bw.grad(ufunc(name), operand), point)(*point)[0]
+
+
+def test_shapes_at_the_ends() -> None:
+    for point, expected in (((2.0, 0.0), 0.0), ((2.0, np.inf), 0.0), ((-1.0, 2.0), np.nan), ((2.0, np.nan), np.nan)):
+        np.testing.assert_array_equal(slopes("gammainc", 0, *point), expected)
+    for point, expected in (((2.0, 3.0, 0.0), 0.0), ((2.0, 3.0, 1.0), 0.0), ((0.0, 3.0, 0.5), np.nan), ((2.0, 3.0, 1.5), np.nan)):
+        np.testing.assert_array_equal(slopes("betainc", 1, *point), expected)
 
 
 def test_every_derivative_is_tested() -> None:
