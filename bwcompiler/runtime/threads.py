@@ -1,7 +1,6 @@
-"""The number of threads that compiled programs use, in the libraries they call.
+"""The number of threads that compiled programs use: in their loops (`thread_pool.py`) and in the libraries they call.
 
-Loops of a program run in the calling thread; matrix products run on the BLAS's threads.  The BLAS is the one NumPy uses,
-so the number holds for NumPy's own products too.
+The BLAS is the one NumPy uses, so the number holds for NumPy's own products too.
 """
 
 from __future__ import annotations
@@ -10,15 +9,20 @@ import ctypes
 import operator
 import os
 
-from bwcompiler.runtime import blas
+from bwcompiler.locks import once
+from bwcompiler.runtime import blas, machine, thread_pool
 
 
 class _Setting:
     count: int | None = None
+    pool: thread_pool.ThreadPool | None = None
 
 
 def get_num_threads() -> int:
     """The number of threads that compiled programs may use.
+
+    Until it is set: the CPUs that the process may use (affinity, quota of the control group), or fewer if the BLAS was told so
+    (OMP_NUM_THREADS, OPENBLAS_NUM_THREADS).
 
     >>> import bwcompiler as bw
     >>> bw.get_num_threads() >= 1
@@ -26,9 +30,9 @@ def get_num_threads() -> int:
     """
     if _Setting.count is None:
         found = blas.find()
-        if found is None or not found.get_num_threads:
-            return available_cpus()
-        return int(ctypes.CFUNCTYPE(ctypes.c_int)(found.get_num_threads)())
+        known = found is not None and found.get_num_threads
+        told = int(ctypes.CFUNCTYPE(ctypes.c_int)(found.get_num_threads)()) if found and known else 2**31
+        _Setting.count = max(1, min(machine.usable_cpus(), told))
     return _Setting.count
 
 
@@ -51,11 +55,21 @@ def set_num_threads(n: int) -> None:
     if found is not None and found.set_num_threads:
         ctypes.CFUNCTYPE(None, ctypes.c_int)(found.set_num_threads)(count)
     _Setting.count = count
+    if _Setting.pool is not None:
+        _Setting.pool.set_threads(count)
 
 
-def available_cpus() -> int:
-    """CPUs this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+@once
+def pool() -> thread_pool.ThreadPool:
+    """The pool of this process with the number of threads that is set."""
+    _Setting.pool = thread_pool.pool()
+    _Setting.pool.set_threads(get_num_threads())
+    return _Setting.pool
+
+
+def symbols() -> dict[str, int]:
+    """What programs refer to: `i32 bw_parallel(ptr fn, ptr context, i64 count, i64 grain)`."""
+    return {"bw_parallel": pool().address}
 
 
 def read_environment() -> None:
