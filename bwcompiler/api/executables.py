@@ -19,9 +19,8 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.plan import ArgumentKind, CallSignature, Leaf, ResultKind
 from bwcompiler.ir.types import TensorType, TupleType
 from bwcompiler.locks import RenewedLock
-from bwcompiler.lowering.parallel_calls import PARALLEL
 from bwcompiler.lowering.polls import POLL
-from bwcompiler.runtime import pool
+from bwcompiler.runtime import threads
 from bwcompiler.runtime.executable import Executable
 from bwcompiler.runtime.interrupts import poll_address
 from bwcompiler.target import Target, current_target
@@ -150,7 +149,7 @@ def _build(graph: Graph, into: Into, name: str, target: Target) -> Compiled:
     if lowered.program.polls:
         symbols[POLL] = poll_address()
     if lowered.program.parallel:
-        symbols[PARALLEL] = pool.parallel_address()
+        symbols.update(threads.symbols())
     signature = _signature(graph, into, lowered.plan.arena_bytes)
     executable = Executable(lowered.program.text, signature, symbols=symbols, keep_alive=tuple(keep), name=name, target=target)
     return Compiled(lowered, executable, graph)

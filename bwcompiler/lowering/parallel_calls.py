@@ -1,7 +1,7 @@
 """The text of a kernel that is cut among threads: a function that hands ranges of iterations to the thread pool.
 
     void k(pointers, words)                                      what the program calls: it puts these into a block, and calls
-    i32 bw_parallel(ptr part, ptr block, i64 count, i64 grain)   the pool (`bwcompiler.runtime.pool`), which calls, from its threads,
+    i32 bw_parallel(ptr part, ptr block, i64 count, i64 grain)   the pool (`runtime/thread_pool.py`), which calls, from its threads,
     i32 k.part(ptr block, i64 begin, i64 end)                    it takes the block apart and calls the kernel, with scratch of its own
 
 Workers never look for signals, which needs the interpreter's lock, which the caller may hold: a long loop is handed to the pool in
