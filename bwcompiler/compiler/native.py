@@ -26,6 +26,7 @@ from bwcompiler.lowering.library_calls import (
     Libraries,
     blas_symbol,
 )
+from bwcompiler.lowering.matrix_products import GET_BLAS_THREADS, SET_BLAS_THREADS
 from bwcompiler.lowering.program import Callback, ProgramText
 from bwcompiler.runtime import blas, gufuncs
 from bwcompiler.runtime.sorting import sort_function
@@ -54,6 +55,8 @@ def native_libraries() -> tuple[Libraries, dict[str, int]]:
             for routine in routines:
                 symbol = blas_symbol(routine, dtype)
                 addresses[symbol] = found.routines.get(symbol.removeprefix("bw_"), 0)
+        if found.set_num_threads:
+            addresses[SET_BLAS_THREADS], addresses[GET_BLAS_THREADS] = found.set_num_threads, found.get_num_threads
     for op in REGISTRY.values():
         if isinstance(op.library, InnerLoop):
             addresses.update(inner_loop_addresses(op.library))

@@ -17,6 +17,16 @@ from bwcompiler.ir.types import component_of
 from bwcompiler.lowering.function_text import FunctionText
 from bwcompiler.lowering.library_calls import Libraries, blas_symbol
 from bwcompiler.lowering.llvm_scalars import memory_type
+from bwcompiler.lowering.parallel_calls import DECLARE_PARALLEL, PARALLEL
+from bwcompiler.lowering.polls import product_work
+
+# BLAS runs on one thread while a program calls it: its own threads would fight the pool's.  Who finds it on one leaves it there, so
+# that two programs at once do not put back what the other one set.
+SET_BLAS_THREADS, GET_BLAS_THREADS = "bw_set_blas_threads", "bw_get_blas_threads"
+LEAST_WORK = 1 << 15           # operations of a product that is cut among threads, counted as `product_work` does
+GRAIN_WORK = 1 << 13           # of a part, at least
+BATCH_PARTS = 8                # batches of so many matrices are cut into matrices
+TILE = 32                      # rows and columns are cut at multiples of this
 
 _ROW_MAJOR, _PLAIN, _TRANSPOSED = "i32 101", "i32 111", "i32 112"       # the enumerations of cblas
 
@@ -46,8 +56,8 @@ class _Matrix(NamedTuple):
     """A matrix as cblas addresses it: `pointer` to its first element, rows `leading` elements apart, maybe transposed."""
 
     pointer: str
-    rows: Extent
-    columns: Extent
+    rows: Extent | str
+    columns: Extent | str
     transposed: bool
     leading: int
 
@@ -80,32 +90,133 @@ def product_text(name: str, value: Value, views: Sequence[ArrayView], libraries:
         return ProductText(f"{head}{clear}  ret void\n}}\n", [declare], words)
     if is_written_out(value):
         return ProductText(_written_out(name, value, views), [], words)
-    left, right = [_matrix(letter, view, operand) for letter, view, operand in zip("ab", views, value.operands, strict=True)]
-    integers = {extent: f"%n{number}" for number, extent in enumerate(words)}
-    casts = "".join([f"  %n{number} = {'trunc' if libraries.integer == 'i32' else 'bitcast'} i64 %e{number} to {libraries.integer}\n"
-                     for number in range(len(words))])
-    routine, arguments = _routine(value, left, right, libraries, integers)
-    casts += _clear_if_empty(value, words)
-    size = value.dtype.itemsize
-    places = "".join([_batch_pointer("a", views[0].strides[:-2], batch, size),
-                      _batch_pointer("b", views[1].strides[:-2], batch, size),
-                      _batch_pointer("c", contiguous_strides(value.shape)[:-2], batch, size)])
-    body = f"""entry:
-{_factors(value)}{casts}  br label %start
+    product = _Product(name, value, views, libraries, words)
+    return ProductText(*product.text(), words)
+
+
+class _Product:
+    """The function of a product by BLAS: for large ones a function that hands parts of it to the thread pool, and one for a part.
+
+    cut   what the parts are: some of the "batch", "rows" or "columns" of the results; None: it is not cut.
+    """
+
+    def __init__(self, name: str, value: Value, views: Sequence[ArrayView], libraries: Libraries, words: Sequence[Extent]) -> None:
+        self.name = name
+        self.value = value
+        self.views = views
+        self.libraries = libraries
+        self.words = words
+        self.batch = value.shape[:-2]
+        self.count = element_count(self.batch)
+        self.cut, self.parts, self.grain = self._cut()
+
+    def _cut(self) -> tuple[str | None, int, int]:
+        """What to cut, how many of it there are, how many at least make a part."""
+        rows, columns = [upper(extent) for extent in self.value.shape[-2:]]
+        work = product_work(self.value.type.size, upper(self.value.operands[0].shape[-1]))
+        if work < LEAST_WORK or self.words:
+            return None, 0, 0
+        if self.count >= BATCH_PARTS:
+            return "batch", self.count, max(1, GRAIN_WORK * self.count // work)
+        kind, parts = ("rows", rows) if rows >= columns else ("columns", columns)
+        grain = max(1, GRAIN_WORK * parts * self.count // work)
+        return kind, parts, -(-grain // TILE) * TILE
+
+    def text(self) -> tuple[str, list[str]]:
+        """The functions, and the declarations of what they call."""
+        parameters = ["ptr noalias %a", "ptr noalias %b", "ptr noalias %c", *[f"i64 %e{k}" for k in range(len(self.words))]]
+        body, declares = self._calls()
+        if self.words:
+            declares.append("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+        alone, shared = self._one_thread(declares)
+        if self.cut is None:
+            head = f"define internal void @{self.name}({', '.join(parameters)}) #1 {{\nentry:\n"
+            return f"{head}{_clear_if_empty(self.value, self.words)}{alone}{body}{shared}  ret void\n}}\n", declares
+        whole = f"""define internal void @{self.name}({', '.join(parameters)}) #1 {{
+entry:
+  %block = alloca [3 x ptr]
+  %at1 = getelementptr ptr, ptr %block, i64 1
+  %at2 = getelementptr ptr, ptr %block, i64 2
+  store ptr %a, ptr %block
+  store ptr %b, ptr %at1
+  store ptr %c, ptr %at2
+{alone}  %done = call i32 @{PARALLEL}(ptr @{self.name}.part, ptr %block, i64 {self.parts}, i64 {self.grain})
+{shared}  ret void
+}}
+
+define internal i32 @{self.name}.part(ptr %block, i64 %begin, i64 %end) #1 {{
+entry:
+  %at1 = getelementptr ptr, ptr %block, i64 1
+  %at2 = getelementptr ptr, ptr %block, i64 2
+  %a.whole = load ptr, ptr %block
+  %b.whole = load ptr, ptr %at1
+  %c.whole = load ptr, ptr %at2
+{self._part()}{body}  ret i32 0
+}}
+"""
+        return whole, [*declares, DECLARE_PARALLEL]
+
+    def _part(self) -> str:
+        """Where the operands and the result of a part begin, and how many rows or columns it has."""
+        size = self.value.dtype.itemsize
+        steps = {"rows": (self.views[0].strides[-2], 0, max(upper(self.value.shape[-1]), 1)), "columns": (0, self.views[1].strides[-1], 1),
+                 "batch": (0, 0, 0)}[self.cut or "batch"]
+        lines = "".join([f"  %{letter}.step = mul i64 %begin, {step * size}\n  %{letter} = getelementptr i8, ptr %{letter}.whole, "
+                         f"i64 %{letter}.step\n" for letter, step in zip("abc", steps, strict=True)])
+        return lines + f"  %many = sub i64 %end, %begin\n  %number = {_as_integer(self.libraries)} i64 %many to {self.libraries.integer}\n"
+
+    def _calls(self) -> tuple[str, list[str]]:
+        """One call of BLAS per matrix of the batch, each on one thread; and the declarations."""
+        value, libraries = self.value, self.libraries
+        left, right = [_matrix(letter, view, operand) for letter, view, operand in zip("ab", self.views, value.operands, strict=True)]
+        if self.cut == "rows":
+            left = left._replace(rows="%number")
+        elif self.cut == "columns":
+            right = right._replace(columns="%number")
+        told: dict[Extent | str, str] = {extent: f"%n{number}" for number, extent in enumerate(self.words)}
+        casts = "".join([f"  {register} = {_as_integer(libraries)} i64 %e{number} to {libraries.integer}\n"
+                         for number, register in enumerate(told.values())])
+        routine, arguments = _routine(value, left, right, libraries, told)
+        first, last = ("%begin", "%end") if self.cut == "batch" else ("0", str(self.count))
+        places = "".join([_batch_pointer(letter, strides[:-2], self.batch, value.dtype.itemsize) for letter, strides in zip(
+            "abc", (*[view.strides for view in self.views], contiguous_strides(value.shape)), strict=True)])
+        declares = [f"declare void @{routine}({', '.join([argument.split()[0] for argument in arguments])})"]
+        return f"""{_factors(value)}{casts}  br label %start
 start:
   br label %head
 head:
-  %i = phi i64 [ 0, %start ], [ %next, %head ]
+  %i = phi i64 [ {first}, %start ], [ %next, %head ]
 {places}  call void @{routine}({', '.join(arguments)})
   %next = add nuw nsw i64 %i, 1
-  %more = icmp slt i64 %next, {count}
+  %more = icmp slt i64 %next, {last}
   br i1 %more, label %head, label %exit
 exit:
-  ret void
-}}
+""", declares
+
+    def _one_thread(self, declares: list[str]) -> tuple[str, str]:
+        """What runs before the calls, and after them."""
+        if GET_BLAS_THREADS not in self.libraries.symbols:
+            return "", ""
+        declares += [f"declare void @{SET_BLAS_THREADS}(i32)", f"declare i32 @{GET_BLAS_THREADS}()"]
+        before = f"""  %threads = call i32 @{GET_BLAS_THREADS}()
+  %several = icmp sgt i32 %threads, 1
+  br i1 %several, label %quiet, label %calls
+quiet:
+  call void @{SET_BLAS_THREADS}(i32 1)
+  br label %calls
+calls:
 """
-    declares = [f"declare void @{routine}({', '.join([argument.split()[0] for argument in arguments])})"]
-    return ProductText(head + body, [*declares, "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"] if words else declares, words)
+        after = f"""  br i1 %several, label %again, label %end
+again:
+  call void @{SET_BLAS_THREADS}(i32 %threads)
+  br label %end
+end:
+"""
+        return before, after
+
+
+def _as_integer(libraries: Libraries) -> str:
+    return "trunc" if libraries.integer == "i32" else "bitcast"
 
 
 def _clear_if_empty(value: Value, words: Sequence[Extent]) -> str:
@@ -153,7 +264,7 @@ def _matrix(letter: str, view: ArrayView, operand: Value) -> _Matrix:
     return _Matrix(f"ptr %p{letter}", rows, columns, *order)
 
 
-def _routine(value: Value, left: _Matrix, right: _Matrix, libraries: Libraries, words: Mapping[Extent, str]) -> tuple[str, list[str]]:
+def _routine(value: Value, left: _Matrix, right: _Matrix, libraries: Libraries, words: Mapping[Extent | str, str]) -> tuple[str, list[str]]:
     """The routine for one product of the batch and its arguments; words: the registers of extents that the function is told."""
     integer = libraries.integer
     one, zero = f"{memory_type(value.dtype)} 1.0", f"{memory_type(value.dtype)} 0.0"
@@ -170,7 +281,7 @@ def _routine(value: Value, left: _Matrix, right: _Matrix, libraries: Libraries, 
     extents = [f"{integer} {words.get(extent, extent)}" for extent in (left.rows, right.columns, left.columns)]
     return blas_symbol("gemm", value.dtype), [
         _ROW_MAJOR, left.flag, right.flag, *extents, one, left.pointer, f"{integer} {left.leading}", right.pointer,
-        f"{integer} {right.leading}", zero, "ptr %pc", f"{integer} {max(upper(right.columns), 1)}"]
+        f"{integer} {right.leading}", zero, "ptr %pc", f"{integer} {max(upper(value.shape[-1]), 1)}"]
 
 
 def _factors(value: Value) -> str:
