@@ -9,7 +9,7 @@ import numpy as np
 
 from bwcompiler.errors import DTypeError
 from bwcompiler.ir.declaration import LINEAR, OfOp
-from bwcompiler.ir.extent import Extent
+from bwcompiler.ir.extent import Extent, known_le
 from bwcompiler.ir.op import Op, Value, Vjp, define_op
 from bwcompiler.ir.types import TensorType
 from bwcompiler.ops import numpy_text
@@ -97,7 +97,7 @@ def reduced_shape(name: str, kinds: str, has_identity: bool, x: TensorType, axes
         raise DTypeError(f"{name} does not take {x.dtype.numpy}")
     kept = tuple(x.shape[axis] for axis in other_axes(x.rank, axes))
     if not has_identity and 0 not in kept:
-        require(all(x.shape[axis] != 0 for axis in axes),
+        require(all(known_le(1, x.shape[axis]) for axis in axes),
                 f"zero-size array to reduction operation {name} which has no identity", x)
     return kept
 

@@ -329,7 +329,7 @@ class _Attempt:
             for entry, axis, extent in zip(entries, member.axes, base.shape, strict=True):
                 if extent == 1:
                     continue
-                if entry is None:
+                if entry is None or entry.terms[0][0] not in self.number:         # of a loop around: one element of the axis
                     self._refuse("shifted", base)
                     return None
                 dimension = self._dimension(entry)

@@ -138,6 +138,8 @@ def expand_loop(loop: Value, operands: Sequence[Value], body: Graph, arrays: Seq
     looped = ops.loop(*operands[:carried], *[zeros(stack.type) for stack in stacks], *fixed, lo=attrs["lo"], hi=attrs["hi"],
                       step=attrs["step"], carried=carried + len(stacks), body=_storing(parts, carried, stacks))
     items = [ops.item(looped, index=k) for k in range(carried + len(stacks))]
+    for item, value in zip(items[carried:], parts.stored(), strict=True):
+        item.name = f"{value.label}.stack"
     residuals = [*items[carried:], *[fixed[number] for number in parts.kept]]
     places = [place for place, k in enumerate(parts.active) if k >= carried]
     first = len(parts.active) + len(parts.undone)

@@ -74,6 +74,8 @@ def chains(graph: Graph, entries: Sequence[Value], inner: Mapping[Value, Undone]
                 olds = [_old(before, after) for before, after in pairwise(versions)]
                 news = [after.operands[1] if after.op is ops.slice_update else None for after in versions[1:]]
                 found[number] = Chain(tuple(versions), tuple(olds), tuple(news))
+    kept = {old for chain in found.values() for old in chain.stored()}         # two elements that are swapped are old and new
+    found = {number: chain._replace(news=tuple([None if new in kept else new for new in chain.news])) for number, chain in found.items()}
     return Chains(found, tuple(rewriter.record.values))
 
 

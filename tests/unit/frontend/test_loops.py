@@ -168,6 +168,11 @@ def test_slices_are_views_with_symbolic_bounds():
     assert sizes == ["(2,)", "(i,)", "(-1*i + 4,)"] or sizes == ["(2,)", "(i,)", "(4 - i,)"] or len(sizes) == 3
 
 
+def test_reductions_of_symbolic_slices():
+    [found] = results(lambda x: bw.fori_loop(0, 4, lambda i, c: c + np.max(x[:i + 1]) * np.min(x[i:]), 0.0), X)
+    assert found == sum(X[:i + 1].max() * X[i:].min() for i in range(4))
+
+
 def test_symbolic_slices_backwards():
     def program(x):
         y = np.zeros_like(x)
@@ -224,6 +229,7 @@ def test_an_index_that_may_wrap_is_gathered():
     (lambda x: bw.fori_loop(0, 4, lambda i, c: c + len(range(i)), x), errors.TracerIndexError, r"bw.fori_loop\(0, n, body, init\)"),
     (lambda x: bw.fori_loop(0, 4, lambda i, c: c if c > 0 else -c, 1.0), errors.TracerBoolError, "bw.cond"),
     (lambda x: bw.fori_loop(0, 4, lambda i, c: c + np.cumsum(x[:i + 1])[-1], 0.0), errors.UnsupportedError, "depends on a loop index"),
+    (lambda x: bw.fori_loop(0, 4, lambda i, c: c + np.max(x[:i]), 0.0), errors.ShapeError, "zero-size array to reduction operation max"),
     (lambda x: bw.associative_scan(lambda a, b: a, (x, x[1:])), errors.ShapeError, "different extents along axis 0"),
     (lambda x: bw.associative_scan(lambda a, b: a, ()), errors.TracerError, "xs holds no array"),
 ])

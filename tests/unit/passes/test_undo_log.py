@@ -184,6 +184,18 @@ def test_a_version_that_is_read_after_the_inner_loop_is_kept():
     check_gradients(program, np.array([0.3, -0.4, 0.5, 0.8]))
 
 
+def test_what_one_array_loses_another_one_gets():
+    """The old value of one update is the new one of another: it is kept once, and both arrays are restored."""
+    def program(bw, x, y):
+        a, b = x.copy(), y.copy()
+
+        def swap(i, s):
+            a[i], b[i] = b[i] * 1.0, a[i] * 1.0
+            return np.sin(s + a[i] * b[i - 1] + np.sum(a[:i + 1] * b[0]))
+        return bw.fori_loop(1, 4, swap, 0.5), a, b
+    check_gradients(program, np.array([0.3, -0.4, 0.5, 0.8]), np.array([1.0, 0.2, -0.7, 0.1]))
+
+
 def test_an_update_waits_for_its_readers():
     x, v = input_value(tensor(F64, (4,)), "x"), input_value(tensor(F64, (1,)), "v")
     with Record() as record:
