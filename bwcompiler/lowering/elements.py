@@ -177,15 +177,27 @@ class Elements(Positions):
             yield lane, self.put(f"getelementptr {type_}, ptr {place.pointer.text}, i64 {at.text}", level)
 
     def _gathered(self, dtype: DType, place: Place, level: int) -> Register:
-        if self.guard is not None:
-            raise CompileError("scattered elements cannot be read under a condition per iteration")
         assert self.lanes is not None
         type_, vector = memory_type(dtype), vector_type(memory_type(dtype), self.width)
+        if self.guard is not None:
+            return self._masked_gather(dtype, place)
         found = Register("poison" if self.lanes.active is None else "zeroinitializer", self.width, level)
         for lane, pointer in self._each(dtype, place, level):
             element = self.put(f"load {type_}, ptr {pointer.text}, align {dtype.itemsize}", level)
             found = self.put(f"insertelement {vector} {found.text}, {type_} {element.text}, i64 {lane}", level, self.width)
         return found
+
+    def _masked_gather(self, dtype: DType, place: Place) -> Register:
+        """The elements of those iterations in which they may be read."""
+        if place.offsets is None:
+            raise CompileError("elements some steps apart cannot be read under a condition per iteration")
+        vector, pointers = vector_type(memory_type(dtype), self.width), vector_type("ptr", self.width)
+        numbers = vector_type("i64", self.width)
+        at = self.put(f"getelementptr {memory_type(dtype)}, ptr {place.pointer.text}, {numbers} {place.offsets.text}", self.top, self.width)
+        flags, name = vector_type("i1", self.width), f"llvm.masked.gather.{_suffix(dtype, self.width)}.v{self.width}p0"
+        self.emit.declares[f"declare {vector} @{name}({pointers}, i32, {flags}, {vector})"] = None
+        return self.put(f"call {vector} @{name}({pointers} {at.text}, i32 {dtype.itemsize}, {flags} {self._mask(False)}, "
+                        f"{vector} zeroinitializer)", self.top, self.width)
 
     def write(self, buffer: Buffer, offset: Offset, register: Register) -> None:
         """Store an element, or those of the iterations of the vector loop."""

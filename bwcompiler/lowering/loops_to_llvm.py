@@ -278,15 +278,20 @@ class _KernelEmitter(Searches):
 
     def vectors_of_unknown_number(self, loop: Loop, unit: int) -> None:
         """Whole vectors, then what is left one by one."""
-        put, shift = self.emit.put, unit.bit_length() - 1
+        put, shift, body = self.emit.put, unit.bit_length() - 1, self.body_of(loop)
         extent = self.affine(loop.extent)
+        masked = body.masks_any_number(self.emit.target) and not body.feeds
+        if body.dear and masked:                            # once: the body is long
+            with self.turns(put(f"ashr i64 {put(f'add i64 {extent}, {unit - 1}')}, {shift}")) as turn:
+                first = put(f"shl nuw nsw i64 {turn}, {shift}")
+                self.vector(loop, first, unit, put(f"sub i64 {extent}, {first}"))
+            return
         count = put(f"ashr i64 {extent}, {shift}")
         done = put(f"shl i64 {count}, {shift}")
         rest = put(f"sub i64 {extent}, {done}")
         with self.turns(count) as turn:
             self.vector(loop, put(f"shl nuw nsw i64 {turn}, {shift}"), unit)
-        body = self.body_of(loop)
-        if body.masks_any_number(self.emit.target) and not body.feeds:
+        if masked:
             self.vector(loop, done, unit, rest)
             return
         with self.turns(rest) as turn:
