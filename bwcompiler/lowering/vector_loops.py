@@ -163,8 +163,10 @@ class Body:
 
     def _in_group(self, access: Access, step: int) -> bool:
         """Whether an access is read in groups in the first and in the last iteration of the loops inside."""
-        ends = [substitute(access.offset.affine, {index: getattr(index, end) for index in self.inner}) for end in ("lo", "hi")]
-        return all(group_start(access.buffer, Offset(end, access.offset.terms), step) is not None for end in ends)
+        if not 2 <= step <= LARGEST_STEP:
+            return False
+        places = [substitute(access.offset.affine, {index: getattr(index, end) for index in self.inner}) for end in ("lo", "hi")]
+        return all(group_start(access.buffer, Offset(place, access.offset.terms), step) is not None for place in places)
 
     # ----- may the iterations run side by side?
     @functools.cached_property
