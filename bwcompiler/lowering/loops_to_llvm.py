@@ -277,7 +277,7 @@ class _KernelEmitter(Searches):
             self.lanes = None
 
     def vectors_of_unknown_number(self, loop: Loop, unit: int) -> None:
-        """Whole vectors, then what is left one by one."""
+        """Whole vectors, then what is left: as part of a vector, or one by one.  Nothing is read where there are no iterations."""
         put, shift, body = self.emit.put, unit.bit_length() - 1, self.body_of(loop)
         extent = self.affine(loop.extent)
         masked = body.masks_any_number(self.emit.target) and not body.feeds
@@ -291,11 +291,11 @@ class _KernelEmitter(Searches):
         rest = put(f"sub i64 {extent}, {done}")
         with self.turns(count) as turn:
             self.vector(loop, put(f"shl nuw nsw i64 {turn}, {shift}"), unit)
-        if masked:
-            self.vector(loop, done, unit, rest)
-            return
-        with self.turns(rest) as turn:
-            self.iteration(loop, put(f"add nsw i64 {turn}, {done}"))
+        with self.turns(put(f"ashr i64 {put(f'add i64 {rest}, {unit - 1}')}, {shift}") if masked else rest) as turn:
+            if masked:
+                self.vector(loop, done, unit, rest)
+            else:
+                self.iteration(loop, put(f"add nsw i64 {turn}, {done}"))
 
     # ----- sums in memory
     @contextmanager
@@ -303,7 +303,7 @@ class _KernelEmitter(Searches):
         """The elements that every iteration of a loop accumulates into are in registers meanwhile: those of a narrow panel of columns."""
         found = []
         for inner in loop.body:
-            if self.lanes is None and isinstance(inner, Loop) and isinstance(inner.extent, int):
+            if self.lanes is None and isinstance(inner, Loop) and isinstance(inner.extent, int) and isinstance(loop.extent, int):
                 found += self.keep(loop, body, inner, inner.extent)
         yield
         for inner, statement, piece in found:

@@ -575,6 +575,24 @@ def test_extents_that_move(target, rng):
         np.testing.assert_allclose(made, wanted, rtol=1e-12)
 
 
+@pytest.mark.parametrize("target", [TARGET, MASKS], ids=str)
+def test_loops_without_iterations_read_nothing(target):
+    """What is the same in all iterations may not be there if there are none: here, the element before the first one."""
+    text = text_of("""\
+kernel k0(%x: in f64[60], %y: out f64[60], %z: inout f64[9], first in 0..59, number in 0..60)
+  for i in 0..number
+    for j in 0..9 vector
+      %z[j] add= %x[first - 1]
+  for i in 0..number vector
+    store %y[i], %x[i] * %x[first - 1]
+  for i in 0..number vector
+    store %y[i], exp(%x[i]) * %x[first - 1]
+""", target)
+    blocks = re.split(r"^(\w+):$", text, flags=re.MULTILINE)
+    reading = {name for name, block in zip(blocks[1::2], blocks[2::2], strict=True) if "load" in block or "store" in block}
+    assert reading and all(name.startswith("body") for name in reading)
+
+
 def test_extents_that_move_have_masks():
     assert "masked.store" in text_of(MOVING.format(value="%x[i, j]"), MASKS)
     assert "masked.store" not in text_of(MOVING.format(value="%x[i, j]"))
