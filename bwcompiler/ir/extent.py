@@ -108,10 +108,19 @@ def substitute(a: Extent, environment: Mapping[Index, Extent]) -> Extent:
     """a with indices replaced by other extents."""
     if isinstance(a, int):
         return a
-    result: Extent = a.constant
+    terms: dict[Index, int] = {}
+    constant = a.constant
     for index, coefficient in a.terms:
-        result = add_extents(result, scale_extent(environment.get(index, Affine(0, ((index, 1),))), coefficient))
-    return result
+        found = environment.get(index)
+        if found is None:
+            terms[index] = terms.get(index, 0) + coefficient
+        elif isinstance(found, int):
+            constant += coefficient * found
+        else:
+            constant += coefficient * found.constant
+            for other, factor in found.terms:
+                terms[other] = terms.get(other, 0) + coefficient * factor
+    return _make(constant, terms)
 
 
 def evaluate(a: Extent, environment: Mapping[Index, int]) -> int:

@@ -90,7 +90,7 @@ class Accumulators(KernelValues):
                 return
             place = self.locate(buffer, offset)
             before = self.as_register(self.loaded(buffer, place), buffer.dtype)
-            apply = self.operate if self.lanes is None or place.step or place.offsets is not None else self._in_order
+            apply = self.operate if self.abreast is None or place.step or place.offsets is not None else self._in_order
             self.write_at(buffer.dtype, place, apply(combine, buffer.dtype, before, value))
         elif statement.position is not None:
             self.search(target, value, self.scalar(statement.position))
@@ -141,13 +141,13 @@ class Accumulators(KernelValues):
 
     def _in_order(self, combine: str, dtype: DType, before: Register, values: Register) -> Register:
         """The elements into a number: one after the other, unless the order cannot show."""
-        assert self.lanes is not None
+        assert self.abreast is not None
         text = self.wide(values, dtype, self.width)
         if not (dtype.is_float and combine in ("add", "multiply")):
             return self._pairwise(combine, dtype, before, Register(text, self.width, self.top, self.top))
-        assert not isinstance(self.lanes.active, str)
-        for lane in range(self.lanes.active or self.width):
-            one = self.put(f"extractelement {vector_type(register_type(dtype), self.width)} {text}, i64 {lane}", self.top)
+        assert not isinstance(self.abreast.active, str)
+        for k in range(self.abreast.active or self.width):
+            one = self.put(f"extractelement {vector_type(register_type(dtype), self.width)} {text}, i64 {k}", self.top)
             before = self.operate(combine, dtype, before, one)
         return before
 

@@ -77,7 +77,7 @@ class Elements(Positions):
             if self.guard is not None:
                 raise CompileError(f"{buffer}: one element cannot be read under a condition per iteration")
             return self.put(f"load {type_}, ptr {place.pointer.text}, align {dtype.itemsize}", level, 1, scope)
-        assert self.lanes is not None
+        assert self.abreast is not None
         if place.offsets is not None or place.step not in (1, -1):
             if place.group is not None and self._groups_fit(dtype, place.step):
                 return self._of_group(dtype, place, place.group, level)
@@ -95,38 +95,38 @@ class Elements(Positions):
     def _groups_fit(self, dtype: DType, step: int) -> bool:
         """Whether the groups of all iterations can be read at once."""
         target = self.emit.target
-        active = self.lanes.active if self.lanes else None
+        active = self.abreast.active if self.abreast else None
         part = isinstance(active, int) and (target.has_masks or (target.has_wide_masks and dtype.itemsize >= 4))
         return self.guard is None and (active is None or part)
 
     def _of_group(self, dtype: DType, place: Place, start: int, level: int) -> Register:
         """One element of each group: all groups are read as one vector, which other elements of them share."""
-        assert self.lanes is not None
+        assert self.abreast is not None
         count, type_ = place.step * self.width, memory_type(dtype)
         pointer, vector = self.moved(place.pointer, type_, -start) if start else place.pointer, vector_type(type_, count)
         key, scope = ("group", pointer.text, count, level), place.pointer.scope
         whole = self.known(key)
         if whole is None:
             level = max(level, pointer.level)
-            if not isinstance(self.lanes.active, int):
+            if not isinstance(self.abreast.active, int):
                 whole = self.put(f"load {vector}, ptr {pointer.text}, align {dtype.itemsize}", level, count, scope)
             else:
-                flags = ", ".join([f"i1 {'true' if lane < place.step * self.lanes.active else 'false'}" for lane in range(count)])
+                flags = ", ".join([f"i1 {'true' if k < place.step * self.abreast.active else 'false'}" for k in range(count)])
                 whole = self._masked_load(dtype, pointer, f"<{flags}>", count, level, scope)
             if level < self.top:
                 self.remember(key, whole)
-        return self.picked(whole, vector, [start + place.step * lane for lane in range(self.width)])
+        return self.picked(whole, vector, [start + place.step * k for k in range(self.width)])
 
     def _mask_of_number(self, active: str, backwards: bool) -> str:
         """The same where the number of iterations is in a register, and may be larger than there are."""
         numbers = vector_type("i64", self.width)
-        lanes = ", ".join([f"i64 {lane}" for lane in (range(self.width)[::-1] if backwards else range(self.width))])
-        return self.emit.put(f"icmp slt {numbers} <{lanes}>, {self.splat(Register(active, 1, self.top, self.top), 'i64', self.width)}")
+        steps = ", ".join([f"i64 {k}" for k in (range(self.width)[::-1] if backwards else range(self.width))])
+        return self.emit.put(f"icmp slt {numbers} <{steps}>, {self.splat(Register(active, 1, self.top, self.top), 'i64', self.width)}")
 
     def picked(self, register: Register, vector: str, order: Sequence[int]) -> Register:
         """These elements of a vector."""
-        lanes = ", ".join([f"i32 {lane}" for lane in order])
-        return self.put(f"shufflevector {vector} {register.text}, {vector} poison, <{len(order)} x i32> <{lanes}>",
+        steps = ", ".join([f"i32 {k}" for k in order])
+        return self.put(f"shufflevector {vector} {register.text}, {vector} poison, <{len(order)} x i32> <{steps}>",
                         register.level, len(order), register.scope)
 
     def _masked_load(self, dtype: DType, pointer: Register, mask: str, count: int, level: int, scope: int) -> Register:
@@ -142,23 +142,23 @@ class Elements(Positions):
 
     def _mask(self, backwards: bool) -> str | None:
         """Which iterations load and store, None for all, in the order of memory."""
-        assert self.lanes is not None
-        if self.lanes.active is None and self.guard is None:
+        assert self.abreast is not None
+        if self.abreast.active is None and self.guard is None:
             return None
         if self.guard is None:
             return self.active_mask(backwards)
         guard = self.guard
-        if self.lanes.active is not None:
+        if self.abreast.active is not None:
             guard = self.both(guard, Register(str(self.active_mask()), self.width))
         return self._reversed(guard, vector_type("i1", self.width)).text if backwards else guard.text
 
     def active_mask(self, backwards: bool = False) -> str | None:
         """Which iterations are meant, as a literal; None for all."""
-        if self.lanes is None or self.lanes.active is None:
+        if self.abreast is None or self.abreast.active is None:
             return None
-        if isinstance(self.lanes.active, str):
-            return self._mask_of_number(self.lanes.active, backwards)
-        flags = [f"i1 {'true' if lane < self.lanes.active else 'false'}" for lane in range(self.width)]
+        if isinstance(self.abreast.active, str):
+            return self._mask_of_number(self.abreast.active, backwards)
+        flags = [f"i1 {'true' if k < self.abreast.active else 'false'}" for k in range(self.width)]
         return f"<{', '.join(flags[::-1] if backwards else flags)}>"
 
     def _reversed(self, register: Register, vector: str) -> Register:
@@ -166,26 +166,38 @@ class Elements(Positions):
 
     def _each(self, dtype: DType, place: Place, level: int) -> Iterator[tuple[int, Register]]:
         """The address of the element of each iteration."""
-        assert self.lanes is not None
+        assert self.abreast is not None
         type_ = memory_type(dtype)
-        assert not isinstance(self.lanes.active, str)
-        for lane in range(self.width if self.lanes.active is None else self.lanes.active):
+        assert not isinstance(self.abreast.active, str)
+        for k in range(self.width if self.abreast.active is None else self.abreast.active):
             if place.offsets is None:
-                yield lane, self.moved(place.pointer, type_, lane * place.step) if lane else place.pointer
+                yield k, self.moved(place.pointer, type_, k * place.step) if k else place.pointer
                 continue
-            at = self.put(f"extractelement <{self.width} x i64> {place.offsets.text}, i64 {lane}", level)
-            yield lane, self.put(f"getelementptr {type_}, ptr {place.pointer.text}, i64 {at.text}", level)
+            at = self.put(f"extractelement <{self.width} x i64> {place.offsets.text}, i64 {k}", level)
+            yield k, self.put(f"getelementptr {type_}, ptr {place.pointer.text}, i64 {at.text}", level)
 
     def _gathered(self, dtype: DType, place: Place, level: int) -> Register:
-        if self.guard is not None:
-            raise CompileError("scattered elements cannot be read under a condition per iteration")
-        assert self.lanes is not None
+        assert self.abreast is not None
         type_, vector = memory_type(dtype), vector_type(memory_type(dtype), self.width)
-        found = Register("poison" if self.lanes.active is None else "zeroinitializer", self.width, level)
-        for lane, pointer in self._each(dtype, place, level):
+        if self.guard is not None:
+            return self._masked_gather(dtype, place)
+        found = Register("poison" if self.abreast.active is None else "zeroinitializer", self.width, level)
+        for k, pointer in self._each(dtype, place, level):
             element = self.put(f"load {type_}, ptr {pointer.text}, align {dtype.itemsize}", level)
-            found = self.put(f"insertelement {vector} {found.text}, {type_} {element.text}, i64 {lane}", level, self.width)
+            found = self.put(f"insertelement {vector} {found.text}, {type_} {element.text}, i64 {k}", level, self.width)
         return found
+
+    def _masked_gather(self, dtype: DType, place: Place) -> Register:
+        """The elements of those iterations in which they may be read."""
+        if place.offsets is None:
+            raise CompileError("elements some steps apart cannot be read under a condition per iteration")
+        vector, pointers = vector_type(memory_type(dtype), self.width), vector_type("ptr", self.width)
+        numbers = vector_type("i64", self.width)
+        at = self.put(f"getelementptr {memory_type(dtype)}, ptr {place.pointer.text}, {numbers} {place.offsets.text}", self.top, self.width)
+        flags, name = vector_type("i1", self.width), f"llvm.masked.gather.{_suffix(dtype, self.width)}.v{self.width}p0"
+        self.emit.declares[f"declare {vector} @{name}({pointers}, i32, {flags}, {vector})"] = None
+        return self.put(f"call {vector} @{name}({pointers} {at.text}, i32 {dtype.itemsize}, {flags} {self._mask(False)}, "
+                        f"{vector} zeroinitializer)", self.top, self.width)
 
     def write(self, buffer: Buffer, offset: Offset, register: Register) -> None:
         """Store an element, or those of the iterations of the vector loop."""
@@ -193,7 +205,7 @@ class Elements(Positions):
 
     def write_at(self, dtype: DType, place: Place, register: Register) -> None:
         emit, type_ = self.emit, memory_type(dtype)
-        single = self.lanes is None or (place.offsets is None and not place.step)
+        single = self.abreast is None or (place.offsets is None and not place.step)
         text = self.wide(register, dtype, 1 if single else self.width)
         with emit.wide(1 if single else self.width):
             text = emit.to_memory(text, dtype)
@@ -202,8 +214,8 @@ class Elements(Positions):
             return
         vector, made = vector_type(type_, self.width), Register(text, self.width, self.top, self.top)
         if place.offsets is not None or place.step not in (1, -1):
-            for lane, pointer in self._each(dtype, place, self.top):
-                element = self.put(f"extractelement {vector} {text}, i64 {lane}", self.top)
+            for k, pointer in self._each(dtype, place, self.top):
+                element = self.put(f"extractelement {vector} {text}, i64 {k}", self.top)
                 emit.lines.append(f"  store {type_} {element.text}, ptr {pointer.text}, align {dtype.itemsize}")
             return
         pointer, mask = self._lowest(place, type_), self._mask(place.step < 0)

@@ -35,7 +35,7 @@ from bwcompiler.lowering.library_calls import INTERRUPTED
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter, memory_type, register_type
 from bwcompiler.lowering.merge_loops import merge_loops
 from bwcompiler.lowering.polls import polled, statements_work
-from bwcompiler.lowering.positions import Lanes
+from bwcompiler.lowering.positions import Abreast
 from bwcompiler.lowering.registers import Register
 from bwcompiler.lowering.searches import Searches
 from bwcompiler.lowering.vector_loops import LONGEST, SMALL_BODY, WRITTEN_OUT, Body, Piece, halves, pieces, power_of_two, statement_size
@@ -143,7 +143,7 @@ class _KernelEmitter(Searches):
             self.strip_loop(loop, body)
         elif (searched := self.searched(loop, body)) is not None:
             self.search_loop(loop, *searched)
-        elif self.lanes is None and self.is_vector(loop, body):
+        elif self.abreast is None and self.is_vector(loop, body):
             self.vector_loop(loop, body)
         else:
             self.plain_loop(loop, body)
@@ -188,7 +188,7 @@ class _KernelEmitter(Searches):
                 total += statement_size(statement)
                 continue
             body = self.body_of(statement)
-            if self.lanes is None and self.is_vector(statement, body):
+            if self.abreast is None and self.is_vector(statement, body):
                 cut = self.pieces_of(statement, body)
                 total += sum([piece.count * (self.size(statement) + body.apart * piece.width) for piece in cut])
             else:
@@ -272,25 +272,30 @@ class _KernelEmitter(Searches):
     def side_by_side(self, loop: Loop, first: str, width: int, active: int | str | None) -> Iterator[None]:
         with self.inside() as level:
             self.indices[loop.index] = self.index_register(first, level)
-            self.lanes = Lanes(loop.index, first, width, active) if width > 1 else None
+            self.abreast = Abreast(loop.index, first, width, active) if width > 1 else None
             yield
-            self.lanes = None
+            self.abreast = None
 
     def vectors_of_unknown_number(self, loop: Loop, unit: int) -> None:
-        """Whole vectors, then what is left one by one."""
-        put, shift = self.emit.put, unit.bit_length() - 1
+        """Whole vectors, then what is left: as part of a vector, or one by one.  Nothing is read where there are no iterations."""
+        put, shift, body = self.emit.put, unit.bit_length() - 1, self.body_of(loop)
         extent = self.affine(loop.extent)
+        masked = body.masks_any_number(self.emit.target) and not body.feeds
+        if body.dear and masked:                            # once: the body is long
+            with self.turns(put(f"ashr i64 {put(f'add i64 {extent}, {unit - 1}')}, {shift}")) as turn:
+                first = put(f"shl nuw nsw i64 {turn}, {shift}")
+                self.vector(loop, first, unit, put(f"sub i64 {extent}, {first}"))
+            return
         count = put(f"ashr i64 {extent}, {shift}")
         done = put(f"shl i64 {count}, {shift}")
         rest = put(f"sub i64 {extent}, {done}")
         with self.turns(count) as turn:
             self.vector(loop, put(f"shl nuw nsw i64 {turn}, {shift}"), unit)
-        body = self.body_of(loop)
-        if body.masks_any_number(self.emit.target) and not body.feeds:
-            self.vector(loop, done, unit, rest)
-            return
-        with self.turns(rest) as turn:
-            self.iteration(loop, put(f"add nsw i64 {turn}, {done}"))
+        with self.turns(put(f"ashr i64 {put(f'add i64 {rest}, {unit - 1}')}, {shift}") if masked else rest) as turn:
+            if masked:
+                self.vector(loop, done, unit, rest)
+            else:
+                self.iteration(loop, put(f"add nsw i64 {turn}, {done}"))
 
     # ----- sums in memory
     @contextmanager
@@ -298,7 +303,7 @@ class _KernelEmitter(Searches):
         """The elements that every iteration of a loop accumulates into are in registers meanwhile: those of a narrow panel of columns."""
         found = []
         for inner in loop.body:
-            if self.lanes is None and isinstance(inner, Loop) and isinstance(inner.extent, int):
+            if self.abreast is None and isinstance(inner, Loop) and isinstance(inner.extent, int) and isinstance(loop.extent, int):
                 found += self.keep(loop, body, inner, inner.extent)
         yield
         for inner, statement, piece in found:

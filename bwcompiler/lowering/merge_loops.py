@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from bwcompiler.ir.extent import Extent, Index
+from bwcompiler.ir.extent import Extent, Index, add_extents, scale_extent
 from bwcompiler.ir.loop import Accumulate, Accumulator, Buffer, Fill, Let, Loop, Offset, Reduce, Statement, Store
 from bwcompiler.ir.scalar import Scalar
 from bwcompiler.lowering.split_guards import Copy
@@ -26,16 +26,17 @@ def _merged(loop: Loop, memory_of: Callable[[Buffer], Buffer]) -> Loop:
     body = merge_loops(loop.body, memory_of)
     if any(new is not old for new, old in zip(body, loop.body, strict=True)):
         loop = Loop(loop.index, loop.extent, body, loop.kind)
-    if len(body) != 1 or not isinstance(body[0], Loop) or not isinstance(loop.extent, int):
+    if len(body) != 1 or not isinstance(body[0], Loop):
         return loop
     inner = body[0]
     if not isinstance(inner.extent, int) or not inner.extent or not loop.extent or _feeds_others(inner):
         return loop
     if not all(_is_one_walk(extent, loop.index, inner.index, inner.extent) for extent in _extents(inner.body, set())):
         return loop
-    index = Index(0, loop.extent * inner.extent - 1, inner.index.name)
+    extent = scale_extent(loop.extent, inner.extent)
+    index = Index(0, add_extents(extent, -1), inner.index.name)
     copy = Copy({loop.index: 0, inner.index: index.extent()})
-    merged = Loop(index, loop.extent * inner.extent, copy.statements(inner.body), inner.kind)
+    merged = Loop(index, extent, copy.statements(inner.body), inner.kind)
     return merged if inner.kind == "serial" or Body(merged, memory_of).independent else loop
 
 

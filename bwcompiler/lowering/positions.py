@@ -17,7 +17,7 @@ from bwcompiler.lowering.registers import Register, Registers
 
 
 @dataclass(frozen=True)
-class Lanes:
+class Abreast:
     """The iterations that are written as one vector: `width` of them from `first` on, of which the first `active` are meant.
 
     active: a number, the register of one, or None for all of them.
@@ -30,7 +30,7 @@ class Lanes:
 
 
 class Positions(Registers):
-    """lanes: the iterations that are written as a vector here; literals: the indices that are numbers here."""
+    """abreast: the iterations that are written as a vector here; literals: the indices that are numbers here."""
 
     def __init__(self, kernel: Kernel, emit: ScalarEmitter, merged: Mapping[Buffer, Buffer]) -> None:
         super().__init__(emit)
@@ -41,11 +41,11 @@ class Positions(Registers):
         self.pointers: dict[Buffer, str] = {}
         self.indices: dict[Index, Register] = {}
         self.literals: dict[Index, Extent] = {}
-        self.lanes: Lanes | None = None
+        self.abreast: Abreast | None = None
 
     @property
     def width(self) -> int:
-        return self.lanes.width if self.lanes else 1
+        return self.abreast.width if self.abreast else 1
 
     def memory_of(self, buffer: Buffer) -> Buffer:
         """Buffers that are the same memory have the same one."""
@@ -90,25 +90,25 @@ class Positions(Registers):
 
     def step(self, extent: Extent) -> int:
         """How much an index expression grows from one iteration of the vector loop to the next."""
-        if self.lanes is None or isinstance(extent, int):
+        if self.abreast is None or isinstance(extent, int):
             return 0
-        return next((step for index, step in extent.terms if index is self.lanes.index), 0)
+        return next((step for index, step in extent.terms if index is self.abreast.index), 0)
 
     def position(self, extent: Extent) -> Register:
         """An index expression as a number: of each iteration."""
         first, step = self._affine(extent), self.step(extent)
-        return first if not step or self.lanes is None else self.stepped(first, step, self.lanes.width)
+        return first if not step or self.abreast is None else self.stepped(first, step, self.abreast.width)
 
     def stepped(self, first: Register, step: int, width: int) -> Register:
-        scope = max(first.scope, self._lanes_scope())
+        scope = max(first.scope, self._abreast_scope())
         vector = vector_type("i64", width)
         if not first.text.startswith("%"):
-            return Register(f"<{', '.join([f'i64 {int(first.text) + step * lane}' for lane in range(width)])}>", width, 0, scope)
-        steps = ", ".join([f"i64 {step * lane}" for lane in range(width)])
+            return Register(f"<{', '.join([f'i64 {int(first.text) + step * k}' for k in range(width)])}>", width, 0, scope)
+        steps = ", ".join([f"i64 {step * k}" for k in range(width)])
         return self.put(f"add nsw {vector} {self.splat(first, 'i64', width)}, <{steps}>", first.level, width, scope)
 
-    def _lanes_scope(self) -> int:
-        return self.indices[self.lanes.index].scope if self.lanes else 0
+    def _abreast_scope(self) -> int:
+        return self.indices[self.abreast.index].scope if self.abreast else 0
 
     # ----- addresses
     def pointer(self, buffer: Buffer, affine: Extent) -> Register:

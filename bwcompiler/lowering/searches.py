@@ -41,7 +41,7 @@ class Searches(Accumulators):
 
     def searched(self, loop: Loop, body: Body) -> tuple[Accumulator, int] | None:
         """What a loop searches for side by side, in vectors of how many elements: it does nothing else, and no other loop does it."""
-        if self.lanes is not None or len(body.feeds) != 1 or not isinstance(loop.extent, int):
+        if self.abreast is not None or len(body.feeds) != 1 or not isinstance(loop.extent, int):
             return None
         target, last = body.feeds[0], loop.body[-1]
         if not isinstance(last, Accumulate) or last.position is None or not all(isinstance(statement, Let) for statement in loop.body[:-1]):
@@ -85,7 +85,7 @@ class Searches(Accumulators):
     def _halves(self, register: Register, dtype: DType, half: int) -> list[Register]:
         vector = vector_type(register_type(dtype), 2 * half)
         if half == 1:
-            return [self.put(f"extractelement {vector} {register.text}, i64 {lane}", self.top) for lane in (0, 1)]
+            return [self.put(f"extractelement {vector} {register.text}, i64 {k}", self.top) for k in (0, 1)]
         return [self.picked(register, vector, range(first, first + half)) for first in (0, half)]
 
 

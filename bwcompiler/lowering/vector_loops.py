@@ -163,8 +163,10 @@ class Body:
 
     def _in_group(self, access: Access, step: int) -> bool:
         """Whether an access is read in groups in the first and in the last iteration of the loops inside."""
-        ends = [substitute(access.offset.affine, {index: getattr(index, end) for index in self.inner}) for end in ("lo", "hi")]
-        return all(group_start(access.buffer, Offset(end, access.offset.terms), step) is not None for end in ends)
+        if not 2 <= step <= LARGEST_STEP:
+            return False
+        places = [substitute(access.offset.affine, {index: getattr(index, end) for index in self.inner}) for end in ("lo", "hi")]
+        return all(group_start(access.buffer, Offset(place, access.offset.terms), step) is not None for place in places)
 
     # ----- may the iterations run side by side?
     @functools.cached_property
@@ -258,7 +260,7 @@ class Body:
         """Whether vectors pay: most elements lie next to each other, or there is much to compute."""
         if self.divides and not self.dear:
             return False
-        if self.guarded and not (self.masks(target) and self._guards_are_simple()):
+        if self.guarded and not (self.masks(target) and self._guards_are_simple(target)):
             return False
         if self.guarded and isinstance(self.loop.extent, int) and self.loop.extent < SHORTEST_GUARDED:
             return False                               # a masked load waits until narrower stores to its memory are done
@@ -269,13 +271,14 @@ class Body:
     def is_outer(self, target: Target, lane_sums: Collection[Accumulator]) -> bool:
         """Whether a loop around very short loops becomes vectors: these fill none, and all elements are written side by side."""
         loop, short = self.loop, _inner_iterations(self.loop.body)
-        if not isinstance(loop.extent, int) or loop.extent < self.native(target) or not 1 < short <= SHORT_INSIDE:
+        if upper(loop.extent) < self.native(target) or not 1 < short <= SHORT_INSIDE:
             return False
         stores = all(step in (1, -1) or access in self.in_order for access, step in self._stepped() if access.writes)
         return stores and not self.apart and not self.divides and not self.guarded and self.opened.isdisjoint(lane_sums) and not self.feeds
 
-    def _guards_are_simple(self) -> bool:
-        return all(step in (1, -1) for access, step in self._stepped())
+    def _guards_are_simple(self, target: Target) -> bool:
+        """Whether all elements lie side by side, or are read by an instruction that reads only some of them."""
+        return all(step in (1, -1) or (step is None and not access.writes and target.has_masks) for access, step in self._stepped())
 
 
 def statement_size(statement: Statement) -> int:
@@ -324,12 +327,15 @@ def ends(extent: Extent) -> tuple[int, int]:
 def group_start(buffer: Buffer, offset: Offset, step: int) -> int | None:
     """How many elements before an element its group starts, where every `step` elements are read: None where they are not read in groups.
 
-    Groups of `step` elements that lie in the array altogether are read as one vector, of which each access takes its part.
+    Groups of `step` elements that lie in the array altogether are read as one vector, of which each access takes its part.  If they are
+    parts of the array cut into such groups, those of its elements lie in it, whatever the bounds of the indices say.
     """
     if not 2 <= step <= LARGEST_STEP or offset.terms:
         return None
-    first, last = ends(offset.affine)
     aligned = (offset.affine if isinstance(offset.affine, int) else offset.affine.constant) % step
+    if buffer.size % step == 0 and all(factor % step == 0 for _, factor in _terms(offset.affine)):
+        return aligned
+    first, last = ends(offset.affine)
     return next((start for start in (aligned, *range(step)) if first >= start and last + step - start <= buffer.size), None)
 
 

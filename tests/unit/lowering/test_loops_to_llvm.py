@@ -371,6 +371,61 @@ kernel k0(%x: in f64[50], %n: in i64[70], %y: out f64[70], %z: out f64[9])
     native(text.replace(" + 2*i - 2*i", ""), [rng.standard_normal(50), rng.integers(0, 9, 70), np.zeros(70), np.zeros(9)])
 
 
+@pytest.mark.parametrize("target", TARGETS.values(), ids=str)
+def test_guarded_gathers(target, rng):
+    """Where elements lie as data says, and are there only under a condition: the adjoint of a step of 2."""
+    text = """\
+kernel k0(%x: in f32[45], %y: out f32[90], %n: in i64[90], %z: out f32[90])
+  for i in 0..90 vector
+    store %y[i], %x[floor_divide(i, 2)] * 2.0:f32 if remainder(i, 2) == 0 else 0.5:f32
+  for i in 0..90 vector
+    store %z[i], %x[%n[i]] if %n[i] < 45 else %x[%n[i] - 45] if %n[i] < 60 else 0.0:f32
+"""
+    assert ("masked.gather" in text_of(text, target)) == target.has_masks
+    kernel = parse_kernel(text)
+    arrays = [rng.standard_normal(45).astype("f4"), np.zeros(90, "f4"), rng.permutation(90), np.zeros(90, "f4")]
+    expected, found = copies(arrays), copies(arrays)
+    run_kernel(kernel, expected)
+    NativeKernels([kernel], target).run("k0", found)
+    for made, wanted in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(made, wanted)
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=str)
+def test_parts_of_loops(target, rng):
+    """Kernels that are told where to begin and how far to go: merged, in groups, around short loops, and dear ones."""
+    text = """\
+kernel k0(%x: in f64[60,8], %a: out f64[60,8], %b: out f64[60,4], %c: out i64[60,2], %d: out f64[60,8], first in 0..59, number in 0..60)
+  for i in 0..number
+    for j in 0..8 vector
+      store %a[first + i, j], %x[first + i, j] * 2.0
+  for i in 0..number
+    for j in 0..4 vector
+      store %b[first + i, j], %x[first + i, 2*j] - %x[first + i, 2*j + 1]
+  for i in 0..number
+    for k in 0..2
+      reduce best: f64 = argmax
+      for j in 0..4
+        best argmax= %x[first + i, 4*k + j] at j
+      store %c[first + i, k], position(best)
+  for i in 0..number
+    for j in 0..8 vector
+      store %d[first + i, j], exp(log(%x[first + i, j]))
+"""
+    kernel = parse_kernel(text)
+    code = NativeKernels([kernel], target)
+    x = rng.uniform(1, 2, (60, 8))
+    for first, number in ((0, 60), (7, 13), (59, 1), (4, 0), (20, 33)):
+        arrays = [x, np.zeros((60, 8)), np.zeros((60, 4)), np.zeros((60, 2), np.int64), np.zeros((60, 8))]
+        code.run("k0", arrays, [first, number])
+        inside = np.zeros((60, 1))
+        inside[first:first + number] = 1
+        np.testing.assert_array_equal(arrays[1], 2 * x * inside)
+        np.testing.assert_array_equal(arrays[2], (x[:, ::2] - x[:, 1::2]) * inside)
+        np.testing.assert_array_equal(arrays[3], np.argmax(x.reshape(60, 2, 4), axis=2) * inside)
+        np.testing.assert_allclose(arrays[4], x * inside, rtol=1e-13)
+
+
 def test_loops_that_read_what_they_wrote_run_in_order(rng):
     text = """\
 kernel k0(%x: in f64[80], %y: out f64[80], %z: inout f64[90])
@@ -518,6 +573,24 @@ def test_extents_that_move(target, rng):
     NativeKernels([parse_kernel(MOVING.format(value="exp(log(%x[i, j]))"))], target).run("k0", dear)
     for made, wanted in zip(dear, expected, strict=True):
         np.testing.assert_allclose(made, wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("target", [TARGET, MASKS], ids=str)
+def test_loops_without_iterations_read_nothing(target):
+    """What is the same in all iterations may not be there if there are none: here, the element before the first one."""
+    text = text_of("""\
+kernel k0(%x: in f64[60], %y: out f64[60], %z: inout f64[9], first in 0..59, number in 0..60)
+  for i in 0..number
+    for j in 0..9 vector
+      %z[j] add= %x[first - 1]
+  for i in 0..number vector
+    store %y[i], %x[i] * %x[first - 1]
+  for i in 0..number vector
+    store %y[i], exp(%x[i]) * %x[first - 1]
+""", target)
+    blocks = re.split(r"^(\w+):$", text, flags=re.MULTILINE)
+    reading = {name for name, block in zip(blocks[1::2], blocks[2::2], strict=True) if "load" in block or "store" in block}
+    assert reading and all(name.startswith("body") for name in reading)
 
 
 def test_extents_that_move_have_masks():
