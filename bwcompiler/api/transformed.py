@@ -59,8 +59,10 @@ class Transformed(JitFunction):
         return transform, args, {f"static_{name}": value for name, value in statics._asdict().items()}
 
     def _shown(self, arguments: Arguments) -> Program:
+        if not self._backward:
+            return super()._shown(arguments)
         _, (fun, argnums, *_), _ = self.made_by
-        return Program(fun, arguments, argnums) if self._backward else super()._shown(arguments)
+        return Program(fun, arguments, argnums)
 
 
 def without_names(traced: Callable[..., Any]) -> Callable[..., Any]:
