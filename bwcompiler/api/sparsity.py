@@ -239,7 +239,7 @@ class _Walk:
     def region(self, value: Value, operands: list[Sets], known: Known, environment: Environment) -> Any:
         op, attrs = value.op, value.attrs
         contents = [self._contents(operand, known, environment) for operand in value.operands]
-        if op is ops.custom_call:
+        if op in (ops.custom_call, ops.checkpoint):
             return self.inside(attrs["body"], operands, contents, environment)
         if op is ops.custom_link:
             return operands[attrs["primals"]:attrs["primals"] + attrs["outputs"]]
