@@ -158,9 +158,12 @@ def _floats(container: Any) -> list[Any]:
 
 
 def _inner(cotangents: Any, tangents: Any) -> Any:
-    """Σ ct t over what both have."""
-    pairs = [(ct, t) for ct, t in _pairs(cotangents, tangents) if ct is not None and t is not None]
-    return sum(np.sum(_wide(ct) * _wide(t)) for ct, t in pairs)
+    """Σ ct t over what both have; of complex numbers the real part, as cotangents are defined by it."""
+    return _product([(ct, t) for ct, t in _pairs(cotangents, tangents) if ct is not None and t is not None])
+
+
+def _product(pairs: Sequence[tuple[Any, Any]]) -> float:
+    return float(sum(np.sum((_wide(ct) * _wide(t)).real) for ct, t in pairs))
 
 
 def _close(one: Any, two: Any, precision: Precision) -> bool:
@@ -214,7 +217,7 @@ def _wrong_rule(value: Value, operands: Sequence[Any], mode: str, precision: Pre
     else:
         seeds = {k: np.asarray(_seed(results[k], rng)) for k in own}
         one = _pulled(graph, wrt, operands, changes, seeds)
-        two = sum(np.sum(seeds[k] * expected[k]) for k in own)
+        two = _product([(seeds[k], expected[k]) for k in own])
         pair = None if _close(one, two, local) else (one, two)
     if pair is None:
         return None
@@ -250,5 +253,4 @@ def _pulled(graph: Graph, wrt: Sequence[int], operands: Sequence[Any], changes: 
     joint = derive(graph, wrt, [INPUT_SEED if k in seeds else None for k in range(len(graph.outputs))])
     given = [seeds[k] for k, position in enumerate(joint.seeds) if position is not None]
     found = interpret(joint.graph, [*operands, *given, *joint.captured])
-    cotangents = {k: _wide(found[position]) for k, position in zip(wrt, joint.cotangents, strict=True) if position is not None}
-    return sum(np.sum(ct * changes[k]) for k, ct in cotangents.items())
+    return _product([(found[position], changes[k]) for k, position in zip(wrt, joint.cotangents, strict=True) if position is not None])

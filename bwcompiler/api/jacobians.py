@@ -92,7 +92,7 @@ def _jacobian(rows: Rows, transform: Callable[..., Any], fun: Callable[..., Any]
         found = tree.unflatten(outputs.treedef, [call.per_argument(row) for row in rows(call, outputs)])
         return (found, outputs.aux(inline_call(call))) if has_aux else found
 
-    return transformed(fun, traced, "jacobian", statics, transform, argnums, has_aux, holomorphic)
+    return transformed(fun, traced, "jacobian", statics, transform, argnums, has_aux, holomorphic, argnums=argnums)
 
 
 def _check_real_arguments(call: TracedCall) -> None:
@@ -114,7 +114,8 @@ def _by_the_cheaper(call: TracedCall, outputs: Outputs) -> list[list[Value]]:
 
 def _has_pullbacks_only(graph: Graph) -> bool:
     """Whether there is a `custom_vjp`, whose derivative is by the user's own word that of its rule for cotangents."""
-    return any(value.op in (custom_call, custom_link) and not value.attrs["rule"].has_tangents for value in graph.body)
+    return any(not value.attrs["rule"].has_tangents if value.op in (custom_call, custom_link) else any(
+        _has_pullbacks_only(value.attrs[region]) for region in value.op.regions) for value in graph.body)
 
 
 def _as_second(call: TracedCall, outputs: Outputs) -> list[list[Value]]:

@@ -11,18 +11,16 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.api.executables import compile_graph
-from bwcompiler.api.forms import plan_tree, plan_trees
+from bwcompiler.api.forms import argument_kinds, argument_trees, flat_tree, plan_tree, plan_trees
 from bwcompiler.api.forward import PushedCall, forward_call
-from bwcompiler.api.functions import VARIANTS, specialisation_key
 from bwcompiler.api.program import Program
 from bwcompiler.api.routine import Routine
 from bwcompiler.api.tangents import concrete_tangent, match_leaves, matched_tangents, without_float0
 from bwcompiler.api.traced_seeds import is_tracing
-from bwcompiler.api.transformed import TracedCall, as_floats, capture, made_of, outputs_of
+from bwcompiler.api.transformed import REMEMBERED, TracedCall, as_floats, capture, made_of, outputs_of
 from bwcompiler.api.transforms import program_of
 from bwcompiler.compiler.pipeline import push, split
 from bwcompiler.errors import TangentError
-from bwcompiler.frontend.tracing.arguments import take_apart
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.graph import Graph, inline
 from bwcompiler.ir.op import constant
@@ -71,14 +69,13 @@ def _require_count(tangents: Sequence[Any], count: int) -> None:
 
 def _halves_of(fun: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool) -> _Halves:
     program = program_of(fun, primals)
-    key = ("linearize", specialisation_key(take_apart(fun, primals)), has_aux)
-    known: list[_Halves] = made_of(fun, key, list)
-    for halves in known:
-        if halves.program is program:
-            return halves
-    known.insert(0, _Halves(program, has_aux))
-    del known[VARIANTS:]
-    return known[0]
+    known: dict[Program, _Halves] = made_of(fun, ("halves", has_aux), dict)
+    found = known.get(program)
+    if found is None:
+        found = known[program] = _Halves(program, has_aux)
+        for dropped in list(known)[:-REMEMBERED]:
+            del known[dropped]
+    return found
 
 
 class _Halves:
@@ -101,20 +98,34 @@ class _Halves:
         self.linear = Routine(compile_graph(_residuals_last(self.parts.adjoint, len(self.wrt)), (), f"{program.__name__}.jvp"),
                               [*[np.zeros(value.shape, value.dtype.numpy) for value in self.parts.residuals], *captured])
         self.form = self._form()
+        self._run: Callable[..., Any] = self._first_run
+
+    def _first_run(self, *primals: Any) -> Any:
+        """All results and the residuals, flat; calls like this one go to native code from now on."""
+        leaves = self.program.leaves_of(primals)
+        found = self.forward.call(leaves)
+        kinds, trees = argument_kinds(leaves), argument_trees(self.program.arguments, len(primals), ())
+        if kinds is not None and trees is not None:
+            form = self.forward.form(self.forward.signature(trees, kinds, flat_tree(len(found))), self.program.arguments.static_values)
+            if form is not None:
+                self._run = chain([form], self._slow_run)
+        return found
+
+    def _slow_run(self, *primals: Any) -> Any:
+        return self.forward.call(self.program.leaves_of(primals))
 
     def at(self, primals: Sequence[Any]) -> tuple[tuple[Any, ...], Callable[..., Any]]:
         """All results, and the derivative there."""
-        found = self.forward.call(self.program.leaves_of(primals))
+        found = self._run(*primals)
         count = len(self.program.traced.outputs)
         residuals = tuple([np.asarray(one) for one in found[count:]])
-        routine = self.linear.over((*residuals, *self.captured))
 
         def derivative(*tangents: Any) -> Any:
             _require_count(tangents, len(primals))
             if is_tracing(tangents):
                 return self._in_trace(residuals, tangents)
             given = self._concrete(tangents)
-            results = routine.call([given[k] for k in self.wrt])
+            results = self.linear.over((*residuals, *self.captured)).call([given[k] for k in self.wrt])
             return self._result(results.__getitem__, lambda type_: np.zeros(type_.shape, type_.dtype.numpy))
 
         forms = [] if self.form is None else [self.form.over((*residuals, *self.captured))]

@@ -103,10 +103,9 @@ class _Walk:
             return self.scanned(value, operands[0], attrs)
         if op is ops.matmul:
             return self.product(value, operands)
-        if op is ops.sort:
+        if op.kind == "library" and "axis" in attrs:                   # sort, Fourier transforms
             return self.lanes(value, operands[0], attrs["axis"])
-        batch = len(attrs["batch"]) if op is ops.callback else _batch_rank(value)
-        return self.blocks(value, operands, batch)
+        return self.blocks(value, operands, len(attrs["batch"]) if op is ops.callback else _batch_rank(value))
 
     # ----- indices
     def contents(self, value: Value, known: Known, environment: Environment) -> Any:
@@ -211,6 +210,8 @@ class _Walk:
 
     def scanned(self, value: Value, sets: Sets, attrs: Any) -> Sets:
         axis, n = attrs["axis"], value.shape[attrs["axis"]]
+        if not value.type.size:
+            return sets
         numbers = np.moveaxis(np.arange(value.type.size).reshape(value.shape), axis, -1).reshape(-1, n)
         self.check(len(numbers) * n * (n + 1) // 2)
         out, source = np.tril_indices(n) if not attrs["reverse"] else np.triu_indices(n)
@@ -221,8 +222,10 @@ class _Walk:
         return found
 
     def lanes(self, value: Value, sets: Sets, axis: int) -> Sets:
-        lane = _along(value.shape, (axis,))
-        return self.grouped(sets, lane, value.type.size // max(value.shape[axis], 1))[lane.ravel()]
+        """Every element depends on all of its lane along an axis, which may have another length than the result's."""
+        given = value.operands[0].shape
+        lanes = math.prod(given[:axis]) * math.prod(given[axis + 1:])
+        return self.grouped(sets, _along(given, (axis,)), lanes)[_along(value.shape, (axis,)).ravel()]
 
     def blocks(self, value: Value, operands: Sequence[Sets], batch: int) -> Sets:
         """Every element depends on all elements of the operands, with the same index along the first `batch` axes."""
@@ -239,7 +242,7 @@ class _Walk:
     def region(self, value: Value, operands: list[Sets], known: Known, environment: Environment) -> Any:
         op, attrs = value.op, value.attrs
         contents = [self._contents(operand, known, environment) for operand in value.operands]
-        if op is ops.custom_call:
+        if op in (ops.custom_call, ops.checkpoint):
             return self.inside(attrs["body"], operands, contents, environment)
         if op is ops.custom_link:
             return operands[attrs["primals"]:attrs["primals"] + attrs["outputs"]]
@@ -285,9 +288,15 @@ def _along(shape: Any, axes: Sequence[int]) -> Any:
     return np.broadcast_to(np.arange(math.prod(kept)).reshape(kept), shape)
 
 
+MATRICES = frozenset(("solve", "lu", "lu_solve", "triangular_solve", "inv", "cholesky", "cholesky_adjoint", "eig", "eigh", "eigvalsh",
+                      "svd", "svdvals", "qr", "householder", "orthonormal", "slogdet", "det", "pinv"))    # along the last two axes
+
+
 def _batch_rank(value: Value) -> int:
-    """How many leading axes a library op works along, which takes matrices or (of one shape with its result) numbers."""
+    """How many leading axes a library op works along: those before matrices; all, for functions of numbers; of other ops none is known."""
     shapes = [operand.shape for operand in value.operands]
-    if value.op.name == "special_function":
-        return len(shapes[0]) if all(shape == shapes[0] for shape in shapes) and value.shape[:len(shapes[0])] == shapes[0] else 0
-    return max(len(shapes[0]) - 2, 0)
+    if value.op.name in MATRICES:
+        return len(shapes[0]) - 2
+    if value.op.name == "special_function" and all(shape == shapes[0] for shape in shapes) and value.shape[:len(shapes[0])] == shapes[0]:
+        return len(shapes[0])
+    return 0

@@ -59,8 +59,10 @@ class Transformed(JitFunction):
         return transform, args, {f"static_{name}": value for name, value in statics._asdict().items()}
 
     def _shown(self, arguments: Arguments) -> Program:
+        if not self._backward:
+            return super()._shown(arguments)
         _, (fun, argnums, *_), _ = self.made_by
-        return Program(fun, arguments, argnums) if self._backward else super()._shown(arguments)
+        return Program(fun, arguments, argnums)
 
 
 def without_names(traced: Callable[..., Any]) -> Callable[..., Any]:
@@ -81,13 +83,25 @@ def by_position(fun: Callable[..., Any], statics: Statics, more: int = 0) -> Sta
 
 
 def transformed(fun: Callable[..., Any], traced: Callable[..., Any], name: str, statics: Statics, transform: Callable[..., Any],
-                *args: Any, backward: bool = False) -> Transformed:
-    """The function `traced` of handles, which is `fun` as `transform(fun, *args)` makes it, as users hold it."""
+                *args: Any, backward: bool = False, argnums: Argnums = 0) -> Transformed:
+    """The function `traced` of handles, which is `fun` as `transform(fun, *args)` makes it, as users hold it.
+
+    argnums   positions that it is about: those that count from the end count the arguments that a call gives by position.
+    """
     require_function(fun)
     functools.update_wrapper(traced, fun, updated=())
     traced.__name__ = f"{getattr(fun, '__name__', 'function')}.{name}"
     traced.__qualname__ = f"{getattr(fun, '__qualname__', 'function')}.{name}"
-    return Transformed(traced, statics, (transform, (fun, *args)), backward)
+    from_the_end = count_from_the_end(argnums)
+    own = by_position(fun, statics) if from_the_end else statics
+    made = Transformed(without_names(traced) if from_the_end else traced, own, (transform, (fun, *args)), backward)
+    made.made_by = (transform, (fun, *args), statics)
+    return made
+
+
+def count_from_the_end(argnums: Argnums) -> bool:
+    """Whether there are negative positions."""
+    return any(isinstance(k, int) and k < 0 for k in (argnums if isinstance(argnums, Iterable) else (argnums,)))
 
 
 # ----- transforms that are called with the function each time (`jvp`, `vjp`)
@@ -195,7 +209,8 @@ def traced_call(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, 
                 statics: Statics = Statics()) -> TracedCall:  # noqa: B008  (immutable)
     """Trace a call of fun whose arguments `argnums` are differentiated; GradientError where they have no derivative."""
     named = take_apart(fun, args, kwargs)          # what can be passed by position is
-    numbers = normalise_argnums(argnums, len(named.args))
+    numbers = normalise_argnums(argnums, len(args if count_from_the_end(argnums) else named.args))
+    argnums = numbers[0] if isinstance(argnums, int) else numbers
     result = trace(fun, as_floats(named.args, numbers), named.kwargs, static_argnums=statics.argnums, static_argnames=statics.argnames)
     wrt = [leaf for number in numbers for leaf in result.arguments.positions_of(number)]
     check_differentiable(result, wrt)

@@ -97,7 +97,8 @@ def value_and_grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool 
             value = (value, outputs.aux(found))
         return value, gradient
 
-    return transformed(fun, traced, "value_and_grad", statics, value_and_grad, argnums, has_aux, holomorphic, backward=True)
+    return transformed(fun, traced, "value_and_grad", statics, value_and_grad, argnums, has_aux, holomorphic, backward=True,
+                       argnums=argnums)
 
 
 def _cotangent(found: Sequence[Value], position: int | None, argument: Value) -> Value:
@@ -121,7 +122,7 @@ def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, h
         value, gradient = both.fun(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
 
-    return transformed(fun, traced, "grad", statics, grad, argnums, has_aux, holomorphic, backward=True)
+    return transformed(fun, traced, "grad", statics, grad, argnums, has_aux, holomorphic, backward=True, argnums=argnums)
 
 
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:

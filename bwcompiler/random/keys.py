@@ -7,6 +7,7 @@ the shape: as `jax.random` computes them (jax_threefry_partitionable).
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -167,9 +168,9 @@ def _stacked(words: Words) -> Value:
 
 
 def shape_of(shape: Shape) -> tuple[int, ...]:
-    """A shape given as NumPy takes it."""
-    found = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
-    if not all(isinstance(extent, int | np.integer) and extent >= 0 for extent in found):
-        raise ShapeError(f"random: a shape is made of numbers that are not negative, got {shape}")
-    return tuple([int(extent) for extent in found])
-
+    """A shape given as NumPy takes it.  A traced integer argument becomes a compile-time value: the function is traced again."""
+    extents = list(shape) if isinstance(shape, Sequence) else [shape]
+    found = tuple([operator.index(extent) for extent in extents])
+    if any(extent < 0 for extent in found):
+        raise ShapeError(f"random: a shape is made of numbers that are not negative, got {found}")
+    return found

@@ -34,6 +34,8 @@ RIGHT: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "trees": (lambda p, k: {"out": np.tanh(p["w"] @ p["x"]) * k, "index": k}, ({"w": np.outer(X, X), "x": X}, np.arange(3))),
     "linear algebra": (lambda a, b: np.linalg.solve(a @ a.T + 3 * np.eye(3), b), (np.outer(X, X) + np.diag(X), X)),
     "float32": (lambda x: np.exp(x) * x, (X.astype(np.float32),)),
+    "complex": (lambda z: {"z": np.abs(z) ** 2 * z + np.conj(z), "r": np.angle(z) * z.real}, (X + 1j * X[::-1],)),
+    "complex results": (lambda x: np.fft.fft(np.sin(x)) * x[0], (X,)),
     "python int": (lambda x: x * x, (3,)),
     "masked": (lambda x: np.where(x > 0, np.sqrt(np.abs(x)), x), (X,)),
     "loop": (lambda x: [x := np.sin(x) for _ in range(3)][-1], (X,)),

@@ -255,6 +255,15 @@ def test_jacobian_goes_the_cheaper_way() -> None:
     assert types(bw.jacobian, wide) == types(bw.jacrev, wide) != types(bw.jacfwd, wide)
 
 
+def test_rules_in_loops_are_seen() -> None:
+    """A custom_vjp in the body of a loop, whose rule is not linear: its Jacobian and Hessian go backwards."""
+    clipped = bw.custom_vjp(lambda x: x * 1.0)
+    clipped.defvjp(lambda x: (clipped(x), None), lambda _, ct: (np.clip(ct, -1.0, 1.0),))
+    function = lambda x: bw.fori_loop(0, 2, lambda k, c: clipped(c) * 0.5, x) * np.ones(3)  # noqa: E731
+    assert bw.jacobian(function)(1.0).tolist() == [0.25] * 3
+    assert bw.hessian(lambda x: np.sum(function(x)))(1.0) == 0.0
+
+
 def test_jacobians_refuse_integers() -> None:
     with pytest.raises(GradientError, match="floating-point output; it returned int64"):
         bw.jacfwd(lambda x: np.argsort(x))(X)

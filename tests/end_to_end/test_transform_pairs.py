@@ -60,6 +60,11 @@ def cosine(x):
 cosine.defjvp(lambda primals, tangents: (cosine(*primals), -sine(primals[0]) * tangents[0]))
 
 
+HOST, SLOPE = bw.primitive(np.sin, lambda x: x), bw.primitive(np.cos, lambda x: x)       # host functions, each the other's derivative
+HOST.defvjp(lambda x: (HOST(x), x), lambda x, ct: (ct * SLOPE(x),), traced=True)
+SLOPE.defvjp(lambda x: (SLOPE(x), x), lambda x, ct: (-ct * HOST(x),), traced=True)
+
+
 def updated(x):
     y = np.zeros((4, 3)) * x[0]
     y[1:3] = x[0] * x[1]
@@ -96,6 +101,13 @@ FUNCTIONS: dict[str, Function] = {
     "pinv": lambda x: np.linalg.pinv(x) @ x**2,
     "custom_vjp": lambda x: sine(x * x) * np.sum(sine(x)),
     "custom_jvp": lambda x: cosine(x * x) * np.sum(cosine(x)) + sine(x[0]),
+    "scan": lambda x: bw.scan(lambda c, e: (np.sin(c) * e, c * c), x[:, 0], x.T)[1] * x[0, 0],
+    "cond": lambda x: bw.cond(x[0, 0] > 0, np.sin, np.cos, x) * x + bw.switch(1, [np.tan, np.tanh, np.exp], x),
+    "checkpoint": lambda x: bw.checkpoint(lambda x: np.sin(x) * np.exp(x))(x) ** 2,
+    "callback": lambda x: HOST(x * x) * x,
+    "roots": lambda x: bw.custom_root(lambda y: y + y**3 - x, x, lambda f, y: bw.fori_loop(0, 40, lambda k, y: y - f(y) / (1 + 3 * y * y), y),
+                                      lambda g, t: t / g(np.ones((2, 3)))),
+    "random": lambda x: bw.random.weibull_min(bw.random.key(1), 2.0, np.exp(x)) * bw.random.normal(bw.random.key(2), (2, 3)),
     "fori_loop": lambda x: bw.fori_loop(0, 3, lambda k, c: np.tanh(c) * x + np.sum(x) * k, x),
     "while_loop": lambda x: bw.while_loop(lambda c: np.sum(c) < 20.0, lambda c: c * c + x + 1.0, x),
     "softmax": lambda x: bw.nn.softmax(x, axis=-1) * bw.scipy.special.logsumexp(x, axis=0),

@@ -75,6 +75,19 @@ def test_what_is_no_position_of_an_argument(argnums: Any) -> None:
             bw.compile(lambda x: np.sum(x), X).backward(X, wrt=argnums)
 
 
+def test_argnums_from_the_end_count_positional_arguments() -> None:
+    function = lambda x, y, scale=1.0: np.sum(x * y) * scale  # noqa: E731
+    x, y = np.full(2, 3.0), np.full(2, 5.0)
+    for transform in (bw.grad, bw.jacrev, bw.jacfwd, lambda f, k: lambda *a, **b: bw.value_and_grad(f, k)(*a, **b)[1]):
+        assert transform(function, -1)(x, y, scale=2.0).tolist() == [6.0, 6.0]
+        assert transform(function, -2)(x, y, scale=2.0).tolist() == [10.0, 10.0]
+        assert transform(function, -1)(x, y, 2.0) == 30.0
+        assert transform(function, (-1, 0))(x, y, scale=2.0)[0].tolist() == [6.0, 6.0]
+        assert transform(function, 1)(x, scale=2.0, y=y).tolist() == [6.0, 6.0]
+    assert bw.grad(lambda x, n: np.sum(x**n), -2, static_argnames="n")(x, 2).tolist() == [6.0, 6.0]
+    assert bw.hvp(function, -1)(x, y, y, scale=2.0).tolist() == [0.0, 0.0]
+
+
 class Pair(NamedTuple):
     first: Any
     second: Any

@@ -150,7 +150,9 @@ def test_mutation_stays_inside() -> None:
 def test_pickle_and_names() -> None:
     mapped = pickle.loads(pickle.dumps(bw.vmap(module_function, in_axes=1, out_axes=-1)))
     np.testing.assert_allclose(mapped(X), np.stack([module_function(X[:, k]) for k in range(3)], -1))
-    assert bw.vmap(module_function).__name__ == "module_function.vmap"
+    made = bw.vmap(module_function)
+    assert made.__name__ == "module_function.vmap"
+    assert "gradient of" in made.explain(X) and "sin" in made.as_text("forward", X) and made.lower(X)(X).shape == X.shape
 
 
 def test_later_calls_are_native() -> None:

@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 from bwcompiler.api import executables
+from bwcompiler.api.sparsity import pattern_of
 from bwcompiler.ir.content_hash import content_hash
-from bwcompiler.ir.declaration import NotDifferentiable
 from bwcompiler.ir.graph import Graph, cut
 from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.graph_parser import parse_graph
 from bwcompiler.ir.graph_printer import graph_to_text
 from bwcompiler.ir.graph_verifier import verify
-from bwcompiler.ir.op import REGISTRY, Record, Value, input_value
+from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.types import BOOL, C64, F32, F64
 from bwcompiler.lowering import blocks, loop_order, parallel
 from bwcompiler.passes import find_updates
@@ -28,8 +28,9 @@ from bwcompiler.passes.autodiff import INPUT_SEED, differentiate
 from bwcompiler.passes.batch import batch_graph
 from bwcompiler.passes.legalize import legalize
 from bwcompiler.passes.partition import partition
+from bwcompiler.passes.push_forward import push_forward
 from bwcompiler.passes.simplify import simplify
-from tests.support.gradcheck import Program, apply_jvp, directional, inner
+from tests.support.gradcheck import directional, inner
 from tests.support.graph_strategies import INTEGERS, RandomGraph, random_graph, require_close, require_same_bits, run_compiled
 from tests.support.targets import narrowest, on_each, require_agreement
 
@@ -173,10 +174,15 @@ def check_gradient(seed: int) -> None:
     product = paired(cotangents, tangents)
     difference = directional(lambda h: weighted(graph, moved(arguments, made.wrt, tangents, h), cts))
     assert abs(product - difference) <= 1e-6 * max(1.0, size, abs(product)), f"{graph.name}: {product} != {difference}"
-    forward = pushforward(graph, made.wrt)
-    outs = list(interpret_some(forward, [*arguments, *tangents]))
-    pushed = paired(cts, outs)
+    forward = push_forward(graph, made.wrt)
+    verify(forward.graph)
+    outs = interpret(forward.graph, [*arguments, *tangents])
+    floats = [position for output, position in zip(graph.outputs, forward.tangents, strict=True) if output.dtype.is_differentiable]
+    pushed = paired(cts, [None if position is None else outs[position] for position in floats])
     assert abs(product - pushed) <= 1e-9 * max(1.0, size * size, abs(product)), f"{graph.name}: <vjp, t> = {product}, <ct, jvp> = {pushed}"
+    if seed % 4 == 0:
+        for x, y in zip(run_compiled(forward.graph, [*arguments, *tangents]), outs, strict=True):
+            require_close(x, y, 1e-11 * size * size, f"{graph.name}: compiled tangents")
 
     seeds = [k for k in joint.seeds if k is not None]
     parts = partition(joint.graph, seeds, count)
@@ -206,6 +212,10 @@ def check_second_order(seed: int) -> None:
         require_close(x, y, 1e-10 * size * size, f"{made.graph.name}: compiled second derivative")
     tangents = random_like([gradient.inputs[k] for k in wrt], seed + 3)
     product = paired([None if k is None else expected[k] for k in second.cotangents], tangents)
+    forward = push_forward(gradient, wrt)
+    outs = interpret(forward.graph, [*arguments, *tangents])
+    pushed = paired(bars, [None if position is None else outs[position] for position in forward.tangents])
+    assert abs(product - pushed) <= 1e-8 * max(1.0, size * size, abs(product)), f"{made.graph.name}: reverse {product}, forward over reverse {pushed}"
     difference = directional(lambda h: weighted(gradient, moved(arguments, wrt, tangents, h), bars))
     assert abs(product - difference) <= 1e-5 * max(1.0, size, abs(product)), f"{made.graph.name}: {product} != {difference}"
 
@@ -229,25 +239,21 @@ def moved(arguments: Sequence[Any], wrt: Sequence[int], tangents: Sequence[Any],
     return changed
 
 
-def pushforward(graph: Graph, wrt: Sequence[int]) -> Program:
-    """(inputs, tangents of the inputs `wrt`) -> tangents of the differentiable outputs, by the ops' JVP rules."""
-    given = [input_value(graph.inputs[k].type) for k in wrt]
-    tangents: dict[Value, Value] = dict(zip([graph.inputs[k] for k in wrt], given, strict=True))
-    program = Program([*graph.inputs, *given], Record())
-    program.record.values.extend(graph.body)
-    with program.record:
-        for value in graph.body:
-            known = [tangents.get(operand) for operand in value.operands]
-            if value.dtype.is_differentiable and any(t is not None for t in known) and not isinstance(value.op.vjp, NotDifferentiable):
-                found = apply_jvp(program, known, value)
-                if found is not None:
-                    tangents[value] = found
-    program.outputs = [tangents.get(output) for output in graph.outputs if output.dtype.is_differentiable]
-    return program
-
-
-def interpret_some(program: Program, arguments: Sequence[Any]) -> list[Any]:
-    return program.run(*arguments)
+def check_pattern(seed: int) -> None:
+    """The derivative by one element is zero where the pattern says that no element of an output depends on it."""
+    made = smooth_graph(seed)
+    for k in made.wrt:
+        argument = made.arguments[k]
+        pattern = pattern_of(made.graph, k, made.arguments)
+        pushed = push_forward(made.graph, (k,))
+        for element in np.random.default_rng(seed).permutation(argument.size)[:3]:
+            tangent = np.zeros(argument.size, argument.dtype)
+            tangent[element] = 1.0
+            found = interpret(pushed.graph, [*made.arguments, tangent.reshape(argument.shape)])
+            for sets, position in zip(pattern.sets, pushed.tangents, strict=True):
+                moved_elements = np.flatnonzero(np.zeros(1) if position is None else np.nan_to_num(found[position]))
+                allowed = set() if sets is None else set(sets[:, [element]].nonzero()[0].tolist())
+                assert set(moved_elements.tolist()) <= allowed, f"{made.graph.name}: element {element} of input {k}"
 
 
 def check_targets(seed: int) -> None:
@@ -269,7 +275,7 @@ def check_targets(seed: int) -> None:
 
 # ----- runs
 CHECKS: tuple[Callable[[int], None], ...] = (
-    check_text, check_passes, check_compiled, check_compiled_with_small_limits, check_batching, check_gradient, check_second_order)
+    check_text, check_passes, check_compiled, check_compiled_with_small_limits, check_batching, check_gradient, check_second_order, check_pattern)
 
 
 # The second derivative is the dearest check, and every graph of it is one of the first derivative too: half of the seeds.

@@ -81,10 +81,11 @@ def test_numbers_of_jax(name: str) -> None:
         np.testing.assert_allclose(interpreted, found, rtol=1e-6 if found.dtype == np.float32 else 1e-13)
     else:
         assert np.array_equal(interpreted, found)
-    if "gamma" not in name and name not in ("beta", "dirichlet", "chisquare", "t"):       # which loop
-        mapped = bw.vmap(function)(random.split(KEY, 3))
-        alone = [bw.jit(function)(one) for one in random.split(KEY, 3)]
-        np.testing.assert_allclose(mapped, np.stack(alone), rtol=1e-6 if found.dtype == np.float32 else 1e-14)
+    if name in ("loggamma", "beta", "dirichlet", "chisquare", "t"):                      # made of what `gamma` is made of
+        return
+    mapped = bw.vmap(function)(random.split(KEY, 3))
+    alone = [bw.jit(function)(one) for one in random.split(KEY, 3)]
+    np.testing.assert_allclose(mapped, np.stack(alone), rtol=1e-6 if found.dtype == np.float32 else 1e-13)
 
 
 def test_outside_of_any_trace() -> None:
@@ -98,6 +99,11 @@ def test_outside_of_any_trace() -> None:
     assert random.normal(KEY, dtype=np.float32).dtype == np.float32
 
 
+def test_extents_that_are_arguments_are_compiled_in() -> None:
+    for shape in (lambda n: (n,), lambda n: n, lambda n: [n]):
+        assert bw.jit(lambda k, n, shape=shape: random.normal(k, shape(n)))(KEY, 3).tolist() == random.normal(KEY, 3).tolist()
+
+
 def test_elements_are_those_of_their_numbers() -> None:
     """An array of another shape begins with the same numbers."""
     assert np.array_equal(random.uniform(KEY, (7,))[:3], random.uniform(KEY, (3,)))
@@ -106,16 +112,11 @@ def test_elements_are_those_of_their_numbers() -> None:
 
 # ----- distributions
 SAMPLES: dict[str, tuple[Callable[[Any], Any], Any]] = {
-    "uniform": (lambda k: random.uniform(k, (4000,), minval=-1.0, maxval=3.0), scipy.stats.uniform(-1, 4)),
     "normal": (lambda k: random.normal(k, (4000,)), scipy.stats.norm()),
     "truncated_normal": (lambda k: random.truncated_normal(k, -0.5, 2.0, (4000,)), scipy.stats.truncnorm(-0.5, 2.0)),
-    "gumbel": (lambda k: random.gumbel(k, (4000,)), scipy.stats.gumbel_r()),
-    "laplace": (lambda k: random.laplace(k, (4000,)), scipy.stats.laplace()),
-    "cauchy": (lambda k: random.cauchy(k, (4000,)), scipy.stats.cauchy()),
     "gamma, small": (lambda k: random.gamma(k, 0.3, (4000,)), scipy.stats.gamma(0.3)),
     "gamma, large": (lambda k: random.gamma(k, 30.0, (4000,)), scipy.stats.gamma(30.0)),
     "beta": (lambda k: random.beta(k, 0.5, 2.0, (4000,)), scipy.stats.beta(0.5, 2.0)),
-    "t": (lambda k: random.t(k, 3.0, (4000,)), scipy.stats.t(3.0)),
 }
 
 
@@ -135,9 +136,9 @@ def test_discrete_distributions() -> None:
     assert random.randint(key, (5,), 7, 7).tolist() == [7] * 5
     every = random.randint(key, (3,), -2**63, 2**63)
     assert len(set(every.tolist())) == 3 and np.abs(every).max() > 2**60
-    for low, high in ((-3, 10), (0, 1000), (5, 5), (250, 256)):                            # bounds that are traced
-        drawn = bw.jit(lambda low, high: random.randint(key, (50,), low, high))(np.int64(low), np.array(high))
-        assert np.array_equal(drawn, random.randint(key, (50,), low, high))
+    bounded = bw.jit(lambda low, high: random.randint(key, (50,), low, high))              # bounds that are traced
+    for low, high in ((-3, 10), (5, 5)):
+        assert np.array_equal(bounded(np.int64(low), np.array(high)), random.randint(key, (50,), low, high))
     logits = np.log(np.array([[0.2, 0.8], [0.5, 0.5]]))
     assert random.categorical(key, logits, axis=0).shape == (2,) and random.categorical(key, logits, shape=(5, 2)).shape == (5, 2)
     x = np.arange(12.0).reshape(3, 4)
