@@ -158,9 +158,9 @@ def _floats(container: Any) -> list[Any]:
 
 
 def _inner(cotangents: Any, tangents: Any) -> Any:
-    """Σ ct t over what both have."""
+    """Re(Σ ct t) over what both have: rules need be linear over the real numbers only."""
     pairs = [(ct, t) for ct, t in _pairs(cotangents, tangents) if ct is not None and t is not None]
-    return sum(np.sum(_wide(ct) * _wide(t)) for ct, t in pairs)
+    return np.real(sum(np.sum(_wide(ct) * _wide(t)) for ct, t in pairs))
 
 
 def _close(one: Any, two: Any, precision: Precision) -> bool:
@@ -214,7 +214,7 @@ def _wrong_rule(value: Value, operands: Sequence[Any], mode: str, precision: Pre
     else:
         seeds = {k: np.asarray(_seed(results[k], rng)) for k in own}
         one = _pulled(graph, wrt, operands, changes, seeds)
-        two = sum(np.sum(seeds[k] * expected[k]) for k in own)
+        two = np.real(sum(np.sum(seeds[k] * expected[k]) for k in own))
         pair = None if _close(one, two, local) else (one, two)
     if pair is None:
         return None
@@ -251,4 +251,4 @@ def _pulled(graph: Graph, wrt: Sequence[int], operands: Sequence[Any], changes: 
     given = [seeds[k] for k, position in enumerate(joint.seeds) if position is not None]
     found = interpret(joint.graph, [*operands, *given, *joint.captured])
     cotangents = {k: _wide(found[position]) for k, position in zip(wrt, joint.cotangents, strict=True) if position is not None}
-    return sum(np.sum(ct * changes[k]) for k, ct in cotangents.items())
+    return np.real(sum(np.sum(ct * changes[k]) for k, ct in cotangents.items()))

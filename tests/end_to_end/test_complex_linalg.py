@@ -71,6 +71,7 @@ FUNCTIONS: dict[str, tuple[Any, Any]] = {
 }
 
 
+SINGLE = frozenset(("det", "slogdet", "inv", "triangles", "cholesky", "eigh", "eigvalsh", "svd", "svdvals", "qr", "eig", "norms"))
 # Second derivatives of what these are made of are tested by others.
 DEAR = frozenset(("whole svd", "exponential", "factors", "equations", "powers", "stacks", "norms"))
 
@@ -98,7 +99,8 @@ def scalar(function: Any, argument: Any) -> Any:
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_values(name):
     function, argument = FUNCTIONS[name]
-    for given, tolerance in ((argument, 1e-10), (argument.astype(np.complex64 if np.iscomplexobj(argument) else np.float32), 2e-3)):
+    single = argument.astype(np.complex64 if np.iscomplexobj(argument) else np.float32)
+    for given, tolerance in ((argument, 1e-10), (single, 2e-3)) if name in SINGLE else ((argument, 1e-10),):
         for ours, numpys in zip(outputs(bw.jit(function)(given)), outputs(function(given)), strict=True):
             assert ours.shape == numpys.shape
             assert ours.dtype == numpys.dtype or tolerance > 1e-5          # NumPy's own functions above mix in doubles
