@@ -113,6 +113,9 @@ class SparseDerivative:
         for value, what in ((output, "result"), (argument, "argument")):
             if not value.dtype.is_differentiable:
                 raise GradientError(f"{self.__name__}: the {what} has dtype {value.dtype.numpy}, which has no derivative")
+            if value.dtype.is_complex:
+                raise GradientError(f"{self.__name__}: the {what} has dtype {value.dtype.numpy}; only real ones are supported\n"
+                                    "  hint: a function of real and imaginary parts, or bw.jacobian")
         found = pattern_of(graph, leaves[0], [*contents, *result.captured])
         pattern = found.sets[0]
         if pattern is None:

@@ -23,6 +23,12 @@ def real_value(x: Any) -> Value:
     return value if value.dtype.is_float else cast(value, F64)
 
 
+def number_value(x: Any) -> Value:
+    """A float or complex value; integers become float64."""
+    value = value_as(x)
+    return value if value.dtype.is_differentiable else cast(value, F64)
+
+
 def reduced(name: str, x: Value, axes: tuple[int, ...]) -> Value:
     """The reduction with the reduced axes kept, broadcast back to x's shape."""
     return broadcast_value(keep_axes(REGISTRY[name](x, axes=axes), x, axes), x.shape)

@@ -32,11 +32,6 @@ def _require_square(name: str, a: TensorType) -> None:
     require(a.rank >= 2 and a.shape[-1] == a.shape[-2], f"{name}: the last two axes of the array must be square", a)
 
 
-def _require_real(name: str, a: TensorType) -> None:
-    if a.dtype.kind != "f":
-        raise DTypeError(f"{name} does not take {a.dtype.numpy}")
-
-
 def _square_shape(name: str) -> Callable[..., TensorType]:
     def shape(a: TensorType) -> TensorType:
         _require_square(name, a)
@@ -117,7 +112,6 @@ solve: Op = define_op(
 
 # ----- lu: what solve, inv, det and slogdet of one matrix share (bwcompiler.passes.factorization_rules)
 def _lu_shape(a: TensorType) -> TensorType:
-    _require_real("lu", a)
     _require_square("lu", a)
     return a.with_shape((*a.shape[:-2], add_extents(a.shape[-1], 1), a.shape[-1]))
 
@@ -127,7 +121,8 @@ def packed_lu(a: Any) -> Any:
     work, n = np.array(a), a.shape[-1]
     pivots = np.empty((*a.shape[:-2], 1, n), a.dtype)
     for k in range(n):
-        row = np.argmax(np.abs(work[..., k:, k]), -1)[..., None, None] + k if a.size else np.zeros((*a.shape[:-2], 1, 1), int)
+        size = np.abs(work[..., k:, k].real) + np.abs(work[..., k:, k].imag)               # as BLAS measures complex numbers
+        row = np.argmax(size, -1)[..., None, None] + k if a.size else np.zeros((*a.shape[:-2], 1, 1), int)
         pivots[..., k:k + 1] = row
         found, kept = np.take_along_axis(work, row, -2), work[..., k:k + 1, :].copy()
         np.put_along_axis(work, row, kept, -2)
@@ -182,20 +177,21 @@ def _lu_vjp(ct: Value, out: Value, a: Value) -> Value:
 lu: Op = define_op(
     "lu", "library", doc="The factors of P L U = a, the unit lower triangle L and U in one matrix, transposed; in the last row the "
     "numbers of the rows that rows 0, 1, ... were exchanged with, one after the other.", attributes=(), shape=_lu_shape,
-    vjp=(_lu_vjp,), jvp=_lu_jvp, batch=LEADING_AXES, reference=packed_lu, kinds="f", cheap=False,
+    vjp=(_lu_vjp,), jvp=_lu_jvp, batch=LEADING_AXES, reference=packed_lu, kinds="fc", cheap=False,
     library=Native("LAPACK getrf"),
 )
 
 
 def _lu_solve_shape(packed: TensorType, b: TensorType, *, transpose: bool) -> TensorType:
-    _require_real("lu_solve", packed)
+    if not packed.dtype.is_differentiable:
+        raise DTypeError(f"lu_solve does not take {packed.dtype.numpy}")
     fits = packed.dtype is b.dtype and packed.rank == b.rank and packed.shape[:-2] == b.shape[:-2] and packed.shape[-1] == b.shape[-2]
     require(fits, "lu_solve: needs lu[..., n + 1, n] and b[..., n, k] of one dtype with equal leading axes", packed, b)
     return b
 
 
 def solve_with_lu(packed: Any, b: Any, *, transpose: bool) -> Any:
-    factors, pivots = np.swapaxes(packed[..., :-1, :], -1, -2), np.rint(packed[..., -1:, :]).astype(int)
+    factors, pivots = np.swapaxes(packed[..., :-1, :], -1, -2), np.rint(packed[..., -1:, :].real).astype(int)
     n = factors.shape[-1]
     order = np.broadcast_to(np.arange(n)[:, None], (*packed.shape[:-2], n, 1)).copy()      # P: row k of Pᵀb is row order[k] of b
     for k in range(n):
@@ -234,7 +230,7 @@ def _lu_solve_vjp_packed(ct: Value, out: Value, packed: Value, b: Value, *, tran
 lu_solve: Op = define_op(
     "lu_solve", "library", doc="x with a x = b, or aᵀ x = b, from the factors of a; LinAlgError if a is singular.",
     attributes=("transpose",), shape=_lu_solve_shape, vjp=(_lu_solve_vjp_packed, _lu_solve_vjp_b), jvp=TRANSPOSED, batch=LEADING_AXES,
-    reference=solve_with_lu, kinds="f", cheap=False, library=Native("BLAS trsm", failure="Singular matrix"),
+    reference=solve_with_lu, kinds="fc", cheap=False, library=Native("BLAS trsm", failure="Singular matrix"),
 )
 
 

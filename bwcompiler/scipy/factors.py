@@ -1,4 +1,7 @@
-"""Of `bw.scipy.linalg`: triangles, Cholesky and LU factors, and what is as in numpy.linalg; real matrices in the last two axes."""
+"""Of `bw.scipy.linalg`: triangles, Cholesky and LU factors, and what is as in numpy.linalg, of matrices in the last two axes.
+
+Of complex matrices too; ᴴ is the conjugate transpose there, the transpose of real ones.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,13 @@ from bwcompiler import ops
 from bwcompiler.api.eager import graph_function
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.tracing.operands import broadcast_shapes, cast, reshape, value_as
+from bwcompiler.frontend.tracing.promotion import common_dtype
 from bwcompiler.frontend.tracing.tracer import fresh, value_of
 from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import I32
-from bwcompiler.nn.activations import real_value
+from bwcompiler.nn.activations import number_value
+from bwcompiler.ops.complex_parts import conj
 from bwcompiler.ops.contraction import matrix_transpose
 from bwcompiler.ops.factorization import row, rows
 
@@ -22,8 +27,8 @@ from bwcompiler.ops.factorization import row, rows
 # ----- triangles
 def _pair(name: str, a: Any, b: Any) -> tuple[Value, Value, bool]:
     """A matrix and right sides of one dtype and batch; whether b is a vector."""
-    matrix, right = real_value(a), real_value(b)
-    dtype = matrix.dtype if matrix.dtype.itemsize >= right.dtype.itemsize else right.dtype
+    matrix, right = number_value(a), number_value(b)
+    dtype = common_dtype((matrix.dtype, right.dtype))
     matrix, right = cast(matrix, dtype), cast(right, dtype)
     vector = right.rank == 1
     columns = reshape(right, (*right.shape, 1)) if vector else right
@@ -45,7 +50,7 @@ def _is_transposed(trans: int | str) -> bool:
 
 @graph_function
 def solve_triangular(a: Any, b: Any, trans: int | str = 0, lower: bool = False, unit_diagonal: bool = False) -> Any:
-    """x with t x = b, where t is the upper (or lower) triangle of a, or with trans=1 its transpose; b is (n,) or (..., n, k).
+    """x with t x = b, where t is the upper (or lower) triangle of a, with trans=1 its transpose, with trans=2 tᴴ; b is (n,) or (..., n, k).
 
     unit_diagonal takes the diagonal for ones.  Raises ShapeError where a and b do not fit, LinAlgError for a zero on the diagonal.
 
@@ -56,12 +61,13 @@ def solve_triangular(a: Any, b: Any, trans: int | str = 0, lower: bool = False, 
     matrix, columns, vector = _pair("solve_triangular", a, b)
     if unit_diagonal:
         matrix = value_of(np.where(np.eye(matrix.shape[-1], dtype=bool), 1.0, fresh(matrix)))  # type: ignore[arg-type]
+    matrix = conj(matrix) if trans in (2, "C") else matrix
     return _solution(ops.triangular_solve(matrix, columns, lower=lower, transpose=_is_transposed(trans)), vector)
 
 
 @graph_function
 def cholesky(a: Any, lower: bool = False) -> Any:
-    """The upper factor R with a = Rᵀ R, or the lower one with a = L Lᵀ, of a positive definite matrix, read in that triangle.
+    """The upper factor R with a = Rᴴ R, or the lower one with a = L Lᴴ, of a positive definite matrix, read in that triangle.
 
     Raises LinAlgError if the matrix is not positive definite.
 
@@ -69,8 +75,12 @@ def cholesky(a: Any, lower: bool = False) -> Any:
     >>> bw.scipy.linalg.cholesky(np.array([[4.0, 2.0], [2.0, 2.0]])).tolist()
     [[2.0, 1.0], [0.0, 1.0]]
     """
-    matrix = real_value(a)
-    return fresh(ops.cholesky(matrix) if lower else matrix_transpose(ops.cholesky(matrix_transpose(matrix))))
+    matrix = number_value(a)
+    return fresh(ops.cholesky(matrix) if lower else _adjoint(ops.cholesky(_adjoint(matrix))))
+
+
+def _adjoint(x: Value) -> Value:
+    return conj(matrix_transpose(x))
 
 
 def cho_factor(a: Any, lower: bool = False) -> tuple[Any, bool]:
@@ -91,11 +101,16 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any) -> Any:
     [2.0]
     """
     factor, lower = c_and_lower
-    half = solve_triangular(factor, b, 0 if lower else 1, bool(lower))
-    return solve_triangular(factor, half, 1 if lower else 0, bool(lower))
+    half = solve_triangular(factor, b, 0 if lower else 2, bool(lower))
+    return solve_triangular(factor, half, 2 if lower else 0, bool(lower))
 
 
 # ----- LU
+def _places(x: Value) -> Value:
+    """Numbers of rows, which complex factors hold as complex numbers."""
+    return ops.real(x) if x.dtype.is_complex else x
+
+
 @graph_function
 def lu_factor(a: Any) -> Any:
     """(LU, pivots): L below the diagonal and U on and above it; row k was exchanged with row pivots[k], one after the other.
@@ -105,9 +120,9 @@ def lu_factor(a: Any) -> Any:
     >>> factors.tolist(), pivots.tolist()
     ([[4.0, 2.0], [0.25, 1.5]], [1, 1])
     """
-    packed = ops.lu(real_value(a))
+    packed = ops.lu(number_value(a))
     n = packed.shape[-1]
-    return fresh(matrix_transpose(rows(packed, 0, n))), fresh(cast(row(packed, n), I32))
+    return fresh(matrix_transpose(rows(packed, 0, n))), fresh(cast(_places(row(packed, n)), I32))
 
 
 @graph_function
@@ -143,14 +158,14 @@ def lu(a: Any, permute_l: bool = False) -> Any:
     >>> bw.scipy.linalg.lu(np.array([[1.0, 2.0], [4.0, 2.0]]))[1].tolist()
     [[1.0, 0.0], [0.25, 1.0]]
     """
-    matrix = real_value(a)
+    matrix = number_value(a)
     n = matrix.shape[-1]
     if n > LARGEST_EXCHANGED:
         raise UnsupportedError(f"lu of matrices of order {n}: at most {LARGEST_EXCHANGED} is supported on traced arrays\\n"
                                "  hint: bw.scipy.linalg.lu_factor, whose pivots say which rows were exchanged")
     packed = ops.lu(matrix)
     factors: Any = fresh(matrix_transpose(rows(packed, 0, n)))
-    pivots: Any = fresh(row(packed, n)).astype(np.int64)
+    pivots: Any = fresh(_places(row(packed, n))).astype(np.int64)
     order: Any = np.broadcast_to(np.arange(n), pivots.shape)
     for k in range(n):                                                      # order[k] and order[pivots[k]] change places
         other = pivots[..., k:k + 1]
@@ -177,7 +192,8 @@ def solve(a: Any, b: Any, lower: bool = False, assume_a: str | None = None, tran
         return _solution(value_of(cho_solve((cholesky(fresh(matrix), lower), lower), fresh(columns))), vector)
     if assume_a in ("sym", "symmetric", "her", "hermitian"):
         half: Any = np.tril(fresh(matrix)) if lower else np.triu(fresh(matrix))
-        matrix = value_of(half + np.swapaxes(half, -1, -2) - half * np.eye(matrix.shape[-1], dtype=matrix.dtype.numpy))
+        other = np.swapaxes(half if assume_a[0] == "s" else np.conj(half), -1, -2)
+        matrix = value_of(half + other - half * np.eye(matrix.shape[-1], dtype=matrix.dtype.numpy))
     if assume_a in ("lower triangular", "upper triangular"):
         return _solution(ops.triangular_solve(matrix, columns, lower=assume_a[0] == "l", transpose=transposed), vector)
     return _solution(ops.solve(matrix_transpose(matrix) if transposed else matrix, columns), vector)
@@ -191,7 +207,7 @@ def inv(a: Any) -> Any:
     >>> bw.scipy.linalg.inv(np.array([[4.0]])).tolist()
     [[0.25]]
     """
-    return np.linalg.inv(fresh(real_value(a)))
+    return np.linalg.inv(fresh(number_value(a)))
 
 
 @graph_function
@@ -202,7 +218,7 @@ def det(a: Any) -> Any:
     >>> float(bw.scipy.linalg.det(np.array([[4.0]])))
     4.0
     """
-    return np.linalg.det(fresh(real_value(a)))
+    return np.linalg.det(fresh(number_value(a)))
 
 
 @graph_function
@@ -213,7 +229,7 @@ def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     >>> float(bw.scipy.linalg.norm(np.array([3.0, 4.0])))
     5.0
     """
-    return np.linalg.norm(fresh(real_value(a)), ord, axis, keepdims)
+    return np.linalg.norm(fresh(number_value(a)), ord, axis, keepdims)
 
 
 @graph_function
@@ -224,19 +240,19 @@ def pinv(a: Any, rtol: float | None = None) -> Any:
     >>> bw.scipy.linalg.pinv(np.array([[2.0], [0.0]])).tolist()
     [[0.5, 0.0]]
     """
-    matrix: Any = fresh(real_value(a))
+    matrix: Any = fresh(number_value(a))
     return np.linalg.pinv(matrix, rcond=max(matrix.shape[-2:]) * float(np.finfo(matrix.dtype).eps) if rtol is None else rtol)
 
 
 @graph_function
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
-    """(U, s, Vᵀ), or s alone; as numpy.linalg.svd.
+    """(U, s, Vᴴ), or s alone; as numpy.linalg.svd.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.scipy.linalg.svd(np.array([[3.0, 0.0], [0.0, 2.0]]), compute_uv=False).round(4).tolist()
     [3.0, 2.0]
     """
-    matrix: Any = fresh(real_value(a))
+    matrix: Any = fresh(number_value(a))
     return tuple(np.linalg.svd(matrix, full_matrices)) if compute_uv else np.linalg.svd(matrix, compute_uv=False)
 
 
@@ -248,7 +264,7 @@ def svdvals(a: Any) -> Any:
     >>> bw.scipy.linalg.svdvals(np.array([[3.0, 0.0], [0.0, 2.0]])).round(4).tolist()
     [3.0, 2.0]
     """
-    return np.linalg.svd(fresh(real_value(a)), compute_uv=False)
+    return np.linalg.svd(fresh(number_value(a)), compute_uv=False)
 
 
 @graph_function
@@ -262,30 +278,30 @@ def qr(a: Any, mode: str = "full") -> Any:
     modes = {"full": "complete", "economic": "reduced", "r": "r"}
     if mode not in modes:
         raise UnsupportedError(f"qr: mode={mode!r} is not supported on traced arrays; supported: {', '.join(modes)}")
-    found = np.linalg.qr(fresh(real_value(a)), modes[mode])  # type: ignore[call-overload]
+    found = np.linalg.qr(fresh(number_value(a)), modes[mode])  # type: ignore[call-overload]
     return (found,) if mode == "r" else tuple(found)
 
 
 @graph_function
 def eigh(a: Any, b: Any = None, lower: bool = True, eigvals_only: bool = False) -> Any:
-    """Eigenvalues, ascending, and eigenvectors of symmetric matrices; with b of a v = w b v, for which vᵀ b v = 1.
+    """Eigenvalues, ascending, and eigenvectors of symmetric (Hermitian) matrices; with b of a v = w b v, for which vᴴ b v = 1.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.scipy.linalg.eigh(np.array([[2.0, 0.0], [0.0, 1.0]]), eigvals_only=True).tolist()
     [1.0, 2.0]
     """
-    matrix: Any = fresh(real_value(a))
+    matrix: Any = fresh(number_value(a))
     triangle: Any = "L" if lower else "U"
     if b is None:
         return np.linalg.eigvalsh(matrix, triangle) if eigvals_only else tuple(np.linalg.eigh(matrix, triangle))
     half = np.tril(matrix) if lower else np.triu(matrix)
-    whole = half + np.swapaxes(half, -1, -2) - half * np.eye(matrix.shape[-1], dtype=matrix.dtype)
-    factor = cholesky(b, True) if lower else np.swapaxes(cholesky(b, False), -1, -2)
-    inner = solve_triangular(factor, np.swapaxes(solve_triangular(factor, whole, 0, True), -1, -2), 0, True)
+    whole = half + np.conj(np.swapaxes(half, -1, -2)) - half * np.eye(matrix.shape[-1], dtype=matrix.dtype)
+    factor = cholesky(b, True) if lower else np.conj(np.swapaxes(cholesky(b, False), -1, -2))
+    inner = solve_triangular(factor, np.conj(np.swapaxes(solve_triangular(factor, whole, 0, True), -1, -2)), 0, True)
     if eigvals_only:
         return np.linalg.eigvalsh(inner)
     values, vectors = np.linalg.eigh(inner)
-    return values, solve_triangular(factor, vectors, 1, True)
+    return values, solve_triangular(factor, vectors, 2, True)
 
 
 @graph_function

@@ -13,7 +13,7 @@ from bwcompiler.api.loops import while_loop
 from bwcompiler.api.transforms import custom_jvp
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.tracing.tracer import fresh, value_of
-from bwcompiler.nn.activations import real_value
+from bwcompiler.nn.activations import number_value
 
 # Numerator coefficients of the Padé approximant of order 13 of exp, and the 1-norm up to which it is exact to rounding
 # (N. Higham, "The scaling and squaring method for the matrix exponential revisited", 2005).
@@ -34,7 +34,7 @@ def expm(A: Any, max_squarings: int = 16) -> Any:
     >>> bw.scipy.linalg.expm(np.array([[0.0, 1.0], [0.0, 0.0]])).tolist()
     [[1.0, 1.0], [0.0, 1.0]]
     """
-    a: Any = fresh(real_value(A))
+    a: Any = fresh(number_value(A))
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
         raise ShapeError(f"expm: the last two axes of A of shape {a.shape} must be square")
     if not a.size:
@@ -91,16 +91,16 @@ _root.defjvp(_root_jvp)
 
 @graph_function
 def sqrtm(A: Any) -> Any:
-    """The square root of a matrix whose eigenvalues have positive real parts or are not on the negative real axis; real.
+    """The square root of a matrix whose eigenvalues have positive real parts or are not on the negative real axis; of real matrices real.
 
-    By Newton's method; nan or no meaning where there is no real principal root (SciPy gives complex numbers there).  The derivative
+    By Newton's method; nan or no meaning where there is no principal root of that kind (SciPy gives complex numbers then).  The derivative
     needs a matrix without opposite eigenvalues of the root.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.scipy.linalg.sqrtm(np.array([[4.0, 0.0], [0.0, 9.0]])).round(8).tolist()
     [[2.0, 0.0], [0.0, 3.0]]
     """
-    a: Any = fresh(real_value(A))
+    a: Any = fresh(number_value(A))
     if a.ndim != 2 or a.shape[0] != a.shape[1]:
         raise ShapeError(f"sqrtm: A must be a square matrix, got shape {a.shape}")
     return _root(a) if a.size else a + 0.0
@@ -113,7 +113,7 @@ def _sylvester(a: Any, b: Any, q: Any) -> Any:
 
 
 def _matrices(name: str, *given: Any) -> list[Any]:
-    found: list[Any] = [fresh(real_value(one)) for one in given]
+    found: list[Any] = [fresh(number_value(one)) for one in given]
     if any(one.ndim != 2 for one in found) or any(one.shape[0] != one.shape[1] for one in found[:-1]):
         raise ShapeError(f"{name}: shapes {', '.join(str(one.shape) for one in found)} do not fit")
     return found
@@ -137,24 +137,24 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
 
 @graph_function
 def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
-    """x with a x + x aᵀ = q; see `solve_sylvester`.
+    """x with a x + x aᴴ = q; see `solve_sylvester`.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.scipy.linalg.solve_continuous_lyapunov(np.eye(1), np.array([[4.0]])).tolist()
     [[2.0]]
     """
     left, known = _matrices("solve_continuous_lyapunov", a, q)
-    return _sylvester(left, left.T, known)
+    return _sylvester(left, np.conj(left.T), known)
 
 
 @graph_function
 def solve_discrete_lyapunov(a: Any, q: Any) -> Any:
-    """x with a x aᵀ - x + q = 0, as one linear system of all elements of x.
+    """x with a x aᴴ - x + q = 0, as one linear system of all elements of x.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.scipy.linalg.solve_discrete_lyapunov(np.array([[0.5]]), np.array([[3.0]])).tolist()
     [[4.0]]
     """
     left, known = _matrices("solve_discrete_lyapunov", a, q)
-    system = np.eye(left.shape[0] ** 2, dtype=left.dtype) - np.kron(left, left)
+    system = np.eye(left.shape[0] ** 2, dtype=left.dtype) - np.kron(left, np.conj(left))
     return np.linalg.solve(system, known.reshape(-1)).reshape(known.shape)

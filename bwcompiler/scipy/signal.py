@@ -18,7 +18,8 @@ from bwcompiler.frontend.numpy.reductions import normalize_axis
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import Value
-from bwcompiler.nn.activations import real_value
+from bwcompiler.nn.activations import number_value, real_value
+from bwcompiler.ops.complex_parts import conj
 
 __all__ = [
     "convolve", "convolve2d", "correlate", "correlate2d", "detrend", "fftconvolve", "lfilter", "oaconvolve", "savgol_coeffs",
@@ -112,13 +113,13 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto", axes:
 
 @graph_function
 def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
-    """The cross-correlation of arrays of equal rank: their convolution, in2 being reversed.
+    """The cross-correlation of arrays of equal rank: their convolution, in2 being reversed and conjugated.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.scipy.signal.correlate(np.array([1.0, 2.0, 3.0]), np.array([1.0, 0.0]), mode="valid").tolist()
     [1.0, 2.0]
     """
-    y = value_as(in2)
+    y = conj(value_as(in2))
     return _everywhere(in1, fresh(ops.flip(y, axes=tuple(range(y.rank))) if y.rank else y), mode)
 
 
@@ -130,7 +131,7 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: int | Sequence[int
     >>> bw.scipy.signal.fftconvolve(np.ones((2, 3)), np.ones((1, 2)), axes=1).tolist()
     [[1.0, 2.0, 2.0, 1.0], [1.0, 2.0, 2.0, 1.0]]
     """
-    x, y = pair(fresh(real_value(in1)), fresh(real_value(in2)))
+    x, y = pair(fresh(number_value(in1)), fresh(number_value(in2)))
     if axes is None:
         return _everywhere(fresh(x), fresh(y), mode)
     if x.rank != y.rank:
@@ -198,7 +199,7 @@ def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", 
     >>> bw.scipy.signal.correlate2d(np.eye(2), np.eye(2), mode="valid").tolist()
     [[2.0]]
     """
-    x, y = value_as(in1), value_as(in2)
+    x, y = value_as(in1), conj(value_as(in2))
     turned = fresh(ops.flip(y, axes=(0, 1))) if y.rank == 2 else fresh(y)
     if mode == "same":                                # SciPy's centre is that of the reversed one
         full: Any = _two_dimensional(fresh(x), turned, "full", boundary, fillvalue)
@@ -218,7 +219,7 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     >>> bw.scipy.signal.lfilter(np.array([1.0]), np.array([1.0, -0.5]), np.array([1.0, 0.0, 0.0])).tolist()
     [1.0, 0.5, 0.25]
     """
-    given: list[Any] = [np.atleast_1d(fresh(real_value(one))) for one in (b, a, x)]
+    given: list[Any] = [np.atleast_1d(fresh(number_value(one))) for one in (b, a, x)]
     forward, back, signal = given
     place = normalize_axis(axis, signal.ndim)
     forward, back = forward / back[0], back / back[0]
@@ -232,9 +233,10 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
         found = np.moveaxis(columns, -1, 0)[:lines.shape[0]].reshape(lines.shape)
         return np.moveaxis(found, 0, place)
     shape = lines.shape[1:]
-    begin: Any = None if zi is None else fresh(real_value(zi))
-    state = np.zeros((size - 1, *shape), lines.dtype) if begin is None else np.moveaxis(begin, place, 0)
-    state = np.broadcast_to(state, (size - 1, *shape)) + np.zeros((), lines.dtype)
+    begin: Any = None if zi is None else fresh(number_value(zi))
+    kind = np.result_type(lines.dtype, forward.dtype, back.dtype)
+    state = np.zeros((size - 1, *shape), kind) if begin is None else np.moveaxis(begin, place, 0)
+    state = np.broadcast_to(state, (size - 1, *shape)) + np.zeros((), kind)
     wide = (-1, *[1] * len(shape))
     taps, feedback = forward[1:].reshape(wide), back[1:].reshape(wide)
     first = forward[0]
@@ -319,7 +321,7 @@ def detrend(data: Any, axis: int = -1, type: str = "linear", bp: int | Sequence[
     >>> abs(bw.scipy.signal.detrend(3.0 * np.arange(5.0) + 1.0).round(8)).tolist()
     [0.0, 0.0, 0.0, 0.0, 0.0]
     """
-    signal: Any = fresh(real_value(data))
+    signal: Any = fresh(number_value(data))
     place = normalize_axis(axis, signal.ndim)
     lines = np.moveaxis(signal, place, -1)
     count = lines.shape[-1]

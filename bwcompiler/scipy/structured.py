@@ -10,7 +10,7 @@ import numpy as np
 from bwcompiler.api.eager import graph_function
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.nn.activations import real_value
+from bwcompiler.nn.activations import number_value
 from bwcompiler.scipy.factors import solve
 
 
@@ -26,24 +26,24 @@ def solve_banded(l_and_u: Sequence[int], ab: Any, b: Any) -> Any:
     [1.5, 1.0]
     """
     below, above = (int(one) for one in l_and_u)
-    bands: Any = fresh(real_value(ab))
+    bands: Any = fresh(number_value(ab))
     if bands.ndim != 2 or bands.shape[0] != below + above + 1:
         raise ShapeError(f"solve_banded: ab of shape {bands.shape} must have {below + above + 1} rows for l_and_u={(below, above)}")
     i, j = np.indices((bands.shape[1],) * 2)
     place = above + i - j
     dense = np.where((place >= 0) & (place <= below + above), bands[np.clip(place, 0, below + above), j], 0.0)
-    return np.linalg.solve(dense, fresh(real_value(b)))
+    return np.linalg.solve(dense, fresh(number_value(b)))
 
 
 def toeplitz(c: Any, r: Any = None) -> Any:
-    """The matrix with first column c and first row r (c by default; r[0] is not used): element [i, j] depends on i - j.
+    """The matrix with first column c and first row r (by default c, conjugated; r[0] is not used): element [i, j] depends on i - j.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.scipy.linalg.toeplitz(np.array([1, 2]), np.array([0, 3, 4])).tolist()
     [[1, 3, 4], [2, 1, 3]]
     """
     column = np.ravel(c)
-    line = column if r is None else np.ravel(r)
+    line = np.conj(column) if r is None else np.ravel(r)
     i, j = np.indices((column.shape[0], line.shape[0]))
     return np.concatenate([column[::-1], line[1:]])[column.shape[0] - 1 - i + j]
 

@@ -7,7 +7,7 @@ import pytest
 
 from bwcompiler.errors import DTypeError, ShapeError
 from bwcompiler.ir.op import REGISTRY
-from bwcompiler.ir.types import C128, F64, I64, tensor
+from bwcompiler.ir.types import F64, I64, tensor
 from tests.support.gradcheck import vjp
 from tests.support.opcases import case, op_tests
 
@@ -82,10 +82,3 @@ def test_types():
         REGISTRY["qr"].shape(tensor(F64, (2, 3)))
     with pytest.raises(DTypeError, match="int64"):
         REGISTRY["svd"].shape(tensor(I64, (2, 2)))
-
-
-@pytest.mark.parametrize(("name", "count", "attrs"), [("lu", 1, {}), ("lu_solve", 2, {"transpose": False})])
-def test_factors_of_complex_matrices_are_refused(name, count, attrs):
-    assert REGISTRY[name].kinds == "f"
-    with pytest.raises(DTypeError, match=f"{name} does not take complex128"):
-        REGISTRY[name].shape(*[tensor(C128, (2, 2))] * count, **attrs)

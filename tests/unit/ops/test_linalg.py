@@ -18,6 +18,8 @@ SPD = A @ A.swapaxes(1, 2)
 Z = A + 1j * np.sin(np.arange(18.0)).reshape(2, N, N)
 NOTHING = np.zeros((0, 0))
 LU = REGISTRY["lu"].reference(A)
+Z = A + 1j * np.sin(np.arange(A.size) + 1.0).reshape(A.shape)
+Z_LU = REGISTRY["lu"].reference(Z)
 
 CASES = [
     case("solve", A, B), case("solve", A[0], B[0, :, :1]), case("solve", Z, B + 0.5j), case("solve", A[:0], B[:0]),
@@ -30,6 +32,7 @@ CASES = [
     case("cholesky", Z[0] @ Z[0].conj().T).but(smooth=False),
     case("cholesky_adjoint", SPD, A), case("cholesky_adjoint", SPD[0], A[1]), case("cholesky_adjoint", SPD[0, :1, :1], A[0, :1, :1]),
     case("cholesky_adjoint", SPD[:0], A[:0]), case("cholesky_adjoint", NOTHING, NOTHING),
+    case("lu", Z), *[case("lu_solve", Z_LU, (1 + 1j) * B, transpose=transpose) for transpose in (False, True)],
     case("lu", A), case("lu", A[0]), case("lu", np.zeros((2, 2))).but(smooth=False), case("lu", A[:0]), case("lu", NOTHING),
     *[case("lu_solve", lu, b, transpose=transpose) for transpose in (False, True)
       for lu, b in ((LU, B), (LU[0], B[0]), (LU[:0], B[:0]), (np.zeros((1, 0)), np.zeros((0, 2))))],
