@@ -13,24 +13,22 @@ from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.nn.activations import real_value, softmax
 from bwcompiler.nn.layers import linear
+from bwcompiler.nn.noise import dropped
 
 
 @graph_function
 def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
-                                 scale: float | None = None, enable_gqa: bool = False) -> Any:
+                                 scale: float | None = None, enable_gqa: bool = False, key_of_dropout: Any = None) -> Any:
     """softmax(query keyᵀ scale + mask) value along the last two axes; scale is 1 / sqrt(features) by default.
 
     attn_mask broadcasts to (..., queries, keys): booleans say what takes part, numbers are added.  is_causal lets query i see keys up to i.
     A query that sees no key gives zeros.  With enable_gqa groups of query heads share a head of key and value.  Raises ShapeError where
-    these do not fit, UnsupportedError for dropout_p other than 0.
+    these do not fit, UnsupportedError for dropout_p without key_of_dropout, a key of bw.random.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.nn.scaled_dot_product_attention(np.ones((2, 3, 4)), np.ones((2, 5, 4)), np.ones((2, 5, 6))).shape
     (2, 3, 6)
     """
-    if dropout_p:
-        raise UnsupportedError("scaled_dot_product_attention: dropout_p is not supported\n"
-                               "  hint: bw.nn.dropout of the weights, with a mask")
     found: list[Any] = [fresh(real_value(one)) for one in (query, key, value)]
     q, k, v = found
     if min(q.ndim, k.ndim, v.ndim) < 2 or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
@@ -52,9 +50,10 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
         else:
             scores = scores + mask
     if seen is None:
-        return np.matmul(softmax(scores), v)
-    weights = softmax(np.where(seen, scores, np.finfo(scores.dtype).min))
-    return np.matmul(np.where(seen, weights, 0.0), v)
+        weights = softmax(scores)
+    else:
+        weights = np.where(seen, softmax(np.where(seen, scores, np.finfo(scores.dtype).min)), 0.0)
+    return np.matmul(dropped(weights, dropout_p, True, None, key_of_dropout, "scaled_dot_product_attention", None), v)
 
 
 @graph_function
