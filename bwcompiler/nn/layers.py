@@ -1,8 +1,7 @@
-"""`bw.nn`: linear maps, embeddings, dropout, with PyTorch's layouts and defaults."""
+"""`bw.nn`: linear maps and embeddings, with PyTorch's layouts and defaults."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,11 @@ from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.elementwise import operator
 from bwcompiler.frontend.numpy.indexing import gather, index_value
 from bwcompiler.frontend.numpy.linear import contract, pair
-from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, filled, value_as
+from bwcompiler.frontend.tracing.operands import as_tracer, cast, filled, value_as
 from bwcompiler.frontend.tracing.promotion import requested
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.types import BOOL, I64
+from bwcompiler.ir.types import I64
 from bwcompiler.nn.activations import real_value
 
 
@@ -119,51 +117,3 @@ def _hot(index: Value, axis: int, count: int) -> Value:
     shape = (*index.shape[:axis], count, *index.shape[axis:])
     spread = ops.broadcast(index, shape=shape, axes=tuple([k for k in range(len(shape)) if k != axis]))
     return ops.equal(ops.iota(shape=shape, axis=axis, dtype=I64), spread)
-
-
-def _dropped(x: Any, p: float, training: bool, mask: Any, name: str, channels: bool) -> Any:
-    if not training or p == 0.0:
-        return fresh(value_as(x))
-    if p == 1.0:
-        value = value_as(x)
-        return fresh(ops.multiply(value, constant(0, value)))
-    if mask is None:
-        shape = "x.shape[:2]" if channels else "x.shape"
-        raise UnsupportedError(f"{name}: random numbers cannot be drawn while tracing (they would be frozen)\n"
-                               f"  hint: pass the mask as an argument: {name}(x, p, mask=rng.random({shape}) >= p)")
-    value = real_value(x)
-    keep = value_as(mask, BOOL)
-    keep = broadcast_value(ops.reshape(keep, shape=(*keep.shape, *[1] * (value.rank - keep.rank))) if channels else keep, value.shape)
-    return fresh(ops.select(keep, ops.multiply(value, constant(1.0 / (1.0 - p), value)), constant(0, value)))
-
-
-@graph_function
-def dropout(x: Any, p: float = 0.5, training: bool = True, mask: Any = None) -> Any:
-    """x with zeros where mask is false, the others times 1 / (1 - p); x itself if not training.
-
-    Raises UnsupportedError without a mask: random numbers drawn while tracing would be the same in every call.
-
-    >>> import numpy as np, bwcompiler as bw
-    >>> bw.nn.dropout(np.array([1.0, 2.0]), 0.5, mask=np.array([True, False])).tolist()
-    [2.0, 0.0]
-    """
-    return _dropped(x, p, training, mask, "dropout", False)
-
-
-def _channel_dropout(rank: int) -> Callable[..., Any]:
-    name = f"dropout{rank}d"
-
-    def drop(x: Any, p: float = 0.5, training: bool = True, mask: Any = None) -> Any:
-        return _dropped(x, p, training, mask, name, True)
-
-    drop.__name__ = drop.__qualname__ = name
-    drop.__doc__ = f"""`dropout` of whole channels of x (batch, channels, ...): mask is (batch, channels).
-
-    >>> import numpy as np, bwcompiler as bw
-    >>> bw.nn.{name}(np.ones((1, 2{", 1" * rank})), 0.5, mask=np.array([[True, False]])).ravel().tolist()
-    [2.0, 0.0]
-    """
-    return graph_function(drop)
-
-
-dropout1d, dropout2d, dropout3d = (_channel_dropout(_rank) for _rank in (1, 2, 3))

@@ -7,7 +7,7 @@ from typing import Any
 
 from bwcompiler import ops
 from bwcompiler.api.eager import graph_function
-from bwcompiler.errors import ShapeError, UnsupportedError
+from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.tracing.operands import constant, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import Value
@@ -129,24 +129,6 @@ def prelu(x: Any, weight: Any) -> Any:
     axes = (1,) if slope.type.size == channels and value.rank > 1 else ()
     spread = ops.broadcast(ops.reshape(slope, shape=(channels,) if axes else ()), shape=value.shape, axes=axes)
     return fresh(ops.select(ops.greater(value, constant(0, value)), value, ops.multiply(value, spread)))
-
-
-@graph_function
-def rrelu(x: Any, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Any:
-    """x where not negative, else x times the mean of lower and upper.  Integers become float64.
-
-    Raises UnsupportedError for training=True, where slopes are random.
-
-    >>> import numpy as np, bwcompiler as bw
-    >>> bw.nn.rrelu(np.array([-1.0, 2.0]), 0.25, 0.75).tolist()
-    [-0.5, 2.0]
-    """
-    if training:
-        raise UnsupportedError("rrelu: random slopes cannot be drawn while tracing (they would be frozen)\n"
-                               "  hint: np.where(x >= 0, x, slope * x) with slope=rng.uniform(lower, upper, x.shape) as an argument")
-    value = real_value(x)
-    slope = constant((lower + upper) / 2, value)
-    return fresh(ops.select(ops.less(value, constant(0, value)), ops.multiply(value, slope), value))
 
 
 # ----- combinations of smooth pieces
