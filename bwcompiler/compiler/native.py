@@ -26,9 +26,9 @@ from bwcompiler.lowering.library_calls import (
     Libraries,
     blas_symbol,
 )
-from bwcompiler.lowering.matrix_products import GET_BLAS_THREADS, SET_BLAS_THREADS
+from bwcompiler.lowering.matrix_products import ENTER_BLAS, LEAVE_BLAS
 from bwcompiler.lowering.program import Callback, ProgramText
-from bwcompiler.runtime import blas, gufuncs
+from bwcompiler.runtime import blas, blas_calls, gufuncs
 from bwcompiler.runtime.sorting import sort_function
 
 _PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_void_p))
@@ -50,13 +50,12 @@ def native_libraries() -> tuple[Libraries, dict[str, int]]:
     """What programs may call, and the addresses of the symbols: NumPy's BLAS, LAPACK, inner loops and sort functions, where found."""
     addresses: dict[str, int] = {}
     found = blas.find()
-    if found is not None:
-        for dtype, routines in _BLAS_ROUTINES.items():
-            for routine in routines:
-                symbol = blas_symbol(routine, dtype)
-                addresses[symbol] = found.routines.get(symbol.removeprefix("bw_"), 0)
-        if found.set_num_threads:
-            addresses[SET_BLAS_THREADS], addresses[GET_BLAS_THREADS] = found.set_num_threads, found.get_num_threads
+    known = blas_calls.symbols()
+    addresses.update((symbol, known[symbol]) for symbol in (ENTER_BLAS, LEAVE_BLAS) if symbol in known)
+    for dtype, routines in _BLAS_ROUTINES.items():
+        for routine in routines:
+            symbol = blas_symbol(routine, dtype)
+            addresses[symbol] = known.get(symbol, 0)
     for op in REGISTRY.values():
         if isinstance(op.library, InnerLoop):
             addresses.update(inner_loop_addresses(op.library))

@@ -20,9 +20,8 @@ from bwcompiler.lowering.llvm_scalars import memory_type
 from bwcompiler.lowering.parallel_calls import DECLARE_PARALLEL, PARALLEL
 from bwcompiler.lowering.polls import product_work
 
-# BLAS runs on one thread while a program calls it: its own threads would fight the pool's.  Who finds it on one leaves it there, so
-# that two programs at once do not put back what the other one set.
-SET_BLAS_THREADS, GET_BLAS_THREADS = "bw_set_blas_threads", "bw_get_blas_threads"
+# BLAS runs on one thread between these (`runtime/blas_calls.py`): its own threads would fight the pool's.
+ENTER_BLAS, LEAVE_BLAS = "bw_blas_enter", "bw_blas_leave"
 LEAST_WORK = 1 << 15           # operations of a product that is cut among threads, counted as `product_work` does
 GRAIN_WORK = 1 << 13           # of a part, at least
 BATCH_PARTS = 8                # batches of so many matrices are cut into matrices
@@ -195,24 +194,10 @@ exit:
 
     def _one_thread(self, declares: list[str]) -> tuple[str, str]:
         """What runs before the calls, and after them."""
-        if GET_BLAS_THREADS not in self.libraries.symbols:
+        if ENTER_BLAS not in self.libraries.symbols:
             return "", ""
-        declares += [f"declare void @{SET_BLAS_THREADS}(i32)", f"declare i32 @{GET_BLAS_THREADS}()"]
-        before = f"""  %threads = call i32 @{GET_BLAS_THREADS}()
-  %several = icmp sgt i32 %threads, 1
-  br i1 %several, label %quiet, label %calls
-quiet:
-  call void @{SET_BLAS_THREADS}(i32 1)
-  br label %calls
-calls:
-"""
-        after = f"""  br i1 %several, label %again, label %end
-again:
-  call void @{SET_BLAS_THREADS}(i32 %threads)
-  br label %end
-end:
-"""
-        return before, after
+        declares += [f"declare void @{ENTER_BLAS}()", f"declare void @{LEAVE_BLAS}()"]
+        return f"  call void @{ENTER_BLAS}()\n", f"  call void @{LEAVE_BLAS}()\n"
 
 
 def _as_integer(libraries: Libraries) -> str:

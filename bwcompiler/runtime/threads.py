@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import operator
 import os
+from collections.abc import Callable
 
 from bwcompiler.locks import once
 from bwcompiler.runtime import blas, machine, thread_pool
@@ -16,6 +17,7 @@ from bwcompiler.runtime import blas, machine, thread_pool
 class _Setting:
     count: int | None = None
     pool: thread_pool.ThreadPool | None = None
+    set_blas: Callable[[int], object] | None = None
 
 
 def get_num_threads() -> int:
@@ -52,7 +54,9 @@ def set_num_threads(n: int) -> None:
     if count < 1:
         raise ValueError(f"set_num_threads({n}): a program needs at least one thread")
     found = blas.find()
-    if found is not None and found.set_num_threads:
+    if _Setting.set_blas is not None:
+        _Setting.set_blas(count)
+    elif found is not None and found.set_num_threads:
         ctypes.CFUNCTYPE(None, ctypes.c_int)(found.set_num_threads)(count)
     _Setting.count = count
     if _Setting.pool is not None:
@@ -70,6 +74,11 @@ def pool() -> thread_pool.ThreadPool:
 def symbols() -> dict[str, int]:
     """What programs refer to: `i32 bw_parallel(ptr fn, ptr context, i64 count, i64 grain)`."""
     return {"bw_parallel": pool().address}
+
+
+def set_blas_by(function: Callable[[int], object]) -> None:
+    """From now on the number of the BLAS's threads outside of programs is set by this function."""
+    _Setting.set_blas = function
 
 
 def read_environment() -> None:

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bwcompiler.runtime import jit, object_cache, thread_pool, threads
-from bwcompiler.runtime.thread_pool import PARTS_PER_THREAD, ThreadPool, has_threads
+from bwcompiler.runtime import jit, object_cache, threads
+from bwcompiler.runtime.thread_pool import PARTS_PER_THREAD, ThreadPool
+from bwcompiler.runtime.thread_state import MOST_THREADS, STATE, has_threads
 from bwcompiler.target import default_target
 
 # What regions run: add 1 to words; keep who ran which part; fail; nest; take their time.
@@ -159,13 +160,13 @@ def test_parts_depend_on_numbers_alone(regions: Regions, count_of_threads: int, 
     assert expected[0][0] == 0 and expected[-1][1] == count and len(expected) <= PARTS_PER_THREAD * count_of_threads
     assert all(begin % grain == 0 for begin, _ in expected) and (count > grain or len(expected) == 1)
     assert all(first[1] == second[0] for first, second in itertools.pairwise(expected))
-    regions.pool._state[thread_pool.STATE["rest_until"]] = 2**62
+    regions.pool.rest_until(2**62)
     resting = regions.parts(count, grain)
     assert [part[:2] for part in resting] == expected and len({part[2] for part in resting}) == 1
     regions.pool.wake_up()
-    regions.pool._state[thread_pool.STATE["busy"]] = 1
+    regions.pool._state[STATE["busy"]] = 1
     assert [part[:2] for part in regions.parts(count, grain)] == expected
-    regions.pool._state[thread_pool.STATE["busy"]] = 0
+    regions.pool._state[STATE["busy"]] = 0
 
 
 @needs_two
@@ -240,7 +241,7 @@ def test_changes_of_the_number(regions: Regions, rng: np.random.Generator) -> No
 
 def test_more_threads_than_the_pool_has(regions: Regions) -> None:
     regions.pool.set_threads(10**6)
-    assert regions.pool.word("threads") == thread_pool.MOST_THREADS
+    assert regions.pool.word("threads") == MOST_THREADS
     regions.pool.set_threads(1)
 
 
@@ -275,12 +276,12 @@ def test_one_cpu_is_one_thread(regions: Regions) -> None:
     regions.pool.set_threads(4)
     try:
         os.sched_setaffinity(0, {min(allowed)})
-        regions.pool._state[thread_pool.STATE["place_at"]] = 0
+        regions.pool._state[STATE["place_at"]] = 0
         parts = regions.parts(100, 1)
         assert {part[2] for part in parts} == {threading.get_ident()}
     finally:
         os.sched_setaffinity(0, allowed)
-        regions.pool._state[thread_pool.STATE["place_at"]] = 0
+        regions.pool._state[STATE["place_at"]] = 0
 
 
 @needs_two
