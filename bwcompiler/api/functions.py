@@ -29,9 +29,10 @@ from bwcompiler.errors import RecompileWarning, at
 from bwcompiler.frontend.tracing.arguments import Arguments, require_function, take_apart, unwrapped
 from bwcompiler.frontend.tracing.outside import OutsideRead, can_be_replaced
 from bwcompiler.frontend.tracing.region import active_region
-from bwcompiler.frontend.tracing.trace import TraceResult, trace_arguments
+from bwcompiler.frontend.tracing.trace import TraceResult, call_user, trace_arguments
 from bwcompiler.ir.graph import live_values
 from bwcompiler.ir.plan import ArgumentKind, is_plain
+from bwcompiler.ir.source import Source
 from bwcompiler.locks import RenewedLock
 from bwcompiler.runtime.executable import CallForm, CompiledFunction, chain
 
@@ -44,8 +45,9 @@ class JitFunction(CompiledFunction):
     """What `jit` returns: call it like the function.  Each new kind of arguments (shapes, dtypes, tree, static values) compiles once."""
 
     def __init__(self, fun: Callable[..., Any], static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = (),
-                 mutates: bool | Any = True) -> None:
+                 mutates: bool | Any = True, autoloop: bool = True) -> None:
         self.fun = fun
+        self.autoloop = autoloop
         self.static_argnums = static_argnums
         self.static_argnames = static_argnames
         self.mutates = mutates
@@ -64,7 +66,7 @@ class JitFunction(CompiledFunction):
     def _slow(self, *args: Any, **kwargs: Any) -> Any:
         """Any call that no native form takes."""
         if active_region() is not None:
-            return self.fun(*args, **kwargs)
+            return call_user(self.fun, args, kwargs, self.autoloop)
         arguments = self._arguments(args, kwargs)
         return self._specialised(arguments).call(arguments, args, kwargs)
 
@@ -128,7 +130,7 @@ class JitFunction(CompiledFunction):
     # ----- looking
     def lower(self, *args: Any, **kwargs: Any) -> Program:
         """This function as a program for arguments like these, all of them positional."""
-        return Program(self.fun, self._positional(args, kwargs))
+        return Program(self.fun, self._positional(args, kwargs), autoloop=self.autoloop)
 
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """In words, for arguments like these: see `Program.explain`; and what of them is compiled in."""
@@ -153,11 +155,11 @@ class JitFunction(CompiledFunction):
         return self._arguments(bound.args, bound.kwargs)
 
     def _shown(self, arguments: Arguments) -> Program:
-        return Program(self.fun, arguments)
+        return Program(self.fun, arguments, autoloop=self.autoloop)
 
     def _notes(self, traced: TraceResult) -> list[str]:
         names = traced.arguments.names()
-        lines = []
+        lines = [f"the loop in {Source(file, line).short} is unrolled: {reason}" for (file, line, _), reason in traced.notes]
         for position in sorted(traced.arguments.static):
             where = traced.demanded.get(position)
             why = f", which was asked for its number ({where.short})" if where is not None else ""
@@ -182,7 +184,8 @@ class JitFunction(CompiledFunction):
         return self.__qualname__ if found is self else (_remade, self._remake())
 
     def _remake(self) -> tuple[Any, ...]:
-        options = {"static_argnums": self.static_argnums, "static_argnames": self.static_argnames, "mutates": self.mutates}
+        options = {"static_argnums": self.static_argnums, "static_argnames": self.static_argnames, "mutates": self.mutates,
+                   "autoloop": self.autoloop}
         return jit, (self.fun,), options
 
     def clear_cache(self) -> None:
@@ -304,7 +307,7 @@ class Specialisation:
     def __init__(self, owner: JitFunction, arguments: Arguments, varying: Sequence[OutsideRead] = ()) -> None:
         self.owner = owner
         with collector_paused():
-            self.traced: TraceResult = trace_arguments(owner.fun, arguments, varying=varying)
+            self.traced: TraceResult = trace_arguments(owner.fun, arguments, varying=varying, autoloop=owner.autoloop)
         traced = self.traced
         outputs = len(traced.outputs)
         written = [number for number in traced.mutated if may_mutate(owner.mutates, number, traced.input_names)]
@@ -364,7 +367,7 @@ class Specialisation:
 
 
 def jit(fun: Callable[..., Any] | None = None, *, static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = (),
-        mutates: bool | int | str | Iterable[int | str] = True) -> Any:
+        mutates: bool | int | str | Iterable[int | str] = True, autoloop: bool = True) -> Any:
     """Compile fun: the first call of a signature traces it, later ones run native code.
 
     fun             a function of arrays, numbers and containers of them, written with plain NumPy.
@@ -372,6 +375,8 @@ def jit(fun: Callable[..., Any] | None = None, *, static_argnums: int | Iterable
                     and objects are so by themselves, and integers that fun asks for their number (`range(n)`, an axis, a shape).
     mutates         arguments that fun assigns to are written back to the caller's arrays; False leaves them; positions or
                     names select.
+    autoloop        loops of fun and of the functions that it calls are captured from their source: a loop of eight iterations or
+                    more is compiled once, whatever its length (`explain` says which are not, and why).  False unrolls all loops.
 
     Results are NumPy arrays and scalars of the shapes and dtypes that NumPy gives.  Raises TracerError (or a kind of it) where fun
     needs the numbers behind an argument, UnsupportedError for NumPy functions and keywords that are not supported, ShapeError and
@@ -384,8 +389,9 @@ def jit(fun: Callable[..., Any] | None = None, *, static_argnums: int | Iterable
     0.0
     """
     if fun is None:
-        return functools.partial(jit, static_argnums=static_argnums, static_argnames=static_argnames, mutates=mutates)
-    if isinstance(fun, JitFunction):
+        return functools.partial(jit, static_argnums=static_argnums, static_argnames=static_argnames, mutates=mutates,
+                                 autoloop=autoloop)
+    if isinstance(fun, JitFunction) and autoloop:
         return fun
     require_function(fun)
-    return JitFunction(fun, static_argnums, static_argnames, mutates)
+    return JitFunction(fun, static_argnums, static_argnames, mutates, autoloop)

@@ -102,7 +102,7 @@ class Program(CompiledFunction):
     """
 
     def __init__(self, fun: Callable[..., Any], arguments: Arguments, wrt: Sequence[int] | int | None = None,
-                 mutates: Any = True, memory_limit: int | None = None) -> None:
+                 mutates: Any = True, memory_limit: int | None = None, autoloop: bool = True) -> None:
         self.fun = fun
         self.memory_limit = memory_limit
         self.__name__ = getattr(fun, "__name__", "program")
@@ -110,7 +110,7 @@ class Program(CompiledFunction):
         if arguments.kwargs:
             raise SignatureError(f"a program takes positional arguments only; {', '.join(arguments.kwargs)} cannot be one")
         with collector_paused():
-            self.traced: TraceResult = trace_arguments(fun, self.arguments)
+            self.traced: TraceResult = trace_arguments(fun, self.arguments, autoloop=autoloop)
         traced = self.traced
         self.written = tuple([number for number in traced.mutated if may_mutate(mutates, number, traced.input_names)])
         self.forward_graph, self.into = _forward(traced, self.written)
@@ -121,7 +121,7 @@ class Program(CompiledFunction):
         self.argument_trees = _numbered(self.arguments)
         self.result_tree = tree.unflatten(traced.output_tree, range(len(traced.outputs)))
         self.default_wrt = self._wrt_leaves(wrt)
-        self._options = (wrt, mutates, memory_limit)
+        self._options = (wrt, mutates, memory_limit, autoloop)
         self._runners: dict[Any, Runner] = {}
         self._halves: dict[Request, Halves] = {}
         self._lowered: Lowered | None = None
@@ -247,12 +247,11 @@ class Program(CompiledFunction):
                 "value_and_backward", "vjp"]
 
     def __reduce__(self) -> Any:
-        wrt, mutates, memory_limit = self._options
         types = [(argument.weak, argument.type) for argument in self.traced.argument_types]
         stand_ins = [ShapeDtypeStruct(type_.shape, type_.dtype.numpy) if weak is None else weak(0)  # type: ignore[arg-type]
                      for weak, type_ in types]
         args, _ = self.arguments.with_leaves(stand_ins, declare=True)
-        return _compiled_again, (self.fun, args, wrt, mutates, memory_limit)
+        return _compiled_again, (self.fun, args, *self._options)
 
     def is_up_to_date(self, arguments: Arguments) -> bool:
         """Whether it would be traced the same again, for arguments of the same kind."""
@@ -469,17 +468,19 @@ def _numbered(arguments: Arguments) -> tuple[Any, ...]:
     return args  # type: ignore[no-any-return]
 
 
-def _compiled_again(fun: Callable[..., Any], args: Sequence[Any], wrt: Any, mutates: Any, memory_limit: int | None) -> Program:
-    return Program(fun, take_apart(fun, args), wrt, mutates, memory_limit)
+def _compiled_again(fun: Callable[..., Any], args: Sequence[Any], wrt: Any, mutates: Any, memory_limit: int | None,
+                    autoloop: bool) -> Program:
+    return Program(fun, take_apart(fun, args), wrt, mutates, memory_limit, autoloop)
 
 
 def compile(fun: Callable[..., Any], *example_args: Any, wrt: Sequence[int] | int | None = None, mutates: Any = True,
-            memory_limit: int | None = None) -> Program:
+            memory_limit: int | None = None, autoloop: bool = True) -> Program:
     """Compile fun and its backward program for arguments like example_args (arrays, or anything with shape and dtype).
 
     wrt      positions of the arguments that need gradients; None: every argument of floating-point dtype.
     mutates  as for `jit`: whether a call of the program writes back to arguments that fun assigns to; derivatives never do.
     memory_limit  bytes that `vjp` may save for its pullback besides the arguments; what does not fit is computed again.
+    autoloop as for `jit`: False unrolls all loops.
 
     Raises GradientError for a position that does not exist or is of integer dtype, CompileError (from `vjp`) for a memory_limit that
     cannot be kept, and whatever tracing fun raises (see `jit`).
@@ -490,4 +491,4 @@ def compile(fun: Callable[..., Any], *example_args: Any, wrt: Sequence[int] | in
     >>> prog.backward(np.ones((2, 3)), np.ones((3, 4)), grad_outputs=seed)[0].tolist()
     [[10.0, 10.0, 10.0], [26.0, 26.0, 26.0]]
     """
-    return Program(fun, take_apart(fun, example_args), wrt, mutates, memory_limit)
+    return Program(fun, take_apart(fun, example_args), wrt, mutates, memory_limit, autoloop)

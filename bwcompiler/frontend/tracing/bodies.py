@@ -20,7 +20,7 @@ from bwcompiler.frontend.tracing.operands import kind_of, materialise, operand
 from bwcompiler.frontend.tracing.promotion import Kind, common_dtype, strong
 from bwcompiler.frontend.tracing.region import Storage, open_region
 from bwcompiler.frontend.tracing.source import current_source
-from bwcompiler.frontend.tracing.trace import TraceResult, trace
+from bwcompiler.frontend.tracing.trace import TraceResult, captured_form, trace
 from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, fresh_array, value_of
 from bwcompiler.ir.extent import Index
 from bwcompiler.ir.graph import Graph, cut
@@ -91,7 +91,7 @@ def trace_body(fun: Callable[..., Any], parameter: str, name: str, treedef: tree
     kinds: list[Kind] = []
 
     def run(*args: Any) -> Any:
-        result = fun(*args)
+        result = captured_form(fun)(*args)
         kinds[:] = [_kind(leaf) for leaf in tree.leaves(result)]
         return result
 

@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.errors import EscapedTracerError, at
-from bwcompiler.frontend.tracing.region import Storage, active_region, escaped_message, open_region
-from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.region import Storage, active_region, escaped, open_region
 from bwcompiler.frontend.tracing.tracer import ScalarTracer, call
 from bwcompiler.ir.extent import Affine, Extent, add_extents, known_le, scale_extent
 
@@ -82,7 +80,7 @@ class IndexTracer(ScalarTracer):
         """The extent; raises EscapedTracerError outside of the loop."""
         region = self._storage.region
         if region.closed or not region.encloses(active_region()):
-            raise EscapedTracerError(at(current_source(), escaped_message(self._storage)))
+            raise escaped(self._storage)
         return self._extent
 
     __add__, __radd__ = _combined("add", add_extents), _combined("add", add_extents, True)

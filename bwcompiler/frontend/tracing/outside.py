@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bwcompiler.errors import StaleValueWarning, at
-from bwcompiler.frontend.tracing.source import is_hidden, is_library, is_library_file
+from bwcompiler.frontend.tracing.source import is_hidden, is_library, is_library_file, original_code
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.plan import Read, is_plain
 from bwcompiler.ir.source import Source
@@ -238,15 +238,18 @@ class Outside:
 
     def frame(self, frame: FrameType) -> None:
         """What a running function of the user's reads."""
-        code = frame.f_code
+        code = original_code(frame.f_code)
+        if code is None:                           # of a loop's body: the function around it is seen too
+            self.settled.add(frame.f_code)
+            return
         if self._frames.get(code) is frame:
             return
         reads = code_reads(code)
         if is_library(code):
-            self.settled.add(code)
+            self.settled.add(frame.f_code)
             return
         if not reads.parameters and not code.co_freevars:
-            self.settled.add(code)
+            self.settled.add(frame.f_code)
             self._code(code, frame.f_globals, {}, {})
             return
         self._frames[code] = frame

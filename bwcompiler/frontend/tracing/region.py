@@ -11,7 +11,7 @@ import itertools
 import threading
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeAlias
 from weakref import ReferenceType
 
 import numpy as np
@@ -26,6 +26,8 @@ from bwcompiler.ir.types import TensorType, dtype_of, tensor
 _COPIED_BYTES = 1 << 24        # captured arrays up to this size are copied while tracing, to see whether they change
 
 _COMPARED_BYTES = 1 << 13      # up to this size as bytes objects, which takes well below a microsecond
+
+Site: TypeAlias = tuple[str, int, int]      # file, line and column
 
 storage_numbers = itertools.count()
 
@@ -106,6 +108,52 @@ class StaticDemand(BaseException):
         self.refusal = refusal
 
 
+class Recapture(BaseException):
+    """The function has to be traced again, and something of it otherwise (`Policy.unrolled`).
+
+    A value that was made in one iteration of a captured loop was used outside of it, so that the loop has to be unrolled; or
+    an array that the function made is to take traced values, so that it has to be a traced one.
+    site  of the loop, or of the call that made the array; `refusal` is the error where that has been done already.
+    """
+
+    def __init__(self, site: Site, refusal: BwError) -> None:
+        super().__init__(str(refusal))
+        self.site = site
+        self.refusal = refusal
+
+
+class Policy:
+    """How control flow is captured in one trace, regions inside of it included.
+
+    converting  whether the user's functions are rewritten at all.
+    unrolled    sites of loops that have to be unrolled, and of what makes arrays that have to be traced.
+    depth       how many bodies of captured loops and branches are being traced, one inside of the other.
+    needed      whether something was captured that Python alone cannot run.
+    met         whether any function was rewritten.
+    made        concrete arrays made by the function, by their ids, with the places of what made them.
+    unbound     variables that Python would have bound or not, depending on traced values, and what to do about that.
+    own         containers made in the bodies that are being traced, innermost last: these may be changed there.
+    notes       in words, with the places: what was not captured.
+    """
+
+    __slots__ = ("converting", "depth", "made", "met", "needed", "notes", "own", "unbound", "unrolled")
+
+    def __init__(self, converting: bool) -> None:
+        self.converting = converting
+        self.met = False
+        self.unrolled: dict[Site, str] = {}
+        self.restart()
+
+    def restart(self) -> None:
+        """At the beginning of each attempt to trace the function."""
+        self.depth = 0
+        self.needed = False
+        self.made: dict[int, tuple[Any, Site]] = {}
+        self.notes: dict[Site, str] = {}
+        self.unbound: dict[str, str] = {}
+        self.own: list[dict[int, Any]] = []
+
+
 class Region:
     """A function being traced: its record of values, its inputs, the arrays it captured and the storages it lifted.
 
@@ -116,10 +164,12 @@ class Region:
     refusal    the last error raised by a handle that was asked for a number; NumPy may hide it behind one of its own.
     demand     likewise the last demand for a number.
     observer   sees the user's frames while values are recorded; that of the outermost region.
+    policy     how control flow is captured; that of the outermost region.
+    site       of the loop whose body this is, where it was captured from source.
     """
 
     __slots__ = ("_capture_of", "_seen", "argument_inputs", "arguments", "capture_inputs", "captured", "closed", "demand",
-                 "layouts_asked", "lifted", "lifted_inputs", "name", "observer", "outer", "parent", "record", "refusal")
+                 "layouts_asked", "lifted", "lifted_inputs", "name", "observer", "outer", "parent", "policy", "record", "refusal", "site")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -130,6 +180,8 @@ class Region:
         self.refusal: BwError | None = None
         self.demand: StaticDemand | None = None
         self.observer: FrameObserver | None = None
+        self.policy: Policy | None = None
+        self.site: Site | None = None
         self.layouts_asked: set[int] = set()
         self.arguments: list[Storage] = []
         self.argument_inputs: list[Value] = []
@@ -145,6 +197,7 @@ class Region:
         if self.parent is not None:
             self.outer = current_source(self.parent.outer)
             self.observer = self.parent.observer
+            self.policy = self.parent.policy
         _state.region = self
         self.record.__enter__()
         return self
@@ -179,7 +232,7 @@ class Region:
             if found is not None:
                 return found
         if storage.region.closed or not storage.region.encloses(self):
-            raise EscapedTracerError(at(current_source(), escaped_message(storage)))
+            raise escaped(storage)
         return self._lift(storage)
 
     def _lift(self, storage: Storage) -> Value:
@@ -252,6 +305,13 @@ def escaped_message(storage: Storage) -> str:
     text = at(source, "made here") if source is not None else f"an argument of {storage.region.name}"
     return (f"a traced value is used after, or outside of, the call of {storage.region.name!r} that made it:\n  {text}\n"
             "  hint: return the value from the function instead of storing it elsewhere (global, attribute, list)")
+
+
+def escaped(storage: Storage) -> BaseException:
+    """What to raise where a tracer is used outside its trace."""
+    error = EscapedTracerError(at(current_source(), escaped_message(storage)))
+    site = storage.region.site
+    return error if site is None else Recapture(site, error)
 
 
 def open_region(storage: Storage | None = None) -> Region:

@@ -27,11 +27,23 @@ _roles: dict[int, tuple[CodeType, int]] = {}              # id of a code object 
 _sources: dict[tuple[int, int, Source | None], tuple[CodeType, Source]] = {}
 _LIMIT = 1 << 14            # entries of each: programs that make code (notebooks, exec) must not keep all of it for ever
 _stops: set[CodeType] = set()
+_rewritten: dict[int, tuple[CodeType, CodeType | None]] = {}   # id of a code object -> (itself, kept alive; what it was made from)
 
 
 def stop_at(code: CodeType) -> None:
     """The call chain ends where this code calls the user's function."""
     _stops.add(code)
+
+
+def stands_for(code: CodeType, original: CodeType | None) -> None:
+    """Note that this code was made of the user's; None of part of a function, whose names are those of the function."""
+    _rewritten[id(code)] = (code, original)
+
+
+def original_code(code: CodeType) -> CodeType | None:
+    """What the user wrote in place of this code; None of part of a function."""
+    found = _rewritten.get(id(code))
+    return code if found is None or found[0] is not code else found[1]
 
 
 def is_ours(code: CodeType) -> bool:

@@ -16,7 +16,8 @@ from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, argum
 from bwcompiler.frontend.tracing.memory_order import C_ORDER, Layout
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.outside import Outside, OutsideRead
-from bwcompiler.frontend.tracing.region import Region, StaticDemand, Storage, open_region
+from bwcompiler.frontend.tracing.region import Policy, Recapture, Region, Site, StaticDemand, Storage, active_region, open_region
+from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source, is_hidden, stop_at
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, value_of
 from bwcompiler.frontend.tracing.user_names import name_values
@@ -43,6 +44,7 @@ class TraceResult:
     outside         what was read from outside of the arguments, to be read again at every call; of the outermost trace.
     varying         of these, the numbers that are inputs of the graph, after the leaves.
     written         leaf indices that were ever assigned to: a call must not give them memory of another array.
+    notes           places of loops that were not captured, with the reasons; of the outermost trace.
     lifted          handles of arrays of enclosing traces that were read.
     assigned        position in `lifted` -> final value, where the function wrote to it.
     layout_dependent  leaves whose memory order decided something (whether a written array is a view, the order of `ravel("K")`):
@@ -51,7 +53,7 @@ class TraceResult:
     """
 
     __slots__ = ("argument_types", "arguments", "assigned", "captured", "demanded", "graph", "input_names", "layout_dependent",
-                 "lifted", "mutated", "output_tree", "outputs", "outside", "result_kinds", "varying", "written")
+                 "lifted", "mutated", "notes", "output_tree", "outputs", "outside", "result_kinds", "varying", "written")
 
     def __init__(self, graph: Graph, arguments: Arguments, output_tree: tree.TreeDef, *, argument_types: list[ArgumentType],
                  input_names: list[str], outputs: tuple[Value, ...], result_kinds: tuple[ResultKind, ...],
@@ -60,6 +62,7 @@ class TraceResult:
                  layout_dependent: frozenset[int]) -> None:
         self.graph = graph
         self.written = written
+        self.notes: list[tuple[Site, str]] = []
         self.outside: list[OutsideRead] = []
         self.varying: list[OutsideRead] = []
         self.arguments = arguments
@@ -87,7 +90,7 @@ class TraceResult:
 
 def trace(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any] | None = None, *,
           static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = (), name: str | None = None,
-          argument_types: Sequence[ArgumentType] | None = None) -> TraceResult:
+          argument_types: Sequence[ArgumentType] | None = None, autoloop: bool = True) -> TraceResult:
     """Run fun on handles and return what it computed.
 
     Leaves of args and kwargs are arrays, NumPy scalars, Python numbers, handles of an enclosing trace, or anything with
@@ -95,15 +98,37 @@ def trace(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any] |
     fun asks for its number becomes a compile-time value, and fun is traced again.
     """
     arguments = take_apart(fun, args, kwargs, static_argnums, static_argnames)
-    return trace_arguments(fun, arguments, name=name, argument_types=argument_types)
+    return trace_arguments(fun, arguments, name=name, argument_types=argument_types, autoloop=autoloop)
 
 
 def trace_arguments(fun: Callable[..., Any], arguments: Arguments, *, name: str | None = None,
-                    argument_types: Sequence[ArgumentType] | None = None, varying: Sequence[OutsideRead] = ()) -> TraceResult:
+                    argument_types: Sequence[ArgumentType] | None = None, varying: Sequence[OutsideRead] = (),
+                    autoloop: bool = True) -> TraceResult:
     """As `trace`, of arguments that have been taken apart; those that fun asks for become static in them.
 
     varying: numbers outside that are to be inputs; where fun needs to know one after all, none is (`TraceResult.varying`).
+    autoloop: whether loops and branches of fun are captured from its source; inside of another trace it decides.  Where the
+    function cannot be traced so, but with all its loops unrolled, it is.
     """
+    if active_region() is not None:
+        return _traced(fun, arguments, None, name, argument_types, varying)
+    policy = Policy(autoloop)
+    try:
+        return _traced(fun, arguments, policy, name, argument_types, varying)
+    except Exception as error:
+        if not policy.converting or policy.needed or not policy.met:
+            raise
+        first = error
+    policy.converting = False
+    try:
+        return _traced(fun, arguments, policy, name, argument_types, varying)
+    except Exception:
+        raise first from None
+
+
+def _traced(fun: Callable[..., Any], arguments: Arguments, policy: Policy | None, name: str | None,
+            argument_types: Sequence[ArgumentType] | None, varying: Sequence[OutsideRead]) -> TraceResult:
+    """Trace until nothing more is asked for; the policy is that of the outermost region."""
     demanded: dict[int, Source | None] = {}
     given = None if argument_types is None else dict(zip(arguments.dynamic, argument_types, strict=True))
     while True:
@@ -111,6 +136,9 @@ def trace_arguments(fun: Callable[..., Any], arguments: Arguments, *, name: str 
         types = [given[position] for position in arguments.dynamic] if given is not None else [
             argument_type(leaf, where) for leaf, where in zip(arguments.dynamic_leaves, names, strict=True)]
         region = Region(name or str(getattr(fun, "__name__", "function")))
+        if policy is not None:
+            policy.restart()
+            region.policy = policy
         try:
             outcome = _trace_once(fun, arguments, types, names, region, demanded, varying)
         except StaticDemand as demand:
@@ -121,11 +149,20 @@ def trace_arguments(fun: Callable[..., Any], arguments: Arguments, *, name: str 
             else:
                 _answer(arguments, demand, demanded)
             continue
+        except Recapture as found:
+            if policy is None:
+                raise
+            if found.site in policy.unrolled:
+                raise found.refusal from None
+            policy.unrolled[found.site] = "a value of one iteration is used outside of the loop"
+            continue
         if isinstance(outcome, BwError) and varying:
             varying = ()
             continue
         if isinstance(outcome, BwError):           # raised here, so that our frames below are not in its traceback
             raise outcome from None
+        if policy is not None:
+            outcome.notes = list(policy.notes.items())
         return outcome
 
 
@@ -200,10 +237,30 @@ def _put(found: OutsideRead, value: Any) -> None:
 
 def run_user_function(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Calls it; call chains of sources end here."""
-    return fun(*args, **kwargs)
+    return captured_form(fun)(*args, **kwargs)
 
 
 stop_at(run_user_function.__code__)
+
+
+def captured_form(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """What is called in the place of a function: its control flow is captured, if that is to be and can be."""
+    policy = open_region().policy
+    if policy is None or not policy.converting:
+        return fun
+    return HANDLERS["captured_form"](fun)  # type: ignore[no-any-return]
+
+
+def call_user(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], autoloop: bool = True) -> Any:
+    """fun(*args, **kwargs) inside of a trace, with its control flow captured."""
+    policy = open_region().policy
+    if autoloop or policy is None or not policy.converting:
+        return captured_form(fun)(*args, **kwargs)
+    policy.converting = False
+    try:
+        return fun(*args, **kwargs)
+    finally:
+        policy.converting = True
 
 
 # What NumPy says of an array of objects, of which nothing here hears.
@@ -216,6 +273,10 @@ def hidden_refusal(region: Region, error: Exception) -> BwError | None:
     """Our own error where NumPy replaced it by one of its own (`A[0] = x`, `np.zeros(x)`)."""
     if isinstance(error.__cause__, BwError):
         return error.__cause__
+    unbound = region.policy.unbound if isinstance(error, NameError) and region.policy is not None else {}
+    name = next((name for name in unbound if f"'{name}'" in str(error)), None)
+    if name is not None:
+        return TracerError(f"{name} may have no value here, which is not known while tracing\n  hint: {unbound[name]}")
     hidden = "<traced" in str(error) or (isinstance(error, IndexError) and "are valid indices" in str(error))
     return region.refusal if hidden else None
 

@@ -309,7 +309,7 @@ def _traced_positions(x: Any, k: Any) -> Any:
     x[i, j] = 100
     x[i] += 1
     x[:, j - 1] *= 2
-    return x[i], x[i - 1, j], x[i:i + 1] if isinstance(i, np.integer) else x[i][None], x[1:, j]
+    return x[i], x[i - 1, j], x[i:i + 1] if type(i) is np.int64 else x[i][None], x[1:, j]
 
 
 def _diagonal_write(x: Any) -> Any:

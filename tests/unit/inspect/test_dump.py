@@ -157,7 +157,7 @@ def chain(length):
         for k in range(length):
             y = np.tanh(y * (k + 1.5)) + x
         return y
-    return bw.compile(many, np.ones(3))
+    return bw.compile(many, np.ones(3), autoloop=False)
 
 
 def test_boxes_do_not_overlap_and_edges_go_down():

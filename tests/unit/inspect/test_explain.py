@@ -54,7 +54,7 @@ def solve(a, v, i):
     (SOLVE, "solve", (np.eye(3), np.ones(3), np.arange(2)), None),
 ], ids=["layer", "fit", "march", "solve"])
 def test_reads_well(golden, text, name, arguments, wrt):
-    golden(bw.compile(from_text(text, name), *arguments, wrt=wrt).explain())
+    golden(bw.compile(from_text(text, name), *arguments, wrt=wrt, autoloop=False).explain())
 
 
 # ----- gradients
@@ -148,7 +148,7 @@ FUSION = {
 @pytest.mark.parametrize("rule", FUSION)
 def test_reason_of_fusion(rule):
     function, arguments = FUSION[rule]
-    program = bw.compile(function, *arguments)
+    program = bw.compile(function, *arguments, autoloop=False)
     fused = fuse.fuse(program.lowered().simplified, reasons=True)
     assert rule in {refusal.rule for refusal in fused.refusals}
     start = fusion_rules.RULES[rule].partition("{0}")[0].format()
@@ -166,7 +166,7 @@ def test_every_rule_of_fusion_has_words():
 
 def test_reasons_change_no_decision():
     for function, arguments in FUSION.values():
-        graph = bw.compile(function, *arguments).lowered().simplified
+        graph = bw.compile(function, *arguments, autoloop=False).lowered().simplified
         plain, recorded = fuse.fuse(graph), fuse.fuse(graph, reasons=True)
         assert not plain.refusals
         for one, other in zip(plain.steps, recorded.steps, strict=True):
@@ -299,7 +299,7 @@ def test_ends_of_derivatives_in_a_long_loop() -> None:
             x = np.where(x > 0, x * w, x - w)
         return np.sum(x)
 
-    graph = trace(fun, (np.ones(3), np.ones(3))).graph
+    graph = trace(fun, (np.ones(3), np.ones(3)), autoloop=False).graph
     flow = derivative_flow(graph, ())
     for argument in graph.inputs[:2]:
         ways = ways_from(flow, argument)

@@ -1,0 +1,172 @@
+"""Capture of branches: both sides of an `if` whose test is traced are recorded, as the branches of a `cond`.
+
+A variable that only one side binds is unbound afterwards, unless the rewriting itself made it: nobody reads such a one before he
+knows which side was taken.  An array that one side takes from outside is read-only afterwards: nobody knows which one it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bwcompiler import ops, tree
+from bwcompiler.errors import TracerBoolError, at
+from bwcompiler.frontend.source.capture import attempted, is_in_c_order, zeros
+from bwcompiler.frontend.source.jumps import PREFIX
+from bwcompiler.frontend.source.rewriting import Variables
+from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable, same
+from bwcompiler.frontend.tracing.bodies import Outer, Traced, added, as_kind, joined, region_graph, trace_body
+from bwcompiler.frontend.tracing.loops import as_truth
+from bwcompiler.frontend.tracing.memory_order import unknown
+from bwcompiler.frontend.tracing.promotion import Kind
+from bwcompiler.frontend.tracing.region import Policy, open_region
+from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, fresh_array, value_of
+from bwcompiler.frontend.tracing.views import BroadcastView
+from bwcompiler.ir.op import Value
+from bwcompiler.ir.types import DType
+
+RETURNED = PREFIX + "result"   # stands for what a side of a branch returns
+
+
+class Side(NamedTuple):
+    """One traced side: what variables hold at its end, and where the leaves of those that hold values are among its outputs."""
+
+    traced: Traced
+    ends: dict[str, Any]
+    places: dict[str, list[int]]
+    is_own: dict[str, bool]
+
+
+def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], variables: Variables, names: Names,
+           policy: Policy) -> Any:
+    """Record `if test: then() else: orelse()`; what it returns is merged like a variable."""
+    entry = names.held(variables.stored)
+    source = current_source(open_region().outer)
+    policy.needed = True
+    try:
+        sides = [_side(side, names, entry, variables, policy) for side in (then, orelse)]
+        return _merge(test, sides, names, entry, variables, policy)
+    except NotCapturable as refused:
+        names.restore(entry)
+        raise TracerBoolError(at(source, f"a branch on a traced value, which cannot be recorded: {refused.reason}\n"
+                                 "  hint: np.where(condition, a, b), bw.cond(condition, then, otherwise), or decide outside of the function"
+                                 )) from None
+    except BaseException:
+        names.restore(entry)
+        raise
+
+
+def _side(run: Callable[[], Any], names: Names, entry: dict[str, Any], variables: Variables, policy: Policy) -> Side:
+    ends: dict[str, Any] = {}
+    places: dict[str, list[int]] = {}
+    is_own: dict[str, bool] = {}
+
+    def traced() -> Any:
+        names.restore(entry)
+        returned = run()
+        ends.update(names.held(variables.results))
+        ends[RETURNED] = returned
+        found: list[Any] = []
+        storages = [leaf._storage for end in ends.values() for leaf in tree.leaves(end) if isinstance(leaf, Tracer)]
+        for name, end in ends.items():
+            leaves = tree.leaves(end)
+            if end is UNBOUND or not leaves or not all(map(_is_value, leaves)):
+                continue
+            places[name] = list(range(len(found), len(found) + len(leaves)))
+            found += leaves
+            is_own[name] = all(not isinstance(leaf, Tracer) or not leaf._storage.writable or (
+                leaf._storage.region is open_region() and not leaf._chain and storages.count(leaf._storage) == 1
+                and is_in_c_order(leaf)) for leaf in leaves)
+        return found
+
+    return Side(attempted(lambda: trace_body(traced, "", "side"), policy, keep=True), ends, places, is_own)
+
+
+def _is_value(leaf: Any) -> bool:
+    return isinstance(leaf, Tracer | bool | int | float | complex | np.generic | np.ndarray)
+
+
+def _merge(test: Tracer, sides: list[Side], names: Names, entry: dict[str, Any], variables: Variables, policy: Policy) -> Any:
+    """Give the variables what they hold after the branch."""
+    names.restore(entry)
+    chosen: list[str] = []
+    after: dict[str, Any] = {}
+    for name in (*variables.results, RETURNED):
+        one, other = (side.ends[name] for side in sides)
+        start = entry.get(name)
+        if same(one, start) and same(other, start):
+            continue
+        if not isinstance(one, Tracer) and same(one, other):
+            after[name] = one
+        elif name in sides[0].places and name in sides[1].places:
+            if tree.structure(one) != tree.structure(other):
+                not_capturable(f"{_called(name)} has another structure on one side than on the other")
+            chosen.append(name)
+        elif one is not UNBOUND and other is not UNBOUND:
+            not_capturable(f"{_called(name)} is no array or number on both sides")
+        elif name.startswith(PREFIX) and (name in sides[0].places or name in sides[1].places):
+            chosen.append(name)
+        else:
+            after[name] = UNBOUND
+            policy.unbound[name] = "only one side of a branch on a traced value binds it: bind it on both, or before"
+    items, kinds = call(_emit, test, sides, chosen)
+    position = 0
+    for name in chosen:
+        given = next(side for side in sides if name in side.places)
+        count = len(given.places[name])
+        leaves = [_handle(value, kind, sides, name) for value, kind in zip(items[position:position + count],
+                                                                           kinds[position:position + count], strict=True)]
+        after[name] = tree.unflatten(tree.structure(given.ends[name]), leaves)
+        position += count
+    returned = after.pop(RETURNED, None)
+    names.restore(after)
+    return returned
+
+
+def _called(name: str) -> str:
+    return "what is returned" if name.startswith(PREFIX) else name
+
+
+def _handle(value: Value, kind: Kind, sides: Sequence[Side], name: str) -> Tracer:
+    """The handle of a value after the branch."""
+    ends = [leaf for side in sides for leaf in tree.leaves(side.ends[name]) if isinstance(leaf, Tracer)]
+    if not value.shape and not any(leaf._storage.writable for leaf in ends):
+        return fresh(value, None if isinstance(kind, DType) else kind)
+    found = fresh_array(value)
+    if not all(side.is_own.get(name, True) for side in sides):
+        found._storage.layout = unknown("the result of a branch")
+        found._chain = (BroadcastView(value.shape),)
+    return found
+
+
+def _emit(test: Tracer, sides: Sequence[Side], chosen: Sequence[str]) -> tuple[list[Value], list[Kind]]:
+    """The cond op: the values of the chosen variables, and what promotion sees of them."""
+    pairs: list[tuple[list[int] | None, list[int] | None]] = [(sides[0].places.get(name), sides[1].places.get(name)) for name in chosen]
+    kinds: list[Kind] = []
+    for name, (one, other) in zip(chosen, pairs, strict=True):
+        for k in range(len(one or other or [])):
+            found = [(side.traced.kinds[place[k]], side.traced.result.outputs[place[k]]) for side, place in zip(
+                sides, (one, other), strict=True) if place is not None]
+            if len(found) == 2 and found[0][1].shape != found[1][1].shape:
+                not_capturable(f"{_called(name)} has shape {found[0][1].shape} on one side and {found[1][1].shape} on the other")
+            kinds.append(joined(found[0][0], found[-1][0]))
+    outer = Outer([side.traced.result for side in sides])
+    graphs = []
+    for number, side in enumerate(sides):
+        result = side.traced.result
+        carried, final, read = outer.inputs(result)
+        with added() as record:
+            outputs = []
+            for pair in pairs:
+                own, others = pair[number], sides[1 - number].traced.result.outputs
+                outputs += [zeros(others[place]) for place in pair[1 - number] or ()] if own is None else [result.outputs[k] for k in own]
+            outputs = [*as_kind(outputs, kinds), *final]
+        graphs.append(region_graph(result, [*carried, *read], record, outputs))
+    decided = ops.cond(as_truth(value_of(test)), *outer.assigned_values(), *outer.read_values(), then_branch=graphs[0],
+                       else_branch=graphs[1])
+    items = [ops.item(decided, index=k) for k in range(len(kinds) + len(outer.assigned))]
+    outer.assign(items[len(kinds):])
+    return items[:len(kinds)], kinds

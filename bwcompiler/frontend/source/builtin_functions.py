@@ -1,0 +1,198 @@
+"""Python's own functions, and those of `math`, on traced values: as they are for values that are known.
+
+`min`, `max` and `sum` take elements one after another, as Python does.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bwcompiler import ops
+from bwcompiler.errors import TracerError
+from bwcompiler.frontend.tracing.index_handle import IndexTracer, index_handle
+from bwcompiler.frontend.tracing.operands import as_tracer
+from bwcompiler.frontend.tracing.region import open_region
+from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, call, fresh, value_of
+from bwcompiler.ir.types import BOOL, C128, F64, I64, DType
+
+Kind = type[int] | type[float] | type[complex]
+
+
+def _number(kind: Kind, dtype: DType, what: str) -> Callable[..., Any]:
+    """float, int or complex: a traced number becomes a traced Python number."""
+    def convert(*args: Any, **kwargs: Any) -> Any:
+        x = args[0] if len(args) == 1 and not kwargs else None
+        if not isinstance(x, Tracer) or (isinstance(x, IndexTracer) and kind is int):
+            return x if isinstance(x, IndexTracer) and kind is int else kind(*args, **kwargs)
+        known = _known(x, kind) if kind is int else None
+        if known is not None:
+            return known
+        if x._type.size != 1:
+            raise TypeError("only length-1 arrays can be converted to Python scalars")
+        if kind is not complex and x._type.dtype.kind == "c":
+            raise TypeError(f"can't convert complex to {what}")
+        return call(_converted, x, dtype, kind)
+    convert.__name__ = what
+    return convert
+
+
+def _known(x: Any, kind: Any) -> Any:
+    """The number that can be had, or is asked for by tracing again; None where it depends on data."""
+    if x._type.dtype.kind not in "iub":
+        return None
+    region = open_region()
+    refusal = region.refusal
+    try:
+        return kind(x)
+    except TracerError:
+        region.refusal = refusal
+        return None
+
+
+def _converted(x: Tracer, dtype: DType, kind: Any) -> Tracer:
+    value = value_of(x)
+    if value.shape:
+        value = ops.reshape(value, shape=())
+    return fresh(value if value.dtype is dtype else ops.cast(value, dtype=dtype), kind)
+
+
+def truth_of(x: Any) -> Any:
+    """The truth of a test: a plain boolean where it can be known, else a traced one."""
+    if not isinstance(x, Tracer):
+        return x
+    if x._type.size != 1 or not isinstance(x._type.size, int):
+        return builtins.bool(x)                    # which says what is wrong
+    known = _known(x, builtins.bool)
+    if known is not None:
+        return known
+    return x if x._type.dtype is BOOL else x != 0
+
+
+def _bool(x: Any = False, /) -> Any:
+    return truth_of(x) if isinstance(x, Tracer) else builtins.bool(x)
+
+
+def _len(x: Any) -> Any:
+    if isinstance(x, ArrayTracer) and not isinstance(x._type.shape[0], int):
+        return call(index_handle, x._type.shape[0])
+    return builtins.len(x)
+
+
+def _elements(x: Any) -> list[Any] | None:
+    """What a function of one iterable goes over; None for what Python can do itself."""
+    if isinstance(x, ArrayTracer):
+        return builtins.list(x)
+    if isinstance(x, list | tuple) and any(isinstance(part, Tracer) for part in x):
+        return builtins.list(x)
+    return None
+
+
+def _extreme(function: Any, better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    def extreme(*args: Any, **options: Any) -> Any:
+        if options:
+            return function(*args, **options)
+        items = _elements(args[0]) if len(args) == 1 else builtins.list(args) if any(isinstance(x, Tracer) for x in args) else None
+        if not items:
+            return function(*args)
+        found = items[0]
+        for item in items[1:]:
+            found = call(_chosen, better(item, found), item, found)
+        return found
+    extreme.__name__ = function.__name__
+    return extreme
+
+
+def _chosen(test: Any, x: Any, y: Any) -> Any:
+    """x if test else y, of numbers; a weak number stays one."""
+    if not isinstance(test, Tracer):
+        return x if test else y
+    if any(np.shape(part) for part in (test, x, y)):
+        raise TypeError("min() and max() compare numbers: use np.minimum and np.maximum for arrays")
+    found = np.where(test, x, y)
+    kinds = [part._kind if isinstance(part, Tracer) else type(part) for part in (x, y)]
+    if builtins.all(kind in (int, float) for kind in kinds):
+        found._kind = float if float in kinds else int
+    found._storage.writable = False
+    return found
+
+
+def _sum(iterable: Any, /, start: Any = 0) -> Any:
+    return builtins.sum(iterable, start)
+
+
+def _truth(function: Any, joined: Any) -> Callable[[Any], Any]:
+    def truth(x: Any, /) -> Any:
+        if isinstance(x, ArrayTracer) and x.ndim == 1:
+            return joined(x)
+        items = x if isinstance(x, list | tuple) else builtins.list(x) if hasattr(x, "gi_frame") else None
+        if items is None or not any(isinstance(item, Tracer) for item in items):
+            return function(x if items is None else items)
+        return joined(np.stack([call(as_tracer, item) != 0 for item in items]))
+    truth.__name__ = function.__name__
+    return truth
+
+
+def _isinstance(x: Any, kinds: Any, /) -> bool:
+    if not isinstance(x, Tracer):
+        return builtins.isinstance(x, kinds)
+    return builtins.isinstance(x, kinds) or issubclass(_stands_for(x), kinds)
+
+
+def _stands_for(x: Tracer) -> type:
+    """What Python would have in the place of a handle."""
+    if isinstance(x._kind, type):
+        return x._kind
+    if isinstance(x, ScalarTracer) and not x._storage.writable:
+        return x.dtype.type
+    return np.ndarray
+
+
+def _mathematical(function: Any, numpy: Any) -> Callable[..., Any]:
+    """A function of `math`: NumPy's for traced numbers, which gives nan where math raises ValueError."""
+    def compute(*args: Any) -> Any:
+        if not any(isinstance(x, Tracer) for x in args):
+            return function(*args)
+        found = numpy(*args)
+        return call(_converted, found, F64, float) if found._type.dtype is not BOOL else found
+    compute.__name__ = function.__name__
+    return compute
+
+
+_MATH = {math.fabs: np.abs, math.pow: np.power, math.acos: np.arccos, math.asin: np.arcsin, math.atan: np.arctan,
+         math.atan2: np.arctan2, math.acosh: np.arccosh, math.asinh: np.arcsinh, math.atanh: np.arctanh}
+_MATH |= {getattr(math, name): getattr(np, name) for name in (
+    "sqrt", "exp", "expm1", "log1p", "log10", "log2", "sin", "cos", "tan", "sinh", "cosh", "tanh", "degrees", "radians", "copysign",
+    "isnan", "isinf", "isfinite", "hypot", "fmod")}
+
+
+def _scalar_type(kind: Any) -> Callable[..., Any]:
+    """np.float64 and so on: a traced value in that dtype."""
+    def convert(*args: Any) -> Any:
+        return args[0].astype(kind) if len(args) == 1 and isinstance(args[0], Tracer) else kind(*args)
+    convert.__name__ = kind.__name__
+    return convert
+
+
+def _log(x: Any, *base: Any) -> Any:
+    found = np.log(x)
+    return found / np.log(base[0]) if base else found
+
+
+BUILTINS: dict[Any, Any] = {
+    float: _number(float, F64, "float"), int: _number(int, I64, "int"), complex: _number(complex, C128, "complex"), bool: _bool,
+    len: _len, min: _extreme(builtins.min, lambda x, y: x < y), max: _extreme(builtins.max, lambda x, y: x > y), sum: _sum,
+    any: _truth(builtins.any, np.any), all: _truth(builtins.all, np.all), isinstance: _isinstance,
+    math.log: _mathematical(math.log, _log),
+    **{kind: _scalar_type(kind) for kind in (np.float64, np.float32, np.int64, np.int32, np.int16, np.int8, np.uint8, np.uint16, np.uint32,
+                                             np.uint64, np.complex128, np.complex64, np.bool_)},
+    **{function: _mathematical(function, numpy) for function, numpy in _MATH.items()},
+}
+
+PURE = frozenset((abs, ascii, bin, callable, chr, complex, dict, divmod, enumerate, filter, format, getattr, hasattr, hash, hex, id,
+                  issubclass, iter, list, map, oct, ord, pow, range, repr, reversed, round, set, slice, sorted, str, tuple, type, zip,
+                  frozenset, bytes, super, object))

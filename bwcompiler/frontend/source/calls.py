@@ -1,0 +1,217 @@
+"""Calls, items and assignments in captured code: what is called instead, and what must not happen in a body that is traced once.
+
+A body of a loop is traced once for all its iterations, so what it does besides recording values would happen once.  Calls of
+which nobody here knows that they only compute, and changes of lists, dictionaries, objects and concrete arrays that were not
+made in the same iteration, say that the loop has to be unrolled.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.frontend.numpy.sequences import c_, on_sequences, r_
+from bwcompiler.frontend.source.builtin_functions import BUILTINS, PURE
+from bwcompiler.frontend.source.functions import form as form_of
+from bwcompiler.frontend.source.makers import MAKERS, METHODS, Target, changed_in_loop, maker, maker_of, noted, require_traced
+from bwcompiler.frontend.source.variables import not_capturable, open_policy
+from bwcompiler.frontend.tracing.operands import as_tracer
+from bwcompiler.frontend.tracing.region import Policy
+from bwcompiler.frontend.tracing.registry import FUNCTIONS
+from bwcompiler.frontend.tracing.source import is_hidden, is_library
+from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.frontend.tracing.tracer import call as traced_call
+
+_READING: dict[type, frozenset[str]] = {                   # methods of Python's containers and of concrete arrays that change nothing
+    list: frozenset(("copy", "count", "index")), dict: frozenset(("copy", "get", "items", "keys", "values")),
+    set: frozenset(("copy", "difference", "intersection", "isdisjoint", "issubset", "issuperset", "union")),
+}
+_CHANGING_ARRAYS = frozenset(("byteswap", "fill", "itemset", "partition", "put", "resize", "setfield", "setflags", "sort"))
+_WRITING = frozenset((np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis))
+_PURE_MODULES = ("math", "cmath", "operator", "numpy", "scipy", "_operator", "bwcompiler")
+_VALUES = (bool, int, float, complex, str, bytes, tuple, frozenset, range, slice)
+
+
+# ----- calls
+def callable_for(function: Any, policy: Policy, form: Callable[[Any], Any]) -> Any:
+    """What is called in the place of a function."""
+    kind = type(function)
+    if kind is types.FunctionType or kind is types.MethodType:
+        return _python(function, policy, form)
+    if kind is functools.partial:
+        inner = callable_for(function.func, policy, form)
+        return function if inner is function.func else functools.partial(inner, *function.args, **function.keywords)
+    twin = _twin(function)
+    if twin is None:
+        if policy.depth:
+            _require_pure(function, policy)
+        writing = _writing(function)
+        if writing is not function:
+            return writing
+    else:
+        return twin
+    if not isinstance(function, type) and isinstance(getattr(kind, "__call__", None), types.FunctionType):  # noqa: B004
+        method = types.MethodType(kind.__call__, function)
+        return function if is_library(method.__func__.__code__) else form(method)
+    return function
+
+
+def _python(function: Any, policy: Policy, form: Callable[[Any], Any]) -> Any:
+    plain = getattr(function, "__func__", function)
+    if isinstance(plain, types.FunctionType):
+        twin = _twin(plain)
+        if twin is not None and plain is function:
+            return twin
+        if policy.depth:
+            if is_library(plain.__code__):
+                if not is_hidden(plain.__code__) and not _is_pure_module(plain):
+                    not_capturable(f"it calls {_named(function)}, of which it is not known that it only computes")
+            elif not form_of(plain).is_known:
+                not_capturable(f"it calls {_named(function)}, whose source is not to be had")
+            elif form_of(plain).writes_outside:
+                not_capturable(f"{_named(function)} assigns to variables outside of it")
+    return form(function)
+
+
+def _is_pure_module(function: Any) -> bool:
+    return str(getattr(function, "__module__", "")).partition(".")[0] in _PURE_MODULES
+
+
+_twins: dict[Any, Any] = {}    # of NumPy's functions
+
+
+def _twin(function: Any) -> Any:
+    """The function of ours that takes traced values where this one does not."""
+    try:
+        found = BUILTINS.get(function) or _twins.get(function)
+        if found is None and (function in FUNCTIONS or function in MAKERS):
+            found = on_sequences(function)
+            found = _twins[function] = maker(function, found) if function in MAKERS else found
+    except TypeError:                              # something that cannot be hashed
+        return None
+    return found
+
+
+def _require_pure(function: Any, policy: Policy) -> None:
+    """Refuse the capture where a call may do more than compute."""
+    owner = getattr(function, "__self__", None)
+    if owner is not None and not isinstance(owner, types.ModuleType | type):
+        if isinstance(owner, (Tracer, np.generic, *_VALUES)) or policy.own[-1].get(id(owner)) is owner:
+            return
+        if type(owner) is np.ndarray and function.__name__ not in _CHANGING_ARRAYS:
+            return
+        if function.__name__ in _READING.get(type(owner), frozenset()):
+            return
+        not_capturable(f"it calls {_named(function)}, which may change {type(owner).__name__} {_short(owner)}")
+    if isinstance(function, np.ufunc) or function in PURE or (_is_pure_module(function) and "random" not in function.__module__):
+        return
+    if isinstance(function, type):
+        made = function
+        if issubclass(made, np.generic | BaseException) or made in _VALUES or (issubclass(made, tuple) and hasattr(made, "_fields")):
+            return
+    not_capturable(f"it calls {_named(function)}, of which it is not known that it only computes")
+
+
+def _writing(function: Any) -> Any:
+    """A function that may write into arrays: into concrete ones only what is known, and nothing in the body of a loop."""
+    owner = getattr(function, "__self__", None)
+    if type(owner) is np.ndarray:
+        name = function.__name__
+        return _making(function) if name in METHODS else _method(owner, function) if name in _CHANGING_ARRAYS else function
+    if isinstance(owner, np.ufunc) and function.__name__ == "at":
+        places: Any = lambda args, kwargs: args[:1]  # noqa: E731
+    elif isinstance(function, np.ufunc):
+        places = lambda args, kwargs: (*args[function.nin:], *_outputs(kwargs))  # noqa: E731
+    elif function in _WRITING:
+        places = lambda args, kwargs: args[:1]  # noqa: E731
+    else:
+        return function
+
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        for place in places(args, kwargs):
+            _check(place, args, kwargs)
+        return function(*args, **kwargs)
+    return checked
+
+
+def _outputs(kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    out = kwargs.get("out")
+    return out if isinstance(out, tuple) else (out,)
+
+
+def _making(function: Any) -> Any:
+    return lambda *args, **kwargs: noted(function(*args, **kwargs))
+
+
+def _method(owner: Any, function: Any) -> Any:
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        _check(owner, args, kwargs)
+        return function(*args, **kwargs)
+    return checked
+
+
+def _check(place: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Before something is written into an array."""
+    if type(place) is np.ndarray:
+        changed(place)
+        require_traced(place, *args, *kwargs.values())
+
+
+def _named(function: Any) -> str:
+    return f"{getattr(function, '__qualname__', None) or type(function).__name__}()"
+
+
+def _short(x: Any) -> str:
+    text = repr(x)
+    return text if len(text) < 40 else "..."
+
+
+# ----- items
+def indexed(array: Any, index: Any) -> Any:
+    """array[index], where a concrete array, or np.r_ and np.c_, may get traced values."""
+    if array is np.r_ or array is np.c_:
+        return (r_ if array is np.r_ else c_)[index]
+    if type(array) is np.ndarray and open_policy() is not None and _is_traced(index):
+        return traced_call(as_tracer, array)[index]
+    return array[index]
+
+
+def _is_traced(index: Any) -> bool:
+    if isinstance(index, tuple | list):
+        return any(map(_is_traced, index))
+    return isinstance(index, Tracer) or (isinstance(index, slice) and any(map(_is_traced, (index.start, index.stop, index.step))))
+
+
+# ----- changes
+def own(container: Any) -> Any:
+    """Note that a container was made in the iteration that is being traced: it may change there."""
+    policy = open_policy()
+    if policy is not None and policy.own:
+        policy.own[-1][id(container)] = container
+    return container
+
+
+def changed(x: Any) -> Any:
+    """x, of which an element or an attribute is assigned to."""
+    policy = open_policy()
+    if policy is None or isinstance(x, (Tracer, np.generic, *_VALUES)) or x is None:
+        return x
+    if type(x) is np.ndarray and policy.made:
+        if policy.depth:
+            changed_in_loop(x)
+        return x if maker_of(x) is None else Target(x)
+    if policy.depth and policy.own[-1].get(id(x)) is not x:
+        not_capturable(f"it changes {'a concrete array' if isinstance(x, np.ndarray) else type(x).__name__} {_short(x)}")
+    return x
+
+
+def added(x: Any, value: Any) -> Any:
+    """value, which an augmented assignment (`x += value`) combines with a variable."""
+    changed(x)
+    if type(x) is np.ndarray:
+        require_traced(x, value)
+    return value

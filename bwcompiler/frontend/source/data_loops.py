@@ -1,0 +1,142 @@
+"""Capture of loops whose end is data: `while` with a traced test, `for` over a traced number of elements, and loops that are left early.
+
+They may have no iterations.  So what they bind and what is read afterwards is carried, if there was something before; else it is
+unbound afterwards, unless the rewriting itself made it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import CellType
+from typing import Any
+
+import numpy as np
+
+from bwcompiler import ops, tree
+from bwcompiler.errors import TracerBoolError, TracerError, at
+from bwcompiler.frontend.source.capture import Traceable, attempted, can_be_carried, zeros
+from bwcompiler.frontend.source.iteration import Elements
+from bwcompiler.frontend.source.jumps import PREFIX
+from bwcompiler.frontend.source.rewriting import Variables
+from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable, site_of
+from bwcompiler.frontend.tracing.bodies import Leaf, Outer, Traced, added, as_kind, region_graph, trace_body
+from bwcompiler.frontend.tracing.index_handle import extent_of, index_handle
+from bwcompiler.frontend.tracing.loops import as_truth
+from bwcompiler.frontend.tracing.operands import as_tracer
+from bwcompiler.frontend.tracing.region import Policy, open_region
+from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.tracer import Tracer, call
+from bwcompiler.ir.extent import lower
+from bwcompiler.ir.op import Value, input_value
+
+COUNTER = PREFIX + "counter"
+
+
+def while_loop(test: Callable[[], Any], body: Callable[[], None], variables: Variables, policy: Policy) -> None:
+    """Record `while test(): body()`."""
+    names = Names(test, body)
+    source = current_source(open_region().outer)
+    entry = names.held(variables.stored)
+    try:
+        _record(names, variables, test, body, body, policy)
+    except NotCapturable as refused:
+        names.restore(entry)
+        raise TracerBoolError(at(source, f"the end of this loop depends on traced values, and it cannot be recorded: {refused.reason}\n"
+                                 "  hint: a loop of a fixed number of iterations with np.where, or bw.while_loop")) from None
+    except BaseException:
+        names.restore(entry)
+        raise
+    policy.needed = True
+
+
+def for_loop(elements: Elements, body: Callable[[Any], None], variables: Variables, flag: str | None, policy: Policy) -> None:
+    """Record a loop over elements, of a number that is data or until a flag is set; raises NotCapturable."""
+    names = Names(body)
+    names.add(COUNTER, CellType(0))
+    more = Variables((*variables.stored, COUNTER), (*variables.carried, COUNTER), variables.results)
+    if flag is not None and flag not in more.carried:
+        more = more._replace(carried=(*more.carried, flag))
+    count = elements.count
+    end = call(index_handle, count) if extent_of(count) is not None else count
+
+    def test() -> Any:
+        going = names[COUNTER] < end
+        return going if flag is None else np.logical_and(going, np.logical_not(names[flag]))
+
+    def run() -> None:
+        counter = names[COUNTER]
+        body(elements.at(counter))
+        names[COUNTER] = counter + 1
+
+    entry = names.held(variables.stored)
+    try:
+        _record(names, more, test, run, body, policy, runs=extent_of(count) is not None and lower(count) >= 1)
+    except BaseException:
+        names.restore(entry)
+        raise
+    policy.needed = True
+
+
+def _record(names: Names, variables: Variables, test: Callable[[], Any], run: Callable[[], None], body: Callable[..., Any],
+            policy: Policy, runs: bool = False) -> None:
+    """runs: there is at least one iteration."""
+    entry = names.held(variables.stored)
+    more = [name for name in variables.results if name not in variables.carried and entry[name] is not UNBOUND
+            and can_be_carried(entry[name])]
+    bound = variables._replace(carried=(*variables.carried, *more))
+    traceable = Traceable(names, bound, run, site_of(body))
+    leaves, traced = attempted(lambda: traceable.traced(body.__name__), policy)
+    kept = []
+    for result in traceable.results:
+        if entry[result.name] is not UNBOUND and result.name not in traceable.carried:
+            not_capturable(f"{result.name} is rebound, and is no array or number")
+        if runs or result.name.startswith(PREFIX):
+            kept.append(result)
+    tested = attempted(lambda: _condition(traceable, leaves, test), policy)
+    items = call(_emit, leaves, traced, tested)
+    unbound = [result.name for result in traceable.results if result not in kept]
+    traceable.place(leaves, items, lambda extent: not_capturable("an index of a loop that is left early is used after it"))
+    for name in unbound:
+        names[name] = UNBOUND
+        policy.unbound[name] = "the loop that binds it may have no iterations: bind it before the loop"
+
+
+def _condition(traceable: Traceable, leaves: Sequence[Leaf], test: Callable[[], Any]) -> Traced:
+    names, order = traceable.names, traceable.order()
+    structure = tree.structure([traceable.entry[name] for name in order])
+
+    def condition(given: Any) -> Any:
+        names.restore(traceable.entry)
+        traceable.bind(given)
+        found = test()
+        return found if isinstance(found, Tracer) else call(as_tracer, bool(found))
+
+    found = trace_body(condition, "carry", "condition", structure, [leaf.argument() for leaf in leaves])
+    outputs = found.result.outputs
+    if found.result.assigned or len(outputs) != 1 or outputs[0].type.size != 1:
+        raise TracerError("the test of a loop must give one number that is true or false, and assign to nothing")
+    return found
+
+
+def _emit(leaves: Sequence[Leaf], traced: Traced, tested: Traced) -> list[Value]:
+    """The while_loop op: values of what it carries, then of what is only made in it."""
+    results = [traced.result, tested.result]
+    outer = Outer(results)
+    count = len(leaves)
+    made = traced.result.outputs[count:]
+    graphs = []
+    for result in results:
+        carried, final, read = outer.inputs(result)
+        held = [input_value(value.type) for value in made]
+        with added() as record:
+            if result is tested.result:
+                truth = result.outputs[0]
+                outputs = [as_truth(truth if not truth.shape else ops.reshape(truth, shape=()))]
+            else:
+                outputs = [*as_kind(result.outputs[:count], [leaf.kind for leaf in leaves]), *made, *final]
+        graphs.append(region_graph(result, [*result.graph.inputs[:count], *held, *carried, *read], record, outputs))
+    start = [*[leaf.value for leaf in leaves], *[zeros(value) for value in made], *outer.assigned_values()]
+    looped = ops.while_loop(*start, *outer.read_values(), carried=len(start), condition=graphs[1], body=graphs[0])
+    items = [ops.item(looped, index=k) for k in range(len(start))]
+    outer.assign(items[count + len(made):])
+    return items[:count + len(made)]

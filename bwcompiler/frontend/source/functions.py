@@ -1,0 +1,98 @@
+"""`converted`: the form of a function whose control flow is captured; the function itself where there is none."""
+
+from __future__ import annotations
+
+import dis
+import types
+from types import CellType, CodeType, FunctionType
+from typing import Any, NamedTuple
+
+from bwcompiler.frontend.source.jumps import PREFIX
+from bwcompiler.frontend.source.lookup import compiled, definition
+from bwcompiler.frontend.source.rewriting import RUNTIME, rewritten
+from bwcompiler.frontend.tracing.source import is_library, stands_for
+
+_LIMIT = 1 << 12
+
+
+class Form(NamedTuple):
+    """The rewritten code of a code object (kept alive: its id is the key); None where it is used as it is.
+
+    writes_outside: it binds variables of enclosing functions or of its module.  is_known: its source was found.
+    """
+
+    original: CodeType
+    code: CodeType | None
+    writes_outside: bool
+    is_known: bool
+
+
+_forms: dict[int, Form] = {}
+
+
+def converted(fun: Any, runtime: Any) -> Any:
+    """fun, a Python function or method of the user's, with its control flow captured; anything else as it is."""
+    if isinstance(fun, types.MethodType):
+        inner = converted(fun.__func__, runtime)
+        return fun if inner is fun.__func__ else types.MethodType(inner, fun.__self__)
+    if type(fun) is not FunctionType:
+        return fun
+    code = form(fun).code
+    if code is None:
+        return fun
+    cells = dict(zip(fun.__code__.co_freevars, fun.__closure__ or (), strict=True))
+    closure = tuple([CellType(runtime) if name == RUNTIME else cells[name] for name in code.co_freevars])
+    made = FunctionType(code, fun.__globals__, fun.__name__, fun.__defaults__, closure)
+    made.__kwdefaults__ = fun.__kwdefaults__
+    made.__qualname__ = fun.__qualname__
+    return made
+
+
+def form(fun: FunctionType) -> Form:
+    """What is known of a function's code."""
+    code = fun.__code__
+    found = _forms.get(id(code))
+    if found is None:
+        if len(_forms) >= _LIMIT:
+            _forms.clear()
+        found = _forms[id(code)] = _form(fun)
+    return found
+
+
+def _form(fun: FunctionType) -> Form:
+    code = fun.__code__
+    if is_library(code) or RUNTIME in code.co_freevars:
+        return Form(code, None, False, False)
+    writes_outside = _writes_outside(code)
+    source = definition(fun)
+    node = None if source is None else rewritten(source.node, frozenset(code.co_freevars))
+    made = None if source is None or node is None else compiled(source._replace(node=node), code, (RUNTIME,))
+    if made is None or set(made.co_freevars) - {RUNTIME} != set(code.co_freevars) or RUNTIME not in made.co_freevars:
+        return Form(code, None, writes_outside, node is not None)
+    return Form(code, _renamed(made, code), writes_outside, True)
+
+
+_STORES = ("STORE_GLOBAL", "STORE_NAME", "DELETE_GLOBAL")
+
+
+def _writes_outside(code: CodeType) -> bool:
+    return any(instruction.opname in _STORES or (instruction.opname in ("STORE_DEREF", "DELETE_DEREF")
+                                                and instruction.argval in code.co_freevars)
+               for instruction in dis.get_instructions(code))
+
+
+def _renamed(made: CodeType, code: CodeType) -> CodeType:
+    """The code, all its bodies named like the function itself, as tracebacks and sources shall show them."""
+    constants = tuple([_body(part, code) if isinstance(part, CodeType) and part.co_name.startswith(PREFIX) else part
+                       for part in made.co_consts])
+    found = made.replace(co_consts=constants, co_qualname=code.co_qualname)
+    stands_for(found, code)
+    return found
+
+
+def _body(made: CodeType, code: CodeType) -> CodeType:
+    constants = tuple([_body(part, code) if isinstance(part, CodeType) and part.co_name.startswith(PREFIX) else part
+                       for part in made.co_consts])
+    found = made.replace(co_consts=constants, co_name=code.co_name, co_qualname=code.co_qualname)
+    stands_for(found, None)
+    return found

@@ -1,0 +1,146 @@
+"""What a loop goes over: how many elements, and the element at an index that is not known.
+
+`range`, traced and concrete arrays, and `enumerate`, `zip`, `reversed` of those.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bwcompiler.errors import TracerError
+from bwcompiler.frontend.source.variables import not_capturable
+from bwcompiler.frontend.tracing.index_handle import IndexTracer, extent_of
+from bwcompiler.frontend.tracing.operands import as_tracer
+from bwcompiler.frontend.tracing.region import open_region
+from bwcompiler.frontend.tracing.tracer import ArrayTracer, Tracer, call
+from bwcompiler.ir.extent import Extent, add_extents, known_le, scale_extent
+
+
+class Elements(NamedTuple):
+    """count: how many, an extent or a traced integer.  at: the element at an index (from 0), which is a handle."""
+
+    count: Any
+    at: Callable[[Any], Any]
+
+
+class Span:
+    """range of bounds that are traced."""
+
+    def __init__(self, *bounds: Any) -> None:
+        start, stop, self.step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+        if isinstance(self.step, Tracer):
+            self.step = operator.index(self.step)  # demanded, or an error
+        self.start, self.stop = _bound(start), _bound(stop)
+        if self.step == 0:
+            raise ValueError("range() arg 3 must not be zero")
+
+    def __iter__(self) -> Iterator[Any]:
+        not_capturable(f"the loop goes over range({self.start}, {self.stop}, {self.step}), whose length is not known while tracing")
+
+
+def _bound(x: Any) -> Any:
+    """A bound as a number if it can be known, as a handle else."""
+    if not isinstance(x, Tracer) or isinstance(x, IndexTracer):
+        return x if isinstance(x, IndexTracer) else operator.index(x)
+    if not x._type.dtype.is_integer or x._type.shape:
+        raise TypeError(f"'{x.dtype}' object cannot be interpreted as an integer")
+    region = open_region()
+    refusal = region.refusal
+    try:
+        return operator.index(x)
+    except TracerError:
+        region.refusal = refusal
+        return x
+
+
+class Header:
+    """enumerate, zip or reversed of things of which one is not plain."""
+
+    def __init__(self, function: Any, parts: tuple[Any, ...], options: dict[str, Any]) -> None:
+        self.function = function
+        self.parts = parts
+        self.options = options
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.function(*self.parts, **self.options))
+
+
+def header(function: Any, parts: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """function(*parts) of the header of a loop, for Python's range, enumerate, zip or reversed."""
+    if function is range:
+        return Span(*parts) if any(isinstance(part, Tracer) for part in parts) else range(*parts)
+    return Header(function, parts, options)
+
+
+def elements_of(source: Any) -> Elements | None:
+    """The elements of something that a captured loop can go over."""
+    if type(source) is range:
+        return Elements(len(source), _progression(source.start, source.step))
+    if isinstance(source, Span):
+        return _of_span(source)
+    if isinstance(source, ArrayTracer):
+        return Elements(source._type.shape[0], lambda k: source[k])
+    if type(source) is np.ndarray and source.ndim and source.dtype.kind in "biufc":
+        return Elements(len(source), lambda k: call(as_tracer, source)[k])
+    return _of_header(source) if isinstance(source, Header) else None
+
+
+def _progression(start: Any, step: int) -> Callable[[Any], Any]:
+    def at(k: Any) -> Any:
+        return start + k if step == 1 else start + k * step
+    return at
+
+
+def _of_span(span: Span) -> Elements | None:
+    at = _progression(span.start, span.step)
+    start, stop = extent_of(span.start), extent_of(span.stop)
+    if start is None or stop is None:
+        distance = span.stop - span.start if span.step > 0 else span.start - span.stop
+        width = abs(span.step)
+        return Elements(distance if width == 1 else (distance + (width - 1)) // width, at)
+    count = _count(start, stop, span.step)
+    return None if count is None else Elements(count, at)
+
+
+def _count(start: Extent, stop: Extent, step: int) -> Extent | None:
+    """How many numbers range(start, stop, step) has; None where that is not affine, or may be thought negative."""
+    distance = add_extents(stop, scale_extent(start, -1))
+    if isinstance(distance, int):
+        return len(range(0, distance, step))
+    distance = scale_extent(distance, 1 if step > 0 else -1)
+    if known_le(distance, 0):
+        return 0
+    return distance if abs(step) == 1 and known_le(0, distance) else None
+
+
+def _of_header(source: Header) -> Elements | None:
+    inner = [elements_of(part) for part in source.parts]
+    if source.function is enumerate:
+        start = source.options.get("start", source.parts[1] if len(source.parts) == 2 else 0)
+        first = inner[0]
+        if first is None or not isinstance(start, int):
+            return None
+        return Elements(first.count, lambda k: (start + k, first.at(k)))
+    known = [one for one in inner if one is not None]
+    if len(known) < len(inner) or not known or any(isinstance(one.count, Tracer) for one in known):
+        return None
+    if source.function is reversed:
+        last = add_extents(known[0].count, -1)
+        return Elements(known[0].count, lambda k: known[0].at(last - k if isinstance(last, int) else _minus(last, k)))
+    shortest = known[0].count
+    for one in known[1:]:
+        if known_le(one.count, shortest):
+            shortest = one.count
+        elif known_le(shortest, one.count) is None:
+            return None
+    if source.options.get("strict") and any(one.count != shortest for one in known):
+        return None
+    return Elements(shortest, lambda k: tuple([one.at(k) for one in known]))
+
+
+def _minus(last: Any, k: Any) -> Any:
+    return not_capturable("reversed() of something whose length depends on a loop index")

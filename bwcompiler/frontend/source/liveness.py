@@ -1,0 +1,126 @@
+"""Which variables of a function are read later: at the head of each loop, and behind each loop and branch.
+
+`annotate` puts `live_out` (names that may be read behind the statement) on loops and branches, and `live_head` (names that an
+iteration may read from the one before it) on loops.  Names that functions inside of the function read are live everywhere.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+Names = frozenset[str]
+_NONE: Names = frozenset()
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+def annotate(body: list[ast.stmt]) -> None:
+    """Of all statements of a function's body."""
+    everywhere = frozenset(name for part in body for node in ast.walk(part) if isinstance(node, _SCOPES) for name in loads(node))
+    _Liveness(everywhere).block(body, everywhere)
+
+
+def loads(node: ast.AST | None) -> Names:
+    """The names that are read anywhere in it."""
+    if node is None:
+        return _NONE
+    return frozenset(part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load))
+
+
+def stores(nodes: Iterable[ast.AST]) -> list[str]:
+    """The names that statements bind in the function they are in, in order."""
+    found: dict[str, None] = {}
+    stack: list[ast.AST] = list(nodes)[::-1]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            found[node.id] = None
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found[node.name] = None
+            continue
+        elif isinstance(node, ast.Lambda):
+            continue
+        elif isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+            found.update(dict.fromkeys(part.target.id for part in ast.walk(node) if isinstance(part, ast.NamedExpr)))
+            continue
+        elif isinstance(node, ast.alias):
+            found[(node.asname or node.name).partition(".")[0]] = None
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            found[node.name] = None
+        stack += list(ast.iter_child_nodes(node))[::-1]
+    return list(found)
+
+
+class _Liveness:
+    """A walk from the end of a block to its beginning."""
+
+    def __init__(self, everywhere: Names) -> None:
+        self.everywhere = everywhere
+        self.loops: list[tuple[Names, Names]] = []       # of each loop around: live at its head, live behind it
+        self.handlers: Names = _NONE                     # live where exceptions are handled
+
+    def block(self, body: list[ast.stmt], out: Names) -> Names:
+        for node in reversed(body):
+            out = self.statement(node, out | self.handlers) | self.everywhere
+        return out
+
+    def statement(self, node: ast.stmt, out: Names) -> Names:
+        """The names live before a statement, from those live behind it."""
+        match node:
+            case ast.Return() | ast.Raise():
+                return loads(node) | self.handlers
+            case ast.Break():
+                return self.loops[-1][1]
+            case ast.Continue():
+                return self.loops[-1][0]
+            case ast.For() | ast.While():
+                return self._loop(node, out)
+            case ast.If():
+                node.live_out = out  # type: ignore[attr-defined]
+                return loads(node.test) | self.block(node.body, out) | self.block(node.orelse, out)
+            case ast.Assign(targets=targets) | ast.Delete(targets=targets):
+                killed = frozenset(target.id for target in targets if isinstance(target, ast.Name))
+                return (out - killed - _unpacked(targets)) | loads(node)
+            case ast.AugAssign(target=ast.Name(id=name)):
+                return out | loads(node) | {name}
+            case ast.AnnAssign(target=ast.Name(id=name), value=value):
+                return (out - {name} if value is not None else out) | loads(value)
+            case ast.With(items=items, body=body):
+                inside = self.block(body, out)
+                return inside | frozenset(name for item in items for name in loads(item))
+            case ast.Try():
+                return self._try(node, out)
+            case ast.FunctionDef() | ast.ClassDef():
+                return (out - {node.name}) | loads(node)
+            case _:
+                return out | loads(node)
+
+    def _loop(self, node: ast.For | ast.While, out: Names) -> Names:
+        node.live_out = out  # type: ignore[union-attr]
+        after = self.block(node.orelse, out)
+        read, bound, placed = loads(getattr(node, "test", None)), _NONE, _NONE
+        if isinstance(node, ast.For):
+            bound = frozenset(stores([node.target]))
+            placed = loads(node.target)                  # of `for A[k] in ...`
+            read |= {node.flag} if hasattr(node, "flag") else _NONE
+        again: Names = read
+        for _ in range(2):                               # the second round sees what the first found at the head
+            self.loops.append((after | again, out))
+            again = read | placed | (self.block(node.body, after | again) - bound)
+            self.loops.pop()
+        node.live_head = again  # type: ignore[union-attr]
+        return after | again | loads(getattr(node, "iter", None))
+
+    def _try(self, node: ast.Try, out: Names) -> Names:
+        final = self.block(node.finalbody, out)
+        caught = frozenset(name for handler in node.handlers for name in self.block(handler.body, final) | loads(handler.type)) | final
+        outside, self.handlers = self.handlers, self.handlers | caught
+        inside = self.block(node.body, self.block(node.orelse, final))
+        self.handlers = outside
+        return inside | caught
+
+
+def _unpacked(targets: Iterable[ast.expr]) -> Names:
+    """The names that are certainly bound by assigning to targets."""
+    return frozenset(name for target in targets if isinstance(target, ast.Tuple | ast.List) for name in stores([target])) | frozenset(
+        target.id for target in targets if isinstance(target, ast.Name))

@@ -1,0 +1,121 @@
+"""The syntax tree of a function: found in its file by its line, and believed only if it compiles to the code that runs.
+
+A file that was edited since it was imported, code made by exec, or changed by an import hook has no tree.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import copy
+import linecache
+from types import CodeType, FunctionType
+from typing import Any, NamedTuple
+
+Definition = ast.FunctionDef | ast.Lambda
+
+NO_TYPE_PARAMETERS: dict[str, Any] = {"type_params": []}       # which functions of Python 3.12 have
+
+_FUTURES = 0
+for _name in __future__.all_feature_names:
+    _FUTURES |= getattr(__future__, _name).compiler_flag
+
+class _File(NamedTuple):
+    """The functions of a file by the line that they start in, as Python counts: a decorator's, if there is one.
+
+    lines: that were parsed; a file may change.  imports: of the module, on which the code of calls depends (`np.sum(x)`).
+    """
+
+    lines: list[str]
+    definitions: dict[int, list[Definition]]
+    imports: list[ast.stmt]
+
+
+class Source(NamedTuple):
+    """The definition of a function, without decorators, defaults and annotations, and what its module imports."""
+
+    node: Definition
+    imports: list[ast.stmt]
+
+
+_files: dict[str, _File] = {}
+
+
+def definition(fun: FunctionType) -> Source | None:
+    """The source of fun; None where what is in the file does not compile to its code."""
+    code = fun.__code__
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename, fun.__globals__)
+    if not lines:
+        return None
+    known = _files.get(code.co_filename)
+    if known is None or known.lines != lines:
+        known = _files[code.co_filename] = _parsed(lines)
+    for node in known.definitions.get(code.co_firstlineno, ()):
+        found = Source(_bare(node), known.imports)
+        if _same(compiled(found, code), code):
+            return found._replace(node=copy.deepcopy(found.node))
+    return None
+
+
+def _parsed(lines: list[str]) -> _File:
+    try:
+        module = ast.parse("".join(lines))
+    except (SyntaxError, ValueError):
+        return _File(lines, {}, [])
+    found: dict[int, list[Definition]] = {}
+    imports: list[ast.stmt] = []
+    stack: list[ast.AST] = list(module.body)
+    while stack:
+        part = stack.pop()
+        if isinstance(part, ast.Import) or (isinstance(part, ast.ImportFrom) and part.module != "__future__"):
+            imports.append(part)
+        elif not isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.expr):
+            stack += ast.iter_child_nodes(part)
+    for node in ast.walk(module):
+        if isinstance(node, Definition):
+            decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+            found.setdefault(min([node.lineno, *[one.lineno for one in decorators]]), []).append(node)
+    return _File(lines, found, imports)
+
+
+def _bare(node: Definition) -> Definition:
+    """The definition with nothing that is evaluated when it is reached."""
+    given = node.args
+    plain = [[ast.copy_location(ast.arg(arg.arg), arg) for arg in part] for part in (given.posonlyargs, given.args, given.kwonlyargs)]
+    vararg, kwarg = [None if arg is None else ast.copy_location(ast.arg(arg.arg), arg) for arg in (given.vararg, given.kwarg)]
+    arguments = ast.arguments(plain[0], plain[1], vararg, plain[2], [None] * len(plain[2]), kwarg, [])
+    if isinstance(node, ast.Lambda):
+        return ast.copy_location(ast.Lambda(arguments, node.body), node)
+    return ast.copy_location(ast.FunctionDef(node.name, arguments, node.body, [], None, None, **NO_TYPE_PARAMETERS), node)
+
+
+def compiled(source: Source, like: CodeType, more: tuple[str, ...] = ()) -> CodeType | None:
+    """The code of a definition; its free variables are those of `like`, and `more`.  None where it cannot be compiled so."""
+    node = source.node
+    parameters = [ast.arg(name) for name in (*like.co_freevars, *more)]
+    nothing = ast.arguments([], parameters, None, [], [], None, [])
+    body: list[ast.stmt] = [node] if isinstance(node, ast.FunctionDef) else [ast.copy_location(ast.Expr(node), node)]
+    around = ast.FunctionDef("around", nothing, body, [], None, None, **NO_TYPE_PARAMETERS, lineno=1, col_offset=0)
+    module = ast.fix_missing_locations(ast.Module([*source.imports, around], []))
+    try:
+        made = compile(module, like.co_filename, "exec", flags=like.co_flags & _FUTURES, dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return None
+    outer = next(part for part in made.co_consts if isinstance(part, CodeType) and part.co_name == "around")
+    return next((part for part in outer.co_consts if isinstance(part, CodeType) and part.co_name == like.co_name), None)
+
+
+def _same(found: CodeType | None, code: CodeType) -> bool:
+    return found is not None and (
+        found.co_code == code.co_code and found.co_names == code.co_names and found.co_varnames == code.co_varnames
+        and found.co_freevars == code.co_freevars and found.co_cellvars == code.co_cellvars and _numbers(found) == _numbers(code)
+        and all(_same(one, other) for one, other in zip(_inner(found), _inner(code), strict=True)))
+
+
+def _numbers(code: CodeType) -> list[str]:
+    return [f"{len(_inner(code))}", *[repr(part) for part in code.co_consts[1:] if not isinstance(part, CodeType)]]
+
+
+def _inner(code: CodeType) -> list[CodeType]:
+    return [part for part in code.co_consts if isinstance(part, CodeType)]

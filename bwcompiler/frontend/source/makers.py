@@ -1,0 +1,105 @@
+"""Arrays that a traced function makes: concrete ones, as NumPy gives them, until a traced value is to be written into one.
+
+Then the function is traced again, and what made that array (the place of the call) gives a traced array from the beginning.  So
+masks, tables and indices that are known stay known, and `y = np.zeros(n); y[i] = x` means what it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.errors import TracerError, at
+from bwcompiler.frontend.numpy import creation
+from bwcompiler.frontend.source.variables import not_capturable, open_policy
+from bwcompiler.frontend.tracing.operands import _holds_tracers
+from bwcompiler.frontend.tracing.region import Recapture, Site, active_region
+from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.tracer import Tracer
+
+# NumPy's functions whose result is always a new array.
+MAKERS = {getattr(np, name): getattr(creation, name, None) for name in (
+    "array", "empty", "eye", "full", "identity", "linspace", "ones", "zeros", "arange", "zeros_like", "ones_like", "empty_like",
+    "full_like", "copy", "tile", "repeat", "concatenate", "stack", "diag", "tri", "tril", "triu", "outer", "logspace", "geomspace",
+    "asarray")}
+METHODS = frozenset(("copy", "astype"))            # of concrete arrays, likewise
+_LIKE = frozenset((np.zeros_like, np.ones_like, np.empty_like, np.full_like))
+
+
+def maker(function: Any, twin: Callable[..., Any] | None) -> Callable[..., Any]:
+    """The function, whose results are noted; `twin` takes traced arguments."""
+    ours = MAKERS.get(function) or twin or function
+    if function in _LIKE:
+        ours = function
+
+    def make(*args: Any, **kwargs: Any) -> Any:
+        if any(_is_traced(arg) for arg in (*args, *kwargs.values())):
+            return ours(*args, **kwargs)
+        found = function(*args, **kwargs)
+        return found if function is np.asarray and any(found is arg or found.base is not None for arg in args) else noted(found)
+
+    make.__name__ = function.__name__
+    return make
+
+
+def _is_traced(argument: Any) -> bool:
+    return isinstance(argument, Tracer) or (isinstance(argument, list | tuple) and _holds_tracers(argument))
+
+
+def noted(array: Any) -> Any:
+    """A concrete array that nobody else has; a traced one in its place where it has to be."""
+    policy, region = open_policy(), active_region()
+    if policy is None or region is None or type(array) is not np.ndarray or not array.flags.writeable:
+        return array
+    source = current_source(region.outer)
+    site = (source.file, source.line, source.column) if source is not None else ("", 0, 0)
+    if site in policy.unrolled:
+        return creation.array(array)
+    policy.made[id(array)] = (array, site)
+    return array
+
+
+def maker_of(array: Any) -> Site | None:
+    """Where a concrete array, or the array that it is a view of, was made in this trace."""
+    policy = open_policy()
+    while policy is not None and type(array) is np.ndarray:
+        found = policy.made.get(id(array))
+        if found is not None and found[0] is array:
+            return found[1]
+        array = array.base
+    return None
+
+
+def require_traced(array: Any, *written: Any) -> None:
+    """Where a concrete array is to take traced values, trace the function again with a traced one."""
+    if not any(_is_traced(x) for x in written):
+        return
+    site = maker_of(array)
+    if site is not None:
+        raise Recapture(site, TracerError(at(current_source(), "a traced value is assigned to a concrete array")))
+
+
+class Target:
+    """A concrete array made in this trace, of which elements are assigned to."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.array[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        require_traced(self.array, value, *(index if isinstance(index, tuple) else (index,)))
+        self.array[index] = value
+
+
+def changed_in_loop(array: Any) -> None:
+    """A concrete array changes in the body of a captured loop: it has to be a traced one, or the loop unrolled."""
+    site = maker_of(array)
+    if site is not None:
+        raise Recapture(site, TracerError(at(current_source(), "a concrete array changes in a loop")))
+    not_capturable("it changes a concrete array")

@@ -1,0 +1,300 @@
+"""The syntax tree of a function, rewritten so that loops, branches and calls go through `runtime`.
+
+    for i in range(n):                  def body(item):
+        y[i] = f(x)                         nonlocal i
+                                            i = item
+                              ->            bw.changed(y)[i] = bw.call(f)(x)
+                                        bw.for_(bw.iterable(bw.call(range)(n)), body, names)
+
+The variables stay variables of the function: bodies share its cells, so that scopes, closures and comprehensions mean what they
+did.  Every node keeps its line and column.  A statement whose body leaves it (`break`, a generator ...) stays as it is.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, NamedTuple
+
+from bwcompiler.frontend.source.jumps import PREFIX, without_jumps
+from bwcompiler.frontend.source.liveness import annotate, stores
+from bwcompiler.frontend.source.lookup import NO_TYPE_PARAMETERS, Definition
+
+RUNTIME = "__bw__"
+ITEM = "__bw_item__"
+
+_KEPT = frozenset(("locals", "vars", "globals", "eval", "exec", "dir"))     # functions that see the frame they are called in
+_LEAVING = (ast.Raise, ast.Assert, ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal, ast.Import,
+            ast.ImportFrom, ast.Delete, ast.AsyncFor, ast.AsyncWith, ast.Match, ast.ClassDef)
+_OWN_SCOPE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_HEADERS = frozenset(("range", "enumerate", "zip", "reversed"))
+
+
+class Variables(NamedTuple):
+    """Of a loop or branch: all names that its body binds, those that an iteration takes from the one before, those read afterwards."""
+
+    stored: tuple[str, ...]
+    carried: tuple[str, ...]
+    results: tuple[str, ...]
+
+
+def rewritten(node: Definition, free: frozenset[str]) -> Definition | None:
+    """The definition with its control flow taken apart, in place; None where there is nothing that could be.
+
+    free: names of enclosing functions, which must not become variables of this one.
+    """
+    scope: list[Any] = node.body if isinstance(node, ast.FunctionDef) else [ast.Expr(node.body)]
+    for part in inside(scope):
+        if isinstance(part, ast.Yield | ast.YieldFrom | ast.Await | ast.AsyncFor | ast.AsyncWith):
+            return None
+        if isinstance(part, ast.Name) and part.id in _KEPT:
+            return None
+    parameters = [arg.arg for arg in (*node.args.posonlyargs, *node.args.args, *filter(None, (node.args.vararg, node.args.kwarg)),
+                                      *node.args.kwonlyargs)]
+    rewriter = _Rewriter(parameters, free)
+    if isinstance(node, ast.Lambda):
+        node.body = rewriter.visit(node.body)
+        return node
+    without_jumps(node)
+    annotate(node.body)
+    node.body = rewriter.declared(rewriter.block(node.body), node)
+    return node
+
+
+def inside(nodes: Any) -> list[ast.AST]:
+    """All nodes that run in this frame: not those of functions and classes defined in it."""
+    found: list[ast.AST] = []
+    stack = list(nodes)
+    while stack:
+        node = stack.pop()
+        found.append(node)
+        if not isinstance(node, _OWN_SCOPE):
+            stack += ast.iter_child_nodes(node)
+    return found
+
+
+def leaves(body: list[ast.stmt]) -> bool:
+    """Whether control can leave a block otherwise than at its end, or something in it cannot be put in a function."""
+    for node in body:
+        if isinstance(node, (ast.Break, ast.Continue, *_LEAVING)):
+            return True
+        if isinstance(node, ast.For | ast.While):
+            inner = [part for part in inside(node.body) if isinstance(part, _LEAVING)]
+            if inner or leaves(node.orelse):
+                return True
+        elif any(isinstance(part, _LEAVING) for part in inside([node])):
+            return True
+        elif isinstance(node, ast.If | ast.With | ast.Try):
+            blocks = [getattr(node, name, []) for name in ("body", "orelse", "finalbody")]
+            handlers = [handler.body for handler in getattr(node, "handlers", [])]
+            if any(leaves(block) for block in (*blocks, *handlers)):
+                return True
+    return False
+
+
+class _Rewriter(ast.NodeTransformer):
+    """Rewrites expressions in place; statements into lists of statements."""
+
+    def __init__(self, parameters: list[str], free: frozenset[str]) -> None:
+        self.parameters = parameters
+        self.free = free
+        self.shared: dict[str, None] = {}          # variables that bodies bind: to be declared as the function's own
+        self.count = 0
+
+    def declared(self, body: list[ast.stmt], node: ast.FunctionDef) -> list[ast.stmt]:
+        """The body, behind declarations that make all shared names variables of the function."""
+        names = [name for name in self.shared if name not in self.parameters]
+        made: list[ast.stmt] = [ast.AnnAssign(ast.Name(name, ast.Store()), ast.Constant(0), None, 1) for name in names]
+        return [ast.copy_location(one, node) for one in made] + body
+
+    def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        made: list[ast.stmt] = []
+        for node in body:
+            found = self.visit(node)
+            made += found if isinstance(found, list) else [found]
+        return made
+
+    # ----- scopes that keep their own form
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        return node
+
+    visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = visit_FunctionDef  # type: ignore[assignment]
+
+    # ----- expressions
+    def _runtime(self, name: str, node: ast.AST, *args: ast.expr) -> ast.Call:
+        """A call of the runtime, at the place of a node."""
+        function = ast.Attribute(ast.Name(RUNTIME, ast.Load()), name, ast.Load())
+        made = ast.Call(function, list(args), [])
+        for part in ast.walk(function):
+            ast.copy_location(part, node)
+        return ast.copy_location(made, node)
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and self.parameters:
+            node.args = [ast.copy_location(ast.Name(name, ast.Load()), node) for name in ("__class__", self.parameters[0])]
+            return node
+        self.generic_visit(node)
+        plain = node.func.id if isinstance(node.func, ast.Name) else ""
+        node.func = self._runtime("call", node.func, node.func)
+        return self._runtime("made", node, node) if plain in ("list", "dict", "set") else node
+
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
+        self.generic_visit(node)
+        if isinstance(node.ctx, ast.Load):
+            if isinstance(node.slice, ast.Constant | ast.Slice) or any(isinstance(part, ast.Starred) for part in ast.walk(node.slice)):
+                return node
+            return self._runtime("item", node, node.value, _index(node.slice))
+        node.value = self._runtime("changed", node.value, node.value)
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
+        self.generic_visit(node)
+        if not isinstance(node.ctx, ast.Load):
+            node.value = self._runtime("changed", node.value, node.value)
+        return node
+
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
+        plain = _is_pure(node.body) and _is_pure(node.orelse)
+        self.generic_visit(node)
+        return self._runtime("choose", node, node.test, self._later(node.body), self._later(node.orelse)) if plain else node
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+        plain = all(map(_is_pure, node.values))
+        self.generic_visit(node)
+        if not plain:
+            return node
+        name = "and_" if isinstance(node.op, ast.And) else "or_"
+        found = node.values[-1]
+        for value in reversed(node.values[:-1]):
+            found = self._runtime(name, node, value, self._later(found))
+        return found
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        self.generic_visit(node)
+        return self._runtime("not_", node, node.operand) if isinstance(node.op, ast.Not) else node
+
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        """a < b < c is (a < b) and (b < c), where evaluating b twice makes no difference."""
+        middle = node.comparators[:-1]
+        if not middle or not all(isinstance(part, ast.Name | ast.Constant) for part in middle) or not _is_pure(node):
+            self.generic_visit(node)
+            return node
+        sides = [node.left, *node.comparators]
+        pairs: list[ast.expr] = [ast.copy_location(ast.Compare(x, [op], [y]), node) for x, op, y in zip(
+            sides, node.ops, sides[1:], strict=False)]
+        return self.visit(ast.copy_location(ast.BoolOp(ast.And(), pairs), node))
+
+    def _later(self, node: ast.expr) -> ast.expr:
+        """An expression to be evaluated when it is asked for."""
+        return ast.copy_location(ast.Lambda(ast.arguments([], [], None, [], [], None, []), node), node)
+
+    def _made(self, node: Any) -> Any:
+        self.generic_visit(node)
+        return self._runtime("made", node, node) if isinstance(getattr(node, "ctx", None), ast.Load | None) else node
+
+    visit_List = visit_Dict = visit_Set = visit_ListComp = visit_DictComp = visit_SetComp = _made
+
+    # ----- statements
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        name = node.target.id if isinstance(node.target, ast.Name) else None
+        self.generic_visit(node)
+        if name is None:
+            return node
+        node.value = self._runtime("added", node.value, ast.copy_location(ast.Name(name, ast.Load()), node), node.value)
+        return node
+
+    def visit_For(self, node: ast.For) -> Any:
+        whole = not node.orelse and not leaves(node.body) and self._may_share(node.body, node.target)
+        if not whole:
+            node.iter, node.target = self.visit(node.iter), self.visit(node.target)
+            node.body, node.orelse = self.block(node.body), self.block(node.orelse)
+            return node
+        variables = self._variables([node.target, *node.body], node, node.live_head)  # type: ignore[attr-defined]
+        source = self._header(node.iter)
+        first = ast.copy_location(ast.Assign([self.visit(node.target)], ast.Name(ITEM, ast.Load())), node.target)
+        body = self._function("body", [first, *self.block(node.body)], variables, node, (ITEM,))
+        flag = getattr(node, "flag", None)
+        return [body, self._statement("for_", node, source, body, variables, *([] if flag is None else [ast.Constant(flag)]))]
+
+    def visit_While(self, node: ast.While) -> Any:
+        if node.orelse or leaves(node.body) or not self._may_share(node.body, node.test) or not _is_pure(node.test):
+            node.test = self.visit(node.test)
+            node.body, node.orelse = self.block(node.body), self.block(node.orelse)
+            return node
+        variables = self._variables(node.body, node, node.live_head)  # type: ignore[attr-defined]
+        test = self._later(self.visit(node.test))
+        body = self._function("body", self.block(node.body), variables, node)
+        return [body, self._statement("while_", node, test, body, variables)]
+
+    def visit_If(self, node: ast.If) -> Any:
+        is_tail = getattr(node, "is_tail", False)
+        blocks = [node.body, node.orelse]
+        if is_tail:
+            blocks = [[part for part in block if not isinstance(part, ast.Return)] for block in blocks]
+        if any(leaves(block) for block in blocks) or not self._may_share([*node.body, *node.orelse]):
+            node.test = self.visit(node.test)
+            node.body, node.orelse = self.block(node.body), self.block(node.orelse)
+            return node
+        variables = self._variables([*node.body, *node.orelse], node, frozenset())
+        if is_tail:
+            variables = variables._replace(results=())
+        test = self.visit(node.test)
+        then = self._function("then", self.block(node.body), variables, node)
+        orelse = self._function("orelse", self.block(node.orelse) or [ast.copy_location(ast.Pass(), node)], variables, node)
+        decision = self._statement("if_", node, test, then, orelse, variables)
+        if is_tail:
+            assert isinstance(decision, ast.Expr)
+            decision = ast.copy_location(ast.Return(decision.value), node)
+        return [then, orelse, decision]
+
+    def _header(self, node: ast.expr) -> ast.expr:
+        """What a loop goes over, with range, zip ... of traced things."""
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _HEADERS:
+            parts = [self._header(part) if node.func.id != "range" else self.visit(part) for part in node.args]
+            if not node.keywords or node.func.id in ("enumerate", "zip"):
+                keywords = [ast.keyword(one.arg, self.visit(one.value)) for one in node.keywords]
+                made = self._runtime("header", node, node.func, *parts)
+                made.keywords = [ast.copy_location(one, node) for one in keywords]
+                return made
+        return self.visit(node)  # type: ignore[no-any-return]
+
+    # ----- bodies
+    def _may_share(self, body: list[ast.stmt], *more: ast.AST) -> bool:
+        return not self.free.intersection(stores([*more, *body]))
+
+    def _variables(self, nodes: list[Any], node: ast.AST, head: frozenset[str]) -> Variables:
+        stored = stores(nodes)
+        self.shared.update(dict.fromkeys(stored))
+        out = node.live_out  # type: ignore[attr-defined]
+        return Variables(tuple(stored), tuple([name for name in stored if name in head]), tuple([name for name in stored if name in out]))
+
+    def _function(self, name: str, body: list[ast.stmt], variables: Variables, node: ast.AST, parameters: tuple[str, ...] = ()) -> Any:
+        self.count += 1
+        arguments = ast.arguments([], [ast.arg(one) for one in parameters], None, [], [], None, [])
+        shared: list[ast.stmt] = [ast.Nonlocal(list(variables.stored))] if variables.stored else []
+        made = ast.FunctionDef(f"{PREFIX}{name}_{self.count}", arguments, [*shared, *body], [], None, None, **NO_TYPE_PARAMETERS)
+        return ast.copy_location(made, node)
+
+    def _statement(self, name: str, node: ast.stmt, *parts: Any) -> ast.stmt:
+        """A call of the runtime with values, functions and variables."""
+        args = [ast.Name(part.name, ast.Load()) if isinstance(part, ast.FunctionDef) else
+                _constant(part) if isinstance(part, Variables) else part for part in parts]
+        return ast.copy_location(ast.Expr(self._runtime(name, node, *args)), node)
+
+
+def _is_pure(node: ast.AST) -> bool:
+    """Whether an expression can be put in a function: it binds nothing, and waits for nothing."""
+    return not any(isinstance(part, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom) for part in inside([node]))
+
+
+def _constant(variables: Variables) -> ast.expr:
+    return ast.Tuple([ast.Tuple([ast.Constant(name) for name in names], ast.Load()) for names in variables], ast.Load())
+
+
+def _index(node: ast.expr) -> ast.expr:
+    """What is in brackets, as an expression."""
+    if isinstance(node, ast.Tuple):
+        return ast.copy_location(ast.Tuple([_index(part) for part in node.elts], ast.Load()), node)
+    if not isinstance(node, ast.Slice):
+        return node
+    function = ast.Attribute(ast.Name(RUNTIME, ast.Load()), "slice", ast.Load())
+    return ast.copy_location(ast.Call(function, [part or ast.Constant(None) for part in (node.lower, node.upper, node.step)], []), node)

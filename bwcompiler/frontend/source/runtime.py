@@ -1,0 +1,169 @@
+"""What rewritten functions call (see `rewriting`): calls, items, loops and branches, which decide here how they are recorded.
+
+Outside of any trace, and for values that are known, everything does what Python does.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.errors import TracerError, at
+from bwcompiler.frontend.source import iteration
+from bwcompiler.frontend.source.branches import branch
+from bwcompiler.frontend.source.builtin_functions import truth_of
+from bwcompiler.frontend.source.calls import added, callable_for, changed, indexed, own
+from bwcompiler.frontend.source.capture import SHORT, counted
+from bwcompiler.frontend.source.data_loops import for_loop, while_loop
+from bwcompiler.frontend.source.functions import converted
+from bwcompiler.frontend.source.rewriting import Variables
+from bwcompiler.frontend.source.variables import Names, NotCapturable, open_policy, site_of
+from bwcompiler.frontend.tracing.region import Policy, open_region
+from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.tracer import Tracer
+
+__all__ = ["added", "and_", "call", "changed", "choose", "for_", "header", "if_", "item", "made", "not_", "or_", "slice", "while_"]
+
+slice = builtins.slice
+_HEADERS = (range, enumerate, zip, reversed)
+
+
+def form(function: Any) -> Any:
+    """What is called in the place of a function of the user's."""
+    return converted(function, sys.modules[__name__])
+
+
+HANDLERS["captured_form"] = form
+
+
+def call(function: Any) -> Any:
+    """What is called where the user calls a function."""
+    policy = open_policy()
+    return function if policy is None else callable_for(function, policy, form)
+
+
+def item(array: Any, index: Any) -> Any:
+    """array[index]."""
+    return indexed(array, index)
+
+
+def made(container: Any) -> Any:
+    """A list, dictionary or set that was just made."""
+    return own(container)
+
+
+def header(function: Any, *parts: Any, **options: Any) -> Any:
+    """What a loop goes over, written as range(...), enumerate(...), zip(...) or reversed(...)."""
+    if function not in _HEADERS or open_policy() is None:
+        return call(function)(*parts, **options)
+    return iteration.header(function, parts, options)
+
+
+def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, ...], ...], flag: str | None = None) -> None:
+    """for item in source: body(item); until the variable `flag` is true."""
+    policy = open_policy()
+    elements = None if policy is None or not policy.converting else iteration.elements_of(source)
+    names = Variables(*variables)
+    if policy is not None and elements is not None and _pays(elements, policy, body) and (
+            _captured(elements, body, names, flag, policy)):
+        return
+    held = None if flag is None else Names(body)
+    names = names._replace(results=tuple(dict.fromkeys((*names.carried, *names.results, *([] if flag is None else [flag])))))
+    for element in source:
+        done = False if held is None or flag is None else held[flag]
+        if isinstance(done, Tracer) and policy is not None:
+            branch(not_(done), functools.partial(body, element), _nothing, names, Names(body), policy)
+        elif done:
+            break
+        else:
+            body(element)
+
+
+def _nothing() -> None:
+    pass
+
+
+def _captured(elements: iteration.Elements, body: Callable[[Any], None], names: Variables, flag: str | None, policy: Policy) -> bool:
+    """Whether a loop was recorded; raises where it has to be, and cannot be."""
+    try:
+        if flag is not None or isinstance(elements.count, Tracer):
+            for_loop(elements, body, names, flag, policy)
+        else:
+            counted(body, names, elements, policy)
+        return True
+    except NotCapturable as refused:
+        if isinstance(elements.count, Tracer):
+            raise TracerError(at(current_source(open_region().outer), "the number of iterations of this loop depends on traced values, and "
+                                 f"it cannot be recorded: {refused.reason}\n  hint: a fixed number of iterations with np.where")) from None
+        if not isinstance(elements.count, int):
+            raise
+        if refused.reason:
+            policy.notes.setdefault(site_of(body), refused.reason)
+        return False
+
+
+def _pays(elements: iteration.Elements, policy: Policy, body: Callable[..., Any]) -> bool:
+    """Whether a loop is to be captured: it is long enough, or its length is not known."""
+    if site_of(body) in policy.unrolled and isinstance(elements.count, int):
+        return False
+    return not isinstance(elements.count, int) or elements.count >= SHORT
+
+
+def while_(test: Callable[[], Any], body: Callable[[], None], variables: tuple[tuple[str, ...], ...]) -> None:
+    """while test(): body()."""
+    while True:
+        decided = truth_of(test())
+        if isinstance(decided, Tracer):
+            policy = open_policy()
+            assert policy is not None
+            while_loop(test, body, Variables(*variables), policy)
+            return
+        if not decided:
+            return
+        body()
+
+
+def if_(test: Any, then: Callable[[], Any], orelse: Callable[[], Any], variables: tuple[tuple[str, ...], ...]) -> Any:
+    """if test: then() else: orelse(); what is returned is the value of a branch that ends the function."""
+    decided = truth_of(test)
+    if isinstance(decided, Tracer):
+        policy = open_policy()
+        assert policy is not None
+        return branch(decided, then, orelse, Variables(*variables), Names(then, orelse), policy)
+    return then() if decided else orelse()
+
+
+_NO_VARIABLES: tuple[tuple[str, ...], ...] = ((), (), ())
+
+
+def choose(test: Any, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any:
+    """then() if test else orelse()."""
+    return if_(test, then, orelse, _NO_VARIABLES)
+
+
+def and_(x: Any, other: Callable[[], Any]) -> Any:
+    """x and other()."""
+    decided = truth_of(x)
+    if not isinstance(decided, Tracer):
+        return other() if decided else x
+    return choose(decided, other, lambda: x)
+
+
+def or_(x: Any, other: Callable[[], Any]) -> Any:
+    """x or other()."""
+    decided = truth_of(x)
+    if not isinstance(decided, Tracer):
+        return x if decided else other()
+    return choose(decided, lambda: x, other)
+
+
+def not_(x: Any) -> Any:
+    """not x."""
+    decided = truth_of(x)
+    return np.logical_not(decided) if isinstance(decided, Tracer) else not decided

@@ -1,0 +1,102 @@
+"""The variables that a captured body shares with its function, and what they hold before and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from types import CellType
+from typing import Any, NoReturn
+
+import numpy as np
+
+from bwcompiler.frontend.tracing.region import Policy, Site, active_region
+from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.frontend.tracing.views import same_chain
+from bwcompiler.ir.plan import is_plain
+from bwcompiler.ir.source import Source
+
+
+class _Unbound:
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+UNBOUND = _Unbound()           # in the place of the value of a variable that has none
+
+
+class NotCapturable(BaseException):
+    """A loop or branch cannot be recorded as one; not an Exception, so that `except` in the user's code does not swallow it."""
+
+    def __init__(self, reason: str, source: Source | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.source = source
+
+
+def not_capturable(reason: str) -> NoReturn:
+    """Raise NotCapturable with the user's line."""
+    region = active_region()
+    raise NotCapturable(reason, current_source(region.outer if region is not None else None))
+
+
+class Names:
+    """Variables of a function by name, as its bodies see them: cells."""
+
+    def __init__(self, *bodies: Callable[..., Any]) -> None:
+        self._cells: dict[str, CellType] = {}
+        for body in bodies:
+            self._cells.update(zip(body.__code__.co_freevars, body.__closure__ or (), strict=True))
+
+    def add(self, name: str, cell: CellType) -> None:
+        """One more variable, of nobody's function."""
+        self._cells[name] = cell
+
+    def __getitem__(self, name: str) -> Any:
+        try:
+            return self._cells[name].cell_contents
+        except ValueError:
+            return UNBOUND
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        cell = self._cells[name]
+        if value is not UNBOUND:
+            cell.cell_contents = value
+        elif self[name] is not UNBOUND:
+            del cell.cell_contents
+
+    def held(self, names: Iterable[str]) -> dict[str, Any]:
+        """What variables hold now."""
+        return {name: self[name] for name in names}
+
+    def restore(self, held: dict[str, Any]) -> None:
+        """Give them what they held."""
+        for name, value in held.items():
+            self[name] = value
+
+
+def site_of(body: Callable[..., Any]) -> Site:
+    """The statement that a body belongs to."""
+    code = body.__code__
+    return (code.co_filename, code.co_firstlineno, next((start for _, _, start, _ in code.co_positions() if start), 0))
+
+
+def open_policy() -> Policy | None:
+    """How control flow is captured here; None outside of any trace."""
+    region = active_region()
+    return None if region is None else region.policy
+
+
+def same(x: Any, y: Any) -> bool:
+    """Whether a variable holds what it held: the same object, another handle of the same elements, or an equal plain value."""
+    if x is y:
+        return True
+    if isinstance(x, Tracer) and isinstance(y, Tracer):
+        return x._storage is y._storage and same_chain(x._chain, y._chain)
+    return type(x) is type(y) and is_plain(x) and bool(x == y) and repr(x) == repr(y)
+
+
+def is_number(x: Any) -> bool:
+    """Whether it is a number, traced or not, of which Python and NumPy have only values."""
+    if isinstance(x, Tracer):
+        return not x._type.shape and not x._storage.writable
+    return isinstance(x, bool | int | float | complex | np.generic) and not isinstance(x, np.str_ | np.bytes_)

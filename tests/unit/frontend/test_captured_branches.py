@@ -1,0 +1,212 @@
+"""Branches, data-dependent loops and jumps of plain Python programs, captured from source: results as Python's on every path."""
+
+import math
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from bwcompiler.errors import TracerBoolError, TracerError
+
+
+def halve(x):
+    while x > 1:
+        x = x / 2
+    return x
+
+
+def newton(a):
+    x = a
+    for k in range(50):                 # noqa: B007
+        step = (x * x - a) / (2 * x)
+        x = x - step
+        if abs(step) < 1e-12:
+            break
+    return x, k
+
+
+def piecewise(x):
+    if x > 0:
+        return x * 2
+    elif x < -1:
+        y = x + 1
+    else:
+        y = 3.0
+    return y * y
+
+
+def first_above(x, value):
+    for i in range(20):
+        if x[i] > value:
+            return i
+    return -1
+
+
+def clipped(x, lo, hi):
+    return lo if x < lo else hi if x > hi else x
+
+
+def chained(x):
+    return 1.0 if (0 < x < 1 and not abs(x - 0.5) < 0.1) or x > 10 else 0.0
+
+
+def bubble_sort(a):
+    n = len(a)
+    for i in range(n):
+        for j in range(n - 1 - i):
+            if a[j] > a[j + 1]:
+                a[j], a[j + 1] = a[j + 1], a[j]
+    return a
+
+
+def roots_until(x):
+    s = 0.0
+    for v in x:
+        if v < 0:
+            continue
+        s += math.sqrt(v)
+        if s > 3:
+            break
+    return s
+
+
+def adaptive(y, end):
+    t = 0.0
+    h = 0.1
+    steps = 0
+    while t < end:
+        if t + h > end:
+            h = end - t
+        k1 = -y
+        k2 = -(y + h * k1)
+        error = abs(h * (k2 - k1) / 2)
+        if error < 1e-3:
+            y = y + h * (k1 + k2) / 2
+            t = t + h
+            steps += 1
+        h = h * min(2.0, max(0.3, 0.9 * (1e-3 / max(error, 1e-12)) ** 0.5))
+    return y, steps
+
+
+def bisect(a, b):
+    while b - a > 1e-10:
+        middle = (a + b) / 2
+        if middle ** 3 > 2.0:
+            b = middle
+        else:
+            a = middle
+    return (a + b) / 2
+
+
+def nested(x):
+    total = 0.0
+    for i in range(10):
+        j = 0
+        while True:
+            if j >= 3 or x[i] > j:
+                total = total + x[i] * j
+                break
+            j += 1
+    return total
+
+
+def collatz(n):
+    steps = 0
+    while n != 1:
+        n = n // 2 if n % 2 == 0 else 3 * n + 1
+        steps += 1
+    return steps
+
+
+def best_pair(x):
+    best = -1.0
+    at = (0, 0)
+    for i in range(len(x)):
+        for j in range(i):
+            d = abs(x[i] - x[j])
+            if d > best:
+                best = d
+                at = (i, j)
+    return best, at[0], at[1]
+
+
+def masked(x):
+    y = np.zeros_like(x)
+    for i in range(len(x)):
+        if x[i] > 0 and (i == 0 or x[i - 1] > 0):
+            y[i] = x[i]
+        elif x[i] < -1:
+            y[i] = -x[i]
+    return y
+
+
+def rows(a):
+    if a.sum() > 0:
+        b = a * 2
+    else:
+        b = a
+    return b + 1
+
+
+CASES = [(halve, (37.0,)), (halve, (0.5,)), (newton, (7.0,)), (piecewise, (2.0,)), (piecewise, (-2.0,)), (piecewise, (-0.5,)),
+         (first_above, (np.linspace(0, 1, 20), 0.42)), (first_above, (np.linspace(0, 1, 20), 2.0)),
+         (clipped, (3.0, 0.0, 1.0)), (clipped, (-3.0, 0.0, 1.0)), (clipped, (0.3, 0.0, 1.0)), (chained, (0.5,)), (chained, (0.25,)),
+         (chained, (11.0,)), (bubble_sort, (np.array([3.0, 1, 2, 9, 4, 0, 5, 5, 7, 6]),)), (roots_until, (np.linspace(-1, 2, 20),)),
+         (adaptive, (1.0, 2.0)), (bisect, (0.0, 2.0)), (nested, (np.linspace(-1, 4, 10),)), (collatz, (np.array(27)[()],)),
+         (best_pair, (np.array([3.0, 1, 2, 9, 4, 0, 5, 5, 7, 6]),)), (masked, (np.array([1.0, 2, -3, 4, 5, -0.5, -1.5, 2, 3]),)),
+         (rows, (np.ones((2, 3)),)), (rows, (-np.ones((2, 3)),))]
+
+
+def parts(x):
+    return x if isinstance(x, tuple) else (x,)
+
+
+@pytest.mark.parametrize(("function", "args"), CASES, ids=lambda x: x.__name__ if callable(x) else "")
+def test_as_python(function, args):
+    expected = function(*[arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args])
+    found = bw.jit(function)(*[arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args])
+    for one, other in zip(parts(expected), parts(found), strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-13)
+
+
+@pytest.mark.parametrize(("function", "x"), [(halve, 37.0), (piecewise, 2.0), (piecewise, -2.0), (piecewise, -0.5), (roots_until, None)])
+def test_derivatives(function, x):
+    x = np.linspace(0.5, 2, 20) if x is None else x
+    found = bw.grad(function)(x)
+    h = 1e-6
+    if isinstance(x, float):
+        assert found == pytest.approx((function(x + h) - function(x - h)) / (2 * h), rel=1e-6, abs=1e-9)
+    else:
+        direction = np.cos(np.arange(20))
+        assert found @ direction == pytest.approx((function(x + h * direction) - function(x - h * direction)) / (2 * h), rel=1e-6)
+
+
+def test_what_only_one_side_binds_is_not_to_be_read():
+    def one_sided(x):
+        if x > 0:
+            y = x
+        return y
+
+    with pytest.raises(TracerError, match=r"y may have no value here(?s:.)*only one side"):
+        bw.jit(one_sided)(1.0)
+
+
+def test_sides_that_cannot_be_recorded_say_why():
+    def mixed(x):
+        kept = []
+        if x > 0:
+            kept.append(x)
+        return x * len(kept)
+
+    with pytest.raises(TracerBoolError, match=r"list.append(?s:.)*np.where"):
+        bw.jit(mixed)(1.0)
+
+
+def test_an_array_that_may_be_one_or_another_is_read_only():
+    def chosen(a, b):
+        c = a if a[0] > b[0] else b
+        c[0] = 5.0
+        return a, b
+
+    with pytest.raises(ValueError, match="read-only"):
+        bw.jit(chosen)(np.ones(3), np.zeros(3))
