@@ -1,4 +1,5 @@
-"""Functions named as in scipy.signal that work on traced and on plain arrays.  Convolutions are windows and a product, never an FFT."""
+"""Functions named as in scipy.signal that work on traced and on plain arrays.  Convolutions are windows and a product, or a product
+of Fourier transforms where the arrays are long."""
 
 from __future__ import annotations
 
@@ -20,12 +21,14 @@ from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import Value
 from bwcompiler.nn.activations import number_value, real_value
 from bwcompiler.ops.complex_parts import conj
+from bwcompiler.scipy.fft import next_fast_len
 
 __all__ = [
     "convolve", "convolve2d", "correlate", "correlate2d", "detrend", "fftconvolve", "lfilter", "oaconvolve", "savgol_coeffs",
     "savgol_filter",
 ]
 Axes = tuple[int, ...]
+LONG = 128    # elements of the smaller array along the axes from which transforms are faster than sums
 
 
 # ----- convolutions
@@ -76,7 +79,35 @@ def _larger_first(x: Value, y: Value, mode: str) -> tuple[Value, Value]:
     return (x, y) if x.type.size >= y.type.size else (y, x)
 
 
-def _everywhere(in1: Any, in2: Any, mode: str) -> Any:
+def _is_long(x: Value, y: Value, mode: str, axes: Sequence[int]) -> bool:
+    """Whether transforms along the axes pay; where the arrays do not fit, the direct sums say so."""
+    lengths = [(x.shape[k], y.shape[k]) for k in axes]
+    if not axes or mode not in ("full", "same", "valid") or not all(isinstance(n, int) and n for both in lengths for n in both):
+        return False
+    if mode == "valid" and not (all(m >= n for m, n in lengths) or all(m <= n for m, n in lengths)):
+        return False
+    return all(math.prod(sizes) >= LONG for sizes in zip(*lengths, strict=True))
+
+
+def _transformed(x: Value, y: Value, mode: str, axes: Sequence[int]) -> Any:
+    """The convolution as the inverse transform of a product of transforms, and of it the places that the mode says."""
+    full = [x.shape[k] + y.shape[k] - 1 for k in axes]
+    complex_ = x.dtype.is_complex or y.dtype.is_complex
+    sizes = [next_fast_len(n, not complex_) for n in full]
+    there, back = (np.fft.fftn, np.fft.ifftn) if complex_ else (np.fft.rfftn, np.fft.irfftn)
+    one, two = (there(fresh(value), s=sizes, axes=list(axes)) for value in (x, y))
+    found = back(one * two, s=sizes, axes=list(axes))
+    kept = {"full": full, "same": [x.shape[k] for k in axes], "valid": [abs(x.shape[k] - y.shape[k]) + 1 for k in axes]}[mode]
+    places = [slice(None)] * x.rank
+    for k, whole, size in zip(axes, full, kept, strict=True):
+        first = (whole - size) // 2
+        places[k] = slice(first, first + size)
+    return found[tuple(places)]
+
+
+def _everywhere(in1: Any, in2: Any, mode: str, method: str = "direct") -> Any:
+    if method not in ("auto", "direct", "fft"):
+        raise ValueError(f"acceptable method flags are 'auto', 'direct', or 'fft', got {method!r}")
     x, y = pair(in1, in2)
     if x.rank != y.rank:
         raise ValueError("in1 and in2 should have the same dimensionality")
@@ -84,13 +115,17 @@ def _everywhere(in1: Any, in2: Any, mode: str) -> Any:
         return fresh(ops.multiply(x, y))
     x, y = _larger_first(x, y, mode)
     axes = list(range(x.rank))
+    if method != "direct" and x.dtype.is_differentiable and _is_long(x, y, mode, axes):
+        return _transformed(x, y, mode, axes)
     return fresh(_convolved(x, y, (axes, axes), ([], []), mode))
 
 
 @graph_function
 def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto", axes: Sequence[Any] | None = None,
              dot_axes: Sequence[Any] | None = None) -> Any:
-    """The convolution of arrays of equal rank, computed directly whatever the method; mode "full", "same" (as in1) or "valid".
+    """The convolution of arrays of equal rank; mode "full", "same" (as in1) or "valid".
+
+    By transforms where both are long and of floats, as `fftconvolve` is, unless the method is "direct" or axes are given.
 
     axes = (axes of in1, axes of in2) are those to convolve along, dot_axes those to sum products over; along the others all pairs are
     formed, and the result is (others of in1, others of in2, places).  Raises ValueError or ShapeError where these do not fit.
@@ -100,7 +135,7 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto", axes:
     [1.0, 3.0, 5.0, 3.0]
     """
     if axes is None and dot_axes is None:
-        return _everywhere(in1, in2, mode)
+        return _everywhere(in1, in2, mode, method)
     x, y = pair(in1, in2)
     chosen = (list(range(x.rank)), list(range(y.rank))) if axes is None else (_axis_list(axes[0], x.rank), _axis_list(axes[1], y.rank))
     dots = ([], []) if dot_axes is None else (_axis_list(dot_axes[0], x.rank), _axis_list(dot_axes[1], y.rank))
@@ -120,23 +155,27 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> A
     [1.0, 2.0]
     """
     y = conj(value_as(in2))
-    return _everywhere(in1, fresh(ops.flip(y, axes=tuple(range(y.rank))) if y.rank else y), mode)
+    return _everywhere(in1, fresh(ops.flip(y, axes=tuple(range(y.rank))) if y.rank else y), mode, method)
 
 
 @graph_function
 def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: int | Sequence[int] | None = None) -> Any:
-    """`convolve`, of floats, along some axes (all by default); along the others the arrays broadcast.  Computed directly.
+    """`convolve`, of floats, along some axes (all by default); along the others the arrays broadcast.
+
+    Short arrays are convolved directly; transforms spread a nan or inf over everything.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.scipy.signal.fftconvolve(np.ones((2, 3)), np.ones((1, 2)), axes=1).tolist()
     [[1.0, 2.0, 2.0, 1.0], [1.0, 2.0, 2.0, 1.0]]
     """
     x, y = pair(fresh(number_value(in1)), fresh(number_value(in2)))
-    if axes is None:
-        return _everywhere(fresh(x), fresh(y), mode)
     if x.rank != y.rank:
         raise ValueError("in1 and in2 should have the same dimensionality")
-    chosen = sorted(_axis_list(axes, x.rank))
+    chosen = sorted(_axis_list(range(x.rank) if axes is None else axes, x.rank))
+    if _is_long(x, y, mode, chosen):
+        return _transformed(x, y, mode, chosen)
+    if axes is None:
+        return _everywhere(fresh(x), fresh(y), mode)
     if mode == "valid" and all(x.shape[k] <= y.shape[k] for k in chosen):
         x, y = y, x
     rest = [k for k in range(x.rank) if k not in chosen]

@@ -61,6 +61,46 @@ def test_convolutions_along_some_axes(mode: str, axes: Any) -> None:
     check_derivatives(lambda x, y: signal.fftconvolve(x, y, mode, axes), x, y, order=1)
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("first", "second", "axes"), [
+    ((700,), (200,), None), ((150,), (301,), None), ((30, 40), (12, 11), None), ((3, 300), (1, 130), 1), ((2, 20, 4, 9), (1, 17, 4, 9), (1, 3)),
+])
+def test_convolutions_of_long_arrays_by_transforms(first: Any, second: Any, axes: Any, mode: str) -> None:
+    x, y = rng.normal(size=first), rng.normal(size=second)
+
+    def f(x: Any, y: Any) -> Any:
+        return signal.fftconvolve(x, y, mode, axes)
+
+    close(traced(f, x, y), scipy.signal.fftconvolve(x, y, mode, axes))
+    close(traced(f, x + 1j * x[::-1], y), scipy.signal.fftconvolve(x + 1j * x[::-1], y, mode, axes))
+    assert "rfft" in {value.op.name for value in bw.compile(f, x, y).graph.body}
+    assert traced(f, x.astype(np.float32), y.astype(np.float32)).dtype == np.float32
+    check_derivatives(f, x, y, order=1)
+
+
+@pytest.mark.parametrize("method", ["auto", "direct", "fft"])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("sizes", [(500, 130), (130, 501)])
+def test_methods(sizes: Any, mode: str, method: str) -> None:
+    x, y = (rng.normal(size=n) + 1j * rng.normal(size=n) for n in sizes)
+    for name in ("convolve", "correlate"):
+        def f(x: Any, y: Any, name: str = name) -> Any:
+            return getattr(signal, name)(x, y, mode, method)
+
+        close(traced(f, x, y), getattr(scipy.signal, name)(x, y, mode, method))
+        assert ("fft" in {value.op.name for value in bw.compile(f, x, y).graph.body}) == (method != "direct")
+    assert traced(lambda x: signal.convolve(x, x, mode, method), np.arange(200)).dtype == np.int64
+
+
+def test_lengths_that_do_not_fit_transforms() -> None:
+    with pytest.raises(ValueError, match="at least as large"):
+        signal.fftconvolve(np.ones((200, 3)), np.ones((150, 4)), "valid")
+    with pytest.raises(ValueError, match="acceptable mode"):
+        signal.fftconvolve(np.ones(200), np.ones(200), "some")
+    with pytest.raises(ValueError, match="acceptable method"):
+        signal.convolve(np.ones(200), np.ones(200), method="slow")
+
+
 @pytest.mark.parametrize("mode", ["valid", "full"])
 def test_sums_over_further_axes(mode: str) -> None:
     a, b, c = rng.normal(size=(3, 5)), rng.normal(size=(3, 4)), rng.normal(size=(3, 4, 2))
