@@ -22,7 +22,8 @@ from bwcompiler.ir.plan import ERROR_RECORD_BYTES
 from bwcompiler.ir.types import I64, DType
 from bwcompiler.lowering.llvm_scalars import literal, register_type
 
-TABLE_CALLS = 48               # programs with more calls than this walk a table
+TABLE_CALLS = 48               # programs with more calls than this walk a table,
+REPEATS = 2                    # if every function is called so often on average
 RECORD = Location("record", 0)
 
 
@@ -102,7 +103,7 @@ def program_text(name: str, slots: Slots, calls: Sequence[FunctionCall], emissio
 def body_text(name: str, slots: Slots, calls: Sequence[FunctionCall], emission: Emission) -> str:
     """The function of the body of a loop, or of a branch."""
     function = _Function(slots)
-    short = len(calls) <= TABLE_CALLS
+    short = not _repeats(calls)
     return (f"define internal i32 @{name}({', '.join(body_parameters(slots))}) #{2 if short else 1} {{\nentry:\n"
             + _body(name, function, calls, emission))
 
@@ -171,8 +172,13 @@ class _Function:
 
 
 def _body(name: str, function: _Function, calls: Sequence[FunctionCall], emission: Emission) -> str:
-    (_table if len(calls) > TABLE_CALLS else _sequence)(name, function, calls, emission)
+    (_table if _repeats(calls) else _sequence)(name, function, calls, emission)
     return "\n".join([*function.lines, "}", ""])
+
+
+def _repeats(calls: Sequence[FunctionCall]) -> bool:
+    """Whether a table pays: there are many calls, of functions that are called several times."""
+    return len(calls) > TABLE_CALLS and len(calls) >= REPEATS * len({call.function for call in calls})
 
 
 def _sequence(name: str, function: _Function, calls: Sequence[FunctionCall], emission: Emission) -> None:

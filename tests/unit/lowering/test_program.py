@@ -61,6 +61,7 @@ def body_of(text: str) -> str:
 @pytest.fixture(params=FORMS)
 def form(request, monkeypatch):
     monkeypatch.setattr(calls, "TABLE_CALLS", FORMS[request.param])
+    monkeypatch.setattr(calls, "REPEATS", 0)
     return request.param
 
 
