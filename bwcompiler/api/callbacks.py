@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from bwcompiler.frontend.tracing.arguments import require_function
 from bwcompiler.frontend.tracing.callbacks import Primitive, host_call, primitive_of
 
 
@@ -23,6 +24,7 @@ def pure_callback(fun: Callable[..., Any], result_spec: Any, *args: Any, vectori
     >>> f(np.array([3.0, 1.0])).tolist()
     [2.0, 6.0]
     """
+    require_function(fun)
     return host_call(fun, result_spec, args, kwargs, vectorized=vectorized)
 
 

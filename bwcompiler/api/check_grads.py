@@ -16,7 +16,7 @@ from bwcompiler.api.forward import jvp
 from bwcompiler.api.functions import jit
 from bwcompiler.api.transforms import vjp
 from bwcompiler.compiler.pipeline import derive, push
-from bwcompiler.errors import DerivativeError, GradientError, at
+from bwcompiler.errors import DerivativeError, GradientError, SignatureError, at
 from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.graph_interpreter import interpret
@@ -52,6 +52,8 @@ def check_grads(fun: Callable[..., Any], args: Sequence[Any], order: int = 2, mo
     """
     if isinstance(modes, str):
         modes = (modes,)
+    if not isinstance(args, tuple | list):
+        raise SignatureError(f"check_grads: args is a tuple of arguments, got {type(args).__name__}\n  hint: check_grads(fun, (x,))")
     for mode in modes:
         if mode not in MODES:
             raise GradientError(f"check_grads: mode {mode!r}; the modes are 'fwd' and 'rev'")

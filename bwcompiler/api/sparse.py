@@ -26,7 +26,7 @@ from bwcompiler.api.transformed import Statics, normalise_argnums
 from bwcompiler.api.transforms import grad, vjp
 from bwcompiler.api.vmap import vmap
 from bwcompiler.errors import GradientError, UnsupportedError
-from bwcompiler.frontend.tracing.arguments import take_apart, unwrapped
+from bwcompiler.frontend.tracing.arguments import require_function, take_apart, unwrapped
 from bwcompiler.frontend.tracing.trace import trace_arguments
 from bwcompiler.ir.graph import live_values
 
@@ -57,6 +57,7 @@ class SparseDerivative:
     """A function of the arguments that returns a csr_array.  Made by `sparse_jacobian` and `sparse_hessian`."""
 
     def __init__(self, fun: Callable[..., Any], argnum: int, statics: Statics, symmetric: bool) -> None:
+        require_function(fun)
         self.fun = fun
         self.argnum = argnum
         self.statics = statics

@@ -23,7 +23,7 @@ from bwcompiler.api.transformed import (
 )
 from bwcompiler.compiler.pipeline import derive
 from bwcompiler.errors import GradientError, at
-from bwcompiler.frontend.tracing.arguments import take_apart
+from bwcompiler.frontend.tracing.arguments import require_function, take_apart
 from bwcompiler.frontend.tracing.custom_rules import CustomFunction, CustomJvp, CustomVjp
 from bwcompiler.frontend.tracing.trace import TraceResult, trace
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, value_of
@@ -232,6 +232,7 @@ def _custom(kind: type[CustomFunction], fun: Callable[..., Any] | None, nondiff_
             nondiff_argnames: str | Iterable[str]) -> Any:
     if fun is None:
         return functools.partial(_custom, kind, nondiff_argnums=nondiff_argnums, nondiff_argnames=nondiff_argnames)
+    require_function(fun)
     made = kind(fun, nondiff_argnums, nondiff_argnames)
     made.compiled = JitFunction(made, static_argnums=tuple(sorted(made.nondiff)))
     return made

@@ -24,6 +24,7 @@ from bwcompiler.random.continuous import (
     uniform,
     weibull_min,
 )
+from bwcompiler.random.counts import poisson
 from bwcompiler.random.discrete import bernoulli, categorical, choice, geometric, permutation, rademacher, randint
 from bwcompiler.random.keys import PRNGKey, bits, fold_in, key, split
 from bwcompiler.random.positive import beta, chisquare, dirichlet, gamma, loggamma, t
@@ -31,5 +32,5 @@ from bwcompiler.random.positive import beta, chisquare, dirichlet, gamma, loggam
 __all__ = [
     "PRNGKey", "bernoulli", "beta", "bits", "categorical", "cauchy", "chisquare", "choice", "dirichlet", "exponential", "fold_in",
     "gamma", "geometric", "gumbel", "key", "laplace", "loggamma", "logistic", "lognormal", "multivariate_normal", "normal", "pareto",
-    "permutation", "rademacher", "randint", "rayleigh", "split", "t", "truncated_normal", "uniform", "weibull_min",
+    "permutation", "poisson", "rademacher", "randint", "rayleigh", "split", "t", "truncated_normal", "uniform", "weibull_min",
 ]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.errors import DerivativeError, GradientError
+from bwcompiler.errors import DerivativeError, GradientError, SignatureError
 from bwcompiler.ir.op import REGISTRY
 
 X = np.array([0.5, -1.25, 0.8])
@@ -104,6 +104,8 @@ def test_a_kink_is_no_wrong_rule() -> None:
 def test_options() -> None:
     with pytest.raises(GradientError, match="mode 'forward'"):
         bw.check_grads(np.sin, (X,), modes=("forward",))
+    with pytest.raises(SignatureError, match=r"check_grads\(fun, \(x,\)\)"):
+        bw.check_grads(np.sin, X)
     bw.check_grads(through_rule, (X,), order=1, modes="rev", rtol=0.1)
     bw.check_grads(np.sin, (X,), eps=1e-4)
     bw.check_grads(through_rule, (X,), order=0)

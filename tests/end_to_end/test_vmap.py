@@ -86,6 +86,10 @@ def test_static_arguments() -> None:
     assert bw.vmap(lambda x, n: sum(x[k] for k in range(n)), in_axes=(0, None))(np.ones((2, 5)), 3).tolist() == [3.0, 3.0]    # asked for its number
 
 
+def test_branches_on_elements() -> None:
+    assert bw.vmap(lambda x: x if x > 0 else -2 * x)(np.array([1.0, -3.0])).tolist() == [1.0, 6.0]
+
+
 def test_empty_batch() -> None:
     assert bw.vmap(lambda x: np.sum(x * 2))(np.zeros((0, 3))).shape == (0,)
     assert bw.vmap(lambda x: x @ np.ones((3, 2)), out_axes=1)(np.zeros((0, 5, 3))).shape == (5, 0, 2)
@@ -191,7 +195,6 @@ def rejects() -> dict[str, tuple[Callable[[], Any], type[Exception], str]]:
         "result's tree": (lambda: bw.vmap(pair, out_axes=(0, 0))(np.ones(3), np.ones(3)), SignatureError, "out_axes must be like the result"),
         "assigns": (assigns, UnsupportedError, "assigns to an array from outside"),
         "number asked": (lambda: bw.vmap(lambda n: np.ones(n))(np.arange(3)), TracerError, "np.ones"),
-        "branch": (lambda: bw.vmap(lambda x: x if x > 0 else -x)(np.ones(3)), TracerError, "np.where"),
     }
 
 

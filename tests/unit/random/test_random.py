@@ -56,6 +56,8 @@ KNOWN: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "rayleigh": (lambda k: random.rayleigh(k, 2.0, (3,)), [2.6101486342144358, 5.795884058247333, 2.1068921475580344]),
     "lognormal": (lambda k: random.lognormal(k, 0.5, (3,)), [0.9117806140267735, 0.33793142787224595, 1.0979752215045038]),
     "geometric": (lambda k: random.geometric(k, 0.3, (5,)), [3, 12, 2, 1, 2]),
+    "poisson": (lambda k: random.poisson(k, 3.0, (5,)), [6, 2, 2, 1, 5]),
+    "poisson of means": (lambda k: random.poisson(k, np.array([0.0, 0.5, 20.0, 1e4])), [0, 1, 15, 9928]),
     "gamma": (lambda k: random.gamma(k, 2.5, (4,)), [2.8769331987267917, 1.8851142907505218, 5.75709708230657, 2.764149407028277]),
     "loggamma": (lambda k: random.loggamma(k, 0.001), -1075.138230732641),
     "beta": (lambda k: random.beta(k, 2.0, 3.0, (2,)), [0.35249272, 0.40800005]),
