@@ -119,7 +119,8 @@ def public_objects() -> dict[str, Any]:
         found |= {f"{module.__name__}.{name}": getattr(module, name) for name in names if not name.startswith("_")}
     methods = ("backward", "value_and_backward", "vjp")
     found |= {f"bwcompiler.Program.{name}": getattr(bw.Program, name) for name in methods}
-    return {name: value for name, value in found.items() if not inspect.ismodule(value)}
+    return {name: value for name, value in found.items()                               # NumPy documents its own functions
+            if not inspect.ismodule(value) and not str(getattr(value, "__module__", "")).startswith("numpy")}
 
 
 def example_failures(name: str, text: str) -> str:

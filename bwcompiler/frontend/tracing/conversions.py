@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bwcompiler import lazy
 from bwcompiler.frontend.tracing.source import is_library, is_ours
 
 _MAKE = "make it with np.zeros_like(x), or with bwcompiler.numpy.zeros(n), which can be assigned to"
@@ -36,13 +37,9 @@ _REWRITES = {
     "cholesky": "np.linalg.cholesky(a), which gives the lower factor",
     "simpson": "np.sum of the weighted samples",
     "trapezoid": "np.trapezoid(y, x)",
-    "norm.cdf": "bwcompiler.scipy.special.ndtr((x - mean) / deviation)",
-    "norm.logcdf": "bwcompiler.scipy.special.log_ndtr((x - mean) / deviation)",
-    "norm.sf": "bwcompiler.scipy.special.ndtr((mean - x) / deviation)",
-    "norm.ppf": "mean + deviation * bwcompiler.scipy.special.ndtri(q)",
-    "norm.pdf": "np.exp(-0.5 * ((x - mean) / deviation) ** 2) / (deviation * np.sqrt(2 * np.pi))",
-    "norm.logpdf": "-0.5 * ((x - mean) / deviation) ** 2 - np.log(deviation * np.sqrt(2 * np.pi))",
 }
+
+_SPACES = ("special", "linalg", "stats", "signal", "integrate", "fft")             # of bwcompiler.scipy, which are loaded when asked
 
 # Functions of the module math that NumPy has under another name.
 _NOT_MATH = {"fsum": "np.sum", "dist": "np.linalg.norm of the difference", "lgamma": "bwcompiler.scipy.special.gammaln",
@@ -150,14 +147,23 @@ def _array_advice(asked: Request, truths: bool = False) -> tuple[str, str]:
     return f"{text}(...) makes a concrete array", _numpy_hint(node, called, name, arguments)
 
 
+def _counterpart(parts: list[str]) -> str:
+    """Where bwcompiler.scipy has a function that is called `scipy.linalg.norm`, `stats.norm.cdf` or `norm.cdf`; "" where it has not."""
+    for space in _SPACES:
+        path = parts[parts.index(space) + 1:] if space in parts else parts if len(parts) == 1 or space == "stats" else []
+        found = lazy.module(f"bwcompiler.scipy.{space}") if path else None
+        for part in path:
+            found = getattr(found, part, None)
+        if found is not None:
+            return ".".join([space, *path])
+    return ""
+
+
 def _library_hint(library: str, called: str, name: str) -> str:
     if library == "scipy":
-        for space in ("special", "linalg", "stats", "fft", "signal"):
-            module = sys.modules.get(f"bwcompiler.scipy.{space}")
-            if module is not None and hasattr(module, name) and (space in called or "." not in called):
-                return f"bwcompiler.scipy.{space}.{name}"
-        if ".fft." in called:                                  # not loaded until it is used
-            return f"bwcompiler.scipy.fft.{name}"
+        counterpart = _counterpart(called.split("."))
+        if counterpart:
+            return f"bwcompiler.scipy.{counterpart}"
     for known in (".".join(called.split(".")[-2:]), name):
         if known in _REWRITES:
             return _REWRITES[known]

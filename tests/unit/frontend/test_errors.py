@@ -46,8 +46,8 @@ HINTS: dict[str, Row] = {
     "any": (lambda x: any(x > 0), errors.TracerBoolError, "hint: np.any(x > 0)"),
     "sorted": (lambda x: sorted(x), errors.TracerBoolError, "hint: np.sort(x)"),
     "bool": (lambda x: bool(x[0]), errors.TracerBoolError, "leave the bool() away"),
-    "scipy.stats.norm.cdf of a number": (lambda x: scipy.stats.norm.cdf(x[0]), errors.TracerBoolError, "bwcompiler.scipy.special.ndtr"),
-    "scipy.stats.norm.logpdf": (lambda x: scipy.stats.norm.logpdf(x), errors.TracerArrayError, "-0.5 * ((x - mean) / deviation) ** 2"),
+    "scipy.stats.norm.cdf of a number": (lambda x: scipy.stats.norm.cdf(x[0]), errors.TracerBoolError, "bwcompiler.scipy.stats.norm.cdf"),
+    "scipy.stats.norm.logpdf": (lambda x: scipy.stats.norm.logpdf(x), errors.TracerArrayError, "bwcompiler.scipy.stats.norm.logpdf"),
     "np.mean of a list": (lambda x: np.mean([x[0], x[1]]), errors.TracerError, "hint: bwcompiler.numpy.mean([x[0], x[1]])"),
     "np.max of a list": (lambda x: np.max([x[0], x[1]]), errors.TracerBoolError, "hint: bwcompiler.numpy.max([x[0], x[1]])"),
     "np.std of objects": (lambda x: np.std(np.array([x[0], x[1]])), errors.TracerError, "make it with bwcompiler.numpy.array([...])"),
@@ -98,7 +98,7 @@ HINTS: dict[str, Row] = {
     "out=A": (lambda x: np.sin(x, out=np.empty(3)), errors.TracerArrayError, "out= is a concrete array"),
     "A += x": (lambda x: _augmented(x), errors.TracerArrayError, "hint: local = local + ..."),
     "np.add.at(A)": (lambda x: np.add.at(A, [0], x[:1]), errors.TracerArrayError, "np.zeros_like"),
-    "scipy.linalg": (lambda x: scipy.linalg.norm(x), errors.TracerArrayError, "np.linalg.norm(x)"),
+    "scipy.linalg": (lambda x: scipy.linalg.norm(x), errors.TracerArrayError, "bwcompiler.scipy.linalg.norm"),
     "cdist": (lambda x: scipy.spatial.distance.cdist(x[:, None], x[:, None]), errors.TracerArrayError, "(x[:, None] - y[None]) ** 2"),
     "scipy without advice": (lambda x: scipy.spatial.cKDTree(x), errors.TracerArrayError, "outside of the traced function"),
     "scipy.special ufunc": (lambda x: scipy.special.kelvin(x), errors.UnsupportedError, "scipy.special.kelvin has no loop for real numbers alone"),
@@ -247,17 +247,6 @@ def test_the_hints_of_conversions_work() -> None:
                     lambda x: np.bincount(np.array([0, 0, 1]), np.array([1.0, 2.0, 3.0]) * x[np.array([0, 1, 2])], minlength=2),
                     lambda x: np.sqrt(np.sum((x[:, None] - x[None]) ** 2, -1)), lambda x: bnp.piecewise(A, [A > 0], [x])):
         np.testing.assert_array_equal(bw.jit(written)(x), written(x))
-
-
-def test_the_hints_about_distributions_are_right() -> None:
-    x, mean, deviation = np.array([0.1, -2.0, 3.0]), 0.5, 2.0
-    special, law = bw.scipy.special, scipy.stats.norm(mean, deviation)
-    np.testing.assert_allclose(special.ndtr((x - mean) / deviation), law.cdf(x), rtol=1e-12)
-    np.testing.assert_allclose(np.exp(-0.5 * ((x - mean) / deviation) ** 2) / (deviation * np.sqrt(2 * np.pi)), law.pdf(x), rtol=1e-12)
-    np.testing.assert_allclose(-0.5 * ((x - mean) / deviation) ** 2 - np.log(deviation * np.sqrt(2 * np.pi)), law.logpdf(x), rtol=1e-12)
-    np.testing.assert_allclose(special.log_ndtr((x - mean) / deviation), law.logcdf(x), rtol=1e-12)
-    np.testing.assert_allclose(special.ndtr((mean - x) / deviation), law.sf(x), rtol=1e-12)
-    np.testing.assert_allclose(mean + deviation * special.ndtri(law.cdf(x)), x, rtol=1e-10)
 
 
 def test_arrays_of_traced_numbers_that_numpy_refuses() -> None:
