@@ -12,8 +12,8 @@ until [0, count) is covered, and returns 0, or the status of the first part (the
   done with its range takes from the others.  A thread that gets no CPU takes none, and the caller waits only for parts that were begun.
 - Errors: parts behind a failed one are not begun.  A record of what failed must be kept per part, or by the lowest `begin`.
 - A region inside of a region, and one while another Python thread has the pool, runs in its own thread, part by part.
-- A crowded machine: where regions take longer than one thread would (estimated from the parts the caller ran), the pool rests for twenty
-  times what was lost, at least, and up to a second; so it costs a few percent.
+- A crowded machine: where regions take longer than one thread would (estimated from the parts the caller ran), the pool rests for
+  REST_PER_LOSS times what was lost, and then tries again; so it costs a few percent.
 - Threads never touch Python: `fn` must not call back.  They block all signals; `bw_poll` in them returns at once, and in the caller's parts
   runs the handlers as ever.  They keep off the caller's CPU (a woken thread is often put there, and stays), within the CPUs that the
   caller may use at that time; the caller itself is never moved.
@@ -36,6 +36,7 @@ from bwcompiler.runtime.thread_state import (
     STATE,
     STATE_TEXT,
     STATE_WORDS,
+    WAITING,
     at,
     for_this_machine,
     get,
@@ -46,7 +47,9 @@ from bwcompiler.runtime.thread_workers import PLACE, WORKER
 from bwcompiler.target import default_target
 
 PARTS_PER_THREAD = 4
-MOST_REST = 1_000_000_000
+SPIN_TURNS = 1000                  # 45 us: how long the caller looks for others to end before it sleeps; who spins loses its turn later
+LEAST_REST, MOST_REST = 5_000_000, 1_000_000_000     # ns
+REST_PER_LOSS = 50
 
 
 # The number of parts, and their length.
@@ -184,7 +187,8 @@ open:
   %regions.more = add i64 %regions, 1
 {put("regions", "%regions.more")}
   %gate.closed = load atomic i64, ptr {at("gate")} monotonic, align 8
-  %gate.next = add i64 %gate.closed, {(1 << 32) + OPEN}
+  %gate.number = and i64 %gate.closed, {-(1 << 32)}
+  %gate.next = add i64 %gate.number, {(1 << 32) + OPEN}
   store atomic i64 %gate.next, ptr {at("gate")} seq_cst, align 8
   %ticket = atomicrmw add ptr {at("ticket")}, i32 1 seq_cst
   %sleepers = load atomic i64, ptr {at("sleepers")} seq_cst, align 8
@@ -195,30 +199,38 @@ wake:
   br label %run
 run:
   %opened = call i64 @now()
+  %cpu.opened = call i64 @cpu_time()
   %mine = call i64 @work(i64 0)
+  %cpu.ran = call i64 @cpu_time()
   %ran = call i64 @now()
   %gate.last = atomicrmw and ptr {at("gate")}, i64 {~OPEN} acq_rel
   br label %wait
 wait:
-  %turn = phi i64 [ 0, %run ], [ %turn.next, %pause ], [ %turn.next, %yield ]
+  %turn = phi i64 [ 0, %run ], [ %turn.next, %pause ], [ %turn.next, %sleep ]
   %gate = load atomic i64, ptr {at("gate")} acquire, align 8
   %inside = and i64 %gate, {OPEN - 1}
   %gone = icmp eq i64 %inside, 0
   %turn.next = add i64 %turn, 1
   br i1 %gone, label %over, label %wait.how
 wait.how:
-  %long = icmp ugt i64 %turn, 5000
-  br i1 %long, label %yield, label %pause
+  %long = icmp ugt i64 %turn, {SPIN_TURNS}
+  br i1 %long, label %sleep, label %pause
 pause:
   PAUSE
   br label %wait
-yield:
-  %yielded = call i32 @sched_yield()
+sleep:
+  %gate.marked = atomicrmw or ptr {at("gate")}, i64 {WAITING} acq_rel
+  %gate.asleep = or i64 %gate.marked, {WAITING}
+  %gate.low = trunc i64 %gate.asleep to i32
+  %slept = call i64 (i64, ...) @syscall(i64 FUTEX, ptr {at("gate")}, i32 128, i32 %gate.low, ptr null, ptr null, i32 0)
   br label %wait
 over:
   %ended = call i64 @now()
   %failed = load atomic i64, ptr {at("failed")} monotonic, align 8
-  call void @judge(i64 %began, i64 %opened, i64 %ran, i64 %ended, i64 %mine, i64 %parts, i64 %team)
+  %elapsed = sub i64 %ended, %began
+  %own = sub i64 %ran, %opened
+  %cpu = sub i64 %cpu.ran, %cpu.opened
+  call void @judge(i64 %elapsed, i64 %own, i64 %cpu, i64 %mine, i64 %parts)
   store atomic i64 0, ptr {at("busy")} release, align 8
   %good = icmp eq i64 %failed, -1
   %status.word = select i1 %good, i64 0, i64 %failed
@@ -285,20 +297,40 @@ finish:
 }}
 """
 
-# What the region gained, in ns: one thread would have taken (parts / mine) times what the caller needed for its own, and the team at best a
-# team-th of that.  The score is the sum of gains, of which each region forgets a 32nd; where it falls below 0, the pool rests.
+# What the region gained, in ns.  One thread would have needed (parts / mine) times the CPU time of the caller's own parts, and had waited
+# for its CPU as often as the caller does: as the sums of time and of CPU time say, of which each region forgets a 32nd.  (The time of this
+# region alone says nothing: who loses the CPU in one part of eight would not have lost it eight times.)  The score is such a sum of
+# gains, and where it falls below 0, the pool rests.
 _JUDGE = f"""
-define internal void @judge(i64 %began, i64 %opened, i64 %ran, i64 %ended, i64 %mine, i64 %parts, i64 %team) nounwind {{
+define internal void @judge(i64 %elapsed, i64 %own, i64 %cpu, i64 %mine, i64 %parts) nounwind {{
 start:
-  %elapsed = sub i64 %ended, %began
+{get("time", "time.before")}
+{get("cpu_time", "cpu.before")}
+  %time.32nd = sdiv i64 %time.before, 32
+  %cpu.32nd = sdiv i64 %cpu.before, 32
+  %time.kept = sub i64 %time.before, %time.32nd
+  %cpu.kept = sub i64 %cpu.before, %cpu.32nd
+  %time.now = add i64 %time.kept, %own
+  %cpu.now = add i64 %cpu.kept, %cpu
+{put("time", "%time.now")}
+{put("cpu_time", "%cpu.now")}
   %none = icmp eq i64 %mine, 0
-  br i1 %none, label %done, label %estimate
+  %unknown = icmp slt i64 %cpu.now, 1
+  %nothing = or i1 %none, %unknown
+  br i1 %nothing, label %done, label %estimate
 estimate:
-  %own = sub i64 %ran, %opened
-  %product = mul i64 %own, %parts
-  %extrapolated = udiv i64 %product, %mine
-  %at.most = mul i64 %elapsed, %team
-  %alone = call i64 @llvm.smin.i64(i64 %extrapolated, i64 %at.most)
+  %time.real = sitofp i64 %time.now to double
+  %cpu.real = sitofp i64 %cpu.now to double
+  %wait.measured = fdiv double %time.real, %cpu.real
+  %waits = fcmp ogt double %wait.measured, 1.0
+  %wait = select i1 %waits, double %wait.measured, double 1.0
+  %own.real = sitofp i64 %cpu to double
+  %parts.real = sitofp i64 %parts to double
+  %mine.real = sitofp i64 %mine to double
+  %all = fmul double %own.real, %parts.real
+  %undisturbed = fdiv double %all, %mine.real
+  %alone.real = fmul double %undisturbed, %wait
+  %alone = fptosi double %alone.real to i64
   %gain = sub i64 %alone, %elapsed
 {get("score")}
   %forgotten = sdiv i64 %score, 32
@@ -317,11 +349,12 @@ go.on:
 {put("rest", "%rest.after")}
   ret void
 rest:
-  %fair = mul i64 %score.next, -20
+  %fair = mul i64 %score.next, -{REST_PER_LOSS}
   %doubled = shl i64 %rest.before, 1
-  %least = call i64 @llvm.smax.i64(i64 %fair, i64 1000000)
+  %least = call i64 @llvm.smax.i64(i64 %fair, i64 {LEAST_REST})
   %longer = call i64 @llvm.smax.i64(i64 %least, i64 %doubled)
   %rest.next = call i64 @llvm.smin.i64(i64 %longer, i64 {MOST_REST})
+  %ended = call i64 @now()
   %until = add i64 %ended, %rest.next
 {put("rest", "%rest.next")}
 {put("rest_until", "%until")}
@@ -359,7 +392,7 @@ class ThreadPool:
 
     def wake_up(self) -> None:
         """Forget that the machine was crowded."""
-        for name in ("rest_until", "rest", "score"):
+        for name in ("rest_until", "rest", "score", "time", "cpu_time"):
             self._state[STATE[name]] = 0
 
     def rest_until(self, time: int) -> None:

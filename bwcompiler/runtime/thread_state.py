@@ -8,13 +8,15 @@ import time
 
 MOST_THREADS = 256
 CPU_BYTES = 128                    # of glibc's cpu_set_t: 1024 CPUs
-OPEN = 1 << 16                     # bit of the gate: a region is on.  Below: how many threads are inside; above bit 32: its number
+OPEN, WAITING = 1 << 16, 1 << 17   # bits of the gate: a region is on; its caller sleeps until the last thread has left
 _FUTEX = {"x86_64": 202, "aarch64": 98}
 _PAUSE = {"x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
           "aarch64": ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)")}
 
+# The gate holds, below these bits, how many threads are inside, and from bit 32 on the number of the region.
 # Words of @state.  Those that threads wait for or change have cache lines of their own.
-_LINES = (("threads", "started", "cpu", "place_at", "has_room", "rest_until", "rest", "score", "regions", "rested"),
+_LINES = (("threads", "started", "cpu", "place_at", "has_room", "rest_until", "rest", "score", "time", "cpu_time", "regions",
+           "rested"),
           ("busy",), ("ticket",), ("sleepers",), ("gate",), ("failed",), ("fn", "context", "count", "part", "team"))
 STATE = {name: 16 * line + k for line, names in enumerate(_LINES) for k, name in enumerate(names)}
 STATE_WORDS = 16 * len(_LINES)
@@ -61,23 +63,23 @@ DECLARATIONS = f"""
 declare i64 @llvm.smin.i64(i64, i64)
 declare i8 @llvm.vector.reduce.or.v{CPU_BYTES}i8(<{CPU_BYTES} x i8>)
 declare i64 @syscall(i64, ...)
-declare i32 @sched_yield()
 declare i32 @sched_getcpu()
 declare i32 @sched_getaffinity(i32, i64, ptr)
 declare i32 @sigfillset(ptr)
 declare i32 @pthread_sigmask(i32, ptr, ptr)
 declare i32 @pthread_attr_init(ptr)
 declare i32 @pthread_attr_setdetachstate(ptr, i32)
+declare i32 @pthread_attr_setstacksize(ptr, i64)
 declare i32 @pthread_attr_destroy(ptr)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_setaffinity_np(i64, i64, ptr)
 declare i32 @clock_gettime(i32, ptr)
 """
 
-NOW = f"""
-define internal i64 @now() nounwind {{
+NOW = "".join([f"""
+define internal i64 @{name}() nounwind {{
   %time = alloca [2 x i64]
-  %failed = call i32 @clock_gettime(i32 {time.CLOCK_MONOTONIC}, ptr %time)
+  %failed = call i32 @clock_gettime(i32 {clock}, ptr %time)
   %seconds = load i64, ptr %time
   %rest.at = getelementptr i64, ptr %time, i64 1
   %rest = load i64, ptr %rest.at
@@ -85,4 +87,4 @@ define internal i64 @now() nounwind {{
   %now = add i64 %whole, %rest
   ret i64 %now
 }}
-"""
+""" for name, clock in (("now", time.CLOCK_MONOTONIC), ("cpu_time", getattr(time, "CLOCK_THREAD_CPUTIME_ID", 3)))])

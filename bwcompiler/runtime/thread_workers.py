@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from bwcompiler.runtime.thread_state import CPU_BYTES, MOST_THREADS, OPEN, at, get, put
+from bwcompiler.runtime.thread_state import CPU_BYTES, MOST_THREADS, OPEN, WAITING, at, get, put
 
 SPIN_NANOSECONDS = 200_000
+STACK_BYTES = 8 * 2**20            # of address space
 PLACE_NANOSECONDS = 100_000_000    # how often the CPUs that the caller may use are looked up, if it stays on one
 
 # A thread waits for the gate to open with a number that it has not seen, enters by adding 1 to it, and leaves by taking that back.
@@ -41,6 +42,13 @@ work:
   br label %leave
 leave:
   %gate.before = atomicrmw sub ptr {at("gate")}, i64 1 acq_rel
+  %gate.bits = and i64 %gate.before, {2 * WAITING - 1}
+  %waited.for = icmp eq i64 %gate.bits, {WAITING + 1}
+  br i1 %waited.for, label %wake, label %gone
+wake:
+  %woke = call i64 (i64, ...) @syscall(i64 FUTEX, ptr {at("gate")}, i32 129, i32 1, ptr null, ptr null, i32 0)
+  br label %gone
+gone:
   %now.left = call i64 @now()
   br label %left
 left:
@@ -93,6 +101,7 @@ begin:
   %blocked = call i32 @pthread_sigmask(i32 2, ptr %signals, ptr %before)
   %initialised = call i32 @pthread_attr_init(ptr %attributes)
   %detached = call i32 @pthread_attr_setdetachstate(ptr %attributes, i32 1)
+  %sized = call i32 @pthread_attr_setstacksize(ptr %attributes, i64 {STACK_BYTES})
 {put("place_at", "0")}
   br label %head
 head:
