@@ -114,6 +114,8 @@ class _Jumps:
         returns = jumps(node.body, loop=True)
         result = (self._name("returned"), self._name("value")) if returns else None
         node.body = self._block(node.body, done, result)
+        if not any(isinstance(part, ast.Name) and part.id == done for statement in node.body for part in ast.walk(statement)):
+            return [node], []                              # `continue` alone: every iteration runs
         before = [_set(name, False, node) for name in ([done, result[0]] if result else [done])]
         if isinstance(node, ast.While):
             test: ast.expr = ast.copy_location(ast.UnaryOp(ast.Not(), _load(done, node)), node.test)

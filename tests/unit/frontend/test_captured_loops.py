@@ -275,3 +275,17 @@ def test_gradients_are_finite_differences(program, rng):
 
     numeric = (moved(1) - moved(-1)) / (2 * h)
     assert sum(np.sum(g * d) for g, d in zip(found, direction, strict=True)) == pytest.approx(numeric, rel=2e-6, abs=1e-7)
+
+
+def test_a_loop_with_continue_alone_runs_every_iteration():
+    """Over what cannot be recorded too: it is then run as it is."""
+    def skips(xs):
+        total = 0.0
+        for x in xs:
+            if x.ndim == 0:
+                continue
+            total = total + np.sum(x * x)
+        return total
+
+    xs = [np.arange(3.0), np.array(5.0), np.ones(2)]
+    assert bw.jit(skips)(xs) == skips(xs)
