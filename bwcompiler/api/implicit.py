@@ -19,7 +19,7 @@ from bwcompiler.errors import GradientError, ShapeError, UnsupportedError
 from bwcompiler.frontend.tracing.custom_rules import CustomBoth
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.region import open_region
-from bwcompiler.frontend.tracing.trace import trace
+from bwcompiler.frontend.tracing.trace import call_user, trace
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
 from bwcompiler.ir.graph import inline
 
@@ -73,10 +73,10 @@ def custom_linear_solve(matvec: Callable[[Any], Any], b: Any, solve: Callable[[C
     if not is_tracing(b):
         return solve(matvec, b)
     product = _Closed(matvec, b)
-    solver = _Closed(lambda b: solve(matvec, b), b)
+    solver = _Closed(lambda b: call_user(solve, (matvec, b), {}), b)
     transposed = solver if symmetric else None
     if transpose_solve is not None:
-        transposed = _Closed(lambda ct: transpose_solve(lambda y: vjp(matvec, b)[1](y)[0], ct), b)
+        transposed = _Closed(lambda ct: call_user(transpose_solve, (lambda y: vjp(matvec, b)[1](y)[0], ct), {}), b)
     handles = _outside(product, solver, transposed)
     count = len(handles)
     keys = [handle._storage for handle in handles]
@@ -136,7 +136,7 @@ def custom_root(f: Callable[[Any], Any], initial_guess: Any, solve: Callable[[Ca
         return solve(f, initial_guess)
     guess = tree.map(lambda leaf: leaf if isinstance(leaf, Tracer) else fresh(value_as(leaf)), initial_guess)
     function_of = _Closed(f, guess)
-    solver = _Closed(lambda guess: solve(f, guess), guess)
+    solver = _Closed(lambda guess: call_user(solve, (f, guess), {}), guess)
     handles = _outside(function_of, solver)
     count = len(handles)
     keys = [handle._storage for handle in handles]
@@ -156,7 +156,7 @@ def custom_root(f: Callable[[Any], Any], initial_guess: Any, solve: Callable[[Ca
             return x, tree.map(lambda leaf: leaf * 0.0, x)
         moved = jvp(lambda *outside: function_of(at(outside), x), primals[:count], tangents[:count])[1]
         linear = lambda v: jvp(lambda x: function_of(at(primals), x), (x,), (v,))[1]  # noqa: E731
-        return x, tangent_solve(linear, tree.map(lambda leaf: -leaf, moved))
+        return x, call_user(tangent_solve, (linear, tree.map(lambda leaf: -leaf, moved)), {})
 
     function = CustomBoth(solution, None, None, push)
     return function(*handles, stop_gradient(guess))

@@ -21,6 +21,7 @@ from bwcompiler.api.transformed import REMEMBERED, TracedCall, as_floats, captur
 from bwcompiler.api.transforms import program_of
 from bwcompiler.compiler.pipeline import push, split
 from bwcompiler.errors import TangentError
+from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.graph import Graph, inline
 from bwcompiler.ir.op import constant
@@ -41,7 +42,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     ([1.0, 4.0], [2.0, 0.0], [0.0, 4.0])
     """
     if is_tracing(primals):
-        out = fun(*primals)
+        out = call_user(fun, primals, {})
         out, aux = out if has_aux else (out, None)
         derivative: Any = functools.partial(_derivative_traced, fun, primals, has_aux)
     else:

@@ -27,7 +27,7 @@ from bwcompiler.api.transforms import grad, vjp
 from bwcompiler.api.vmap import vmap
 from bwcompiler.errors import GradientError, UnsupportedError
 from bwcompiler.frontend.tracing.arguments import require_function, take_apart, unwrapped
-from bwcompiler.frontend.tracing.trace import trace_arguments
+from bwcompiler.frontend.tracing.trace import call_user, trace_arguments
 from bwcompiler.ir.graph import live_values
 
 sparse = lazy.module("scipy.sparse")
@@ -165,7 +165,7 @@ def _products(fun: Callable[..., Any], number: int, colours: Any, count: int, sy
     """A function of the arguments: the products with the sums of unit vectors of each colour, as rows."""
     def products(*args: Any, **kwargs: Any) -> Any:
         def of(x: Any) -> Any:
-            return fun(*args[:number], x, *args[number + 1:], **kwargs)
+            return call_user(fun, (*args[:number], x, *args[number + 1:]), kwargs)
 
         x = args[number]
         out, pullback = (x, None) if forwards else vjp(of, x)

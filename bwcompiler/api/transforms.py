@@ -25,7 +25,7 @@ from bwcompiler.compiler.pipeline import derive
 from bwcompiler.errors import GradientError, at
 from bwcompiler.frontend.tracing.arguments import require_function, take_apart
 from bwcompiler.frontend.tracing.custom_rules import CustomFunction, CustomJvp, CustomVjp
-from bwcompiler.frontend.tracing.trace import TraceResult, trace
+from bwcompiler.frontend.tracing.trace import TraceResult, call_user, trace
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, value_of
 from bwcompiler.ir.graph import inline
 from bwcompiler.ir.op import Value
@@ -137,7 +137,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     [2.0, 40.0]
     """
     if is_tracing(primals):
-        out = fun(*primals)
+        out = call_user(fun, primals, {})
         out, aux = out if has_aux else (out, None)
         pullback: Any = functools.partial(_pullback_traced, fun, primals, has_aux)
     else:

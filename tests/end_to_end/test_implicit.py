@@ -124,3 +124,29 @@ def test_a_root_by_bisection() -> None:
     np.testing.assert_allclose(bw.jit(cube_root)(5.0), 5.0 ** (1 / 3))
     np.testing.assert_allclose(bw.grad(cube_root)(5.0), 5.0 ** (-2 / 3) / 3)
     np.testing.assert_allclose(bw.grad(bw.grad(cube_root))(5.0), -2 * 5.0 ** (-5 / 3) / 9, rtol=1e-9)
+
+
+# ----- Python control flow in functions that are given
+def branching(x: Any) -> Any:
+    total = 0.0
+    for k in range(x.shape[0]):
+        if x[k] > 0:
+            total = total + np.sin(x[k]) * total + x[k]
+        else:
+            total = total - x[k] ** 2
+    return total
+
+
+def test_branches_on_data_wherever_functions_are_called() -> None:
+    hessian = bw.hessian(branching)(B)
+    np.testing.assert_allclose(bw.sparse_hessian(branching)(B).toarray(), hessian)
+    np.testing.assert_allclose(bw.jit(lambda x: bw.linearize(branching, x)[1](V))(B), bw.grad(branching)(B) @ V)
+    np.testing.assert_allclose(bw.jit(lambda x: bw.vjp(branching, x)[1](1.0)[0])(B), bw.grad(branching)(B))
+
+    def newton(f: Any, x: Any) -> Any:
+        while np.abs(f(x)) > 1e-12:
+            x = x - f(x) / (2 * x)
+        return x
+
+    root = lambda a: bw.custom_root(lambda x: x * x - a, 1.0, newton, lambda g, y: y / g(1.0))  # noqa: E731
+    np.testing.assert_allclose(bw.grad(root)(2.0), 0.5 / np.sqrt(2.0))

@@ -16,7 +16,7 @@ from bwcompiler.frontend.tracing.arguments import argument_type, is_static
 from bwcompiler.frontend.tracing.custom_rules import BothRules, CustomFunction, Rule
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.region import active_region
-from bwcompiler.frontend.tracing.trace import TraceResult
+from bwcompiler.frontend.tracing.trace import TraceResult, call_user
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, value_of
 from bwcompiler.ir.types import TensorType, dtype_of, tensor
 from bwcompiler.ops.callback import HostFunction, array_type, concrete_shape
@@ -154,7 +154,7 @@ class Primitive(CustomFunction):
         """(out, residuals)."""
         assert self.fwd is not None
         if self.traced:
-            return self.fwd(*args)
+            return call_user(self.fwd, args, {})
         spec = self._found("residuals", self.fwd, args)
         if not isinstance(spec, tuple | list) or len(spec) != 2:
             raise CallbackError(f"{self.__name__}: fwd must return a pair (out, residuals)")

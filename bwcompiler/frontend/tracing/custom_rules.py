@@ -16,7 +16,7 @@ from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, Stati
 from bwcompiler.frontend.tracing.memory_order import unknown
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.region import active_region
-from bwcompiler.frontend.tracing.trace import TraceResult, trace
+from bwcompiler.frontend.tracing.trace import TraceResult, call_user, trace
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, value_of
 from bwcompiler.ir.graph import Graph, inline
 from bwcompiler.ir.op import Record, Value, constant
@@ -174,7 +174,7 @@ class CustomJvp(CustomFunction):
                 raise GradientError(f"{self.__name__}: defjvps has {len(jvps)} rules, but the function was called with {len(primals)} "
                                     "arguments")
             out = self(*primals)
-            parts = [rule(tangent, out, *primals) for rule, tangent in zip(jvps, tangents, strict=True)
+            parts = [call_user(rule, (tangent, out, *primals), {}) for rule, tangent in zip(jvps, tangents, strict=True)
                      if rule is not None and tree.leaves(tangent)]
             if not parts:
                 return out, tree.map(lambda leaf: None, out)
