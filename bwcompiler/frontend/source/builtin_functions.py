@@ -196,3 +196,5 @@ BUILTINS: dict[Any, Any] = {
 PURE = frozenset((abs, ascii, bin, callable, chr, complex, dict, divmod, enumerate, filter, format, getattr, hasattr, hash, hex, id,
                   issubclass, iter, list, map, oct, ord, pow, range, repr, reversed, round, set, slice, sorted, str, tuple, type, zip,
                   frozenset, bytes, super, object))
+
+CONSUMING = frozenset((list, tuple, set, frozenset, dict, sorted, sum, any, all, min, max, zip, map, filter, enumerate, iter))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.frontend.numpy.sequences import c_, on_sequences, r_
-from bwcompiler.frontend.source.builtin_functions import BUILTINS, PURE
+from bwcompiler.frontend.source.builtin_functions import BUILTINS, CONSUMING, PURE
 from bwcompiler.frontend.source.functions import form as form_of
 from bwcompiler.frontend.source.makers import MAKERS, METHODS, Target, changed_in_loop, maker, maker_of, noted, require_traced
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
@@ -46,6 +46,8 @@ def callable_for(function: Any, policy: Policy, form: Callable[[Any], Any]) -> A
         inner = callable_for(function.func, policy, form)
         return function if inner is function.func else functools.partial(inner, *function.args, **function.keywords)
     twin = _twin(function)
+    if policy.depth and function.__class__ in (type, types.BuiltinFunctionType) and function in CONSUMING:
+        return _consuming(twin or function)
     if twin is None:
         if policy.depth:
             _require_pure(function, policy)
@@ -184,6 +186,22 @@ def _is_traced(index: Any) -> bool:
     if isinstance(index, tuple | list):
         return any(map(_is_traced, index))
     return isinstance(index, Tracer) or (isinstance(index, slice) and any(map(_is_traced, (index.start, index.stop, index.step))))
+
+
+def iterable(source: Any) -> Any:
+    """What a loop goes over: in a body that is traced once, nothing that is used up and comes from outside of it."""
+    policy = open_policy()
+    if policy is not None and policy.depth and hasattr(source, "__next__") and policy.own[-1].get(id(source)) is not source:
+        not_capturable("it takes elements from an iterator that was made outside of it")
+    return source
+
+
+def _consuming(function: Any) -> Any:
+    """One of Python's functions of iterables."""
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        found = function(*map(iterable, args), **kwargs)
+        return own(found) if hasattr(found, "__next__") else found
+    return checked
 
 
 # ----- changes

@@ -14,6 +14,7 @@ import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.errors import BwError, at
+from bwcompiler.frontend.source.integers import may_overflow
 from bwcompiler.frontend.source.iteration import Elements
 from bwcompiler.frontend.source.jumps import PREFIX
 from bwcompiler.frontend.source.rewriting import Variables
@@ -273,6 +274,9 @@ def counted(body: Callable[[Any], None], variables: Variables, elements: Element
         if not result.lifted and not result.captured and not any(isinstance(leaf, Tracer) for name in traceable.order()
                                                                   for leaf in tree.leaves(traceable.entry[name])):
             not_capturable("")                     # computes with numbers that are known
+        whole = [number for number, leaf in enumerate(leaves) if leaf.kind is int]
+        if may_overflow(result.graph, whole):
+            not_capturable("it computes with an integer that may have more than 64 bits")
         if lower(count) < 1 and any(result.name not in traceable.carried for result in traceable.results):
             not_capturable("the loop may have no iterations, and a variable that it binds is used after it")
         items = call(_emit, leaves, traced, index)

@@ -23,7 +23,7 @@ RUNTIME = "__bw__"
 ITEM = "__bw_item__"
 
 _KEPT = frozenset(("locals", "vars", "globals", "eval", "exec", "dir"))     # functions that see the frame they are called in
-_LEAVING = (ast.Raise, ast.Assert, ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal, ast.Import,
+_LEAVING = (ast.Try, ast.Raise, ast.Assert, ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal, ast.Import,
             ast.ImportFrom, ast.Delete, ast.AsyncFor, ast.AsyncWith, ast.Match, ast.ClassDef)
 _OWN_SCOPE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _HEADERS = frozenset(("range", "enumerate", "zip", "reversed"))
@@ -124,8 +124,9 @@ class _Rewriter(ast.NodeTransformer):
         """A call of the runtime, at the place of a node."""
         function = ast.Attribute(ast.Name(RUNTIME, ast.Load()), name, ast.Load())
         made = ast.Call(function, list(args), [])
-        for part in ast.walk(function):
+        for part in (function, function.value):
             ast.copy_location(part, node)
+            part.end_lineno, part.end_col_offset = part.lineno, part.col_offset + 1
         return ast.copy_location(made, node)
 
     def visit_Call(self, node: ast.Call) -> Any:
@@ -191,6 +192,12 @@ class _Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         return self._runtime("made", node, node) if isinstance(getattr(node, "ctx", None), ast.Load | None) else node
 
+    def visit_comprehension(self, node: ast.comprehension) -> Any:
+        self.generic_visit(node)
+        node.iter = self._runtime("iterable", node.iter, node.iter)
+        return node
+
+    visit_GeneratorExp = _made
     visit_List = visit_Dict = visit_Set = visit_ListComp = visit_DictComp = visit_SetComp = _made
 
     # ----- statements
@@ -205,7 +212,8 @@ class _Rewriter(ast.NodeTransformer):
     def visit_For(self, node: ast.For) -> Any:
         whole = not node.orelse and not leaves(node.body) and self._may_share(node.body, node.target)
         if not whole:
-            node.iter, node.target = self.visit(node.iter), self.visit(node.target)
+            source = self.visit(node.iter)
+            node.iter, node.target = self._runtime("iterable", source, source), self.visit(node.target)
             node.body, node.orelse = self.block(node.body), self.block(node.orelse)
             return node
         variables = self._variables([node.target, *node.body], node, node.live_head)  # type: ignore[attr-defined]
@@ -278,7 +286,8 @@ class _Rewriter(ast.NodeTransformer):
         """A call of the runtime with values, functions and variables."""
         args = [ast.Name(part.name, ast.Load()) if isinstance(part, ast.FunctionDef) else
                 _constant(part) if isinstance(part, Variables) else part for part in parts]
-        return ast.copy_location(ast.Expr(self._runtime(name, node, *args)), node)
+        place = node.iter if isinstance(node, ast.For) else node.test if isinstance(node, ast.While | ast.If) else node
+        return ast.copy_location(ast.Expr(self._runtime(name, place, *args)), node)
 
 
 def _is_pure(node: ast.AST) -> bool:

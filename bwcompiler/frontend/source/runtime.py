@@ -17,7 +17,7 @@ from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source import iteration
 from bwcompiler.frontend.source.branches import branch
 from bwcompiler.frontend.source.builtin_functions import truth_of
-from bwcompiler.frontend.source.calls import added, callable_for, changed, indexed, own
+from bwcompiler.frontend.source.calls import added, callable_for, changed, indexed, iterable, own
 from bwcompiler.frontend.source.capture import SHORT, counted
 from bwcompiler.frontend.source.data_loops import for_loop, while_loop
 from bwcompiler.frontend.source.functions import converted
@@ -28,7 +28,8 @@ from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.tracer import Tracer
 
-__all__ = ["added", "and_", "call", "changed", "choose", "for_", "header", "if_", "item", "made", "not_", "or_", "slice", "while_"]
+__all__ = ["added", "and_", "call", "changed", "choose", "for_", "header", "if_", "item", "iterable", "made", "not_",
+           "or_", "slice", "while_"]
 
 slice = builtins.slice
 _HEADERS = (range, enumerate, zip, reversed)
@@ -73,14 +74,20 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
     if policy is not None and elements is not None and _pays(elements, policy, body) and (
             _captured(elements, body, names, flag, policy)):
         return
+    source = iterable(source)
     held = None if flag is None else Names(body)
     names = names._replace(results=tuple(dict.fromkeys((*names.carried, *names.results, *([] if flag is None else [flag])))))
-    for element in source:
+    elements_left = iter(source)
+    while True:
         done = False if held is None or flag is None else held[flag]
+        if not isinstance(done, Tracer) and done:
+            return
+        try:
+            element = next(elements_left)
+        except StopIteration:
+            return
         if isinstance(done, Tracer) and policy is not None:
             branch(not_(done), functools.partial(body, element), _nothing, names, Names(body), policy)
-        elif done:
-            break
         else:
             body(element)
 

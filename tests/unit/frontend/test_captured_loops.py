@@ -289,3 +289,121 @@ def test_a_loop_with_continue_alone_runs_every_iteration():
 
     xs = [np.arange(3.0), np.array(5.0), np.ones(2)]
     assert bw.jit(skips)(xs) == skips(xs)
+
+
+# ----- what must not be captured
+def taylor(x):
+    total, factorial = 0.0, 1
+    for k in range(1, 30):
+        factorial *= k
+        total += x ** k / factorial
+    return total
+
+
+def fibonacci(x):
+    a, b = 0, 1
+    for _ in range(100):
+        a, b = b, a + b
+    return x * a
+
+
+def powers_of_two(x):
+    total = 0.0
+    for k in range(80):
+        total += x / 2 ** k
+    return total
+
+
+def collected(x):
+    kept = []
+    for _ in range(10):
+        x = x * 0.5
+        kept.append(x)
+    return np.stack(kept)
+
+
+def last_view(a):
+    for i in range(9):
+        row = a[i]
+    row += 1.0
+    return a
+
+
+def consumed(x):
+    numbers = iter(range(100))
+    total = 0.0
+    for _ in range(9):
+        for k in numbers:
+            if k % 3 == 2:
+                break
+            total += x * k
+    return total
+
+
+class Counter:
+    def __init__(self):
+        self.count = 0
+
+
+def counting(x):
+    counter = Counter()
+    for _ in range(12):
+        counter.count += 2
+        x = x * 1.5
+    return x + counter.count
+
+
+def handled(x):
+    total = 0.0
+    for k in range(9):
+        try:
+            total += [x, x * 2, x * 3][k % 4]
+        except IndexError:
+            total -= 1.0
+    return total
+
+
+def growing(x):
+    for _ in range(9):
+        x = np.concatenate([x, x[:1]])
+    return x
+
+
+def aliased(a):
+    b = a
+    for i in range(9):
+        b[i] = a[i] + 1.0
+        b = b[::-1]
+    return a + b
+
+
+UNROLLED = {
+    taylor: 0.7, fibonacci: 0.3, powers_of_two: 0.7, collected: 0.7, last_view: np.ones((9, 3)), consumed: 0.3, counting: 0.3,
+    handled: 0.7, growing: np.arange(3.0), aliased: np.arange(9.0),
+}
+
+
+@pytest.mark.parametrize("program", UNROLLED, ids=lambda program: program.__name__)
+def test_loops_that_only_python_knows_are_unrolled(program):
+    expected, found = program(copy.deepcopy(UNROLLED[program])), bw.jit(program)(copy.deepcopy(UNROLLED[program]))
+    np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
+def test_integers_that_count_are_carried():
+    def counted(x):
+        n, k = 0, 0
+        for i in range(10):
+            if x[i] > 0:
+                n += 1
+            k += 3
+            h = (n * 31 + k) % 7
+        return n, k, h
+
+    x = np.cos(np.arange(10.0))
+    assert tuple(bw.jit(counted)(x)) == counted(x)
+    assert not trace(counted, (x,)).notes
+
+
+def test_reasons_are_told():
+    assert "is unrolled: it calls list.append()" in bw.jit(collected).explain(1.0)
+    assert not trace(taylor, (0.7,), autoloop=False).notes

@@ -1,0 +1,91 @@
+"""Python's integers have no largest one; traced ones have 64 bits.
+
+A captured loop may carry an integer that grows by a fixed amount in each iteration, or stays small because of a remainder.  One that
+is multiplied (`factorial *= k`) or that two variables add up (`a, b = b, a + b`) grows exponentially: such a loop is unrolled, so
+that Python computes with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.op import Value
+from bwcompiler.ir.types import TensorType
+
+_BOUNDING = frozenset(("remainder", "bitwise_and", "floor_divide", "sign", "minimum", "clip", "right_shift"))
+_ADDING = frozenset(("add", "subtract"))
+_POWERS = frozenset(("power", "integer_power", "left_shift"))
+_GROWING = _POWERS | {"multiply"}
+
+
+def may_overflow(graph: Graph, numbers: Sequence[int]) -> bool:
+    """Whether one of the integers that are inputs `numbers` of a body may grow faster than the iterations that there can be."""
+    if any(_is_exponential(value) for value in graph.body):
+        return True
+    inputs = [graph.inputs[number] for number in numbers]
+    return bool(inputs) and any(_grows(graph.outputs[number], inputs) for number in numbers)
+
+
+def _is_exponential(value: Value) -> bool:
+    """Whether a number is raised to a power, or shifted, that depends on the iteration."""
+    if not isinstance(value.type, TensorType):
+        return any(_is_exponential(part) for inside in _regions(value) for part in inside.body)
+    return value.op.name in _POWERS and not value.shape and value.dtype.is_integer and (
+        value.operands[-1].op.kind != "constant" or value.operands[-1].op.name == "index_value")
+
+
+def _grows(value: Value, inputs: Iterable[Value]) -> bool:
+    """Whether a value is more than one of the inputs and something that does not depend on any."""
+    roots = set(inputs)
+    depends: dict[Value, bool] = {}
+
+    def dependent(part: Value) -> bool:
+        stack = [part]
+        while stack:
+            top = stack[-1]
+            if top in depends:
+                stack.pop()
+                continue
+            if top in roots:
+                depends[top] = True
+                continue
+            missing = [operand for operand in top.operands if operand not in depends]
+            if missing:
+                stack += missing
+                continue
+            depends[top] = any(depends[operand] for operand in top.operands)
+        return depends[part]
+
+    stack, seen = [value], set()
+    while stack:
+        part = stack.pop()
+        if part in seen or part in roots or not dependent(part) or part.op.name in _BOUNDING:
+            continue
+        seen.add(part)
+        name = part.op.name
+        inner = [operand for operand in part.operands if dependent(operand)]
+        if name in _GROWING or (name in _ADDING and len(inner) > 1):
+            return True
+        if part.op.kind == "region" and any(_may_grow(inside) for inside in _regions(part)):
+            return True
+        stack += inner
+    return False
+
+
+def _regions(value: Value) -> list[Graph]:
+    return [part for part in value.attrs.values() if isinstance(part, Graph)] + [
+        inside for operand in value.operands for inside in operand.attrs.values() if isinstance(inside, Graph)]
+
+
+def _may_grow(graph: Graph) -> bool:
+    """Whether numbers are multiplied, or added to one another, in a branch or an inner loop."""
+    for value in graph.body:
+        if not isinstance(value.type, TensorType) or value.shape or not value.dtype.is_integer:
+            if any(_may_grow(inside) for inside in _regions(value)):
+                return True
+            continue
+        known = [operand.op.kind == "constant" for operand in value.operands]
+        if value.op.name in _GROWING or (value.op.name in _ADDING and not any(known)):
+            return True
+    return False
