@@ -25,7 +25,7 @@ from bwcompiler.api.forms import argument_kinds, argument_trees, layout_of, plan
 from bwcompiler.api.program import Program
 from bwcompiler.api.routine import Routine
 from bwcompiler.collector import collector_paused
-from bwcompiler.errors import RecompileWarning, at
+from bwcompiler.errors import CompileError, RecompileWarning, at
 from bwcompiler.frontend.tracing.arguments import Arguments, require_function, take_apart, unwrapped
 from bwcompiler.frontend.tracing.outside import OutsideRead, can_be_replaced
 from bwcompiler.frontend.tracing.region import active_region
@@ -306,8 +306,18 @@ class Specialisation:
 
     def __init__(self, owner: JitFunction, arguments: Arguments, varying: Sequence[OutsideRead] = ()) -> None:
         self.owner = owner
+        try:
+            self._compile(arguments, varying)
+        except CompileError:
+            if not self.traced.may_unroll:
+                raise
+            self._compile(arguments, varying, unrolled=True)   # a loop whose body there is no native code for
+
+    def _compile(self, arguments: Arguments, varying: Sequence[OutsideRead], unrolled: bool = False) -> None:
+        owner = self.owner
         with collector_paused():
-            self.traced: TraceResult = trace_arguments(owner.fun, arguments, varying=varying, autoloop=owner.autoloop)
+            self.traced: TraceResult = trace_arguments(owner.fun, arguments, varying=varying, autoloop=owner.autoloop,
+                                                       unrolled=unrolled)
         traced = self.traced
         outputs = len(traced.outputs)
         written = [number for number in traced.mutated if may_mutate(owner.mutates, number, traced.input_names)]
@@ -376,7 +386,7 @@ def jit(fun: Callable[..., Any] | None = None, *, static_argnums: int | Iterable
     mutates         arguments that fun assigns to are written back to the caller's arrays; False leaves them; positions or
                     names select.
     autoloop        loops of fun and of the functions that it calls are captured from their source: a loop of eight iterations or
-                    more is compiled once, whatever its length (`explain` says which are not, and why).  False unrolls all loops.
+                    more is compiled once, whatever its length (`explain` says which are not, and why).  False traces fun as it runs.
 
     Results are NumPy arrays and scalars of the shapes and dtypes that NumPy gives.  Raises TracerError (or a kind of it) where fun
     needs the numbers behind an argument, UnsupportedError for NumPy functions and keywords that are not supported, ShapeError and

@@ -17,6 +17,7 @@ import numpy as np
 from bwcompiler.frontend.numpy.sequences import c_, on_sequences, r_
 from bwcompiler.frontend.source.builtin_functions import BUILTINS, CONSUMING, PURE
 from bwcompiler.frontend.source.functions import form as form_of
+from bwcompiler.frontend.source.libraries import scipy_twin
 from bwcompiler.frontend.source.makers import MAKERS, METHODS, Target, changed_in_loop, maker, maker_of, noted, require_traced
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
 from bwcompiler.frontend.tracing.operands import as_tracer
@@ -40,11 +41,17 @@ _VALUES = (bool, int, float, complex, str, bytes, tuple, frozenset, range, slice
 def callable_for(function: Any, policy: Policy, form: Callable[[Any], Any]) -> Any:
     """What is called in the place of a function."""
     kind = type(function)
+    if str(getattr(function, "__module__", "")).startswith("scipy."):
+        twin = scipy_twin(function)
+        if twin is not None:
+            return twin
     if kind is types.FunctionType or kind is types.MethodType:
         return _python(function, policy, form)
     if kind is functools.partial:
         inner = callable_for(function.func, policy, form)
         return function if inner is function.func else functools.partial(inner, *function.args, **function.keywords)
+    if kind is type and _is_plain_class(function):
+        return _instantiating(function, policy, form)
     twin = _twin(function)
     if policy.depth and function.__class__ in (type, types.BuiltinFunctionType) and function in CONSUMING:
         return _consuming(twin or function)
@@ -77,6 +84,35 @@ def _python(function: Any, policy: Policy, form: Callable[[Any], Any]) -> Any:
             elif form_of(plain).writes_outside:
                 not_capturable(f"{_named(function)} assigns to variables outside of it")
     return form(function)
+
+
+def _is_plain_class(kind: type) -> bool:
+    """Whether it is a class of the user's whose objects are made by its own `__init__` alone."""
+    made = _class_function(kind)
+    new: Any = kind.__new__
+    return (made is not None and new is object.__new__ and not is_library(made.__code__)
+            and not issubclass(kind, BaseException))
+
+
+def _class_function(kind: type) -> types.FunctionType | None:
+    made = getattr(kind, "__init__", None)
+    return made if isinstance(made, types.FunctionType) else None
+
+
+def _instantiating(kind: type, policy: Policy, form: Callable[[Any], Any]) -> Any:
+    """kind(...), with the control flow of its `__init__` captured; the object is one of this iteration's own."""
+    plain = _class_function(kind)
+    assert plain is not None
+    if policy.depth and not (form_of(plain).is_known and not form_of(plain).writes_outside) and not (
+            hasattr(kind, "__dataclass_fields__") and not hasattr(kind, "__post_init__")):
+        not_capturable(f"it makes a {kind.__name__}, whose source is not to be had")
+    initialise = form(plain)
+
+    def make(*args: Any, **kwargs: Any) -> Any:
+        found = own(object.__new__(kind))
+        initialise(found, *args, **kwargs)
+        return found
+    return make
 
 
 def _is_pure_module(function: Any) -> bool:

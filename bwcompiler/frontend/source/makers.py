@@ -6,6 +6,7 @@ masks, tables and indices that are known stay known, and `y = np.zeros(n); y[i] 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -37,7 +38,7 @@ def maker(function: Any, twin: Callable[..., Any] | None) -> Callable[..., Any]:
     def make(*args: Any, **kwargs: Any) -> Any:
         if "like" in kwargs:                               # NumPy asks that array's own functions
             return function(*args, **kwargs)
-        if any(_is_traced(arg) for arg in (*args, *kwargs.values())):
+        if any(is_traced(arg) for arg in (*args, *kwargs.values())):
             return ours(*args, **kwargs)
         found = function(*args, **kwargs)
         return found if function is np.asarray and any(found is arg or found.base is not None for arg in args) else noted(found)
@@ -46,7 +47,8 @@ def maker(function: Any, twin: Callable[..., Any] | None) -> Callable[..., Any]:
     return make
 
 
-def _is_traced(argument: Any) -> bool:
+def is_traced(argument: Any) -> bool:
+    """Whether an argument is traced, or a sequence that holds traced values."""
     return isinstance(argument, Tracer) or (isinstance(argument, list | tuple) and _holds_tracers(argument))
 
 
@@ -76,7 +78,7 @@ def maker_of(array: Any) -> Site | None:
 
 def require_traced(array: Any, *written: Any) -> None:
     """Where a concrete array is to take traced values, trace the function again with a traced one."""
-    if not any(_is_traced(x) for x in written):
+    if not any(is_traced(x) for x in written):
         return
     site = maker_of(array)
     if site is not None:
@@ -92,11 +94,36 @@ class Target:
         self.array = array
 
     def __getitem__(self, index: Any) -> Any:
-        return self.array[index]
+        require_traced(self.array, *(index if isinstance(index, tuple) else (index,)))
+        found = self.array[index]
+        return Part(found) if isinstance(found, np.ndarray) else found
 
     def __setitem__(self, index: Any, value: Any) -> None:
         require_traced(self.array, value, *(index if isinstance(index, tuple) else (index,)))
         self.array[index] = value
+
+
+def _in_place(name: str) -> Callable[[Any, Any], Any]:
+    operation = getattr(operator, name)
+
+    def method(self: Part, other: Any) -> Any:
+        require_traced(self.array, other)
+        return operation(self.array, other)
+    return method
+
+
+class Part:
+    """Part of such an array, on the left of an augmented assignment."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    __iadd__, __isub__, __imul__, __itruediv__ = (_in_place(name) for name in ("iadd", "isub", "imul", "itruediv"))
+    __ifloordiv__, __imod__, __ipow__, __imatmul__ = (_in_place(name) for name in ("ifloordiv", "imod", "ipow", "imatmul"))
+    __iand__, __ior__, __ixor__ = (_in_place(name) for name in ("iand", "ior", "ixor"))
+    __ilshift__, __irshift__ = (_in_place(name) for name in ("ilshift", "irshift"))
 
 
 def changed_in_loop(array: Any) -> None:

@@ -37,7 +37,11 @@ _HEADERS = (range, enumerate, zip, reversed)
 
 def form(function: Any) -> Any:
     """What is called in the place of a function of the user's."""
-    return converted(function, sys.modules[__name__])
+    found = converted(function, sys.modules[__name__])
+    policy = open_policy()
+    if found is not function and policy is not None:
+        policy.met = True
+    return found
 
 
 HANDLERS["captured_form"] = form
@@ -117,7 +121,7 @@ def _captured(elements: iteration.Elements, body: Callable[[Any], None], names: 
 
 def _pays(elements: iteration.Elements, policy: Policy, body: Callable[..., Any]) -> bool:
     """Whether a loop is to be captured: it is long enough, or its length is not known."""
-    if site_of(body) in policy.unrolled and isinstance(elements.count, int):
+    if isinstance(elements.count, int) and (not policy.loops or site_of(body) in policy.unrolled):
         return False
     return not isinstance(elements.count, int) or elements.count >= SHORT
 

@@ -125,7 +125,7 @@ class Recapture(BaseException):
 class Policy:
     """How control flow is captured in one trace, regions inside of it included.
 
-    converting  whether the user's functions are rewritten at all.
+    converting  whether the user's functions are rewritten at all; loops: whether loops whose length is known are captured.
     unrolled    sites of loops that have to be unrolled, and of what makes arrays that have to be traced.
     depth       how many bodies of captured loops and branches are being traced, one inside of the other.
     needed      whether something was captured that Python alone cannot run.
@@ -136,10 +136,11 @@ class Policy:
     notes       in words, with the places: what was not captured.
     """
 
-    __slots__ = ("converting", "depth", "made", "met", "needed", "notes", "own", "unbound", "unrolled")
+    __slots__ = ("converting", "depth", "loops", "made", "met", "needed", "notes", "own", "unbound", "unrolled")
 
     def __init__(self, converting: bool) -> None:
         self.converting = converting
+        self.loops = True
         self.met = False
         self.unrolled: dict[Site, str] = {}
         self.restart()

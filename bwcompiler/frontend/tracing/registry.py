@@ -33,6 +33,7 @@ FUNCTIONS: dict[Any, Entry] = {}
 HANDLERS: dict[str, Callable[..., Any]] = {}         # the same handlers (and methods) by name
 UFUNC_METHODS: dict[str, Callable[..., Any]] = {}    # "__call__", "reduce", ... of __array_ufunc__
 UFUNC_NAMES: list[str] = []
+LIBRARIES: dict[str, Any] = {}                       # packages of ours with the functions of another one, by its name
 
 
 def implements(*functions: Any, states_layout: bool = False) -> Callable[[Handler], Handler]:

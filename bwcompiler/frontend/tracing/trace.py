@@ -44,6 +44,7 @@ class TraceResult:
     outside         what was read from outside of the arguments, to be read again at every call; of the outermost trace.
     varying         of these, the numbers that are inputs of the graph, after the leaves.
     written         leaf indices that were ever assigned to: a call must not give them memory of another array.
+    may_unroll      control flow was captured, and the function can perhaps be traced without that as well.
     notes           places of loops that were not captured, with the reasons; of the outermost trace.
     lifted          handles of arrays of enclosing traces that were read.
     assigned        position in `lifted` -> final value, where the function wrote to it.
@@ -53,7 +54,7 @@ class TraceResult:
     """
 
     __slots__ = ("argument_types", "arguments", "assigned", "captured", "demanded", "graph", "input_names", "layout_dependent",
-                 "lifted", "mutated", "notes", "output_tree", "outputs", "outside", "result_kinds", "varying", "written")
+                 "lifted", "may_unroll", "mutated", "notes", "output_tree", "outputs", "outside", "result_kinds", "varying", "written")
 
     def __init__(self, graph: Graph, arguments: Arguments, output_tree: tree.TreeDef, *, argument_types: list[ArgumentType],
                  input_names: list[str], outputs: tuple[Value, ...], result_kinds: tuple[ResultKind, ...],
@@ -62,6 +63,7 @@ class TraceResult:
                  layout_dependent: frozenset[int]) -> None:
         self.graph = graph
         self.written = written
+        self.may_unroll = False
         self.notes: list[tuple[Site, str]] = []
         self.outside: list[OutsideRead] = []
         self.varying: list[OutsideRead] = []
@@ -103,27 +105,28 @@ def trace(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any] |
 
 def trace_arguments(fun: Callable[..., Any], arguments: Arguments, *, name: str | None = None,
                     argument_types: Sequence[ArgumentType] | None = None, varying: Sequence[OutsideRead] = (),
-                    autoloop: bool = True) -> TraceResult:
+                    autoloop: bool = True, unrolled: bool = False) -> TraceResult:
     """As `trace`, of arguments that have been taken apart; those that fun asks for become static in them.
 
     varying: numbers outside that are to be inputs; where fun needs to know one after all, none is (`TraceResult.varying`).
     autoloop: whether loops and branches of fun are captured from its source; inside of another trace it decides.  Where the
-    function cannot be traced so, but with all its loops unrolled, it is.
+    function cannot be traced so, but with all its loops unrolled, it is.  unrolled: that at once.
     """
     if active_region() is not None:
         return _traced(fun, arguments, None, name, argument_types, varying)
     policy = Policy(autoloop)
-    try:
-        return _traced(fun, arguments, policy, name, argument_types, varying)
-    except Exception as error:
-        if not policy.converting or policy.needed or not policy.met:
-            raise
-        first = error
-    policy.converting = False
-    try:
-        return _traced(fun, arguments, policy, name, argument_types, varying)
-    except Exception:
-        raise first from None
+    policy.loops = not unrolled
+    first: BwError | None = None
+    while True:
+        try:
+            return _traced(fun, arguments, policy, name, argument_types, varying)
+        except BwError as error:
+            if not policy.converting or policy.needed or not policy.met:
+                if first is None:
+                    raise
+                raise first from None
+            first = first or error
+            policy.converting, policy.loops = policy.loops, False
 
 
 def _traced(fun: Callable[..., Any], arguments: Arguments, policy: Policy | None, name: str | None,
@@ -163,6 +166,7 @@ def _traced(fun: Callable[..., Any], arguments: Arguments, policy: Policy | None
             raise outcome from None
         if policy is not None:
             outcome.notes = list(policy.notes.items())
+            outcome.may_unroll = policy.loops and policy.met and not policy.needed
         return outcome
 
 

@@ -407,3 +407,15 @@ def test_integers_that_count_are_carried():
 def test_reasons_are_told():
     assert "is unrolled: it calls list.append()" in bw.jit(collected).explain(1.0)
     assert not trace(taylor, (0.7,), autoloop=False).notes
+
+
+def test_a_body_without_native_code_is_unrolled():
+    def batches(a, b):
+        total = np.zeros((9, 2, 2))
+        for i in range(9):
+            total[:i] += a[:i] @ b[:i]
+        return total
+
+    rng = np.random.default_rng(3)
+    a, b = rng.random((9, 2, 3)), rng.random((9, 3, 2))
+    np.testing.assert_allclose(bw.jit(batches)(a, b), batches(a, b), rtol=1e-13)

@@ -1,0 +1,98 @@
+"""SciPy's own functions and NumPy's constructors in functions that are captured from source."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.special
+import scipy.stats
+from scipy.special import logsumexp
+
+import bwcompiler as bw
+from bwcompiler.frontend.tracing.trace import trace
+
+X = np.array([0.3, -0.2, 0.9])
+
+
+def mixture(x):
+    return logsumexp(scipy.stats.norm.logpdf(x[:, None], np.array([0.0, 1.0]), 0.5), axis=1).sum()
+
+
+def quadratic(x):
+    return x @ scipy.linalg.solve(np.eye(3) * 2.0 + np.outer(x, x), x)
+
+
+def known(x):
+    weights = scipy.special.softmax([1.0, 2.0, 3.0])         # nothing traced: SciPy's own
+    return (weights * x).sum()
+
+
+def built(x):
+    table = np.eye(3)
+    table[0, 1] = x[0]
+    y = np.array([x[0], x[1] * 2])
+    z = np.r_[y, 1.0] + np.c_[x, x][:, 0]
+    picked = np.eye(4)[np.argmax(x)]
+    grid = np.linspace(0.0, x[2], 3)
+    return table @ z + grid, picked, isinstance(x, np.ndarray), f"{x.shape}" == "(3,)"
+
+
+def buffers(x):
+    low = np.array([1.0, 2.0, 3.0])
+    view = low[1:]
+    view[0] = x[0]
+    low += x
+    mask = np.array([True, False, True])
+    full = np.zeros(3)
+    full[mask] = x[mask]
+    np.copyto(full, x, where=mask)
+    return low, full
+
+
+def nested(x):
+    def make(n):
+        return np.zeros(n)
+
+    class Holder:
+        def __init__(self, n):
+            self.data = make(n)
+
+    holder = Holder(3)
+    holder.data[1] = x[1]
+    return holder.data
+
+
+@pytest.mark.parametrize("function", [mixture, quadratic, known, built, buffers, nested], ids=lambda one: one.__name__)
+def test_as_numpy(function):
+    expected, found = function(X.copy()), bw.jit(function)(X.copy())
+    for one, other in zip(expected if isinstance(expected, tuple) else (expected,), found if isinstance(found, tuple) else (found,),
+                          strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-12)
+
+
+@pytest.mark.parametrize("function", [mixture, quadratic, known], ids=lambda one: one.__name__)
+def test_gradient(function):
+    direction, h = np.array([0.5, -1.0, 0.25]), 1e-6
+    numeric = (function(X + h * direction) - function(X - h * direction)) / (2 * h)
+    assert bw.grad(function)(X) @ direction == pytest.approx(numeric, rel=1e-6)
+
+
+def test_objects_made_in_a_loop():
+    class Ball:
+        def __init__(self, position):
+            self.position = position
+            self.history = [position]
+
+        def moved(self, by):
+            self.position = self.position + by
+            self.history.append(self.position)
+            return self
+
+    def path(x):
+        total = 0.0
+        for k in range(10):
+            ball = Ball(x * k).moved(1.0)
+            total += ball.position + ball.history[0]
+        return total
+
+    assert bw.jit(path)(0.5) == pytest.approx(path(0.5), rel=1e-14)
+    assert not trace(path, (0.5,)).notes
