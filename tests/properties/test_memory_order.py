@@ -127,7 +127,7 @@ UNKNOWN: frozenset[str] = frozenset()       # sample calls of which some layout 
 COPIED: frozenset[str] = frozenset(("samples: views", "selection: sliding windows"))        # sliding_window_view is a copy here, a view in NumPy
 # what answers with no array, what is refused because the number of results is not known, and ufuncs, which do not come this way
 WITHOUT_ARRAYS = frozenset("""array_equiv can_cast isrealobj may_share_memory shares_memory argwhere flatnonzero nonzero trim_zeros intersect1d
-    setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse unique_values matmul""".split())
+    setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse unique_values""".split())
 
 
 def steps(array: Array) -> tuple[int, ...] | None:
