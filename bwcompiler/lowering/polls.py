@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
-from bwcompiler.ir.extent import Extent
+from bwcompiler.ir.extent import Extent, upper
 from bwcompiler.ir.loop import Accumulate, Fill, Let, Loop, Statement, Store
 from bwcompiler.ir.scalar import Scalar
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter
@@ -78,7 +78,7 @@ def polled(emitter: LoopEmitter, extent: Extent, work: int) -> Iterator[str]:
 
 def _statement_work(statement: Statement) -> int:
     if isinstance(statement, Loop):
-        return statement.extent * statements_work(statement.body) if isinstance(statement.extent, int) else 0
+        return max(upper(statement.extent), 0) * statements_work(statement.body)
     if isinstance(statement, Fill):
         return statement.buffer.size
     if isinstance(statement, Let | Store | Accumulate):

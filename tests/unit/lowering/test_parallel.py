@@ -1,0 +1,151 @@
+"""Which loops are cut among threads, what a cut computes, and long sums in blocks."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from bwcompiler.ir.loop import Kernel
+from bwcompiler.ir.loop_interpreter import run_kernel
+from bwcompiler.ir.loop_parser import parse_kernel
+from bwcompiler.ir.loop_printer import kernel_to_text
+from bwcompiler.ir.loop_verifier import verify_kernel
+from bwcompiler.lowering import blocks, parallel
+from bwcompiler.lowering.blocks import in_blocks
+from bwcompiler.lowering.parallel import pieces
+from tests.support.kernels import Array, copies
+
+
+@pytest.fixture(autouse=True)
+def everything_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, limits in ((parallel, {"LEAST_WORK": 1, "GRAIN_WORK": 1}), (blocks, {"LEAST_WORK": 1, "BLOCK_WORK": 2, "PARTIAL_SHARE": 1})):
+        for name, limit in limits.items():
+            monkeypatch.setattr(module, name, limit)
+
+
+def kernel_of(parameters: str, body: str) -> Kernel:
+    kernel = parse_kernel(f"kernel k0({parameters})\n{body}")
+    verify_kernel(kernel)
+    return kernel
+
+
+CUT = {
+    "rows": ("%x: in f64[8,5], %y: out f64[8,5]", "  for i in 0..8\n    for j in 0..5 vector\n      store %y[i, j], %x[i, j] * 2.0\n"),
+    "columns": ("%x: in f64[8,5], %y: out f64[5,8]", "  for i in 0..8\n    for j in 0..5\n      store %y[j, i], %x[i, j]\n"),
+    "backwards": ("%x: in f64[9], %y: out f64[9]", "  for i in 0..9 vector\n    store %y[8 - i], %x[i]\n"),
+    "sums of rows": ("%x: in f64[8,5], %y: out f64[8]", "  for i in 0..8\n    reduce s: f64 = add\n    for j in 0..5 vector\n      s add= %x[i, j]\n"
+                     "    store %y[i], s\n"),
+    "own scratch": ("%x: in f64[8,5], %r: scratch f64[5], %y: out f64[8,5]",
+                    "  for i in 0..8\n    for j in 0..5 vector\n      store %r[j], exp(%x[i, j])\n    for j in 0..5 vector\n"
+                    "      store %y[i, j], %r[4 - j]\n"),
+    "triangles": ("%x: in f64[6,6], %y: inout f64[6,6]", "  for i in 0..6\n    for j in 0..i + 1\n      store %y[i, j], %x[i, j] - 1.0\n"),
+    "a fill": ("%y: out f64[30]", "  fill %y, 3.0\n"),
+    "what is read before": ("%x: in f64[9], %h: in f64[], %y: out f64[9]",
+                            "  let h = %h[] * 0.5\n  for i in 0..9 vector\n    store %y[i], %x[i] * h\n"),
+}
+WHOLE = {
+    "a sum": ("%x: in f64[9], %y: out f64[]", "  reduce s: f64 = add\n  for i in 0..9 vector\n    s add= %x[i]\n  store %y[], s\n"),
+    "a recurrence": ("%y: inout f64[9]", "  for i in 0..8\n    store %y[i + 1], %y[i] * 0.5\n"),
+    "one row": ("%x: in f64[8,5], %y: inout f64[5]", "  for i in 0..8\n    for j in 0..5 vector\n      %y[j] add= %x[i, j]\n"),
+    "data": ("%x: in f64[9], %v: in i64[9], %y: inout f64[9]", "  for i in 0..9\n    store %y[%v[i]], %x[i]\n"),
+    "rows that overlap": ("%x: in f64[8], %y: inout f64[12]", "  for i in 0..8\n    for j in 0..3\n      %y[i + j] add= %x[i]\n"),
+}
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_independent_iterations_are_cut(name: str, rng: np.random.Generator) -> None:
+    """In any ranges, in any order."""
+    kernel = kernel_of(*CUT[name])
+    arrays = arrays_for(kernel, rng)
+    expected, found = copies(arrays), copies(arrays)
+    run_kernel(kernel, expected)
+    cuts = 0
+    for piece in pieces(kernel):
+        for words in ranges(piece.cut):
+            run_kernel(piece.kernel, found, words)
+        cuts += piece.cut is not None
+    assert cuts == 1
+    written = [k for k, buffer in enumerate(kernel.buffers) if buffer.role in ("out", "inout")]
+    for k in written:
+        np.testing.assert_array_equal(found[k], expected[k])
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_others_stay_whole(name: str) -> None:
+    kernel = kernel_of(*WHOLE[name])
+    assert [(piece.kernel, piece.cut) for piece in pieces(kernel)] == [(kernel, None)]
+
+
+def ranges(cut: parallel.Cut | None) -> Iterator[tuple[int, ...]]:
+    """The words of uneven parts, the last one first."""
+    if cut is None:
+        yield ()
+        return
+    assert isinstance(cut.extent, int)
+    edges = [0, 1, cut.extent // 2, cut.extent]
+    for first, end in reversed(list(itertools.pairwise(edges))):
+        yield first, end - first
+
+
+def arrays_for(kernel: Kernel, rng: np.random.Generator) -> list[Array]:
+    return [rng.integers(0, 9, buffer.shape) if buffer.dtype.kind == "i" else rng.standard_normal(buffer.shape) for buffer in kernel.buffers]
+
+
+SUMS = {
+    "total": ("%x: in f64[50], %y: out f64[]", "  reduce s: f64 = add\n  for i in 0..50 vector\n    s add= %x[i]\n  store %y[], s\n"),
+    "maximum and sum": ("%x: in f64[7,9], %y: out f64[], %z: out f64[]",
+                        "  reduce m: f64 = maximum\n  reduce s: f64 = add\n  for i in 0..7\n    for j in 0..9 vector\n      m maximum= %x[i, j]\n"
+                        "      s add= %x[i, j]\n  store %y[], m\n  store %z[], s\n"),
+    "sums over rows": ("%x: in f64[37,5], %y: out f64[5]", "  fill %y, 0.0\n  for i in 0..37\n    for j in 0..5 vector\n      %y[j] add= %x[i, j]\n"),
+    "sums, and what every row writes": (
+        "%x: in f64[37,5], %y: out f64[5], %z: out f64[37,5]",
+        "  fill %y, 0.0\n  for i in 0..37\n    for j in 0..5 vector\n      let e = exp(%x[i, j])\n      store %z[i, j], e\n      %y[j] add= e\n"),
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_sums_in_blocks(name: str, rng: np.random.Generator) -> None:
+    kernel = kernel_of(*SUMS[name])
+    cut = in_blocks(kernel)
+    assert cut is not kernel and ".blocks" in kernel_to_text(cut)
+    verify_kernel(cut)
+    arrays = arrays_for(kernel, rng)
+    scratch = [np.full(buffer.shape, np.nan) for buffer in cut.buffers[len(kernel.buffers):]]
+    expected, found = copies(arrays), [*copies(arrays), *scratch]
+    run_kernel(kernel, expected)
+    run_kernel(cut, found)
+    for one, other in zip(found, expected, strict=False):
+        np.testing.assert_allclose(one, other, rtol=1e-13)
+    assert any(piece.cut for piece in pieces(cut))
+
+
+@pytest.mark.parametrize("body", [
+    "  for i in 0..9\n    for j in 0..5 vector\n      %y[j] add= %x[i, j]\n",                          # adds to what was there
+    "  fill %y, 0.0\n  for i in 0..9\n    for j in 0..5 vector\n      %y[j] add= %x[i, j] * %y[j]\n",      # reads what it sums up
+], ids=["no start", "read"])
+def test_what_is_no_plain_sum_has_no_blocks(body: str) -> None:
+    kernel = kernel_of("%x: in f64[9,5], %y: inout f64[5]", body)
+    assert in_blocks(kernel) is kernel
+
+
+@pytest.mark.parametrize("function", [
+    np.sum, lambda x: x.sum(0), lambda x: np.max(x, 1) + np.sum(x * x), lambda x: np.exp(x - x.max(1, keepdims=True)).sum(),
+], ids=["total", "columns", "rows", "passes"])
+def test_the_same_bits_for_any_number_of_threads(function, rng: np.random.Generator) -> None:
+    x = rng.standard_normal((300, 70))
+    compiled = bw.value_and_grad(lambda x: np.sum(np.sin(function(x))))
+    before = bw.get_num_threads()
+    try:
+        results = []
+        for count in (1, 2, 3):
+            bw.set_num_threads(count)
+            results.append(compiled(x))
+    finally:
+        bw.set_num_threads(before)
+    for value, gradient in results[1:]:
+        assert value == results[0][0]
+        np.testing.assert_array_equal(gradient, results[0][1])
