@@ -89,7 +89,7 @@ def test_integer_primals_and_outputs(zero: Any) -> None:
 
 
 ERRORS = {
-    "shape": (lambda: bw.jvp(np.sin, (X,), (V[:3],)), r"tangents\[0\] has shape \(3,\), but the primal x.* has shape \(4,\)"),
+    "shape": (lambda: bw.jvp(np.sin, (X,), (V[:3],)), r"tangents\[0\] has shape \(3,\), but the primal (x|arg_0).* has shape \(4,\)"),
     "dtype": (lambda: bw.jvp(np.sin, (X,), (V.astype(np.float32),)), r"has dtype float32, but the primal .* has dtype float64\n.*astype"),
     "integer": (lambda: bw.jvp(lambda k: 1.0 * k, (np.arange(3),), (np.arange(3),)), "integers have no tangent\n.*None"),
     "count": (lambda: bw.jvp(np.sin, (X,), (V, V)), "1 primals, but 2 tangents"),

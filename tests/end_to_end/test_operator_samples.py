@@ -54,7 +54,7 @@ def operators() -> list[Any]:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("op", operators(), ids=lambda op: f"{op.name[14:]}-{op.variant_test_name}")
+@pytest.mark.parametrize("op", [pytest.param(op, id=f"{op.name[14:]}-{op.variant_test_name}") for op in operators()])
 def test_samples(op: Any) -> None:
     torch = pytest.importorskip("torch")
     function, tested = getattr(nn, op.name[14:]), 0
