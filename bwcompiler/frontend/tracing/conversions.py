@@ -269,7 +269,8 @@ def truth_advice() -> str:
 
 def _truth_advice(asked: Request) -> tuple[str, str]:
     node = asked.node
-    if isinstance(node, ast.Call):
+    called_here = "CALL" in asked.operation or asked.library not in ("", "numpy")                  # else it is the test of an `if`
+    if isinstance(node, ast.Call) and called_here:
         called = ast.unparse(node.func)
         name = called.rpartition(".")[2]
         if asked.library not in ("", "numpy"):
