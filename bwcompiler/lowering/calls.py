@@ -11,7 +11,7 @@ distinct functions only.  There are two kinds of function:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -81,14 +81,7 @@ class Slots(NamedTuple):
         return self.arguments + self.results + 1
 
 
-class Emission(NamedTuple):
-    """What these functions add to a module."""
-
-    texts: list[str]
-    declares: dict[str, None]
-
-
-def program_text(name: str, slots: Slots, calls: Sequence[FunctionCall], emission: Emission) -> str:
+def program_text(name: str, slots: Slots, calls: Sequence[FunctionCall], texts: list[str]) -> str:
     """The function `i32 name(ptr buffers, ptr arena)`; the arena begins with the error record."""
     function = _Function(slots)
     head = f"define i32 @{name}(ptr %buffers, ptr %arena) #0 {{\nentry:\n"
@@ -97,21 +90,34 @@ def program_text(name: str, slots: Slots, calls: Sequence[FunctionCall], emissio
     for number, register in enumerate(slots.registers):
         function.lines += [f"  {register}.slot = getelementptr ptr, ptr %buffers, i64 {number}",
                            f"  {register} = load ptr, ptr {register}.slot"]
-    return head + _body(name, function, calls, emission)
+    return head + _body(name, function, calls, texts)
 
 
-def body_text(name: str, slots: Slots, calls: Sequence[FunctionCall], emission: Emission) -> str:
+def body_text(name: str, slots: Slots, calls: Sequence[FunctionCall], texts: list[str]) -> str:
     """The function of the body of a loop, or of a branch."""
     function = _Function(slots)
     short = not _repeats(calls)
     return (f"define internal i32 @{name}({', '.join(body_parameters(slots))}) #{2 if short else 1} {{\nentry:\n"
-            + _body(name, function, calls, emission))
+            + _body(name, function, calls, texts))
 
 
 def body_parameters(slots: Slots) -> list[str]:
     """The parameters of `body_text`, with their types."""
     return ["ptr %record", "ptr %memory", *[f"ptr {register}" for register in slots.registers],
             *[f"i64 %x{number}" for number in range(len(slots.indices))]]
+
+
+def extent_register(extent: Extent, put: Callable[[str], str], register_of: Callable[[Index], str]) -> str:
+    """The register, or literal, of an extent; `put` writes an instruction and gives its register."""
+    if isinstance(extent, int):
+        return str(extent)
+    total = ""
+    for index, factor in extent.terms:
+        step = register_of(index)
+        if factor != 1:
+            step = put(f"mul nsw i64 {step}, {factor}")
+        total = put(f"add nsw i64 {total}, {step}") if total else step
+    return put(f"add nsw i64 {total}, {extent.constant}") if extent.constant else total
 
 
 class _Function:
@@ -134,17 +140,9 @@ class _Function:
             return str(extent)
         found = self.known.get(extent)
         if found is None:
-            found = self.known[extent] = self._affine(extent)
+            found = self.known[extent] = extent_register(extent, self.put, self.known.__getitem__)
         return found
 
-    def _affine(self, extent: Affine) -> str:
-        total = ""
-        for index, factor in extent.terms:
-            step = self.known[index]
-            if factor != 1:
-                step = self.put(f"mul nsw i64 {step}, {factor}")
-            total = self.put(f"add nsw i64 {total}, {step}") if total else step
-        return self.put(f"add nsw i64 {total}, {extent.constant}") if extent.constant else total
 
     def pointer(self, pointer: Pointer) -> str:
         """The register of an address; one for all pointers to one place."""
@@ -171,8 +169,8 @@ class _Function:
         return f"{register_type(word.dtype)} {literal(word.value, word.dtype)}"
 
 
-def _body(name: str, function: _Function, calls: Sequence[FunctionCall], emission: Emission) -> str:
-    (_table if _repeats(calls) else _sequence)(name, function, calls, emission)
+def _body(name: str, function: _Function, calls: Sequence[FunctionCall], texts: list[str]) -> str:
+    (_table if _repeats(calls) else _sequence)(name, function, calls, texts)
     return "\n".join([*function.lines, "}", ""])
 
 
@@ -181,7 +179,7 @@ def _repeats(calls: Sequence[FunctionCall]) -> bool:
     return len(calls) > TABLE_CALLS and len(calls) >= REPEATS * len({call.function for call in calls})
 
 
-def _sequence(name: str, function: _Function, calls: Sequence[FunctionCall], emission: Emission) -> None:
+def _sequence(name: str, function: _Function, calls: Sequence[FunctionCall], texts: list[str]) -> None:
     lines = function.lines
     for number, call in enumerate(calls):
         arguments = [*[f"ptr {function.pointer(pointer)}" for pointer in call.arguments], *[function.word(word) for word in call.words]]
@@ -195,7 +193,7 @@ def _sequence(name: str, function: _Function, calls: Sequence[FunctionCall], emi
 
 
 # ----- tables
-def _table(name: str, function: _Function, calls: Sequence[FunctionCall], emission: Emission) -> None:
+def _table(name: str, function: _Function, calls: Sequence[FunctionCall], texts: list[str]) -> None:
     """A loop over rows {length of the row, function, (slot, offset) per pointer, words}.
 
     What moves with a loop's index is computed before: pointers have a slot of their own, numbers a place in `told`, where the rows
@@ -208,7 +206,7 @@ def _table(name: str, function: _Function, calls: Sequence[FunctionCall], emissi
     for call in calls:
         if call.function not in wrappers:
             wrappers[call.function] = len(wrappers)
-            emission.texts.append(_wrapper(f"{name}.{call.function}", call, call.function in moving))
+            texts.append(_wrapper(f"{name}.{call.function}", call, call.function in moving))
         places: list[int] = []
         for pointer in call.arguments:
             slot, offset = function.place(pointer)
@@ -216,7 +214,7 @@ def _table(name: str, function: _Function, calls: Sequence[FunctionCall], emissi
         words = [told.number(_as_word(function, word)) if call.function in moving else word.bits for word in call.words]
         rows += [2 + len(places) + len(words), wrappers[call.function], *places, *words]
     names = ", ".join(f"ptr @{name}.{wrapped}.row" for wrapped in wrappers)
-    emission.texts.extend([f"@{name}.functions = private constant [{len(wrappers)} x ptr] [{names}]",
+    texts.extend([f"@{name}.functions = private constant [{len(wrappers)} x ptr] [{names}]",
                        f"@{name}.table = private constant [{len(rows)} x i64] [{', '.join([f'i64 {word}' for word in rows])}]"])
     lines = function.lines
     for array, type_, entries in (("bases", "ptr", bases.entries), ("told", "i64", told.entries)):

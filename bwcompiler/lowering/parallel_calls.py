@@ -16,6 +16,7 @@ from typing import NamedTuple
 from bwcompiler.ir.extent import Affine, Extent, Index, substitute, upper
 from bwcompiler.ir.loop import Buffer, Kernel
 from bwcompiler.ir.scalar import Word
+from bwcompiler.lowering.calls import extent_register
 from bwcompiler.lowering.llvm_scalars import register_type
 from bwcompiler.lowering.loops_to_llvm import KernelText
 from bwcompiler.lowering.parallel import Cut
@@ -99,13 +100,13 @@ end:
 
 def _extent(extent: Extent, words: Sequence[Index | Word]) -> list[str]:
     """%total, the number of iterations."""
-    if isinstance(extent, int):
-        return [f"  %total = add i64 {extent}, 0"]
-    lines, total = [], str(extent.constant)
-    for number, (index, factor) in enumerate(extent.terms):
-        place = next(k for k, word in enumerate(words) if word is index)
-        lines += [f"  %f{number} = mul i64 %w{place}, {factor}", f"  %t{number} = add i64 {total}, %f{number}"]
-        total = f"%t{number}"
+    lines: list[str] = []
+
+    def put(text: str) -> str:
+        lines.append(f"  %t{len(lines)} = {text}")
+        return f"%t{len(lines) - 1}"
+
+    total = extent_register(extent, put, lambda index: f"%w{words.index(index)}")
     return [*lines, f"  %total = add i64 {total}, 0"]
 
 

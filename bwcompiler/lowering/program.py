@@ -20,7 +20,7 @@ from bwcompiler.ir.memory import Location, MemoryPlan
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import Word, const
 from bwcompiler.ir.types import TensorType
-from bwcompiler.lowering.calls import RECORD, Emission, FunctionCall, Pointer, Slots, Told, body_text, program_text
+from bwcompiler.lowering.calls import RECORD, FunctionCall, Pointer, Slots, Told, body_text, program_text
 from bwcompiler.lowering.factorization_calls import library_call_text
 from bwcompiler.lowering.library_calls import CALLBACK_DONE, CALLBACK_ERROR, DECLARE_LAST, Libraries, check_index_text, copy_text
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter
@@ -89,7 +89,7 @@ class ProgramEmitter:
         calls = _Calls(module, self.program, ())
         calls.emit()
         distinct = len(module.texts)
-        module.texts.append(program_text("bw_program", Slots(len(graph.inputs), len(graph.outputs)), calls.calls, module.emission))
+        module.texts.append(program_text("bw_program", Slots(len(graph.inputs), len(graph.outputs)), calls.calls, module.texts))
         return ProgramText(module.text(), module.callbacks, module.checked, distinct, DECLARE_POLL in module.declares,
                            DECLARE_PARALLEL in module.declares)
 
@@ -109,10 +109,6 @@ class _Module:
         self.kernels: dict[tuple[int, tuple[tuple[Buffer, Buffer], ...]], list[_KernelFunction]] = {}
         self.bodies: dict[int, BodyFunction] = {}
         self.fills: dict[tuple[TensorType, str], Kernel] = {}
-
-    @property
-    def emission(self) -> Emission:
-        return Emission(self.texts, self.declares)
 
     def new_name(self, kind: str) -> str:
         return f"{kind}{len(self.texts)}"
@@ -260,7 +256,7 @@ class _Calls:
             inner = _Calls(self.module, body, indices)
             inner.emit()
             name = self.module.new_name("body")
-            text = body_text(name, Slots(len(graph.inputs), len(graph.outputs), indices), inner.calls, self.module.emission)
+            text = body_text(name, Slots(len(graph.inputs), len(graph.outputs), indices), inner.calls, self.module.texts)
             found = self.module.bodies[id(body)] = BodyFunction(self.module.function(text, name), inner.total)
         return found
 

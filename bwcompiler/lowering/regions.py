@@ -16,6 +16,7 @@ from typing import NamedTuple
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, lower, scale_extent, upper
 from bwcompiler.ir.op import Value
+from bwcompiler.lowering.calls import extent_register
 from bwcompiler.lowering.polls import DECLARE_POLL, POLL, POLL_WORK
 from bwcompiler.lowering.steps import LoweredBody
 
@@ -73,13 +74,7 @@ class _Function:
         self.lines.append(f"{name}:")
 
     def extent(self, extent: Extent) -> str:
-        if isinstance(extent, int):
-            return str(extent)
-        total = str(extent.constant)
-        for index, factor in extent.terms:
-            step = self.put(f"mul nsw i64 %x{self.indices.index(index)}, {factor}")
-            total = self.put(f"add nsw i64 {total}, {step}")
-        return total
+        return extent_register(extent, self.put, lambda index: f"%x{self.indices.index(index)}")
 
     def state(self, number: int) -> str:
         """The register of the last state inside of the loop."""

@@ -6,8 +6,8 @@ until [0, count) is covered, and returns 0, or the status of the first part (the
 
 - Parts: their boundaries are multiples of `grain` (except the last end) and depend on `count`, `grain` and the number of threads alone,
   not on who runs them: what adds per part gives the same bits every time.  At most PARTS_PER_THREAD per thread.  With one thread, or
-  `count` up to `grain`, there is one part.  `grain` is also what makes a region worth it: 10 us of work; a region costs 0.6 us where
-  the threads are awake, 30 to 80 us where they sleep, which they do SPIN_NANOSECONDS after the last region.
+  `count` up to `grain`, there is one part.  `grain` is also what makes a region worth it: 10 us of work; a region costs little where
+  the threads are awake, and a system call each where they sleep, which they do SPIN_NANOSECONDS after the last region.
 - Who: parts lie in one range per thread (the caller's is the first), so that a thread gets the same memory region after region; who is
   done with its range takes from the others.  A thread that gets no CPU takes none, and the caller waits only for parts that were begun.
 - Errors: parts behind a failed one are not begun.  A record of what failed must be kept per part, or by the lowest `begin`.

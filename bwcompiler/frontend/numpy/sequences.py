@@ -13,7 +13,7 @@ import numpy as np
 
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.joining import concatenate
-from bwcompiler.frontend.tracing.operands import _holds_tracers, as_tracer
+from bwcompiler.frontend.tracing.operands import as_tracer, is_traced
 from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.registry import FUNCTIONS
 from bwcompiler.frontend.tracing.tracer import Tracer, call_function, call_numpy
@@ -28,17 +28,13 @@ def on_sequences(function: Any) -> Callable[..., Any] | None:
         return None
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if active_region() is not None and (function in _MAKERS or any(_is_traced(arg) for arg in (*args, *kwargs.values()))):
+        if active_region() is not None and (function in _MAKERS or any(is_traced(arg) for arg in (*args, *kwargs.values()))):
             return call_function(function, *args, **kwargs)
         return function(*args, **kwargs)
 
     wrapper.__name__ = wrapper.__qualname__ = function.__name__
     wrapper.__doc__ = f"As np.{function.__name__}."
     return wrapper
-
-
-def _is_traced(argument: Any) -> bool:
-    return isinstance(argument, Tracer) or (isinstance(argument, list | tuple) and _holds_tracers(argument))
 
 
 class Concatenator:
@@ -59,7 +55,7 @@ class Concatenator:
 
     def __getitem__(self, key: Any) -> Any:
         parts = key if isinstance(key, tuple) else (key,)
-        if not any(isinstance(part, Tracer) or (isinstance(part, list) and _holds_tracers(part)) for part in parts):
+        if not any(isinstance(part, Tracer) or (isinstance(part, list) and is_traced(part)) for part in parts):
             return self._numpy[key]
         return call_numpy(self._numpy.__getitem__, (parts,), {}, self._joined, parts)
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from bwcompiler.frontend.source.makers import is_traced
+from bwcompiler.frontend.tracing.operands import is_traced
 from bwcompiler.frontend.tracing.registry import LIBRARIES
 
 _SPACES = frozenset(("fft", "integrate", "linalg", "signal", "special", "stats"))

@@ -15,10 +15,9 @@ import numpy as np
 from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.numpy import creation
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
-from bwcompiler.frontend.tracing.operands import _holds_tracers
+from bwcompiler.frontend.tracing.operands import is_traced
 from bwcompiler.frontend.tracing.region import Recapture, Site, active_region
 from bwcompiler.frontend.tracing.source import current_source
-from bwcompiler.frontend.tracing.tracer import Tracer
 
 # NumPy's functions whose result is always a new array.
 MAKERS = {getattr(np, name): getattr(creation, name, None) for name in (
@@ -45,11 +44,6 @@ def maker(function: Any, twin: Callable[..., Any] | None) -> Callable[..., Any]:
 
     make.__name__ = function.__name__
     return make
-
-
-def is_traced(argument: Any) -> bool:
-    """Whether an argument is traced, or a sequence that holds traced values."""
-    return isinstance(argument, Tracer) or (isinstance(argument, list | tuple) and _holds_tracers(argument))
 
 
 def noted(array: Any) -> Any:

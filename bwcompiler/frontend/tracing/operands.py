@@ -98,6 +98,11 @@ def assembled(sequence: Any) -> Any:
     return stack_all([assembled(item) if isinstance(item, list | tuple) else item for item in sequence])
 
 
+def is_traced(argument: Any) -> bool:
+    """Whether an argument is traced, or a sequence that holds traced values."""
+    return isinstance(argument, Tracer) or (isinstance(argument, list | tuple) and _holds_tracers(argument))
+
+
 def _holds_tracers(sequence: Any) -> bool:
     return any(isinstance(item, Tracer) or (isinstance(item, list | tuple) and _holds_tracers(item))
                or (isinstance(item, np.ndarray) and item.dtype == object) for item in sequence)

@@ -203,6 +203,6 @@ def test_functions_are_declared_once():
 def test_pointers_to_one_place_are_one_register():
     """A part of an array in the arena, and what lies there after it: the same address, said in two ways."""
     part, whole = calls.Pointer(Location("arena", 48), 16), calls.Pointer(Location("arena", 64))
-    text = calls.program_text("f", calls.Slots(0, 0), [calls.FunctionCall("g", (part, whole))], calls.Emission([], {}))
+    text = calls.program_text("f", calls.Slots(0, 0), [calls.FunctionCall("g", (part, whole))], [])
     assert text.count("%memory.64 = ") == 1
     assert "@g(ptr %memory.64, ptr %memory.64)" in text
