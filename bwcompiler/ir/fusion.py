@@ -42,6 +42,11 @@ class Member:
         return replace(self, domain=domain, axes=axes, reduced=reduced)
 
     @property
+    def is_number(self) -> bool:
+        """Whether it runs over no axis: then it is computed outside of the group's loops."""
+        return not self.update and all(axis < 0 for axis in self.domain)
+
+    @property
     def domain_axes(self) -> frozenset[int]:
         """The group axes the member runs over (dimensions of size 1 are numbered -1 and run over none)."""
         return frozenset(axis for axis in self.domain if axis >= 0)
@@ -75,8 +80,9 @@ class FusionGroup:
         self.members = [member.shifted(len(extents)) for member in self.members]
         self.by_value = {member.value: member for member in self.members}
 
-    def add(self, member: Member) -> None:
-        self.members.append(member)
+    def add(self, member: Member, in_front: bool = False) -> None:
+        """A new member, computed after the others or before them."""
+        self.members.insert(0 if in_front else len(self.members), member)
         self.by_value[member.value] = member
 
     def written_arrays(self) -> list[tuple[Value, Value]]:

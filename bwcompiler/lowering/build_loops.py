@@ -11,6 +11,8 @@ Column order (the last axis is outer): the same with the last axis cut into pane
 accumulators are arrays over the panel, and the panel is the innermost, vector, loop of every pass.  Short rows of dear
 elements (a softmax over 10 classes) are handled like columns: a panel is a number of rows.
 
+Numbers stand outside of all loops: before them, or after them if they are made of what the loops sum up.
+
 A member needed in a later pass than the one that first needs it is stored and read back when recomputing is dear.
 """
 
@@ -74,6 +76,7 @@ class _Builder:
         self.outer = [axis for axis in range(count) if axis not in inner]
         self.lane_axis = lane_axis(group, self.inner, self.outer)
         self.flushes: list[Statement] = []        # what has to follow the whole tree
+        self.numbers: dict[Value, bool] = {}      # those outside of the loops: whether they are computed after these
         self.buffers: dict[Value, Buffer] = {}
         self.scratch: dict[tuple[Value, tuple[Extent, ...], str], Buffer] = {}
         self.used: list[Buffer] = []
@@ -99,10 +102,13 @@ class _Builder:
     def build(self) -> tuple[Kernel, list[Value | None]]:
         axes = [Index(0, extent - 1, f"i{k}") for k, extent in enumerate(self.group.extents)]
         self.positions: list[Extent] = [axis.extent() for axis in axes]
+        self.known: dict[Value, Scalar] = {}      # the numbers so far
+        self._find_numbers()
+        before = self._compute_numbers(after=False)
         self._assign_passes()
         passes = 1 + max((self.when[m.value] for m in self.group.members if self.is_inner(m)), default=-1)
         self._choose_saved(passes)
-        steps = max(passes + 1, *(1 + self.when[m.value] for m in self.group.members)) if self.group.members else 0
+        steps = max([passes + 1, *[1 + when for when in self.when.values()]]) if self.when else 0
         body: list[Statement] = []
         if self.lane_axis is None:
             body = _Tree(self, axes, steps, passes).nest(self.outer, axes)
@@ -113,7 +119,8 @@ class _Builder:
                 body += self._panels(axes, self.lane_axis, steps, passes, whole, width, 0)
             if rest:
                 body += self._panels(axes, self.lane_axis, steps, passes, 1, rest, whole * width)
-        kernel = Kernel(self.name, self.used, [*self.fills.values(), *split_guards(body), *self.flushes])
+        after = self._compute_numbers(after=True)
+        kernel = Kernel(self.name, self.used, [*before, *self.fills.values(), *split_guards(body), *self.flushes, *after])
         owners = {buffer: value for value, buffer in self.buffers.items()} | self.results
         return kernel, [owners.get(buffer) for buffer in self.used]
 
@@ -126,6 +133,34 @@ class _Builder:
         outer = [axis for axis in self.outer if axis != lane_axis]
         return tree.nest(outer, axes, panel, count)
 
+    def _find_numbers(self) -> None:
+        if self.outer:
+            for member in self.group.members:
+                if member.is_number:
+                    self.numbers[member.value] = any(self.numbers.get(base, True) for base in self._group_reads(member))
+
+    def _compute_numbers(self, after: bool) -> list[Statement]:
+        """The numbers that are computed before the loops, or after them: where they read what loops sum up, from memory."""
+        def leaf(value: Value, index: tuple[IndexExpression, ...]) -> Scalar:
+            known = self.known.get(value)
+            return load(self.memory(value), linear_offset(value.shape, index)) if known is None else known
+
+        statements: list[Statement] = []
+        for value, late in self.numbers.items():
+            if late is after:
+                let = Let(value.label, self.expand(self.members[value], leaf), value)
+                statements.append(let)
+                self.known[value] = let.ref()
+                if value in self.stored:
+                    statements.append(Store(self.buffer(value), Offset(0), let.ref()))
+        return statements
+
+    def memory(self, value: Value) -> Buffer:
+        """Where value lies: scratch for a number that only this kernel reads."""
+        if value in self.members and value not in self.stored:
+            return self.scratch_for(value, value.shape, value.dtype, "total")
+        return self.buffer(value)
+
     def is_inner(self, member: Member) -> bool:
         return any(axis in member.domain for axis in self.inner)
 
@@ -135,7 +170,9 @@ class _Builder:
 
     def _assign_passes(self) -> None:
         for member in self.group.members:
-            self.reads[member.value] = self._group_reads(member)
+            if member.value in self.numbers:
+                continue
+            self.reads[member.value] = [base for base in self._group_reads(member) if base not in self.numbers]
             time = 0
             for base in self.reads[member.value]:
                 time = max(time, self.when[base] + self.is_total(self.members[base]))
@@ -186,6 +223,8 @@ class _Builder:
         """Members needed by a later pass than their first are saved if stored anyway, or dear to recompute."""
         weight: dict[Value, int] = {}
         for member in self.group.members:
+            if member.value in self.numbers:
+                continue
             inside = [base for base in self.reads[member.value] if self.computes_inside(base)]
             weight[member.value] = (1 if member.value.op.cheap else 20) + sum(weight[base] for base in inside)
         first: dict[Value, int] = {}
@@ -240,7 +279,7 @@ class _Tree:
         self.passes = passes
         self.lane = lane
         self.width = width
-        self.known: dict[Value, Scalar] = {}                         # outer members and totals, inside the outer loops
+        self.known = dict(builder.known)                             # numbers; outer members and totals, inside the outer loops
         self.written: set[Value] = set()
         self.prologue: dict[int, list[Statement]] = {}
         self.epilogue: dict[int, list[Statement]] = {}
@@ -269,6 +308,8 @@ class _Tree:
             self._terminal(member, total, statements)
         for member in self.b.group.members:
             value = member.value
+            if value in self.b.numbers:
+                continue
             if self.b.is_total(member):
                 if self.b.when[value] + 1 == number and value in self.b.stored:
                     statements.append(self._store(value, member.axes, self.known[value]))
@@ -282,7 +323,7 @@ class _Tree:
         return [Loop(self.lane, self.width, statements, "vector")]
 
     def _store(self, value: Value, axes: tuple[int, ...], scalar: Scalar) -> Store:
-        return Store(self.b.buffer(value), linear_offset(value.shape, self.b.at(axes)), scalar)
+        return Store(self.b.memory(value), linear_offset(value.shape, self.b.at(axes)), scalar)
 
     def _write_slice(self, member: Member, scalar: Scalar) -> Statement:
         """value[start + step * k] = or += scalar."""
@@ -433,7 +474,7 @@ class _Tree:
         value, combine = member.value, _combine(member.value)
         if value.op.name in SEARCHES:
             raise InternalError(f"{value.op.name} cannot be accumulated in memory")
-        buffer, zero = self.b.buffer(value), const(identity_of(combine, value.dtype), value.dtype)
+        buffer, zero = self.b.memory(value), const(identity_of(combine, value.dtype), value.dtype)
         self.b.fills[buffer] = Fill(buffer, zero)
         kept = [axis for axis in member.axes if axis >= 0]
         if self.lane is not None and self.b.lane_axis in member.reduced and set(kept) <= set(self.b.inner):
@@ -454,7 +495,7 @@ class _Tree:
         position = {axis: loop.extent() for axis, loop in zip(kept, loops, strict=False)}
         target = linear_offset(value.shape, tuple([position.get(axis, 0) for axis in member.axes]))
         source = linear_offset(shape, tuple([loop.extent() for loop in loops]))
-        body: list[Statement] = [Accumulate((self.b.buffer(value), target), combine, load(partial, source))]
+        body: list[Statement] = [Accumulate((self.b.memory(value), target), combine, load(partial, source))]
         for loop, extent in zip(reversed(loops), reversed(shape), strict=True):
             body = [Loop(loop, extent, body)]
         self.b.flushes += body

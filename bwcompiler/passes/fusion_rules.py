@@ -5,7 +5,7 @@ The words are about the value ("it"), the group's loop, and the values `{0}` tha
 
 from __future__ import annotations
 
-from bwcompiler.passes.fuse import MAX_LOADS, MAX_MEMBERS, WHOLE_ARRAY_LIMIT
+from bwcompiler.passes.fusion_attempt import MAX_LOADS, MAX_MEMBERS, WHOLE_ARRAY_LIMIT
 
 RULES = {
     "unrelated": "it runs over other extents, and reads nothing that the loop computes",

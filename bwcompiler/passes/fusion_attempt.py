@@ -1,0 +1,307 @@
+"""One value and a group of values: can the group's loops compute it, at which depth (`Attempt`)?
+
+Structure of a group: outer loops over axes O, and inside them passes over axes I.  Inner members run over O and I, outer
+members over O.  A reduction over exactly I is available to later members (softmax, layer norm); one over outer axes is
+finished only when the whole tree is.  Numbers are members of every group: they are computed before its loops, or, where they
+read what the loops sum up, after these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Sequence
+
+from bwcompiler.ir.access import element, expand, plain_axes, root
+from bwcompiler.ir.extent import Affine, Extent, Index, Region, add_extents, scale_extent, span, upper
+from bwcompiler.ir.fusion import FusionGroup, Member, update_region
+from bwcompiler.ir.op import Value
+from bwcompiler.ir.scalar import IndexExpression, Scalar, const
+
+MAX_MEMBERS = 64
+MAX_LOADS = 24
+# A reduction over a whole array is consumed in the same tree only below this size: above, a second sweep in a kernel of
+# its own costs no more, and keeps the outer loops.
+WHOLE_ARRAY_LIMIT = 4096
+
+_SEARCHES = ("argmax", "argmin")               # their groups hold nothing else
+
+
+class Attempt:
+    """One value to be placed: what it reads, at which of its own dimensions; can a group hold it?"""
+
+    def __init__(self, value: Value, is_leaf: Callable[[Value], bool], inlined: frozenset[Value] = frozenset(),
+                 update: bool = False) -> None:
+        self.value = value
+        self.inlined = inlined
+        self.update = update
+        self.reduced_dims: tuple[int, ...] = value.attrs["axes"] if value.op.kind == "reduction" else ()
+        shape = value.operands[1].shape if update else value.operands[0].shape if value.op.kind == "reduction" else value.shape
+        self.shape: tuple[int, ...] = shape
+        self.indices = tuple(Index(0, extent - 1) for extent in shape)
+        self.number = {index: k for k, index in enumerate(self.indices)}
+        self.wide = [k for k, extent in enumerate(shape) if extent != 1]      # size-1 dimensions take part in no loop
+        self.reads: list[tuple[Value, tuple[IndexExpression, ...]]] = []
+        self.refusal: tuple[str, tuple[Value, ...]] = ("", ())       # why the last group asked cannot hold the value: rule, about
+        self._collect(is_leaf)
+
+    def _collect(self, is_leaf: Callable[[Value], bool]) -> None:
+        at = tuple([0 if extent == 1 else index.extent() for index, extent in zip(self.indices, self.shape, strict=True)])
+        operands = self.value.operands
+        if (self.value.op.kind in ("elementwise", "reduction") and not self.inlined and not self.update
+                and all(is_leaf(operand) for operand in operands)):            # most are: each is read where the value is computed
+            self.reads = [(operand, at) for operand in dict.fromkeys(operands)]
+            return
+        seen: set[tuple[Value, tuple[object, ...]]] = set()
+
+        def leaf(value: Value, index: tuple[IndexExpression, ...]) -> Scalar:
+            if value in self.inlined:
+                return element(value, index, leaf, is_leaf)
+            key = (value, tuple(id(entry) if isinstance(entry, Scalar) else entry for entry in index))
+            if key not in seen:
+                seen.add(key)
+                self.reads.append((value, index))
+            return const(0, value.dtype)
+
+        if self.value.op.kind == "reduction":
+            expand(self.value.operands[0], at, leaf, is_leaf)
+        elif self.update:
+            expand(self.value.operands[1], at, leaf, is_leaf)
+        else:
+            element(self.value, at, leaf, is_leaf)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the value is one number, computed from what it reads alone."""
+        return not self.wide and not self.update and self.value.op.name not in _SEARCHES
+
+    def as_number(self) -> Member:
+        """The member this number is in any group."""
+        return self._member({})
+
+    def reads_what_it_writes(self) -> bool:
+        """For an update: whether an iteration reads an element of the array that another one may have written."""
+        array, region = root(self.value.operands[0]), update_region(self.value)
+        own = tuple([add_extents(scale_extent(index.extent(), step) if extent != 1 else 0, start) for index, extent, start, step
+                     in zip(self.indices, self.shape, region.starts, region.steps, strict=True)])
+        for base, index in self.reads:
+            if root(base) is array and (base is not array or index != own):
+                read = region_read(base, index, self.number)
+                if read is None or not read.is_apart(region):
+                    return True
+        return False
+
+    def found(self, group: FusionGroup) -> Member:
+        """Open a group with this value."""
+        group.extents = [self.shape[d] for d in self.wide]
+        member = self._member({d: k for k, d in enumerate(self.wide)})
+        if self.value.op.name in _SEARCHES and member.reduced:
+            group.inner = frozenset(member.reduced)
+            group.closed = True
+        return member
+
+    def _member(self, mapping: dict[int, int]) -> Member:
+        domain = tuple(mapping.get(d, -1) for d in range(len(self.shape)))
+        reduced = tuple(domain[d] for d in self.reduced_dims if domain[d] >= 0)
+        axes = tuple(axis for d, axis in enumerate(domain) if d not in self.reduced_dims)
+        return Member(self.value, domain, axes, reduced, self.inlined, self.update)
+
+    def _refuse(self, rule: str, *about: Value) -> None:
+        """Note why `join` is about to give None."""
+        self.refusal = (rule, about)
+
+    def join(self, group: FusionGroup) -> Member | None:
+        """The member this value would be in group, or None (see `refusal`); updates the group's axes when it fits."""
+        if group.closed or self.value.op.name in _SEARCHES:
+            self._refuse("search")
+            return None
+        if self.is_number and group.extents:
+            return self._join_as_number(group)
+        if len(group.members) >= MAX_MEMBERS:
+            self._refuse("members")
+            return None
+        if len(group.loads) + len(self.reads) > MAX_LOADS:
+            self._refuse("loads")
+            return None
+        mapping = self._map_reads(group)
+        if mapping is None:
+            return None
+        self._match_free_dimensions(group, mapping)
+        new_axes = [d for d in self.wide if d not in mapping]
+        linked = any(base in group.by_value for base, _ in self.reads)
+        if new_axes and not linked:
+            self._refuse("unrelated")
+            return None
+        if new_axes:
+            mapping, structure = self._with_new_axes(group, mapping, new_axes)
+        else:
+            structure = self._structure(group, mapping)
+        if structure is None:
+            return None
+        if new_axes:
+            group.add_axes([self.shape[d] for d in new_axes], in_front=mapping[new_axes[0]] == 0)
+        group.inner = None if structure is _UNDECIDED else structure
+        return self._member(mapping)
+
+    def _join_as_number(self, group: FusionGroup) -> Member | None:
+        """The member in a group of loops: it is computed after these, from numbers that they sum up."""
+        inside = [member for member in [group.by_value.get(base) for base, _ in self.reads] if member is not None]
+        if not inside:
+            self._refuse("unrelated")
+            return None
+        moving = [member.value for member in inside if member.update or any(axis >= 0 for axis in member.axes)]
+        if moving:
+            self._refuse("shifted", *moving)
+            return None
+        return self.as_number()
+
+    def _map_reads(self, group: FusionGroup) -> dict[int, int] | None:
+        """Dimension -> group axis, from the group's members this value reads; None where a read is not element by element."""
+        mapping: dict[int, int] = {}
+        for base, index in self.reads:
+            member = group.by_value.get(base)
+            if member is None:
+                continue
+            entries = plain_axes(index)
+            if entries is None or member.update:
+                self._refuse("updated" if member.update else "shifted", base)
+                return None
+            for entry, axis, extent in zip(entries, member.axes, base.shape, strict=True):
+                if extent == 1:
+                    continue
+                if entry is None or entry.terms[0][0] not in self.number:         # of a loop around: one element of the axis
+                    self._refuse("shifted", base)
+                    return None
+                dimension = self._dimension(entry)
+                if self.shape[dimension] != extent or mapping.setdefault(dimension, axis) != axis:
+                    self._refuse("axes", base)
+                    return None
+        if len(set(mapping.values())) == len(mapping):
+            return mapping
+        self._refuse("axes", *[base for base, _ in self.reads if base in group.by_value])
+        return None
+
+    def _dimension(self, entry: Affine) -> int:
+        return self.number[entry.terms[0][0]]
+
+    def _match_free_dimensions(self, group: FusionGroup, mapping: dict[int, int]) -> None:
+        """Give dimensions that no read ties down a free axis of the same extent, last to first."""
+        taken = set(mapping.values())
+        free = [axis for axis in range(len(group.extents)) if axis not in taken]
+        for dimension in reversed(self.wide):
+            if dimension in mapping:
+                continue
+            for axis in reversed(free):
+                if group.extents[axis] == self.shape[dimension]:
+                    mapping[dimension] = axis
+                    free.remove(axis)
+                    break
+
+    def _with_new_axes(self, group: FusionGroup, mapping: dict[int, int],
+                       new_axes: Sequence[int]) -> tuple[dict[int, int], frozenset[int] | None]:
+        """The mapping with axes for the new dimensions, inside the loops there are; all axes keep the order of the dimensions.
+
+        A row spread over rows (dimension 0 is new) puts its new axis in front: loops run along memory.
+        """
+        count, more = len(group.extents), len(new_axes)
+        consumed = self._consumed_reductions(group)
+        if group.inner is not None or len(mapping) != count or not mapping or consumed:
+            if consumed:
+                self._refuse("reduction", *consumed)
+            else:
+                self._refuse("numbers" if group.inner is None else "settled")
+            return mapping, None
+        in_front = max(new_axes) < min(mapping)
+        shift = more if in_front else 0
+        first = 0 if in_front else count
+        mapping = {dimension: axis + shift for dimension, axis in mapping.items()}
+        mapping.update({dimension: first + k for k, dimension in enumerate(new_axes)})
+        fresh, every = frozenset(range(first, first + more)), frozenset(range(count + more))
+        return mapping, self._accept(group, fresh, every, every, shift)
+
+    def _structure(self, group: FusionGroup, mapping: dict[int, int]) -> frozenset[int] | None:
+        """The group's inner axes once this value is in it; None where it does not fit."""
+        every = frozenset(range(len(group.extents)))
+        mine = frozenset(mapping.values())
+        inner = group.inner
+        for base, reduced in self._consumed_reductions(group).items():
+            if inner is None:
+                if not every - reduced and _size(group, every) > WHOLE_ARRAY_LIMIT:
+                    self._refuse("whole", base)
+                    return None
+                inner = reduced
+            elif inner != reduced:
+                self._refuse("reduction", base)
+                return None
+        own = frozenset(mapping[d] for d in self.reduced_dims if d in mapping)
+        if inner is None:
+            if mine == every:
+                return _UNDECIDED
+            self._refuse("extents")
+            return None
+        if not _reduction_fits(mine, tuple(own), inner, bool(every) and max(every) not in inner):
+            self._refuse("columns")
+            return None
+        return self._accept(group, inner, every, mine)
+
+    def _accept(self, group: FusionGroup, inner: frozenset[int], every: frozenset[int],
+                mine: frozenset[int], shift: int = 0) -> frozenset[int] | None:
+        """`inner` if every member (its axes shifted), and this value, fits a tree with these inner axes."""
+        outer = every - inner
+        if mine not in (every, outer):
+            self._refuse("extents")
+            return None
+        columns = bool(every) and max(every) not in inner
+        for member in group.members:
+            domain = frozenset(axis + shift for axis in member.domain_axes)
+            reduced = tuple(axis + shift for axis in member.reduced)
+            if member.is_number:
+                continue
+            if domain not in (every, outer) or not _reduction_fits(domain, reduced, inner, columns):
+                self._refuse("reduction", *self._consumed_reductions(group))
+                return None
+        return inner
+
+    def _consumed_reductions(self, group: FusionGroup) -> dict[Value, frozenset[int]]:
+        """The reductions of the group that this value reads, and numbers made of them, with the axes they reduce."""
+        found: dict[Value, frozenset[int]] = {}
+        for base, _ in self.reads:
+            member = group.by_value.get(base)
+            if member is not None and member.reduced:
+                found[base] = frozenset(member.reduced)
+            elif member is not None and member.is_number and group.extents:            # of what all loops sum up
+                found[base] = frozenset(range(len(group.extents)))
+        return found
+
+
+_UNDECIDED: frozenset[int] = frozenset((-1,))
+
+
+def _size(group: FusionGroup, axes: frozenset[int]) -> int:
+    count = 1
+    for axis in axes:
+        count *= upper(group.extents[axis])
+    return count
+
+
+def _reduction_fits(domain: frozenset[int], reduced: tuple[int, ...], inner: frozenset[int], columns: bool) -> bool:
+    """A reduction of inner members covers all inner axes or none; in column order (see build_loops) all."""
+    if not reduced or not inner & domain:
+        return True
+    overlap = inner & frozenset(reduced)
+    return overlap == inner or not (columns or overlap)
+
+
+def region_read(base: Value, index: Sequence[IndexExpression], own: Container[Index]) -> Region | None:
+    """The part of an array that a member reads, over all its iterations (of the loops with its own indices); None where an index
+    depends on data.
+    """
+    if root(base) is not base:
+        return None
+    starts: list[Extent] = []
+    sizes: list[Extent] = []
+    for entry in index:
+        if isinstance(entry, Scalar):
+            return None
+        low, high = span(entry, own)
+        starts.append(low)
+        sizes.append(high - low + 1)
+    return Region(tuple(starts), tuple(sizes), (1,) * len(starts))
