@@ -187,6 +187,11 @@ def index_value(extent: Extent) -> Scalar:
     return Scalar("index", (), I64, extent)
 
 
+def as_position(value: Scalar) -> IndexExpression:
+    """An integer scalar as an entry of an index: affine where it is made of loop indices alone."""
+    return value.data if value.op == "index" else value
+
+
 def in_range(position: Extent, low: Extent, high: Extent) -> Scalar:
     """low <= position < high, as a guard: lowering splits loops at its bounds where it can."""
     return Scalar("in_range", (), BOOL, (position, low, high))

@@ -82,7 +82,7 @@ def _gather_vjp(acc: Value, ct: Value, out: Value, x: Value, *indices: Value, ax
 def _gather_element(at: At, x: Read, *indices: Read, axes: Axes) -> s.Scalar:
     rank = len(indices[0].shape)
     rest = iter(at[rank:])
-    chosen = {axis: index(*at[:rank]) for axis, index in zip(axes, indices, strict=True)}
+    chosen = {axis: s.as_position(index(*at[:rank])) for axis, index in zip(axes, indices, strict=True)}
     return x(*[chosen[axis] if axis in chosen else next(rest) for axis in range(len(x.shape))])
 
 

@@ -114,19 +114,43 @@ class _Fusion:
         attempt = Attempt(value, self.is_leaf, update=value in self.updates.values)
         if attempt.update and attempt.reads_what_it_writes():
             attempt = Attempt(value, self.is_leaf)
+        if self._joins_inlined(attempt):
+            return
         attempt = self._inlined(attempt)
+        if self._joins(attempt) or self._waits(attempt):
+            return
+        group = self.latest = self._open(self._needed(attempt, None))
+        self._add(attempt, group, attempt.found(group))
+
+    def _joins(self, attempt: Attempt, only: FusionGroup | None = None) -> bool:
+        """Put the value into the latest group that can hold it, if any."""
         for group, sources, moved in self._candidates(attempt):
+            if only is not None and group is not only:
+                continue
             member = attempt.join(group)
             if member is not None:
                 self.order.put_after(group.position, sources, moved)
-                break
+                self._add(attempt, group, member)
+                return True
             self._refuse(attempt, group, *attempt.refusal)
-        else:
-            if self._waits(attempt):
-                return
-            group = self.latest = self._open(self._needed(attempt, None))
-            member = attempt.found(group)
-        self._add(attempt, group, member)
+        return False
+
+    def _joins_inlined(self, attempt: Attempt) -> bool:
+        """Put a value that reads a cheap one at shifted indices into the group that computes what that one is made of.
+
+        So the element z[i, label[i]] of z = x - max(x, axis=1) is picked in the loop that finds the maximum of row i.
+        """
+        if attempt.update:
+            return False
+        moved = [base for base, index in attempt.reads if plain_axes(index) is None and self._is_cheap(base)]
+        if len(moved) != 1:
+            return False
+        group = self.step_of.get(moved[0])
+        if not isinstance(group, FusionGroup) or moved[0] not in group.by_value:
+            return False
+        inlined = Attempt(attempt.value, self.is_leaf, frozenset(moved))
+        inside = [base for base, index in inlined.reads if base in group.by_value]
+        return bool(inside) and self._joins(inlined, group)
 
     def _open(self, sources: Iterable[int]) -> FusionGroup:
         group = FusionGroup(self.order.add(sources))
@@ -178,10 +202,13 @@ class _Fusion:
 
     def _is_inlinable(self, value: Value) -> bool:
         """Whether a reader at shifted indices may compute value again instead of having it stored: one cheap operation."""
-        if value.op.kind != "elementwise" or not value.op.cheap or value in self.stored:
+        if not self._is_cheap(value):
             return False
         found = [root(base) for base, _ in Attempt(value, self.is_leaf).reads]
         return len(found) <= 2 and all(base in self.stored or base in self.numbers for base in found)
+
+    def _is_cheap(self, value: Value) -> bool:
+        return value.op.kind == "elementwise" and value.op.cheap and value not in self.stored
 
     def _sources(self, bases: Iterable[Value]) -> set[int]:
         """The steps that have to be done before these values can be read."""

@@ -207,7 +207,7 @@ class Attempt:
             if consumed:
                 self._refuse("reduction", *consumed)
             else:
-                self._refuse("numbers" if group.inner is None else "settled")
+                self._refuse("unrelated" if group.inner is None else "settled")
             return mapping, None
         in_front = max(new_axes) < min(mapping)
         shift = more if in_front else 0

@@ -1,6 +1,6 @@
 """The rules of fusion in words: why a value may not join a group (`Refusal.rule`).
 
-The words are about the value ("it"), the group's loop, and the values `{0}` that the rule is about.  `fuse.py` decides.
+The words are about the value ("it"), the group's loop, and the values `{0}` that the rule is about.  `fusion_attempt.py` and `fuse.py` decide.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ RULES = {
              "a second loop costs no more than a second pass in the same loop",
     "extents": "it runs over fewer axes than the loop, and these are not the loop's outer ones",
     "columns": "it reduces axes that the loop would have to visit in another order",
-    "numbers": "it runs over the elements of an array, and single numbers are computed before that",
     "settled": "it runs over more axes than the loop, whose axes a reduction has settled",
     "order": "it reads {0}, computed only after the loop",
     "versions": "the loop would read and write one element of two versions of an array",

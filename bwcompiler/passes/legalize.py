@@ -6,6 +6,7 @@
     sum(matmul) over the batch -> matmul                     so that the batch of products is never stored
     concatenate of many pieces -> slice updates               each of which touches its own slice only
     x / 2**k                   -> x * 2**-k                   which has the same bits, and is faster
+    scatter_add of one per row -> where(j == index[i], ...)   which is read element by element, as all other values are
     solve, det, qr, sort ...   -> what they are made of, see factorization_rules
 
 What these rules make (pads, slices, reshapes) is simplified and merged in the same walk.
@@ -22,7 +23,7 @@ from bwcompiler.ir.access import reshape_index
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.types import TensorType
+from bwcompiler.ir.types import I64, TensorType
 from bwcompiler.ops.contraction import is_matrix_transpose
 from bwcompiler.ops.rules import zero_of
 from bwcompiler.passes.factorization_rules import FACTORIZATION_RULES
@@ -90,6 +91,39 @@ def _exact_quotient(type_: TensorType, x: Value, y: Value) -> Value | None:
     return ops.multiply(x, ops.full(value=1.0 / y.attrs["value"], shape=y.shape, dtype=y.dtype))
 
 
+def _one_per_row(type_: TensorType, x: Value, updates: Value, *indices: Value, axes: tuple[int, ...]) -> Value | None:
+    """Zeros with one element added in each row, the adjoint of x[arange(n), labels]: out[i, j] = updates[i] if j == labels[i] else 0.
+
+    So it is where every axis of the indices is counted through along an axis of its own: no element gets two updates.
+    """
+    rank = indices[0].rank
+    if not is_constant(x) or x.attrs["value"] != 0 or not all(isinstance(extent, int) for extent in type_.shape):
+        return None
+    axis_of: dict[int, int] = {}                       # of the indices -> of the array
+    for axis, index in zip(axes, indices, strict=True):
+        counted = _counted_axis(index)
+        if counted is not None and index.shape[counted] == type_.shape[axis]:
+            axis_of.setdefault(counted, axis)
+    places = tuple([axis_of.get(axis, -1) for axis in range(rank)])
+    others = tuple([axis for axis in range(type_.rank) if axis not in axes])
+    if min(places, default=-1) < 0 or list(places + others) != sorted(places + others):
+        return None
+    found = ops.broadcast(updates, shape=type_.shape, axes=places + others)
+    for axis, index in zip(axes, indices, strict=True):
+        if axis not in places:
+            here = ops.equal(ops.broadcast(index, shape=type_.shape, axes=places), ops.iota(shape=type_.shape, axis=axis, dtype=I64))
+            found = ops.select(here, found, x)
+    return ops.add(x, found)                           # 0 + -0 is 0
+
+
+def _counted_axis(index: Value) -> int | None:
+    """The axis along which an index array counts 0, 1, 2 ..., if any."""
+    if index.op is ops.broadcast:
+        inner = _counted_axis(index.operands[0])
+        return None if inner is None else int(index.attrs["axes"][inner])
+    return int(index.attrs["axis"]) if index.op is ops.iota else None
+
+
 def _reshape_in_place(type_: TensorType, x: Value, *, shape: tuple[Any, ...]) -> Value | None:
     """A reshape that merges axes is the same memory in another shape: not where the elements do not lie side by side."""
     if reshape_index([0] * len(shape), x.shape, shape) is None and not all(isinstance(n, int) for n in (*x.shape[1:], *shape[1:])):
@@ -132,6 +166,7 @@ def _then(first: Rule, second: Rule | None) -> Rule:
 
 _LEGAL: dict[str, Rule] = {
     "windows": _unpadded_windows, "windows_add": _unpadded_windows_add, "matmul": _outer_product, "sum": _sum_of_products,
-    "concatenate": _pieces_in_place, "divide": _exact_quotient, "reshape": _reshape_in_place, **FACTORIZATION_RULES,
+    "concatenate": _pieces_in_place, "divide": _exact_quotient, "reshape": _reshape_in_place, "scatter_add": _one_per_row,
+    **FACTORIZATION_RULES,
 }
 _LEGAL_AND_SIMPLE = RULES | {name: _then(rule, RULES.get(name)) for name, rule in _LEGAL.items()}

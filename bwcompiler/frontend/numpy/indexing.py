@@ -29,6 +29,7 @@ from bwcompiler.frontend.tracing.operands import (
     wrapping,
 )
 from bwcompiler.frontend.tracing.promotion import common_dtype
+from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, fresh_array, lying_as, value_of
 from bwcompiler.frontend.tracing.views import broadcast_value, same_chain, whole
@@ -77,9 +78,20 @@ def _index_values(parsed: ParsedIndex, shape: tuple[int, ...]) -> list[Value]:
 
 def index_value(index: Any, extent: Any, safe: bool = False) -> Value:
     """An index array as i64 in 0..extent-1; `safe` where it is known to be so."""
-    if safe and isinstance(index, np.ndarray):
-        return value_as(index.astype(np.int64, copy=False), I64)
+    if isinstance(index, np.ndarray):
+        if safe:
+            return value_as(index.astype(np.int64, copy=False), I64)
+        if _is_count(index, extent):
+            return ops.iota(shape=index.shape, axis=0, dtype=I64)
     return ops.normalize_index(value_as(index, I64), extent=extent)
+
+
+def _is_count(index: np.ndarray[Any, Any], extent: Any) -> bool:
+    """Whether an index is the `np.arange(n)` that the function has made for it: then nothing has to be read or checked."""
+    region = active_region()
+    if region is None or region.policy is None or not region.policy.has_made(index) or index.ndim != 1 or not isinstance(extent, int):
+        return False
+    return 0 < len(index) <= extent and index.dtype.kind in "iu" and bool(np.array_equal(index, np.arange(len(index))))
 
 
 def _gathered(x: Value, parsed: ParsedIndex) -> Tracer:

@@ -145,6 +145,11 @@ class Policy:
         self.unrolled: dict[Site, str] = {}
         self.restart()
 
+    def has_made(self, array: Any) -> bool:
+        """Whether the function itself made a concrete array, anew in each call."""
+        found = self.made.get(id(array))
+        return found is not None and found[0] is array
+
     def restart(self) -> None:
         """At the beginning of each attempt to trace the function."""
         self.depth = 0
