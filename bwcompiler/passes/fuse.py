@@ -26,6 +26,7 @@ from bwcompiler.passes.find_updates import find_updates
 from bwcompiler.passes.fusion_attempt import Attempt, region_read
 from bwcompiler.passes.step_order import StepOrder
 
+MOST_INLINED = 3                               # values between one that is picked and what the loop has
 MOST_REPEATED = 8                              # operations of a number that more than one group computes for itself
 
 _FUSABLE = frozenset(("elementwise", "layout", "reduction", "constant", "index"))
@@ -122,11 +123,9 @@ class _Fusion:
         group = self.latest = self._open(self._needed(attempt, None))
         self._add(attempt, group, attempt.found(group))
 
-    def _joins(self, attempt: Attempt, only: FusionGroup | None = None) -> bool:
+    def _joins(self, attempt: Attempt) -> bool:
         """Put the value into the latest group that can hold it, if any."""
         for group, sources, moved in self._candidates(attempt):
-            if only is not None and group is not only:
-                continue
             member = attempt.join(group)
             if member is not None:
                 self.order.put_after(group.position, sources, moved)
@@ -136,21 +135,20 @@ class _Fusion:
         return False
 
     def _joins_inlined(self, attempt: Attempt) -> bool:
-        """Put a value that reads a cheap one at shifted indices into the group that computes what that one is made of.
+        """Put a value that reads cheap ones at shifted indices into a group that computes what these are made of.
 
         So the element z[i, label[i]] of z = x - max(x, axis=1) is picked in the loop that finds the maximum of row i.
         """
-        if attempt.update:
-            return False
-        moved = [base for base, index in attempt.reads if plain_axes(index) is None and self._is_cheap(base)]
-        if len(moved) != 1:
-            return False
-        group = self.step_of.get(moved[0])
-        if not isinstance(group, FusionGroup) or moved[0] not in group.by_value:
-            return False
-        inlined = Attempt(attempt.value, self.is_leaf, frozenset(moved))
-        inside = [base for base, index in inlined.reads if base in group.by_value]
-        return bool(inside) and self._joins(inlined, group)
+        inlined, moved = attempt, frozenset[Value]()
+        for _ in range(MOST_INLINED):
+            shifted = [base for base, index in inlined.reads if plain_axes(index) is None and root(base) not in self.stored]
+            if not shifted:
+                break
+            if attempt.update or not all(self._is_cheap(base) for base in shifted):
+                return False
+            moved |= frozenset(shifted)
+            inlined = Attempt(attempt.value, self.is_leaf, moved)
+        return bool(moved) and any(isinstance(self.step_of.get(base), FusionGroup) for base, _ in inlined.reads) and self._joins(inlined)
 
     def _open(self, sources: Iterable[int]) -> FusionGroup:
         group = FusionGroup(self.order.add(sources))

@@ -1,6 +1,7 @@
 """The rules of fusion in words: why a value may not join a group (`Refusal.rule`).
 
-The words are about the value ("it"), the group's loop, and the values `{0}` that the rule is about.  `fusion_attempt.py` and `fuse.py` decide.
+The words are about the value ("it"), the group's loop, and the values `{0}` that the rule is about.  The decisions are those of
+`fusion_attempt.py` and `fuse.py`.
 """
 
 from __future__ import annotations

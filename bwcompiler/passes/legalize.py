@@ -92,12 +92,13 @@ def _exact_quotient(type_: TensorType, x: Value, y: Value) -> Value | None:
 
 
 def _one_per_row(type_: TensorType, x: Value, updates: Value, *indices: Value, axes: tuple[int, ...]) -> Value | None:
-    """Zeros with one element added in each row, the adjoint of x[arange(n), labels]: out[i, j] = updates[i] if j == labels[i] else 0.
+    """One element of each row changed, the adjoint of x[arange(n), labels]: out[i, j] = x[i, j] + updates[i] if j == labels[i].
 
-    So it is where every axis of the indices is counted through along an axis of its own: no element gets two updates.
+    So it is where every axis of the indices is counted through along an axis of its own: no element gets two updates.  An x that
+    lies in memory is changed there.
     """
     rank = indices[0].rank
-    if not is_constant(x) or x.attrs["value"] != 0 or not all(isinstance(extent, int) for extent in type_.shape):
+    if x.op.kind not in ("elementwise", "constant", "layout") or not all(isinstance(extent, int) for extent in type_.shape):
         return None
     axis_of: dict[int, int] = {}                       # of the indices -> of the array
     for axis, index in zip(axes, indices, strict=True):
@@ -108,12 +109,12 @@ def _one_per_row(type_: TensorType, x: Value, updates: Value, *indices: Value, a
     others = tuple([axis for axis in range(type_.rank) if axis not in axes])
     if min(places, default=-1) < 0 or list(places + others) != sorted(places + others):
         return None
-    found = ops.broadcast(updates, shape=type_.shape, axes=places + others)
+    found = ops.add(x, ops.broadcast(updates, shape=type_.shape, axes=places + others))
     for axis, index in zip(axes, indices, strict=True):
         if axis not in places:
             here = ops.equal(ops.broadcast(index, shape=type_.shape, axes=places), ops.iota(shape=type_.shape, axis=axis, dtype=I64))
             found = ops.select(here, found, x)
-    return ops.add(x, found)                           # 0 + -0 is 0
+    return found
 
 
 def _counted_axis(index: Value) -> int | None:

@@ -62,12 +62,16 @@ def default_folder() -> Path | None:
 
 
 class DiskCache:
-    """A folder of files <key>.bwo: magic, SHA-256 of the rest, object code.  `get` and `put` tolerate every OSError."""
+    """A folder of files <key>.bwo: magic, SHA-256 of the rest, object code.  `get` and `put` tolerate every OSError.
 
-    def __init__(self, folder: Path, limit: int = _DISK_BYTES) -> None:
+    look_every: a process looks through the folder, which takes longer than compiling a small program, after one first write in so many.
+    """
+
+    def __init__(self, folder: Path, limit: int = _DISK_BYTES, look_every: int = 16) -> None:
+        self.look_every = look_every
         self.folder = folder
         self.limit = limit
-        self._size: int | None = None  # bytes in the folder as far as this process knows; None before the first write
+        self._size: int | None = None  # bytes in the folder as far as this process knows; None until it has looked
 
     def get(self, key: str) -> bytes | None:
         path = self.folder / (key + _SUFFIX)
@@ -101,8 +105,11 @@ class DiskCache:
             if not self._is_safe():
                 return
             _write_atomically(self.folder / (key + _SUFFIX), content)
-            self._size = self._measure() if self._size is None else self._size + len(content)
-            if self._size > self.limit:
+            if self._size is not None:
+                self._size += len(content)
+            elif hashlib.sha256(key.encode()).digest()[0] % self.look_every == 0:
+                self._size = self._measure()
+            if self._size is not None and self._size > self.limit:
                 self._evict()
         except OSError as error:
             log.debug("cannot write to %s: %s", self.folder, error)

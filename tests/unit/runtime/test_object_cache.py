@@ -141,7 +141,7 @@ def test_place_that_cannot_be_used_is_tolerated(tmp_path: Path, monkeypatch: pyt
 
 
 def test_oldest_files_are_evicted(tmp_path: Path) -> None:
-    cache = DiskCache(tmp_path / "objects", limit=10_000)
+    cache = DiskCache(tmp_path / "objects", limit=10_000, look_every=1)
     for number in range(9):
         cache.put(str(number), bytes(1000))
         os.utime(cache.folder / f"{number}.bwo", (number, number))
@@ -151,6 +151,13 @@ def test_oldest_files_are_evicted(tmp_path: Path) -> None:
     assert files(cache.folder) == ["0.bwo", "4.bwo", "5.bwo", "6.bwo", "7.bwo", "8.bwo", "9.bwo", "foreign.txt"]
     cache.put("huge", bytes(20_000))
     assert cache.get("huge") is None
+
+
+def test_processes_that_write_once_are_bounded_together(tmp_path: Path) -> None:
+    """Each would find the folder unknown; one in some of them looks."""
+    for number in range(200):
+        DiskCache(tmp_path / "objects", limit=10_000, look_every=4).put(str(number), bytes(1000))
+    assert len(files(tmp_path / "objects")) < 40
 
 
 def test_memory_cache_is_bounded() -> None:
