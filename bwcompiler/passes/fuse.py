@@ -135,16 +135,18 @@ class _Fusion:
         return False
 
     def _joins_inlined(self, attempt: Attempt) -> bool:
-        """Put a value that reads cheap ones at shifted indices into a group that computes what these are made of.
+        """Put elements picked from cheap values into a group that computes what these are made of.
 
         So the element z[i, label[i]] of z = x - max(x, axis=1) is picked in the loop that finds the maximum of row i.
         """
+        if attempt.value.op is not ops.gather:
+            return False
         inlined, moved = attempt, frozenset[Value]()
         for _ in range(MOST_INLINED):
             shifted = [base for base, index in inlined.reads if plain_axes(index) is None and root(base) not in self.stored]
             if not shifted:
                 break
-            if attempt.update or not all(self._is_cheap(base) for base in shifted):
+            if not all(self._is_cheap(base) for base in shifted):
                 return False
             moved |= frozenset(shifted)
             inlined = Attempt(attempt.value, self.is_leaf, moved)
