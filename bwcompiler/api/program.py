@@ -27,6 +27,7 @@ from bwcompiler.api.requests import (
     adjoint_backward,
     argument_positions,
     check_differentiable,
+    check_has_arrays,
     every_seed,
     halves,
     joint_backward,
@@ -384,7 +385,9 @@ class Program(CompiledFunction):
         if wrt is None:
             return tuple(k for k, argument in enumerate(self.traced.argument_types) if argument.type.dtype.is_differentiable)
         chosen: list[int] = []
-        for number in argument_positions(wrt, len(self.argument_trees), "wrt"):
+        numbers = argument_positions(wrt, len(self.argument_trees), "wrt")
+        check_has_arrays(self.arguments, numbers)
+        for number in numbers:
             chosen += self.arguments.positions_of(number)
         if len(set(chosen)) != len(chosen):
             raise GradientError(f"wrt={wrt!r}: an argument is named twice")

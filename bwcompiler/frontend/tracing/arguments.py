@@ -126,6 +126,14 @@ class Arguments:
         names = self.names()
         return [names[position] for position in self.dynamic]
 
+    def object_in(self, argnum: int) -> tuple[str, Any] | None:
+        """Path and value of the first leaf of a positional argument, if none of its leaves is an array or a number."""
+        leaves = tree.leaves(self.args[argnum])
+        if not leaves or self.positions_of(argnum):
+            return None
+        name = self.parameters[argnum] if argnum < len(self.parameters) else f"args[{argnum}]"
+        return tree.paths(self.args[argnum], name)[0], unwrapped(leaves[0])
+
     def positions_of(self, argnum: int) -> list[int]:
         """The numbers, among the dynamic leaves, of those of one positional argument."""
         start = sum(len(tree.leaves(arg)) for arg in self.args[:argnum])
