@@ -216,6 +216,23 @@ def test_arguments_that_are_no_numbers(value: Any) -> None:
         bw.jit(lambda x: x)(value)
 
 
+class Foreign:
+    """As PyTorch's tensors are: with a dtype that is not NumPy's."""
+
+    shape, dtype = (2,), "torch.float64"
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray[Any, Any]:
+        return np.array([1.0, 2.0])
+
+
+def test_arrays_of_other_libraries_are_converted() -> None:
+    square = lambda x: np.sum(x * x)  # noqa: E731
+    for _ in range(2):
+        assert bw.grad(square)(Foreign()).tolist() == [2.0, 4.0] and bw.jit(square)(Foreign()) == 5.0
+    assert bw.compile(square, Foreign()).backward(Foreign())[0].tolist() == [2.0, 4.0]
+    assert bw.vmap(lambda x: x * 2)(Foreign()).tolist() == [2.0, 4.0] and bw.vjp(square, Foreign())[1](1.0)[0].tolist() == [2.0, 4.0]
+
+
 def test_exception_of_the_user_passes_through() -> None:
     def broken(x):
         raise KeyError("mine")

@@ -221,8 +221,16 @@ def argument_type(leaf: Any, name: str = "argument") -> ArgumentType:
         weak = int if isinstance(leaf, int) else float if isinstance(leaf, float) else complex
         return ArgumentType(tensor(strong(weak)), weak, scalar=True)
     if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
-        return ArgumentType(tensor(_dtype(leaf.dtype, name), tuple(leaf.shape)))
+        return ArgumentType(tensor(_dtype(foreign_dtype(leaf), name), tuple(leaf.shape)))
     return _array_type(np.asarray(leaf), name)
+
+
+def foreign_dtype(leaf: Any) -> Any:
+    """The dtype of an array of another library, or of a description; PyTorch's own dtypes are those of the converted array."""
+    try:
+        return np.dtype(leaf.dtype)
+    except TypeError:
+        return np.asarray(leaf).dtype if hasattr(leaf, "__array__") else leaf.dtype
 
 
 def _dtype(dtype: Any, name: str) -> Any:
