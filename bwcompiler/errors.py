@@ -7,9 +7,11 @@ are `InternalError`: they are our bugs, not the user's.
 from __future__ import annotations
 
 import linecache
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
+
+Error = TypeVar("Error", bound=Exception)
 
 
 class SourceLike(Protocol):
@@ -109,11 +111,11 @@ def at(source: SourceLike | None, message: str) -> str:
     return f"{source.file}:{source.line}: {text}\n  {message}"
 
 
-def located(error: Exception, source: SourceLike | None) -> Exception:
+def located(error: Error, source: SourceLike | None) -> Error:
     """The error with the user's line first, once."""
     if "source" not in vars(error):
         vars(error)["source"] = source
         if isinstance(error, np.exceptions.AxisError):             # its text is not in args
-            return np.exceptions.AxisError(at(source, str(error)))
+            return type(error)(at(source, str(error)))
         error.args = (at(source, str(error.args[0]) if error.args else ""), *error.args[1:])
     return error

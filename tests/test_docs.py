@@ -1,5 +1,7 @@
 """The code in the documentation runs: all `python` blocks of a file in order, in one namespace; and the examples in docstrings.
 
+So does the code in the column `here` of tables of spellings (`| there | here |`), in the namespace of the blocks.
+
 A `text` block right after a `python` block that prints is what it prints; `--update-golden` rewrites it. A block that starts
 with `# name.py` is run under that file name, so that line numbers in its output do not depend on the page around it.
 """
@@ -49,10 +51,17 @@ def run_block(block: Block, page: Path, line: int, namespace: dict[str, Any]) ->
     return printed.getvalue()
 
 
-def run_page(page: Path) -> tuple[str, list[str]]:
+def spellings_of(page: str) -> list[str]:
+    """The code in the second column of tables with the head `| there | here |`: what has a call, an index or an attribute."""
+    rows = [row for table in page.split("| there | here |\n|---|---|\n")[1:] for row in table.partition("\n\n")[0].splitlines()]
+    return [code for row in rows for code in re.findall("`([^`]+)`", row.split(" | ")[1]) if re.search(r"[.(\[]", code)]
+
+
+def run_page(page: Path, namespace: dict[str, Any] | None = None) -> tuple[str, list[str]]:
     """The page with the printed output that this run gives, and one line per block that differs from it."""
     text = page.read_text(encoding="utf-8")
-    namespace: dict[str, Any] = {"__name__": "docs"}
+    namespace = {} if namespace is None else namespace
+    namespace["__name__"] = "docs"
     pieces, wrong, done, printed = [], [], 0, ""
     for block in blocks_of(text):
         line = text.count("\n", 0, block.start) + 1
@@ -79,6 +88,20 @@ def test_code_of_the_page_runs(page: Path, request: pytest.FixtureRequest, monke
     assert not wrong, "\n".join(wrong) + "\naccept it with --update-golden"
 
 
+def test_spellings_run(request: pytest.FixtureRequest) -> None:
+    threads = bw.get_num_threads()
+    request.addfinalizer(lambda: bw.set_num_threads(threads))
+    page, namespace = ROOT / "docs" / "coming_from.md", {}
+    run_page(page, namespace)
+    spellings = spellings_of(page.read_text(encoding="utf-8"))
+    assert len(spellings) > 100 and "bw.grad(f)" in spellings
+    for code in spellings:
+        try:
+            exec(compile(code, f"<{code}>", "exec"), dict(namespace))
+        except Exception as error:
+            raise AssertionError(f"coming_from.md says `{code}`, which raises {type(error).__name__}: {error}") from error
+
+
 def test_wrong_output_is_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("```python\nx = 1\nprint(x)\n```\n\n```text\n2\n```\n\n```text\nfree\n```\n", encoding="utf-8")
@@ -101,7 +124,7 @@ def test_every_page_is_found() -> None:
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
-    links = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", re.sub("`[^`]*`", "", page.read_text(encoding="utf-8")))      # x[i](y) is code
     broken = [link for link in links if not re.match(r"https?:", link) and not (page.parent / link).exists()]
     assert not broken
 

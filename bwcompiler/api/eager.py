@@ -35,13 +35,17 @@ def mutating_function(fun: Function) -> Function:
 
 def _made(fun: Function, mutates: bool) -> Function:
     signature = inspect.signature(fun)
+    signature_text = ", ".join([str(one.replace(annotation=one.empty)) for one in signature.parameters.values()])
     options = OPTIONS.union([parameter.name for parameter in signature.parameters.values() if parameter.annotation != "Any"])
 
     @functools.wraps(fun)
     def function(*args: Any, **kwargs: Any) -> Any:
         if active_region() is not None:
             return call(fun, *args, **kwargs)
-        arguments = signature.bind(*args, **kwargs).arguments
+        try:
+            arguments = signature.bind(*args, **kwargs).arguments
+        except TypeError as error:
+            raise TypeError(f"{fun.__name__}() {error}\n  hint: it takes {signature_text}") from None
         static = tuple([name for name, value in arguments.items() if name in options or not is_array(value)])
         chosen = {name: _hashable(arguments[name]) for name in static}
         return _compiled(function, tuple(sorted(static)), mutates)(**{**arguments, **chosen})

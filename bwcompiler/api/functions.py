@@ -26,7 +26,7 @@ from bwcompiler.api.program import Program
 from bwcompiler.api.routine import Routine
 from bwcompiler.collector import collector_paused
 from bwcompiler.errors import CompileError, RecompileWarning, at
-from bwcompiler.frontend.tracing.arguments import Arguments, require_function, take_apart, unwrapped
+from bwcompiler.frontend.tracing.arguments import Arguments, foreign_dtype, require_function, take_apart, unwrapped
 from bwcompiler.frontend.tracing.outside import OutsideRead, can_be_replaced
 from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.trace import TraceResult, call_user, trace_arguments
@@ -249,7 +249,7 @@ def _leaf_key(leaf: Any) -> Any:
     if isinstance(leaf, bool | int | float | complex):
         return type(leaf)
     if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
-        return (np.dtype(leaf.dtype), tuple(leaf.shape), type(leaf).__name__)
+        return (foreign_dtype(leaf), tuple(leaf.shape), type(leaf).__name__)
     return type(leaf)
 
 

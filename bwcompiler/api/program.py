@@ -27,6 +27,7 @@ from bwcompiler.api.requests import (
     adjoint_backward,
     argument_positions,
     check_differentiable,
+    check_has_arrays,
     every_seed,
     halves,
     joint_backward,
@@ -39,7 +40,7 @@ from bwcompiler.collector import collector_paused
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.pipeline import lower
 from bwcompiler.errors import GradientError, SeedError, SignatureError, at
-from bwcompiler.frontend.tracing.arguments import Arguments, take_apart
+from bwcompiler.frontend.tracing.arguments import Arguments, foreign_dtype, take_apart
 from bwcompiler.frontend.tracing.trace import TraceResult, trace_arguments
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.graph_printer import names_in_text
@@ -384,7 +385,9 @@ class Program(CompiledFunction):
         if wrt is None:
             return tuple(k for k, argument in enumerate(self.traced.argument_types) if argument.type.dtype.is_differentiable)
         chosen: list[int] = []
-        for number in argument_positions(wrt, len(self.argument_trees), "wrt"):
+        numbers = argument_positions(wrt, len(self.argument_trees), "wrt")
+        check_has_arrays(self.arguments, numbers)
+        for number in numbers:
             chosen += self.arguments.positions_of(number)
         if len(set(chosen)) != len(chosen):
             raise GradientError(f"wrt={wrt!r}: an argument is named twice")
@@ -406,8 +409,8 @@ class Program(CompiledFunction):
         dynamic = [leaves[position] for position in mine.dynamic]
         rows = zip(dynamic, self.traced.argument_types, self.traced.input_names, self.layouts, strict=True)
         for leaf, argument, name, layout in rows:
-            shape, dtype = np.shape(leaf), getattr(leaf, "dtype", None)
-            if shape != argument.type.shape or (dtype is not None and np.dtype(dtype).newbyteorder("=") != argument.type.dtype.numpy):
+            shape, dtype = np.shape(leaf), foreign_dtype(leaf) if hasattr(leaf, "dtype") else None
+            if shape != argument.type.shape or (dtype is not None and dtype.newbyteorder("=") != argument.type.dtype.numpy):
                 raise SignatureError(f"{name} has shape {shape} and dtype {dtype}, but the program was compiled for shape "
                                      f"{argument.type.shape} and dtype {argument.type.dtype.numpy}")
             if layout is not None and layout_of(leaf) != layout:

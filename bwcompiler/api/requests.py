@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from bwcompiler import ops
 from bwcompiler.compiler.pipeline import derive, split
 from bwcompiler.errors import GradientError
+from bwcompiler.frontend.tracing.arguments import Arguments
 from bwcompiler.frontend.tracing.trace import TraceResult
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.graph_printer import names_in_text
@@ -25,6 +26,17 @@ def argument_positions(given: int | Iterable[int], count: int, option: str) -> t
             raise GradientError(f"{option}={given!r}: the function has {count} arguments that can be named, by their positions\n"
                                 f"  hint: {option}=0, or a tuple of Python integers")
     return tuple([number % count for number in numbers])
+
+
+def check_has_arrays(arguments: Arguments, numbers: Iterable[int]) -> None:
+    """Raise for a differentiated argument that is an object (or a text ...) as a whole, which is compiled in."""
+    for found in filter(None, map(arguments.object_in, numbers)):
+        path, value = found
+        kind = type(value).__name__
+        hint = ("leave it out of argnums / wrt" if type(value).__module__ == "builtins" else
+                f"pass its arrays, in a tuple or dict, or make {kind} a dataclass, whose fields are arguments")
+        raise GradientError(f"{path} is of type {kind}, which is compiled in as it is: there is nothing in it to differentiate\n"
+                            f"  hint: {hint}")
 
 
 def check_differentiable(result: TraceResult, positions: Sequence[int]) -> None:

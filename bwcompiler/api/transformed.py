@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from bwcompiler import ops, tree
 from bwcompiler.api.functions import JitFunction
 from bwcompiler.api.program import Program
-from bwcompiler.api.requests import argument_positions, check_differentiable
+from bwcompiler.api.requests import argument_positions, check_differentiable, check_has_arrays
 from bwcompiler.errors import GradientError
 from bwcompiler.frontend.tracing.arguments import Arguments, parameter_names, require_function, take_apart
 from bwcompiler.frontend.tracing.operands import value_as
@@ -212,6 +212,7 @@ def traced_call(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, 
     numbers = normalise_argnums(argnums, len(args if count_from_the_end(argnums) else named.args))
     argnums = numbers[0] if isinstance(argnums, int) else numbers
     result = trace(fun, as_floats(named.args, numbers), named.kwargs, static_argnums=statics.argnums, static_argnames=statics.argnames)
+    check_has_arrays(result.arguments, numbers)
     wrt = [leaf for number in numbers for leaf in result.arguments.positions_of(number)]
     check_differentiable(result, wrt)
     return TracedCall(argnums, result, wrt)

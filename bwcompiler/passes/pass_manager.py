@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from bwcompiler.errors import CompileError, InternalError
+from bwcompiler.errors import BwError, CompileError, InternalError
 from bwcompiler.ir.extent import Index
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.graph_printer import graph_to_text
@@ -132,7 +132,8 @@ def _run(step: Pass, args: Sequence[Any], kwargs: dict[str, Any], options: PassO
                 verify(graph, options.scope)
             step.check(result)
     except Exception as error:
-        if isinstance(subject, Graph):
+        users = isinstance(error, BwError) and not isinstance(error, CompileError | InternalError)
+        if isinstance(subject, Graph) and not users:
             _add_reproducer(error, step, subject, options)
         raise
     changed = bool(made) or not step.graphs(result)

@@ -103,11 +103,11 @@ def _solver(func: Function, back: Callable[[Any], Any], rtol: float, atol: float
         return func(y, t, *back(vector)) + 0.0 * y
 
     @custom_vjp
-    def solve(y0: Any, times: Any, vector: Any) -> Any:
+    def odeint(y0: Any, times: Any, vector: Any) -> Any:
         return _solved(lambda y, t: slope(y, t, vector), y0, times, rtol, atol, most)
 
     def forward(y0: Any, times: Any, vector: Any) -> Any:
-        ys = solve(y0, times, vector)
+        ys = odeint(y0, times, vector)
         return ys, (ys, times, vector)
 
     def backward(kept: Any, ct: Any) -> Any:
@@ -132,16 +132,17 @@ def _solver(func: Function, back: Callable[[Any], Any], rtol: float, atol: float
         (bar, of_start, of_vector), of_times = scan(interval, first, (ys[1:], times[1:], times[:-1], ct[1:], ct[:-1]), reverse=True)
         return bar, np.concatenate([np.reshape(of_start, (1,)), of_times]), of_vector
 
-    solve.defvjp(forward, backward)
-    return solve
+    odeint.defvjp(forward, backward)
+    return odeint
 
 
 def odeint(func: Function, y0: Any, t: Any, args: Any = (), rtol: float = 1.49012e-8, atol: float = 1.49012e-8,
            mxstep: int = 100_000) -> Any:
     """The solution of dy/dt = func(y, t, *args) with y(t[0]) = y0 at all times t, of shape (times, *y0.shape).
 
-    y0, t and args are differentiated (arrays that func closes over are not), by the adjoint equation, to the same tolerances.  Between two
-    times at most mxstep steps are made, else the rest is nan.  Raises ShapeError for y0 of more than one axis.
+    y0, t and args are differentiated, by the adjoint equation, to the same tolerances; what func reads from outside is constant
+    (UnsupportedError where it is traced: pass it in args).  Between two times at most mxstep steps are made, else the rest is nan.
+    Raises ShapeError for y0 of more than one axis.
 
     >>> import numpy as np, bwcompiler as bw
     >>> solve = lambda rate: bw.scipy.integrate.odeint(lambda y, t, rate: -rate * y, np.ones(1), np.array([0.0, 1.0]), (rate,))[1, 0]

@@ -86,6 +86,40 @@ def test_integer_argument_of_grad(dtype: type) -> None:
 
 
 # ----- shapes
+class Net:
+    def __init__(self) -> None:
+        self.w = np.ones(3)
+
+
+@pytest.mark.parametrize("transform", [
+    bw.grad, bw.value_and_grad, bw.jacobian, bw.jacfwd, bw.hessian, lambda f: bw.grad(f, argnums=(1, 0)),
+    lambda f: lambda *args: bw.hvp(f)(*args, args[0]), lambda f: lambda *args: bw.compile(f, *args, wrt=0),
+], ids=("grad", "value_and_grad", "jacobian", "jacfwd", "hessian", "two arguments", "hvp", "compile"))
+def test_an_object_has_no_gradient(transform: Any) -> None:
+    fun = lambda net, x: np.sum(x ** 2)  # noqa: E731
+    with pytest.raises(GradientError, match="net is of type Net, .*\n  hint: pass its arrays, .* or make Net a dataclass"):
+        transform(fun)(Net(), np.ones(3))
+    with pytest.raises(GradientError, match="net is of type str, .*\n  hint: leave it out of argnums / wrt"):
+        transform(fun)("mode", np.ones(3))
+
+
+def test_objects_beside_arrays_and_empty_containers_are_no_errors() -> None:
+    net = Net()
+    gradient = bw.grad(lambda both, x: np.sum(both[0].w * both[1] * x))((net, 2.0), np.ones(3))
+    assert gradient == (None, 3.0)
+    assert bw.grad(lambda empty, x: np.sum(x))({}, np.ones(3)) == {}
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda x: bw.nn.softmax(x, dim=0), "softmax.. got an unexpected keyword argument 'dim'\n  hint: it takes x, axis=-1"),
+    (lambda x: bw.nn.conv2d(x), "conv2d.. missing a required argument: 'w'\n  hint: it takes x, w, b=None"),
+    (lambda x: bw.random.normal(bw.random.key(0), size=(3,)), "normal.. got an unexpected keyword argument 'size'\n  hint: it takes key, shape="),
+], ids=("softmax", "conv2d", "normal"))
+def test_wrong_arguments_of_functions_of_the_package(call: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        call(np.ones(3))
+
+
 def test_matmul_of_wrong_shapes() -> None:
     raises_at_user_line(ShapeError, lambda: bw.jit(lambda a, b: a @ b)(M, M), "(2, 3)", "matmul")
 
@@ -180,6 +214,23 @@ def test_unsupported_keyword_is_not_ignored() -> None:
 def test_arguments_that_are_no_numbers(value: Any) -> None:
     with pytest.raises((BwError, TypeError)):
         bw.jit(lambda x: x)(value)
+
+
+class Foreign:
+    """As PyTorch's tensors are: with a dtype that is not NumPy's."""
+
+    shape, dtype = (2,), "torch.float64"
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray[Any, Any]:
+        return np.array([1.0, 2.0])
+
+
+def test_arrays_of_other_libraries_are_converted() -> None:
+    square = lambda x: np.sum(x * x)  # noqa: E731
+    for _ in range(2):
+        assert bw.grad(square)(Foreign()).tolist() == [2.0, 4.0] and bw.jit(square)(Foreign()) == 5.0
+    assert bw.compile(square, Foreign()).backward(Foreign())[0].tolist() == [2.0, 4.0]
+    assert bw.vmap(lambda x: x * 2)(Foreign()).tolist() == [2.0, 4.0] and bw.vjp(square, Foreign())[1](1.0)[0].tolist() == [2.0, 4.0]
 
 
 def test_exception_of_the_user_passes_through() -> None:

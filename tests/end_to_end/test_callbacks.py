@@ -19,6 +19,20 @@ F64 = bw.ShapeDtypeStruct((), np.float64)
 
 
 # ----- pure_callback
+def test_host_rules_may_call_the_primitive_itself_and_this_package() -> None:
+    @bw.primitive
+    def logsumexp(x):
+        return bw.scipy.special.logsumexp(np.sort(x), axis=0)
+
+    def fwd(x):
+        out = logsumexp(x)
+        return out, (out, x)
+
+    logsumexp.defvjp(fwd, lambda residuals, ct: (ct * np.exp(residuals[1] - residuals[0]),))
+    for function in (bw.grad(logsumexp), bw.jit(bw.grad(logsumexp))):
+        np.testing.assert_allclose(function(X), bw.nn.softmax(X, axis=0), rtol=1e-14)
+
+
 def test_trees_dtypes_and_options() -> None:
     def host(x, options, *, scale, name):
         assert type(x) is np.ndarray and type(options["k"]) is np.ndarray and name == "b"

@@ -265,6 +265,8 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
                   r"(?s)custom_jvp\(f\): its rule is not a linear function of the tangents.*bw.custom_vjp"),
     "traced from outside": (lambda: bw.grad(lambda y: bw.grad(made(lambda p, t: (p[0] * 2.0, t[0] * y)))(1.0))(2.0), UnsupportedError,
                             "f: jvp reads a traced value from outside"),
+    "traced by the function around it, earlier": (
+        lambda: bw.grad(lambda y: np.sum(_vjp(lambda r, ct: (ct * y,))(X * y)))(2.0), UnsupportedError, "bwd reads a traced value from outside"),
     "array as nondiff": (lambda: applied(X, X), SignatureError, "an array cannot be static"),
     "traced as nondiff": (lambda: bw.jit(lambda x, n: power(np.sin, x, n[0]))(X, np.ones(1)), SignatureError,
                           "power: argument 2 is named in nondiff_argnums"),

@@ -126,6 +126,14 @@ class Arguments:
         names = self.names()
         return [names[position] for position in self.dynamic]
 
+    def object_in(self, argnum: int) -> tuple[str, Any] | None:
+        """Path and value of the first leaf of a positional argument, if none of its leaves is an array or a number."""
+        leaves = tree.leaves(self.args[argnum])
+        if not leaves or self.positions_of(argnum):
+            return None
+        name = self.parameters[argnum] if argnum < len(self.parameters) else f"args[{argnum}]"
+        return tree.paths(self.args[argnum], name)[0], unwrapped(leaves[0])
+
     def positions_of(self, argnum: int) -> list[int]:
         """The numbers, among the dynamic leaves, of those of one positional argument."""
         start = sum(len(tree.leaves(arg)) for arg in self.args[:argnum])
@@ -213,8 +221,16 @@ def argument_type(leaf: Any, name: str = "argument") -> ArgumentType:
         weak = int if isinstance(leaf, int) else float if isinstance(leaf, float) else complex
         return ArgumentType(tensor(strong(weak)), weak, scalar=True)
     if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
-        return ArgumentType(tensor(_dtype(leaf.dtype, name), tuple(leaf.shape)))
+        return ArgumentType(tensor(_dtype(foreign_dtype(leaf), name), tuple(leaf.shape)))
     return _array_type(np.asarray(leaf), name)
+
+
+def foreign_dtype(leaf: Any) -> Any:
+    """The dtype of an array of another library, or of a description; PyTorch's own dtypes are those of the converted array."""
+    try:
+        return np.dtype(leaf.dtype)
+    except TypeError:
+        return np.asarray(leaf).dtype if hasattr(leaf, "__array__") else leaf.dtype
 
 
 def _dtype(dtype: Any, name: str) -> Any:

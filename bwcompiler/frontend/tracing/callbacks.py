@@ -15,7 +15,7 @@ from bwcompiler.errors import CallbackError, SignatureError
 from bwcompiler.frontend.tracing.arguments import argument_type, is_static
 from bwcompiler.frontend.tracing.custom_rules import BothRules, CustomFunction, Rule
 from bwcompiler.frontend.tracing.operands import value_as
-from bwcompiler.frontend.tracing.region import active_region
+from bwcompiler.frontend.tracing.region import active_region, untraced
 from bwcompiler.frontend.tracing.trace import TraceResult, call_user
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, value_of
 from bwcompiler.ir.types import TensorType, dtype_of, tensor
@@ -140,7 +140,8 @@ class Primitive(CustomFunction):
         made = tree.map(lambda leaf: _made_up(leaf, rng) if isinstance(leaf, Struct) else leaf, structs)
         name = getattr(fun, "__name__", "the function")
         try:
-            found = fun(*made)
+            with untraced():
+                found = fun(*made)
         except Exception as error:
             raise CallbackError(f"{name} was called with made-up numbers, to find the types of its results, and raised "
                                 f"{type(error).__name__}: {error}\n  hint: declare them, bw.primitive({name}, result_spec=...)") from error

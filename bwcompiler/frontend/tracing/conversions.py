@@ -17,6 +17,8 @@ import numpy as np
 from bwcompiler import lazy
 from bwcompiler.frontend.tracing.source import is_library, is_ours
 
+_SOLVED = ("bw.custom_root differentiates what a solver finds, by the equation that it solves; bw.primitive calls Python functions "
+           "that have derivatives of their own")
 _MAKE = "make it with np.zeros_like(x), or with bwcompiler.numpy.zeros(n), which can be assigned to"
 _OBJECTS = ("np.array([...]) of traced numbers is to NumPy an array of Python objects: make it with bwcompiler.numpy.array([...]), "
             "or np.stack([...])")
@@ -35,6 +37,15 @@ _REWRITES = {
     "det": "np.linalg.det(a)",
     "norm": "np.linalg.norm(x)",
     "cholesky": "np.linalg.cholesky(a), which gives the lower factor",
+    "quad": "points, weights = np.polynomial.legendre.leggauss(n) outside, and the weighted sum of the integrand at the points",
+    "brentq": _SOLVED,
+    "newton": _SOLVED,
+    "fsolve": _SOLVED,
+    "root": _SOLVED,
+    "root_scalar": _SOLVED,
+    "minimize": _SOLVED,
+    "solve_ivp": "bwcompiler.scipy.integrate.odeint(lambda y, t: ..., y0, times)",
+    "CubicSpline": "bw.primitive(spline).defvjp(...), with spline.derivative() for the derivative; np.interp is linear",
     "simpson": "np.sum of the weighted samples",
     "trapezoid": "np.trapezoid(y, x)",
 }
@@ -135,8 +146,7 @@ def _array_advice(asked: Request, truths: bool = False) -> tuple[str, str]:
                 "np.bincount(rows, data * x[columns], minlength=n) of its coordinates, or its toarray(), if that is small")
     if not isinstance(node, ast.Call):
         return "a concrete array is asked for", _GENERAL
-    called = ast.unparse(node.func)
-    name = called.rpartition(".")[2]
+    called, name = ast.unparse(node.func), _last_name(node.func)
     arguments = ", ".join([ast.unparse(argument) for argument in (*node.args, *node.keywords)])
     text = called if len(called) < 60 else name
     if name == "__setitem__":
@@ -145,6 +155,13 @@ def _array_advice(asked: Request, truths: bool = False) -> tuple[str, str]:
     if asked.library not in ("", "numpy") or library == "scipy":
         return f"{text}(...) converts its arguments to concrete arrays", _library_hint(library, called, name)
     return f"{text}(...) makes a concrete array", _numpy_hint(node, called, name, arguments)
+
+
+def _last_name(function: ast.expr) -> str:
+    """`norm` of `np.linalg.norm`; `CubicSpline` of `interpolate.CubicSpline(x, y)`, whose result is called."""
+    while isinstance(function, ast.Call | ast.Subscript):
+        function = function.func if isinstance(function, ast.Call) else function.value
+    return function.attr if isinstance(function, ast.Attribute) else ast.unparse(function)
 
 
 def _counterpart(parts: list[str]) -> str:
@@ -235,6 +252,8 @@ def number_advice(kind: str) -> str:
             if hasattr(np, name) or hasattr(special, name):
                 better = f"np.{name}" if hasattr(np, name) else f"bwcompiler.scipy.special.{name}"
             what, hint = f"{called}() takes Python's numbers", f"{better} instead of {called}"
+        elif asked.library == "scipy" or space.partition(".")[0] == "scipy":
+            what, hint = f"{called}() asks for a number", _library_hint("scipy", called, name)
         elif called == kind:
             hint = f"leave the {kind}() away: traced values can be computed with as they are"
         elif space in ("np", "numpy") and hasattr(np, name) and isinstance(getattr(np, name), type):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from bwcompiler import ops, tree
-from bwcompiler.errors import GradientError, SignatureError, UnsupportedError
+from bwcompiler.errors import EscapedTracerError, GradientError, SignatureError, UnsupportedError
 from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, StaticArgument, declared, parameter_names
 from bwcompiler.frontend.tracing.memory_order import unknown
 from bwcompiler.frontend.tracing.operands import value_as
@@ -245,8 +245,18 @@ class Rule:
 
     def _require_closed(self, result: TraceResult, what: str) -> None:
         if result.lifted:
-            raise UnsupportedError(f"{self.name}: {what} reads a traced value from outside\n"
-                                   "  hint: pass it as an argument of the function, or return it with the residuals")
+            raise self._not_closed(what)
+
+    def _not_closed(self, what: str) -> UnsupportedError:
+        return UnsupportedError(f"{self.name}: {what} reads a traced value from outside\n"
+                                "  hint: pass it as an argument of the function, or return it with the residuals")
+
+    def _trace_rule(self, rule: Callable[..., Any], args: Sequence[Any], what: str, types: Sequence[ArgumentType]) -> TraceResult:
+        """A rule is traced when it is needed, often after the function around it: what that traced is not there any more."""
+        try:
+            return trace(rule, args, name=f"{self.name}.{what}", argument_types=types)
+        except EscapedTracerError as error:
+            raise self._not_closed(what) from error
 
     def _matched(self, result: TraceResult, given: Any, expected: Any, types: Sequence[TensorType], what: str, of: str) -> dict[int, int]:
         """leaf of `expected` -> the number of the result that is given for it; what is None or belongs to no leaf is left out."""
@@ -300,7 +310,7 @@ class VjpRule(Rule):
     def forward(self, types: Sequence[TensorType]) -> tuple[Graph, list[Any]]:
         """primals -> outputs, residuals; and the arrays fwd captured."""
         args = self._arguments([_Spec(argument) for argument in self.argument_types])
-        result = trace(self.fwd(), args, name=f"{self.name}.fwd", argument_types=self.argument_types)
+        result = self._trace_rule(self.fwd(), args, "fwd", self.argument_types)
         out, residuals = self._pair(result, "fwd", "out, residuals")
         self._check_output(result, out, "fwd")
         residual_leaves, self.residual_tree = tree.flatten(residuals)
@@ -315,7 +325,7 @@ class VjpRule(Rule):
         cts = tree.unflatten(self.output_tree, [_Spec(ArgumentType(type_)) for type_ in outputs])
         types = [*[ArgumentType(type_, layout=unknown(f"a residual of {self.name}")) for type_ in residuals],
                  *[ArgumentType(type_) for type_ in outputs]]
-        result = trace(self.bwd(primals), (*self.nondiff, saved, cts), name=f"{self.name}.bwd", argument_types=types)
+        result = self._trace_rule(self.bwd(primals), (*self.nondiff, saved, cts), "bwd", types)
         self._require_closed(result, "bwd")
         whole = tree.unflatten(result.output_tree, range(len(result.outputs)))
         if len(self.own) == 1 and not isinstance(whole, tuple):
@@ -388,7 +398,7 @@ class JvpRule(Rule):
         tangents = [tree.map(lambda leaf: specs[leaf] if leaf in own else None, numbers[k]) for k in self.own]
         types = [*self.argument_types, *[ArgumentType(self.argument_types[k].type, scalar=self.argument_types[k].scalar) for k in own]]
         args = (*self.nondiff, tuple([primals[k] for k in self.own]), tuple(tangents))
-        result = trace(self.jvp(), args, name=f"{self.name}.jvp", argument_types=types)
+        result = self._trace_rule(self.jvp(), args, "jvp", types)
         out, tangent = self._pair(result, "jvp", "out, tangent")
         found = self._check_output(result, out, "jvp")
         expected = tree.unflatten(self.output_tree, range(self.output_count))

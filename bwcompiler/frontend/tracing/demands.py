@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from bwcompiler.errors import BwError, EscapedTracerError, at
+from bwcompiler.errors import BwError, EscapedTracerError, at, located
 from bwcompiler.frontend.tracing.region import Region, StaticDemand, active_region, escaped_message, open_region
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.ir.extent import mentions_index
@@ -19,7 +19,7 @@ def refuse(tracer: Any, kind: type[BwError], message: str) -> NoReturn:
     region = active_region()
     if region is None:
         raise EscapedTracerError(at(current_source(), escaped_message(tracer._storage)))
-    error = kind(at(current_source(region.outer), f"{message}\n  the value: {tracer!r}"))
+    error = located(kind(f"{message}\n  the value: {tracer!r}"), current_source(region.outer))
     region.refusal = error
     raise error
 
@@ -38,7 +38,7 @@ def number_of(tracer: Any, value: Value, kind: type[BwError], advice: Callable[[
     if not numbers:
         return interpret(cut("known", (), region.record.values, (value,)), [])[0][()]
     source = current_source(region.outer)
-    demand = StaticDemand(asked, numbers, source, kind(at(source, f"{advice()}\n  the value: {tracer!r}")))
+    demand = StaticDemand(asked, numbers, source, located(kind(f"{advice()}\n  the value: {tracer!r}"), source))
     while region is not None and region is not asked.parent:
         region.demand = demand
         region = region.parent

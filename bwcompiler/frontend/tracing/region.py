@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, TypeAlias
 from weakref import ReferenceType
@@ -303,6 +304,16 @@ _state = _State()
 def active_region() -> Region | None:
     """The thread's innermost region, or None where nothing is being traced."""
     return _state.region
+
+
+@contextmanager
+def untraced() -> Iterator[None]:
+    """What runs inside is not part of the trace: functions of this package compute at once there."""
+    region, _state.region = _state.region, None
+    try:
+        yield
+    finally:
+        _state.region = region
 
 
 def escaped_message(storage: Storage) -> str:

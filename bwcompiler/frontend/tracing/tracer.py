@@ -28,6 +28,7 @@ from bwcompiler.errors import (
 from bwcompiler.frontend.tracing.conversions import array_advice, index_advice, number_advice, truth_advice
 from bwcompiler.frontend.tracing.demands import number_of, refuse
 from bwcompiler.frontend.tracing.fixed_extents import require_fixed
+from bwcompiler.frontend.tracing.foreign_attributes import attribute_error
 from bwcompiler.frontend.tracing.memory_order import Memory, RepeatedCall, unknown
 from bwcompiler.frontend.tracing.promotion import Kind, strong
 from bwcompiler.frontend.tracing.region import Region, Storage, _state, open_region, storage_numbers
@@ -284,7 +285,7 @@ class Tracer:
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_") and hasattr(np.ndarray, name):
             refuse(self, UnsupportedError, f"ndarray.{name} is not supported on traced arrays")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise attribute_error(self, name)
 
     # ----- NumPy's protocols
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:

@@ -21,12 +21,14 @@ import scipy.sparse
 import scipy.spatial.distance
 import scipy.special
 import scipy.stats
+from scipy import integrate, interpolate, optimize
 
 import bwcompiler as bw
 import bwcompiler.numpy as bnp
 from bwcompiler import errors
 from bwcompiler.api.missing import INSTEAD, missing
 from bwcompiler.frontend import trace
+from bwcompiler.frontend.tracing import foreign_attributes
 
 A = np.ones(3)
 Row = tuple[Callable[[Any], Any], type[Exception], str]
@@ -75,7 +77,7 @@ HINTS: dict[str, Row] = {
     "array at a traced position": (lambda x: np.eye(3)[x.argmax()], errors.TracerIndexError, "bwcompiler.numpy.take(np.eye(3), x.argmax(), axis=0)"),
     "list index": (lambda x: [1, 2, 3][x.argmax()], errors.TracerIndexError, "index an array instead of a list"),
     "shape": (lambda x: np.zeros(x.argmax()), errors.TracerIndexError, "pass the number as a Python int"),
-    "reshape": (lambda x: x.reshape(x.argmax(), -1), errors.TracerIndexError, "static_argnums"),
+    "reshape": (lambda x: x.reshape(x.argmax(), -1), errors.TracerIndexError, "pass the number as a Python int"),
     "np.asarray": (lambda x: np.asarray(x), errors.TracerArrayError, "leave np.asarray away where the argument is an array already"),
     "np.asarray of a list": (lambda x: np.asarray([x, x]), errors.TracerArrayError, "bwcompiler.numpy.asarray([x, x])"),
     "np.array": (lambda x: np.array(x), errors.TracerArrayError, "np.copy(x), or bwcompiler.numpy.array(x)"),
@@ -99,6 +101,12 @@ HINTS: dict[str, Row] = {
     "A += x": (lambda x: _augmented(x), errors.TracerArrayError, "hint: local = local + ..."),
     "np.add.at(A)": (lambda x: np.add.at(A, [0], x[:1]), errors.TracerArrayError, "np.zeros_like"),
     "scipy.linalg": (lambda x: scipy.linalg.norm(x), errors.TracerArrayError, "bwcompiler.scipy.linalg.norm"),
+    "a function that SciPy made": (lambda x: interpolate.CubicSpline(np.arange(4.0), np.arange(4.0) ** 2 + 1.0)(x), errors.TracerArrayError,
+                                   "spline.derivative()"),
+    "a number for SciPy's C code": (lambda x: integrate.quad(lambda t: t * x[0], 0.0, 1.0), errors.TracerError, "leggauss"),
+    "a solver of SciPy's": (lambda x: optimize.brentq(lambda t: t - x[0], 0.0, 9.0), errors.TracerError, "bw.custom_root"),
+    "a program of SciPy's": (lambda x: integrate.solve_ivp(lambda t, y: -x[0] * y, (0.0, 1.0), [1.0]), errors.TracerError,
+                             "bwcompiler.scipy.integrate.odeint"),
     "cdist": (lambda x: scipy.spatial.distance.cdist(x[:, None], x[:, None]), errors.TracerArrayError, "(x[:, None] - y[None]) ** 2"),
     "scipy without advice": (lambda x: scipy.spatial.cKDTree(x), errors.TracerArrayError, "outside of the traced function"),
     "scipy.special ufunc": (lambda x: scipy.special.kelvin(x), errors.UnsupportedError, "scipy.special.kelvin has no loop for real numbers alone"),
@@ -187,6 +195,7 @@ def test_hint(name: str) -> None:
         frames = traceback.extract_tb(caught.value.__traceback__)
         assert not any("/bwcompiler/frontend/" in frame.filename for frame in frames[4:]), frames
         assert message.startswith(f"{__file__}:"), message
+        assert message.count(f"{__file__}:") == 1, message          # the line is said once, not by every function it passes
         first = message.splitlines()[0]
         assert "lambda" in first or any(text in first for text in ("while x", "local += x", "n += x", "assert x", "if not np", "] = x[", "y + x")), message
 
@@ -223,6 +232,15 @@ def test_lines_of_installed_packages_are_not_the_users() -> None:
         trace(lambda x: space["add"](x), (np.ones(3),))
     with pytest.raises(errors.TracerArrayError, match=re.escape(f"{file}:4")):              # there is no better line
         trace(space["add"], (np.ones(3),))
+
+
+@pytest.mark.parametrize("name", foreign_attributes.INSTEAD)
+def test_attributes_of_other_libraries_arrays(name: str) -> None:
+    assert not hasattr(np.zeros(3), name)
+    with pytest.raises(AttributeError) as caught:
+        trace(lambda x: getattr(x, name), (np.ones(3),))
+    assert str(caught.value).startswith(f"{__file__}:") and "  hint: " in str(caught.value)
+    trace(lambda x: x * hasattr(x, name), (np.ones(3),))
 
 
 @pytest.mark.parametrize("name", INSTEAD)

@@ -9,7 +9,7 @@ import pytest
 import scipy.integrate
 
 import bwcompiler as bw
-from bwcompiler.errors import ShapeError
+from bwcompiler.errors import ShapeError, UnsupportedError
 from tests.support.derivatives import check_derivatives
 from tests.unit.frontend.comparing import run_traced
 
@@ -90,3 +90,11 @@ def test_arguments_may_be_trees() -> None:
     found = bw.value_and_grad(lambda c: integrate.odeint(fall, np.ones(1), np.array([0.0, 1.0]), (c, 2))[1, 0])({"rate": 0.7})
     np.testing.assert_allclose(found[0], np.exp(-1.4), rtol=1e-7)
     np.testing.assert_allclose(found[1]["rate"], -2 * np.exp(-1.4), rtol=1e-6)
+
+
+def test_a_traced_value_that_odeint_is_not_given_is_an_error() -> None:
+    solve = lambda rate: bw.scipy.integrate.odeint(lambda y, t: -rate * y, np.ones(1), np.array([0.0, 1.0]))[-1, 0]  # noqa: E731
+    np.testing.assert_allclose(bw.jit(solve)(0.5), np.exp(-0.5), rtol=1e-6)
+    with pytest.raises(UnsupportedError, match="odeint: fwd reads a traced value from outside\n  hint: pass it as an argument") as caught:
+        bw.grad(solve)(0.5)
+    assert not hasattr(caught.value, "__notes__")               # no report of a pass that failed: the error is the user's
