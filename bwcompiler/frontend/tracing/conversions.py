@@ -17,6 +17,8 @@ import numpy as np
 from bwcompiler import lazy
 from bwcompiler.frontend.tracing.source import is_library, is_ours
 
+own_scipy = lazy.module("bwcompiler.scipy")
+
 _MAKE = "make it with np.zeros_like(x), or with bwcompiler.numpy.zeros(n), which can be assigned to"
 _OBJECTS = ("np.array([...]) of traced numbers is to NumPy an array of Python objects: make it with bwcompiler.numpy.array([...]), "
             "or np.stack([...])")
@@ -39,7 +41,7 @@ _REWRITES = {
     "trapezoid": "np.trapezoid(y, x)",
 }
 
-_SPACES = ("special", "linalg", "stats", "signal", "integrate", "fft")             # of bwcompiler.scipy, which are loaded when asked
+_SPACES = ("special", "linalg", "stats", "signal", "integrate", "fft")             # of bwcompiler.scipy, in the order they are asked
 
 # Functions of the module math that NumPy has under another name.
 _NOT_MATH = {"fsum": "np.sum", "dist": "np.linalg.norm of the difference", "lgamma": "bwcompiler.scipy.special.gammaln",
@@ -151,7 +153,7 @@ def _counterpart(parts: list[str]) -> str:
     """Where bwcompiler.scipy has a function that is called `scipy.linalg.norm`, `stats.norm.cdf` or `norm.cdf`; "" where it has not."""
     for space in _SPACES:
         path = parts[parts.index(space) + 1:] if space in parts else parts if len(parts) == 1 or space == "stats" else []
-        found = lazy.module(f"bwcompiler.scipy.{space}") if path else None
+        found = getattr(own_scipy, space) if path else None
         for part in path:
             found = getattr(found, part, None)
         if found is not None:

@@ -25,8 +25,8 @@ import scipy.stats
 import bwcompiler as bw
 import bwcompiler.numpy as bnp
 from bwcompiler import errors
-from bwcompiler.api.missing import INSTEAD, missing
 from bwcompiler.frontend import trace
+from bwcompiler.missing import INSTEAD, missing
 
 A = np.ones(3)
 Row = tuple[Callable[[Any], Any], type[Exception], str]
