@@ -225,6 +225,19 @@ def names_in_all(module: Module) -> set[str]:
     return {name for value in values for name in ast.literal_eval(value)}
 
 
+def check_loaded_modules(modules: list[Module]) -> list[str]:
+    """Modules of ours are not looked up among those that happen to be loaded."""
+    problems = []
+    for module in modules:
+        for node in ast.walk(module.tree):
+            match node:
+                case (ast.Subscript(value=table, slice=ast.Constant(value=str(name)))
+                      | ast.Call(func=ast.Attribute(value=table, attr="get"), args=[ast.Constant(value=str(name)), *_])):
+                    if ast.unparse(table) == "sys.modules" and name.startswith(f"{PACKAGE}."):
+                        problems.append(f"{module}:{node.lineno}: {name} may not be loaded; ask lazy.module for it")
+    return problems
+
+
 def core_dependencies() -> list[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return [re.split(r"\W", requirement)[0] for requirement in project["dependencies"]]
@@ -263,7 +276,7 @@ def check_ops_by_name(modules: list[Module]) -> list[str]:
     ]
 
 
-CHECKS = (check_layers, check_cycles, check_local_imports, check_late_imports, check_late_names, check_ops_by_name, check_file_length,
+CHECKS = (check_layers, check_cycles, check_local_imports, check_late_imports, check_late_names, check_loaded_modules, check_ops_by_name, check_file_length,
           check_function_length, check_docstrings)
 
 
@@ -348,6 +361,12 @@ def test_late_imports_at_the_top_are_allowed(tmp_path: Path) -> None:
 def test_late_name_of_one_list_only_is_found(tmp_path: Path, text: str, message: str) -> None:
     problems = check_late_names(write_package(tmp_path, {"ops/__init__.py": LATE + text}))
     assert f"bwcompiler.ops: {message}" in problems
+
+
+@pytest.mark.parametrize("text", ["sys.modules['bwcompiler.numpy']", "sys.modules.get('bwcompiler.numpy', None)"])
+def test_module_that_may_not_be_loaded_is_found(tmp_path: Path, text: str) -> None:
+    problems = check_loaded_modules(write_package(tmp_path, {"ops/layout.py": f"import sys\nx = {text}\ny = sys.modules['bwcompiler']"}))
+    assert problems == ["bwcompiler.ops.layout:2: bwcompiler.numpy may not be loaded; ask lazy.module for it"]
 
 
 def test_op_by_name_is_found(tmp_path: Path) -> None:

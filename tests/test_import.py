@@ -93,6 +93,19 @@ assert {{"bwcompiler.compiler.pipeline", "llvmlite", "optree", "networkx", "scip
     assert found == ""
 
 
+def test_what_tracing_asks_for_is_loaded() -> None:
+    """Namespaces that the program did not name before."""
+    fresh("""
+import math, numpy as np, scipy.special, bwcompiler as bw
+seen = []
+bw.jit(lambda x: seen.append(x.__array_namespace__()) or scipy.special.xlogy(x, x))(np.ones(2))
+assert seen[0] is bw.numpy
+try:
+    bw.jit(lambda x: math.gamma(x))(1.0)
+except bw.errors.TracerError as error:
+    assert "bwcompiler.scipy.special.gamma instead of math.gamma" in str(error), str(error)""")
+
+
 def test_no_module_asks_for_what_comes_late_while_it_is_imported() -> None:
     """It would wait for the lock around such imports, whose owner may wait for this module."""
     fresh("""

@@ -9,16 +9,16 @@ from typing import Any
 from bwcompiler import lazy
 from bwcompiler.frontend.tracing.operands import is_traced
 
-own_scipy = lazy.module("bwcompiler.scipy")
+bw = lazy.module("bwcompiler")          # what is above this layer: loaded when asked for
 
 
 def scipy_twin(function: Any) -> Callable[..., Any] | None:
     """What is called in the place of a public function of SciPy's, or of a method of one of its distributions."""
     space = str(getattr(function, "__module__", "")).split(".")[1:2]
-    if not space or space[0] not in own_scipy.__all__:
+    if not space or space[0] not in bw.scipy.__all__:
         return None
     public, name = sys.modules.get(f"scipy.{space[0]}"), getattr(function, "__name__", "")
-    mine = getattr(own_scipy, space[0])
+    mine = getattr(bw.scipy, space[0])
     owner = getattr(function, "__self__", None)
     if owner is None:
         twin = getattr(mine, name, None) if getattr(public, name, None) is function else None
