@@ -16,33 +16,54 @@ threads, memory          set_num_threads, get_num_threads; memory_stats, release
 `help(bw.grad)` and so on give the details; docs/tour.md is the way through.
 """
 
-from bwcompiler import nn, numpy, random, scipy, tree
-from bwcompiler.api.callbacks import primitive, pure_callback
-from bwcompiler.api.check_grads import check_grads
-from bwcompiler.api.checkpoints import checkpoint
-from bwcompiler.api.forward import jvp
-from bwcompiler.api.functions import jit
-from bwcompiler.api.implicit import custom_linear_solve, custom_root
-from bwcompiler.api.jacobians import hessian, hvp, jacfwd, jacobian, jacrev
-from bwcompiler.api.linear import linearize
-from bwcompiler.api.loops import associative_scan, cond, fori_loop, map, scan, switch, while_loop
-from bwcompiler.api.missing import missing as __getattr__  # noqa: F401
-from bwcompiler.api.program import Program, compile
-from bwcompiler.api.shapes import ShapeDtypeStruct, eval_shape
-from bwcompiler.api.sparse import sparse_hessian, sparse_jacobian
-from bwcompiler.api.transforms import custom_jvp, custom_vjp, grad, stop_gradient, value_and_grad, vjp
-from bwcompiler.api.vmap import vmap
-from bwcompiler.runtime.memory import memory_stats, release_memory
-from bwcompiler.runtime.threads import get_num_threads, set_num_threads
-from bwcompiler.runtime.threads import read_environment as _read_environment
+from typing import TYPE_CHECKING
+
+from bwcompiler import errors, lazy, missing, tree
+
+if TYPE_CHECKING:
+    from bwcompiler import nn, numpy, random, scipy
+    from bwcompiler.api.callbacks import primitive, pure_callback
+    from bwcompiler.api.check_grads import check_grads
+    from bwcompiler.api.checkpoints import checkpoint
+    from bwcompiler.api.forward import jvp
+    from bwcompiler.api.functions import jit
+    from bwcompiler.api.implicit import custom_linear_solve, custom_root
+    from bwcompiler.api.jacobians import hessian, hvp, jacfwd, jacobian, jacrev
+    from bwcompiler.api.linear import linearize
+    from bwcompiler.api.loops import associative_scan, cond, fori_loop, map, scan, switch, while_loop
+    from bwcompiler.api.program import Program, compile
+    from bwcompiler.api.shapes import ShapeDtypeStruct, eval_shape
+    from bwcompiler.api.sparse import sparse_hessian, sparse_jacobian
+    from bwcompiler.api.transforms import custom_jvp, custom_vjp, grad, stop_gradient, value_and_grad, vjp
+    from bwcompiler.api.vmap import vmap
+    from bwcompiler.runtime.memory import memory_stats, release_memory
+    from bwcompiler.runtime.threads import get_num_threads, set_num_threads
 
 __version__ = "0.1.0"
 __all__ = [
     "Program", "ShapeDtypeStruct", "associative_scan", "check_grads", "checkpoint", "compile", "cond", "custom_jvp",
-    "custom_linear_solve", "custom_root", "custom_vjp", "eval_shape", "fori_loop", "get_num_threads", "grad", "hessian", "hvp",
+    "custom_linear_solve", "custom_root", "custom_vjp", "errors", "eval_shape", "fori_loop", "get_num_threads", "grad", "hessian", "hvp",
     "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linearize", "map", "memory_stats", "nn", "numpy", "primitive",
     "pure_callback", "random", "release_memory", "scan", "scipy", "set_num_threads", "sparse_hessian", "sparse_jacobian",
     "stop_gradient", "switch", "tree", "value_and_grad", "vjp", "vmap", "while_loop",
 ]
 
-_read_environment()
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy.loader(__name__, {
+        "api.callbacks": "primitive pure_callback",
+        "api.check_grads": "check_grads",
+        "api.checkpoints": "checkpoint",
+        "api.forward": "jvp",
+        "api.functions": "jit",
+        "api.implicit": "custom_linear_solve custom_root",
+        "api.jacobians": "hessian hvp jacfwd jacobian jacrev",
+        "api.linear": "linearize",
+        "api.loops": "associative_scan cond fori_loop map scan switch while_loop",
+        "api.program": "Program compile",
+        "api.shapes": "ShapeDtypeStruct eval_shape",
+        "api.sparse": "sparse_hessian sparse_jacobian",
+        "api.transforms": "custom_jvp custom_vjp grad stop_gradient value_and_grad vjp",
+        "api.vmap": "vmap",
+        "runtime.memory": "memory_stats release_memory",
+        "runtime.threads": "get_num_threads set_num_threads",
+    }, "nn numpy random scipy", missing.missing)

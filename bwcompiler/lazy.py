@@ -1,10 +1,13 @@
-"""Imports on first use: what running a program does not need is not imported with bwcompiler.
+"""Imports on first use: what is not needed by every program is not imported with bwcompiler.
 
-    __getattr__ = loader(__name__, {"render": "dump"})       # in the __init__ of a package: its modules are loaded when used
-    nx = module("networkx")                                  # at the top of a module: a dependency that few programs need
+    __getattr__, __dir__ = loader(__name__, {"dump": "render write"})    # in the __init__ of a package: the names that its modules have
+    nx = module("networkx")                                              # at the top of a module: a dependency that few programs need
 
 Users of such a package write `from bwcompiler import inspect` at the top, and `inspect.render(...)` where they need it.  Both
 functions are called at the top of a module, where an import would stand, never inside functions; nothing else imports late.
+
+A fork waits until such an import is done, since a module in the middle of its import stays locked in the child for ever.  No module of
+ours asks for what comes late while it is imported itself: then no thread waits for that lock with a module in its hands.
 """
 
 from __future__ import annotations
@@ -14,22 +17,33 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-from bwcompiler.locks import held_at_fork
+from bwcompiler.collector import collector_paused
+from bwcompiler.locks import importing
 
-_lock = held_at_fork()          # a child of a fork in the middle of an import would wait for that module for ever
 
+def loader(package: str, homes: Mapping[str, str], modules: str = "",
+           missing: Callable[[str], object] | None = None) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The `__getattr__` and `__dir__` of a package.
 
-def loader(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a package: names and the modules of the package they are in."""
+    homes    per module of the package: names that it has, and that are names of the package.
+    modules  modules of the package that are names of it themselves.
+    missing  raises the AttributeError about any other name.
+    """
+    home_of = {name: f"{package}.{home}" for home, names in homes.items() for name in names.split()}
+    parts = frozenset(modules.split())
+
     def load(name: str) -> Any:
-        home = homes.get(name)
-        if home is None:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        with _lock:
-            value = getattr(import_module(f"{package}.{home}"), name)
-        setattr(sys.modules[package], name, value)
-        return value
-    return load
+        if name in parts:
+            return _imported(f"{package}.{name}")
+        if name in home_of:
+            value = getattr(_imported(home_of[name]), name)
+            setattr(sys.modules[package], name, value)
+            return value
+        if missing is not None:
+            missing(name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
+
+    return load, lambda: sorted({*vars(sys.modules[package]), *home_of, *parts})
 
 
 def module(name: str) -> Any:
@@ -38,11 +52,18 @@ def module(name: str) -> Any:
 
 
 class _Module:
-    __slots__ = ("_name",)
+    __slots__ = ("_found", "_name")
 
     def __init__(self, name: str) -> None:
         self._name = name
+        self._found: Any = None
 
     def __getattr__(self, attribute: str) -> Any:
-        with _lock:
-            return getattr(import_module(self._name), attribute)
+        if self._found is None:
+            self._found = _imported(self._name)
+        return getattr(self._found, attribute)
+
+
+def _imported(name: str) -> Any:
+    with importing, collector_paused():
+        return import_module(name)

@@ -2,14 +2,16 @@
 
 `RenewedLock`    for state that is whole at every moment (a dict gets its entry last): free in the child.
 `held_at_fork`   for state that is torn meanwhile (LLVM's): the fork waits until the lock is free, so the work under it must end.
+`importing`      such a lock, around imports on first use (`lazy.py`).
 
-A lock made later is taken earlier when forking.  Modules make theirs when imported, so a lock is never waited for while one is
-held that the owner may need: code holds a lock only while it calls modules that it imports.
+A fork takes `importing` first and then the lock that was made last.  Modules make theirs when imported, so a lock is never waited for
+while one is held that the owner may need: code holds a lock only while it calls modules that it imports, and never imports under one.
 """
 
 from __future__ import annotations
 
 import functools
+import logging  # noqa: F401  (takes a lock when forking, too: imported while a fork waits here, it would give back what it never took)
 import os
 import threading
 import weakref
@@ -24,12 +26,36 @@ def in_forked_child(action: Callable[[], object]) -> None:
         os.register_at_fork(after_in_child=action)
 
 
+importing = threading.RLock()
+_held_at_fork = [importing]
+_taken: list[threading.RLock] = []
+
+
 def held_at_fork() -> threading.RLock:
     """A re-entrant lock that the forking thread takes before a fork, and gives back in parent and child."""
     lock = threading.RLock()
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+    _held_at_fork.insert(1, lock)
     return lock
+
+
+def _take_all() -> None:
+    while True:
+        locks = list(_held_at_fork)
+        for lock in locks:
+            lock.acquire()
+        if len(locks) == len(_held_at_fork):
+            _taken[:] = locks
+            return
+        _give_back(locks)                          # the import that was waited for has made more
+
+
+def _give_back(locks: list[threading.RLock]) -> None:
+    for lock in locks:
+        lock.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_take_all, after_in_parent=lambda: _give_back(_taken), after_in_child=lambda: _give_back(_taken))
 
 
 class RenewedLock:

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import optree
+from bwcompiler import lazy
+
+if TYPE_CHECKING:
+    import optree
+else:
+    optree = lazy.module("optree")
 
 NAMESPACE = "bw"
-TreeDef: TypeAlias = optree.PyTreeSpec
+TreeDef: TypeAlias = "optree.PyTreeSpec"
 
 
 def flatten(tree: Any) -> tuple[list[Any], TreeDef]:

@@ -27,7 +27,7 @@ PACKAGE = "bwcompiler"
 # Highest first. A module may import from its own layer and from lower ones.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("cli", "__main__"),
-    ("", "numpy"),  # "" is bwcompiler/__init__.py
+    ("", "missing", "numpy"),  # "" is bwcompiler/__init__.py
     ("nn", "scipy", "random"),  # libraries written with the api
     ("api",),
     ("inspect", "export"),
@@ -169,11 +169,72 @@ def check_late_imports(modules: list[Module]) -> list[str]:
     """`lazy.loader` and `lazy.module` stand at the top of a module, where an import would."""
     problems = []
     for module in modules:
-        late = {found.name.rpartition(".")[2] for found in module.imports if found.name.startswith(f"{PACKAGE}.lazy.")}
-        calls = [call for call in ast.walk(module.tree) if late and isinstance(call, ast.Call) and isinstance(call.func, ast.Name)]
-        top = {id(statement.value) for statement in module.tree.body if isinstance(statement, ast.Assign)}
-        problems += [f"{module}:{call.lineno}: lazy.{call.func.id} is called inside; it belongs to the top, where an import would stand"
-                     for call in calls if isinstance(call.func, ast.Name) and call.func.id in late and id(call) not in top]
+        top = {id(statement.value) for statement in top_statements(module.tree.body) if isinstance(statement, ast.Assign)}
+        problems += [f"{module}:{call.lineno}: lazy.{name} is called inside; it belongs to the top, where an import would stand"
+                     for name, call in late_calls(module) if id(call) not in top]
+    return problems
+
+
+def top_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a module, those under an `if` or `else` included."""
+    for statement in body:
+        yield statement
+        if isinstance(statement, ast.If):
+            yield from top_statements([*statement.body, *statement.orelse])
+
+
+def late_calls(module: Module) -> Iterator[tuple[str, ast.Call]]:
+    """The calls of `loader` and `module`, or of `lazy.loader` and `lazy.module`."""
+    names = {found.name.rpartition(".")[2] for found in module.imports if found.name.startswith(f"{PACKAGE}.lazy.")}
+    for node in ast.walk(module.tree):
+        match node:
+            case ast.Call(func=ast.Name(id=name)) if name in names:
+                yield name, node
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="lazy"), attr=name)):
+                yield name, node
+
+
+def check_late_names(modules: list[Module]) -> list[str]:
+    """The names that a package loads late are those that it imports for type checkers, and are in `__all__`."""
+    problems = []
+    for module in modules:
+        for name, call in late_calls(module):
+            if name == "loader":
+                late, typed, public = late_names(call), names_for_type_checkers(module), names_in_all(module)
+                problems += [f"{module}: {one} is loaded late, but not imported under `if TYPE_CHECKING`" for one in sorted(late - typed)]
+                problems += [f"{module}: {one} is imported under `if TYPE_CHECKING`, but not loaded late" for one in sorted(typed - late)]
+                problems += [f"{module}: {one} is loaded late, but not in __all__" for one in sorted(late)
+                             if one.rpartition(".")[2] not in public]
+    return problems
+
+
+def late_names(loader: ast.Call) -> set[str]:
+    """What `loader(package, homes, modules)` loads: `home.name`, and modules."""
+    homes, modules = [ast.literal_eval(argument) for argument in (*loader.args[1:3], ast.Constant(""))[:2]]
+    return {f"{home}.{name}" for home, names in homes.items() for name in names.split()} | set(modules.split())
+
+
+def names_for_type_checkers(module: Module) -> set[str]:
+    """The names, below the package, that are imported under `if TYPE_CHECKING`."""
+    blocks = [node for node in module.tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    return {found.name.removeprefix(f"{module}.") for block in blocks for found in imports_below(block, module.name)}
+
+
+def names_in_all(module: Module) -> set[str]:
+    values = [node.value for node in module.tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"]
+    return {name for value in values for name in ast.literal_eval(value)}
+
+
+def check_loaded_modules(modules: list[Module]) -> list[str]:
+    """Modules of ours are not looked up among those that happen to be loaded."""
+    problems = []
+    for module in modules:
+        for node in ast.walk(module.tree):
+            match node:
+                case (ast.Subscript(value=table, slice=ast.Constant(value=str(name)))
+                      | ast.Call(func=ast.Attribute(value=table, attr="get"), args=[ast.Constant(value=str(name)), *_])):
+                    if ast.unparse(table) == "sys.modules" and name.startswith(f"{PACKAGE}."):
+                        problems.append(f"{module}:{node.lineno}: {name} may not be loaded; ask lazy.module for it")
     return problems
 
 
@@ -215,7 +276,7 @@ def check_ops_by_name(modules: list[Module]) -> list[str]:
     ]
 
 
-CHECKS = (check_layers, check_cycles, check_local_imports, check_late_imports, check_ops_by_name, check_file_length,
+CHECKS = (check_layers, check_cycles, check_local_imports, check_late_imports, check_late_names, check_loaded_modules, check_ops_by_name, check_file_length,
           check_function_length, check_docstrings)
 
 
@@ -276,15 +337,36 @@ def test_local_import_is_found(tmp_path: Path, file: str, statement: str, messag
     assert message in problem
 
 
-def test_late_import_inside_is_found(tmp_path: Path) -> None:
-    text = "from bwcompiler.lazy import module\ndef f():\n    nx = module('networkx')"
+@pytest.mark.parametrize("text", ["from bwcompiler.lazy import module\ndef f():\n    nx = module('networkx')",
+                                  "from bwcompiler import lazy\ndef f():\n    nx = lazy.module('networkx')"])
+def test_late_import_inside_is_found(tmp_path: Path, text: str) -> None:
     [problem] = check_late_imports(write_package(tmp_path, {"ops/layout.py": text}))
     assert "ops.layout:3: lazy.module is called inside" in problem
 
 
+LATE = "from bwcompiler.lazy import loader, module\nnx = module('networkx')\n__all__ = ['b', 'c']\n"
+TYPED = "if TYPE_CHECKING:\n    from bwcompiler.ops import c\n    from bwcompiler.ops.a import b\n"
+LOADED = "if not TYPE_CHECKING:\n    __getattr__, __dir__ = loader(__name__, {'a': 'b'}, 'c')"
+
+
 def test_late_imports_at_the_top_are_allowed(tmp_path: Path) -> None:
-    text = "from bwcompiler.lazy import loader, module\nnx = module('networkx')\n__getattr__ = loader(__name__, {'a': 'b'})"
-    assert check_late_imports(write_package(tmp_path, {"ops/layout.py": text})) == []
+    modules = write_package(tmp_path, {"ops/__init__.py": LATE + TYPED + LOADED, "ops/a.py": "", "ops/c.py": ""})
+    assert check_late_imports(modules) == [] == check_late_names(modules)
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    (TYPED.replace("a import b", "a import d") + LOADED, "a.b is loaded late, but not imported under `if TYPE_CHECKING`"),
+    (TYPED.replace("a import b", "a import b, d") + LOADED, "a.d is imported under `if TYPE_CHECKING`, but not loaded late"),
+    (TYPED.replace("a import b", "a import b, d") + LOADED.replace("'b'", "'b d'"), "a.d is loaded late, but not in __all__")])
+def test_late_name_of_one_list_only_is_found(tmp_path: Path, text: str, message: str) -> None:
+    problems = check_late_names(write_package(tmp_path, {"ops/__init__.py": LATE + text}))
+    assert f"bwcompiler.ops: {message}" in problems
+
+
+@pytest.mark.parametrize("text", ["sys.modules['bwcompiler.numpy']", "sys.modules.get('bwcompiler.numpy', None)"])
+def test_module_that_may_not_be_loaded_is_found(tmp_path: Path, text: str) -> None:
+    problems = check_loaded_modules(write_package(tmp_path, {"ops/layout.py": f"import sys\nx = {text}\ny = sys.modules['bwcompiler']"}))
+    assert problems == ["bwcompiler.ops.layout:2: bwcompiler.numpy may not be loaded; ask lazy.module for it"]
 
 
 def test_op_by_name_is_found(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from bwcompiler import inspect
 from bwcompiler.api.forms import flat_tree
 from bwcompiler.compiler.lowered import Lowered
-from bwcompiler.compiler.native import loops_named_in, make_callback, native_libraries, raise_status
+from bwcompiler.compiler.native import loops_named_in, make_callback, native_addresses, raise_status
 from bwcompiler.compiler.options import dump_folder
 from bwcompiler.compiler.pipeline import lower
 from bwcompiler.compiler.progress import progress
@@ -19,6 +19,7 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.plan import ArgumentKind, CallSignature, Leaf, ResultKind
 from bwcompiler.ir.types import TensorType, TupleType
 from bwcompiler.locks import RenewedLock
+from bwcompiler.lowering.parallel_calls import PARALLEL
 from bwcompiler.lowering.polls import POLL
 from bwcompiler.runtime import threads
 from bwcompiler.runtime.executable import Executable
@@ -138,18 +139,19 @@ def _build(graph: Graph, into: Into, name: str, target: Target) -> Compiled:
     lowered = lower(graph, into, target)
     if dump is not None:
         dump.finish(lowered)
+    program = lowered.program
     symbols: dict[str, int] = {}
     keep: list[object] = []
-    for number, callback in enumerate(lowered.program.callbacks):
+    for number, callback in enumerate(program.callbacks):
         address, owner = make_callback(number, callback)
         symbols[callback.symbol] = address
         keep.append(owner)
-    symbols.update(native_libraries()[1])
+    symbols.update(native_addresses(program.symbols))
     symbols.update(loops_named_in(lowered.simplified))
-    if lowered.program.polls:
+    if POLL in program.symbols:
         symbols[POLL] = poll_address()
-    if lowered.program.parallel:
+    if PARALLEL in program.symbols:
         symbols.update(threads.symbols())
     signature = _signature(graph, into, lowered.plan.arena_bytes)
-    executable = Executable(lowered.program.text, signature, symbols=symbols, keep_alive=tuple(keep), name=name, target=target)
+    executable = Executable(program.text, signature, symbols=symbols, keep_alive=tuple(keep), name=name, target=target)
     return Compiled(lowered, executable, graph)

@@ -46,16 +46,26 @@ _LOOP_DTYPES = (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F32, F64, C64, C128)
 
 
 @functools.cache
-def native_libraries() -> tuple[Libraries, dict[str, int]]:
-    """What programs may call, and the addresses of the symbols: NumPy's BLAS, LAPACK, inner loops and sort functions, where found."""
-    addresses: dict[str, int] = {}
+def native_libraries() -> Libraries:
+    """What programs may call: NumPy's BLAS, LAPACK, inner loops and sort functions, where found."""
     found = blas.find()
-    known = blas_calls.symbols()
-    addresses.update((symbol, known[symbol]) for symbol in (ENTER_BLAS, LEAVE_BLAS) if symbol in known)
-    for dtype, routines in _BLAS_ROUTINES.items():
-        for routine in routines:
-            symbol = blas_symbol(routine, dtype)
-            addresses[symbol] = known.get(symbol, 0)
+    wanted = {ENTER_BLAS, LEAVE_BLAS, *[blas_symbol(routine, dtype) for dtype, routines in _BLAS_ROUTINES.items() for routine in routines]}
+    return Libraries(blas_calls.names() & wanted | _loops().keys(), "i64" if found is None or found.integers_64 else "i32")
+
+
+def native_addresses(symbols: frozenset[str]) -> dict[str, int]:
+    """The addresses of those of these symbols that are of native libraries.
+
+    The code around BLAS is compiled for the first program that calls it.
+    """
+    known = _loops() if symbols.isdisjoint(blas_calls.names()) else {**_loops(), **blas_calls.symbols()}
+    return {symbol: known[symbol] for symbol in symbols if symbol in known}
+
+
+@functools.cache
+def _loops() -> dict[str, int]:
+    """The addresses of NumPy's inner loops and sort functions, where found."""
+    addresses: dict[str, int] = {}
     for op in REGISTRY.values():
         if isinstance(op.library, InnerLoop):
             addresses.update(inner_loop_addresses(op.library))
@@ -64,8 +74,7 @@ def native_libraries() -> tuple[Libraries, dict[str, int]]:
         for positions in (False, True):
             for kind in set(SORT_KINDS.values()):
                 addresses[sort_symbol(positions, dtype, kind)] = sort_function(dtype.numpy, kind, positions)
-    addresses = {symbol: address for symbol, address in addresses.items() if address}
-    return Libraries(frozenset(addresses), "i64" if found is None or found.integers_64 else "i32"), addresses
+    return {symbol: address for symbol, address in addresses.items() if address}
 
 
 def _fourier_loops() -> dict[str, int]:

@@ -153,7 +153,7 @@ def lower(graph: Graph, into: Sequence[int | None] = (), target: Target | None =
     """
     target = target or current_target()
     with collector_paused():
-        libraries, _ = native_libraries()
+        libraries = native_libraries()
         options = options or pass_options()
         run = PassRunner(PIPELINE, options)
         inlined = run(inline_custom_rules, graph)

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "Compilation", "cost_of", "explain_program", "memory_of", "render", "write"]
 
-__getattr__ = loader(__name__, {
-    "FORMATS": "dump", "Compilation": "dump", "cost_of": "costs", "explain_program": "explanation", "memory_of": "costs",
-    "render": "dump", "write": "dump"})
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = loader(__name__, {
+        "costs": "cost_of memory_of",
+        "dump": "FORMATS Compilation render write",
+        "explanation": "explain_program",
+    })

@@ -8,6 +8,7 @@ the runtime).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -28,12 +29,14 @@ from bwcompiler.lowering.loops_to_llvm import kernel_to_llvm
 from bwcompiler.lowering.math.functions import math_text
 from bwcompiler.lowering.matrix_products import product_text
 from bwcompiler.lowering.parallel import Piece, pieces
-from bwcompiler.lowering.parallel_calls import DECLARE_PARALLEL, parallel_text
+from bwcompiler.lowering.parallel_calls import parallel_text
 from bwcompiler.lowering.polls import COPY_BYTES, DECLARE_POLL, POLL, POLL_WORK, product_work, statements_work
 from bwcompiler.lowering.regions import BodyFunction, region_text
 from bwcompiler.lowering.split_complex import split_complex
 from bwcompiler.lowering.steps import LoweredBody, LoweredStep
 from bwcompiler.target import Target
+
+_SYMBOL = re.compile(r"@([\w.]+)")
 
 
 class Callback(NamedTuple):
@@ -50,15 +53,14 @@ class Callback(NamedTuple):
 class ProgramText(NamedTuple):
     """LLVM text of a program; what it calls outside; the values whose computation may fail; how many distinct functions it has.
 
-    polls: whether it looks for signals, by calling `polls.POLL`; parallel: whether it calls the thread pool.
+    symbols: what it declares, of libraries, the thread pool and the runtime (`polls.POLL`); LLVM's intrinsics are among them.
     """
 
     text: str
     callbacks: list[Callback]
     checked: list[Value]
     kernels: int
-    polls: bool
-    parallel: bool
+    symbols: frozenset[str]
 
 
 class _KernelFunction(NamedTuple):
@@ -90,8 +92,9 @@ class ProgramEmitter:
         calls.emit()
         distinct = len(module.texts)
         module.texts.append(program_text("bw_program", Slots(len(graph.inputs), len(graph.outputs)), calls.calls, module.texts))
-        return ProgramText(module.text(), module.callbacks, module.checked, distinct, DECLARE_POLL in module.declares,
-                           DECLARE_PARALLEL in module.declares)
+        text = module.text()
+        symbols = frozenset([name for line in module.declares for name in _SYMBOL.findall(line)])
+        return ProgramText(text, module.callbacks, module.checked, distinct, symbols)
 
 
 class _Module:

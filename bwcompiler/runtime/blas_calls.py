@@ -282,11 +282,10 @@ def _text(names: tuple[str, ...], integer: str) -> str:
 
 
 @once
-def _calls() -> jit.LoadedCode | None:
-    found = blas.find()
-    if found is None or not found.set_num_threads or not found.get_num_threads:
-        return None
-    names = tuple(sorted(name for name in found.routines if name[1:] in _ARGUMENTS))
+def _calls() -> jit.LoadedCode:
+    found = _settable()
+    assert found is not None
+    names = _wrapped(found)
     symbols = {f"blas.{name}": found.routines[name] for name in names} | threads.symbols()
     symbols |= {"blas.set": found.set_num_threads, "blas.get": found.get_num_threads}
     exports = (*(f"bw_{name}" for name in names), "bw_blas_set_threads", "bw_blas_reset", *_AROUND)
@@ -297,10 +296,25 @@ def _calls() -> jit.LoadedCode | None:
     return loaded
 
 
+def _settable() -> blas.Blas | None:
+    """The BLAS, if its number of threads can be asked and set: then its routines are called through code of our own."""
+    found = blas.find()
+    return found if found is not None and found.set_num_threads and found.get_num_threads else None
+
+
+def _wrapped(found: blas.Blas) -> tuple[str, ...]:
+    return tuple(sorted(name for name in found.routines if name[1:] in _ARGUMENTS))
+
+
+def names() -> frozenset[str]:
+    """The symbols that have an address: `bw_dgemm` and so on, of all routines that the library has; bw_blas_enter and bw_blas_leave."""
+    found = blas.find()
+    return frozenset([f"bw_{name}" for name in (found.routines if found else ())]) | frozenset(_AROUND if _settable() else ())
+
+
 def symbols() -> Mapping[str, int]:
-    """The addresses of `bw_dgemm` and so on, of all routines that the library has; and of bw_blas_enter and bw_blas_leave."""
-    found, own = blas.find(), _calls()
-    if found is None:
-        return {}
-    plain = {f"bw_{name}": address for name, address in found.routines.items()}
-    return plain | ({} if own is None else {name: own.addresses[name] for name in (*plain, *_AROUND) if name in own.addresses})
+    """The addresses of `names()`; the code of our own among it is compiled when this is first called."""
+    found, settable = blas.find(), _settable()
+    plain = {f"bw_{name}": address for name, address in (found.routines if found else {}).items()}
+    own = {} if settable is None else {name: _calls().addresses[name] for name in (*[f"bw_{one}" for one in _wrapped(settable)], *_AROUND)}
+    return plain | own

@@ -18,6 +18,7 @@ import numpy as np
 _HEADER = object.__basicsize__
 _COUNTS = _HEADER  # int nin, nout, nargs, identity
 _FUNCTIONS, _DATA, _LOOPS, _TYPES = _HEADER + 16, _HEADER + 24, _HEADER + 32, _HEADER + 48
+_CHARACTERS: dict[int, str] = {np.dtype(character).num: character for character in "?bhilqBHILQefdgFDGmM"}      # by NumPy's type numbers
 
 
 class InnerLoop(NamedTuple):
@@ -61,6 +62,7 @@ def _pointers(ufunc: np.ufunc, offset: int) -> Any:
     return array_type.from_address(ctypes.c_void_p.from_address(id(ufunc) + offset).value or 0)
 
 
+@functools.cache
 def _layout_holds(ufunc: np.ufunc) -> bool:
     """Compare what lies in memory with what Python says of the same object."""
     counts = tuple((ctypes.c_int * 3).from_address(id(ufunc) + _COUNTS))
@@ -77,6 +79,5 @@ def _layout_holds(ufunc: np.ufunc) -> bool:
 
 def _characters(numbers: bytes, inputs: int) -> str:
     """Type numbers as NumPy spells a loop: "dd->d"."""
-    known: dict[int, str] = {np.dtype(character).num: character for character in "?bhilqBHILQefdgFDGmM"}
-    characters = [known.get(number, "O") for number in numbers]
+    characters = [_CHARACTERS.get(number, "O") for number in numbers]
     return f"{''.join(characters[:inputs])}->{''.join(characters[inputs:])}"

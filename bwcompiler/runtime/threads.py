@@ -41,7 +41,8 @@ def get_num_threads() -> int:
 def set_num_threads(n: int) -> None:
     """Let compiled programs use n threads, from now on and in the whole process (NumPy's matrix products included).
 
-    The environment variable BW_NUM_THREADS sets it at import.  Raises TypeError for what is no integer, ValueError below 1.
+    The environment variable BW_NUM_THREADS sets it when the compiler is loaded, on its first use.
+    Raises TypeError for what is no integer, ValueError below 1.
 
     >>> import bwcompiler as bw
     >>> before = bw.get_num_threads()
@@ -81,7 +82,7 @@ def set_blas_by(function: Callable[[int], object]) -> None:
     _Setting.set_blas = function
 
 
-def read_environment() -> None:
+def _read_environment() -> None:
     """Obey BW_NUM_THREADS, if it is set."""
     text = os.environ.get("BW_NUM_THREADS")
     if text is None:
@@ -89,3 +90,6 @@ def read_environment() -> None:
     if not text.strip().isdecimal() or int(text) < 1:
         raise ValueError(f"BW_NUM_THREADS={text!r}: expected a number of threads, such as BW_NUM_THREADS=2")
     set_num_threads(int(text))
+
+
+_read_environment()

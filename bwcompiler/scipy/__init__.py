@@ -1,16 +1,13 @@
-"""Functions named as in scipy that work on traced and on plain arrays; other modules than `special` are loaded when used."""
+"""Functions named as in scipy that work on traced and on plain arrays; the modules are loaded when used."""
 
-import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
-from bwcompiler import lazy
-from bwcompiler.frontend.tracing.registry import LIBRARIES
-from bwcompiler.scipy import special
+from bwcompiler.lazy import loader
+
+if TYPE_CHECKING:
+    from bwcompiler.scipy import fft, integrate, linalg, signal, special, stats
 
 __all__ = ["fft", "integrate", "linalg", "signal", "special", "stats"]
-fft: Any = lazy.module("bwcompiler.scipy.fft")
-integrate: Any = lazy.module("bwcompiler.scipy.integrate")
-linalg: Any = lazy.module("bwcompiler.scipy.linalg")
-signal: Any = lazy.module("bwcompiler.scipy.signal")
-stats: Any = lazy.module("bwcompiler.scipy.stats")
-LIBRARIES["scipy"] = sys.modules[__name__]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = loader(__name__, {}, "fft integrate linalg signal special stats")

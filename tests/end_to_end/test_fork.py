@@ -60,11 +60,47 @@ sys.exit(f"child {number}: exit code {failed[0]}" if failed else 0)
 """
 
 
-def forks(count: int) -> None:
-    environment = {**os.environ, "BW_CACHE": "0", "PYTHONPATH": str(Path(__file__).parents[2])}
-    script = SCRIPT.replace("FORKS", str(count))
+# The same while the compiler is loaded, which its first use does.
+FIRST = """
+import os, signal, sys, threading, time
+import numpy as np, bwcompiler as bw
+
+def compile_one(k):
+    x = np.linspace(0.1, 1, 5)
+    assert np.allclose(bw.grad(lambda x: np.sum(np.tanh(x * k)))(x), k / np.cosh(x * k) ** 2)
+
+threads = [threading.Thread(target=compile_one, args=(1.0,)), threading.Thread(target=lambda: bw.nn.relu(np.ones(3)))]
+for thread in threads:
+    thread.start()
+children = []
+for number in range(5):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        compile_one(2.0)
+        os._exit(0)
+    children.append(child)
+    time.sleep(0.04)
+for thread in threads:
+    thread.join()
+assert "bwcompiler.api.functions" in sys.modules
+failed = [status for child in children if (status := os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))]
+sys.exit(f"exit codes of children: {failed}" if failed else 0)
+"""
+
+
+def run(script: str) -> None:
+    environment = {**os.environ, "BW_CACHE": "0", "BW_PROGRESS": "0", "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0 and not done.stderr, done.stderr
+
+
+def forks(count: int) -> None:
+    run(SCRIPT.replace("FORKS", str(count)))
+
+
+def test_fork_while_another_thread_compiles_for_the_first_time() -> None:
+    run(FIRST)
 
 
 def test_fork_while_other_threads_compile() -> None:

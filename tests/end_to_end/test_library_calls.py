@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.api import executables
 from bwcompiler.compiler import native, pipeline
 from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.op import REGISTRY
 from bwcompiler.lowering.factorization_calls import ADJOINT_BLOCK, SMALL
 from bwcompiler.lowering.library_calls import Libraries
+from bwcompiler.runtime import blas_calls
 
 SIZES = (1, 3, SMALL, SMALL + 1)
 
@@ -142,8 +142,7 @@ def test_compiled_is_interpreted(name: str) -> None:
 # ----- without libraries
 @pytest.fixture
 def no_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (pipeline, executables):
-        monkeypatch.setattr(module, "native_libraries", lambda: (Libraries(), {}))
+    monkeypatch.setattr(pipeline, "native_libraries", Libraries)
 
 
 def test_without_libraries(no_libraries: None) -> None:
@@ -294,7 +293,7 @@ def test_floats_as_they_are_stored(dtype: str) -> None:
 # ----- what runs where
 def test_no_op_needs_python() -> None:
     """Where NumPy is as its wheels are, every library op has a routine or is made of ops that have one."""
-    symbols = native.native_libraries()[0].symbols
+    symbols = native.native_libraries().symbols
     if "bw_dgemm" not in symbols:
         pytest.skip("this NumPy has no BLAS to be found")
     composed = {"matmul", "qr", "pinv", "callback"}                                             # callback: the user's own Python
@@ -302,6 +301,16 @@ def test_no_op_needs_python() -> None:
     assert not bw.compile(all_of(SQUARE), matrices(3), np.ones((3, 2))).lowered().program.callbacks
     for function in PIECES.values():
         assert not bw.compile(function, matrices(3)).lowered().program.callbacks
+
+
+def test_code_around_blas_is_made_for_programs_that_call_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiling it takes longer than a small program does."""
+    if "bw_dgemm" not in native.native_libraries().symbols:
+        pytest.skip("this NumPy has no BLAS to be found")
+    monkeypatch.delattr(blas_calls, "symbols")
+    assert_same("no product", bw.jit(lambda x: np.sin(x) * 0.731)(np.ones(3)), np.sin(np.ones(3)) * 0.731, 1e-15)
+    with pytest.raises(AttributeError, match="symbols"):
+        bw.jit(lambda x: x @ x * 0.731)(np.ones((200, 200)))
 
 
 def test_one_matrix_is_factored_once() -> None:

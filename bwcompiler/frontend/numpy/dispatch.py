@@ -31,6 +31,7 @@ from bwcompiler.frontend.numpy import (  # noqa: F401  (importing a family regis
     searching,
     selection,
     sorting,
+    special,
     statistics,
     ufunc_methods,
 )

@@ -6,20 +6,19 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from bwcompiler import lazy
 from bwcompiler.frontend.tracing.operands import is_traced
-from bwcompiler.frontend.tracing.registry import LIBRARIES
 
-_SPACES = frozenset(("fft", "integrate", "linalg", "signal", "special", "stats"))
+bw = lazy.module("bwcompiler")          # what is above this layer: loaded when asked for
 
 
 def scipy_twin(function: Any) -> Callable[..., Any] | None:
     """What is called in the place of a public function of SciPy's, or of a method of one of its distributions."""
     space = str(getattr(function, "__module__", "")).split(".")[1:2]
-    ours = LIBRARIES.get("scipy")
-    if not space or space[0] not in _SPACES or ours is None:
+    if not space or space[0] not in bw.scipy.__all__:
         return None
     public, name = sys.modules.get(f"scipy.{space[0]}"), getattr(function, "__name__", "")
-    mine = getattr(ours, space[0])
+    mine = getattr(bw.scipy, space[0])
     owner = getattr(function, "__self__", None)
     if owner is None:
         twin = getattr(mine, name, None) if getattr(public, name, None) is function else None

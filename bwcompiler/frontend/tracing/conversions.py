@@ -19,6 +19,8 @@ from bwcompiler.frontend.tracing.source import is_library, is_ours
 
 _SOLVED = ("bw.custom_root differentiates what a solver finds, by the equation that it solves; bw.primitive calls Python functions "
            "that have derivatives of their own")
+bw = lazy.module("bwcompiler")          # what is above this layer: loaded when asked for
+
 _MAKE = "make it with np.zeros_like(x), or with bwcompiler.numpy.zeros(n), which can be assigned to"
 _OBJECTS = ("np.array([...]) of traced numbers is to NumPy an array of Python objects: make it with bwcompiler.numpy.array([...]), "
             "or np.stack([...])")
@@ -50,7 +52,7 @@ _REWRITES = {
     "trapezoid": "np.trapezoid(y, x)",
 }
 
-_SPACES = ("special", "linalg", "stats", "signal", "integrate", "fft")             # of bwcompiler.scipy, which are loaded when asked
+_SPACES = ("special", "linalg", "stats", "signal", "integrate", "fft")             # of bwcompiler.scipy, in the order they are asked
 
 # Functions of the module math that NumPy has under another name.
 _NOT_MATH = {"fsum": "np.sum", "dist": "np.linalg.norm of the difference", "lgamma": "bwcompiler.scipy.special.gammaln",
@@ -168,7 +170,7 @@ def _counterpart(parts: list[str]) -> str:
     """Where bwcompiler.scipy has a function that is called `scipy.linalg.norm`, `stats.norm.cdf` or `norm.cdf`; "" where it has not."""
     for space in _SPACES:
         path = parts[parts.index(space) + 1:] if space in parts else parts if len(parts) == 1 or space == "stats" else []
-        found = lazy.module(f"bwcompiler.scipy.{space}") if path else None
+        found = getattr(bw.scipy, space) if path else None
         for part in path:
             found = getattr(found, part, None)
         if found is not None:
@@ -207,7 +209,7 @@ def _numpy_hint(node: ast.Call, called: str, name: str, arguments: str) -> str:
         return "return the array from the function first"
     if called not in (f"np.{name}", f"numpy.{name}"):                                       # np.polynomial.polynomial.polyval is another
         return _GENERAL
-    numpy, ours = getattr(np, name, None), getattr(sys.modules.get("bwcompiler.numpy"), name, None)
+    numpy, ours = getattr(np, name, None), getattr(bw.numpy, name, None)
     if isinstance(numpy, type) and issubclass(numpy, np.generic):
         return f"x.astype({called})"
     return f"bwcompiler.numpy.{name}({arguments})" if ours is not numpy else _GENERAL
@@ -247,9 +249,8 @@ def number_advice(kind: str) -> str:
         called = ast.unparse(node.func)
         space, _, name = called.rpartition(".")
         if space in ("math", "cmath"):
-            special = sys.modules.get("bwcompiler.scipy.special")
             better = _NOT_MATH.get(name, "NumPy's function")
-            if hasattr(np, name) or hasattr(special, name):
+            if hasattr(np, name) or hasattr(bw.scipy.special, name):
                 better = f"np.{name}" if hasattr(np, name) else f"bwcompiler.scipy.special.{name}"
             what, hint = f"{called}() takes Python's numbers", f"{better} instead of {called}"
         elif asked.library == "scipy" or space.partition(".")[0] == "scipy":

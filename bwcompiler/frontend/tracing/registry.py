@@ -6,6 +6,7 @@ The families (`numpy_elementwise`, `numpy_layout`, ...) fill the tables; `tracer
 from __future__ import annotations
 
 import difflib
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
@@ -18,14 +19,12 @@ Handler = TypeVar("Handler", bound=Callable[..., Any])
 class Entry(NamedTuple):
     """A supported NumPy function.
 
-    keywords       that the handler takes; None: it checks them itself.
     states_layout  the handler says itself how the result is laid out in memory; else NumPy's function is asked.
     """
 
     name: str
+    function: Any
     handler: Callable[..., Any]
-    keywords: frozenset[str] | None
-    defaults: dict[str, Any]
     states_layout: bool = False
 
 
@@ -33,18 +32,14 @@ FUNCTIONS: dict[Any, Entry] = {}
 HANDLERS: dict[str, Callable[..., Any]] = {}         # the same handlers (and methods) by name
 UFUNC_METHODS: dict[str, Callable[..., Any]] = {}    # "__call__", "reduce", ... of __array_ufunc__
 UFUNC_NAMES: list[str] = []
-LIBRARIES: dict[str, Any] = {}                       # packages of ours with the functions of another one, by its name
 
 
 def implements(*functions: Any, states_layout: bool = False) -> Callable[[Handler], Handler]:
     """The decorated function is what NumPy's `functions` do on traced arrays."""
     def register(handler: Handler) -> Handler:
-        parameters = inspect.signature(handler).parameters
-        takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
-        keywords = None if takes_all else frozenset(parameters)
         for function in functions:
             name = qualified_name(function)
-            FUNCTIONS[function] = Entry(name, handler, keywords, _defaults(function), states_layout)
+            FUNCTIONS[function] = Entry(name, function, handler, states_layout)
             HANDLERS[name] = handler
         return handler
     return register
@@ -57,6 +52,15 @@ def qualified_name(function: Any) -> str:
     return f"{prefix}.{function.__name__}" if prefix in ("linalg", "fft") else str(function.__name__)
 
 
+@functools.cache                                     # signatures cost 20 us each: too much for every function of NumPy's when imported
+def _keywords(handler: Callable[..., Any]) -> frozenset[str] | None:
+    """The parameters of a handler; None: it checks its keywords itself."""
+    parameters = inspect.signature(handler).parameters
+    takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    return None if takes_all else frozenset(parameters)
+
+
+@functools.cache
 def _defaults(function: Any) -> dict[str, Any]:
     try:
         parameters = inspect.signature(function).parameters
@@ -90,10 +94,12 @@ _NEED_NUMBERS = frozenset("save savez savez_compressed savetxt array2string arra
 
 def call_entry(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The handler's result; keywords it does not take must have NumPy's default value."""
-    if kwargs and entry.keywords is not None and not entry.keywords.issuperset(kwargs):
-        for key in [key for key in kwargs if key not in entry.keywords]:
+    keywords = _keywords(entry.handler) if kwargs else None
+    if keywords is not None and not keywords.issuperset(kwargs):
+        defaults = _defaults(entry.function)
+        for key in [key for key in kwargs if key not in keywords]:
             value = kwargs.pop(key)
-            if key not in entry.defaults or not same_option(value, entry.defaults[key]):
+            if key not in defaults or not same_option(value, defaults[key]):
                 raise UnsupportedError(f"np.{entry.name}: keyword {key}={value!r} is not supported on traced arrays")
     return entry.handler(*args, **kwargs)
 

@@ -8,13 +8,13 @@ object array, which is stacked where it is used.  What the handles can do is loo
 from __future__ import annotations
 
 import operator
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 from weakref import ReferenceType
 
 import numpy as np
 
+from bwcompiler import lazy
 from bwcompiler.errors import (
     BwError,
     TracerArrayError,
@@ -39,6 +39,7 @@ from bwcompiler.frontend.tracing.views import Chain
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, TensorType
 
+bw = lazy.module("bwcompiler")          # what is above this layer: loaded when asked for
 OPERANDS = (bool, int, float, complex, np.generic, np.ndarray, list, tuple)    # besides tracers
 
 
@@ -301,7 +302,7 @@ class Tracer:
         return _call_entry(function, entry, args, kwargs)
 
     def __array_namespace__(self, api_version: str | None = None) -> Any:
-        return sys.modules["bwcompiler.numpy"]
+        return bw.numpy
 
     def __dlpack__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise BufferError(at(current_source(), "a traced array has no memory to export\n"

@@ -26,9 +26,9 @@ from scipy import integrate, interpolate, optimize
 import bwcompiler as bw
 import bwcompiler.numpy as bnp
 from bwcompiler import errors
-from bwcompiler.api.missing import INSTEAD, missing
 from bwcompiler.frontend import trace
 from bwcompiler.frontend.tracing import foreign_attributes
+from bwcompiler.missing import INSTEAD, missing
 
 A = np.ones(3)
 Row = tuple[Callable[[Any], Any], type[Exception], str]

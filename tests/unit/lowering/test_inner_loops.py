@@ -38,7 +38,7 @@ def test_loops_with_data(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     addresses = {symbol: address for symbol, address in inner_loop_addresses(routine).items() if address}
     symbol = routine.symbol(F64, name)
     assert {symbol, f"{symbol}.data"} <= addresses.keys()
-    monkeypatch.setattr(pipeline, "native_libraries", lambda: (Libraries(frozenset(addresses)), addresses))
+    monkeypatch.setattr(pipeline, "native_libraries", lambda: Libraries(frozenset(addresses)))
     inputs = [input_value(tensor(F64, (2, 3)), f"x{k}") for k in range(count)]
     op = op_of(f"test_{name}", function, routine)
     monkeypatch.setitem(REGISTRY, op.name, op)

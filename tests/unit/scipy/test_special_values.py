@@ -14,7 +14,8 @@ import pytest
 import scipy.special
 
 import bwcompiler as bw
-from bwcompiler.scipy.special_functions import COMPOSED, OPS
+from bwcompiler.frontend.numpy.special import COMPOSED
+from bwcompiler.scipy.special_functions import OPS
 
 special = bw.scipy.special
 DTYPES = {"f64": np.float64, "f32": np.float32}
