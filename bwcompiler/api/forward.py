@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from bwcompiler import tree
+from bwcompiler.api.options import Options, TransformOptions
 from bwcompiler.api.tangents import matched_tangents, without_float0
-from bwcompiler.api.transformed import Outputs, Statics, TracedCall, Transformed, as_floats, capture, made_of, outputs_of
+from bwcompiler.api.transformed import Outputs, TracedCall, Transformed, as_floats, capture, made_of, outputs_of
 from bwcompiler.compiler.pipeline import push
 from bwcompiler.errors import TangentError
 from bwcompiler.frontend.tracing.trace import TraceResult, trace
@@ -17,7 +18,8 @@ from bwcompiler.ir.op import Value, constant
 from bwcompiler.passes.push_forward import TangentGraph
 
 
-def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
+def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False,
+        **options: Unpack[TransformOptions]) -> Any:
     """(fun(*primals), its derivative along tangents), computed side by side.
 
     primals, tangents   tuples or lists; a tangent has the tree, shapes and dtypes of its primal, or is None for zero.  Integer and
@@ -36,23 +38,25 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
         raise TangentError(f"jvp: primals and tangents must be tuples or lists, got {type(primals).__name__} and {type(tangents).__name__}")
     if len(primals) != len(tangents):
         raise TangentError(f"jvp: {len(primals)} primals, but {len(tangents)} tangents")
-    made = made_of(fun, ("jvp", has_aux), lambda: _Pushed(fun, has_aux))
-    return made(tuple(primals), tuple(tangents))
+    if not options:
+        return made_of(fun, ("jvp", has_aux), lambda: _Pushed(fun, has_aux))(tuple(primals), tuple(tangents))
+    chosen = Options.of("jvp", options)
+    made = made_of(fun, ("jvp", has_aux, chosen), lambda: _Pushed(fun, has_aux, **options))
+    return made(chosen.declare(fun, primals), tuple(tangents))
 
 
 class _Pushed(Transformed):
     """fun with its forward derivative: a function of (primals, tangents)."""
 
-    def __init__(self, fun: Callable[..., Any], has_aux: bool) -> None:
+    def __init__(self, fun: Callable[..., Any], has_aux: bool, **options: Unpack[TransformOptions]) -> None:
+        chosen = Options.of("jvp", options)
+
         def traced(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-            return _pushed(fun, primals, tangents, has_aux)
+            return _pushed(fun, chosen.declare(fun, primals), tangents, has_aux)
 
         traced.__name__ = f"{getattr(fun, '__name__', 'function')}.jvp"
-        super().__init__(traced, Statics(), (_Pushed, (fun, has_aux)))
-
-    def _remake(self) -> tuple[Any, ...]:
-        transform, args, _ = self.made_by
-        return transform, args, {}
+        super().__init__(traced, Options(autoloop=chosen.autoloop), (_Pushed, (fun, has_aux)))
+        self.made_by = (_Pushed, (fun, has_aux), chosen)
 
     def _slow(self, *args: Any, **kwargs: Any) -> Any:
         primals, tangents = args

@@ -24,7 +24,7 @@ from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
 from bwcompiler.ir.graph import inline
 
 
-class _Closed:
+class ClosedFunction:
     """A traced function of arguments and of the traced values that it reads from outside, `lifted`."""
 
     def __init__(self, fun: Callable[..., Any], *example: Any) -> None:
@@ -42,7 +42,7 @@ class _Closed:
         return tree.unflatten(self.result.output_tree, [fresh(value) for value in found[:len(self.result.outputs)]])
 
 
-def _outside(*closed: _Closed | None) -> list[Tracer]:
+def _outside(*closed: ClosedFunction | None) -> list[Tracer]:
     """The handles that any of the functions reads, once each."""
     found = {handle._storage: handle for one in closed if one is not None for handle in one.lifted}
     return list(found.values())
@@ -72,11 +72,11 @@ def custom_linear_solve(matvec: Callable[[Any], Any], b: Any, solve: Callable[[C
     """
     if not is_tracing(b):
         return solve(matvec, b)
-    product = _Closed(matvec, b)
-    solver = _Closed(lambda b: call_user(solve, (matvec, b), {}), b)
+    product = ClosedFunction(matvec, b)
+    solver = ClosedFunction(lambda b: call_user(solve, (matvec, b), {}), b)
     transposed = solver if symmetric else None
     if transpose_solve is not None:
-        transposed = _Closed(lambda ct: call_user(transpose_solve, (lambda y: vjp(matvec, b)[1](y)[0], ct), {}), b)
+        transposed = ClosedFunction(lambda ct: call_user(transpose_solve, (lambda y: vjp(matvec, b)[1](y)[0], ct), {}), b)
     handles = _outside(product, solver, transposed)
     count = len(handles)
     keys = [handle._storage for handle in handles]
@@ -135,8 +135,8 @@ def custom_root(f: Callable[[Any], Any], initial_guess: Any, solve: Callable[[Ca
     if not is_tracing(initial_guess):
         return solve(f, initial_guess)
     guess = tree.map(lambda leaf: leaf if isinstance(leaf, Tracer) else fresh(value_as(leaf)), initial_guess)
-    function_of = _Closed(f, guess)
-    solver = _Closed(lambda guess: call_user(solve, (f, guess), {}), guess)
+    function_of = ClosedFunction(f, guess)
+    solver = ClosedFunction(lambda guess: call_user(solve, (f, guess), {}), guess)
     handles = _outside(function_of, solver)
     count = len(handles)
     keys = [handle._storage for handle in handles]

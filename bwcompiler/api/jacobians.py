@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Unpack
 
 from bwcompiler import ops, tree
+from bwcompiler.api.options import Options, TransformOptions
 from bwcompiler.api.tangents import checked_tangent, match_leaves
 from bwcompiler.api.transformed import (
     Argnums,
     Outputs,
-    Statics,
     TracedCall,
-    by_position,
     capture,
     inline_call,
     normalise_argnums,
@@ -34,8 +33,8 @@ from bwcompiler.passes.batch import batch_graph
 Rows = Callable[[TracedCall, Outputs], list[list[Value]]]         # per output, per differentiated leaf: its Jacobian
 
 
-def jacrev(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False, *,
-           static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = ()) -> Any:
+def jacrev(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
+           **options: Unpack[TransformOptions]) -> Any:
     """The Jacobian of fun: shape output.shape + argument.shape, computed as one batch of pullbacks.
 
     Outputs and arguments may be trees; the result is then a tree of outputs of trees of arguments.  With has_aux, fun returns
@@ -46,11 +45,11 @@ def jacrev(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False,
     >>> bw.jacrev(lambda x: x * x)(np.array([1.0, 2.0])).tolist()
     [[2.0, 0.0], [0.0, 4.0]]
     """
-    return _jacobian(_by_pullbacks, jacrev, fun, argnums, has_aux, holomorphic, Statics(static_argnums, static_argnames))
+    return _jacobian(_by_pullbacks, jacrev, fun, argnums, has_aux, holomorphic, Options.of("jacrev", options))
 
 
-def jacfwd(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False, *,
-           static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = ()) -> Any:
+def jacfwd(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
+           **options: Unpack[TransformOptions]) -> Any:
     """The Jacobian of fun as `jacrev` gives it, computed as one batch of tangents: cheaper where outputs outnumber arguments.
 
     Outputs may be complex, but arguments only with holomorphic=True.  Errors otherwise as for `jacrev`, and as for `jvp` where there
@@ -60,11 +59,11 @@ def jacfwd(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False,
     >>> bw.jacfwd(lambda x: x * x)(np.array([1.0, 2.0])).tolist()
     [[2.0, 0.0], [0.0, 4.0]]
     """
-    return _jacobian(_by_tangents, jacfwd, fun, argnums, has_aux, holomorphic, Statics(static_argnums, static_argnames))
+    return _jacobian(_by_tangents, jacfwd, fun, argnums, has_aux, holomorphic, Options.of("jacfwd", options))
 
 
-def jacobian(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False, *,
-             static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = ()) -> Any:
+def jacobian(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
+             **options: Unpack[TransformOptions]) -> Any:
     """The Jacobian of fun, by the cheaper of `jacfwd` and `jacrev`: forwards where the arguments have fewer elements than the outputs.
 
     Functions with a `custom_vjp` are differentiated backwards.  Results and errors as for `jacrev`.
@@ -73,13 +72,13 @@ def jacobian(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = Fals
     >>> bw.jacobian(lambda x: np.array([x[0], x[0] * x[1], x[1]]))(np.array([1.0, 2.0])).tolist()
     [[1.0, 0.0], [2.0, 1.0], [0.0, 1.0]]
     """
-    return _jacobian(_by_the_cheaper, jacobian, fun, argnums, has_aux, holomorphic, Statics(static_argnums, static_argnames))
+    return _jacobian(_by_the_cheaper, jacobian, fun, argnums, has_aux, holomorphic, Options.of("jacobian", options))
 
 
 def _jacobian(rows: Rows, transform: Callable[..., Any], fun: Callable[..., Any], argnums: Argnums, has_aux: bool,
-              holomorphic: bool, statics: Statics) -> Any:
+              holomorphic: bool, options: Options) -> Any:
     def traced(*args: Any, **kwargs: Any) -> Any:
-        call = traced_call(fun, args, kwargs, argnums, statics)
+        call = traced_call(fun, args, kwargs, argnums, options)
         outputs = outputs_of(call.result, has_aux)
         for number in outputs.numbers:
             output = call.result.graph.outputs[number]
@@ -92,7 +91,7 @@ def _jacobian(rows: Rows, transform: Callable[..., Any], fun: Callable[..., Any]
         found = tree.unflatten(outputs.treedef, [call.per_argument(row) for row in rows(call, outputs)])
         return (found, outputs.aux(inline_call(call))) if has_aux else found
 
-    return transformed(fun, traced, "jacobian", statics, transform, argnums, has_aux, holomorphic, argnums=argnums)
+    return transformed(fun, traced, "jacobian", options, transform, argnums, has_aux, holomorphic, argnums=argnums)
 
 
 def _check_real_arguments(call: TracedCall) -> None:
@@ -191,8 +190,8 @@ def _unit_vectors(type_: TensorType) -> Value:
 
 
 # ----- second derivatives
-def hessian(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False, *,
-            static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = ()) -> Any:
+def hessian(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
+            **options: Unpack[TransformOptions]) -> Any:
     """The Hessian of a scalar function, of shape argument.shape + argument.shape: the gradient, differentiated forwards (backwards
     where there is a `custom_vjp`).
 
@@ -203,15 +202,14 @@ def hessian(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
     >>> bw.hessian(lambda x: np.sum(x ** 3))(np.array([1.0, 2.0])).tolist()
     [[6.0, 0.0], [0.0, 12.0]]
     """
-    statics: Any = {"static_argnums": static_argnums, "static_argnames": static_argnames}
-    gradient = grad(fun, argnums, has_aux, holomorphic, **statics)
-    made = _jacobian(_as_second, hessian, gradient, argnums, has_aux, holomorphic, Statics(static_argnums, static_argnames))
-    made.made_by = (hessian, (fun, argnums, has_aux, holomorphic), Statics(static_argnums, static_argnames))
+    chosen = Options.of("hessian", options)
+    gradient = grad(fun, argnums, has_aux, holomorphic, **options)
+    made = _jacobian(_as_second, hessian, gradient, argnums, has_aux, holomorphic, chosen)
+    made.made_by = (hessian, (fun, argnums, has_aux, holomorphic), chosen)
     return made
 
 
-def hvp(fun: Callable[..., Any], argnums: Argnums = 0, *, static_argnums: int | Iterable[int] = (),
-        static_argnames: str | Iterable[str] = ()) -> Any:
+def hvp(fun: Callable[..., Any], argnums: Argnums = 0, **options: Unpack[TransformOptions]) -> Any:
     """A function of (*args, v): the Hessian of a scalar function, times v; the gradient's derivative along v, without the matrix.
 
     v has the tree, shapes and dtypes of args[argnums] (a tuple of these if argnums is one), as has the result.  Raises TangentError
@@ -221,16 +219,16 @@ def hvp(fun: Callable[..., Any], argnums: Argnums = 0, *, static_argnums: int | 
     >>> bw.hvp(lambda x: np.sum(x ** 3))(np.array([1.0, 2.0]), np.array([1.0, 10.0])).tolist()
     [6.0, 120.0]
     """
-    statics = Statics(static_argnums, static_argnames)
+    chosen = Options.of("hvp", options)
 
     def traced(*args: Any, **kwargs: Any) -> Any:
         if not args:
             raise SignatureError("hvp: the last positional argument is v, the vector that the Hessian is multiplied with")
-        call = traced_call(fun, args[:-1], kwargs, argnums, statics)
+        call = traced_call(fun, args[:-1], kwargs, argnums, chosen)
         return call.per_argument(_product(call, args[-1]))
 
-    made = transformed(fun, without_names(traced), "hvp", by_position(fun, statics, 1), hvp, argnums)
-    made.made_by = (hvp, (fun, argnums), statics)
+    made = transformed(fun, without_names(traced), "hvp", chosen.by_position(fun, 1), hvp, argnums)
+    made.made_by = (hvp, (fun, argnums), chosen)
     return made
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -13,14 +13,16 @@ from bwcompiler import tree
 from bwcompiler.api.executables import compile_graph
 from bwcompiler.api.forms import argument_kinds, argument_trees, flat_tree, plan_tree, plan_trees
 from bwcompiler.api.forward import PushedCall, forward_call
+from bwcompiler.api.options import TransformOptions
 from bwcompiler.api.program import Program
 from bwcompiler.api.routine import Routine
 from bwcompiler.api.tangents import concrete_tangent, match_leaves, matched_tangents, without_float0
 from bwcompiler.api.traced_seeds import is_tracing
-from bwcompiler.api.transformed import REMEMBERED, TracedCall, as_floats, capture, made_of, outputs_of
+from bwcompiler.api.transformed import REMEMBERED, TracedCall, as_floats, capture, made_of, outputs_of, with_options
 from bwcompiler.api.transforms import program_of
 from bwcompiler.compiler.pipeline import push, split
 from bwcompiler.errors import TangentError
+from bwcompiler.frontend.tracing.arguments import unwrapped
 from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.graph import Graph, inline
@@ -30,7 +32,7 @@ from bwcompiler.ir.types import TensorType
 from bwcompiler.runtime.executable import CallForm, chain
 
 
-def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, **options: Unpack[TransformOptions]) -> Any:
     """fun(*primals) and its derivative there, a linear function of one tangent per primal that does not compute fun again.
 
     The derivative takes and returns tangents as `jvp` does.  With has_aux, fun returns (out, aux), and the result is
@@ -41,8 +43,10 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     >>> out.tolist(), derivative(np.array([1.0, 0.0])).tolist(), derivative(np.array([0.0, 1.0])).tolist()
     ([1.0, 4.0], [2.0, 0.0], [0.0, 4.0])
     """
+    if options:
+        fun, primals = with_options("linearize", fun, primals, options)
     if is_tracing(primals):
-        out = call_user(fun, primals, {})
+        out = call_user(fun, tuple(map(unwrapped, primals)), {})
         out, aux = out if has_aux else (out, None)
         derivative: Any = functools.partial(_derivative_traced, fun, primals, has_aux)
     else:

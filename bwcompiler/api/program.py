@@ -40,7 +40,7 @@ from bwcompiler.collector import collector_paused
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.pipeline import lower
 from bwcompiler.errors import GradientError, SeedError, SignatureError, at
-from bwcompiler.frontend.tracing.arguments import Arguments, foreign_dtype, take_apart
+from bwcompiler.frontend.tracing.arguments import Arguments, foreign_dtype, take_apart, unwrapped
 from bwcompiler.frontend.tracing.trace import TraceResult, trace_arguments
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.graph_printer import names_in_text
@@ -404,8 +404,9 @@ class Program(CompiledFunction):
             raise SignatureError(f"{self.__name__} was compiled for arguments of the structure {mine.treedef}, got {treedef}")
         for position in mine.static:
             expected, name = mine.leaves[position], mine.names()[position]
-            if not (same_plain(leaves[position], expected) or leaves[position] == expected):
-                raise SignatureError(f"{name} is {leaves[position]!r}, but the program was compiled for {expected!r}")
+            given, expected = unwrapped(leaves[position]), unwrapped(expected)
+            if not (same_plain(given, expected) or given == expected):
+                raise SignatureError(f"{name} is {given!r}, but the program was compiled for {expected!r}")
         dynamic = [leaves[position] for position in mine.dynamic]
         rows = zip(dynamic, self.traced.argument_types, self.traced.input_names, self.layouts, strict=True)
         for leaf, argument, name, layout in rows:

@@ -10,8 +10,8 @@ The first two are made once for each kind of arguments; again where an integer a
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -20,9 +20,10 @@ from bwcompiler.api.colouring import column_colours, star_colours
 from bwcompiler.api.forward import jvp
 from bwcompiler.api.functions import VARIANTS, JitFunction, specialisation_key
 from bwcompiler.api.jacobians import hvp
+from bwcompiler.api.options import Options, TransformOptions
 from bwcompiler.api.sparsity import pattern_of
 from bwcompiler.api.traced_seeds import is_tracing
-from bwcompiler.api.transformed import Statics, normalise_argnums
+from bwcompiler.api.transformed import normalise_argnums
 from bwcompiler.api.transforms import grad, vjp
 from bwcompiler.api.vmap import vmap
 from bwcompiler.errors import GradientError, UnsupportedError
@@ -56,15 +57,14 @@ class Compressed(NamedTuple):
 class SparseDerivative:
     """A function of the arguments that returns a csr_array.  Made by `sparse_jacobian` and `sparse_hessian`."""
 
-    def __init__(self, fun: Callable[..., Any], argnum: int, statics: Statics, symmetric: bool) -> None:
+    def __init__(self, fun: Callable[..., Any], argnum: int, options: Options, symmetric: bool) -> None:
         require_function(fun)
         self.fun = fun
         self.argnum = argnum
-        self.statics = statics
+        self.options = options
         self.symmetric = symmetric
         # What is compressed: the function, or the gradient.
-        options: dict[str, Any] = {"static_argnums": statics.argnums, "static_argnames": statics.argnames}
-        self.derived: Callable[..., Any] = grad(fun, argnum, **options) if symmetric else fun
+        self.derived: Callable[..., Any] = grad(fun, argnum, **options.given()) if symmetric else fun
         self._known: dict[Any, list[Compressed]] = {}
         functools.update_wrapper(self, fun)
         self.__name__ = f"{getattr(fun, '__name__', 'function')}.{'sparse_hessian' if symmetric else 'sparse_jacobian'}"
@@ -91,7 +91,7 @@ class SparseDerivative:
         if is_tracing(args, kwargs):
             raise UnsupportedError(f"{self.__name__} is called inside of a traced function: sparse matrices cannot be traced\n"
                                    "  hint: bw.jacobian, or products (bw.jvp, bw.hvp); or call it outside")
-        arguments = take_apart(self.fun, args, kwargs, self.statics.argnums, self.statics.argnames)
+        arguments = take_apart(self.fun, args, kwargs, **self.options.statics)
         known = self._known.setdefault(specialisation_key(arguments), [])
         leaves = arguments.dynamic_leaves
         for one in known:
@@ -102,12 +102,12 @@ class SparseDerivative:
         return known[0]
 
     def _compress(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Compressed:
-        arguments = take_apart(self.derived, args, kwargs, self.statics.argnums, self.statics.argnames)
+        arguments = take_apart(self.derived, args, kwargs, **self.options.statics)
         numbers = normalise_argnums(self.argnum, len(args))
         leaves = arguments.positions_of(numbers[0])
         self._require_array(arguments.args[numbers[0]], "argument", len(leaves))
         contents = [unwrapped(leaf) for leaf in arguments.dynamic_leaves]
-        result = trace_arguments(self.derived, arguments)
+        result = trace_arguments(self.derived, arguments, autoloop=self.options.autoloop)
         self._require_array(tree.unflatten(result.output_tree, range(len(result.outputs))), "result", len(result.outputs))
         graph = result.graph.replace(outputs=result.outputs, body=live_values(result.graph.body, result.outputs))
         output, argument = result.outputs[0], graph.inputs[leaves[0]]
@@ -144,8 +144,8 @@ class SparseDerivative:
             colours = by_column if forwards else by_row
             reads = by_column[columns] * pattern.shape[0] + rows if forwards else by_row[rows] * pattern.shape[1] + columns
         count = _count(colours)
-        statics: dict[str, Any] = {"static_argnums": self.statics.argnums, "static_argnames": self.statics.argnames}
-        program = JitFunction(_products(self.fun, number, colours, count, self.symmetric, forwards), **statics, mutates=False)
+        products = _products(self.fun, number, colours, count, self.symmetric, forwards)
+        program = JitFunction(products, **self.options.given(), mutates=False)
         return Compressed(pattern, colours, count, forwards, reads, program, depends)
 
 
@@ -184,8 +184,7 @@ def _products(fun: Callable[..., Any], number: int, colours: Any, count: int, sy
     return products
 
 
-def sparse_jacobian(fun: Callable[..., Any], argnums: int = 0, *, static_argnums: int | Iterable[int] = (),
-                    static_argnames: str | Iterable[str] = ()) -> Any:
+def sparse_jacobian(fun: Callable[..., Any], argnums: int = 0, **options: Unpack[TransformOptions]) -> Any:
     """A function that returns the Jacobian of fun as a scipy.sparse.csr_array of shape (out.size, args[argnums].size).
 
     The argument and the result are one array each, of any shape; rows and columns count their elements in C order.  Which elements may
@@ -200,11 +199,10 @@ def sparse_jacobian(fun: Callable[..., Any], argnums: int = 0, *, static_argnums
     >>> bw.sparse_jacobian(lambda x: x[1:] * x[:-1])(np.array([1.0, 2.0, 3.0])).toarray().tolist()
     [[2.0, 1.0, 0.0], [0.0, 3.0, 2.0]]
     """
-    return SparseDerivative(fun, argnums, Statics(static_argnums, static_argnames), symmetric=False)
+    return SparseDerivative(fun, argnums, Options.of("sparse_jacobian", options), symmetric=False)
 
 
-def sparse_hessian(fun: Callable[..., Any], argnums: int = 0, *, static_argnums: int | Iterable[int] = (),
-                   static_argnames: str | Iterable[str] = ()) -> Any:
+def sparse_hessian(fun: Callable[..., Any], argnums: int = 0, **options: Unpack[TransformOptions]) -> Any:
     """A function that returns the Hessian of a scalar function as a symmetric scipy.sparse.csr_array.
 
     As `sparse_jacobian`, of the gradient; a call takes as many products of the Hessian with a vector as a star colouring has colours.
@@ -213,4 +211,4 @@ def sparse_hessian(fun: Callable[..., Any], argnums: int = 0, *, static_argnums:
     >>> bw.sparse_hessian(lambda x: np.sum(x[1:] * x[:-1] ** 2))(np.array([1.0, 2.0, 3.0])).toarray().tolist()
     [[4.0, 2.0, 0.0], [2.0, 6.0, 4.0], [0.0, 4.0, 0.0]]
     """
-    return SparseDerivative(fun, argnums, Statics(static_argnums, static_argnames), symmetric=True)
+    return SparseDerivative(fun, argnums, Options.of("sparse_hessian", options), symmetric=True)

@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 
 from bwcompiler import ops, tree
 from bwcompiler.api.functions import JitFunction
+from bwcompiler.api.options import Options, TransformOptions
 from bwcompiler.api.program import Program
 from bwcompiler.api.requests import argument_positions, check_differentiable, check_has_arrays
 from bwcompiler.errors import GradientError
-from bwcompiler.frontend.tracing.arguments import Arguments, parameter_names, require_function, take_apart
+from bwcompiler.frontend.tracing.arguments import Arguments, require_function, take_apart
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.region import open_region
 from bwcompiler.frontend.tracing.trace import TraceResult, trace
@@ -34,35 +35,28 @@ Argnums = int | Sequence[int]
 REMEMBERED = 64                # bound methods and other callables without attributes whose transforms are kept
 
 
-class Statics(NamedTuple):
-    """Which arguments are compile-time values: static_argnums and static_argnames, as `jit` takes them."""
-
-    argnums: int | Iterable[int] = ()
-    argnames: str | Iterable[str] = ()
-
-
 class Transformed(JitFunction):
     """A transform of a function: compiled when called with arrays, inlined when called inside another trace.
 
-    made_by   the transform, its arguments and static arguments, to make it again from a pickle.
+    made_by   the transform, its arguments and options, to make it again from a pickle.
     backward  what is worth looking at is the backward program of the function that is differentiated.
     """
 
-    def __init__(self, traced: Callable[..., Any], statics: Statics, made_by: tuple[Callable[..., Any], tuple[Any, ...]],
+    def __init__(self, traced: Callable[..., Any], options: Options, made_by: tuple[Callable[..., Any], tuple[Any, ...]],
                  backward: bool = False) -> None:
-        super().__init__(traced, statics.argnums, statics.argnames)
-        self.made_by = (*made_by, statics)
+        super().__init__(traced, options.static_argnums, options.static_argnames, autoloop=options.autoloop)
+        self.made_by = (*made_by, options)
         self._backward = backward
 
     def _remake(self) -> tuple[Any, ...]:
-        transform, args, statics = self.made_by
-        return transform, args, {f"static_{name}": value for name, value in statics._asdict().items()}
+        transform, args, options = self.made_by
+        return transform, args, options.given()
 
     def _shown(self, arguments: Arguments) -> Program:
         if not self._backward:
             return super()._shown(arguments)
         _, (fun, argnums, *_), _ = self.made_by
-        return Program(fun, arguments, argnums)
+        return Program(fun, arguments, argnums, autoloop=self.autoloop)
 
 
 def without_names(traced: Callable[..., Any]) -> Callable[..., Any]:
@@ -72,17 +66,7 @@ def without_names(traced: Callable[..., Any]) -> Callable[..., Any]:
     return traced
 
 
-def by_position(fun: Callable[..., Any], statics: Statics, more: int = 0) -> Statics:
-    """The static arguments of fun for a function `without_names`, which takes `more` positional arguments behind those of fun."""
-    names = parameter_names(fun)
-    argnums = {statics.argnums} if isinstance(statics.argnums, int) else set(statics.argnums)
-    argnames = {statics.argnames} if isinstance(statics.argnames, str) else set(statics.argnames)
-    argnames |= {names[k] for k in argnums if -len(names) <= k < len(names)}
-    argnums = {k if k >= 0 else k - more for k in argnums} | {k for k, name in enumerate(names) if name in argnames}
-    return Statics(tuple(sorted(argnums)), tuple(sorted(argnames)))
-
-
-def transformed(fun: Callable[..., Any], traced: Callable[..., Any], name: str, statics: Statics, transform: Callable[..., Any],
+def transformed(fun: Callable[..., Any], traced: Callable[..., Any], name: str, options: Options, transform: Callable[..., Any],
                 *args: Any, backward: bool = False, argnums: Argnums = 0) -> Transformed:
     """The function `traced` of handles, which is `fun` as `transform(fun, *args)` makes it, as users hold it.
 
@@ -93,9 +77,9 @@ def transformed(fun: Callable[..., Any], traced: Callable[..., Any], name: str, 
     traced.__name__ = f"{getattr(fun, '__name__', 'function')}.{name}"
     traced.__qualname__ = f"{getattr(fun, '__qualname__', 'function')}.{name}"
     from_the_end = count_from_the_end(argnums)
-    own = by_position(fun, statics) if from_the_end else statics
+    own = options.by_position(fun) if from_the_end else options
     made = Transformed(without_names(traced) if from_the_end else traced, own, (transform, (fun, *args)), backward)
-    made.made_by = (transform, (fun, *args), statics)
+    made.made_by = (transform, (fun, *args), options)
     return made
 
 
@@ -141,6 +125,16 @@ def _things_of(fun: Callable[..., Any]) -> dict[Any, Any]:
     while len(_made_elsewhere) > REMEMBERED:
         _made_elsewhere.popitem(last=False)
     return found.things
+
+
+def with_options(transform: str, fun: Callable[..., Any], primals: Sequence[Any],
+                 given: TransformOptions) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """A function and its positional arguments, for which the options hold wherever the function is traced."""
+    options = Options.of(transform, given)
+    primals = options.declare(fun, primals)
+    if options.autoloop:
+        return fun, primals
+    return made_of(fun, "autoloop=False", lambda: JitFunction(fun, autoloop=False)), primals
 
 
 # ----- arguments
@@ -206,12 +200,12 @@ class TracedCall(NamedTuple):
 
 
 def traced_call(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], argnums: Argnums,
-                statics: Statics = Statics()) -> TracedCall:  # noqa: B008  (immutable)
+                options: Options) -> TracedCall:
     """Trace a call of fun whose arguments `argnums` are differentiated; GradientError where they have no derivative."""
     named = take_apart(fun, args, kwargs)          # what can be passed by position is
     numbers = normalise_argnums(argnums, len(args if count_from_the_end(argnums) else named.args))
     argnums = numbers[0] if isinstance(argnums, int) else numbers
-    result = trace(fun, as_floats(named.args, numbers), named.kwargs, static_argnums=statics.argnums, static_argnames=statics.argnames)
+    result = trace(fun, as_floats(named.args, numbers), named.kwargs, **options.statics)
     check_has_arrays(result.arguments, numbers)
     wrt = [leaf for number in numbers for leaf in result.arguments.positions_of(number)]
     check_differentiable(result, wrt)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from bwcompiler import ops, tree
 from bwcompiler.api.functions import VARIANTS, JitFunction, specialisation_key
+from bwcompiler.api.options import Options, TransformOptions
 from bwcompiler.api.program import Program
 from bwcompiler.api.traced_seeds import is_tracing, match_seeds
 from bwcompiler.api.transformed import (
     Argnums,
-    Statics,
     TracedCall,
     as_floats,
     capture,
@@ -20,10 +20,11 @@ from bwcompiler.api.transformed import (
     outputs_of,
     traced_call,
     transformed,
+    with_options,
 )
 from bwcompiler.compiler.pipeline import derive
 from bwcompiler.errors import GradientError, at
-from bwcompiler.frontend.tracing.arguments import require_function, take_apart
+from bwcompiler.frontend.tracing.arguments import require_function, take_apart, unwrapped
 from bwcompiler.frontend.tracing.custom_rules import CustomFunction, CustomJvp, CustomVjp
 from bwcompiler.frontend.tracing.trace import TraceResult, call_user, trace
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, value_of
@@ -64,8 +65,8 @@ def check_arguments(call: TracedCall, what: str) -> None:
             raise GradientError(f"{what} with holomorphic=True needs complex arguments; {name} has dtype {dtype.numpy}")
 
 
-def value_and_grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False, *,
-                   static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = ()) -> Any:
+def value_and_grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
+                   **options: Unpack[TransformOptions]) -> Any:
     """A function that returns fun's value and its gradient with respect to the arguments argnums.
 
     The gradient has the shape and dtype of its argument, and its tree; a tuple of argnums gives a tuple of gradients.  With has_aux,
@@ -74,15 +75,17 @@ def value_and_grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool 
     the gradient is its complex derivative.  Raises GradientError for a non-scalar output, integer arguments, or a complex output
     without holomorphic=True, and whatever tracing fun raises (bw.errors).
 
+    All transforms have the options static_argnums, static_argnames and autoloop, with the meaning that they have for `jit`.
+
     >>> import numpy as np, bwcompiler as bw
     >>> value, g = bw.value_and_grad(lambda x: np.sum(x * x))(np.array([1.0, 2.0]))
     >>> float(value), g.tolist()
     (5.0, [2.0, 4.0])
     """
-    statics = Statics(static_argnums, static_argnames)
+    chosen = Options.of("value_and_grad", options)
 
     def traced(*args: Any, **kwargs: Any) -> Any:
-        differentiated = traced_call(fun, args, kwargs, argnums, statics)
+        differentiated = traced_call(fun, args, kwargs, argnums, chosen)
         result, wrt = differentiated.result, differentiated.wrt
         outputs = outputs_of(result, has_aux)
         number = scalar_output(result, outputs.numbers, "grad", holomorphic)
@@ -97,7 +100,7 @@ def value_and_grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool 
             value = (value, outputs.aux(found))
         return value, gradient
 
-    return transformed(fun, traced, "value_and_grad", statics, value_and_grad, argnums, has_aux, holomorphic, backward=True,
+    return transformed(fun, traced, "value_and_grad", chosen, value_and_grad, argnums, has_aux, holomorphic, backward=True,
                        argnums=argnums)
 
 
@@ -105,8 +108,8 @@ def _cotangent(found: Sequence[Value], position: int | None, argument: Value) ->
     return cotangent_or_zero(None if position is None else found[position], argument)
 
 
-def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False, *,
-         static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = ()) -> Any:
+def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
+         **options: Unpack[TransformOptions]) -> Any:
     """A function that returns the gradient of fun with respect to the arguments argnums.
 
     The gradient has the shape, dtype and tree of the argument.  Errors as for `value_and_grad`; with has_aux, returns (gradient, aux).
@@ -115,17 +118,17 @@ def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, h
     >>> bw.grad(lambda x: np.sum(x ** 3))(np.array([1.0, 2.0])).tolist()
     [3.0, 12.0]
     """
-    statics = Statics(static_argnums, static_argnames)
-    both = value_and_grad(fun, argnums, has_aux, holomorphic, static_argnums=static_argnums, static_argnames=static_argnames)
+    chosen = Options.of("grad", options)
+    both = value_and_grad(fun, argnums, has_aux, holomorphic, **options)
 
     def traced(*args: Any, **kwargs: Any) -> Any:
         value, gradient = both.fun(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
 
-    return transformed(fun, traced, "grad", statics, grad, argnums, has_aux, holomorphic, backward=True, argnums=argnums)
+    return transformed(fun, traced, "grad", chosen, grad, argnums, has_aux, holomorphic, backward=True, argnums=argnums)
 
 
-def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, **options: Unpack[TransformOptions]) -> Any:
     """fun(*primals) and the pullback: a function from a seed (shaped like the output) to one cotangent per primal.
 
     Integer and boolean primals have the cotangent None.  With has_aux, fun returns (out, aux) and the result is
@@ -136,8 +139,10 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     >>> pullback(np.array([1.0, 10.0]))[0].tolist()
     [2.0, 40.0]
     """
+    if options:
+        fun, primals = with_options("vjp", fun, primals, options)
     if is_tracing(primals):
-        out = call_user(fun, primals, {})
+        out = call_user(fun, tuple(map(unwrapped, primals)), {})
         out, aux = out if has_aux else (out, None)
         pullback: Any = functools.partial(_pullback_traced, fun, primals, has_aux)
     else:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, Unpack
 
 from bwcompiler import ops, tree
-from bwcompiler.api.transformed import Statics, by_position, capture, operand_values, transformed, without_names
+from bwcompiler.api.options import Options, TransformOptions
+from bwcompiler.api.transformed import capture, operand_values, transformed, without_names
 from bwcompiler.errors import ShapeError, SignatureError, UnsupportedError
 from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, argument_type, parameter_names, take_apart
 from bwcompiler.frontend.tracing.trace import TraceResult, trace_arguments
@@ -21,7 +22,7 @@ Axes = Any                     # an integer, None, or a container of them: a pre
 
 
 def vmap(fun: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0, *, axis_size: int | None = None,
-         static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = ()) -> Any:
+         **options: Unpack[TransformOptions]) -> Any:
     """fun mapped over an axis of its arguments, computed for all elements at once.
 
     in_axes    per positional argument the axis that is mapped over, or None for what is the same in all calls; one for all; or a
@@ -44,21 +45,21 @@ def vmap(fun: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0, *, axis
     """
     in_axes = _checked_axes(in_axes, "in_axes")
     out_axes = _checked_axes(out_axes, "out_axes")
-    statics = Statics(static_argnums, static_argnames)
+    chosen = Options.of("vmap", options)
 
     def traced(*args: Any, **kwargs: Any) -> Any:
-        arguments = take_apart(fun, args, kwargs, statics.argnums, statics.argnames)
+        arguments = take_apart(fun, args, kwargs, **chosen.statics)
         batch = _Batch.of(fun, arguments, len(args), in_axes, axis_size)
         return batch.run(fun, arguments, out_axes)
 
     again = functools.partial(_again, in_axes, out_axes, axis_size)
-    made = transformed(fun, without_names(traced), "vmap", by_position(fun, statics), again)
-    made.made_by = (*made.made_by[:2], statics)
+    made = transformed(fun, without_names(traced), "vmap", chosen.by_position(fun), again)
+    made.made_by = (*made.made_by[:2], chosen)
     return made
 
 
-def _again(in_axes: Axes, out_axes: Axes, axis_size: int | None, fun: Callable[..., Any], **statics: Any) -> Any:
-    return vmap(fun, in_axes, out_axes, axis_size=axis_size, **statics)
+def _again(in_axes: Axes, out_axes: Axes, axis_size: int | None, fun: Callable[..., Any], **options: Any) -> Any:
+    return vmap(fun, in_axes, out_axes, axis_size=axis_size, **options)
 
 
 def _checked_axes(axes: Axes, name: str) -> Axes:

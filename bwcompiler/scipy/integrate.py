@@ -12,9 +12,10 @@ from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.reductions import normalize_axis
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.nn.activations import real_value
+from bwcompiler.scipy.initial_values import quad, solve_ivp
 from bwcompiler.scipy.ordinary_differential_equations import odeint
 
-__all__ = ["cumulative_trapezoid", "fixed_quad", "odeint", "romb", "simpson", "trapezoid"]
+__all__ = ["cumulative_trapezoid", "fixed_quad", "odeint", "quad", "romb", "simpson", "solve_ivp", "trapezoid"]
 
 
 def _lines(y: Any, x: Any, axis: int) -> tuple[Any, Any, int]:

@@ -7,15 +7,22 @@ time.  It is made of the same function, so that it can be differentiated again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from bwcompiler import tree
+from bwcompiler.api.functions import jit
+from bwcompiler.api.implicit import ClosedFunction
 from bwcompiler.api.loops import scan, while_loop
+from bwcompiler.api.transformed import made_of
 from bwcompiler.api.transforms import custom_vjp, vjp
-from bwcompiler.errors import ShapeError
+from bwcompiler.errors import ShapeError, UnsupportedError
+from bwcompiler.frontend.tracing.trace import call_user
+from bwcompiler.scipy.packing import is_traced_call
+from bwcompiler.scipy.right_hand_sides import lsoda
+from bwcompiler.scipy.solutions import handle
 
 Function = Callable[..., Any]
 
@@ -81,26 +88,24 @@ def _solved(func: Function, y0: Any, times: Any, rtol: float, atol: float, most:
     return np.concatenate([y0[None], rest])
 
 
-def _flat(args: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """The float leaves of the arguments as one vector, and the way back."""
-    leaves, structure = tree.flatten(args)
-    moving = [k for k, leaf in enumerate(leaves) if np.dtype(getattr(leaf, "dtype", type(leaf))).kind == "f"]
-    shapes = [np.shape(leaves[k]) for k in moving]
+def _flat(leaves: Sequence[Any]) -> tuple[Any, Callable[[Any], list[Any]]]:
+    """The floats among traced arrays as one vector, and the way back."""
+    moving = [k for k, leaf in enumerate(leaves) if leaf.dtype.kind == "f"]
     vector = np.concatenate([np.reshape(leaves[k], (-1,)) for k in moving]) if moving else np.zeros(0)
 
-    def back(vector: Any) -> Any:
+    def back(vector: Any) -> list[Any]:
         found, start = list(leaves), 0
-        for k, shape in zip(moving, shapes, strict=True):
-            size = int(np.prod(shape))
-            found[k], start = vector[start:start + size].reshape(shape), start + size
-        return tree.unflatten(structure, found)
+        for k in moving:
+            size = leaves[k].size
+            found[k], start = vector[start:start + size].reshape(leaves[k].shape).astype(leaves[k].dtype), start + size
+        return found
     return vector, back
 
 
-def _solver(func: Function, back: Callable[[Any], Any], rtol: float, atol: float, most: int) -> Any:
-    """The solution as a function of y0, times and the vector of arguments, with its derivative rule."""
+def _solver(func: Function, back: Callable[[Any], list[Any]], rtol: float, atol: float, most: int) -> Any:
+    """The solution as a function of y0, times and the vector of what func(outside, y, t) reads from outside, with its derivative rule."""
     def slope(y: Any, t: Any, vector: Any) -> Any:
-        return func(y, t, *back(vector)) + 0.0 * y
+        return func(back(vector), y, t) + 0.0 * y
 
     @custom_vjp
     def odeint(y0: Any, times: Any, vector: Any) -> Any:
@@ -136,21 +141,48 @@ def _solver(func: Function, back: Callable[[Any], Any], rtol: float, atol: float
     return odeint
 
 
-def odeint(func: Function, y0: Any, t: Any, args: Any = (), rtol: float = 1.49012e-8, atol: float = 1.49012e-8,
-           mxstep: int = 100_000) -> Any:
+def solution_at(func: Function, y0: Any, times: Any, rtol: float, atol: float, most: int) -> Any:
+    """The solution of dy/dt = func(y, t) at all times, inside of a trace; what func reads from outside has derivatives too."""
+    closed = ClosedFunction(func, y0, times[0])
+    vector, back = _flat(closed.lifted)
+    places = [handle._storage for handle in closed.lifted]
+
+    def function(outside: list[Any], y: Any, t: Any) -> Any:
+        return closed(dict(zip(places, outside, strict=True)), y, t)
+    return _solver(function, back, rtol, atol, most)(y0, times, vector)
+
+
+def odeint(func: Function, y0: Any, t: Any, args: Any = (), Dfun: Any = None, *, rtol: float = 1.49012e-8,
+           atol: float = 1.49012e-8, mxstep: int = 100_000, **options: Any) -> Any:
     """The solution of dy/dt = func(y, t, *args) with y(t[0]) = y0 at all times t, of shape (times, *y0.shape).
 
-    y0, t and args are differentiated, by the adjoint equation, to the same tolerances; what func reads from outside is constant
-    (UnsupportedError where it is traced: pass it in args).  Between two times at most mxstep steps are made, else the rest is nan.
-    Raises ShapeError for y0 of more than one axis.
+    y0, t, args and whatever func reads from outside are differentiated, by the adjoint equation, to the same tolerances.  Between two times
+    at most mxstep steps are made, else the rest is nan.  Raises ShapeError for y0 of more than one axis.
+
+    With Dfun=True (or a function), or another keyword of scipy.integrate.odeint, it is that function, LSODA, for stiff equations, with the
+    derivative by y taken from func; not inside of traced functions, where UnsupportedError is raised.
 
     >>> import numpy as np, bwcompiler as bw
     >>> solve = lambda rate: bw.scipy.integrate.odeint(lambda y, t, rate: -rate * y, np.ones(1), np.array([0.0, 1.0]), (rate,))[1, 0]
     >>> float(bw.grad(solve)(2.0).round(6))
     -0.135335
     """
+    args = tuple(args) if isinstance(args, tuple | list) else (args,)
+    if Dfun is not None or options:
+        if is_traced_call():
+            name = "Dfun" if Dfun is not None else next(iter(options))
+            raise UnsupportedError(f"odeint inside of a traced function: {name} cannot be given; the method is an explicit one\n"
+                                   "  hint: leave it out, or call it outside of traced functions")
+        return lsoda(func, y0, t, args, Dfun, {"rtol": rtol, "atol": atol, "mxstep": mxstep, **options})
     if np.ndim(y0) > 1 or np.ndim(t) != 1:
         raise ShapeError(f"odeint: y0 of shape {np.shape(y0)} must have one axis, and t of shape {np.shape(t)} must have one")
+    chosen = (rtol, atol, mxstep)
+    if not is_traced_call():
+        compiled = made_of(func, ("odeint", *chosen), lambda: jit(functools.partial(_in_trace, func, chosen), mutates=False))
+        return compiled(np.asarray(y0), np.asarray(t), args)
+    return _in_trace(func, chosen, y0, t, args)
+
+
+def _in_trace(func: Function, options: tuple[float, float, int], y0: Any, t: Any, args: tuple[Any, ...]) -> Any:
     start = np.reshape(y0, (-1,)) + 0.0
-    vector, back = _flat(tuple(args) if isinstance(args, tuple | list) else (args,))
-    return _solver(func, back, rtol, atol, mxstep)(start, t, vector)
+    return solution_at(lambda y, t: call_user(func, (y, t, *args), {}), handle(start), handle(t), *options)

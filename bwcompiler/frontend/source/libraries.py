@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -29,5 +30,19 @@ def scipy_twin(function: Any) -> Callable[..., Any] | None:
         return None
 
     def chosen(*args: Any, **kwargs: Any) -> Any:
-        return (twin if any(map(is_traced, (*args, *kwargs.values()))) else function)(*args, **kwargs)
+        return (twin if any(map(_is_traced, (*args, *kwargs.values()))) else function)(*args, **kwargs)
     return chosen
+
+
+def _is_traced(argument: Any) -> bool:
+    """Whether an argument is traced, or a function that closes over what is."""
+    if is_traced(argument):
+        return True
+    return isinstance(argument, types.FunctionType) and any(is_traced(value) for value in map(_content, argument.__closure__ or ()))
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:                             # a variable without a value yet
+        return None

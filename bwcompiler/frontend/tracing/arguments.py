@@ -173,6 +173,8 @@ def take_apart(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
 
 def declared(value: Any) -> StaticArgument:
     """A compile-time value; it must be hashable and no array."""
+    if isinstance(value, StaticArgument):
+        return value
     if isinstance(value, np.ndarray | Tracer):
         raise SignatureError("static arguments must be hashable Python values; an array cannot be static")
     try:

@@ -17,10 +17,10 @@ import numpy as np
 from bwcompiler import lazy
 from bwcompiler.frontend.tracing.source import is_library, is_ours
 
-_SOLVED = ("bw.custom_root differentiates what a solver finds, by the equation that it solves; bw.primitive calls Python functions "
-           "that have derivatives of their own")
 bw = lazy.module("bwcompiler")          # what is above this layer: loaded when asked for
 
+_SOLVED = ("bw.custom_root differentiates what a solver finds, by the equation that it solves; bw.primitive calls Python functions "
+           "that have derivatives of their own")
 _MAKE = "make it with np.zeros_like(x), or with bwcompiler.numpy.zeros(n), which can be assigned to"
 _OBJECTS = ("np.array([...]) of traced numbers is to NumPy an array of Python objects: make it with bwcompiler.numpy.array([...]), "
             "or np.stack([...])")

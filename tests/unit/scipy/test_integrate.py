@@ -92,9 +92,95 @@ def test_arguments_may_be_trees() -> None:
     np.testing.assert_allclose(found[1]["rate"], -2 * np.exp(-1.4), rtol=1e-6)
 
 
-def test_a_traced_value_that_odeint_is_not_given_is_an_error() -> None:
-    solve = lambda rate: bw.scipy.integrate.odeint(lambda y, t: -rate * y, np.ones(1), np.array([0.0, 1.0]))[-1, 0]  # noqa: E731
-    np.testing.assert_allclose(bw.jit(solve)(0.5), np.exp(-0.5), rtol=1e-6)
-    with pytest.raises(UnsupportedError, match="odeint: fwd reads a traced value from outside\n  hint: pass it as an argument") as caught:
-        bw.grad(solve)(0.5)
-    assert not hasattr(caught.value, "__notes__")               # no report of a pass that failed: the error is the user's
+# ----- SciPy's integrators
+def oscillator(t: Any, y: Any, k: Any) -> Any:
+    return np.array([y[1], k * (1 - y[0] ** 2) * y[1] - y[0]])
+
+
+def slopes(t: Any, y: Any, k: Any) -> Any:
+    return np.array([[0.0, 1.0], [-2 * k * y[0] * y[1] - 1.0, k * (1 - y[0] ** 2)]])
+
+
+@pytest.mark.parametrize("method", ["RK45", "DOP853", "Radau", "BDF", "LSODA"])
+def test_solve_ivp(method: str) -> None:
+    given = {"jac": slopes} if method in ("Radau", "BDF", "LSODA") else {}
+    found, expected = (m.solve_ivp(oscillator, (0.0, 40.0), [2.0, 0.0], method, args=(20.0,), rtol=1e-6, **jac) for m, jac in (
+        (integrate, {}), (scipy.integrate, given)))
+    assert (found.status, found.nfev, found.njev) == (expected.status, expected.nfev, expected.njev)
+    np.testing.assert_allclose(found.y, expected.y, rtol=1e-3, atol=1e-3)       # steps amplify last bits
+
+
+def test_options_of_solve_ivp_go_to_scipy() -> None:
+    crossing = lambda t, y, k: y[0]  # noqa: E731
+    crossing.terminal = True
+    found, expected = (m.solve_ivp(oscillator, (0.0, 9.0), [2.0, 0.0], args=(2.0,), events=crossing, dense_output=True, t_eval=[0.5, 1.0]) for m in (
+        integrate, scipy.integrate))
+    np.testing.assert_allclose(found.t_events, expected.t_events, rtol=1e-12)
+    np.testing.assert_allclose(found.sol(0.7), expected.sol(0.7), rtol=1e-12)
+    assert found.t.tolist() == [0.5, 1.0]
+    turning = integrate.solve_ivp(lambda t, z: 1j * z, (0.0, 1.0), [1.0 + 0.0j], "BDF", rtol=1e-8)
+    np.testing.assert_allclose(turning.y[0, -1], np.exp(1j), rtol=1e-5)
+    as_list = integrate.solve_ivp(lambda t, y: [y[1], -y[0]], (0.0, 1.0), [0.0, 1.0], "Radau", rtol=1e-8)
+    np.testing.assert_allclose(as_list.y[0, -1], np.sin(1.0), rtol=1e-6)
+
+
+def test_sparse_jacobians_where_they_pay() -> None:
+    def heat(t: Any, u: Any) -> Any:
+        around = np.pad(u, 1)
+        return around[2:] - 2 * u + around[:-2] - u**3
+
+    start = np.sin(np.linspace(0.0, 3.0, 300))
+    chosen, dense = (integrate.solve_ivp(heat, (0.0, 2.0), start, "BDF", **jac) for jac in ({}, {"jac": "dense"}))
+    np.testing.assert_allclose(chosen.y, dense.y, rtol=1e-9)
+    slopes = bw.scipy.integrate.solve_ivp.__globals__["slopes"](heat, None, "BDF", 0.0, start, ())
+    assert slopes.products(0.0, start) == 3
+    sparse = integrate.solve_ivp(heat, (0.0, 2.0), start[:9], "Radau", jac="sparse")
+    assert sparse.success
+
+
+def test_solve_ivp_inside_of_traced_functions() -> None:
+    times = np.array([0.0, 0.5, 2.0])
+    at = lambda y0, k, times: integrate.solve_ivp(oscillator, (0.0, 2.0), y0, t_eval=times, args=(k,), rtol=1e-10, atol=1e-12).y  # noqa: E731
+    found = bw.jit(at)(np.array([2.0, 0.0]), 1.5, times)
+    expected = scipy.integrate.solve_ivp(oscillator, (0.0, 2.0), [2.0, 0.0], t_eval=times, args=(1.5,), rtol=1e-10, atol=1e-12).y
+    np.testing.assert_allclose(found, expected, rtol=1e-8)
+    last = lambda k: np.sum(integrate.solve_ivp(lambda t, y: oscillator(t, y, k), (0.0, 2.0), np.array([2.0, 0.0]), rtol=1e-10, atol=1e-12).y)  # noqa: E731
+    evaluate = bw.jit(last)
+    np.testing.assert_allclose(bw.grad(last)(1.5), (evaluate(1.5001) - evaluate(1.4999)) / 2e-4, rtol=1e-6)
+    for keywords in ({"method": "BDF"}, {"events": lambda t, y: y[0]}, {"dense_output": True}, {"max_step": 0.1}):
+        with pytest.raises(UnsupportedError, match="hint: method='RK45'"):
+            bw.jit(lambda k, keywords=keywords: integrate.solve_ivp(lambda t, y: -k * y, (0.0, 1.0), np.ones(1), **keywords).y)(1.0)
+
+
+def test_lsoda() -> None:
+    stiff = lambda y, t, k: -k * (y - np.cos(t)) * np.array([1.0, 2.0])  # noqa: E731
+    slope = lambda y, t, k: np.diag([-k, -2.0 * k])  # noqa: E731
+    times = np.linspace(0.0, 5.0, 6)
+    expected, report = scipy.integrate.odeint(stiff, np.zeros(2), times, (1e4,), Dfun=slope, full_output=True)
+    for keywords in ({"Dfun": True}, {"Dfun": slope}, {}, {"col_deriv": True}):
+        found, mine = integrate.odeint(stiff, np.zeros(2), times, (1e4,), full_output=True, **keywords)
+        np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
+        assert (mine["nje"][-1], mine["nfe"][-1]) == (report["nje"][-1], report["nfe"][-1])
+    first = integrate.odeint(lambda t, y, k: stiff(y, t, k), np.zeros(2), times, (1e4,), tfirst=True)
+    np.testing.assert_allclose(first, expected, rtol=1e-6, atol=1e-8)
+    with pytest.raises(UnsupportedError, match="Dfun cannot be given"):
+        bw.jit(lambda k: integrate.odeint(stiff, np.zeros(2), times, (k,), Dfun=True))(1.0)
+
+
+def test_what_right_hand_sides_read_from_outside_has_derivatives() -> None:
+    end = lambda k, by: integrate.odeint(*by(k), rtol=1e-11, atol=1e-11)[-1, 0]  # noqa: E731
+    given = lambda k: (lambda y, t, k: -k["a"] * y, np.ones(1), np.array([0.0, 1.0]), (k,))  # noqa: E731
+    closed = lambda k: (lambda y, t: -k["a"] * y, np.ones(1), np.array([0.0, 1.0]))  # noqa: E731
+    for by in (given, closed):
+        np.testing.assert_allclose(bw.grad(end)({"a": 0.7}, by)["a"], -np.exp(-0.7), rtol=1e-8)
+        np.testing.assert_allclose(bw.grad(bw.grad(lambda a, by=by: end({"a": a}, by)))(0.7), np.exp(-0.7), rtol=1e-7)
+
+
+def test_quad() -> None:
+    gauss = lambda x, k: np.exp(-k * x * x)  # noqa: E731
+    for ends in ((-np.inf, np.inf), (0.0, 3.0)):
+        found, expected = (m.quad(gauss, *ends, args=(2.0,), full_output=True) for m in (integrate, scipy.integrate))
+        np.testing.assert_allclose(found[0], expected[0], rtol=1e-12)
+        assert found[2]["neval"] == expected[2]["neval"]
+    with pytest.raises(UnsupportedError, match="fixed_quad"):
+        bw.jit(lambda k: integrate.quad(gauss, 0.0, 3.0, (k,))[0])(1.0)
