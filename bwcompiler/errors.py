@@ -99,6 +99,10 @@ class StaleValueWarning(UserWarning):
     """A compiled function will go on with something that it read while it was traced, and that plain Python would read again."""
 
 
+class LeftOutWarning(UserWarning):
+    """A message of the function (`print`, `warnings.warn`, a logger) in a loop or branch that was compiled as one: it is not told."""
+
+
 class RecompileWarning(UserWarning):
     """A function is traced again and again; the message says what differed."""
 

@@ -192,7 +192,7 @@ def _barrier_shape(x: TensorType, *others: TensorType) -> TensorType:
 
 
 def _barrier_vjp(ct: Value, out: Value, operands: Sequence[Value], needs: Sequence[bool]) -> list[Value | None]:
-    return [ct, *[None] * (len(operands) - 1)]
+    return [barrier(ct, *operands[1:]), *[None] * (len(operands) - 1)]
 
 
 def _barrier_jvp(tangents: Sequence[Value | None], out: Value, x: Value, *others: Value) -> Value | None:

@@ -14,6 +14,7 @@ import numpy as np
 from bwcompiler import ops, tree
 from bwcompiler.errors import TracerBoolError, at
 from bwcompiler.frontend.source.capture import attempted, is_in_c_order, zeros
+from bwcompiler.frontend.source.checks import check, error_source, is_raised, note, together
 from bwcompiler.frontend.source.jumps import PREFIX
 from bwcompiler.frontend.source.rewriting import Variables
 from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable, same
@@ -29,6 +30,7 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import DType
 
 RETURNED = PREFIX + "result"   # stands for what a side of a branch returns
+CHECKED = PREFIX + "checked"   # for what its checks give
 
 
 class Side(NamedTuple):
@@ -46,17 +48,31 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
     entry = names.held(variables.stored)
     source = current_source(open_region().outer)
     policy.needed = True
+    sides = []
     try:
-        sides = [_side(side, names, entry, variables, policy) for side in (then, orelse)]
+        for run, other in ((then, orelse), (orelse, then)):
+            try:
+                sides.append(_side(run, names, entry, variables, policy))
+            except Exception as error:
+                if not is_raised(error):
+                    raise
+                names.restore(entry)
+                check(test if run is then else _negated(test), run, error, error_source(error) or source)
+                names.restore(entry)
+                return other()                     # from here on that is what runs
         return _merge(test, sides, names, entry, variables, policy)
     except NotCapturable as refused:
         names.restore(entry)
-        raise TracerBoolError(at(source, f"a branch on a traced value, which cannot be recorded: {refused.reason}\n"
+        raise TracerBoolError(at(refused.source or source, f"a branch on a traced value, which cannot be recorded: {refused.reason}\n"
                                  "  hint: np.where(condition, a, b), bw.cond(condition, then, otherwise), or decide outside of the function"
                                  )) from None
     except BaseException:
         names.restore(entry)
         raise
+
+
+def _negated(test: Any) -> Any:
+    return np.logical_not(test)
 
 
 def _side(run: Callable[[], Any], names: Names, entry: dict[str, Any], variables: Variables, policy: Policy) -> Side:
@@ -69,6 +85,8 @@ def _side(run: Callable[[], Any], names: Names, entry: dict[str, Any], variables
         returned = run()
         ends.update(names.held(variables.results))
         ends[RETURNED] = returned
+        checks = together()
+        ends[CHECKED] = checks[0] if checks else UNBOUND
         found: list[Any] = []
         storages = [leaf._storage for end in ends.values() for leaf in tree.leaves(end) if isinstance(leaf, Tracer)]
         for name, end in ends.items():
@@ -94,7 +112,7 @@ def _merge(test: Tracer, sides: list[Side], names: Names, entry: dict[str, Any],
     names.restore(entry)
     chosen: list[str] = []
     after: dict[str, Any] = {}
-    for name in (*variables.results, RETURNED):
+    for name in (*variables.results, RETURNED, CHECKED):
         one, other = (side.ends[name] for side in sides)
         start = entry.get(name)
         if same(one, start) and same(other, start):
@@ -105,6 +123,8 @@ def _merge(test: Tracer, sides: list[Side], names: Names, entry: dict[str, Any],
             if tree.structure(one) != tree.structure(other):
                 not_capturable(f"{_called(name)} has another structure on one side than on the other")
             chosen.append(name)
+        elif (one is None) != (other is None) and one is not UNBOUND and other is not UNBOUND:
+            not_capturable(f"{_called(name)} is None on one side, and a value on the other: give it a value on both (np.nan, say)")
         elif one is not UNBOUND and other is not UNBOUND:
             not_capturable(f"{_called(name)} is no array or number on both sides")
         elif name.startswith(PREFIX) and (name in sides[0].places or name in sides[1].places):
@@ -121,7 +141,9 @@ def _merge(test: Tracer, sides: list[Side], names: Names, entry: dict[str, Any],
                                                                            kinds[position:position + count], strict=True)]
         after[name] = tree.unflatten(tree.structure(given.ends[name]), leaves)
         position += count
-    returned = after.pop(RETURNED, None)
+    returned, checked = after.pop(RETURNED, None), after.pop(CHECKED, UNBOUND)
+    if isinstance(checked, Tracer):
+        note(checked)
     names.restore(after)
     return returned
 

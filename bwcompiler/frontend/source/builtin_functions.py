@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler import ops
+from bwcompiler import ops, tree
 from bwcompiler.errors import TracerError
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, index_handle
 from bwcompiler.frontend.tracing.operands import as_tracer
@@ -83,28 +83,39 @@ def _len(x: Any) -> Any:
     return builtins.len(x)
 
 
-def _elements(x: Any) -> list[Any] | None:
-    """What a function of one iterable goes over; None for what Python can do itself."""
-    if isinstance(x, ArrayTracer):
-        return builtins.list(x)
-    if isinstance(x, list | tuple) and any(isinstance(part, Tracer) for part in x):
-        return builtins.list(x)
-    return None
+_NOTHING = object()
 
 
 def _extreme(function: Any, better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    def extreme(*args: Any, **options: Any) -> Any:
-        if options:
-            return function(*args, **options)
-        items = _elements(args[0]) if len(args) == 1 else builtins.list(args) if any(isinstance(x, Tracer) for x in args) else None
-        if not items:
-            return function(*args)
-        found = items[0]
-        for item in items[1:]:
-            found = call(_chosen, better(item, found), item, found)
+    """min or max: element by element, as Python does; of what is compared with `key`, numbers are chosen by their keys."""
+    def extreme(*args: Any, key: Any = None, default: Any = _NOTHING) -> Any:
+        if not args or (len(args) > 1 and default is not _NOTHING):
+            return function(*args, key=key, default=default)
+        items = builtins.list(args[0] if len(args) == 1 else args)
+        keys = items if key is None else [key(item) for item in items]
+        if not any(isinstance(one, Tracer) for one in keys):
+            known, given = {} if default is _NOTHING else {"default": default}, iter(keys)
+            return function(items, **known) if key is None else function(items, key=lambda _: next(given), **known)
+        found, best = items[0], keys[0]
+        for item, one in zip(items[1:], keys[1:], strict=True):
+            test = better(one, best)
+            if key is None:
+                found = best = call(_chosen, test, item, found)
+            else:
+                found, best = _either(test, item, found), call(_chosen, test, one, best)
         return found
     extreme.__name__ = function.__name__
     return extreme
+
+
+def _either(test: Any, x: Any, y: Any) -> Any:
+    """x if test else y, of numbers and arrays in containers of the same structure."""
+    if not isinstance(test, Tracer):
+        return x if test else y
+    if tree.structure(x) != tree.structure(y):
+        raise TypeError("min() and max() with a key choose among things of one structure, where the keys are traced")
+    return tree.unflatten(tree.structure(x), [call(_chosen, test, one, other) if not np.ndim(one) else np.where(test, one, other)
+                                              for one, other in zip(tree.leaves(x), tree.leaves(y), strict=True)])
 
 
 def _chosen(test: Any, x: Any, y: Any) -> Any:
@@ -125,14 +136,35 @@ def _sum(iterable: Any, /, start: Any = 0) -> Any:
     return builtins.sum(iterable, start)
 
 
+def _sorted(iterable: Any, /, *, key: Any = None, reverse: bool = False) -> Any:
+    items = builtins.list(iterable)
+    keys = items if key is None else [key(item) for item in items]
+    if not any(isinstance(one, Tracer) for one in keys):
+        given = iter(keys)
+        return builtins.sorted(items, key=lambda _: next(given), reverse=reverse)
+    lined: Any = np.stack([call(as_tracer, one) for one in keys])
+    if lined.ndim != 1:
+        raise TypeError("sorted() compares numbers: use np.sort for arrays")
+    lined = lined.astype(int) if lined.dtype == bool else lined
+    order = np.argsort(-lined if reverse else lined, kind="stable")
+    structures = [tree.structure(item) for item in items]
+    if any(structure != structures[0] for structure in structures):
+        raise TypeError("sorted() with a key orders things of one structure, where the keys are traced")
+    columns = [np.stack([call(as_tracer, leaf) for leaf in column])[order] for column in zip(*map(tree.leaves, items), strict=True)]
+    return [tree.unflatten(structures[0], [column[k] for column in columns]) for k in builtins.range(len(items))]
+
+
 def _truth(function: Any, joined: Any) -> Callable[[Any], Any]:
     def truth(x: Any, /) -> Any:
         if isinstance(x, ArrayTracer) and x.ndim == 1:
             return joined(x)
-        items = x if isinstance(x, list | tuple) else builtins.list(x) if hasattr(x, "gi_frame") else None
-        if items is None or not any(isinstance(item, Tracer) for item in items):
-            return function(x if items is None else items)
-        return joined(np.stack([call(as_tracer, item) != 0 for item in items]))
+        traced = []
+        for item in x:
+            if isinstance(item, Tracer):
+                traced.append(call(as_tracer, item) != 0)
+            elif function([item]) is (function is builtins.any):
+                return function([item])            # it decides, whatever the others are
+        return joined(np.stack(traced)) if traced else function(())
     truth.__name__ = function.__name__
     return truth
 
@@ -186,15 +218,33 @@ def _log(x: Any, *base: Any) -> Any:
 BUILTINS: dict[Any, Any] = {
     float: _number(float, F64, "float"), int: _number(int, I64, "int"), complex: _number(complex, C128, "complex"), bool: _bool,
     len: _len, min: _extreme(builtins.min, lambda x, y: x < y), max: _extreme(builtins.max, lambda x, y: x > y), sum: _sum,
-    any: _truth(builtins.any, np.any), all: _truth(builtins.all, np.all), isinstance: _isinstance,
+    sorted: _sorted, any: _truth(builtins.any, np.any), all: _truth(builtins.all, np.all), isinstance: _isinstance,
     math.log: _mathematical(math.log, _log),
     **{kind: _scalar_type(kind) for kind in (np.float64, np.float32, np.int64, np.int32, np.int16, np.int8, np.uint8, np.uint16, np.uint32,
                                              np.uint64, np.complex128, np.complex64, np.bool_)},
     **{function: _mathematical(function, numpy) for function, numpy in _MATH.items()},
 }
 
+def _item(x: Tracer, *index: Any) -> Any:
+    """x.item(): a traced Python number."""
+    if index:
+        place = index[0] if len(index) == 1 else index
+        return _item(x[np.unravel_index(place, x.shape)] if isinstance(place, int) else x[place])
+    if x._type.size != 1:
+        raise ValueError("can only convert an array of size 1 to a Python scalar")
+    kind = {"b": bool, "i": int, "u": int, "f": float, "c": complex}[x._type.dtype.kind]
+    return BUILTINS[kind](x.reshape(()) if x._type.shape else x)
+
+
+def _tolist(x: Any) -> Any:
+    """x.tolist(): traced Python numbers in lists."""
+    return [_tolist(row) for row in x] if x._type.shape else _item(x)
+
+
+NUMBERS: dict[str, Any] = {"item": _item, "tolist": _tolist}       # methods of handles
+
 PURE = frozenset((abs, ascii, bin, callable, chr, complex, dict, divmod, enumerate, filter, format, getattr, hasattr, hash, hex, id,
-                  issubclass, iter, list, map, oct, ord, pow, range, repr, reversed, round, set, slice, sorted, str, tuple, type, zip,
+                  issubclass, iter, list, map, oct, ord, pow, range, repr, reversed, round, set, slice, str, tuple, type, zip,
                   frozenset, bytes, super, object))
 
 CONSUMING = frozenset((list, tuple, set, frozenset, dict, sorted, sum, any, all, min, max, zip, map, filter, enumerate, iter))

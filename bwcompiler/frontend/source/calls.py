@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.frontend.numpy.sequences import c_, on_sequences, r_
-from bwcompiler.frontend.source.builtin_functions import BUILTINS, CONSUMING, PURE
+from bwcompiler.frontend.source.builtin_functions import BUILTINS, CONSUMING, NUMBERS, PURE
+from bwcompiler.frontend.source.checks import is_message, left_out
 from bwcompiler.frontend.source.functions import form as form_of
 from bwcompiler.frontend.source.libraries import scipy_twin
-from bwcompiler.frontend.source.makers import MAKERS, METHODS, Target, changed_in_loop, maker, maker_of, noted, require_traced
+from bwcompiler.frontend.source.makers import MAKERS, METHODS, Holder, Target, changed_in_loop, maker, maker_of, noted, require_traced
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.region import Policy
@@ -33,7 +34,7 @@ _READING: dict[type, frozenset[str]] = {                   # methods of Python's
 }
 _CHANGING_ARRAYS = frozenset(("byteswap", "fill", "itemset", "partition", "put", "resize", "setfield", "setflags", "sort"))
 _WRITING = frozenset((np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis))
-_PURE_MODULES = ("math", "cmath", "operator", "numpy", "scipy", "_operator", "bwcompiler")
+_PURE_MODULES = ("math", "cmath", "operator", "numpy", "scipy", "_operator", "bwcompiler", "copy", "dataclasses", "functools", "logging")
 _VALUES = (bool, int, float, complex, str, bytes, tuple, frozenset, range, slice)
 
 
@@ -45,6 +46,8 @@ def callable_for(function: Any, policy: Policy, form: Callable[[Any], Any]) -> A
         twin = scipy_twin(function)
         if twin is not None:
             return twin
+    if kind is types.MethodType and isinstance(function.__self__, Tracer) and function.__name__ in NUMBERS:
+        return functools.partial(NUMBERS[function.__name__], function.__self__)
     if kind is types.FunctionType or kind is types.MethodType:
         return _python(function, policy, form)
     if kind is functools.partial:
@@ -56,6 +59,8 @@ def callable_for(function: Any, policy: Policy, form: Callable[[Any], Any]) -> A
     if policy.depth and function.__class__ in (type, types.BuiltinFunctionType) and function in CONSUMING:
         return _consuming(twin or function)
     if twin is None:
+        if policy.depth and is_message(function):
+            return left_out(function, policy)
         if policy.depth:
             _require_pure(function, policy)
         writing = _writing(function)
@@ -71,6 +76,8 @@ def callable_for(function: Any, policy: Policy, form: Callable[[Any], Any]) -> A
 
 def _python(function: Any, policy: Policy, form: Callable[[Any], Any]) -> Any:
     plain = getattr(function, "__func__", function)
+    if policy.depth and is_message(function):
+        return left_out(function, policy)
     if isinstance(plain, types.FunctionType):
         twin = _twin(plain)
         if twin is not None and plain is function:
@@ -261,6 +268,12 @@ def changed(x: Any) -> Any:
     if policy.depth and policy.own[-1].get(id(x)) is not x:
         not_capturable(f"it changes {'a concrete array' if isinstance(x, np.ndarray) else type(x).__name__} {_short(x)}")
     return x
+
+
+def combined(x: Any) -> Any:
+    """x, of which an element or an attribute is combined with something in place."""
+    found, policy = changed(x), open_policy()
+    return Holder(x) if found is x and policy is not None and policy.made and not isinstance(x, Tracer | np.ndarray) else found
 
 
 def added(x: Any, value: Any) -> Any:

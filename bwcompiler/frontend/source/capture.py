@@ -14,6 +14,7 @@ import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.errors import BwError, at
+from bwcompiler.frontend.source.checks import note, together
 from bwcompiler.frontend.source.integers import may_overflow
 from bwcompiler.frontend.source.iteration import Elements
 from bwcompiler.frontend.source.jumps import PREFIX
@@ -127,7 +128,7 @@ class Traceable:
         self.ordered = [before and is_in_c_order(after) for before, after in zip(self.ordered, self._arrays(self.ends), strict=True)]
         self.results = [result for name in self.variables.results if (result := self._result(name)) is not None]
         storages = dict.fromkeys(result.storage for result in self.results if result.storage is not None)
-        return [self.ends[name] for name in self.order()], [_whole(storage) for storage in storages]
+        return [self.ends[name] for name in self.order()], [_whole(storage) for storage in storages], together()
 
     def bind(self, given: Sequence[Any]) -> dict[str, Any]:
         """Give the carried variables the parameters of a region, of which nobody can have the numbers."""
@@ -205,6 +206,8 @@ class Traceable:
             if not ordered:
                 leaf._storage.layout = Layout(self._unroll)
         made: dict[Storage, Tracer] = {}
+        if len(items) > position + len({result.storage for result in self.results if result.storage is not None}):
+            note(fresh(items[-1]))
         for result in self.results:
             storage = result.storage
             if storage is None:

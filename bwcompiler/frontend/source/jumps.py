@@ -1,8 +1,8 @@
 """`return`, `break` and `continue` inside of branches and loops, written without jumps.
 
 What follows a branch that is left moves into its other side; an early `return` so becomes the value of a branch at the end of the
-function.  A loop that is left gets a flag, which ends it, and which what follows a jump in its body is behind.  Statements with jumps
-out of `with` or `try` stay as they are.
+function.  A loop that is left gets a flag, which ends it, and which what follows a jump in its body is behind; what stands in its `else`
+runs where the flag is not set.  Jumps out of `with` or `try` in the body of a loop stay as they are, and the loop with them.
 """
 
 from __future__ import annotations
@@ -22,12 +22,8 @@ class _GiveUp(Exception):
 
 
 def without_jumps(node: ast.FunctionDef) -> None:
-    """Take the jumps out of a function; where one of them cannot be, out of none."""
-    try:
-        body = _Jumps().function(copy.deepcopy(node.body))
-    except _GiveUp:
-        return
-    node.body = body
+    """Take the jumps out of a function, where they can be."""
+    node.body = _Jumps().function(node.body)
 
 
 def jumps(nodes: list[Any], loop: bool = False) -> bool:
@@ -37,8 +33,10 @@ def jumps(nodes: list[Any], loop: bool = False) -> bool:
             return True
         if isinstance(node, _SCOPES):
             continue
-        inside = loop or isinstance(node, ast.For | ast.While)
-        if jumps(list(ast.iter_child_nodes(node)), inside):
+        if isinstance(node, ast.For | ast.While):
+            if jumps(list(node.body), True) or jumps(list(node.orelse), loop):
+                return True
+        elif jumps(list(ast.iter_child_nodes(node)), loop):
             return True
     return False
 
@@ -50,6 +48,8 @@ def falls_through(body: list[ast.stmt]) -> bool:
     last = body[-1]
     if isinstance(last, (*_JUMPS, ast.Raise)):
         return False
+    if isinstance(last, ast.With):
+        return falls_through(last.body)
     return not isinstance(last, ast.If) or falls_through(last.body) or falls_through(last.orelse)
 
 
@@ -69,20 +69,20 @@ class _Jumps:
             before = body[:place]
             if isinstance(node, ast.Return | ast.Raise):
                 return [*before, node]
-            if isinstance(node, ast.For | ast.While) and not node.orelse and _leaves(node.body):
-                found, after = self.loop(node)
-                return [*before, *found, *self.function([*after, *rest])]
-            if isinstance(node, ast.For | ast.While):
-                node.body = self._inside(node.body)
-                continue
+            taken = self._without(node)
+            if taken is not None:
+                return [*before, *taken[0], *self.function([*taken[1], *rest])]
             if not jumps([node]):
                 self._deeper(node)
                 continue
+            if isinstance(node, ast.With | ast.Try) and not falls_through(node.body):
+                node.body = self.function(node.body)       # the rest is for those who suppress exceptions
+                continue
             if not isinstance(node, ast.If):
-                raise _GiveUp
+                continue                                   # its jumps stay
             first, second = falls_through(node.body), falls_through(node.orelse)
-            if first and second and sum(1 for part in rest for _ in ast.walk(part)) > _LIMIT:
-                raise _GiveUp
+            if first and second and _size(rest) > _LIMIT:
+                continue
             node.body = self.function([*node.body, *(rest if first else [])])
             node.orelse = self.function([*node.orelse, *(copy.deepcopy(rest) if second else [])])
             node.is_tail = True  # type: ignore[attr-defined]
@@ -100,32 +100,47 @@ class _Jumps:
         """A block that is not left by jumps, and the loops in it."""
         made: list[ast.stmt] = []
         for node in body:
-            if isinstance(node, ast.For | ast.While) and not node.orelse and _leaves(node.body):
-                made += self.loop(node)[0]
+            taken = self._without(node)
+            if taken is not None:
+                made += [*taken[0], *self._inside(taken[1])]
             else:
                 self._deeper(node)
                 made.append(node)
         return made
 
     # ----- of loops
+    def _without(self, node: ast.stmt) -> tuple[list[ast.stmt], list[ast.stmt]] | None:
+        """A loop without jumps, and what follows it; None where it has none, or they cannot be taken out."""
+        if not _is_left(node):
+            return None
+        try:
+            return self.loop(copy.deepcopy(node))  # type: ignore[arg-type]
+        except _GiveUp:
+            return None
+
     def loop(self, node: ast.For | ast.While) -> tuple[list[ast.stmt], list[ast.stmt]]:
-        """A loop that is left by jumps: with a flag; and what follows it where it returns."""
+        """A loop that is left by jumps, or has an `else`: with a flag; and what follows it where it returns, or has ended by itself."""
         done = self._name("done")
+        otherwise, node.orelse = node.orelse, []
         returns = jumps(node.body, loop=True)
         result = (self._name("returned"), self._name("value")) if returns else None
         node.body = self._block(node.body, done, result)
         if not any(isinstance(part, ast.Name) and part.id == done for statement in node.body for part in ast.walk(statement)):
-            return [node], []                              # `continue` alone: every iteration runs
+            return [node], otherwise                       # `continue` alone: every iteration runs
         before = [_set(name, False, node) for name in ([done, result[0]] if result else [done])]
         if isinstance(node, ast.While):
             test: ast.expr = ast.copy_location(ast.UnaryOp(ast.Not(), _load(done, node)), node.test)
             node.test = ast.copy_location(ast.BoolOp(ast.And(), [test, node.test]), node.test)
         else:
             node.flag = done  # type: ignore[attr-defined]
-        if result is None:
-            return [*before, node], []
-        back = ast.copy_location(ast.Return(_load(result[1], node)), node)
-        return [*before, node], [ast.copy_location(ast.If(_load(result[0], node), [back], []), node)]
+        after: list[ast.stmt] = []
+        if result is not None:
+            back = ast.copy_location(ast.Return(_load(result[1], node)), node)
+            after.append(ast.copy_location(ast.If(_load(result[0], node), [back], []), node))
+        if otherwise:
+            ended = ast.copy_location(ast.UnaryOp(ast.Not(), _load(done, node)), node)
+            after.append(ast.copy_location(ast.If(ended, otherwise, []), node))
+        return [*before, node], after
 
     def _block(self, body: list[ast.stmt], done: str, result: tuple[str, str] | None) -> list[ast.stmt]:
         """A block of a loop's body, to the end of the iteration."""
@@ -140,9 +155,9 @@ class _Jumps:
                 value = node.value or ast.copy_location(ast.Constant(None), node)
                 kept = ast.copy_location(ast.Assign([ast.Name(result[1], ast.Store())], value), node)
                 return [*before, kept, _set(result[0], True, node), _set(done, True, node)]
-            if isinstance(node, ast.For | ast.While) and not node.orelse and _leaves(node.body):
-                found, after = self.loop(node)             # `after`: it returned, and so do we
-                return [*before, *found, *self._block([*after, *rest], done, result)]
+            taken = self._without(node)
+            if taken is not None:                          # what follows it: it returned, and so do we
+                return [*before, *taken[0], *self._block([*taken[1], *rest], done, result)]
             if not jumps([node]):
                 self._deeper(node)
                 continue
@@ -153,16 +168,20 @@ class _Jumps:
 
     def _branch(self, node: ast.If, rest: list[ast.stmt], done: str, result: tuple[str, str] | None) -> list[ast.stmt]:
         first, second = falls_through(node.body), falls_through(node.orelse)
-        if first and second and sum(1 for part in rest for _ in ast.walk(part)) > _LIMIT:
+        if first and second and _size(rest) > _LIMIT:
             raise _GiveUp
         node.body = self._block([*node.body, *(rest if first else [])], done, result) or [ast.copy_location(ast.Pass(), node)]
         node.orelse = self._block([*node.orelse, *(copy.deepcopy(rest) if second else [])], done, result)
         return [node]
 
 
-def _leaves(body: list[ast.stmt]) -> bool:
-    """Whether a loop's body has jumps of its own loop, or returns."""
-    return jumps(body)
+def _size(body: list[ast.stmt]) -> int:
+    return sum(1 for part in body for _ in ast.walk(part))
+
+
+def _is_left(node: ast.stmt) -> bool:
+    """Whether it is a loop whose body has jumps of its own loop, or returns, or that has an `else`."""
+    return isinstance(node, ast.For | ast.While) and (bool(node.orelse) or jumps(node.body))
 
 
 def _load(name: str, node: ast.AST) -> ast.expr:

@@ -90,7 +90,7 @@ class Target:
     def __getitem__(self, index: Any) -> Any:
         require_traced(self.array, *(index if isinstance(index, tuple) else (index,)))
         found = self.array[index]
-        return Part(found) if isinstance(found, np.ndarray) else found
+        return Part(found, self.array) if isinstance(found, np.ndarray) else found
 
     def __setitem__(self, index: Any, value: Any) -> None:
         require_traced(self.array, value, *(index if isinstance(index, tuple) else (index,)))
@@ -101,23 +101,52 @@ def _in_place(name: str) -> Callable[[Any, Any], Any]:
     operation = getattr(operator, name)
 
     def method(self: Part, other: Any) -> Any:
-        require_traced(self.array, other)
+        policy = open_policy()
+        if policy is not None and policy.depth:
+            changed_in_loop(self.whole)
+        require_traced(self.whole, other)
         return operation(self.array, other)
     return method
 
 
 class Part:
-    """Part of such an array, on the left of an augmented assignment."""
+    """Part of such an array, a view or a copy, on the left of an augmented assignment; or all of one that an object holds."""
 
-    __slots__ = ("array",)
+    __slots__ = ("array", "whole")
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: Any, whole: Any) -> None:
         self.array = array
+        self.whole = whole
 
     __iadd__, __isub__, __imul__, __itruediv__ = (_in_place(name) for name in ("iadd", "isub", "imul", "itruediv"))
     __ifloordiv__, __imod__, __ipow__, __imatmul__ = (_in_place(name) for name in ("ifloordiv", "imod", "ipow", "imatmul"))
     __iand__, __ior__, __ixor__ = (_in_place(name) for name in ("iand", "ior", "ixor"))
     __ilshift__, __irshift__ = (_in_place(name) for name in ("ilshift", "irshift"))
+
+
+class Holder:
+    """An object or container of which an attribute or item is combined with something in place."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self, held: Any) -> None:
+        object.__setattr__(self, "_held", held)
+
+    def __getattr__(self, name: str) -> Any:
+        return _part(getattr(self._held, name))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._held, name, value)
+
+    def __getitem__(self, index: Any) -> Any:
+        return _part(self._held[index])
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._held[index] = value
+
+
+def _part(found: Any) -> Any:
+    return Part(found, found) if type(found) is np.ndarray and maker_of(found) is not None else found
 
 
 def changed_in_loop(array: Any) -> None:

@@ -23,7 +23,7 @@ RUNTIME = "__bw__"
 ITEM = "__bw_item__"
 
 _KEPT = frozenset(("locals", "vars", "globals", "eval", "exec", "dir"))     # functions that see the frame they are called in
-_LEAVING = (ast.Try, ast.Raise, ast.Assert, ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal, ast.Import,
+_LEAVING = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal, ast.Import,
             ast.ImportFrom, ast.Delete, ast.AsyncFor, ast.AsyncWith, ast.Match, ast.ClassDef)
 _OWN_SCOPE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _HEADERS = frozenset(("range", "enumerate", "zip", "reversed"))
@@ -72,21 +72,24 @@ def inside(nodes: Any) -> list[ast.AST]:
     return found
 
 
-def leaves(body: list[ast.stmt]) -> bool:
-    """Whether control can leave a block otherwise than at its end, or something in it cannot be put in a function."""
+def leaves(body: list[ast.stmt], is_tail: bool = False) -> bool:
+    """Whether control can leave a block otherwise than at its end or by an exception, or something in it cannot be put in a function.
+
+    is_tail: the function ends with the block, so that a `return` in it is one of the block.
+    """
+    def leaving(node: ast.AST) -> bool:
+        return (isinstance(node, _LEAVING) and not (is_tail and isinstance(node, ast.Return))) or bool(getattr(node, "handlers", ()))
+
     for node in body:
-        if isinstance(node, (ast.Break, ast.Continue, *_LEAVING)):
+        if isinstance(node, ast.Break | ast.Continue) or leaving(node):
             return True
         if isinstance(node, ast.For | ast.While):
-            inner = [part for part in inside(node.body) if isinstance(part, _LEAVING)]
-            if inner or leaves(node.orelse):
+            if any(map(leaving, inside(node.body))) or leaves(node.orelse, is_tail):
                 return True
-        elif any(isinstance(part, _LEAVING) for part in inside([node])):
+        elif any(map(leaving, inside([node]))):
             return True
         elif isinstance(node, ast.If | ast.With | ast.Try):
-            blocks = [getattr(node, name, []) for name in ("body", "orelse", "finalbody")]
-            handlers = [handler.body for handler in getattr(node, "handlers", [])]
-            if any(leaves(block) for block in (*blocks, *handlers)):
+            if any(leaves(getattr(node, name, []), is_tail) for name in ("body", "orelse", "finalbody")):
                 return True
     return False
 
@@ -201,10 +204,34 @@ class _Rewriter(ast.NodeTransformer):
     visit_List = visit_Dict = visit_Set = visit_ListComp = visit_DictComp = visit_SetComp = _made
 
     # ----- statements
+    def visit_Raise(self, node: ast.Raise) -> Any:
+        self.generic_visit(node)
+        if node.exc is not None:
+            node.exc = self._runtime("raised", node.exc, node.exc)
+        return node
+
+    def visit_Assert(self, node: ast.Assert) -> Any:
+        if node.msg is not None and not _is_pure(node.msg):
+            self.generic_visit(node)
+            return node
+        self.generic_visit(node)
+        message = [] if node.msg is None else [self._later(node.msg)]
+        return ast.copy_location(ast.Expr(self._runtime("assert_", node, node.test, *message)), node)
+
+    def visit_Try(self, node: ast.Try) -> Any:
+        self.generic_visit(node)
+        if not node.handlers:
+            return node
+        around = ast.withitem(self._runtime("trying", node.body[0]), None)
+        node.body = [ast.copy_location(ast.With([around], node.body), node.body[0])]
+        return node
+
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         name = node.target.id if isinstance(node.target, ast.Name) else None
         self.generic_visit(node)
         if name is None:
+            holder: Any = node.target
+            holder.value.func.attr = "combined"            # in the place of `changed`
             return node
         node.value = self._runtime("added", node.value, ast.copy_location(ast.Name(name, ast.Load()), node), node.value)
         return node
@@ -235,10 +262,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_If(self, node: ast.If) -> Any:
         is_tail = getattr(node, "is_tail", False)
-        blocks = [node.body, node.orelse]
-        if is_tail:
-            blocks = [[part for part in block if not isinstance(part, ast.Return)] for block in blocks]
-        if any(leaves(block) for block in blocks) or not self._may_share([*node.body, *node.orelse]):
+        if any(leaves(block, is_tail) for block in (node.body, node.orelse)) or not self._may_share([*node.body, *node.orelse]):
             node.test = self.visit(node.test)
             node.body, node.orelse = self.block(node.body), self.block(node.orelse)
             return node

@@ -17,8 +17,9 @@ from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source import iteration
 from bwcompiler.frontend.source.branches import branch
 from bwcompiler.frontend.source.builtin_functions import truth_of
-from bwcompiler.frontend.source.calls import added, callable_for, changed, indexed, iterable, own
+from bwcompiler.frontend.source.calls import added, callable_for, changed, combined, indexed, iterable, own
 from bwcompiler.frontend.source.capture import SHORT, counted
+from bwcompiler.frontend.source.checks import Trying, raised
 from bwcompiler.frontend.source.data_loops import for_loop, while_loop
 from bwcompiler.frontend.source.functions import converted
 from bwcompiler.frontend.source.rewriting import Variables
@@ -28,10 +29,11 @@ from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.tracer import Tracer
 
-__all__ = ["added", "and_", "call", "changed", "choose", "for_", "header", "if_", "item", "iterable", "made", "not_",
-           "or_", "slice", "while_"]
+__all__ = ["added", "and_", "assert_", "call", "changed", "choose", "combined", "for_", "header", "if_", "item", "iterable", "made", "not_",
+           "or_", "raised", "slice", "trying", "while_"]
 
 slice = builtins.slice
+_NO_VARIABLES: tuple[tuple[str, ...], ...] = ((), (), ())
 _HEADERS = (range, enumerate, zip, reversed)
 
 
@@ -150,7 +152,14 @@ def if_(test: Any, then: Callable[[], Any], orelse: Callable[[], Any], variables
     return then() if decided else orelse()
 
 
-_NO_VARIABLES: tuple[tuple[str, ...], ...] = ((), (), ())
+def assert_(test: Any, message: Callable[[], Any] | None = None) -> None:
+    """assert test, message()."""
+    def fail() -> None:
+        raise raised(AssertionError() if message is None else AssertionError(message()))
+    if_(test, _nothing, fail, _NO_VARIABLES)
+
+
+trying = Trying
 
 
 def choose(test: Any, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any:

@@ -1,6 +1,6 @@
 """`x[mask]` with a traced mask: a selection whose number of elements is not known while tracing.
 
-It can be computed with element by element, reduced as a whole and assigned back (`x[mask] *= 2`, `y[mask] = np.log(x[mask])`);
+It can be computed with element by element, reduced over the selected ones and assigned back (`x[mask] *= 2`, `y[mask] = np.log(x[mask])`);
 it is carried as the whole array and the mask.  Whatever needs its shape is refused.
 """
 
@@ -133,10 +133,22 @@ def compute_in_place(name: str, x: Selection, other: Any) -> Selection:
 
 
 def reduced(name: str, x: Selection, *args: Any, **kwargs: Any) -> Any:
-    """A reduction over all selected elements."""
-    if args or kwargs:
-        raise UnsupportedError(f"x[mask].{name} with a traced mask takes no arguments\n  hint: np.{name}(x, ..., where=mask)")
-    return HANDLERS[name](fresh(x.whole), where=fresh(whole_mask(x.mask, x.whole)))
+    """A reduction over all selected elements, or along axes of which the first is that of the selected rows."""
+    axis = kwargs.pop("axis", args[0] if args else None)
+    if kwargs or len(args) > 1 or not _is_whole(axis, x):
+        raise UnsupportedError(f"x[mask].{name} with a traced mask takes no arguments but an axis that takes in the selected ones\n"
+                               f"  hint: np.{name}(x, ..., where=mask)")
+    if axis is not None:
+        later = [one + (x.whole.rank - x.mask.rank + 1 if one < 0 else 0) for one in (axis if isinstance(axis, tuple) else (axis,))]
+        axis = (*range(x.mask.rank), *[one + x.mask.rank - 1 for one in later if one])
+    return HANDLERS[name](fresh(x.whole), axis=axis, where=fresh(whole_mask(x.mask, x.whole)))
+
+
+def _is_whole(axis: Any, x: Selection) -> bool:
+    """Whether axes of x[mask], which has one for all axes of the mask, are all or have that one among them."""
+    rank = x.whole.rank - x.mask.rank + 1
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    return axis is None or (all(isinstance(one, int) and -rank <= one < rank for one in axes) and any(one % rank == 0 for one in axes))
 
 
 def whole_mask(mask: Value, whole: Value) -> Value:

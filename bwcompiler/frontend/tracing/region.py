@@ -135,15 +135,20 @@ class Policy:
     unbound     variables that Python would have bound or not, depending on traced values, and what to do about that.
     own         containers made in the bodies that are being traced, innermost last: these may be changed there.
     notes       in words, with the places: what was not captured.
+    raised      the last exception that a `raise` of the user's raised in a body; trying: inside of how many `try` with handlers.
+    formatted   traced values, with format specifications, that stand in the text of an exception; None where none is being made.
+    told        lines whose messages were left out, and of which that was said.
     """
 
-    __slots__ = ("converting", "depth", "loops", "made", "met", "needed", "notes", "own", "unbound", "unrolled")
+    __slots__ = ("converting", "depth", "formatted", "loops", "made", "met", "needed", "notes", "own", "raised", "told", "trying",
+                 "unbound", "unrolled")
 
     def __init__(self, converting: bool) -> None:
         self.converting = converting
         self.loops = True
         self.met = False
         self.unrolled: dict[Site, str] = {}
+        self.told: set[Any] = set()
         self.restart()
 
     def has_made(self, array: Any) -> bool:
@@ -159,6 +164,9 @@ class Policy:
         self.notes: dict[Site, str] = {}
         self.unbound: dict[str, str] = {}
         self.own: list[dict[int, Any]] = []
+        self.raised: BaseException | None = None
+        self.formatted: list[tuple[Any, str]] | None = None
+        self.trying = 0
 
 
 class Region:
@@ -173,9 +181,10 @@ class Region:
     observer   sees the user's frames while values are recorded; that of the outermost region.
     policy     how control flow is captured; that of the outermost region.
     site       of the loop whose body this is, where it was captured from source.
+    checks     numbers that what the region gives waits for: whether user's exceptions are raised is known when they are there.
     """
 
-    __slots__ = ("_capture_of", "_seen", "argument_inputs", "arguments", "capture_inputs", "captured", "closed", "demand",
+    __slots__ = ("_capture_of", "_seen", "argument_inputs", "arguments", "capture_inputs", "captured", "checks", "closed", "demand",
                  "layouts_asked", "lifted", "lifted_inputs", "name", "observer", "outer", "parent", "policy", "record", "refusal", "site")
 
     def __init__(self, name: str) -> None:
@@ -189,6 +198,7 @@ class Region:
         self.observer: FrameObserver | None = None
         self.policy: Policy | None = None
         self.site: Site | None = None
+        self.checks: list[Value] = []
         self.layouts_asked: set[int] = set()
         self.arguments: list[Storage] = []
         self.argument_inputs: list[Value] = []
@@ -314,6 +324,15 @@ def untraced() -> Iterator[None]:
         yield
     finally:
         _state.region = region
+
+
+def placed(tracer: Any, specification: str) -> str | None:
+    """What stands for a traced value in the text of an exception that is raised at run time; None outside of such texts."""
+    policy = None if _state.region is None else _state.region.policy
+    if policy is None or policy.formatted is None:
+        return None
+    policy.formatted.append((tracer, specification))
+    return f"\0{len(policy.formatted) - 1}\0"
 
 
 def escaped_message(storage: Storage) -> str:

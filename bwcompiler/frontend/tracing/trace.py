@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler import tree
+from bwcompiler import ops, tree
 from bwcompiler.errors import BwError, TracerError, at
 from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, argument_type, take_apart
 from bwcompiler.frontend.tracing.memory_order import C_ORDER, Layout
@@ -120,11 +120,11 @@ def trace_arguments(fun: Callable[..., Any], arguments: Arguments, *, name: str 
     while True:
         try:
             return _traced(fun, arguments, policy, name, argument_types, varying)
-        except BwError as error:
-            if not policy.converting or policy.needed or not policy.met:
-                if first is None:
-                    raise
+        except Exception as error:
+            if first is not None and not (policy.converting and policy.met and not policy.needed):
                 raise first from None
+            if not isinstance(error, BwError) or not policy.converting or policy.needed or not policy.met:
+                raise
             first = first or error
             policy.converting, policy.loops = policy.loops, False
 
@@ -309,6 +309,8 @@ def finish(region: Region, result: Any, arguments: Arguments, types: list[Argume
     assigned = {k: region.read(storage) for k, storage in enumerate(region.lifted)
                 if region.read(storage) is not region.lifted_inputs[k]}
     region.settle_captures()
+    if region.checks:
+        outputs, mutated, assigned = _checked(region.checks, outputs, mutated, assigned)
     name_values(region.record.values)
     graph = cut(region.name, (*region.argument_inputs, *region.lifted_inputs, *region.capture_inputs), region.record.values,
                 (*outputs, *mutated.values(), *assigned.values()), captured=len(region.captured))
@@ -322,6 +324,21 @@ def finish(region: Region, result: Any, arguments: Arguments, types: list[Argume
                        result_kinds=tuple([_result_kind(leaf) for leaf in leaves]),
                        captured=region.captured, lifted=lifted, mutated=mutated, assigned=assigned, demanded=demanded,
                        written=written, layout_dependent=frozenset(region.layouts_asked))
+
+
+def _checked(checks: Sequence[Value], outputs: tuple[Value, ...], mutated: dict[int, Value], assigned: dict[int, Value]) -> tuple[
+        tuple[Value, ...], dict[int, Value], dict[int, Value]]:
+    """The results of a region, the first of which waits for its checks."""
+    if outputs:
+        return (ops.barrier(outputs[0], *checks), *outputs[1:]), mutated, assigned
+    for found in (mutated, assigned):
+        for number, value in found.items():
+            found[number] = ops.barrier(value, *checks)
+            break
+        else:
+            continue
+        break
+    return outputs, mutated, assigned
 
 
 def _output(leaf: Any, position: int, output_tree: tree.TreeDef) -> Value:

@@ -31,7 +31,7 @@ from bwcompiler.frontend.tracing.fixed_extents import require_fixed
 from bwcompiler.frontend.tracing.foreign_attributes import attribute_error
 from bwcompiler.frontend.tracing.memory_order import Memory, RepeatedCall, unknown
 from bwcompiler.frontend.tracing.promotion import Kind, strong
-from bwcompiler.frontend.tracing.region import Region, Storage, _state, open_region, storage_numbers
+from bwcompiler.frontend.tracing.region import Region, Storage, _state, open_region, placed, storage_numbers
 from bwcompiler.frontend.tracing.registry import FUNCTIONS, HANDLERS, UFUNC_METHODS, Entry, call_entry, lookup
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.undecided_views import decide_views, is_undecided
@@ -281,7 +281,10 @@ class Tracer:
         return f"<traced {self._type}{f' from {source.short}' if source is not None else ''}>"
 
     def __format__(self, specification: str) -> str:
-        return repr(self)
+        return placed(self, specification) or repr(self)
+
+    def __str__(self) -> str:
+        return placed(self, "") or repr(self)
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_") and hasattr(np.ndarray, name):

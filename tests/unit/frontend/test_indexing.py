@@ -371,7 +371,7 @@ def test_bad_index(index: Any, kind: type[Exception], message: str) -> None:
     (lambda x: x[x > 0] + x, TracerIndexError, "np.where"),
     (lambda x: x[x > 0] + x[x > 1], UnsupportedError, "different traced masks"),
     (lambda x: x + x[x > 0], TracerIndexError, "np.where"),
-    (lambda x: x[x > 0].sum(0), UnsupportedError, "where=mask"),
+    (lambda x: x[x > 0].sum(keepdims=True), UnsupportedError, "where=mask"),
     (lambda x: x[:x.argmax()], TracerIndexError, "traced bound"),
     (lambda x: x[x], DTypeError, "integer"),
     (lambda x: x.__setitem__(x > 0, np.ones(3)), UnsupportedError, "np.where"),

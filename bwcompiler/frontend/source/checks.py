@@ -1,0 +1,171 @@
+"""Exceptions and messages whose occurrence depends on traced values: `if x < 0: raise ValueError(...)`, `assert`, `print` in a branch.
+
+A side of a branch that raises becomes a check: the program calls back when it fails, and the caller gets that exception, its text
+with the values of the moment.  The check gives a number, 0, that the outputs of its region wait for (`Region.checks`).
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bwcompiler import ops
+from bwcompiler.errors import LeftOutWarning, TracerBoolError, at
+from bwcompiler.frontend.source.variables import open_policy
+from bwcompiler.frontend.tracing.branches import cond
+from bwcompiler.frontend.tracing.callbacks import Struct, host_call
+from bwcompiler.frontend.tracing.loops import as_truth
+from bwcompiler.frontend.tracing.region import Policy, Recapture, open_region
+from bwcompiler.frontend.tracing.source import current_source, is_hidden
+from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, value_of
+from bwcompiler.ir.source import Source
+from bwcompiler.ir.types import F64, tensor
+
+_PLACE = re.compile("\0(\\d+)\0")      # of a traced value in a text: see Tracer.__format__
+
+
+def raised(error: Any) -> Any:
+    """What a `raise` statement raises: noted, so that it is told from errors of tracing."""
+    policy = open_policy()
+    if policy is not None and policy.depth:
+        if isinstance(error, type) and issubclass(error, BaseException):
+            error = error()
+        policy.raised = error
+    return error
+
+
+def is_raised(error: BaseException) -> bool:
+    """Whether a `raise` or `assert` of the user's raised it, in a body that is being traced."""
+    policy = open_policy()
+    return policy is not None and policy.raised is error
+
+
+def error_source(error: BaseException) -> Source | None:
+    """The line of the user's that raised it."""
+    traceback, found = error.__traceback__, None
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if not is_hidden(code):
+            found = Source(code.co_filename, traceback.tb_lineno, 0, code.co_name)
+        traceback = traceback.tb_next
+    return found
+
+
+def check(failing: Tracer, side: Callable[[], Any], error: BaseException, source: Source | None) -> None:
+    """Record that a side of a branch raises where its test says so."""
+    policy = open_policy()
+    assert policy is not None
+    if policy.trying:
+        refusal = TracerBoolError(at(source, f"it depends on traced values whether {type(error).__name__} is raised, inside of a `try` "
+                                     "that may catch it: compiled code raises, but does not catch\n"
+                                     "  hint: write the test as `if`, with what `except` does in its branch"))
+        raise Recapture(("", 0, policy.trying), refusal)           # which no `except` of the user's catches
+
+    def fails() -> Any:
+        return call(lambda: _failing(side, failing))
+    region = open_region()
+    outside, region.record.source = region.record.source, source
+    try:
+        token = cond(failing, fails, lambda: np.float64(0.0))
+    finally:
+        region.record.source = outside
+    note(token)
+    policy.needed = True
+
+
+def note(token: Tracer) -> None:
+    """What the region computes is computed once this is there."""
+    open_region().checks.append(value_of(token))
+
+
+def together() -> list[Tracer]:
+    """One number that is there when all checks of the region, an inner one, are done; none where it has no checks."""
+    region = open_region()
+    checks, region.checks = region.checks, []
+    return [call(lambda: fresh(ops.barrier(ops.full(value=0.0, shape=(), dtype=F64), *checks)))] if checks else []
+
+
+def _failing(side: Callable[[], Any], failing: Tracer) -> Any:
+    """Run a side that raises, and call back to do it."""
+    policy = open_policy()
+    assert policy is not None
+    outer, policy.formatted = policy.formatted, []
+    policy.depth += 1
+    policy.own.append({})
+    try:
+        side()
+    except Exception as error:
+        found, values = error, policy.formatted
+    finally:
+        policy.formatted = outer
+        policy.depth -= 1
+        policy.own.pop()
+    specifications = [specification for _, specification in values]
+    texts = list(found.args)
+
+    def fail(flag: Any, *numbers: Any) -> Any:
+        if flag:                                   # mapped over a batch, both sides are computed
+            raise _with_values(found, texts, numbers, specifications)
+        return np.float64(0.0)
+    fail.__name__ = type(found).__name__
+    operands = [fresh(ops.stop_gradient(value_of(value))) if value._type.dtype.kind in "fc" else value for value, _ in values]
+    return host_call(fail, Struct(tensor(F64)), [fresh(as_truth(value_of(failing))), *operands])
+
+
+def _with_values(error: BaseException, texts: list[Any], numbers: Any, specifications: list[str]) -> BaseException:
+    """The exception, with numbers in the places of traced values in its texts."""
+    def shown(match: re.Match[str]) -> str:
+        number = numbers[int(match[1])]
+        return format(number if np.ndim(number) else number[()], specifications[int(match[1])])
+    made = copy.copy(error)
+    made.args = tuple([_PLACE.sub(shown, text) if isinstance(text, str) else text for text in texts])
+    made.__cause__, made.__traceback__ = error.__cause__, None
+    return made
+
+
+class Trying:
+    """Around the body of a `try` that has handlers."""
+
+    def __enter__(self) -> None:
+        policy = open_policy()
+        if policy is not None:
+            policy.trying += 1
+
+    def __exit__(self, *_: Any) -> None:
+        policy = open_policy()
+        if policy is not None:
+            policy.trying -= 1
+
+
+# ----- messages
+_LEVELS = frozenset(("critical", "debug", "error", "exception", "fatal", "info", "log", "warn", "warning"))
+
+
+def is_message(function: Any) -> bool:
+    """Whether a function only tells something: print, warnings.warn, methods of loggers and of the standard streams."""
+    if function is print or function is warnings.warn:
+        return True
+    owner = getattr(function, "__self__", None)
+    if owner is not None and (owner is sys.stdout or owner is sys.stderr):
+        return True
+    return getattr(function, "__module__", "") == "logging" and function.__name__ in _LEVELS
+
+
+def left_out(function: Any, policy: Policy) -> Callable[..., None]:
+    """In the place of a message in the body of a captured loop or branch."""
+    name = getattr(function, "__name__", "a message")
+
+    def tell_nothing(*_args: Any, **_options: Any) -> None:
+        source = current_source(open_region().outer)
+        key = None if source is None else (source.file, source.line)
+        if key not in policy.told:
+            policy.told.add(key)
+            warnings.warn(at(source, f"{name}() is left out: compiled loops and branches tell nothing\n"
+                             "  hint: return the values, or trace without autoloop"), LeftOutWarning, stacklevel=2)
+    return tell_nothing

@@ -1,0 +1,196 @@
+"""Exceptions that depend on traced values are raised by the compiled program, with the texts that Python gives; messages are left out."""
+
+import logging
+import math
+import re
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from bwcompiler.errors import LeftOutWarning, TracerBoolError
+from tests.support.source import from_text
+
+ASSERTED = """\
+import numpy as np
+
+def asserted(x):
+    assert x > 0, f"not positive: {x}"
+    assert np.isfinite(x), "not finite"
+    return x * x
+
+def escaping(x):
+    for k in range(9):
+        x = x * 1.5
+        assert x < 1000, "escaped"
+        if x > 20:
+            return x + k
+    return x
+"""
+asserted, escaping = from_text(ASSERTED, "asserted"), from_text(ASSERTED, "escaping")      # as they are: pytest rewrites `assert`
+
+
+def square_root(x):
+    if x < 0:
+        raise ValueError(f"negative: {x:.3f}, {2 * x} and {'text'}")
+    return math.sqrt(x)
+
+
+def by_kind(x):
+    if x > 10:
+        raise OverflowError("large")
+    elif x > 5:
+        y = x
+    elif x < 0:
+        raise ValueError("small")
+    else:
+        y = 2 * x
+    return y
+
+
+class Diverged(RuntimeError):
+    pass
+
+
+def newton(a):
+    x, n = a, 0
+    while abs(x * x - a) > 1e-12:
+        x = 0.5 * (x + a / x)
+        n += 1
+        if n > 20:
+            raise Diverged("after " + str(n) + f" iterations x is {x:.6g}")
+    return x
+
+
+def nothing_but_checks(a):
+    for i in range(len(a)):
+        if a[i] == 0:
+            raise ZeroDivisionError(f"row {i}")
+    return np.sum(1 / a)
+
+
+def positive(y, limit=3.0):
+    if np.max(y) > limit:
+        raise ValueError("above the limit of " + str(limit))
+    return y * 2
+
+
+def in_a_branch_of_a_loop(x):
+    total = 0.0
+    for k in range(12):
+        if x[k] > 0:
+            total += positive(x)[k]
+    return total
+
+
+def in_a_method(x):
+    return Domain(1.0).of(x)
+
+
+class Domain:
+    def __init__(self, lower):
+        self.lower = lower
+
+    def of(self, x):
+        if not x > self.lower:
+            raise ValueError(f"x = {x} is not above {self.lower}")
+        return np.log(x - self.lower)
+
+
+CASES = [(square_root, 4.0, -4.0), (asserted, 2.0, -2.0), (asserted, 2.0, np.inf), (by_kind, 6.0, 11.0), (by_kind, 3.0, -1.0),
+         (newton, 2.0, -2.0), (nothing_but_checks, np.arange(1.0, 12), np.arange(-3.0, 9)),
+         (in_a_branch_of_a_loop, np.ones(12), 4 * np.ones(12)), (in_a_branch_of_a_loop, -4 * np.ones(12), 4 * np.ones(12)),
+         (escaping, 1.0, 900.0), (escaping, 0.001, 999.0), (in_a_method, 2.0, 0.5)]
+
+
+@pytest.mark.parametrize(("function", "good", "bad"), CASES, ids=lambda x: x.__name__ if callable(x) else "")
+def test_raised_at_run_time(function, good, bad):
+    with pytest.raises(Exception) as expected:
+        function(bad)
+    for compiled, value in ((bw.jit(function), lambda found: found), (bw.value_and_grad(function), lambda found: found[0]),
+                            (bw.grad(function), lambda _: function(good))):
+        np.testing.assert_allclose(value(compiled(good)), function(good), rtol=1e-13)
+        with pytest.raises(type(expected.value), match=re.escape(str(expected.value))) as caught:
+            compiled(bad)
+        assert type(caught.value) is type(expected.value)
+        assert ".py:" in str(caught.value).partition("\n")[0]
+        np.testing.assert_allclose(value(compiled(good)), function(good), rtol=1e-13)
+    h = 1e-6 * np.ones_like(good)
+    difference = (function(good + h) - function(good - h)) / 2e-6
+    assert np.sum(bw.grad(function)(good)) == pytest.approx(difference, rel=1e-6)
+
+
+def test_mapped():
+    mapped = bw.vmap(square_root)
+    np.testing.assert_allclose(mapped(np.array([1.0, 4.0])), [1.0, 2.0])
+    with pytest.raises(ValueError, match=r"negative: -4\.000, -8\.0 and text"):
+        mapped(np.array([1.0, -4.0]))
+
+
+def test_what_a_try_may_catch_is_refused():
+    def guarded(x):
+        try:
+            if x < 0:
+                raise ValueError
+            y = x
+        except Exception:
+            y = -x
+        return y
+
+    with pytest.raises(TracerBoolError, match=r"(?s)raise ValueError.*inside of a `try`"):
+        bw.jit(guarded)(1.0)
+
+
+def test_known_conditions_raise_while_tracing():
+    def checked(x, mode):
+        if mode not in ("a", "b"):
+            raise ValueError(f"mode {mode!r}")
+        try:
+            if x.ndim > 1:
+                raise TypeError
+            scale = 1.0
+        except TypeError:
+            scale = 2.0
+        assert x.shape[0] == 3, f"shape {x.shape}"
+        return np.sum(x) * scale
+
+    compiled = bw.jit(checked)
+    assert compiled(np.ones(3), "a") == 3.0
+    assert compiled(np.ones((3, 2)), "b") == 12.0
+    with pytest.raises(ValueError, match="mode 'c'"):
+        compiled(np.ones(3), "c")
+    with pytest.raises(AssertionError, match=r"shape \(2,\)"):
+        compiled(np.ones(2), "a")
+
+
+def test_a_side_that_returns_nothing_is_named():
+    def maybe(x):
+        if x > 0:
+            return x
+
+    with pytest.raises(TracerBoolError, match="None on one side"):
+        bw.jit(maybe)(1.0)
+
+
+def test_messages_in_bodies_are_left_out(capsys):
+    def verbose(x):
+        for _ in range(12):
+            x = x * 1.5
+            if x > 10:
+                print("large", x)
+                sys.stdout.write("large")
+                logging.getLogger("captured").info("x %s", x)
+        while x > 2:
+            x = x / 3
+            warnings.warn("shrinking", stacklevel=1)
+        return x
+
+    with pytest.warns(LeftOutWarning) as caught:
+        found = bw.jit(verbose)(1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        capsys.readouterr()
+        assert found == verbose(1.0)
+    assert [str(one.message).splitlines()[1].strip().partition("()")[0] for one in caught] == ["print", "write", "info", "warn"]

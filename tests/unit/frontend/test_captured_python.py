@@ -1,0 +1,162 @@
+"""Python's own constructs on traced values: values as Python gives them, gradients as finite differences."""
+
+import collections
+import operator
+from functools import reduce
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+
+
+def found_or_not(x):
+    total = 0.0
+    for k in range(12):
+        total += x[k]
+        if total > 3:
+            break
+    else:
+        total = total * 10
+    for v in x:
+        if v > 100:
+            return v
+    else:
+        total += 1.0
+    while total < 5:
+        total = total * 1.1
+        if total < 0:
+            break
+    else:
+        total -= 0.5
+    return total
+
+
+def outer_jumps_of_else(x):
+    total = 0.0
+    for i in range(9):
+        for j in range(9):
+            if x[i] * x[j] > 2:
+                break
+            total += x[j]
+        else:
+            if x[i] > 0.5:
+                continue
+            total += 10.0
+        total = total * 0.9
+    return total
+
+
+def left_in_with_and_try(x):
+    with np.errstate(all="ignore"):
+        if x[0] > 0.5:
+            return np.sum(x)
+        if x[1] > 0.5:
+            return np.sum(x * x)
+        return np.sum(x ** 3)
+
+
+def many_returns(x):
+    if x[0] > 1.5:
+        return x[1]
+    if x[0] > 0.5:
+        return x[2]
+    y = x[0] * 2
+    if y > 0.5:
+        for k in range(12):
+            if x[k] < y:
+                return x[k] * y
+        return y
+    elif y < -1:
+        return x[3]
+    return np.sum(x)
+
+
+def caught_while_tracing(x):
+    try:
+        y = x.reshape(5, 5)
+    except ValueError:
+        return np.sum(x)
+    if x[0] > 0:
+        return np.sum(y)
+    return np.prod(y)
+
+
+def extremes(x):
+    table = dict(zip("abcdef", x, strict=False))
+    pairs = [(v, k * v) for k, v in enumerate(table.values())]
+    best = max(pairs, key=lambda pair: pair[1])
+    return (max(table.values()) + min(v * v for v in table.values()) + max(collections.deque(x)) + best[0] * 2 + best[1]
+            + max([], default=3.0) + min(pairs, key=lambda pair: abs(pair[0]))[1] + sum(sorted(table.values())[:2]))
+
+
+def ordered(x):
+    points = [(v, np.sin(v)) for v in x]
+    points = sorted(points, key=lambda point: -point[1])
+    last = sorted(x, reverse=True)[-1]
+    return sum((k + 1) * v for k, (v, _) in enumerate(points)) + last
+
+
+def truths(x):
+    known = any(k > 3 for k in range(5)) and all([True, 1])
+    return np.sum(x) if known and any(v > 1 for v in x) and not all(v > 0 for v in x) else np.prod(x)
+
+
+def numbers(x):
+    rows = x.reshape(3, 4).tolist()
+    return rows[1][2] * x[3].item() + x.item(5) + x.reshape(3, 4).item((2, 1)) + float(x[0]) + x[:1].item() ** 2
+
+
+class Particle:
+    def __init__(self, position):
+        self.position = np.array(position, dtype=float)
+        self.parts = [np.zeros(2), np.zeros(2)]
+        self.table = {"sum": np.zeros(2)}
+
+
+def concrete_arrays_of_objects(x):
+    particles = [Particle([0, 1]), Particle([1, 2])]
+    for k, particle in enumerate(particles):
+        particle.position += x[2 * k:2 * k + 2]
+        particle.parts[k] -= x[:2] * particle.position
+        particle.table["sum"] *= 2.0
+        particle.table["sum"] += x[1]
+        particle.position[0] *= x[3]
+    return sum(np.sum(p.position ** 2) + np.sum(p.parts[0] + p.parts[1]) + p.table["sum"][0] for p in particles)
+
+
+def concrete_arrays_at_lists(x):
+    k = np.zeros((4, 4))
+    f = np.zeros(4)
+    for e, nodes in enumerate([[0, 1], [1, 2], [2, 3]]):
+        k[np.ix_(nodes, nodes)] += x[e] * np.array([[1.0, -1.0], [-1.0, 1.0]])
+        f[nodes] += x[e + 3]
+        f[f == 0] -= x[1]
+    return np.sum(k ** 2) + f @ f
+
+
+def rows_of_a_mask(x):
+    a = x.reshape(6, 2)
+    chosen = a[a[:, 0] > 0]
+    return (np.sum(chosen.mean(axis=0) ** 2) + np.sum(np.std(chosen, 0)) + np.sum(chosen.sum((0, 1)))
+            + np.prod(chosen.prod(axis=-2)))
+
+
+def products(x):
+    return reduce(operator.mul, x) + reduce(lambda a, b: a * 0.5 + b, list(x), 0.0)
+
+
+X = np.array([0.7, -0.4, 1.3, 0.2, -1.1, 0.9, 0.35, 1.7, -0.6, 0.45, 0.15, -0.25])
+PROGRAMS = [found_or_not, outer_jumps_of_else, left_in_with_and_try, many_returns, caught_while_tracing, extremes, ordered, truths, numbers,
+            concrete_arrays_of_objects, concrete_arrays_at_lists, rows_of_a_mask, products]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_as_python(program):
+    for x in (X, -X, X + 1.0):
+        expected = program(x.copy())
+        found, gradient = bw.value_and_grad(program)(x.copy())
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        direction, h = np.cos(np.arange(12.0)), 1e-6
+        difference = (program(x + h * direction) - program(x - h * direction)) / (2 * h)
+        assert gradient @ direction == pytest.approx(difference, rel=1e-5, abs=1e-7)
