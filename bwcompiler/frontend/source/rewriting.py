@@ -150,7 +150,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Attribute(self, node: ast.Attribute) -> Any:
         self.generic_visit(node)
         if not isinstance(node.ctx, ast.Load):
-            node.value = self._runtime("changed", node.value, node.value)
+            node.value = self._runtime("altered", node.value, node.value)
         return node
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:

@@ -19,6 +19,7 @@ class Entry(NamedTuple):
     """A supported NumPy function.
 
     keywords       that the handler takes; None: it checks them itself.
+    sizes          which of its parameters, by position and by name, say what is computed (`_SIZES`).
     states_layout  the handler says itself how the result is laid out in memory; else NumPy's function is asked.
     """
 
@@ -27,6 +28,12 @@ class Entry(NamedTuple):
     keywords: frozenset[str] | None
     defaults: dict[str, Any]
     states_layout: bool = False
+    sizes: tuple[tuple[int, str], ...] = ()
+
+
+# Parameters of NumPy's functions that are sizes, axes and counts: integers that have to be known while tracing.
+_SIZES = frozenset("N M axes axis axis1 axis2 bins ddof deg destination indices_or_sections k kth m minlength n newshape num obj offset "
+                   "pad_width repeats reps shape shift source start".split())
 
 
 FUNCTIONS: dict[Any, Entry] = {}
@@ -42,9 +49,10 @@ def implements(*functions: Any, states_layout: bool = False) -> Callable[[Handle
         parameters = inspect.signature(handler).parameters
         takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
         keywords = None if takes_all else frozenset(parameters)
+        sizes = tuple([(place, name) for place, name in enumerate(parameters) if name in _SIZES])
         for function in functions:
             name = qualified_name(function)
-            FUNCTIONS[function] = Entry(name, handler, keywords, _defaults(function), states_layout)
+            FUNCTIONS[function] = Entry(name, handler, keywords, _defaults(function), states_layout, sizes)
             HANDLERS[name] = handler
         return handler
     return register
@@ -95,6 +103,11 @@ def call_entry(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
             value = kwargs.pop(key)
             if key not in entry.defaults or not same_option(value, entry.defaults[key]):
                 raise UnsupportedError(f"np.{entry.name}: keyword {key}={value!r} is not supported on traced arrays")
+    for place, name in entry.sizes:
+        if place < len(args):
+            args = (*args[:place], HANDLERS["known_parts"](args[place]), *args[place + 1:])
+        elif name in kwargs:
+            kwargs[name] = HANDLERS["known_parts"](kwargs[name])
     return entry.handler(*args, **kwargs)
 
 
