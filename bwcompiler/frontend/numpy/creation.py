@@ -20,6 +20,7 @@ from bwcompiler.frontend.tracing.operands import (
     assembled,
     cast,
     filled,
+    known_parts,
     materialise,
     operand,
     stack_objects,
@@ -139,7 +140,7 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float, order: Any
     """
     if active_region() is None:
         return np.eye(N, M, k, dtype, order)
-    return _in_order(call(_eye_traced, N, N if M is None else M, k, F64 if dtype is None else dtype_of(dtype)), order)
+    return _in_order(call(_eye_traced, *known_parts((N, N if M is None else M, k)), F64 if dtype is None else dtype_of(dtype)), order)
 
 
 def _eye_traced(rows: int, columns: int, k: int, dtype: DType) -> Tracer:

@@ -22,6 +22,7 @@ from bwcompiler.frontend.tracing.operands import (
     broadcast_shapes,
     cast,
     constant,
+    known,
     laid_out,
     mask_as,
     materialise,
@@ -30,7 +31,7 @@ from bwcompiler.frontend.tracing.operands import (
 )
 from bwcompiler.frontend.tracing.promotion import Kind, requested, require_cast, resolve
 from bwcompiler.frontend.tracing.registry import HANDLERS, UFUNC_METHODS, UFUNC_NAMES, nearest
-from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, value_of
+from bwcompiler.frontend.tracing.tracer import ScalarTracer, Tracer, assign, fresh, value_of
 from bwcompiler.ir.op import UFUNC_OPS, Value
 from bwcompiler.ir.types import BOOL, F32, F64, I8, DType
 from bwcompiler.ops.creation import full
@@ -378,6 +379,15 @@ def operator(name: str, *inputs: Any) -> Any:
     """The handler of Python's operators."""
     if name == "matmul":
         return HANDLERS["matmul"](*inputs)
+    if name == "multiply" and any(map(_is_count, inputs)) and any(isinstance(x, list | tuple) for x in inputs):
+        first, second = [x.__index__() if _is_count(x) else x for x in inputs]
+        return first * second                              # `[0.0] * n` is a longer list
+    if name == "power" and all(_is_python_integer(x) for x in inputs):
+        inputs = (inputs[0], known(inputs[1]))             # 2 ** -1 is a float
+        if not isinstance(inputs[0], Tracer) and not isinstance(inputs[1], Tracer):
+            return inputs[0] ** int(inputs[1])
+        if not isinstance(inputs[1], Tracer) and inputs[1] < 0:
+            inputs = (HANDLERS["operator"]("multiply", inputs[0], 1.0), inputs[1])
     result = evaluate(UFUNCS[name], inputs)
     if isinstance(result, tuple):
         return tuple([laid_out(fresh(value), inputs) for value in result])
@@ -386,6 +396,15 @@ def operator(name: str, *inputs: Any) -> Any:
         made._kind = _weak_result(name, inputs, result) or made._kind
         return made
     return laid_out(made, inputs)
+
+
+def _is_count(x: Any) -> bool:
+    """Whether it is a traced integer, no array."""
+    return isinstance(x, ScalarTracer) and x._type.dtype.is_integer and not x._storage.writable
+
+
+def _is_python_integer(x: Any) -> bool:
+    return x._kind is int if isinstance(x, Tracer) else type(x) is int
 
 
 def in_place(name: str, target: Tracer, other: Any) -> Any:

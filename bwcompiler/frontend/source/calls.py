@@ -21,7 +21,7 @@ from bwcompiler.frontend.source.functions import form as form_of
 from bwcompiler.frontend.source.libraries import scipy_twin
 from bwcompiler.frontend.source.makers import MAKERS, METHODS, Holder, Target, changed_in_loop, maker, maker_of, noted, require_traced
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
-from bwcompiler.frontend.tracing.operands import as_tracer
+from bwcompiler.frontend.tracing.operands import as_tracer, known_parts
 from bwcompiler.frontend.tracing.region import Policy
 from bwcompiler.frontend.tracing.registry import FUNCTIONS
 from bwcompiler.frontend.tracing.source import is_hidden, is_library
@@ -90,7 +90,16 @@ def _python(function: Any, policy: Policy, form: Callable[[Any], Any]) -> Any:
                 not_capturable(f"it calls {_named(function)}, whose source is not to be had")
             elif form_of(plain).writes_outside:
                 not_capturable(f"{_named(function)} assigns to variables outside of it")
+        if str(plain.__module__).startswith("numpy"):
+            return _of_numbers(function)
     return form(function)
+
+
+def _of_numbers(function: Any) -> Any:
+    """A function of NumPy's that takes numbers, and no traced ones (`np.fft.fftfreq`)."""
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return function(*known_parts(args), **{key: known_parts(value) for key, value in kwargs.items()})
+    return called
 
 
 def _is_plain_class(kind: type) -> bool:
@@ -220,6 +229,8 @@ def indexed(array: Any, index: Any) -> Any:
     """array[index], where a concrete array, or np.r_ and np.c_, may get traced values."""
     if array is np.r_ or array is np.c_:
         return (r_ if array is np.r_ else c_)[index]
+    if array is np.mgrid or array is np.ogrid:
+        return noted(array[known_parts(index)])
     if type(array) is np.ndarray and open_policy() is not None and _is_traced(index):
         return traced_call(as_tracer, array)[index]
     return array[index]
@@ -256,8 +267,14 @@ def own(container: Any) -> Any:
     return container
 
 
+def altered(x: Any) -> Any:
+    """x, of which an attribute is assigned to."""
+    changed(x)
+    return x
+
+
 def changed(x: Any) -> Any:
-    """x, of which an element or an attribute is assigned to."""
+    """x, of which an element is assigned to."""
     policy = open_policy()
     if policy is None or isinstance(x, (Tracer, np.generic, *_VALUES)) or x is None:
         return x

@@ -19,12 +19,13 @@ from bwcompiler.frontend.tracing.operands import is_traced
 from bwcompiler.frontend.tracing.region import Recapture, Site, active_region
 from bwcompiler.frontend.tracing.source import current_source
 
-# NumPy's functions whose result is always a new array.
+# NumPy's functions whose result is a new array.
 MAKERS = {getattr(np, name): getattr(creation, name, None) for name in (
     "array", "empty", "eye", "full", "identity", "linspace", "ones", "zeros", "arange", "zeros_like", "ones_like", "empty_like",
     "full_like", "copy", "tile", "repeat", "concatenate", "stack", "diag", "tri", "tril", "triu", "outer", "logspace", "geomspace",
-    "asarray")}
+    "asarray", "ndarray")}
 METHODS = frozenset(("copy", "astype"))            # of concrete arrays, likewise
+_SHARING = frozenset((np.asarray, np.ndarray))     # of them, unless they are given an array or memory
 _LIKE = frozenset((np.zeros_like, np.ones_like, np.empty_like, np.full_like))
 
 
@@ -40,7 +41,8 @@ def maker(function: Any, twin: Callable[..., Any] | None) -> Callable[..., Any]:
         if any(is_traced(arg) for arg in (*args, *kwargs.values())):
             return ours(*args, **kwargs)
         found = function(*args, **kwargs)
-        return found if function is np.asarray and any(found is arg or found.base is not None for arg in args) else noted(found)
+        shared = function in _SHARING and (found.base is not None or any(found is arg for arg in args))
+        return found if shared else noted(found)
 
     make.__name__ = function.__name__
     return make

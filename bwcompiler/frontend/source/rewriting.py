@@ -88,9 +88,9 @@ def leaves(body: list[ast.stmt], is_tail: bool = False) -> bool:
                 return True
         elif any(map(leaving, inside([node]))):
             return True
-        elif isinstance(node, ast.If | ast.With | ast.Try):
-            if any(leaves(getattr(node, name, []), is_tail) for name in ("body", "orelse", "finalbody")):
-                return True
+        elif isinstance(node, ast.If | ast.With | ast.Try) and any(
+                leaves(getattr(node, name, []), is_tail) for name in ("body", "orelse", "finalbody")):
+            return True
     return False
 
 
@@ -153,7 +153,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Attribute(self, node: ast.Attribute) -> Any:
         self.generic_visit(node)
         if not isinstance(node.ctx, ast.Load):
-            node.value = self._runtime("changed", node.value, node.value)
+            node.value = self._runtime("altered", node.value, node.value)
         return node
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:

@@ -17,7 +17,7 @@ from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source import iteration
 from bwcompiler.frontend.source.branches import branch
 from bwcompiler.frontend.source.builtin_functions import truth_of
-from bwcompiler.frontend.source.calls import added, callable_for, changed, combined, indexed, iterable, own
+from bwcompiler.frontend.source.calls import added, altered, callable_for, changed, combined, indexed, iterable, own
 from bwcompiler.frontend.source.capture import SHORT, counted
 from bwcompiler.frontend.source.checks import Trying, raised
 from bwcompiler.frontend.source.data_loops import for_loop, while_loop
@@ -29,8 +29,8 @@ from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.tracer import Tracer
 
-__all__ = ["added", "and_", "assert_", "call", "changed", "choose", "combined", "for_", "header", "if_", "item", "iterable", "made", "not_",
-           "or_", "raised", "slice", "trying", "while_"]
+__all__ = ["added", "altered", "and_", "assert_", "call", "changed", "choose", "combined", "for_", "header", "if_", "item", "iterable",
+           "made", "not_", "or_", "raised", "slice", "trying", "while_"]
 
 slice = builtins.slice
 _NO_VARIABLES: tuple[tuple[str, ...], ...] = ((), (), ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from bwcompiler.errors import BwError, EscapedTracerError, at, located
+from bwcompiler.errors import BwError, EscapedTracerError, TracerIndexError, at, located
 from bwcompiler.frontend.tracing.region import Region, StaticDemand, active_region, escaped_message, open_region
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.ir.extent import mentions_index
@@ -29,16 +29,29 @@ def number_of(tracer: Any, value: Value, kind: type[BwError], advice: Callable[[
 
     Refused for others.
     """
-    region: Region | None = open_region()
-    assert region is not None
+    region = open_region()
     found = _arguments_of(region, value)
     if found is None:
         refuse(tracer, kind, advice())
+    return _ask(region, tracer, value, found, kind, advice)
+
+
+def number_if_known(tracer: Any, value: Value, advice: Callable[[], str]) -> Any:
+    """Likewise, but the handle itself for others."""
+    region = open_region()
+    found = _arguments_of(region, value)
+    return tracer if found is None else _ask(region, tracer, value, found, TracerIndexError, advice)
+
+
+def _ask(innermost: Region, tracer: Any, value: Value, found: tuple[Region, list[int]], kind: type[BwError],
+         advice: Callable[[], str]) -> Any:
+    """The number of a value that is computed from these arguments of a region."""
     asked, numbers = found
     if not numbers:
-        return interpret(cut("known", (), region.record.values, (value,)), [])[0][()]
-    source = current_source(region.outer)
+        return interpret(cut("known", (), innermost.record.values, (value,)), [])[0][()]
+    source = current_source(innermost.outer)
     demand = StaticDemand(asked, numbers, source, located(kind(f"{advice()}\n  the value: {tracer!r}"), source))
+    region: Region | None = innermost
     while region is not None and region is not asked.parent:
         region.demand = demand
         region = region.parent

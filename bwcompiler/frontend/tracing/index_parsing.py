@@ -8,7 +8,7 @@ import numpy as np
 
 from bwcompiler.errors import DTypeError, TracerIndexError
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, extent_of
-from bwcompiler.frontend.tracing.operands import assembled, stack_objects
+from bwcompiler.frontend.tracing.operands import assembled, known, known_parts, stack_objects
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.frontend.tracing.views import BasicItem, Slice, StridedView
 from bwcompiler.ir.extent import Affine, Extent, add_extents, known_le, scale_extent
@@ -158,8 +158,10 @@ def _mask_arrays(mask: Any, shape: tuple[int, ...], axis: int) -> list[_Array]:
 def _one(entry: Any, extent: Any, axis: int) -> Any:
     """What an axis of that extent is indexed with."""
     if isinstance(entry, slice):
-        if isinstance(extent, int) and not any(isinstance(bound, Tracer) for bound in (entry.start, entry.stop, entry.step)):
-            return _slice(entry, extent)
+        if isinstance(extent, int):
+            entry = known_parts(entry)
+            if not any(isinstance(bound, Tracer) for bound in (entry.start, entry.stop, entry.step)):
+                return _slice(entry, extent)
         return _symbolic_slice(entry, extent)
     if isinstance(entry, IndexTracer) or (not isinstance(extent, int) and _is_integer(entry)):
         found = _symbolic_position(entry, extent)
@@ -210,7 +212,7 @@ def _symbolic_position(entry: Any, extent: Extent) -> Extent | None:
 
 def _symbolic_slice(entry: slice, extent: Extent) -> Slice:
     """A slice of which a bound, or the extent of the axis, depends on loop indices."""
-    step = 1 if entry.step is None else entry.step
+    step = 1 if entry.step is None else known(entry.step)
     if not isinstance(step, int | np.integer):
         raise TracerIndexError("a slice with a traced step: the number of elements is not known while tracing")
     step = int(step)
@@ -235,7 +237,7 @@ def _symbolic_slice(entry: slice, extent: Extent) -> Slice:
 
 def _bound(bound: Any, extent: Extent, step: int) -> Extent:
     """A bound of a slice as Python understands it: counted from the end where negative, cut to the axis."""
-    place = extent_of(bound)
+    place = extent_of(known(bound))
     if place is None:
         raise TracerIndexError("a slice with a traced bound: the number of elements is not known while tracing\n"
                                "  hint: index with start + np.arange(size), or make the bound static (static_argnums); the index of "

@@ -10,10 +10,13 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError, at
+from bwcompiler.frontend.tracing.conversions import index_advice
+from bwcompiler.frontend.tracing.demands import number_if_known
 from bwcompiler.frontend.tracing.memory_order import C_ORDER, Layout, fixed
 from bwcompiler.frontend.tracing.promotion import Kind, common_dtype, scalar_of, strong
-from bwcompiler.frontend.tracing.region import open_region
-from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
+from bwcompiler.frontend.tracing.region import active_region, open_region
+from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.tracer import ScalarTracer, Tracer, fresh, value_of
 from bwcompiler.frontend.tracing.views import broadcast_value, result_strides, shadow
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, DType, dtype_of
@@ -40,6 +43,25 @@ class Constant:
 
 
 Payload = Value | Constant
+
+
+def known(x: Any) -> Any:
+    """The number behind a handle that depends on integer arguments alone, which are then asked for; anything else as it is."""
+    if not isinstance(x, ScalarTracer) or active_region() is None:
+        return x
+    return number_if_known(x, value_of(x), index_advice)
+
+
+def known_parts(x: Any) -> Any:
+    """`known`, in tuples, lists and slices too."""
+    if isinstance(x, slice):
+        return slice(known(x.start), known(x.stop), known(x.step))
+    if type(x) is tuple or type(x) is list:
+        return type(x)([known_parts(part) for part in x])
+    return known(x)
+
+
+HANDLERS["known_parts"] = known_parts
 
 
 def operand(x: Any) -> tuple[Payload, Kind]:

@@ -28,6 +28,11 @@ class Entry(NamedTuple):
     states_layout: bool = False
 
 
+# Parameters of NumPy's functions that are sizes, axes and counts: integers that have to be known while tracing.
+_SIZES = frozenset("N M axes axis axis1 axis2 bins ddof deg destination indices_or_sections k kth m minlength n newshape num obj offset "
+                   "pad_width repeats reps shape shift source start".split())
+
+
 FUNCTIONS: dict[Any, Entry] = {}
 HANDLERS: dict[str, Callable[..., Any]] = {}         # the same handlers (and methods) by name
 UFUNC_METHODS: dict[str, Callable[..., Any]] = {}    # "__call__", "reduce", ... of __array_ufunc__
@@ -58,6 +63,12 @@ def _keywords(handler: Callable[..., Any]) -> frozenset[str] | None:
     parameters = inspect.signature(handler).parameters
     takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     return None if takes_all else frozenset(parameters)
+
+
+@functools.cache
+def _sizes(handler: Callable[..., Any]) -> tuple[tuple[int, str], ...]:
+    """Which of its parameters, by position and by name, say what is computed."""
+    return tuple([(place, name) for place, name in enumerate(inspect.signature(handler).parameters) if name in _SIZES])
 
 
 @functools.cache
@@ -101,6 +112,11 @@ def call_entry(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
             value = kwargs.pop(key)
             if key not in defaults or not same_option(value, defaults[key]):
                 raise UnsupportedError(f"np.{entry.name}: keyword {key}={value!r} is not supported on traced arrays")
+    for place, name in _sizes(entry.handler):
+        if place < len(args):
+            args = (*args[:place], HANDLERS["known_parts"](args[place]), *args[place + 1:])
+        elif name in kwargs:
+            kwargs[name] = HANDLERS["known_parts"](kwargs[name])
     return entry.handler(*args, **kwargs)
 
 

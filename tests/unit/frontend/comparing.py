@@ -18,10 +18,10 @@ def run_traced(fun: Callable[..., Any], *args: Any) -> tuple[Any, dict[int, Any]
     """What fun returns when traced and interpreted, its mutated leaves, and the trace."""
     result = trace(fun, args)
     verify(result.graph)
-    leaves = [np.asarray(leaf) for leaf in tree.leaves((args, {}))]
+    leaves = [np.asarray(leaf) for leaf in result.arguments.dynamic_leaves]      # without integers that became static
     found = interpret(result.graph, [*leaves, *result.captured])
     count = len(result.outputs)
-    mutated = dict(zip(result.mutated, found[count:], strict=False))
+    mutated = dict(zip([result.arguments.dynamic[number] for number in result.mutated], found[count:], strict=False))
     return tree.unflatten(result.output_tree, found[:count]), mutated, result
 
 
