@@ -40,8 +40,7 @@ class _Raised(threading.local):
 
 
 _raised = _Raised()
-_BLAS_ROUTINES = {F32: ("gemm", "gemv", "trsm", "trsv", "getrf"), F64: ("gemm", "gemv", "trsm", "trsv", "getrf"),
-                  C64: ("gemm", "gemv", "trsm", "trsv"), C128: ("gemm", "gemv", "trsm", "trsv")}
+_BLAS_ROUTINES = dict.fromkeys((F32, F64, C64, C128), ("gemm", "gemv", "trsm", "trsv", "getrf"))
 _LOOP_DTYPES = (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F16, F32, F64, C64, C128)
 
 
