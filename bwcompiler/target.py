@@ -108,6 +108,11 @@ class Target:
         return not _is_x86() or "+fma" in self.features.split(",")
 
     @functools.cached_property
+    def has_half_casts(self) -> bool:
+        """Whether there are instructions that convert half precision."""
+        return not _is_x86() or "+f16c" in self.features.split(",")
+
+    @functools.cached_property
     def has_masks(self) -> bool:
         """Whether vectors of all elements can be loaded and stored in part."""
         return {"+avx512bw", "+avx512vl"} <= set(self.features.split(","))

@@ -36,13 +36,16 @@ class Precision(NamedTuple):
     atol: float
 
 
+USUAL = {("float16",): Precision(0.1, 5e-2, 5e-2), ("float32", "complex64"): Precision(1e-2, 5e-3, 5e-3)}      # first match
+
+
 def check_grads(fun: Callable[..., Any], args: Sequence[Any], order: int = 2, modes: Sequence[str] = ("fwd", "rev"),
                 atol: float | None = None, rtol: float | None = None, eps: float | None = None) -> None:
     """Compare the derivatives of fun at args with differences, along random directions; derivatives of derivatives up to `order`.
 
     modes   "fwd" for `jvp`, "rev" for `vjp`.
     atol, rtol, eps  what may differ, and the step, relative to the size of an element; by default 1e-5, 1e-5 and 1e-3 (with float32
-            arguments 5e-3, 5e-3 and 1e-2).  Differences are of fourth order.
+            arguments 5e-3, 5e-3 and 1e-2, with float16 ones 5e-2, 5e-2 and 0.1).  Differences are of fourth order.
 
     Raises DerivativeError (an AssertionError) where they disagree.  It names the op or the custom rule whose own derivative disagrees with
     its differences, at the values that it has, and the user's line.  Raises what differentiating fun raises.
@@ -58,8 +61,8 @@ def check_grads(fun: Callable[..., Any], args: Sequence[Any], order: int = 2, mo
         if mode not in MODES:
             raise GradientError(f"check_grads: mode {mode!r}; the modes are 'fwd' and 'rev'")
     args = tuple([tree.map(lambda leaf: float(leaf) if type(leaf) is int else leaf, arg) for arg in args])
-    single = any(np.asarray(leaf).dtype in (np.float32, np.complex64) for leaf in tree.leaves(args))
-    usual = Precision(1e-2, 5e-3, 5e-3) if single else Precision(1e-3, 1e-5, 1e-5)
+    dtypes = {np.asarray(leaf).dtype.name for leaf in tree.leaves(args)}
+    usual = next((precision for names, precision in USUAL.items() if dtypes.intersection(names)), Precision(1e-3, 1e-5, 1e-5))
     precision = Precision(usual.eps if eps is None else eps, usual.rtol if rtol is None else rtol, usual.atol if atol is None else atol)
     _check(fun, args, 1, order, tuple(modes), precision, np.random.default_rng(0), getattr(fun, "__name__", "the function"))
 

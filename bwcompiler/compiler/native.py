@@ -15,7 +15,7 @@ from bwcompiler.ir.access import whole
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.routine import FOURIER_LOOPS, SORT_KINDS, Fourier, InnerLoop, sort_symbol
-from bwcompiler.ir.types import BOOL, C64, C128, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, TensorType, complex_of
+from bwcompiler.ir.types import BOOL, C64, C128, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, TensorType, complex_of
 from bwcompiler.lowering.library_calls import (
     CALLBACK_DONE,
     CALLBACK_ERROR,
@@ -40,9 +40,8 @@ class _Raised(threading.local):
 
 
 _raised = _Raised()
-_BLAS_ROUTINES = {F32: ("gemm", "gemv", "trsm", "trsv", "getrf"), F64: ("gemm", "gemv", "trsm", "trsv", "getrf"),
-                  C64: ("gemm", "gemv", "trsm", "trsv"), C128: ("gemm", "gemv", "trsm", "trsv")}
-_LOOP_DTYPES = (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F32, F64, C64, C128)
+_BLAS_ROUTINES = dict.fromkeys((F32, F64, C64, C128), ("gemm", "gemv", "trsm", "trsv", "getrf"))
+_LOOP_DTYPES = (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F16, F32, F64, C64, C128)
 
 
 @functools.cache

@@ -52,9 +52,9 @@ class DType:
 BOOL = DType("bool", "bool")
 I8, I16, I32, I64 = DType("i8", "int8"), DType("i16", "int16"), DType("i32", "int32"), DType("i64", "int64")
 U8, U16, U32, U64 = DType("u8", "uint8"), DType("u16", "uint16"), DType("u32", "uint32"), DType("u64", "uint64")
-F32, F64 = DType("f32", "float32"), DType("f64", "float64")
+F16, F32, F64 = DType("f16", "float16"), DType("f32", "float32"), DType("f64", "float64")
 C64, C128 = DType("c64", "complex64"), DType("c128", "complex128")
-DTYPES = (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F32, F64, C64, C128)
+DTYPES = (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F16, F32, F64, C64, C128)
 
 _BY_NAME = {dtype.name: dtype for dtype in DTYPES}
 _BY_NUMPY: dict[Any, DType] = {dtype.numpy: dtype for dtype in DTYPES}
@@ -126,8 +126,8 @@ def component_of(dtype: DType) -> DType:
 
 
 def complex_of(dtype: DType) -> DType:
-    """The complex dtype of which parts of a float dtype make a number."""
-    return {F32: C64, F64: C128}[dtype]
+    """The complex dtype that holds numbers with parts of a float dtype."""
+    return C128 if dtype is F64 else C64
 
 
 _INTERNED: dict[tuple[DType, tuple[Extent, ...]], TensorType] = {}

@@ -61,8 +61,12 @@ def library_call_text(name: str, value: Value, views: Sequence[ArrayView], libra
 
 def _is_by_blas(value: Value, views: Sequence[ArrayView], libraries: Libraries) -> bool:
     """Whether an op of complex numbers, of which there are no loops of our own, is a routine of BLAS that is there."""
+    if value.op.name == "lu":
+        return libraries.blas("getrf", value.dtype) is not None
     n, columns = value.shape[-2:]
     routine = libraries.blas("trsv" if columns == 1 else "trsm", value.dtype)
+    if value.op.name == "lu_solve":
+        return routine is not None
     return value.op.name == "triangular_solve" and routine is not None and matrix_order(views[0], n, n) is not None
 
 
@@ -163,7 +167,7 @@ def _lu(function: FunctionText, value: Value, views: Sequence[ArrayView], pointe
     function.copy((n, n), a, views[0].strides[-2:], out, (1, n))         # the rows of the result are the columns of a
     pivots = function.at(out, (n, n))
     routine = libraries.blas("getrf", value.dtype)
-    if n > SMALL and routine is not None:
+    if (n > SMALL or value.dtype.is_complex) and routine is not None:
         _lu_by_lapack(function, n, out, pivots, routine, libraries.integer)
         return
     unroll = n <= UNROLLED
@@ -191,7 +195,11 @@ def _lu_by_lapack(function: FunctionText, n: int, out: str, pivots: str, routine
     for k in function.each(0, n):
         row = function.let(f"load {integer}, ptr {function.at(numbers, (k, 1), type_=integer)}")
         row = function.let(f"sub {integer} {row}, 1")
-        function.store(function.let(f"sitofp {integer} {row} to {function.real}"), function.at(pivots, (k, 1)))
+        part = _part(function)
+        number = function.let(f"sitofp {integer} {row} to {part or function.real}")
+        if part is not None:
+            number = function.let(f"insertvalue {function.real} zeroinitializer, {part} {number}, 0")
+        function.store(number, function.at(pivots, (k, 1)))
 
 
 def _largest_below(function: FunctionText, n: int, k: Index, columns: str, unroll: bool) -> str:
@@ -241,7 +249,10 @@ def _permute(function: FunctionText, n: int, columns: int, pivots: str, x: str, 
     """Exchange rows k and pivots[k] of x, for every k."""
     unroll = n <= UNROLLED
     for k in function.each(0, n, unroll, down=backwards):
-        pivot = function.let(f"fptosi {function.real} {function.load(function.at(pivots, (k, 1)))} to i64")
+        number, part = function.load(function.at(pivots, (k, 1))), _part(function)
+        if part is not None:
+            number = function.let(f"extractvalue {function.real} {number}, 0")
+        pivot = function.let(f"fptosi {part or function.real} {number} to i64")
         for c in function.each(0, columns, unroll and columns <= UNROLLED):
             _exchange(function, function.at(x, (k, columns), (c, 1)), function.at(x, (pivot, columns), (c, 1)))
 

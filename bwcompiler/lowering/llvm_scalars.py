@@ -16,11 +16,12 @@ import numpy as np
 from bwcompiler import ops  # noqa: F401  (declares the operations that are checked below)
 from bwcompiler.errors import CompileError, InternalError
 from bwcompiler.ir.scalar import PRIMITIVES
-from bwcompiler.ir.types import BOOL, DType, component_of
+from bwcompiler.ir.types import BOOL, F16, F32, DType, component_of
+from bwcompiler.lowering import half_casts
 from bwcompiler.lowering.math.functions import FUNCTIONS, math_function
 from bwcompiler.target import Target
 
-_REGISTER = {"bool": "i1", "f32": "float", "f64": "double"}
+_REGISTER = {"bool": "i1", "f16": "i16", "f32": "float", "f64": "double"}      # of a half: its bits, it is only moved and cast
 _COMPARE_FLOAT = {"equal": "oeq", "not_equal": "une", "less": "olt", "less_equal": "ole", "greater": "ogt", "greater_equal": "oge"}
 _COMPARE_INT = {"equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge"}
 _FLOAT_BINARY = {"add": "fadd", "subtract": "fsub", "multiply": "fmul", "divide": "fdiv"}
@@ -57,6 +58,9 @@ def literal(value: Any, dtype: DType) -> str:
     """A constant as LLVM text, exact."""
     if dtype is BOOL:
         return "true" if value else "false"
+    if dtype is F16:
+        with np.errstate(over="ignore"):
+            return str(int(np.asarray(value, np.float16).view(np.int16)))
     if dtype.is_float:
         with np.errstate(over="ignore"):
             number = float(dtype.numpy.type(value))
@@ -179,6 +183,14 @@ class ScalarEmitter:
 
     def cast(self, value: str, source: DType, target: DType) -> str:
         """NumPy's astype; out of range float to integer conversions saturate."""
+        if source is F16:
+            return self.cast(half_casts.to_single(self, value), F32, target)
+        if target is F16 and not source.is_float:
+            return half_casts.from_float(self, self.cast(value, source, F32), F32)
+        if target is F16:
+            return half_casts.from_float(self, value, source)
+        if source is target:
+            return value
         a, b = self.type_of(source), self.type_of(target)
         if target is BOOL:
             zero = self.same("0.0" if source.is_float else "0", source)

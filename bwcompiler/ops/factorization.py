@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.errors import DTypeError, ShapeError
+from bwcompiler.errors import ShapeError
 from bwcompiler.ir.extent import Extent, add_extents
 from bwcompiler.ir.op import Op, Value, define_op
 from bwcompiler.ir.routine import InnerLoop
@@ -29,13 +29,12 @@ from bwcompiler.ops.contraction import matmul, matrix_transpose
 from bwcompiler.ops.creation import iota
 from bwcompiler.ops.elementwise import cast, equal, full_like, select
 from bwcompiler.ops.layout import concatenate, reshape, slice_
-from bwcompiler.ops.linalg import AFTER_DIFFERENTIATION, inv, triangle, triangular_solve
+from bwcompiler.ops.linalg import AFTER_DIFFERENTIATION, inv, require_factorable, triangle, triangular_solve
 from bwcompiler.ops.rules import require
 
 
 def _require_matrix(name: str, a: TensorType) -> None:
-    if not a.dtype.is_differentiable:
-        raise DTypeError(f"{name} does not take {a.dtype.numpy}")
+    require_factorable(name, a.dtype)
     require(a.rank >= 2, f"{name}: needs an array with at least 2 axes", a)
 
 

@@ -16,7 +16,7 @@ from bwcompiler.ir.declaration import TRANSPOSED, not_differentiable
 from bwcompiler.ir.extent import add_extents
 from bwcompiler.ir.op import Op, Value, define_op
 from bwcompiler.ir.routine import InnerLoop, Native
-from bwcompiler.ir.types import I64, TensorType
+from bwcompiler.ir.types import F16, I64, DType, TensorType
 from bwcompiler.ops.broadcasting import LEADING_AXES, broadcast
 from bwcompiler.ops.complex_parts import conj
 from bwcompiler.ops.contraction import is_matrix_transpose, matmul, matrix_transpose
@@ -26,9 +26,16 @@ from bwcompiler.ops.layout import concatenate, slice_
 from bwcompiler.ops.rules import require
 
 
+def require_factorable(name: str, dtype: DType) -> None:
+    """Raise DTypeError for matrices that LAPACK does not factor; NumPy does not either."""
+    if dtype is F16:
+        raise DTypeError(f"array type float16 is unsupported in linalg ({name})\n  hint: convert first, x.astype(np.float32)")
+    if not dtype.is_differentiable:
+        raise DTypeError(f"{name} does not take {dtype.numpy}")
+
+
 def _require_square(name: str, a: TensorType) -> None:
-    if a.dtype.kind not in "fc":
-        raise DTypeError(f"{name} does not take {a.dtype.numpy}")
+    require_factorable(name, a.dtype)
     require(a.rank >= 2 and a.shape[-1] == a.shape[-2], f"{name}: the last two axes of the array must be square", a)
 
 

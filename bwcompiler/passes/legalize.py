@@ -7,6 +7,7 @@
     concatenate of many pieces -> slice updates               each of which touches its own slice only
     x / 2**k                   -> x * 2**-k                   which has the same bits, and is faster
     scatter_add of one per row -> where(j == index[i], ...)   which is read element by element, as all other values are
+    op(halves)                 -> cast(op(cast))              see half_rules
     solve, det, qr, sort ...   -> what they are made of, see factorization_rules
 
 What these rules make (pads, slices, reshapes) is simplified and merged in the same walk.
@@ -14,7 +15,9 @@ What these rules make (pads, slices, reshapes) is simplified and merged in the s
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from bwcompiler import ops
@@ -27,6 +30,7 @@ from bwcompiler.ir.types import I64, TensorType
 from bwcompiler.ops.contraction import is_matrix_transpose
 from bwcompiler.ops.rules import zero_of
 from bwcompiler.passes.factorization_rules import FACTORIZATION_RULES
+from bwcompiler.passes.half_rules import HALF_RULES, has_halves
 from bwcompiler.passes.rewriting import Rule, is_constant, rewrite
 from bwcompiler.passes.simplify_rules import RULES
 
@@ -35,7 +39,7 @@ MOST_PIECES = 8                # of a concatenation that is read element by elem
 
 def legalize(graph: Graph) -> Graph:
     """The same computation in ops that lowering accepts, simplified."""
-    return rewrite(graph, _LEGAL_AND_SIMPLE)[0]
+    return rewrite(graph, _of_halves() if has_halves(graph) else _LEGAL_AND_SIMPLE)[0]
 
 
 def _outer_product(type_: TensorType, x: Value, y: Value) -> Value | None:
@@ -171,3 +175,8 @@ _LEGAL: dict[str, Rule] = {
     **FACTORIZATION_RULES,
 }
 _LEGAL_AND_SIMPLE = RULES | {name: _then(rule, RULES.get(name)) for name, rule in _LEGAL.items()}
+
+
+@functools.cache
+def _of_halves() -> Mapping[str, Rule]:
+    return _LEGAL_AND_SIMPLE | {name: _then(rule, _LEGAL_AND_SIMPLE.get(name)) for name, rule in HALF_RULES.items()}

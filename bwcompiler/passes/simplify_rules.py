@@ -167,7 +167,7 @@ def _cast(type_: TensorType, x: Value, *, dtype: Any) -> Value | None:
         value = np.asarray(x.attrs["value"], x.dtype.numpy)
         with np.errstate(all="ignore"):
             return _full(ops.cast.reference(value, dtype=dtype).item(), type_)
-    if x.op.name == "cast" and x.dtype.name == "f64" and dtype.name == "f32" and x.operands[0].dtype is dtype:
+    if x.op.name == "cast" and x.dtype.is_float and dtype.is_float and x.dtype.bits > dtype.bits and x.operands[0].dtype is dtype:
         return x.operands[0]                                   # f32 -> f64 -> f32 is exact
     return None
 

@@ -38,7 +38,7 @@ _SPELLINGS = (
 )
 _CBLAS = ("sgemm", "dgemm", "cgemm", "zgemm", "sgemv", "dgemv", "strsm", "dtrsm", "strsv", "dtrsv")
 _COMPLEX = ("cgemv", "zgemv", "ctrsm", "ztrsm", "ctrsv", "ztrsv")
-_LAPACK = ("sgetrf", "dgetrf")
+_LAPACK = ("sgetrf", "dgetrf", "cgetrf", "zgetrf")
 _ACCELERATE = "/System/Library/Frameworks/Accelerate.framework/Accelerate"
 _ROW_MAJOR, _NO_TRANSPOSE, _TRANSPOSE = 101, 111, 112
 

@@ -145,37 +145,6 @@ def lu_solve(lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0) -> Any:
     return _solve_factored(*lu_and_piv, b, _is_transposed(trans))
 
 
-LARGEST_EXCHANGED = 64
-
-
-@graph_function
-def lu(a: Any, permute_l: bool = False) -> Any:
-    """(P, L, U) with a = P L U, or (P L, U) with permute_l, of square matrices.
-
-    Raises UnsupportedError for matrices larger than 64, whose exchanges of rows would be too many steps.
-
-    >>> import numpy as np, bwcompiler as bw
-    >>> bw.scipy.linalg.lu(np.array([[1.0, 2.0], [4.0, 2.0]]))[1].tolist()
-    [[1.0, 0.0], [0.25, 1.0]]
-    """
-    matrix = number_value(a)
-    n = matrix.shape[-1]
-    if n > LARGEST_EXCHANGED:
-        raise UnsupportedError(f"lu of matrices of order {n}: at most {LARGEST_EXCHANGED} is supported on traced arrays\\n"
-                               "  hint: bw.scipy.linalg.lu_factor, whose pivots say which rows were exchanged")
-    packed = ops.lu(matrix)
-    factors: Any = fresh(matrix_transpose(rows(packed, 0, n)))
-    pivots: Any = fresh(_places(row(packed, n))).astype(np.int64)
-    order: Any = np.broadcast_to(np.arange(n), pivots.shape)
-    for k in range(n):                                                      # order[k] and order[pivots[k]] change places
-        other = pivots[..., k:k + 1]
-        found = np.take_along_axis(order, other, -1)
-        order = np.where(np.arange(n) == k, found, np.where(np.arange(n) == other, order[..., k:k + 1], order))
-    permutation = (np.arange(n)[:, None] == order[..., None, :]).astype(factors.dtype)
-    lower, upper = np.tril(factors, -1) + np.eye(n, dtype=factors.dtype), np.triu(factors)
-    return (np.matmul(permutation, lower), upper) if permute_l else (permutation, lower, upper)
-
-
 # ----- as in numpy.linalg
 @graph_function
 def solve(a: Any, b: Any, lower: bool = False, assume_a: str | None = None, transposed: bool = False) -> Any:

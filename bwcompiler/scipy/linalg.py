@@ -1,5 +1,22 @@
-"""Functions named as in scipy.linalg that work on traced and on plain arrays: real matrices, in the last two axes unless said otherwise."""
+"""Functions named as in scipy.linalg that work on traced and on plain arrays: matrices, in the last two axes unless said otherwise."""
 
+from bwcompiler.scipy.decompositions import (
+    eig,
+    eigh_tridiagonal,
+    eigvals,
+    hessenberg,
+    ldl,
+    lstsq,
+    lu,
+    null_space,
+    orth,
+    orthogonal_procrustes,
+    pinvh,
+    qz,
+    rq,
+    schur,
+    subspace_angles,
+)
 from bwcompiler.scipy.factors import (
     cho_factor,
     cho_solve,
@@ -8,7 +25,6 @@ from bwcompiler.scipy.factors import (
     eigh,
     eigvalsh,
     inv,
-    lu,
     lu_factor,
     lu_solve,
     norm,
@@ -19,18 +35,55 @@ from bwcompiler.scipy.factors import (
     svd,
     svdvals,
 )
-from bwcompiler.scipy.matrix_functions import (
-    expm,
+from bwcompiler.scipy.matrix_equations import (
+    solve_continuous_are,
     solve_continuous_lyapunov,
+    solve_discrete_are,
     solve_discrete_lyapunov,
+    solve_lyapunov,
     solve_sylvester,
-    sqrtm,
 )
-from bwcompiler.scipy.structured import block_diag, circulant, companion, hankel, solve_banded, solve_toeplitz, toeplitz
+from bwcompiler.scipy.matrix_functions import (
+    coshm,
+    cosm,
+    expm,
+    expm_frechet,
+    fractional_matrix_power,
+    logm,
+    polar,
+    signm,
+    sinhm,
+    sinm,
+    sqrtm,
+    tanhm,
+    tanm,
+)
+from bwcompiler.scipy.structured import (
+    block_diag,
+    circulant,
+    companion,
+    convolution_matrix,
+    eigvals_banded,
+    fiedler,
+    hankel,
+    khatri_rao,
+    kron,
+    leslie,
+    matmul_toeplitz,
+    solve_banded,
+    solve_circulant,
+    solve_toeplitz,
+    solveh_banded,
+    toeplitz,
+)
 
 __all__ = [
-    "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion", "det", "eigh", "eigvalsh", "expm",
-    "hankel", "inv", "lu", "lu_factor", "lu_solve", "norm", "pinv", "qr", "solve", "solve_banded",
-    "solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_sylvester", "solve_toeplitz", "solve_triangular",
-    "sqrtm", "svd", "svdvals", "toeplitz",
+    "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion", "convolution_matrix", "coshm", "cosm", "det",
+    "eig", "eigh", "eigh_tridiagonal", "eigvals", "eigvals_banded", "eigvalsh", "expm", "expm_frechet", "fiedler",
+    "fractional_matrix_power", "hankel", "hessenberg", "inv", "khatri_rao", "kron", "ldl", "leslie", "logm", "lstsq", "lu",
+    "lu_factor", "lu_solve", "matmul_toeplitz", "norm", "null_space", "orth", "orthogonal_procrustes", "pinv", "pinvh", "polar",
+    "qr", "qz", "rq", "schur", "signm", "sinhm", "sinm", "solve", "solve_banded", "solve_circulant", "solve_continuous_are",
+    "solve_continuous_lyapunov", "solve_discrete_are", "solve_discrete_lyapunov", "solve_lyapunov", "solve_sylvester",
+    "solve_toeplitz", "solve_triangular", "solveh_banded", "sqrtm", "subspace_angles", "svd", "svdvals", "tanhm", "tanm",
+    "toeplitz",
 ]

@@ -1,4 +1,7 @@
-"""Of `bw.scipy.linalg`: the exponential and square root of matrices, and linear equations in matrices."""
+"""Of `bw.scipy.linalg`: functions of matrices: the exponential, square roots, logarithms, powers, and what is made of them.
+
+Their derivatives are those of Fréchet: of the exponential through its formula, of roots by a Sylvester equation, of the rest through these.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,10 @@ from bwcompiler.api.eager import graph_function
 from bwcompiler.api.loops import while_loop
 from bwcompiler.api.transforms import custom_jvp
 from bwcompiler.errors import ShapeError
+from bwcompiler.frontend.tracing.operands import cast
 from bwcompiler.frontend.tracing.tracer import fresh, value_of
 from bwcompiler.nn.activations import number_value
+from bwcompiler.scipy.matrix_equations import adjoint, matrices, sylvester
 
 # Numerator coefficients of the Padé approximant of order 13 of exp, and the 1-norm up to which it is exact to rounding
 # (N. Higham, "The scaling and squaring method for the matrix exponential revisited", 2005).
@@ -83,7 +88,7 @@ def _root(a: Any) -> Any:
 def _root_jvp(primals: Any, tangents: Any) -> Any:
     (a,), (change,) = primals, tangents
     found = _root(a)
-    return found, _sylvester(found, found, change)                          # X dX + dX X = dA
+    return found, sylvester(found, found, change)                          # X dX + dX X = dA
 
 
 _root.defjvp(_root_jvp)
@@ -106,55 +111,213 @@ def sqrtm(A: Any) -> Any:
     return _root(a) if a.size else a + 0.0
 
 
-def _sylvester(a: Any, b: Any, q: Any) -> Any:
-    n, m = a.shape[-1], b.shape[-1]
-    system = np.kron(a, np.eye(m, dtype=a.dtype)) + np.kron(np.eye(n, dtype=a.dtype), b.T)
-    return np.linalg.solve(system, q.reshape(n * m)).reshape(n, m)
-
-
-def _matrices(name: str, *given: Any) -> list[Any]:
-    found: list[Any] = [fresh(number_value(one)) for one in given]
-    if any(one.ndim != 2 for one in found) or any(one.shape[0] != one.shape[1] for one in found[:-1]):
-        raise ShapeError(f"{name}: shapes {', '.join(str(one.shape) for one in found)} do not fit")
-    return found
+# ----- logarithms and powers
+# ‖A^(1/2^s) - I‖₁ up to which the Padé approximant of order 7 of log is exact to rounding (Al-Mohy and Higham, 2012, table 2.1).
+LOGARITHM_LIMIT = 2.64e-1
+MOST_ROOTS = 40
 
 
 @graph_function
-def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
-    """x with a x + x b = q, as one linear system of all elements of x (which is dense: n m unknowns).
+def logm(A: Any) -> Any:
+    """The principal logarithm of a matrix without eigenvalues on the closed negative real axis; of real matrices real.
 
-    Raises ShapeError where these do not fit, LinAlgError where a and -b have a common eigenvalue.
+    By square roots until the matrix is near the identity, and a Padé approximant in partial fractions.  Where a real matrix has a complex
+    logarithm, nan or LinAlgError (SciPy gives complex numbers then: make the matrix complex before).
 
     >>> import numpy as np, bwcompiler as bw
-    >>> bw.scipy.linalg.solve_sylvester(np.eye(2), np.eye(2), np.full((2, 2), 4.0)).tolist()
-    [[2.0, 2.0], [2.0, 2.0]]
+    >>> bw.scipy.linalg.logm(np.array([[np.e, 0.0], [0.0, 1.0]])).round(9).tolist()
+    [[1.0, 0.0], [0.0, 0.0]]
     """
-    left, right, known = _matrices("solve_sylvester", a, b, q)
-    if known.shape != (left.shape[0], right.shape[0]):
-        raise ShapeError(f"solve_sylvester: shapes {left.shape}, {right.shape} and {known.shape} do not fit")
-    return _sylvester(left, right, known)
+    a = _square("logm", A)
+    return _logarithm(a) if a.size else a + 0.0
+
+
+def _square(name: str, given: Any) -> Any:
+    a: Any = fresh(number_value(given))
+    if a.ndim != 2 or a.shape[0] != a.shape[1]:
+        raise ShapeError(f"{name}: the matrix must be square, got shape {a.shape}")
+    return a
+
+
+def _logarithm(a: Any) -> Any:
+    identity = np.eye(a.shape[0], dtype=a.dtype)
+
+    def far(state: Any) -> Any:
+        root, count = state
+        return (count < MOST_ROOTS) & (np.max(np.sum(np.abs(root - identity), 0)) > LOGARITHM_LIMIT)
+
+    root, count = while_loop(far, lambda state: (_root(state[0]), state[1] + 1), (a, 0))
+    rest, total = root - identity, np.zeros_like(a)
+    for point, weight in zip(*np.polynomial.legendre.leggauss(7), strict=True):          # ∫ (A - I) (I + t (A - I))⁻¹ dt over 0 .. 1
+        total = total + 0.5 * float(weight) * np.linalg.solve(identity + 0.5 * float(1 + point) * rest, rest)
+    return np.where(count < MOST_ROOTS, total * np.exp2(fresh(cast(number_value(count), total.real._type.dtype))), math.nan)
 
 
 @graph_function
-def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
-    """x with a x + x aᴴ = q; see `solve_sylvester`.
+def fractional_matrix_power(A: Any, t: Any) -> Any:
+    """A to the power t, which may be traced: for integers known while tracing a product, else exp(t log A); see `logm`.
 
     >>> import numpy as np, bwcompiler as bw
-    >>> bw.scipy.linalg.solve_continuous_lyapunov(np.eye(1), np.array([[4.0]])).tolist()
-    [[2.0]]
+    >>> bw.scipy.linalg.fractional_matrix_power(np.array([[4.0, 0.0], [0.0, 9.0]]), 0.5).round(9).tolist()
+    [[2.0, 0.0], [0.0, 3.0]]
     """
-    left, known = _matrices("solve_continuous_lyapunov", a, q)
-    return _sylvester(left, np.conj(left.T), known)
+    a = _square("fractional_matrix_power", A)
+    if isinstance(t, int):
+        return np.linalg.matrix_power(a, t)
+    return expm(fresh(number_value(t)) * _logarithm(a)) if a.size else a + 0.0
 
 
 @graph_function
-def solve_discrete_lyapunov(a: Any, q: Any) -> Any:
-    """x with a x aᴴ - x + q = 0, as one linear system of all elements of x.
+def signm(A: Any) -> Any:
+    """The sign of a matrix without eigenvalues on the imaginary axis: A (A²)^(-1/2).
 
     >>> import numpy as np, bwcompiler as bw
-    >>> bw.scipy.linalg.solve_discrete_lyapunov(np.array([[0.5]]), np.array([[3.0]])).tolist()
-    [[4.0]]
+    >>> bw.scipy.linalg.signm(np.array([[2.0, 0.0], [0.0, -3.0]])).round(9).tolist()
+    [[1.0, 0.0], [0.0, -1.0]]
     """
-    left, known = _matrices("solve_discrete_lyapunov", a, q)
-    system = np.eye(left.shape[0] ** 2, dtype=left.dtype) - np.kron(left, np.conj(left))
-    return np.linalg.solve(system, known.reshape(-1)).reshape(known.shape)
+    a = _square("signm", A)
+    return np.linalg.solve(_root(a @ a), a) if a.size else a + 0.0
+
+
+# ----- what is made of the exponential
+@graph_function
+def expm_frechet(A: Any, E: Any, method: str | None = None, compute_expm: bool = True, check_finite: bool = True) -> Any:
+    """(exp(A), the derivative of exp at A in the direction E), or that derivative alone: from the exponential of [[A, E], [0, A]].
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.scipy.linalg.expm_frechet(np.zeros((1, 1)), np.ones((1, 1)), compute_expm=False).tolist()
+    [[1.0]]
+    """
+    a, e = matrices("expm_frechet", A, E)
+    if a.shape != e.shape or a.shape[0] != a.shape[1]:
+        raise ShapeError(f"expm_frechet: shapes {a.shape} and {e.shape} must be one square shape")
+    n = a.shape[0]
+    both = expm(np.concatenate([np.concatenate([a, e], 1), np.concatenate([np.zeros_like(a), a], 1)]))
+    return (both[:n, :n], both[:n, n:]) if compute_expm else both[:n, n:]
+
+
+def _exponentials(name: str, A: Any, factor: complex) -> tuple[Any, Any, bool]:
+    """exp(factor A), exp(-factor A), and whether A is real."""
+    a: Any = fresh(number_value(A))
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+        raise ShapeError(f"{name}: the last two axes of A of shape {a.shape} must be square")
+    turned = a * (factor.real if factor.imag == 0 else factor)
+    return expm(turned), expm(-turned), a.dtype.kind != "c"
+
+
+@graph_function
+def cosm(A: Any) -> Any:
+    """The cosine of a matrix: the real part of exp(iA) where A is real.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.scipy.linalg.cosm(np.zeros((2, 2))).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    plus, minus, real = _exponentials("cosm", A, 1j)
+    return plus.real if real else 0.5 * (plus + minus)
+
+
+@graph_function
+def sinm(A: Any) -> Any:
+    """The sine of a matrix: the imaginary part of exp(iA) where A is real.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.scipy.linalg.sinm(np.diag([0.0, np.pi / 2])).round(9).tolist()
+    [[0.0, 0.0], [0.0, 1.0]]
+    """
+    plus, minus, real = _exponentials("sinm", A, 1j)
+    return plus.imag if real else -0.5j * (plus - minus)
+
+
+@graph_function
+def tanm(A: Any) -> Any:
+    """The tangent of a matrix, cosm(A)⁻¹ sinm(A).
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.scipy.linalg.tanm(np.diag([0.0, np.pi / 4])).round(9).tolist()
+    [[0.0, 0.0], [0.0, 1.0]]
+    """
+    return np.linalg.solve(cosm(A), sinm(A))
+
+
+@graph_function
+def coshm(A: Any) -> Any:
+    """The hyperbolic cosine of a matrix.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.scipy.linalg.coshm(np.zeros((1, 1))).tolist()
+    [[1.0]]
+    """
+    plus, minus, _ = _exponentials("coshm", A, 1.0 + 0j)
+    return 0.5 * (plus + minus)
+
+
+@graph_function
+def sinhm(A: Any) -> Any:
+    """The hyperbolic sine of a matrix.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.scipy.linalg.sinhm(np.zeros((1, 1))).tolist()
+    [[0.0]]
+    """
+    plus, minus, _ = _exponentials("sinhm", A, 1.0 + 0j)
+    return 0.5 * (plus - minus)
+
+
+@graph_function
+def tanhm(A: Any) -> Any:
+    """The hyperbolic tangent of a matrix, coshm(A)⁻¹ sinhm(A).
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.scipy.linalg.tanhm(np.zeros((1, 1))).tolist()
+    [[0.0]]
+    """
+    return np.linalg.solve(coshm(A), sinhm(A))
+
+
+# ----- polar
+@custom_jvp
+def _polar(a: Any) -> Any:
+    u, s, v = np.linalg.svd(a, full_matrices=False)
+    return u @ v, adjoint(v) @ (s[:, None] * v)
+
+
+def _polar_jvp(primals: Any, tangents: Any) -> Any:
+    # A = U P, Ω = Uᴴ dU is skew: Ω P + P Ω = Uᴴ dA - dAᴴ U;  dP = Uᴴ dA - Ω P, dU = U Ω + (I - U Uᴴ) dA P⁻¹
+    (a,), (change,) = primals, tangents
+    u, p = _polar(a)
+    inner = adjoint(u) @ change
+    turn = sylvester(p, p, inner - adjoint(inner))
+    found = u @ turn
+    if a.shape[0] > a.shape[1]:
+        found = found + np.linalg.solve(p.T, (change - u @ inner).T).T
+    return (u, p), (found, inner - turn @ p)
+
+
+_polar.defjvp(_polar_jvp)
+
+
+@graph_function
+def polar(a: Any, side: str = "right") -> Any:
+    """(u, p) with a = u p, or with side="left" a = p u: u has orthonormal columns (or rows), p is positive semidefinite.
+
+    The derivative needs a of full rank; of a matrix with fewer rows than columns on the right (fewer columns on the left) it is that of the
+    singular vectors, which must be those of different singular values.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> [part.round(9).tolist() for part in bw.scipy.linalg.polar(np.array([[0.0, 2.0], [3.0, 0.0]]))]
+    [[[0.0, 1.0], [1.0, 0.0]], [[3.0, 0.0], [0.0, 2.0]]]
+    """
+    if side not in ("right", "left"):
+        raise ValueError("`side` must be either 'right' or 'left'")
+    matrix: Any = fresh(number_value(a))
+    if matrix.ndim != 2:
+        raise ValueError("`a` must be a 2-D array.")
+    m, n = matrix.shape
+    if side == "right" and m >= n:
+        return tuple(_polar(matrix))
+    if side == "left" and m <= n:
+        u, p = _polar(adjoint(matrix))
+        return adjoint(u), p
+    u, s, v = np.linalg.svd(matrix, full_matrices=False)
+    return u @ v, adjoint(v) @ (s[:, None] * v) if side == "right" else (u * s) @ adjoint(u)

@@ -28,7 +28,7 @@ from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import REGISTRY, Op, Value
-from bwcompiler.ir.types import BOOL, F64, I64, DType
+from bwcompiler.ir.types import BOOL, F16, F32, F64, I64, DType
 
 NOTHING = np._NoValue
 Axes = tuple[int, ...]
@@ -230,8 +230,8 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
     target = _mean_dtype(x, dtype)
     axes = normalize_axes(axis, x.rank)
     if target.is_differentiable:
-        x = cast(x, target)
-        return finished(mean_value(x, axes, where), x, axes, keepdims, out, "mean")
+        x = cast(x, F32 if x.dtype is F16 and dtype is None else target)                               # as NumPy: sums outgrow halves
+        return finished(cast(mean_value(x, axes, where), target), x, axes, keepdims, out, "mean")
     total = reduce_value("sum", masked(cast(x, I64 if target is BOOL else target), where, 0), axes)    # NumPy sums as integers,
     count = _count(x, axes, where, F64)                                                                # then divides as floats
     return finished(cast(ops.divide(cast(total, F64), count), target), x, axes, keepdims, out, "mean")

@@ -14,23 +14,24 @@ bw = lazy.module("bwcompiler")          # what is above this layer: loaded when 
 
 
 def scipy_twin(function: Any) -> Callable[..., Any] | None:
-    """What is called in the place of a public function of SciPy's, or of a method of one of its distributions."""
+    """What is called in the place of a public function or class of SciPy's, of one of its objects, or of a method of one."""
     space = str(getattr(function, "__module__", "")).split(".")[1:2]
     if not space or space[0] not in bw.scipy.__all__:
         return None
-    public, name = sys.modules.get(f"scipy.{space[0]}"), getattr(function, "__name__", "")
-    mine = getattr(bw.scipy, space[0])
-    owner = getattr(function, "__self__", None)
-    if owner is None:
+    public, mine = sys.modules.get(f"scipy.{space[0]}"), getattr(bw.scipy, space[0])
+    name, owner = getattr(function, "__name__", None), getattr(function, "__self__", None)
+    if name is None:
+        find = _of_object(mine, function, None)
+    elif owner is None:
         twin = getattr(mine, name, None) if getattr(public, name, None) is function else None
+        find = None if twin is None else lambda: twin
     else:
-        distribution = str(getattr(owner, "name", ""))
-        twin = getattr(getattr(mine, distribution, None), name, None) if getattr(public, distribution, None) is owner else None
-    if twin is None:
+        find = _of_distribution(public, mine, owner, name) or _of_object(mine, owner, name)
+    if find is None:
         return None
 
     def chosen(*args: Any, **kwargs: Any) -> Any:
-        return (twin if any(map(_is_traced, (*args, *kwargs.values()))) else function)(*args, **kwargs)
+        return (find() if any(map(_is_traced, (*args, *kwargs.values()))) else function)(*args, **kwargs)
     return chosen
 
 
@@ -46,3 +47,19 @@ def _content(cell: Any) -> Any:
         return cell.cell_contents
     except ValueError:                             # a variable without a value yet
         return None
+
+
+def _of_distribution(public: Any, mine: Any, owner: Any, name: str) -> Callable[[], Any] | None:
+    """How to get the method of the distribution of ours."""
+    distribution = str(getattr(owner, "name", ""))
+    twin = getattr(getattr(mine, distribution, None), name, None) if getattr(public, distribution, None) is owner else None
+    return None if twin is None else lambda: twin
+
+
+def _of_object(mine: Any, owner: Any, method: str | None) -> Callable[[], Any] | None:
+    """How to get the object of ours, or its method, for one of SciPy's that the module `mine` knows how to convert."""
+    convert = getattr(mine, "converted", None)
+    made = None if convert is None or isinstance(owner, type) else convert(owner)
+    if made is None or (method is not None and not hasattr(made, method)):
+        return None
+    return lambda: made if method is None else getattr(made, method)

@@ -86,10 +86,8 @@ def leaves(body: list[ast.stmt], is_tail: bool = False) -> bool:
         if isinstance(node, ast.For | ast.While):
             if any(map(leaving, inside(node.body))) or leaves(node.orelse, is_tail):
                 return True
-        elif any(map(leaving, inside([node]))):
-            return True
-        elif isinstance(node, ast.If | ast.With | ast.Try) and any(
-                leaves(getattr(node, name, []), is_tail) for name in ("body", "orelse", "finalbody")):
+        elif any(map(leaving, inside([node]))) or (isinstance(node, ast.If | ast.With | ast.Try) and any(
+                leaves(getattr(node, name, []), is_tail) for name in ("body", "orelse", "finalbody"))):
             return True
     return False
 

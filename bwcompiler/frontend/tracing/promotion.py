@@ -53,19 +53,8 @@ def _resolve(ufunc: Any, kinds: tuple[Kind, ...], dtype: DType | None, casting: 
         found = ufunc.resolve_dtypes((*arguments, *[None] * ufunc.nout), **options)
     except TypeError as error:
         raise DTypeError(f"np.{ufunc.__name__}: {error}") from None
-    if all(item != np.float16 for item in found[ufunc.nin:]):         # half precision is only read (signbit): float32 holds it
-        found = tuple([np.dtype(np.float32) if item == np.float16 else item for item in found])
-    dtypes = [_supported(ufunc, item, kinds) for item in found]
+    dtypes = [dtype_of(item) for item in found]
     return Resolution(tuple(dtypes[:ufunc.nin]), tuple(dtypes[ufunc.nin:]))
-
-
-def _supported(ufunc: Any, dtype: Any, kinds: tuple[Kind, ...]) -> DType:
-    if dtype == np.float16:
-        given = ", ".join(str(strong(kind).numpy) for kind in kinds)
-        call = f"np.{ufunc.__name__}({', '.join('xy'[:ufunc.nin])}"
-        raise DTypeError(f"np.{ufunc.__name__} of {given}: NumPy gives float16 here, which is not supported\n"
-                         f"  hint: say in what to compute, {call}, dtype=np.float32), or convert first, x.astype(np.float32)")
-    return dtype_of(dtype)
 
 
 def resolve_reduction(ufunc: Any, dtype: DType) -> DType:

@@ -1,7 +1,7 @@
 """NumPy's functions over every dtype, over arrays without axes, without elements and of one element, and with odd arguments.
 
 A row of `CALLS` is run on each array of `ARRAYS`.  Where NumPy gives a result, tracing gives the same (value, dtype, shape,
-array or scalar) or refuses what would be float16; where NumPy raises, tracing raises.
+array or scalar); where NumPy raises, tracing raises.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bwcompiler.errors import BwError, DTypeError, UnsupportedError
 from bwcompiler.frontend import trace
 from tests.unit.frontend.comparing import compare
 
-DTYPES = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float32 float64".split()
+DTYPES = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64".split()
 SHAPES = [(), (0,), (1,), (3,), (2, 3), (1, 3), (0, 3), (2, 1, 2)]
 
 
