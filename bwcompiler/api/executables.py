@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from bwcompiler import inspect
 from bwcompiler.api.forms import flat_tree
 from bwcompiler.compiler.lowered import Lowered
-from bwcompiler.compiler.native import loops_named_in, make_callback, native_libraries, raise_status
+from bwcompiler.compiler.native import loops_named_in, make_callback, matrix_products, native_libraries, raise_status
 from bwcompiler.compiler.options import dump_folder
 from bwcompiler.compiler.pipeline import lower
 from bwcompiler.compiler.progress import progress
@@ -146,6 +146,8 @@ def _build(graph: Graph, into: Into, name: str, target: Target) -> Compiled:
         keep.append(owner)
     symbols.update(native_libraries()[1])
     symbols.update(loops_named_in(lowered.simplified))
+    for dtype in lowered.program.products:
+        symbols.update(matrix_products(dtype, target))
     if lowered.program.polls:
         symbols[POLL] = poll_address()
     if lowered.program.parallel:

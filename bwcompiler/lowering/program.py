@@ -19,7 +19,7 @@ from bwcompiler.ir.loop import OUTPUT, Buffer, Fill, Kernel
 from bwcompiler.ir.memory import Location, MemoryPlan
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import Word, const
-from bwcompiler.ir.types import TensorType
+from bwcompiler.ir.types import DType, TensorType
 from bwcompiler.lowering.calls import RECORD, FunctionCall, Pointer, Slots, Told, body_text, program_text
 from bwcompiler.lowering.factorization_calls import library_call_text
 from bwcompiler.lowering.library_calls import CALLBACK_DONE, CALLBACK_ERROR, DECLARE_LAST, Libraries, check_index_text, copy_text
@@ -30,6 +30,7 @@ from bwcompiler.lowering.matrix_products import product_text
 from bwcompiler.lowering.parallel import Piece, pieces
 from bwcompiler.lowering.parallel_calls import DECLARE_PARALLEL, parallel_text
 from bwcompiler.lowering.polls import COPY_BYTES, DECLARE_POLL, POLL, POLL_WORK, product_work, statements_work
+from bwcompiler.lowering.products import call as products
 from bwcompiler.lowering.regions import BodyFunction, region_text
 from bwcompiler.lowering.split_complex import split_complex
 from bwcompiler.lowering.steps import LoweredBody, LoweredStep
@@ -50,7 +51,8 @@ class Callback(NamedTuple):
 class ProgramText(NamedTuple):
     """LLVM text of a program; what it calls outside; the values whose computation may fail; how many distinct functions it has.
 
-    polls: whether it looks for signals, by calling `polls.POLL`; parallel: whether it calls the thread pool.
+    polls: whether it looks for signals, by calling `polls.POLL`; parallel: whether it calls the thread pool; products: of which dtypes it
+    calls the matrix products (`products`).
     """
 
     text: str
@@ -59,6 +61,7 @@ class ProgramText(NamedTuple):
     kernels: int
     polls: bool
     parallel: bool
+    products: tuple[DType, ...]
 
 
 class _KernelFunction(NamedTuple):
@@ -91,7 +94,7 @@ class ProgramEmitter:
         distinct = len(module.texts)
         module.texts.append(program_text("bw_program", Slots(len(graph.inputs), len(graph.outputs)), calls.calls, module.texts))
         return ProgramText(module.text(), module.callbacks, module.checked, distinct, DECLARE_POLL in module.declares,
-                           DECLARE_PARALLEL in module.declares)
+                           DECLARE_PARALLEL in module.declares, tuple(module.products))
 
 
 class _Module:
@@ -106,6 +109,7 @@ class _Module:
         self.declares: dict[str, None] = {}
         self.callbacks: list[Callback] = []
         self.checked: list[Value] = []
+        self.products: dict[DType, None] = {}
         self.kernels: dict[tuple[int, tuple[tuple[Buffer, Buffer], ...]], list[_KernelFunction]] = {}
         self.bodies: dict[int, BodyFunction] = {}
         self.fills: dict[tuple[TensorType, str], Kernel] = {}
@@ -326,11 +330,13 @@ class _Calls:
 
     def _gemm(self, value: Value, operands: Sequence[ArrayView]) -> None:
         name = self.module.new_name("gemm")
-        text, declares, words = product_text(name, value, operands, self.libraries)
+        text, declares, words, status = product_text(name, value, operands, self.libraries)
         self.declares.update(dict.fromkeys(declares))
-        work = product_work(value.type.size, upper(value.operands[0].shape[-1]))
+        if value.dtype in products.DTYPES:
+            self.module.products[value.dtype] = None
+        work = 0 if status else product_work(value.type.size, upper(value.operands[0].shape[-1]))
         told = tuple([Told(extent) for extent in words])
-        self._append(FunctionCall(self.module.function(text, name), self._pointers(value, operands), told), work)
+        self._append(FunctionCall(self.module.function(text, name), self._pointers(value, operands), told, status), work)
 
     def _callback(self, value: Value, operands: Sequence[ArrayView]) -> None:
         symbol = f"bw_callback_{len(self.module.callbacks)}"
