@@ -123,6 +123,11 @@ class Target:
         return self.has_masks or "+avx2" in self.features.split(",")
 
     @property
+    def registers(self) -> int:
+        """How many vector registers there are."""
+        return 32 if not _is_x86() or "+avx512vl" in self.features.split(",") else 16
+
+    @property
     def function_attributes(self) -> str:
         """LLVM attributes of every function with loops: no other registers than those of the width, where there are wider ones."""
         if self.vector_bits <= 128:

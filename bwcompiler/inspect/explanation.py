@@ -21,7 +21,7 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.routine import Native
 from bwcompiler.lowering import factorization_calls
-from bwcompiler.lowering.matrix_products import is_written_out
+from bwcompiler.lowering.matrix_products import product_method
 from bwcompiler.lowering.steps import LoweredBody
 from bwcompiler.ops.callback import callback
 from bwcompiler.passes import find_updates, fusion_rules, partition, plan_memory
@@ -274,8 +274,7 @@ class _Steps:
             why = _NOT_FUSED.get(value.op.kind)
             return f"loop of its own for {value.op.name}" + (f": {why}" if why else "")
         if value.op.name == "matmul":
-            how = "matrix product, written out" if is_written_out(value) else "library call: matrix product by BLAS"
-            return f"{how}, {2 * value.type.size * value.operands[0].shape[-1]:,} floating-point operations"
+            return f"{product_method(value)}, {2 * value.type.size * value.operands[0].shape[-1]:,} floating-point operations"
         if value.op.name == "normalize_index":
             return "check that indices are in range"
         if value.op.kind == "region":

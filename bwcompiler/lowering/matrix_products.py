@@ -1,6 +1,7 @@
-"""Matrix products through BLAS: gemm, and gemv where one side is a vector.  Small ones are written out.
+"""Matrix products as functions of a program: small ones are written out, those of floats are calls of `products`, those of complex
+numbers calls of BLAS (gemm, and gemv where one side is a vector).
 
-A call of BLAS costs more than a small product does: such a one is a row of the result at a time, in a vector.
+Any call costs more than a small product does: such a one is a row of the result at a time, in a vector.
 Operands are read where they lie (`ArrayView`): transposed, sliced, with batch axes in any order or not there at all.
 """
 
@@ -14,11 +15,12 @@ from bwcompiler.ir.access import ArrayView, contiguous_strides, matrix_order
 from bwcompiler.ir.extent import Extent, element_count, lower, upper
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import component_of
-from bwcompiler.lowering.function_text import FunctionText
+from bwcompiler.lowering.function_text import FunctionText, merged_axes
 from bwcompiler.lowering.library_calls import Libraries, blas_symbol
 from bwcompiler.lowering.llvm_scalars import memory_type
 from bwcompiler.lowering.parallel_calls import DECLARE_PARALLEL, PARALLEL
 from bwcompiler.lowering.polls import product_work
+from bwcompiler.lowering.products import call
 
 # BLAS runs on one thread between these (`runtime/blas_calls.py`): its own threads would fight the pool's.
 ENTER_BLAS, LEAVE_BLAS = "bw_blas_enter", "bw_blas_leave"
@@ -44,11 +46,20 @@ def is_written_out(value: Value) -> bool:
     return bool(columns <= 32 and (inner * columns <= 64 or (inner <= 32 and rows * inner * columns <= 4096)))
 
 
-def uses_blas(value: Value, libraries: Libraries) -> bool:
-    """Whether a matrix product that is not written out goes to BLAS; loops compute the others, among them small ones of complex numbers."""
-    if value.dtype.is_complex and value.type.size * upper(value.operands[0].shape[-1]) <= SMALL_COMPLEX:
+def is_called(value: Value, libraries: Libraries) -> bool:
+    """Whether a matrix product that is not written out is a call; loops compute the others, among them small ones of complex numbers."""
+    if value.dtype in call.DTYPES:
+        return True
+    if value.type.size * upper(value.operands[0].shape[-1]) <= SMALL_COMPLEX:
         return False
     return libraries.blas("gemm", value.dtype) is not None and libraries.blas("gemv", value.dtype) is not None
+
+
+def product_method(value: Value) -> str:
+    """How a matrix product that is no loop is computed, for people."""
+    if is_written_out(value):
+        return "matrix product, written out"
+    return "matrix product in tiles" if value.dtype in call.DTYPES else "library call: matrix product by BLAS"
 
 
 class _Matrix(NamedTuple):
@@ -66,15 +77,17 @@ class _Matrix(NamedTuple):
 
 
 class ProductText(NamedTuple):
-    """The function, the declarations of what it calls, and the extents that it is told (those that move with a loop)."""
+    """The function, the declarations of what it calls, the extents that it is told (those that move with a loop), and whether it looks for
+    signals and returns a status."""
 
     text: str
     declares: Sequence[str]
     words: Sequence[Extent]
+    status: bool = False
 
 
 def product_text(name: str, value: Value, views: Sequence[ArrayView], libraries: Libraries) -> ProductText:
-    """`void name(a, b, c, extents)`: row-major C = A B for every batch element."""
+    """`void name(a, b, c, extents)`, or i32: row-major C = A B for every batch element."""
     *batch, m, n = value.shape
     if not all(isinstance(extent, int) for extent in batch):
         raise CompileError(at(value.source, f"a batch of matrix products whose number moves with the index of a loop ({value.type}) is not "
@@ -89,8 +102,45 @@ def product_text(name: str, value: Value, views: Sequence[ArrayView], libraries:
         return ProductText(f"{head}{clear}  ret void\n}}\n", [declare], words)
     if is_written_out(value):
         return ProductText(_written_out(name, value, views), [], words)
+    if value.dtype in call.DTYPES:
+        return _call_text(name, value, views, words)
     product = _Product(name, value, views, libraries, words)
     return ProductText(*product.text(), words)
+
+
+def _call_text(name: str, value: Value, views: Sequence[ArrayView], words: Sequence[Extent]) -> ProductText:
+    """A call of `products`, which is told everything as numbers."""
+    numbers, axes = _numbers(value, views)
+    told = {extent: f"%e{number}" for number, extent in enumerate(words)}
+    rows = ["%a", "%b", "%c", *[str(told.get(number, number)) for number in numbers], str(len(axes))]
+    for extent, steps in axes:
+        rows += map(str, (extent, *steps))
+    status = value.type.size * upper(value.operands[0].shape[-1]) >= call.POLL_WORK
+    parameters = ", ".join(["ptr noalias %a", "ptr noalias %b", "ptr noalias %c", *[f"i64 {register}" for register in told.values()]])
+    lines = [f"define internal {'i32' if status else 'void'} @{name}({parameters}) #1 {{", f"  %words = alloca [{len(rows)} x i64]"]
+    for number, row in enumerate(rows):
+        type_ = "i64" if number >= len("abc") else "ptr"
+        lines += [f"  %at{number} = getelementptr i64, ptr %words, i64 {number}", f"  store {type_} {row}, ptr %at{number}"]
+    lines += [f"  %status = call i32 @{call.symbol(value.dtype)}(ptr %words)", f"  ret {'i32 %status' if status else 'void'}", "}", ""]
+    return ProductText("\n".join(lines), [f"declare i32 @{call.symbol(value.dtype)}(ptr)"], words, status)
+
+
+def _numbers(value: Value, views: Sequence[ArrayView]) -> tuple[list[Extent], list[tuple[int, tuple[int, ...]]]]:
+    """Extents and strides of the matrices (`call.WORDS` behind the pointers), and (extent, strides) of the batch axes.
+
+    A batch of matrices that lie below one another, and are multiplied with the same one, are one matrix.
+    """
+    *batch, m, n = value.shape
+    left, right, result = [*[view.strides for view in views], contiguous_strides(value.shape)]
+    axes = merged_axes([upper(extent) for extent in batch], [left[:-2], right[:-2], result[:-2]])
+    a_row, c_row = left[-2], max(upper(n), 1)
+    while axes and isinstance(m, int):
+        extent, (a, b, c) = axes[-1]
+        if b != 0 or c != m * c_row or (m > 1 and a != m * a_row):
+            break
+        a_row, m = a if m == 1 else a_row, extent * m
+        axes.pop()
+    return [m, n, value.operands[0].shape[-1], a_row, left[-1], *right[-2:], c_row], axes
 
 
 class _Product:

@@ -20,7 +20,7 @@ from bwcompiler.ir.loop import OUTPUT, Buffer, Fill, Kernel
 from bwcompiler.ir.memory import Location, MemoryPlan
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import Word, const
-from bwcompiler.ir.types import TensorType
+from bwcompiler.ir.types import DType, TensorType
 from bwcompiler.lowering.calls import RECORD, FunctionCall, Pointer, Slots, Told, body_text, program_text
 from bwcompiler.lowering.factorization_calls import library_call_text
 from bwcompiler.lowering.library_calls import CALLBACK_DONE, CALLBACK_ERROR, DECLARE_LAST, Libraries, check_index_text, copy_text
@@ -31,6 +31,7 @@ from bwcompiler.lowering.matrix_products import product_text
 from bwcompiler.lowering.parallel import Piece, pieces
 from bwcompiler.lowering.parallel_calls import parallel_text
 from bwcompiler.lowering.polls import COPY_BYTES, DECLARE_POLL, POLL, POLL_WORK, product_work, statements_work
+from bwcompiler.lowering.products import call as products
 from bwcompiler.lowering.regions import BodyFunction, region_text
 from bwcompiler.lowering.split_complex import split_complex
 from bwcompiler.lowering.steps import LoweredBody, LoweredStep
@@ -54,6 +55,7 @@ class ProgramText(NamedTuple):
     """LLVM text of a program; what it calls outside; the values whose computation may fail; how many distinct functions it has.
 
     symbols: what it declares, of libraries, the thread pool and the runtime (`polls.POLL`); LLVM's intrinsics are among them.
+    products: of which dtypes it calls the matrix products (`products`).
     """
 
     text: str
@@ -61,6 +63,7 @@ class ProgramText(NamedTuple):
     checked: list[Value]
     kernels: int
     symbols: frozenset[str]
+    products: tuple[DType, ...]
 
 
 class _KernelFunction(NamedTuple):
@@ -94,7 +97,7 @@ class ProgramEmitter:
         module.texts.append(program_text("bw_program", Slots(len(graph.inputs), len(graph.outputs)), calls.calls, module.texts))
         text = module.text()
         symbols = frozenset([name for line in module.declares for name in _SYMBOL.findall(line)])
-        return ProgramText(text, module.callbacks, module.checked, distinct, symbols)
+        return ProgramText(text, module.callbacks, module.checked, distinct, symbols, tuple(module.products))
 
 
 class _Module:
@@ -109,6 +112,7 @@ class _Module:
         self.declares: dict[str, None] = {}
         self.callbacks: list[Callback] = []
         self.checked: list[Value] = []
+        self.products: dict[DType, None] = {}
         self.kernels: dict[tuple[int, tuple[tuple[Buffer, Buffer], ...]], list[_KernelFunction]] = {}
         self.bodies: dict[int, BodyFunction] = {}
         self.fills: dict[tuple[TensorType, str], Kernel] = {}
@@ -329,11 +333,13 @@ class _Calls:
 
     def _gemm(self, value: Value, operands: Sequence[ArrayView]) -> None:
         name = self.module.new_name("gemm")
-        text, declares, words = product_text(name, value, operands, self.libraries)
+        text, declares, words, status = product_text(name, value, operands, self.libraries)
         self.declares.update(dict.fromkeys(declares))
-        work = product_work(value.type.size, upper(value.operands[0].shape[-1]))
+        if value.dtype in products.DTYPES:
+            self.module.products[value.dtype] = None
+        work = 0 if status else product_work(value.type.size, upper(value.operands[0].shape[-1]))
         told = tuple([Told(extent) for extent in words])
-        self._append(FunctionCall(self.module.function(text, name), self._pointers(value, operands), told), work)
+        self._append(FunctionCall(self.module.function(text, name), self._pointers(value, operands), told, status), work)
 
     def _callback(self, value: Value, operands: Sequence[ArrayView]) -> None:
         symbol = f"bw_callback_{len(self.module.callbacks)}"

@@ -19,7 +19,7 @@ from bwcompiler.lowering.call_kernels import build_call_kernel, build_matmul
 from bwcompiler.lowering.group_shapes import Shape, WordValue, build_shared_kernel, shape_of
 from bwcompiler.lowering.kernel_pointers import free_indices
 from bwcompiler.lowering.library_calls import Libraries
-from bwcompiler.lowering.matrix_products import is_written_out, uses_blas
+from bwcompiler.lowering.matrix_products import is_called, is_written_out
 from bwcompiler.lowering.shared_memory import may_share
 from bwcompiler.lowering.split_complex import split_complex
 
@@ -172,7 +172,7 @@ def _lower_call(name: str, call: Call, libraries: Libraries) -> LoweredStep:
     value = call.value
     bases = [view.base for view in call.operands]
     if value.op.name == "matmul":
-        if is_written_out(value) or uses_blas(value, libraries):
+        if is_written_out(value) or is_called(value, libraries):
             return LoweredStep(bases, [value], value=value, operands=call.operands)
         return _call_step(LoweredStep(bases, [value], value=value), build_matmul(name, value, call.operands), [*bases, value])
     built = build_call_kernel(name, value)

@@ -480,6 +480,15 @@ def pool() -> MemoryPool:
     return made
 
 
+def functions() -> dict[str, int]:
+    """The addresses of bw_memory_take and bw_memory_give; of malloc and free for interpreters that have no pool."""
+    if not python_abi.is_supported():
+        library = ctypes.CDLL(None)
+        return {name: ctypes.cast(function, ctypes.c_void_p).value or 0
+                for name, function in (("bw_memory_take", library.malloc), ("bw_memory_give", library.free))}
+    return {name: pool().addresses[name] for name in ("bw_memory_take", "bw_memory_give")}
+
+
 def _limit() -> int:
     text = os.environ.get("BW_MEMORY_BYTES")
     if text is None:

@@ -35,12 +35,18 @@ def one_loop(x):
     return x
 
 
+def product(x):
+    """One call, which is cut among threads."""
+    return x @ x
+
+
 def nested(x):
     """A reduction in an outer loop, its rows short."""
     return np.sum(np.sin(x[:, None] * ROWS[None, :256]) ** 2, axis=1)
 
 
-CASES = {"steps": (steps, ROWS), "one loop": (one_loop, np.linspace(-1, 1, 1 << 22)), "nested": (nested, np.linspace(-1, 1, 1 << 18))}
+CASES = {"steps": (steps, ROWS), "one loop": (one_loop, np.linspace(-1, 1, 1 << 22)), "nested": (nested, np.linspace(-1, 1, 1 << 18)),
+         "product": (product, np.linspace(-1, 1, 1 << 22).reshape(1 << 11, 1 << 11))}
 
 
 class Rang(Exception):
@@ -77,13 +83,14 @@ def compiled(fun, x, native: bool = True):
     function = bw.jit(fun)
     expected = function(x)
     routine = specialised(function, x).routine
-    assert POLL in routine.compiled.lowered.program.text
+    program = routine.compiled.lowered.program
+    assert POLL in program.text or program.products
     return function if native else lambda x: routine.run([x])[0], expected
 
 
 @pytest.mark.parametrize(("case", "lock", "native"), [
     ("steps", False, True), ("one loop", False, True), ("nested", False, True), ("nested", True, True), ("nested", False, False),
-    ("nested", True, False)])
+    ("nested", True, False), ("product", False, True)])
 def test_a_long_call_is_interrupted(case, lock, native, alarm, monkeypatch: pytest.MonkeyPatch) -> None:
     """lock: whether the program keeps the interpreter's lock; native: whether it is called by the native entry."""
     monkeypatch.setattr(executables, "_moves_much", lambda graph: not lock)

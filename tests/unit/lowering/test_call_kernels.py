@@ -54,10 +54,10 @@ graph g(%x: i64[2,3], %y: i64[3,4]) -> i64[2,4] {
   return %out
 }"""
 PRODUCT_OF_VIEWS = """
-graph g(%x: f64[5,3,2], %y: f64[2,3,40]) -> f64[3,5,40] {
-  %a: f64[3,5,2] = transpose %x {axes=[1,0,2]}
-  %b: f64[3,2,40] = transpose %y {axes=[1,0,2]}
-  %out: f64[3,5,40] = matmul %a, %b
+graph g(%x: i64[5,3,2], %y: i64[2,3,40]) -> i64[3,5,40] {
+  %a: i64[3,5,2] = transpose %x {axes=[1,0,2]}
+  %b: i64[3,2,40] = transpose %y {axes=[1,0,2]}
+  %out: i64[3,5,40] = matmul %a, %b
   return %out
 }"""
 BOOLEAN_PRODUCT = PRODUCT.replace("i64", "bool")
@@ -133,8 +133,8 @@ kernel k0(%x: in i64[2,3], %y: in i64[3,4], %out: out i64[2,4])
         %out[i0, i1] add= %x[i0, k] * %y[k, i1]
 """,
     PRODUCT_OF_VIEWS: """\
-kernel k0(%x: in f64[5,3,2], %y: in f64[2,3,40], %out: out f64[3,5,40])
-  fill %out, 0.0
+kernel k0(%x: in i64[5,3,2], %y: in i64[2,3,40], %out: out i64[3,5,40])
+  fill %out, 0
   for i0 in 0..3
     for i1 in 0..5
       for k in 0..2

@@ -1,4 +1,4 @@
-"""Which routine a matrix product calls with which arguments: its text runs against routines that write them down."""
+"""What a matrix product calls with which arguments: its text runs against routines that write them down."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from bwcompiler.ir.types import dtype_named
 from bwcompiler.lowering import matrix_products
 from bwcompiler.lowering.library_calls import Libraries, blas_symbol
 from bwcompiler.lowering.matrix_products import product_text
+from bwcompiler.lowering.products.call import WORDS
 from bwcompiler.passes.fuse import fuse
 from bwcompiler.runtime import jit
 from tests.support.targets import HOST
@@ -24,6 +25,7 @@ from tests.support.targets import HOST
 GEMM = ("layout", "flip_a", "flip_b", "m", "n", "k", "one", "a", "lda", "b", "ldb", "zero", "c", "ldc")
 GEMV = ("layout", "flip", "rows", "columns", "one", "a", "lda", "x", "incx", "zero", "y", "incy")
 ROW_MAJOR, PLAIN, FLIPPED = 101, 111, 112
+POINTERS = ("a", "b", "c", "x", "y")
 
 
 @pytest.fixture(autouse=True)
@@ -46,45 +48,80 @@ class Product(NamedTuple):
         return ("gemv", "nt"[a["flip"] == FLIPPED], a["rows"], a["columns"], a["a"], a["lda"], a["x"], a["incx"], a["y"], a["incy"])
 
 
-def calls_of(text: str, integer: str = "i64", dtype: str = "f64") -> list[Product]:
-    """Run the only matrix product of a graph; what was called."""
-    fused = fuse(parse_graph(text))
-    (call,) = [step for step in fused.steps if isinstance(step, Call)]
-    libraries = Libraries(integer=integer)
-    source, declares, words = product_text("product", call.value, call.operands, libraries)
-    assert not words
-    begins = [*[upper(view.offset) for view in call.operands], 0]
-    source = source.replace("define internal", "define") + "\n".join(declares) + "\nattributes #1 = { nounwind }\n"
-    number: Any = ctypes.c_int64 if integer == "i64" else ctypes.c_int32
-    real: Any = ctypes.c_double if dtype == "f64" else ctypes.c_float
-    kinds: dict[str, Any] = dict.fromkeys(("layout", "flip", "flip_a", "flip_b"), ctypes.c_int32)
-    kinds |= dict.fromkeys(("one", "zero"), real) | dict.fromkeys(("a", "b", "c", "x", "y"), ctypes.c_void_p)
-    found: list[Product] = []
-    arrays = [np.zeros(view.base.shape, view.base.dtype.numpy) for view in call.operands]
-    result = np.full(call.value.shape, 7, call.value.dtype.numpy)
+class Written:
+    """The text of the only matrix product of a graph, as a function that tells where its pointers point."""
 
-    def recorder(routine: str, names: tuple[str, ...]) -> Any:
-        def record(*arguments: Any) -> None:
-            values = dict(zip(names, arguments, strict=True))
-            assert (values.pop("layout"), values.pop("one"), values.pop("zero")) == (ROW_MAJOR, 1.0, 0.0)
-            for name in ("a", "b", "c", "x", "y"):
-                if name in values:
-                    values[name] = where(values[name])
-            found.append(Product(routine, values))
-        return ctypes.CFUNCTYPE(None, *[kinds.get(name, number) for name in names])(record)
+    def __init__(self, text: str, integer: str = "i64") -> None:
+        fused = fuse(parse_graph(text))
+        (step,) = [step for step in fused.steps if isinstance(step, Call)]
+        self.made = product_text("product", step.value, step.operands, Libraries(integer=integer))
+        assert not self.made.words
+        self.begins = [*[upper(view.offset) for view in step.operands], 0]
+        self.arrays = [*[np.zeros(view.base.shape, view.base.dtype.numpy) for view in step.operands],
+                       np.full(step.value.shape, 7, step.value.dtype.numpy)]
 
-    def where(pointer: int) -> tuple[str, int]:
-        for name, array in zip("abc", [*arrays, result], strict=True):
+    def run(self, routines: dict[str, Any]) -> None:
+        source = self.made.text.replace("define internal", "define") + "\n".join(self.made.declares) + "\nattributes #1 = { nounwind }\n"
+        symbols = {name: ctypes.cast(f, ctypes.c_void_p).value or 0 for name, f in routines.items()}
+        code = jit.load(jit.optimise(source, HOST), symbols, ["product"])
+        ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(code.addresses["product"])(
+            *[x.ctypes.data + begin * x.itemsize for x, begin in zip(self.arrays, self.begins, strict=True)])
+
+    def where(self, pointer: int) -> tuple[str, int]:
+        for name, array in zip("abc", self.arrays, strict=True):
             if array.ctypes.data <= pointer < array.ctypes.data + max(array.nbytes, 1):
                 return name, (pointer - array.ctypes.data) // array.itemsize
         raise AssertionError("a pointer into none of the arrays")
 
-    routines = {blas_symbol(name, dtype_named(dtype)): recorder(name, names) for name, names in (("gemm", GEMM), ("gemv", GEMV))}
-    code = jit.load(jit.optimise(source, HOST), {name: ctypes.cast(f, ctypes.c_void_p).value or 0 for name, f in routines.items()}, ["product"])
-    ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(code.addresses["product"])(
-        *[x.ctypes.data + offset * x.itemsize for x, offset in zip((*arrays, result), begins, strict=True)])
+
+def blas_calls_of(text: str, integer: str = "i64", dtype: str = "c128") -> list[Product]:
+    """What the only matrix product of a graph calls of BLAS."""
+    written = Written(text, integer)
+    number: Any = ctypes.c_int64 if integer == "i64" else ctypes.c_int32
+    kinds: dict[str, Any] = dict.fromkeys(("layout", "flip", "flip_a", "flip_b"), ctypes.c_int32)
+    kinds |= dict.fromkeys(("one", "zero", *POINTERS), ctypes.c_void_p)
+    real: Any = ctypes.c_double if dtype == "c128" else ctypes.c_float
+    found: list[Product] = []
+
+    def recorder(routine: str, names: tuple[str, ...]) -> Any:
+        def record(*arguments: Any) -> None:
+            values = dict(zip(names, arguments, strict=True))
+            factors = [tuple((real * 2).from_address(values.pop(name))) for name in ("one", "zero")]
+            assert values.pop("layout") == ROW_MAJOR and factors == [(1.0, 0.0), (0.0, 0.0)]
+            found.append(Product(routine, {name: written.where(x) if name in POINTERS else x for name, x in values.items()}))
+        return ctypes.CFUNCTYPE(None, *[kinds.get(name, number) for name in names])(record)
+
+    written.run({blas_symbol(name, dtype_named(dtype)): recorder(name, names) for name, names in (("gemm", GEMM), ("gemv", GEMV))})
+    return found
+
+
+class Told(NamedTuple):
+    """What `products` are told: extents, then (where, strides) of both operands, the rows of the result, and batch axes."""
+
+    extents: tuple[int, ...]
+    a: tuple[Any, ...]
+    b: tuple[Any, ...]
+    c_row: int
+    axes: list[tuple[int, ...]]
+
+
+def told_by(text: str, dtype: str = "f64") -> list[Told]:
+    """What the only matrix product of a graph calls products with."""
+    written = Written(text)
+    found: list[Told] = []
+
+    def record(address: int) -> int:
+        words = (ctypes.c_int64 * 64).from_address(address)
+        told = dict(zip(WORDS, words, strict=False))
+        axes = [tuple(words[k:k + 4]) for k in range(len(WORDS), len(WORDS) + 4 * told["axes"], 4)]
+        assert written.where(told["c"]) == ("c", 0)
+        found.append(Told((told["m"], told["n"], told["k"]), (*written.where(told["a"]), told["a.row"], told["a.column"]),
+                          (*written.where(told["b"]), told["b.row"], told["b.column"]), told["c.row"], axes))
+        return 0
+
+    written.run({f"bw_product_{dtype}": ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(record)})
     if not found:
-        np.testing.assert_array_equal(result, 0)
+        np.testing.assert_array_equal(written.arrays[-1], 0)
     return found
 
 
@@ -116,43 +153,76 @@ A, B, C = ("a", 0), ("b", 0), ("c", 0)
     (graph("f64[3,4]", "f64[4,6]", "f64[3,1]", b="%b: f64[4,1] = slice %y {starts=[0,2], sizes=[4,1], steps=[1,1]}"),
      ("gemv", "n", 3, 4, A, 4, ("b", 2), 6, C, 1)),
 ], ids=["plain", "left transposed", "right transposed", "left sliced", "vector", "transposed vector", "row", "row transposed", "column"])
-@pytest.mark.parametrize("integer, dtype", [("i64", "f64"), ("i32", "f32")])
-def test_arguments(text, expected, integer, dtype):
-    (call,) = calls_of(text.replace("f64", dtype), integer, dtype)
+@pytest.mark.parametrize("integer, dtype", [("i64", "c128"), ("i32", "c64")])
+def test_arguments_of_blas(text, expected, integer, dtype):
+    (call,) = blas_calls_of(text.replace("f64", dtype), integer, dtype)
     assert call.short() == expected
 
 
+@pytest.mark.parametrize("text, extents, a, b", [
+    (graph("f64[3,4]", "f64[4,5]", "f64[3,5]"), (3, 5, 4), ("a", 0, 4, 1), ("b", 0, 5, 1)),
+    (graph("f64[4,3]", "f64[4,5]", "f64[3,5]", a=transposed("a", "x", "f64[3,4]")), (3, 5, 4), ("a", 0, 1, 3), ("b", 0, 5, 1)),
+    (graph("f64[9,8]", "f64[4,5]", "f64[3,5]", a="%a: f64[3,4] = slice %x {starts=[2,0], sizes=[3,4], steps=[2,2]}"),
+     (3, 5, 4), ("a", 16, 16, 2), ("b", 0, 5, 1)),
+    (graph("f64[3,4]", "f64[4,5]", "f64[3,5]", b="%b: f64[4,5] = flip %y {axes=[0]}"), (3, 5, 4), ("a", 0, 4, 1), ("b", 15, -5, 1)),
+    (graph("f64[4]", "f64[4,5]", "f64[3,5]", a="%a: f64[3,4] = broadcast %x {shape=[3,4], axes=[1]}"),
+     (3, 5, 4), ("a", 0, 0, 1), ("b", 0, 5, 1)),
+], ids=["plain", "transposed", "strided", "flipped", "broadcast"])
+@pytest.mark.parametrize("dtype", ["f64", "f32"])
+def test_what_products_are_told(text, extents, a, b, dtype):
+    """Operands are read where they lie, whatever their strides are."""
+    assert told_by(text.replace("f64", dtype), dtype) == [Told(extents, a, b, extents[1], [])]
+
+
 def test_batches():
-    """One call per matrix, at the strides of the batch axes."""
+    """BLAS is called for each matrix, at the strides of the batch axes; products are told the axes, those that are one as one."""
     text = graph("f64[2,3,4,5]", "f64[2,3,5,6]", "f64[2,3,4,6]")
-    assert [call.short()[5:] for call in calls_of(text)] == [
+    assert [call.short()[5:] for call in blas_calls_of(text.replace("f64", "c128"))] == [
         (("a", 20 * k), 5, ("b", 30 * k), 6, ("c", 24 * k), 6) for k in range(6)]
+    assert told_by(text) == [Told((4, 6, 5), ("a", 0, 5, 1), ("b", 0, 6, 1), 6, [(6, 20, 30, 24)])]
+
+
+@pytest.mark.parametrize("left, result, extents, a_row, axes", [
+    ("f64[2,3,4,5]", "f64[2,3,4,6]", (24, 6, 5), 5, []),                    # all matrices lie below one another
+    ("f64[3,1,5]", "f64[3,1,6]", (3, 6, 5), 5, []),
+    ("f64[4,2,5]", "f64[2,4,6]", (4, 6, 5), 10, [(2, 5, 0, 24)]),           # rows of the matrices alternate
+])
+def test_batches_with_one_matrix(left, result, extents, a_row, axes):
+    """Such a batch is one product, if its rows lie at equal distances."""
+    batch = left[4:-1].split(",")[:-2]
+    shape = ",".join([*(batch if not axes else ["2"]), "5", "6"])
+    turn = "%a: f64[2,4,5] = transpose %x {axes=[1,0,2]}" if axes else ""
+    spread = f"%b: f64[{shape}] = broadcast %y {{shape=[{shape}], axes=[{shape.count(',') - 1},{shape.count(',')}]}}"
+    assert told_by(graph(left, "f64[5,6]", result, a=turn, b=spread)) == [Told(extents, ("a", 0, a_row, 1), ("b", 0, 6, 1), 6, axes)]
 
 
 def test_batches_of_transposed_axes_and_of_one_matrix():
     text = graph("f64[3,2,4,5]", "f64[5,6]", "f64[2,3,4,6]", a="%a: f64[2,3,4,5] = transpose %x {axes=[1,0,2,3]}",
                  b="%b: f64[2,3,5,6] = broadcast %y {shape=[2,3,5,6], axes=[2,3]}")
-    assert [(call.arguments["a"][1], call.arguments["b"][1], call.arguments["c"][1]) for call in calls_of(text)] == [
-        (40 * j + 20 * i, 0, 24 * (3 * i + j)) for i in range(2) for j in range(3)]
+    assert [(call.arguments["a"][1], call.arguments["b"][1], call.arguments["c"][1]) for call in blas_calls_of(text.replace("f64", "c128"))
+            ] == [(40 * j + 20 * i, 0, 24 * (3 * i + j)) for i in range(2) for j in range(3)]
+    assert [told.axes for told in told_by(text)] == [[(2, 20, 0, 72), (3, 40, 0, 24)]]
 
 
 def test_heads_in_the_last_axis():
     """Rows of another matrix lie between those of each: the leading dimension says how far."""
     text = graph("f64[7,2,5]", "f64[7,2,5]", "f64[2,7,7]", a="%a: f64[2,7,5] = transpose %x {axes=[1,0,2]}",
                  b="%b: f64[2,5,7] = transpose %y {axes=[1,2,0]}")
-    assert [call.short() for call in calls_of(text)] == [
+    assert [call.short() for call in blas_calls_of(text.replace("f64", "c128"))] == [
         ("gemm", "nt", 7, 7, 5, ("a", 5 * k), 10, ("b", 5 * k), 10, ("c", 49 * k), 7) for k in range(2)]
+    assert told_by(text) == [Told((7, 7, 5), ("a", 0, 10, 1), ("b", 0, 1, 10), 7, [(2, 5, 5, 49)])]
 
 
 @pytest.mark.parametrize("text", [
     graph("f64[0,4]", "f64[4,5]", "f64[0,5]"), graph("f64[3,0]", "f64[0,5]", "f64[3,5]"), graph("f64[3,4]", "f64[4,0]", "f64[3,0]"),
     graph("f64[0,3,4]", "f64[0,4,5]", "f64[0,3,5]"), graph("f64[2,3,0]", "f64[2,0,5]", "f64[2,3,5]")])
 def test_without_elements_nothing_is_called(text):
-    assert calls_of(text) == []
+    assert told_by(text) == []
+    assert blas_calls_of(text.replace("f64", "c128")) == []
 
 
 def test_layouts_that_the_library_cannot_address():
-    fused = fuse(parse_graph(graph("f64[3,4]", "f64[4,5]", "f64[3,5]")))
+    fused = fuse(parse_graph(graph("c128[3,4]", "c128[4,5]", "c128[3,5]")))
     (call,) = [step for step in fused.steps if isinstance(step, Call)]
     strided = [ArrayView(view.base, 0, (10, 2)) for view in call.operands]
     with pytest.raises(InternalError, match="has a layout that BLAS does not take"):

@@ -1,0 +1,156 @@
+"""The blocked product of two matrices: a block of b and tall blocks of a are packed, and tiles computed from them.
+
+    i32 product.blocked(words, a, b, c, rows, columns, call)
+
+For blocks of columns, then blocks of terms, then blocks of rows: tiles of one panel of b after the other.  So a panel of b, which all tiles
+below one another read, stays in the first cache, and the block of a in the second.  Operands are read where they lie if packing them costs
+more than it saves.  The sums are added in the same order whatever the blocks of rows and columns are, and whatever is packed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bwcompiler.lowering.function_text import Index
+from bwcompiler.lowering.products.call import POLL_WORK, look, word
+from bwcompiler.lowering.products.routine import BLOCK, GIVE, STACK_BYTES, TAKE, Routine, Tiling
+
+MATRIX = ("ptr words", "ptr a", "ptr b", "ptr c", "i64 rows", "i64 columns", "ptr call")
+
+_BLOCK_BYTES = 1 << 18         # of packed rows of a: a quarter of a second-level cache
+_PANEL_BYTES = 1 << 19         # of a packed block of b: half of one
+_PACKED_TILES = 3              # b is packed where so many tiles lie above one another,
+_PACKED_PANELS = 4             # and a where so many lie side by side
+
+
+def blocked_text(tiling: Tiling) -> Routine:
+    """The function."""
+    return _Blocked(tiling).emit()
+
+
+class _Blocked:
+    """The function in the making.  Registers are named as what they hold; strides are in bytes."""
+
+    def __init__(self, tiling: Tiling) -> None:
+        f = self.f = Routine(tiling, "product.blocked", MATRIX, "i32")
+        self.tiling = tiling
+        self.k = word(f, "%words", "k")
+        self.a_row, self.a_column, self.b_row, self.b_column, self.c_row = [
+            f.times(word(f, "%words", name), tiling.size) for name in ("a.row", "a.column", "b.row", "b.column", "c.row")]
+        many_tiles = f.compare("sgt", "%rows", (_PACKED_TILES - 1) * tiling.height)
+        self.packs_b = f.let(f"or i1 {many_tiles}, {f.compare('ne', self.b_column, tiling.size)}")
+        self.packs_a = f.compare("sgt", "%columns", (_PACKED_PANELS - 1) * tiling.columns)
+
+    def emit(self) -> Routine:
+        f = self.f
+        self._find_memory()
+        status = f.variable("i32", 0)
+        polls = f.compare("sge", f.product(f.product("%rows", "%columns"), self.k), POLL_WORK)
+        for column_block in f.each(0, f.parts("%columns", self.block_columns)):
+            j0 = f.product(column_block, self.block_columns)
+            columns = f.least(f.minus("%columns", j0), self.block_columns)
+            for depth_block in f.each(0, f.most(f.parts(self.k, BLOCK), 1)):
+                k0 = f.times(depth_block, BLOCK)
+                terms = f.least(f.minus(self.k, k0), BLOCK)
+                b = f.moved(f.moved("%b", f.product(self.b_column, j0)), f.product(self.b_row, k0))
+                self._pack_columns(b, columns, terms)
+                add = f.compare("sgt", depth_block, 0)
+                for row_block in f.each(0, f.parts("%rows", self.block_rows)):
+                    i0 = f.product(row_block, self.block_rows)
+                    rows = f.least(f.minus("%rows", i0), self.block_rows)
+                    a = f.moved(f.moved("%a", f.product(self.a_row, i0)), f.product(self.a_column, k0))
+                    c = f.moved(f.moved("%c", f.product(self.c_row, i0)), f.times(j0, self.tiling.size))
+                    self._block(a, b, c, rows, columns, terms, add)
+                    for _ in f.when(polls):
+                        f.put(status, look(f), "i32")
+                        f.jump_if(f.let(f"icmp ne i32 {f.get(status, 'i32')}, 0"), "stopped")
+        f.do("br label %stopped")
+        f.start("stopped")
+        taken = f.get(self.taken, "ptr")
+        for _ in f.when(f.let(f"icmp ne ptr {taken}, null")):
+            f.call("void", GIVE, f"ptr {taken}")
+        f.do(f"ret i32 {f.get(status, 'i32')}")
+        return f
+
+    def _find_memory(self) -> None:
+        """Where to pack to, and how large blocks are: where memory is missing, as small as fits into the stack."""
+        f, tiling = self.f, self.tiling
+        depth = f.least(self.k, BLOCK)
+        most_rows = _BLOCK_BYTES // (BLOCK * tiling.size) // tiling.height * tiling.height
+        most_columns = _PANEL_BYTES // (BLOCK * tiling.size) // tiling.columns * tiling.columns
+        wide = f.pick(self.packs_b, f.times(f.parts(f.least("%columns", most_columns), tiling.columns), tiling.columns), tiling.columns)
+        tall = f.pick(self.packs_a, f.least("%rows", most_rows), 0)
+        needed = f.plus(f.product(f.times(f.plus(wide, tall), tiling.size), depth), tiling.slack)
+        stack = f.slot(f"[{STACK_BYTES} x i8], align 64")
+        memory, self.taken = f.variable("ptr", stack), f.variable("ptr", "null")
+        rows, columns, packed_columns = f.variable("i64", most_rows), f.variable("i64", most_columns), f.variable("i64", wide)
+        for _ in f.when(f.compare("sgt", needed, STACK_BYTES)):
+            found = f.call("ptr", TAKE, f"i64 {needed}")
+            f.put(self.taken, found, "ptr")
+            for missing in f.branches(f.let(f"icmp eq ptr {found}, null")):
+                if missing:
+                    f.put(rows, tiling.height)
+                    f.put(columns, tiling.columns)
+                    f.put(packed_columns, tiling.columns)
+                else:
+                    f.put(memory, found, "ptr")
+        self.block_rows = f.get(rows)
+        self.block_columns = f.pick(self.packs_b, f.get(columns), f.most("%columns", 1))
+        self.b_packed = f.get(memory, "ptr")
+        self.a_packed = f.moved(self.b_packed, f.product(f.times(f.get(packed_columns), tiling.size), depth))
+
+    def _pack(self, terms: Index, count: Index, source: str, along: Index, across: Index, target: str, spacing: Index) -> None:
+        self.f.do(f"call void @pack(i64 {terms}, i64 {count}, ptr {source}, i64 {along}, i64 {across}, ptr {target}, i64 {spacing})")
+
+    def _pack_columns(self, b: str, columns: Index, terms: Index) -> None:
+        """All panels of a block of b, or only the last one, where its rows end within a vector."""
+        f, tiling = self.f, self.tiling
+        panels = f.parts(columns, tiling.columns)
+        last = f.minus(panels, 1)
+        rest = f.minus(columns, f.times(last, tiling.columns))
+        broken = f.let(f"and i1 {f.compare('ne', rest, tiling.columns)}, {f.compare('ne', rest, tiling.lanes)}")
+        none_or_last = f.pick(broken, last, panels)
+        for panel in f.each(f.pick(self.packs_b, 0, none_or_last), panels):
+            j = f.times(panel, tiling.columns)
+            count = f.least(f.minus(columns, j), tiling.columns)
+            place = f.pick(self.packs_b, f.product(f.times(j, tiling.size), terms), 0)
+            self._pack(terms, count, f.moved(b, f.product(self.b_column, j)), self.b_column, self.b_row, f.moved(self.b_packed, place),
+                       self._spacing(count))
+
+    def _spacing(self, columns: Index) -> str:
+        """Bytes from row to row of a packed panel."""
+        return self.f.pick(self.f.compare("sgt", columns, self.tiling.lanes), 2 * self.tiling.vector_bytes, self.tiling.vector_bytes)
+
+    def _tiles(self, rows: Index) -> Iterator[tuple[Index, Index]]:
+        """(first row, rows) of tiles that are nearly equally high."""
+        f = self.f
+        tiles = f.parts(rows, self.tiling.height)
+        low = f.quotient(rows, tiles)
+        high_ones = f.minus(rows, f.product(low, tiles))
+        for tile in f.each(0, tiles):
+            first = f.plus(f.product(tile, low), f.least(tile, high_ones))
+            yield first, f.plus(low, f.let(f"zext i1 {f.compare('slt', tile, high_ones)} to i64"))
+
+    def _block(self, a: str, b: str, c: str, rows: Index, columns: Index, terms: Index, add: str) -> None:
+        """The tiles of a block."""
+        f, tiling = self.f, self.tiling
+        for _ in f.when(self.packs_a):
+            for first, count in self._tiles(rows):
+                self._pack(terms, count, f.moved(a, f.product(self.a_row, first)), self.a_row, self.a_column,
+                           f.moved(self.a_packed, f.product(f.times(first, tiling.size), terms)), f.times(count, tiling.size))
+        for panel in f.each(0, f.parts(columns, tiling.columns)):
+            j = f.times(panel, tiling.columns)
+            count = f.least(f.minus(columns, j), tiling.columns)
+            broken = f.let(f"and i1 {f.compare('ne', count, tiling.columns)}, {f.compare('ne', count, tiling.lanes)}")
+            is_packed = f.let(f"or i1 {self.packs_b}, {broken}")
+            place = f.pick(self.packs_b, f.product(f.times(j, tiling.size), terms), 0)
+            b_here = f.pick(is_packed, f.moved(self.b_packed, place), f.moved(b, f.times(j, tiling.size)), "ptr")
+            b_row = f.pick(is_packed, self._spacing(count), self.b_row)
+            c_here = f.moved(c, f.times(j, tiling.size))
+            for first, height in self._tiles(rows):
+                packed = f.moved(self.a_packed, f.product(f.times(first, tiling.size), terms))
+                a_here = f.pick(self.packs_a, packed, f.moved(a, f.product(self.a_row, first)), "ptr")
+                a_row = f.pick(self.packs_a, tiling.size, self.a_row)
+                a_column = f.pick(self.packs_a, f.times(height, tiling.size), self.a_column)
+                f.do(f"call void @tile(i64 {terms}, ptr {a_here}, i64 {a_row}, i64 {a_column}, ptr {b_here}, i64 {b_row}, "
+                     f"ptr {f.moved(c_here, f.product(self.c_row, first))}, i64 {self.c_row}, i1 {add}, i64 {height}, i64 {count})")

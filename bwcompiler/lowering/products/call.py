@@ -1,0 +1,206 @@
+"""What programs call, and how a product is cut among threads.
+
+    i32 bw_product_T(words)                                               T is f32 or f64; the status is 0, or what `bw_poll` gave
+    i32 product.part(call, begin, end)                                    some of the parts it is cut into, by a thread of the pool
+    i32 product.matrix(words, a, b, c, rows, columns, call)               these rows and columns of one matrix of a batch
+
+`words` is an array of i64: WORDS, then AXIS_WORDS for each batch axis, the innermost one last; strides are in elements, and those
+of columns of the result 1.  `call` is an array too (`_CALL`).  A part is a block of rows and columns of one matrix, or whole matrices; bits
+depend on the product alone, not on its parts.  Extents may be 0.
+"""
+
+from __future__ import annotations
+
+from bwcompiler.ir.types import F32, F64, DType
+from bwcompiler.lowering.function_text import Index
+from bwcompiler.lowering.parallel_calls import PARALLEL
+from bwcompiler.lowering.polls import POLL
+from bwcompiler.lowering.products.routine import Routine, Tiling
+
+DTYPES = (F32, F64)
+WORDS = ("a", "b", "c", "m", "n", "k", "a.row", "a.column", "b.row", "b.column", "c.row", "axes")
+AXIS_WORDS = ("extent", "a", "b", "c")
+POLL_WORK = 1 << 24            # multiplications from one look for signals to the next, about; a product of fewer does not look
+
+_CALL = ("words", "rows", "columns", "row.parts", "column.parts", "status", "first")
+_LEAST_WORK = 1 << 20          # multiplications of a product that is cut among threads,
+_PART_WORK = 1 << 18           # and of a part, at least
+_PART_EXTENT = 96              # and its rows or columns: the other operand is packed for each
+_PART_ELEMENTS = 32            # and what it computes of the product of a matrix and a vector
+_LEAST_MATRICES = 8            # a batch of so many is cut into matrices
+_LONGEST_WORK = 1 << 29        # of a part, about, where its shorter side is still so long:
+_LONG_EXTENT = 512
+_CHUNK_WORK = 1 << 34          # multiplications and parts from one region of the pool to the next: while it waits for others, the calling
+_CHUNK_PARTS = 32              # thread does not look for signals
+
+
+def symbol(dtype: DType) -> str:
+    """The name of what programs call."""
+    return f"bw_product_{dtype.name}"
+
+
+def word(f: Routine, words: str, name: str) -> str:
+    return f.get(f.let(f"getelementptr i64, ptr {words}, i64 {WORDS.index(name)}"))
+
+
+def look(f: Routine) -> str:
+    """Look for signals, and whether another thread found one; the status, which others are told."""
+    place = _of_call(f, "status")
+    known = f.let(f"load atomic i64, ptr {place} monotonic, align 8")
+    for _ in f.when(f.compare("eq", known, 0)):
+        found = f.call("i32", POLL)
+        for _ in f.when(f.let(f"icmp ne i32 {found}, 0")):
+            f.do(f"store atomic i64 {f.let(f'zext i32 {found} to i64')}, ptr {place} monotonic, align 8")
+    after = f.let(f"load atomic i64, ptr {place} monotonic, align 8")
+    return f.let(f"trunc i64 {after} to i32")
+
+
+def _of_call(f: Routine, name: str) -> str:
+    return f.let(f"getelementptr i64, ptr %call, i64 {_CALL.index(name)}")
+
+
+def call_texts(tiling: Tiling) -> list[Routine]:
+    """The functions."""
+    return [_matrix(tiling), _part(tiling), _entry(tiling)]
+
+
+def _matrix(tiling: Tiling) -> Routine:
+    """By rows or columns where the product is of a matrix and a vector (and its numbers lie together); else blocked."""
+    f = Routine(tiling, "product.matrix", ["ptr words", "ptr a", "ptr b", "ptr c", "i64 rows", "i64 columns", "ptr call"], "i32")
+    strides = ("a.row", "a.column", "b.row", "b.column")
+    a_row, a_column, b_row, b_column = [f.times(word(f, "%words", name), tiling.size) for name in strides]
+    k = word(f, "%words", "k")
+    one_column, one_row, together = [f.compare("eq", word(f, "%words", name), 1) for name in ("n", "m", "c.row")]
+    one_column = f.let(f"and i1 {one_column}, {together}")
+    for _ in f.when(f.let(f"or i1 {one_column}, {one_row}")):
+        matrix, vector = f.pick(one_column, "%a", "%b", "ptr"), f.pick(one_column, "%b", "%a", "ptr")
+        row, column = f.pick(one_column, a_row, b_column), f.pick(one_column, a_column, b_row)
+        step, count = f.pick(one_column, b_row, a_column), f.pick(one_column, "%rows", "%columns")
+        for _ in f.when(f.compare("eq", column, tiling.size)):
+            done = f.let(f"call i1 @vector.rows(i64 {count}, i64 {k}, ptr {matrix}, i64 {row}, ptr {vector}, i64 {step}, ptr %c)")
+            f.leave_if(done, "i32 0")
+        by_columns = f.compare("eq", row, tiling.size)
+        for _ in f.when(by_columns):
+            f.do(f"call void @vector.columns(i64 {count}, i64 {k}, ptr {matrix}, i64 {column}, ptr {vector}, i64 {step}, ptr %c)")
+        f.leave_if(by_columns, "i32 0")
+    status = f.let("call i32 @product.blocked(ptr %words, ptr %a, ptr %b, ptr %c, i64 %rows, i64 %columns, ptr %call)")
+    f.do(f"ret i32 {status}")
+    return f
+
+
+def _part(tiling: Tiling) -> Routine:
+    """Parts are numbered along rows, then columns, then matrices; those that lie above one another are one call."""
+    f = Routine(tiling, "product.part", ["ptr call", "i64 begin", "i64 end"], "i32")
+    words = f.get(_of_call(f, "words"), "ptr")
+    f.do(f"%words = getelementptr i64, ptr {words}, i64 0")
+    rows, columns, row_parts, column_parts = [f.get(_of_call(f, name)) for name in _CALL[1:5]]
+    m, n, k, c_row = [word(f, "%words", name) for name in ("m", "n", "k", "c.row")]
+    a, b, c = [f.get(f.let(f"getelementptr i64, ptr %words, i64 {WORDS.index(name)}"), "ptr") for name in "abc"]
+    a_row, b_column = [f.times(word(f, "%words", name), tiling.size) for name in ("a.row", "b.column")]
+    work = f.most(f.product(f.product(rows, columns), k), 1)
+    is_vector = f.compare("eq", f.least(m, n), 1)                    # such parts do not look for signals themselves
+    most_run = f.pick(is_vector, f.most(f.quotient(POLL_WORK, work), 1), 1 << 62)
+    first = f.get(_of_call(f, "first"))
+    end = f.plus("%end", first)
+    at, done = f.variable("i64", 0), f.variable("i64", 0)
+    f.put(at, f.plus("%begin", first))
+    for _ in f.repeat(lambda: f.compare("slt", f.get(at), end)):
+        part = f.get(at)
+        line = f.quotient(part, row_parts)
+        row_part = f.minus(part, f.product(line, row_parts))
+        matrix = f.quotient(line, column_parts)
+        column_part = f.minus(line, f.product(matrix, column_parts))
+        run = f.least(f.least(f.minus(row_parts, row_part), f.minus(end, part)), most_run)
+        i, j = f.product(row_part, rows), f.product(column_part, columns)
+        height, width = f.least(f.minus(m, i), f.product(rows, run)), f.least(f.minus(n, j), columns)
+        a_here, b_here, c_here = _matrix_of_batch(f, matrix, (a, b, c))
+        c_here = f.moved(c_here, f.times(f.plus(f.product(i, c_row), j), tiling.size))
+        status = f.let(f"call i32 @product.matrix(ptr %words, ptr {f.moved(a_here, f.product(a_row, i))}, "
+                       f"ptr {f.moved(b_here, f.product(b_column, j))}, ptr {c_here}, i64 {height}, i64 {width}, ptr %call)")
+        f.leave_if(f.let(f"icmp ne i32 {status}, 0"), f"i32 {status}")
+        f.put(at, f.plus(part, run))
+        f.put(done, f.plus(f.get(done), f.product(work, run)))
+        for _ in f.when(f.compare("sgt", f.get(done), POLL_WORK)):
+            f.put(done, 0)
+            seen = look(f)
+            f.leave_if(f.let(f"icmp ne i32 {seen}, 0"), f"i32 {seen}")
+    f.do("ret i32 0")
+    return f
+
+
+def _matrix_of_batch(f: Routine, number: str, pointers: tuple[str, str, str]) -> list[str]:
+    """Where the matrices of this number begin."""
+    rest, places = f.variable("i64", number), [f.variable("ptr", pointer) for pointer in pointers]
+    axes = word(f, "%words", "axes")
+    for step in f.each(0, axes, down=True):
+        first = f.plus(f.times(step, len(AXIS_WORDS)), len(WORDS))
+        extent, *strides = [f.get(f.let(f"getelementptr i64, ptr %words, i64 {f.plus(first, k)}")) for k in range(len(AXIS_WORDS))]
+        before = f.get(rest)
+        left = f.quotient(before, extent)
+        index = f.minus(before, f.product(left, extent))
+        f.put(rest, left)
+        for place, stride in zip(places, strides, strict=True):
+            f.put(place, f.moved(f.get(place, "ptr"), f.times(f.product(index, stride), f.tiling.size)), "ptr")
+    return [f.get(place, "ptr") for place in places]
+
+
+def _entry(tiling: Tiling) -> Routine:
+    f = Routine(tiling, symbol(tiling.dtype), ["ptr words"], "i32", exported=True)
+    m, n, k, axes = [word(f, "%words", name) for name in ("m", "n", "k", "axes")]
+    product = f.variable("i64", 1)
+    for axis in f.each(0, axes):
+        extent = f.get(f.let(f"getelementptr i64, ptr %words, i64 {f.plus(f.times(axis, len(AXIS_WORDS)), len(WORDS))}"))
+        f.put(product, f.product(f.get(product), extent))
+    matrices = f.get(product)
+    f.do(f"%call = getelementptr i64, ptr {f.slot(f'[{len(_CALL)} x i64]')}, i64 0")
+    one = f.product(f.product(m, n), k)
+    large = f.compare("sge", f.product(one, matrices), _LEAST_WORK)
+    row_parts, column_parts = _cut(f, m, n, one, f.let(f"and i1 {large}, {f.compare('slt', matrices, _LEAST_MATRICES)}"))
+    rows, columns = _rounded(f, m, row_parts, tiling.height), _rounded(f, n, column_parts, tiling.columns)
+    numbers: list[Index] = [rows, columns, f.parts(m, f.most(rows, 1)), f.parts(n, f.most(columns, 1)), 0, 0]
+    f.do(f"store ptr %words, ptr {_of_call(f, 'words')}")
+    for name, number in zip(_CALL[1:], numbers, strict=True):
+        f.put(_of_call(f, name), number)
+    count = f.product(f.product(numbers[2], numbers[3]), matrices)
+    alone = f.let(f"or i1 {f.let(f'xor i1 {large}, true')}, {f.compare('slt', count, 2)}")
+    for _ in f.when(alone):
+        f.put(product, f.let(f"zext i32 {f.let(f'call i32 @product.part(ptr %call, i64 0, i64 {count})')} to i64"))
+    f.leave_if(alone, f"i32 {f.let(f'trunc i64 {f.get(product)} to i32')}")
+    work = f.most(f.product(f.product(rows, columns), k), 1)
+    grain = f.most(f.quotient(_PART_WORK, work), 1)
+    chunk = f.most(f.quotient(_CHUNK_WORK, work), _CHUNK_PARTS)
+    for number in f.each(0, f.parts(count, chunk)):
+        first = f.product(number, chunk)
+        f.put(_of_call(f, "first"), first)
+        status = f.call("i32", PARALLEL, "ptr @product.part", "ptr %call", f"i64 {f.least(f.minus(count, first), chunk)}", f"i64 {grain}")
+        f.leave_if(f.let(f"icmp ne i32 {status}, 0"), f"i32 {status}")
+        for _ in f.when(f.compare("sgt", number, 0)):
+            seen = look(f)
+            f.leave_if(f.let(f"icmp ne i32 {seen}, 0"), f"i32 {seen}")
+    f.do("ret i32 0")
+    return f
+
+
+def _cut(f: Routine, m: str, n: str, work: Index, wanted: str) -> tuple[Index, Index]:
+    """Into how many parts rows and columns are cut, if at all: powers of two, which most numbers of threads share evenly.
+
+    The longer side is cut; the other one where parts are so long that a signal would wait for them.
+    """
+    along_rows = f.compare("sge", m, n)
+    is_vector = f.compare("eq", f.least(m, n), 1)
+    most = f.least(f.quotient(f.most(m, n), f.pick(is_vector, _PART_ELEMENTS, _PART_EXTENT)), f.quotient(work, _PART_WORK))
+    long = _power(f, f.pick(wanted, most, 1))
+    longest = f.least(f.quotient(f.quotient(work, long), _LONGEST_WORK), f.quotient(f.least(m, n), _LONG_EXTENT))
+    short = _power(f, f.pick(wanted, longest, 1))
+    return f.pick(along_rows, long, short), f.pick(along_rows, short, long)
+
+
+def _power(f: Routine, number: Index) -> str:
+    """The largest power of two that is not more, or 1."""
+    zeros = f.call("i64", "llvm.ctlz.i64", f"i64 {f.most(number, 1)}", "i1 false")
+    return f.let(f"shl i64 1, {f.minus(63, zeros)}")
+
+
+def _rounded(f: Routine, extent: Index, parts: Index, unit: int) -> str:
+    """Rows or columns of a part: whole tiles, where there is more than one."""
+    return f.pick(f.compare("eq", parts, 1), extent, f.times(f.parts(f.parts(extent, parts), unit), unit))

@@ -1,0 +1,132 @@
+"""Packing: rows of a tile, or columns of one, are copied so that what one step of a sum takes lies side by side.
+
+    pack(k, count, source, along, across, target, spacing)     target[step][number] = source[number][step]
+
+for k steps and `count` numbers each; `along` is from number to number in the source, `across` from step to step, in bytes, and `spacing`
+from step to step in the target.  What lies between the numbers of one step and the next may get any value (`Tiling.slack` behind the last).
+"""
+
+from __future__ import annotations
+
+from bwcompiler.lowering.products.routine import TILE_VECTORS, Routine, Tiling
+
+_PARAMETERS = ("i64 k", "i64 count", "ptr source", "i64 along", "i64 across", "ptr target", "i64 spacing")
+_ARGUMENTS = "i64 %k, i64 %count, ptr %source, i64 %along, i64 %across, ptr %target, i64 %spacing"
+
+
+def packing_texts(tiling: Tiling) -> list[Routine | str]:
+    """The functions."""
+    turning = [_turn(tiling, groups) for groups in range(1, tiling.groups + 1)]
+    return [_scattered(tiling), _copied(tiling), *turning, _pack(tiling)]
+
+
+def _pack(tiling: Tiling) -> Routine:
+    f = Routine(tiling, "pack", _PARAMETERS)
+    for beside in f.branches(f.compare("eq", "%along", tiling.size)):
+        if beside:
+            f.do(f"call void @pack.copied({_ARGUMENTS})")
+            continue
+        for runs in f.branches(f.compare("eq", "%across", tiling.size)):
+            if runs:
+                _packed_by_turning(f)
+            else:
+                f.do(f"call void @pack.scattered({_ARGUMENTS})")
+    return f
+
+
+def _packed_by_turning(f: Routine) -> None:
+    """Vectors of numbers are written whole: one vector at a time where steps are as far apart as vectors are long, else all of a step."""
+    tiling = f.tiling
+    groups = f.parts("%count", tiling.lanes)
+    aligned = f.compare("eq", f.let(f"urem i64 %spacing, {tiling.vector_bytes}"), 0)
+    for alone in f.branches(aligned):
+        if alone:
+            for group in f.each(0, groups):
+                number = f.times(group, tiling.lanes)
+                source = f.moved("%source", f.product("%along", number))
+                target = f.moved("%target", f.times(group, tiling.vector_bytes))
+                count = f.least(f.minus("%count", number), tiling.lanes)
+                f.do(f"call void @pack.turned.1(i64 %k, i64 {count}, ptr {source}, i64 %along, i64 %across, ptr {target}, i64 %spacing)")
+            continue
+        for number in range(1, tiling.groups + 1):
+            for _ in f.when(f.compare("eq", groups, number)):
+                f.do(f"call void @pack.turned.{number}({_ARGUMENTS})")
+
+
+def _scattered(tiling: Tiling) -> Routine:
+    f = Routine(tiling, "pack.scattered", _PARAMETERS)
+    _one_by_one(f, 0)
+    return f
+
+
+def _one_by_one(f: Routine, first: int | str) -> None:
+    """The steps from `first` on."""
+    for step in f.each(first, "%k"):
+        source, target = f.moved("%source", f.product("%across", step)), f.moved("%target", f.product("%spacing", step))
+        for number in f.each(0, "%count"):
+            f.store(f.load(f.moved(source, f.product("%along", number))), f.at(target, (number, 1)))
+
+
+def _copied(tiling: Tiling) -> Routine:
+    """Numbers that lie side by side."""
+    f = Routine(tiling, "pack.copied", _PARAMETERS)
+    wide = tiling.vector_bytes
+    for full in f.branches(f.compare("eq", "%count", tiling.columns)):
+        if full:
+            for step in f.each(0, "%k"):
+                source, target = f.moved("%source", f.product("%across", step)), f.moved("%target", f.product("%spacing", step))
+                for k in range(TILE_VECTORS):
+                    f.store_vector(f.load_vector(f.moved(source, k * wide)), f.moved(target, k * wide))
+            continue
+        whole = f.quotient("%count", tiling.lanes)
+        done = f.times(whole, tiling.lanes)
+        rest = f.minus("%count", done)
+        mask = f.first(rest) if tiling.masks else None
+        for step in f.each(0, "%k"):
+            source, target = f.moved("%source", f.product("%across", step)), f.moved("%target", f.product("%spacing", step))
+            for group in f.each(0, whole):
+                place = f.times(group, wide)
+                f.store_vector(f.load_vector(f.moved(source, place)), f.moved(target, place))
+            if mask is not None:
+                end = f.times(whole, wide)
+                f.store_vector(f.load_vector(f.moved(source, end), mask), f.moved(target, end), mask)
+                continue
+            for number in f.each(done, "%count"):
+                f.store(f.load(f.at(source, (number, 1))), f.at(target, (number, 1)))
+    return f
+
+
+def _turn(tiling: Tiling, groups: int) -> Routine:
+    """Steps that lie side by side: squares of numbers and steps are turned in registers, `groups` of them at a time."""
+    f = Routine(tiling, f"pack.turned.{groups}", _PARAMETERS)
+    lanes, size = tiling.lanes, tiling.size
+    last = f.minus("%count", 1)
+    rows = [f.moved("%source", f.product("%along", f.least(number, last))) for number in range(groups * lanes)]
+    squares = f.quotient("%k", lanes)
+    for square in f.each(0, squares):
+        place = f.times(square, lanes * size)
+        turned = [_turned(f, [f.load_vector(f.moved(row, place)) for row in rows[k:k + lanes]]) for k in range(0, len(rows), lanes)]
+        target = f.moved("%target", f.product("%spacing", f.times(square, lanes)))
+        for step in range(lanes):
+            for group, vectors in enumerate(turned):                # in order: a vector may reach into the step behind
+                f.store_vector(vectors[step], f.moved(target, group * lanes * size))
+            if step < lanes - 1:
+                target = f.moved(target, "%spacing")
+    _one_by_one(f, f.times(squares, lanes))
+    return f
+
+
+def _turned(f: Routine, rows: list[str]) -> list[str]:
+    """The columns of a square: its quarters change places, then theirs."""
+    lanes, vector = len(rows), f.tiling.vector
+    half = lanes // 2
+    while half:
+        low = [k + lanes - half if k & half else k for k in range(lanes)]
+        high = [k + lanes if k & half else k + half for k in range(lanes)]
+        for i in [i for i in range(lanes) if not i & half]:
+            x, y = rows[i], rows[i + half]
+            for place, order in ((i, low), (i + half, high)):
+                steps = ", ".join([f"i32 {k}" for k in order])
+                rows[place] = f.let(f"shufflevector {vector} {x}, {vector} {y}, <{lanes} x i32> <{steps}>")
+        half //= 2
+    return rows

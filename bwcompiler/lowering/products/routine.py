@@ -1,0 +1,218 @@
+"""What matrix products are written with: `Tiling`, the sizes that fit a target, and `Routine`, a function in the making."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from bwcompiler.ir.types import DType
+from bwcompiler.lowering.function_text import FunctionText, Index
+from bwcompiler.lowering.llvm_scalars import register_type
+from bwcompiler.target import Target
+
+BLOCK = 256                    # terms of a sum that are added one after the other; such blocks are added in order.  It decides the bits.
+TILE_VECTORS = 2               # of a row of a tile
+STACK_BYTES = 1 << 16          # what a call packs into its own stack; the smallest blocks of all targets fit (checked in `Tiling.of`)
+
+TAKE, GIVE = "bw_memory_take", "bw_memory_give"                # of the memory pool, from which comes what does not fit
+
+
+class Tiling(NamedTuple):
+    """How products of a dtype are computed on a target.
+
+    lanes    numbers of a vector;    height   rows of a tile, at most: its accumulators and a row of the right matrix fill the registers
+    fma      whether products are added with one rounding;    masks    whether parts of a vector can be loaded and stored
+    """
+
+    dtype: DType
+    lanes: int
+    height: int
+    fma: bool
+    masks: bool
+
+    @classmethod
+    def of(cls, dtype: DType, target: Target) -> Tiling:
+        height = 14 if target.registers == 32 else 6 if target.has_fma else 4
+        made = cls(dtype, target.lanes(8 * dtype.itemsize), height, target.has_fma, target.has_wide_masks)
+        assert (made.columns + height) * BLOCK * made.size + made.slack <= STACK_BYTES
+        return made
+
+    @property
+    def real(self) -> str:
+        return register_type(self.dtype)
+
+    @property
+    def size(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def vector(self) -> str:
+        return f"<{self.lanes} x {self.real}>"
+
+    @property
+    def vector_bytes(self) -> int:
+        return self.lanes * self.size
+
+    @property
+    def columns(self) -> int:
+        """Columns of a full tile."""
+        return TILE_VECTORS * self.lanes
+
+    @property
+    def groups(self) -> int:
+        """Vectors that the rows of a tile fill."""
+        return -(-self.height // self.lanes)
+
+    @property
+    def slack(self) -> int:
+        """Bytes behind packed rows, into which vectors that are longer than a tile is high are written."""
+        return self.groups * self.vector_bytes
+
+
+class Routine(FunctionText):
+    """A function `result name(parameters)`, parameters as in "i64 m"; vectors are those of the tiling."""
+
+    def __init__(self, tiling: Tiling, name: str, parameters: Sequence[str], result: str = "void", exported: bool = False) -> None:
+        super().__init__(name, [], tiling.real)
+        told = ", ".join([" %".join(parameter.rsplit(" ", 1)) for parameter in parameters])
+        self.head = f"define {'' if exported else 'internal '}{result} @{name}({told}) #1 {{\nentry:"
+        self.tiling = tiling
+        self.result = result
+
+    def text(self, failure: Sequence[str] = ()) -> str:
+        """The whole function."""
+        last = ["  ret void"] if self.result == "void" else []
+        return "\n".join([self.head, *self.slots, "  br label %start", "start:", *self.lines, *last, "}", ""])
+
+    # ----- branches
+    def branches(self, condition: str) -> Iterator[bool]:
+        """`for yes in f.branches(c):` writes what runs where c holds, and then what runs else."""
+        for yes in (True, False):
+            if yes:
+                inside, otherwise, after = self.fresh(), self.fresh(), self.fresh()
+                self.do(f"br i1 {condition}, label %{inside}, label %{otherwise}")
+            self.start(inside if yes else otherwise)
+            yield yes
+            self.do(f"br label %{after}")
+        self.start(after)
+
+    def leave_if(self, condition: str, result: str) -> None:
+        """Return where the condition holds."""
+        leave, go = self.fresh(), self.fresh()
+        self.do(f"br i1 {condition}, label %{leave}, label %{go}")
+        self.start(leave)
+        self.do(f"ret {result}")
+        self.start(go)
+
+    def jump_if(self, condition: str, block: str) -> None:
+        go = self.fresh()
+        self.do(f"br i1 {condition}, label %{block}, label %{go}")
+        self.start(go)
+
+    def repeat(self, more: Callable[[], str]) -> Iterator[None]:
+        """As long as what `more` writes holds."""
+        head, body, after = self.fresh(), self.fresh(), self.fresh()
+        self.do(f"br label %{head}")
+        self.start(head)
+        self.do(f"br i1 {more()}, label %{body}, label %{after}")
+        self.start(body)
+        yield
+        self.do(f"br label %{head}")
+        self.start(after)
+
+    # ----- integers
+    def compare(self, relation: str, x: Index, y: Index) -> str:
+        return self.let(f"icmp {relation} i64 {x}, {y}")
+
+    def product(self, x: Index, y: Index) -> Index:
+        if isinstance(x, int) or isinstance(y, int):
+            return self.times(y, x) if isinstance(x, int) else self.times(x, int(y))
+        return self.let(f"mul nsw i64 {x}, {y}")
+
+    def quotient(self, x: Index, y: Index) -> str:
+        return self.let(f"sdiv i64 {x}, {y}")
+
+    def parts(self, x: Index, y: Index) -> str:
+        """x / y rounded up."""
+        return self.quotient(self.minus(self.plus(x, y), 1), y)
+
+    def least(self, x: Index, y: Index) -> str:
+        return self.pick(self.compare("slt", x, y), x, y)
+
+    def most(self, x: Index, y: Index) -> str:
+        return self.pick(self.compare("sgt", x, y), x, y)
+
+    def pick(self, condition: str, x: Index, y: Index, type_: str = "i64") -> str:
+        return self.let(f"select i1 {condition}, {type_} {x}, {type_} {y}")
+
+    # ----- memory
+    def moved(self, pointer: str, step: Index) -> str:
+        """The address some bytes further."""
+        return pointer if step == 0 else self.let(f"getelementptr i8, ptr {pointer}, i64 {step}")
+
+    def variable(self, type_: str, start: Index) -> str:
+        slot = self.slot(type_)
+        self.do(f"store {type_} {start}, ptr {slot}")
+        return slot
+
+    def get(self, slot: str, type_: str = "i64") -> str:
+        return self.let(f"load {type_}, ptr {slot}")
+
+    def put(self, slot: str, value: Index, type_: str = "i64") -> None:
+        self.do(f"store {type_} {value}, ptr {slot}")
+
+    # ----- vectors
+    def load_vector(self, address: str, mask: str | None = None) -> str:
+        """A vector of memory; where the mask says so, and 0 elsewhere."""
+        tiling = self.tiling
+        if mask is None:
+            return self.let(f"load {tiling.vector}, ptr {address}, align {tiling.size}")
+        return self.call(tiling.vector, f"llvm.masked.load.{self._suffix}.p0", f"ptr {address}", f"i32 {tiling.size}",
+                         f"{self._flags} {mask}", f"{tiling.vector} zeroinitializer")
+
+    def store_vector(self, value: str, address: str, mask: str | None = None) -> None:
+        tiling = self.tiling
+        if mask is None:
+            self.do(f"store {tiling.vector} {value}, ptr {address}, align {tiling.size}")
+            return
+        self.call("void", f"llvm.masked.store.{self._suffix}.p0", f"{tiling.vector} {value}", f"ptr {address}", f"i32 {tiling.size}",
+                  f"{self._flags} {mask}")
+
+    def first(self, count: Index) -> str:
+        """The mask of the first so many numbers of a vector (all, none)."""
+        lanes = self.tiling.lanes
+        narrow = self.let(f"trunc i64 {self.most(self.least(count, lanes), 0)} to i32")
+        one = self.let(f"insertelement <{lanes} x i32> poison, i32 {narrow}, i64 0")
+        all_ = self.let(f"shufflevector <{lanes} x i32> {one}, <{lanes} x i32> poison, <{lanes} x i32> zeroinitializer")
+        return self.let(f"icmp ult <{lanes} x i32> <{', '.join([f'i32 {k}' for k in range(lanes)])}>, {all_}")
+
+    def splat(self, value: str) -> str:
+        vector, lanes = self.tiling.vector, self.tiling.lanes
+        one = self.let(f"insertelement {vector} poison, {self.real} {value}, i64 0")
+        return self.let(f"shufflevector {vector} {one}, {vector} poison, <{lanes} x i32> zeroinitializer")
+
+    def multiply_add(self, x: str, y: str, total: str, scalar: bool = False) -> str:
+        """total + x y: rounded once where the target can."""
+        type_ = self.real if scalar else self.tiling.vector
+        if not self.tiling.fma:
+            return self.let(f"fadd {type_} {total}, {self.let(f'fmul {type_} {x}, {y}')}")
+        suffix = f"f{8 * self.tiling.size}" if scalar else self._suffix
+        return self.call(type_, f"llvm.fma.{suffix}", f"{type_} {x}", f"{type_} {y}", f"{type_} {total}")
+
+    def call(self, result: str, symbol: str, *arguments: str) -> str:
+        # The type of an argument may have spaces.
+        types = ", ".join([argument.rsplit(" ", 1)[0] for argument in arguments])
+        self.declares[f"declare {result} @{symbol}({types})"] = None
+        text = f"call {result} @{symbol}({', '.join(arguments)})"
+        if result == "void":
+            self.do(text)
+            return ""
+        return self.let(text)
+
+    @property
+    def _suffix(self) -> str:
+        return f"v{self.tiling.lanes}f{8 * self.tiling.size}"
+
+    @property
+    def _flags(self) -> str:
+        return f"<{self.tiling.lanes} x i1>"

@@ -1,0 +1,107 @@
+"""The tile: some rows by at most two vectors of columns of a result, in registers while the terms of a block are added.
+
+    tile.HxV(k, a, a.row, a.column, b, b.row, c, c.row, old, old.row, columns)        H rows, V vectors; one function for each
+        c = old + (sum of k products),  where the sum starts as 0 and takes one term after the other
+    tile(k, a, a.row, a.column, b, b.row, c, c.row, add, height, columns)             any rows and columns; old is c, or 0
+
+Strides are in bytes.  A row of b is V full vectors in memory, whatever `columns` says; of c and old only so many columns are touched.
+Elements of a are read one by one: their two strides are free, so that packed, plain and transposed matrices are read by one function.
+"""
+
+from __future__ import annotations
+
+from bwcompiler.lowering.function_text import Index
+from bwcompiler.lowering.products.routine import TILE_VECTORS, Routine, Tiling
+
+_SPAN = 7                      # rows whose addresses are a pointer and a register that may be scaled
+
+
+def tile_texts(tiling: Tiling) -> list[Routine | str]:
+    """All of them, the table of the first kind, and the function that chooses."""
+    sizes = [(height, vectors) for vectors in range(1, TILE_VECTORS + 1) for height in range(1, tiling.height + 1)]
+    names = ", ".join([f"ptr @tile.{height}x{vectors}" for height, vectors in sizes])
+    table = [f"@tiles = internal constant [{len(sizes)} x ptr] [{names}]",
+             f"@zeros = internal constant [{tiling.columns} x {tiling.real}] zeroinitializer", ""]
+    return [*[_kernel(tiling, height, vectors) for height, vectors in sizes], "\n".join(table), _choice(tiling)]
+
+
+_KERNEL = ("i64 k", "ptr a", "i64 a.row", "i64 a.column", "ptr b", "i64 b.row", "ptr c", "i64 c.row", "ptr old", "i64 old.row",
+           "i64 columns")
+
+
+def _kernel(tiling: Tiling, height: int, vectors: int) -> Routine:
+    f = Routine(tiling, f"tile.{height}x{vectors}", _KERNEL)
+    vector, wide = tiling.vector, tiling.vector_bytes
+    sums = [[f.variable(vector, "zeroinitializer") for _ in range(vectors)] for _ in range(height)]
+    a_slot, b_slot = f.variable("ptr", "%a"), f.variable("ptr", "%b")
+    steps = _row_steps(f, min(height, _SPAN))
+    last = f.times("%a.row", _SPAN) if height > _SPAN else 0
+    for i in range(height):                          # which takes long to come where it is not in the first caches
+        line = f.moved("%old", f.times("%old.row", i))
+        for place in range(0, vectors * wide, 64):
+            f.call("void", "llvm.prefetch.p0", f"ptr {f.moved(line, place)}", "i32 1", "i32 3", "i32 1")
+    for _ in f.each(0, "%k"):
+        a, b = f.get(a_slot, "ptr"), f.get(b_slot, "ptr")
+        row = [f.load_vector(f.moved(b, k * wide)) for k in range(vectors)]
+        spans = [a, f.moved(a, last)]
+        for i in range(height):
+            factor = f.splat(f.load(f.moved(spans[i // _SPAN], steps[i % _SPAN])))
+            for total, other in zip(sums[i], row, strict=True):
+                f.put(total, f.multiply_add(factor, other, f.get(total, vector)), vector)
+        f.put(a_slot, f.moved(a, "%a.column"), "ptr")
+        f.put(b_slot, f.moved(b, "%b.row"), "ptr")
+    mask = f.first(f.minus("%columns", (vectors - 1) * tiling.lanes)) if tiling.masks else None
+    c, old = "%c", "%old"
+    for i in range(height):
+        for k, total in enumerate(sums[i]):
+            part = mask if k == vectors - 1 else None
+            before = f.load_vector(f.moved(old, k * wide), part)
+            f.store_vector(f.let(f"fadd {vector} {before}, {f.get(total, vector)}"), f.moved(c, k * wide), part)
+        if i < height - 1:
+            c, old = f.moved(c, "%c.row"), f.moved(old, "%old.row")
+    return f
+
+
+def _row_steps(f: Routine, count: int) -> list[Index]:
+    """0 ... count - 1 rows, in bytes: three registers, and those shifted by 1 or 2, which addresses of x86-64 do by themselves."""
+    steps: list[Index] = [0, "%a.row"]
+    for k in range(2, count):
+        shift = {2: 1, 4: 2, 6: 1}.get(k)
+        steps.append(f.times("%a.row", k) if shift is None else f.let(f"shl i64 {steps[k >> shift]}, {shift}"))
+    return steps[:count]
+
+
+def _choice(tiling: Tiling) -> Routine:
+    f = Routine(tiling, "tile", [*_KERNEL[:-3], "i1 add", "i64 height", "i64 columns"])
+    wide = f.compare("sgt", "%columns", tiling.lanes)
+    number = f.plus(f.pick(wide, tiling.height, 0), f.minus("%height", 1))
+    kernel = f.get(f.let(f"getelementptr ptr, ptr @tiles, i64 {number}"), "ptr")
+    told = "i64 %k, ptr %a, i64 %a.row, i64 %a.column, ptr %b, i64 %b.row"
+
+    def run(c: str, row: Index, old: str, old_row: Index) -> None:
+        f.do(f"call void {kernel}({told}, ptr {c}, i64 {row}, ptr {old}, i64 {old_row}, i64 %columns)")
+
+    def direct() -> None:
+        run("%c", "%c.row", f.pick("%add", "%c", "@zeros", "ptr"), f.pick("%add", "%c.row", 0))
+
+    if tiling.masks:
+        direct()
+        return f
+    full = f.compare("eq", "%columns", f.pick(wide, tiling.columns, tiling.lanes))
+    for is_full in f.branches(full):
+        if is_full:
+            direct()
+            continue
+        memory, row = f.slot(f"[{tiling.height * tiling.columns} x {tiling.real}]"), tiling.columns * tiling.size
+        for _ in f.when("%add"):
+            _copy_tile(f, "%c", "%c.row", memory, row)
+        run(memory, row, f.pick("%add", memory, "@zeros", "ptr"), f.pick("%add", row, 0))
+        _copy_tile(f, memory, row, "%c", "%c.row")
+    return f
+
+
+def _copy_tile(f: Routine, source: str, source_row: Index, target: str, target_row: Index) -> None:
+    for i in f.each(0, "%height"):
+        from_, to = f.moved(source, f.product(source_row, i)), f.moved(target, f.product(target_row, i))
+        for j in f.each(0, "%columns"):
+            f.store(f.load(f.at(from_, (j, 1))), f.at(to, (j, 1)))

@@ -1,0 +1,247 @@
+"""Matrix products as native code: exact numbers for all sizes around the borders of tiles, the order of sums, and what is not touched."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from bwcompiler.compiler.native import matrix_products
+from bwcompiler.ir.types import DType, dtype_named
+from bwcompiler.lowering.products import products_text
+from bwcompiler.lowering.products.call import POLL_WORK, symbol
+from bwcompiler.lowering.products.routine import BLOCK, Tiling
+from bwcompiler.lowering.products.vectors import LANES
+from bwcompiler.runtime import interrupts, jit, object_cache, threads
+from bwcompiler.target import Target
+from tests.support.targets import HOST, TARGETS, with_fma
+
+Array = np.ndarray[Any, Any]
+DTYPES = ("f32", "f64")
+BORDERS = {dtype: sorted({1, 2, 3, *[k * unit + d for unit in (4, 6, 14) for k in (1, 3) for d in (0, 1)]}) for dtype in DTYPES}
+LAYOUTS: dict[str, Callable[[Array], Array]] = {
+    "plain": lambda x: x,
+    "transposed": lambda x: np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2),
+    "sliced": lambda x: np.pad(x, [*[(0, 0)] * (x.ndim - 2), (1, 2), (2, 3)])[..., 1:-2, 2:-3],
+    "strided": lambda x: x.repeat(2, -2).repeat(3, -1)[..., ::2, ::3],
+    "flipped": lambda x: x[..., ::-1, ::-1].copy()[..., ::-1, ::-1],
+    "columns flipped": lambda x: np.asfortranarray(x[..., ::-1, :])[..., ::-1, :],
+}
+
+
+def words_of(a: Array, b: Array, c: Array) -> Any:
+    """What products are told (`products.call.WORDS`)."""
+    size = a.itemsize
+    starts = [x.__array_interface__["data"][0] for x in (a, b, c)]
+    strides = [step // size for step in (*a.strides[-2:], *b.strides[-2:], c.strides[-2])]
+    axes = [(extent, *[x.strides[k] // size for x in (a, b, c)]) for k, extent in enumerate(c.shape[:-2])]
+    words = [*starts, *c.shape[-2:], a.shape[-1], *strides, len(axes), *itertools.chain(*axes)]
+    return (ctypes.c_int64 * len(words))(*words)
+
+
+def multiply(a: Array, b: Array, target: Target = HOST, address: int | None = None) -> Array:
+    """The product of two arrays, with nan around its rows, which must stay."""
+    dtype = dtype_named(f"f{8 * a.itemsize}")
+    function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(address or matrix_products(dtype, target)[symbol(dtype)])
+    *batch, m, n = (*a.shape[:-1], b.shape[-1])
+    whole = np.full((*batch, m, n + 4) if n != 1 else (*batch, m + 4, 1), np.nan, a.dtype)
+    inside = (..., slice(2, -2)) if n != 1 else (..., slice(2, -2), slice(None))
+    assert function(words_of(a, b, whole[inside])) == 0
+    result = whole[inside].copy()
+    whole[inside] = np.nan
+    assert np.isnan(whole).all()
+    return result
+
+
+def integers(rng: np.random.Generator, *shape: int, dtype: str) -> Array:
+    return rng.integers(-9, 10, shape).astype(dtype_named(dtype).numpy)
+
+
+def check(a: Array, b: Array, target: Target, what: object = "") -> None:
+    np.testing.assert_array_equal(multiply(a, b, target), (a.astype("f8") @ b.astype("f8")).astype(a.dtype), f"{target} {what}")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("target", TARGETS.values(), ids=str)
+def test_all_sizes_are_exact(target, dtype, rng):
+    """Rows, columns and terms around multiples of a tile, of a vector and of a block; layouts take turns."""
+    tiling = Tiling.of(dtype_named(dtype), target)
+    rows = sorted({1, 2, 3, 4, 5, 7, *[k * tiling.height + d for k in (1, 2, 3) for d in (-1, 0, 1)]})
+    columns = sorted({1, 2, 3, *[k * tiling.lanes + d for k in (1, 2, 3, 4) for d in (-1, 0, 1) if k * tiling.lanes + d]})
+    terms = sorted({1, 2, 5, tiling.lanes - 1, tiling.lanes, LANES, LANES + 1, BLOCK + 3})
+    layouts = itertools.cycle(itertools.product(LAYOUTS, LAYOUTS))
+    for m, n, k in itertools.product(rows, columns, [extent for extent in terms if extent]):
+        left, right = next(layouts)
+        a, b = LAYOUTS[left](integers(rng, m, k, dtype=dtype)), LAYOUTS[right](integers(rng, k, n, dtype=dtype))
+        check(a, b, target, (m, n, k, left, right))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("target", TARGETS.values(), ids=str)
+def test_all_layouts_are_exact(target, dtype, rng):
+    """Those that are packed and those that are not, larger than all blocks."""
+    large, shapes = [(300, 33, 2 * BLOCK + 7), (5, 600, BLOCK + 1)], [(70, 300, 33), (1, 90, 300), (90, 1, 300), (3000, 1, 9)]
+    for number, (left, right) in enumerate(itertools.product(LAYOUTS, LAYOUTS)):
+        for m, n, k in (*large[number % 4:][:1], *shapes):
+            a, b = LAYOUTS[left](integers(rng, m, k, dtype=dtype)), LAYOUTS[right](integers(rng, k, n, dtype=dtype))
+            check(a, b, target, (m, n, k, left, right))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("target", TARGETS.values(), ids=str)
+def test_batches_and_broadcast_operands(target, dtype, rng):
+    a, b = integers(rng, 3, 2, 5, 7, 9, dtype=dtype), integers(rng, 2, 9, 11, dtype=dtype)
+    check(a.transpose(1, 0, 2, 3, 4), np.broadcast_to(b[:, None, None], (2, 3, 5, 9, 11)), target)
+    check(np.broadcast_to(a[0, 0, 0, :1], (6, 9)), b[0], target)
+    check(a[0, 0, 0], np.broadcast_to(b[0, :, :1], (9, 40)), target)
+    check(np.broadcast_to(a[0, 0, 0, :1, :1], (20, 9)), np.broadcast_to(b[0, :1, :1], (9, 20)), target)
+    check(integers(rng, 400, 1, 64, dtype=dtype), integers(rng, 400, 64, 60, dtype=dtype), target)            # cut into matrices
+
+
+def test_what_is_empty(rng):
+    for m, n, k in itertools.product((0, 3), (0, 40), (0, 5)):
+        check(np.ones((m, k)), np.ones((k, n)), HOST)
+    check(np.ones((0, 3, 4)), np.ones((0, 4, 3)), HOST)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("target", TARGETS.values(), ids=str)
+def test_not_numbers_stay_in_their_rows_and_columns(target, dtype, rng):
+    """What lies around the operands, and what pads them, meets no result; 0 times inf is nan, and a sum of -0 is 0."""
+    for m, n, k in ((1, 5, 7), (5, 1, 7), (17, 37, 9), (3, 3, 40), (60, 150, 20)):
+        around = [np.full((m + 2, k + 2), np.nan), np.full((k + 2, n + 2), np.inf)]
+        a, b = [x.astype(dtype_named(dtype).numpy)[1:-1, 1:-1] for x in around]
+        a[...], b[...] = rng.integers(1, 9, (m, k)), rng.integers(1, 9, (k, n))
+        check(a, b, target)
+        check(np.asfortranarray(a), np.asfortranarray(b), target)
+        a[m // 2, k // 2] = np.inf
+        b[k // 2, 0], b[0, n - 1] = 0, -np.inf
+        with np.errstate(invalid="ignore"):
+            check(a, b, target)
+        zeros = multiply(-0.0 * np.ones((m, k), a.dtype), np.ones((k, n), a.dtype), target)
+        assert not zeros.any() and not np.signbit(zeros).any()
+
+
+# ----- bits
+def summed(a: Array, b: Array) -> float:
+    """One element as the design says: blocks of terms that are added one after the other, each with one rounding."""
+    round_ = np.float32 if a.dtype == np.float32 else np.float64
+    result = Fraction(0)
+    for block in range(0, len(a), BLOCK):
+        total = Fraction(0)
+        for x, y in zip(a[block:block + BLOCK], b[block:block + BLOCK], strict=True):
+            total = Fraction(float(rounded(Fraction(float(x)) * Fraction(float(y)) + total, round_)))
+        result = Fraction(float(rounded(result + total, round_)))
+    return float(result)
+
+
+def rounded(number: Fraction, type_: Any) -> Any:
+    """To the nearest float: of a float32 that of the two around a float64 which is nearer."""
+    near = float(number)
+    if type_ is np.float64:
+        return near
+    candidates = [np.float32(near), np.nextafter(np.float32(near), np.float32(np.inf)), np.nextafter(np.float32(near), np.float32(-np.inf))]
+    return min(candidates, key=lambda x: (abs(Fraction(float(x)) - number), x.view(np.int32) & 1))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_order_of_sums(dtype, rng):
+    if not HOST.has_fma:
+        pytest.skip("a CPU without fused multiply-add")
+    a, b = [rng.standard_normal(shape).astype(dtype_named(dtype).numpy) for shape in ((15, 2 * BLOCK + 9), (2 * BLOCK + 9, 35))]
+    found = multiply(a, b)
+    for i, j in ((0, 0), (14, 34), (7, 16)):
+        assert found[i, j] == summed(a[i], b[:, j])
+    column = multiply(np.asfortranarray(a), np.ascontiguousarray(b[:, 3:4]))       # a product with a vector along columns is no other sum
+    np.testing.assert_array_equal(column[:, 0], found[:, 3])
+
+
+@pytest.fixture
+def any_threads() -> Iterator[None]:
+    before = bw.get_num_threads()
+    yield
+    bw.set_num_threads(before)
+
+
+SHAPES = ((300, 500, 300), (2000, 40, 70), (33, 1500, 64), (1, 4000, 600), (4000, 1, 600), (64, 64, 3000))
+
+
+@pytest.mark.usefixtures("any_threads")
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_bits_are_those_of_the_product(dtype, rng):
+    """Not of the number of threads, of who computes, of the layout (but in products with vectors), or of the width of vectors."""
+    for m, n, k in SHAPES:
+        a, b = [rng.standard_normal(shape).astype(dtype_named(dtype).numpy) for shape in ((m, k), (k, n))]
+        bw.set_num_threads(1)
+        expected = multiply(a, b).tobytes()
+        for count in (2, 3):
+            bw.set_num_threads(count)
+            for rest in (0, 2**62):
+                threads.pool().rest_until(rest)
+                assert multiply(a, b).tobytes() == expected
+            threads.pool().wake_up()
+        for target in with_fma().values() if HOST.has_fma else ():
+            assert multiply(a, b, target).tobytes() == expected, target
+        if min(m, n) > 1:
+            assert multiply(np.asfortranarray(a), b).tobytes() == multiply(a, np.asfortranarray(b)).tobytes() == expected
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("target", with_fma().values(), ids=str)
+def test_vectors_along_rows_have_the_same_bits_for_all_widths(target, dtype, rng):
+    a, x = [rng.standard_normal(shape).astype(dtype_named(dtype).numpy) for shape in ((9, 333), (333, 1))]
+    if HOST.has_fma:
+        np.testing.assert_array_equal(multiply(a, x, target), multiply(a, x))
+    spread = x.repeat(5, 0)[::5]
+    np.testing.assert_array_equal(multiply(a, spread, target), multiply(a, x, target))
+
+
+# ----- memory and signals
+def load(dtype: DType, **symbols: Any) -> int:
+    """Products with other functions around them; their address."""
+    known = {**threads.symbols(), "bw_poll": interrupts.poll_address()}
+    known |= {name: ctypes.cast(function, ctypes.c_void_p).value or 0 for name, function in symbols.items()}
+    code = jit.load_for_ever(object_cache.object_for(products_text(dtype, HOST), HOST), known, [symbol(dtype)])
+    return code.addresses[symbol(dtype)]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_where_there_is_no_memory_blocks_are_small(dtype, rng):
+    """Nothing fails: what is packed fits into the stack."""
+    asked: list[int] = []
+    take = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)(lambda size: asked.append(size))
+    give = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda pointer: asked.append(-1))
+    address = load(dtype_named(dtype), bw_memory_take=take, bw_memory_give=give)
+    bw_threads = bw.get_num_threads()
+    bw.set_num_threads(1)
+    for m, n, k in ((100, 300, 2 * BLOCK), (1, 100, 20000), (100, 1, 20000)):
+        a, b = integers(rng, m, k, dtype=dtype), LAYOUTS["strided"](integers(rng, k, n, dtype=dtype))
+        np.testing.assert_array_equal(multiply(a, b, address=address), multiply(a, b))
+    bw.set_num_threads(bw_threads)
+    assert asked and min(asked) > 0                                    # nothing was given back
+
+
+def test_memory_is_given_back(rng):
+    """And a product that was interrupted gives it back, too."""
+    taken: list[int] = []
+    memory = np.zeros(1 << 22, np.uint8)
+    take = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)(lambda size: taken.append(1) or memory.ctypes.data)
+    give = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda pointer: taken.append(-1))
+    looks: list[int] = []
+    poll = ctypes.CFUNCTYPE(ctypes.c_int32)(lambda: looks.append(1) or (4 if len(looks) > 2 else 0))
+    address = load(dtype_named("f64"), bw_memory_take=take, bw_memory_give=give, bw_poll=poll)
+    function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(address)
+    before = bw.get_num_threads()
+    bw.set_num_threads(1)
+    for size, status in ((200, 0), (700, 4)):
+        a, c = rng.standard_normal((size, size)), np.zeros((size, size))
+        assert function(words_of(a, a, c)) == status
+        assert sum(taken) == 0 and taken
+    bw.set_num_threads(before)
+    assert 200**3 < POLL_WORK < 700**3 and len(looks) == 3
