@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from bwcompiler.ops.contraction import matrix_transpose
 from bwcompiler.ops.factorization import row, rows
 from bwcompiler.scipy.factors import solve_triangular
 from bwcompiler.scipy.matrix_equations import adjoint, matrices
+from bwcompiler.scipy.refusals import refused
 
 
 def _matrix(name: str, given: Any, square: bool = False) -> Any:
@@ -244,19 +245,11 @@ def eigh_tridiagonal(d: Any, e: Any, eigvals_only: bool = False) -> Any:
 
 
 # ----- refused
-def _refused(name: str, why: str, instead: str) -> Any:
-    def function(*_: Any, **__: Any) -> NoReturn:
-        raise UnsupportedError(f"scipy.linalg.{name} of traced values: {why}\n  hint: {instead}")
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Refused with UnsupportedError: {why}."
-    return function
-
-
 _RANK = "how many columns it has is the rank, which depends on the data"
-null_space = _refused("null_space", _RANK, "np.linalg.svd(a)[2][rank:].conj().T, for a rank that you know")
-orth = _refused("orth", _RANK, "np.linalg.svd(a, full_matrices=False)[0][:, :rank], for a rank that you know")
-schur = _refused("schur", "whether blocks of real matrices have one or two rows depends on the data",
+null_space = refused("linalg.null_space", _RANK, "np.linalg.svd(a)[2][rank:].conj().T, for a rank that you know")
+orth = refused("linalg.orth", _RANK, "np.linalg.svd(a, full_matrices=False)[0][:, :rank], for a rank that you know")
+schur = refused("linalg.schur", "whether blocks of real matrices have one or two rows depends on the data",
                  "eig, hessenberg; or logm, sqrtm, solve_sylvester, which are what Schur forms are used for")
-qz = _refused("qz", "generalised Schur forms have no derivative here", "eigvals(solve(b, a))")
-ldl = _refused("ldl", "whether blocks have one or two rows depends on the data", "cholesky for definite matrices, lu_factor for others")
+qz = refused("linalg.qz", "generalised Schur forms have no derivative here", "eigvals(solve(b, a))")
+ldl = refused("linalg.ldl", "whether blocks have one or two rows depends on the data",
+              "cholesky for definite matrices, lu_factor for others")

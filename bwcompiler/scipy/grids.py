@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from bwcompiler.ir.types import F64
 from bwcompiler.nn.activations import number_value, real_value
 from bwcompiler.scipy.b_splines import basis, make_interp_spline, values
 from bwcompiler.scipy.piecewise import beside, placed
+from bwcompiler.scipy.refusals import refused
 
 _DEGREES = {"zero": 0, "slinear": 1, "quadratic": 2, "cubic": 3}
 _STEPS = ("nearest", "nearest-up", "previous", "next")
@@ -277,21 +278,12 @@ def interpn(points: Any, values: Any, xi: Any, method: str = "linear", bounds_er
 
 
 # ----- refused
-def _refused(name: str, why: str, instead: str) -> Any:
-    def function(*_: Any, **__: Any) -> NoReturn:
-        raise UnsupportedError(f"scipy.interpolate.{name} of traced values: {why}\n  hint: {instead}")
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Refused with UnsupportedError: {why}."
-    return function
-
-
 _ON_GRIDS = "RegularGridInterpolator for data on a grid; or bw.pure_callback, which has no derivative"
-griddata = _refused("griddata", "which points are neighbours is found by a triangulation, which is not traced", _ON_GRIDS)
-LinearNDInterpolator = _refused("LinearNDInterpolator", "its triangulation is not traced", _ON_GRIDS)
-CloughTocher2DInterpolator = _refused("CloughTocher2DInterpolator", "its triangulation is not traced", _ON_GRIDS)
-NearestNDInterpolator = _refused("NearestNDInterpolator", "its tree of neighbours is not traced",
+griddata = refused("interpolate.griddata", "which points are neighbours is found by a triangulation, which is not traced", _ON_GRIDS)
+LinearNDInterpolator = refused("interpolate.LinearNDInterpolator", "its triangulation is not traced", _ON_GRIDS)
+CloughTocher2DInterpolator = refused("interpolate.CloughTocher2DInterpolator", "its triangulation is not traced", _ON_GRIDS)
+NearestNDInterpolator = refused("interpolate.NearestNDInterpolator", "its tree of neighbours is not traced",
                                  "values[np.argmin(bw.scipy.spatial.distance.cdist(points, data), 1)]")
-splrep = _refused("splrep", "how many knots it chooses depends on the data", "make_interp_spline")
-make_smoothing_spline = _refused("make_smoothing_spline", "its penalty is chosen by an iteration", "make_interp_spline")
-UnivariateSpline = _refused("UnivariateSpline", "how many knots it chooses depends on the data", "make_interp_spline")
+splrep = refused("interpolate.splrep", "how many knots it chooses depends on the data", "make_interp_spline")
+make_smoothing_spline = refused("interpolate.make_smoothing_spline", "its penalty is chosen by an iteration", "make_interp_spline")
+UnivariateSpline = refused("interpolate.UnivariateSpline", "how many knots it chooses depends on the data", "make_interp_spline")

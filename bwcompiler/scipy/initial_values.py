@@ -10,7 +10,7 @@ import numpy as np
 from bwcompiler import lazy
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.scipy.ordinary_differential_equations import solution_at
-from bwcompiler.scipy.packing import NUMBER_PACKING, Derived, is_traced_call
+from bwcompiler.scipy.packing import Derived, is_traced_call, number_packing
 from bwcompiler.scipy.right_hand_sides import returning_array, right_hand_side, slopes
 from bwcompiler.scipy.solutions import handle
 
@@ -80,4 +80,4 @@ def quad(func: Function, a: Any, b: Any, args: Any = (), **keywords: Any) -> Any
         raise UnsupportedError("quad inside of a traced function: which points it takes depends on data\n"
                                "  hint: bw.scipy.integrate.fixed_quad(func, a, b, n=50)")
     args = args if isinstance(args, tuple) else (args,)
-    return scipy_integrate.quad(Derived.of(func, NUMBER_PACKING).value, a, b, args, **keywords)
+    return scipy_integrate.quad(Derived.of(func, number_packing()).value, a, b, args, **keywords)

@@ -14,7 +14,7 @@ from bwcompiler.api.transforms import grad, value_and_grad
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.frontend.tracing.tracer import Tracer
-from bwcompiler.scipy.packing import NUMBER_PACKING, Derived, Packing, as_vector, is_traced_call
+from bwcompiler.scipy.packing import Derived, Packing, as_vector, is_traced_call, number_packing
 from bwcompiler.scipy.solutions import COUNT, FLAG, called_back, differentiated_root, elementwise_root, handle, projected
 
 scipy_optimize = lazy.module("scipy.optimize")
@@ -237,7 +237,7 @@ def minimize_scalar(fun: Callable[..., Any], bracket: Sequence[float] | None = N
     args = as_arguments(args)
     keywords = {"bracket": bracket, "bounds": bounds, "method": method, "tol": tol, "options": options}
     if not is_traced_call():
-        return scipy_optimize.minimize_scalar(Derived.of(fun, NUMBER_PACKING).value, args=args, **keywords)
+        return scipy_optimize.minimize_scalar(Derived.of(fun, number_packing()).value, args=args, **keywords)
 
     def objective(x: Any) -> Any:
         return call_user(fun, (x, *args), {})

@@ -81,7 +81,10 @@ class Packing:
         return joined([np.broadcast_to(np.asarray(part, np.float64), shape) for part, shape in zip(parts, self.shapes, strict=True)])
 
 
-NUMBER_PACKING = Packing(tree.structure(0), ((),), (np.dtype(np.float64),))             # a number is itself
+@functools.cache
+def number_packing() -> Packing:
+    """That of one number, which is itself."""
+    return Packing(tree.structure(0), ((),), (np.dtype(np.float64),))
 
 
 def _as_array(x0: Any) -> Any:

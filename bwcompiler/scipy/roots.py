@@ -17,7 +17,7 @@ from bwcompiler.api.transforms import value_and_grad
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.scipy.minimizers import as_arguments
-from bwcompiler.scipy.packing import NUMBER_PACKING, Derived, Packing, as_vector, is_traced_call
+from bwcompiler.scipy.packing import Derived, Packing, as_vector, is_traced_call, number_packing
 from bwcompiler.scipy.solutions import COUNT, FLAG, NUMBER, called_back, differentiated_root, elementwise_root, handle
 
 scipy_optimize = lazy.module("scipy.optimize")
@@ -79,7 +79,7 @@ def _root_in_trace(fun: Function, packing: Packing, start: Any, args: tuple[Any,
 # ----- of one number
 def _slopes(f: Function) -> Function:
     """(f(x), its slope), compiled, made once for a function."""
-    number = Derived.of(f, NUMBER_PACKING).scalar_valued
+    number = Derived.of(f, number_packing()).scalar_valued
     return made_of(f, "value and slope", lambda: value_and_grad(number))  # type: ignore[no-any-return]
 
 
@@ -101,13 +101,13 @@ def root_scalar(f: Function, args: Any = (), method: str | None = None, bracket:
     if is_traced_call():
         _without(f, "root_scalar", fprime=fprime, fprime2=fprime2)
         return _root_scalar_in_trace(f, args, keywords)
-    function: Any = Derived.of(f, NUMBER_PACKING).value
+    function: Any = Derived.of(f, number_packing()).value
     name = method.lower() if method is not None else "newton" if x0 is not None and x1 is None and bracket is None else None
     if fprime is None and name in ("newton", "halley"):
         function, fprime, keywords["method"] = _slopes(f), True, name
         if name == "halley" and fprime2 is None:
             fprime2 = _second(f)
-            fprime, function = _first(f), Derived.of(f, NUMBER_PACKING).value
+            fprime, function = _first(f), Derived.of(f, number_packing()).value
     elif fprime is True:                           # f returns both
         function = f
     return scipy_optimize.root_scalar(function, args, fprime=fprime, fprime2=fprime2, **keywords)
@@ -193,7 +193,7 @@ def _bracketing(name: str) -> Function:
     def between(f: Function, a: Any, b: Any, args: Any = (), **keywords: Any) -> Any:
         args = as_arguments(args)
         if not is_traced_call():
-            return getattr(scipy_optimize, name)(Derived.of(f, NUMBER_PACKING).value, a, b, args, **keywords)
+            return getattr(scipy_optimize, name)(Derived.of(f, number_packing()).value, a, b, args, **keywords)
         _without(f, name, full_output=keywords.get("full_output"))
 
         def equation(x: Any) -> Any:
