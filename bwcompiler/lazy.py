@@ -47,7 +47,7 @@ def loader(package: str, homes: Mapping[str, str], modules: str = "",
 
 
 def module(name: str) -> Any:
-    """The module of that name, imported when one of its attributes is first read."""
+    """The module of that name, imported when one of its attributes is first read; ModuleNotFoundError, then, if it is not installed."""
     return _Module(name)
 
 
@@ -65,5 +65,12 @@ class _Module:
 
 
 def _imported(name: str) -> Any:
-    with importing, collector_paused():
-        return import_module(name)
+    try:
+        with importing, collector_paused():
+            return import_module(name)
+    except ModuleNotFoundError as error:
+        package = name.partition(".")[0]
+        if error.name != package:
+            raise
+        message = f"{package} is not installed, and is needed for this\n  hint: pip install {package}"
+        raise ModuleNotFoundError(message, name=package) from None

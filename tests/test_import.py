@@ -106,6 +106,26 @@ except bw.errors.TracerError as error:
     assert "bwcompiler.scipy.special.gamma instead of math.gamma" in str(error), str(error)""")
 
 
+@pytest.mark.parametrize("use", ["bw.sparse_jacobian(lambda x: x * x)(np.ones(3))", "bw.scipy.special.binom(3.0, x)", "bw.scipy.special.comb(3.0, x)"])
+def test_a_package_that_is_not_installed(use: str) -> None:
+    found = fresh(f"""
+import sys, numpy as np, bwcompiler as bw
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name == "scipy":
+            raise ModuleNotFoundError("No module named 'scipy'", name=name)
+
+sys.meta_path.insert(0, Absent())
+x = np.ones(2)
+assert bw.scipy.special.gamma(x)[0] == 1.0 and bw.scipy.stats.norm.cdf(0.0) == 0.5
+try:
+    {use}
+except (ImportError, bw.errors.UnsupportedError, AttributeError) as error:
+    print(error)""")
+    assert "is not installed" in found and ("SciPy's loops" in found or "pip install scipy" in found)
+
+
 def test_no_module_asks_for_what_comes_late_while_it_is_imported() -> None:
     """It would wait for the lock around such imports, whose owner may wait for this module."""
     fresh("""

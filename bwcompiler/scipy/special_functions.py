@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler import ops
+from bwcompiler import lazy, ops
 from bwcompiler.api.eager import graph_function
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.elementwise import evaluate, ufunc_named
@@ -25,6 +25,8 @@ from bwcompiler.ir.op import UFUNC_OPS
 from bwcompiler.nn.activations import log_softmax_value, logsumexp_value, real_value
 from bwcompiler.nn.activations import softmax as nn_softmax
 from bwcompiler.ops.special_derivatives import PARTIAL_DERIVATIVES
+
+scipy_special = lazy.module("scipy.special")
 
 # Ops that are a function of scipy.special (and not of NumPy), by its name.
 OPS = {name: op for name, op in UFUNC_OPS.items() if not hasattr(np, name)}
@@ -67,12 +69,11 @@ BY_LOOP = sorted([name for name in {*PARTIAL_DERIVATIVES, "jn"} if not name.star
 def function_by_loop(name: str) -> Any:
     """A ufunc of scipy.special as a function of traced and plain arrays; None if there is none, or SciPy is not installed."""
     try:
-        import scipy.special
+        ufunc = getattr(scipy_special, name, None)
     except ImportError:
         if name in BY_LOOP:
             raise UnsupportedError(f"bw.scipy.special.{name} is computed by SciPy's loops, and SciPy is not installed") from None
         return None
-    ufunc = getattr(scipy.special, name, None)
     if not isinstance(ufunc, np.ufunc):
         return None
     entry = ufunc_named(ufunc.__name__, ufunc)
@@ -120,9 +121,7 @@ def multigammaln(a: Any, d: int) -> Any:
 
 def by_loop(name: str, *xs: Any) -> Any:
     """A function of scipy.special of handles or numbers, inside a trace; SciPy is loaded for it."""
-    import scipy.special
-
-    return fresh(evaluate(ufunc_named(name, getattr(scipy.special._ufuncs, name)), xs))
+    return fresh(evaluate(ufunc_named(name, getattr(scipy_special._ufuncs, name)), xs))
 
 
 @graph_function
