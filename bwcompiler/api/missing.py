@@ -19,6 +19,8 @@ def missing(name: str) -> NoReturn:
     """Raise the AttributeError of `bwcompiler.name`, with what to write instead or the names that are alike."""
     if name in INSTEAD:
         raise AttributeError(f"bw.{name} does not exist\n  hint: {INSTEAD[name]}", name=name)
+    if name.startswith("__"):                      # asked for by Python itself, also while the package is being imported
+        raise AttributeError(f"module 'bwcompiler' has no attribute {name!r}", name=name)
     known = [*sys.modules["bwcompiler"].__all__, *sys.modules["bwcompiler.nn"].__all__]
     alike = [one if one in sys.modules["bwcompiler"].__all__ else f"nn.{one}" for one in difflib.get_close_matches(name, known, 3, 0.7)]
     hint = f"\n  hint: there is {', '.join([f'bw.{one}' for one in alike])}" if alike else ""
