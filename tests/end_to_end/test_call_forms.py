@@ -268,3 +268,17 @@ def test_pullbacks_in_every_form() -> None:
     other = program.vjp(2 * X, W)[1]
     np.testing.assert_allclose(other((seed, 0.0))[1], 2 * seed * X)
     np.testing.assert_allclose(pullback((seed, 0.0))[1], seed * X)
+
+
+@pytest.mark.parametrize("view", [np.transpose, lambda a: np.moveaxis(a, 0, 1), np.asfortranarray, lambda a: a.swapaxes(0, 2)[:, :, :]],
+                         ids=["T", "moveaxis", "Fortran", "a view of a view"])
+def test_transposed_arrays_from_outside_are_read_where_they_lie(view: Any) -> None:
+    base = np.arange(24.0).reshape(2, 3, 4)
+    outside = view(base)
+    function = bw.jit(lambda x: x * outside + (x - outside))
+    expected = lambda: outside + (1.0 - outside)  # noqa: E731
+    np.testing.assert_array_equal(assert_native(function, np.ones(outside.shape)), expected())
+    outside[0] = 7.0
+    np.testing.assert_array_equal(function(np.ones(outside.shape)), expected())
+    product = bw.value_and_grad(lambda x: np.sum((x @ base[0].T) ** 2))
+    np.testing.assert_allclose(assert_native(product, np.ones((2, 4)))[1], 2 * np.ones((2, 4)) @ base[0].T @ base[0])

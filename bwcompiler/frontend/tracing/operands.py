@@ -97,8 +97,23 @@ def array_operand(x: Any) -> tuple[Payload, Kind]:
         return value_of(stacked), stacked._kind
     if x.ndim == 0 and not captured:
         return Constant(x.item(), weak=False), dtype_of(x.dtype)
-    value = open_region().capture(x)
+    value = _captured(x)
     return value, value.type.dtype
+
+
+def _captured(array: np.ndarray[Any, Any]) -> Value:
+    """The value of a concrete array.  A transposed one is the transpose of what lies in memory, which programs read in place."""
+    if array.flags.c_contiguous or array.ndim < 2:
+        return open_region().capture(array)
+    order = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
+    memory = array.transpose(order)
+    if not memory.flags.c_contiguous:
+        return open_region().capture(array)
+    base = array.base                              # one array, however many views of it are used
+    if type(base) is np.ndarray and (base.shape, base.dtype, base.strides) == (memory.shape, memory.dtype, memory.strides) and (
+            base.ctypes.data == memory.ctypes.data):
+        memory = base
+    return ops.transpose(open_region().capture(memory), axes=tuple([order.index(axis) for axis in range(array.ndim)]))
 
 
 def require_plain(x: np.ndarray[Any, Any], name: str) -> None:
