@@ -17,6 +17,7 @@ from bwcompiler.errors import TracerBoolError, TracerError, at
 from bwcompiler.frontend.source.capture import Traceable, attempted, can_be_carried, zeros
 from bwcompiler.frontend.source.iteration import Elements
 from bwcompiler.frontend.source.jumps import PREFIX
+from bwcompiler.frontend.source.places import Scope
 from bwcompiler.frontend.source.rewriting import Variables
 from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable, site_of
 from bwcompiler.frontend.tracing.bodies import Leaf, Outer, Traced, added, as_kind, region_graph, trace_body
@@ -85,14 +86,23 @@ def _record(names: Names, variables: Variables, test: Callable[[], Any], run: Ca
             and can_be_carried(entry[name])]
     bound = variables._replace(carried=(*variables.carried, *more))
     traceable = Traceable(names, bound, run, site_of(body))
-    leaves, traced = attempted(lambda: traceable.traced(body.__name__), policy)
+    try:
+        _record_traced(traceable, test, body, policy, runs)
+    except BaseException:
+        traceable.restore()
+        raise
+
+
+def _record_traced(traceable: Traceable, test: Callable[[], Any], body: Callable[..., Any], policy: Policy, runs: bool) -> None:
+    names = traceable.names
+    leaves, traced = attempted(lambda: traceable.traced(body.__name__), policy, traceable.scope)
     kept = []
     for result in traceable.results:
-        if entry[result.name] is not UNBOUND and result.name not in traceable.carried:
+        if traceable.entry[result.name] is not UNBOUND and result.name not in traceable.carried:
             not_capturable(f"{result.name} is rebound, and is no array or number")
         if runs or result.name.startswith(PREFIX):
             kept.append(result)
-    tested = attempted(lambda: _condition(traceable, leaves, test), policy)
+    tested = attempted(lambda: _condition(traceable, leaves, test), policy, Scope())
     items = call(_emit, leaves, traced, tested)
     unbound = [result.name for result in traceable.results if result not in kept]
     traceable.place(leaves, items, lambda extent: not_capturable("an index of a loop that is left early is used after it"))
