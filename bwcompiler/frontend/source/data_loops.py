@@ -14,7 +14,7 @@ import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.errors import TracerBoolError, TracerError, at
-from bwcompiler.frontend.source.capture import Traceable, attempted, can_be_carried, zeros
+from bwcompiler.frontend.source.capture import Traceable, attempted, can_be_carried, note_captured, zeros
 from bwcompiler.frontend.source.iteration import Elements
 from bwcompiler.frontend.source.jumps import PREFIX
 from bwcompiler.frontend.source.places import Scope
@@ -104,6 +104,7 @@ def _record_traced(traceable: Traceable, test: Callable[[], Any], body: Callable
             kept.append(result)
     tested = attempted(lambda: _condition(traceable, leaves, test), policy, Scope())
     items = call(_emit, leaves, traced, tested)
+    note_captured(traceable, traced, "one that ends when its test says so", policy)
     unbound = [result.name for result in traceable.results if result not in kept]
     traceable.place(leaves, items, lambda extent: not_capturable("an index of a loop that is left early is used after it"))
     for name in unbound:

@@ -57,6 +57,14 @@ class Names:
         """One more variable, of nobody's function."""
         self._cells[name] = cell
 
+    def name_of(self, storage: Any) -> str | None:
+        """A variable that holds an array of that storage."""
+        for name in self._cells:
+            held = self[name]
+            if isinstance(held, Tracer) and held._storage is storage:
+                return name
+        return None
+
     def __contains__(self, name: str) -> bool:
         return name in self._cells
 
