@@ -22,7 +22,7 @@ from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, 
 from bwcompiler.frontend.tracing.bodies import Outer, Traced, added, as_kind, joined, region_graph, trace_body
 from bwcompiler.frontend.tracing.loops import as_truth
 from bwcompiler.frontend.tracing.memory_order import unknown
-from bwcompiler.frontend.tracing.promotion import Kind
+from bwcompiler.frontend.tracing.promotion import Kind, strong
 from bwcompiler.frontend.tracing.region import Policy, open_region
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, fresh_array, value_of
@@ -166,7 +166,7 @@ def _merge(test: Tracer, sides: list[Side], names: Names, entry: dict[str, Any],
         else:
             after[name] = UNBOUND
             policy.unbound[name] = "only one side of a branch on a traced value binds it: bind it on both, or before"
-    items, kinds = call(_emit, test, sides, chosen)
+    items, kinds = call(_emit, test, sides, chosen, policy)
     position = 0
     for name in chosen:
         given = next(side for side in sides if name in side.places)
@@ -198,7 +198,7 @@ def _handle(value: Value, kind: Kind, sides: Sequence[Side], name: str) -> Trace
     return found
 
 
-def _emit(test: Tracer, sides: Sequence[Side], chosen: Sequence[str]) -> tuple[list[Value], list[Kind]]:
+def _emit(test: Tracer, sides: Sequence[Side], chosen: Sequence[str], policy: Policy) -> tuple[list[Value], list[Kind]]:
     """The cond op: the values of the chosen variables, and what promotion sees of them."""
     pairs: list[tuple[list[int] | None, list[int] | None]] = [(sides[0].places.get(name), sides[1].places.get(name)) for name in chosen]
     kinds: list[Kind] = []
@@ -208,6 +208,8 @@ def _emit(test: Tracer, sides: Sequence[Side], chosen: Sequence[str]) -> tuple[l
                 sides, (one, other), strict=True) if place is not None]
             if len(found) == 2 and found[0][1].shape != found[1][1].shape:
                 not_capturable(f"{_called(name)} has shape {found[0][1].shape} on one side and {found[1][1].shape} on the other")
+            if policy.one_kind and len(found) == 2 and strong(found[0][0]).kind != strong(found[1][0]).kind:
+                not_capturable("np.vectorize takes the type of the first element for all, which may be one or another: give it otypes=")
             kinds.append(joined(found[0][0], found[-1][0]))
     outer = Outer([side.traced.result for side in sides])
     graphs = []

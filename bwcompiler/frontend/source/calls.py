@@ -24,6 +24,7 @@ from bwcompiler.frontend.source.libraries import scipy_twin
 from bwcompiler.frontend.source.makers import MAKERS, METHODS, Target, changed_in_loop, maker, maker_of, noted, require_traced
 from bwcompiler.frontend.source.places import Holder, assigned_to, refuse_change, scopes_around, short
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
+from bwcompiler.frontend.source.vectorized import vectorized
 from bwcompiler.frontend.tracing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.region import Policy
@@ -59,6 +60,8 @@ def callable_for(function: Any, policy: Policy, form: Callable[[Any], Any]) -> A
         if function.__name__ in ("append", "extend"):
             return functools.partial(append, owner) if function.__name__ == "append" else lambda values: append(owner, *values)
         refuse_whole(owner)
+    if kind is np.vectorize:
+        return vectorized(function, form)
     if kind is functools.partial:
         inner = callable_for(function.func, policy, form)
         return function if inner is function.func else functools.partial(inner, *function.args, **function.keywords)
@@ -126,6 +129,7 @@ def _instantiating(kind: type, policy: Policy, form: Callable[[Any], Any]) -> An
 
     def make(*args: Any, **kwargs: Any) -> Any:
         found = own(object.__new__(kind))
+        policy.objects[id(found)] = found
         initialise(found, *args, **kwargs)
         return found
     return make

@@ -18,13 +18,11 @@ from bwcompiler import ops, tree
 from bwcompiler.errors import BwError, at
 from bwcompiler.frontend.source.checks import note, together
 from bwcompiler.frontend.source.growth import Again, Element, Growth, Row, buffer, elements_of, grow, on_entry, row, store
-from bwcompiler.frontend.source.integers import may_overflow
-from bwcompiler.frontend.source.iteration import Elements
 from bwcompiler.frontend.source.jumps import PREFIX
 from bwcompiler.frontend.source.places import Scope, bound
 from bwcompiler.frontend.source.rewriting import Variables
-from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, is_number, not_capturable, same, site_of
-from bwcompiler.frontend.tracing.bodies import PROMOTIONS, Leaf, Outer, Traced, added, as_kind, entry_leaf, joined, region_graph, trace_body
+from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, is_number, not_capturable, same
+from bwcompiler.frontend.tracing.bodies import PROMOTIONS, Leaf, Traced, entry_leaf, joined, trace_body
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, index_handle
 from bwcompiler.frontend.tracing.memory_order import C_ORDER, Layout, UnknownOrderError, unknown
 from bwcompiler.frontend.tracing.promotion import Kind
@@ -32,8 +30,8 @@ from bwcompiler.frontend.tracing.region import Policy, Recapture, Region, Site, 
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, fresh_array, handle
 from bwcompiler.frontend.tracing.views import ReshapeView, StridedView
-from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, lower, mentions_index, substitute
-from bwcompiler.ir.op import Value, input_value
+from bwcompiler.ir.extent import Affine, Extent, Index
+from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TensorType
 from bwcompiler.ops.rules import zero_of
 
@@ -42,6 +40,23 @@ MOST_REPEATED = 6              # iterations are made one
 
 
 _Found = TypeVar("_Found")
+
+
+class Exchange(NamedTuple):
+    """Arrays that are assigned to and exchange their names.
+
+    after   the name whose array each name has after an iteration; after `period` of them all have their own.
+    """
+
+    after: dict[str, str]
+    period: int
+
+    def names_after(self, iterations: int) -> dict[str, str]:
+        """Whose array each name has after some iterations."""
+        found = {name: name for name in self.after}
+        for _ in range(iterations):
+            found = {name: self.after[place] for name, place in found.items()}
+        return found
 
 
 class Result(NamedTuple):
@@ -58,6 +73,7 @@ class Traceable:
     carried  names that are parameters of the body; kinds: of all leaves that these have.
     count, index  of a counted loop.
     growths  lists that grow in it, by their ids; elements: what the iteration appended to them.
+    exchange  arrays that exchange their names, of a loop whose end is data.
     rows     arrays whose rows the iterations make, of the types `buffered`; buffers: these by the storages that the rows are of.
     """
 
@@ -72,6 +88,7 @@ class Traceable:
         self.buffers: dict[Storage, Tracer] = {}
         self.buffered: list[TensorType] = []
         self.rows: list[Tracer] = []
+        self.exchange: Exchange | None = None
         self.names = names
         self.variables = variables
         self.run = run
@@ -252,32 +269,37 @@ class Traceable:
                     not_capturable(f"{name} is rebound, and is no array or number on entry and after an iteration",
                                    peel=start is None or start is UNBOUND or can_be_carried(end))
                 more.add(name)
-        period = self._period(more)
-        if period > 1:
-            raise NotCapturable("arrays that are assigned to change their names in it", repeat=period)
+        exchange = self._exchange(more)
+        if exchange is not None and self.count is not None:
+            raise NotCapturable("arrays that are assigned to change their names in it", repeat=exchange.period)
+        if exchange is not None:
+            self.exchange = exchange
         if more:
             raise Again(self, more)
 
-    def _period(self, rebound: set[str]) -> int:
-        """After how many iterations arrays that are assigned to, and exchange their names, have their names again; 1 where none do."""
+    def _exchange(self, rebound: set[str]) -> Exchange | None:
+        """The arrays that are assigned to and exchange their names, if there are any."""
         names = [name for name in rebound if isinstance(self.entry[name], Tracer) and self.entry[name]._storage.writable]
-        after = {name: next((other for other in names if same(self.ends[name], self.entry[other])), None) for name in names}
-        moved = [name for name in names if after[name] is not None]
+        after = {name: next((other for other in names if same(self.ends[name], self.entry[other])), "") for name in names}
+        moved = [name for name in names if after[name]]
         if not any(self._assigned(self.entry[name]._storage) for name in moved):
-            return 1
+            return None
         period = 1
         for name in moved:
             found, place = 1, after[name]
-            while place not in (name, None) and found <= MOST_REPEATED:
+            while place not in (name, "") and found <= MOST_REPEATED:
                 found, place = found + 1, after[place]
             if place != name:
-                return 1
+                return None
             period = math.lcm(period, found)
-        return period if period <= MOST_REPEATED else 1
+        return Exchange({name: after[name] for name in moved}, period) if period <= MOST_REPEATED else None
 
     def _look_for_aliases(self) -> None:
         """Carried arrays are copies in each iteration: refuse where somebody could see a write to one of them by another name."""
-        given = [leaf for name in self.order() for leaf in tree.leaves(self.given[name]) if isinstance(leaf, Tracer)]
+        exchanged: Any = {} if self.exchange is None else self.exchange.after
+        given = [leaf for name in self.order() if name not in exchanged for leaf in tree.leaves(self.given[name]) if isinstance(
+            leaf, Tracer)]
+        self._look_for_exchanged(exchanged)
         ends = [leaf for name in self.order() for leaf in tree.leaves(self.ends[name]) if isinstance(leaf, Tracer)]
         if any(leaf._storage.written for leaf in given):
             not_capturable("an array is assigned to that the loop rebinds")
@@ -287,6 +309,14 @@ class Traceable:
             storage = leaf._storage
             if storage.region is not self.region and storage.writable and self._assigned(storage):
                 not_capturable("the loop rebinds a variable to an array that it also assigns to")
+
+    def _look_for_exchanged(self, exchanged: dict[str, str]) -> None:
+        """Arrays that exchange their names are carried: nobody else may see them in the loop."""
+        assert self.region is not None
+        storages = [self.entry[name]._storage for name in exchanged]
+        if any(self.entry[name]._chain or not same(self.ends[name], self.given[after]) for name, after in exchanged.items()) or (
+                len(set(storages)) < len(storages)) or any(storage in self.region.lifted for storage in storages):
+            not_capturable("arrays that are assigned to change their names in it, and have others as well")
 
     def _assigned(self, storage: Storage) -> bool:
         region = self.region
@@ -395,43 +425,7 @@ def _moves(step: Any) -> bool:
     return isinstance(step, ReshapeView) and any(isinstance(part, Affine) for part in step.shape)
 
 
-# ----- counted loops
-def counted(body: Callable[[Any], None], variables: Variables, elements: Elements, policy: Policy,
-            inner: Callable[[Any], None] | None = None) -> None:
-    """Record a loop over elements of which the number is an extent of at least one; `inner` is the user's body that `body` calls."""
-    whole, body = body, inner or body
-    names, count = Names(body), elements.count
-    index = Index(0, add_extents(count, -1), variables.stored[0] if variables.stored else "i")
-
-    def run() -> None:
-        whole(elements.at(call(index_handle, index.extent())))
-
-    traceable = Traceable(names, variables, run, site_of(body), count, index)
-    try:
-        leaves, traced = attempted(lambda: traceable.traced(body.__name__), policy, traceable.scope)
-        result = traced.result
-        lifted = {handle._storage for handle in result.lifted} - {rows._storage for rows in traceable.rows}
-        if not lifted and not result.captured and not any(isinstance(leaf, Tracer) for name in traceable.order()
-                                                                  for leaf in tree.leaves(traceable.entry[name])):
-            not_capturable("")                     # computes with numbers that are known
-        integers = [number for number, leaf in enumerate(leaves) if leaf.kind is int]
-        if may_overflow(result.graph, integers):
-            not_capturable("it computes with an integer that may have more than 64 bits")
-        if lower(count) < 1 and any(result.name not in traceable.carried for result in traceable.results):
-            not_capturable("the loop may have no iterations, and a variable that it binds is used after it")
-        items = call(_emit, leaves, traced, index)
-    except BaseException:
-        traceable.restore()
-        raise
-
-    note_captured(traceable, traced, f"one of {count} iterations{'' if inner is None else ', each of which is several'}", policy)
-
-    def last(extent: Affine) -> Any:
-        return call(index_handle, substitute(extent, {index: index.hi}))
-
-    traceable.place(leaves, items, last)
-
-
+# ----- for all kinds of loops and branches
 def note_captured(traceable: Traceable, traced: Traced, what: str, policy: Policy) -> None:
     """Note what became of a loop: it carries variables, and assigns to arrays."""
     carried = [name for name in traceable.order() if not name.startswith(PREFIX)]
@@ -466,27 +460,6 @@ def attempted(trace: Callable[[], _Found], policy: Policy, scope: Scope, keep: b
 def _first_line(error: Exception) -> str:
     text = str(error).strip() or type(error).__name__
     return text if isinstance(error, BwError) else f"{type(error).__name__}: {text}"
-
-
-def _emit(leaves: Sequence[Leaf], traced: Traced, index: Index) -> list[Value]:
-    """The loop op: values of what it carries, then the last ones of what is only made in it."""
-    result = traced.result
-    outer = Outer([result])
-    carried, final, read = outer.inputs(result)
-    count = len(leaves)
-    made = result.outputs[count:]
-    for value in made:
-        if mentions_index({"shape": value.shape}):
-            not_capturable(f"an array of shape {value.shape}, which depends on the iteration, is used after the loop")
-    arguments, held = list(result.graph.inputs[:count]), [input_value(value.type) for value in made]
-    with added() as record:
-        after = as_kind(result.outputs[:count], [leaf.kind for leaf in leaves])
-    graph = region_graph(result, [*arguments, *held, *carried, *read], record, [*after, *made, *final], index)
-    start = [*[leaf.value for leaf in leaves], *[zeros(value) for value in made], *outer.assigned_values()]
-    looped = ops.loop(*start, *outer.read_values(), lo=index.lo, hi=index.hi, step=1, carried=len(start), body=graph)
-    items = [ops.item(looped, index=k) for k in range(len(start))]
-    outer.assign(items[count + len(made):])
-    return items[:count + len(made)]
 
 
 def zeros(value: Value) -> Value:

@@ -1,4 +1,4 @@
-"""Functions of SciPy in captured code: the one of `bwcompiler.scipy` with the same name where an argument is traced."""
+"""Functions of SciPy in captured code: those of `bwcompiler.scipy` with their names, where arguments are or hold traced values."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from bwcompiler.frontend.source.vectorized import holds_traced
 from bwcompiler.frontend.tracing.operands import is_traced
 from bwcompiler.frontend.tracing.registry import LIBRARIES
 
@@ -30,5 +31,7 @@ def scipy_twin(function: Any) -> Callable[..., Any] | None:
         return None
 
     def chosen(*args: Any, **kwargs: Any) -> Any:
-        return (twin if any(map(is_traced, (*args, *kwargs.values()))) else function)(*args, **kwargs)
+        given = (*args, *kwargs.values())
+        ours = any(map(is_traced, given)) or any(callable(arg) and holds_traced(arg) for arg in given)
+        return (twin if ours else function)(*args, **kwargs)
     return chosen

@@ -18,8 +18,9 @@ from bwcompiler.frontend.source import iteration
 from bwcompiler.frontend.source.branches import branch
 from bwcompiler.frontend.source.builtin_functions import truth_of
 from bwcompiler.frontend.source.calls import added, callable_for, changed, combined, indexed, iterable, own
-from bwcompiler.frontend.source.capture import SHORT, counted
+from bwcompiler.frontend.source.capture import SHORT
 from bwcompiler.frontend.source.checks import Trying, raised
+from bwcompiler.frontend.source.counted_loops import counted
 from bwcompiler.frontend.source.data_loops import for_loop, while_loop
 from bwcompiler.frontend.source.functions import converted
 from bwcompiler.frontend.source.growth import append, is_growing, length, refuse_whole

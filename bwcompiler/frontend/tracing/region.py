@@ -135,13 +135,15 @@ class Policy:
     scopes      the bodies that are being traced (`source.places.Scope`), innermost last.
     captured    in words, with the places: loops that were.
     notes       in words, with the places: what was not captured.
+    one_kind    whether the two sides of a branch must give the same kind of numbers, as np.vectorize asks the first element for its type.
+    objects     objects that the function made, by their ids.
     raised      the last exception that a `raise` of the user's raised in a body; trying: inside of how many `try` with handlers.
     formatted   traced values, with format specifications, that stand in the text of an exception; None where none is being made.
     told        lines whose messages were left out, and of which that was said.
     """
 
-    __slots__ = ("captured", "converting", "depth", "formatted", "loops", "made", "met", "needed", "notes", "raised", "scopes", "told",
-                 "trying", "unbound", "unrolled")
+    __slots__ = ("captured", "converting", "depth", "formatted", "loops", "made", "met", "needed", "notes", "objects", "one_kind",
+                 "raised", "scopes", "told", "trying", "unbound", "unrolled")
 
     def __init__(self, converting: bool) -> None:
         self.converting = converting
@@ -159,6 +161,8 @@ class Policy:
         self.notes: dict[Site, str] = {}
         self.unbound: dict[str, str] = {}
         self.scopes: list[Any] = []
+        self.objects: dict[int, Any] = {}
+        self.one_kind = False
         self.captured: dict[Site, str] = {}
         self.raised: BaseException | None = None
         self.formatted: list[tuple[Any, str]] | None = None

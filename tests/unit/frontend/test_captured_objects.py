@@ -315,10 +315,44 @@ def has_or_not(x):
     return state.extra
 
 
+def double_buffer_until(x):
+    u, un = x.copy(), np.zeros_like(x)
+    change, n = 1.0, 0
+    while change > 1e-2:
+        un[1:-1] = 0.5 * (u[2:] + u[:-2])
+        un[0], un[-1] = 0.2, -0.1
+        change = np.max(np.abs(un - u))
+        u, un = un, u
+        n += 1
+    return np.sum(u ** 2) + un[3] + n
+
+
+def double_buffer_of_arguments(x):
+    first, second = x, 2 * x
+    u, un = first, second
+    for k in range(40):
+        un[:] = 0.5 * u + k * 0.01
+        u, un = un, u
+        if u[0] > 0.5:
+            break
+    return np.sum(first * 3 + second) + u[1] - un[2]
+
+
+def three_buffers(x):
+    a, b, c = x.copy(), 0.9 * x, np.zeros(12)
+    for _ in range(17):
+        c[1:-1] = 1.9 * b[1:-1] - a[1:-1] + 0.1 * (b[2:] - 2 * b[1:-1] + b[:-2])
+        a, b, c = b, c, a
+    while np.sum(np.abs(b)) > 1.0:
+        c[:] = 0.5 * b + 0.1 * a
+        a, b, c = b, c, a
+    return np.sum(b ** 2) + a[3] - c[2]
+
+
 NATIVE = [methods, two_objects, dataclass_fields, replaced, namedtuples, dictionary_items, nested_containers, list_items, double_buffer,
           swapped_attributes, helpers_that_assign, nested_function, in_branches, early_stop, appended, appended_in_nests,
           appended_tuples, history, recorded, written_afterwards, written_before_the_end, the_same_each_time, first_iteration_differs,
-          float_table, generic_exit, has_or_not]
+          float_table, generic_exit, has_or_not, double_buffer_until, double_buffer_of_arguments, three_buffers]
 
 
 # ----- what only Python knows
