@@ -160,6 +160,7 @@ class JitFunction(CompiledFunction):
     def _notes(self, traced: TraceResult) -> list[str]:
         names = traced.arguments.names()
         lines = [f"the loop in {Source(file, line).short} is unrolled: {reason}" for (file, line, _), reason in traced.notes]
+        lines += [f"the loop in {Source(file, line).short} is {text}" for (file, line, _), text in traced.loops]
         for position in sorted(traced.arguments.static):
             where = traced.demanded.get(position)
             why = f", which was asked for its number ({where.short})" if where is not None else ""

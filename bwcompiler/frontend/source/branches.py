@@ -16,12 +16,13 @@ from bwcompiler.errors import TracerBoolError, at
 from bwcompiler.frontend.source.capture import attempted, is_in_c_order, zeros
 from bwcompiler.frontend.source.checks import check, error_source, is_raised, note, together
 from bwcompiler.frontend.source.jumps import PREFIX
+from bwcompiler.frontend.source.places import Scope
 from bwcompiler.frontend.source.rewriting import Variables
 from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable, same
 from bwcompiler.frontend.tracing.bodies import Outer, Traced, added, as_kind, joined, region_graph, trace_body
 from bwcompiler.frontend.tracing.loops import as_truth
 from bwcompiler.frontend.tracing.memory_order import unknown
-from bwcompiler.frontend.tracing.promotion import Kind
+from bwcompiler.frontend.tracing.promotion import Kind, strong
 from bwcompiler.frontend.tracing.region import Policy, open_region
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, fresh_array, value_of
@@ -30,6 +31,7 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import DType
 
 RETURNED = PREFIX + "result"   # stands for what a side of a branch returns
+ATTEMPTS = 8                   # to find all that the sides assign to
 CHECKED = PREFIX + "checked"   # for what its checks give
 
 
@@ -48,34 +50,63 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
     entry = names.held(variables.stored)
     source = current_source(open_region().outer)
     policy.needed = True
-    sides = []
+    scope = Scope()
     try:
-        for run, other in ((then, orelse), (orelse, then)):
-            try:
-                sides.append(_side(run, names, entry, variables, policy))
-            except Exception as error:
-                if not is_raised(error):
-                    raise
-                names.restore(entry)
-                check(test if run is then else _negated(test), run, error, error_source(error) or source)
-                names.restore(entry)
-                return other()                     # from here on that is what runs
-        return _merge(test, sides, names, entry, variables, policy)
+        for _ in range(ATTEMPTS):
+            found = _sides((then, orelse), names, entry, variables, policy, scope)
+            held = scope.adopt(names)              # what else they assign to
+            if not held or isinstance(found, Failure):
+                break
+            entry |= held
+            variables = variables._replace(results=(*variables.results, *held))
+        if isinstance(found, list):
+            return _merge(test, found, names, entry, variables, policy, [name for _, name in scope.places.values()])
+        names.restore(entry)
+        check(test if found.run is then else _negated(test), found.run, found.error, error_source(found.error) or source)
+        names.restore(entry)
     except NotCapturable as refused:
+        scope.undo()
         names.restore(entry)
         raise TracerBoolError(at(refused.source or source, f"a branch on a traced value, which cannot be recorded: {refused.reason}\n"
                                  "  hint: np.where(condition, a, b), bw.cond(condition, then, otherwise), or decide outside of the function"
                                  )) from None
     except BaseException:
+        scope.undo()
         names.restore(entry)
         raise
+    return (orelse if found.run is then else then)()       # from here on that is what runs
+
+
+class Failure(NamedTuple):
+    """A side that raises an exception of the user's."""
+
+    run: Callable[[], Any]
+    error: Exception
+
+
+def _sides(runs: Sequence[Callable[[], Any]], names: Names, entry: dict[str, Any], variables: Variables, policy: Policy,
+           scope: Scope) -> list[Side] | Failure:
+    """Both sides, traced; or one that raises."""
+    found = []
+    for run in runs:
+        try:
+            found.append(_side(run, names, entry, variables, policy, scope))
+        except Exception as error:
+            if is_raised(error):
+                return Failure(run, error)
+            if not scope.missing:
+                raise
+        finally:
+            for place, value in scope.missing.values():
+                place.put(value)
+    return found
 
 
 def _negated(test: Any) -> Any:
     return np.logical_not(test)
 
 
-def _side(run: Callable[[], Any], names: Names, entry: dict[str, Any], variables: Variables, policy: Policy) -> Side:
+def _side(run: Callable[[], Any], names: Names, entry: dict[str, Any], variables: Variables, policy: Policy, scope: Scope) -> Side:
     ends: dict[str, Any] = {}
     places: dict[str, list[int]] = {}
     is_own: dict[str, bool] = {}
@@ -100,14 +131,15 @@ def _side(run: Callable[[], Any], names: Names, entry: dict[str, Any], variables
                 and is_in_c_order(leaf)) for leaf in leaves)
         return found
 
-    return Side(attempted(lambda: trace_body(traced, "", "side"), policy, keep=True), ends, places, is_own)
+    return Side(attempted(lambda: trace_body(traced, "", "side"), policy, scope, keep=True), ends, places, is_own)
 
 
 def _is_value(leaf: Any) -> bool:
     return isinstance(leaf, Tracer | bool | int | float | complex | np.generic | np.ndarray)
 
 
-def _merge(test: Tracer, sides: list[Side], names: Names, entry: dict[str, Any], variables: Variables, policy: Policy) -> Any:
+def _merge(test: Tracer, sides: list[Side], names: Names, entry: dict[str, Any], variables: Variables, policy: Policy,
+           places: Sequence[str]) -> Any:
     """Give the variables what they hold after the branch."""
     names.restore(entry)
     chosen: list[str] = []
@@ -129,10 +161,12 @@ def _merge(test: Tracer, sides: list[Side], names: Names, entry: dict[str, Any],
             not_capturable(f"{_called(name)} is no array or number on both sides")
         elif name.startswith(PREFIX) and (name in sides[0].places or name in sides[1].places):
             chosen.append(name)
+        elif name in places:
+            not_capturable(f"{name} is new, and assigned to on one side only: set it before")
         else:
             after[name] = UNBOUND
             policy.unbound[name] = "only one side of a branch on a traced value binds it: bind it on both, or before"
-    items, kinds = call(_emit, test, sides, chosen)
+    items, kinds = call(_emit, test, sides, chosen, policy)
     position = 0
     for name in chosen:
         given = next(side for side in sides if name in side.places)
@@ -164,7 +198,7 @@ def _handle(value: Value, kind: Kind, sides: Sequence[Side], name: str) -> Trace
     return found
 
 
-def _emit(test: Tracer, sides: Sequence[Side], chosen: Sequence[str]) -> tuple[list[Value], list[Kind]]:
+def _emit(test: Tracer, sides: Sequence[Side], chosen: Sequence[str], policy: Policy) -> tuple[list[Value], list[Kind]]:
     """The cond op: the values of the chosen variables, and what promotion sees of them."""
     pairs: list[tuple[list[int] | None, list[int] | None]] = [(sides[0].places.get(name), sides[1].places.get(name)) for name in chosen]
     kinds: list[Kind] = []
@@ -174,6 +208,8 @@ def _emit(test: Tracer, sides: Sequence[Side], chosen: Sequence[str]) -> tuple[l
                 sides, (one, other), strict=True) if place is not None]
             if len(found) == 2 and found[0][1].shape != found[1][1].shape:
                 not_capturable(f"{_called(name)} has shape {found[0][1].shape} on one side and {found[1][1].shape} on the other")
+            if policy.one_kind and len(found) == 2 and strong(found[0][0]).kind != strong(found[1][0]).kind:
+                not_capturable("np.vectorize takes the type of the first element for all, which may be one or another: give it otypes=")
             kinds.append(joined(found[0][0], found[-1][0]))
     outer = Outer([side.traced.result for side in sides])
     graphs = []

@@ -15,12 +15,17 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.frontend.numpy.sequences import c_, on_sequences, r_
+from bwcompiler.frontend.source import iteration
 from bwcompiler.frontend.source.builtin_functions import BUILTINS, CONSUMING, NUMBERS, PURE
 from bwcompiler.frontend.source.checks import is_message, left_out
 from bwcompiler.frontend.source.functions import form as form_of
+from bwcompiler.frontend.source.growth import append, element, expect, is_growing, refuse_whole
 from bwcompiler.frontend.source.libraries import scipy_twin
-from bwcompiler.frontend.source.makers import MAKERS, METHODS, Holder, Target, changed_in_loop, maker, maker_of, noted, require_traced
+from bwcompiler.frontend.source.makers import MAKERS, METHODS, Target, changed_in_loop, maker, maker_of, noted, require_traced
+from bwcompiler.frontend.source.places import Holder, assigned_to, refuse_change, scopes_around, short
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
+from bwcompiler.frontend.source.vectorized import vectorized
+from bwcompiler.frontend.tracing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.operands import as_tracer, known_parts
 from bwcompiler.frontend.tracing.region import Policy
 from bwcompiler.frontend.tracing.registry import FUNCTIONS
@@ -50,6 +55,13 @@ def callable_for(function: Any, policy: Policy, form: Callable[[Any], Any]) -> A
         return functools.partial(NUMBERS[function.__name__], function.__self__)
     if kind is types.FunctionType or kind is types.MethodType:
         return _python(function, policy, form)
+    owner = getattr(function, "__self__", None)
+    if type(owner) is list and policy.depth and scopes_around(owner):
+        if function.__name__ in ("append", "extend"):
+            return functools.partial(append, owner) if function.__name__ == "append" else lambda values: append(owner, *values)
+        refuse_whole(owner)
+    if kind is np.vectorize:
+        return vectorized(function, form)
     if kind is functools.partial:
         inner = callable_for(function.func, policy, form)
         return function if inner is function.func else functools.partial(inner, *function.args, **function.keywords)
@@ -82,7 +94,7 @@ def _python(function: Any, policy: Policy, form: Callable[[Any], Any]) -> Any:
         twin = _twin(plain)
         if twin is not None and plain is function:
             return twin
-        if policy.depth:
+        if policy.depth and not (plain.__name__ == "_replace" and isinstance(getattr(function, "__self__", None), tuple)):
             if is_library(plain.__code__):
                 if not is_hidden(plain.__code__) and not _is_pure_module(plain):
                     not_capturable(f"it calls {_named(function)}, of which it is not known that it only computes")
@@ -126,6 +138,7 @@ def _instantiating(kind: type, policy: Policy, form: Callable[[Any], Any]) -> An
 
     def make(*args: Any, **kwargs: Any) -> Any:
         found = own(object.__new__(kind))
+        policy.objects[id(found)] = found
         initialise(found, *args, **kwargs)
         return found
     return make
@@ -154,13 +167,13 @@ def _require_pure(function: Any, policy: Policy) -> None:
     """Refuse the capture where a call may do more than compute."""
     owner = getattr(function, "__self__", None)
     if owner is not None and not isinstance(owner, types.ModuleType | type):
-        if isinstance(owner, (Tracer, np.generic, *_VALUES)) or policy.own[-1].get(id(owner)) is owner:
+        if isinstance(owner, (Tracer, np.generic, *_VALUES)) or not scopes_around(owner):
             return
         if type(owner) is np.ndarray and function.__name__ not in _CHANGING_ARRAYS:
             return
         if function.__name__ in _READING.get(type(owner), frozenset()):
             return
-        not_capturable(f"it calls {_named(function)}, which may change {type(owner).__name__} {_short(owner)}")
+        not_capturable(f"it calls {_named(function)}, which may change {type(owner).__name__} {short(owner)}")
     if isinstance(function, np.ufunc) or function in PURE or (_is_pure_module(function) and "random" not in function.__module__):
         return
     if isinstance(function, type):
@@ -219,14 +232,16 @@ def _named(function: Any) -> str:
     return f"{getattr(function, '__qualname__', None) or type(function).__name__}()"
 
 
-def _short(x: Any) -> str:
-    text = repr(x)
-    return text if len(text) < 40 else "..."
-
-
 # ----- items
 def indexed(array: Any, index: Any) -> Any:
     """array[index], where a concrete array, or np.r_ and np.c_, may get traced values."""
+    if type(array) is list and is_growing(array):
+        return element(array, index)
+    if type(array) in (list, tuple) and isinstance(index, Tracer):
+        table = iteration.table(array)
+        if table is None and type(array) is list and isinstance(index, IndexTracer):
+            expect(array)
+        return array[index] if table is None else table(index)
     if array is np.r_ or array is np.c_:
         return (r_ if array is np.r_ else c_)[index]
     if array is np.mgrid or array is np.ogrid:
@@ -245,8 +260,10 @@ def _is_traced(index: Any) -> bool:
 def iterable(source: Any) -> Any:
     """What a loop goes over: in a body that is traced once, nothing that is used up and comes from outside of it."""
     policy = open_policy()
-    if policy is not None and policy.depth and hasattr(source, "__next__") and policy.own[-1].get(id(source)) is not source:
-        not_capturable("it takes elements from an iterator that was made outside of it")
+    if policy is not None and policy.depth:
+        if hasattr(source, "__next__") and scopes_around(source):
+            not_capturable("it takes elements from an iterator that was made outside of it")
+        refuse_whole(source)
     return source
 
 
@@ -262,15 +279,15 @@ def _consuming(function: Any) -> Any:
 def own(container: Any) -> Any:
     """Note that a container was made in the iteration that is being traced: it may change there."""
     policy = open_policy()
-    if policy is not None and policy.own:
-        policy.own[-1][id(container)] = container
+    if policy is not None and policy.scopes:
+        policy.scopes[-1].own[id(container)] = container
     return container
 
 
 def altered(x: Any) -> Any:
     """x, of which an attribute is assigned to."""
-    changed(x)
-    return x
+    found = changed(x)
+    return x if type(x) is np.ndarray else found
 
 
 def changed(x: Any) -> Any:
@@ -282,20 +299,29 @@ def changed(x: Any) -> Any:
         if policy.depth:
             changed_in_loop(x)
         return x if maker_of(x) is None else Target(x)
-    if policy.depth and policy.own[-1].get(id(x)) is not x:
-        not_capturable(f"it changes {'a concrete array' if isinstance(x, np.ndarray) else type(x).__name__} {_short(x)}")
-    return x
+    return assigned_to(x) if policy.depth else x
 
 
 def combined(x: Any) -> Any:
     """x, of which an element or an attribute is combined with something in place."""
     found, policy = changed(x), open_policy()
-    return Holder(x) if found is x and policy is not None and policy.made and not isinstance(x, Tracer | np.ndarray) else found
+    if found is not x or policy is None or isinstance(x, Tracer | np.ndarray):
+        return found
+    return Holder(x) if policy.depth or policy.made else x
 
 
 def added(x: Any, value: Any) -> Any:
     """value, which an augmented assignment (`x += value`) combines with a variable."""
-    changed(x)
+    policy = open_policy()
+    if policy is None or isinstance(x, Tracer):
+        return value
     if type(x) is np.ndarray:
+        if policy.depth:
+            changed_in_loop(x)
         require_traced(x, value)
+    elif type(x) is list and scopes_around(x):
+        append(x, *value)
+        return []
+    else:
+        refuse_change(x)
     return value

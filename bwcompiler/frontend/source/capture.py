@@ -7,6 +7,8 @@ carried where the body rebinds it.  What cannot be recorded raises NotCapturable
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
@@ -15,12 +17,12 @@ import numpy as np
 from bwcompiler import ops, tree
 from bwcompiler.errors import BwError, at
 from bwcompiler.frontend.source.checks import note, together
-from bwcompiler.frontend.source.integers import may_overflow
-from bwcompiler.frontend.source.iteration import Elements
+from bwcompiler.frontend.source.growth import Again, Element, Growth, Row, buffer, elements_of, grow, on_entry, row, store
 from bwcompiler.frontend.source.jumps import PREFIX
+from bwcompiler.frontend.source.places import Scope, bound
 from bwcompiler.frontend.source.rewriting import Variables
-from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, is_number, not_capturable, same, site_of
-from bwcompiler.frontend.tracing.bodies import PROMOTIONS, Leaf, Outer, Traced, added, as_kind, entry_leaf, joined, region_graph, trace_body
+from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, is_number, not_capturable, same
+from bwcompiler.frontend.tracing.bodies import PROMOTIONS, Leaf, Traced, entry_leaf, joined, trace_body
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, index_handle
 from bwcompiler.frontend.tracing.memory_order import C_ORDER, Layout, UnknownOrderError, unknown
 from bwcompiler.frontend.tracing.promotion import Kind
@@ -28,21 +30,33 @@ from bwcompiler.frontend.tracing.region import Policy, Recapture, Region, Site, 
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, fresh_array, handle
 from bwcompiler.frontend.tracing.views import ReshapeView, StridedView
-from bwcompiler.ir.extent import Affine, Index, add_extents, lower, mentions_index, substitute
-from bwcompiler.ir.op import Value, input_value
+from bwcompiler.ir.extent import Affine, Extent, Index
+from bwcompiler.ir.op import Value
+from bwcompiler.ir.types import TensorType
 from bwcompiler.ops.rules import zero_of
 
 SHORT = 8                      # loops of fewer iterations are unrolled
+MOST_REPEATED = 6              # iterations are made one
 
 
 _Found = TypeVar("_Found")
 
 
-class _Retry(BaseException):
-    """The body has to be traced again, with more of its variables carried."""
+class Exchange(NamedTuple):
+    """Arrays that are assigned to and exchange their names.
 
-    def __init__(self, carried: set[str]) -> None:
-        self.carried = carried
+    after   the name whose array each name has after an iteration; after `period` of them all have their own.
+    """
+
+    after: dict[str, str]
+    period: int
+
+    def names_after(self, iterations: int) -> dict[str, str]:
+        """Whose array each name has after some iterations."""
+        found = {name: name for name in self.after}
+        for _ in range(iterations):
+            found = {name: self.after[place] for name, place in found.items()}
+        return found
 
 
 class Result(NamedTuple):
@@ -57,9 +71,24 @@ class Traceable:
     """A body with its variables: what they hold on entry, which are carried, and what they held at the end of the tracing.
 
     carried  names that are parameters of the body; kinds: of all leaves that these have.
+    count, index  of a counted loop.
+    growths  lists that grow in it, by their ids; elements: what the iteration appended to them.
+    exchange  arrays that exchange their names, of a loop whose end is data.
+    rows     arrays whose rows the iterations make, of the types `buffered`; buffers: these by the storages that the rows are of.
     """
 
-    def __init__(self, names: Names, variables: Variables, run: Callable[[], None], site: Site) -> None:
+    def __init__(self, names: Names, variables: Variables, run: Callable[[], None], site: Site, count: Extent | None = None,
+                 index: Index | None = None) -> None:
+        self.scope = Scope(self)
+        self.count = count
+        self.index = index
+        self.growths: dict[int, Growth] = {}
+        self.found_growths: dict[int, Growth] = {}
+        self.elements: list[tuple[Growth, list[Element]]] = []
+        self.buffers: dict[Storage, Tracer] = {}
+        self.buffered: list[TensorType] = []
+        self.rows: list[Tracer] = []
+        self.exchange: Exchange | None = None
         self.names = names
         self.variables = variables
         self.run = run
@@ -84,17 +113,70 @@ class Traceable:
 
     def traced(self, name: str) -> tuple[list[Leaf], Traced]:
         """The traced body, when what it carries has settled."""
-        for _ in range(PROMOTIONS + len(self.variables.carried)):
-            leaves = call(lambda: [leaf for one in self.order() for leaf in self.leaves(one)])
-            treedef = tree.structure([self.entry[one] for one in self.order()])
-            try:
-                found = trace_body(self._iteration, "carry", name, treedef, [leaf.argument() for leaf in leaves])
-            except _Retry as retry:
-                self.carried |= retry.carried
-                continue
-            if self._settled(leaves, found):
-                return leaves, found
-        return not_capturable("the types of what the loop carries do not settle")
+        try:
+            attempts = itertools.count()
+            while next(attempts) < PROMOTIONS + 2 * len(self.variables.carried):
+                self._prepare()
+                leaves = call(lambda: [leaf for one in self.order() for leaf in self.leaves(one)])
+                treedef = tree.structure([self.entry[one] for one in self.order()])
+                try:
+                    found = trace_body(self._iteration, "carry", name, treedef, [leaf.argument() for leaf in leaves])
+                except Again as again:
+                    if again.loop is not self:
+                        raise
+                    self.carried |= again.carried
+                    self._adopt()
+                    continue
+                except (Exception, NotCapturable):
+                    if not self._adopt():
+                        raise
+                    continue
+                if not self._adopt() and self._settled(leaves, found):
+                    return leaves, found
+            return not_capturable("the types of what the loop carries do not settle")
+        except BaseException:
+            self.scope.undo()
+            self.restore()
+            raise
+
+    def restore(self) -> None:
+        """Give variables, places and lists what they held."""
+        self.names.restore(self.entry)
+        for growth in self.growths.values():
+            growth.restore()
+
+    def _prepare(self) -> None:
+        """Before each attempt: what the lists held last, arrays for what they get."""
+        for growth in self.growths.values():
+            if growth.count:
+                if growth.count != len(self.entry[growth.name]):
+                    self.kinds.pop(growth.name, None)
+                self.entry[growth.name] = on_entry(self, growth)
+                self.carried.add(growth.name)
+        self.rows = [buffer(self.count, type_) for type_ in self.buffered if isinstance(self.count, int)]
+
+    def _adopt(self) -> bool:
+        """Whether places and lists were found, or more of lists, that are to be variables of the body from now on."""
+        held = self.scope.adopt(self.names)
+        for name, value in held.items():
+            bound(name, value)
+            self._add(name, value)
+        for growth in self.found_growths.values():
+            growth.name = "what a list held last" + "'" * len(self.growths)
+            growth.each = len(growth.items) or 1
+            self.names.add(growth.name, growth)
+            self._add(growth.name, ())
+            self.growths[id(growth.base)] = growth
+        found = bool(held or self.found_growths)
+        self.found_growths = {}
+        return found
+
+    def _add(self, name: str, value: Any) -> None:
+        """One more variable."""
+        self.entry[name] = value
+        if is_number(value):
+            self.carried.add(name)
+        self.variables = Variables(*[(*names, name) for names in self.variables])
 
     def _settled(self, leaves: Sequence[Leaf], found: Traced) -> bool:
         """Whether the body gives back what it got; else its kinds are noted."""
@@ -103,7 +185,8 @@ class Traceable:
             for number, kind in enumerate(self.kinds[name]):
                 output = found.result.outputs[place]
                 if output.shape != leaves[place].value.shape:
-                    not_capturable(f"{name} has shape {leaves[place].value.shape} before an iteration and {output.shape} after it")
+                    not_capturable(f"{name} has shape {leaves[place].value.shape} before an iteration and {output.shape} after it",
+                                   peel=True)
                 better = joined(kind, found.kinds[place])
                 if better is not kind:
                     self.kinds[name][number], settled = better, False
@@ -121,7 +204,10 @@ class Traceable:
         for leaf, ordered in zip(self._arrays(self.given), self.ordered, strict=True):
             if not ordered:
                 leaf._storage.layout = unknown("what a loop carries")
+        for growth in self.growths.values():
+            growth.begin()
         self.run()
+        self._end_growths()
         self.ends = self.names.held(self.variables.stored)
         self._look_for_more()
         self._look_for_aliases()
@@ -129,6 +215,28 @@ class Traceable:
         self.results = [result for name in self.variables.results if (result := self._result(name)) is not None]
         storages = dict.fromkeys(result.storage for result in self.results if result.storage is not None)
         return [self.ends[name] for name in self.order()], [_whole(storage) for storage in storages], together()
+
+    def _end_growths(self) -> None:
+        """What was appended becomes rows of the arrays for that, if there are such arrays already."""
+        region = self.region
+        assert region is not None
+        self.elements = [(growth, elements_of(growth, region)) for growth in (*self.growths.values(), *self.found_growths.values())]
+        storages = dict.fromkeys(leaf.storage for _, elements in self.elements for one in elements for leaf in one.leaves if isinstance(
+            leaf, Row))
+        types = [storage.type for storage in storages]
+        settled = types == self.buffered and all(growth.each == len(elements) for growth, elements in self.elements)
+        for growth, elements in self.elements:
+            growth.each = len(elements)
+            growth.end()
+        self.buffered = types
+        if not settled and not self.found_growths:
+            raise Again(self)
+        if settled and storages:
+            assert self.index is not None
+            index = call(index_handle, self.index.extent())
+            self.buffers = dict(zip(storages, self.rows, strict=True))
+            for storage, rows in self.buffers.items():
+                store(rows, index, storage, region)
 
     def bind(self, given: Sequence[Any]) -> dict[str, Any]:
         """Give the carried variables the parameters of a region, of which nobody can have the numbers."""
@@ -153,19 +261,45 @@ class Traceable:
             end, start = self.ends[name], self.entry[name]
             if name in self.carried:
                 if tree.structure(end) != tree.structure(start) or end is UNBOUND:
-                    not_capturable(f"{name} does not keep its structure")
+                    not_capturable(f"{name} does not keep its structure", peel=True)
             elif not same(end, start):
                 if start is UNBOUND and name.startswith(PREFIX) and can_be_carried(end):
                     self.entry[name] = start = _nothing_like(end)
                 if start is UNBOUND or end is UNBOUND or not can_be_carried(start) or not can_be_carried(end):
-                    not_capturable(f"{name} is rebound, and is no array or number on entry and after an iteration")
+                    not_capturable(f"{name} is rebound, and is no array or number on entry and after an iteration",
+                                   peel=start is None or start is UNBOUND or can_be_carried(end))
                 more.add(name)
+        exchange = self._exchange(more)
+        if exchange is not None and self.count is not None:
+            raise NotCapturable("arrays that are assigned to change their names in it", repeat=exchange.period)
+        if exchange is not None:
+            self.exchange = exchange
         if more:
-            raise _Retry(more)
+            raise Again(self, more)
+
+    def _exchange(self, rebound: set[str]) -> Exchange | None:
+        """The arrays that are assigned to and exchange their names, if there are any."""
+        names = [name for name in rebound if isinstance(self.entry[name], Tracer) and self.entry[name]._storage.writable]
+        after = {name: next((other for other in names if same(self.ends[name], self.entry[other])), "") for name in names}
+        moved = [name for name in names if after[name]]
+        if not any(self._assigned(self.entry[name]._storage) for name in moved):
+            return None
+        period = 1
+        for name in moved:
+            found, place = 1, after[name]
+            while place not in (name, "") and found <= MOST_REPEATED:
+                found, place = found + 1, after[place]
+            if place != name:
+                return None
+            period = math.lcm(period, found)
+        return Exchange({name: after[name] for name in moved}, period) if period <= MOST_REPEATED else None
 
     def _look_for_aliases(self) -> None:
         """Carried arrays are copies in each iteration: refuse where somebody could see a write to one of them by another name."""
-        given = [leaf for name in self.order() for leaf in tree.leaves(self.given[name]) if isinstance(leaf, Tracer)]
+        exchanged: Any = {} if self.exchange is None else self.exchange.after
+        given = [leaf for name in self.order() if name not in exchanged for leaf in tree.leaves(self.given[name]) if isinstance(
+            leaf, Tracer)]
+        self._look_for_exchanged(exchanged)
         ends = [leaf for name in self.order() for leaf in tree.leaves(self.ends[name]) if isinstance(leaf, Tracer)]
         if any(leaf._storage.written for leaf in given):
             not_capturable("an array is assigned to that the loop rebinds")
@@ -175,6 +309,14 @@ class Traceable:
             storage = leaf._storage
             if storage.region is not self.region and storage.writable and self._assigned(storage):
                 not_capturable("the loop rebinds a variable to an array that it also assigns to")
+
+    def _look_for_exchanged(self, exchanged: dict[str, str]) -> None:
+        """Arrays that exchange their names are carried: nobody else may see them in the loop."""
+        assert self.region is not None
+        storages = [self.entry[name]._storage for name in exchanged]
+        if any(self.entry[name]._chain or not same(self.ends[name], self.given[after]) for name, after in exchanged.items()) or (
+                len(set(storages)) < len(storages)) or any(storage in self.region.lifted for storage in storages):
+            not_capturable("arrays that are assigned to change their names in it, and have others as well")
 
     def _assigned(self, storage: Storage) -> bool:
         region = self.region
@@ -195,12 +337,15 @@ class Traceable:
     # ----- afterwards
     def place(self, leaves: Sequence[Leaf], items: Sequence[Value], last: Callable[[Affine], Any]) -> None:
         """Give the variables what they hold after the loop: values of the carry, then of the results' storages."""
-        self.names.restore(self.entry)
+        self.restore()
+        self._grow()
         position = 0
         for name in self.order():
             count = len(self.kinds[name])
             handles = [leaf.handle(value) for leaf, value in zip(leaves[position:position + count], items[position:], strict=False)]
-            self.names[name] = tree.unflatten(tree.structure(self.entry[name]), handles)
+            rows = [self._last_row(end, one) for end, one in zip(tree.leaves(self.ends[name]), handles, strict=True)]
+            self.names[name] = tree.unflatten(tree.structure(self.entry[name]), [
+                one if row is None else row for row, one in zip(rows, handles, strict=True)])
             position += count
         for leaf, ordered in zip(self._arrays(self.names.held(self.order())), self.ordered, strict=True):
             if not ordered:
@@ -213,6 +358,10 @@ class Traceable:
             if storage is None:
                 self.names[result.name] = last(result.end._extent) if isinstance(result.end, IndexTracer) else result.end
                 continue
+            appended = self._last_row(result.end, result.end)
+            if appended is not None:
+                self.names[result.name] = appended
+                continue
             if storage not in made:
                 value = items[position + len(made)]
                 made[storage] = fresh_array(value) if storage.writable else fresh(value)
@@ -220,6 +369,21 @@ class Traceable:
             found = handle(made[storage]._storage, result.end._chain, result.end._type)
             found._kind = result.end._kind
             self.names[result.name] = found
+
+
+    def _grow(self) -> None:
+        """Give the lists what the iterations have appended."""
+        for growth, elements in self.elements:
+            assert isinstance(self.count, int)
+            grow(growth, elements, self.count, self.index, self.buffers)
+
+    def _last_row(self, end: Any, after: Tracer) -> Tracer | None:
+        """What a variable holds that was appended to a list in the last iteration: the same array as the list."""
+        rows = self.buffers.get(end._storage) if isinstance(end, Tracer) else None
+        if rows is None or not end._storage.writable or end._type != after._type:
+            return None
+        assert isinstance(self.count, int)
+        return row(rows, self.count - 1, end._storage, end)
 
 
 def _nothing_like(x: Any) -> Any:
@@ -261,42 +425,24 @@ def _moves(step: Any) -> bool:
     return isinstance(step, ReshapeView) and any(isinstance(part, Affine) for part in step.shape)
 
 
-# ----- counted loops
-def counted(body: Callable[[Any], None], variables: Variables, elements: Elements, policy: Policy) -> None:
-    """Record a loop over elements of which the number is an extent of at least one."""
-    names, count = Names(body), elements.count
-    index = Index(0, add_extents(count, -1), variables.stored[0] if variables.stored else "i")
-
-    def run() -> None:
-        body(elements.at(call(index_handle, index.extent())))
-
-    traceable = Traceable(names, variables, run, site_of(body))
-    try:
-        leaves, traced = attempted(lambda: traceable.traced(body.__name__), policy)
-        result = traced.result
-        if not result.lifted and not result.captured and not any(isinstance(leaf, Tracer) for name in traceable.order()
-                                                                  for leaf in tree.leaves(traceable.entry[name])):
-            not_capturable("")                     # computes with numbers that are known
-        whole = [number for number, leaf in enumerate(leaves) if leaf.kind is int]
-        if may_overflow(result.graph, whole):
-            not_capturable("it computes with an integer that may have more than 64 bits")
-        if lower(count) < 1 and any(result.name not in traceable.carried for result in traceable.results):
-            not_capturable("the loop may have no iterations, and a variable that it binds is used after it")
-        items = call(_emit, leaves, traced, index)
-    except NotCapturable:
-        names.restore(traceable.entry)
-        raise
-
-    def last(extent: Affine) -> Any:
-        return call(index_handle, substitute(extent, {index: index.hi}))
-
-    traceable.place(leaves, items, last)
+# ----- for all kinds of loops and branches
+def note_captured(traceable: Traceable, traced: Traced, what: str, policy: Policy) -> None:
+    """Note what became of a loop: it carries variables, and assigns to arrays."""
+    carried = [name for name in traceable.order() if not name.startswith(PREFIX)]
+    rows = {one._storage for one in traceable.rows}
+    assigned = [storage for number in traced.result.assigned if (storage := traced.result.lifted[number]._storage) not in rows]
+    arrays = [traceable.names.name_of(storage) or "an array" for storage in assigned]
+    lists = len([growth for growth, elements in traceable.elements if elements])
+    parts = [f"carries {', '.join(carried)}"] if carried else []
+    parts += [f"assigns to {', '.join(dict.fromkeys(arrays))}"] if arrays else []
+    parts += [f"appends to {lists} list{'s' if lists > 1 else ''}"] if lists else []
+    policy.captured[traceable.site] = f"{what}{': it ' if parts else ''}{', '.join(parts)}"
 
 
-def attempted(trace: Callable[[], _Found], policy: Policy, keep: bool = False) -> _Found:
+def attempted(trace: Callable[[], _Found], policy: Policy, scope: Scope, keep: bool = False) -> _Found:
     """A traced body; any error of the user's code says that it cannot be captured, unless it is to be kept."""
     policy.depth += 1
-    policy.own.append({})
+    policy.scopes.append(scope)
     region = open_region()
     refusal = region.refusal
     try:
@@ -308,33 +454,12 @@ def attempted(trace: Callable[[], _Found], policy: Policy, keep: bool = False) -
         raise NotCapturable(_first_line(error), getattr(error, "source", None)) from error
     finally:
         policy.depth -= 1
-        policy.own.pop()
+        policy.scopes.pop()
 
 
 def _first_line(error: Exception) -> str:
     text = str(error).strip() or type(error).__name__
     return text if isinstance(error, BwError) else f"{type(error).__name__}: {text}"
-
-
-def _emit(leaves: Sequence[Leaf], traced: Traced, index: Index) -> list[Value]:
-    """The loop op: values of what it carries, then the last ones of what is only made in it."""
-    result = traced.result
-    outer = Outer([result])
-    carried, final, read = outer.inputs(result)
-    count = len(leaves)
-    made = result.outputs[count:]
-    for value in made:
-        if mentions_index({"shape": value.shape}):
-            not_capturable(f"an array of shape {value.shape}, which depends on the iteration, is used after the loop")
-    arguments, held = list(result.graph.inputs[:count]), [input_value(value.type) for value in made]
-    with added() as record:
-        after = as_kind(result.outputs[:count], [leaf.kind for leaf in leaves])
-    graph = region_graph(result, [*arguments, *held, *carried, *read], record, [*after, *made, *final], index)
-    start = [*[leaf.value for leaf in leaves], *[zeros(value) for value in made], *outer.assigned_values()]
-    looped = ops.loop(*start, *outer.read_values(), lo=index.lo, hi=index.hi, step=1, carried=len(start), body=graph)
-    items = [ops.item(looped, index=k) for k in range(len(start))]
-    outer.assign(items[count + len(made):])
-    return items[:count + len(made)]
 
 
 def zeros(value: Value) -> Value:

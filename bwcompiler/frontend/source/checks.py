@@ -17,6 +17,7 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import LeftOutWarning, TracerBoolError, at
+from bwcompiler.frontend.source.places import Scope
 from bwcompiler.frontend.source.variables import open_policy
 from bwcompiler.frontend.tracing.branches import cond
 from bwcompiler.frontend.tracing.callbacks import Struct, host_call
@@ -97,7 +98,7 @@ def _failing(side: Callable[[], Any], failing: Tracer) -> Any:
     assert policy is not None
     outer, policy.formatted = policy.formatted, []
     policy.depth += 1
-    policy.own.append({})
+    policy.scopes.append(scope := Scope())
     try:
         side()
     except Exception as error:
@@ -105,7 +106,8 @@ def _failing(side: Callable[[], Any], failing: Tracer) -> Any:
     finally:
         policy.formatted = outer
         policy.depth -= 1
-        policy.own.pop()
+        policy.scopes.pop()
+        scope.undo()
     specifications = [specification for _, specification in values]
     texts = list(found.args)
 

@@ -14,22 +14,26 @@ import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.errors import TracerBoolError, TracerError, at
-from bwcompiler.frontend.source.capture import Traceable, attempted, can_be_carried, zeros
+from bwcompiler.frontend.source.capture import Exchange, Traceable, attempted, can_be_carried, note_captured, zeros
 from bwcompiler.frontend.source.iteration import Elements
 from bwcompiler.frontend.source.jumps import PREFIX
+from bwcompiler.frontend.source.places import Scope
 from bwcompiler.frontend.source.rewriting import Variables
 from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable, site_of
 from bwcompiler.frontend.tracing.bodies import Leaf, Outer, Traced, added, as_kind, region_graph, trace_body
 from bwcompiler.frontend.tracing.index_handle import extent_of, index_handle
 from bwcompiler.frontend.tracing.loops import as_truth
+from bwcompiler.frontend.tracing.memory_order import unknown
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.region import Policy, open_region
 from bwcompiler.frontend.tracing.source import current_source
-from bwcompiler.frontend.tracing.tracer import Tracer, call
+from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh_array, value_of
+from bwcompiler.frontend.tracing.views import BroadcastView
 from bwcompiler.ir.extent import lower
 from bwcompiler.ir.op import Value, input_value
 
 COUNTER = PREFIX + "counter"
+PHASE = PREFIX + "phase"       # the number of the iteration, where arrays exchange their names: modulo their period
 
 
 def while_loop(test: Callable[[], Any], body: Callable[[], None], variables: Variables, policy: Policy) -> None:
@@ -83,22 +87,58 @@ def _record(names: Names, variables: Variables, test: Callable[[], Any], run: Ca
     entry = names.held(variables.stored)
     more = [name for name in variables.results if name not in variables.carried and entry[name] is not UNBOUND
             and can_be_carried(entry[name])]
-    bound = variables._replace(carried=(*variables.carried, *more))
-    traceable = Traceable(names, bound, run, site_of(body))
-    leaves, traced = attempted(lambda: traceable.traced(body.__name__), policy)
+    bound = Variables((*variables.stored, PHASE), (*variables.carried, *more, PHASE), variables.results)
+    names.add(PHASE, CellType(0))
+
+    def counted() -> None:
+        run()
+        if traceable.exchange is not None:
+            names[PHASE] = (names[PHASE] + 1) % traceable.exchange.period
+
+    traceable = Traceable(names, bound, counted, site_of(body))
+    try:
+        _record_traced(traceable, test, body, policy, runs)
+    except BaseException:
+        traceable.restore()
+        raise
+
+
+def _record_traced(traceable: Traceable, test: Callable[[], Any], body: Callable[..., Any], policy: Policy, runs: bool) -> None:
+    names = traceable.names
+    leaves, traced = attempted(lambda: traceable.traced(body.__name__), policy, traceable.scope)
     kept = []
     for result in traceable.results:
-        if entry[result.name] is not UNBOUND and result.name not in traceable.carried:
+        if traceable.entry[result.name] is not UNBOUND and result.name not in traceable.carried:
             not_capturable(f"{result.name} is rebound, and is no array or number")
         if runs or result.name.startswith(PREFIX):
             kept.append(result)
-    tested = attempted(lambda: _condition(traceable, leaves, test), policy)
+    tested = attempted(lambda: _condition(traceable, leaves, test), policy, Scope())
     items = call(_emit, leaves, traced, tested)
+    note_captured(traceable, traced, "one that ends when its test says so", policy)
     unbound = [result.name for result in traceable.results if result not in kept]
     traceable.place(leaves, items, lambda extent: not_capturable("an index of a loop that is left early is used after it"))
+    if traceable.exchange is not None:
+        _exchanged(traceable, traceable.exchange)
     for name in unbound:
         names[name] = UNBOUND
         policy.unbound[name] = "the loop that binds it may have no iterations: bind it before the loop"
+
+
+def _exchanged(traceable: Traceable, exchange: Exchange) -> None:
+    """After the loop: what is in the arrays that exchanged their names; nobody knows which of them a name has."""
+    names, phase = traceable.names, traceable.names[PHASE]
+    values = {name: names[name] for name in exchange.after}
+    for name in exchange.after:
+        content = values[name]
+        for iterations in range(1, exchange.period):
+            holder = next(one for one, array in exchange.names_after(iterations).items() if array == name)
+            content = np.where(phase == iterations, values[holder], content)
+        traceable.entry[name][...] = content
+    for name, value in values.items():
+        found = call(lambda value=value: fresh_array(value_of(value)))
+        found._storage.layout = unknown("an array that exchanged its name in a loop")
+        found._chain = (BroadcastView(found.shape),)
+        names[name] = found
 
 
 def _condition(traceable: Traceable, leaves: Sequence[Leaf], test: Callable[[], Any]) -> Traced:

@@ -81,18 +81,24 @@ def _writes_outside(code: CodeType) -> bool:
                for instruction in dis.get_instructions(code))
 
 
+_AROUND = "around.<locals>."   # see lookup.compiled
+
+
 def _renamed(made: CodeType, code: CodeType) -> CodeType:
     """The code, all its bodies named like the function itself, as tracebacks and sources shall show them."""
-    constants = tuple([_body(part, code) if isinstance(part, CodeType) and part.co_name.startswith(PREFIX) else part
-                       for part in made.co_consts])
-    found = made.replace(co_consts=constants, co_qualname=code.co_qualname)
+    found = made.replace(co_consts=_named(made, code), co_qualname=code.co_qualname)
     stands_for(found, code)
     return found
 
 
-def _body(made: CodeType, code: CodeType) -> CodeType:
-    constants = tuple([_body(part, code) if isinstance(part, CodeType) and part.co_name.startswith(PREFIX) else part
-                       for part in made.co_consts])
-    found = made.replace(co_consts=constants, co_name=code.co_name, co_qualname=code.co_qualname)
+def _named(made: CodeType, code: CodeType) -> tuple[Any, ...]:
+    """The constants of a code object, with the names of the user's functions."""
+    return tuple([_inner(part, code) if isinstance(part, CodeType) else part for part in made.co_consts])
+
+
+def _inner(made: CodeType, code: CodeType) -> CodeType:
+    if not made.co_name.startswith(PREFIX):        # a function of the user's
+        return made.replace(co_consts=_named(made, code), co_qualname=made.co_qualname.removeprefix(_AROUND))
+    found = made.replace(co_consts=_named(made, code), co_name=code.co_name, co_qualname=code.co_qualname)
     stands_for(found, None)
     return found

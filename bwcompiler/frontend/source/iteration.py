@@ -26,6 +26,10 @@ class Elements(NamedTuple):
     count: Any
     at: Callable[[Any], Any]
 
+    def after_first(self) -> Elements:
+        """All but the first, of a number that is known."""
+        return Elements(self.count - 1, lambda k: self.at(k + 1))
+
 
 class Span:
     """range of bounds that are traced."""
@@ -86,7 +90,23 @@ def elements_of(source: Any) -> Elements | None:
         return Elements(source._type.shape[0], lambda k: source[k])
     if type(source) is np.ndarray and source.ndim and source.dtype.kind in "biufc":
         return Elements(len(source), lambda k: call(as_tracer, source)[k])
+    if type(source) in (list, tuple) and source and type(source[0]) is float:
+        found = table(source)
+        return None if found is None else Elements(len(source), found)
     return _of_header(source) if isinstance(source, Header) else None
+
+
+def table(numbers: Any) -> Callable[[Any], Any] | None:
+    """numbers[k] for any k, of Python numbers of one type in a list or tuple; None where it holds something else."""
+    kind = type(numbers[0]) if numbers else None
+    if kind not in (float, int) or any(type(number) is not kind for number in numbers):
+        return None
+
+    def at(k: Any) -> Any:
+        found = call(as_tracer, np.array(numbers))[k]
+        found._kind = kind
+        return found
+    return at
 
 
 def _progression(start: Any, step: int) -> Callable[[Any], Any]:

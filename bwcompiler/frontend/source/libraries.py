@@ -1,13 +1,13 @@
-"""Functions of SciPy in captured code: the one of `bwcompiler.scipy` with the same name where an argument is traced."""
+"""Functions of SciPy in captured code: those of `bwcompiler.scipy` with their names, where arguments are or hold traced values."""
 
 from __future__ import annotations
 
 import sys
-import types
 from collections.abc import Callable
 from typing import Any
 
 from bwcompiler import lazy
+from bwcompiler.frontend.source.vectorized import holds_traced
 from bwcompiler.frontend.tracing.operands import is_traced
 
 bw = lazy.module("bwcompiler")          # what is above this layer: loaded when asked for
@@ -31,22 +31,10 @@ def scipy_twin(function: Any) -> Callable[..., Any] | None:
         return None
 
     def chosen(*args: Any, **kwargs: Any) -> Any:
-        return (find() if any(map(_is_traced, (*args, *kwargs.values()))) else function)(*args, **kwargs)
+        given = (*args, *kwargs.values())
+        ours = any(map(is_traced, given)) or any(callable(arg) and holds_traced(arg) for arg in given)
+        return (find() if ours else function)(*args, **kwargs)
     return chosen
-
-
-def _is_traced(argument: Any) -> bool:
-    """Whether an argument is traced, or a function that closes over what is."""
-    if is_traced(argument):
-        return True
-    return isinstance(argument, types.FunctionType) and any(is_traced(value) for value in map(_content, argument.__closure__ or ()))
-
-
-def _content(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:                             # a variable without a value yet
-        return None
 
 
 def _of_distribution(public: Any, mine: Any, owner: Any, name: str) -> Callable[[], Any] | None:

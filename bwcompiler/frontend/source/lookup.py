@@ -93,9 +93,12 @@ def _bare(node: Definition) -> Definition:
 def compiled(source: Source, like: CodeType, more: tuple[str, ...] = ()) -> CodeType | None:
     """The code of a definition; its free variables are those of `like`, and `more`.  None where it cannot be compiled so."""
     node = source.node
-    parameters = [ast.arg(name) for name in (*like.co_freevars, *more)]
+    free = (*like.co_freevars, *more)
+    parameters = [ast.arg(name) for name in free]
     nothing = ast.arguments([], parameters, None, [], [], None, [])
     body: list[ast.stmt] = [node] if isinstance(node, ast.FunctionDef) else [ast.copy_location(ast.Expr(node), node)]
+    if isinstance(node, ast.FunctionDef) and node.name not in free:
+        body = [ast.Global([node.name]), *body]    # its own name means to it what it means outside
     around = ast.FunctionDef("around", nothing, body, [], None, None, **NO_TYPE_PARAMETERS, lineno=1, col_offset=0)
     module = ast.fix_missing_locations(ast.Module([*source.imports, around], []))
     try:

@@ -126,31 +126,6 @@ class Part:
     __ilshift__, __irshift__ = (_in_place(name) for name in ("ilshift", "irshift"))
 
 
-class Holder:
-    """An object or container of which an attribute or item is combined with something in place."""
-
-    __slots__ = ("_held",)
-
-    def __init__(self, held: Any) -> None:
-        object.__setattr__(self, "_held", held)
-
-    def __getattr__(self, name: str) -> Any:
-        return _part(getattr(self._held, name))
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self._held, name, value)
-
-    def __getitem__(self, index: Any) -> Any:
-        return _part(self._held[index])
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        self._held[index] = value
-
-
-def _part(found: Any) -> Any:
-    return Part(found, found) if type(found) is np.ndarray and maker_of(found) is not None else found
-
-
 def changed_in_loop(array: Any) -> None:
     """A concrete array changes in the body of a captured loop: it has to be a traced one, or the loop unrolled."""
     site = maker_of(array)

@@ -86,8 +86,8 @@ def leaves(body: list[ast.stmt], is_tail: bool = False) -> bool:
         if isinstance(node, ast.For | ast.While):
             if any(map(leaving, inside(node.body))) or leaves(node.orelse, is_tail):
                 return True
-        elif any(map(leaving, inside([node]))) or (isinstance(node, ast.If | ast.With | ast.Try) and any(
-                leaves(getattr(node, name, []), is_tail) for name in ("body", "orelse", "finalbody"))):
+        elif any(map(leaving, inside([node]))) or any(
+                leaves(getattr(node, name, []), is_tail) for name in ("body", "orelse", "finalbody")):
             return True
     return False
 
@@ -238,7 +238,8 @@ class _Rewriter(ast.NodeTransformer):
         whole = not node.orelse and not leaves(node.body) and self._may_share(node.body, node.target)
         if not whole:
             source = self.visit(node.iter)
-            node.iter, node.target = self._runtime("iterable", source, source), self.visit(node.target)
+            kept = self._runtime("unrolled", source, self._runtime("iterable", source, source), ast.Constant(self._why(node)))
+            node.iter, node.target = kept, self.visit(node.target)
             node.body, node.orelse = self.block(node.body), self.block(node.orelse)
             return node
         variables = self._variables([node.target, *node.body], node, node.live_head)  # type: ignore[attr-defined]
@@ -247,6 +248,17 @@ class _Rewriter(ast.NodeTransformer):
         body = self._function("body", [first, *self.block(node.body)], variables, node, (ITEM,))
         flag = getattr(node, "flag", None)
         return [body, self._statement("for_", node, source, body, variables, *([] if flag is None else [ast.Constant(flag)]))]
+
+    def _why(self, node: ast.For) -> str:
+        """Why a loop keeps its form."""
+        for part in inside(node.body):
+            if getattr(part, "handlers", ()):
+                return "it has `try` with `except`, which compiled code cannot do"
+            if isinstance(part, _LEAVING) and not isinstance(part, ast.Return):
+                return f"it has `{_words(part)}`"
+        if leaves(node.body):
+            return "it is left from inside of `with` or `try`, or a branch of it is too long to be written twice"
+        return "it assigns to variables of the function around this one"
 
     def visit_While(self, node: ast.While) -> Any:
         if node.orelse or leaves(node.body) or not self._may_share(node.body, node.test) or not _is_pure(node.test):
@@ -310,6 +322,12 @@ class _Rewriter(ast.NodeTransformer):
                 _constant(part) if isinstance(part, Variables) else part for part in parts]
         place = node.iter if isinstance(node, ast.For) else node.test if isinstance(node, ast.While | ast.If) else node
         return ast.copy_location(ast.Expr(self._runtime(name, place, *args)), node)
+
+
+def _words(node: ast.AST) -> str:
+    """How a statement is written."""
+    names = {ast.Delete: "del", ast.ImportFrom: "import", ast.ClassDef: "class", ast.YieldFrom: "yield from"}
+    return names.get(type(node), type(node).__name__.lower())
 
 
 def _is_pure(node: ast.AST) -> bool:

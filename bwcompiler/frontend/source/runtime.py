@@ -8,7 +8,7 @@ from __future__ import annotations
 import builtins
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,21 +18,30 @@ from bwcompiler.frontend.source import iteration
 from bwcompiler.frontend.source.branches import branch
 from bwcompiler.frontend.source.builtin_functions import truth_of
 from bwcompiler.frontend.source.calls import added, altered, callable_for, changed, combined, indexed, iterable, own
-from bwcompiler.frontend.source.capture import SHORT, counted
+from bwcompiler.frontend.source.capture import SHORT
 from bwcompiler.frontend.source.checks import Trying, raised
+from bwcompiler.frontend.source.counted_loops import counted
 from bwcompiler.frontend.source.data_loops import for_loop, while_loop
 from bwcompiler.frontend.source.functions import converted
+from bwcompiler.frontend.source.growth import append, is_growing, length, refuse_whole
 from bwcompiler.frontend.source.rewriting import Variables
 from bwcompiler.frontend.source.variables import Names, NotCapturable, open_policy, site_of
-from bwcompiler.frontend.tracing.region import Policy, open_region
+from bwcompiler.frontend.tracing.region import Policy, Site, open_region
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.tracer import Tracer
 
 __all__ = ["added", "altered", "and_", "assert_", "call", "changed", "choose", "combined", "for_", "header", "if_", "item", "iterable",
-           "made", "not_", "or_", "raised", "slice", "trying", "while_"]
+           "made", "not_", "or_", "raised", "slice", "trying", "unrolled", "while_"]
 
 slice = builtins.slice
+
+
+def _truth(x: Any) -> Any:
+    refuse_whole(x)
+    return truth_of(x)
+
+
 _NO_VARIABLES: tuple[tuple[str, ...], ...] = ((), (), ())
 _HEADERS = (range, enumerate, zip, reversed)
 
@@ -52,7 +61,24 @@ HANDLERS["captured_form"] = form
 def call(function: Any) -> Any:
     """What is called where the user calls a function."""
     policy = open_policy()
-    return function if policy is None else callable_for(function, policy, form)
+    if policy is None:
+        return function
+    found = callable_for(function, policy, form)
+    return _guarded(function, found) if any(scope.loop is not None and scope.loop.growths for scope in policy.scopes) else found
+
+
+def _guarded(function: Any, found: Any) -> Any:
+    """A function that may get a list that grows in a loop that is being traced: only the user's own may."""
+    if function is len:
+        return lambda x: length(x) if is_growing(x) else found(x)
+    if getattr(function, "__code__", None) is not None or hasattr(function, "__func__") or getattr(found, "func", None) is append:
+        return found
+
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        for arg in (*args, *kwargs.values()):
+            refuse_whole(arg)
+        return found(*args, **kwargs)
+    return checked
 
 
 def item(array: Any, index: Any) -> Any:
@@ -77,12 +103,15 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
     policy = open_policy()
     elements = None if policy is None or not policy.converting else iteration.elements_of(source)
     names = Variables(*variables)
-    if policy is not None and elements is not None and _pays(elements, policy, body) and (
-            _captured(elements, body, names, flag, policy)):
-        return
+    first = True
+    if policy is not None and elements is not None and _pays(elements, policy, body):
+        captured = _captured(elements, body, names, flag, policy)
+        if captured:
+            return
+        first = captured is not None               # of the rest of the iterations it is not known yet
     source = iterable(source)
     held = None if flag is None else Names(body)
-    names = names._replace(results=tuple(dict.fromkeys((*names.carried, *names.results, *([] if flag is None else [flag])))))
+    tested = names._replace(results=tuple(dict.fromkeys((*names.carried, *names.results, *([] if flag is None else [flag])))))
     elements_left = iter(source)
     while True:
         done = False if held is None or flag is None else held[flag]
@@ -93,17 +122,40 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
         except StopIteration:
             return
         if isinstance(done, Tracer) and policy is not None:
-            branch(not_(done), functools.partial(body, element), _nothing, names, Names(body), policy)
+            branch(not_(done), functools.partial(body, element), _nothing, tested, Names(body), policy)
         else:
             body(element)
+        if not first:
+            assert elements is not None and policy is not None
+            first = True
+            if _captured(elements.after_first(), body, names, flag, policy, may_peel=False):
+                return
 
 
 def _nothing() -> None:
     pass
 
 
-def _captured(elements: iteration.Elements, body: Callable[[Any], None], names: Variables, flag: str | None, policy: Policy) -> bool:
-    """Whether a loop was recorded; raises where it has to be, and cannot be."""
+def unrolled(source: Any, reason: str) -> Any:
+    """What a loop goes over that keeps its form; noted, if it is long and traced values are computed in it."""
+    policy = open_policy()
+    if policy is None:
+        return source
+    frame = sys._getframe(1)
+    return _noting(source, (frame.f_code.co_filename, frame.f_lineno, 0), reason, policy)
+
+
+def _noting(source: Any, site: Site, reason: str, policy: Policy) -> Iterator[Any]:
+    before = len(open_region().record.values)
+    for number, item in enumerate(source):
+        if number == SHORT and len(open_region().record.values) > before:
+            policy.notes.setdefault(site, reason)
+        yield item
+
+
+def _captured(elements: iteration.Elements, body: Callable[[Any], None], names: Variables, flag: str | None, policy: Policy,
+              may_peel: bool = True) -> bool | None:
+    """Whether a loop was recorded, None where perhaps all its iterations but the first can be; raises where it has to be, and cannot."""
     try:
         if flag is not None or isinstance(elements.count, Tracer):
             for_loop(elements, body, names, flag, policy)
@@ -111,14 +163,35 @@ def _captured(elements: iteration.Elements, body: Callable[[Any], None], names: 
             counted(body, names, elements, policy)
         return True
     except NotCapturable as refused:
+        if refused.repeat > 1 and flag is None and isinstance(elements.count, int) and elements.count >= refused.repeat * 2:
+            return _repeated(elements, body, names, policy, refused.repeat)
         if isinstance(elements.count, Tracer):
             raise TracerError(at(current_source(open_region().outer), "the number of iterations of this loop depends on traced values, and "
                                  f"it cannot be recorded: {refused.reason}\n  hint: a fixed number of iterations with np.where")) from None
         if not isinstance(elements.count, int):
             raise
+        if may_peel and refused.peel and elements.count > SHORT:
+            return None
         if refused.reason:
             policy.notes.setdefault(site_of(body), refused.reason)
         return False
+
+
+def _repeated(elements: iteration.Elements, body: Callable[[Any], None], names: Variables, policy: Policy, period: int) -> bool:
+    """A loop of which `period` iterations are recorded as one; the rest is unrolled."""
+    def several(first: Any) -> None:
+        for number in range(period):
+            body(elements.at(first * period + number))
+
+    whole = elements.count // period
+    try:
+        counted(several, names, iteration.Elements(whole, lambda k: k), policy, body)
+    except NotCapturable as refused:
+        policy.notes.setdefault(site_of(body), refused.reason)
+        return False
+    for number in range(whole * period, elements.count):
+        body(elements.at(number))
+    return True
 
 
 def _pays(elements: iteration.Elements, policy: Policy, body: Callable[..., Any]) -> bool:
@@ -131,7 +204,7 @@ def _pays(elements: iteration.Elements, policy: Policy, body: Callable[..., Any]
 def while_(test: Callable[[], Any], body: Callable[[], None], variables: tuple[tuple[str, ...], ...]) -> None:
     """while test(): body()."""
     while True:
-        decided = truth_of(test())
+        decided = _truth(test())
         if isinstance(decided, Tracer):
             policy = open_policy()
             assert policy is not None
@@ -144,7 +217,7 @@ def while_(test: Callable[[], Any], body: Callable[[], None], variables: tuple[t
 
 def if_(test: Any, then: Callable[[], Any], orelse: Callable[[], Any], variables: tuple[tuple[str, ...], ...]) -> Any:
     """if test: then() else: orelse(); what is returned is the value of a branch that ends the function."""
-    decided = truth_of(test)
+    decided = _truth(test)
     if isinstance(decided, Tracer):
         policy = open_policy()
         assert policy is not None
@@ -169,7 +242,7 @@ def choose(test: Any, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any
 
 def and_(x: Any, other: Callable[[], Any]) -> Any:
     """x and other()."""
-    decided = truth_of(x)
+    decided = _truth(x)
     if not isinstance(decided, Tracer):
         return other() if decided else x
     return choose(decided, other, lambda: x)
@@ -177,7 +250,7 @@ def and_(x: Any, other: Callable[[], Any]) -> Any:
 
 def or_(x: Any, other: Callable[[], Any]) -> Any:
     """x or other()."""
-    decided = truth_of(x)
+    decided = _truth(x)
     if not isinstance(decided, Tracer):
         return x if decided else other()
     return choose(decided, lambda: x, other)
@@ -185,5 +258,5 @@ def or_(x: Any, other: Callable[[], Any]) -> Any:
 
 def not_(x: Any) -> Any:
     """not x."""
-    decided = truth_of(x)
+    decided = _truth(x)
     return np.logical_not(decided) if isinstance(decided, Tracer) else not decided

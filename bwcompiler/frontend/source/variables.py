@@ -25,18 +25,24 @@ UNBOUND = _Unbound()           # in the place of the value of a variable that ha
 
 
 class NotCapturable(BaseException):
-    """A loop or branch cannot be recorded as one; not an Exception, so that `except` in the user's code does not swallow it."""
+    """A loop or branch cannot be recorded as one; not an Exception, so that `except` in the user's code does not swallow it.
 
-    def __init__(self, reason: str, source: Source | None = None) -> None:
+    peel    perhaps it can after its first iteration, which is another one than the others.
+    repeat  it can if that many iterations are one: arrays that are assigned to change their names then are where they were.
+    """
+
+    def __init__(self, reason: str, source: Source | None = None, peel: bool = False, repeat: int = 1) -> None:
         super().__init__(reason)
         self.reason = reason
         self.source = source
+        self.peel = peel
+        self.repeat = repeat
 
 
-def not_capturable(reason: str) -> NoReturn:
+def not_capturable(reason: str, peel: bool = False) -> NoReturn:
     """Raise NotCapturable with the user's line."""
     region = active_region()
-    raise NotCapturable(reason, current_source(region.outer if region is not None else None))
+    raise NotCapturable(reason, current_source(region.outer if region is not None else None), peel)
 
 
 class Names:
@@ -47,9 +53,20 @@ class Names:
         for body in bodies:
             self._cells.update(zip(body.__code__.co_freevars, body.__closure__ or (), strict=True))
 
-    def add(self, name: str, cell: CellType) -> None:
+    def add(self, name: str, cell: Any) -> None:
         """One more variable, of nobody's function."""
         self._cells[name] = cell
+
+    def name_of(self, storage: Any) -> str | None:
+        """A variable that holds an array of that storage."""
+        for name in self._cells:
+            held = self[name]
+            if isinstance(held, Tracer) and held._storage is storage:
+                return name
+        return None
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._cells
 
     def __getitem__(self, name: str) -> Any:
         try:

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bwcompiler.errors import StaleValueWarning, at
+from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.source import is_hidden, is_library, is_library_file, original_code
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.plan import Read, is_plain
@@ -254,8 +255,10 @@ class Outside:
             return
         self._frames[code] = frame
         values = frame.f_locals
+        region = active_region()
+        made = {} if region is None or region.policy is None else region.policy.objects
         parameters = {name: values[name] for name in reads.parameters      # containers may be arguments, made for this trace
-                      if name in values and not isinstance(values[name], list | dict | tuple | Tracer)}
+                      if name in values and not isinstance(values[name], list | dict | tuple | Tracer) and id(values[name]) not in made}
         self._code(code, frame.f_globals, {}, parameters)
 
     def _code(self, code: CodeType, names: dict[str, Any], cells: dict[str, Any], parameters: dict[str, Any]) -> None:

@@ -133,15 +133,18 @@ class Policy:
     met         whether any function was rewritten.
     made        concrete arrays made by the function, by their ids, with the places of what made them.
     unbound     variables that Python would have bound or not, depending on traced values, and what to do about that.
-    own         containers made in the bodies that are being traced, innermost last: these may be changed there.
+    scopes      the bodies that are being traced (`source.places.Scope`), innermost last.
+    captured    in words, with the places: loops that were.
     notes       in words, with the places: what was not captured.
+    one_kind    whether the two sides of a branch must give the same kind of numbers, as np.vectorize asks the first element for its type.
+    objects     objects that the function made, by their ids.
     raised      the last exception that a `raise` of the user's raised in a body; trying: inside of how many `try` with handlers.
     formatted   traced values, with format specifications, that stand in the text of an exception; None where none is being made.
     told        lines whose messages were left out, and of which that was said.
     """
 
-    __slots__ = ("converting", "depth", "formatted", "loops", "made", "met", "needed", "notes", "own", "raised", "told", "trying",
-                 "unbound", "unrolled")
+    __slots__ = ("captured", "converting", "depth", "formatted", "loops", "made", "met", "needed", "notes", "objects", "one_kind",
+                 "raised", "scopes", "told", "trying", "unbound", "unrolled")
 
     def __init__(self, converting: bool) -> None:
         self.converting = converting
@@ -163,7 +166,10 @@ class Policy:
         self.made: dict[int, tuple[Any, Site]] = {}
         self.notes: dict[Site, str] = {}
         self.unbound: dict[str, str] = {}
-        self.own: list[dict[int, Any]] = []
+        self.scopes: list[Any] = []
+        self.objects: dict[int, Any] = {}
+        self.one_kind = False
+        self.captured: dict[Site, str] = {}
         self.raised: BaseException | None = None
         self.formatted: list[tuple[Any, str]] | None = None
         self.trying = 0

@@ -46,6 +46,7 @@ class TraceResult:
     written         leaf indices that were ever assigned to: a call must not give them memory of another array.
     may_unroll      control flow was captured, and the function can perhaps be traced without that as well.
     notes           places of loops that were not captured, with the reasons; of the outermost trace.
+    loops           likewise of those that were, with what they carry.
     lifted          handles of arrays of enclosing traces that were read.
     assigned        position in `lifted` -> final value, where the function wrote to it.
     layout_dependent  leaves whose memory order decided something (whether a written array is a view, the order of `ravel("K")`):
@@ -54,7 +55,8 @@ class TraceResult:
     """
 
     __slots__ = ("argument_types", "arguments", "assigned", "captured", "demanded", "graph", "input_names", "layout_dependent",
-                 "lifted", "may_unroll", "mutated", "notes", "output_tree", "outputs", "outside", "result_kinds", "varying", "written")
+                 "lifted", "loops", "may_unroll", "mutated", "notes", "output_tree", "outputs", "outside", "result_kinds", "varying",
+                 "written")
 
     def __init__(self, graph: Graph, arguments: Arguments, output_tree: tree.TreeDef, *, argument_types: list[ArgumentType],
                  input_names: list[str], outputs: tuple[Value, ...], result_kinds: tuple[ResultKind, ...],
@@ -65,6 +67,7 @@ class TraceResult:
         self.written = written
         self.may_unroll = False
         self.notes: list[tuple[Site, str]] = []
+        self.loops: list[tuple[Site, str]] = []
         self.outside: list[OutsideRead] = []
         self.varying: list[OutsideRead] = []
         self.arguments = arguments
@@ -166,6 +169,7 @@ def _traced(fun: Callable[..., Any], arguments: Arguments, policy: Policy | None
             raise outcome from None
         if policy is not None:
             outcome.notes = list(policy.notes.items())
+            outcome.loops = [(site, text) for site, text in policy.captured.items() if site not in policy.notes]
             outcome.may_unroll = policy.loops and policy.met and not policy.needed
         return outcome
 

@@ -1,0 +1,76 @@
+"""Capture of loops of a known number of iterations, or of one that indices of loops around it give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from bwcompiler import ops, tree
+from bwcompiler.frontend.source.capture import Traceable, attempted, note_captured, zeros
+from bwcompiler.frontend.source.integers import may_overflow
+from bwcompiler.frontend.source.iteration import Elements
+from bwcompiler.frontend.source.rewriting import Variables
+from bwcompiler.frontend.source.variables import Names, not_capturable, site_of
+from bwcompiler.frontend.tracing.bodies import Leaf, Outer, Traced, added, as_kind, region_graph
+from bwcompiler.frontend.tracing.index_handle import index_handle
+from bwcompiler.frontend.tracing.region import Policy
+from bwcompiler.frontend.tracing.tracer import Tracer, call
+from bwcompiler.ir.extent import Affine, Index, add_extents, lower, mentions_index, substitute
+from bwcompiler.ir.op import Value, input_value
+
+
+def counted(body: Callable[[Any], None], variables: Variables, elements: Elements, policy: Policy,
+            inner: Callable[[Any], None] | None = None) -> None:
+    """Record a loop over elements of which the number is an extent of at least one; `inner` is the user's body that `body` calls."""
+    whole, body = body, inner or body
+    names, count = Names(body), elements.count
+    index = Index(0, add_extents(count, -1), variables.stored[0] if variables.stored else "i")
+
+    def run() -> None:
+        whole(elements.at(call(index_handle, index.extent())))
+
+    traceable = Traceable(names, variables, run, site_of(body), count, index)
+    try:
+        leaves, traced = attempted(lambda: traceable.traced(body.__name__), policy, traceable.scope)
+        result = traced.result
+        lifted = {handle._storage for handle in result.lifted} - {rows._storage for rows in traceable.rows}
+        if not lifted and not result.captured and not any(isinstance(leaf, Tracer) for name in traceable.order()
+                                                                  for leaf in tree.leaves(traceable.entry[name])):
+            not_capturable("")                     # computes with numbers that are known
+        integers = [number for number, leaf in enumerate(leaves) if leaf.kind is int]
+        if may_overflow(result.graph, integers):
+            not_capturable("it computes with an integer that may have more than 64 bits")
+        if lower(count) < 1 and any(result.name not in traceable.carried for result in traceable.results):
+            not_capturable("the loop may have no iterations, and a variable that it binds is used after it")
+        items = call(_emit, leaves, traced, index)
+    except BaseException:
+        traceable.restore()
+        raise
+
+    note_captured(traceable, traced, f"one of {count} iterations{'' if inner is None else ', each of which is several'}", policy)
+
+    def last(extent: Affine) -> Any:
+        return call(index_handle, substitute(extent, {index: index.hi}))
+
+    traceable.place(leaves, items, last)
+
+
+def _emit(leaves: Sequence[Leaf], traced: Traced, index: Index) -> list[Value]:
+    """The loop op: values of what it carries, then the last ones of what is only made in it."""
+    result = traced.result
+    outer = Outer([result])
+    carried, final, read = outer.inputs(result)
+    count = len(leaves)
+    made = result.outputs[count:]
+    for value in made:
+        if mentions_index({"shape": value.shape}):
+            not_capturable(f"an array of shape {value.shape}, which depends on the iteration, is used after the loop")
+    arguments, held = list(result.graph.inputs[:count]), [input_value(value.type) for value in made]
+    with added() as record:
+        after = as_kind(result.outputs[:count], [leaf.kind for leaf in leaves])
+    graph = region_graph(result, [*arguments, *held, *carried, *read], record, [*after, *made, *final], index)
+    start = [*[leaf.value for leaf in leaves], *[zeros(value) for value in made], *outer.assigned_values()]
+    looped = ops.loop(*start, *outer.read_values(), lo=index.lo, hi=index.hi, step=1, carried=len(start), body=graph)
+    items = [ops.item(looped, index=k) for k in range(len(start))]
+    outer.assign(items[count + len(made):])
+    return items[:count + len(made)]

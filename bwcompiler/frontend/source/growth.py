@@ -1,0 +1,277 @@
+"""Lists that grow in captured loops: `kept.append(x)` in every iteration.
+
+Each array that an iteration appends is a row of a buffer, an array that the loop assigns to; afterwards the list holds views of the
+rows.  While the body is traced nobody can know the list as a whole: behind what it held before there is `POISON`.  Its last elements
+can be read, `kept[-1]`; the loop carries them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bwcompiler import ops, tree
+from bwcompiler.frontend.numpy.indexing import basic_part
+from bwcompiler.frontend.source.places import scopes_around, short
+from bwcompiler.frontend.source.variables import NotCapturable, not_capturable, open_policy
+from bwcompiler.frontend.tracing.index_handle import IndexTracer, extent_of, index_handle
+from bwcompiler.frontend.tracing.index_parsing import cached_parse
+from bwcompiler.frontend.tracing.operands import as_tracer
+from bwcompiler.frontend.tracing.region import Region, Storage
+from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.tracer import Tracer, assign, call, fresh_array, handle
+from bwcompiler.frontend.tracing.views import StridedView
+from bwcompiler.ir.extent import Extent, add_extents, scale_extent, substitute
+from bwcompiler.ir.types import TensorType
+from bwcompiler.ops.rules import zero_of
+
+WINDOW = 4                     # of the last elements can be read
+_KNOWN = (bool, int, float, complex, str, bytes, np.generic, type(None))
+
+
+class Again(BaseException):
+    """The body of a loop has to be traced again, as more is known of what it carries; `loop` is the one whose body it is."""
+
+    def __init__(self, loop: Any, carried: set[str] | None = None) -> None:
+        self.loop = loop
+        self.carried = carried or set()
+
+
+class _Poison:
+    """In the place of the elements of a list that grows."""
+
+    def _refuse(self, *_args: Any, **_options: Any) -> Any:
+        not_capturable("it reads a list that grows in it as a whole")
+
+    __array__ = __array_ufunc__ = __array_function__ = _refuse
+    __getattr__ = __getitem__ = __setitem__ = __call__ = __iter__ = __len__ = __bool__ = __contains__ = __format__ = __str__ = _refuse
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = __float__ = __int__ = __index__ = __neg__ = __abs__ = _refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = _refuse
+    __matmul__ = __rmatmul__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _refuse
+
+
+POISON = _Poison()
+
+
+class Growth:
+    """A list from outside of a loop that grows in it.
+
+    entry   what it held before; items: what the iteration that is being traced has appended.
+    each    how many elements an iteration appends, as far as is known.
+    count   how many of the last elements an iteration reads; `last` are these, a variable of the body.
+    """
+
+    def __init__(self, base: list[Any]) -> None:
+        self.base = base
+        self.entry = list(base)
+        self.items: list[Any] = []
+        self.each = 0
+        self.count = 0
+        self.last: tuple[Any, ...] = ()
+        self.name = ""
+
+    @property
+    def cell_contents(self) -> Any:
+        return self.last
+
+    @cell_contents.setter
+    def cell_contents(self, value: Any) -> None:
+        self.last = value
+
+    def begin(self) -> None:
+        """Before an iteration."""
+        self.items = []
+        self.base[:] = [*self.entry, POISON]
+
+    def end(self) -> None:
+        """After an iteration: what the next one reads."""
+        if self.count:
+            self.last = (*self.last, *self.items)[-self.count:]
+
+    def restore(self) -> None:
+        """Give the list what it held."""
+        self.base[:] = self.entry
+
+
+class Row(NamedTuple):
+    """A leaf of an appended element: a view, by `chain`, of what is a row of the buffer of a storage of the body."""
+
+    storage: Storage
+    leaf: Tracer
+
+
+class Element(NamedTuple):
+    """An appended element; its leaves are rows, the number that an index has (IndexTracer), or the same in all iterations."""
+
+    structure: Any
+    leaves: list[Any]
+
+
+# ----- in the body
+def append(base: list[Any], *values: Any) -> None:
+    """Append to a list, which may be from outside of the bodies that are being traced."""
+    scopes = scopes_around(base)
+    if not scopes:
+        base.extend(values)
+        return
+    if any(scope.loop is None or not isinstance(scope.loop.count, int) for scope in scopes):
+        not_capturable(f"it calls list.append(), which may change list {short(base)}")
+    for scope in scopes:
+        if id(base) not in scope.loop.growths:
+            scope.loop.found_growths.setdefault(id(base), Growth(base))
+    loop = scopes[-1].loop
+    (loop.growths.get(id(base)) or loop.found_growths[id(base)]).items.extend(values)
+
+
+HANDLERS["append_to_list"] = append
+
+
+def expect(base: list[Any]) -> None:
+    """A list is read at a place that moves with a loop: that can be had if it grows with the loop."""
+    scopes = scopes_around(base)
+    if not scopes or any(scope.loop is None or not isinstance(scope.loop.count, int) for scope in scopes) or is_growing(base):
+        return
+    for scope in scopes:
+        scope.loop.found_growths.setdefault(id(base), Growth(base))
+    raise Again(scopes[-1].loop)
+
+
+def _growths(base: Any) -> list[tuple[Any, Growth]]:
+    """The loops in which a list grows, outermost first."""
+    if type(base) is not list:
+        return []
+    return [(scope.loop, scope.loop.growths[id(base)]) for scope in scopes_around(base)
+            if scope.loop is not None and id(base) in scope.loop.growths]
+
+
+def is_growing(base: Any) -> bool:
+    """Whether a list grows in a loop that is being traced."""
+    policy = open_policy()
+    return policy is not None and bool(policy.depth) and bool(_growths(base))
+
+
+def refuse_whole(base: Any) -> None:
+    """Something needs all elements of a list."""
+    if is_growing(base):
+        not_capturable("it reads a list that grows in it as a whole")
+
+
+def length(base: list[Any]) -> Any:
+    """len of a list that grows."""
+    return call(index_handle, _length(_growths(base)))
+
+
+def _length(growths: Sequence[tuple[Any, Growth]]) -> Extent:
+    found: Extent = len(growths[0][1].entry)
+    for loop, growth in growths:
+        found = add_extents(found, add_extents(scale_extent(loop.index.extent(), growth.each), len(growth.items)))
+    return found
+
+
+def element(base: list[Any], index: Any) -> Any:
+    """base[index] of a list that grows."""
+    growths = _growths(base)
+    if isinstance(index, slice) and type(index.start) is int and index.start < 0 and index.stop is None and index.step is None:
+        return [_from_end(growths, place) for place in range(-index.start, 0, -1)]
+    extent = None if isinstance(index, slice) else extent_of(index)
+    if extent is None:
+        return not_capturable("it reads a list that grows in it at places that are not known")
+    if isinstance(extent, int) and extent < 0:
+        return _from_end(growths, -extent)
+    if isinstance(extent, int) and extent < len(growths[0][1].entry):
+        return growths[0][1].entry[extent]
+    distance = add_extents(_length(growths), scale_extent(extent, -1))
+    if isinstance(distance, int) and distance > 0:
+        return _from_end(growths, distance)
+    return not_capturable("it reads a list that grows in it at places that are not known")
+
+
+def _from_end(growths: Sequence[tuple[Any, Growth]], place: int) -> Any:
+    """The last element for place 1, the one before it for 2 ..."""
+    loop, growth = growths[-1]
+    if place <= len(growth.items):
+        return growth.items[-place]
+    place -= len(growth.items)
+    if place > WINDOW:
+        not_capturable(f"it reads a list that grows in it more than {WINDOW} elements from its end")
+    if place > growth.count:
+        growth.count = place
+        raise Again(loop)
+    return growth.last[-place]
+
+
+def on_entry(loop: Any, growth: Growth) -> tuple[Any, ...]:
+    """The last elements before the first iteration."""
+    around = [(other, outer) for other, outer in _growths(growth.base) if other is not loop]
+    if not around and len(growth.entry) < growth.count:
+        raise NotCapturable(f"its first iteration reads {growth.count} elements of a list of {len(growth.entry)}", peel=True)
+    return tuple([_from_end(around, place) if around else growth.entry[-place] for place in range(growth.count, 0, -1)])
+
+
+# ----- rows
+def elements_of(growth: Growth, region: Region) -> list[Element]:
+    """What the iteration has appended; raises NotCapturable for what the rows of arrays cannot hold."""
+    return [Element(tree.structure(item), [_leaf(leaf, region) for leaf in _leaves(item)]) for item in growth.items]
+
+
+def _leaves(item: Any) -> list[Any]:
+    """The leaves of numbers, arrays and tuples of these."""
+    if isinstance(item, tuple):
+        return [leaf for part in item for leaf in _leaves(part)]
+    if not isinstance(item, (Tracer, np.ndarray, *_KNOWN)):
+        not_capturable(f"it calls list.append() with a {type(item).__name__}")
+    return tree.leaves(item)
+
+
+def _leaf(leaf: Any, region: Region) -> Any:
+    if isinstance(leaf, np.ndarray):
+        leaf = np.copy(call(as_tracer, leaf))
+    if not isinstance(leaf, Tracer) or isinstance(leaf, IndexTracer):
+        return leaf
+    if any(not isinstance(extent, int) for extent in leaf._storage.type.shape) or any(map(_moves, leaf._chain)):
+        not_capturable("it collects arrays whose place or shape depends on the iteration")
+    return Row(leaf._storage, leaf) if leaf._storage.region is region else leaf
+
+
+def _moves(step: Any) -> bool:
+    return any(not isinstance(extent, int) for extent in step.shape) or (isinstance(step, StridedView) and any(
+        not isinstance(cut.start, int) for cut in step.slices))
+
+
+def buffer(count: int, type_: TensorType) -> Tracer:
+    """An array for what a storage holds in all iterations, in the current region."""
+    return call(lambda: fresh_array(ops.full(value=zero_of(type_.dtype), shape=(count, *type_.shape), dtype=type_.dtype)))  # type: ignore[no-any-return]
+
+
+def store(buffer: Tracer, index: Any, storage: Storage, region: Region) -> None:
+    """buffer[index] = what the storage holds now."""
+    call(lambda: assign(_row(buffer, index), region.read(storage)))
+
+
+def _row(buffer: Tracer, index: Any) -> Tracer:
+    shape: Any = buffer._type.shape
+    return basic_part(buffer, cached_parse(index, shape))
+
+
+def row(buffer: Tracer, number: int, storage: Storage, leaf: Tracer) -> Tracer:
+    """The leaf as it was in an iteration."""
+    found: Any = call(_row, buffer, number)
+    made = handle(found._storage, (*found._chain, *leaf._chain), leaf._type)
+    made._kind = leaf._kind
+    if not storage.writable:
+        made._storage.writable = False
+    return made
+
+
+def grow(growth: Growth, elements: Sequence[Element], count: int, index: Any, buffers: dict[Storage, Tracer]) -> None:
+    """After the loop: what all iterations have appended."""
+    def leaf_of(leaf: Any, number: int) -> Any:
+        if isinstance(leaf, Row):
+            return row(buffers[leaf.storage], number, leaf.storage, leaf.leaf)
+        return call(index_handle, substitute(leaf._extent, {index: number})) if isinstance(leaf, IndexTracer) else leaf
+
+    growth.restore()
+    append(growth.base, *[tree.unflatten(one.structure, [leaf_of(leaf, number) for leaf in one.leaves])
+                          for number in range(count) for one in elements])

@@ -1,0 +1,244 @@
+"""What bodies of loops and branches change besides variables: attributes of objects, items of dictionaries and lists.
+
+A body is traced once, so what it assigns to objects from outside of it would happen once.  Each such *place* becomes a variable of
+the body, like those that the function has by name: `changed` gives what is assigned to a proxy that notes the place, and the body is
+traced again with it.  Lists that grow are in `growth`.
+"""
+
+from __future__ import annotations
+
+import collections
+import types
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.frontend.source.makers import Part, changed_in_loop, maker_of
+from bwcompiler.frontend.source.variables import UNBOUND, Names, not_capturable, open_policy, same
+from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.tracer import Tracer
+
+_LISTS, _DICTIONARIES = (list,), (dict, collections.OrderedDict, collections.defaultdict)
+_IMMUTABLE = (bool, int, float, complex, str, bytes, tuple, frozenset, range, slice, np.generic, types.FunctionType, type(None))
+
+Key = tuple[int, str, Any]     # the id of an object, "attribute" or "item", and which
+
+
+class Place:
+    """An attribute or an item, as a cell: a variable of bodies."""
+
+    __slots__ = ("base", "key", "kind")
+
+    def __init__(self, base: Any, kind: str, key: Any) -> None:
+        self.base = base
+        self.kind = kind
+        self.key = key
+
+    @property
+    def cell_contents(self) -> Any:
+        try:
+            return getattr(self.base, self.key) if self.kind == "attribute" else self.base[self.key]
+        except (AttributeError, KeyError, IndexError):
+            raise ValueError("nothing is there") from None
+
+    @cell_contents.setter
+    def cell_contents(self, value: Any) -> None:
+        if self.kind == "attribute":
+            setattr(self.base, self.key, value)
+        else:
+            self.base[self.key] = value
+
+    @cell_contents.deleter
+    def cell_contents(self) -> None:
+        if self.kind == "attribute":
+            delattr(self.base, self.key)
+        else:
+            del self.base[self.key]
+
+    def held(self) -> Any:
+        """What is there now, or UNBOUND."""
+        try:
+            return self.cell_contents
+        except ValueError:
+            return UNBOUND
+
+    def put(self, value: Any) -> None:
+        """Give it what it held."""
+        if value is not UNBOUND:
+            self.cell_contents = value
+        elif self.held() is not UNBOUND:
+            del self.cell_contents
+
+    def __str__(self) -> str:
+        name = type(self.base).__name__
+        return f"{name}.{self.key}" if self.kind == "attribute" else f"{name}[{self.key!r}]"
+
+
+class Scope:
+    """A body that is being traced.
+
+    own      containers and objects made in it: these may be changed there.
+    places   of objects from outside, that are its variables: with the names of these.
+    missing  places that were found to be assigned to in this attempt, with what they held.
+    loop     the loop whose lists may grow in it (`growth.Growing`); None in branches, and in loops whose end is data.
+    """
+
+    def __init__(self, loop: Any = None) -> None:
+        self.own: dict[int, Any] = {}
+        self.places: dict[Key, tuple[Place, str]] = {}
+        self.missing: dict[Key, tuple[Place, Any]] = {}
+        self.loop = loop
+
+    def owns(self, x: Any) -> bool:
+        """Whether something was made in this body."""
+        return self.own.get(id(x)) is x
+
+    def undo(self) -> None:
+        """Give the missing places what they held."""
+        for place, value in self.missing.values():
+            place.put(value)
+
+    def adopt(self, names: Names) -> dict[str, Any]:
+        """Make variables of the missing places; their names, with what they held."""
+        self.undo()
+        held = {}
+        for key, (place, value) in self.missing.items():
+            name = str(place)
+            while name in names:
+                name += "'"
+            names.add(name, place)
+            self.places[key] = place, name
+            held[name] = value
+        self.missing.clear()
+        return held
+
+
+def scopes_around(x: Any) -> list[Scope]:
+    """The bodies for which x is from outside, outermost first."""
+    policy = open_policy()
+    scopes: list[Scope] = [] if policy is None else policy.scopes
+    for number in range(len(scopes) - 1, -1, -1):
+        if scopes[number].owns(x):
+            return scopes[number + 1:]
+    return scopes
+
+
+def refuse_change(x: Any) -> None:
+    """Something from outside is changed in a way that no variable stands for."""
+    if scopes_around(x) and not isinstance(x, _IMMUTABLE):
+        not_capturable(f"it changes {'a concrete array' if isinstance(x, np.ndarray) else type(x).__name__} {short(x)}")
+
+
+def short(x: Any) -> str:
+    text = repr(x)
+    return text if len(text) < 40 else "..."
+
+
+def assigned_to(x: Any) -> Any:
+    """x, of which something is assigned to in a body; a proxy that notes the place where x is from outside."""
+    if not scopes_around(x):
+        return x
+    if type(x) in _LISTS or type(x) in _DICTIONARIES or _is_plain_object(x):
+        return Shared(x)
+    return refuse_change(x)
+
+
+def _is_plain_object(x: Any) -> bool:
+    kind: Any = type(x)
+    return not isinstance(x, type | types.ModuleType) and kind.__setattr__ is object.__setattr__ and (
+        kind.__getattribute__ is object.__getattribute__) and kind.__module__ != "builtins"
+
+
+class Holder:
+    """An object or container of which an attribute or item is combined with something in place."""
+
+    __slots__ = ("_bw_shared",)
+
+    def __init__(self, shared: Any) -> None:
+        object.__setattr__(self, "_bw_shared", shared)
+
+    def __getattr__(self, name: str) -> Any:
+        return part_of(getattr(self._bw_shared, name))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._bw_shared, name, value)
+
+    def __getitem__(self, key: Any) -> Any:
+        return part_of(self._bw_shared[key])
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._bw_shared[key] = value
+
+
+class Shared(Holder):
+    """One from outside of a body that is being traced: what is assigned to is noted."""
+
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not _is_plain_object(self._bw_shared):
+            refuse_change(self._bw_shared)
+        defined = getattr(type(self._bw_shared), name, None)
+        if hasattr(type(defined), "__set__") and not isinstance(defined, types.MemberDescriptorType):
+            not_capturable(f"it sets the property {type(self._bw_shared).__name__}.{name}")
+        _store(Place(self._bw_shared, "attribute", name), value)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if type(self._bw_shared) in _LISTS:
+            if type(key) is not int:
+                refuse_change(self._bw_shared)
+            self._bw_shared[key]                      # an error, where there is no such item
+            key %= len(self._bw_shared)
+        elif type(self._bw_shared) not in _DICTIONARIES or isinstance(key, Tracer):
+            refuse_change(self._bw_shared)
+        _store(Place(self._bw_shared, "item", key), value)
+
+    def __delattr__(self, name: str) -> None:
+        refuse_change(self._bw_shared)
+
+    def __delitem__(self, key: Any) -> None:
+        refuse_change(self._bw_shared)
+
+
+def part_of(found: Any) -> Any:
+    """What an augmented assignment combines: an array made by the function may have to be a traced one."""
+    policy = open_policy()
+    if type(found) is np.ndarray:
+        if policy is not None and policy.depth:
+            changed_in_loop(found)
+        return Part(found, found) if maker_of(found) is not None else found
+    if type(found) is list and scopes_around(found):
+        return Extended(found)
+    if not isinstance(found, Tracer | Part):
+        refuse_change(found)
+    return found
+
+
+class Extended:
+    """A list from outside of a body, on the left of `+=`."""
+
+    __slots__ = ("base",)
+
+    def __init__(self, base: list[Any]) -> None:
+        self.base = base
+
+    def __iadd__(self, values: Any) -> list[Any]:
+        HANDLERS["append_to_list"](self.base, *values)
+        return self.base
+
+
+def _store(place: Place, value: Any) -> None:
+    key = (id(place.base), place.kind, place.key)
+    before = place.held()
+    if before is not UNBOUND and same(before, value):
+        return
+    for scope in scopes_around(place.base):
+        if key not in scope.places and key not in scope.missing:
+            scope.missing[key] = place, before
+    place.cell_contents = value
+
+
+def bound(name: str, value: Any) -> None:
+    """A place that a loop assigns to must be there before it."""
+    if value is UNBOUND:
+        not_capturable(f"{name} is new in the loop", peel=True)

@@ -1,0 +1,78 @@
+"""np.vectorize on traced arrays: one native loop over the elements, in which the function's own branches and loops are captured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bwcompiler import tree
+from bwcompiler.errors import UnsupportedError, at
+from bwcompiler.frontend.source.variables import open_policy
+from bwcompiler.frontend.tracing.loops import scan
+from bwcompiler.frontend.tracing.operands import as_tracer, is_traced
+from bwcompiler.frontend.tracing.region import open_region
+from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.tracer import Tracer, call
+
+
+def vectorized(function: Any, form: Callable[[Any], Any]) -> Callable[..., Any]:
+    """What is called in the place of an object that np.vectorize made."""
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if not any(map(is_traced, (*args, *kwargs.values()))) and not holds_traced(function.pyfunc):
+            return function(*args, **kwargs)
+        if function.signature is not None or function.excluded or kwargs or not args:
+            raise UnsupportedError(at(current_source(open_region().outer), "np.vectorize with signature=, excluded= or keywords, of traced "
+                                      "arguments, is not supported\n  hint: bw.vmap, or a function of the arguments that vary alone"))
+        return _mapped(function, form(function.pyfunc), args)
+    return run
+
+
+def _mapped(function: Any, each: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    arrays = [call(as_tracer, arg) for arg in args]
+    shape = np.broadcast_shapes(*[array.shape for array in arrays])
+    count = math.prod(shape)
+    if not count and function.otypes is None:
+        raise ValueError("cannot call `vectorize` on size 0 inputs unless `otypes` is set")
+    policy = open_policy()
+    flat = [np.broadcast_to(array, shape).reshape(count) for array in arrays]
+    before = policy.one_kind if policy is not None else False
+    try:
+        if policy is not None:
+            policy.one_kind = function.otypes is None
+        _, found = scan(lambda carry, elements: (carry, each(*elements)), None, tuple(flat))
+    finally:
+        if policy is not None:
+            policy.one_kind = before
+    kinds = function.otypes or ""
+    leaves = [leaf.reshape(shape) for leaf in tree.leaves(found)]
+    leaves = [leaf.astype(kind) for leaf, kind in zip(leaves, kinds, strict=True)] if kinds else leaves
+    return tree.unflatten(tree.structure(found), leaves)
+
+
+def holds_traced(x: Any, depth: int = 4) -> bool:
+    """Whether a function has traced values in its closure, its defaults or the object that it is a method of."""
+    if isinstance(x, Tracer):
+        return True
+    if not depth:
+        return False
+    parts: list[Any] = []
+    if isinstance(x, list | tuple):
+        parts = list(x)
+    elif isinstance(x, dict):
+        parts = list(x.values())
+    elif callable(x) and not isinstance(x, type):
+        cells = getattr(x, "__closure__", None) or ()
+        for cell in cells:
+            try:
+                parts.append(cell.cell_contents)
+            except ValueError:
+                continue
+        parts += [getattr(x, name, None) for name in ("__defaults__", "__kwdefaults__", "func", "args", "keywords")]
+        owner = getattr(x, "__self__", x)
+        parts += list(getattr(owner, "__dict__", {}).values()) if not isinstance(owner, type) else []
+    elif hasattr(x, "__dict__") and not isinstance(x, type) and type(x).__module__ not in ("builtins", "numpy"):
+        parts = list(vars(x).values())
+    return any(holds_traced(part, depth - 1) for part in parts)

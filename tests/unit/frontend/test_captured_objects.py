@@ -1,0 +1,565 @@
+"""Objects, dictionaries and lists that change in loops and branches: as Python changes them, in native loops where that is said."""
+
+import copy
+from collections import defaultdict, namedtuple
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from bwcompiler.errors import TracerBoolError
+from bwcompiler.frontend.tracing.trace import trace
+
+X = np.array([0.7, -0.4, 1.3, 0.2, -1.1, 0.9, 0.35, 1.7, -0.6, 0.45, 0.15, -0.25])
+
+
+class Particle:
+    def __init__(self, position, velocity):
+        self.position = position
+        self.velocity = velocity
+        self.age = 0
+        self.energy = 0.0
+
+    def force(self):
+        return -self.position * np.sum(self.position ** 2)
+
+    def step(self, dt):
+        self.velocity += dt * self.force()
+        self.position = self.position + dt * self.velocity
+        self.age += 1
+        self.energy = 0.5 * np.sum(self.velocity ** 2)
+
+
+def methods(x):
+    p = Particle(x[:6].copy(), x[6:].copy())
+    for _ in range(20):
+        p.step(0.05)
+    return np.sum(p.position) + p.age + p.energy
+
+
+def two_objects(x):
+    a, b = Particle(x[:6].copy(), x[6:].copy()), Particle(2 * x[:6], 3 * x[6:])
+    for k in range(15):
+        a.position += 0.1 * b.velocity
+        b.velocity -= 0.1 * a.position
+        a.velocity, b.position = b.position * 0.9, a.velocity * 0.8
+        a.age, b.age = b.age + 1, a.age + k
+    return np.sum(a.position * b.velocity) + np.sum(a.velocity - b.position) + a.age * 0.1 + b.age
+
+
+@dataclass
+class State:
+    x: float
+    v: float = 0.0
+    log: dict = field(default_factory=dict)
+
+
+def dataclass_fields(x):
+    state = State(x[0], x[1])
+    for k in range(10):
+        state.x, state.v = state.x + 0.1 * state.v, state.v - 0.1 * state.x * x[k]
+    return state.x + state.v
+
+
+def replaced(x):
+    state = State(x[0], x[1])
+    for k in range(10):
+        state = replace(state, x=state.x + 0.1 * state.v, v=state.v - 0.1 * x[k])
+    return state.x * state.v
+
+
+Pair = namedtuple("Pair", "x v")
+
+
+def namedtuples(x):
+    pair = Pair(x[:2], x[2])
+    for k in range(10):
+        pair = pair._replace(x=pair.x + pair.v * x[k], v=pair.v * 0.9)
+    return np.sum(pair.x) + pair.v
+
+
+def dictionary_items(x):
+    state = {"h": np.zeros(3), "c": x[:3] * 1.0, "n": 0}
+    for k in range(12):
+        state["c"] = 0.9 * state["c"] + np.tanh(state["h"]) * x[k]
+        state["h"] = np.tanh(state["c"])
+        state["n"] += 1
+    return np.sum(state["h"] * state["c"]) + state["n"]
+
+
+def nested_containers(x):
+    net = {"layers": [State(x[0], x[1]), State(x[2], x[3])], "bias": defaultdict(float, a=0.0)}
+    for k in range(10):
+        for layer in net["layers"]:
+            layer.x += 0.1 * layer.v * x[k]
+        net["bias"]["a"] += net["layers"][0].x
+    return net["layers"][0].x + net["layers"][1].x * net["bias"]["a"]
+
+
+def list_items(x):
+    u = [x[0], x[1], 0.0]
+    for k in range(10):
+        u[0], u[1] = u[1] * 0.5, u[0] + x[k]
+        u[-1] += u[0]
+    return u[0] * u[1] + u[2]
+
+
+def double_buffer(x):
+    u, un = x.copy(), np.empty_like(x)
+    for _ in range(13):
+        un[1:-1] = u[1:-1] + 0.1 * (u[2:] - 2 * u[1:-1] + u[:-2])
+        un[0], un[-1] = u[0], 0.0
+        u, un = un, u
+    return np.sum(u ** 2) + un[3]
+
+
+class Grid:
+    def __init__(self, u):
+        self.u = u
+        self.un = np.empty_like(u)
+
+    def sweep(self):
+        for i in range(1, len(self.u) - 1):
+            self.un[i] = 0.5 * (self.u[i - 1] + self.u[i + 1])
+        self.un[0], self.un[-1] = self.u[0], self.u[-1]
+        self.u, self.un = self.un, self.u
+
+
+def swapped_attributes(x):
+    grid = Grid(x.copy())
+    for _ in range(9):
+        grid.sweep()
+    return np.sum(grid.u ** 2) - grid.un[4]
+
+
+def relax(u, f, change):
+    before = u.copy()
+    u[1:-1] = 0.5 * (u[2:] + u[:-2] - f[1:-1])
+    change["last"] = np.max(np.abs(u - before))
+    return u
+
+
+def helpers_that_assign(x):
+    u, change, n = np.zeros(12), {"last": 1.0}, 0
+    while change["last"] > 1e-3 and n < 500:
+        relax(u, x, change)
+        n += 1
+    return np.sum(u ** 2) + n
+
+
+def nested_function(x):
+    y = np.zeros(12)
+    total = State(0.0)
+
+    def put(k, value):
+        y[k] = value
+        total.x += value
+
+    for k in range(12):
+        put(k, x[k] ** 2)
+    return np.sum(y * x) + total.x
+
+
+def in_branches(x):
+    state = State(x[0])
+    table = {"a": 0.0, "b": 1.0}
+    for k in range(12):
+        if x[k] > 0:
+            state.x = state.x + x[k]
+            table["a"] += state.x
+        elif x[k] < -0.5:
+            state.v -= 1.0
+        else:
+            table["b"] *= 1.5
+    if state.x > 1:
+        state.v = state.v * 2 + x[1]
+    return state.x * table["a"] + state.v + table["b"]
+
+
+def early_stop(x):
+    state = State(x[0], 1.0)
+    for k in range(12):
+        state.x = state.x + abs(x[k])
+        if state.x > 3:
+            state.v = 0.5 * state.x
+            break
+    return state.x * state.v
+
+
+def appended(x):
+    kept, norms = [], []
+    u = x.copy()
+    for k in range(20):
+        u = u + 0.1 * np.sin(u) * k
+        kept.append(u)
+        norms.append(float(np.sum(u ** 2)))
+    kept, last = np.array(kept), kept[-1]
+    return np.sum(kept[::3]) + np.sum(np.stack(norms) * np.arange(20)) + norms[3] + max(norms) + last[2]
+
+
+def appended_in_nests(x):
+    rows = []
+    for i in range(9):
+        row = []
+        for j in range(10):
+            row.append(x[i] * x[j])
+            rows.append(x[i] - x[j])
+        rows.extend([sum(row), row[-1]])
+    return np.sum(np.array(rows) ** 2) + len(rows)
+
+
+def appended_tuples(x):
+    states = [(x[0], x[:2])]
+    a, b = x[0], x[:2]
+    for k in range(9):
+        a, b = a + np.sum(b), b * 0.9 + k
+        states.append((a, b))
+    return sum(s[0] * np.sum(s[1]) for s in states)
+
+
+def history(x):
+    y = [x[0], x[1]]
+    for k in range(2, 12):
+        y.append(0.5 * y[-1] - 0.2 * y[k - 2] + x[k] + len(y) * y[0])
+    return np.array(y) @ np.arange(12)
+
+
+class Recorder:
+    def __init__(self):
+        self.values = []
+        self.table = {"t": [], "x": []}
+
+    def record(self, t, value):
+        self.values += [value]
+        self.table["t"].append(t)
+        self.table["x"].append(2 * value)
+
+
+def recorded(x):
+    recorder = Recorder()
+    v = x[0]
+    for k in range(12):
+        v = v * x[k] + 1.0
+        recorder.record(0.1 * k, v)
+    return np.sum(np.array(recorder.values) * np.array(recorder.table["t"])) + sum(recorder.table["x"])
+
+
+def written_afterwards(x):
+    kept = []
+    u = x[:3] * 1.0
+    for _ in range(10):
+        u = u * 0.9
+        kept.append(u)
+    u[0] = 100.0
+    kept[2][1] = 50.0
+    return sum(np.sum(v) * k for k, v in enumerate(kept)) + u[1]
+
+
+def written_before_the_end(x):
+    kept = []
+    for k in range(10):
+        u = x[:3] * k
+        kept.append(u)
+        u += 1.0
+    return sum(np.sum(v) * k for k, v in enumerate(kept))
+
+
+def the_same_each_time(x):
+    kept = []
+    u = x[:3] * 1.0
+    for k in range(10):
+        u[k % 3] += x[k]
+        kept.append(u)
+    kept[0][0] = 7.0
+    return sum(np.sum(v) for v in kept)
+
+
+def first_iteration_differs(x):
+    total, best, kept = 0, None, {}
+    for k in range(12):
+        total = total + x[:3] * x[k]
+        best = x[k] if best is None else max(best, x[k])
+        kept["last"] = total * 2
+    return np.sum(total) + best + kept["last"][0]
+
+
+def float_table(x):
+    weights = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
+    counts = (3, 1, 4, 1, 5, 9, 2, 6, 5, 3)
+    total = 0.0
+    for w in weights:
+        total = total * w + x[0]
+    for k in range(10):
+        total += weights[k] * x[k] * counts[k]
+    return total
+
+
+def generic_exit(x):
+    state = State(x[0], 1.0)
+    n = 0
+    while state.x < 10:
+        state.x = state.x * 1.5 + 1.0
+        state.v += 1
+        n += 1
+    return state.x * state.v + n
+
+
+def has_or_not(x):
+    state = State(0.0)
+    for k in range(10):
+        if not hasattr(state, "extra"):
+            state.extra = x[k]
+        state.extra = state.extra * 0.5 + getattr(state, "more", 1.0)
+        state.more = x[k]
+    return state.extra
+
+
+def double_buffer_until(x):
+    u, un = x.copy(), np.zeros_like(x)
+    change, n = 1.0, 0
+    while change > 1e-2:
+        un[1:-1] = 0.5 * (u[2:] + u[:-2])
+        un[0], un[-1] = 0.2, -0.1
+        change = np.max(np.abs(un - u))
+        u, un = un, u
+        n += 1
+    return np.sum(u ** 2) + un[3] + n
+
+
+def double_buffer_of_arguments(x):
+    first, second = x, 2 * x
+    u, un = first, second
+    for k in range(40):
+        un[:] = 0.5 * u + k * 0.01
+        u, un = un, u
+        if u[0] > 0.5:
+            break
+    return np.sum(first * 3 + second) + u[1] - un[2]
+
+
+def three_buffers(x):
+    a, b, c = x.copy(), 0.9 * x, np.zeros(12)
+    for _ in range(17):
+        c[1:-1] = 1.9 * b[1:-1] - a[1:-1] + 0.1 * (b[2:] - 2 * b[1:-1] + b[:-2])
+        a, b, c = b, c, a
+    while np.sum(np.abs(b)) > 1.0:
+        c[:] = 0.5 * b + 0.1 * a
+        a, b, c = b, c, a
+    return np.sum(b ** 2) + a[3] - c[2]
+
+
+NATIVE = [methods, two_objects, dataclass_fields, replaced, namedtuples, dictionary_items, nested_containers, list_items, double_buffer,
+          swapped_attributes, helpers_that_assign, nested_function, in_branches, early_stop, appended, appended_in_nests,
+          appended_tuples, history, recorded, written_afterwards, written_before_the_end, the_same_each_time, first_iteration_differs,
+          float_table, generic_exit, has_or_not, double_buffer_until, double_buffer_of_arguments, three_buffers]
+
+
+# ----- what only Python knows
+def read_as_a_whole(x):
+    kept, means = [], []
+    for k in range(10):
+        kept.append(x[k])
+        means.append(np.mean(kept) + sum(kept))
+    return sum(means)
+
+
+def asked_for_its_truth(x):
+    kept = []
+    total = 0.0
+    for k in range(10):
+        if kept:
+            total = total + kept[0] * x[k]
+        kept.append(x[k])
+    return total
+
+
+def iterated(x):
+    kept = []
+    total = 0.0
+    for k in range(10):
+        for v in kept:
+            total += v * x[k]
+        kept.append(x[k])
+    return total
+
+
+def popped(x):
+    queue = [x[0], x[1]]
+    for k in range(10):
+        queue.append(x[k] * queue.pop(0))
+    return sum(queue)
+
+
+def growing_dictionary(x):
+    table = {0: x[0]}
+    for k in range(1, 10):
+        table[k] = table[k - 1] * x[k]
+    return sum(table.values())
+
+
+class Checked:
+    def __init__(self):
+        self._value, self.changes = 0.0, 0
+
+    @property
+    def value(self):
+        return self._value
+
+    @value.setter
+    def value(self, value):
+        self._value = value
+        self.changes += 1
+
+
+def properties(x):
+    checked = Checked()
+    for k in range(10):
+        checked.value = checked.value + x[k]
+    return checked.value * checked.changes
+
+
+def objects_made_and_kept(x):
+    particles = []
+    for k in range(10):
+        particles.append(State(x[k], k))
+    return sum(p.x * p.v for p in particles)
+
+
+def a_counter_by_nonlocal(x):
+    calls = 0
+
+    def counted(v):
+        nonlocal calls
+        calls += 1
+        return v * calls
+
+    total = 0.0
+    for k in range(10):
+        total += counted(x[k])
+    return total + calls
+
+
+class Vector:
+    def __init__(self, data):
+        self.data = data
+
+    def __iadd__(self, other):
+        self.data = self.data + other
+        return self
+
+
+def in_place_operators(x):
+    v = Vector(x[:3])
+    state = State(v)
+    for k in range(10):
+        v += x[k]
+        state.x += 1.0
+    return np.sum(v.data)
+
+
+def caught_in_the_loop(x):
+    total = 0.0
+    values = [x, x[:3], x]
+    for k in range(9):
+        try:
+            total += np.sum(values[k % 3] * np.ones(12))
+        except ValueError:
+            total -= 1.0
+    return total
+
+
+def shrinking(x):
+    total = 0.0
+    while len(x) > 1:
+        x = x[1:] * x[:-1]
+        total += np.sum(x)
+    return total
+
+
+def generated(x):
+    def values():
+        state = 1.0
+        for k in range(12):
+            state = state * x[k] + 1.0
+            yield state
+
+    return sum(values()) + sum(v * v for v in values())
+
+
+def powers(x, n=6):
+    return x if n == 0 else x * powers(x, n - 1) + 1.0
+
+
+def recursive(x):
+    total = 0.0
+    for k in range(12):
+        total += powers(x[k], 3)
+    return total + np.sum(powers(x))
+
+
+UNROLLED = [read_as_a_whole, asked_for_its_truth, iterated, popped, growing_dictionary, properties, objects_made_and_kept,
+            a_counter_by_nonlocal, in_place_operators, caught_in_the_loop, shrinking, generated, recursive]
+
+
+@pytest.mark.parametrize("program", [*NATIVE, *UNROLLED], ids=lambda program: program.__name__)
+def test_as_python(program):
+    for x in (X, 0.5 - X):
+        found, gradient = bw.value_and_grad(program)(x.copy())
+        np.testing.assert_allclose(found, program(x.copy()), rtol=1e-12)
+        direction, h = np.cos(np.arange(12.0)), 1e-6
+        difference = (program(x + h * direction) - program(x - h * direction)) / (2 * h)
+        assert gradient @ direction == pytest.approx(difference, rel=2e-5, abs=1e-7)
+
+
+@pytest.mark.parametrize("program", NATIVE, ids=lambda program: program.__name__)
+def test_loops_are_native(program):
+    assert not trace(program, (X,)).notes
+
+
+@pytest.mark.parametrize("program", [program for program in UNROLLED if program not in (shrinking, generated, recursive)],
+                         ids=lambda program: program.__name__)
+def test_reasons_are_given(program):
+    assert trace(program, (X,)).notes
+
+
+def test_objects_are_left_as_after_the_loop():
+    class Model:
+        def __init__(self, w):
+            self.w, self.steps = w, 0
+
+        def run(self, x):
+            w, steps = self.w, 0
+            for k in range(10):
+                w = w + x[k]
+                steps += 1
+            return w, steps
+
+    model = Model(1.0)
+    assert bw.jit(model.run)(X) == model.run(X)
+    before = copy.copy(vars(model))
+    assert vars(model) == before
+
+
+def test_lists_that_grow_until_data_says_so_are_refused():
+    def until(x):
+        kept = []
+        for k in range(12):
+            kept.append(x[k])
+            if x[k] > 1:
+                break
+        return sum(kept)
+
+    with pytest.raises(TracerBoolError, match=r"kept.append(?s:.)*list.append"):
+        bw.jit(until)(X)
+
+
+def test_attributes_that_one_side_makes_are_refused():
+    def one_sided(x):
+        state = State(0.0)
+        if x > 0:
+            state.extra = x
+        return state.x
+
+    with pytest.raises(TracerBoolError, match="State.extra is new, and assigned to on one side only"):
+        bw.jit(one_sided)(1.0)
