@@ -18,6 +18,8 @@ from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.types import BOOL, I64, DType, dtype_of
+from bwcompiler.ops.complex_parts import conj
+from bwcompiler.ops.contraction import matrix_transpose
 from bwcompiler.ops.linalg import identity_like, known_triangle
 
 
@@ -184,11 +186,14 @@ def float_matrix(a: Any, name: str) -> Value:
 
 @implements(np.linalg.cholesky)
 def cholesky(a: Any, /, *, upper: Any = False) -> Any:
-    factor = ops.cholesky(float_matrix(a, "cholesky"))
-    if upper:
-        order = (*range(factor.rank - 2), factor.rank - 1, factor.rank - 2)
-        factor = ops.transpose(factor, axes=order)
-    return fresh(factor)
+    matrix = float_matrix(a, "cholesky")
+    if not upper:
+        return fresh(ops.cholesky(matrix))
+    return fresh(_adjoint(ops.cholesky(_adjoint(matrix))))                      # the upper triangle is read, and a = Rᴴ R
+
+
+def _adjoint(x: Value) -> Value:
+    return conj(matrix_transpose(x))
 
 
 @implements(np.linalg.solve)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
+from tests.support.derivatives import check_derivatives
 from tests.unit.frontend.comparing import run_traced
 
 rng = np.random.default_rng(31)
@@ -80,6 +81,24 @@ CASES: dict[str, Cases] = {
     "i0": ([np.i0], DTYPES, SHAPES[1:]),
     "truth": ([lambda x: np.logical_and(x, 1j), lambda x: np.logical_xor(0j, x)], DTYPES, SHAPES[1:]),
 }
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+@pytest.mark.parametrize("upper", [False, True])
+def test_cholesky_reads_one_triangle(dtype: Any, upper: bool) -> None:
+    """The upper factor is the adjoint of the lower one, of the triangle that NumPy reads."""
+    half = sample((2, 3, 3), dtype)
+    matrix = half @ np.conj(np.swapaxes(half, -1, -2)) + 20 * np.eye(3)
+    other = (np.tril if upper else np.triu)(np.full((3, 3), 9.0), -1 if upper else 1)
+    factor = run_traced(lambda x: np.linalg.cholesky(x + other, upper=upper), matrix)[0]
+    np.testing.assert_allclose(factor, np.linalg.cholesky(matrix + other, upper=upper), rtol=1e-12, atol=1e-12)
+
+    def parts(real: Any, imaginary: Any) -> Any:
+        h = real + 1j * imaginary if dtype is np.complex128 else real + imaginary
+        factor = np.linalg.cholesky(h @ np.conj(np.swapaxes(h, -1, -2)) + 20 * np.eye(3), upper=upper)
+        return factor.real, factor.imag
+
+    check_derivatives(parts, half.real.copy(), half.imag.copy(), tolerance=1e-5)
 
 
 def leaves(x: Any) -> list[Any]:
