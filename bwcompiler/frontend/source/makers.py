@@ -23,8 +23,9 @@ from bwcompiler.frontend.tracing.source import current_source
 MAKERS = {getattr(np, name): getattr(creation, name, None) for name in (
     "array", "empty", "eye", "full", "identity", "linspace", "ones", "zeros", "arange", "zeros_like", "ones_like", "empty_like",
     "full_like", "copy", "tile", "repeat", "concatenate", "stack", "diag", "tri", "tril", "triu", "outer", "logspace", "geomspace",
-    "asarray")}
+    "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")}
 METHODS = frozenset(("copy", "astype"))            # of concrete arrays, likewise
+_PASSING = frozenset((np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray))      # which may give their argument back
 _LIKE = frozenset((np.zeros_like, np.ones_like, np.empty_like, np.full_like))
 
 
@@ -40,7 +41,7 @@ def maker(function: Any, twin: Callable[..., Any] | None) -> Callable[..., Any]:
         if any(is_traced(arg) for arg in (*args, *kwargs.values())):
             return ours(*args, **kwargs)
         found = function(*args, **kwargs)
-        return found if function is np.asarray and any(found is arg or found.base is not None for arg in args) else noted(found)
+        return found if function in _PASSING and any(found is arg or found.base is not None for arg in args) else noted(found)
 
     make.__name__ = function.__name__
     return make
