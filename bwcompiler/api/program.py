@@ -423,6 +423,8 @@ class Program(CompiledFunction):
         """Per output how it is seeded, and the array that was given."""
         outputs = self.traced.outputs
         if grad_outputs is None:
+            if not any(output.dtype.is_differentiable for output in outputs):         # there is no other seed: it means zero
+                return [(None, None)] * len(outputs)
             if len(outputs) != 1 or outputs[0].shape != () or not outputs[0].dtype.is_float:
                 raise missing_seed(outputs)
             return [(ONE, None)]

@@ -47,10 +47,12 @@ def pull_in_trace(traced: TraceResult, halves: Halves, wrt: Sequence[int], argum
     """One gradient per argument from saved residuals, for a seed of handles: the adjoint program becomes part of the trace."""
     if call.into is not None or call.scale is not None:
         raise SignatureError("into= and scale= write to arrays; inside of a traced function take the gradients that are returned")
-    if call.grad_outputs is None:
+    if call.grad_outputs is None and any(output.dtype.is_differentiable for output in traced.outputs):
         raise missing_seed(traced.outputs)
-    seeds = match_seeds(traced, range(len(traced.outputs)), call.grad_outputs)
-    values = [seeds[k] or constant(0.0, output.type) for k, output in enumerate(traced.outputs) if output.dtype.is_differentiable]
+    seeds: dict[int, Value | None] = {}
+    if call.grad_outputs is not None:
+        seeds = match_seeds(traced, range(len(traced.outputs)), call.grad_outputs)
+    values = [seeds.get(k) or constant(0.0, output.type) for k, output in enumerate(traced.outputs) if output.dtype.is_differentiable]
     region = open_region()
     captured = [region.capture(array) for array in (*traced.captured, *halves.joint.captured)]
     found = inline(halves.partition.adjoint, [*map(region.capture, residuals), *values, *captured])

@@ -16,7 +16,7 @@ import numpy as np
 from bwcompiler import ops  # noqa: F401  (declares the operations that are checked below)
 from bwcompiler.errors import CompileError, InternalError
 from bwcompiler.ir.scalar import PRIMITIVES
-from bwcompiler.ir.types import BOOL, F16, F32, DType, component_of
+from bwcompiler.ir.types import BOOL, F16, F32, I32, I64, DType, component_of
 from bwcompiler.lowering import half_casts
 from bwcompiler.lowering.math.functions import FUNCTIONS, math_function
 from bwcompiler.target import Target
@@ -182,7 +182,7 @@ class ScalarEmitter:
         return self.put(f"select {self.flags} {condition}, {type_} {x}, {type_} {y}")
 
     def cast(self, value: str, source: DType, target: DType) -> str:
-        """NumPy's astype; out of range float to integer conversions saturate."""
+        """NumPy's astype."""
         if source is F16:
             return self.cast(half_casts.to_single(self, value), F32, target)
         if target is F16 and not source.is_float:
@@ -201,13 +201,32 @@ class ScalarEmitter:
         if target.is_float:
             return self.put(f"{'uitofp' if unsigned else 'sitofp'} {a} {value} to {b}")
         if source.is_float:
-            sign = "u" if target.kind == "u" else "s"
-            return self.intrinsic(f"llvm.fpto{sign}i.sat.{self.suffix(target)}.{self.suffix(source)}", b, (a, value))
+            return self._float_to_integer(value, source, target)
         if source is not BOOL and source.bits == target.bits:
             return value
         if source is not BOOL and source.bits > target.bits:
             return self.put(f"trunc {a} {value} to {b}")
         return self.put(f"{'zext' if unsigned else 'sext'} {a} {value} to {b}")
+
+    def _float_to_integer(self, value: str, source: DType, target: DType) -> str:
+        """Cut off to an integer; of one that the target cannot hold the lowest bits, as NumPy does: -1.0 is 255 as uint8.
+
+        What does not fit into the wider signed integer, which C leaves open and NumPy does differently on every processor, is the
+        nearest that does; nan is 0.
+        """
+        def saturated(sign: str, wider: DType) -> str:
+            types = f"{self.suffix(wider)}.{self.suffix(source)}"
+            return self.intrinsic(f"llvm.fpto{sign}i.sat.{types}", self.type_of(wider), (self.type_of(source), value))
+
+        wider = target if target.kind == "i" and target.bits >= 32 else I32 if target.bits < 32 else I64
+        signed = saturated("s", wider)
+        if target.bits < wider.bits:
+            return self.put(f"trunc {self.type_of(wider)} {signed} to {self.type_of(target)}")
+        if target.kind == "i":
+            return signed
+        zero = self.same("0.0", source)
+        negative = self.put(f"fcmp olt {self.type_of(source)} {value}, {zero}")
+        return self.select(target, negative, signed, saturated("u", target))
 
     def to_memory(self, value: str, dtype: DType) -> str:
         """A register as it is stored."""

@@ -98,8 +98,8 @@ _root.defjvp(_root_jvp)
 def sqrtm(A: Any) -> Any:
     """The square root of a matrix whose eigenvalues have positive real parts or are not on the negative real axis; of real matrices real.
 
-    By Newton's method; nan or no meaning where there is no principal root of that kind (SciPy gives complex numbers then).  The derivative
-    needs a matrix without opposite eigenvalues of the root.
+    By Newton's method; nan where there is no principal root of that kind (SciPy gives complex numbers then).  The derivative needs a matrix
+    without opposite eigenvalues of the root.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.scipy.linalg.sqrtm(np.array([[4.0, 0.0], [0.0, 9.0]])).round(8).tolist()
@@ -108,7 +108,11 @@ def sqrtm(A: Any) -> Any:
     a: Any = fresh(number_value(A))
     if a.ndim != 2 or a.shape[0] != a.shape[1]:
         raise ShapeError(f"sqrtm: A must be a square matrix, got shape {a.shape}")
-    return _root(a) if a.size else a + 0.0
+    if not a.size:
+        return a + 0.0
+    found = _root(a)
+    enough = math.sqrt(np.finfo(a.dtype).eps) * a.shape[0] * np.max(np.abs(found)) ** 2
+    return np.where(np.max(np.abs(found @ found - a)) <= enough, found, math.nan)
 
 
 # ----- logarithms and powers

@@ -305,3 +305,13 @@ def test_static_zeros_of_both_signs() -> None:
     assert [function(2.0, 0.0), function(2.0, -0.0), function(2.0, 0.0)] == [2.0, -2.0, 2.0]
     pair = bw.jit(lambda x, pair: x * pair[0], static_argnums=1)                      # equal tuples, of other types
     assert [pair(np.ones(1, int), one).dtype for one in ((2, 0.0), (2.0, 0.0))] == [np.int64, np.float64]
+
+
+@pytest.mark.parametrize("fun", [lambda x: x == 1.0, np.argmax, lambda x: {"a": x > 0}, lambda x: (x > 0, x.astype(int))])
+def test_a_pullback_without_outputs_that_have_a_derivative(fun: Any) -> None:
+    """No seed is the only one there is, and means zero; compiled, inside of a trace and of a program's own pullback."""
+    x = np.array([1.0, -2.0, 3.0])
+    out, pullback = bw.vjp(fun, x)
+    assert bw.tree.leaves(out)[0].dtype.kind in "bi"
+    for found in (pullback(None), bw.jit(lambda x: bw.vjp(fun, x)[1](None))(x), bw.compile(fun, x).vjp(x)[1]()):
+        np.testing.assert_array_equal(found[0], np.zeros(3))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -247,6 +247,12 @@ def _without_leading_zeros(coefficients: Any) -> Any:
     return np.trim_zeros(found, "f") if found.any() else found[:1] * 0
 
 
+@implements(np.polydiv)
+def polydiv(u: Any, v: Any) -> NoReturn:
+    raise UnsupportedError("np.polydiv: how many coefficients the remainder has depends on the numbers, which are not known while tracing\n"
+                           "  hint: its steps, q[k] = r[k] / v[0] and r[k:k + len(v)] -= q[k] * v for k in range(len(u) - len(v) + 1)")
+
+
 @implements(np.polyder)
 def polyder(p: Any, m: Any = 1) -> Any:
     x = _one_axis(p, "polyder")
@@ -310,7 +316,7 @@ def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
 @implements(np.correlate)
 def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
     x, y = (_one_axis(item, "correlate") for item in (a, v))
-    y = as_tracer(np.conjugate(y))
+    y = as_tracer(np.conjugate(y)) if y._type.dtype.is_complex else y
     if y.size > x.size:
         flipped = _slid(y, x, mode, x.size)
         return indexed(flipped, [Slice(flipped.size - 1, flipped.size, -1)])

@@ -11,13 +11,7 @@ from bwcompiler import ops
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.elementwise import UFUNCS, delivered, evaluate, magnitude, operator
 from bwcompiler.frontend.numpy.reductions import all_
-from bwcompiler.frontend.tracing.operands import (
-    align,
-    as_tracer,
-    broadcast_shapes,
-    constant,
-    kind_of,
-)
+from bwcompiler.frontend.tracing.operands import align, as_tracer, broadcast_shapes, constant, kind_of, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.tracer import fresh
@@ -63,9 +57,16 @@ def array_equiv(a1: Any, a2: Any) -> Any:
 
 @implements(np.isneginf)
 def isneginf(x: Any, out: Any = None) -> Any:
-    return delivered("isneginf", evaluate(UFUNCS["equal"], (x, -math.inf)), out)
+    return delivered("isneginf", evaluate(UFUNCS["equal"], (_ordered(x, "isneginf"), -math.inf)), out)
 
 
 @implements(np.isposinf)
 def isposinf(x: Any, out: Any = None) -> Any:
-    return delivered("isposinf", evaluate(UFUNCS["equal"], (x, math.inf)), out)
+    return delivered("isposinf", evaluate(UFUNCS["equal"], (_ordered(x, "isposinf"), math.inf)), out)
+
+
+def _ordered(x: Any, name: str) -> Any:
+    """The operand, which has a sign."""
+    if value_as(x).dtype.is_complex:
+        raise TypeError(f"np.{name} does not take {value_as(x).dtype.numpy}: it would be ambiguous")
+    return x

@@ -30,7 +30,7 @@ from bwcompiler.frontend.numpy.reductions import (
     root,
     square_of_magnitude,
 )
-from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, last_axis_element, reshape, value_as
+from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, filled, last_axis_element, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import scalar_of
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
@@ -195,6 +195,8 @@ def pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = np._N
     if isinstance(cutoff, Tracer) or (isinstance(cutoff, np.ndarray) and cutoff.size != 1):
         raise UnsupportedError("np.linalg.pinv: rcond must be one number that is known while tracing")
     x = _matrix(a, "pinv")
+    if 0 in x.shape[-2:]:
+        return fresh(filled(0, value_as(a).dtype, (*x.shape[:-2], x.shape[-1], x.shape[-2])))
     if hermitian:                                  # NumPy reads the lower triangle
         lower: Any = np.tril(fresh(x))
         x = value_of(lower + np.conj(np.swapaxes(np.tril(fresh(x), -1), -1, -2)))
@@ -213,6 +215,8 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     squares: Any = fresh(square_of_magnitude(value_as(distance)))
     residuals = np.sum(np.atleast_2d(squares.T).T, axis=0) if m > n else HANDLERS["zeros_like"](squares, shape=(0,))
     values = ops.svdvals(matrix)
+    if not values.shape[0]:
+        return solution, residuals, fresh(filled(0, I32, ())), fresh(values)
     largest = broadcast_value(reduce_value("max", values, (0,)), values.shape)
     above = ops.greater(values, ops.multiply(largest, constant(cutoff, values)))
     rank = fresh(reduce_value("sum", cast(above, I32), (0,)))
@@ -266,12 +270,21 @@ def _matrix_norm(x: Value, order: Any, rows_axis: int, columns_axis: int) -> Val
     if order in (2, -2, "nuc"):
         rest = [k for k in range(x.rank) if k not in (rows_axis, columns_axis)]
         values = ops.svdvals(permuted(x, (*rest, rows_axis, columns_axis)))
-        return reduce_value({"nuc": "sum", 2: "max", -2: "min"}[order], values, (values.rank - 1,))
+        last = (values.rank - 1,)
+        return _largest(values, last) if order == 2 else reduce_value("sum" if order == "nuc" else "min", values, last)
     if order not in (1, -1, np.inf, -np.inf):
         raise ValueError(f"Invalid norm order {order!r} for matrices.")
     inner, remaining = (rows_axis, columns_axis) if abs(order) == 1 else (columns_axis, rows_axis)
     sums = reduce_value("sum", magnitude(x), (inner,))
-    return reduce_value("max" if order > 0 else "min", sums, (remaining - (inner < remaining),))
+    last = (remaining - (inner < remaining),)
+    return _largest(sums, last) if order > 0 else reduce_value("min", sums, last)
+
+
+def _largest(x: Value, axes: Axes) -> Value:
+    """The largest of magnitudes; 0 where there are none."""
+    if 0 in [x.shape[axis] for axis in axes]:
+        return filled(0.0, x.dtype, tuple([extent for axis, extent in enumerate(x.shape) if axis not in axes]))
+    return reduce_value("max", x, axes)
 
 
 def _vector_norm(x: Value, order: Any, axes: Axes) -> Value:
@@ -279,7 +292,7 @@ def _vector_norm(x: Value, order: Any, axes: Axes) -> Value:
         return root(reduce_value("sum", square_of_magnitude(x), axes))
     x = magnitude(x)
     if order in (np.inf, -np.inf):
-        return reduce_value("max" if order > 0 else "min", x, axes)
+        return _largest(x, axes) if order > 0 else reduce_value("min", x, axes)
     if order == 0:
         return reduce_value("sum", cast(truth(x), x.dtype), axes)
     if order == 1:
@@ -315,13 +328,21 @@ def matrix_norm(x: Any, /, *, keepdims: Any = False, ord: Any = "fro") -> Any:
 @implements(np.linalg.cond)
 def cond(x: Any, p: Any = None) -> Any:
     value = _matrix(x, "cond")
+    if 0 in value.shape[-2:]:
+        raise np.linalg.LinAlgError("cond is not defined on empty arrays")
     if p in (None, 2, -2):
         values = ops.svdvals(value)
         last = values.rank - 1
         largest, smallest = (reduce_value(name, values, (last,)) for name in ("max", "min"))
-        return fresh(ops.divide(smallest, largest) if p == -2 else ops.divide(largest, smallest))
+        return _infinite_if_nan(fresh(ops.divide(smallest, largest) if p == -2 else ops.divide(largest, smallest)), value)
     square = fresh(float_matrix(fresh(value), "cond"))
-    return norm(square, p, (-2, -1)) * norm(np.linalg.inv(square), p, (-2, -1))
+    return _infinite_if_nan(norm(square, p, (-2, -1)) * norm(np.linalg.inv(square), p, (-2, -1)), value)
+
+
+def _infinite_if_nan(found: Any, matrix: Value) -> Any:
+    """A condition number that is nan (0 / 0) is inf, unless the matrix has a nan."""
+    unknown = np.isnan(fresh(matrix)).any((-2, -1))
+    return np.where(np.isnan(found) & ~unknown, np.inf, found)
 
 
 @implements(np.linalg.matrix_rank)
@@ -332,7 +353,7 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: Any = False, *, rtol: Any = 
     values: Any = svd(fresh(x), compute_uv=False, hermitian=hermitian)
     if tol is None:
         relative: Any = max(x.shape[-2:]) * float(np.finfo(x.dtype.numpy).eps) if rtol is None else as_tracer(rtol)[..., None]
-        bound = np.max(values, -1, keepdims=True) * relative
+        bound = np.max(values, -1, keepdims=True, initial=0.0) * relative
     else:
         bound = as_tracer(tol)[..., None]
     return np.sum(values > bound, -1)
@@ -367,7 +388,8 @@ def power_of_matrix(a: Any, n: Any) -> Any:
     if n == 1 and isinstance(a, Tracer):
         float_matrix(a, "matrix_power")
         return a                                    # NumPy gives the operand itself, not a copy
-    x = float_matrix(a, "matrix_power") if not value_as(a).dtype.is_integer or n < 0 else value_as(a)
+    x = float_matrix(a, "matrix_power")
+    x = x if n < 0 else value_as(a)
     if n == 0:
         return fresh(broadcast_value(value_as(np.eye(x.shape[-1], dtype=x.dtype.numpy)), x.shape))
     if n < 0:

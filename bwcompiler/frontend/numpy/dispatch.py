@@ -9,6 +9,7 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import TracerArrayError
 from bwcompiler.frontend.numpy import (  # noqa: F401  (importing a family registers it)
+    bits,
     calculus,
     comparisons,
     complex_parts,

@@ -76,6 +76,8 @@ def parse(operands: tuple[Any, ...]) -> tuple[list[Labels], Labels, list[Any]]:
     inputs = [_labels(term, rank, text) for term, rank in zip(terms, ranks, strict=True)]
     broadcast = max(([label for label in labels if label.isdigit()] for labels in inputs), key=len)
     if arrow:
+        if broadcast and "..." not in right:
+            raise ValueError(f"np.einsum: {text!r} has '...' of {len(broadcast)} axes on the left, and none in the output")
         output = _output_labels(right, broadcast)
     else:
         counts = [label for labels in inputs for label in labels if not label.isdigit()]
@@ -121,8 +123,8 @@ def contract_all(values: list[Value], inputs: list[Labels], output: Labels) -> V
         keep = set(output).union(*[labels for _, labels in terms])
         chosen = [_summed(value, labels, keep | _others(chosen, k)) for k, (value, labels) in enumerate(chosen)]
         term = chosen[0]
-        for other in chosen[1:]:
-            term = _pair(*term, *other, keep)
+        for k, other in enumerate(chosen[1:], 1):
+            term = _pair(*term, *other, keep.union(*[labels for _, labels in chosen[k + 1:]]))
         terms.append(_summed(*term, keep))
     value, labels = terms[0]
     missing = [label for label in output if label not in labels]
@@ -172,8 +174,17 @@ def _path(terms: list[tuple[Value, Labels]], output: Labels) -> list[tuple[int, 
     letters = dict(zip(dict.fromkeys(label for _, labels in terms for label in labels), string.ascii_letters, strict=False))
     text = ",".join("".join(letters[label] for label in labels) for _, labels in terms)
     text += "->" + "".join(letters[label] for label in output if label in letters)
-    dummies = [np.broadcast_to(np.float64(0.0), value.shape) for value, _ in terms]
-    return list(np.einsum_path(text, *dummies, optimize="greedy")[0][1:])
+    return list(np.einsum_path(text, *[_dummy(value.shape) for value, _ in terms], optimize="greedy")[0][1:])
+
+
+def _dummy(shape: tuple[Any, ...]) -> Any:
+    """An array of that shape without memory of its own."""
+    return np.broadcast_to(np.float64(0.0), shape)
+
+
+@implements(np.einsum_path)
+def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: Any = False) -> Any:
+    return np.einsum_path(*[_dummy(one.shape) if isinstance(one, Tracer) else one for one in operands], optimize=optimize)
 
 
 def _summed(value: Value, labels: Labels, keep: set[str]) -> tuple[Value, Labels]:

@@ -1,4 +1,4 @@
-"""Positions in flat arrays and along their axes: np.unravel_index, np.ravel_multi_index."""
+"""Positions in flat arrays and along their axes: np.ix_, np.unravel_index, np.ravel_multi_index."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bwcompiler import ops
 from bwcompiler.errors import DTypeError
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, value_as
 from bwcompiler.frontend.tracing.registry import implements
-from bwcompiler.frontend.tracing.tracer import fresh
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import I64
 
@@ -22,6 +22,20 @@ def _in_range(index: Any, extent: int) -> Value:
         raise DTypeError(f"only int indices permitted, got {value.dtype.numpy}")
     value = cast(value, I64)
     return ops.normalize_index(ops.select(ops.less(value, constant(0, value)), constant(extent, value), value), extent=extent)
+
+
+@implements(np.ix_)
+def ix_(*args: Any) -> Any:
+    found = []
+    for place, sequence in enumerate(args):
+        x = sequence if isinstance(sequence, Tracer) else np.asarray(sequence)
+        if x.ndim != 1:
+            raise ValueError("Cross index must be 1 dimensional")
+        if x.dtype == bool:
+            x = np.flatnonzero(x)                           # of a traced mask: an error that says what to write
+        x = x if x.size or isinstance(x, Tracer) else x.astype(np.intp)
+        found.append(np.reshape(x, [-1 if k == place else 1 for k in range(len(args))]))
+    return tuple(found)
 
 
 @implements(np.unravel_index)

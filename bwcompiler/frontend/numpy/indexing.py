@@ -235,6 +235,8 @@ def _taken(x: Tracer, indices: Any, axis: int, mode: str) -> Any:
         index = value_as(entry)
         if index.dtype.kind not in "iub":
             raise DTypeError(f"np.take: the indices must be integers, got {index.dtype.numpy}")
+        if not extent and 0 not in index.shape:
+            raise IndexError("cannot do a non-empty take from an empty axes.")
         index = cast(index, I64)
         low, high = filled(0, I64, index.shape), filled(extent - 1, I64, index.shape)
         bounded = (ops.minimum(ops.maximum(index, low), high) if mode == "clip"

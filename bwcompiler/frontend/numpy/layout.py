@@ -122,6 +122,8 @@ def rollaxis(a: Any, axis: Any, start: Any = 0) -> Any:
     x = as_tracer(a)
     axis = normalize_axis(axis, x.ndim)
     start = start + x.ndim if start < 0 else start
+    if not 0 <= start <= x.ndim:
+        raise np.exceptions.AxisError(f"np.rollaxis: start={start} is not between 0 and the number of axes, {x.ndim}")
     start = start - 1 if axis < start else start
     order = [k for k in range(x.ndim) if k != axis]
     order.insert(start, axis)
@@ -341,7 +343,11 @@ def flipud(m: Any) -> Any:
 @implements(np.rot90)
 def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     x = as_tracer(m)
+    if len(axes) != 2:
+        raise ValueError("len(axes) must be 2.")
     first, second = [normalize_axis(axis, x.ndim) for axis in axes]
+    if first == second:
+        raise ValueError("Axes must be different.")
     k %= 4
     if k == 0:
         return viewed(x, x._chain, x.shape)

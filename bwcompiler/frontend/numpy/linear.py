@@ -10,7 +10,7 @@ from bwcompiler import ops
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.elementwise import delivered
 from bwcompiler.frontend.numpy.reductions import normalize_axis
-from bwcompiler.frontend.tracing.operands import broadcast_shapes, cast, cut, filled, materialise, operand, reshape
+from bwcompiler.frontend.tracing.operands import broadcast_shapes, cast, cut, filled, last_axis_element, materialise, operand, reshape
 from bwcompiler.frontend.tracing.promotion import common_dtype, requested, require_cast, strong
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.tracer import fresh, fresh_array, value_of
@@ -18,6 +18,8 @@ from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.types import BOOL, I64, DType, dtype_of
+from bwcompiler.ops.complex_parts import conj
+from bwcompiler.ops.contraction import matrix_transpose
 from bwcompiler.ops.linalg import identity_like, known_triangle
 
 
@@ -184,11 +186,14 @@ def float_matrix(a: Any, name: str) -> Value:
 
 @implements(np.linalg.cholesky)
 def cholesky(a: Any, /, *, upper: Any = False) -> Any:
-    factor = ops.cholesky(float_matrix(a, "cholesky"))
-    if upper:
-        order = (*range(factor.rank - 2), factor.rank - 1, factor.rank - 2)
-        factor = ops.transpose(factor, axes=order)
-    return fresh(factor)
+    matrix = float_matrix(a, "cholesky")
+    if not upper:
+        return fresh(ops.cholesky(matrix))
+    return fresh(_adjoint(ops.cholesky(_adjoint(matrix))))                      # the upper triangle is read, and a = Rᴴ R
+
+
+def _adjoint(x: Value) -> Value:
+    return conj(matrix_transpose(x))
 
 
 @implements(np.linalg.solve)
@@ -234,13 +239,21 @@ def matrix_power(x: Value, n: int) -> Any:
 
 # ----- cross products
 def cross_vectors(a: Any, b: Any, axis_a: int, axis_b: int, axis_c: int) -> Any:
-    """The cross product of vectors of 3 elements."""
+    """The cross product of vectors of 3 elements; of 2, the third element is 0, and of two such ones it is the result."""
     x, y = pair(a, b)
+    if not x.rank or not y.rank:
+        raise ValueError("At least one array has zero dimension")
     x, y = (moved_last(one, axis) for one, axis in ((x, axis_a), (y, axis_b)))
-    if x.shape[-1] != 3 or y.shape[-1] != 3:
-        raise ShapeError(f"np.cross: vectors must have 3 elements, got shapes {x.shape} and {y.shape}")
-    shape = broadcast_shapes([x.shape, y.shape])
-    x, y = broadcast_value(x, shape), broadcast_value(y, shape)
+    if x.shape[-1] not in (2, 3) or y.shape[-1] not in (2, 3):
+        raise ShapeError(f"np.cross: vectors must have 2 or 3 elements, got shapes {x.shape} and {y.shape}")
+    shape = broadcast_shapes([x.shape[:-1], y.shape[:-1]])
+    if x.shape[-1] == y.shape[-1] == 2:
+        x, y = broadcast_value(x, (*shape, 2)), broadcast_value(y, (*shape, 2))
+        products = multiplied(x, ops.concatenate(cut(y, y.rank - 1, 1, 1), cut(y, y.rank - 1, 0, 1), axis=y.rank - 1))
+        return fresh(ops.subtract(last_axis_element(products, 0), last_axis_element(products, 1)))
+    x, y = (one if one.shape[-1] == 3 else ops.concatenate(one, filled(0, one.dtype, (*one.shape[:-1], 1)), axis=one.rank - 1)
+            for one in (x, y))
+    x, y = broadcast_value(x, (*shape, 3)), broadcast_value(y, (*shape, 3))
     turned = [_rotated(one, k) for one in (x, y) for k in (1, 2)]
     result = ops.subtract(multiplied(turned[0], turned[3]), multiplied(turned[1], turned[2]))
     last, place = result.rank - 1, normalize_axis(axis_c, result.rank)

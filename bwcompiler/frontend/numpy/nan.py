@@ -15,7 +15,6 @@ from bwcompiler.frontend.numpy.reductions import (
     cumprod,
     cumsum,
     finished,
-    masked,
     max_,
     mean,
     min_,
@@ -25,7 +24,6 @@ from bwcompiler.frontend.numpy.reductions import (
     std,
     sum_,
     var,
-    with_initial,
 )
 from bwcompiler.frontend.tracing.operands import constant, value_as
 from bwcompiler.frontend.tracing.promotion import requested
@@ -68,12 +66,11 @@ def _nan_extreme(name: str, a: Any, axis: Any, out: Any, keepdims: Any, initial:
         raise ValueError(f"reduction operation 'f{name}' does not have an identity, so to use a where mask one has to specify 'initial'")
     worst = -np.inf if name == "max" else np.inf
     x, missing = _without_nan(a, complex(worst, worst) if value_as(a).dtype.is_complex else worst)
-    if missing is None:                            # of integers nothing is nan
+    if missing is None or initial is not NOTHING:  # of integers nothing is nan; with initial= nan is skipped like what where= leaves out
         return (max_ if name == "max" else min_)(fresh(x), axis, out, keepdims, initial, where)
     axes = reduction_axes(axis, x.rank)
-    value = with_initial(name, reduce_value(name, masked(x, where, worst), axes), initial)
-    if initial is NOTHING:
-        value = ops.select(reduce_value("all", missing, axes), constant(np.nan, value), value)
+    value = reduce_value(name, x, axes)
+    value = ops.select(reduce_value("all", missing, axes), constant(np.nan, value), value)
     return finished(value, x, axes, keepdims, out, f"nan{name}")
 
 

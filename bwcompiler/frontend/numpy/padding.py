@@ -11,8 +11,8 @@ from bwcompiler import ops
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.joining import join
 from bwcompiler.frontend.numpy.reductions import normalize_axis
-from bwcompiler.frontend.tracing.operands import as_tracer, cast, cut, filled, value_as
-from bwcompiler.frontend.tracing.registry import implements, refuse
+from bwcompiler.frontend.tracing.operands import cast, cut, filled, value_as
+from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, value_of
 from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.op import Value
@@ -49,6 +49,11 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> A
             raise ValueError(f"unsupported keyword arguments for mode {mode!r}: {{{key!r}}}")
     if mode in ("constant", "empty"):
         return fresh_array(_constant(x, widths, options.get("constant_values", 0)))
+    if 0 in x.shape:
+        grown = [axis for axis, pair in enumerate(widths) if x.shape[axis] == 0 and any(pair)]
+        if grown:
+            raise ValueError(f"can't extend empty axis {grown[0]} using modes other than 'constant' or 'empty'")
+        return fresh_array(_constant(x, widths, 0))
     lengths = pairs(options["stat_length"], x.rank, "stat_length") if options.get("stat_length") is not None else [(None, None)] * x.rank
     ends = pairs(options.get("end_values", 0), x.rank, "end_values")
     for axis, (low, high) in enumerate(widths):
@@ -147,12 +152,10 @@ def _statistic(x: Value, axis: int, low: int, high: int, function: Callable[...,
 
 def _ramp(x: Value, axis: int, low: int, high: int, ends: tuple[Any, Any]) -> Value:
     """From an end value to the edge in equal steps."""
-    refuse("pad", mode=("linear_ramp of integers" if not x.dtype.is_float else "", ""))
     extent: int = x.shape[axis]
     parts = []
     for width, end, at_end in ((low, ends[0], False), (high, ends[1], True)):
-        edge = as_tracer(fresh(cut(x, axis, extent - 1 if at_end else 0, 1)))
-        steps = np.arange(width, dtype=x.dtype.numpy) / max(width, 1)            # 0 at the end value
-        steps = (steps[::-1] if at_end else steps).reshape([-1 if k == axis else 1 for k in range(x.rank)])
-        parts.append(value_as(end + (edge - end) * steps.astype(x.dtype.numpy)))
+        edge = fresh(cut(x, axis, extent - 1 if at_end else 0, 1))
+        ramp: Any = np.linspace(end, np.squeeze(edge, axis), width, endpoint=False, dtype=x.dtype.numpy, axis=axis)
+        parts.append(value_as(np.flip(ramp, axis) if at_end else ramp))
     return _joined(parts[0], x, parts[1], axis)

@@ -1,4 +1,4 @@
-"""NumPy functions whose answer is known while tracing: shape, ndim, size, result_type, can_cast, shares_memory."""
+"""NumPy functions whose answer is known while tracing: shape, ndim, size, result_type, common_type, can_cast, shares_memory."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
+from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.reductions import normalize_axis
-from bwcompiler.frontend.tracing.operands import (
-    as_tracer,
-)
+from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.region import open_region
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.tracer import Tracer
@@ -55,6 +54,18 @@ def _promotion_sample(item: Any) -> Any:
 @implements(np.can_cast)
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     return bool(np.can_cast(_promotion_sample(from_), to, casting))
+
+
+@implements(np.common_type)
+def common_type(*arrays: Any) -> Any:
+    return np.common_type(*[np.empty(0, item.dtype) if isinstance(item, Tracer) else item for item in arrays])
+
+
+@implements(np.min_scalar_type)
+def min_scalar_type(a: Any, /) -> np.dtype[Any]:
+    if not a.ndim:
+        raise UnsupportedError("np.min_scalar_type of a traced number: which dtype holds it depends on its value\n  hint: x.dtype")
+    return a.dtype  # type: ignore[no-any-return]
 
 
 @implements(np.shares_memory)

@@ -219,6 +219,11 @@ def _mean_dtype(x: Value, dtype: Any) -> DType:
     return requested(dtype) or (x.dtype if x.dtype.is_differentiable else F64)
 
 
+def _axes_of_mean(axis: Any, rank: int, where: Any) -> Axes:
+    """With where= NumPy counts the elements by a sum, which takes axis=0 of arrays without axes; else it asks for the extent."""
+    return normalize_axes(axis, rank) if where is NOTHING or where is True else reduction_axes(axis, rank)
+
+
 def mean_value(x: Value, axes: Axes, where: Any = NOTHING) -> Value:
     """The mean of a float value over axes."""
     return ops.divide(reduce_value("sum", masked(x, where, 0), axes), _count(x, axes, where, x.dtype))
@@ -228,7 +233,7 @@ def mean_value(x: Value, axes: Axes, where: Any = NOTHING) -> Value:
 def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING, *, where: Any = NOTHING) -> Any:
     x = value_as(a)
     target = _mean_dtype(x, dtype)
-    axes = normalize_axes(axis, x.rank)
+    axes = _axes_of_mean(axis, x.rank, where)
     if target.is_differentiable:
         x = cast(x, F32 if x.dtype is F16 and dtype is None else target)                               # as NumPy: sums outgrow halves
         return finished(cast(mean_value(x, axes, where), target), x, axes, keepdims, out, "mean")
@@ -277,9 +282,12 @@ def _moment(name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepd
         raise DTypeError(f"np.{name}: dtype={target.numpy} computes in integers, which is not supported; leave dtype= away, and "
                          f"convert the result: np.{name}(...).astype(np.{target.numpy})")
     x = cast(x, target)
-    axes = normalize_axes(axis, x.rank)
+    axes = _axes_of_mean(axis, x.rank, where)
     value = variance(x, axes, ddof if correction is NOTHING else correction, where, given_mean)
-    return finished(root(value) if name == "std" else value, x, axes, keepdims, out, name)
+    value = root(value) if name == "std" else value
+    if target.is_complex and dtype is not None:                     # a real number, but of the dtype that was asked for
+        value = cast(value, target)
+    return finished(value, x, axes, keepdims, out, name)
 
 
 @implements(np.var)

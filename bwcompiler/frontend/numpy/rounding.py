@@ -1,4 +1,4 @@
-"""NumPy functions that replace values element by element: clip, round, fix, nan_to_num, sinc."""
+"""NumPy functions that replace values element by element: clip, round, fix, nan_to_num, sinc, i0."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bwcompiler.frontend.tracing.promotion import requested
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.types import F64
+from bwcompiler.ir.types import BOOL, F64
 
 NOTHING = np._NoValue
 
@@ -56,10 +56,12 @@ def round_(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     if x.dtype.is_complex:
         parts = [value_as(round_(fresh(part), decimals)) for part in (ops.real(x), ops.imag(x))]
         return delivered("round", ops.make_complex(*parts), out)
-    if not x.dtype.is_float:
-        if decimals < 0:
-            raise UnsupportedError("np.round of integers to negative decimals is not supported on traced arrays")
-        return delivered("round", x, out)
+    if x.dtype is BOOL:
+        if decimals:
+            raise TypeError("np.round of truth values: decimals must be 0")
+        return delivered("round", evaluate(UFUNCS["rint"], (a,)), out)
+    if not x.dtype.is_float:                                                # NumPy computes in float64 here
+        return delivered("round", x if decimals >= 0 else cast(value_as(round_(fresh(cast(x, F64)), decimals)), x.dtype), out)
     if decimals == 0:
         return delivered("round", ops.rint(x), out)
     scale = constant(10.0 ** abs(decimals), x)
@@ -104,3 +106,15 @@ def sinc(x: Any) -> Any:
     zero = ops.equal(angle, constant(0, value))
     safe = ops.select(zero, constant(1, value), angle)
     return fresh(ops.select(zero, constant(1, value), ops.divide(ops.sin(safe), safe)))
+
+
+@implements(np.i0)
+def i0(x: Any) -> Any:
+    value = value_as(x)
+    if value.dtype.is_complex:
+        raise TypeError("i0 not supported for complex values")
+    try:
+        import scipy.special  # noqa: F401
+    except ImportError:
+        raise UnsupportedError("np.i0 of traced arrays is computed by SciPy's loop, and SciPy is not installed") from None
+    return fresh(ops.special_function(value if value.dtype.is_float else cast(value, F64), name="i0", results=1))

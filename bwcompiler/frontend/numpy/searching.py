@@ -63,13 +63,15 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
 @implements(np.digitize)
 def digitize(x: Any, bins: Any, right: Any = False) -> Any:
     require_known(bins, "digitize", "bins")
+    if value_as(x).dtype.is_complex:
+        raise TypeError("x may not be complex")
     edges = np.asarray(bins)
     steps = np.diff(edges)
     if not ((steps >= 0).all() or (steps <= 0).all()):
         raise ValueError("bins must be monotonically increasing or decreasing")
     if (steps >= 0).all():
         return searchsorted(edges, x, "left" if right else "right")
-    return len(edges) - searchsorted(edges[::-1], x, "right" if right else "left")
+    return len(edges) - searchsorted(edges[::-1], x, "left" if right else "right")
 
 
 @implements(np.interp)

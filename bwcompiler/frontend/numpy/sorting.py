@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.errors import ShapeError, UnsupportedError
+from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.elementwise import store
-from bwcompiler.frontend.numpy.indexing import gather
+from bwcompiler.frontend.numpy.indexing import gather, index_value
 from bwcompiler.frontend.numpy.reductions import finished, keep_axes, mean, normalize_axes, normalize_axis, reduce_value
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, filled, last_axis_element, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype
@@ -18,7 +18,7 @@ from bwcompiler.frontend.tracing.registry import HANDLERS, implements, refuse
 from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, fresh_array, value_of
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.types import C64, C128, F32, F64, I64, DType, dtype_of
+from bwcompiler.ir.types import C64, C128, F64, I64, DType, dtype_of
 
 NOTHING = np._NoValue
 
@@ -68,23 +68,31 @@ def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stab
 
 @implements(np.sort_complex)
 def sort_complex(a: Any) -> Any:
-    """Sorted along the last axis, and complex: float32 and short integers as complex64."""
+    """Sorted along the last axis, and complex: integers of at most 16 bits as complex64, all else as complex128."""
     x = value_as(sort(a))
-    narrow = x.dtype.kind != "c" and x.dtype.itemsize < 4 and x.dtype.is_integer
-    return fresh(x if x.dtype.is_complex else cast(x, C64 if narrow or x.dtype is F32 else C128))
+    return fresh(x if x.dtype.is_complex else cast(x, C64 if x.dtype.is_integer and x.dtype.itemsize < 4 else C128))
 
 
 @implements(np.partition)
 def partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> Any:
     """Sorted altogether: one of the orders that np.partition may give."""
-    require_known(kth, "partition", "kth")
+    _check_kth(a, kth, axis, "partition")
     return sort(a, axis, None, order)
 
 
 @implements(np.argpartition)
 def argpartition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> Any:
-    require_known(kth, "argpartition", "kth")
+    _check_kth(a, kth, axis, "argpartition")
     return argsort(a, axis, None, order)
+
+
+def _check_kth(a: Any, kth: Any, axis: Any, name: str) -> None:
+    require_known(kth, name, "kth")
+    x, place = _line(a, axis, name)
+    extent = x.shape[place]
+    for position in np.ravel(kth):
+        if extent and not -extent <= position < extent:
+            raise ValueError(f"kth(={position}) out of bounds ({extent})")
 
 
 def require_known(value: Any, name: str, argument: str) -> None:
@@ -100,7 +108,7 @@ def sort_method(x: Tracer, axis: Any = -1, kind: Any = None, order: Any = None, 
 
 def partition_method(x: Tracer, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> None:
     """x.partition(kth): in place."""
-    require_known(kth, "partition", "kth")
+    _check_kth(x, kth, axis, "partition")
     sort_method(x, axis, None, order)
 
 
@@ -156,6 +164,15 @@ def _nan_if_any(result: Value, ordered: Value) -> Value:
     return ops.select(ops.isnan(last_axis_element(ordered, ordered.shape[-1] - 1)), constant(math.nan, result), result)
 
 
+def _all_nan_if_any(ordered: Value) -> Value:
+    """Lanes with a nan (sorted, it is last) in which all are nan."""
+    if not ordered.dtype.is_differentiable or not ordered.shape[-1]:
+        return ordered
+    missing = ops.isnan(last_axis_element(ordered, ordered.shape[-1] - 1))
+    missing = ops.broadcast(missing, shape=ordered.shape, axes=tuple(range(ordered.rank - 1)))
+    return ops.select(missing, constant(math.nan, ordered), ordered)
+
+
 @implements(np.median)
 def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = False) -> Any:
     x, lanes, axes = _lanes(a, axis)
@@ -169,21 +186,28 @@ def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = Fal
     return finished(_nan_if_any(middle, ordered), x, axes, keepdims, out, "median")
 
 
+def _checked_levels(q: Any, scale: float) -> Any:
+    levels = np.asarray(q, np.float64) / scale
+    if not ((levels >= 0) & (levels <= 1)).all():
+        raise ValueError("Percentiles must be in the range [0, 100]" if scale == 100 else "Quantiles must be in the range [0, 1]")
+    return levels
+
+
 def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepdims: Any, scale: float) -> Any:
     x, lanes, axes = _lanes(a, axis)
     if x.dtype.is_complex:
         raise TypeError("a must be an array of real numbers")
     if isinstance(q, Tracer):
-        raise UnsupportedError(f"np.{name}: a traced q is not supported\n  hint: make it static (static_argnums)")
-    levels = np.asarray(q, np.float64) / scale
-    if not ((levels >= 0) & (levels <= 1)).all():
-        raise ValueError("Percentiles must be in the range [0, 100]" if scale == 100 else "Quantiles must be in the range [0, 1]")
+        ordered = _all_nan_if_any(sorted_value(lanes, lanes.rank - 1))
+        return _at_traced_levels(name, x, ordered, filled(lanes.shape[-1], F64, lanes.shape[:-1]), q, axes, out, method, keepdims, scale)
+    levels = _checked_levels(q, scale)
     count = lanes.shape[-1]
     ordered = sorted_value(lanes, lanes.rank - 1)
     if count == 0:
-        raise ShapeError(f"np.{name} of no elements")
+        raise IndexError(f"np.{name} of no elements")
     # Where between the sorted elements the quantile lies: NumPy's own answer for the elements 0, 1, 2, ...
-    places = np.quantile(np.arange(count, dtype=np.float64), levels, method=method)  # type: ignore[call-overload]
+    numpy: Any = np.quantile if scale == 1.0 else np.percentile
+    places = numpy(np.arange(count, dtype=np.float64), q, method=method)
     whole = bool((places == np.floor(places)).all()) and (
         method in ("lower", "higher", "nearest", "inverted_cdf", "closest_observation")
         or (method == "linear" and scale == 1.0 and np.asarray(q).dtype.kind in "iub"))       # q of 0 and 1: elements themselves
@@ -198,10 +222,17 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
 
 def _quantile_dtype(dtype: DType, q: Any) -> DType:
     """What NumPy interpolates in: the dtype of the array for a number q, else at least that of the array q (float64)."""
-    if dtype.is_float and isinstance(q, int | float):
+    is_number = isinstance(q._kind, type) if isinstance(q, Tracer) else isinstance(q, int | float)
+    if dtype.is_float and is_number:
         return dtype
-    levels = np.asarray(q).dtype
+    levels = q.dtype if isinstance(q, Tracer) else np.asarray(q).dtype
     return common_dtype((dtype, dtype_of(levels) if levels.kind == "f" else F64))
+
+
+def _place_dtype(q: Any) -> DType:
+    """What NumPy computes positions in: the dtype of a float array q, else float64."""
+    levels = q._kind if isinstance(q, Tracer) else dtype_of(q.dtype) if isinstance(q, np.ndarray | np.floating) else F64
+    return levels if isinstance(levels, DType) and levels.is_float else F64
 
 
 def _collected(results: list[Value], x: Value, axes: tuple[int, ...], levels: Any, keepdims: Any, out: Any, name: str) -> Any:
@@ -223,7 +254,8 @@ def _collected(results: list[Value], x: Value, axes: tuple[int, ...], levels: An
     return out
 
 
-def _weighted_quantile(name: str, a: Any, q: Any, weights: Any, axis: Any, out: Any, method: str, keepdims: Any, scale: float) -> Any:
+def _weighted_quantile(name: str, a: Any, q: Any, weights: Any, axis: Any, out: Any, method: str, keepdims: Any, scale: float,
+                       skips_nan: bool = False) -> Any:
     """The first element, in order, up to which the weights make up the share q of all: NumPy's "inverted_cdf"."""
     if method != "inverted_cdf":
         raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
@@ -235,7 +267,9 @@ def _weighted_quantile(name: str, a: Any, q: Any, weights: Any, axis: Any, out: 
             raise TypeError("Shape of weights must be consistent with shape of a along specified axis.")
         given = as_tracer(np.reshape(given, [-1 if k == axes[0] else 1 for k in range(x.rank)]))
     _, heavy, _ = _lanes(np.broadcast_to(given, x.shape), axes)
-    levels = np.asarray(q, np.float64) / scale
+    if skips_nan and x.dtype.is_float:
+        heavy = ops.select(ops.isnan(lanes), constant(0.0, heavy), heavy)
+    levels = _checked_levels(q, scale)
     order = fresh(_positions(lanes, lanes.rank - 1, "stable"))
     ordered, counted = [fresh(at_positions(one, value_of(order), lanes.rank - 1)) for one in (lanes, cast(heavy, F64))]
     sums: Any = np.cumsum(counted, -1)
@@ -245,7 +279,8 @@ def _weighted_quantile(name: str, a: Any, q: Any, weights: Any, axis: Any, out: 
         place: Any = np.sum(sums < level, -1) if level else np.argmax(counted > 0, -1)     # weights of 0 count for nothing
         place = np.minimum(place, lanes.shape[-1] - 1)[..., None]
         found = at_positions(value_of(ordered), value_of(place), lanes.rank - 1)
-        results.append(_nan_if_any(last_axis_element(found, 0), value_of(ordered)))
+        result = last_axis_element(found, 0)
+        results.append(result if skips_nan else _nan_if_any(result, value_of(ordered)))
     found_all = _collected(results, x, axes, levels, keepdims, out, name)
     return found_all if out is not None else fresh_array(value_of(found_all))
 
@@ -270,47 +305,58 @@ def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_inpu
 def _counted(lanes: Value) -> tuple[Value, Value]:
     """The lanes sorted (nan last), and how many of each are not nan, as floats."""
     ordered = sorted_value(lanes if lanes.dtype.is_float else cast(lanes, F64), lanes.rank - 1)
-    present = cast(ops.invert(ops.isnan(ordered)), ordered.dtype)
+    present = cast(ops.invert(ops.isnan(ordered)), F64)
     return ordered, reduce_value("sum", present, (ordered.rank - 1,))
 
 
+def _index(place: Value) -> Value:
+    """A (float) position as an index; those before the first element count as the first."""
+    return cast(ops.maximum(place, constant(0.0, place)), I64)
+
+
 def _at_traced(ordered: Value, place: Value) -> Value:
-    """The elements of the last axis at (float) positions; those before the first one count as the first."""
-    index = cast(ops.maximum(place, constant(0.0, place)), I64)
-    positions = reshape(index, (*index.shape, 1))
-    return reshape(at_positions(ordered, positions, ordered.rank - 1), index.shape)
+    """The elements of the last axis at (float) positions, one per lane."""
+    index = _index(place)
+    return reshape(at_positions(ordered, reshape(index, (*index.shape, 1)), ordered.rank - 1), index.shape)
 
 
-def _interpolated(ordered: Value, place: Value) -> Value:
-    """The elements around a (float) position, weighted; from the end that is nearer, as `_between`."""
+def _at_checked(ordered: Value, place: Value) -> Value:
+    """The elements of the last axis at (float) positions, several per lane, that may be out of range: an IndexError at run time."""
+    return at_positions(ordered, index_value(fresh(_index(place)), ordered.shape[-1]), ordered.rank - 1)
+
+
+def _interpolated(ordered: Value, place: Value, dtype: DType) -> Value:
+    """The elements around (float) positions, one per lane or several, weighted; from the end that is nearer, as `_between`."""
     below = ops.floor(place)
-    low, high = _at_traced(ordered, below), _at_traced(ordered, ops.ceil(place))
-    fraction = ops.subtract(place, below)
-    distance = ops.subtract(high, low)
+    elements = _at_checked if place.rank == ordered.rank else _at_traced
+    low, high = [elements(ordered, one) for one in (below, ops.ceil(place))]
+    fraction = cast(ops.subtract(place, below), dtype)
+    distance = cast(ops.subtract(high, low), dtype)
+    low, high = cast(low, dtype), cast(high, dtype)
     from_low = ops.add(low, ops.multiply(distance, fraction))
     from_high = ops.subtract(high, ops.multiply(distance, ops.subtract(constant(1.0, fraction), fraction)))
     between = ops.select(ops.less(fraction, constant(0.5, fraction)), from_low, from_high)
     return ops.select(ops.equal(fraction, constant(0.0, fraction)), low, between)
 
 
-def _place_of(count: Value, level: float, method: str) -> Value:
+def _place_of(count: Value, level: Value, method: str, name: str) -> Value:
     """Where the quantile lies, counted from 0, among `count` sorted elements."""
     last = ops.subtract(count, constant(1.0, count))
-    linear = ops.multiply(last, constant(level, count))
+    linear = ops.multiply(last, level)
     simple = {"lower": ops.floor, "higher": ops.ceil, "nearest": ops.rint, "linear": lambda x: x}
     if method in simple:
         return simple[method](linear)  # type: ignore[no-any-return, operator]
     if method == "midpoint":
         return ops.multiply(ops.add(ops.floor(linear), ops.ceil(linear)), constant(0.5, count))
     if method == "inverted_cdf":
-        above = ops.subtract(ops.ceil(ops.multiply(count, constant(level, count))), constant(1.0, count))
+        above = ops.subtract(ops.ceil(ops.multiply(count, level)), constant(1.0, count))
         return ops.maximum(above, constant(0.0, count))
     if method not in _PLOTTING_POSITIONS:
-        raise UnsupportedError(f"np.nanquantile: method={method!r} is not supported on traced arrays; supported: "
+        raise UnsupportedError(f"np.{name}: method={method!r} is not supported on traced arrays; supported: "
                                f"{', '.join([*simple, 'midpoint', 'inverted_cdf', *_PLOTTING_POSITIONS])}")
     alpha, beta = _PLOTTING_POSITIONS[method]
-    offset = alpha + level * (1.0 - alpha - beta) - 1.0
-    place = ops.add(ops.multiply(count, constant(level, count)), constant(offset, count))
+    offset = ops.add(constant(alpha, level), ops.multiply(level, constant(1.0 - alpha - beta, level)))
+    place = ops.subtract(ops.add(ops.multiply(count, level), offset), constant(1.0, count))
     return ops.minimum(ops.maximum(place, constant(0.0, count)), last)
 
 
@@ -319,28 +365,64 @@ _PLOTTING_POSITIONS = {"interpolated_inverted_cdf": (0.0, 1.0), "hazen": (0.5, 0
                        "median_unbiased": (1 / 3, 1 / 3), "normal_unbiased": (3 / 8, 3 / 8)}
 
 
+def _at_traced_levels(name: str, x: Value, ordered: Value, count: Value, q: Tracer, axes: tuple[int, ...], out: Any, method: str,
+                      keepdims: Any, scale: float) -> Any:
+    """Quantiles at traced levels among the first `count` sorted elements; what is no level is an index out of range at run time."""
+    dtype, levels_in = _quantile_dtype(ordered.dtype, q), _place_dtype(q)
+    lead, extent, many = ordered.shape[:-1], ordered.shape[-1], q.size
+    level = ops.divide(cast(value_of(q), levels_in), filled(scale, levels_in, q.shape))
+    level = ops.broadcast(reshape(level, (many,)), shape=(*lead, many), axes=(len(lead),))
+    counts = ops.broadcast(cast(count, levels_in), shape=(*lead, many), axes=tuple(range(len(lead))))
+    place = _place_of(counts, level, method, name)
+    inside = ops.bitwise_and(ops.greater_equal(level, constant(0.0, level)), ops.less_equal(level, constant(1.0, level)))
+    place = ops.select(inside, place, filled(extent, levels_in, place.shape))
+    if method in _OF_ELEMENTS:
+        found = _at_checked(ordered, place)
+    else:
+        found = _interpolated(ordered, place, dtype)
+    found = ops.transpose(found, axes=(found.rank - 1, *range(found.rank - 1)))
+    kept = [1 if k in axes else n for k, n in enumerate(x.shape)] if keepdims is not NOTHING and keepdims else lead
+    found = reshape(found, (*q.shape, *kept))
+    if out is None:
+        return fresh(found)
+    store(out, found, "same_kind", name)
+    return out
+
+
+_OF_ELEMENTS = ("lower", "higher", "nearest", "inverted_cdf")          # methods that give elements, of their dtype
+
+
 def _nan_quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepdims: Any, scale: float) -> Any:
-    require_known(q, name, "q")
     x, lanes, axes = _lanes(a, axis)
     if not lanes.dtype.is_float:
         return _quantile(name, a, q, axis, out, method, keepdims, scale)
-    levels = np.asarray(q, np.float64) / scale
+    if isinstance(q, Tracer) and lanes.shape[-1]:
+        ordered, count = _counted(lanes)
+        return _at_traced_levels(name, x, ordered, count, q, axes, out, method, keepdims, scale)
+    require_known(q, name, "q")
+    levels = _checked_levels(q, scale)
     if not lanes.shape[-1]:
-        raise ShapeError(f"np.{name} of no elements")
-    ordered, count = _counted(cast(lanes, _quantile_dtype(lanes.dtype, q)))
-    results = [_interpolated(ordered, _place_of(count, float(level), method)) for level in np.ravel(levels)]
+        lanes = filled(math.nan, lanes.dtype, (*lanes.shape[:-1], 1))
+    ordered, count = _counted(lanes)
+    count = cast(count, _place_dtype(q))
+    dtype = lanes.dtype if method in _OF_ELEMENTS else _quantile_dtype(lanes.dtype, q)
+    results = [_interpolated(ordered, _place_of(count, constant(float(level), count), method, name), dtype) for level in np.ravel(levels)]
     return _collected(results, x, axes, levels, keepdims, out, name)
 
 
 @implements(np.nanquantile)
 def nanquantile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, method: Any = "linear",
-                keepdims: Any = NOTHING) -> Any:
+                keepdims: Any = NOTHING, *, weights: Any = None) -> Any:
+    if weights is not None:
+        return _weighted_quantile("nanquantile", a, q, weights, axis, out, method, keepdims, 1.0, skips_nan=True)
     return _nan_quantile("nanquantile", a, q, axis, out, method, keepdims, 1.0)
 
 
 @implements(np.nanpercentile)
 def nanpercentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, method: Any = "linear",
-                  keepdims: Any = NOTHING) -> Any:
+                  keepdims: Any = NOTHING, *, weights: Any = None) -> Any:
+    if weights is not None:
+        return _weighted_quantile("nanpercentile", a, q, weights, axis, out, method, keepdims, 100.0, skips_nan=True)
     return _nan_quantile("nanpercentile", a, q, axis, out, method, keepdims, 100.0)
 
 

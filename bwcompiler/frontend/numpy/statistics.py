@@ -7,52 +7,58 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.joining import concatenate
 from bwcompiler.frontend.numpy.linear import dot
 from bwcompiler.frontend.numpy.reductions import mean
-from bwcompiler.frontend.tracing.operands import (
-    as_tracer,
-    cast,
-    reshape,
-)
-from bwcompiler.frontend.tracing.promotion import requested
+from bwcompiler.frontend.tracing.operands import as_tracer, cast, filled, reshape
+from bwcompiler.frontend.tracing.promotion import common_dtype, requested
 from bwcompiler.frontend.tracing.registry import implements
-from bwcompiler.frontend.tracing.tracer import fresh, value_of
-from bwcompiler.ir.types import C128, F64
-
-NOTHING = np._NoValue
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
+from bwcompiler.ir.types import F64, DType
 
 
 @implements(np.cov)
 def cov(m: Any, y: Any = None, rowvar: Any = True, bias: Any = False, ddof: Any = None, fweights: Any = None, aweights: Any = None, *,
         dtype: Any = None) -> Any:
-    x = _variables(m, rowvar, dtype)
+    if ddof is not None and ddof != int(ddof):
+        raise ValueError("ddof must be integer")
+    target = requested(dtype) or common_dtype((as_tracer(m)._type.dtype, F64 if y is None else as_tracer(y)._type.dtype, F64))
+    x = _variables(m, "m", target)
+    x = x if rowvar or as_tracer(m).ndim == 1 else x.T
+    if not x.shape[0]:
+        return fresh(filled(0.0, F64, (0, 0)))
     if y is not None:
-        x = concatenate([x, _variables(y, rowvar, dtype)], 0)
+        other = _variables(y, "y", target)
+        x = concatenate([x, other if rowvar or other.shape[0] == 1 else other.T], 0)
     delta = (0 if bias else 1) if ddof is None else ddof
-    if fweights is not None:
-        return _repeated(x, as_tracer(fweights), aweights, delta)
-    if aweights is None:
+    counts, shares = [given if given is None else _weights(given, x.shape[1], name)
+                      for given, name in ((fweights, "fweights"), (aweights, "aweights"))]
+    if counts is None and shares is None:
         centred = x - mean(x, 1, keepdims=True)
         return np.squeeze(dot(centred, centred.T.conj()) * _share(float(x.shape[1] - delta)))
-    weights = as_tracer(aweights)
+    weights: Any = shares if counts is None else counts if shares is None else counts * shares
     total = weights.sum()
-    centred = x - (x * weights).sum(1, keepdims=True) / total
-    freedom = total if delta == 0 else total - (weights * weights).sum() / total * float(delta)
-    return np.squeeze(dot(centred, (centred * weights).T.conj()) / freedom)
+    centred = (x - (x * weights).sum(1, keepdims=True) / total).astype(x.dtype)
+    squares = total if shares is None else (weights * shares).sum()
+    freedom = total - (0.0 if delta == 0 else float(delta) if shares is None else squares / total * float(delta))
+    share = 1.0 / np.where(freedom <= 0.0, 0.0, freedom)                    # inf where ddof leaves none, as in NumPy
+    return np.squeeze(dot(centred, (centred * weights).T.conj()) * share)
 
 
-def _repeated(x: Any, counts: Any, aweights: Any, delta: Any) -> Any:
-    """The covariance of observations that occur as often as counts (fweights) says."""
-    if counts.ndim != 1 or counts.shape[0] != x.shape[1] or not counts._type.dtype.is_integer:
-        raise ShapeError(f"np.cov: fweights must be {x.shape[1]} integers, got {counts.dtype} of shape {counts.shape}")
-    weights: Any = counts * as_tracer(aweights) if aweights is not None else counts * np.ones((), x.dtype)
-    total = weights.sum()
-    centred = x - (x * weights).sum(1, keepdims=True) / total
-    squares = total if aweights is None or delta == 0 else (weights * as_tracer(aweights)).sum() / total
-    freedom = total - (delta if aweights is None else squares * float(delta) if delta else 0.0)
-    return np.squeeze(dot(centred, (centred * weights).T) / freedom)
+def _weights(given: Any, count: int, name: str) -> Any:
+    """Weights of the observations as float64.  What is known while tracing is checked as NumPy does."""
+    weights: Any = as_tracer(given).astype(np.float64)
+    if not isinstance(given, Tracer):
+        numbers = np.asarray(given, np.float64)
+        if name == "fweights" and not (numbers == np.around(numbers)).all():
+            raise TypeError("fweights must be integer")
+        if (numbers < 0).any():
+            raise ValueError(f"{name} cannot be negative")
+    if weights.ndim > 1:
+        raise RuntimeError(f"cannot handle multidimensional {name}")
+    if weights.shape != (count,):
+        raise RuntimeError(f"incompatible numbers of samples and {name}: np.cov of {count} samples, {name} of shape {weights.shape}")
+    return weights
 
 
 def _share(freedom: float) -> float:
@@ -60,15 +66,13 @@ def _share(freedom: float) -> float:
     return 1.0 / freedom if freedom > 0 else math.inf
 
 
-def _variables(m: Any, rowvar: Any, dtype: Any) -> Any:
+def _variables(m: Any, name: str, dtype: DType) -> Any:
     """One variable per row, as floats."""
     x = as_tracer(m)
     if x.ndim > 2:
-        raise ValueError("m has more than 2 dimensions")
-    target = requested(dtype) or (C128 if x._type.dtype.is_complex else F64)
-    x = fresh(cast(value_of(x), target))
-    x = x if x.ndim == 2 else fresh(reshape(value_of(x), (1, x.size)))
-    return x if rowvar or (x.shape[0] == 1 and as_tracer(m).ndim == 1) else x.T
+        raise ValueError(f"{name} has more than 2 dimensions")
+    x = fresh(cast(value_of(x), dtype))
+    return x if x.ndim == 2 else fresh(reshape(value_of(x), (1, x.size)))
 
 
 @implements(np.corrcoef)

@@ -96,6 +96,8 @@ def _start(ufunc: Any, line: Value, initial: Any) -> Value | None:
             raise ValueError(f"zero-size array to reduction operation {ufunc.__name__} which has no identity")
         return None
     start = ufunc.identity if initial is NOTHING else initial
+    if initial is NOTHING and start == -1:                                      # of bitwise_and: all bits
+        start = np.array(-1).astype(line.dtype.numpy)
     return materialise(operand(start)[0], line.dtype, line.shape[:-1])
 
 

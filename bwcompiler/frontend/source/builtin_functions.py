@@ -215,7 +215,17 @@ def _log(x: Any, *base: Any) -> Any:
     return found / np.log(base[0]) if base else found
 
 
+def _is_scalar(element: Any) -> Any:
+    return not issubclass(_stands_for(element), np.ndarray) if isinstance(element, Tracer) else np.isscalar(element)
+
+
+def _without_trailing_zeros(seq: Any) -> Any:
+    """The coefficients of a traced polynomial all count, as in np.polymul."""
+    return seq if isinstance(seq, Tracer) else np.polynomial.polyutils.trimseq(seq)
+
+
 BUILTINS: dict[Any, Any] = {
+    np.isscalar: _is_scalar, np.polynomial.polyutils.trimseq: _without_trailing_zeros,
     float: _number(float, F64, "float"), int: _number(int, I64, "int"), complex: _number(complex, C128, "complex"), bool: _bool,
     len: _len, min: _extreme(builtins.min, lambda x, y: x < y), max: _extreme(builtins.max, lambda x, y: x > y), sum: _sum,
     sorted: _sorted, any: _truth(builtins.any, np.any), all: _truth(builtins.all, np.all), isinstance: _isinstance,

@@ -29,7 +29,7 @@ from bwcompiler.frontend.tracing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.operands import as_tracer, known_parts
 from bwcompiler.frontend.tracing.region import Policy
 from bwcompiler.frontend.tracing.registry import FUNCTIONS
-from bwcompiler.frontend.tracing.source import is_hidden, is_library
+from bwcompiler.frontend.tracing.source import is_convertible, is_hidden, is_library
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.frontend.tracing.tracer import call as traced_call
 
@@ -39,6 +39,7 @@ _READING: dict[type, frozenset[str]] = {                   # methods of Python's
 }
 _CHANGING_ARRAYS = frozenset(("byteswap", "fill", "itemset", "partition", "put", "resize", "setfield", "setflags", "sort"))
 _WRITING = frozenset((np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis))
+_ARRAY_FUNCTION = type(np.copyto)
 _PURE_MODULES = ("math", "cmath", "operator", "numpy", "scipy", "_operator", "bwcompiler", "copy", "dataclasses", "functools", "logging")
 _VALUES = (bool, int, float, complex, str, bytes, tuple, frozenset, range, slice)
 
@@ -53,6 +54,8 @@ def callable_for(function: Any, policy: Policy, form: Callable[[Any], Any]) -> A
             return twin
     if kind is types.MethodType and isinstance(function.__self__, Tracer) and function.__name__ in NUMBERS:
         return functools.partial(NUMBERS[function.__name__], function.__self__)
+    if kind is _ARRAY_FUNCTION and function.__module__.startswith("numpy.polynomial."):           # polyval2d, polygrid2d
+        function, kind = function._implementation, types.FunctionType
     if kind is types.FunctionType or kind is types.MethodType:
         return _python(function, policy, form)
     owner = getattr(function, "__self__", None)
@@ -82,7 +85,7 @@ def callable_for(function: Any, policy: Policy, form: Callable[[Any], Any]) -> A
         return twin
     if not isinstance(function, type) and isinstance(getattr(kind, "__call__", None), types.FunctionType):  # noqa: B004
         method = types.MethodType(kind.__call__, function)
-        return function if is_library(method.__func__.__code__) else form(method)
+        return form(method) if is_convertible(method.__func__.__code__) else function
     return function
 
 
@@ -193,7 +196,7 @@ def _writing(function: Any) -> Any:
         places: Any = lambda args, kwargs: args[:1]  # noqa: E731
     elif isinstance(function, np.ufunc):
         places = lambda args, kwargs: (*args[function.nin:], *_outputs(kwargs))  # noqa: E731
-    elif function in _WRITING:
+    elif isinstance(function, types.FunctionType | types.BuiltinFunctionType | _ARRAY_FUNCTION) and function in _WRITING:
         places = lambda args, kwargs: args[:1]  # noqa: E731
     else:
         return function

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from bwcompiler.frontend.source.jumps import PREFIX
 from bwcompiler.frontend.source.lookup import compiled, definition
 from bwcompiler.frontend.source.rewriting import RUNTIME, rewritten
-from bwcompiler.frontend.tracing.source import is_library, stands_for
+from bwcompiler.frontend.tracing.source import is_convertible, stands_for
 
 _LIMIT = 1 << 12
 
@@ -61,7 +61,7 @@ def form(fun: FunctionType) -> Form:
 
 def _form(fun: FunctionType) -> Form:
     code = fun.__code__
-    if is_library(code) or RUNTIME in code.co_freevars:
+    if not is_convertible(code) or RUNTIME in code.co_freevars:
         return Form(code, None, False, False)
     writes_outside = _writes_outside(code)
     source = definition(fun)

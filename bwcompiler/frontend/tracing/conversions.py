@@ -321,3 +321,21 @@ def _truth_advice(asked: Request) -> tuple[str, str]:
     if asked.keyword == "while":
         return "while", "for _ in range(n): x = np.where(condition, step(x), x), with enough steps; or bw.while_loop"
     return "if", "np.where(condition, a, b), np.maximum or np.minimum; bw.cond for whole branches; for and/or/not: & | ~"
+
+
+_MEMORY = "the memory of a traced array is not known while tracing: leave it away, or ask the array before the call"
+_NUMBERS = "return the array from the function, and do it with the result"
+_METHOD_HINTS = {
+    "nonzero": "the number of results is not known while tracing: np.where(x, a, b), or sums with where=x",
+    "resize": "np.resize(x, shape), a new array",
+    **dict.fromkeys(("base", "flags", "setflags", "data", "ctypes", "device", "to_device"), _MEMORY),
+    **dict.fromkeys(("tobytes", "tofile", "dump", "dumps"), _NUMBERS),
+    **dict.fromkeys(("byteswap", "getfield", "setfield"),
+                    "x.astype for other numbers; other readings of the same bits are for outside of the function"),
+}
+
+
+def method_advice(name: str) -> str:
+    """What to write instead of a method or attribute of arrays that traced ones do not have."""
+    hint = _METHOD_HINTS.get(name)
+    return f"\n  hint: {hint}" if hint else ""

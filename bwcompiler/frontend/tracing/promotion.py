@@ -91,6 +91,8 @@ def scalar_of(value: Any, dtype: DType) -> Any:
     """A Python scalar as the dtype holds it (rounded to float32 and so on); raises OverflowError as NumPy does."""
     if dtype is F64 and type(value) is float:
         return value
+    if dtype is BOOL and isinstance(value, complex):            # an operand of np.logical_and and the like
+        return bool(value)
     if isinstance(value, complex) and dtype.kind != "c":
         raise UnsupportedError(f"the complex constant {value!r} does not fit into {dtype.numpy}")
     try:

@@ -17,6 +17,7 @@ from bwcompiler import errors
 from bwcompiler.ir.source import Source
 
 _OURS, _NUMPY = (os.path.dirname(os.path.abspath(module.__file__ or "")) for module in (errors, np))
+_POLYNOMIALS = os.path.join(_NUMPY, "polynomial") + os.sep
 _SCIPY = os.path.join(os.path.dirname(_NUMPY), "scipy")
 _HIDDEN_FOLDERS = tuple(folder + os.sep for folder in (_OURS, _NUMPY, _SCIPY))
 _LIBRARY_FOLDERS = tuple([sysconfig.get_path(key) + os.sep for key in ("purelib", "platlib", "stdlib", "platstdlib")])
@@ -69,6 +70,11 @@ def is_library(code: CodeType) -> bool:
 def is_library_file(file: str) -> bool:
     """Whether a file is not the user's own."""
     return is_hidden_file(file) or file.startswith(_LIBRARY_FOLDERS) or file.startswith("<frozen")
+
+
+def is_convertible(code: CodeType) -> bool:
+    """Whether control flow and calls of this code are captured: the user's own, and np.polynomial, which is Python that calls NumPy."""
+    return not is_library(code) or code.co_filename.startswith(_POLYNOMIALS)
 
 
 def _role(code: CodeType) -> int:

@@ -25,7 +25,7 @@ from bwcompiler.errors import (
     at,
     located,
 )
-from bwcompiler.frontend.tracing.conversions import array_advice, index_advice, number_advice, truth_advice
+from bwcompiler.frontend.tracing.conversions import array_advice, index_advice, method_advice, number_advice, truth_advice
 from bwcompiler.frontend.tracing.demands import number_of, refuse
 from bwcompiler.frontend.tracing.fixed_extents import require_fixed
 from bwcompiler.frontend.tracing.foreign_attributes import attribute_error
@@ -288,7 +288,7 @@ class Tracer:
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_") and hasattr(np.ndarray, name):
-            refuse(self, UnsupportedError, f"ndarray.{name} is not supported on traced arrays")
+            refuse(self, UnsupportedError, f"ndarray.{name} is not supported on traced arrays{method_advice(name)}")
         raise attribute_error(self, name)
 
     # ----- NumPy's protocols

@@ -9,6 +9,7 @@ from scipy.special import logsumexp
 
 import bwcompiler as bw
 from bwcompiler.frontend.tracing.trace import trace
+from tests.support.derivatives import check_derivatives
 
 X = np.array([0.3, -0.2, 0.9])
 
@@ -96,3 +97,50 @@ def test_objects_made_in_a_loop():
 
     assert bw.jit(path)(0.5) == pytest.approx(path(0.5), rel=1e-14)
     assert not trace(path, (0.5,)).notes
+
+
+# ----- np.polynomial: Python that calls NumPy
+P = np.polynomial
+TABLE = np.arange(12.0).reshape(3, 4) + 1
+POLYNOMIALS = {
+    **{f"{name}val of tables": (lambda x, space=space, name=name: getattr(space, f"{name}val")(x, TABLE))      # a table of results
+       for space, name in ((P.polynomial, "poly"), (P.chebyshev, "cheb"), (P.legendre, "leg"), (P.hermite, "herm"), (P.laguerre, "lag"))},
+    "values of coefficients": lambda x: (P.legendre.legval(0.3, x), P.hermite_e.hermeval(x, x), P.polynomial.polyvalfromroots(x, TABLE[:, :1])),
+    "values in planes": lambda x: (P.polynomial.polyval2d(x, x, TABLE), P.chebyshev.chebval2d(x, x, TABLE), P.polynomial.polygrid2d(x, x, TABLE)),
+    "matrices": lambda x: (P.legendre.legvander(x, 2), P.polynomial.polyvander2d(x, x, [1, 2]), P.polynomial.polycompanion(x)),
+    "calculus": lambda x: (P.polynomial.polyder(x), P.chebyshev.chebder(x, 2), P.legendre.legint(x), P.polynomial.polyint(x, k=[2.0])),
+    "algebra": lambda x: (P.polynomial.polymul(x, [1, 2]), P.polynomial.polyadd(x, [1, 2]), P.polynomial.polypow(x, 2), P.chebyshev.chebmul(x, x),
+                          P.polynomial.polyfromroots(x), P.polynomial.polydiv(x, [1.0, 2.0])[0]),
+    "objects": lambda x: (P.Polynomial([1, 2, 3])(x), P.Chebyshev([1, 2, 3], domain=[0, 2])(x), np.poly1d([1.0, 2.0, 3.0])(x)),
+}
+
+
+@pytest.mark.parametrize("name", POLYNOMIALS)
+def test_polynomials(name: str) -> None:
+    """As NumPy's: also what looks whether its argument is an array, and makes tables then."""
+    fun = POLYNOMIALS[name]
+    found, expected = bw.jit(fun)(X), fun(X)
+    for one, other in zip(found, expected, strict=True) if isinstance(expected, tuple) else ((found, expected),):
+        assert one.shape == other.shape
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+
+
+def test_derivatives_of_polynomials() -> None:
+    check_derivatives(lambda x: (P.legendre.legval(x, TABLE), P.Chebyshev([1, 2, 3], domain=[0, 2])(x), P.polynomial.polymul(x, x)), X)
+
+
+def test_is_scalar() -> None:
+    """As of NumPy's scalars and arrays without axes."""
+    found = bw.jit(lambda x, y, z: (np.isscalar(x), np.isscalar(x[0]), np.isscalar(y), np.isscalar(z), np.isscalar("")))(X, 2.0, np.array(2.0))
+    assert [bool(one) for one in found] == [False, True, True, False, True]
+
+
+def test_functions_that_may_give_their_argument_back() -> None:
+    def fun(x):
+        y = np.asanyarray(x)
+        y[0] = 5.0
+        z = np.ascontiguousarray([x[1], 2.0])
+        z[1] = x[0]
+        return x * 1, y, z
+    for one, other in zip(bw.jit(fun, mutates=False)(X), fun(X.copy()), strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -21,6 +21,7 @@ import scipy.sparse
 import scipy.spatial.distance
 import scipy.special
 import scipy.stats
+from numpy._core.overrides import array_function_dispatch
 from scipy import integrate, interpolate, optimize
 
 import bwcompiler as bw
@@ -31,6 +32,14 @@ from bwcompiler.frontend.tracing import foreign_attributes
 from bwcompiler.missing import INSTEAD, missing
 
 A = np.ones(3)
+
+
+@array_function_dispatch(lambda x: (x,), module="numpy")
+def polyvals(x: Any) -> Any:
+    """A function of some other version of NumPy."""
+    return x
+
+
 Row = tuple[Callable[[Any], Any], type[Exception], str]
 
 HINTS: dict[str, Row] = {
@@ -117,8 +126,10 @@ HINTS: dict[str, Row] = {
     "np.save": (lambda x: np.save("x.npy", x), errors.UnsupportedError, "return the array from the function"),
     "method": (lambda x: x.tobytes(), errors.UnsupportedError, "ndarray.tobytes"),
     "np.where(mask)": (lambda x: np.where(x > 0), errors.UnsupportedError, "np.where(condition, a, b)"),
-    "unsupported": (lambda x: np.packbits(x > 0), errors.UnsupportedError, "np.packbits is not supported"),
-    "nearest": (lambda x: np.polydiv(x, x), errors.UnsupportedError, "nearest supported: "),
+    "unsupported": (lambda x: np.is_busday(x), errors.UnsupportedError, "np.is_busday is not supported"),
+    "nearest": (lambda x: polyvals(x), errors.UnsupportedError, "nearest supported: polyval"),
+    "method with a hint": (lambda x: x.nonzero(), errors.UnsupportedError, "np.where(x, a, b)"),
+    "quotient of polynomials": (lambda x: np.polydiv(x, x), errors.UnsupportedError, "q[k] = r[k] / v[0]"),
     "unsupported ufunc": (lambda x: np.isnat(x), errors.UnsupportedError, "np.isnat"),
     "ufunc method": (lambda x: np.add.reduceat(x, x.astype(int)), errors.UnsupportedError, "np.add.reduceat"),
     "keyword": (lambda x: np.sort(x, order="a"), errors.UnsupportedError, "order='a'"),

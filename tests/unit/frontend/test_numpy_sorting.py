@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import bwcompiler as bw
 from bwcompiler.errors import UnsupportedError
+from tests.support.derivatives import check_derivatives
 from tests.unit.frontend.comparing import compare
 
 rng = np.random.default_rng(12)
@@ -83,3 +85,41 @@ def test_results_of_unknown_size_are_refused() -> None:
     for function in (np.unique, np.flatnonzero, np.argwhere, np.nonzero):
         with pytest.raises(UnsupportedError, match="not known while tracing"):
             compare(function, X)
+
+
+LEVELS = np.array([0.1, 0.5, 1.0])
+LEVEL_METHODS = ["linear", "lower", "higher", "nearest", "midpoint", "hazen", "weibull", "inverted_cdf"]
+
+
+@pytest.mark.filterwarnings("ignore:All-NaN")
+@pytest.mark.parametrize("name", ["quantile", "nanquantile"])
+@pytest.mark.parametrize("method", LEVEL_METHODS)
+def test_quantiles_at_traced_levels(name: str, method: str) -> None:
+    """As at known ones: for several levels, one, a Python number and those of float32; with nan, of integers, over every axis."""
+    x = np.random.default_rng(3).normal(size=(4, 5))
+    for a in (x, np.where(x > 0.9, np.nan, x), (x * 9).astype(int), x.astype(np.float32)):
+        for q in (LEVELS, LEVELS[None, :2], np.float64(0.3), 0.3, np.float32([0.25, 0.75])):
+            for axis in (None, 0) if np.ndim(q) < 2 else (None,):
+                compare(lambda a, q, axis=axis: getattr(np, name)(a, q, axis=axis, method=method), a, q)
+    compare(lambda a, q: getattr(np, name.replace("quantile", "percentile"))(a, q * 100, axis=1, keepdims=True, method=method), x, LEVELS)
+
+
+def test_derivatives_of_quantiles_at_traced_levels() -> None:
+    x = np.random.default_rng(3).normal(size=(4, 5))
+    check_derivatives(lambda x, q: (np.quantile(x, q, axis=0), np.nanquantile(x, q, axis=1, method="hazen")), x, np.array([0.31, 0.72]))
+
+
+@pytest.mark.parametrize("method", LEVEL_METHODS)
+@pytest.mark.parametrize("level", [1.5, -0.1, np.nan])
+def test_no_traced_level(method: str, level: float) -> None:
+    """What lies outside of 0 to 1 is an error when it runs, also of methods that would take the last element."""
+    for function in (np.quantile, np.nanquantile):
+        with pytest.raises(IndexError):
+            bw.jit(lambda x, q, function=function: function(x, q, method=method))(np.arange(4.0), np.array([0.5, level]))
+
+
+def test_weighted_quantiles_without_nan() -> None:
+    rng = np.random.default_rng(3)
+    x, weights = np.where(rng.random((4, 5)) > 0.7, np.nan, rng.normal(size=(4, 5))), rng.uniform(0.5, 1, (4, 5))
+    compare(lambda x, w: (np.nanquantile(x, [0.2, 0.5], axis=0, weights=w, method="inverted_cdf"),
+                          np.nanpercentile(x, 30, weights=w, method="inverted_cdf")), x, weights)

@@ -98,6 +98,13 @@ def test_sqrtm() -> None:
     assert linalg.sqrtm(np.zeros((0, 0))).shape == (0, 0)
 
 
+@pytest.mark.parametrize("eigenvalues", [(-1.0, 2.0, 3.0), (-3.2, -0.7, 1.7), (-1.0, -2.0, -3.0)])
+def test_sqrtm_without_a_real_root_is_nan(eigenvalues: tuple[float, ...]) -> None:
+    """Newton's method does not converge then; SciPy's root is complex."""
+    q = np.linalg.qr(np.random.default_rng(1).normal(size=(3, 3)))[0]
+    assert np.isnan(bw.jit(linalg.sqrtm)((q * eigenvalues) @ q.T)).all()
+
+
 def test_matrix_equations() -> None:
     q = rng.normal(size=(4, 3))
     b = rng.normal(size=(3, 3))
