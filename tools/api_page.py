@@ -87,7 +87,7 @@ def section(name: str, thing: Any) -> str:
     if ">>>" in doc:
         at = doc.index(">>>")
         text, examples = doc[:at].rstrip(), doc[at:].strip()
-    head = name if isinstance(thing, property) else name + signature_of(thing)
+    head = name if isinstance(thing, property) or thing is bw.Program else name + signature_of(thing)       # made by `compile` alone
     parts = [f"### {name}\n\n```text\n{head}\n\n{text}\n```\n"]
     if examples:
         parts.append(f"```pycon\n{examples}\n```\n")

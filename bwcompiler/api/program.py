@@ -201,7 +201,7 @@ class Program(CompiledFunction):
         format  text; json, dot or svg for graphs; html for all stages on one page; py for a NumPy module that computes the
                 same (`as_text(format="py")`, or just `as_text("py")`).
 
-        Raises CompileError for a stage or format that does not exist, or that do not go together.
+        Raises UnsupportedError for a stage or format that does not exist, or that do not go together.
 
         >>> import numpy as np, bwcompiler as bw
         >>> bw.compile(np.sin, 0.5).as_text("forward").splitlines()[0]
