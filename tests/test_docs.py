@@ -131,7 +131,9 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 # --- docstrings -----------------------------------------------------------------------------------------------------
 LATE_MODULES = [importlib.import_module(f"bwcompiler.scipy.{name}") for name in bw.scipy.__all__ if name != "special"]
-PUBLIC_MODULES = (bw, bw.nn, bw.numpy, bw.scipy.special, *LATE_MODULES, bw.tree)
+PUBLIC_MODULES = (bw, bw.nn, bw.numpy, bw.random, bw.scipy.special, *LATE_MODULES, bw.tree)
+PROGRAM = ("as_text", "backward", "explain", "value_and_backward", "vjp")
+COMPILED = ("as_text", "clear_cache", "dump", "explain", "lower")          # methods of what `jit`, `grad` and so on return
 
 
 def public_objects() -> dict[str, Any]:
@@ -140,8 +142,8 @@ def public_objects() -> dict[str, Any]:
     for module in PUBLIC_MODULES:
         names = getattr(module, "__all__", None) or [name for name, value in vars(module).items() if inspect.isfunction(value)]
         found |= {f"{module.__name__}.{name}": getattr(module, name) for name in names if not name.startswith("_")}
-    methods = ("backward", "value_and_backward", "vjp")
-    found |= {f"bwcompiler.Program.{name}": getattr(bw.Program, name) for name in methods}
+    found |= {f"bwcompiler.Program.{name}": getattr(bw.Program, name) for name in PROGRAM}
+    found |= {f"bwcompiler.jit().{name}": getattr(type(bw.jit(abs)), name) for name in COMPILED}
     return {name: value for name, value in found.items()                               # NumPy documents its own functions
             if not inspect.ismodule(value) and not str(getattr(value, "__module__", "")).startswith("numpy")
             and not (value.__doc__ or "").startswith("Refused with")}

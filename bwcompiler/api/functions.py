@@ -129,20 +129,41 @@ class JitFunction(CompiledFunction):
 
     # ----- looking
     def lower(self, *args: Any, **kwargs: Any) -> Program:
-        """This function as a program for arguments like these, all of them positional."""
+        """This function as a `Program` for arguments like these, all of them positional; compiled when it is first called.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> bw.jit(np.sin).lower(np.ones(3))
+        <compiled sin(x: f64[3])>
+        """
         return Program(self.fun, self._positional(args, kwargs), autoloop=self.autoloop)
 
     def explain(self, *args: Any, **kwargs: Any) -> str:
-        """In words, for arguments like these: see `Program.explain`; and what of them is compiled in."""
+        """In words, for arguments like these: see `Program.explain`; and what of them is compiled in.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> print(bw.jit(lambda x, mode: x if mode == "same" else -x).explain(0.5, "same").splitlines()[0])
+        mode = 'same' is compiled in
+        """
         program = self._shown(self._positional(args, kwargs))
         return "\n".join([*self._notes(program.traced), program.explain()])
 
     def as_text(self, stage: str, *args: Any, **kwargs: Any) -> str:
-        """The program for arguments like these at one stage: see `Program.as_text`."""
+        """The program for arguments like these at one stage: see `Program.as_text`.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> bw.grad(np.sin).as_text("forward", 0.5).splitlines()[0]
+        'graph sin(%x: f64[]) -> f64[] {'
+        """
         return self._shown(self._positional(args, kwargs)).as_text(stage)
 
     def dump(self, path: str | Path, *args: Any, **kwargs: Any) -> list[Path]:
-        """The program for arguments like these as a file or folder: see `Program.dump`."""
+        """The program for arguments like these as a file or folder: see `Program.dump`.
+
+        >>> import numpy as np, bwcompiler as bw, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     [path.name for path in bw.jit(np.sin).dump(f"{folder}/sine.svg", 0.5)]
+        ['sine.svg']
+        """
         return self._shown(self._positional(args, kwargs)).dump(path)
 
     def _positional(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
@@ -190,7 +211,11 @@ class JitFunction(CompiledFunction):
         return jit, (self.fun,), options
 
     def clear_cache(self) -> None:
-        """Forget all compilations of this function."""
+        """Forget all compilations of this function (files on disk stay: `bwc cache clear`).
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> bw.jit(np.sin).clear_cache()
+        """
         with self._lock:
             self._entries.clear()
             self._demanded.clear()

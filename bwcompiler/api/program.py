@@ -20,6 +20,7 @@ from bwcompiler.api.backward_forms import BackwardCall, backward_signature, regr
 from bwcompiler.api.buffers import check_scale, match_buffers, refuse_shared_buffers
 from bwcompiler.api.executables import Compiled, Into, compile_graph
 from bwcompiler.api.forms import argument_kinds, argument_trees, flat_tree, layout_of, plan_tree
+from bwcompiler.api.native_calls import FORMS, Calls
 from bwcompiler.api.requests import (
     BackwardGraph,
     Halves,
@@ -47,11 +48,8 @@ from bwcompiler.ir.graph_printer import names_in_text
 from bwcompiler.ir.late_base import with_networkx
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.plan import same_plain
-from bwcompiler.locks import RenewedLock
 from bwcompiler.passes.autodiff import INPUT_SEED, ONE
 from bwcompiler.runtime.executable import CallForm, CompiledFunction, chain
-
-FORMS = 32                     # forms of call that the native entry tries at most, per method
 
 
 class AdjointRequest(NamedTuple):
@@ -71,25 +69,6 @@ class Runner(NamedTuple):
         return self.routine.compiled
 
 
-class Calls:
-    """A method whose calls the native entry takes once their form is known; `slow` takes the others."""
-
-    def __init__(self, name: str, slow: Callable[..., Any], install: Callable[[Callable[..., Any]], None]) -> None:
-        self.name = name
-        self.slow = slow
-        self.install = install
-        self.forms: list[CallForm] = []
-        self.lock = RenewedLock()
-        install(slow)
-
-    def add(self, form: CallForm | None) -> None:
-        """Let the native entry take calls of this form."""
-        if form is not None:
-            with self.lock:
-                self.forms = [form, *self.forms][:FORMS]
-                self.install(chain(self.forms, self.slow, self.name))
-
-
 class Program(CompiledFunction):
     """A compiled function with its backward program.  Made by `bw.compile`.
 
@@ -100,6 +79,10 @@ class Program(CompiledFunction):
     >>> x = np.array([1.0, 2.0])
     >>> program(x).item(), program.backward(x)[0].tolist()
     (5.0, [2.0, 4.0])
+    >>> [value.op.name for value in program.graph.body]
+    ['multiply', 'sum']
+    >>> program.memory_analysis()["output_bytes"], sorted(program.cost_analysis())
+    (24, ['bytes', 'flops', 'kernels', 'steps'])
     """
 
     def __init__(self, fun: Callable[..., Any], arguments: Arguments, wrt: Sequence[int] | int | None = None,
@@ -217,17 +200,30 @@ class Program(CompiledFunction):
 
         format  text; json, dot or svg for graphs; html for all stages on one page; py for a NumPy module that computes the
                 same (`as_text(format="py")`, or just `as_text("py")`).
+
+        Raises UnsupportedError for a stage or format that does not exist, or that do not go together.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> bw.compile(np.sin, 0.5).as_text("forward").splitlines()[0]
+        'graph sin(%x: f64[]) -> f64[] {'
         """
         return inspect.render(self, "adjoint", stage) if stage in inspect.FORMATS else inspect.render(self, stage, format)
 
     def dump(self, path: str | Path) -> list[Path]:
         """Write all stages on one page (`loss.html`), the module (`loss.py`), the adjoint graph (`.txt`, `.json`, `.dot`, `.svg`)
-        or the object file (`.o`), as the suffix says; without suffix, a folder with a text per stage and the page."""
+        or the object file (`.o`), as the suffix says; without suffix, a folder with a text per stage and the page.
+
+        Returns the files that were written."""
         return inspect.write(self, Path(path))
 
     def explain(self) -> str:
         """In words: why gradients are None or zero, what is saved and computed again, what runs in which loop and why not in
-        another, which updates are in place, what is copied, which library calls and callbacks are made."""
+        another, which updates are in place, what is copied, which library calls and callbacks are made.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> print(bw.compile(lambda x, n: x * n, 0.5, 3).explain().splitlines()[1])
+        gradient of n is None: its dtype is int64
+        """
         return inspect.explain_program(self)
 
     def memory_analysis(self) -> dict[str, int]:

@@ -200,9 +200,15 @@ def stop_gradient(x: Any) -> Any:
 
 def custom_vjp(fun: Callable[..., Any] | None = None, nondiff_argnums: int | Iterable[int] = (), *,
                nondiff_argnames: str | Iterable[str] = ()) -> Any:
-    """Give fun its own derivative: see `CustomVjp`.  Register the pair with `.defvjp(fwd, bwd)`.
+    """Give fun its own derivative: the pair that is registered with `.defvjp(fwd, bwd)`.  Without fun, a decorator.
 
-    nondiff_argnums (and nondiff_argnames) are arguments that are compile-time values; bwd gets them first.  Without fun, a decorator.
+    fwd(*args) -> (out, residuals) runs in the place of fun where it is differentiated, and may call it; residuals are arrays in
+    containers, or None.  bwd(residuals, ct) -> one cotangent per argument, in a tuple, each with the tree, shapes and dtypes of its
+    argument; None: zero.  ct has the tree, shape and dtype of out.  Arguments named in nondiff_argnums (or nondiff_argnames) are
+    compile-time values without cotangent: bwd(*nondiff, residuals, ct).  All are traced, each when first needed.
+
+    Raises GradientError where the pair is missing or returns something else, UnsupportedError where it reads traced values from
+    outside, SignatureError for arrays as compile-time values.  Derivatives of the derivative are those of bwd.
 
     >>> import numpy as np, bwcompiler as bw
     >>> @bw.custom_vjp
@@ -217,10 +223,15 @@ def custom_vjp(fun: Callable[..., Any] | None = None, nondiff_argnums: int | Ite
 
 def custom_jvp(fun: Callable[..., Any] | None = None, nondiff_argnums: int | Iterable[int] = (), *,
                nondiff_argnames: str | Iterable[str] = ()) -> Any:
-    """Give fun its own derivative by a rule for tangents, which holds in forward and in reverse mode: see `CustomJvp`.
+    """Give fun its own derivative by a rule for tangents, which holds in forward and in reverse mode.  Without fun, a decorator.
 
-    Register the rule with `.defjvp(jvp)`, or one per argument with `.defjvps(...)`.  nondiff_argnums (and nondiff_argnames) are
-    arguments that are compile-time values; the rule gets them first.  Without fun, a decorator.
+    `.defjvp(jvp)` registers jvp(primals, tangents) -> (out, tangent): it gets a tuple of arguments and one of their tangents (None
+    for integers), and returns an output and its tangent, of one tree, shape and dtype.  It must be linear in the tangents: reverse
+    mode transposes it.  `.defjvps(*rules)` registers one rule(tangent, out, *primals) per argument, None for zero; their results are
+    added.  Arguments named in nondiff_argnums (or nondiff_argnames) are compile-time values: jvp(*nondiff, primals, tangents).
+
+    Raises GradientError where the rule is missing, not linear or returns something else, UnsupportedError where it reads traced
+    values from outside, SignatureError for arrays as compile-time values.
 
     >>> import numpy as np, bwcompiler as bw
     >>> @bw.custom_jvp

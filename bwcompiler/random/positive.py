@@ -217,8 +217,8 @@ def t(key: Any, df: Any, shape: Shape | None = None, dtype: type = float) -> Any
     """Student's t distribution with df degrees of freedom.
 
     >>> import bwcompiler as bw
-    >>> bw.random.t(bw.random.key(42), 5.0, (2,)).round(6).tolist()
-    [-0.684673, -0.445885]
+    >>> bw.random.t(bw.random.key(42), 5.0, (2,)).round(4).tolist()
+    [-0.6847, -0.4459]
     """
     kind, found = float_dtype(dtype, "t"), common_shape(shape, "t", df)
     one, two = split_words(key_words(key, "t"), 2)

@@ -38,6 +38,7 @@ _READING: dict[type, frozenset[str]] = {                   # methods of Python's
     set: frozenset(("copy", "difference", "intersection", "isdisjoint", "issubset", "issuperset", "union")),
 }
 _CHANGING_ARRAYS = frozenset(("byteswap", "fill", "itemset", "partition", "put", "resize", "setfield", "setflags", "sort"))
+_COMPUTING = frozenset(("accumulate", "outer", "reduce", "reduceat"))       # methods of ufuncs; `at` writes
 _WRITING = frozenset((np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis))
 _ARRAY_FUNCTION = type(np.copyto)
 _PURE_MODULES = ("math", "cmath", "operator", "numpy", "scipy", "_operator", "bwcompiler", "copy", "dataclasses", "functools", "logging")
@@ -148,7 +149,11 @@ def _instantiating(kind: type, policy: Policy, form: Callable[[Any], Any]) -> An
 
 
 def _is_pure_module(function: Any) -> bool:
-    return str(getattr(function, "__module__", "")).partition(".")[0] in _PURE_MODULES
+    return _package(function) in _PURE_MODULES
+
+
+def _package(function: Any) -> str:
+    return str(getattr(function, "__module__", "")).partition(".")[0]
 
 
 _twins: dict[Any, Any] = {}    # of NumPy's functions
@@ -168,7 +173,13 @@ def _twin(function: Any) -> Any:
 
 def _require_pure(function: Any, policy: Policy) -> None:
     """Refuse the capture where a call may do more than compute."""
+    inner = _wrapped_by_us(function)
+    if inner is not function:                      # a derivative, a compiled function: as pure as what it is of
+        _python(inner, policy, _as_it_is) if isinstance(inner, types.FunctionType | types.MethodType) else _require_pure(inner, policy)
+        return
     owner = getattr(function, "__self__", None)
+    if isinstance(owner, np.ufunc) and function.__name__ in _COMPUTING:
+        return
     if owner is not None and not isinstance(owner, types.ModuleType | type):
         if isinstance(owner, (Tracer, np.generic, *_VALUES)) or not scopes_around(owner):
             return
@@ -184,6 +195,19 @@ def _require_pure(function: Any, policy: Policy) -> None:
         if issubclass(made, np.generic | BaseException) or made in _VALUES or (issubclass(made, tuple) and hasattr(made, "_fields")):
             return
     not_capturable(f"it calls {_named(function)}, of which it is not known that it only computes")
+
+
+def _wrapped_by_us(function: Any) -> Any:
+    """The user's function inside of `bw.grad(fun)`, `bw.jit(fun)`, `bw.custom_vjp(fun)` ...; another function as it is."""
+    while _package(type(function)) == "bwcompiler" or (isinstance(function, types.FunctionType) and is_library(function.__code__)):
+        if not hasattr(function, "__wrapped__"):
+            break
+        function = function.__wrapped__
+    return function
+
+
+def _as_it_is(function: Any) -> Any:
+    return function
 
 
 def _writing(function: Any) -> Any:

@@ -1,6 +1,7 @@
 """Loops of plain NumPy programs, captured from source: values as NumPy's, bit for bit, and gradients as finite differences."""
 
 import copy
+import functools
 
 import numpy as np
 import pytest
@@ -419,3 +420,59 @@ def test_a_body_without_native_code_is_unrolled():
     rng = np.random.default_rng(3)
     a, b = rng.random((9, 2, 3)), rng.random((9, 3, 2))
     np.testing.assert_allclose(bw.jit(batches)(a, b), batches(a, b), rtol=1e-13)
+
+
+# ----- derivatives and compiled functions in loops
+def banana(x):
+    return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+
+
+def noisy(x):
+    NOISES.append(1)
+    return np.sum(x ** 2)
+
+
+NOISES = []
+doubled = bw.custom_vjp(lambda x: 2 * x)
+doubled.defvjp(lambda x: (2 * x, None), lambda kept, ct: (2 * ct,))
+CALLED = {
+    "grad": bw.grad(banana), "jit": bw.jit(np.sin), "vmap": bw.vmap(lambda x: 0.5 * x), "hvp": lambda x: bw.hvp(banana)(x, x),
+    "grad of jit": bw.grad(bw.jit(banana)), "jit of grad": bw.jit(bw.grad(banana)), "custom_vjp": doubled,
+    "partial": functools.partial(bw.grad(lambda a, x: a * banana(x), 1), 0.5), "grad made there": lambda x: bw.grad(banana)(x),
+    "reduce": lambda x: x * np.logaddexp.reduce(x), "accumulate": np.maximum.accumulate, "outer": lambda x: np.multiply.outer(x, x)[0],
+}
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_derivatives_and_compiled_functions_are_called_in_loops(name):
+    called = CALLED[name]
+
+    def steps(x):
+        for _ in range(12):
+            x = x - 1e-3 * called(x)
+        return x
+
+    def until(x):
+        while np.max(np.abs(called(x))) > 0.5 and np.max(np.abs(x)) < 9:
+            x = x - 1e-3 * called(x)
+            if x[0] < 0.3:
+                break
+        return x
+
+    x = np.array([0.5, 0.4, 0.7])
+    assert "loop" in {value.op.name for value in trace(steps, (x,)).graph.body}
+    for fun in (steps, until):
+        np.testing.assert_allclose(bw.jit(fun)(x), fun(x), rtol=1e-12)
+    bw.check_grads(lambda x: np.sum(steps(x) ** 2), (x,), order=1)
+
+
+def test_compiled_functions_that_do_more_than_compute_are_called_in_every_iteration():
+    for called in (bw.jit(noisy), bw.grad(noisy)):
+        def steps(x, called=called):
+            for _ in range(12):
+                x = x - 1e-3 * called(x)
+            return x
+
+        NOISES.clear()
+        traced = {value.op.name for value in trace(steps, (np.ones(3),)).graph.body}
+        assert "loop" not in traced and len(NOISES) >= 12
