@@ -1,10 +1,10 @@
-"""The blocked product of two matrices: a block of b and tall blocks of a are packed, and tiles computed from them.
+"""The blocked product of two matrices: a block of b is packed, and tiles are computed from it.
 
     i32 product.blocked(words, a, b, c, rows, columns, call)
 
-For blocks of columns, then blocks of terms, then blocks of rows: tiles of one panel of b after the other.  So a panel of b, which all tiles
-below one another read, stays in the first cache, and the block of a in the second.  Operands are read where they lie if packing them costs
-more than it saves.  The sums are added in the same order whatever the blocks of rows and columns are, and whatever is packed.
+For blocks of columns, then blocks of terms: rows of tiles, one after the other.  So the rows of a that a row of tiles reads stay in the
+first cache, the block of b in the second, and c is written along its rows.  Operands are read where they lie if packing them costs more
+than it saves.  The sums are added in the same order whatever the blocks of columns are, and whatever is packed.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from bwcompiler.lowering.products.routine import BLOCK, GIVE, STACK_BYTES, TAKE,
 
 MATRIX = ("ptr words", "ptr a", "ptr b", "ptr c", "i64 rows", "i64 columns", "ptr call")
 
-_BLOCK_BYTES = 1 << 18         # of packed rows of a: a quarter of a second-level cache
-_PANEL_BYTES = 1 << 19         # of a packed block of b: half of one
-_PACKED_TILES = 3              # b is packed where so many tiles lie above one another,
-_PACKED_PANELS = 4             # and a where so many lie side by side
+_PACKED_BYTES = 1 << 20        # of a block of b: about a second-level cache
+_PACKED_TILES = 9              # b is packed where so many tiles lie above one another (or its rows do not lie together),
+_PACKED_PANELS = 16            # and the rows of a where so many lie side by side
+_POLL_TILES = 16               # tiles above one another between two looks for signals, in long products
 
 
 def blocked_text(tiling: Tiling) -> Routine:
@@ -46,6 +46,7 @@ class _Blocked:
         self._find_memory()
         status = f.variable("i32", 0)
         polls = f.compare("sge", f.product(f.product("%rows", "%columns"), self.k), POLL_WORK)
+        tall = _POLL_TILES * self.tiling.height
         for column_block in f.each(0, f.parts("%columns", self.block_columns)):
             j0 = f.product(column_block, self.block_columns)
             columns = f.least(f.minus("%columns", j0), self.block_columns)
@@ -55,9 +56,9 @@ class _Blocked:
                 b = f.moved(f.moved("%b", f.product(self.b_column, j0)), f.product(self.b_row, k0))
                 self._pack_columns(b, columns, terms)
                 add = f.compare("sgt", depth_block, 0)
-                for row_block in f.each(0, f.parts("%rows", self.block_rows)):
-                    i0 = f.product(row_block, self.block_rows)
-                    rows = f.least(f.minus("%rows", i0), self.block_rows)
+                for row_block in f.each(0, f.parts("%rows", tall)):
+                    i0 = f.times(row_block, tall)
+                    rows = f.least(f.minus("%rows", i0), tall)
                     a = f.moved(f.moved("%a", f.product(self.a_row, i0)), f.product(self.a_column, k0))
                     c = f.moved(f.moved("%c", f.product(self.c_row, i0)), f.times(j0, self.tiling.size))
                     self._block(a, b, c, rows, columns, terms, add)
@@ -73,28 +74,25 @@ class _Blocked:
         return f
 
     def _find_memory(self) -> None:
-        """Where to pack to, and how large blocks are: where memory is missing, as small as fits into the stack."""
+        """Where to pack to, and how wide blocks are: where memory is missing, as narrow as fits into the stack."""
         f, tiling = self.f, self.tiling
         depth = f.least(self.k, BLOCK)
-        most_rows = _BLOCK_BYTES // (BLOCK * tiling.size) // tiling.height * tiling.height
-        most_columns = _PANEL_BYTES // (BLOCK * tiling.size) // tiling.columns * tiling.columns
-        wide = f.pick(self.packs_b, f.times(f.parts(f.least("%columns", most_columns), tiling.columns), tiling.columns), tiling.columns)
-        tall = f.pick(self.packs_a, f.least("%rows", most_rows), 0)
+        most = _PACKED_BYTES // (BLOCK * tiling.size) // tiling.columns * tiling.columns
+        wide = f.pick(self.packs_b, f.times(f.parts(f.least("%columns", most), tiling.columns), tiling.columns), tiling.columns)
+        tall = f.pick(self.packs_a, tiling.height, 0)
         needed = f.plus(f.product(f.times(f.plus(wide, tall), tiling.size), depth), tiling.slack)
         stack = f.slot(f"[{STACK_BYTES} x i8], align 64")
         memory, self.taken = f.variable("ptr", stack), f.variable("ptr", "null")
-        rows, columns, packed_columns = f.variable("i64", most_rows), f.variable("i64", most_columns), f.variable("i64", wide)
+        columns, packed_columns = f.variable("i64", most), f.variable("i64", wide)
         for _ in f.when(f.compare("sgt", needed, STACK_BYTES)):
             found = f.call("ptr", TAKE, f"i64 {needed}")
             f.put(self.taken, found, "ptr")
             for missing in f.branches(f.let(f"icmp eq ptr {found}, null")):
                 if missing:
-                    f.put(rows, tiling.height)
                     f.put(columns, tiling.columns)
                     f.put(packed_columns, tiling.columns)
                 else:
                     f.put(memory, found, "ptr")
-        self.block_rows = f.get(rows)
         self.block_columns = f.pick(self.packs_b, f.get(columns), f.most("%columns", 1))
         self.b_packed = f.get(memory, "ptr")
         self.a_packed = f.moved(self.b_packed, f.product(f.times(f.get(packed_columns), tiling.size), depth))
@@ -108,8 +106,7 @@ class _Blocked:
         panels = f.parts(columns, tiling.columns)
         last = f.minus(panels, 1)
         rest = f.minus(columns, f.times(last, tiling.columns))
-        broken = f.let(f"and i1 {f.compare('ne', rest, tiling.columns)}, {f.compare('ne', rest, tiling.lanes)}")
-        none_or_last = f.pick(broken, last, panels)
+        none_or_last = f.pick(self._is_broken(rest), last, panels)
         for panel in f.each(f.pick(self.packs_b, 0, none_or_last), panels):
             j = f.times(panel, tiling.columns)
             count = f.least(f.minus(columns, j), tiling.columns)
@@ -134,23 +131,24 @@ class _Blocked:
     def _block(self, a: str, b: str, c: str, rows: Index, columns: Index, terms: Index, add: str) -> None:
         """The tiles of a block."""
         f, tiling = self.f, self.tiling
-        for _ in f.when(self.packs_a):
-            for first, count in self._tiles(rows):
-                self._pack(terms, count, f.moved(a, f.product(self.a_row, first)), self.a_row, self.a_column,
-                           f.moved(self.a_packed, f.product(f.times(first, tiling.size), terms)), f.times(count, tiling.size))
-        for panel in f.each(0, f.parts(columns, tiling.columns)):
-            j = f.times(panel, tiling.columns)
-            count = f.least(f.minus(columns, j), tiling.columns)
-            broken = f.let(f"and i1 {f.compare('ne', count, tiling.columns)}, {f.compare('ne', count, tiling.lanes)}")
-            is_packed = f.let(f"or i1 {self.packs_b}, {broken}")
-            place = f.pick(self.packs_b, f.product(f.times(j, tiling.size), terms), 0)
-            b_here = f.pick(is_packed, f.moved(self.b_packed, place), f.moved(b, f.times(j, tiling.size)), "ptr")
-            b_row = f.pick(is_packed, self._spacing(count), self.b_row)
-            c_here = f.moved(c, f.times(j, tiling.size))
-            for first, height in self._tiles(rows):
-                packed = f.moved(self.a_packed, f.product(f.times(first, tiling.size), terms))
-                a_here = f.pick(self.packs_a, packed, f.moved(a, f.product(self.a_row, first)), "ptr")
-                a_row = f.pick(self.packs_a, tiling.size, self.a_row)
-                a_column = f.pick(self.packs_a, f.times(height, tiling.size), self.a_column)
+        for first, height in self._tiles(rows):
+            a_here, c_row = f.moved(a, f.product(self.a_row, first)), f.moved(c, f.product(self.c_row, first))
+            for _ in f.when(self.packs_a):
+                self._pack(terms, height, a_here, self.a_row, self.a_column, self.a_packed, f.times(height, tiling.size))
+            a_here = f.pick(self.packs_a, self.a_packed, a_here, "ptr")
+            a_row = f.pick(self.packs_a, tiling.size, self.a_row)
+            a_column = f.pick(self.packs_a, f.times(height, tiling.size), self.a_column)
+            for panel in f.each(0, f.parts(columns, tiling.columns)):
+                j = f.times(panel, tiling.columns)
+                count = f.least(f.minus(columns, j), tiling.columns)
+                is_packed = f.let(f"or i1 {self.packs_b}, {self._is_broken(count)}")
+                place = f.pick(self.packs_b, f.product(f.times(j, tiling.size), terms), 0)
+                b_here = f.pick(is_packed, f.moved(self.b_packed, place), f.moved(b, f.times(j, tiling.size)), "ptr")
+                b_row = f.pick(is_packed, self._spacing(count), self.b_row)
                 f.do(f"call void @tile(i64 {terms}, ptr {a_here}, i64 {a_row}, i64 {a_column}, ptr {b_here}, i64 {b_row}, "
-                     f"ptr {f.moved(c_here, f.product(self.c_row, first))}, i64 {self.c_row}, i1 {add}, i64 {height}, i64 {count})")
+                     f"ptr {f.moved(c_row, f.times(j, tiling.size))}, i64 {self.c_row}, i1 {add}, i64 {height}, i64 {count})")
+
+    def _is_broken(self, columns: Index) -> str:
+        """Whether a panel ends within a vector."""
+        f = self.f
+        return f.let(f"and i1 {f.compare('ne', columns, self.tiling.columns)}, {f.compare('ne', columns, self.tiling.lanes)}")

@@ -14,6 +14,7 @@ BLOCK = 256                    # terms of a sum that are added one after the oth
 TILE_VECTORS = 2               # of a row of a tile
 STACK_BYTES = 1 << 16          # what a call packs into its own stack; the smallest blocks of all targets fit (checked in `Tiling.of`)
 
+LINE_BYTES = 64
 TAKE, GIVE = "bw_memory_take", "bw_memory_give"                # of the memory pool, from which comes what does not fit
 
 
@@ -160,6 +161,10 @@ class Routine(FunctionText):
 
     def put(self, slot: str, value: Index, type_: str = "i64") -> None:
         self.do(f"store {type_} {value}, ptr {slot}")
+
+    def prefetch(self, address: str) -> None:
+        """Ask for a line of memory that will be needed; any address will do."""
+        self.call("void", "llvm.prefetch.p0", f"ptr {address}", "i32 0", "i32 3", "i32 1")
 
     # ----- vectors
     def load_vector(self, address: str, mask: str | None = None) -> str:

@@ -11,7 +11,7 @@ Elements of a are read one by one: their two strides are free, so that packed, p
 from __future__ import annotations
 
 from bwcompiler.lowering.function_text import Index
-from bwcompiler.lowering.products.routine import TILE_VECTORS, Routine, Tiling
+from bwcompiler.lowering.products.routine import LINE_BYTES, TILE_VECTORS, Routine, Tiling
 
 _SPAN = 7                      # rows whose addresses are a pointer and a register that may be scaled
 
@@ -38,8 +38,8 @@ def _kernel(tiling: Tiling, height: int, vectors: int) -> Routine:
     last = f.times("%a.row", _SPAN) if height > _SPAN else 0
     for i in range(height):                          # which takes long to come where it is not in the first caches
         line = f.moved("%old", f.times("%old.row", i))
-        for place in range(0, vectors * wide, 64):
-            f.call("void", "llvm.prefetch.p0", f"ptr {f.moved(line, place)}", "i32 1", "i32 3", "i32 1")
+        for place in range(0, vectors * wide, LINE_BYTES):
+            f.prefetch(f.moved(line, place))
     for _ in f.each(0, "%k"):
         a, b = f.get(a_slot, "ptr"), f.get(b_slot, "ptr")
         row = [f.load_vector(f.moved(b, k * wide)) for k in range(vectors)]

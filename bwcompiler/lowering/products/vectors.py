@@ -14,6 +14,7 @@ from bwcompiler.lowering.products.routine import BLOCK, GIVE, STACK_BYTES, TAKE,
 LANES = 32                     # of a sum along a row; it decides the bits
 _STRIP = 2048                  # elements of y that stay in the first cache while columns are added
 _TOGETHER = 8                  # columns that are added while a vector of y is in a register
+_AHEAD = 512                   # bytes of each that are asked for in advance: so many streams at a time are too many to be foreseen
 _SUMS = 8                      # vectors of sums at a time, at least
 
 
@@ -176,5 +177,7 @@ def _add_columns(f: Routine, columns: list[str], factors: list[str], place: int 
     at = f.moved("%sums", place)
     total = f.load_vector(at, mask)
     for pointer, factor in zip(columns, factors, strict=True):
+        if mask is None:
+            f.prefetch(f.moved(f.moved(pointer, place), _AHEAD))
         total = f.multiply_add(f.load_vector(f.moved(pointer, place), mask), factor, total)
     f.store_vector(total, at, mask)
