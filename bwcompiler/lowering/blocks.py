@@ -105,6 +105,14 @@ def _sums(kernel: Kernel, loop: Loop) -> _Sums | None:
     return _Sums(list(accumulators), buffers)
 
 
+def _fed_by(loop: Loop) -> set[Accumulator]:
+    """The accumulators from outside that a loop feeds."""
+    inside = [statement for statement, _ in statements(loop.body)]
+    opened = {statement.accumulator for statement in inside if isinstance(statement, Reduce)}
+    return {statement.target for statement in inside
+            if isinstance(statement, Accumulate) and isinstance(statement.target, Accumulator)} - opened
+
+
 def _is_fixed(offset: Offset, index: Index) -> bool:
     return not offset.terms and not (isinstance(offset.affine, Affine) and index in dict(offset.affine.terms))
 
@@ -118,7 +126,10 @@ class _Blocks:
         self.sums = sums
         self.count = count
         self.taken = {buffer.name for buffer in kernel.buffers}
-        self.partial_totals = {accumulator: self._scratch(accumulator, (count,)) for accumulator in sums.accumulators}
+        self.others = [statement for statement in kernel.body if isinstance(statement, Loop) and statement is not loop
+                       and not set(sums.accumulators).isdisjoint(_fed_by(statement))]
+        slots = count + len(self.others)
+        self.partial_totals = {accumulator: self._scratch(accumulator, (slots,)) for accumulator in sums.accumulators}
         self.partials = {buffer: self._scratch(buffer, (count, buffer.size)) for buffer in sums.buffers}
 
     def _scratch(self, whole: Accumulator | Buffer, shape: tuple[int, ...]) -> Buffer:
@@ -129,14 +140,38 @@ class _Blocks:
     def kernel(self) -> Kernel:
         assert isinstance(self.loop.extent, int)
         size, longer = divmod(self.loop.extent, self.count)
-        before = [statement for statement in self.old.body[:self.old.body.index(self.loop)]
-                  if not (isinstance(statement, Reduce) and statement.accumulator in self.partial_totals)]
-        after = self.old.body[self.old.body.index(self.loop) + 1:]
+        place = self.old.body.index(self.loop)
+        before = self._rest([statement for statement in self.old.body[:place]
+                             if not (isinstance(statement, Reduce) and statement.accumulator in self.partial_totals)])
+        after = self.old.body[place + 1:]
+        last = max([after.index(other) + 1 for other in self.others if other in after], default=0)
         fills: list[Statement] = [Fill(partial, const(identity_of(combine, buffer.dtype), buffer.dtype))
                                   for (buffer, combine), partial in zip(self.sums.buffers.items(), self.partials.values(), strict=True)]
         blocks = self._blocks(0, longer, size + 1, 0) + self._blocks(longer, self.count - longer, size, longer * (size + 1))
         buffers = [*self.old.buffers, *self.partial_totals.values(), *self.partials.values()]
-        return Kernel(self.old.name, buffers, [*before, *fills, *blocks, *self._combined(), *after], self.old.words)
+        body = [*before, *fills, *blocks, *self._rest(after[:last]), *self._combined(), *after[last:]]
+        return Kernel(self.old.name, buffers, body, self.old.words)
+
+    def _rest(self, body: Sequence[Statement]) -> list[Statement]:
+        """The statements; loops that feed the same sums (the borders of what was cut at guards) are blocks of their own."""
+        found: list[Statement] = []
+        for statement in body:
+            if statement in self.others:
+                found += self._block(statement, Offset(self.count + self.others.index(statement)))
+            else:
+                found.append(statement)
+        return found
+
+    def _block(self, loop: Loop, place: Offset) -> list[Statement]:
+        own = self._own()
+        [redirected] = _Redirected(own, {}, 0).statements([loop])
+        return [*[Reduce(accumulator) for accumulator in own.values()], redirected,
+                *[Store(partial, place, own[accumulator].total()) for accumulator, partial in self.partial_totals.items()]]
+
+    def _own(self) -> dict[Accumulator, Accumulator]:
+        """Accumulators of one block, in the place of those of the whole."""
+        return {accumulator: Accumulator(accumulator.name, accumulator.combine, accumulator.dtype, accumulator.origin)
+                for accumulator in self.partial_totals}
 
     def _blocks(self, first: int, count: int, size: int, start: int) -> list[Statement]:
         """Blocks `first` ... of `size` iterations each, which begin at iteration `start`."""
@@ -144,8 +179,7 @@ class _Blocks:
             return []
         block, inner = Index(0, count - 1, "b"), Index(0, size - 1, self.loop.index.name)
         position = add_extents(block.extent() * size + inner.extent(), start)
-        own = {accumulator: Accumulator(accumulator.name, accumulator.combine, accumulator.dtype, accumulator.origin)
-               for accumulator in self.partial_totals}
+        own = self._own()
         number = block.extent() + first
         body = _Redirected(own, self.partials, number).statements(with_index(self.loop.body, self.loop.index, position))
         stores: list[Statement] = [Store(partial, Offset(number), own[accumulator].total())
@@ -157,9 +191,9 @@ class _Blocks:
         """The partial results, block after block."""
         found: list[Statement] = []
         for accumulator, partial in self.partial_totals.items():
-            block = Index(0, self.count - 1, "b")
+            block = Index(0, partial.size - 1, "b")
             feed = Accumulate(accumulator, accumulator.combine, load(partial, Offset(block.extent())))
-            found += [Reduce(accumulator), Loop(block, self.count, [feed])]
+            found += [Reduce(accumulator), Loop(block, partial.size, [feed])]
         for buffer, partial in self.partials.items():
             block, k = Index(0, self.count - 1, "b"), Index(0, buffer.size - 1, "k")
             element = load(partial, Offset(block.extent() * buffer.size + k.extent()))

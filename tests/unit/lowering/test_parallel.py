@@ -123,6 +123,21 @@ def test_sums_in_blocks(name: str, rng: np.random.Generator) -> None:
     assert any(piece.cut for piece in pieces(cut))
 
 
+def test_short_loops_that_feed_the_same_sum_are_blocks(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The borders of a loop that was cut at guards, before and after it; what comes last reads the sum."""
+    monkeypatch.setattr(blocks, "LEAST_WORK", 60)
+    kernel = kernel_of("%x: in f64[50], %y: out f64[]", (
+        "  reduce s: f64 = add\n  for i in 0..2\n    s add= %x[i] * 2.0\n  for i in 0..46 vector\n    s add= %x[i + 2]\n"
+        "  for i in 0..2\n    s add= %x[i + 48] * 3.0\n  let half = s * 0.5\n  store %y[], half\n"))
+    cut = in_blocks(kernel)
+    verify_kernel(cut)
+    assert kernel_to_text(cut).count("store %s.blocks") >= 3 and any(piece.cut for piece in pieces(cut))
+    arrays = arrays_for(kernel, rng)
+    run_kernel(cut, [*arrays, *[np.full(buffer.shape, np.nan) for buffer in cut.buffers[2:]]])
+    x, y = arrays
+    np.testing.assert_allclose(y, 0.5 * (2 * x[:2].sum() + x[2:48].sum() + 3 * x[48:].sum()), rtol=1e-13)
+
+
 @pytest.mark.parametrize("body", [
     "  for i in 0..9\n    for j in 0..5 vector\n      %y[j] add= %x[i, j]\n",                          # adds to what was there
     "  fill %y, 0.0\n  for i in 0..9\n    for j in 0..5 vector\n      %y[j] add= %x[i, j] * %y[j]\n",      # reads what it sums up
@@ -134,7 +149,8 @@ def test_what_is_no_plain_sum_has_no_blocks(body: str) -> None:
 
 @pytest.mark.parametrize("function", [
     np.sum, lambda x: x.sum(0), lambda x: np.max(x, 1) + np.sum(x * x), lambda x: np.exp(x - x.max(1, keepdims=True)).sum(),
-], ids=["total", "columns", "rows", "passes"])
+    lambda x: np.roll(x, 1, 0) + np.roll(x, -1, 1) * np.sum(x * np.roll(x, 2, 0)),
+], ids=["total", "columns", "rows", "passes", "borders"])
 def test_the_same_bits_for_any_number_of_threads(function, rng: np.random.Generator) -> None:
     x = rng.standard_normal((300, 70))
     compiled = bw.value_and_grad(lambda x: np.sum(np.sin(function(x))))
