@@ -115,7 +115,7 @@ def check_compiled_with_small_limits(seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         for module, limits in ((find_updates, {"CHAIN": 2, "SHARE": 1}),
                                (loop_order, {"SHORT_ROWS": 2, "SHORT_ROW": 1000, "DEAR_ROW": 0, "PANEL_LIMITS": (2, 32)}),
-                               (blocks, {"LEAST_WORK": 1, "BLOCK_WORK": 2, "PARTIAL_SHARE": 1}),
+                               (blocks, {"LEAST_WORK": (1, 40, 200)[seed % 3], "BLOCK_WORK": 2, "PARTIAL_SHARE": 1}),
                                (parallel, {"LEAST_WORK": 1, "GRAIN_WORK": 1})):
             for name, limit in limits.items():
                 patch.setattr(module, name, limit)
