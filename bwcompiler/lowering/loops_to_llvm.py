@@ -13,7 +13,9 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import NamedTuple
 
-from bwcompiler.ir.extent import Affine, Extent, Index, upper
+import numpy as np
+
+from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, scale_extent, upper
 from bwcompiler.ir.loop import (
     INPUT,
     Accumulate,
@@ -41,6 +43,8 @@ from bwcompiler.lowering.searches import Searches
 from bwcompiler.lowering.vector_loops import LONGEST, SMALL_BODY, WRITTEN_OUT, Body, Piece, halves, pieces, power_of_two, statement_size
 
 KEPT = 8                      # registers: so many may hold what a loop adds to
+LEAST_ZEROED = 1 << 20        # bytes of memory that is set to zero by the C library; of more than the other limit Ctrl-C would wait
+MOST_ZEROED = 1 << 28
 COPIES, LONG_BODY = 4, 64     # of the body of a loop that is no vector, at most so many, and so many operations
 
 
@@ -138,6 +142,10 @@ class _KernelEmitter(Searches):
     def loop(self, loop: Loop) -> None:
         if loop.extent == 0:
             return
+        zeroed = self._zeroed(loop)
+        if zeroed is not None:
+            self._set_to_zero(*zeroed, loop.extent)
+            return
         body = self.body_of(loop)
         if any(isinstance(s, Accumulate) and s.target in self.lane_sums for s in loop.body):
             self.strip_loop(loop, body)
@@ -147,6 +155,27 @@ class _KernelEmitter(Searches):
             self.vector_loop(loop, body)
         else:
             self.plain_loop(loop, body)
+
+    def _zeroed(self, loop: Loop) -> tuple[Buffer, Extent] | None:
+        """What a loop sets to zero and where that begins, if it does nothing else, all along a large piece of memory."""
+        store = loop.body[0]
+        if self.abreast is not None or len(loop.body) != 1 or not isinstance(store, Store) or store.value.op != "const":
+            return None
+        dtype = store.buffer.dtype
+        start = add_extents(store.offset.affine, scale_extent(loop.index.extent(), -1))
+        moves = store.offset.terms or (isinstance(start, Affine) and loop.index in dict(start.terms))
+        if moves or not LEAST_ZEROED <= store.buffer.size * dtype.itemsize <= MOST_ZEROED:
+            return None
+        if np.asarray(store.value.data, dtype.numpy).tobytes().strip(b"\0"):
+            return None
+        return store.buffer, start
+
+    def _set_to_zero(self, buffer: Buffer, start: Extent, extent: Extent) -> None:
+        """By the C library, which does not read the memory first, as vector stores would."""
+        pointer, count = self.pointer(buffer, start), self.affine(extent)
+        size = self.emit.put(f"mul nuw nsw i64 {count}, {buffer.dtype.itemsize}")
+        self.emit.intrinsic("llvm.memset.p0.i64", "void", ("ptr", pointer.text), ("i8", "0"), ("i64", size), ("i1", "false"))
+        self.forget(self.memory_of(buffer))
 
     def is_vector(self, loop: Loop, body: Body) -> bool:
         """Whether the iterations are written as vectors: those of a vector loop, or of a loop around very short ones."""

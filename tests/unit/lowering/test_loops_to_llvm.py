@@ -185,6 +185,24 @@ kernel k{len(kernels)}(%x: in {dtype}[12,{columns}], %y: out i64[12], %z: out {d
         np.testing.assert_array_equal(z.tobytes(), x[np.arange(12), places].tobytes())
 
 
+ZEROED = {
+    "fill": ("kernel k0(%y: out f64[7,20000])\n  fill %y, 0.0\n", True),
+    "loop": ("kernel k0(%y: out i32[3,100000])\n  for i in 0..99990 vector\n    store %y[1, i + 5], 0\n", True),
+    "negative zero": ("kernel k0(%y: out f64[7,20000])\n  fill %y, -0.0\n", False),
+    "small": ("kernel k0(%y: out f64[7,20])\n  fill %y, 0.0\n", False),
+    "apart": ("kernel k0(%y: out f64[400000])\n  for i in 0..200000 vector\n    store %y[2*i], 0.0\n", False),
+}
+
+
+@pytest.mark.parametrize("name", ZEROED)
+def test_large_zeros_are_set_by_the_c_library(name):
+    text, by_library = ZEROED[name]
+    kernel = parse_kernel(text)
+    assert ("llvm.memset" in kernel_to_llvm(kernel, ScalarEmitter(TARGET)).text) is by_library
+    if by_library:
+        native(kernel, [np.ones(buffer.shape, buffer.dtype.numpy) for buffer in kernel.buffers])
+
+
 def test_searches_that_are_not_side_by_side(rng):
     """Two loops for one best element; positions that fall."""
     text = """\
