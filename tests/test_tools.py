@@ -24,7 +24,7 @@ def test_comparison_with_peers_runs_without_peers() -> None:
 
 @pytest.mark.slow
 def test_comparison_of_targets_runs() -> None:
-    command = [sys.executable, "tools/compare_targets.py", "host", "host@128", "host+slp", "--kernel", "rows"]
+    command = [sys.executable, "tools/compare_targets.py", "host", "host@128", "--kernel", "rows"]
     result = subprocess.run(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True)
     names = [line[:28].strip() for line in result.stdout.splitlines()]
     assert names == ["us", "sums of rows", "sums of short rows", "relative"]

@@ -65,8 +65,8 @@ class _Planner:
                 plan.locations[base] = Location("result", number)
         for base, _ in plan.copies:                # read when all steps are done
             self.last[base] = len(self.steps)
-        self._allocate()
         self._save()
+        self._allocate()
         plan.arena_bytes = self.arena.size
         return plan
 
@@ -139,7 +139,7 @@ class _Planner:
         return True
 
     def _save(self) -> None:
-        """Arguments that a copy at the end reads, and that are written to by then, are copied at the start."""
+        """Arguments that a copy at the end reads, and that are written to by then, are copied at the start, to memory that no step gets."""
         copied = {base for base, _ in self.plan.copies}
         for source in self.shared:
             if source in copied:

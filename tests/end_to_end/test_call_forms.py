@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -282,3 +283,34 @@ def test_transposed_arrays_from_outside_are_read_where_they_lie(view: Any) -> No
     np.testing.assert_array_equal(function(np.ones(outside.shape)), expected())
     product = bw.value_and_grad(lambda x: np.sum((x @ base[0].T) ** 2))
     np.testing.assert_allclose(assert_native(product, np.ones((2, 4)))[1], 2 * np.ones((2, 4)) @ base[0].T @ base[0])
+
+
+# ----- copies of what is written to
+WRITES: dict[str, Callable[[Any], None]] = {
+    "sort": lambda x: x.sort(0), "inverse": lambda x: np.copyto(x, np.linalg.inv(x)), "product": lambda x: np.copyto(x, x @ x @ x),
+    "eigenvectors": lambda x: np.copyto(x, np.linalg.eigh(x + x.T)[1]), "scan": lambda x: np.copyto(x, np.cumsum(x, 0).cumsum(1)),
+    "rows": lambda x: np.copyto(x, x[[1, 0, 3, 2]]), "transform": lambda x: np.copyto(x, np.fft.fft(np.fft.fft(x, axis=0), axis=1).real),
+    "sums": lambda x: np.copyto(x, x - np.sum(np.sin(x), 0) - np.sum(x, 1)), "loop": lambda x: _written_in_a_loop(x)}
+
+
+def _written_in_a_loop(x: Any) -> None:
+    for i in range(12):
+        x[i % 4] += np.sort(x, axis=0)[1]
+
+
+@pytest.mark.parametrize("copy", [np.copy, np.transpose, lambda x: x.flatten(), lambda x: x.reshape(2, 8) + 0.0], ids=["copy", "view", "flat", "sum"])
+@pytest.mark.parametrize("write", WRITES)
+def test_a_copy_of_an_argument_that_is_written_to(write: str, copy: Callable[[Any], Any], rng: np.random.Generator) -> None:
+    """What the copy is kept in meanwhile belongs to no step."""
+    def function(x, y):
+        old, other = copy(x), copy(y)
+        WRITES[write](x)
+        WRITES[write](y)
+        return old, other
+
+    x, y = rng.uniform(-1, 1, (2, 4, 4))
+    given, expected = (x.copy(), y.copy()), (x.copy(), y.copy())
+    for found, wanted in zip((*bw.jit(function)(*given), *given), (*function(*expected), *expected), strict=True):
+        if write == "eigenvectors":                                  # up to their signs
+            found, wanted = abs(found), abs(wanted)
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)

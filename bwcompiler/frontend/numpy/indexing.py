@@ -32,7 +32,7 @@ from bwcompiler.frontend.tracing.promotion import common_dtype
 from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, fresh_array, lying_as, value_of
-from bwcompiler.frontend.tracing.views import broadcast_value, same_chain, whole
+from bwcompiler.frontend.tracing.views import PickedView, broadcast_value, same_chain, whole
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.types import BOOL, I64
 
@@ -44,6 +44,10 @@ def getitem(x: Tracer, index: Any) -> Any:
         return masked_selection.select(x, value_of(index), value_of(x))
     parsed = cached_parse(index, x.shape)
     base = basic_part(x, parsed)
+    picked = _picked(base, parsed)
+    if picked is not None:
+        value_of(picked)                                                    # read here, by the user's line
+        return picked
     if parsed.arrays:
         made = _gathered(value_of(base), parsed)
         return lying_as(made, [(made, ())] if made.ndim else [], np.ndarray.__getitem__, (x, index), {})
@@ -63,6 +67,18 @@ def basic_part(x: Tracer, parsed: ParsedIndex) -> Tracer:
         view = parsed.view = whole(x.shape).indexed(fill_whole_axes(parsed, x.shape))
         assert view is not None
     return viewed(x, (view,), view.shape)
+
+
+def _picked(base: Tracer, parsed: ParsedIndex) -> Tracer | None:
+    """The view of what integers leave that only the run knows; None where there are other arrays, or a number is left."""
+    indices = tuple([index for _, index, _ in parsed.arrays])
+    numbers = all(isinstance(index, Tracer) and not index.ndim and not index._storage.writable for index in indices)
+    if not indices or not numbers or base.ndim == len(indices):
+        return None
+    axes = tuple([axis for axis, _, _ in parsed.arrays])
+    positions = [fresh(value) for value in _index_values(parsed, base.shape)]
+    step = PickedView(base.shape, axes, indices, lambda: [value_of(position) for position in positions])
+    return viewed(base, (*base._chain, step), step.shape)
 
 
 def _index_values(parsed: ParsedIndex, shape: tuple[int, ...]) -> list[Value]:
@@ -133,12 +149,22 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
         return
     parsed = cached_parse(tuple(entries), x.shape)
     base = basic_part(x, parsed)
+    if isinstance(value, Tracer) and value._storage is x._storage and _is_view_by(parsed, base, value):
+        return                      # the second half of `x[index] += v`
     if parsed.arrays:
         _scatter("scatter_update", base, parsed, value)
         return
-    if isinstance(value, Tracer) and value._storage is x._storage and same_chain(value._chain, base._chain):
-        return                      # the second half of `x[index] += v`
     assign(base, fitted(operand(value.item() if isinstance(value, np.generic) else value)[0], x, base.shape))   # must fit, as a number
+
+
+def _is_view_by(parsed: ParsedIndex, base: Tracer, value: Tracer) -> bool:
+    """Whether a view of the same storage is what the same index gave; base: its part of integers, slices and new axes."""
+    if not parsed.arrays:
+        return same_chain(value._chain, base._chain)
+    last = value._chain[-1] if value._chain else None
+    return (isinstance(last, PickedView) and last.axes == tuple([axis for axis, _, _ in parsed.arrays])
+            and all(mine is index for mine, (_, index, _) in zip(last.indices, parsed.arrays, strict=True))
+            and same_chain(value._chain[:-1], base._chain))
 
 
 def fitted(payload: Payload, x: Tracer, shape: tuple[int, ...]) -> Value:

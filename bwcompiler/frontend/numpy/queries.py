@@ -15,7 +15,7 @@ from bwcompiler.frontend.tracing.region import open_region
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.frontend.tracing.undecided_views import decide_views
-from bwcompiler.frontend.tracing.views import c_strides
+from bwcompiler.frontend.tracing.views import PickedView, c_strides
 from bwcompiler.ir.graph import cut
 from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.types import I64
@@ -99,6 +99,8 @@ def _of_one_storage(a: Any, b: Any) -> bool:
 def _elements(x: Tracer) -> np.ndarray[Any, Any]:
     """The numbers of the elements of its storage that a view consists of: what the view reads of their list."""
     shape = x._storage.type.shape
+    if any(isinstance(step, PickedView) for step in x._chain):
+        raise UnsupportedError("whether arrays share memory depends on a traced index, which is not known while tracing")
     numbers = ops.reshape(ops.iota(shape=(math.prod(shape),), axis=0, dtype=I64), shape=shape)
     for step in x._chain:
         numbers = step.read(numbers)

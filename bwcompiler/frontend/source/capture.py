@@ -29,7 +29,7 @@ from bwcompiler.frontend.tracing.promotion import Kind
 from bwcompiler.frontend.tracing.region import Policy, Recapture, Region, Site, Storage, open_region
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, fresh_array, handle
-from bwcompiler.frontend.tracing.views import ReshapeView, StridedView
+from bwcompiler.frontend.tracing.views import PickedView, ReshapeView, StridedView
 from bwcompiler.ir.extent import Affine, Extent, Index
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TensorType
@@ -422,7 +422,7 @@ def can_be_carried(x: Any) -> bool:
 def _moves(step: Any) -> bool:
     if isinstance(step, StridedView):
         return any(isinstance(part, Affine) for cut in step.slices for part in (cut.start, cut.size))
-    return isinstance(step, ReshapeView) and any(isinstance(part, Affine) for part in step.shape)
+    return isinstance(step, PickedView) or (isinstance(step, ReshapeView) and any(isinstance(part, Affine) for part in step.shape))
 
 
 # ----- for all kinds of loops and branches

@@ -1,8 +1,8 @@
 """Views: how the elements of a handle lie in its storage.
 
 A handle has a chain of steps from the storage to itself.  A `StridedView` is everything that slices, integers,
-None, transposes and flips can do, composed into one step; `ReshapeView`, `BroadcastView`, `DiagonalView`, `WindowView`
-and `PartView` are steps of their own.
+None, transposes and flips can do, composed into one step; `ReshapeView`, `BroadcastView`, `DiagonalView`, `WindowView`,
+`PartView` and `PickedView` are steps of their own.
 `read` maps the value of the base to that of the view, `write` maps a new value of the view back into the base.
 `shadow` is a strided NumPy array over one dummy element, never read, of which NumPy itself says what is a view.
 """
@@ -10,7 +10,7 @@ and `PartView` are steps of their own.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -327,7 +327,41 @@ class PartView:
         return isinstance(other, PartView) and self.part == other.part
 
 
-Step: TypeAlias = StridedView | ReshapeView | BroadcastView | DiagonalView | WindowView | PartView
+class PickedView:
+    """x[k, :, j] at integers that only the run knows: `axes` of x, which the view does not have.
+
+    indices    the handles of the integers, as the user gave them.
+    positions  what gives their values, in range, in the region that is open.
+    """
+
+    __slots__ = ("axes", "base_shape", "indices", "positions", "shape")
+
+    in_order = True
+    writable = True
+
+    def __init__(self, base_shape: Shape, axes: tuple[int, ...], indices: tuple[Any, ...], positions: Callable[[], list[Value]]) -> None:
+        self.base_shape = base_shape
+        self.axes = axes
+        self.indices = indices
+        self.positions = positions
+        self.shape: Shape = tuple([extent for axis, extent in enumerate(base_shape) if axis not in axes])
+
+    def read(self, value: Value) -> Value:
+        return ops.gather(value, *self.positions(), axes=self.axes)
+
+    def write(self, base: Value, new: Value) -> Value:
+        return ops.scatter_update(base, new, *self.positions(), axes=self.axes)
+
+    def shadow(self, base: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        kept = [step for axis, step in enumerate(base.strides) if axis not in self.axes]
+        return np.lib.stride_tricks.as_strided(base, known_shape(self.shape), kept)
+
+    def same(self, other: Step) -> bool:
+        return (isinstance(other, PickedView) and (self.base_shape, self.axes) == (other.base_shape, other.axes)
+                and all(a is b for a, b in zip(self.indices, other.indices, strict=True)))
+
+
+Step: TypeAlias = StridedView | ReshapeView | BroadcastView | DiagonalView | WindowView | PartView | PickedView
 Chain: TypeAlias = tuple[Step, ...]
 
 
