@@ -19,6 +19,7 @@ from bwcompiler.frontend.tracing.checkpoints import checkpointed
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.frontend.tracing.tracer import call
 from bwcompiler.ops.region import Policy
 from bwcompiler.passes.autodiff import INPUT_SEED
@@ -108,7 +109,7 @@ def _bytes_per_step(body: Callable[..., Any], init: Any, xs: Any) -> tuple[int, 
     """Of the carry, and of what the adjoint of one step reads besides it."""
     row = tree.map(lambda x: x[0], xs)
     carry = tree.map(lambda leaf: call(as_tracer, leaf), init)
-    graph = trace_body(lambda: body(carry, row), "", "step").result.graph.replace(captured=0)
+    graph = trace_body(lambda: call_user(body, (carry, row), {}), "", "step").result.graph.replace(captured=0)
     wrt = [k for k, value in enumerate(graph.inputs) if value.dtype.is_differentiable]
     joint = derive(graph, wrt, [INPUT_SEED if output.dtype.is_differentiable else None for output in graph.outputs])
     parts = split(joint.graph, [place for place in joint.seeds if place is not None], len(graph.outputs))

@@ -21,6 +21,7 @@ from bwcompiler.frontend.tracing import branches as traced_branches
 from bwcompiler.frontend.tracing import loops as traced_loops
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.region import active_region
+from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.frontend.tracing.tracer import call
 
 BODIES = 256                   # bodies whose loops over plain arrays are remembered
@@ -89,7 +90,7 @@ def map(fun: Callable[..., Any], xs: Any) -> Any:
 
 def _map(fun: Callable[..., Any]) -> Callable[..., Any]:
     def map(xs: Any) -> Any:
-        return traced_loops.scan(functools.wraps(fun)(lambda _, x: (None, fun(x))), None, xs)[1]
+        return traced_loops.scan(functools.wraps(fun)(lambda _, x: (None, call_user(fun, (x,), {}))), None, xs)[1]
     return map
 
 
@@ -200,7 +201,7 @@ def _associative_scan(fun: Callable[..., Any], axis: int, reverse: bool) -> Call
         count = arrays[0].shape[axes[0]]
 
         def combined(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
-            return tree.leaves(fun(tree.unflatten(treedef, a), tree.unflatten(treedef, b)))
+            return tree.leaves(call_user(fun, (tree.unflatten(treedef, a), tree.unflatten(treedef, b)), {}))
 
         def cut(parts: Sequence[Any], item: slice) -> list[Any]:
             return [part[(slice(None),) * place + (item,)] for part, place in zip(parts, axes, strict=True)]

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.api.eager import graph_function
+from bwcompiler.api.traced_seeds import is_tracing
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.reductions import normalize_axis
+from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.nn.activations import real_value
 from bwcompiler.scipy.initial_values import quad, solve_ivp
@@ -126,4 +128,5 @@ def fixed_quad(func: Callable[..., Any], a: Any, b: Any, args: tuple[Any, ...] =
     """
     points, weights = np.polynomial.legendre.leggauss(n)
     half = (b - a) / 2.0
-    return half * np.sum(weights * func((points + 1.0) * half + a, *args), axis=-1), None
+    given = ((points + 1.0) * half + a, *args)
+    return half * np.sum(weights * (call_user(func, given, {}) if is_tracing(given) else func(*given)), axis=-1), None

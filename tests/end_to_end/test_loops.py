@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -163,3 +165,35 @@ def test_derivatives_inside_of_bodies():
 def test_errors_name_the_line():
     with pytest.raises(errors.ShapeError, match=r"test_loops.py:\d+: .*\n  scan: xs\['b'\]|xs\['a'\] says 4 iterations, but xs\['b'\] says 3"):
         bw.scan(lambda c, v: (c, v), 0.0, {"a": X, "b": X[1:]})
+
+
+# ----- Python control flow in functions that are handed over
+def halved(x: Any) -> Any:
+    while np.sum(x * x) > 0.2:
+        x = 0.5 * np.sin(x)
+    return x
+
+
+HANDED_OVER: dict[str, Any] = {
+    "scan": lambda x: bw.scan(lambda c, e: (halved(c + e), halved(e)), x, np.stack([x, 2 * x]))[1],
+    "scan in segments": lambda x: bw.scan(lambda c, e: (halved(c + e), halved(e)), x, np.stack([x, 2 * x, x, x]), checkpoint=2)[0],
+    "map": lambda x: bw.map(halved, np.stack([x, 2 * x])),
+    "fori_loop": lambda x: bw.fori_loop(0, 3, lambda k, c: halved(c + k), x),
+    "fori_loop whose end is data": lambda x: bw.fori_loop(0, np.argmax(x) + 2, lambda k, c: halved(c + k), x),
+    "while_loop": lambda x: bw.while_loop(lambda c: np.sum(halved(c)) > 0.01, lambda c: halved(c) * 0.5, x),
+    "cond": lambda x: bw.cond(np.sum(x) > 0, halved, lambda x: halved(2 * x), x),
+    "cond that is decided": lambda x: bw.cond(True, halved, np.sin, x),
+    "switch": lambda x: bw.switch(np.argmax(x), [np.sin, np.cos, halved], x),
+    "checkpoint": lambda x: bw.checkpoint(halved)(x),
+    "associative_scan": lambda x: bw.associative_scan(lambda a, b: a + halved(b) * 0.0 + b, np.stack([x, x])),
+    "fixed_quad": lambda x: bw.scipy.integrate.fixed_quad(lambda t: halved(t * x[0]), 0.0, 2.0)[0],
+}
+
+
+@pytest.mark.parametrize("name", HANDED_OVER)
+def test_control_flow_of_functions_that_are_handed_over_is_captured(name: str) -> None:
+    function, x = HANDED_OVER[name], np.array([0.3, -0.5, 1.5])
+    found = bw.jit(function)(x)
+    np.testing.assert_allclose(function(x), found, rtol=1e-14)
+    slope = bw.jvp(function, (x,), (np.ones(3),))[1]
+    np.testing.assert_allclose(slope, (bw.jit(function)(x + 1e-6) - bw.jit(function)(x - 1e-6)) / 2e-6, rtol=1e-6, atol=1e-8)

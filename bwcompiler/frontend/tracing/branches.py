@@ -15,6 +15,7 @@ from bwcompiler.frontend.tracing.operands import as_tracer, value_as
 from bwcompiler.frontend.tracing.promotion import Kind
 from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.frontend.tracing.tracer import call, fresh, fresh_array
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.source import Source
@@ -24,12 +25,13 @@ from bwcompiler.ir.types import DType
 def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:
     """true_fun(*operands) if pred else false_fun(*operands); a predicate that is known while tracing chooses at once."""
     if isinstance(pred, bool | int | float | np.generic):
-        return true_fun(*operands) if pred else false_fun(*operands)
+        return call_user(true_fun if pred else false_fun, operands, {})
     region = active_region()
     source = current_source(region.outer if region is not None else None)
     test = call(_predicate, pred, source)
     given = tree.map(_as_operand, operands)
-    branches = [trace_body(lambda fun=fun: fun(*given), "", name) for fun, name in ((true_fun, "then"), (false_fun, "otherwise"))]
+    branches = [trace_body(lambda fun=fun: call_user(fun, given, {}), "", name)
+                for fun, name in ((true_fun, "then"), (false_fun, "otherwise"))]
     kinds = _unified(branches, source)
     results = call(_emit_cond, test, branches, kinds)
     leaves = []
@@ -45,9 +47,9 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     if not count:
         raise TracerError(at(current_source(), "switch: there are no branches"))
     if isinstance(index, int | np.integer):
-        return branches[min(max(int(index), 0), count - 1)](*operands)
+        return call_user(branches[min(max(int(index), 0), count - 1)], operands, {})
     if count == 1:
-        return branches[0](*operands)
+        return call_user(branches[0], operands, {})
     half = count // 2
     return cond(index < half, lambda *args: switch(index, branches[:half], *args),
                 lambda *args: switch(index - half, branches[half:], *args), *operands)

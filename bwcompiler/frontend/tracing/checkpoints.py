@@ -8,6 +8,7 @@ from typing import Any
 from bwcompiler import ops, tree
 from bwcompiler.frontend.tracing.bodies import Outer, Traced, region_graph, trace_body
 from bwcompiler.frontend.tracing.promotion import Kind
+from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.frontend.tracing.tracer import call, fresh, fresh_array
 from bwcompiler.ir.op import Record, Value
 from bwcompiler.ir.types import DType
@@ -16,7 +17,7 @@ from bwcompiler.ops.region import Policy
 
 def checkpointed(fun: Callable[..., Any], policy: Policy, args: Any, kwargs: Any) -> Any:
     """fun(*args, **kwargs), whose values are computed again for a derivative."""
-    traced = trace_body(lambda: fun(*args, **kwargs), "", str(getattr(fun, "__name__", "function")))
+    traced = trace_body(lambda: call_user(fun, args, kwargs), "", str(getattr(fun, "__name__", "function")))
     found = call(_emit, traced, policy)
     kinds: list[Kind] = traced.kinds
     leaves = []

@@ -31,6 +31,7 @@ from bwcompiler.frontend.tracing.operands import as_tracer, value_as
 from bwcompiler.frontend.tracing.promotion import Kind
 from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, value_of
 from bwcompiler.ir.extent import Extent, Index, add_extents, known_le, mentions_index, scale_extent
 from bwcompiler.ir.op import Value, input_value
@@ -128,7 +129,7 @@ def fori_loop(lower: Any, upper_bound: Any, body: Callable[..., Any], init: Any)
     first: Extent = lo if empty else index.extent()
 
     def run(val: Any) -> Any:
-        return body(call(index_handle, first), val)
+        return call_user(body, (call(index_handle, first), val), {})
 
     settled = _settle("fori_loop", carry, run, parameter, _whole, _name(body), source)
     if empty:
@@ -149,7 +150,7 @@ def scan(body: Callable[..., Any], init: Any, xs: Any = None, length: Any = None
 
     def run(value: Any) -> Any:
         found = [call(_row if count else _no_row, row, index) for row in rows]
-        return body(value, tree.unflatten(treedef, found))
+        return call_user(body, (value, tree.unflatten(treedef, found)), {})
 
     settled = _settle("scan", carry, run, parameter, _pair("scan", source), _name(body), source)
     if count == 0:
@@ -292,7 +293,7 @@ def _data_loop(lower: Any, upper_bound: Any, body: Callable[..., Any], carry: _C
 
     def run(state: Any) -> Any:
         counter, value = state
-        return counter + 1, body(counter, value)
+        return counter + 1, call_user(body, (counter, value), {})
 
     return _while("fori_loop", lambda state: state[0] < end, run, both, parameter, source)[1]
 
