@@ -37,7 +37,7 @@ NAMESPACES = {
     "bw.random": "Functions of keys, with the names and bits of `jax.random`.",
     "bw.scipy.special": "Functions of `scipy.special`; its ufuncs take traced arrays themselves.",
     "bw.scipy.stats": "Distributions with the methods of SciPy's, and statistics.",
-    "bw.scipy.linalg": "", "bw.scipy.signal": "", "bw.scipy.integrate": "", "bw.scipy.fft": "", "bw.scipy.optimize": "",
+    **dict.fromkeys([f"bw.scipy.{name}" for name in ("linalg", "signal", "integrate", "interpolate", "optimize", "fft")], ""),
     "bw.numpy": "`numpy`, with these functions in the place of NumPy's own: what they make takes traced values.",
     "bw.tree": "Containers of arrays: dicts, lists, tuples, named tuples, dataclasses, None.",
     "bw.errors": "What is raised and warned of. All are `BwError`s; most are also of the kind that NumPy would raise.",

@@ -41,7 +41,7 @@ from bwcompiler.collector import collector_paused
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.pipeline import lower
 from bwcompiler.errors import GradientError, SeedError, SignatureError, at
-from bwcompiler.frontend.tracing.arguments import Arguments, foreign_dtype, take_apart, unwrapped
+from bwcompiler.frontend.tracing.arguments import Arguments, foreign_dtype, require_arguments, take_apart, unwrapped
 from bwcompiler.frontend.tracing.trace import TraceResult, trace_arguments
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.graph_printer import names_in_text
@@ -493,4 +493,5 @@ def compile(fun: Callable[..., Any], *example_args: Any, wrt: Sequence[int] | in
     >>> prog.backward(np.ones((2, 3)), np.ones((3, 4)), grad_outputs=seed)[0].tolist()
     [[10.0, 10.0, 10.0], [26.0, 26.0, 26.0]]
     """
+    require_arguments(fun, example_args)
     return Program(fun, take_apart(fun, example_args), wrt, mutates, memory_limit, autoloop)

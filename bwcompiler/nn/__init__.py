@@ -1,5 +1,8 @@
 """Neural network functions on arrays, with PyTorch's layouts, defaults and reductions; axes count as in NumPy."""
 
+import difflib
+from typing import NoReturn
+
 from bwcompiler.nn.activations import (
     elu,
     gelu,
@@ -99,3 +102,16 @@ __all__ = [
     "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold", "triplet_margin_loss",
     "triplet_margin_with_distance_loss", "unfold", "upsample", "upsample_bilinear", "upsample_nearest",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    """The AttributeError of a name that is not there, for users of `torch.nn`."""
+    if name == "functional":
+        hint = "the functions of torch.nn.functional are those of bw.nn itself"
+    elif name[:1].isupper():
+        function = f"bw.nn.{name.lower()}; " if name.lower() in __all__ else ""
+        hint = f"{function}there are functions, no modules: parameters are arguments, in a dict or a dataclass"
+    else:
+        alike = difflib.get_close_matches(name, __all__, 3, 0.7)
+        hint = f"there is {', '.join(alike)}" if alike else "help(bw.nn) lists what there is"
+    raise AttributeError(f"bw.nn.{name} does not exist\n  hint: {hint}", name=name)

@@ -120,6 +120,34 @@ def test_wrong_arguments_of_functions_of_the_package(call: Any, message: str) ->
         call(np.ones(3))
 
 
+def test_a_program_without_arguments() -> None:
+    with pytest.raises(SignatureError, match=r"compile: affine takes x, w, and .*\n  hint: bw.compile\(affine, x, w\), .*; or bw.jit\(affine\)"):
+        bw.compile(affine)
+    assert bw.compile(lambda: np.ones(2))().tolist() == [1.0, 1.0] and bw.compile(lambda x=2.0: x * 2)() == 4.0
+
+
+def affine(x: Any, w: Any, b: float = 0.0) -> Any:
+    return x @ w + b
+
+
+@pytest.mark.parametrize(("name", "hint"), [
+    ("Linear", "bw.nn.linear; there are functions, no modules"), ("Conv2d", "bw.nn.conv2d; "), ("Module", "a dict or a dataclass"),
+    ("functional", "those of bw.nn itself"), ("soft_max", "there is softmax"),
+])
+def test_names_of_torch_nn(name: str, hint: str) -> None:
+    with pytest.raises(AttributeError, match=f"bw.nn.{name} does not exist\n  hint: .*{hint}"):
+        getattr(bw.nn, name)
+
+
+def test_a_recursion_that_ends_by_data() -> None:
+    def halved(x: Any) -> Any:
+        return x if x < 1 else halved(x / 2)
+
+    with pytest.raises(RecursionError) as caught:
+        bw.jit(halved)(8.0)
+    assert "write it as a loop" in caught.value.__notes__[0]
+
+
 def test_matmul_of_wrong_shapes() -> None:
     raises_at_user_line(ShapeError, lambda: bw.jit(lambda a, b: a @ b)(M, M), "(2, 3)", "matmul")
 

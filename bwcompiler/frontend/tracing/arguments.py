@@ -147,6 +147,20 @@ def require_function(fun: Any) -> None:
         raise TypeError(f"a function is expected, not {fun!r} of type {type(fun).__name__}\n  hint: bw.grad(f)(x), not bw.grad(f(x))")
 
 
+def require_arguments(fun: Any, args: Sequence[Any]) -> None:
+    """Raise SignatureError for a program of a function whose arguments are not given: `bw.compile(f)`."""
+    if args or not (names := parameter_names(fun)):
+        return
+    parameters = inspect.signature(fun).parameters
+    needed = [name for name in names if parameters[name].default is inspect.Parameter.empty]
+    if needed:
+        name = getattr(fun, "__name__", "fun")
+        listed = ", ".join(needed)
+        raise SignatureError(f"compile: {name} takes {listed}, and a program is made for arguments of given shapes and dtypes\n"
+                             f"  hint: bw.compile({name}, {listed}), with arrays or bw.ShapeDtypeStruct; or bw.jit({name}), which compiles "
+                             "when it is called")
+
+
 def take_apart(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any] | None = None,
                static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = (),
                demanded: Iterable[int] = ()) -> Arguments:

@@ -19,8 +19,6 @@ from bwcompiler.frontend.tracing.source import is_library, is_ours
 
 bw = lazy.module("bwcompiler")          # what is above this layer: loaded when asked for
 
-_SOLVED = ("bw.custom_root differentiates what a solver finds, by the equation that it solves; bw.primitive calls Python functions "
-           "that have derivatives of their own")
 _MAKE = "make it with np.zeros_like(x), or with bwcompiler.numpy.zeros(n), which can be assigned to"
 _OBJECTS = ("np.array([...]) of traced numbers is to NumPy an array of Python objects: make it with bwcompiler.numpy.array([...]), "
             "or np.stack([...])")
@@ -39,20 +37,12 @@ _REWRITES = {
     "det": "np.linalg.det(a)",
     "norm": "np.linalg.norm(x)",
     "cholesky": "np.linalg.cholesky(a), which gives the lower factor",
-    "quad": "points, weights = np.polynomial.legendre.leggauss(n) outside, and the weighted sum of the integrand at the points",
-    "brentq": _SOLVED,
-    "newton": _SOLVED,
-    "fsolve": _SOLVED,
-    "root": _SOLVED,
-    "root_scalar": _SOLVED,
-    "minimize": _SOLVED,
-    "solve_ivp": "bwcompiler.scipy.integrate.odeint(lambda y, t: ..., y0, times)",
-    "CubicSpline": "bw.primitive(spline).defvjp(...), with spline.derivative() for the derivative; np.interp is linear",
+    "fsolve": "bwcompiler.scipy.optimize.root(fun, x0).x",
     "simpson": "np.sum of the weighted samples",
     "trapezoid": "np.trapezoid(y, x)",
 }
 
-_SPACES = ("special", "linalg", "stats", "signal", "integrate", "fft")             # of bwcompiler.scipy, in the order they are asked
+_SPACES = ("special", "linalg", "stats", "signal", "integrate", "fft", "optimize", "interpolate")   # of bwcompiler.scipy, in this order
 
 # Functions of the module math that NumPy has under another name.
 _NOT_MATH = {"fsum": "np.sum", "dist": "np.linalg.norm of the difference", "lgamma": "bwcompiler.scipy.special.gammaln",
@@ -148,7 +138,8 @@ def _array_advice(asked: Request, truths: bool = False) -> tuple[str, str]:
                 "np.bincount(rows, data * x[columns], minlength=n) of its coordinates, or its toarray(), if that is small")
     if not isinstance(node, ast.Call):
         return "a concrete array is asked for", _GENERAL
-    called, name = ast.unparse(node.func), _last_name(node.func)
+    function = _named_function(node.func)
+    called, name = ast.unparse(function), ast.unparse(function).rpartition(".")[2]
     arguments = ", ".join([ast.unparse(argument) for argument in (*node.args, *node.keywords)])
     text = called if len(called) < 60 else name
     if name == "__setitem__":
@@ -159,11 +150,11 @@ def _array_advice(asked: Request, truths: bool = False) -> tuple[str, str]:
     return f"{text}(...) makes a concrete array", _numpy_hint(node, called, name, arguments)
 
 
-def _last_name(function: ast.expr) -> str:
-    """`norm` of `np.linalg.norm`; `CubicSpline` of `interpolate.CubicSpline(x, y)`, whose result is called."""
+def _named_function(function: ast.expr) -> ast.expr:
+    """What is called by its name: `interpolate.CubicSpline` of `interpolate.CubicSpline(x, y)(z)`."""
     while isinstance(function, ast.Call | ast.Subscript):
         function = function.func if isinstance(function, ast.Call) else function.value
-    return function.attr if isinstance(function, ast.Attribute) else ast.unparse(function)
+    return function
 
 
 def _counterpart(parts: list[str]) -> str:

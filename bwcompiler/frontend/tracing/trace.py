@@ -210,6 +210,8 @@ def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[Argum
             if ours is None:
                 if isinstance(error, TypeError) and any(text in str(error) for text in _OBJECT_ERRORS):
                     error.add_note(_OBJECT_NOTE)
+                if isinstance(error, RecursionError):
+                    error.add_note(_RECURSION_NOTE)
                 raise
             return ours.with_traceback(user_traceback(error.__traceback__))
         made = finish(region, result, arguments, types, names, demanded)
@@ -270,6 +272,9 @@ def call_user(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, An
     finally:
         policy.converting = True
 
+
+_RECURSION_NOTE = ("bwcompiler: a recursion that ends by traced values has no end while it is traced\n"
+                   "  hint: write it as a loop (`while`), or end it by what is known while tracing, a shape or an integer argument")
 
 # What NumPy says of an array of objects, of which nothing here hears.
 _OBJECT_ERRORS = ("dtype('O')", "not supported for the input types", "which has no callable")
