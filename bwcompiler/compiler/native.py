@@ -26,7 +26,6 @@ from bwcompiler.lowering.library_calls import (
     Libraries,
     blas_symbol,
 )
-from bwcompiler.lowering.matrix_products import ENTER_BLAS, LEAVE_BLAS
 from bwcompiler.lowering.polls import POLL
 from bwcompiler.lowering.products import products_text
 from bwcompiler.lowering.products.call import symbol as product_symbol
@@ -55,7 +54,6 @@ def native_libraries() -> tuple[Libraries, dict[str, int]]:
     addresses: dict[str, int] = {}
     found = blas.find()
     known = blas_calls.symbols()
-    addresses.update((symbol, known[symbol]) for symbol in (ENTER_BLAS, LEAVE_BLAS) if symbol in known)
     for dtype, routines in _BLAS_ROUTINES.items():
         for routine in routines:
             symbol = blas_symbol(routine, dtype)
