@@ -1,7 +1,7 @@
 """Gflop/s of matrix products on one thread: those compiled here, NumPy's BLAS and, where it is installed, JAX's.
 
     python tools/compare_products.py
-    BW_TARGET=x86-64-v3 python tools/compare_products.py --dtype f4
+    BW_TARGET=x86-64-v3 python tools/compare_products.py --dtype f4 --most 1e8
 
 "tn" is the product of a transposed and a plain operand; with a batch, of so many such matrices.  All are timed in turns, in CPU time, so
 that other load on the machine falls on all of them alike; what counts is the shortest run.
@@ -77,11 +77,15 @@ def shortest(runs: dict[str, Callable[[], Any]], operations: float) -> dict[str,
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dtype", choices=("f4", "f8"), action="append")
-    for dtype in parser.parse_args().dtype or ("f4", "f8"):
+    parser.add_argument("--most", type=float, default=np.inf, metavar="OPERATIONS", help="leave out products of more")
+    arguments = parser.parse_args()
+    for dtype in arguments.dtype or ("f4", "f8"):
         if jax is not None:
             jax.config.update("jax_enable_x64", dtype == "f8")
         for kind, batch, m, n, k in PRODUCTS:
             operations = 2.0 * max(batch, 1) * m * n * k
+            if operations > arguments.most:
+                continue
             best = shortest(contenders(kind, (batch,) if batch else (), m, n, k, dtype), operations)
             speeds = "  ".join([f"{name} {operations / seconds / 1e9:6.1f}" for name, seconds in best.items()])
             print(f"{dtype} {kind} {f'{batch} x ' if batch else '':>5}{m:5} {n:5} {k:5}   {speeds}", flush=True)
