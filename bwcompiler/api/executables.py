@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from bwcompiler import inspect
 from bwcompiler.api.forms import flat_tree
 from bwcompiler.compiler.lowered import Lowered
-from bwcompiler.compiler.native import loops_named_in, make_callback, matrix_products, native_libraries, raise_status
+from bwcompiler.compiler.native import blas_addresses, loops_named_in, make_callback, matrix_products, native_libraries, raise_status
 from bwcompiler.compiler.options import dump_folder
 from bwcompiler.compiler.pipeline import lower
 from bwcompiler.compiler.progress import progress
@@ -145,6 +145,7 @@ def _build(graph: Graph, into: Into, name: str, target: Target) -> Compiled:
         symbols[callback.symbol] = address
         keep.append(owner)
     symbols.update(native_libraries()[1])
+    symbols.update(blas_addresses(lowered.program.text))
     symbols.update(loops_named_in(lowered.simplified))
     for dtype in lowered.program.products:
         symbols.update(matrix_products(dtype, target))

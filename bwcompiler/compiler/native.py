@@ -6,6 +6,7 @@ import ctypes
 import functools
 import struct
 import threading
+from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -43,21 +44,17 @@ class _Raised(threading.local):
 
 
 _raised = _Raised()
-_BLAS_ROUTINES = {F32: ("gemm", "gemv", "trsm", "trsv", "getrf"), F64: ("gemm", "gemv", "trsm", "trsv", "getrf"),
-                  C64: ("gemm", "gemv", "trsm", "trsv"), C128: ("gemm", "gemv", "trsm", "trsv")}
+_BLAS_ROUTINES = {F32: ("gemm", "trsm", "trsv", "getrf"), F64: ("gemm", "trsm", "trsv", "getrf"),
+                  C64: ("gemm", "trsm", "trsv"), C128: ("gemm", "trsm", "trsv")}
 _LOOP_DTYPES = (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F32, F64, C64, C128)
 
 
 @functools.cache
 def native_libraries() -> tuple[Libraries, dict[str, int]]:
-    """What programs may call, and the addresses of the symbols: NumPy's BLAS, LAPACK, inner loops and sort functions, where found."""
+    """What programs may call (NumPy's BLAS, LAPACK, inner loops and sort functions, where found), and the addresses of the symbols, but
+    for BLAS and LAPACK (`blas_addresses`)."""
     addresses: dict[str, int] = {}
     found = blas.find()
-    known = blas_calls.symbols()
-    for dtype, routines in _BLAS_ROUTINES.items():
-        for routine in routines:
-            symbol = blas_symbol(routine, dtype)
-            addresses[symbol] = known.get(symbol, 0)
     for op in REGISTRY.values():
         if isinstance(op.library, InnerLoop):
             addresses.update(inner_loop_addresses(op.library))
@@ -67,7 +64,21 @@ def native_libraries() -> tuple[Libraries, dict[str, int]]:
             for kind in set(SORT_KINDS.values()):
                 addresses[sort_symbol(positions, dtype, kind)] = sort_function(dtype.numpy, kind, positions)
     addresses = {symbol: address for symbol, address in addresses.items() if address}
-    return Libraries(frozenset(addresses), "i64" if found is None or found.integers_64 else "i32"), addresses
+    symbols = frozenset([*addresses, *_blas_names()])
+    return Libraries(symbols, "i64" if found is None or found.integers_64 else "i32"), addresses
+
+
+@functools.cache
+def _blas_names() -> tuple[str, ...]:
+    """The symbols of the routines of BLAS and LAPACK that are there."""
+    found = blas.find()
+    symbols = [blas_symbol(routine, dtype) for dtype, routines in _BLAS_ROUTINES.items() for routine in routines]
+    return tuple([symbol for symbol in symbols if found is not None and found.routines.get(symbol.removeprefix("bw_"))])
+
+
+def blas_addresses(text: str) -> Mapping[str, int]:
+    """The addresses of the routines of BLAS and LAPACK, for a program that calls any: few do, and for the first they are loaded."""
+    return blas_calls.symbols() if any(f"@{symbol}(" in text for symbol in _blas_names()) else {}
 
 
 @functools.cache
