@@ -28,3 +28,10 @@ def test_comparison_of_targets_runs() -> None:
     result = subprocess.run(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True)
     names = [line[:28].strip() for line in result.stdout.splitlines()]
     assert names == ["us", "sums of rows", "sums of short rows", "relative"]
+
+
+@pytest.mark.slow
+def test_comparison_of_products_runs() -> None:
+    command = [sys.executable, "tools/compare_products.py", "--dtype", "f4", "--most", "1e5"]
+    result = subprocess.run(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True)
+    assert [line.split()[:5] for line in result.stdout.splitlines()] == [["f4", "nn", str(n), str(n), str(n)] for n in (16, 32)]

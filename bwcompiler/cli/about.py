@@ -79,7 +79,7 @@ def info_text() -> str:
     rows += [(name, version(name)) for name in ("numpy", "networkx", "llvmlite", "optree")]
     rows += [("LLVM", llvm_version), ("system", platform.platform()), ("CPU", f"{host.cpu}, {os.cpu_count()} logical, {triple}"),
              ("target", f"{target} ({', '.join(names)})"),
-             ("BLAS", "none found; matrix products use np.matmul" if library is None else library.path), ("cache", _cache_folder())]
+             ("BLAS", "none found; factorisations are slower" if library is None else library.path), ("cache", _cache_folder())]
     set_variables = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("BW_")]
     return _table([*rows, ("environment", " ".join(set_variables) or "no BW_ variable is set")])
 

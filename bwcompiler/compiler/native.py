@@ -26,7 +26,6 @@ from bwcompiler.lowering.library_calls import (
     Libraries,
     blas_symbol,
 )
-from bwcompiler.lowering.matrix_products import ENTER_BLAS, LEAVE_BLAS
 from bwcompiler.lowering.polls import POLL
 from bwcompiler.lowering.products import products_text
 from bwcompiler.lowering.products.call import symbol as product_symbol
@@ -44,7 +43,8 @@ class _Raised(threading.local):
 
 
 _raised = _Raised()
-_BLAS_ROUTINES = dict.fromkeys((F32, F64, C64, C128), ("gemm", "gemv", "trsm", "trsv", "getrf"))
+_BLAS_ROUTINES = {F32: ("gemm", "trsm", "trsv", "getrf"), F64: ("gemm", "trsm", "trsv", "getrf"),
+                  C64: ("gemm", "trsm", "trsv", "getrf"), C128: ("gemm", "trsm", "trsv", "getrf")}
 _LOOP_DTYPES = (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F16, F32, F64, C64, C128)
 
 
@@ -52,7 +52,7 @@ _LOOP_DTYPES = (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F16, F32, F64, C64, 
 def native_libraries() -> Libraries:
     """What programs may call: NumPy's BLAS, LAPACK, inner loops and sort functions, where found."""
     found = blas.find()
-    wanted = {ENTER_BLAS, LEAVE_BLAS, *[blas_symbol(routine, dtype) for dtype, routines in _BLAS_ROUTINES.items() for routine in routines]}
+    wanted = {blas_symbol(routine, dtype) for dtype, routines in _BLAS_ROUTINES.items() for routine in routines}
     return Libraries(blas_calls.names() & wanted | _loops().keys(), "i64" if found is None or found.integers_64 else "i32")
 
 

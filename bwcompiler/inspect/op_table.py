@@ -52,7 +52,7 @@ def computed_by(op: Op) -> str:
     if op.library is not None:
         return op.library.text()
     if op.name == "matmul":
-        return "tiles; of complex numbers BLAS gemm; of others loops"
+        return "tiles; of integers loops"
     return "other ops" if op.name in FACTORIZATION_RULES else "callback into NumPy"
 
 

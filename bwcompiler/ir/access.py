@@ -206,6 +206,6 @@ def matrix_order(view: ArrayView, rows: Extent, columns: Extent) -> tuple[bool, 
 
 
 def matrix_view(value: Value) -> ArrayView | None:
-    """`view_of` where a matrix product can read it without a copy."""
+    """`view_of` where BLAS can read it without a copy."""
     view = view_of(value)
     return view if view is not None and matrix_order(view, *value.shape[-2:]) is not None else None

@@ -1,4 +1,4 @@
-"""Loop trees of values that are not fused: scatter, window adjoints, scans, and matrix products without a BLAS.
+"""Loop trees of values that are not fused: scatter, window adjoints, scans, and matrix products of integers.
 
 Each builder gives a kernel and, per parameter, the value whose memory it is.  UPDATED parameters hold operand 0's
 elements on entry (the program copies them there unless the memory plan works in place).
@@ -151,7 +151,7 @@ def _scan_rows(value: Value, source: Buffer, out: Buffer, loops: list[Index]) ->
 
 
 def build_matmul(name: str, value: Value, operands: Sequence[ArrayView]) -> Kernel:
-    """out[.., i, j] += x[.., i, k] * y[.., k, j]: for dtypes without a BLAS routine."""
+    """out[.., i, j] += x[.., i, k] * y[.., k, j]: for dtypes without products of their own."""
     inputs, out = _buffers(value, OUTPUT, [view.base for view in operands])
     inner = value.operands[0].shape[-1]
     *batch, row, column = _indices(value.shape, "i")

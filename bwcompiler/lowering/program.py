@@ -31,7 +31,6 @@ from bwcompiler.lowering.matrix_products import product_text
 from bwcompiler.lowering.parallel import Piece, pieces
 from bwcompiler.lowering.parallel_calls import parallel_text
 from bwcompiler.lowering.polls import COPY_BYTES, DECLARE_POLL, POLL, POLL_WORK, product_work, statements_work
-from bwcompiler.lowering.products import call as products
 from bwcompiler.lowering.regions import BodyFunction, region_text
 from bwcompiler.lowering.split_complex import split_complex
 from bwcompiler.lowering.steps import LoweredBody, LoweredStep
@@ -55,7 +54,7 @@ class ProgramText(NamedTuple):
     """LLVM text of a program; what it calls outside; the values whose computation may fail; how many distinct functions it has.
 
     symbols: what it declares, of libraries, the thread pool and the runtime (`polls.POLL`); LLVM's intrinsics are among them.
-    products: of which dtypes it calls the matrix products (`products`).
+    products: of which dtypes it calls the matrix products (`lowering/products`).
     """
 
     text: str
@@ -333,9 +332,9 @@ class _Calls:
 
     def _gemm(self, value: Value, operands: Sequence[ArrayView]) -> None:
         name = self.module.new_name("gemm")
-        text, declares, words, status = product_text(name, value, operands, self.libraries)
+        text, declares, words, status, called = product_text(name, value, operands)
         self.declares.update(dict.fromkeys(declares))
-        if value.dtype in products.DTYPES:
+        if called:
             self.module.products[value.dtype] = None
         work = 0 if status else product_work(value.type.size, upper(value.operands[0].shape[-1]))
         told = tuple([Told(extent) for extent in words])

@@ -353,9 +353,9 @@ class _Fusion:
 def _operand_views(value: Value) -> tuple[ArrayView, ...]:
     """How a call reads its operands: matrix products and factorisations through layout ops, others whole arrays."""
     routine = value.op.library
-    if value.op.name == "matmul" and not value.dtype.is_complex:
+    if value.op.name == "matmul":
         return tuple([view_of(operand) or whole(operand) for operand in value.operands])
-    if value.op.name == "matmul" or isinstance(routine, Native):
+    if isinstance(routine, Native):
         return tuple([matrix_view(operand) or whole(operand) for operand in value.operands])
     if isinstance(routine, Fourier) or (isinstance(routine, InnerLoop) and routine.core and routine.operands is None):
         return tuple([view_of(operand) or whole(operand) for operand in value.operands])

@@ -36,8 +36,8 @@ _SPELLINGS = (
     ("scipy_cblas_{}", "scipy_{}_", "scipy_openblas_{}_num_threads", False),
     ("cblas_{}", "{}_", "openblas_{}_num_threads", False),
 )
-_CBLAS = ("sgemm", "dgemm", "cgemm", "zgemm", "sgemv", "dgemv", "strsm", "dtrsm", "strsv", "dtrsv")
-_COMPLEX = ("cgemv", "zgemv", "ctrsm", "ztrsm", "ctrsv", "ztrsv")
+_CBLAS = ("sgemm", "dgemm", "cgemm", "zgemm", "strsm", "dtrsm", "strsv", "dtrsv")
+_COMPLEX = ("ctrsm", "ztrsm", "ctrsv", "ztrsv")
 _LAPACK = ("sgetrf", "dgetrf", "cgetrf", "zgetrf")
 _ACCELERATE = "/System/Library/Frameworks/Accelerate.framework/Accelerate"
 _ROW_MAJOR, _NO_TRANSPOSE, _TRANSPOSE = 101, 111, 112

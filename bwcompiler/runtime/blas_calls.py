@@ -1,15 +1,13 @@
-"""BLAS as programs call it, in LLVM text: small calls stay in one thread, large ones are cut into parts for the pool (`thread_pool.py`).
+"""BLAS as factorisations call it, in LLVM text: small calls stay in one thread, large ones are cut for the pool (`thread_pool.py`).
 
 OpenBLAS cuts products from 64 x 64 x 64 on, and its threads spin: where they do not get a CPU at once, a product of 40 us takes
 milliseconds.  So it runs with one thread inside of programs, and with as many as before outside of them (NumPy's own products): the
 number is set around each call, which costs 20 ns.
 
-    bw_blas_enter(), bw_blas_leave()     between them the library has one thread; any number of threads may be between them at a time
-    bw_dgemm and so on                   the signatures of `cblas_dgemm` (row-major) and of LAPACK's `dgetrf`.  Between the two they call
-                                         the library: who entered has cut the work.  Elsewhere they enter and leave by themselves, and
+    bw_dgemm and so on        the signatures of `cblas_dgemm` (row-major) and of LAPACK's `dgetrf`
         gemm           is cut by the rows of the result, or its columns if there are more of them, from LEAST_WORK multiplications on
         trsm           by right-hand sides, from LEAST_WORK multiplications on
-        gemv, trsv     are not cut
+        trsv           is not cut
         getrf          is not cut, and has the library's own threads from LEAST_GETRF (n³) on
 
 Libraries whose number of threads cannot be set are called as they are.
@@ -31,12 +29,10 @@ PART_EXTENT = 64               # rows, columns, right-hand sides or elements of 
 
 _ARGUMENTS = {                 # I: the library's integers; T: scalars of the type, pointers to them for complex ones
     "gemm": "i32 order, i32 ta, i32 tb, I m, I n, I k, T alpha, ptr a, I lda, ptr b, I ldb, T beta, ptr c, I ldc",
-    "gemv": "i32 order, i32 ta, I m, I n, T alpha, ptr a, I lda, ptr x, I incx, T beta, ptr y, I incy",
     "trsm": "i32 order, i32 side, i32 uplo, i32 ta, i32 diag, I m, I n, T alpha, ptr a, I lda, ptr b, I ldb",
     "trsv": "i32 order, i32 uplo, i32 ta, i32 diag, I n, ptr a, I lda, ptr x, I incx",
     "getrf": "ptr m, ptr n, ptr a, ptr lda, ptr pivots, ptr status",
 }
-_AROUND = ("bw_blas_enter", "bw_blas_leave")
 _PLAIN, _LEFT = 111, 141       # CblasNoTrans, CblasLeft
 _SCALARS = {"s": ("float", 4), "d": ("double", 8), "c": ("ptr", 8), "z": ("ptr", 16)}
 
@@ -88,7 +84,7 @@ wait:
 done:
   ret void
 }
-define void @bw_blas_enter() nounwind {
+define internal void @enter() nounwind {
 start:
   call void @lock_it()
   %before = load i64, ptr @depth
@@ -105,7 +101,7 @@ done:
   store atomic i64 0, ptr @lock release, align 8
   ret void
 }
-define void @bw_blas_leave() nounwind {
+define internal void @leave() nounwind {
 start:
   call void @lock_it()
   %before = load i64, ptr @depth
@@ -120,11 +116,6 @@ set:
 done:
   store atomic i64 0, ptr @lock release, align 8
   ret void
-}
-define internal i1 @is_entered() nounwind {
-  %depth = load atomic i64, ptr @depth monotonic, align 8
-  %entered = icmp ne i64 %depth, 0
-  ret i1 %entered
 }
 define void @bw_blas_set_threads(i32 %count) nounwind {
 start:
@@ -177,12 +168,12 @@ def _plain_text(symbol: str, arguments: list[tuple[str, str]], routine: str, int
     """In one thread; but a large getrf with the library's own."""
     parameters = ", ".join(f"{type_} %{name}" for type_, name in arguments)
     types = ", ".join(type_ for type_, _ in arguments)
-    size, large = "  %direct = call i1 @is_entered()\n", "i1 %direct"
+    size, large = "", "i1 false"
     if routine == "getrf":
         size = (f"  %rows.given = load {integer}, ptr %m\n  %rows = {'sext i32' if integer == 'i32' else 'add i64'} %rows.given"
                 f"{' to i64' if integer == 'i32' else ', 0'}\n  %square = mul i64 %rows, %rows\n  %work = mul i64 %square, %rows\n"
-                f"  %large = icmp sge i64 %work, {LEAST_GETRF}\n{size}  %either = or i1 %large, %direct\n")
-        large = "i1 %either"
+                f"  %large = icmp sge i64 %work, {LEAST_GETRF}\n")
+        large = "i1 %large"
     return f"""
 declare void @blas.{symbol}({types})
 define void @bw_{symbol}({parameters}) nounwind {{
@@ -192,9 +183,9 @@ as.it.is:
   call void @blas.{symbol}({parameters})
   ret void
 alone:
-  call void @bw_blas_enter()
+  call void @enter()
   call void @blas.{symbol}({parameters})
-  call void @bw_blas_leave()
+  call void @leave()
   ret void
 }}
 """
@@ -235,15 +226,9 @@ define internal i32 @part.{symbol}(ptr %call, i64 %begin, i64 %end) nounwind {{
 define void @bw_{symbol}({parameters}) nounwind {{
 start:
   %call = alloca [16 x i64], align 16
-  %entered = call i1 @is_entered()
-  br i1 %entered, label %as.it.is, label %choose
-as.it.is:
-  call void @blas.{symbol}({parameters})
-  ret void
-choose:
 {_widened(arguments, integer)}
 {_CHOICE[routine].format(**_NUMBERS)}
-  call void @bw_blas_enter()
+  call void @enter()
   br i1 %cut, label %parts, label %whole
 whole:
   call void @blas.{symbol}({parameters})
@@ -263,7 +248,7 @@ parts:
   %status = call i32 @bw_parallel(ptr @part.{symbol}, ptr %call, i64 %count, i64 %grain)
   br label %done
 done:
-  call void @bw_blas_leave()
+  call void @leave()
   ret void
 }}
 """
@@ -288,7 +273,7 @@ def _calls() -> jit.LoadedCode:
     names = _wrapped(found)
     symbols = {f"blas.{name}": found.routines[name] for name in names} | threads.symbols()
     symbols |= {"blas.set": found.set_num_threads, "blas.get": found.get_num_threads}
-    exports = (*(f"bw_{name}" for name in names), "bw_blas_set_threads", "bw_blas_reset", *_AROUND)
+    exports = (*(f"bw_{name}" for name in names), "bw_blas_set_threads", "bw_blas_reset")
     text = _text(names, "i64" if found.integers_64 else "i32")
     loaded = jit.load_for_ever(object_cache.object_for(text, default_target()), symbols, exports)
     threads.set_blas_by(ctypes.CFUNCTYPE(None, ctypes.c_int)(loaded.addresses["bw_blas_set_threads"]))
@@ -307,14 +292,14 @@ def _wrapped(found: blas.Blas) -> tuple[str, ...]:
 
 
 def names() -> frozenset[str]:
-    """The symbols that have an address: `bw_dgemm` and so on, of all routines that the library has; bw_blas_enter and bw_blas_leave."""
+    """The symbols that have an address: `bw_dgemm` and so on, of all routines that the library has."""
     found = blas.find()
-    return frozenset([f"bw_{name}" for name in (found.routines if found else ())]) | frozenset(_AROUND if _settable() else ())
+    return frozenset([f"bw_{name}" for name in (found.routines if found else ())])
 
 
 def symbols() -> Mapping[str, int]:
     """The addresses of `names()`; the code of our own among it is compiled when this is first called."""
     found, settable = blas.find(), _settable()
     plain = {f"bw_{name}": address for name, address in (found.routines if found else {}).items()}
-    own = {} if settable is None else {name: _calls().addresses[name] for name in (*[f"bw_{one}" for one in _wrapped(settable)], *_AROUND)}
+    own = {} if settable is None else {name: _calls().addresses[name] for name in [f"bw_{one}" for one in _wrapped(settable)]}
     return plain | own

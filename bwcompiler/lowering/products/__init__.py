@@ -1,4 +1,4 @@
-"""Matrix products of floats as native code of their own, compiled once per target: `products_text` has the functions of one dtype.
+"""Matrix products of floats and complex numbers as native code of their own, compiled once per target: `products_text` is a dtype's module.
 
 Start reading in `call.py` (what programs call), then `blocked.py`, `tiles.py` and `packing.py`; `vectors.py` has products with vectors.
 What decides the bits of a result: sums of BLOCK terms, each added to the last one with one rounding where the target has fused

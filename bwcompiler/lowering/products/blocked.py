@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bwcompiler.lowering.function_text import Index
-from bwcompiler.lowering.products.call import POLL_WORK, look, word
+from bwcompiler.lowering.products.call import POLL_WORK, look, stride, word
 from bwcompiler.lowering.products.routine import BLOCK, GIVE, STACK_BYTES, TAKE, Routine, Tiling
 
 MATRIX = ("ptr words", "ptr a", "ptr b", "ptr c", "i64 rows", "i64 columns", "ptr call")
@@ -29,17 +29,20 @@ def blocked_text(tiling: Tiling) -> Routine:
 
 
 class _Blocked:
-    """The function in the making.  Registers are named as what they hold; strides are in bytes."""
+    """The function in the making.  Registers are named as what they hold; strides are in bytes (`call.stride`)."""
 
     def __init__(self, tiling: Tiling) -> None:
         f = self.f = Routine(tiling, "product.blocked", MATRIX, "i32")
         self.tiling = tiling
-        self.k = word(f, "%words", "k")
+        self.k = f.times(word(f, "%words", "k"), tiling.parts)
         self.a_row, self.a_column, self.b_row, self.b_column, self.c_row = [
-            f.times(word(f, "%words", name), tiling.size) for name in ("a.row", "a.column", "b.row", "b.column", "c.row")]
+            stride(f, name) for name in ("a.row", "a.column", "b.row", "b.column", "c.row")]
         many_tiles = f.compare("sgt", "%rows", (_PACKED_TILES - 1) * tiling.height)
         self.packs_b = f.let(f"or i1 {many_tiles}, {f.compare('ne', self.b_column, tiling.size)}")
         self.packs_a = f.compare("sgt", "%columns", (_PACKED_PANELS - 1) * tiling.columns)
+        if tiling.dtype.is_complex:
+            self.packs_b = "true"
+            self.packs_a = f.let(f"or i1 {self.packs_a}, {f.compare('ne', self.a_column, tiling.size)}")
 
     def emit(self) -> Routine:
         f = self.f
@@ -97,8 +100,22 @@ class _Blocked:
         self.b_packed = f.get(memory, "ptr")
         self.a_packed = f.moved(self.b_packed, f.product(f.times(f.get(packed_columns), tiling.size), depth))
 
-    def _pack(self, terms: Index, count: Index, source: str, along: Index, across: Index, target: str, spacing: Index) -> None:
-        self.f.do(f"call void @pack(i64 {terms}, i64 {count}, ptr {source}, i64 {along}, i64 {across}, ptr {target}, i64 {spacing})")
+    def _pack_rows(self, terms: Index, count: Index, source: str) -> None:
+        """A row of tiles of a."""
+        f, size = self.f, self.tiling.size
+        rest = f"ptr {self.a_packed}, i64 {f.times(count, size)}"
+        if not self.tiling.dtype.is_complex:
+            f.do(f"call void @pack(i64 {terms}, i64 {count}, ptr {source}, i64 {self.a_row}, i64 {self.a_column}, {rest})")
+            return
+        for together in f.branches(f.compare("eq", self.a_column, size)):
+            routine, number, step = ("pack", terms, size) if together else ("pack.parts", f.quotient(terms, 2), f.times(self.a_column, 2))
+            f.do(f"call void @{routine}(i64 {number}, i64 {count}, ptr {source}, i64 {self.a_row}, i64 {step}, {rest})")
+
+    def _pack_panel(self, terms: Index, count: Index, source: str, target: str) -> None:
+        f, parts = self.f, self.tiling.parts
+        routine = "pack.pairs" if self.tiling.dtype.is_complex else "pack"
+        f.do(f"call void @{routine}(i64 {f.quotient(terms, parts)}, i64 {f.quotient(count, parts)}, ptr {source}, "
+             f"i64 {f.times(self.b_column, parts)}, i64 {f.times(self.b_row, parts)}, ptr {target}, i64 {self._spacing(count)})")
 
     def _pack_columns(self, b: str, columns: Index, terms: Index) -> None:
         """All panels of a block of b, or only the last one, where its rows end within a vector."""
@@ -111,8 +128,7 @@ class _Blocked:
             j = f.times(panel, tiling.columns)
             count = f.least(f.minus(columns, j), tiling.columns)
             place = f.pick(self.packs_b, f.product(f.times(j, tiling.size), terms), 0)
-            self._pack(terms, count, f.moved(b, f.product(self.b_column, j)), self.b_column, self.b_row, f.moved(self.b_packed, place),
-                       self._spacing(count))
+            self._pack_panel(terms, count, f.moved(b, f.product(self.b_column, j)), f.moved(self.b_packed, place))
 
     def _spacing(self, columns: Index) -> str:
         """Bytes from row to row of a packed panel."""
@@ -134,7 +150,7 @@ class _Blocked:
         for first, height in self._tiles(rows):
             a_here, c_row = f.moved(a, f.product(self.a_row, first)), f.moved(c, f.product(self.c_row, first))
             for _ in f.when(self.packs_a):
-                self._pack(terms, height, a_here, self.a_row, self.a_column, self.a_packed, f.times(height, tiling.size))
+                self._pack_rows(terms, height, a_here)
             a_here = f.pick(self.packs_a, self.a_packed, a_here, "ptr")
             a_row = f.pick(self.packs_a, tiling.size, self.a_row)
             a_column = f.pick(self.packs_a, f.times(height, tiling.size), self.a_column)

@@ -1,6 +1,6 @@
 """What programs call, and how a product is cut among threads.
 
-    i32 bw_product_T(words)                                               T is f32 or f64; the status is 0, or what `bw_poll` gave
+    i32 bw_product_T(words)                                               T is f32, f64, c64, c128; the status is 0 or what `bw_poll` gave
     i32 product.part(call, begin, end)                                    some of the parts it is cut into, by a thread of the pool
     i32 product.matrix(words, a, b, c, rows, columns, call)               these rows and columns of one matrix of a batch
 
@@ -11,13 +11,13 @@ depend on the product alone, not on its parts.  Extents may be 0.
 
 from __future__ import annotations
 
-from bwcompiler.ir.types import F32, F64, DType
+from bwcompiler.ir.types import C64, C128, F32, F64, DType
 from bwcompiler.lowering.function_text import Index
 from bwcompiler.lowering.parallel_calls import PARALLEL
 from bwcompiler.lowering.polls import POLL
 from bwcompiler.lowering.products.routine import Routine, Tiling
 
-DTYPES = (F32, F64)
+DTYPES = (F32, F64, C64, C128)
 WORDS = ("a", "b", "c", "m", "n", "k", "a.row", "a.column", "b.row", "b.column", "c.row", "axes")
 AXIS_WORDS = ("extent", "a", "b", "c")
 POLL_WORK = 1 << 24            # multiplications from one look for signals to the next, about; a product of fewer does not look
@@ -25,7 +25,7 @@ POLL_WORK = 1 << 24            # multiplications from one look for signals to th
 _CALL = ("words", "rows", "columns", "row.parts", "column.parts", "status", "first")
 _LEAST_WORK = 1 << 20          # multiplications of a product that is cut among threads,
 _PART_WORK = 1 << 18           # and of a part, at least
-_PART_EXTENT = 96              # and its rows or columns: the other operand is packed for each
+_PART_EXTENT = 48              # and its rows or columns: the other operand may be packed for each
 _PART_ELEMENTS = 32            # and what it computes of the product of a matrix and a vector
 _LEAST_MATRICES = 8            # a batch of so many is cut into matrices
 _LONGEST_WORK = 1 << 29        # of a part, about, where its shorter side is still so long:
@@ -41,6 +41,13 @@ def symbol(dtype: DType) -> str:
 
 def word(f: Routine, words: str, name: str) -> str:
     return f.get(f.let(f"getelementptr i64, ptr {words}, i64 {WORDS.index(name)}"))
+
+
+def stride(f: Routine, name: str) -> Index:
+    """In bytes: of rows of a and c from one to the next; of columns of a, and of b, per real number that they have in the product of reals
+    (which is half of a complex number: steps of those are even)."""
+    whole = name in ("a.row", "c.row")
+    return f.times(word(f, "%words", name), f.tiling.size * (f.tiling.parts if whole else 1))
 
 
 def look(f: Routine) -> str:
@@ -67,8 +74,17 @@ def call_texts(tiling: Tiling) -> list[Routine]:
 def _matrix(tiling: Tiling) -> Routine:
     """By rows or columns where the product is of a matrix and a vector (and its numbers lie together); else blocked."""
     f = Routine(tiling, "product.matrix", ["ptr words", "ptr a", "ptr b", "ptr c", "i64 rows", "i64 columns", "ptr call"], "i32")
-    strides = ("a.row", "a.column", "b.row", "b.column")
-    a_row, a_column, b_row, b_column = [f.times(word(f, "%words", name), tiling.size) for name in strides]
+    if not tiling.dtype.is_complex:
+        _by_vectors(f)
+    status = f.let("call i32 @product.blocked(ptr %words, ptr %a, ptr %b, ptr %c, i64 %rows, i64 %columns, ptr %call)")
+    f.do(f"ret i32 {status}")
+    return f
+
+
+def _by_vectors(f: Routine) -> None:
+    """Return with the product of a matrix and a vector."""
+    size = f.tiling.size
+    a_row, a_column, b_row, b_column = [stride(f, name) for name in ("a.row", "a.column", "b.row", "b.column")]
     k = word(f, "%words", "k")
     one_column, one_row, together = [f.compare("eq", word(f, "%words", name), 1) for name in ("n", "m", "c.row")]
     one_column = f.let(f"and i1 {one_column}, {together}")
@@ -76,16 +92,13 @@ def _matrix(tiling: Tiling) -> Routine:
         matrix, vector = f.pick(one_column, "%a", "%b", "ptr"), f.pick(one_column, "%b", "%a", "ptr")
         row, column = f.pick(one_column, a_row, b_column), f.pick(one_column, a_column, b_row)
         step, count = f.pick(one_column, b_row, a_column), f.pick(one_column, "%rows", "%columns")
-        for _ in f.when(f.compare("eq", column, tiling.size)):
+        for _ in f.when(f.compare("eq", column, size)):
             done = f.let(f"call i1 @vector.rows(i64 {count}, i64 {k}, ptr {matrix}, i64 {row}, ptr {vector}, i64 {step}, ptr %c)")
             f.leave_if(done, "i32 0")
-        by_columns = f.compare("eq", row, tiling.size)
+        by_columns = f.compare("eq", row, size)
         for _ in f.when(by_columns):
             f.do(f"call void @vector.columns(i64 {count}, i64 {k}, ptr {matrix}, i64 {column}, ptr {vector}, i64 {step}, ptr %c)")
         f.leave_if(by_columns, "i32 0")
-    status = f.let("call i32 @product.blocked(ptr %words, ptr %a, ptr %b, ptr %c, i64 %rows, i64 %columns, ptr %call)")
-    f.do(f"ret i32 {status}")
-    return f
 
 
 def _part(tiling: Tiling) -> Routine:
@@ -94,9 +107,9 @@ def _part(tiling: Tiling) -> Routine:
     words = f.get(_of_call(f, "words"), "ptr")
     f.do(f"%words = getelementptr i64, ptr {words}, i64 0")
     rows, columns, row_parts, column_parts = [f.get(_of_call(f, name)) for name in _CALL[1:5]]
-    m, n, k, c_row = [word(f, "%words", name) for name in ("m", "n", "k", "c.row")]
+    m, n, k = _extents(f)
     a, b, c = [f.get(f.let(f"getelementptr i64, ptr %words, i64 {WORDS.index(name)}"), "ptr") for name in "abc"]
-    a_row, b_column = [f.times(word(f, "%words", name), tiling.size) for name in ("a.row", "b.column")]
+    a_row, b_column, c_row = [stride(f, name) for name in ("a.row", "b.column", "c.row")]
     work = f.most(f.product(f.product(rows, columns), k), 1)
     is_vector = f.compare("eq", f.least(m, n), 1)                    # such parts do not look for signals themselves
     most_run = f.pick(is_vector, f.most(f.quotient(POLL_WORK, work), 1), 1 << 62)
@@ -114,7 +127,7 @@ def _part(tiling: Tiling) -> Routine:
         i, j = f.product(row_part, rows), f.product(column_part, columns)
         height, width = f.least(f.minus(m, i), f.product(rows, run)), f.least(f.minus(n, j), columns)
         a_here, b_here, c_here = _matrix_of_batch(f, matrix, (a, b, c))
-        c_here = f.moved(c_here, f.times(f.plus(f.product(i, c_row), j), tiling.size))
+        c_here = f.moved(f.moved(c_here, f.product(c_row, i)), f.times(j, tiling.size))
         status = f.let(f"call i32 @product.matrix(ptr %words, ptr {f.moved(a_here, f.product(a_row, i))}, "
                        f"ptr {f.moved(b_here, f.product(b_column, j))}, ptr {c_here}, i64 {height}, i64 {width}, ptr %call)")
         f.leave_if(f.let(f"icmp ne i32 {status}, 0"), f"i32 {status}")
@@ -132,21 +145,21 @@ def _matrix_of_batch(f: Routine, number: str, pointers: tuple[str, str, str]) ->
     """Where the matrices of this number begin."""
     rest, places = f.variable("i64", number), [f.variable("ptr", pointer) for pointer in pointers]
     axes = word(f, "%words", "axes")
-    for step in f.each(0, axes, down=True):
-        first = f.plus(f.times(step, len(AXIS_WORDS)), len(WORDS))
-        extent, *strides = [f.get(f.let(f"getelementptr i64, ptr %words, i64 {f.plus(first, k)}")) for k in range(len(AXIS_WORDS))]
+    for axis in f.each(0, axes, down=True):
+        first = f.plus(f.times(axis, len(AXIS_WORDS)), len(WORDS))
+        extent, *steps = [f.get(f.let(f"getelementptr i64, ptr %words, i64 {f.plus(first, k)}")) for k in range(len(AXIS_WORDS))]
         before = f.get(rest)
         left = f.quotient(before, extent)
         index = f.minus(before, f.product(left, extent))
         f.put(rest, left)
-        for place, stride in zip(places, strides, strict=True):
-            f.put(place, f.moved(f.get(place, "ptr"), f.times(f.product(index, stride), f.tiling.size)), "ptr")
+        for place, step in zip(places, steps, strict=True):
+            f.put(place, f.moved(f.get(place, "ptr"), f.times(f.product(index, step), f.tiling.dtype.itemsize)), "ptr")
     return [f.get(place, "ptr") for place in places]
 
 
 def _entry(tiling: Tiling) -> Routine:
     f = Routine(tiling, symbol(tiling.dtype), ["ptr words"], "i32", exported=True)
-    m, n, k, axes = [word(f, "%words", name) for name in ("m", "n", "k", "axes")]
+    (m, n, k), axes = _extents(f), word(f, "%words", "axes")
     product = f.variable("i64", 1)
     for axis in f.each(0, axes):
         extent = f.get(f.let(f"getelementptr i64, ptr %words, i64 {f.plus(f.times(axis, len(AXIS_WORDS)), len(WORDS))}"))
@@ -181,7 +194,13 @@ def _entry(tiling: Tiling) -> Routine:
     return f
 
 
-def _cut(f: Routine, m: str, n: str, work: Index, wanted: str) -> tuple[Index, Index]:
+def _extents(f: Routine) -> tuple[str, Index, Index]:
+    """Rows, columns and terms of the product of reals."""
+    m, n, k = [word(f, "%words", name) for name in "mnk"]
+    return m, f.times(n, f.tiling.parts), f.times(k, f.tiling.parts)
+
+
+def _cut(f: Routine, m: Index, n: Index, work: Index, wanted: str) -> tuple[Index, Index]:
     """Into how many parts rows and columns are cut, if at all: powers of two, which most numbers of threads share evenly.
 
     The longer side is cut; the other one where parts are so long that a signal would wait for them.

@@ -4,6 +4,9 @@
 
 for k steps and `count` numbers each; `along` is from number to number in the source, `across` from step to step, in bytes, and `spacing`
 from step to step in the target.  What lies between the numbers of one step and the next may get any value (`Tiling.slack` behind the last).
+
+    pack.pairs(the same)              target[2 step], target[2 step + 1] = (re, im), (-im, re) of source[.][step], for complex numbers
+    pack.parts(the same)              target[2 step], target[2 step + 1] = re, im
 """
 
 from __future__ import annotations
@@ -17,7 +20,8 @@ _ARGUMENTS = "i64 %k, i64 %count, ptr %source, i64 %along, i64 %across, ptr %tar
 def packing_texts(tiling: Tiling) -> list[Routine | str]:
     """The functions."""
     turning = [_turn(tiling, groups) for groups in range(1, tiling.groups + 1)]
-    return [_scattered(tiling), _copied(tiling), *turning, _pack(tiling)]
+    complex_ones = [_pairs(tiling), _parts(tiling)] if tiling.dtype.is_complex else []
+    return [_scattered(tiling), _copied(tiling), *turning, _pack(tiling), *complex_ones]
 
 
 def _pack(tiling: Tiling) -> Routine:
@@ -130,3 +134,39 @@ def _turned(f: Routine, rows: list[str]) -> list[str]:
                 rows[place] = f.let(f"shufflevector {vector} {x}, {vector} {y}, <{lanes} x i32> <{steps}>")
         half //= 2
     return rows
+
+
+# ----- complex numbers
+def _pairs(tiling: Tiling) -> Routine:
+    f = Routine(tiling, "pack.pairs", _PARAMETERS)
+    lanes, wide, vector = tiling.lanes, tiling.vector_bytes, tiling.vector
+    together = f.compare("eq", "%along", 2 * tiling.size)
+    vectors = f.pick(together, f.quotient(f.times("%count", 2), lanes), 0)
+    done = f.quotient(f.times(vectors, lanes), 2)
+    signs = ", ".join([f"{f.real} {'-1.0' if k % 2 == 0 else '1.0'}" for k in range(lanes)])
+    swap = ", ".join([f"i32 {k ^ 1}" for k in range(lanes)])
+    for step in f.each(0, "%k"):
+        source, first = f.moved("%source", f.product("%across", step)), f.moved("%target", f.product("%spacing", f.times(step, 2)))
+        second = f.moved(first, "%spacing")
+        for group in f.each(0, vectors):
+            place = f.times(group, wide)
+            plain = f.load_vector(f.moved(source, place))
+            swapped = f.let(f"shufflevector {vector} {plain}, {vector} poison, <{lanes} x i32> <{swap}>")
+            f.store_vector(plain, f.moved(first, place))
+            f.store_vector(f.let(f"fmul {vector} {swapped}, <{signs}>"), f.moved(second, place))
+        for number in f.each(done, "%count"):
+            at, place = f.moved(source, f.product("%along", number)), f.times(number, 2 * tiling.size)
+            re, im = f.load(at), f.load(f.moved(at, tiling.size))
+            for row, pair in ((first, (re, im)), (second, (f.let(f"fneg {f.real} {im}"), re))):
+                for k, part in enumerate(pair):
+                    f.store(part, f.moved(f.moved(row, place), k * tiling.size))
+    return f
+
+
+def _parts(tiling: Tiling) -> Routine:
+    f = Routine(tiling, "pack.parts", _PARAMETERS)
+    spacing = f.times("%spacing", 2)
+    for part in range(2):
+        source, target = f.moved("%source", part * tiling.size), f.moved("%target", f.times("%spacing", part))
+        f.do(f"call void @pack(i64 %k, i64 %count, ptr {source}, i64 %along, i64 %across, ptr {target}, i64 {spacing})")
+    return f

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from bwcompiler.ir.types import DType
+from bwcompiler.ir.types import DType, component_of
 from bwcompiler.lowering.function_text import FunctionText, Index
 from bwcompiler.lowering.llvm_scalars import register_type
 from bwcompiler.target import Target
@@ -21,7 +21,10 @@ TAKE, GIVE = "bw_memory_take", "bw_memory_give"                # of the memory p
 class Tiling(NamedTuple):
     """How products of a dtype are computed on a target.
 
-    lanes    numbers of a vector;    height   rows of a tile, at most: its accumulators and a row of the right matrix fill the registers
+    A product of complex matrices is one of real matrices: of a as it lies in memory, (re, im) next to each other, and of b with two rows
+    for each, (re, im) and below it (-im, re); so the result lies in memory as a complex matrix does.
+
+    lanes    real numbers of a vector;    height   rows of a tile, at most: its sums and a row of the right matrix fill the registers
     fma      whether products are added with one rounding;    masks    whether parts of a vector can be loaded and stored
     """
 
@@ -34,17 +37,23 @@ class Tiling(NamedTuple):
     @classmethod
     def of(cls, dtype: DType, target: Target) -> Tiling:
         height = 14 if target.registers == 32 else 6 if target.has_fma else 4
-        made = cls(dtype, target.lanes(8 * dtype.itemsize), height, target.has_fma, target.has_wide_masks)
+        made = cls(dtype, target.lanes(8 * component_of(dtype).itemsize), height, target.has_fma, target.has_wide_masks)
         assert (made.columns + height) * BLOCK * made.size + made.slack <= STACK_BYTES
         return made
 
     @property
     def real(self) -> str:
-        return register_type(self.dtype)
+        return register_type(component_of(self.dtype))
+
+    @property
+    def parts(self) -> int:
+        """Real numbers of an element."""
+        return 2 if self.dtype.is_complex else 1
 
     @property
     def size(self) -> int:
-        return self.dtype.itemsize
+        """Bytes of a real number."""
+        return self.dtype.itemsize // self.parts
 
     @property
     def vector(self) -> str:

@@ -32,31 +32,38 @@ _KERNEL = ("i64 k", "ptr a", "i64 a.row", "i64 a.column", "ptr b", "i64 b.row", 
 def _kernel(tiling: Tiling, height: int, vectors: int) -> Routine:
     f = Routine(tiling, f"tile.{height}x{vectors}", _KERNEL)
     vector, wide = tiling.vector, tiling.vector_bytes
-    sums = [[f.variable(vector, "zeroinitializer") for _ in range(vectors)] for _ in range(height)]
-    a_slot, b_slot = f.variable("ptr", "%a"), f.variable("ptr", "%b")
     steps = _row_steps(f, min(height, _SPAN))
     last = f.times("%a.row", _SPAN) if height > _SPAN else 0
+    line = "%old"
     for i in range(height):                          # which takes long to come where it is not in the first caches
-        line = f.moved("%old", f.times("%old.row", i))
         for place in range(0, vectors * wide, LINE_BYTES):
             f.prefetch(f.moved(line, place))
-    for _ in f.each(0, "%k"):
-        a, b = f.get(a_slot, "ptr"), f.get(b_slot, "ptr")
-        row = [f.load_vector(f.moved(b, k * wide)) for k in range(vectors)]
-        spans = [a, f.moved(a, last)]
-        for i in range(height):
-            factor = f.splat(f.load(f.moved(spans[i // _SPAN], steps[i % _SPAN])))
-            for total, other in zip(sums[i], row, strict=True):
-                f.put(total, f.multiply_add(factor, other, f.get(total, vector)), vector)
-        f.put(a_slot, f.moved(a, "%a.column"), "ptr")
-        f.put(b_slot, f.moved(b, "%b.row"), "ptr")
+        line = f.moved(line, "%old.row") if i < height - 1 else line
+    sums = [[f"%sum{i}.{k}" for k in range(vectors)] for i in range(height)]
+    f.do("br label %head")
+    f.start("head")
+    phis = len(f.lines)
+    f.do(f"br i1 {f.compare('slt', '%done', '%k')}, label %body, label %exit")
+    f.start("body")
+    row = [f.load_vector(f.moved("%b.at", k * wide)) for k in range(vectors)]
+    spans = ["%a.at", f.moved("%a.at", last)]
+    after = {"%done": ("i64", "0", f.plus("%done", 1)), "%a.at": ("ptr", "%a", f.moved("%a.at", "%a.column")),
+             "%b.at": ("ptr", "%b", f.moved("%b.at", "%b.row"))}
+    for i in range(height):
+        factor = f.splat(f.load(f.moved(spans[i // _SPAN], steps[i % _SPAN])))
+        for total, other in zip(sums[i], row, strict=True):
+            after[total] = (vector, "zeroinitializer", f.multiply_add(factor, other, total))
+    f.do("br label %head")
+    f.lines[phis:phis] = [f"  {name} = phi {type_} [ {start}, %start ], [ {next_}, %body ]"
+                          for name, (type_, start, next_) in after.items()]
+    f.start("exit")
     mask = f.first(f.minus("%columns", (vectors - 1) * tiling.lanes)) if tiling.masks else None
     c, old = "%c", "%old"
     for i in range(height):
         for k, total in enumerate(sums[i]):
             part = mask if k == vectors - 1 else None
             before = f.load_vector(f.moved(old, k * wide), part)
-            f.store_vector(f.let(f"fadd {vector} {before}, {f.get(total, vector)}"), f.moved(c, k * wide), part)
+            f.store_vector(f.let(f"fadd {vector} {before}, {total}"), f.moved(c, k * wide), part)
         if i < height - 1:
             c, old = f.moved(c, "%c.row"), f.moved(old, "%old.row")
     return f

@@ -14,7 +14,7 @@ from bwcompiler.lowering.products.routine import BLOCK, GIVE, STACK_BYTES, TAKE,
 LANES = 32                     # of a sum along a row; it decides the bits
 _STRIP = 2048                  # elements of y that stay in the first cache while columns are added
 _TOGETHER = 8                  # columns that are added while a vector of y is in a register
-_AHEAD = 512                   # bytes of each that are asked for in advance: so many streams at a time are too many to be foreseen
+_AHEAD = 256                   # bytes of each that are asked for in advance: so many streams at a time are too many to be foreseen
 _SUMS = 8                      # vectors of sums at a time, at least
 
 

@@ -176,7 +176,7 @@ def test_reasons_change_no_decision():
 # ----- calls
 CALLS = {
     "product": (lambda x: x @ x, (np.ones((20, 20)),), "matrix product in tiles, 16,000 floating-point operations"),
-    "complex product": (lambda x: x @ x, (np.ones((20, 20), "c16"),), "library call: matrix product by BLAS, 16,000 floating-point operations"),
+    "complex product": (lambda x: x @ x, (np.ones((20, 20), "c16"),), "matrix product in tiles, 16,000 floating-point operations"),
     "small product": (lambda x: x @ x, (np.ones((2, 2)),), "matrix product, written out, 16 floating-point operations"),
     "lapack": (lambda x: np.linalg.inv(x), (np.eye(20),), "library call: lu by LAPACK getrf"),
     "small factors": (lambda x: np.linalg.inv(x), (np.eye(2),), "lu of small matrices, written out"),

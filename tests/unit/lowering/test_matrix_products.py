@@ -8,24 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from bwcompiler.errors import InternalError
-from bwcompiler.ir.access import ArrayView
 from bwcompiler.ir.extent import upper
 from bwcompiler.ir.fusion import Call
 from bwcompiler.ir.graph_parser import parse_graph
-from bwcompiler.ir.types import dtype_named
 from bwcompiler.lowering import matrix_products
-from bwcompiler.lowering.library_calls import Libraries, blas_symbol
 from bwcompiler.lowering.matrix_products import product_text
 from bwcompiler.lowering.products.call import WORDS
 from bwcompiler.passes.fuse import fuse
 from bwcompiler.runtime import jit
 from tests.support.targets import HOST
-
-GEMM = ("layout", "flip_a", "flip_b", "m", "n", "k", "one", "a", "lda", "b", "ldb", "zero", "c", "ldc")
-GEMV = ("layout", "flip", "rows", "columns", "one", "a", "lda", "x", "incx", "zero", "y", "incy")
-ROW_MAJOR, PLAIN, FLIPPED = 101, 111, 112
-POINTERS = ("a", "b", "c", "x", "y")
 
 
 @pytest.fixture(autouse=True)
@@ -34,27 +25,13 @@ def none_written_out(monkeypatch):
     monkeypatch.setattr(matrix_products, "is_written_out", lambda value: False)
 
 
-class Product(NamedTuple):
-    """One call: the routine and its arguments; pointers as element offsets into the operand."""
-
-    routine: str
-    arguments: dict[str, Any]
-
-    def short(self) -> tuple[Any, ...]:
-        a = self.arguments
-        if self.routine == "gemm":
-            return ("gemm", "nt"[a["flip_a"] == FLIPPED] + "nt"[a["flip_b"] == FLIPPED], a["m"], a["n"], a["k"], a["a"], a["lda"],
-                    a["b"], a["ldb"], a["c"], a["ldc"])
-        return ("gemv", "nt"[a["flip"] == FLIPPED], a["rows"], a["columns"], a["a"], a["lda"], a["x"], a["incx"], a["y"], a["incy"])
-
-
 class Written:
     """The text of the only matrix product of a graph, as a function that tells where its pointers point."""
 
-    def __init__(self, text: str, integer: str = "i64") -> None:
+    def __init__(self, text: str) -> None:
         fused = fuse(parse_graph(text))
         (step,) = [step for step in fused.steps if isinstance(step, Call)]
-        self.made = product_text("product", step.value, step.operands, Libraries(integer=integer))
+        self.made = product_text("product", step.value, step.operands)
         assert not self.made.words
         self.begins = [*[upper(view.offset) for view in step.operands], 0]
         self.arrays = [*[np.zeros(view.base.shape, view.base.dtype.numpy) for view in step.operands],
@@ -72,27 +49,6 @@ class Written:
             if array.ctypes.data <= pointer < array.ctypes.data + max(array.nbytes, 1):
                 return name, (pointer - array.ctypes.data) // array.itemsize
         raise AssertionError("a pointer into none of the arrays")
-
-
-def blas_calls_of(text: str, integer: str = "i64", dtype: str = "c128") -> list[Product]:
-    """What the only matrix product of a graph calls of BLAS."""
-    written = Written(text, integer)
-    number: Any = ctypes.c_int64 if integer == "i64" else ctypes.c_int32
-    kinds: dict[str, Any] = dict.fromkeys(("layout", "flip", "flip_a", "flip_b"), ctypes.c_int32)
-    kinds |= dict.fromkeys(("one", "zero", *POINTERS), ctypes.c_void_p)
-    real: Any = ctypes.c_double if dtype == "c128" else ctypes.c_float
-    found: list[Product] = []
-
-    def recorder(routine: str, names: tuple[str, ...]) -> Any:
-        def record(*arguments: Any) -> None:
-            values = dict(zip(names, arguments, strict=True))
-            factors = [tuple((real * 2).from_address(values.pop(name))) for name in ("one", "zero")]
-            assert values.pop("layout") == ROW_MAJOR and factors == [(1.0, 0.0), (0.0, 0.0)]
-            found.append(Product(routine, {name: written.where(x) if name in POINTERS else x for name, x in values.items()}))
-        return ctypes.CFUNCTYPE(None, *[kinds.get(name, number) for name in names])(record)
-
-    written.run({blas_symbol(name, dtype_named(dtype)): recorder(name, names) for name, names in (("gemm", GEMM), ("gemv", GEMV))})
-    return found
 
 
 class Told(NamedTuple):
@@ -140,25 +96,6 @@ def transposed(name: str, source: str, result: str) -> str:
 A, B, C = ("a", 0), ("b", 0), ("c", 0)
 
 
-@pytest.mark.parametrize("text, expected", [
-    (graph("f64[3,4]", "f64[4,5]", "f64[3,5]"), ("gemm", "nn", 3, 5, 4, A, 4, B, 5, C, 5)),
-    (graph("f64[4,3]", "f64[4,5]", "f64[3,5]", a=transposed("a", "x", "f64[3,4]")), ("gemm", "tn", 3, 5, 4, A, 3, B, 5, C, 5)),
-    (graph("f64[3,4]", "f64[5,4]", "f64[3,5]", b=transposed("b", "y", "f64[4,5]")), ("gemm", "nt", 3, 5, 4, A, 4, B, 4, C, 5)),
-    (graph("f64[9,8]", "f64[4,5]", "f64[3,5]", a="%a: f64[3,4] = slice %x {starts=[2,1], sizes=[3,4], steps=[2,1]}"),
-     ("gemm", "nn", 3, 5, 4, ("a", 17), 16, B, 5, C, 5)),
-    (graph("f64[3,4]", "f64[4,1]", "f64[3,1]"), ("gemv", "n", 3, 4, A, 4, B, 1, C, 1)),
-    (graph("f64[4,3]", "f64[4,1]", "f64[3,1]", a=transposed("a", "x", "f64[3,4]")), ("gemv", "t", 4, 3, A, 3, B, 1, C, 1)),
-    (graph("f64[1,4]", "f64[4,5]", "f64[1,5]"), ("gemv", "t", 4, 5, B, 5, A, 1, C, 1)),
-    (graph("f64[1,4]", "f64[5,4]", "f64[1,5]", b=transposed("b", "y", "f64[4,5]")), ("gemv", "n", 5, 4, B, 4, A, 1, C, 1)),
-    (graph("f64[3,4]", "f64[4,6]", "f64[3,1]", b="%b: f64[4,1] = slice %y {starts=[0,2], sizes=[4,1], steps=[1,1]}"),
-     ("gemv", "n", 3, 4, A, 4, ("b", 2), 6, C, 1)),
-], ids=["plain", "left transposed", "right transposed", "left sliced", "vector", "transposed vector", "row", "row transposed", "column"])
-@pytest.mark.parametrize("integer, dtype", [("i64", "c128"), ("i32", "c64")])
-def test_arguments_of_blas(text, expected, integer, dtype):
-    (call,) = blas_calls_of(text.replace("f64", dtype), integer, dtype)
-    assert call.short() == expected
-
-
 @pytest.mark.parametrize("text, extents, a, b", [
     (graph("f64[3,4]", "f64[4,5]", "f64[3,5]"), (3, 5, 4), ("a", 0, 4, 1), ("b", 0, 5, 1)),
     (graph("f64[4,3]", "f64[4,5]", "f64[3,5]", a=transposed("a", "x", "f64[3,4]")), (3, 5, 4), ("a", 0, 1, 3), ("b", 0, 5, 1)),
@@ -168,17 +105,15 @@ def test_arguments_of_blas(text, expected, integer, dtype):
     (graph("f64[4]", "f64[4,5]", "f64[3,5]", a="%a: f64[3,4] = broadcast %x {shape=[3,4], axes=[1]}"),
      (3, 5, 4), ("a", 0, 0, 1), ("b", 0, 5, 1)),
 ], ids=["plain", "transposed", "strided", "flipped", "broadcast"])
-@pytest.mark.parametrize("dtype", ["f64", "f32"])
+@pytest.mark.parametrize("dtype", ["f64", "f32", "c64", "c128"])
 def test_what_products_are_told(text, extents, a, b, dtype):
     """Operands are read where they lie, whatever their strides are."""
     assert told_by(text.replace("f64", dtype), dtype) == [Told(extents, a, b, extents[1], [])]
 
 
 def test_batches():
-    """BLAS is called for each matrix, at the strides of the batch axes; products are told the axes, those that are one as one."""
+    """Axes that are one in all arrays are told as one."""
     text = graph("f64[2,3,4,5]", "f64[2,3,5,6]", "f64[2,3,4,6]")
-    assert [call.short()[5:] for call in blas_calls_of(text.replace("f64", "c128"))] == [
-        (("a", 20 * k), 5, ("b", 30 * k), 6, ("c", 24 * k), 6) for k in range(6)]
     assert told_by(text) == [Told((4, 6, 5), ("a", 0, 5, 1), ("b", 0, 6, 1), 6, [(6, 20, 30, 24)])]
 
 
@@ -199,17 +134,13 @@ def test_batches_with_one_matrix(left, result, extents, a_row, axes):
 def test_batches_of_transposed_axes_and_of_one_matrix():
     text = graph("f64[3,2,4,5]", "f64[5,6]", "f64[2,3,4,6]", a="%a: f64[2,3,4,5] = transpose %x {axes=[1,0,2,3]}",
                  b="%b: f64[2,3,5,6] = broadcast %y {shape=[2,3,5,6], axes=[2,3]}")
-    assert [(call.arguments["a"][1], call.arguments["b"][1], call.arguments["c"][1]) for call in blas_calls_of(text.replace("f64", "c128"))
-            ] == [(40 * j + 20 * i, 0, 24 * (3 * i + j)) for i in range(2) for j in range(3)]
     assert [told.axes for told in told_by(text)] == [[(2, 20, 0, 72), (3, 40, 0, 24)]]
 
 
 def test_heads_in_the_last_axis():
-    """Rows of another matrix lie between those of each: the leading dimension says how far."""
+    """Rows of another matrix lie between those of each."""
     text = graph("f64[7,2,5]", "f64[7,2,5]", "f64[2,7,7]", a="%a: f64[2,7,5] = transpose %x {axes=[1,0,2]}",
                  b="%b: f64[2,5,7] = transpose %y {axes=[1,2,0]}")
-    assert [call.short() for call in blas_calls_of(text.replace("f64", "c128"))] == [
-        ("gemm", "nt", 7, 7, 5, ("a", 5 * k), 10, ("b", 5 * k), 10, ("c", 49 * k), 7) for k in range(2)]
     assert told_by(text) == [Told((7, 7, 5), ("a", 0, 10, 1), ("b", 0, 1, 10), 7, [(2, 5, 5, 49)])]
 
 
@@ -218,12 +149,3 @@ def test_heads_in_the_last_axis():
     graph("f64[0,3,4]", "f64[0,4,5]", "f64[0,3,5]"), graph("f64[2,3,0]", "f64[2,0,5]", "f64[2,3,5]")])
 def test_without_elements_nothing_is_called(text):
     assert told_by(text) == []
-    assert blas_calls_of(text.replace("f64", "c128")) == []
-
-
-def test_layouts_that_the_library_cannot_address():
-    fused = fuse(parse_graph(graph("c128[3,4]", "c128[4,5]", "c128[3,5]")))
-    (call,) = [step for step in fused.steps if isinstance(step, Call)]
-    strided = [ArrayView(view.base, 0, (10, 2)) for view in call.operands]
-    with pytest.raises(InternalError, match="has a layout that BLAS does not take"):
-        product_text("product", call.value, strided, Libraries())

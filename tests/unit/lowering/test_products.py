@@ -13,18 +13,21 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler.compiler.native import matrix_products
-from bwcompiler.ir.types import DType, dtype_named
+from bwcompiler.ir.types import DType, dtype_named, dtype_of
 from bwcompiler.lowering.products import products_text
 from bwcompiler.lowering.products.call import POLL_WORK, symbol
 from bwcompiler.lowering.products.routine import BLOCK, Tiling
 from bwcompiler.lowering.products.vectors import LANES
 from bwcompiler.runtime import interrupts, jit, object_cache, threads
 from bwcompiler.target import Target
-from tests.support.targets import HOST, TARGETS, with_fma
+from tests.support.targets import HOST, TARGETS, narrowest, with_fma
 
 Array = np.ndarray[Any, Any]
-DTYPES = ("f32", "f64")
-BORDERS = {dtype: sorted({1, 2, 3, *[k * unit + d for unit in (4, 6, 14) for k in (1, 3) for d in (0, 1)]}) for dtype in DTYPES}
+FLOATS = ("f32", "f64")
+DTYPES = (*FLOATS, "c64", "c128")
+# Products of complex numbers are those of floats, packed in another way: two targets do.
+ON_TARGETS = [pytest.param(target, dtype, id=f"{target}-{dtype}") for target in TARGETS.values() for dtype in DTYPES
+              if dtype in FLOATS or target in (HOST, narrowest())]
 LAYOUTS: dict[str, Callable[[Array], Array]] = {
     "plain": lambda x: x,
     "transposed": lambda x: np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2),
@@ -47,7 +50,7 @@ def words_of(a: Array, b: Array, c: Array) -> Any:
 
 def multiply(a: Array, b: Array, target: Target = HOST, address: int | None = None) -> Array:
     """The product of two arrays, with nan around its rows, which must stay."""
-    dtype = dtype_named(f"f{8 * a.itemsize}")
+    dtype = dtype_of(a.dtype)
     function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(address or matrix_products(dtype, target)[symbol(dtype)])
     *batch, m, n = (*a.shape[:-1], b.shape[-1])
     whole = np.full((*batch, m, n + 4) if n != 1 else (*batch, m + 4, 1), np.nan, a.dtype)
@@ -60,15 +63,20 @@ def multiply(a: Array, b: Array, target: Target = HOST, address: int | None = No
 
 
 def integers(rng: np.random.Generator, *shape: int, dtype: str) -> Array:
-    return rng.integers(-9, 10, shape).astype(dtype_named(dtype).numpy)
+    found = rng.integers(-9, 10, shape).astype(dtype_named(dtype).numpy)
+    return found + 1j * rng.integers(-9, 10, shape).astype(found.real.dtype) if dtype[0] == "c" else found
+
+
+def normal(rng: np.random.Generator, *shape: int, dtype: str) -> Array:
+    return (integers(rng, *shape, dtype=dtype) * rng.standard_normal(shape)).astype(dtype_named(dtype).numpy)
 
 
 def check(a: Array, b: Array, target: Target, what: object = "") -> None:
-    np.testing.assert_array_equal(multiply(a, b, target), (a.astype("f8") @ b.astype("f8")).astype(a.dtype), f"{target} {what}")
+    wide = "c16" if a.dtype.kind == "c" else "f8"
+    np.testing.assert_array_equal(multiply(a, b, target), (a.astype(wide) @ b.astype(wide)).astype(a.dtype), f"{target} {what}")
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("target", TARGETS.values(), ids=str)
+@pytest.mark.parametrize("target, dtype", ON_TARGETS)
 def test_all_sizes_are_exact(target, dtype, rng):
     """Rows, columns and terms around multiples of a tile, of a vector and of a block; layouts take turns."""
     tiling = Tiling.of(dtype_named(dtype), target)
@@ -76,25 +84,25 @@ def test_all_sizes_are_exact(target, dtype, rng):
     columns = sorted({1, 2, 3, *[k * tiling.lanes + d for k in (1, 2, 3, 4) for d in (-1, 0, 1) if k * tiling.lanes + d]})
     terms = sorted({1, 2, 5, tiling.lanes - 1, tiling.lanes, LANES, LANES + 1, BLOCK + 3})
     layouts = itertools.cycle(itertools.product(LAYOUTS, LAYOUTS))
+    if dtype[0] == "c":                                                 # the same tiles
+        rows, columns, terms = rows[::3], columns[::2], terms[::2]
     for m, n, k in itertools.product(rows, columns, [extent for extent in terms if extent]):
         left, right = next(layouts)
         a, b = LAYOUTS[left](integers(rng, m, k, dtype=dtype)), LAYOUTS[right](integers(rng, k, n, dtype=dtype))
         check(a, b, target, (m, n, k, left, right))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("target", TARGETS.values(), ids=str)
+@pytest.mark.parametrize("target, dtype", ON_TARGETS)
 def test_all_layouts_are_exact(target, dtype, rng):
     """Those that are packed and those that are not, larger than all blocks."""
-    large, shapes = [(300, 33, 2 * BLOCK + 7), (5, 600, BLOCK + 1)], [(70, 300, 33), (1, 90, 300), (90, 1, 300), (3000, 1, 9)]
+    large, shapes = [(150, 33, 2 * BLOCK + 7), (5, 600, BLOCK + 1)], [(130, 300, 33), (1, 90, 300), (90, 1, 300), (3000, 1, 9)]
     for number, (left, right) in enumerate(itertools.product(LAYOUTS, LAYOUTS)):
-        for m, n, k in (*large[number % 4:][:1], *shapes):
+        for m, n, k in (*large[number % 6:][:1], shapes[number % 4], shapes[(number // 6) % 4]):
             a, b = LAYOUTS[left](integers(rng, m, k, dtype=dtype)), LAYOUTS[right](integers(rng, k, n, dtype=dtype))
             check(a, b, target, (m, n, k, left, right))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("target", TARGETS.values(), ids=str)
+@pytest.mark.parametrize("target, dtype", ON_TARGETS)
 def test_batches_and_broadcast_operands(target, dtype, rng):
     a, b = integers(rng, 3, 2, 5, 7, 9, dtype=dtype), integers(rng, 2, 9, 11, dtype=dtype)
     check(a.transpose(1, 0, 2, 3, 4), np.broadcast_to(b[:, None, None], (2, 3, 5, 9, 11)), target)
@@ -110,7 +118,7 @@ def test_what_is_empty(rng):
     check(np.ones((0, 3, 4)), np.ones((0, 4, 3)), HOST)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("target", TARGETS.values(), ids=str)
 def test_not_numbers_stay_in_their_rows_and_columns(target, dtype, rng):
     """What lies around the operands, and what pads them, meets no result; 0 times inf is nan, and a sum of -0 is 0."""
@@ -150,7 +158,7 @@ def rounded(number: Fraction, type_: Any) -> Any:
     return min(candidates, key=lambda x: (abs(Fraction(float(x)) - number), x.view(np.int32) & 1))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", FLOATS)
 def test_the_order_of_sums(dtype, rng):
     if not HOST.has_fma:
         pytest.skip("a CPU without fused multiply-add")
@@ -177,7 +185,7 @@ SHAPES = ((300, 500, 300), (2000, 40, 70), (33, 1500, 64), (1, 4000, 600), (4000
 def test_bits_are_those_of_the_product(dtype, rng):
     """Not of the number of threads, of who computes, of the layout (but in products with vectors), or of the width of vectors."""
     for m, n, k in SHAPES:
-        a, b = [rng.standard_normal(shape).astype(dtype_named(dtype).numpy) for shape in ((m, k), (k, n))]
+        a, b = normal(rng, m, k, dtype=dtype), normal(rng, k, n, dtype=dtype)
         bw.set_num_threads(1)
         expected = multiply(a, b).tobytes()
         for count in (2, 3):
@@ -186,13 +194,13 @@ def test_bits_are_those_of_the_product(dtype, rng):
                 threads.pool().rest_until(rest)
                 assert multiply(a, b).tobytes() == expected
             threads.pool().wake_up()
-        for target in with_fma().values() if HOST.has_fma else ():
+        for target in with_fma().values() if HOST.has_fma and dtype in FLOATS else ():
             assert multiply(a, b, target).tobytes() == expected, target
-        if min(m, n) > 1:
+        if min(m, n) > 1 or a.dtype.kind == "c":
             assert multiply(np.asfortranarray(a), b).tobytes() == multiply(a, np.asfortranarray(b)).tobytes() == expected
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("target", with_fma().values(), ids=str)
 def test_vectors_along_rows_have_the_same_bits_for_all_widths(target, dtype, rng):
     a, x = [rng.standard_normal(shape).astype(dtype_named(dtype).numpy) for shape in ((9, 333), (333, 1))]
@@ -203,6 +211,9 @@ def test_vectors_along_rows_have_the_same_bits_for_all_widths(target, dtype, rng
 
 
 # ----- memory and signals
+MALLOC, FREE = ctypes.CDLL(None).malloc, ctypes.CDLL(None).free
+
+
 def load(dtype: DType, **symbols: Any) -> int:
     """Products with other functions around them; their address."""
     known = {**threads.symbols(), "bw_poll": interrupts.poll_address()}
@@ -245,3 +256,15 @@ def test_memory_is_given_back(rng):
         assert sum(taken) == 0 and taken
     bw.set_num_threads(before)
     assert 200**3 < POLL_WORK < 700**3 and len(looks) == 3
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_other_registers(dtype, rng, monkeypatch):
+    """32 registers of 128 bits and no masks, as other CPUs have them: rows of tiles fill many vectors."""
+    narrow = Tiling.of(dtype_named(dtype), Target.parse("host@128"))
+    monkeypatch.setattr(Tiling, "of", lambda dtype, target: narrow._replace(height=14, masks=False))
+    address = load(dtype_named(dtype), bw_memory_take=MALLOC, bw_memory_give=FREE)
+    for m, n, k in itertools.product((1, 13, 14, 31), (1, 5, 8, 9), (3, 4, 33)):
+        for layout in LAYOUTS.values():
+            a, b = layout(integers(rng, m, k, dtype=dtype)), layout(integers(rng, k, n, dtype=dtype))
+            np.testing.assert_array_equal(multiply(a, b, address=address), a @ b)

@@ -92,17 +92,6 @@ def _plain(*values: int) -> list[Any]:
     return [_word(value) for value in values]
 
 
-@pytest.mark.parametrize("letter", TYPES)
-@pytest.mark.parametrize("flip", [False, True])
-@pytest.mark.parametrize(("m", "n", "step"), [(5, 3, 1), (130, 81, 3)])
-def test_gemv(letter: str, flip: bool, m: int, n: int, step: int, draw: Callable[..., Any]) -> None:
-    a, x, y = draw(letter, m, n + 1), draw(letter, m if flip else n), draw(letter, (n if flip else m) * step)
-    expected = y.copy()
-    expected[::step] = 0.5 * ((a[:, :n].T if flip else a[:, :n]) @ x) + 2 * y[::step]
-    call(f"{letter}gemv", ROW_MAJOR, TRANSPOSED if flip else PLAIN, *_plain(m, n), 0.5, a, _word(n + 1), x, _word(1), 2.0, y, _word(step))
-    np.testing.assert_allclose(y, expected, rtol=TOLERANCE[letter], atol=30 * TOLERANCE[letter])
-
-
 @pytest.mark.parametrize("letter", "sd")
 @pytest.mark.parametrize("side", [LEFT, RIGHT])
 @pytest.mark.parametrize(("m", "n"), [(5, 3), (260, 205), (130, 500), (500, 130)])
@@ -163,16 +152,6 @@ def test_the_number_outside_survives_calls_at_once(count: int, draw: Callable[..
     assert outside() == count == bw.get_num_threads()
     for c in products:
         np.testing.assert_allclose(c, a @ b, rtol=1e-10, atol=1e-10)
-
-
-def test_between_enter_and_leave_the_library_has_one_thread() -> None:
-    bw.set_num_threads(3)
-    around = [ctypes.CFUNCTYPE(None)(blas_calls.symbols()[f"bw_blas_{name}"]) for name in ("enter", "leave")]
-    found = []
-    for step in (0, 0, 1, 0, 1, 1):
-        around[step]()
-        found.append(outside())
-    assert found == [1, 1, 1, 1, 1, 3]
 
 
 def test_bits_do_not_depend_on_who_computes(draw: Callable[..., Any]) -> None:
