@@ -106,7 +106,7 @@ def _python(function: Any, policy: Policy, form: Callable[[Any], Any]) -> Any:
                 not_capturable(f"it calls {_named(function)}, whose source is not to be had")
             elif form_of(plain).writes_outside:
                 not_capturable(f"{_named(function)} assigns to variables outside of it")
-        if str(plain.__module__).startswith("numpy"):
+        if str(plain.__module__).partition(".")[0] == "numpy" and not is_convertible(plain.__code__):
             return _of_numbers(function)
     return form(function)
 

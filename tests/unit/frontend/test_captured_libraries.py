@@ -144,3 +144,13 @@ def test_functions_that_may_give_their_argument_back() -> None:
         return x * 1, y, z
     for one, other in zip(bw.jit(fun, mutates=False)(X), fun(X.copy()), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_a_module_of_the_users_with_a_name_like_numpys() -> None:
+    """Its functions are captured like others, not called with known numbers as NumPy's are."""
+    def branching(x):
+        return np.sin(x) if x[0] > 0 else np.cos(x)
+
+    branching.__module__ = "numpy_tools"
+    np.testing.assert_allclose(bw.jit(lambda x: branching(x))(X), np.sin(X))
+    np.testing.assert_allclose(bw.jit(lambda x: branching(x))(-X), np.cos(X))
