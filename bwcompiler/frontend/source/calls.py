@@ -154,7 +154,7 @@ def _require_pure(function: Any, policy: Policy) -> None:
     """Refuse the capture where a call may do more than compute."""
     owner = getattr(function, "__self__", None)
     if owner is not None and not isinstance(owner, types.ModuleType | type):
-        if isinstance(owner, (Tracer, np.generic, *_VALUES)) or policy.own[-1].get(id(owner)) is owner:
+        if isinstance(owner, (Tracer, np.generic, np.ufunc, *_VALUES)) or policy.own[-1].get(id(owner)) is owner:
             return
         if type(owner) is np.ndarray and function.__name__ not in _CHANGING_ARRAYS:
             return

@@ -32,7 +32,8 @@ from bwcompiler.ir.extent import Affine, Index, add_extents, lower, mentions_ind
 from bwcompiler.ir.op import Value, input_value
 from bwcompiler.ops.rules import zero_of
 
-SHORT = 8                      # loops of fewer iterations are unrolled
+SHORT = 8                      # loops of fewer iterations are unrolled,
+MOST_COPIES = 28               # unless what is inside would be traced more often than this, as loops around and inside are short too
 
 
 _Found = TypeVar("_Found")

@@ -8,7 +8,8 @@ from __future__ import annotations
 import builtins
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,11 @@ from bwcompiler.frontend.source import iteration
 from bwcompiler.frontend.source.branches import branch
 from bwcompiler.frontend.source.builtin_functions import truth_of
 from bwcompiler.frontend.source.calls import added, altered, callable_for, changed, combined, indexed, iterable, own
-from bwcompiler.frontend.source.capture import SHORT, counted
+from bwcompiler.frontend.source.capture import MOST_COPIES, SHORT, counted
 from bwcompiler.frontend.source.checks import Trying, raised
 from bwcompiler.frontend.source.data_loops import for_loop, while_loop
 from bwcompiler.frontend.source.functions import converted
-from bwcompiler.frontend.source.rewriting import Variables
+from bwcompiler.frontend.source.rewriting import ITEM, Variables
 from bwcompiler.frontend.source.variables import Names, NotCapturable, open_policy, site_of
 from bwcompiler.frontend.tracing.region import Policy, open_region
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -84,12 +85,26 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
     held = None if flag is None else Names(body)
     names = names._replace(results=tuple(dict.fromkeys((*names.carried, *names.results, *([] if flag is None else [flag])))))
     elements_left = iter(source)
+    copies = elements.count if policy is not None and elements is not None and isinstance(elements.count, int) else 1
+    if policy is None or copies < 2:
+        _iterations(elements_left, body, names, flag, held, policy)
+        return
+    before, policy.copies = policy.copies, policy.copies * copies
+    try:
+        _iterations(elements_left, body, names, flag, held, policy)
+    finally:
+        policy.copies = before
+
+
+def _iterations(elements: Iterator[Any], body: Callable[[Any], None], names: Variables, flag: str | None, held: Names | None,
+                policy: Policy | None) -> None:
+    """The loop as Python runs it."""
     while True:
         done = False if held is None or flag is None else held[flag]
         if not isinstance(done, Tracer) and done:
             return
         try:
-            element = next(elements_left)
+            element = next(elements)
         except StopIteration:
             return
         if isinstance(done, Tracer) and policy is not None:
@@ -125,7 +140,16 @@ def _pays(elements: iteration.Elements, policy: Policy, body: Callable[..., Any]
     """Whether a loop is to be captured: it is long enough, or its length is not known."""
     if isinstance(elements.count, int) and (not policy.loops or site_of(body) in policy.unrolled):
         return False
-    return not isinstance(elements.count, int) or elements.count >= SHORT
+    if not isinstance(elements.count, int) or elements.count >= SHORT:
+        return True
+    return elements.count > 1 and policy.copies * elements.count * 2 ** _nested(body.__code__) > MOST_COPIES
+
+
+@functools.cache
+def _nested(code: CodeType) -> int:
+    """How many loops stand one inside of the other in the body of a loop."""
+    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return max([_nested(one) + (one.co_varnames[:1] == (ITEM,)) for one in inner], default=0)
 
 
 def while_(test: Callable[[], Any], body: Callable[[], None], variables: tuple[tuple[str, ...], ...]) -> None:
