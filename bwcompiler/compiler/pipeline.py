@@ -39,6 +39,7 @@ from bwcompiler.passes.pass_manager import GRAPH_PASS, Before, Pass, PassOptions
 from bwcompiler.passes.plan_memory import plan_memory
 from bwcompiler.passes.prune_regions import prune_regions
 from bwcompiler.passes.push_forward import TangentGraph, push_forward
+from bwcompiler.passes.save_slices import save_slices
 from bwcompiler.passes.simplify import simplify_with_mapping
 from bwcompiler.passes.unlink_regions import unlink_regions
 from bwcompiler.target import Target, current_target
@@ -81,6 +82,7 @@ PIPELINE: tuple[Pass, ...] = (
          "joint graph -> forward and adjoint graph", graphs=lambda parts: [parts.forward, parts.adjoint]),
     # native code
     Pass("legalize", legalize, "ops that lowering does not take -> ops that it takes, simplified"),
+    Pass("save_slices", save_slices, "slices that are read after their array was updated -> copies made before"),
     Pass("fuse", fuse, "values that share one loop tree", "graph -> fusion groups and calls", graphs=_none),
     Pass("lower_steps", lower_steps, "a loop tree per group", "groups and calls -> kernels and calls", graphs=_none,
          check=_verify_kernels),
@@ -104,6 +106,8 @@ ORDER = (
     Before("prune_regions", "legalize", "what nobody reads is not compiled"),
     Before("inline_custom_rules", "partition", "what is inside of a call can be saved or computed again by itself"),
     Before("partition", "legalize", "a residual is a value of the user's; pads and pieces are made on the side that needs them"),
+    Before("legalize", "save_slices", "what is read of an array, and when, is known of legal ops"),
+    Before("save_slices", "fuse", "an update is in place where nothing reads the array afterwards"),
     Before("legalize", "fuse", "fusion takes ops with an element rule, reductions and calls only"),
     Before("fuse", "lower_steps", "a kernel is a fusion group"),
     Before("lower_steps", "plan_memory", "kernels say what they read, write, update and need as scratch"),
@@ -157,7 +161,7 @@ def lower(graph: Graph, into: Sequence[int | None] = (), target: Target | None =
         options = options or pass_options()
         run = PassRunner(PIPELINE, options)
         inlined = run(inline_custom_rules, graph)
-        legal = run(legalize, run(prune_regions, inlined))
+        legal = run(save_slices, run(legalize, run(prune_regions, inlined)))
         libraries = libraries._replace(symbols=libraries.symbols.union(loops_named_in(legal)))
         fused = run(fuse, legal)
         steps = run(lower_steps, fused, libraries, _pairs(legal, into), _lower_bodies(legal, libraries, options))
@@ -185,6 +189,7 @@ def _lower_body(graph: Graph, carried: int, libraries: Libraries, options: PassO
     run = PassRunner(PIPELINE, options)
     legal = run(legalize, run(prune_regions, run(inline_custom_rules, graph)))
     states = legal.inputs[:carried]
+    legal = run(save_slices, legal, states)
     fused = run(fuse, legal, False, states)
     into: tuple[int | None, ...] = tuple(range(carried))
     inside = options if graph.index is None else replace(options, scope=options.scope | {graph.index})

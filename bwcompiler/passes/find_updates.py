@@ -99,8 +99,13 @@ def _chains(candidates: list[Value]) -> tuple[dict[Value, int], dict[Value, int]
 
 
 def _is_small(value: Value) -> bool:
-    return (value.op.name in UPDATES and value.operands[1].type.size * SHARE <= value.type.size
+    return (value.op.name in UPDATES and is_small_slice(value.operands[1], value.operands[0])
             and not is_alias(value.operands[0]))
+
+
+def is_small_slice(part: Value, array: Value) -> bool:
+    """Whether a slice is at most 1/SHARE of an array, or moves with a loop: it is then half of what it may be, on average."""
+    return part.type.size * SHARE <= array.type.size or not part.type.is_fixed
 
 
 def _read_once(graph: Graph, arrays: frozenset[Value]) -> frozenset[Value]:

@@ -5,7 +5,8 @@ row and a column.  Instead the loop stores ȳ_t (x_t lies in a stack of residual
 
     w̄ = Σ_t x_tᵀ ȳ_t
 
-is one product over the axes of iterations and of the row together.  Only where the factors are much smaller than the product, and what is
+is one product over the axes of iterations and of the row together.  Where a step adds to a part of w̄ that moves with the loop (`A[:, i:]`),
+its factors are stored with zeros around them.  Only where the factors are much smaller than the product, and what is
 stored is not much more than what the loop keeps anyway.
 """
 
@@ -15,13 +16,23 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from bwcompiler import ops
+from bwcompiler.ir.extent import Extent, element_count, upper
 from bwcompiler.ir.graph import Graph, inline, live_values
 from bwcompiler.ir.op import Record, Value
+from bwcompiler.ops.rules import zero_of
 from bwcompiler.passes.batch import batch_graph
 
 FEWEST = 4                     # iterations
 SMALLEST = 2048                # elements of the product
 ROOM = 1 << 24                 # bytes that may be stored in any case
+
+
+class Term(NamedTuple):
+    """A product that is added to an array, or to the part of it that begins at `starts`."""
+
+    product: Value
+    starts: tuple[Extent, ...]
+    shape: tuple[Extent, ...]
 
 
 class Factor(NamedTuple):
@@ -64,11 +75,11 @@ def take_products(adjoint: Graph, places: Sequence[int], residuals: Sequence[Val
     for value in adjoint.body:
         for operand in value.operands:
             users[operand] = users.get(operand, 0) + 1
-    taken: list[tuple[int, Value]] = []
+    taken: list[tuple[int, Term]] = []
     outputs = list(adjoint.outputs)
     with Record() as record:
         for place in places:
-            terms: list[Value] = []
+            terms: list[Term] = []
             outputs[place] = _peeled(adjoint.outputs[place], terms, users)
             taken += [(place, term) for term in terms]
         factors = [(place, *_factors(term)) for place, term in taken]
@@ -77,7 +88,8 @@ def take_products(adjoint: Graph, places: Sequence[int], residuals: Sequence[Val
     sources = {value: _source(value, stored) for _, *pair in factors for value in pair}
     extras = [value for value, source in sources.items() if source is None]
     kept = sum([value.type.nbytes for value in residuals])
-    if not factors or trips < FEWEST or trips * sum([value.type.nbytes for value in extras]) > max(ROOM, trips * kept):
+    room = max(ROOM, trips * kept, 4 * sum([adjoint.outputs[place].type.nbytes for place in {place for place, _ in taken}]))
+    if not factors or trips < FEWEST or trips * sum([value.type.nbytes for value in extras]) > room:
         return Late(adjoint)
     numbers = {value: k for k, value in enumerate(extras)}
 
@@ -95,37 +107,68 @@ def take_products(adjoint: Graph, places: Sequence[int], residuals: Sequence[Val
     return Late(made, products, tuple(extras), untouched)
 
 
-def _peeled(total: Value, terms: list[Value], users: dict[Value, int]) -> Value:
-    """What is left of a sum without its late products, which are added to the terms."""
-    while total.op is ops.add and users.get(total, 0) <= (1 if terms else 0):
-        x, y = total.operands
-        if _is_late(y):
-            terms.append(y)
-            total = x
-        elif _is_late(x):
-            terms.append(x)
-            total = y
+def _peeled(total: Value, terms: list[Term], users: dict[Value, int]) -> Value:
+    """What is left of a sum without its late products, which are added to the terms; in the current record."""
+    stays: list[Value] = []                    # additions to parts that have a late product below them, the last first
+    passed: list[Value] = []                   # likewise, where none has been found yet
+    base = left = total
+    while users.get(base, 0) <= (0 if base is total else 1):
+        term, rest = _added(base)
+        if term is not None:
+            terms.append(term)
+            stays, passed, left = [*stays, *passed], [], rest
+        elif base.op is ops.slice_add:
+            passed.append(base)
         else:
             break
-    return total
+        base = rest
+    for value in reversed(stays):
+        left = ops.slice_add(left, value.operands[1], **value.attrs)
+    return left
 
 
-def _is_late(value: Value) -> bool:
+def _added(total: Value) -> tuple[Term | None, Value]:
+    """The late product that a sum adds, and what it is added to; None where what is added is none."""
+    if total.op is ops.slice_add:
+        base, part = total.operands
+        term = Term(part, total.attrs["starts"], base.shape)
+        return (term if all(step == 1 for step in total.attrs["steps"]) and _is_late(term) else None), base
+    if total.op is ops.add:
+        for base, part in (total.operands, total.operands[::-1]):
+            term = Term(part, (0,) * part.rank, part.shape)
+            if _is_late(term):
+                return term, base
+    return None, total
+
+
+def _is_late(term: Term) -> bool:
+    value = term.product
     product = value.operands[0] if value.op is ops.transpose else value
-    if product.op is not ops.matmul or product.rank != 2:
+    if product.op is not ops.matmul or product.rank != 2 or not all(isinstance(extent, int) for extent in term.shape):
         return False
-    (rows, inner), columns = product.operands[0].shape, product.shape[1]
-    if not all(isinstance(extent, int) for extent in (rows, inner, columns)):
+    inner = product.operands[0].shape[1]
+    rows, columns = [upper(extent) for extent in product.shape]
+    if not isinstance(inner, int) or 2 * rows * columns < upper(element_count(term.shape)):
         return False
     return bool(rows * columns >= max(SMALLEST, 2 * inner * (rows + columns)))
 
 
-def _factors(term: Value) -> tuple[Value, Value]:
-    """The factors, in the current record where the product is transposed."""
-    if term.op is not ops.transpose:
-        return term.operands[0], term.operands[1]
-    left, right = term.operands[0].operands
-    return ops.transpose(right, axes=(1, 0)), ops.transpose(left, axes=(1, 0))
+def _factors(term: Term) -> tuple[Value, Value]:
+    """The factors, in the current record where the product is transposed, or does not reach all rows or columns."""
+    turned = term.product.op is ops.transpose
+    left, right = term.product.operands[0].operands if turned else term.product.operands
+    if turned:
+        left, right = ops.transpose(right, axes=(1, 0)), ops.transpose(left, axes=(1, 0))
+    return _in_zeros(left, 0, term), _in_zeros(right, 1, term)
+
+
+def _in_zeros(factor: Value, axis: int, term: Term) -> Value:
+    """A factor with zeros for the rows or columns that the term does not reach."""
+    if factor.shape[axis] == term.shape[axis]:
+        return factor
+    shape = tuple([term.shape[k] if k == axis else extent for k, extent in enumerate(factor.shape)])
+    zeros = ops.full(value=zero_of(factor.dtype), shape=shape, dtype=factor.dtype)
+    return ops.slice_update(zeros, factor, starts=tuple([term.starts[k] if k == axis else 0 for k in range(2)]), steps=(1, 1))
 
 
 def _source(value: Value, stored: dict[Value, int]) -> Value | None:

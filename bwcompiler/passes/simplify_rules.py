@@ -250,6 +250,9 @@ def _flip(type_: TensorType, x: Value, *, axes: Any) -> Value | None:
 
 @rule("slice_add")
 def _slice_add(type_: TensorType, x: Value, v: Value, *, starts: Any, steps: Any) -> Value | None:
+    if x.op.name == "slice_update" and x.attrs["starts"] == starts and x.attrs["steps"] == steps and x.operands[1].shape == v.shape:
+        before, written = x.operands                           # x[5] = a; x[5] += b is x[5] = a + b
+        return ops.slice_update(before, v if _is_filled_with(written, 0) else ops.add(written, v), starts=starts, steps=steps)
     if not _is_filled_with(x, 0):                              # (0 + -0.0 is 0.0: cotangents alone are added so, and may keep -0.0)
         return None
     if v.shape == x.shape and all(step == 1 for step in steps):
@@ -263,6 +266,8 @@ def _slice_update(type_: TensorType, x: Value, v: Value, *, starts: Any, steps: 
         return v
     if x.op.name in _UPDATES and x.attrs["starts"] == starts and x.attrs["steps"] == steps and x.operands[1].shape == v.shape:
         return ops.slice_update(x.operands[0], v, starts=starts, steps=steps)        # x[5] = a; x[5] = b is x[5] = b
+    if v.op is ops.slice and v.operands[0] is x and v.attrs["starts"] == starts and v.attrs["steps"] == steps:
+        return x                                               # x[5] = x[5]
     if x.op.name != "slice_update" or not is_constant(v) or not is_constant(x.operands[1]):
         return None
     before, filled = x.operands

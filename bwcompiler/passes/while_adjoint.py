@@ -5,8 +5,9 @@
               fills the rings with the last ones; then the adjoint body goes back over these, at most K iterations, row by row
 
 So memory has a size that is known when the program is made, and residuals of a constant shape may leave the program.  Up to K
-iterations nothing is computed twice; n of them cost about n / (2 K) forward loops more.  K is as large as `BUDGET` bytes allow.  In the
-body of a loop the rings are not kept from one iteration to the next: there the loop is run again first.
+iterations nothing is computed twice; n of them cost about n / (2 K) forward loops more.  K is as large as `BUDGET` bytes allow, and for
+large residuals up to `ENOUGH` rows, as far as `LARGEST` bytes allow.  In the body of a loop the rings are not kept from one iteration to
+the next: there the loop is run again first.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ from bwcompiler.passes.cut_body import SAFE, CutBody, cut_body
 from bwcompiler.passes.loop_adjoint import or_zero, stack_inputs, totals, zeros
 from bwcompiler.passes.region_bodies import padded
 
-BUDGET = 1 << 20               # bytes of the rings of one loop
-FEWEST, MOST = 8, 1024         # rows
+BUDGET, LARGEST = 1 << 20, 1 << 25     # bytes of the rings of one loop
+FEWEST, ENOUGH, MOST = 8, 64, 1024     # rows
 
 COUNT = tensor(I64)
 
 
 def rows(types: Sequence[TensorType]) -> int:
     """How many iterations' residuals the rings hold."""
-    size = sum([type_.nbytes for type_ in types])
-    return max(FEWEST, min(MOST, BUDGET // max(size, 1)))
+    size = max(sum([type_.nbytes for type_ in types]), 1)
+    return max(FEWEST, min(MOST, BUDGET // size), min(ENOUGH, LARGEST // size))
 
 
 class _Loop(NamedTuple):

@@ -181,7 +181,7 @@ def _require_pure(function: Any, policy: Policy) -> None:
     if isinstance(owner, np.ufunc) and function.__name__ in _COMPUTING:
         return
     if owner is not None and not isinstance(owner, types.ModuleType | type):
-        if isinstance(owner, (Tracer, np.generic, *_VALUES)) or not scopes_around(owner):
+        if isinstance(owner, (Tracer, np.generic, np.ufunc, *_VALUES)) or not scopes_around(owner):
             return
         if type(owner) is np.ndarray and function.__name__ not in _CHANGING_ARRAYS:
             return

@@ -35,7 +35,8 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TensorType
 from bwcompiler.ops.rules import zero_of
 
-SHORT = 8                      # loops of fewer iterations are unrolled
+SHORT = 8                      # loops of fewer iterations are unrolled,
+MOST_COPIES = 28               # unless what is inside would be traced more often than this, as loops around and inside are short too
 MOST_REPEATED = 6              # iterations are made one
 
 

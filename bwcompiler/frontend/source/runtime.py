@@ -9,6 +9,8 @@ import builtins
 import functools
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -18,13 +20,13 @@ from bwcompiler.frontend.source import iteration
 from bwcompiler.frontend.source.branches import branch
 from bwcompiler.frontend.source.builtin_functions import truth_of
 from bwcompiler.frontend.source.calls import added, altered, callable_for, changed, combined, indexed, iterable, own
-from bwcompiler.frontend.source.capture import SHORT
+from bwcompiler.frontend.source.capture import MOST_COPIES, SHORT
 from bwcompiler.frontend.source.checks import Trying, raised
 from bwcompiler.frontend.source.counted_loops import counted
 from bwcompiler.frontend.source.data_loops import for_loop, while_loop
 from bwcompiler.frontend.source.functions import converted
 from bwcompiler.frontend.source.growth import append, is_growing, length, refuse_whole
-from bwcompiler.frontend.source.rewriting import Variables
+from bwcompiler.frontend.source.rewriting import ITEM, Variables
 from bwcompiler.frontend.source.variables import Names, NotCapturable, open_policy, site_of
 from bwcompiler.frontend.tracing.region import Policy, Site, open_region
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -113,23 +115,37 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
     held = None if flag is None else Names(body)
     tested = names._replace(results=tuple(dict.fromkeys((*names.carried, *names.results, *([] if flag is None else [flag])))))
     elements_left = iter(source)
-    while True:
-        done = False if held is None or flag is None else held[flag]
-        if not isinstance(done, Tracer) and done:
-            return
-        try:
-            element = next(elements_left)
-        except StopIteration:
-            return
-        if isinstance(done, Tracer) and policy is not None:
-            branch(not_(done), functools.partial(body, element), _nothing, tested, Names(body), policy)
-        else:
-            body(element)
-        if not first:
-            assert elements is not None and policy is not None
-            first = True
-            if _captured(elements.after_first(), body, names, flag, policy, may_peel=False):
+    with _unrolling(policy, elements):
+        while True:
+            done = False if held is None or flag is None else held[flag]
+            if not isinstance(done, Tracer) and done:
                 return
+            try:
+                element = next(elements_left)
+            except StopIteration:
+                return
+            if isinstance(done, Tracer) and policy is not None:
+                branch(not_(done), functools.partial(body, element), _nothing, tested, Names(body), policy)
+            else:
+                body(element)
+            if not first:
+                assert elements is not None and policy is not None
+                first = True
+                if _captured(elements.after_first(), body, names, flag, policy, may_peel=False):
+                    return
+
+
+@contextmanager
+def _unrolling(policy: Policy | None, elements: iteration.Elements | None) -> Iterator[None]:
+    """What runs inside is traced once per iteration: noted for the loops in it."""
+    if policy is None or elements is None or not isinstance(elements.count, int):
+        yield
+        return
+    before, policy.copies = policy.copies, policy.copies * max(1, elements.count)
+    try:
+        yield
+    finally:
+        policy.copies = before
 
 
 def _nothing() -> None:
@@ -198,7 +214,16 @@ def _pays(elements: iteration.Elements, policy: Policy, body: Callable[..., Any]
     """Whether a loop is to be captured: it is long enough, or its length is not known."""
     if isinstance(elements.count, int) and (not policy.loops or site_of(body) in policy.unrolled):
         return False
-    return not isinstance(elements.count, int) or elements.count >= SHORT
+    if not isinstance(elements.count, int) or elements.count >= SHORT:
+        return True
+    return elements.count > 1 and policy.copies * elements.count * 2 ** _nested(body.__code__) > MOST_COPIES
+
+
+@functools.cache
+def _nested(code: CodeType) -> int:
+    """How many loops stand one inside of the other in the body of a loop."""
+    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return max([_nested(one) + (one.co_varnames[:1] == (ITEM,)) for one in inner], default=0)
 
 
 def while_(test: Callable[[], Any], body: Callable[[], None], variables: tuple[tuple[str, ...], ...]) -> None:

@@ -128,6 +128,7 @@ class Policy:
 
     converting  whether the user's functions are rewritten at all; loops: whether loops whose length is known are captured.
     unrolled    sites of loops that have to be unrolled, and of what makes arrays that have to be traced.
+    copies      how often what is being traced is traced, as short loops around it are unrolled.
     depth       how many bodies of captured loops and branches are being traced, one inside of the other.
     needed      whether something was captured that Python alone cannot run.
     met         whether any function was rewritten.
@@ -143,7 +144,7 @@ class Policy:
     told        lines whose messages were left out, and of which that was said.
     """
 
-    __slots__ = ("captured", "converting", "depth", "formatted", "loops", "made", "met", "needed", "notes", "objects", "one_kind",
+    __slots__ = ("captured", "converting", "copies", "depth", "formatted", "loops", "made", "met", "needed", "notes", "objects", "one_kind",
                  "raised", "scopes", "told", "trying", "unbound", "unrolled")
 
     def __init__(self, converting: bool) -> None:
@@ -161,6 +162,7 @@ class Policy:
 
     def restart(self) -> None:
         """At the beginning of each attempt to trace the function."""
+        self.copies = 1
         self.depth = 0
         self.needed = False
         self.made: dict[int, tuple[Any, Site]] = {}

@@ -477,3 +477,39 @@ def test_compiled_functions_that_do_more_than_compute_are_called_in_every_iterat
         with pytest.warns(bw.errors.StaleValueWarning, match="NOISES.pop"):
             traced = {value.op.name for value in trace(steps, (np.ones(3),)).graph.body}
         assert "loop" not in traced and len(NOISES) <= 88
+def test_methods_of_ufuncs_only_compute():
+    def shortest(path):
+        for k in range(len(path)):
+            path[:] = np.minimum(path[:], np.add.outer(path[:, k], path[k, :]))
+        return np.maximum.reduce(path, axis=0)
+
+    path = np.random.default_rng(4).random((9, 9))
+    np.testing.assert_array_equal(bw.jit(shortest)(path.copy()), shortest(path.copy()))
+    assert not trace(shortest, (path,)).notes
+
+
+def test_deep_nests_of_short_loops_are_not_traced_once_per_iteration():
+    def contraction(a, b):
+        total = np.zeros(2)
+        for i in range(2):
+            for j in range(3):
+                for k in range(2):
+                    for m in range(3):
+                        for n in range(2):
+                            total[i] += a[i, j, k] * b[k, m, n] * np.sum(a[i, j, :] * b[:, m, n])
+        return total
+
+    def stencil(x):
+        total = np.zeros((3, 3))
+        for i in range(3):
+            for j in range(3):
+                for k in range(3):
+                    total[i, j] += x[i, j] * x[j, k]
+        return total
+
+    rng = np.random.default_rng(5)
+    a, b, x = rng.random((2, 3, 2)), rng.random((2, 3, 2)), rng.random((3, 3))
+    np.testing.assert_allclose(bw.jit(contraction)(a, b), contraction(a, b), rtol=1e-13)
+    np.testing.assert_allclose(bw.jit(stencil)(x), stencil(x), rtol=1e-13)
+    assert len(trace(contraction, (a, b)).graph.body) < 20
+    assert not any(value.op.regions for value in trace(stencil, (x,)).graph.body)

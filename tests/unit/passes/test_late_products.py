@@ -46,7 +46,21 @@ def a_few_rows(bw, w, h, xs):
     return rows
 
 
-PROGRAMS = (row_times_matrix, matrix_times_column, transposed_matrix, used_twice, used_outside_too, also_used_element_by_element, a_few_rows)
+def moving_columns(bw, w, h, xs):
+    return bw.fori_loop(0, STEPS, lambda i, total: total + xs[i, 0] * np.sum(np.tanh(h @ w[:, i:])), 0.0)
+
+
+def moving_rows(bw, w, h, xs):
+    return bw.fori_loop(0, STEPS, lambda i, total: total + xs[i, 0] * np.sum(np.tanh(w[i:] @ h)), 0.0)
+
+
+def moving_columns_and_one_of_them(bw, w, h, xs):
+    return bw.fori_loop(0, STEPS, lambda i, total: total + np.sum(np.tanh(w[:, i] @ w[:, i:])) * xs[i, 0] * h[i], 0.0)
+
+
+PROGRAMS = (row_times_matrix, matrix_times_column, transposed_matrix, used_twice, used_outside_too, also_used_element_by_element, a_few_rows,
+            moving_columns, moving_rows, moving_columns_and_one_of_them)
+IN_PART = (also_used_element_by_element, moving_columns_and_one_of_them)
 
 
 def gradient_of(program):
@@ -67,13 +81,23 @@ def test_the_same_gradient(program, monkeypatch):
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("program", [p for p in PROGRAMS if p is not also_used_element_by_element], ids=lambda program: program.__name__)
+@pytest.mark.parametrize("program", [p for p in PROGRAMS if p not in IN_PART], ids=lambda program: program.__name__)
 def test_the_loop_does_not_carry_the_matrix(program):
     assert (SIZE, SIZE) not in [type_.shape for type_ in backward_loop(program, W, H, XS).type.items]
 
 
-def test_what_else_is_added_stays_in_the_loop():
-    assert (SIZE, SIZE) in [type_.shape for type_ in backward_loop(also_used_element_by_element, W, H, XS).type.items]
+@pytest.mark.parametrize("program", IN_PART, ids=lambda program: program.__name__)
+def test_what_else_is_added_stays_in_the_loop(program):
+    loop = backward_loop(program, W, H, XS)
+    assert (SIZE, SIZE) in [type_.shape for type_ in loop.type.items]
+    whole = [value for value in loop.attrs["body"].body if value.op.name == "matmul" and SIZE in value.shape and value.shape[0] == SIZE]
+    assert all(value.shape[1] == 1 for value in whole)
+
+
+def test_small_parts_stay():
+    def program(bw, w, h, xs):
+        return bw.fori_loop(0, STEPS, lambda i, total: total + xs[i, 0] * np.sum(np.tanh(h @ w[:, i:i + 9])), 0.0)
+    assert (SIZE, SIZE) in [type_.shape for type_ in backward_loop(program, W, H, XS).type.items]
 
 
 def test_small_matrices_and_few_steps_stay():
@@ -92,6 +116,6 @@ def test_many_rows_stay():
 def test_differences_and_second_order(monkeypatch):
     monkeypatch.setattr(late_products, "SMALLEST", 1)
     args = (W[:5, :5], H[:5], XS[:, :5])
-    for program in (row_times_matrix, transposed_matrix, used_twice):
+    for program in (row_times_matrix, transposed_matrix, used_twice, moving_columns):
         assert (5, 5) not in [type_.shape for type_ in backward_loop(program, *args).type.items]
         check_gradients(program, *args)

@@ -89,11 +89,27 @@ CASES = {
         "%r: f64[3] = slice_update %z, %w {starts=[1], steps=[1]}",
         "%w: f64[2] = slice %v {starts=[0], sizes=[2], steps=[1]}\n%r: f64[3] = slice_add %v, %w {starts=[1], steps=[1]}"),
     "x[1] = a; x[1] = b": (
-        "%w: f64[1] = slice %v {starts=[0], sizes=[1], steps=[1]}\n%u: f64[1] = slice %v {starts=[1], sizes=[1], steps=[1]}\n"
+        "%w: f64[1] = slice %v {starts=[0], sizes=[1], steps=[1]}\n%u: f64[1] = slice %v {starts=[2], sizes=[1], steps=[1]}\n"
         "%a: f64[3] = slice_add %v, %w {starts=[1], steps=[1]}\n%r: f64[3] = slice_update %a, %u {starts=[1], steps=[1]}",
-        "%u: f64[1] = slice %v {starts=[1], sizes=[1], steps=[1]}\n%r: f64[3] = slice_update %v, %u {starts=[1], steps=[1]}",
+        "%u: f64[1] = slice %v {starts=[2], sizes=[1], steps=[1]}\n%r: f64[3] = slice_update %v, %u {starts=[1], steps=[1]}",
         "%w: f64[1] = slice %v {starts=[0], sizes=[1], steps=[1]}\n%u: f64[1] = slice %v {starts=[1], sizes=[1], steps=[1]}\n"
         "%a: f64[3] = slice_add %v, %w {starts=[0], steps=[1]}\n%r: f64[3] = slice_update %a, %u {starts=[1], steps=[1]}"),
+    "x[1] = a; x[1] += b is x[1] = a + b": (
+        "%w: f64[1] = slice %v {starts=[0], sizes=[1], steps=[1]}\n%u: f64[1] = slice %v {starts=[2], sizes=[1], steps=[1]}\n"
+        "%a: f64[3] = slice_update %v, %w {starts=[1], steps=[1]}\n%r: f64[3] = slice_add %a, %u {starts=[1], steps=[1]}",
+        "%w: f64[1] = slice %v {starts=[0], sizes=[1], steps=[1]}\n%u: f64[1] = slice %v {starts=[2], sizes=[1], steps=[1]}\n"
+        "%t: f64[1] = add %w, %u\n%r: f64[3] = slice_update %v, %t {starts=[1], steps=[1]}",
+        "%w: f64[1] = slice %v {starts=[0], sizes=[1], steps=[1]}\n%u: f64[2] = slice %v {starts=[1], sizes=[2], steps=[1]}\n"
+        "%a: f64[3] = slice_update %v, %w {starts=[1], steps=[1]}\n%r: f64[3] = slice_add %a, %u {starts=[1], steps=[1]}"),
+    "x[1] = 0; x[1] += a is x[1] = a": (
+        "%z: f64[1] = full {value=0.0, shape=[1], dtype=f64}\n%u: f64[1] = slice %v {starts=[2], sizes=[1], steps=[1]}\n"
+        "%a: f64[3] = slice_update %v, %z {starts=[1], steps=[1]}\n%r: f64[3] = slice_add %a, %u {starts=[1], steps=[1]}",
+        "%u: f64[1] = slice %v {starts=[2], sizes=[1], steps=[1]}\n%r: f64[3] = slice_update %v, %u {starts=[1], steps=[1]}",
+        "%z: f64[1] = full {value=0.0, shape=[1], dtype=f64}\n%u: f64[1] = slice %v {starts=[2], sizes=[1], steps=[1]}\n"
+        "%a: f64[3] = slice_update %v, %z {starts=[0], steps=[1]}\n%r: f64[3] = slice_add %a, %u {starts=[1], steps=[1]}"),
+    "x[1] = x[1]": (
+        "%u: f64[1] = slice %v {starts=[1], sizes=[1], steps=[1]}\n%r: f64[3] = slice_update %v, %u {starts=[1], steps=[1]}", "%v",
+        "%u: f64[1] = slice %v {starts=[0], sizes=[1], steps=[1]}\n%r: f64[3] = slice_update %v, %u {starts=[1], steps=[1]}"),
     "update of the whole": ("%r: f64[2,3] = slice_update %x, %y {starts=[0,0], steps=[1,1]}", "%y",
                             "%r: f64[2,3] = slice_update %x, %y {starts=[1,0], steps=[-1,1]}"),
     "x[0] = 0; x[1] = 0 is x[0:2] = 0": (

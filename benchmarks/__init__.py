@@ -1,0 +1,1 @@
+"""Timed comparisons with peers: `python -m benchmarks.loops` (README.md)."""
