@@ -284,7 +284,10 @@ class _Fusion:
             return False
         if made_here and array not in self.updates.passed_on:
             return False
-        regions = [*group.updated.get(array, []), *group.touched.get(array, [])]
+        written = group.updated.get(array, [])
+        if attempt.reads_what_it_writes([version for version, other in group.updated.items() if other is written]):
+            return False
+        regions = [*written, *group.touched.get(array, [])]
         return all(region is not None and mine.is_apart(region) for region in regions)
 
     # ----- numbers

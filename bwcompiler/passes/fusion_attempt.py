@@ -77,13 +77,17 @@ class Attempt:
         """The member this number is in any group."""
         return self._member({})
 
-    def reads_what_it_writes(self) -> bool:
-        """For an update: whether an iteration reads an element of the array that another one may have written."""
+    def reads_what_it_writes(self, versions: Container[Value] = ()) -> bool:
+        """For an update: whether an iteration reads an element of the array that another one may have written.
+
+        versions: earlier ones of the array, that lie in its memory.
+        """
         array, region = root(self.value.operands[0]), update_region(self.value)
         own = tuple([add_extents(scale_extent(index.extent(), step) if extent != 1 else 0, start) for index, extent, start, step
                      in zip(self.indices, self.shape, region.starts, region.steps, strict=True)])
         for base, index in self.reads:
-            if root(base) is array and (base is not array or index != own):
+            version = root(base)
+            if (version is array or version in versions) and (base is not version or index != own):
                 read = region_read(base, index, self.number)
                 if read is None or not read.is_apart(region):
                     return True

@@ -186,6 +186,11 @@ def _called(name: str) -> str:
     return "what is returned" if name.startswith(PREFIX) else name
 
 
+# What is written to the result of a branch would be seen by another name of that array, or not.
+_WHY_NOT = (": after the branch {0} is one of two arrays, which may have other names, too\n"
+            "  hint: write to a copy made after the branch; or, in the branch, assign to elements of {0} instead of binding it anew")
+
+
 def _handle(value: Value, kind: Kind, sides: Sequence[Side], name: str) -> Tracer:
     """The handle of a value after the branch."""
     ends = [leaf for side in sides for leaf in tree.leaves(side.ends[name]) if isinstance(leaf, Tracer)]
@@ -194,7 +199,7 @@ def _handle(value: Value, kind: Kind, sides: Sequence[Side], name: str) -> Trace
     found = fresh_array(value)
     if not all(side.is_own.get(name, True) for side in sides):
         found._storage.layout = unknown("the result of a branch")
-        found._chain = (BroadcastView(value.shape),)
+        found._chain = (BroadcastView(value.shape, _WHY_NOT.format("it" if name.startswith(PREFIX) else name)),)
     return found
 
 

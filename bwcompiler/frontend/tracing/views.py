@@ -187,21 +187,22 @@ class ReshapeView:
 
 
 class BroadcastView:
-    """np.broadcast_to: read-only, as in NumPy."""
+    """np.broadcast_to: read-only, as in NumPy.  why: what else there is to say to who writes to it."""
 
-    __slots__ = ("shape",)
+    __slots__ = ("shape", "why")
 
     in_order = False
     writable = False
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: Shape, why: str = "") -> None:
         self.shape = shape
+        self.why = why
 
     def read(self, value: Value) -> Value:
         return broadcast_value(value, self.shape)
 
     def write(self, base: Value, new: Value) -> Value:
-        raise ValueError("assignment destination is read-only")
+        raise ValueError(f"assignment destination is read-only{self.why}")
 
     def shadow(self, base: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return np.broadcast_to(base, self.shape)

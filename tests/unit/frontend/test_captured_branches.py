@@ -208,5 +208,13 @@ def test_an_array_that_may_be_one_or_another_is_read_only():
         c[0] = 5.0
         return a, b
 
-    with pytest.raises(ValueError, match="read-only"):
-        bw.jit(chosen)(np.ones(3), np.zeros(3))
+    def rebound(a, b):
+        c = a * 2.0
+        if b[0] > 0:
+            c = c * 0.9
+        c[0] = 5.0
+        return c
+
+    for function, name in ((chosen, "it"), (rebound, "c")):
+        with pytest.raises(ValueError, match=rf"test_captured_branches.py:\d+: .*\n.*read-only: after the branch {name} is one of two arrays"):
+            bw.jit(function)(np.ones(3), np.zeros(3))

@@ -160,7 +160,35 @@ def reads_another_shape(x, a):
     return y
 
 
-PROGRAMS = [overwrites_what_was_read, reverses_what_it_computes_from, two_copies, reads_another_shape, reads_what_it_writes,
+def moves_a_version_before_the_last(x, a):
+    """What is read lies apart from the last update, in the version before it, which has the same memory."""
+    y = x * 1.0
+    y[1:3] = a
+    y[5:6] = a * 2
+    y[0:1] = a * 3
+    y[4:6] = 2.0
+    y[1:3] = y[0:2]
+    return y
+
+
+def reverses_a_version_before_the_last(x, a):
+    y = moves_a_version_before_the_last(x, a)
+    y[6:7] = a
+    y[3:4] = a * 2
+    y[0:2] = 3.0
+    y[4:6, ::-1] = y[3:5]
+    return y
+
+
+def scales_a_version_before_the_last(x, a):
+    y = moves_a_version_before_the_last(x, a)
+    y[3:4] = a * 2
+    y[0:2] = 3.0
+    y[3:5] *= 2.0
+    return y
+
+
+PROGRAMS = [moves_a_version_before_the_last, reverses_a_version_before_the_last, scales_a_version_before_the_last, overwrites_what_was_read, reverses_what_it_computes_from, two_copies, reads_another_shape, reads_what_it_writes,
             recurrence, scalars, keeps_old_versions, reads_the_whole_array_between, reads_a_version_after_the_next, shifts, two_arrays,
             columns, adds, strided, backwards]
 
