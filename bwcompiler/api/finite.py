@@ -2,25 +2,28 @@
 
 A result of compiled code that is not finite is followed back: the interpreter computes the values of the graph again, and the way goes from
 a bad element to a bad operand of what made it (in a choice, to the branch that was chosen), up to a value whose operands are sound.
-So what a `where` masks is no finding.
+So what a `where` masks is no finding.  The way leads through loops, from iteration to iteration, and through branches (`_through`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import at
 from bwcompiler.ir.graph import Graph, live_values
-from bwcompiler.ir.graph_interpreter import interpret
+from bwcompiler.ir.graph_interpreter import Environment, concrete_attributes, interpret
 from bwcompiler.ir.graph_printer import names_in_text
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TupleType
+from bwcompiler.ops.region import loop_indices
 
 SHOWN = 4                      # elements of an operand in a message
+KEPT_BYTES = 1 << 28           # of what all iterations of a loop start from
 
 
 def check_finite(graph: Graph, arguments: Sequence[Any], results: Sequence[Any]) -> None:
@@ -38,29 +41,135 @@ def _message(graph: Graph, arguments: Sequence[Any], number: int, array: Any) ->
     """What to tell the user."""
     index = _first(array)
     head = f"BW_CHECK=nan: result {number} of {graph.name}{_place(index)} is {array[index]}"
-    graph = graph.replace(body=live_values(graph.body, graph.outputs))
-    known = dict(zip(graph.inputs, [np.asarray(argument) for argument in arguments], strict=True))
-    known.update(zip(graph.body, interpret(graph.replace(outputs=graph.body), list(known.values())), strict=True))
-    value = graph.outputs[number]
-    if isinstance(known[value], tuple) or np.isfinite(known[value]).all():
-        return f"{head}; the interpreter computes {known[value][index]} there"
-    return f"{head}\n{_description(graph, *_origin(known, value, _first(known[value])), known)}"
+    run = _Run.of(graph, [np.asarray(argument) for argument in arguments], {})
+    array = run.known[graph.outputs[number]]
+    if isinstance(array, tuple) or np.isfinite(array).all():
+        return f"{head}; the interpreter computes {array[index]} there"
+    return f"{head}\n{_description(run.origin(graph.outputs[number], _first(array)))}"
 
 
-def _origin(known: dict[Value, Any], value: Value, index: tuple[int, ...]) -> tuple[Value, tuple[int, ...]]:
-    """The first value on the way back whose operands are sound, and the index of an element of it that is not."""
-    while True:
-        bad = _bad_operand(known, value, index, np.isnan(known[value][index]))
-        if bad is None:
+class _Run(NamedTuple):
+    """One evaluation of a graph: `known` has all its values.  where: in words, the iterations and branches that it is part of."""
+
+    graph: Graph
+    known: dict[Value, Any]
+    environment: Environment
+    where: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(graph: Graph, arguments: Sequence[Any], environment: Environment, where: tuple[str, ...] = ()) -> _Run:
+        graph = graph.replace(body=live_values(graph.body, graph.outputs))
+        known = dict(zip(graph.inputs, arguments, strict=True))
+        known.update(zip(graph.body, interpret(graph.replace(outputs=graph.body), arguments, environment), strict=True))
+        return _Run(graph, known, environment, where)
+
+    def origin(self, value: Value, index: tuple[int, ...]) -> _Finding:
+        """The first value on the way back whose operands are sound, and the index of an element of it that is not."""
+        known = self.known
+        while True:
+            if value.op is ops.item and value.operands[0].op.name in _REGIONS:
+                inside = _through(self, value, index)
+                if isinstance(inside, _Finding):
+                    return inside
+                value, index = inside
+                continue
+            bad = _bad_operand(known, value, index, np.isnan(known[value][index]))
+            if bad is None:
+                break
+            value, index = bad
+        if np.isnan(known[value][index]):          # made of an infinity that was computed? then that is where it began
+            infinite = _bad_operand(known, value, index, False)
+            if infinite is not None:
+                first = self.origin(*infinite)
+                if first.value.op.kind not in ("input", "constant"):
+                    return first
+        return _Finding(self, value, index)
+
+
+class _Finding(NamedTuple):
+    """Where it began."""
+
+    run: _Run
+    value: Value
+    place: tuple[int, ...]
+
+
+# ----- loops and branches
+def _through(run: _Run, item: Value, index: tuple[int, ...]) -> _Finding | tuple[Value, tuple[int, ...]]:
+    """Where a result of a loop or branch began inside of it; or the operand that it came in with."""
+    region = item.operands[0]
+    place: int = item.attrs["index"]
+    carried = region.attrs.get("carried", 0)
+    for inner in _REGIONS[region.op.name](run, region):
+        found = inner.origin(inner.graph.outputs[place], index)
+        inputs = inner.graph.inputs
+        if found.run is not inner or found.value not in inputs:
+            return found
+        place, index = inputs.index(found.value), found.place
+        if place >= carried:
             break
-        value, index = bad
-    if np.isnan(known[value][index]):              # made of an infinity that was computed? then that is where it began
-        infinite = _bad_operand(known, value, index, False)
-        if infinite is not None:
-            first = _origin(known, *infinite)
-            if first[0].op.kind not in ("input", "constant"):
-                return first
-    return value, index
+    operand: Value = region.operands[place + (region.op.name == "cond")]
+    return operand, index
+
+
+def _iterations(run: _Run, region: Value) -> Iterator[_Run]:
+    """Of a counted loop, from the last one."""
+    attrs = concrete_attributes(region, run.environment)
+    numbers = loop_indices(attrs["lo"], attrs["hi"], attrs["step"])
+    body: Graph = region.attrs["body"]
+    assert body.index is not None
+    yield from _backwards(run, region, [{**run.environment, body.index: number} for number in numbers], numbers)
+
+
+def _rounds(run: _Run, region: Value) -> Iterator[_Run]:
+    """Of a loop whose end is data, from the last one."""
+    body, condition, carried = region.attrs["body"], region.attrs["condition"], region.attrs["carried"]
+    arrays, count = [run.known[operand] for operand in region.operands], 0
+    while bool(interpret(condition, arrays, run.environment)[0]):
+        arrays[:carried] = interpret(body, arrays, run.environment)
+        count += 1
+    yield from _backwards(run, region, [run.environment] * count, range(count))
+
+
+def _backwards(run: _Run, region: Value, environments: Sequence[Environment], numbers: Sequence[int]) -> Iterator[_Run]:
+    """The iterations from the last one; of many large states every so many are kept, and those between computed again."""
+    body, carried, count = region.attrs["body"], region.attrs["carried"], len(environments)
+    arrays = [run.known[operand] for operand in region.operands]
+    start, fixed = arrays[:carried], arrays[carried:]
+    stride = 1 if count * sum([array.nbytes for array in start]) <= KEPT_BYTES else math.isqrt(count)
+
+    def after(state: Sequence[Any], number: int) -> list[Any]:
+        return interpret(body, [*state, *fixed], environments[number])
+
+    kept, state = [start], start
+    for number in range(1, count):
+        state = after(state, number - 1)
+        if number % stride == 0:
+            kept.append(state)
+    for segment in reversed(range(-(-count // stride))):
+        first, states = segment * stride, [kept[segment]]
+        while first + len(states) < min(first + stride, count):
+            states.append(after(states[-1], first + len(states) - 1))
+        for number, state in reversed(list(enumerate(states, first))):
+            where = (*run.where, f"iteration {numbers[number]} of {_named(region)}")
+            yield _Run.of(body, [*state, *fixed], environments[number], where)
+
+
+def _branch(run: _Run, region: Value) -> Iterator[_Run]:
+    predicate, *arrays = [run.known[operand] for operand in region.operands]
+    name = "then_branch" if predicate else "else_branch"
+    yield _Run.of(region.attrs[name], arrays, run.environment, (*run.where, f"the branch of {_named(region)} for {bool(predicate)}"))
+
+
+def _body(run: _Run, region: Value) -> Iterator[_Run]:
+    yield _Run.of(region.attrs["body"], [run.known[operand] for operand in region.operands], run.environment, run.where)
+
+
+def _named(region: Value) -> str:
+    return f"the {region.op.name.replace('_', ' ')}{f' in {region.source.short}' if region.source is not None else ''}"
+
+
+_REGIONS = {"loop": _iterations, "while_loop": _rounds, "cond": _branch, "checkpoint": _body}
 
 
 def _bad_operand(known: dict[Value, Any], value: Value, index: tuple[int, ...], is_nan: bool) -> tuple[Value, tuple[int, ...]] | None:
@@ -92,7 +201,9 @@ def _place(index: tuple[int, ...]) -> str:
     return f"[{', '.join(map(str, index))}]" if index else ""
 
 
-def _description(graph: Graph, value: Value, index: tuple[int, ...], known: dict[Value, Any]) -> str:
+def _description(finding: _Finding) -> str:
+    run, value, index = finding
+    graph, known = run.graph, run.known
     names = names_in_text(graph)
     found = known[value][index]
     if value in graph.inputs:
@@ -100,6 +211,7 @@ def _description(graph: Graph, value: Value, index: tuple[int, ...], known: dict
         return at(value.source, f"{kind} {names[value]}{_place(index)} is {found}")
     of = f", which belongs to the derivative of {_forward_name(value.forward, names)}" if value.forward is not None else ""
     lines = [f"{names[value]}{_place(index)} = {found} is made by {value.op.name}{of}"]
+    lines[0] += "".join([f", in {where}" for where in reversed(run.where)])
     lines += [f"    {_operand(operand, value, index, known[operand], names)}" for operand in value.operands]
     return at(value.source, "\n".join(lines))
 

@@ -135,7 +135,7 @@ def _pulled_rows(call: TracedCall, number: int) -> list[Value]:
     assert seed is not None
     size = output.type.size
     graph = joint.graph.replace(outputs=[joint.graph.outputs[position] for position in positions])
-    batched, flags = batch_graph(graph, [k == seed for k in range(len(graph.inputs))], size)
+    batched, flags = batch_graph(graph, [k == seed for k in range(len(graph.inputs))], size, graph.inputs[seed])
     found = iter(zip(inline(batched, [*call.inputs(_unit_vectors(output.type)), *map(capture, joint.captured)]), flags, strict=True))
     rows = []
     for position, k in zip(joint.cotangents, call.wrt, strict=True):
@@ -161,7 +161,8 @@ def _pushed_columns(call: TracedCall, leaf: int, outputs: Outputs) -> list[Value
     pushed = push(source, [leaf], [k in outputs.numbers for k in range(len(source.outputs))])
     positions = [position for position in pushed.tangents if position is not None]
     graph = pushed.graph.replace(outputs=[pushed.graph.outputs[position] for position in positions])
-    batched, flags = batch_graph(graph, [k == pushed.seeds[0] for k in range(len(graph.inputs))], size)
+    seed = pushed.seeds[0]
+    batched, flags = batch_graph(graph, [k == seed for k in range(len(graph.inputs))], size, graph.inputs[seed])
     values = inline(batched, [*call.inputs(_unit_vectors(argument.type)), *map(capture, pushed.captured)])
     found = iter(zip(values, flags, strict=True))
     columns = []

@@ -16,13 +16,17 @@ from bwcompiler.ir.declaration import Absent
 from bwcompiler.ir.extent import Extent
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, input_value
-from bwcompiler.ir.types import TensorType, tensor
+from bwcompiler.ir.types import I64, TensorType, tensor
 from bwcompiler.ops.custom import custom_call, custom_link
 from bwcompiler.passes.batch_regions import batched_checkpoint, batched_cond, batched_loop, batched_while, repeated
 
 
-def batch_graph(graph: Graph, batched: Sequence[bool], size: Extent) -> tuple[Graph, list[bool]]:
-    """The mapped graph, and which of its outputs have the leading axis."""
+def batch_graph(graph: Graph, batched: Sequence[bool], size: Extent, unit: Value | None = None) -> tuple[Graph, list[bool]]:
+    """The mapped graph, and which of its outputs have the leading axis.
+
+    unit  the input, if any, whose batch is all unit vectors, in order: its products with matrices are these matrices' elements.
+    """
+    units = {} if unit is None else {unit: False}                  # and whether two axes were exchanged
     mapping: dict[Value, Value] = {}
     mapped: set[Value] = set()
     inputs: list[Value] = []
@@ -55,7 +59,9 @@ def batch_graph(graph: Graph, batched: Sequence[bool], size: Extent) -> tuple[Gr
                 mapped.add(value)
                 mapping[value] = value                     # only its items are read
                 continue
-            made = _mapped(value, operands, flags, size)
+            if value.operands[0] in units:
+                units |= _still_units(value, units[value.operands[0]])
+            made = _product_of_units(value, operands, units, flags) or _mapped(value, operands, flags, size)
             if made.name is None:
                 made.name = value.name
             mapping[value] = made
@@ -76,6 +82,41 @@ def _mapped(value: Value, operands: list[Value], flags: list[bool], size: Extent
         raise UnsupportedError(at(value.source, reason))
     made: Value = rule(operands, flags, size, **value.attrs)
     return made
+
+
+def _still_units(value: Value, swapped: bool) -> dict[Value, bool]:
+    """value -> whether its axes are exchanged, where a unit vector in another shape, or a matrix of one transposed, is one."""
+    if value.op is ops.reshape and not swapped:
+        return {value: False}
+    return {value: not swapped} if value.op is ops.transpose and value.attrs["axes"] == (1, 0) else {}
+
+
+def _product_of_units(value: Value, operands: list[Value], units: dict[Value, bool], flags: list[bool]) -> Value | None:
+    """A product of a matrix and all unit vectors, shaped like the other operand: elements of the matrix, and zeros, also where it is
+    not finite.
+
+    x (m, k), unit y (k, n): out[(i, j), :, l] = x[:, i] where j is l;  unit x (m, k), y (k, n): out[(i, j), l, :] = y[j, :] where i is l;
+    with (j, i) for the unit vector's number where its axes were exchanged.
+    """
+    if value.op is not ops.matmul or value.rank != 2 or all(flags) or value.operands[flags.index(True)] not in units:
+        return None
+    (m, k), n = value.operands[0].shape, value.shape[1]
+    if not all(isinstance(extent, int) for extent in (m, k, n)):
+        return None
+    if flags[0]:
+        elements, number, axes, own, count = operands[1], (m, k), (1, 3), (0, 2), m
+    else:
+        elements, number, axes, own, count = ops.transpose(operands[0], axes=(1, 0)), (k, n), (0, 2), (1, 3), n
+    if units[value.operands[flags.index(True)]]:
+        number = number[::-1]
+        axes, own = ((1 - axes[0], axes[1]), (1 - own[0], own[1]))
+    shape = (*number, m, n)
+    found = ops.broadcast(elements, shape=shape, axes=axes)
+    if count > 1:
+        row, column = (ops.iota(shape=(count, count), axis=axis, dtype=I64) for axis in (0, 1))
+        same = ops.broadcast(ops.equal(row, column), shape=shape, axes=own)
+        found = ops.select(same, found, ops.full(value=0.0, shape=shape, dtype=value.dtype))
+    return ops.reshape(found, shape=(number[0] * number[1], m, n))
 
 
 def _with_axis(type_: TensorType, size: Extent) -> TensorType:

@@ -55,9 +55,11 @@ def least_squares(fun: Function, x0: Any, jac: Any = None, bounds: Any = (-np.in
     >>> {name: float(value.round(6)) for name, value in res.x.items()}
     {'scale': 3.0, 'rate': 0.5}
     """
-    args, given = as_arguments(args), dict(kwargs or {})
+    args = as_arguments(args)
     packing, start = Packing.of(x0)
-    function = _with_keywords(fun, given)
+    function = fun
+    if kwargs:
+        function, args = made_of(fun, "with keywords", lambda: _with_keywords(fun)), (*args, dict(kwargs))
     places = bounds if isinstance(bounds, scipy_optimize.Bounds) else tuple(
         [packing.broadcast(end, "bounds") if _is_tree(end, packing) else end for end in bounds])
     options = {"method": method, "loss": loss, "f_scale": f_scale, **keywords}
@@ -68,7 +70,8 @@ def least_squares(fun: Function, x0: Any, jac: Any = None, bounds: Any = (-np.in
         jac = _jacobian(derived, jac, start, args, method)
     elif callable(jac):
         own = jac
-        jac = lambda x, *args: own(packing.restore(x), *args, **given)  # noqa: E731
+        slopes = _with_keywords(own) if kwargs else own
+        jac = lambda x, *args: slopes(packing.restore(x), *args)  # noqa: E731
     result = scipy_optimize.least_squares(derived.values, start, jac, places, args=args, **options)
     if not packing.is_vector:
         result.x = packing.restore(result.x)
@@ -79,11 +82,12 @@ def _is_tree(end: Any, packing: Packing) -> bool:
     return not packing.is_vector and not np.isscalar(end)
 
 
-def _with_keywords(fun: Function, given: dict[str, Any]) -> Function:
-    """fun with keyword arguments, one function for equal ones."""
-    if not given:
-        return fun
-    return lambda x, *args: call_user(fun, (x, *args), given)
+def _with_keywords(fun: Function) -> Function:
+    """fun, whose keyword arguments are a dict behind the others."""
+    def function(*args: Any) -> Any:
+        *rest, given = args
+        return call_user(fun, rest, given) if is_traced_call() else fun(*rest, **given)
+    return function
 
 
 def _jacobian(derived: Derived, chosen: str | None, start: Any, args: tuple[Any, ...], method: str) -> Any:
@@ -154,7 +158,8 @@ def curve_fit(f: Function, xdata: Any, ydata: Any, p0: Any = None, sigma: Any = 
         return _curve_in_trace(f, xdata, ydata, np.ones(count) if p0 is None else p0, sigma, absolute_sigma)
     if jac is None:
         jac = made_of(f, ("curve_fit", count), lambda: _by_parameters(f, count))
-    return scipy_optimize.curve_fit(jit(f, mutates=False), xdata, ydata, p0, sigma, absolute_sigma, check_finite, bounds, method, jac,
+    compiled = made_of(f, "compiled", lambda: jit(f, mutates=False))
+    return scipy_optimize.curve_fit(compiled, xdata, ydata, p0, sigma, absolute_sigma, check_finite, bounds, method, jac,
                                     **keywords)
 
 

@@ -77,7 +77,10 @@ def _objective(derived: Derived, packing: Packing, fun: Any, name: Any, jac: Any
     if jac is None:
         return (derived.value, {}) if name in WITHOUT_DERIVATIVES else (derived.value_and_gradient, {"jac": True})
     if jac is True:                                # fun returns both
-        return (lambda x, *args: (lambda value, slope: (value, as_vector(slope)))(*fun(packing.restore(x), *args))), {"jac": True}
+        def both(x: Any, *args: Any) -> tuple[Any, Any]:
+            value, slope = fun(packing.restore(x), *args)
+            return value, as_vector(slope)
+        return both, {"jac": True}
     return derived.value, {"jac": restoring(jac, packing)}
 
 

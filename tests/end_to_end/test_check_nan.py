@@ -97,3 +97,48 @@ def test_other_checks_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BW_CHECK", "everything")
     with pytest.raises(ValueError, match="BW_CHECK='everything'"):
         bw.jit(lambda x: x * 3)(np.ones(2))
+
+
+# ----- inside of loops and branches
+def logarithms(x: Any) -> Any:
+    return bw.scan(lambda c, e: (np.log(c) - e, c), x, np.ones(4))[0]  # of the second
+
+
+def roots(x: Any) -> Any:
+    return bw.while_loop(lambda s: s[1] < 9, lambda s: (np.sqrt(s[0]) - 0.5, s[1] + 1), (x, 0))[0]
+
+
+def chosen(x: Any) -> Any:
+    return bw.cond(x > 0, lambda x: np.log(x - 2.0), np.sin, x)
+
+
+def nested(x: Any) -> Any:
+    return bw.fori_loop(0, 3, lambda k, c: c + bw.fori_loop(0, 4, lambda j, d: np.sqrt(d - j), c), x)
+
+
+CASES: dict[str, Any] = {
+    "scan": (logarithms, 2.0, ["made by log, in iteration 1 of the loop in", "of %c = -0.3"]),
+    "the derivative of a scan": (bw.grad(logarithms), 2.0, ["made by log, in iteration 1 of the loop in"]),
+    "a mapped scan": (bw.vmap(logarithms), np.array([9.0, 2.0]), ["log[0] = nan is made by log, in iteration 2", "of %c[0] = -0.8"]),
+    "while": (roots, 1.0, ["made by sqrt, in iteration 3 of the while loop in"]),
+    "cond": (chosen, 1.0, ["made by log, in the branch of the cond in", "for True"]),
+    "nested": (nested, 3.0, ["made by sqrt, in iteration 2 of the loop in", ", in iteration 0 of the loop in"]),
+    "checkpoint": (lambda x: bw.checkpoint(lambda x: np.log(-x) * x)(x), 2.0, ["made by log", "= -2.0"]),
+    "what came in": (lambda x: bw.fori_loop(0, 3, lambda k, c: c * 2.0, np.log(x)), -1.0, ["made by log", "of %x = -1.0"]),
+    "what is read": (lambda x: (lambda y: bw.fori_loop(0, 3, lambda k, c: c + y, x))(np.log(x)), -1.0, ["made by log", "of %x = -1.0"]),
+    "a stack": (lambda x: bw.scan(lambda c, e: (c - 1.0, np.sqrt(c)), x, None, length=4)[1], 2.0, ["made by sqrt, in iteration 3"]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("kept", [0, 1 << 28], ids=["few states kept", "all states kept"])
+def test_inside_of_loops_and_branches(name: str, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bwcompiler.api.finite.KEPT_BYTES", kept)
+    function, x, expected = CASES[name]
+    found = message(lambda: bw.jit(function)(x))
+    assert all(text in found for text in expected), found
+
+
+def test_what_a_loop_masks_is_no_finding() -> None:
+    masked = lambda x: bw.fori_loop(0, 3, lambda k, c: np.where(c > 0, np.log(np.abs(c)) + c, c - 1.0), x)  # noqa: E731
+    assert np.isfinite(bw.jit(masked)(np.array([0.0, 1.0]))).all()

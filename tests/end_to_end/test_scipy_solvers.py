@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -348,3 +349,27 @@ def test_scipys_own_functions_in_captured_code() -> None:
     by_closure = lambda a: reference.brentq(lambda x: x**3 - a, 0.0, 10.0)  # noqa: E731
     plain = lambda a: a * reference.brentq(lambda x: x**3 - 8.0, 0.0, 10.0)  # noqa: E731
     np.testing.assert_allclose([bw.grad(f)(8.0) for f in (by_argument, by_closure, plain)], [1 / 12, 1 / 12, 2.0])
+
+
+def test_functions_are_traced_once_however_often_a_solver_is_called() -> None:
+    traces: list[str] = []
+
+    def noted(name: str, fun: Any) -> Any:
+        def function(*args: Any, **kwargs: Any) -> Any:
+            traces.append(name)
+            return fun(*args, **kwargs)
+        function.__signature__ = inspect.signature(fun)  # type: ignore[attr-defined]
+        return function
+
+    fit = noted("curve_fit", decay)
+    residuals = noted("least_squares", lambda p, *, y: decay(T, p[0], p[1]) - y)
+    loss, cubic = noted("minimize", quartic), noted("root_scalar", lambda x, a: x**3 - a)
+    seen = []
+    for k in range(3):
+        optimize.curve_fit(fit, T, Y + k)
+        optimize.least_squares(residuals, [1.0, 1.0], kwargs={"y": Y + k})
+        optimize.minimize(loss, START, args=(np.full(3, float(k)),), method="trust-ncg")
+        optimize.root_scalar(cubic, args=(8.0 + k,), x0=1.0)
+        optimize.brentq(cubic, 0.0, 9.0, args=(8.0 + k,))
+        seen.append(len(traces))
+    assert set(traces) == {"curve_fit", "least_squares", "minimize", "root_scalar"} and seen[1] == seen[2]
