@@ -100,7 +100,8 @@ UNARY: tuple[Callable[[Any], Any], ...] = (
     lambda x: np.linspace(x[0], x[-1], 3), lambda x: np.linspace(x[0], x[-1], 3, axis=-1), lambda x: np.resize(x, (3, 3)), lambda x: np.diagflat(x[0]),
     lambda x: np.astype(x, np.float32), lambda x: np.asarray(x, like=x), lambda x: np.array(x, like=x), lambda x: np.ones((2, 3), order="F", like=x),
     lambda x: np.empty((2, 3), like=x), lambda x: np.identity(3, like=x), lambda x: np.tri(3, like=x), lambda x: np.polyadd(x[0, ..., 0], x[0, ..., 0]),
-    lambda x: np.dsplit(x[..., None, None], 1), lambda x: np.polysub(x[0, ..., 0], x[0, ..., 0]), lambda x: _written(x.copy("K")),
+    lambda x: np.i0(x), lambda x: np.packbits(x > 0.5, 0), lambda x: np.unpackbits(np.asarray(x * 200, np.uint8, like=x), 0),
+    lambda x: np.polydiv(x[0, ..., 0], x[0, ..., 0])[0], lambda x: np.dsplit(x[..., None, None], 1), lambda x: np.polysub(x[0, ..., 0], x[0, ..., 0]), lambda x: _written(x.copy("K")),
 )
 
 
@@ -126,7 +127,7 @@ CALLS: dict[str, tuple[Any, ...]] = {
 UNKNOWN: frozenset[str] = frozenset()       # sample calls of which some layout need not be known
 COPIED: frozenset[str] = frozenset(("samples: views", "selection: sliding windows"))        # sliding_window_view is a copy here, a view in NumPy
 # what answers with no array, what is refused because the number of results is not known, and ufuncs, which do not come this way
-WITHOUT_ARRAYS = frozenset("""array_equiv can_cast isrealobj may_share_memory shares_memory argwhere flatnonzero nonzero trim_zeros intersect1d
+WITHOUT_ARRAYS = frozenset("""array_equiv can_cast common_type einsum_path isrealobj may_share_memory min_scalar_type shares_memory argwhere flatnonzero nonzero trim_zeros intersect1d
     setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse unique_values""".split())
 
 
@@ -217,7 +218,7 @@ def test_no_function_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(tracer, "_call_entry", noted)
     for function, *samples in [*CALLS.values(), *[(function, SHAPES["(4, 4)"]) for function in UNARY]]:
-        with suppress(BwError):
+        with suppress(BwError, ValueError):                  # some are not for arrays of this shape
             claims(function, samples)
     missing = {entry.name for entry in FUNCTIONS.values()} - called
     assert missing == WITHOUT_ARRAYS, sorted(missing ^ WITHOUT_ARRAYS)
