@@ -19,7 +19,7 @@ from bwcompiler.frontend.tracing.promotion import requested
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.types import BOOL, F64
+from bwcompiler.ir.types import BOOL, F16, F32, F64
 
 NOTHING = np._NoValue
 
@@ -117,4 +117,6 @@ def i0(x: Any) -> Any:
         import scipy.special  # noqa: F401
     except ImportError:
         raise UnsupportedError("np.i0 of traced arrays is computed by SciPy's loop, and SciPy is not installed") from None
-    return fresh(ops.special_function(value if value.dtype.is_float else cast(value, F64), name="i0", results=1))
+    dtype = value.dtype if value.dtype.is_float else F64
+    computed = cast(value, F32 if dtype is F16 else dtype)
+    return fresh(cast(ops.special_function(computed, name="i0", results=1), dtype))
