@@ -9,7 +9,7 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import UnsupportedError
-from bwcompiler.frontend.numpy.elementwise import UFUNCS, delivered, evaluate, store
+from bwcompiler.frontend.numpy.elementwise import UFUNCS, delivered, evaluate, magnitude, store
 from bwcompiler.frontend.tracing.operands import (
     cast,
     constant,
@@ -103,9 +103,17 @@ def sinc(x: Any) -> Any:
     value = value_as(x)
     value = value if value.dtype.is_differentiable else cast(value, F64)
     angle = ops.multiply(value, constant(math.pi, value))
-    zero = ops.equal(angle, constant(0, value))
-    safe = ops.select(zero, constant(1, value), angle)
-    return fresh(ops.select(zero, constant(1, value), ops.divide(ops.sin(safe), safe)))
+    size = magnitude(angle)
+    near = ops.less(size, constant(0.1, size))                              # there by the series, for the derivatives' sake
+    square = ops.select(near, ops.multiply(angle, angle), constant(0, angle))
+    series = constant(_SINC_SERIES[0], square)
+    for coefficient in _SINC_SERIES[1:]:
+        series = ops.add(ops.multiply(series, square), constant(coefficient, square))
+    safe = ops.select(near, constant(1, angle), angle)
+    return fresh(ops.select(near, series, ops.divide(ops.sin(safe), safe)))
+
+
+_SINC_SERIES = (1 / 362880, -1 / 5040, 1 / 120, -1 / 6, 1.0)               # of sin(a) / a in a², up to a**8
 
 
 @implements(np.i0)

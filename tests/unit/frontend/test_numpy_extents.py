@@ -200,6 +200,18 @@ def test_fractions_have_the_sign_of_the_number_and_the_derivative_one() -> None:
     np.testing.assert_array_equal(bw.grad(lambda x: np.modf(x)[0].sum())(x[:7]), np.ones(7))
 
 
+def test_sinc_is_smooth_at_zero() -> None:
+    """Derivatives of all orders: (-1)**k pi**2k / (2k + 1) of even ones; and the values are those of NumPy on both sides of where series end."""
+    functions: list[Any] = [np.sinc]
+    for _ in range(4):
+        functions.append(bw.grad(functions[-1]))
+    np.testing.assert_allclose([f(0.0) for f in functions], [1, 0, -np.pi**2 / 3, 0, np.pi**4 / 5], rtol=1e-12, atol=1e-15)
+    for dtype in (np.float64, np.complex128):
+        x = np.array([0.0, 1e-300, 1e-5, 0.0318, 0.0319, 0.5, 1.0, -0.02, np.inf, np.nan]).astype(dtype)
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_allclose(bw.jit(np.sinc)(x), np.sinc(x), rtol=1e-15, atol=1e-16)
+
+
 @pytest.mark.filterwarnings("ignore:invalid value")
 @pytest.mark.parametrize("source", [np.float32, np.float64])
 @pytest.mark.parametrize("target", [np.int8, np.uint8, np.int16, np.uint16, np.uint32, np.uint64, np.int32, np.int64])
