@@ -120,8 +120,9 @@ log1p = _unary("log1p", lambda ct, out, x: ct / (x + 1.0), kinds="fc", cheap=Fal
 
 
 def _power_base(ct: Value, out: Value, x: Value, y: Value) -> Value:
-    # d/dx x**y = y x**(y-1); where y == 0 the power is the constant 1, also at x == 0.
-    zero = equal(y, full_like(y, 0.0))
+    # d/dx x**y = y x**(y-1); at 0**0 the power counts as the constant 1.  Elsewhere y == 0 is nothing special: d²/dx dy is 1 / x there.
+    constant = equal(y, full_like(y, 0.0))
+    zero = select(constant, equal(x, full_like(x, 0.0)), full_like(constant, False))
     return select(zero, full_like(ct, 0.0), ct * (y * power(x, select(zero, full_like(y, 1.0), y - 1.0))))
 
 

@@ -112,7 +112,7 @@ def sqrtm(A: Any) -> Any:
         return a + 0.0
     found = _root(a)
     enough = math.sqrt(np.finfo(a.dtype).eps) * a.shape[0] * np.max(np.abs(found)) ** 2
-    return np.where(np.max(np.abs(found @ found - a)) <= enough, found, math.nan)
+    return found * np.where(np.max(np.abs(found @ found - a)) <= enough, 1.0, math.nan).astype(found.dtype)    # the derivative is nan too
 
 
 # ----- logarithms and powers

@@ -379,9 +379,11 @@ def linspace(start: Any, stop: Any, num: Any = 50, endpoint: Any = True, retstep
 
 @implements(np.logspace)
 def logspace(start: Any, stop: Any, num: Any = 50, endpoint: Any = True, base: Any = 10.0, dtype: Any = None, axis: Any = 0) -> Any:
+    if np.ndim(base):                                                  # it counts for what axis means
+        rank = max(np.ndim(one) for one in (start, stop, base))
+        start, stop, base = (np.reshape(one, (1,) * (rank - np.ndim(one)) + np.shape(one)) for one in (start, stop, base))
+        base = np.expand_dims(base, axis)
     exponents = linspace(start, stop, num, endpoint, axis=axis)
-    if np.ndim(base):
-        raise UnsupportedError("np.logspace with an array as base is not supported on traced arrays")
     made = as_tracer(operator("power", base, exponents))
     return made if dtype is None else made.astype(dtype)
 

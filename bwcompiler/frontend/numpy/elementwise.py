@@ -204,9 +204,11 @@ def _logaddexp2(x: Value, y: Value) -> Value:
 
 
 def _modf(x: Value) -> tuple[Value, Value]:
+    """The fraction has the sign of x, also where it is 0, and the derivative 1."""
     whole = ops.trunc(x)
-    fraction = ops.select(ops.isinf(x), constant(0, x), ops.subtract(x, whole))
-    return ops.copysign(fraction, x), whole
+    negative = ops.less(ops.copysign(constant(1, x), x), constant(0, x))
+    fraction = ops.select(negative, ops.negative(ops.subtract(whole, x)), ops.subtract(x, whole))
+    return ops.select(ops.isinf(x), ops.copysign(constant(0, x), x), fraction), whole
 
 
 def _clip(x: Value, low: Value, high: Value) -> Value:

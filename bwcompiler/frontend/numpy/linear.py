@@ -273,9 +273,9 @@ def _rotated(x: Value, distance: int) -> Value:
 
 
 # ----- products of matrices and vectors
-def vecdot_ufunc(x1: Any, x2: Any, /, out: Any = None, **options: Any) -> Any:
+def vecdot_ufunc(x1: Any, x2: Any, /, out: Any = None, axis: int = -1, **options: Any) -> Any:
     refuse_options("vecdot", options)
-    return delivered("vecdot", value_of(vecdot(x1, x2)), out)
+    return delivered("vecdot", value_of(vecdot(x1, x2, axis=axis)), out)
 
 
 def _with_vectors(name: str, left: bool, right: bool) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import UnsupportedError
-from bwcompiler.frontend.numpy.elementwise import UFUNCS, delivered, evaluate, store
+from bwcompiler.frontend.numpy.elementwise import UFUNCS, delivered, evaluate, magnitude, store
 from bwcompiler.frontend.tracing.operands import (
     cast,
     constant,
@@ -19,7 +19,7 @@ from bwcompiler.frontend.tracing.promotion import requested
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.types import BOOL, F64
+from bwcompiler.ir.types import BOOL, F16, F32, F64
 
 NOTHING = np._NoValue
 
@@ -103,9 +103,17 @@ def sinc(x: Any) -> Any:
     value = value_as(x)
     value = value if value.dtype.is_differentiable else cast(value, F64)
     angle = ops.multiply(value, constant(math.pi, value))
-    zero = ops.equal(angle, constant(0, value))
-    safe = ops.select(zero, constant(1, value), angle)
-    return fresh(ops.select(zero, constant(1, value), ops.divide(ops.sin(safe), safe)))
+    size = magnitude(angle)
+    near = ops.less(size, constant(0.1, size))                              # there by the series, for the derivatives' sake
+    square = ops.select(near, ops.multiply(angle, angle), constant(0, angle))
+    series = constant(_SINC_SERIES[0], square)
+    for coefficient in _SINC_SERIES[1:]:
+        series = ops.add(ops.multiply(series, square), constant(coefficient, square))
+    safe = ops.select(near, constant(1, angle), angle)
+    return fresh(ops.select(near, series, ops.divide(ops.sin(safe), safe)))
+
+
+_SINC_SERIES = (1 / 362880, -1 / 5040, 1 / 120, -1 / 6, 1.0)               # of sin(a) / a in a², up to a**8
 
 
 @implements(np.i0)
@@ -117,4 +125,6 @@ def i0(x: Any) -> Any:
         import scipy.special  # noqa: F401
     except ImportError:
         raise UnsupportedError("np.i0 of traced arrays is computed by SciPy's loop, and SciPy is not installed") from None
-    return fresh(ops.special_function(value if value.dtype.is_float else cast(value, F64), name="i0", results=1))
+    dtype = value.dtype if value.dtype.is_float else F64
+    computed = cast(value, F32 if dtype is F16 else dtype)
+    return fresh(cast(ops.special_function(computed, name="i0", results=1), dtype))

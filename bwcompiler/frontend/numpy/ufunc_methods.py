@@ -22,6 +22,7 @@ from bwcompiler.frontend.numpy.reductions import (
     all_,
     any_,
     finished,
+    masked,
     max_,
     min_,
     normalize_axis,
@@ -69,12 +70,19 @@ def reduce_(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return handler(inputs[0], **options)
 
 
+NEUTRAL = {"logaddexp": -np.inf, "logaddexp2": -np.inf, "hypot": 0.0, "bitwise_or": 0, "bitwise_xor": 0}     # elements that change nothing
+
+
 def _folded(ufunc: Any, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = NOTHING,
             where: Any = True) -> Any:
     """As NumPy: from `initial`, or else the identity of a ufunc whose order of operands is free, or else the first element."""
     name = ufunc.__name__
-    refuse(f"{name}.reduce", where=(where, True))
     x = _prepared(ufunc, array, dtype)
+    if where is not True and where is not NOTHING:
+        if name not in NEUTRAL:
+            raise UnsupportedError(f"np.{name}.reduce: where= is not supported on traced arrays\n"
+                                   "  hint: np.where(mask, x, ...) with elements that change nothing")
+        x = masked(x, where, NEUTRAL[name])
     axes = reduction_axes(axis, x.rank)
     if len(axes) > 1 and name not in ASSOCIATIVE:
         raise ValueError(f"reduction operation '{name}' is not reorderable, so at most one axis may be specified")

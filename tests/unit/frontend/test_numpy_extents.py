@@ -77,8 +77,15 @@ CASES: dict[str, Cases] = {
     "folds": ([np.bitwise_and.reduce, np.bitwise_or.reduce], [np.uint8, np.int32], SHAPES[1:]),
     "einsum": ([lambda x: np.einsum("...i->i", x), lambda x: np.einsum("...i,...i->", x, x)], DTYPES, SHAPES[1:]),
     "of dtypes": ([lambda x: np.zeros(1, np.common_type(x)), lambda x: np.zeros(1, np.min_scalar_type(x))], DTYPES, SHAPES[1:]),
+    "isclose": (over(np.isclose, {"a": (1.0, np.array([1e-3, 1.0, 9.0]), 0)}, {"a": (1.0,), "rtol": 0, "atol": np.array([[0.5], [2.0]])},
+                     {"a": (np.nan,), "equal_nan": True}) + [lambda x: np.isclose(x, 1, np.abs(x), 0.1)], DTYPES, [(1,), (3,), (2, 3), (2, 1, 3)]),
+    "logspace": ([lambda x: np.logspace(x, 1, 3, base=[2.0, 3.0, 4.0]), lambda x: np.logspace(0, 1, 3, base=np.abs(x), axis=-1),
+                  lambda x: np.logspace(x, x, 2, base=2)], [np.float64], [(1,), (3,), (2, 3)]),
+    "folds with where": ([np.logaddexp.reduce, *[lambda x, f=f: f.reduce(x, axis=-1, where=x > 0) for f in (np.logaddexp, np.hypot, np.logaddexp2)],
+                          lambda x: np.power.reduce(x, where=x > 0)], [np.float64], SHAPES[1:]),
+    "vecdot": ([lambda x: np.vecdot(x, x, axis=0), lambda x: np.vecdot(x, x, axis=-1), lambda x: np.linalg.vecdot(x, x, axis=0)], FLOATS, SHAPES[1:]),
     "ix_": ([lambda x: np.ix_(x, [0, 1]), lambda x: np.ix_([True, False], x)], DTYPES[1:], SHAPES[1:]),
-    "i0": ([np.i0], DTYPES, SHAPES[1:]),
+    "i0": ([np.i0], [*DTYPES, np.float16], SHAPES[1:]),
     "truth": ([lambda x: np.logical_and(x, 1j), lambda x: np.logical_xor(0j, x)], DTYPES, SHAPES[1:]),
 }
 
@@ -150,7 +157,7 @@ def _assert_close(actual: Any, expected: Any, single: bool, where: str) -> None:
     actual, expected = np.asarray(actual), np.asarray(expected)
     assert actual.dtype == expected.dtype and actual.shape == expected.shape, (
         f"{where}: {actual.dtype}{actual.shape}, NumPy: {expected.dtype}{expected.shape}")
-    tolerance = 2e-5 if single or expected.dtype in (np.float32, np.complex64) else 1e-11
+    tolerance = 2e-5 if single or expected.dtype in (np.float32, np.complex64) else 2e-3 if expected.dtype == np.float16 else 1e-11
     np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance, err_msg=where)
 
 
@@ -182,6 +189,27 @@ def test_einsum_path_of_traced_arrays() -> None:
 def test_an_ellipsis_needs_a_place(text: str) -> None:
     with pytest.raises(ValueError, match=r"\.\.\."):
         run_traced(lambda x: np.einsum(text, *[x, x[..., 0]][:text.count(",") + 1]), np.ones((2, 2, 2)))
+
+
+def test_fractions_have_the_sign_of_the_number_and_the_derivative_one() -> None:
+    """At whole numbers too, from below zero as from above."""
+    x = np.array([-1.0, -0.0, 0.0, 1.0, -1.5, 2.25, -2.0, np.inf, -np.inf, np.nan, -1e-310])
+    for found, expected in zip(bw.jit(np.modf)(x), np.modf(x), strict=True):
+        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(np.signbit(found[:-2]), np.signbit(expected[:-2]))
+    np.testing.assert_array_equal(bw.grad(lambda x: np.modf(x)[0].sum())(x[:7]), np.ones(7))
+
+
+def test_sinc_is_smooth_at_zero() -> None:
+    """Derivatives of all orders: (-1)**k pi**2k / (2k + 1) of even ones; and the values are those of NumPy on both sides of where series end."""
+    functions: list[Any] = [np.sinc]
+    for _ in range(4):
+        functions.append(bw.grad(functions[-1]))
+    np.testing.assert_allclose([f(0.0) for f in functions], [1, 0, -np.pi**2 / 3, 0, np.pi**4 / 5], rtol=1e-12, atol=1e-15)
+    for dtype in (np.float64, np.complex128):
+        x = np.array([0.0, 1e-300, 1e-5, 0.0318, 0.0319, 0.5, 1.0, -0.02, np.inf, np.nan]).astype(dtype)
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_allclose(bw.jit(np.sinc)(x), np.sinc(x), rtol=1e-15, atol=1e-16)
 
 
 @pytest.mark.filterwarnings("ignore:invalid value")

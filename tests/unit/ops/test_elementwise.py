@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
+import bwcompiler as bw
 from bwcompiler.errors import DTypeError, ShapeError
 from bwcompiler.ir.op import REGISTRY
 from bwcompiler.ir.types import BOOL, C64, C128, F32, F64, I8, I32, I64, tensor
@@ -126,3 +129,14 @@ def test_operands_are_not_broadcast():
         REGISTRY["add"].shape(tensor(F64, (2,)), tensor(F32, (2,)))
     with pytest.raises(ShapeError):
         REGISTRY["select"].shape(tensor(BOOL), tensor(F64, (2,)), tensor(F64, (2,)))
+
+
+@pytest.mark.parametrize("exponent", [0.0, 1.0, 2.0, -1.0, 0.5])
+def test_second_derivatives_of_powers(exponent: float) -> None:
+    """At exponents where the first derivative by the base vanishes too."""
+    base, log = 2.0, math.log(2.0)
+    found = bw.hessian(lambda b, y: b**y, argnums=(0, 1))(base, exponent)
+    mixed = base ** (exponent - 1) * (1 + exponent * log)
+    expected = [[exponent * (exponent - 1) * base ** (exponent - 2), mixed], [mixed, base**exponent * log * log]]
+    np.testing.assert_allclose(np.array(found, float), expected, rtol=1e-12)
+    assert bw.grad(lambda b, y: b**y)(0.0, 0.0) == 0.0

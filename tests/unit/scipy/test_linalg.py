@@ -102,7 +102,9 @@ def test_sqrtm() -> None:
 def test_sqrtm_without_a_real_root_is_nan(eigenvalues: tuple[float, ...]) -> None:
     """Newton's method does not converge then; SciPy's root is complex."""
     q = np.linalg.qr(np.random.default_rng(1).normal(size=(3, 3)))[0]
-    assert np.isnan(bw.jit(linalg.sqrtm)((q * eigenvalues) @ q.T)).all()
+    a = (q * eigenvalues) @ q.T
+    assert np.isnan(bw.jit(linalg.sqrtm)(a)).all()
+    assert np.isnan(bw.grad(lambda a: linalg.sqrtm(a).sum())(a)).all()
 
 
 def test_matrix_equations() -> None:
