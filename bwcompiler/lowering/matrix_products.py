@@ -28,7 +28,7 @@ def is_written_out(value: Value) -> bool:
         return False
     if columns == 1:
         return bool(rows <= 8 and inner <= 8)
-    return bool(columns <= 32 and inner <= 32 and rows * inner * columns <= 4096)
+    return bool(columns <= 32 and (inner * columns <= 64 or (inner <= 32 and rows * inner * columns <= 4096)))
 
 
 def is_called(value: Value) -> bool:
