@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from bwcompiler import inspect
 from bwcompiler.api.forms import flat_tree
 from bwcompiler.compiler.lowered import Lowered
-from bwcompiler.compiler.native import loops_named_in, make_callback, matrix_products, native_addresses, raise_status
+from bwcompiler.compiler.native import loops_named_in, make_callback, native_addresses, product_addresses, raise_status
 from bwcompiler.compiler.options import dump_folder
 from bwcompiler.compiler.pipeline import lower
 from bwcompiler.compiler.progress import progress
@@ -148,8 +148,7 @@ def _build(graph: Graph, into: Into, name: str, target: Target) -> Compiled:
         keep.append(owner)
     symbols.update(native_addresses(program.symbols))
     symbols.update(loops_named_in(lowered.simplified))
-    for dtype in program.products:
-        symbols.update(matrix_products(dtype, target))
+    symbols.update(product_addresses(program.symbols, target))
     if POLL in program.symbols:
         symbols[POLL] = poll_address()
     if PARALLEL in program.symbols:

@@ -28,6 +28,7 @@ from bwcompiler.lowering.library_calls import (
 )
 from bwcompiler.lowering.polls import POLL
 from bwcompiler.lowering.products import products_text
+from bwcompiler.lowering.products.call import DTYPES as PRODUCT_DTYPES
 from bwcompiler.lowering.products.call import symbol as product_symbol
 from bwcompiler.lowering.program import Callback, ProgramText
 from bwcompiler.runtime import blas, blas_calls, gufuncs, interrupts, jit, memory_pool, object_cache, threads
@@ -78,6 +79,12 @@ def _loops() -> dict[str, int]:
             for kind in set(SORT_KINDS.values()):
                 addresses[sort_symbol(positions, dtype, kind)] = sort_function(dtype.numpy, kind, positions)
     return {symbol: address for symbol, address in addresses.items() if address}
+
+
+def product_addresses(symbols: frozenset[str], target: Target) -> dict[str, int]:
+    """The addresses of those of these symbols that are matrix products; they are compiled for the first program that calls them."""
+    called = [dtype for dtype in PRODUCT_DTYPES if product_symbol(dtype) in symbols]
+    return {symbol: address for dtype in called for symbol, address in matrix_products(dtype, target).items()}
 
 
 @functools.cache

@@ -28,7 +28,7 @@ def is_written_out(value: Value) -> bool:
         return False
     if columns == 1:
         return bool(rows <= 8 and inner <= 8)
-    return bool(columns <= 32 and inner <= 32 and rows * inner * columns <= 4096)
+    return bool(columns <= 32 and (inner * columns <= 64 or (inner <= 32 and rows * inner * columns <= 4096)))
 
 
 def is_called(value: Value) -> bool:
@@ -43,14 +43,13 @@ def product_method(value: Value) -> str:
 
 
 class ProductText(NamedTuple):
-    """The function, the declarations of what it calls, the extents that it is told (those that move with a loop), whether it looks for
-    signals and returns a status, and whether it calls `products`."""
+    """The function, the declarations of what it calls, the extents that it is told (those that move with a loop), and whether it looks
+    for signals and returns a status."""
 
     text: str
     declares: Sequence[str]
     words: Sequence[Extent]
     status: bool = False
-    called: bool = False
 
 
 def product_text(name: str, value: Value, views: Sequence[ArrayView]) -> ProductText:
@@ -86,7 +85,7 @@ def _call_text(name: str, value: Value, views: Sequence[ArrayView], words: Seque
         type_ = "i64" if number >= len("abc") else "ptr"
         lines += [f"  %at{number} = getelementptr i64, ptr %words, i64 {number}", f"  store {type_} {row}, ptr %at{number}"]
     lines += [f"  %status = call i32 @{call.symbol(value.dtype)}(ptr %words)", f"  ret {'i32 %status' if status else 'void'}", "}", ""]
-    return ProductText("\n".join(lines), [f"declare i32 @{call.symbol(value.dtype)}(ptr)"], words, status, True)
+    return ProductText("\n".join(lines), [f"declare i32 @{call.symbol(value.dtype)}(ptr)"], words, status)
 
 
 def _numbers(value: Value, views: Sequence[ArrayView]) -> tuple[list[Extent], list[tuple[int, tuple[int, ...]]]]:

@@ -20,7 +20,7 @@ from bwcompiler.ir.loop import OUTPUT, Buffer, Fill, Kernel
 from bwcompiler.ir.memory import Location, MemoryPlan
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import Word, const
-from bwcompiler.ir.types import DType, TensorType
+from bwcompiler.ir.types import TensorType
 from bwcompiler.lowering.calls import RECORD, FunctionCall, Pointer, Slots, Told, body_text, program_text
 from bwcompiler.lowering.factorization_calls import library_call_text
 from bwcompiler.lowering.library_calls import CALLBACK_DONE, CALLBACK_ERROR, DECLARE_LAST, Libraries, check_index_text, copy_text
@@ -54,7 +54,6 @@ class ProgramText(NamedTuple):
     """LLVM text of a program; what it calls outside; the values whose computation may fail; how many distinct functions it has.
 
     symbols: what it declares, of libraries, the thread pool and the runtime (`polls.POLL`); LLVM's intrinsics are among them.
-    products: of which dtypes it calls the matrix products (`lowering/products`).
     """
 
     text: str
@@ -62,7 +61,6 @@ class ProgramText(NamedTuple):
     checked: list[Value]
     kernels: int
     symbols: frozenset[str]
-    products: tuple[DType, ...]
 
 
 class _KernelFunction(NamedTuple):
@@ -96,7 +94,7 @@ class ProgramEmitter:
         module.texts.append(program_text("bw_program", Slots(len(graph.inputs), len(graph.outputs)), calls.calls, module.texts))
         text = module.text()
         symbols = frozenset([name for line in module.declares for name in _SYMBOL.findall(line)])
-        return ProgramText(text, module.callbacks, module.checked, distinct, symbols, tuple(module.products))
+        return ProgramText(text, module.callbacks, module.checked, distinct, symbols)
 
 
 class _Module:
@@ -111,7 +109,6 @@ class _Module:
         self.declares: dict[str, None] = {}
         self.callbacks: list[Callback] = []
         self.checked: list[Value] = []
-        self.products: dict[DType, None] = {}
         self.kernels: dict[tuple[int, tuple[tuple[Buffer, Buffer], ...]], list[_KernelFunction]] = {}
         self.bodies: dict[int, BodyFunction] = {}
         self.fills: dict[tuple[TensorType, str], Kernel] = {}
@@ -332,10 +329,8 @@ class _Calls:
 
     def _gemm(self, value: Value, operands: Sequence[ArrayView]) -> None:
         name = self.module.new_name("gemm")
-        text, declares, words, status, called = product_text(name, value, operands)
+        text, declares, words, status = product_text(name, value, operands)
         self.declares.update(dict.fromkeys(declares))
-        if called:
-            self.module.products[value.dtype] = None
         work = 0 if status else product_work(value.type.size, upper(value.operands[0].shape[-1]))
         told = tuple([Told(extent) for extent in words])
         self._append(FunctionCall(self.module.function(text, name), self._pointers(value, operands), told, status), work)

@@ -74,8 +74,7 @@ def call_texts(tiling: Tiling) -> list[Routine]:
 def _matrix(tiling: Tiling) -> Routine:
     """By rows or columns where the product is of a matrix and a vector (and its numbers lie together); else blocked."""
     f = Routine(tiling, "product.matrix", ["ptr words", "ptr a", "ptr b", "ptr c", "i64 rows", "i64 columns", "ptr call"], "i32")
-    if not tiling.dtype.is_complex:
-        _by_vectors(f)
+    _by_vectors(f)
     status = f.let("call i32 @product.blocked(ptr %words, ptr %a, ptr %b, ptr %c, i64 %rows, i64 %columns, ptr %call)")
     f.do(f"ret i32 {status}")
     return f
@@ -83,15 +82,15 @@ def _matrix(tiling: Tiling) -> Routine:
 
 def _by_vectors(f: Routine) -> None:
     """Return with the product of a matrix and a vector."""
-    size = f.tiling.size
-    a_row, a_column, b_row, b_column = [stride(f, name) for name in ("a.row", "a.column", "b.row", "b.column")]
+    size, parts = f.tiling.dtype.itemsize, f.tiling.parts
+    a_row, (a_column, b_row, b_column) = stride(f, "a.row"), [f.times(stride(f, name), parts) for name in ("a.column", "b.row", "b.column")]
     k = word(f, "%words", "k")
     one_column, one_row, together = [f.compare("eq", word(f, "%words", name), 1) for name in ("n", "m", "c.row")]
     one_column = f.let(f"and i1 {one_column}, {together}")
     for _ in f.when(f.let(f"or i1 {one_column}, {one_row}")):
         matrix, vector = f.pick(one_column, "%a", "%b", "ptr"), f.pick(one_column, "%b", "%a", "ptr")
         row, column = f.pick(one_column, a_row, b_column), f.pick(one_column, a_column, b_row)
-        step, count = f.pick(one_column, b_row, a_column), f.pick(one_column, "%rows", "%columns")
+        step, count = f.pick(one_column, b_row, a_column), f.pick(one_column, "%rows", f.quotient("%columns", parts))
         for _ in f.when(f.compare("eq", column, size)):
             done = f.let(f"call i1 @vector.rows(i64 {count}, i64 {k}, ptr {matrix}, i64 {row}, ptr {vector}, i64 {step}, ptr %c)")
             f.leave_if(done, "i32 0")
@@ -111,7 +110,7 @@ def _part(tiling: Tiling) -> Routine:
     a, b, c = [f.get(f.let(f"getelementptr i64, ptr %words, i64 {WORDS.index(name)}"), "ptr") for name in "abc"]
     a_row, b_column, c_row = [stride(f, name) for name in ("a.row", "b.column", "c.row")]
     work = f.most(f.product(f.product(rows, columns), k), 1)
-    is_vector = f.compare("eq", f.least(m, n), 1)                    # such parts do not look for signals themselves
+    is_vector = _is_vector(f, m, n)                                  # such parts do not look for signals themselves
     most_run = f.pick(is_vector, f.most(f.quotient(POLL_WORK, work), 1), 1 << 62)
     first = f.get(_of_call(f, "first"))
     end = f.plus("%end", first)
@@ -200,13 +199,17 @@ def _extents(f: Routine) -> tuple[str, Index, Index]:
     return m, f.times(n, f.tiling.parts), f.times(k, f.tiling.parts)
 
 
+def _is_vector(f: Routine, m: Index, n: Index) -> str:
+    return f.let(f"or i1 {f.compare('eq', m, 1)}, {f.compare('eq', n, f.tiling.parts)}")
+
+
 def _cut(f: Routine, m: Index, n: Index, work: Index, wanted: str) -> tuple[Index, Index]:
     """Into how many parts rows and columns are cut, if at all: powers of two, which most numbers of threads share evenly.
 
     The longer side is cut; the other one where parts are so long that a signal would wait for them.
     """
     along_rows = f.compare("sge", m, n)
-    is_vector = f.compare("eq", f.least(m, n), 1)
+    is_vector = _is_vector(f, m, n)
     most = f.least(f.quotient(f.most(m, n), f.pick(is_vector, _PART_ELEMENTS, _PART_EXTENT)), f.quotient(work, _PART_WORK))
     long = _power(f, f.pick(wanted, most, 1))
     longest = f.least(f.quotient(f.quotient(work, long), _LONGEST_WORK), f.quotient(f.least(m, n), _LONG_EXTENT))
