@@ -37,6 +37,7 @@ from bwcompiler.lowering.steps import LoweredBody, LoweredStep
 from bwcompiler.target import Target
 
 _SYMBOL = re.compile(r"@([\w.]+)")
+FEW_LINES = 40                 # of the text of a kernel that is written into the functions that call it
 
 
 class Callback(NamedTuple):
@@ -143,7 +144,7 @@ class _Module:
         if cut is None:
             work = 0 if made.polls else statements_work(kernel.body)
             shown = tuple([start for buffer, start in zip(kernel.buffers, made.starts, strict=True) if buffer not in merged])
-            return _KernelFunction(self.function(made.text, name), tuple(buffers), shown, made.words, made.polls, work)
+            return _KernelFunction(self.function(_inlined(made.text), name), tuple(buffers), shown, made.words, made.polls, work)
         around = parallel_text(name, kernel, self.function(made.text, inner), made, buffers, cut)
         self.declares.update(dict.fromkeys(around.declares))
         self.texts.append(around.text)
@@ -349,6 +350,13 @@ class _Calls:
                   f"  %status = select i1 %ok, i32 0, i32 {CALLBACK_ERROR}", "  ret i32 %status", "}", ""]
         self.module.texts.append("\n".join(lines))
         self._append(FunctionCall(name, arguments, (), True), 0)
+
+
+def _inlined(text: str) -> str:
+    """The text of a kernel, as part of its callers where it is a few instructions: what steps hand on in a loop over elements then stays
+    in registers."""
+    few = text.count("\n") <= FEW_LINES and "\nentry:" in text and " br " not in text
+    return text.replace(") #1 {", ") #2 {", 1) if few else text
 
 
 def _library_work(value: Value) -> int:
