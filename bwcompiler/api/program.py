@@ -18,7 +18,7 @@ from bwcompiler import inspect, tree
 from bwcompiler.api.assignments import check_written, may_mutate
 from bwcompiler.api.backward_forms import BackwardCall, backward_signature, regrouped, usual_seeds
 from bwcompiler.api.buffers import check_scale, match_buffers, refuse_shared_buffers
-from bwcompiler.api.executables import Compiled, Into, compile_graph
+from bwcompiler.api.executables import Compiled, compile_graph
 from bwcompiler.api.forms import argument_kinds, argument_trees, flat_tree, layout_of, plan_tree
 from bwcompiler.api.native_calls import FORMS, Calls
 from bwcompiler.api.requests import (
@@ -30,17 +30,19 @@ from bwcompiler.api.requests import (
     check_differentiable,
     check_has_arrays,
     every_seed,
+    forward_graph,
     halves,
     joint_backward,
+    numbered,
+    stand_ins,
 )
 from bwcompiler.api.routine import Routine
 from bwcompiler.api.seeds import concrete_seed, match_tree, missing_seed
-from bwcompiler.api.shapes import ShapeDtypeStruct
 from bwcompiler.api.traced_seeds import is_tracing, pull_in_trace
 from bwcompiler.collector import collector_paused
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.pipeline import lower
-from bwcompiler.errors import GradientError, SeedError, SignatureError, at
+from bwcompiler.errors import CompileError, GradientError, SeedError, SignatureError, at
 from bwcompiler.frontend.tracing.arguments import Arguments, foreign_dtype, require_arguments, take_apart, unwrapped
 from bwcompiler.frontend.tracing.trace import TraceResult, trace_arguments
 from bwcompiler.ir.graph import Graph, live_values
@@ -93,19 +95,8 @@ class Program(CompiledFunction):
         self.arguments = arguments
         if arguments.kwargs:
             raise SignatureError(f"a program takes positional arguments only; {', '.join(arguments.kwargs)} cannot be one")
-        with collector_paused():
-            self.traced: TraceResult = trace_arguments(fun, self.arguments, autoloop=autoloop)
-        traced = self.traced
-        self.written = tuple([number for number in traced.mutated if may_mutate(mutates, number, traced.input_names)])
-        self.forward_graph, self.into = _forward(traced, self.written)
-        traced.graph = traced.graph.replace(body=live_values(traced.graph.body, traced.outputs), outputs=traced.outputs)
-        self.layouts = tuple([layout_of(leaf) if number in traced.layout_dependent else None
-                              for number, leaf in enumerate(self.arguments.dynamic_leaves)])
-        self.arguments = traced.arguments = self.arguments.without_leaves()
-        self.argument_trees = _numbered(self.arguments)
-        self.result_tree = tree.unflatten(traced.output_tree, range(len(traced.outputs)))
-        self.default_wrt = self._wrt_leaves(wrt)
         self._options = (wrt, mutates, memory_limit, autoloop)
+        self._trace()
         self._runners: dict[Any, Runner] = {}
         self._halves: dict[Request, Halves] = {}
         self._lowered: Lowered | None = None
@@ -115,6 +106,22 @@ class Program(CompiledFunction):
         self._half_calls = Calls("vjp", self._slow_half, functools.partial(setattr, self, "_run_half"))
         self._backward_calls = {value: self._method(name, value)
                                 for value, name in ((False, "backward"), (True, "value_and_backward"))}
+
+    def _trace(self, unrolled: bool = False) -> None:
+        """Trace the function for the arguments; unrolled: with all its loops unrolled."""
+        wrt, mutates, _, autoloop = self._options
+        with collector_paused():
+            self.traced: TraceResult = trace_arguments(self.fun, self.arguments, autoloop=autoloop, unrolled=unrolled)
+        traced = self.traced
+        self.written = tuple([number for number in traced.mutated if may_mutate(mutates, number, traced.input_names)])
+        self.forward_graph, self.into = forward_graph(traced, self.written)
+        traced.graph = traced.graph.replace(body=live_values(traced.graph.body, traced.outputs), outputs=traced.outputs)
+        self.layouts = tuple([layout_of(leaf) if number in traced.layout_dependent else None
+                              for number, leaf in enumerate(self.arguments.dynamic_leaves)])
+        self.arguments = traced.arguments = self.arguments.without_leaves()
+        self.argument_trees = numbered(self.arguments)
+        self.result_tree = tree.unflatten(traced.output_tree, range(len(traced.outputs)))
+        self.default_wrt = self._wrt_leaves(wrt)
 
     def _method(self, name: str, value: bool) -> Calls:
         """A method of this program alone: an attribute that hides the one of the class, which has the documentation."""
@@ -244,11 +251,16 @@ class Program(CompiledFunction):
                 "value_and_backward", "vjp"]
 
     def __reduce__(self) -> Any:
-        types = [(argument.weak, argument.type) for argument in self.traced.argument_types]
-        stand_ins = [ShapeDtypeStruct(type_.shape, type_.dtype.numpy) if weak is None else weak(0)  # type: ignore[arg-type]
-                     for weak, type_ in types]
-        args, _ = self.arguments.with_leaves(stand_ins, declare=True)
-        return _compiled_again, (self.fun, args, *self._options)
+        return _compiled_again, (self.fun, stand_ins(self.arguments, self.traced.argument_types), *self._options)
+
+    def _unroll(self, error: CompileError) -> None:
+        """Trace it again with all loops unrolled, as there is no native code for one; raises the error where that is of no use."""
+        if not self.traced.may_unroll or self._runners:
+            raise error
+        self.arguments = take_apart(self.fun, stand_ins(self.arguments, self.traced.argument_types))
+        self._halves.clear()
+        self._trace(unrolled=True)
+        self.traced.unrolled_for = str(error)
 
     def is_up_to_date(self, arguments: Arguments) -> bool:
         """Whether it would be traced the same again, for arguments of the same kind."""
@@ -445,7 +457,12 @@ class Program(CompiledFunction):
         found = self._runners.get(key)
         if found is None:
             made = make()
-            compiled = compile_graph(made.graph, made.into, self.__name__)
+            try:
+                compiled = compile_graph(made.graph, made.into, self.__name__)
+            except CompileError as error:
+                self._unroll(error)
+                made = make()
+                compiled = compile_graph(made.graph, made.into, self.__name__)
             captured = [*residuals, *self.traced.captured, *made.captured]
             layouts: list[Any] = [None] * len(compiled.signature.argument_types)
             alone: list[int] = []
@@ -454,20 +471,6 @@ class Program(CompiledFunction):
                 alone = sorted(self.traced.written)
             found = self._runners[key] = Runner(Routine(compiled, captured, layouts, alone), made)
         return found
-
-
-def _forward(traced: TraceResult, written: Sequence[int]) -> tuple[Graph, Into]:
-    """The graph of the function with what it writes to its arguments, and per result the argument it is written to."""
-    results = [*traced.outputs, *[traced.mutated[number] for number in written]]
-    graph = traced.graph.replace(body=live_values(traced.graph.body, results), outputs=results)
-    return graph, (*[None] * len(traced.outputs), *written)
-
-
-def _numbered(arguments: Arguments) -> tuple[Any, ...]:
-    """The positional arguments with the numbers of their dynamic leaves, None in the place of static ones."""
-    number = {position: k for k, position in enumerate(arguments.dynamic)}
-    args, _ = tree.unflatten(arguments.treedef, [number.get(position) for position in range(len(arguments.leaves))])
-    return args  # type: ignore[no-any-return]
 
 
 def _compiled_again(fun: Callable[..., Any], args: Sequence[Any], wrt: Any, mutates: Any, memory_limit: int | None,

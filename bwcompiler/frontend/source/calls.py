@@ -16,11 +16,12 @@ import numpy as np
 
 from bwcompiler.frontend.numpy.sequences import c_, on_sequences, r_
 from bwcompiler.frontend.source import iteration
-from bwcompiler.frontend.source.builtin_functions import BUILTINS, CONSUMING, NUMBERS, PURE
+from bwcompiler.frontend.source.builtin_functions import BUILTINS, CONSUMING, NUMBERS, PURE, sort_list
 from bwcompiler.frontend.source.checks import is_message, left_out
 from bwcompiler.frontend.source.functions import form as form_of
 from bwcompiler.frontend.source.growth import append, element, expect, is_growing, refuse_whole
 from bwcompiler.frontend.source.libraries import scipy_twin
+from bwcompiler.frontend.source.lined import is_lined, line, read
 from bwcompiler.frontend.source.makers import MAKERS, METHODS, Target, changed_in_loop, maker, maker_of, noted, require_traced
 from bwcompiler.frontend.source.places import Holder, assigned_to, refuse_change, scopes_around, short
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
@@ -28,7 +29,7 @@ from bwcompiler.frontend.source.vectorized import vectorized
 from bwcompiler.frontend.tracing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.operands import as_tracer, known_parts
 from bwcompiler.frontend.tracing.region import Policy
-from bwcompiler.frontend.tracing.registry import FUNCTIONS
+from bwcompiler.frontend.tracing.registry import FUNCTIONS, HANDLERS
 from bwcompiler.frontend.tracing.source import is_convertible, is_hidden, is_library
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.frontend.tracing.tracer import call as traced_call
@@ -64,6 +65,8 @@ def callable_for(function: Any, policy: Policy, form: Callable[[Any], Any]) -> A
         if function.__name__ in ("append", "extend"):
             return functools.partial(append, owner) if function.__name__ == "append" else lambda values: append(owner, *values)
         refuse_whole(owner)
+    if type(owner) is list and function.__name__ == "sort" and not scopes_around(owner):
+        return functools.partial(sort_list, owner)
     if kind is np.vectorize:
         return vectorized(function, form)
     if kind is functools.partial:
@@ -108,6 +111,8 @@ def _python(function: Any, policy: Policy, form: Callable[[Any], Any]) -> Any:
                 not_capturable(f"{_named(function)} assigns to variables outside of it")
         if str(plain.__module__).partition(".")[0] == "numpy" and not is_convertible(plain.__code__):
             return _of_numbers(function)
+    elif policy.depth and not isinstance(plain, types.MethodType):
+        _require_pure(function, policy)            # a method in machine code (np.random.Generator's)
     return form(function)
 
 
@@ -264,11 +269,10 @@ def indexed(array: Any, index: Any) -> Any:
     """array[index], where a concrete array, or np.r_ and np.c_, may get traced values."""
     if type(array) is list and is_growing(array):
         return element(array, index)
+    if is_lined(array):
+        return read(line(array), index)
     if type(array) in (list, tuple) and isinstance(index, Tracer):
-        table = iteration.table(array)
-        if table is None and type(array) is list and isinstance(index, IndexTracer):
-            expect(array)
-        return array[index] if table is None else table(index)
+        return _moving(array, index)
     if array is np.r_ or array is np.c_:
         return (r_ if array is np.r_ else c_)[index]
     if array is np.mgrid or array is np.ogrid:
@@ -276,6 +280,22 @@ def indexed(array: Any, index: Any) -> Any:
     if type(array) is np.ndarray and open_policy() is not None and _is_traced(index):
         return traced_call(as_tracer, array)[index]
     return array[index]
+
+
+HANDLERS["item_of"] = indexed
+
+
+def _moving(items: Any, index: Tracer) -> Any:
+    """An item of a list or tuple at a place that is not known."""
+    table = iteration.table(items)
+    if table is not None:
+        return table(index)
+    if type(items) is list and isinstance(index, IndexTracer):
+        lined = line(items)
+        if lined is not None:
+            return read(lined, index)
+        expect(items)
+    return items[index]
 
 
 def _is_traced(index: Any) -> bool:
@@ -335,6 +355,11 @@ def combined(x: Any) -> Any:
     if found is not x or policy is None or isinstance(x, Tracer | np.ndarray):
         return found
     return Holder(x) if policy.depth or policy.made else x
+
+
+def combined_attribute(x: Any) -> Any:
+    """x, of which an attribute is combined with something in place."""
+    return altered(x) if isinstance(x, np.ndarray) else combined(x)
 
 
 def added(x: Any, value: Any) -> Any:

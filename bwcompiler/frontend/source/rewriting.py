@@ -142,7 +142,8 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Subscript(self, node: ast.Subscript) -> Any:
         self.generic_visit(node)
         if isinstance(node.ctx, ast.Load):
-            if isinstance(node.slice, ast.Constant | ast.Slice) or any(isinstance(part, ast.Starred) for part in ast.walk(node.slice)):
+            is_key = isinstance(node.slice, ast.Constant) and not isinstance(node.slice.value, int)
+            if is_key or isinstance(node.slice, ast.Slice) or any(isinstance(part, ast.Starred) for part in ast.walk(node.slice)):
                 return node
             return self._runtime("item", node, node.value, _index(node.slice))
         node.value = self._runtime("changed", node.value, node.value)
@@ -229,7 +230,8 @@ class _Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         if name is None:
             holder: Any = node.target
-            holder.value.func.attr = "combined"            # in the place of `changed`
+            is_attribute = isinstance(holder, ast.Attribute)   # in the place of `altered` or `changed`
+            holder.value.func.attr = "combined_attribute" if is_attribute else "combined"
             return node
         node.value = self._runtime("added", node.value, ast.copy_location(ast.Name(name, ast.Load()), node), node.value)
         return node
@@ -267,7 +269,8 @@ class _Rewriter(ast.NodeTransformer):
             return node
         variables = self._variables(node.body, node, node.live_head)  # type: ignore[attr-defined]
         test = self._later(self.visit(node.test))
-        body = self._function("body", self.block(node.body), variables, node)
+        body = self._function("body", self.block(node.body), variables, node, (ITEM,))
+        body.args.defaults = [ast.copy_location(ast.Constant(None), node)]         # there is an item where iterations are counted
         return [body, self._statement("while_", node, test, body, variables)]
 
     def visit_If(self, node: ast.If) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import itertools
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,22 +20,28 @@ from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source import iteration
 from bwcompiler.frontend.source.branches import branch
 from bwcompiler.frontend.source.builtin_functions import truth_of
-from bwcompiler.frontend.source.calls import added, altered, callable_for, changed, combined, indexed, iterable, own
+from bwcompiler.frontend.source.calls import added, altered, callable_for, changed, combined, combined_attribute, indexed, iterable, own
 from bwcompiler.frontend.source.capture import MOST_COPIES, SHORT
 from bwcompiler.frontend.source.checks import Trying, raised
 from bwcompiler.frontend.source.counted_loops import counted
 from bwcompiler.frontend.source.data_loops import for_loop, while_loop
 from bwcompiler.frontend.source.functions import converted
 from bwcompiler.frontend.source.growth import append, is_growing, length, refuse_whole
+from bwcompiler.frontend.source.known_loops import counted_while
 from bwcompiler.frontend.source.rewriting import ITEM, Variables
 from bwcompiler.frontend.source.variables import Names, NotCapturable, open_policy, site_of
 from bwcompiler.frontend.tracing.region import Policy, Site, open_region
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.op import Value
 
-__all__ = ["added", "altered", "and_", "assert_", "call", "changed", "choose", "combined", "for_", "header", "if_", "item", "iterable",
-           "made", "not_", "or_", "raised", "slice", "trying", "unrolled", "while_"]
+__all__ = ["added", "altered", "and_", "assert_", "call", "changed", "choose", "combined", "combined_attribute", "for_", "header", "if_",
+           "item", "iterable", "made", "not_", "or_", "raised", "slice", "trying", "unrolled", "while_"]
+
+SHORTEST = 3                   # loops of fewer iterations are always unrolled
+HEAVY = 1500                   # values that the iterations of a short loop record: then it is not
 
 slice = builtins.slice
 
@@ -116,7 +123,7 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
     tested = names._replace(results=tuple(dict.fromkeys((*names.carried, *names.results, *([] if flag is None else [flag])))))
     elements_left = iter(source)
     with _unrolling(policy, elements):
-        while True:
+        for number in itertools.count():
             done = False if held is None or flag is None else held[flag]
             if not isinstance(done, Tracer) and done:
                 return
@@ -127,7 +134,10 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
             if isinstance(done, Tracer) and policy is not None:
                 branch(not_(done), functools.partial(body, element), _nothing, tested, Names(body), policy)
             else:
+                before = -1 if policy is None or number else len(open_region().record.values)
                 body(element)
+                if before >= 0 and first and elements is not None and policy is not None and _is_heavy(elements, policy, body, before):
+                    first = False                  # few iterations, but long ones
             if not first:
                 assert elements is not None and policy is not None
                 first = True
@@ -146,6 +156,18 @@ def _unrolling(policy: Policy | None, elements: iteration.Elements | None) -> It
         yield
     finally:
         policy.copies = before
+
+
+def _size(value: Value) -> int:
+    return 1 + sum(_size(part) for inside in value.attrs.values() if isinstance(inside, Graph) for part in inside.body)
+
+
+def _is_heavy(elements: iteration.Elements, policy: Policy, body: Callable[..., Any], before: int) -> bool:
+    """Whether a loop of few iterations, the first of which recorded what stands behind `before`, is long enough to be recorded."""
+    if not isinstance(elements.count, int) or not SHORTEST < elements.count <= SHORT or not policy.loops:
+        return False
+    each = sum(map(_size, open_region().record.values[before:]))
+    return each * elements.count > HEAVY and site_of(body) not in policy.unrolled and site_of(body) not in policy.notes
 
 
 def _nothing() -> None:
@@ -226,18 +248,40 @@ def _nested(code: CodeType) -> int:
     return max([_nested(one) + (one.co_varnames[:1] == (ITEM,)) for one in inner], default=0)
 
 
-def while_(test: Callable[[], Any], body: Callable[[], None], variables: tuple[tuple[str, ...], ...]) -> None:
+def while_(test: Callable[[], Any], body: Callable[..., None], variables: tuple[tuple[str, ...], ...]) -> None:
     """while test(): body()."""
-    while True:
+    policy, names = open_policy(), Variables(*variables)
+    for number in itertools.count():
         decided = _truth(test())
         if isinstance(decided, Tracer):
-            policy = open_policy()
             assert policy is not None
-            while_loop(test, body, Variables(*variables), policy)
+            while_loop(test, body, names, policy)
             return
-        if not decided:
+        if not decided or (number == 0 and policy is not None and policy.converting and _known(test, body, names, policy)):
             return
         body()
+
+
+def _known(test: Callable[[], Any], body: Callable[..., None], names: Variables, policy: Policy) -> bool:
+    """Whether a loop whose test is known was recorded as one of a number of iterations."""
+    site = site_of(body)
+    if not policy.loops or site in policy.unrolled or site in policy.uncounted:
+        return False
+    found = counted_while(test, body, names, policy)
+    if found is None or found.iterations < SHORT:
+        policy.uncounted.add(site)
+        return False
+    elements = found.elements()
+    captured = _captured(elements, body, names, None, policy)
+    if captured is None:
+        body()
+        captured = _captured(elements.after_first(), body, names, None, policy, may_peel=False)
+        for _ in range(0 if captured else found.iterations - 1):
+            body()
+        captured = True
+    if captured:
+        found.settle()
+    return captured
 
 
 def if_(test: Any, then: Callable[[], Any], orelse: Callable[[], Any], variables: tuple[tuple[str, ...], ...]) -> Any:
