@@ -26,6 +26,7 @@ from bwcompiler.frontend.source.counted_loops import counted
 from bwcompiler.frontend.source.data_loops import for_loop, while_loop
 from bwcompiler.frontend.source.functions import converted
 from bwcompiler.frontend.source.growth import append, is_growing, length, refuse_whole
+from bwcompiler.frontend.source.libraries import sparse_product
 from bwcompiler.frontend.source.rewriting import ITEM, Variables
 from bwcompiler.frontend.source.variables import Names, NotCapturable, open_policy, site_of
 from bwcompiler.frontend.tracing.region import Policy, Site, open_region
@@ -34,7 +35,7 @@ from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.tracer import Tracer
 
 __all__ = ["added", "altered", "and_", "assert_", "call", "changed", "choose", "combined", "for_", "header", "if_", "item", "iterable",
-           "made", "not_", "or_", "raised", "slice", "trying", "unrolled", "while_"]
+           "made", "not_", "or_", "product", "raised", "slice", "trying", "unrolled", "while_"]
 
 slice = builtins.slice
 
@@ -81,6 +82,11 @@ def _guarded(function: Any, found: Any) -> Any:
             refuse_whole(arg)
         return found(*args, **kwargs)
     return checked
+
+
+def product(left: Any, right: Any) -> Any:
+    """left @ right."""
+    return sparse_product(left, right)
 
 
 def item(array: Any, index: Any) -> Any:
