@@ -131,7 +131,8 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 # --- docstrings -----------------------------------------------------------------------------------------------------
 LATE_MODULES = [importlib.import_module(f"bwcompiler.scipy.{name}") for name in bw.scipy.__all__ if name != "special"]
-PUBLIC_MODULES = (bw, bw.nn, bw.numpy, bw.random, bw.scipy.special, *LATE_MODULES, bw.tree)
+PUBLIC_MODULES = (bw, bw.nn, bw.numpy, bw.random, bw.scipy.special, *LATE_MODULES, bw.scipy.sparse.linalg, bw.scipy.spatial.distance,
+                  bw.tree)
 PROGRAM = ("as_text", "backward", "explain", "value_and_backward", "vjp")
 COMPILED = ("as_text", "clear_cache", "dump", "explain", "lower")          # methods of what `jit`, `grad` and so on return
 

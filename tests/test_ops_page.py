@@ -42,3 +42,19 @@ def test_functions_become_the_ops_they_are_named_after(tool: dict[str, Any]) -> 
     assert functions["mean"] == ("sum", "divide")
     assert functions["shape"] == ()
     assert "not known while tracing" in functions["nonzero"]
+
+
+def test_rows_of_functions(tool: dict[str, Any]) -> None:
+    """What a row says is so: dtypes that are not named are refused, rules are there, nothing that is computed by loops is called back."""
+    functions = tool["numpy_functions"]()
+    rows = {row[0].strip("`"): row[1:] for row in tool["function_rows"]()}
+    assert set(rows) == {name for name, ops in functions.items() if isinstance(ops, tuple)}
+    assert rows["tanh"] == ("`tanh`", "any", "rules", "rules", "rules", "loops")
+    assert rows["floor"][2:4] == ("zero", "zero") and rows["floor"][1] == "bool int uint float"
+    assert rows["shape"][0] == "nothing" and rows["shape"][-1] == "nothing to compute"
+    assert "LAPACK" in rows["linalg.solve"][-1] and rows["linalg.solve"][1] == "any"
+    assert rows["bitwise_and"][1] == "bool int uint"
+    for name, (ops, dtypes, vjp, jvp, batching, computed) in rows.items():
+        assert dtypes, f"{name} takes no sample of any dtype"
+        if ops != "nothing":
+            assert vjp in ("rules", "zero", "absent") and jvp in ("rules", "zero", "absent") and batching in ("rules", "absent") and computed, name

@@ -37,7 +37,9 @@ NAMESPACES = {
     "bw.random": "Functions of keys, with the names and bits of `jax.random`.",
     "bw.scipy.special": "Functions of `scipy.special`; its ufuncs take traced arrays themselves.",
     "bw.scipy.stats": "Distributions with the methods of SciPy's, and statistics.",
-    **dict.fromkeys([f"bw.scipy.{name}" for name in ("linalg", "signal", "integrate", "interpolate", "optimize", "fft")], ""),
+    **dict.fromkeys([f"bw.scipy.{name}" for name in (
+        "linalg", "signal", "integrate", "interpolate", "ndimage", "sparse", "sparse.linalg", "spatial", "spatial.distance", "optimize",
+        "fft")], ""),
     "bw.numpy": "`numpy`, with these functions in the place of NumPy's own: what they make takes traced values.",
     "bw.tree": "Containers of arrays: dicts, lists, tuples, named tuples, dataclasses, None.",
     "bw.errors": "What is raised and warned of. All are `BwError`s; most are also of the kind that NumPy would raise.",
@@ -111,7 +113,8 @@ def names_of(module: ModuleType) -> list[str]:
         own = {name: value for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__}
         listed = [name for name, value in own.items() if inspect.isfunction(value) or inspect.isclass(value)]
         listed = list(filter(lambda name: _is_error(own[name]), listed)) if module is bw.errors else listed
-    return sorted((name for name in listed if not name.startswith("_") and not _is_numpys(getattr(module, name))), key=str.lower)
+    values = {name: getattr(module, name) for name in listed if not name.startswith("_")}
+    return sorted((name for name, value in values.items() if not _is_numpys(value) and not inspect.ismodule(value)), key=str.lower)
 
 
 def _is_error(value: Any) -> bool:
@@ -144,7 +147,9 @@ def page_text() -> str:
             parts.append(rows((f"fun.{name}", getattr(type(bw.jit(abs)), name)) for name in METHODS["jit"]))
     for name, module in namespaces().items():
         about = NAMESPACES[name] or first_sentence(module.__doc__ or "") + "."
-        parts.append(f"## {name}\n\n{about}\n\n{rows((each, getattr(module, each)) for each in names_of(module))}")
+        parts.append(f"## {name}\n\n{about}\n")
+        if names_of(module):
+            parts.append(rows((each, getattr(module, each)) for each in names_of(module)))
     return "\n".join(parts)
 
 

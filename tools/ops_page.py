@@ -6,7 +6,9 @@ arguments: the first of `SAMPLES` that it takes, or its own in `ARGUMENTS`. `tes
 
 from __future__ import annotations
 
+import functools
 import textwrap
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,12 +16,12 @@ from typing import Any
 import numpy as np
 
 import bwcompiler
-from bwcompiler.errors import TracerError, UnsupportedError
+from bwcompiler.errors import BwError, TracerError, UnsupportedError
 from bwcompiler.frontend.numpy.elementwise import UFUNCS
 from bwcompiler.frontend.tracing.registry import FUNCTIONS
 from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.frontend.tracing.tracer import Tracer
-from bwcompiler.inspect.op_table import batch_text, dtypes_text, jvp_text, lowering_text, vjp_text
+from bwcompiler.inspect.op_table import batch_text, computed_by, dtypes_text, jvp_text, lowering_text, vjp_text
 from bwcompiler.ir.op import KINDS, REGISTRY, Op
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "ops.md"
@@ -76,6 +78,58 @@ def become(name: str, function: Any) -> tuple[str, ...] | str:
     return refused
 
 
+class Sample(np.ndarray[Any, Any]):
+    """An array that is traced whatever its dtype."""
+
+
+DTYPES = {"bool": np.bool_, "int": np.int64, "uint": np.uint8, "float": np.float64, "complex": np.complex128}
+
+
+def dtypes_taken(name: str, function: Any) -> str:
+    """The kinds of dtypes that a function takes in the place of the arrays of its sample."""
+    own = ARGUMENTS.get(name) or CREATION.get(name)
+    sample = own or next(one for one in SAMPLES if takes(name, function, one))
+    taken = [kind for kind, dtype in DTYPES.items() if takes(name, function, converted(sample, dtype))]
+    return "any" if len(taken) == len(DTYPES) else " ".join(taken)
+
+
+def takes(name: str, function: Any, sample: Sequence[Any]) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ops_of(name, function, sample)
+    except (BwError, TypeError, ValueError, IndexError, ArithmeticError):
+        return False
+    return True
+
+
+def converted(sample: Sequence[Any], dtype: Any) -> Any:
+    """A sample with its traced arrays of another dtype: those of floats, or of integers where there are none."""
+    integers = not any(array is not i for part in sample for array in arrays_of(part))
+
+    def change(part: Any) -> Any:
+        if isinstance(part, list | tuple):
+            return type(part)([change(one) for one in part])
+        chosen = isinstance(part, np.ndarray) and (part is i if integers else part.dtype.kind == "f")
+        return part.astype(dtype).view(Sample) if chosen else part
+
+    return change(sample)
+
+
+def rules_of(ops: Sequence[str]) -> tuple[str, str, str, str]:
+    """VJP, JVP, batching, and what computes a function that becomes these ops."""
+    found = [REGISTRY[name] for name in ops]
+    if not found:
+        return "", "", "", "nothing to compute"
+    vjps, jvps = [vjp_text(op) for op in found], [jvp_text(op) for op in found]
+    differentiable = [text for text in vjps if not text.startswith(("none", "no operands"))]
+    vjp = "absent" if "absent" in vjps else "rules" if differentiable else "zero"
+    jvp = "absent" if "absent" in jvps else "rules" if any(text != "zero" for text in jvps) else "zero"
+    batching = "absent" if any(batch_text(op) == "absent" for op in found) else "rules"
+    calls = dict.fromkeys(computed_by(op) if op.kind == "library" else "loops" for op in found if op.name not in LAYOUT)
+    return vjp, jvp, batching, "; ".join(calls) or "loops"
+
+
 def ops_of(name: str, function: Any, sample: Sequence[Any]) -> tuple[str, ...]:
     def call(*arrays: Any) -> Any:
         left = iter(arrays)
@@ -93,7 +147,7 @@ def arrays_of(part: Any) -> list[Any]:
     """The float arrays of a sample argument, which are traced; everything else is given as it is."""
     if isinstance(part, list | tuple):
         return [array for one in part for array in arrays_of(one)]
-    is_traced = part is i or (isinstance(part, np.ndarray | np.generic) and part.dtype.kind == "f")
+    is_traced = part is i or isinstance(part, Sample) or (isinstance(part, np.ndarray | np.generic) and part.dtype.kind == "f")
     return [part] if is_traced else []
 
 
@@ -103,16 +157,29 @@ def traced(part: Any, arrays: Any) -> Any:
     return next(arrays) if arrays_of(part) else part
 
 
+@functools.cache
+def function_rows() -> list[tuple[str, ...]]:
+    """A row for each NumPy function that is not refused."""
+    by_name = named_functions()
+    return [(f"`{name}`", " ".join(f"`{op}`" for op in ops) or "nothing", dtypes_taken(name, by_name[name]), *rules_of(ops))
+            for name, ops in numpy_functions().items() if isinstance(ops, tuple)]
+
+
 def flat(result: Any) -> list[Any]:
     return [leaf for part in result for leaf in flat(part)] if isinstance(result, list | tuple) else [result]
 
 
+@functools.cache
 def numpy_functions() -> dict[str, tuple[str, ...] | str]:
     """NumPy name -> ops or refusal, sorted; special functions of scipy are left out."""
+    functions = named_functions()
+    return {name: become(name, functions[name]) for name in sorted(functions, key=lambda name: (name.lower(), name))}
+
+
+def named_functions() -> dict[str, Any]:
     functions = {entry.name: function for function, entry in FUNCTIONS.items()}
     functions |= {name: getattr(bwcompiler.numpy, name) for name in CREATION}
-    functions |= {name: getattr(np, name) for name in UFUNCS if isinstance(getattr(np, name, None), np.ufunc)}
-    return {name: become(name, functions[name]) for name in sorted(functions, key=lambda name: (name.lower(), name))}
+    return functions | {name: getattr(np, name) for name in UFUNCS if isinstance(getattr(np, name, None), np.ufunc)}
 
 
 # ----- the page
@@ -164,6 +231,11 @@ SECOND = """\
 What a function becomes when it is traced. Methods (`x.sum()`), operators (`x @ w`), indexing and `out=`, `where=`, `axis=` go the same way.
 A keyword that is not supported is an error that names it. "Nothing": answered while tracing, from shapes and dtypes, or a plain copy.
 Functions that make arrays from numbers (`zeros`, `array`, `arange` ...) make traced ones when they are called through `bwcompiler.numpy`.
+
+- *Dtypes*: the kinds of the arrays that it takes (float16 as other floats, but in linear algebra, as in NumPy).
+- *VJP*, *JVP*: whether its ops have rules for derivatives; "zero" where none of them has a derivative.
+- *Batching*: whether its ops can be mapped over a new axis.
+- *Computed by*: loops of the program, or the routines that it calls; a callback runs Python in the middle of a program.
 """
 THIRD = """\
 ## Refused
@@ -186,13 +258,13 @@ def page_text() -> str:
     for kind in KINDS:
         if kind not in ("input", "item"):
             parts.append(f"### {kind}\n\n{table(head, op_rows(kind, direct))}")
-    made = [(f"`{name}`", " ".join(f"`{op}`" for op in ops) or "nothing") for name, ops in functions.items() if isinstance(ops, tuple)]
     reasons: dict[str, list[str]] = {}
     for name, reason in functions.items():
         if isinstance(reason, str):
             reasons.setdefault(" ".join(reason.split()), []).append(f"`{name}`")
     refused = [(" ".join(names), reason) for reason, names in reasons.items()]
-    parts += [SECOND + "\n" + table(("function", "ops"), made), THIRD + "\n" + table(("functions", "what the error says"), refused)]
+    columns = ("function", "ops", "dtypes", "VJP", "JVP", "batching", "computed by")
+    parts += [SECOND + "\n" + table(columns, function_rows()), THIRD + "\n" + table(("functions", "what the error says"), refused)]
     return "\n".join(parts)
 
 

@@ -280,7 +280,7 @@ class _Steps:
         if value.op.kind == "region":
             return _region_text(value, self.bodies[value])
         routine = value.op.library
-        if isinstance(routine, Native) and factorization_calls.is_written_out(value):
+        if factorization_calls.is_written_out(value):
             return f"{value.op.name} of small matrices, written out"
         real_only = isinstance(routine, Native) and value.op.name != "triangular_solve"
         known = routine is not None and not (real_only and value.dtype.is_complex)

@@ -40,15 +40,15 @@ class Triangle(NamedTuple):
 
 
 def is_written_out(value: Value) -> bool:
-    """Whether an op that is declared as `Native` is loops of the program itself, where there is a BLAS."""
+    """Whether an op is loops of the program itself, where there is a BLAS."""
     rows = SMALL if value.op.name != "cholesky_adjoint" else 2 * ADJOINT_BLOCK
-    return bool(not value.dtype.is_complex and value.operands[0].shape[-1] <= rows)
+    return bool(value.op.name in _EMITTERS and not value.dtype.is_complex and value.operands[0].shape[-1] <= rows)
 
 
 def library_call_text(name: str, value: Value, views: Sequence[ArrayView], libraries: Libraries) -> CallText | None:
     """The function that computes a library op by its routine; None where this process has no address of one."""
     routine = value.op.library
-    if isinstance(routine, InnerLoop):
+    if isinstance(routine, InnerLoop) and not is_written_out(value):
         return inner_loop_text(name, value, views, libraries)
     if isinstance(routine, Sort):
         return sort_text(name, value, views, libraries)
@@ -71,7 +71,7 @@ def _is_by_blas(value: Value, views: Sequence[ArrayView], libraries: Libraries) 
 
 
 def native_text(name: str, value: Value, views: Sequence[ArrayView], libraries: Libraries) -> CallText:
-    """The function of an op that is declared as `Native`."""
+    """The function of an op that is declared as `Native`, or is small."""
     emit, fallible = _EMITTERS[value.op.name]
     function = FunctionText(name, [*[f"p{k}" for k in range(len(views))], "out"], memory_type(value.dtype), fallible)
     arrays = [*[(f"%p{k}", view) for k, view in enumerate(views)], ("%out", whole(value))]
@@ -257,7 +257,34 @@ def _permute(function: FunctionText, n: int, columns: int, pivots: str, x: str, 
             _exchange(function, function.at(x, (k, columns), (c, 1)), function.at(x, (pivot, columns), (c, 1)))
 
 
-# ----- the adjoint of the Cholesky factorisation
+# ----- the Cholesky factorisation, and its adjoint
+def _cholesky(function: FunctionText, value: Value, views: Sequence[ArrayView], pointers: Sequence[str], libraries: Libraries) -> None:
+    """Row by row, of the lower triangle of a: each element of a row of L is a substitution in the rows above."""
+    a, out = pointers
+    n = value.shape[-1]
+    down, right = views[0].strides[-2:]
+    unroll = n <= UNROLLED
+    sqrt = f"llvm.sqrt.{'f64' if function.real == 'double' else 'f32'}"
+    for i in function.each(0, n, unroll):
+        for j in function.each(0, function.plus(i, 1), unroll):
+            place = function.at(out, (i, n), (j, 1))
+            function.store(function.load(function.at(a, (i, down), (j, right))), place)
+            for k in function.each(0, j, unroll):
+                _subtract_product(function, place, function.load(function.at(out, (i, n), (k, 1))), function.at(out, (j, n), (k, 1)))
+            if isinstance(i, int) and isinstance(j, int):
+                if j < i:
+                    _divide(function, place, function.load(function.at(out, (j, n + 1))))
+                continue
+            for _ in function.when(function.let(f"icmp slt i64 {j}, {i}")):
+                _divide(function, place, function.load(function.at(out, (j, n + 1))))
+        diagonal = function.at(out, (i, n + 1))
+        square = function.load(diagonal)
+        function.fail_if(function.let(f"fcmp ole {function.real} {square}, 0.0"))
+        function.store(function.call(function.real, sqrt, f"{function.real} {square}"), diagonal)
+        for j in function.each(function.plus(i, 1), n, unroll):
+            function.store("0.0", function.at(out, (i, n), (j, 1)))
+
+
 def _cholesky_adjoint(function: FunctionText, value: Value, views: Sequence[ArrayView], pointers: Sequence[str],
                       libraries: Libraries) -> None:
     """Murray (2016), section 4: reverse mode through the blocked algorithm, in 2/3 n³ operations.
@@ -368,5 +395,5 @@ def _spread(function: FunctionText, n: int, out: str) -> None:
 _Emitter = Callable[[FunctionText, Value, Sequence[ArrayView], Sequence[str], Libraries], None]
 _EMITTERS: dict[str, tuple[_Emitter, bool]] = {
     "triangular_solve": (_triangular_solve, True), "lu": (_lu, False), "lu_solve": (_lu_solve, True),
-    "cholesky_adjoint": (_cholesky_adjoint, False),
+    "cholesky": (_cholesky, True), "cholesky_adjoint": (_cholesky_adjoint, False),
 }

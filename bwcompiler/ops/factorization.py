@@ -28,7 +28,7 @@ from bwcompiler.ops.complex_parts import conj, real_part
 from bwcompiler.ops.contraction import matmul, matrix_transpose
 from bwcompiler.ops.creation import iota
 from bwcompiler.ops.elementwise import cast, equal, full_like, select
-from bwcompiler.ops.layout import concatenate, reshape, slice_
+from bwcompiler.ops.layout import concatenate, flip, reshape, slice_
 from bwcompiler.ops.linalg import AFTER_DIFFERENTIATION, inv, require_factorable, triangle, triangular_solve
 from bwcompiler.ops.rules import require
 
@@ -393,13 +393,30 @@ slogdet: Op = define_op(
 )
 
 
+def cofactors(a: Value) -> Value:
+    """Of 2 x 2 matrices: the derivative of the determinant, of singular ones too."""
+    turned = flip(a, axes=(a.rank - 2, a.rank - 1))
+    row, column = (iota(shape=a.shape, axis=a.rank - k, dtype=I64) for k in (2, 1))
+    return select(equal(row, column), turned, -turned)
+
+
+def _det_vjp(ct: Value, out: Value, a: Value) -> Value:
+    if a.shape[-1] == 2:
+        return cofactors(a) * broadcast(ct, shape=a.shape, axes=tuple(range(ct.rank)))
+    return _scaled_inverse(ct * out, a)
+
+
 def _det_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Value | None:
-    return None if tangents[0] is None else out * _trace_of_product(inv(a), tangents[0])
+    if tangents[0] is None:
+        return None
+    if a.shape[-1] == 2:
+        return reduce_sum(cofactors(a) * tangents[0], axes=(a.rank - 2, a.rank - 1))
+    return out * _trace_of_product(inv(a), tangents[0])
 
 
 det: Op = define_op(
-    "det", "library", doc="The determinant; its derivative needs an invertible matrix.", attributes=(),
-    shape=of_square_matrices("det", lambda a: a.with_shape(a.shape[:-2])), vjp=(lambda ct, out, a: _scaled_inverse(ct * out, a),),
+    "det", "library", doc="The determinant; its derivative needs an invertible matrix, but of 2 x 2 ones.", attributes=(),
+    shape=of_square_matrices("det", lambda a: a.with_shape(a.shape[:-2])), vjp=(_det_vjp,),
     jvp=_det_jvp, batch=LEADING_AXES, reference=np.linalg.det, kinds="fc", cheap=False,
     library=InnerLoop(("det",), "{}->{}", "(m,m)->()", lapack="getrf"),
 )

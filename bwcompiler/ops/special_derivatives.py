@@ -118,6 +118,10 @@ struve, modstruve = function("struve"), function("modstruve")
 _known("struve", None, lambda out, v, x: (struve(v - 1.0, x) - struve(v + 1.0, x) + _struve_rest(v, x)) * 0.5)             # 11.4.24
 _known("modstruve", None, lambda out, v, x: (modstruve(v - 1.0, x) + modstruve(v + 1.0, x) + _struve_rest(v, x)) * 0.5)    # 11.4.26
 _known("airy", lambda out, x: (out[1], x * out[0], out[3], x * out[2]))
+_known("pbdv", None, lambda out, v, x: (out[1], (x * x * 0.25 - v - 0.5) * out[0]))                   # 12.2.2, of value and slope
+_known("pbvv", None, lambda out, v, x: (out[1], (x * x * 0.25 - v - 0.5) * out[0]))
+_known("pbwa", None, lambda out, a, x: (out[1], (a - x * x * 0.25) * out[0]))                         # 12.14.1
+_known("lpmv", None, None, lambda out, m, v, x: (v * x * out - (v + m) * function("lpmv")(m, v - 1.0, x)) / (x * x - 1.0))     # 14.10.5
 _known("itj0y0", lambda out, x: (j0(x), y0(x)))
 _known("iti0k0", lambda out, x: (i0(x), k0(x)))
 _known("it2j0y0", lambda out, x: ((1.0 - j0(x)) / x, -(y0(x) / x)))
@@ -429,3 +433,19 @@ _known("hyp0f1", None, lambda out, v, z: function("hyp0f1")(v + 1.0, z) / v)
 _known("hyp1f1", None, None, lambda out, a, b, x: a / b * function("hyp1f1")(a + 1.0, b + 1.0, x))
 _known("hyp2f1", None, None, None, lambda out, a, b, c, z: a * b / c * function("hyp2f1")(a + 1.0, b + 1.0, c + 1.0, z))
 _known("hyperu", None, None, lambda out, a, b, x: -(a * function("hyperu")(a + 1.0, b + 1.0, x)))
+
+# ----- statistics of several variables, tests of distributions
+_known("kolmogorov", lambda out, x: function("_kolmogp")(x))
+_known("kolmogi", lambda out, p: 1.0 / function("_kolmogp")(out))
+_known("smirnov", None, lambda out, n, d: function("_smirnovp")(n, d))
+_known("smirnovi", None, lambda out, n, p: 1.0 / function("_smirnovp")(n, out))
+_known("chndtr", lambda out, x, df, nc: function("_ncx2_pdf")(x, df, nc), None,
+       lambda out, x, df, nc: (function("chndtr")(x, df + 2.0, nc) - out) * 0.5)
+_known("nctdtr", None, None, lambda out, df, nc, t: function("_nct_pdf")(t, df, nc))
+_known("ncfdtr", None, None, None, lambda out, dfn, dfd, nc, f: function("_ncf_pdf")(f, dfn, dfd, nc))
+_known("powm1", lambda out, x, y: y * power(x, y - 1.0), lambda out, x, y: _times_log(power(x, y), x))
+_known("elliprc", lambda out, x, y: function("elliprd")(y, y, x) * (-1.0 / 6.0),
+       lambda out, x, y: function("elliprd")(x, y, y) * (-1.0 / 3.0))
+_known("elliprf", *[lambda out, *xs, k=k: function("elliprd")(xs[k - 1], xs[k - 2], xs[k]) * (-1.0 / 6.0) for k in range(3)])     # 19.18.1
+_known("elliprg", *[lambda out, *xs, k=k: (function("elliprf")(*xs) * 3.0 - xs[k] * function("elliprd")(xs[k - 1], xs[k - 2], xs[k]))
+                    * (1.0 / 12.0) for k in range(3)])

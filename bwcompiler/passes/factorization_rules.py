@@ -66,8 +66,17 @@ def _sign_and_logarithm(a: Value) -> tuple[Value, Value]:
 
 
 def _det(type_: TensorType, a: Value) -> Value:
+    if a.shape[-1] == 2:                                       # ad - bc, which joins the loops around it
+        parts = [[_element(a, i, j) for j in (0, 1)] for i in (0, 1)]
+        return ops.subtract(ops.multiply(parts[0][0], parts[1][1]), ops.multiply(parts[0][1], parts[1][0]))
     sign, logarithm = _sign_and_logarithm(a)
     return ops.multiply(sign, ops.exp(logarithm))
+
+
+def _element(a: Value, i: int, j: int) -> Value:
+    """Element [i, j] of each matrix."""
+    found = ops.slice(a, starts=(*[0] * (a.rank - 2), i, j), sizes=(*a.shape[:-2], 1, 1), steps=(1,) * a.rank)
+    return ops.reshape(found, shape=a.shape[:-2])
 
 
 def _slogdet(type_: TensorType, a: Value) -> Value:

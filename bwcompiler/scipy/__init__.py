@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from bwcompiler.lazy import loader
 
 if TYPE_CHECKING:
-    from bwcompiler.scipy import fft, integrate, interpolate, linalg, optimize, signal, special, stats
+    from bwcompiler.scipy import fft, integrate, interpolate, linalg, ndimage, optimize, signal, sparse, spatial, special, stats
 
-__all__ = ["fft", "integrate", "interpolate", "linalg", "optimize", "signal", "special", "stats"]
+__all__ = ["fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial", "special", "stats"]
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = loader(__name__, {}, "fft integrate interpolate linalg optimize signal special stats")
+    __getattr__, __dir__ = loader(__name__, {}, "fft integrate interpolate linalg ndimage optimize signal sparse spatial special stats")

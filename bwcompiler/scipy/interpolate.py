@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bwcompiler.scipy.b_splines import BSpline, make_interp_spline, splev
-from bwcompiler.scipy.grids import (
+from bwcompiler.scipy.grids import (  # noqa: F401  (the refused ones, which say what to write instead, are not offered)
     CloughTocher2DInterpolator,
     LinearNDInterpolator,
     NearestNDInterpolator,
@@ -27,9 +27,9 @@ from bwcompiler.scipy.piecewise import (
 )
 
 __all__ = [
-    "Akima1DInterpolator", "BSpline", "CloughTocher2DInterpolator", "CubicHermiteSpline", "CubicSpline", "LinearNDInterpolator",
-    "NearestNDInterpolator", "PPoly", "PchipInterpolator", "RegularGridInterpolator", "UnivariateSpline", "griddata", "interp1d", "interpn",
-    "make_interp_spline", "make_smoothing_spline", "pchip_interpolate", "splev", "splrep",
+    "Akima1DInterpolator", "BSpline", "CubicHermiteSpline", "CubicSpline",
+    "PPoly", "PchipInterpolator", "RegularGridInterpolator", "interp1d", "interpn",
+    "make_interp_spline", "pchip_interpolate", "splev",
 ]
 
 

@@ -8,8 +8,11 @@ from typing import Any
 
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.registry import nearest
-from bwcompiler.scipy.special_functions import BY_LOOP, FUNCTIONS, function_by_loop
+from bwcompiler.scipy import special_functions
+from bwcompiler.scipy.special_compositions import COMPOSITIONS
+from bwcompiler.scipy.special_functions import BY_LOOP, function_by_loop
 
+FUNCTIONS = {**special_functions.FUNCTIONS, **COMPOSITIONS}
 __all__ = sorted(FUNCTIONS)
 globals().update(FUNCTIONS)
 

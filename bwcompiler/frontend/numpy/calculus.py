@@ -292,11 +292,16 @@ def polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: Any = False, w: A
 
 @implements(np.poly)
 def poly(seq_of_zeros: Any) -> Any:
-    roots = np.atleast_1d(as_tracer(seq_of_zeros))
+    roots: Any = np.atleast_1d(as_tracer(seq_of_zeros))
+    found: Any
+    if roots.ndim == 2 and roots.shape[0] == roots.shape[1] and roots.shape[0]:
+        value = value_of(roots)
+        value = value if value.dtype.is_differentiable else cast(value, F64)
+        found = poly(fresh(ops.eigvals(value)))                            # the characteristic polynomial, real of a real matrix
+        return found if value.dtype.is_complex else found.real
     if roots.ndim != 1:
-        raise UnsupportedError("np.poly of a traced matrix needs its eigenvalues\n"
-                               "  hint: np.poly(np.linalg.eigvalsh(a)) for a symmetric one")
-    found: Any = np.ones(1, roots.dtype if roots.dtype.kind == "f" else float)
+        raise ValueError("input must be 1d or non-empty square 2d array.")
+    found = np.ones(1, roots.dtype if roots.dtype.kind == "f" else float)
     for k in range(roots.shape[0]):
         found = concatenate([found, np.zeros(1)]) - concatenate([np.zeros(1), found * roots[k]])
     return as_tracer(found)

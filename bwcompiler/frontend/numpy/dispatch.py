@@ -26,6 +26,7 @@ from bwcompiler.frontend.numpy import (  # noqa: F401  (importing a family regis
     linear,
     nan,
     padding,
+    polynomials,
     queries,
     reductions,
     rounding,

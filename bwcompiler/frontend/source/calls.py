@@ -193,7 +193,7 @@ def _require_pure(function: Any, policy: Policy) -> None:
         if function.__name__ in _READING.get(type(owner), frozenset()):
             return
         not_capturable(f"it calls {_named(function)}, which may change {type(owner).__name__} {short(owner)}")
-    if isinstance(function, np.ufunc) or function in PURE or (_is_pure_module(function) and "random" not in function.__module__):
+    if isinstance(function, np.ufunc) or _among(function, PURE) or (_is_pure_module(function) and "random" not in function.__module__):
         return
     if isinstance(function, type):
         made = function
@@ -235,6 +235,14 @@ def _writing(function: Any) -> Any:
             _check(place, args, kwargs)
         return function(*args, **kwargs)
     return checked
+
+
+def _among(function: Any, known: Any) -> bool:
+    """Whether a function is one of these; objects that are called need not have a hash."""
+    try:
+        return function in known
+    except TypeError:
+        return False
 
 
 def _outputs(kwargs: dict[str, Any]) -> tuple[Any, ...]:

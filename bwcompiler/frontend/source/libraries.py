@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -12,21 +13,19 @@ from bwcompiler.frontend.tracing.operands import is_traced
 
 bw = lazy.module("bwcompiler")          # what is above this layer: loaded when asked for
 
+PLACES = {"sparse": ("sparse", "sparse.linalg"), "spatial": ("spatial.distance",)}      # where functions are, if not in the module itself
+
 
 def scipy_twin(function: Any) -> Callable[..., Any] | None:
     """What is called in the place of a public function or class of SciPy's, of one of its objects, or of a method of one."""
     space = str(getattr(function, "__module__", "")).split(".")[1:2]
     if not space or space[0] not in bw.scipy.__all__:
         return None
-    public, mine = sys.modules.get(f"scipy.{space[0]}"), getattr(bw.scipy, space[0])
     name, owner = getattr(function, "__name__", None), getattr(function, "__self__", None)
-    if name is None:
-        find = _of_object(mine, function, None)
-    elif owner is None:
-        twin = getattr(mine, name, None) if getattr(public, name, None) is function else None
-        find = None if twin is None else lambda: twin
-    else:
-        find = _of_distribution(public, mine, owner, name) or _of_object(mine, owner, name)
+    find: Callable[[], Any] | None = None
+    for place in PLACES.get(space[0], (space[0],)):
+        public, mine = sys.modules.get(f"scipy.{place}"), functools.reduce(getattr, place.split("."), bw.scipy)
+        find = find or _finder(public, mine, function, name, owner)
     if find is None:
         return None
 
@@ -35,6 +34,16 @@ def scipy_twin(function: Any) -> Callable[..., Any] | None:
         ours = any(map(is_traced, given)) or any(callable(arg) and holds_traced(arg) for arg in given)
         return (find() if ours else function)(*args, **kwargs)
     return chosen
+
+
+def _finder(public: Any, mine: Any, function: Any, name: str | None, owner: Any) -> Callable[[], Any] | None:
+    """How to get what of the module `mine` stands for a function of the public one, or for an object or a method."""
+    if name is None:
+        return _of_object(mine, function, None)
+    if owner is None:
+        twin = getattr(mine, name, None) if getattr(public, name, None) is function else None
+        return None if twin is None else lambda: twin
+    return _of_distribution(public, mine, owner, name) or _of_object(mine, owner, name)
 
 
 def _of_distribution(public: Any, mine: Any, owner: Any, name: str) -> Callable[[], Any] | None:
@@ -51,3 +60,11 @@ def _of_object(mine: Any, owner: Any, method: str | None) -> Callable[[], Any] |
     if made is None or (method is not None and not hasattr(made, method)):
         return None
     return lambda: made if method is None else getattr(made, method)
+
+
+def sparse_product(left: Any, right: Any) -> Any:
+    """left @ right, where a sparse array of SciPy's may meet a traced one."""
+    for one, other in ((left, right), (right, left)):
+        if str(type(one).__module__).startswith("scipy.sparse") and is_traced(other):
+            return bw.scipy.sparse.product(left, right)
+    return left @ right

@@ -171,6 +171,11 @@ class _Rewriter(ast.NodeTransformer):
             found = self._runtime(name, node, value, self._later(found))
         return found
 
+    def visit_BinOp(self, node: ast.BinOp) -> Any:
+        """a @ b, of which one may be a sparse array of SciPy's."""
+        self.generic_visit(node)
+        return self._runtime("product", node, node.left, node.right) if isinstance(node.op, ast.MatMult) else node
+
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
         self.generic_visit(node)
         return self._runtime("not_", node, node.operand) if isinstance(node.op, ast.Not) else node

@@ -28,6 +28,7 @@ from bwcompiler.frontend.source.data_loops import for_loop, while_loop
 from bwcompiler.frontend.source.functions import converted
 from bwcompiler.frontend.source.growth import append, is_growing, length, refuse_whole
 from bwcompiler.frontend.source.known_loops import counted_while
+from bwcompiler.frontend.source.libraries import sparse_product
 from bwcompiler.frontend.source.rewriting import ITEM, Variables
 from bwcompiler.frontend.source.variables import Names, NotCapturable, open_policy, site_of
 from bwcompiler.frontend.tracing.region import Policy, Site, open_region
@@ -38,7 +39,7 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 
 __all__ = ["added", "altered", "and_", "assert_", "call", "changed", "choose", "combined", "combined_attribute", "for_", "header", "if_",
-           "item", "iterable", "made", "not_", "or_", "raised", "slice", "trying", "unrolled", "while_"]
+           "item", "iterable", "made", "not_", "or_", "product", "raised", "slice", "trying", "unrolled", "while_"]
 
 SHORTEST = 3                   # loops of fewer iterations are always unrolled
 HEAVY = 1500                   # values that the iterations of a short loop record: then it is not
@@ -88,6 +89,11 @@ def _guarded(function: Any, found: Any) -> Any:
             refuse_whole(arg)
         return found(*args, **kwargs)
     return checked
+
+
+def product(left: Any, right: Any) -> Any:
+    """left @ right."""
+    return sparse_product(left, right)
 
 
 def item(array: Any, index: Any) -> Any:

@@ -54,7 +54,8 @@ def qualified_name(function: Any) -> str:
     """`linalg.norm` for np.linalg.norm."""
     module = str(getattr(function, "__module__", "") or "")
     prefix = module.removeprefix("numpy").lstrip(".")
-    return f"{prefix}.{function.__name__}" if prefix in ("linalg", "fft") else str(function.__name__)
+    prefix = "emath" if prefix == "lib.scimath" else prefix
+    return f"{prefix}.{function.__name__}" if prefix in ("linalg", "fft", "emath") else str(function.__name__)
 
 
 @functools.cache                                     # signatures cost 20 us each: too much for every function of NumPy's when imported

@@ -58,12 +58,13 @@ def test_conversions(target: Target) -> None:
 
 def test_arithmetic(target: Target, rng: np.random.Generator) -> None:
     x, y = rng.permutation(HALVES), rng.permutation(HALVES)
-    for name in BINARY:
-        ufunc = getattr(np, name)
-        require_bits(bw.jit(lambda x, y, ufunc=ufunc: ufunc(x, y))(x, y), ufunc(x, y), name)
-    for name in UNARY:
-        ufunc = getattr(np, name)
-        require_bits(bw.jit(lambda x, ufunc=ufunc: ufunc(x))(HALVES), ufunc(HALVES), name)
+    found = bw.jit(lambda x, y: [getattr(np, name)(x, y) for name in BINARY])(x, y)
+    for name, one in zip(BINARY, found, strict=True):
+        require_bits(one, getattr(np, name)(x, y), name)
+    found = bw.jit(lambda x: [getattr(np, name)(x) for name in UNARY])(HALVES)
+    for name, one in zip(UNARY, found, strict=True):
+        require_bits(one, getattr(np, name)(HALVES), name)
+
     def chain(x, y):
         return np.sqrt(x * x + y) / np.float16(3) - x                                         # each operation rounds
     require_bits(bw.jit(chain)(x, y), chain(x, y), "chain")

@@ -105,7 +105,7 @@ def test_refused(name: str) -> None:
 def test_singular_matrices_raise_numpys_error() -> None:
     derivative = bw.grad(lambda a: np.linalg.det(a))
     with pytest.raises(np.linalg.LinAlgError):
-        derivative(np.zeros((2, 2)))
+        derivative(np.zeros((3, 3)))
 
 
 # ----- norms where they have no derivative
@@ -135,3 +135,33 @@ def test_norms_beside_zero_rows():
     np.testing.assert_allclose(bw.grad(lambda x: np.sum(np.hypot(x[:, 0], x[:, 1])))(x), [[0, 0], [0.6, 0.8]], rtol=1e-15)
     distances = bw.grad(lambda x: np.sum(np.linalg.norm(x[:, None] - x[None], axis=-1)))(x)
     np.testing.assert_allclose(distances, [[-1.2, -1.6], [1.2, 1.6]], rtol=1e-15)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 16, 17])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_small_cholesky_factors_are_written_out(n: int, dtype: Any, rng: np.random.Generator) -> None:
+    root = rng.normal(size=(6, n, n)).astype(dtype)
+    a = root @ root.transpose(0, 2, 1) + n * np.eye(n, dtype=dtype)
+    a[1] += np.triu(np.ones((n, n), dtype), 1)                                     # only the lower triangle is read
+    factor, tolerance = bw.jit(lambda a: np.linalg.cholesky(a)), 1e-12 if dtype is np.float64 else 1e-5
+    np.testing.assert_allclose(factor(a), np.linalg.cholesky(a), rtol=tolerance, atol=tolerance)
+    views = bw.jit(lambda a: np.linalg.cholesky(a.transpose(0, 2, 1)[::-2]))
+    np.testing.assert_allclose(views(a), np.linalg.cholesky(a.transpose(0, 2, 1)[::-2]), rtol=tolerance, atol=tolerance)
+    a[3, -1, -1] = np.nan
+    np.testing.assert_array_equal(np.isnan(factor(a)), np.isnan(np.linalg.cholesky(a)))
+    for wrong in (0.0, -1.0):
+        a[4, 0, 0] = wrong
+        with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+            factor(a)
+    assert ("cholesky of small matrices" in factor.explain(a)) == (n <= 16)
+
+
+def test_determinants_of_two_rows(rng: np.random.Generator) -> None:
+    a = rng.normal(size=(5, 2, 2))
+    np.testing.assert_allclose(bw.jit(lambda a: np.linalg.det(a))(a), np.linalg.det(a), rtol=1e-12)
+    singular = np.array([[1.0, 2.0], [2.0, 4.0]])
+    np.testing.assert_array_equal(bw.grad(lambda a: np.linalg.det(a))(singular), [[4.0, -2.0], [-2.0, 1.0]])
+    np.testing.assert_allclose(bw.jvp(lambda a: np.linalg.det(a), (a,), (a,))[1], 2 * np.linalg.det(a), rtol=1e-12)
+    complex_ = a + 1j * a[::-1]
+    np.testing.assert_allclose(bw.jit(lambda a: np.linalg.det(a))(complex_), np.linalg.det(complex_), rtol=1e-12)
+    bw.check_grads(lambda a: np.linalg.det(a), (a,), order=2)

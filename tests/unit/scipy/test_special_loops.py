@@ -43,9 +43,14 @@ POINTS: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("eval_gegenbauer", "eval_genlaguerre"), (N, V, BOTH / 4)), "eval_jacobi": (N, V, V + 0.5, BOTH / 4),
     "ellipkinc": (X / 4, P), "ellipeinc": (X / 4, P), "ellipj": (BOTH, P),
     "hyp0f1": (V, BOTH), "hyp1f1": (V, V + 0.7, BOTH), "hyp2f1": (V, V - 0.3, V + 0.7, BOTH / 5), "hyperu": (V, V + 0.7, X),
+    **dict.fromkeys(("pbdv", "pbvv", "pbwa"), (V, X / 2)), "lpmv": (np.array([0.0, 1.0, 1.0, 2.0]), V + 1, BOTH / 4),
+    "kolmogorov": (X / 2 + 0.3,), "kolmogi": (P,), **dict.fromkeys(("smirnov", "smirnovi"), (N + 1, P)), "powm1": (X, V),
+    "chndtr": (X, V + 1, X + 0.1), "nctdtr": (V + 1, V, BOTH), "ncfdtr": (V + 1, V + 2, V, X), "elliprc": (X, V),
+    **dict.fromkeys(("elliprf", "elliprg"), (X, V, X + V)),
 }
 POINTS.pop("ndtr_exp")
-FIRST_ONLY = {"ber", "bei", "ker", "kei", "eval_jacobi", "hyperu", "boxcox", "boxcox1p", "inv_boxcox", "inv_boxcox1p"}      # those of their derivatives are not known, or are limits
+FIRST_ONLY = {"ber", "bei", "ker", "kei", "eval_jacobi", "hyperu", "boxcox", "boxcox1p", "inv_boxcox", "inv_boxcox1p", "kolmogorov", "kolmogi", "smirnov", "smirnovi",
+              "chndtr", "nctdtr", "ncfdtr", "elliprc", "elliprf", "elliprg"}      # those of their derivatives are not known, or are limits
 
 
 def ufunc(name: str) -> Any:

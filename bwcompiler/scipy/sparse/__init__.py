@@ -1,0 +1,15 @@
+"""`bw.scipy.sparse`: sparse arrays whose structure is known (`arrays`), and linear systems with them (`linalg`)."""
+
+from bwcompiler.scipy.sparse import linalg
+from bwcompiler.scipy.sparse.arrays import (  # noqa: F401  (captured code asks for `converted` and `product`)
+    converted,
+    coo_array,
+    coo_matrix,
+    csc_array,
+    csc_matrix,
+    csr_array,
+    csr_matrix,
+    product,
+)
+
+__all__ = ["coo_array", "coo_matrix", "csc_array", "csc_matrix", "csr_array", "csr_matrix", "linalg"]

@@ -1,0 +1,131 @@
+"""`bw.scipy.ndimage` against SciPy over modes, sizes, origins and orders, with derivatives by arrays, weights and places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.ndimage
+
+import bwcompiler as bw
+from bwcompiler.errors import UnsupportedError
+from tests.support.derivatives import check_derivatives
+from tests.unit.frontend.comparing import run_traced
+
+ours = bw.scipy.ndimage
+rng = np.random.default_rng(16)
+MODES = ["reflect", "constant", "nearest", "mirror", "wrap", "grid-constant", "grid-mirror", "grid-wrap"]
+X, LINE, WHOLE = rng.normal(size=(6, 7)), rng.normal(size=40), rng.integers(0, 99, (6, 7))
+CROSS = np.array([[0, 1, 0], [1, 1, 0], [0, 0, 1]], bool)
+
+
+def same(function: Callable[..., Any], *args: Any, tolerance: float = 1e-9) -> None:
+    """function(module, *args) of ours, traced, is that of SciPy."""
+    found, expected = run_traced(lambda *args: function(ours, *args), *args)[0], function(scipy.ndimage, *args)
+    assert found.shape == expected.shape and found.dtype == expected.dtype
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * max(np.abs(expected).max(initial=0), 1e-3))
+
+
+FILTERS: dict[str, Callable[..., Any]] = {
+    "correlate": lambda m, x, mode: m.correlate(x, np.arange(9.0).reshape(3, 3), mode=mode, cval=1.5),
+    "convolve, even": lambda m, x, mode: m.convolve(x, np.arange(8.0).reshape(2, 4), mode=mode, cval=1.5),
+    "large": lambda m, x, mode: m.correlate(x, np.cos(np.arange(81.0)).reshape(9, 9), mode=mode),
+    "origin": lambda m, x, mode: m.convolve(x, np.arange(12.0).reshape(4, 3), mode=mode, origin=(-1, 1)),
+    "one axis": lambda m, x, mode: m.convolve1d(x, np.arange(4.0), 0, mode=mode, origin=-1),
+    "gaussian": lambda m, x, mode: m.gaussian_filter(x, (1.0, 0.7), order=(0, 1), mode=mode, cval=0.5),
+    "gaussian, third": lambda m, x, mode: m.gaussian_filter1d(x, 1.5, 0, 3, mode=mode), "box": lambda m, x, mode: m.uniform_filter(x, (3, 4), mode=mode),
+    "sobel": lambda m, x, mode: m.sobel(x, 0, mode=mode), "prewitt": lambda m, x, mode: m.prewitt(x, mode=mode),
+    "laplace": lambda m, x, mode: m.laplace(x, mode=mode), "gaussian_laplace": lambda m, x, mode: m.gaussian_laplace(x, 1.0, mode=mode),
+    "gradient": lambda m, x, mode: m.gaussian_gradient_magnitude(x, 1.0, mode=mode), "max": lambda m, x, mode: m.maximum_filter(x, (3, 2), mode=mode),
+    "min": lambda m, x, mode: m.minimum_filter1d(x, 4, 0, mode=mode), "median": lambda m, x, mode: m.median_filter(x, (3, 2), mode=mode),
+    "rank": lambda m, x, mode: m.rank_filter(x, -2, 3, mode=mode), "percentile": lambda m, x, mode: m.percentile_filter(x, 30, 3, mode=mode),
+    "footprint": lambda m, x, mode: m.maximum_filter(x, footprint=CROSS, mode=mode, origin=(1, 0)),
+    "dilation": lambda m, x, mode: m.grey_dilation(x, footprint=CROSS, mode=mode), "erosion": lambda m, x, mode: m.grey_erosion(x, (2, 3), mode=mode)}
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_filters(name: str) -> None:
+    for mode in MODES:
+        same(lambda m, x, mode=mode: FILTERS[name](m, x, mode), X)
+    check_derivatives(lambda x: FILTERS[name](ours, x, "mirror"), X, order=1, tolerance=1e-5)
+
+
+def test_dtypes_of_filters() -> None:
+    for x in (WHOLE, X.astype(np.float32), X + 1j * X[::-1], WHOLE.astype(np.uint8)):
+        same(lambda m, x: m.correlate1d(x, np.array([0.3, 0.3, 0.4])), x, tolerance=1e-6)
+    same(lambda m, x: m.gaussian_filter(x, 1.0, output=np.float64), WHOLE)
+    same(lambda m, x: m.median_filter(x, 3), WHOLE)
+    same(lambda m, x: m.gaussian_filter(x, 0.0), X)
+
+
+def test_weights_and_widths_may_be_traced() -> None:
+    weights = rng.normal(size=(3, 2))
+    same(lambda m, x, w: m.convolve(x, w, mode="nearest"), X, weights)
+    check_derivatives(lambda x, w: ours.convolve(x, w, mode="nearest"), X, weights)
+    check_derivatives(lambda s: ours.gaussian_filter1d(LINE, s, radius=4, order=1), np.array(1.3))
+    with pytest.raises(UnsupportedError, match="radius="):
+        bw.jit(lambda s: ours.gaussian_filter(X, s))(1.0)
+    with pytest.raises(RuntimeError, match="mode"):
+        ours.correlate1d(X, np.ones(3), mode="odd")
+    with pytest.raises(ValueError, match="invalid origin"):
+        ours.correlate1d(X, np.ones(3), origin=2)
+
+
+PLACES: dict[str, Callable[..., Any]] = {
+    "line": lambda m, x, order, mode: m.map_coordinates(x[0], AT, order=order, mode=mode, cval=2.0),
+    "plane": lambda m, x, order, mode: m.map_coordinates(x, GRID, order=order, mode=mode),
+    "shift": lambda m, x, order, mode: m.shift(x, (0.7, -1.3), order=order, mode=mode),
+    "zoom": lambda m, x, order, mode: m.zoom(x, (1.7, 0.6), order=order, mode=mode),
+    "affine": lambda m, x, order, mode: m.affine_transform(x, np.array([[0.9, 0.2], [-0.1, 1.1]]), np.array([0.3, 0.1]), order=order, mode=mode),
+    "diagonal": lambda m, x, order, mode: m.affine_transform(x, np.array([0.9, 1.2]), 0.5, (3, 4), order=order, mode=mode)}
+AT = np.concatenate([rng.uniform(-9, 16, 20), [0, 6, 3, -0.5, 6.5, 2.5, -1, 7]])[None]
+GRID = rng.uniform(-2, 8, size=(2, 5, 3))
+
+
+@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("order", [0, 1, 2, 3, 5])
+def test_places(name: str, order: int) -> None:
+    modes = [mode for mode in MODES if order < 4 or mode not in ("reflect", "grid-mirror")]       # SciPy's coefficients of few elements are not exact
+    for mode in modes:
+        same(lambda m, x, mode=mode: PLACES[name](m, x, order, mode), X, tolerance=1e-7)
+
+
+@pytest.mark.parametrize("order", [2, 3, 4, 5])
+def test_coefficients(order: int) -> None:
+    for mode in ("mirror", "reflect", "grid-wrap"):
+        same(lambda m, x, mode=mode: m.spline_filter1d(x, order, mode=mode), LINE, tolerance=1e-6)
+    same(lambda m, x: m.spline_filter(x, order), X, tolerance=1e-6)
+    same(lambda m, x: m.map_coordinates(x, AT, order=order, prefilter=False, mode="mirror"), LINE)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "mirror", "constant"])
+def test_derivatives_by_values_and_places(mode: str) -> None:
+    inside = rng.uniform(0.6, 4.4, size=(2, 4))
+    for order in (1, 3):
+        check_derivatives(lambda x, at, order=order: ours.map_coordinates(x, at, order=order, mode=mode), X, inside, order=order if order == 1 else 2,
+                          tolerance=1e-5)
+    check_derivatives(lambda by: ours.shift(X, by, mode=mode), np.array([0.3, -0.6]), order=1, tolerance=1e-5)
+    check_derivatives(lambda m, o: ours.affine_transform(X, m, o, order=3, mode=mode), np.array([[0.91, 0.23], [-0.13, 1.17]]), np.array([0.31, 0.17]), order=1,
+                      tolerance=1e-4)
+
+
+def test_what_is_refused() -> None:
+    assert np.isnan(bw.jit(lambda at: ours.map_coordinates(LINE, at))(np.array([[np.nan]])))
+    with pytest.raises(UnsupportedError, match="shape"):
+        bw.jit(lambda by: ours.zoom(X, by))(2.0)
+    with pytest.raises(RuntimeError, match="order"):
+        ours.shift(X, 1.0, order=6)
+    with pytest.raises(RuntimeError, match="coordinate"):
+        ours.map_coordinates(X, np.ones((3, 2)))
+
+
+def test_captured() -> None:
+    def loss(x, at):
+        smooth = scipy.ndimage.gaussian_filter(x, 1.0)
+        return (scipy.ndimage.map_coordinates(smooth, at, order=1, mode="nearest") ** 2).sum() + scipy.ndimage.sobel(x)[2, 3]
+
+    at = rng.uniform(0.2, 4.8, size=(2, 5))
+    np.testing.assert_allclose(bw.jit(loss)(X, at), loss(X, at), rtol=1e-10)
+    check_derivatives(loss, X, at, order=1)

@@ -1,0 +1,104 @@
+"""Products and solves with sparse arrays whose structure is known, SciPy's own and those with traced data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+import scipy.sparse.linalg
+
+import bwcompiler as bw
+from bwcompiler.errors import ShapeError, TracerError
+from tests.support.derivatives import check_derivatives
+
+rng = np.random.default_rng(17)
+A = scipy.sparse.random_array((6, 5), density=0.4, format="csr", rng=rng)
+B = scipy.sparse.csc_array(scipy.sparse.random_array((6, 6), density=0.4, format="csc", rng=rng) + 10 * scipy.sparse.eye_array(6, format="csc"))
+C = A.tocoo()
+X, Y, M = rng.normal(size=5), rng.normal(size=6), rng.normal(size=(5, 3))
+ours = bw.scipy.sparse
+
+
+def test_products_with_known_arrays() -> None:
+    for fun, x in ((lambda x: A @ x, X), (lambda x: A @ x, M), (lambda x: A.dot(x), X), (lambda x: x @ A, Y), (lambda x: A.T @ (A @ x), X),
+                   (lambda x: M.T @ x + (x @ A.T)[:3], X), (lambda x: scipy.sparse.csr_matrix(A) @ x, X), (lambda x: A @ x, np.arange(5))):
+        np.testing.assert_allclose(bw.jit(fun)(x), fun(x), rtol=1e-12)
+    check_derivatives(lambda x: (A @ x) ** 2, X)
+    jacobian = bw.jacobian(lambda x: A @ x)(X)
+    np.testing.assert_allclose(jacobian, A.toarray())
+    np.testing.assert_allclose(bw.vmap(lambda x: A @ x)(M.T), (A @ M).T)
+    assert bw.jit(lambda x: A.astype(np.float32) @ x)(X.astype(np.float32)).dtype == np.float32
+
+
+def test_products_in_a_loop() -> None:
+    def walk(x):
+        for _ in range(5):
+            x = x + 0.1 * (B @ x)
+        return x
+
+    np.testing.assert_allclose(bw.jit(walk)(Y), walk(Y))
+    check_derivatives(walk, Y, order=1)
+
+
+def test_traced_data() -> None:
+    def by_place(data, x):
+        return scipy.sparse.coo_array((data, (C.row, C.col)), shape=(6, 5)) @ x
+
+    def by_rows(data, x):
+        return scipy.sparse.csr_array((data, A.indices, A.indptr), shape=(6, 5)) @ x
+
+    def by_columns(data, x):
+        return scipy.sparse.csc_array((data, B.indices, B.indptr), shape=(6, 6)).T @ x
+
+    for fun, args in ((by_place, (C.data, X)), (by_rows, (A.data, X)), (by_rows, (A.data, M)), (by_columns, (B.data, Y))):
+        np.testing.assert_allclose(bw.jit(fun)(*args), fun(*args), rtol=1e-12)
+        check_derivatives(lambda *args, fun=fun: fun(*args) ** 2, *args, order=1)
+
+
+def test_arithmetic() -> None:
+    array = ours.csr_array(A)
+    same = np.testing.assert_allclose
+    same((array * 2 + array - array.T.T / 2).toarray(), 2.5 * A.toarray())
+    same((-array + A).toarray(), 0 * A.toarray())
+    same(array.sum(), A.sum())
+    for axis in (0, 1):
+        same(array.sum(axis), A.sum(axis))
+    same(array.diagonal(), A.diagonal())
+    same(M.T @ array.T, M.T @ A.T.toarray())
+    assert array.nnz == A.nnz and array.shape == A.shape and array.dtype == np.float64
+    repeated = ours.coo_array((np.ones(3), (np.array([0, 0, 1]), np.array([1, 1, 0]))))
+    same(repeated.toarray(), [[0, 2], [1, 0]])
+    same(bw.grad(lambda d: (ours.csr_array((d, A.indices, A.indptr), (6, 5)).toarray() ** 2).sum())(A.data), 2 * A.data)
+
+
+def test_solves() -> None:
+    def known(b):
+        return scipy.sparse.linalg.spsolve(B, b)
+
+    def traced(data, b):
+        return scipy.sparse.linalg.spsolve(scipy.sparse.csc_array((data, B.indices, B.indptr), shape=(6, 6)), b)
+
+    right = rng.normal(size=(6, 2))
+    for b in (Y, right):
+        np.testing.assert_allclose(bw.jit(known)(b), known(b), rtol=1e-10)
+        np.testing.assert_allclose(bw.jit(traced)(B.data, b), known(b), rtol=1e-10)
+        check_derivatives(lambda data, b: traced(data, b) ** 2, B.data, b, tolerance=1e-5)
+    np.testing.assert_allclose(bw.vmap(known)(np.stack([Y, 2 * Y])), np.stack([known(Y), 2 * known(Y)]))
+    with pytest.raises(np.linalg.LinAlgError, match="singular"):
+        bw.jit(traced)(0 * B.data, Y)
+
+
+def test_refused() -> None:
+    def run(fun: Any) -> Any:
+        return bw.jit(fun)(M)
+
+    for fun, kind, message in ((lambda x: scipy.sparse.csr_array(x) @ X[:3], TracerError, "not known while tracing"),
+                               (lambda x: ours.coo_array((x[:, 0], (x[:, 0], np.arange(5)))).toarray(), TracerError, "close over the structure"),
+                               (lambda x: A @ x.T, ShapeError, "dimension mismatch"), (lambda x: ours.csr_array(A) * x, ShapeError, "toarray"),
+                               (lambda x: ours.linalg.spsolve(A, x), ShapeError, "do not fit"), (lambda x: ours.csr_array(B) + x, ShapeError, "toarray")):
+        with pytest.raises(kind, match=message):
+            run(fun)
+    with pytest.raises(ValueError, match="exceeds"):
+        ours.coo_array((np.ones(1), (np.array([5]), np.array([0]))), shape=(2, 2))
