@@ -68,6 +68,6 @@ def angle(z: Any, deg: Any = False) -> Any:
     if x.dtype.is_complex:
         found = ops.arctan2(ops.imag(x), ops.real(x))
         return fresh(ops.multiply(found, constant(180.0 / math.pi, found)) if deg else found)
-    x = cast(x, resolve(np.arctan2, (x.dtype, x.dtype)).outputs[0])
+    x = cast(x, resolve(np.arctan2, (int, x.dtype)).outputs[0])             # NumPy's imaginary part is the number 0
     turned = ops.select(ops.signbit(x), constant(180.0 if deg else math.pi, x), constant(0.0, x))
     return fresh(ops.select(ops.isnan(x), x, turned))

@@ -129,9 +129,8 @@ def places_and_counts(x: Value, s: Any, axes: Any, mirrored: bool = False) -> tu
 
 
 def transforms(x: Value, s: Any, axes: Any, norm: str | None, inverse: bool) -> Value:
-    """fftn, ifftn."""
+    """fftn, ifftn; along no axis x itself, of its own dtype."""
     places, counts = places_and_counts(x, s, axes)
-    x = x if places else _as_complex(x)
     for place, count in zip(reversed(places), reversed(counts), strict=True):
         x = transform(x, count, place, norm, inverse)
     return x

@@ -84,6 +84,8 @@ CASES: dict[str, Cases] = {
     "folds with where": ([np.logaddexp.reduce, *[lambda x, f=f: f.reduce(x, axis=-1, where=x > 0) for f in (np.logaddexp, np.hypot, np.logaddexp2)],
                           lambda x: np.power.reduce(x, where=x > 0)], [np.float64], SHAPES[1:]),
     "vecdot": ([lambda x: np.vecdot(x, x, axis=0), lambda x: np.vecdot(x, x, axis=-1), lambda x: np.linalg.vecdot(x, x, axis=0)], FLOATS, SHAPES[1:]),
+    "angle": (over(np.angle, {}, {"deg": True}), [np.bool_, np.int32, np.float32, np.complex128], SHAPES[1:]),
+    "transforms along no axis": ([np.fft.fftn, np.fft.ifftn, lambda x: np.fft.fftn(x, axes=())], DTYPES, [(), (3,)]),
     "ix_": ([lambda x: np.ix_(x, [0, 1]), lambda x: np.ix_([True, False], x)], DTYPES[1:], SHAPES[1:]),
     "i0": ([np.i0], [*DTYPES, np.float16], SHAPES[1:]),
     "truth": ([lambda x: np.logical_and(x, 1j), lambda x: np.logical_xor(0j, x)], DTYPES, SHAPES[1:]),
