@@ -4,7 +4,8 @@
     BW_TARGET=x86-64-v3 python tools/compare_products.py --dtype f4 --most 1e8
 
 "tn" is the product of a transposed and a plain operand; with a batch, of so many such matrices.  All are timed in turns, in CPU time, so
-that other load on the machine falls on all of them alike; what counts is the shortest run.
+that other load on the machine falls on all of them alike; what counts is the shortest run.  JAX may use more threads than it is told: its
+CPU time is that of all of them.
 """
 
 from __future__ import annotations

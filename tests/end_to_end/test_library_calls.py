@@ -309,8 +309,9 @@ def test_code_around_blas_is_made_for_programs_that_call_it(monkeypatch: pytest.
         pytest.skip("this NumPy has no BLAS to be found")
     monkeypatch.delattr(blas_calls, "symbols")
     assert_same("no product", bw.jit(lambda x: np.sin(x) * 0.731)(np.ones(3)), np.sin(np.ones(3)) * 0.731, 1e-15)
+    assert_same("product", bw.jit(lambda x: x @ x * 0.731)(np.ones((200, 200))), np.full((200, 200), 200 * 0.731), 1e-12)
     with pytest.raises(AttributeError, match="symbols"):
-        bw.jit(lambda x: x @ x * 0.731)(np.ones((200, 200)))
+        bw.jit(lambda x: np.linalg.solve(x, x * 0.731))(np.eye(200))
 
 
 def test_one_matrix_is_factored_once() -> None:
