@@ -108,6 +108,8 @@ def _python(function: Any, policy: Policy, form: Callable[[Any], Any]) -> Any:
                 not_capturable(f"{_named(function)} assigns to variables outside of it")
         if str(plain.__module__).partition(".")[0] == "numpy" and not is_convertible(plain.__code__):
             return _of_numbers(function)
+    elif policy.depth and not isinstance(plain, types.MethodType):
+        _require_pure(function, policy)            # a method in machine code (np.random.Generator's)
     return form(function)
 
 

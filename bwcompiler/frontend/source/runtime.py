@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import itertools
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -32,9 +33,14 @@ from bwcompiler.frontend.tracing.region import Policy, Site, open_region
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.op import Value
 
 __all__ = ["added", "altered", "and_", "assert_", "call", "changed", "choose", "combined", "for_", "header", "if_", "item", "iterable",
            "made", "not_", "or_", "raised", "slice", "trying", "unrolled", "while_"]
+
+SHORTEST = 3                   # loops of fewer iterations are always unrolled
+HEAVY = 1500                   # values that the iterations of a short loop record: then it is not
 
 slice = builtins.slice
 
@@ -116,7 +122,7 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
     tested = names._replace(results=tuple(dict.fromkeys((*names.carried, *names.results, *([] if flag is None else [flag])))))
     elements_left = iter(source)
     with _unrolling(policy, elements):
-        while True:
+        for number in itertools.count():
             done = False if held is None or flag is None else held[flag]
             if not isinstance(done, Tracer) and done:
                 return
@@ -127,7 +133,10 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
             if isinstance(done, Tracer) and policy is not None:
                 branch(not_(done), functools.partial(body, element), _nothing, tested, Names(body), policy)
             else:
+                before = -1 if policy is None or number else len(open_region().record.values)
                 body(element)
+                if before >= 0 and first and elements is not None and policy is not None and _is_heavy(elements, policy, body, before):
+                    first = False                  # few iterations, but long ones
             if not first:
                 assert elements is not None and policy is not None
                 first = True
@@ -146,6 +155,18 @@ def _unrolling(policy: Policy | None, elements: iteration.Elements | None) -> It
         yield
     finally:
         policy.copies = before
+
+
+def _size(value: Value) -> int:
+    return 1 + sum(_size(part) for inside in value.attrs.values() if isinstance(inside, Graph) for part in inside.body)
+
+
+def _is_heavy(elements: iteration.Elements, policy: Policy, body: Callable[..., Any], before: int) -> bool:
+    """Whether a loop of few iterations, the first of which recorded what stands behind `before`, is long enough to be recorded."""
+    if not isinstance(elements.count, int) or not SHORTEST < elements.count <= SHORT or not policy.loops:
+        return False
+    each = sum(map(_size, open_region().record.values[before:]))
+    return each * elements.count > HEAVY and site_of(body) not in policy.unrolled and site_of(body) not in policy.notes
 
 
 def _nothing() -> None:

@@ -498,7 +498,16 @@ def recursive(x):
     return total + np.sum(powers(x))
 
 
-UNROLLED = [read_as_a_whole, asked_for_its_truth, iterated, popped, growing_dictionary, properties, objects_made_and_kept,
+def drawn_numbers(x):
+    generator = np.random.default_rng(3)
+    state = np.random.RandomState(3)
+    total = 0.0
+    for _ in range(10):
+        total += np.sum(x * generator.standard_normal(12)) + state.rand()
+    return total
+
+
+UNROLLED = [read_as_a_whole, asked_for_its_truth, iterated, drawn_numbers, popped, growing_dictionary, properties, objects_made_and_kept,
             a_counter_by_nonlocal, in_place_operators, caught_in_the_loop, shrinking, generated, recursive]
 
 

@@ -1,6 +1,7 @@
 """Python's own constructs on traced values: values as Python gives them, gradients as finite differences."""
 
 import collections
+import math
 import operator
 from functools import reduce
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
+from bwcompiler.errors import TracerBoolError
 
 
 def found_or_not(x):
@@ -146,9 +148,39 @@ def products(x):
     return reduce(operator.mul, x) + reduce(lambda a, b: a * 0.5 + b, list(x), 0.0)
 
 
+@np.vectorize
+def kinked(v, w):
+    if v < 0:
+        return 0.0
+    n = 0
+    while v > 0.0713:
+        v = v * w
+        n += 1
+    return v + n
+
+
+def elementwise(x):
+    scale = x[0]
+    inner = np.vectorize(lambda v: v * scale + math.sin(v), otypes=[float])
+    return np.sum(kinked(x, 0.5)) + np.sum(kinked(x[:3, None], [0.3, 0.4])) + np.sum(inner(np.arange(3)))
+
+
+def few_but_long(x):
+    a = np.outer(x[:5], x[:5]) + np.diag(np.arange(1.0, 6))
+    for _ in range(6):
+        for p in range(4):
+            for q in range(p + 1, 5):
+                if abs(a[p, q]) > 1e-3:
+                    t = 0.1 * a[p, q]
+                    j = np.eye(5)
+                    j[p, q], j[q, p] = t, -t
+                    a = j.T @ a @ j * 0.9
+    return np.trace(a) + a[0, 1]
+
+
 X = np.array([0.7, -0.4, 1.3, 0.2, -1.1, 0.9, 0.35, 1.7, -0.6, 0.45, 0.15, -0.25])
 PROGRAMS = [found_or_not, outer_jumps_of_else, left_in_with_and_try, many_returns, caught_while_tracing, extremes, ordered, truths, numbers,
-            concrete_arrays_of_objects, concrete_arrays_at_lists, rows_of_a_mask, products]
+            concrete_arrays_of_objects, concrete_arrays_at_lists, rows_of_a_mask, products, elementwise, few_but_long]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
@@ -160,3 +192,31 @@ def test_as_python(program):
         direction, h = np.cos(np.arange(12.0)), 1e-6
         difference = (program(x + h * direction) - program(x - h * direction)) / (2 * h)
         assert gradient @ direction == pytest.approx(difference, rel=1e-5, abs=1e-7)
+
+
+def test_a_function_of_elements_has_one_type():
+    def kinds(x):
+        return np.vectorize(lambda v: 0 if v < 0 else v)(x).sum()
+
+    with pytest.raises(TracerBoolError, match="otypes="):
+        bw.jit(kinds)(X)
+    assert bw.jit(lambda x: np.vectorize(lambda v: 0 if v < 0 else v, otypes="d")(x).sum())(X) == pytest.approx(np.maximum(X, 0).sum())
+
+
+def test_objects_made_inside_are_nothing_from_outside():
+    class Optimiser:
+        def __init__(self, w):
+            self.w, self.t = w, 0
+
+        def step(self, g):
+            self.t += 1
+            self.w = self.w - 0.1 * g / self.t
+
+    def trained(x):
+        optimiser = Optimiser(x)
+        for _ in range(20):
+            optimiser.step(2 * optimiser.w)
+        return np.sum(optimiser.w)
+
+    assert bw.jit(trained)(X) == pytest.approx(trained(X))                       # without a warning of something stale
+    assert not [line for line in bw.jit(trained).explain(X).splitlines() if "is read at every call" in line]
