@@ -316,7 +316,7 @@ def own(container: Any) -> Any:
 def altered(x: Any) -> Any:
     """x, of which an attribute is assigned to."""
     found = changed(x)
-    return x if type(x) is np.ndarray else found
+    return x if isinstance(found, Target) else found
 
 
 def changed(x: Any) -> Any:
@@ -337,6 +337,11 @@ def combined(x: Any) -> Any:
     if found is not x or policy is None or isinstance(x, Tracer | np.ndarray):
         return found
     return Holder(x) if policy.depth or policy.made else x
+
+
+def combined_attribute(x: Any) -> Any:
+    """x, of which an attribute is combined with something in place."""
+    return altered(x) if isinstance(x, np.ndarray) else combined(x)
 
 
 def added(x: Any, value: Any) -> Any:

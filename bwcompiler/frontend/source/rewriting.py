@@ -229,7 +229,8 @@ class _Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         if name is None:
             holder: Any = node.target
-            holder.value.func.attr = "combined"            # in the place of `changed`
+            is_attribute = isinstance(holder, ast.Attribute)   # in the place of `altered` or `changed`
+            holder.value.func.attr = "combined_attribute" if is_attribute else "combined"
             return node
         node.value = self._runtime("added", node.value, ast.copy_location(ast.Name(name, ast.Load()), node), node.value)
         return node

@@ -20,7 +20,7 @@ from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source import iteration
 from bwcompiler.frontend.source.branches import branch
 from bwcompiler.frontend.source.builtin_functions import truth_of
-from bwcompiler.frontend.source.calls import added, altered, callable_for, changed, combined, indexed, iterable, own
+from bwcompiler.frontend.source.calls import added, altered, callable_for, changed, combined, combined_attribute, indexed, iterable, own
 from bwcompiler.frontend.source.capture import MOST_COPIES, SHORT
 from bwcompiler.frontend.source.checks import Trying, raised
 from bwcompiler.frontend.source.counted_loops import counted
@@ -36,8 +36,8 @@ from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 
-__all__ = ["added", "altered", "and_", "assert_", "call", "changed", "choose", "combined", "for_", "header", "if_", "item", "iterable",
-           "made", "not_", "or_", "raised", "slice", "trying", "unrolled", "while_"]
+__all__ = ["added", "altered", "and_", "assert_", "call", "changed", "choose", "combined", "combined_attribute", "for_", "header", "if_",
+           "item", "iterable", "made", "not_", "or_", "raised", "slice", "trying", "unrolled", "while_"]
 
 SHORTEST = 3                   # loops of fewer iterations are always unrolled
 HEAVY = 1500                   # values that the iterations of a short loop record: then it is not
