@@ -268,7 +268,8 @@ class _Rewriter(ast.NodeTransformer):
             return node
         variables = self._variables(node.body, node, node.live_head)  # type: ignore[attr-defined]
         test = self._later(self.visit(node.test))
-        body = self._function("body", self.block(node.body), variables, node)
+        body = self._function("body", self.block(node.body), variables, node, (ITEM,))
+        body.args.defaults = [ast.copy_location(ast.Constant(None), node)]         # there is an item where iterations are counted
         return [body, self._statement("while_", node, test, body, variables)]
 
     def visit_If(self, node: ast.If) -> Any:

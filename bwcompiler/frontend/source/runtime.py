@@ -27,6 +27,7 @@ from bwcompiler.frontend.source.counted_loops import counted
 from bwcompiler.frontend.source.data_loops import for_loop, while_loop
 from bwcompiler.frontend.source.functions import converted
 from bwcompiler.frontend.source.growth import append, is_growing, length, refuse_whole
+from bwcompiler.frontend.source.known_loops import counted_while
 from bwcompiler.frontend.source.rewriting import ITEM, Variables
 from bwcompiler.frontend.source.variables import Names, NotCapturable, open_policy, site_of
 from bwcompiler.frontend.tracing.region import Policy, Site, open_region
@@ -247,18 +248,40 @@ def _nested(code: CodeType) -> int:
     return max([_nested(one) + (one.co_varnames[:1] == (ITEM,)) for one in inner], default=0)
 
 
-def while_(test: Callable[[], Any], body: Callable[[], None], variables: tuple[tuple[str, ...], ...]) -> None:
+def while_(test: Callable[[], Any], body: Callable[..., None], variables: tuple[tuple[str, ...], ...]) -> None:
     """while test(): body()."""
-    while True:
+    policy, names = open_policy(), Variables(*variables)
+    for number in itertools.count():
         decided = _truth(test())
         if isinstance(decided, Tracer):
-            policy = open_policy()
             assert policy is not None
-            while_loop(test, body, Variables(*variables), policy)
+            while_loop(test, body, names, policy)
             return
-        if not decided:
+        if not decided or (number == 0 and policy is not None and policy.converting and _known(test, body, names, policy)):
             return
         body()
+
+
+def _known(test: Callable[[], Any], body: Callable[..., None], names: Variables, policy: Policy) -> bool:
+    """Whether a loop whose test is known was recorded as one of a number of iterations."""
+    site = site_of(body)
+    if not policy.loops or site in policy.unrolled or site in policy.uncounted:
+        return False
+    found = counted_while(test, body, names, policy)
+    if found is None or found.iterations < SHORT:
+        policy.uncounted.add(site)
+        return False
+    elements = found.elements()
+    captured = _captured(elements, body, names, None, policy)
+    if captured is None:
+        body()
+        captured = _captured(elements.after_first(), body, names, None, policy, may_peel=False)
+        for _ in range(0 if captured else found.iterations - 1):
+            body()
+        captured = True
+    if captured:
+        found.settle()
+    return captured
 
 
 def if_(test: Any, then: Callable[[], Any], orelse: Callable[[], Any], variables: tuple[tuple[str, ...], ...]) -> Any:

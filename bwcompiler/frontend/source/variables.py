@@ -57,6 +57,10 @@ class Names:
         """One more variable, of nobody's function."""
         self._cells[name] = cell
 
+    def is_place(self, name: str) -> bool:
+        """Whether it is something else than a variable of the function."""
+        return type(self._cells[name]) is not CellType
+
     def name_of(self, storage: Any) -> str | None:
         """A variable that holds an array of that storage."""
         for name in self._cells:

@@ -141,11 +141,12 @@ class Policy:
     objects     objects that the function made, by their ids.
     raised      the last exception that a `raise` of the user's raised in a body; trying: inside of how many `try` with handlers.
     formatted   traced values, with format specifications, that stand in the text of an exception; None where none is being made.
+    uncounted   sites of `while` loops whose iterations cannot be counted.
     told        lines whose messages were left out, and of which that was said.
     """
 
     __slots__ = ("captured", "converting", "copies", "depth", "formatted", "loops", "made", "met", "needed", "notes", "objects", "one_kind",
-                 "raised", "scopes", "told", "trying", "unbound", "unrolled")
+                 "raised", "scopes", "told", "trying", "unbound", "uncounted", "unrolled")
 
     def __init__(self, converting: bool) -> None:
         self.converting = converting
@@ -153,6 +154,7 @@ class Policy:
         self.met = False
         self.unrolled: dict[Site, str] = {}
         self.told: set[Any] = set()
+        self.uncounted: set[Site] = set()
         self.restart()
 
     def has_made(self, array: Any) -> bool:

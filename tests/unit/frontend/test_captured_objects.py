@@ -284,6 +284,47 @@ def first_iteration_differs(x):
     return np.sum(total) + best + kept["last"][0]
 
 
+def time_steps(x):
+    t, n, u = 0.0, 0, x * 1.0
+    while t < 1.0:
+        u = u + 0.03 * np.sin(u) * t
+        t += 0.03
+        n += 1
+    return np.sum(u) * t + np.zeros(n).shape[0]
+
+
+class Simulation:
+    def __init__(self, x, dt):
+        self.x, self.dt, self.t, self.steps, self.history = x, dt, 0.0, 0, [x]
+
+    def run(self, end):
+        while self.t < end and not self.steps > 100:
+            self.x = self.x + self.dt * np.cos(self.x)
+            self.t += self.dt
+            self.steps += 1
+            self.history.append(self.x)
+        return np.array(self.history)
+
+
+def class_with_time(x):
+    simulation = Simulation(x[:3], 0.1)
+    found = simulation.run(2.0)
+    return np.sum(found ** 2) + simulation.t + len(simulation.history) + simulation.history[-1][0]
+
+
+def index_by_while(x):
+    i, total, y = 1, 0.0, np.zeros(len(x))
+    while i < len(x) - 1:
+        y[i] = x[i - 1] * x[i + 1] + np.sum(y[:i])
+        if x[i] > 0:
+            total += x[i]
+        i += 1
+    while i > 2:
+        y[i] += y[i - 1] * total
+        i -= 1
+    return np.sum(y) + total + i
+
+
 def float_table(x):
     weights = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
     counts = (3, 1, 4, 1, 5, 9, 2, 6, 5, 3)
@@ -352,10 +393,31 @@ def three_buffers(x):
 NATIVE = [methods, two_objects, dataclass_fields, replaced, namedtuples, dictionary_items, nested_containers, list_items, double_buffer,
           swapped_attributes, helpers_that_assign, nested_function, in_branches, early_stop, appended, appended_in_nests,
           appended_tuples, history, recorded, written_afterwards, written_before_the_end, the_same_each_time, first_iteration_differs,
-          float_table, generic_exit, has_or_not, double_buffer_until, double_buffer_of_arguments, three_buffers]
+          float_table, time_steps, class_with_time, index_by_while, generic_exit, has_or_not, double_buffer_until, double_buffer_of_arguments, three_buffers]
 
 
 # ----- what only Python knows
+def drawing(x):
+    generator = np.random.default_rng(0)
+    n, total = 0, 0.0
+    while generator.random() < 0.9 and n < 40:
+        total = total + x[n % 12]
+        n += 1
+    return total + n
+
+
+def list_that_decides(x):
+    waiting, total, n = [x[0]], 0.0, 0
+    while waiting and n < 30:
+        total = total + waiting[-1] * x[n % 12]
+        n += 1
+        if n < 20:
+            waiting.append(total)
+        else:
+            waiting = []
+    return total + n
+
+
 def read_as_a_whole(x):
     kept, means = [], []
     for k in range(10):
@@ -507,7 +569,7 @@ def drawn_numbers(x):
     return total
 
 
-UNROLLED = [read_as_a_whole, asked_for_its_truth, iterated, drawn_numbers, popped, growing_dictionary, properties, objects_made_and_kept,
+UNROLLED = [drawing, list_that_decides, read_as_a_whole, asked_for_its_truth, iterated, drawn_numbers, popped, growing_dictionary, properties, objects_made_and_kept,
             a_counter_by_nonlocal, in_place_operators, caught_in_the_loop, shrinking, generated, recursive]
 
 
@@ -526,7 +588,7 @@ def test_loops_are_native(program):
     assert not trace(program, (X,)).notes
 
 
-@pytest.mark.parametrize("program", [program for program in UNROLLED if program not in (shrinking, generated, recursive)],
+@pytest.mark.parametrize("program", [program for program in UNROLLED if program not in (shrinking, generated, recursive, drawing, list_that_decides)],
                          ids=lambda program: program.__name__)
 def test_reasons_are_given(program):
     assert trace(program, (X,)).notes
