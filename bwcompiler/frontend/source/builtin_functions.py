@@ -15,6 +15,7 @@ import numpy as np
 from bwcompiler import ops, tree
 from bwcompiler.errors import TracerError
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, index_handle
+from bwcompiler.frontend.tracing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.region import open_region
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, call, fresh, value_of
@@ -80,6 +81,8 @@ def _bool(x: Any = False, /) -> Any:
 def _len(x: Any) -> Any:
     if isinstance(x, ArrayTracer) and not isinstance(x._type.shape[0], int):
         return call(index_handle, x._type.shape[0])
+    if isinstance(x, Selection):
+        return call(_converted, x.size if x.whole.rank == x.mask.rank else Selection(x.mask, x.mask).size, I64, int)
     return builtins.len(x)
 
 
@@ -154,6 +157,11 @@ def _sorted(iterable: Any, /, *, key: Any = None, reverse: bool = False) -> Any:
     return [tree.unflatten(structures[0], [column[k] for column in columns]) for k in builtins.range(len(items))]
 
 
+def sort_list(items: list[Any], **options: Any) -> None:
+    """items.sort(), of numbers that may be traced."""
+    items[:] = _sorted(items, **options)
+
+
 def _truth(function: Any, joined: Any) -> Callable[[Any], Any]:
     def truth(x: Any, /) -> Any:
         if isinstance(x, ArrayTracer) and x.ndim == 1:
@@ -175,8 +183,15 @@ def _isinstance(x: Any, kinds: Any, /) -> bool:
     return builtins.isinstance(x, kinds) or issubclass(_stands_for(x), kinds)
 
 
+def _type(x: Any, *more: Any, **options: Any) -> Any:
+    return _stands_for(x) if isinstance(x, Tracer) and not more else builtins.type(x, *more, **options)
+
+
 def _stands_for(x: Tracer) -> type:
     """What Python would have in the place of a handle."""
+    policy = open_region().policy
+    if policy is not None:
+        policy.types_asked = True
     if isinstance(x._kind, type):
         return x._kind
     if isinstance(x, ScalarTracer) and not x._storage.writable:
@@ -228,7 +243,7 @@ BUILTINS: dict[Any, Any] = {
     np.isscalar: _is_scalar, np.polynomial.polyutils.trimseq: _without_trailing_zeros,
     float: _number(float, F64, "float"), int: _number(int, I64, "int"), complex: _number(complex, C128, "complex"), bool: _bool,
     len: _len, min: _extreme(builtins.min, lambda x, y: x < y), max: _extreme(builtins.max, lambda x, y: x > y), sum: _sum,
-    sorted: _sorted, any: _truth(builtins.any, np.any), all: _truth(builtins.all, np.all), isinstance: _isinstance,
+    sorted: _sorted, any: _truth(builtins.any, np.any), all: _truth(builtins.all, np.all), isinstance: _isinstance, type: _type,
     math.log: _mathematical(math.log, _log),
     **{kind: _scalar_type(kind) for kind in (np.float64, np.float32, np.int64, np.int32, np.int16, np.int8, np.uint8, np.uint16, np.uint32,
                                              np.uint64, np.complex128, np.complex64, np.bool_)},

@@ -16,7 +16,7 @@ import numpy as np
 
 from bwcompiler.frontend.numpy.sequences import c_, on_sequences, r_
 from bwcompiler.frontend.source import iteration
-from bwcompiler.frontend.source.builtin_functions import BUILTINS, CONSUMING, NUMBERS, PURE
+from bwcompiler.frontend.source.builtin_functions import BUILTINS, CONSUMING, NUMBERS, PURE, sort_list
 from bwcompiler.frontend.source.checks import is_message, left_out
 from bwcompiler.frontend.source.functions import form as form_of
 from bwcompiler.frontend.source.growth import append, element, expect, is_growing, refuse_whole
@@ -64,6 +64,8 @@ def callable_for(function: Any, policy: Policy, form: Callable[[Any], Any]) -> A
         if function.__name__ in ("append", "extend"):
             return functools.partial(append, owner) if function.__name__ == "append" else lambda values: append(owner, *values)
         refuse_whole(owner)
+    if type(owner) is list and function.__name__ == "sort" and not scopes_around(owner):
+        return functools.partial(sort_list, owner)
     if kind is np.vectorize:
         return vectorized(function, form)
     if kind is functools.partial:

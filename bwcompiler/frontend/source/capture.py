@@ -189,6 +189,8 @@ class Traceable:
                     not_capturable(f"{name} has shape {leaves[place].value.shape} before an iteration and {output.shape} after it",
                                    peel=True)
                 better = joined(kind, found.kinds[place])
+                if better is not kind and self.region is not None and self.region.policy is not None and self.region.policy.types_asked:
+                    not_capturable(f"the type of {name} is another one after the first iteration, and is asked for", peel=True)
                 if better is not kind:
                     self.kinds[name][number], settled = better, False
                 place += 1

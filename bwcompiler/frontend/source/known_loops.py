@@ -31,7 +31,7 @@ _OPS = frozenset(("absolute", "add", "cast", "divide", "equal", "floor_divide", 
 
 
 class Counted(NamedTuple):
-    """How many iterations there are, what the numbers are after them, and start and step of variables that grow by the same number in each."""
+    """How many iterations there are, what the numbers are after them; start and step of variables that grow by one number in each."""
 
     iterations: int
     names: Names

@@ -85,6 +85,10 @@ class Selection:
     __hash__ = None  # type: ignore[assignment]
     sum, prod, mean, var, std, any, all = (_reduction(name) for name in REDUCTIONS)
 
+    @property
+    def size(self) -> Any:
+        return call(lambda: HANDLERS["sum"](fresh(whole_mask(self.mask, self.whole))))
+
     def __len__(self) -> int:
         return call(refuse)  # type: ignore[no-any-return]
 

@@ -142,11 +142,12 @@ class Policy:
     raised      the last exception that a `raise` of the user's raised in a body; trying: inside of how many `try` with handlers.
     formatted   traced values, with format specifications, that stand in the text of an exception; None where none is being made.
     uncounted   sites of `while` loops whose iterations cannot be counted.
+    types_asked whether the type of a traced value was asked for, which a loop may change.
     told        lines whose messages were left out, and of which that was said.
     """
 
     __slots__ = ("captured", "converting", "copies", "depth", "formatted", "loops", "made", "met", "needed", "notes", "objects", "one_kind",
-                 "raised", "scopes", "told", "trying", "unbound", "uncounted", "unrolled")
+                 "raised", "scopes", "told", "trying", "types_asked", "unbound", "uncounted", "unrolled")
 
     def __init__(self, converting: bool) -> None:
         self.converting = converting
@@ -173,6 +174,7 @@ class Policy:
         self.scopes: list[Any] = []
         self.objects: dict[int, Any] = {}
         self.one_kind = False
+        self.types_asked = False
         self.captured: dict[Site, str] = {}
         self.raised: BaseException | None = None
         self.formatted: list[tuple[Any, str]] | None = None

@@ -159,6 +159,24 @@ def kinked(v, w):
     return v + n
 
 
+def types_that_change(x):
+    total, count = 0, 0
+    for k in range(10):
+        total = total + (x[k] if isinstance(total, int) else 2 * x[k])
+        count = count + (1 if type(count) is int else 0.5)
+        if type(x[k]) is np.float64 and not isinstance(x, list | tuple):
+            count += 1
+    return total * count
+
+
+def sizes_of_selections(x):
+    chosen = x[x > 0]
+    rows = x.reshape(6, 2)[x[::2] > 0.3]
+    values = [v * 2 for v in x[:5]]
+    values.sort(key=lambda v: -v)
+    return np.sum(chosen) / max(chosen.size, 1) + len(rows) * np.sum(rows) + rows.size + values[0] * 3 + values[-1]
+
+
 def elementwise(x):
     scale = x[0]
     inner = np.vectorize(lambda v: v * scale + math.sin(v), otypes=[float])
@@ -180,14 +198,15 @@ def few_but_long(x):
 
 X = np.array([0.7, -0.4, 1.3, 0.2, -1.1, 0.9, 0.35, 1.7, -0.6, 0.45, 0.15, -0.25])
 PROGRAMS = [found_or_not, outer_jumps_of_else, left_in_with_and_try, many_returns, caught_while_tracing, extremes, ordered, truths, numbers,
-            concrete_arrays_of_objects, concrete_arrays_at_lists, rows_of_a_mask, products, elementwise, few_but_long]
+            concrete_arrays_of_objects, concrete_arrays_at_lists, rows_of_a_mask, products, types_that_change, sizes_of_selections, elementwise, few_but_long]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_as_python(program):
+    compiled = bw.value_and_grad(program)
     for x in (X, -X, X + 1.0):
         expected = program(x.copy())
-        found, gradient = bw.value_and_grad(program)(x.copy())
+        found, gradient = compiled(x.copy())
         np.testing.assert_allclose(found, expected, rtol=1e-12)
         direction, h = np.cos(np.arange(12.0)), 1e-6
         difference = (program(x + h * direction) - program(x - h * direction)) / (2 * h)
