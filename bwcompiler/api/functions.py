@@ -145,7 +145,8 @@ class JitFunction(CompiledFunction):
         mode = 'same' is compiled in
         """
         program = self._shown(self._positional(args, kwargs))
-        return "\n".join([*self._notes(program.traced), program.explain()])
+        text = program.explain()                   # compiles it, perhaps in another way than it was traced
+        return "\n".join([*self._notes(program.traced), text])
 
     def as_text(self, stage: str, *args: Any, **kwargs: Any) -> str:
         """The program for arguments like these at one stage: see `Program.as_text`.
@@ -182,6 +183,8 @@ class JitFunction(CompiledFunction):
         names = traced.arguments.names()
         lines = [f"the loop in {Source(file, line).short} is unrolled: {reason}" for (file, line, _), reason in traced.notes]
         lines += [f"the loop in {Source(file, line).short} is {text}" for (file, line, _), text in traced.loops]
+        if traced.unrolled_for is not None:
+            lines.append(f"all loops are unrolled: {traced.unrolled_for}")
         for position in sorted(traced.arguments.static):
             where = traced.demanded.get(position)
             why = f", which was asked for its number ({where.short})" if where is not None else ""
@@ -334,10 +337,11 @@ class Specialisation:
         self.owner = owner
         try:
             self._compile(arguments, varying)
-        except CompileError:
+        except CompileError as error:
             if not self.traced.may_unroll:
                 raise
             self._compile(arguments, varying, unrolled=True)   # a loop whose body there is no native code for
+            self.traced.unrolled_for = str(error)
 
     def _compile(self, arguments: Arguments, varying: Sequence[OutsideRead], unrolled: bool = False) -> None:
         owner = self.owner

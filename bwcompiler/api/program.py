@@ -40,7 +40,7 @@ from bwcompiler.api.traced_seeds import is_tracing, pull_in_trace
 from bwcompiler.collector import collector_paused
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.pipeline import lower
-from bwcompiler.errors import GradientError, SeedError, SignatureError, at
+from bwcompiler.errors import CompileError, GradientError, SeedError, SignatureError, at
 from bwcompiler.frontend.tracing.arguments import Arguments, foreign_dtype, require_arguments, take_apart, unwrapped
 from bwcompiler.frontend.tracing.trace import TraceResult, trace_arguments
 from bwcompiler.ir.graph import Graph, live_values
@@ -93,8 +93,23 @@ class Program(CompiledFunction):
         self.arguments = arguments
         if arguments.kwargs:
             raise SignatureError(f"a program takes positional arguments only; {', '.join(arguments.kwargs)} cannot be one")
+        self._options = (wrt, mutates, memory_limit, autoloop)
+        self._trace()
+        self._runners: dict[Any, Runner] = {}
+        self._halves: dict[Request, Halves] = {}
+        self._lowered: Lowered | None = None
+        self._pullback_forms: list[CallForm] = []
+        self._run_half: Callable[..., Any]
+        self._calls = Calls(self.__name__, self._slow_call, self._install)
+        self._half_calls = Calls("vjp", self._slow_half, functools.partial(setattr, self, "_run_half"))
+        self._backward_calls = {value: self._method(name, value)
+                                for value, name in ((False, "backward"), (True, "value_and_backward"))}
+
+    def _trace(self, unrolled: bool = False) -> None:
+        """Trace the function for the arguments; unrolled: with all its loops unrolled."""
+        wrt, mutates, _, autoloop = self._options
         with collector_paused():
-            self.traced: TraceResult = trace_arguments(fun, self.arguments, autoloop=autoloop)
+            self.traced: TraceResult = trace_arguments(self.fun, self.arguments, autoloop=autoloop, unrolled=unrolled)
         traced = self.traced
         self.written = tuple([number for number in traced.mutated if may_mutate(mutates, number, traced.input_names)])
         self.forward_graph, self.into = _forward(traced, self.written)
@@ -105,16 +120,6 @@ class Program(CompiledFunction):
         self.argument_trees = _numbered(self.arguments)
         self.result_tree = tree.unflatten(traced.output_tree, range(len(traced.outputs)))
         self.default_wrt = self._wrt_leaves(wrt)
-        self._options = (wrt, mutates, memory_limit, autoloop)
-        self._runners: dict[Any, Runner] = {}
-        self._halves: dict[Request, Halves] = {}
-        self._lowered: Lowered | None = None
-        self._pullback_forms: list[CallForm] = []
-        self._run_half: Callable[..., Any]
-        self._calls = Calls(self.__name__, self._slow_call, self._install)
-        self._half_calls = Calls("vjp", self._slow_half, functools.partial(setattr, self, "_run_half"))
-        self._backward_calls = {value: self._method(name, value)
-                                for value, name in ((False, "backward"), (True, "value_and_backward"))}
 
     def _method(self, name: str, value: bool) -> Calls:
         """A method of this program alone: an attribute that hides the one of the class, which has the documentation."""
@@ -244,11 +249,23 @@ class Program(CompiledFunction):
                 "value_and_backward", "vjp"]
 
     def __reduce__(self) -> Any:
+        return _compiled_again, (self.fun, self._stand_ins(), *self._options)
+
+    def _stand_ins(self) -> Any:
+        """Arguments like those it was made for."""
         types = [(argument.weak, argument.type) for argument in self.traced.argument_types]
         stand_ins = [ShapeDtypeStruct(type_.shape, type_.dtype.numpy) if weak is None else weak(0)  # type: ignore[arg-type]
                      for weak, type_ in types]
-        args, _ = self.arguments.with_leaves(stand_ins, declare=True)
-        return _compiled_again, (self.fun, args, *self._options)
+        return self.arguments.with_leaves(stand_ins, declare=True)[0]
+
+    def _unroll(self, error: CompileError) -> None:
+        """Trace it again with all loops unrolled, as there is no native code for one; raises the error where that is of no use."""
+        if not self.traced.may_unroll or self._runners:
+            raise error
+        self.arguments = take_apart(self.fun, self._stand_ins())
+        self._halves.clear()
+        self._trace(unrolled=True)
+        self.traced.unrolled_for = str(error)
 
     def is_up_to_date(self, arguments: Arguments) -> bool:
         """Whether it would be traced the same again, for arguments of the same kind."""
@@ -444,8 +461,13 @@ class Program(CompiledFunction):
     def _runner(self, key: Any, make: Callable[[], BackwardGraph], residuals: Sequence[Any] = ()) -> Runner:
         found = self._runners.get(key)
         if found is None:
-            made = make()
-            compiled = compile_graph(made.graph, made.into, self.__name__)
+            try:
+                made = make()
+                compiled = compile_graph(made.graph, made.into, self.__name__)
+            except CompileError as error:
+                self._unroll(error)
+                made = make()
+                compiled = compile_graph(made.graph, made.into, self.__name__)
             captured = [*residuals, *self.traced.captured, *made.captured]
             layouts: list[Any] = [None] * len(compiled.signature.argument_types)
             alone: list[int] = []

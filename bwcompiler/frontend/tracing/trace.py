@@ -47,6 +47,7 @@ class TraceResult:
     may_unroll      control flow was captured, and the function can perhaps be traced without that as well.
     notes           places of loops that were not captured, with the reasons; of the outermost trace.
     loops           likewise of those that were, with what they carry.
+    unrolled_for    the error for which all loops are unrolled.
     lifted          handles of arrays of enclosing traces that were read.
     assigned        position in `lifted` -> final value, where the function wrote to it.
     layout_dependent  leaves whose memory order decided something (whether a written array is a view, the order of `ravel("K")`):
@@ -54,9 +55,28 @@ class TraceResult:
                     leaves in any way.
     """
 
-    __slots__ = ("argument_types", "arguments", "assigned", "captured", "demanded", "graph", "input_names", "layout_dependent",
-                 "lifted", "loops", "may_unroll", "mutated", "notes", "output_tree", "outputs", "outside", "result_kinds", "varying",
-                 "written")
+    __slots__ = (
+        "argument_types",
+        "arguments",
+        "assigned",
+        "captured",
+        "demanded",
+        "graph",
+        "input_names",
+        "layout_dependent",
+        "lifted",
+        "loops",
+        "may_unroll",
+        "mutated",
+        "notes",
+        "output_tree",
+        "outputs",
+        "outside",
+        "result_kinds",
+        "unrolled_for",
+        "varying",
+        "written",
+    )
 
     def __init__(self, graph: Graph, arguments: Arguments, output_tree: tree.TreeDef, *, argument_types: list[ArgumentType],
                  input_names: list[str], outputs: tuple[Value, ...], result_kinds: tuple[ResultKind, ...],
@@ -68,6 +88,7 @@ class TraceResult:
         self.may_unroll = False
         self.notes: list[tuple[Site, str]] = []
         self.loops: list[tuple[Site, str]] = []
+        self.unrolled_for: str | None = None
         self.outside: list[OutsideRead] = []
         self.varying: list[OutsideRead] = []
         self.arguments = arguments

@@ -420,6 +420,10 @@ def test_a_body_without_native_code_is_unrolled():
     rng = np.random.default_rng(3)
     a, b = rng.random((9, 2, 3)), rng.random((9, 3, 2))
     np.testing.assert_allclose(bw.jit(batches)(a, b), batches(a, b), rtol=1e-13)
+    np.testing.assert_allclose(bw.compile(batches, a, b)(a, b), batches(a, b), rtol=1e-13)
+    gradients = bw.compile(batches, a, b).backward(a, b, grad_outputs=np.ones((9, 2, 2)))
+    np.testing.assert_allclose(gradients[0], bw.grad(lambda a, b: np.sum(batches(a, b)))(a, b), rtol=1e-13)
+    assert "all loops are unrolled: " in bw.jit(batches).explain(a, b)
 
 
 # ----- derivatives and compiled functions in loops
