@@ -18,7 +18,7 @@ from bwcompiler import inspect, tree
 from bwcompiler.api.assignments import check_written, may_mutate
 from bwcompiler.api.backward_forms import BackwardCall, backward_signature, regrouped, usual_seeds
 from bwcompiler.api.buffers import check_scale, match_buffers, refuse_shared_buffers
-from bwcompiler.api.executables import Compiled, Into, compile_graph
+from bwcompiler.api.executables import Compiled, compile_graph
 from bwcompiler.api.forms import argument_kinds, argument_trees, flat_tree, layout_of, plan_tree
 from bwcompiler.api.native_calls import FORMS, Calls
 from bwcompiler.api.requests import (
@@ -30,12 +30,14 @@ from bwcompiler.api.requests import (
     check_differentiable,
     check_has_arrays,
     every_seed,
+    forward_graph,
     halves,
     joint_backward,
+    numbered,
+    stand_ins,
 )
 from bwcompiler.api.routine import Routine
 from bwcompiler.api.seeds import concrete_seed, match_tree, missing_seed
-from bwcompiler.api.shapes import ShapeDtypeStruct
 from bwcompiler.api.traced_seeds import is_tracing, pull_in_trace
 from bwcompiler.collector import collector_paused
 from bwcompiler.compiler.lowered import Lowered
@@ -112,12 +114,12 @@ class Program(CompiledFunction):
             self.traced: TraceResult = trace_arguments(self.fun, self.arguments, autoloop=autoloop, unrolled=unrolled)
         traced = self.traced
         self.written = tuple([number for number in traced.mutated if may_mutate(mutates, number, traced.input_names)])
-        self.forward_graph, self.into = _forward(traced, self.written)
+        self.forward_graph, self.into = forward_graph(traced, self.written)
         traced.graph = traced.graph.replace(body=live_values(traced.graph.body, traced.outputs), outputs=traced.outputs)
         self.layouts = tuple([layout_of(leaf) if number in traced.layout_dependent else None
                               for number, leaf in enumerate(self.arguments.dynamic_leaves)])
         self.arguments = traced.arguments = self.arguments.without_leaves()
-        self.argument_trees = _numbered(self.arguments)
+        self.argument_trees = numbered(self.arguments)
         self.result_tree = tree.unflatten(traced.output_tree, range(len(traced.outputs)))
         self.default_wrt = self._wrt_leaves(wrt)
 
@@ -249,20 +251,13 @@ class Program(CompiledFunction):
                 "value_and_backward", "vjp"]
 
     def __reduce__(self) -> Any:
-        return _compiled_again, (self.fun, self._stand_ins(), *self._options)
-
-    def _stand_ins(self) -> Any:
-        """Arguments like those it was made for."""
-        types = [(argument.weak, argument.type) for argument in self.traced.argument_types]
-        stand_ins = [ShapeDtypeStruct(type_.shape, type_.dtype.numpy) if weak is None else weak(0)  # type: ignore[arg-type]
-                     for weak, type_ in types]
-        return self.arguments.with_leaves(stand_ins, declare=True)[0]
+        return _compiled_again, (self.fun, stand_ins(self.arguments, self.traced.argument_types), *self._options)
 
     def _unroll(self, error: CompileError) -> None:
         """Trace it again with all loops unrolled, as there is no native code for one; raises the error where that is of no use."""
         if not self.traced.may_unroll or self._runners:
             raise error
-        self.arguments = take_apart(self.fun, self._stand_ins())
+        self.arguments = take_apart(self.fun, stand_ins(self.arguments, self.traced.argument_types))
         self._halves.clear()
         self._trace(unrolled=True)
         self.traced.unrolled_for = str(error)
@@ -461,8 +456,8 @@ class Program(CompiledFunction):
     def _runner(self, key: Any, make: Callable[[], BackwardGraph], residuals: Sequence[Any] = ()) -> Runner:
         found = self._runners.get(key)
         if found is None:
+            made = make()
             try:
-                made = make()
                 compiled = compile_graph(made.graph, made.into, self.__name__)
             except CompileError as error:
                 self._unroll(error)
@@ -476,20 +471,6 @@ class Program(CompiledFunction):
                 alone = sorted(self.traced.written)
             found = self._runners[key] = Runner(Routine(compiled, captured, layouts, alone), made)
         return found
-
-
-def _forward(traced: TraceResult, written: Sequence[int]) -> tuple[Graph, Into]:
-    """The graph of the function with what it writes to its arguments, and per result the argument it is written to."""
-    results = [*traced.outputs, *[traced.mutated[number] for number in written]]
-    graph = traced.graph.replace(body=live_values(traced.graph.body, results), outputs=results)
-    return graph, (*[None] * len(traced.outputs), *written)
-
-
-def _numbered(arguments: Arguments) -> tuple[Any, ...]:
-    """The positional arguments with the numbers of their dynamic leaves, None in the place of static ones."""
-    number = {position: k for k, position in enumerate(arguments.dynamic)}
-    args, _ = tree.unflatten(arguments.treedef, [number.get(position) for position in range(len(arguments.leaves))])
-    return args  # type: ignore[no-any-return]
 
 
 def _compiled_again(fun: Callable[..., Any], args: Sequence[Any], wrt: Any, mutates: Any, memory_limit: int | None,

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from bwcompiler import ops
+from bwcompiler import ops, tree
+from bwcompiler.api.executables import Into
+from bwcompiler.api.shapes import ShapeDtypeStruct
 from bwcompiler.compiler.pipeline import derive, split
 from bwcompiler.errors import GradientError
-from bwcompiler.frontend.tracing.arguments import Arguments
+from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType
 from bwcompiler.frontend.tracing.trace import TraceResult
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.graph_printer import names_in_text
@@ -170,3 +172,24 @@ def _scaled(gradient: Value, scale: list[Value]) -> Value:
 def every_seed(traced: TraceResult) -> tuple[str | None, ...]:
     """A seed for every output that has one."""
     return tuple([INPUT_SEED if output.dtype.is_differentiable else None for output in traced.outputs])
+
+
+def forward_graph(traced: TraceResult, written: Sequence[int]) -> tuple[Graph, Into]:
+    """The graph of the function with what it writes to its arguments, and per result the argument it is written to."""
+    results = [*traced.outputs, *[traced.mutated[number] for number in written]]
+    graph = traced.graph.replace(body=live_values(traced.graph.body, results), outputs=results)
+    return graph, (*[None] * len(traced.outputs), *written)
+
+
+def numbered(arguments: Arguments) -> tuple[Any, ...]:
+    """The positional arguments with the numbers of their dynamic leaves, None in the place of static ones."""
+    number = {position: k for k, position in enumerate(arguments.dynamic)}
+    args, _ = tree.unflatten(arguments.treedef, [number.get(position) for position in range(len(arguments.leaves))])
+    return args  # type: ignore[no-any-return]
+
+
+def stand_ins(arguments: Arguments, types: Sequence[ArgumentType]) -> Any:
+    """Positional arguments of these types, without numbers."""
+    leaves = [ShapeDtypeStruct(one.type.shape, one.type.dtype.numpy) if one.weak is None else one.weak(0)  # type: ignore[arg-type]
+              for one in types]
+    return arguments.with_leaves(leaves, declare=True)[0]
