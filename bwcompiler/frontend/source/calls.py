@@ -21,6 +21,7 @@ from bwcompiler.frontend.source.checks import is_message, left_out
 from bwcompiler.frontend.source.functions import form as form_of
 from bwcompiler.frontend.source.growth import append, element, expect, is_growing, refuse_whole
 from bwcompiler.frontend.source.libraries import scipy_twin
+from bwcompiler.frontend.source.lined import is_lined, line, read
 from bwcompiler.frontend.source.makers import MAKERS, METHODS, Target, changed_in_loop, maker, maker_of, noted, require_traced
 from bwcompiler.frontend.source.places import Holder, assigned_to, refuse_change, scopes_around, short
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
@@ -28,7 +29,7 @@ from bwcompiler.frontend.source.vectorized import vectorized
 from bwcompiler.frontend.tracing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.operands import as_tracer, known_parts
 from bwcompiler.frontend.tracing.region import Policy
-from bwcompiler.frontend.tracing.registry import FUNCTIONS
+from bwcompiler.frontend.tracing.registry import FUNCTIONS, HANDLERS
 from bwcompiler.frontend.tracing.source import is_convertible, is_hidden, is_library
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.frontend.tracing.tracer import call as traced_call
@@ -268,11 +269,10 @@ def indexed(array: Any, index: Any) -> Any:
     """array[index], where a concrete array, or np.r_ and np.c_, may get traced values."""
     if type(array) is list and is_growing(array):
         return element(array, index)
+    if is_lined(array):
+        return read(line(array), index)
     if type(array) in (list, tuple) and isinstance(index, Tracer):
-        table = iteration.table(array)
-        if table is None and type(array) is list and isinstance(index, IndexTracer):
-            expect(array)
-        return array[index] if table is None else table(index)
+        return _moving(array, index)
     if array is np.r_ or array is np.c_:
         return (r_ if array is np.r_ else c_)[index]
     if array is np.mgrid or array is np.ogrid:
@@ -280,6 +280,22 @@ def indexed(array: Any, index: Any) -> Any:
     if type(array) is np.ndarray and open_policy() is not None and _is_traced(index):
         return traced_call(as_tracer, array)[index]
     return array[index]
+
+
+HANDLERS["item_of"] = indexed
+
+
+def _moving(items: Any, index: Tracer) -> Any:
+    """An item of a list or tuple at a place that is not known."""
+    table = iteration.table(items)
+    if table is not None:
+        return table(index)
+    if type(items) is list and isinstance(index, IndexTracer):
+        lined = line(items)
+        if lined is not None:
+            return read(lined, index)
+        expect(items)
+    return items[index]
 
 
 def _is_traced(index: Any) -> bool:
@@ -318,7 +334,7 @@ def own(container: Any) -> Any:
 def altered(x: Any) -> Any:
     """x, of which an attribute is assigned to."""
     found = changed(x)
-    return x if isinstance(found, Target) else found
+    return x if type(x) is np.ndarray else found
 
 
 def changed(x: Any) -> Any:

@@ -19,6 +19,7 @@ from bwcompiler.errors import BwError, at
 from bwcompiler.frontend.source.checks import note, together
 from bwcompiler.frontend.source.growth import Again, Element, Growth, Row, buffer, elements_of, grow, on_entry, row, store
 from bwcompiler.frontend.source.jumps import PREFIX
+from bwcompiler.frontend.source.lined import Lined
 from bwcompiler.frontend.source.places import Scope, bound
 from bwcompiler.frontend.source.rewriting import Variables
 from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, is_number, not_capturable, same
@@ -73,6 +74,7 @@ class Traceable:
 
     carried  names that are parameters of the body; kinds: of all leaves that these have.
     count, index  of a counted loop.
+    lined    lists of numbers that are arrays in it, by their ids; kept: lists that must not be.
     growths  lists that grow in it, by their ids; elements: what the iteration appended to them.
     exchange  arrays that exchange their names, of a loop whose end is data.
     rows     arrays whose rows the iterations make, of the types `buffered`; buffers: these by the storages that the rows are of.
@@ -85,6 +87,8 @@ class Traceable:
         self.index = index
         self.growths: dict[int, Growth] = {}
         self.found_growths: dict[int, Growth] = {}
+        self.lined: dict[int, Lined] = {}
+        self.kept: set[int] = set()
         self.elements: list[tuple[Growth, list[Element]]] = []
         self.buffers: dict[Storage, Tracer] = {}
         self.buffered: list[TensorType] = []
@@ -145,6 +149,8 @@ class Traceable:
         self.names.restore(self.entry)
         for growth in self.growths.values():
             growth.restore()
+        for lined in self.lined.values():
+            lined.restore()
 
     def _prepare(self) -> None:
         """Before each attempt: what the lists held last, arrays for what they get."""
@@ -154,6 +160,8 @@ class Traceable:
                     self.kinds.pop(growth.name, None)
                 self.entry[growth.name] = on_entry(self, growth)
                 self.carried.add(growth.name)
+        for lined in self.lined.values():
+            lined.prepare()
         self.rows = [buffer(self.count, type_) for type_ in self.buffered if isinstance(self.count, int)]
 
     def _adopt(self) -> bool:
@@ -209,6 +217,8 @@ class Traceable:
                 leaf._storage.layout = unknown("what a loop carries")
         for growth in self.growths.values():
             growth.begin()
+        for lined in self.lined.values():
+            lined.begin()
         self.run()
         self._end_growths()
         self.ends = self.names.held(self.variables.stored)
@@ -376,6 +386,8 @@ class Traceable:
 
     def _grow(self) -> None:
         """Give the lists what the iterations have appended."""
+        for lined in self.lined.values():
+            lined.settle()
         for growth, elements in self.elements:
             assert isinstance(self.count, int)
             grow(growth, elements, self.count, self.index, self.buffers)

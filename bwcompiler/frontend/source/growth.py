@@ -118,9 +118,15 @@ def append(base: list[Any], *values: Any) -> None:
         return
     if any(scope.loop is None or not isinstance(scope.loop.count, int) for scope in scopes):
         not_capturable(f"it calls list.append(), which may change list {short(base)}")
+    lined = next((scope.loop for scope in scopes if id(base) in scope.loop.lined), None)
+    if lined is not None:                          # it was read at places that move before it grew
+        lined.lined.pop(id(base)).restore()
+        lined.kept.add(id(base))
     for scope in scopes:
         if id(base) not in scope.loop.growths:
             scope.loop.found_growths.setdefault(id(base), Growth(base))
+    if lined is not None:
+        raise Again(lined)
     loop = scopes[-1].loop
     (loop.growths.get(id(base)) or loop.found_growths[id(base)]).items.extend(values)
 

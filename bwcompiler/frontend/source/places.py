@@ -164,7 +164,7 @@ class Holder:
         setattr(self._bw_shared, name, value)
 
     def __getitem__(self, key: Any) -> Any:
-        return part_of(self._bw_shared[key])
+        return part_of(HANDLERS["item_of"](self._bw_shared, key))
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._bw_shared[key] = value
@@ -184,6 +184,8 @@ class Shared(Holder):
         _store(Place(self._bw_shared, "attribute", name), value)
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        if HANDLERS["assign_to_list"](self._bw_shared, key, value):
+            return
         if type(self._bw_shared) in _LISTS:
             if type(key) is not int:
                 refuse_change(self._bw_shared)

@@ -284,6 +284,18 @@ def first_iteration_differs(x):
     return np.sum(total) + best + kept["last"][0]
 
 
+def lists_as_arrays(x):
+    values = [max(1.0 - 0.1 * j, 0.0) * x[0] for j in range(13)]
+    counts = [0] * 12
+    for i in range(11, -1, -1):
+        for j in range(i + 1):
+            values[j] = max(0.5 * values[j] + 0.5 * values[j + 1], x[i] * 0.1)
+            if values[j] > 0.3:
+                values[j + 1] *= 0.9
+        values[-1] += x[i]
+    return values[0] + sum(values) + max(counts) + len(values)
+
+
 def time_steps(x):
     t, n, u = 0.0, 0, x * 1.0
     while t < 1.0:
@@ -393,7 +405,7 @@ def three_buffers(x):
 NATIVE = [methods, two_objects, dataclass_fields, replaced, namedtuples, dictionary_items, nested_containers, list_items, double_buffer,
           swapped_attributes, helpers_that_assign, nested_function, in_branches, early_stop, appended, appended_in_nests,
           appended_tuples, history, recorded, written_afterwards, written_before_the_end, the_same_each_time, first_iteration_differs,
-          float_table, time_steps, class_with_time, index_by_while, generic_exit, has_or_not, double_buffer_until, double_buffer_of_arguments, three_buffers]
+          float_table, lists_as_arrays, time_steps, class_with_time, index_by_while, generic_exit, has_or_not, double_buffer_until, double_buffer_of_arguments, three_buffers]
 
 
 # ----- what only Python knows

@@ -1,0 +1,109 @@
+"""Lists of numbers that loops read or assign to at places that move with them: `values[j] = 0.5 * (values[j] + values[j + 1])`.
+
+For the outermost loop that such a list is from outside of, its numbers are put in an array, which the loop assigns to; afterwards the
+list holds the array's elements.  While the body is traced it holds `POISON`, as a list that grows does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.frontend.source.growth import POISON, Again, row
+from bwcompiler.frontend.source.places import scopes_around
+from bwcompiler.frontend.source.variables import is_number, not_capturable
+from bwcompiler.frontend.tracing.index_handle import IndexTracer
+from bwcompiler.frontend.tracing.operands import as_tracer
+from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.tracer import Tracer, call
+
+
+class Lined:
+    """A list whose numbers are in an array while a loop is traced."""
+
+    def __init__(self, base: list[Any]) -> None:
+        self.base = base
+        self.entry = list(base)
+        self.array: Any = None
+
+    def prepare(self) -> None:
+        """Before each attempt: the array, in the region around the loop."""
+        self.array = np.stack([call(as_tracer, number) for number in self.entry]).astype(float)
+
+    def begin(self) -> None:
+        """Before an iteration."""
+        self.base[:] = [POISON] * len(self.entry)
+
+    def restore(self) -> None:
+        """Give the list what it held."""
+        self.base[:] = self.entry
+
+    def settle(self) -> None:
+        """After the loop: the list holds the numbers of the array."""
+        if not self.array._storage.written:
+            self.restore()
+            return
+        found = self.array
+        element = found[0]
+        self.base[:] = [row(found, number, element._storage, _scalar(element)) for number in range(len(self.entry))]
+
+
+def _scalar(element: Tracer) -> Tracer:
+    element._chain = ()
+    element._kind = float
+    return element
+
+
+def line(base: list[Any]) -> Lined | None:
+    """The list as an array, if it is one in the body that is being traced, or shall be: then the loop is traced again."""
+    scopes = scopes_around(base)
+    for scope in scopes:
+        if scope.loop is not None and id(base) in scope.loop.lined:
+            found: Lined = scope.loop.lined[id(base)]
+            return found
+    if not scopes or not base or not all(map(_is_real, base)) or all(isinstance(number, bool | int) for number in base):
+        return None
+    if scopes[0].loop is None or id(base) in scopes[0].loop.kept:
+        return None
+    if any(scope.loop is not None and id(base) in scope.loop.growths for scope in scopes):
+        return None
+    scopes[0].loop.lined[id(base)] = Lined(base)
+    raise Again(scopes[0].loop)
+
+
+def _is_real(number: Any) -> bool:
+    kind = number.dtype.kind if isinstance(number, Tracer | np.generic) else ""
+    return is_number(number) and (kind in "fi" if kind else type(number) in (int, float))
+
+
+def read(lined: Any, index: Any) -> Any:
+    """base[index]."""
+    if isinstance(index, slice):
+        not_capturable("it takes a slice of a list that it assigns to at places that move")
+    found = lined.array[index]
+    found._kind = float
+    return found
+
+
+def write(lined: Lined, index: Any, value: Any) -> None:
+    """base[index] = value."""
+    if isinstance(index, slice) or not is_number(value) or not _is_real(value):
+        not_capturable("it assigns something else than numbers to a list, at places that move")
+    lined.array[index] = value
+
+
+def assign(base: Any, index: Any, value: Any) -> bool:
+    """base[index] = value, if the numbers of base are in an array, or shall be."""
+    lined = line(base) if is_lined(base) or (type(base) is list and isinstance(index, IndexTracer)) else None
+    if lined is not None:
+        write(lined, index, value)
+    return lined is not None
+
+
+HANDLERS["assign_to_list"] = assign
+
+
+def is_lined(base: Any) -> bool:
+    """Whether the numbers of a list are in an array in a loop that is being traced."""
+    return type(base) is list and any(scope.loop is not None and id(base) in scope.loop.lined for scope in scopes_around(base))
