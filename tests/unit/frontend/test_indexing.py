@@ -366,7 +366,6 @@ def test_bad_index(index: Any, kind: type[Exception], message: str) -> None:
 
 @pytest.mark.parametrize(("fun", "kind", "message"), [
     (lambda x: x[x > 0].shape, TracerIndexError, "np.where"),
-    (lambda x: len(x[x > 0]), TracerIndexError, "np.where"),
     (lambda x: np.sort(x[x > 0]), TracerIndexError, "np.where"),
     (lambda x: x[x > 0] + x, TracerIndexError, "np.where"),
     (lambda x: x[x > 0] + x[x > 1], UnsupportedError, "different traced masks"),
