@@ -88,7 +88,8 @@ def test_code_of_the_page_runs(page: Path, request: pytest.FixtureRequest, monke
     assert not wrong, "\n".join(wrong) + "\naccept it with --update-golden"
 
 
-def test_spellings_run(request: pytest.FixtureRequest) -> None:
+def test_spellings_run(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
     threads = bw.get_num_threads()
     request.addfinalizer(lambda: bw.set_num_threads(threads))
     page, namespace = ROOT / "docs" / "coming_from.md", {}
