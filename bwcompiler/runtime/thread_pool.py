@@ -206,7 +206,7 @@ run:
   %gate.last = atomicrmw and ptr {at("gate")}, i64 {~OPEN} acq_rel
   br label %wait
 wait:
-  %turn = phi i64 [ 0, %run ], [ %turn.next, %pause ], [ %turn.next, %sleep ]
+  %turn = phi i64 [ 0, %run ], [ %turn.next, %pause ], [ %turn.next, %doze ]
   %gate = load atomic i64, ptr {at("gate")} acquire, align 8
   %inside = and i64 %gate, {OPEN - 1}
   %gone = icmp eq i64 %inside, 0
@@ -220,6 +220,10 @@ pause:
   br label %wait
 sleep:
   %gate.marked = atomicrmw or ptr {at("gate")}, i64 {WAITING} acq_rel
+  %still.inside = and i64 %gate.marked, {OPEN - 1}
+  %has.left = icmp eq i64 %still.inside, 0
+  br i1 %has.left, label %over, label %doze
+doze:
   %gate.asleep = or i64 %gate.marked, {WAITING}
   %gate.low = trunc i64 %gate.asleep to i32
   %slept = call i64 (i64, ...) @syscall(i64 FUTEX, ptr {at("gate")}, i32 128, i32 %gate.low, ptr null, ptr null, i32 0)
