@@ -310,3 +310,24 @@ print("end")
 """
     found = subprocess.run([sys.executable, "-c", script], cwd=Path(__file__).parents[3], capture_output=True, text=True, timeout=120, check=False)
     assert (found.returncode, found.stdout.strip(), found.stderr) == (0, "end", "")
+
+
+def test_callers_that_sleep_are_woken() -> None:
+    """A caller that does not spin: in some of so many regions the last thread leaves just as the caller goes to sleep."""
+    script = """
+import numpy as np
+from bwcompiler.runtime import thread_pool
+spins = f"ugt i64 %turn, {thread_pool.SPIN_TURNS}"
+assert spins in thread_pool._REGION
+thread_pool._REGION = thread_pool._REGION.replace(spins, "ugt i64 %turn, 0")
+from tests.unit.runtime.test_thread_pool import Regions
+regions = Regions()
+regions.pool.set_threads(2)
+words = np.zeros(4096, np.int64)
+for _ in range(400):
+    regions.pool.wake_up()
+    regions.run("add_one", words, words.size, 512, 1000)
+print(words[0])
+"""
+    found = subprocess.run([sys.executable, "-c", script], cwd=Path(__file__).parents[3], capture_output=True, text=True, timeout=120, check=False)
+    assert (found.returncode, found.stdout.strip(), found.stderr) == (0, "400000", "")
