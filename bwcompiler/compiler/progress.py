@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import _thread
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -18,17 +18,18 @@ def progress(name: str, operations: int) -> Iterator[None]:
     if not shows_progress():
         yield
         return
-    timer = threading.Timer(SECONDS, _show, (name, operations))
-    timer.daemon = True
-    timer.start()
+    busy = _thread.allocate_lock()
+    busy.acquire()
+    _thread.start_new_thread(_show, (busy, name, operations))       # threading.Thread has tables that an interrupt leaves torn
     try:
         yield
     finally:
-        timer.cancel()
+        busy.release()
 
 
-def _show(name: str, operations: int) -> None:
+def _show(busy: _thread.LockType, name: str, operations: int) -> None:
+    """Wait for the end of the compilation, and write the line if that is too long."""
     stream = sys.stderr
-    if stream is not None:                         # there is none under pythonw
+    if not busy.acquire(timeout=SECONDS) and stream is not None:           # there is none under pythonw
         stream.write(f"bwcompiler: compiling {name} ({operations} operations) takes more than {SECONDS:g} s; BW_PROGRESS=0 is silent\n")
         stream.flush()
