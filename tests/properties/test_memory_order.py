@@ -100,7 +100,9 @@ UNARY: tuple[Callable[[Any], Any], ...] = (
     lambda x: np.linspace(x[0], x[-1], 3), lambda x: np.linspace(x[0], x[-1], 3, axis=-1), lambda x: np.resize(x, (3, 3)), lambda x: np.diagflat(x[0]),
     lambda x: np.astype(x, np.float32), lambda x: np.asarray(x, like=x), lambda x: np.array(x, like=x), lambda x: np.ones((2, 3), order="F", like=x),
     lambda x: np.empty((2, 3), like=x), lambda x: np.identity(3, like=x), lambda x: np.tri(3, like=x), lambda x: np.polyadd(x[0, ..., 0], x[0, ..., 0]),
-    lambda x: np.i0(x), lambda x: np.packbits(x > 0.5, 0), lambda x: np.unpackbits(np.asarray(x * 200, np.uint8, like=x), 0),
+    lambda x: np.emath.sqrt(-x), lambda x: np.emath.log(-x), lambda x: np.emath.log10(-x), lambda x: np.emath.log2(-x), lambda x: np.emath.logn(2, -x),
+    lambda x: np.emath.power(-x, 0.5), lambda x: np.emath.arccos(x + 2), lambda x: np.emath.arcsin(x + 2), lambda x: np.emath.arctanh(x + 2),
+    lambda x: np.roots(x.ravel()[:3]), lambda x: np.i0(x), lambda x: np.packbits(x > 0.5, 0), lambda x: np.unpackbits(np.asarray(x * 200, np.uint8, like=x), 0),
     lambda x: np.polydiv(x[0, ..., 0], x[0, ..., 0])[0], lambda x: np.dsplit(x[..., None, None], 1), lambda x: np.polysub(x[0, ..., 0], x[0, ..., 0]), lambda x: _written(x.copy("K")),
 )
 
