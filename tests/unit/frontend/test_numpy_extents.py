@@ -92,6 +92,11 @@ CASES: dict[str, Cases] = {
 }
 
 
+if np.lib.NumpyVersion(np.__version__) < "2.3.0":                    # other dtypes of quantiles, and errors for norms of nothing
+    for changed in ("quantile", "norm", "square matrices"):
+        del CASES[changed]
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
 @pytest.mark.parametrize("upper", [False, True])
 def test_cholesky_reads_one_triangle(dtype: Any, upper: bool) -> None:
