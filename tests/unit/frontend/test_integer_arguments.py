@@ -115,6 +115,7 @@ def test_bounds_in_a_captured_loop_of_a_gradient() -> None:
     np.testing.assert_array_equal(gradient, expected)
 
 
+@pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")            # by NumPy 2.5
 def test_attributes_of_known_arrays_may_be_assigned() -> None:
     def places(x: Any, n: int) -> Any:
         rows, columns = np.mgrid[0:n, 0:n]
