@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from bwcompiler import ops
+from bwcompiler.errors import InternalError
 from bwcompiler.ir.access import ArrayView, is_alias, is_virtual, matrix_view, plain_axes, root, view_of, whole
 from bwcompiler.ir.fusion import Call, FusedProgram, FusionGroup, Member, Refusal, starts_filled, update_region
 from bwcompiler.ir.graph import Graph
@@ -331,8 +332,8 @@ class _Fusion:
                 return step
         step = self._open(number.sources).position
         self.number_groups.append(step)
-        for reader in readers:
-            self._comes_after(reader, (step,))
+        if not all(self._comes_after(reader, (step,)) for reader in readers):
+            raise InternalError("a number cannot be computed before what reads it")
         return step
 
     def _comes_after(self, step: int, sources: Collection[int]) -> bool:

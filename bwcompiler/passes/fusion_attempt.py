@@ -255,10 +255,10 @@ class Attempt:
             return None
         columns = bool(every) and max(every) not in inner
         for member in group.members:
-            domain = frozenset(axis + shift for axis in member.domain_axes)
-            reduced = tuple(axis + shift for axis in member.reduced)
             if member.is_number:
                 continue
+            domain = frozenset(axis + shift for axis in member.domain_axes)
+            reduced = tuple(axis + shift for axis in member.reduced)
             if domain not in (every, outer) or not _reduction_fits(domain, reduced, inner, columns):
                 self._refuse("reduction", *self._consumed_reductions(group))
                 return None

@@ -20,6 +20,7 @@ from collections.abc import Mapping
 
 from bwcompiler.locks import in_forked_child, once
 from bwcompiler.runtime import blas, jit, object_cache, threads
+from bwcompiler.runtime.locks_and_clocks import spin_lock
 from bwcompiler.target import default_target
 
 LEAST_WORK = 2**23
@@ -62,31 +63,17 @@ _STEPS = {
 _NUMBERS = {"work": LEAST_WORK, "plain": _PLAIN, "left": _LEFT}
 
 # The library's number of threads: 1 while calls of programs are on; then as before.
-_STATE = """
-@lock = internal global i64 0, align 64
+_STATE = spin_lock("@locked") + """
+@locked = internal global i64 0, align 64
 @depth = internal global i64 0
 @outside = internal global i32 0
 declare void @blas.set(i32)
 declare i32 @blas.get()
-declare i32 @sched_yield()
 declare i32 @bw_parallel(ptr, ptr, i64, i64)
 declare i64 @llvm.smax.i64(i64, i64)
-define internal void @lock_it() nounwind {
-start:
-  br label %try
-try:
-  %held = atomicrmw xchg ptr @lock, i64 1 acquire
-  %free = icmp eq i64 %held, 0
-  br i1 %free, label %done, label %wait
-wait:
-  %ignored = call i32 @sched_yield()
-  br label %try
-done:
-  ret void
-}
 define internal void @enter() nounwind {
 start:
-  call void @lock_it()
+  call void @lock()
   %before = load i64, ptr @depth
   %now = add i64 %before, 1
   store i64 %now, ptr @depth
@@ -98,12 +85,12 @@ set:
   call void @blas.set(i32 1)
   br label %done
 done:
-  store atomic i64 0, ptr @lock release, align 8
+  call void @unlock()
   ret void
 }
 define internal void @leave() nounwind {
 start:
-  call void @lock_it()
+  call void @lock()
   %before = load i64, ptr @depth
   %now = sub i64 %before, 1
   store i64 %now, ptr @depth
@@ -114,12 +101,12 @@ set:
   call void @blas.set(i32 %outside)
   br label %done
 done:
-  store atomic i64 0, ptr @lock release, align 8
+  call void @unlock()
   ret void
 }
 define void @bw_blas_set_threads(i32 %count) nounwind {
 start:
-  call void @lock_it()
+  call void @lock()
   %depth = load i64, ptr @depth
   %on = icmp ne i64 %depth, 0
   br i1 %on, label %later, label %now
@@ -130,14 +117,14 @@ now:
   call void @blas.set(i32 %count)
   br label %done
 done:
-  store atomic i64 0, ptr @lock release, align 8
+  call void @unlock()
   ret void
 }
 define void @bw_blas_reset() nounwind {
 start:
   %depth = load i64, ptr @depth
   %on = icmp ne i64 %depth, 0
-  store i64 0, ptr @lock
+  store i64 0, ptr @locked
   store i64 0, ptr @depth
   br i1 %on, label %set, label %done
 set:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import ctypes
 import functools
 import threading
-import time
 from typing import Any
 
 from bwcompiler.locks import in_forked_child, once
 from bwcompiler.runtime import jit, object_cache, python_abi
+from bwcompiler.runtime.locks_and_clocks import DECLARE_CLOCK, clock
 from bwcompiler.target import default_target
 
 LOOK_NANOSECONDS = 20_000_000      # another thread that computes in Python gives up its lock after 5 ms: a quarter of this
@@ -35,21 +35,14 @@ declare void @py.PyGILState_Release(i32)
 declare i32 @py.PyErr_CheckSignals()
 declare ptr @py.PyEval_SaveThread()
 declare void @py.PyEval_RestoreThread(ptr)
-declare i32 @clock_gettime(i32, ptr)
-
+{DECLARE_CLOCK}{clock()}
 define i32 @bw_poll() nounwind {{
-  %time = alloca [2 x i64]
   %main = load i64, ptr @bw.state
   %thread = call i64 @py.PyThread_get_thread_ident()
   %is.main = icmp eq i64 %thread, %main
   br i1 %is.main, label %clock, label %on
 clock:
-  %failed = call i32 @clock_gettime(i32 {time.CLOCK_MONOTONIC}, ptr %time)
-  %seconds = load i64, ptr %time
-  %rest.at = getelementptr i64, ptr %time, i64 1
-  %rest = load i64, ptr %rest.at
-  %whole = mul i64 %seconds, 1000000000
-  %now = add i64 %whole, %rest
+  %now = call i64 @now()
   %due.at = getelementptr i64, ptr @bw.state, i64 1
   %due = load i64, ptr %due.at
   %early = icmp slt i64 %now, %due

@@ -23,10 +23,10 @@ import ctypes
 import mmap
 import os
 import sys
-import time
 
 from bwcompiler.locks import in_forked_child, once
 from bwcompiler.runtime import jit, machine, object_cache, python_abi
+from bwcompiler.runtime.locks_and_clocks import DECLARE_CLOCK, clock, spin_lock
 from bwcompiler.target import default_target
 
 KEPT_BLOCKS = 256
@@ -50,26 +50,6 @@ def _add(name: str, amount: str, register: str) -> str:
     return (f"  %{register}.before = load i64, ptr {_state(name)}\n  %{register} = add i64 %{register}.before, {amount}\n"
             f"  store i64 %{register}, ptr {_state(name)}")
 
-
-_LOCK = """
-define internal void @lock() nounwind {
-start:
-  br label %try
-try:
-  %held = atomicrmw xchg ptr @state, i64 1 acquire
-  %free = icmp eq i64 %held, 0
-  br i1 %free, label %done, label %wait
-wait:
-  %ignored = call i32 @sched_yield()
-  br label %try
-done:
-  ret void
-}
-define internal void @unlock() nounwind {
-  store atomic i64 0, ptr @state release, align 8
-  ret void
-}
-"""
 
 # The length of a block of so many bytes: whole pages; whole huge pages where at most half of the last one is lost.  -1: too many.
 _LENGTH = f"""
@@ -280,17 +260,6 @@ unmap:
   call void @unmap(ptr %block, i64 %length)
   ret void
 }}
-
-define internal i64 @now() nounwind {{
-  %time = alloca [2 x i64]
-  %failed = call i32 @clock_gettime(i32 {time.CLOCK_MONOTONIC}, ptr %time)
-  %seconds = load i64, ptr %time
-  %rest.at = getelementptr i64, ptr %time, i64 1
-  %rest = load i64, ptr %rest.at
-  %whole = mul i64 %seconds, 1000000000
-  %now = add i64 %whole, %rest
-  ret i64 %now
-}}
 """
 
 _TRIM = f"""
@@ -413,15 +382,13 @@ def _text() -> str:
 declare ptr @mmap(ptr, i64, i32, i32, i32, i64)
 declare i32 @munmap(ptr, i64)
 declare i32 @madvise(ptr, i64, i32)
-declare i32 @sched_yield()
-declare i32 @clock_gettime(i32, ptr)
 declare {{ i64, i1 }} @llvm.umul.with.overflow.i64(i64, i64)
 declare i64 @llvm.umin.i64(i64, i64)
 declare i64 @llvm.umax.i64(i64, i64)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 """
-    return declarations + _LOCK + _LENGTH + _map_text() + _DROP + _TAKE + _GIVE + _TRIM + _ALLOCATOR
+    return declarations + DECLARE_CLOCK + clock() + spin_lock("@state") + _LENGTH + _map_text() + _DROP + _TAKE + _GIVE + _TRIM + _ALLOCATOR
 
 
 class _Handler(ctypes.Structure):

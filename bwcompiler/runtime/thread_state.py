@@ -6,6 +6,8 @@ import platform
 import sys
 import time
 
+from bwcompiler.runtime.locks_and_clocks import DECLARE_CLOCK, clock
+
 MOST_THREADS = 256
 CPU_BYTES = 128                    # of glibc's cpu_set_t: 1024 CPUs
 OPEN, WAITING = 1 << 16, 1 << 17   # bits of the gate: a region is on; its caller sleeps until the last thread has left
@@ -73,18 +75,6 @@ declare i32 @pthread_attr_setstacksize(ptr, i64)
 declare i32 @pthread_attr_destroy(ptr)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_setaffinity_np(i64, i64, ptr)
-declare i32 @clock_gettime(i32, ptr)
 """
 
-NOW = "".join([f"""
-define internal i64 @{name}() nounwind {{
-  %time = alloca [2 x i64]
-  %failed = call i32 @clock_gettime(i32 {clock}, ptr %time)
-  %seconds = load i64, ptr %time
-  %rest.at = getelementptr i64, ptr %time, i64 1
-  %rest = load i64, ptr %rest.at
-  %whole = mul i64 %seconds, 1000000000
-  %now = add i64 %whole, %rest
-  ret i64 %now
-}}
-""" for name, clock in (("now", time.CLOCK_MONOTONIC), ("cpu_time", getattr(time, "CLOCK_THREAD_CPUTIME_ID", 3)))])
+NOW = DECLARE_CLOCK + clock() + clock("cpu_time", getattr(time, "CLOCK_THREAD_CPUTIME_ID", 3))
