@@ -380,7 +380,7 @@ def test_allowed_imports(tmp_path: Path) -> None:
         "__main__.py": '"""Doc."""\nfrom bwcompiler.cli import main',
         "cli.py": '"""Doc."""\nimport bwcompiler\nfrom bwcompiler import api',
         "api.py": '"""Doc."""\nfrom .frontend import tracer\nfrom .passes import cse\nfrom . import errors',
-        "scipy/special.py": '"""Doc."""\nfrom .. import api, tree\nfrom ..ops.layout import transpose',
+        "scipy/special/__init__.py": '"""Doc."""\nfrom .. import api, tree\nfrom ..ops.layout import transpose',
         "frontend/tracer.py": '"""Doc."""\nfrom ..ops import layout\nfrom ..ir.graph import Node\nfrom .. import tree',
         "passes/cse.py": '"""Doc."""\nimport numpy as np\ndef f():\n    import scipy.linalg',
         "ops/layout.py": '"""Doc."""\nfrom bwcompiler.ir.graph import Node',

@@ -19,7 +19,7 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.plan import ArgumentKind, CallSignature, Leaf, ResultKind
 from bwcompiler.ir.types import TensorType, TupleType
 from bwcompiler.locks import RenewedLock
-from bwcompiler.lowering.parallel_calls import PARALLEL
+from bwcompiler.lowering.kernels.parallel_calls import PARALLEL
 from bwcompiler.lowering.polls import POLL
 from bwcompiler.runtime import threads
 from bwcompiler.runtime.executable import Executable

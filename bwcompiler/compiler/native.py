@@ -16,7 +16,7 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.routine import FOURIER_LOOPS, SORT_KINDS, Fourier, InnerLoop, sort_symbol
 from bwcompiler.ir.types import BOOL, C64, C128, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, DType, TensorType, complex_of
-from bwcompiler.lowering.library_calls import (
+from bwcompiler.lowering.libraries.library_calls import (
     CALLBACK_DONE,
     CALLBACK_ERROR,
     INDEX_ERROR,

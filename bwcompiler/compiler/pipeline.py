@@ -25,13 +25,14 @@ from bwcompiler.ir.graph_printer import NO_NAMES, Names
 from bwcompiler.ir.loop_verifier import verify_kernel
 from bwcompiler.ir.memory import MemoryPlan
 from bwcompiler.ir.op import Value
-from bwcompiler.lowering.library_calls import Libraries
+from bwcompiler.lowering.libraries.library_calls import Libraries
 from bwcompiler.lowering.program import ProgramEmitter, ProgramText
 from bwcompiler.lowering.steps import LoweredBody, LoweredStep, lower_steps
+from bwcompiler.passes.adjoints.expand_regions import expand_regions
+from bwcompiler.passes.adjoints.unlink_regions import unlink_regions
 from bwcompiler.passes.autodiff import JointGraph, differentiate, origins_of
 from bwcompiler.passes.expand_custom_rules import expand_custom_rules
-from bwcompiler.passes.expand_regions import expand_regions
-from bwcompiler.passes.fuse import fuse
+from bwcompiler.passes.fusion.fuse import fuse
 from bwcompiler.passes.inline_custom_rules import inline_custom_rules
 from bwcompiler.passes.legalize import legalize
 from bwcompiler.passes.partition import Partition, partition
@@ -41,7 +42,6 @@ from bwcompiler.passes.prune_regions import prune_regions
 from bwcompiler.passes.push_forward import TangentGraph, push_forward
 from bwcompiler.passes.save_slices import save_slices
 from bwcompiler.passes.simplify import simplify_with_mapping
-from bwcompiler.passes.unlink_regions import unlink_regions
 from bwcompiler.target import Target, current_target
 
 

@@ -1,7 +1,7 @@
 """A program in words, for people who want to know why it does what it does: `explain_program`.
 
 Every section says what a stage decided, with the user's lines, and why, in the words of the stage that decided it: the
-rules of derivatives (`gradient_reasons`), of fusion (`fusion_rules`), of updates (`find_updates`) and of memory
+rules of derivatives (`gradient_reasons`), of fusion (`fusion/rules.py`), of updates (`find_updates`) and of memory
 (`plan_memory`).  Nothing is guessed from the result.
 """
 
@@ -20,13 +20,14 @@ from bwcompiler.ir.fusion import Call, FusedProgram, FusionGroup, Refusal
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.routine import Native
-from bwcompiler.lowering import factorization_calls
-from bwcompiler.lowering.matrix_products import product_method
+from bwcompiler.lowering.libraries import factorization_calls
+from bwcompiler.lowering.libraries.matrix_products import product_method
 from bwcompiler.lowering.steps import LoweredBody
 from bwcompiler.ops.callback import callback
-from bwcompiler.passes import find_updates, fusion_rules, partition, plan_memory
+from bwcompiler.passes import find_updates, partition, plan_memory
 from bwcompiler.passes.autodiff import JointGraph
-from bwcompiler.passes.fuse import fuse
+from bwcompiler.passes.fusion import rules as fusion_rules
+from bwcompiler.passes.fusion.fuse import fuse
 from bwcompiler.passes.partition import Partition
 
 SHOWN = 40                     # entries of a section; unrolled loops have thousands

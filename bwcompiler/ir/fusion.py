@@ -120,7 +120,7 @@ class Call:
 class Refusal(NamedTuple):
     """Why a value is not computed in a group that it could have joined.
 
-    rule    one of fusion's rules, in words in `bwcompiler.passes.fusion_rules`.
+    rule    one of fusion's rules, in words in `bwcompiler.passes.fusion.rules`.
     about   the values, read by this one, that the rule is about.
     """
 

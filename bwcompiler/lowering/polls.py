@@ -14,7 +14,7 @@ from typing import Protocol
 from bwcompiler.ir.extent import Extent, upper
 from bwcompiler.ir.loop import Accumulate, Fill, Let, Loop, Statement, Store
 from bwcompiler.ir.scalar import Scalar
-from bwcompiler.lowering.llvm_scalars import ScalarEmitter
+from bwcompiler.lowering.kernels.llvm_scalars import ScalarEmitter
 from bwcompiler.lowering.math.functions import FUNCTIONS
 
 POLL = "bw_poll"

@@ -22,17 +22,17 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import Word, const
 from bwcompiler.ir.types import TensorType
 from bwcompiler.lowering.calls import RECORD, FunctionCall, Pointer, Slots, Told, body_text, program_text
-from bwcompiler.lowering.factorization_calls import library_call_text
-from bwcompiler.lowering.library_calls import CALLBACK_DONE, CALLBACK_ERROR, DECLARE_LAST, Libraries, check_index_text, copy_text
-from bwcompiler.lowering.llvm_scalars import ScalarEmitter
-from bwcompiler.lowering.loops_to_llvm import kernel_to_llvm
+from bwcompiler.lowering.kernels.llvm_scalars import ScalarEmitter
+from bwcompiler.lowering.kernels.loops_to_llvm import kernel_to_llvm
+from bwcompiler.lowering.kernels.parallel_calls import parallel_text
+from bwcompiler.lowering.libraries.factorization_calls import library_call_text
+from bwcompiler.lowering.libraries.library_calls import CALLBACK_DONE, CALLBACK_ERROR, DECLARE_LAST, Libraries, check_index_text, copy_text
+from bwcompiler.lowering.libraries.matrix_products import product_text
+from bwcompiler.lowering.loops.parallel import Piece, pieces
+from bwcompiler.lowering.loops.split_complex import split_complex
 from bwcompiler.lowering.math.functions import math_text
-from bwcompiler.lowering.matrix_products import product_text
-from bwcompiler.lowering.parallel import Piece, pieces
-from bwcompiler.lowering.parallel_calls import parallel_text
 from bwcompiler.lowering.polls import COPY_BYTES, DECLARE_POLL, POLL, POLL_WORK, product_work, statements_work
 from bwcompiler.lowering.regions import BodyFunction, region_text
-from bwcompiler.lowering.split_complex import split_complex
 from bwcompiler.lowering.steps import LoweredBody, LoweredStep
 from bwcompiler.target import Target
 

@@ -15,13 +15,13 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.loop import INPUT, UPDATED, Kernel
 from bwcompiler.ir.memory import ALIGNMENT, MemoryPlan, StepUse, Update
 from bwcompiler.ir.op import Value
-from bwcompiler.lowering.call_kernels import build_call_kernel, build_matmul
-from bwcompiler.lowering.group_shapes import Shape, WordValue, build_shared_kernel, shape_of
-from bwcompiler.lowering.kernel_pointers import free_indices
-from bwcompiler.lowering.library_calls import Libraries
-from bwcompiler.lowering.matrix_products import is_called, is_written_out
-from bwcompiler.lowering.shared_memory import may_share
-from bwcompiler.lowering.split_complex import split_complex
+from bwcompiler.lowering.kernels.kernel_pointers import free_indices
+from bwcompiler.lowering.libraries.library_calls import Libraries
+from bwcompiler.lowering.libraries.matrix_products import is_called, is_written_out
+from bwcompiler.lowering.loops.call_kernels import build_call_kernel, build_matmul
+from bwcompiler.lowering.loops.group_shapes import Shape, WordValue, build_shared_kernel, shape_of
+from bwcompiler.lowering.loops.shared_memory import may_share
+from bwcompiler.lowering.loops.split_complex import split_complex
 
 
 @dataclass

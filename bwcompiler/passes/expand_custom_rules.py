@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Record, Value
 from bwcompiler.ops.custom import custom_call, custom_link, inline_with_captured
+from bwcompiler.passes.adjoints.transposed_rule import TransposedRule
 from bwcompiler.passes.autodiff import active_values
 from bwcompiler.passes.rewriting import rebuilt
-from bwcompiler.passes.transposed_rule import TransposedRule
 
 
 class Expanded(NamedTuple):

@@ -20,13 +20,13 @@ from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, constant, input_value
 from bwcompiler.ir.types import TensorType, TupleType
 from bwcompiler.ops.custom import custom_link, inline_with_captured
+from bwcompiler.passes.adjoints.transposed_rule import transposed
 from bwcompiler.passes.autodiff import active_values
 from bwcompiler.passes.expand_custom_rules import expand_custom_rules
 from bwcompiler.passes.pass_manager import PassRun
 from bwcompiler.passes.push_regions import PUSHED, push_region, use_results
 from bwcompiler.passes.rewriting import Rewriter
 from bwcompiler.passes.simplify_rules import RULES
-from bwcompiler.passes.transposed_rule import transposed
 
 Tangent = Value | None                             # None: zero
 Tangents = Tangent | Sequence[Tangent]             # of a value with several results: one for each

@@ -18,7 +18,7 @@ from bwcompiler.runtime.locks_and_clocks import DECLARE_CLOCK, clock
 from bwcompiler.target import default_target
 
 LOOK_NANOSECONDS = 20_000_000      # another thread that computes in Python gives up its lock after 5 ms: a quarter of this
-INTERRUPTED = 4                    # the status of lowering/library_calls.py; the stages know nothing of each other
+INTERRUPTED = 4                    # the status of lowering/libraries/library_calls.py; the stages know nothing of each other
 
 # {identity of the main thread, time of the next look}: only the main thread reads and writes the second.
 _state = (ctypes.c_int64 * 2)()

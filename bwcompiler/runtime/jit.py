@@ -27,7 +27,7 @@ _lock = held_at_fork()         # around every call of LLVM: a fork in the middle
 class Tuning(NamedTuple):
     """LLVM's optimisation of programs, as its passes in order: part of every cache key.
 
-    Loops come as vectors, unrolled and with what is constant in them before them (`lowering/loops_to_llvm.py`), so LLVM has little to do.
+    Loops come as vectors, unrolled and with what is constant in them before them (`kernels/loops_to_llvm.py`), so LLVM has little to do.
     None of its vectorisers: what they make takes most of LLVM's time, and the SLP vectoriser joins scalars by shuffles of any form, some
     of which LLVM's X86 code generation gets wrong (tests/properties/test_targets.py has one).
     """

@@ -16,8 +16,8 @@ import bwcompiler as bw
 from bwcompiler.compiler import native, pipeline
 from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.op import REGISTRY
-from bwcompiler.lowering.factorization_calls import ADJOINT_BLOCK, SMALL
-from bwcompiler.lowering.library_calls import Libraries
+from bwcompiler.lowering.libraries.factorization_calls import ADJOINT_BLOCK, SMALL
+from bwcompiler.lowering.libraries.library_calls import Libraries
 from bwcompiler.runtime import blas_calls
 
 SIZES = (1, 3, SMALL, SMALL + 1)

@@ -18,7 +18,7 @@ from bwcompiler.ir.fusion import FusionGroup
 from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.loop_printer import kernel_to_text
 from bwcompiler.lowering.steps import lower_steps
-from bwcompiler.passes.fuse import fuse
+from bwcompiler.passes.fusion.fuse import fuse
 from bwcompiler.scipy import special
 from tests.support.graph_strategies import run_compiled
 from tests.support.lowered_programs import NO_LIBRARIES, assert_near, run_steps

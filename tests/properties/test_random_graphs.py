@@ -22,7 +22,7 @@ from bwcompiler.ir.graph_printer import graph_to_text
 from bwcompiler.ir.graph_verifier import verify
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.types import BOOL, C64, F32, F64
-from bwcompiler.lowering import blocks, loop_order, parallel
+from bwcompiler.lowering.loops import blocks, loop_order, parallel
 from bwcompiler.passes import find_updates
 from bwcompiler.passes.autodiff import INPUT_SEED, differentiate
 from bwcompiler.passes.batch import batch_graph

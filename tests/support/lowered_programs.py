@@ -21,9 +21,9 @@ from bwcompiler.ir.loop_parser import parse_kernel
 from bwcompiler.ir.loop_printer import kernel_to_text
 from bwcompiler.ir.loop_verifier import verify_kernel
 from bwcompiler.ir.op import Value
-from bwcompiler.lowering.library_calls import Libraries
+from bwcompiler.lowering.libraries.library_calls import Libraries
 from bwcompiler.lowering.steps import LoweredStep, lower_steps
-from bwcompiler.passes.fuse import fuse
+from bwcompiler.passes.fusion.fuse import fuse
 from tests.support.kernels import difference
 
 Array = np.ndarray[Any, Any]

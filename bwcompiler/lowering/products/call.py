@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bwcompiler.ir.types import C64, C128, F32, F64, DType
 from bwcompiler.lowering.function_text import Index
-from bwcompiler.lowering.parallel_calls import PARALLEL
+from bwcompiler.lowering.kernels.parallel_calls import PARALLEL
 from bwcompiler.lowering.polls import POLL
 from bwcompiler.lowering.products.routine import Routine, Tiling
 

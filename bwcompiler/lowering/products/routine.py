@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from bwcompiler.ir.types import DType, component_of
 from bwcompiler.lowering.function_text import FunctionText, Index
-from bwcompiler.lowering.llvm_scalars import register_type
+from bwcompiler.lowering.kernels.llvm_scalars import register_type
 from bwcompiler.target import Target
 
 BLOCK = 256                    # terms of a sum that are added one after the other; such blocks are added in order.  It decides the bits.

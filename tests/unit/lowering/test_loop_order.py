@@ -6,9 +6,9 @@ import pytest
 
 from bwcompiler.ir.fusion import FusionGroup
 from bwcompiler.ir.graph_parser import parse_graph
-from bwcompiler.lowering import loop_order
-from bwcompiler.lowering.loop_order import inner_axes, lane_axis, panel_width
-from bwcompiler.passes.fuse import fuse
+from bwcompiler.lowering.loops import loop_order
+from bwcompiler.lowering.loops.loop_order import inner_axes, lane_axis, panel_width
+from bwcompiler.passes.fusion.fuse import fuse
 
 NORMALISED = """
 graph g(%x: f64[ROWS,COLUMNS]) -> f64[ROWS,COLUMNS] {

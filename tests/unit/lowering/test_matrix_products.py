@@ -11,10 +11,10 @@ import pytest
 from bwcompiler.ir.extent import upper
 from bwcompiler.ir.fusion import Call
 from bwcompiler.ir.graph_parser import parse_graph
-from bwcompiler.lowering import matrix_products
-from bwcompiler.lowering.matrix_products import product_text
+from bwcompiler.lowering.libraries import matrix_products
+from bwcompiler.lowering.libraries.matrix_products import product_text
 from bwcompiler.lowering.products.call import WORDS
-from bwcompiler.passes.fuse import fuse
+from bwcompiler.passes.fusion.fuse import fuse
 from bwcompiler.runtime import jit
 from tests.support.targets import HOST
 

@@ -14,7 +14,7 @@ from bwcompiler.ir.access import ArrayView, matrix_order, view_of
 from bwcompiler.ir.fusion import Call
 from bwcompiler.ir.op import REGISTRY, Record, input_value
 from bwcompiler.ir.types import F64, tensor
-from bwcompiler.passes.fuse import fuse
+from bwcompiler.passes.fusion.fuse import fuse
 
 VIEWED: dict[str, Callable[..., Any]] = {
     "transposed": lambda x, y: x[0].T @ y[0],

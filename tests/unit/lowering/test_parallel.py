@@ -14,9 +14,9 @@ from bwcompiler.ir.loop_interpreter import run_kernel
 from bwcompiler.ir.loop_parser import parse_kernel
 from bwcompiler.ir.loop_printer import kernel_to_text
 from bwcompiler.ir.loop_verifier import verify_kernel
-from bwcompiler.lowering import blocks, parallel
-from bwcompiler.lowering.blocks import in_blocks
-from bwcompiler.lowering.parallel import pieces
+from bwcompiler.lowering.loops import blocks, parallel
+from bwcompiler.lowering.loops.blocks import in_blocks
+from bwcompiler.lowering.loops.parallel import pieces
 from tests.support.kernels import Array, copies
 
 

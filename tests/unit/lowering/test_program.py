@@ -15,7 +15,7 @@ from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.memory import Location, MemoryPlan
 from bwcompiler.ir.plan import ERROR_RECORD_BYTES
 from bwcompiler.lowering import calls
-from bwcompiler.lowering.library_calls import CALLBACK_DONE, CALLBACK_ERROR, INDEX_ERROR
+from bwcompiler.lowering.libraries.library_calls import CALLBACK_DONE, CALLBACK_ERROR, INDEX_ERROR
 from bwcompiler.lowering.program import ProgramEmitter, ProgramText
 from bwcompiler.passes import find_updates
 from bwcompiler.passes.plan_memory import plan_memory

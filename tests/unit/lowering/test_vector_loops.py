@@ -8,7 +8,7 @@ import pytest
 
 from bwcompiler.ir.loop import Loop
 from bwcompiler.ir.loop_parser import parse_kernel
-from bwcompiler.lowering.vector_loops import LONGEST, Body, Piece, group_start, pieces, power_of_two
+from bwcompiler.lowering.kernels.vector_loops import LONGEST, Body, Piece, group_start, pieces, power_of_two
 from bwcompiler.target import Target
 
 AVX2, AVX512 = Target("generic", "+avx2,+fma", 256), Target("generic", "+avx512f,+avx512bw,+avx512vl", 512)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bwcompiler.passes import while_adjoint
+from bwcompiler.passes.adjoints import while_adjoint
 from tests.support.loop_programs import PROGRAMS, check_gradients
 
 NOT_SMOOTH = ("promoted_carries",)             # float32: differences say nothing

@@ -12,11 +12,11 @@ import bwcompiler as bw
 from bwcompiler.api.executables import lower
 from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.ir.graph import Graph
-from bwcompiler.lowering.library_calls import Libraries
+from bwcompiler.lowering.libraries.library_calls import Libraries
 from bwcompiler.lowering.steps import lower_steps
 from bwcompiler.passes.autodiff import ONE, differentiate
 from bwcompiler.passes.find_updates import find_updates
-from bwcompiler.passes.fuse import fuse
+from bwcompiler.passes.fusion.fuse import fuse
 from bwcompiler.passes.plan_memory import plan_memory
 from bwcompiler.passes.simplify import simplify
 from tests.support.gradcheck import central_differences

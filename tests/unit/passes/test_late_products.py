@@ -7,7 +7,7 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler.frontend import trace
-from bwcompiler.passes import late_products
+from bwcompiler.passes.adjoints import late_products
 from tests.support.loop_programs import check_gradients, results
 
 RNG = np.random.default_rng(2)

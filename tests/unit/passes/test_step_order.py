@@ -7,7 +7,7 @@ import random
 import networkx as nx
 import pytest
 
-from bwcompiler.passes.step_order import MOST_MOVED, StepOrder
+from bwcompiler.passes.fusion.step_order import MOST_MOVED, StepOrder
 
 
 def put_after(order: StepOrder, step: int, sources: list[int]) -> bool:

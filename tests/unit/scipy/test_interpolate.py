@@ -12,7 +12,7 @@ import scipy.sparse.linalg
 
 import bwcompiler as bw
 from bwcompiler.errors import UnsupportedError
-from bwcompiler.scipy.piecewise import MOST_DENSE
+from bwcompiler.scipy.interpolate.piecewise import MOST_DENSE
 from tests.support.derivatives import check_derivatives
 from tests.unit.frontend.comparing import run_traced
 

@@ -11,7 +11,7 @@ import scipy.linalg
 
 import bwcompiler as bw
 from bwcompiler.errors import ShapeError, UnsupportedError
-from bwcompiler.scipy.matrix_equations import MOST_UNKNOWNS
+from bwcompiler.scipy.linalg.matrix_equations import MOST_UNKNOWNS
 from tests.support.derivatives import check_derivatives
 from tests.unit.frontend.comparing import run_traced
 

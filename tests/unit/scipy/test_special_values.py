@@ -15,7 +15,7 @@ import scipy.special
 
 import bwcompiler as bw
 from bwcompiler.frontend.numpy.special import COMPOSED
-from bwcompiler.scipy.special_functions import OPS
+from bwcompiler.scipy.special.functions import OPS
 
 special = bw.scipy.special
 DTYPES = {"f64": np.float64, "f32": np.float32}

@@ -11,8 +11,8 @@ import scipy.stats
 import bwcompiler as bw
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend import trace
-from bwcompiler.scipy.continuous import log_one_minus_exp
-from bwcompiler.scipy.distributions import Continuous, Discrete
+from bwcompiler.scipy.stats.continuous import log_one_minus_exp
+from bwcompiler.scipy.stats.distributions import Continuous, Discrete
 from tests.support.derivatives import check_derivatives
 from tests.unit.frontend.comparing import run_traced
 

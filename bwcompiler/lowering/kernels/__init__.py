@@ -1,0 +1,1 @@
+"""Loop trees -> LLVM text."""

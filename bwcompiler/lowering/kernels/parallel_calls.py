@@ -1,0 +1,139 @@
+"""The text of a kernel that is cut among threads: a function that hands ranges of iterations to the thread pool.
+
+    void k(pointers, words)                                      what the program calls: it puts these into a block, and calls
+    i32 bw_parallel(ptr part, ptr block, i64 count, i64 grain)   the pool (`runtime/thread_pool.py`), which calls, from its threads,
+    i32 k.part(ptr block, i64 begin, i64 end)                    it takes the block apart and calls the kernel, with scratch of its own
+
+Workers never look for signals, which needs the interpreter's lock, which the caller may hold: a long loop is handed to the pool in
+chunks, with a look between them, and then `k` returns a status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bwcompiler.ir.extent import Affine, Extent, Index, substitute, upper
+from bwcompiler.ir.loop import Buffer, Kernel
+from bwcompiler.ir.scalar import Word
+from bwcompiler.lowering.calls import extent_register
+from bwcompiler.lowering.kernels.llvm_scalars import register_type
+from bwcompiler.lowering.kernels.loops_to_llvm import KernelText
+from bwcompiler.lowering.loops.parallel import Cut
+from bwcompiler.lowering.polls import DECLARE_POLL, POLL, POLL_WORK
+
+PARALLEL = "bw_parallel"
+DECLARE_PARALLEL = f"declare i32 @{PARALLEL}(ptr, ptr, i64, i64)"
+CHUNK_WORK = 32 * POLL_WORK    # operations between two looks for signals, of all threads together
+
+
+class ParallelText(NamedTuple):
+    """The functions, what they need declared, the buffers and words that the outer one gets (and where in its buffers the pointers
+    point), and whether it returns a status."""
+
+    text: str
+    declares: Sequence[str]
+    buffers: tuple[Buffer, ...]
+    starts: tuple[Extent, ...]
+    words: tuple[Index | Word, ...]
+    status: bool
+
+
+def parallel_text(name: str, kernel: Kernel, inner: str, made: KernelText, buffers: Sequence[Buffer], cut: Cut) -> ParallelText:
+    """The functions `name` and `name.part` around the function `inner` of a kernel, which gets these buffers."""
+    starts = dict(zip(kernel.buffers, made.starts, strict=True))
+    shared = [buffer for buffer in buffers if buffer not in cut.private]
+    terms = cut.extent.terms if isinstance(cut.extent, Affine) else ()
+    words = tuple([word for word in kernel.words if word not in (cut.first, cut.number)
+                   and (word in made.words or any(word is index for index, _ in terms))])
+    part = _part(name, inner, made, buffers, starts, shared, words, cut)
+    outer, status = _outer(name, shared, words, cut, max(1, CHUNK_WORK // cut.work))
+    whole = {cut.first: 0, cut.number: 0}                      # the kernel's own pointers move with its first iteration
+    return ParallelText(outer + part, [DECLARE_PARALLEL, *([DECLARE_POLL] if status else [])], tuple(shared),
+                        tuple([substitute(starts[buffer], whole) for buffer in shared]), words, status)
+
+
+def _type(word: Index | Word) -> str:
+    return "i64" if isinstance(word, Index) else register_type(word.dtype)
+
+
+def _outer(name: str, shared: Sequence[Buffer], words: Sequence[Index | Word], cut: Cut, chunk: int) -> tuple[str, bool]:
+    """The function that the program calls; whether it returns a status."""
+    parameters = [*[f"ptr %p{k}" for k in range(len(shared))], *[f"{_type(word)} %w{k}" for k, word in enumerate(words)]]
+    entries = [*[("ptr", f"%p{k}") for k in range(len(shared))], *[(_type(word), f"%w{k}") for k, word in enumerate(words)]]
+    status = upper(cut.extent) > chunk
+    lines = [f"define internal {'i32' if status else 'void'} @{name}({', '.join(parameters)}) #1 {{", "entry:",
+             f"  %block = alloca [{len(entries) + 1} x i64]"]
+    for number, (type_, register) in enumerate(entries):
+        lines += [f"  %at{number} = getelementptr i64, ptr %block, i64 {number}", f"  store {type_} {register}, ptr %at{number}"]
+    lines.append(f"  %first = getelementptr i64, ptr %block, i64 {len(entries)}")
+    lines += _extent(cut.extent, words)
+    call = f"call i32 @{PARALLEL}(ptr @{name}.part, ptr %block, i64 %count, i64 {cut.grain})"
+    if not status:
+        lines += ["  store i64 0, ptr %first", "  %count = add i64 %total, 0", f"  %done = {call}", "  ret void", "}", ""]
+        return "\n".join(lines), False
+    lines += [f"""  br label %head
+head:
+  %from = phi i64 [ 0, %entry ], [ %to, %go ]
+  %more = icmp slt i64 %from, %total
+  br i1 %more, label %body, label %end
+body:
+  store i64 %from, ptr %first
+  %left = sub i64 %total, %from
+  %short = icmp slt i64 %left, {chunk}
+  %count = select i1 %short, i64 %left, i64 {chunk}
+  %done = {call}
+  %status = call i32 @{POLL}()
+  %bad = icmp ne i32 %status, 0
+  br i1 %bad, label %leave, label %go
+leave:
+  ret i32 %status
+go:
+  %to = add i64 %from, %count
+  br label %head
+end:
+  ret i32 0
+}}
+"""]
+    return "\n".join(lines), True
+
+
+def _extent(extent: Extent, words: Sequence[Index | Word]) -> list[str]:
+    """%total, the number of iterations."""
+    lines: list[str] = []
+
+    def put(text: str) -> str:
+        lines.append(f"  %t{len(lines)} = {text}")
+        return f"%t{len(lines) - 1}"
+
+    total = extent_register(extent, put, lambda index: f"%w{words.index(index)}")
+    return [*lines, f"  %total = add i64 {total}, 0"]
+
+
+def _part(name: str, inner: str, made: KernelText, buffers: Sequence[Buffer], starts: dict[Buffer, Extent], shared: Sequence[Buffer],
+          words: Sequence[Index | Word], cut: Cut) -> str:
+    """What a thread runs: the iterations from begin to end of those that are in the block."""
+    lines = [f"define internal i32 @{name}.part(ptr %block, i64 %begin, i64 %end) #1 {{", "entry:"]
+    registers: dict[Buffer | Index | Word, str] = {}
+    for number, entry in enumerate([*shared, *words]):
+        type_ = "ptr" if isinstance(entry, Buffer) else _type(entry)
+        lines += [f"  %at{number} = getelementptr i64, ptr %block, i64 {number}", f"  %e{number} = load {type_}, ptr %at{number}"]
+        registers[entry] = f"%e{number}"
+    for number, buffer in enumerate(buffers):
+        if buffer in cut.private:
+            size = buffer.dtype.itemsize
+            lines += [f"  %s{number} = alloca [{buffer.size * size} x i8], align 64",
+                      f"  %s{number}.from = getelementptr i8, ptr %s{number}, i64 {upper(starts[buffer]) * size}"]
+            registers[buffer] = f"%s{number}.from"
+    lines += [f"  %first.at = getelementptr i64, ptr %block, i64 {len(shared) + len(words)}", "  %first = load i64, ptr %first.at",
+              "  %from = add i64 %first, %begin", "  %count = sub i64 %end, %begin"]
+    for number, buffer in enumerate(shared):
+        start = starts[buffer]
+        step = dict(start.terms).get(cut.first, 0) if isinstance(start, Affine) else 0
+        if step:
+            lines += [f"  %m{number} = mul i64 %from, {step * buffer.dtype.itemsize}",
+                      f"  %p{number} = getelementptr i8, ptr {registers[buffer]}, i64 %m{number}"]
+            registers[buffer] = f"%p{number}"
+    registers[cut.first], registers[cut.number] = "%from", "%count"
+    arguments = [*[f"ptr {registers[buffer]}" for buffer in buffers], *[f"{_type(word)} {registers[word]}" for word in made.words]]
+    return "\n".join([*lines, f"  call void @{inner}({', '.join(arguments)})", "  ret i32 0", "}", ""])

@@ -1,0 +1,348 @@
+"""Calls into libraries: NumPy's inner loops and sort functions; index checks; copies.  Matrix products: matrix_products.py;
+substitution and LU: factorization_calls.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from bwcompiler.errors import InternalError
+from bwcompiler.ir.access import ArrayView, contiguous_strides, view_of, whole
+from bwcompiler.ir.extent import Extent
+from bwcompiler.ir.op import Record, Value, input_value
+from bwcompiler.ir.routine import InnerLoop, Sort, sort_symbol
+from bwcompiler.ir.types import DType
+from bwcompiler.lowering.function_text import FunctionText, Index, merged_axes
+from bwcompiler.lowering.kernels.llvm_scalars import memory_type
+
+INDEX_ERROR = 1                # status code of an index out of range; record: {number of the check, index, axis extent}
+CALLBACK_ERROR = 2
+CALLBACK_DONE = 1              # what a callback returns: not 0, which ctypes returns for one that was interrupted in its first line
+LINALG_ERROR = 3               # a factorisation failed; record: {number of the call}
+INTERRUPTED = 4                # a signal handler raised: the exception is set
+NEGATIVE_ERROR = 5             # an operand has an element below zero; record: {number of the call}
+MEMORY_ERROR = 6               # a library function found no memory; record: {number of the call}
+
+
+class Libraries(NamedTuple):
+    """What programs may call outside of themselves.
+
+    symbols   routines that have an address in this process: see `blas_symbol` and `bwcompiler.ir.routine`.
+    integer   the LLVM type of BLAS's and LAPACK's integers.
+    """
+
+    symbols: frozenset[str] = frozenset()
+    integer: str = "i64"
+
+    def blas(self, routine: str, dtype: DType) -> str | None:
+        """The symbol of a routine of BLAS (cblas) or LAPACK, if it is there."""
+        symbol = blas_symbol(routine, dtype)
+        return symbol if symbol in self.symbols else None
+
+
+def blas_symbol(routine: str, dtype: DType) -> str:
+    """bw_dgemm for ("gemm", f64)."""
+    return f"bw_{ {'f32': 's', 'f64': 'd', 'c64': 'c', 'c128': 'z'}.get(dtype.name, dtype.name)}{routine}"
+
+
+class CallText(NamedTuple):
+    """A function of the program, `i32 or void name(operands, result[, record, number])`, and what it needs declared."""
+
+    text: str
+    declares: Sequence[str]
+    fallible: bool
+
+
+def copy_text(name: str, size: int) -> str:
+    """`void name(source, target)`: copy a number of bytes."""
+    return f"""define internal void @{name}(ptr %source, ptr %target) #1 {{
+  call void @llvm.memcpy.p0.p0.i64(ptr %target, ptr %source, i64 {size}, i1 false)
+  ret void
+}}
+"""
+
+
+def failure_lines(code: int) -> list[str]:
+    """What a function does where it found that it cannot go on."""
+    return ["  store i64 %number, ptr %record", f"  ret i32 {code}"]
+
+
+# ----- NumPy's inner loops
+def inner_loop_text(name: str, value: Value, views: Sequence[ArrayView], libraries: Libraries) -> CallText | None:
+    """A batch through one of NumPy's inner loops; None where this process has no address of it."""
+    routine = value.op.library
+    assert isinstance(routine, InnerLoop)
+    symbol = routine.symbol(value.operands[0].dtype, routine.name(value.attrs))
+    if symbol not in libraries.symbols:
+        return None
+    fallible = routine.failure is not None or routine.natural is not None
+    function = FunctionText(name, [*[f"p{k}" for k in range(len(views))], "out"], memory_type(value.dtype), fallible)
+    arrays = _loop_arrays(function, routine, value, views)
+    dimensions, cores = _core_dimensions(routine.core, arrays)
+    lead = next(array.shape[:len(array.shape) - len(core)] for array, core in zip(arrays, cores, strict=True) if array.shape is not None)
+    if routine.natural is not None:
+        _refuse_negative(function, value, routine.natural[0])
+    if routine.cleared and value.dtype.is_complex:
+        function.call("void", "llvm.memset.p0.i64", "ptr %out", "i8 0", f"i64 {value.type.nbytes}", "i1 false")
+    axes = merged_axes(lead, [array.strides[:len(lead)] for array in arrays])
+    *outer, (count, steps) = axes or [(1, (0,) * len(arrays))]
+    words = [count, *dimensions]
+    strides = [step * array.size for step, array in zip(steps, arrays, strict=True)]
+    strides += [step * array.size for array in arrays for step in array.strides[len(lead):]]
+    places = stored_words(function, words), stored_words(function, strides)
+    block = function.slot(f"[{len(arrays)} x ptr]")
+    data = f"@{symbol}.data" if f"{symbol}.data" in libraries.symbols else "null"
+    if routine.failure is not None:
+        function.call("i32", "feclearexcept", "i32 1")
+    in_bytes = [(array.pointer, array.offset * array.size, [steps_of[k] * array.size for _, steps_of in outer])
+                for k, array in enumerate(arrays)]
+    for pointers in function.batch([extent for extent, _ in outer], in_bytes, "i8"):
+        call_inner_loop(function, symbol, block, pointers, places, data)
+    if routine.failure is not None:                  # FE_INVALID is 1 on x86 and Arm; NumPy itself reads it
+        raised = function.call("i32", "fetestexcept", "i32 1")
+        function.fail_if(function.let(f"icmp ne i32 {raised}, 0"))
+    failure = failure_lines(LINALG_ERROR if routine.failure is not None else NEGATIVE_ERROR)
+    if routine.failure is not None:
+        failure.insert(0, "  %cleared = call i32 @feclearexcept(i32 1)")
+    declares = [*function.declares]
+    if data != "null":
+        declares.append(f"{data} = external global i8")
+    return CallText(function.text(failure), declares, fallible)
+
+
+class _Array(NamedTuple):
+    """What the loop gets for one of its operands or results; `size` of an element in bytes, strides in elements."""
+
+    pointer: str
+    size: int
+    offset: int
+    shape: tuple[int, ...] | None
+    strides: tuple[int, ...]
+
+
+def _loop_arrays(function: FunctionText, routine: InnerLoop, value: Value, views: Sequence[ArrayView]) -> list[_Array]:
+    operands = [_Array(f"%p{k}", operand.dtype.itemsize, 0, operand.shape, view.strides)
+                for k, (operand, view) in enumerate(zip(value.operands, views, strict=True))]
+    if routine.operands is not None:
+        packed = input_value(value.operands[0].type)
+        operands = [_Array("%p0", packed.dtype.itemsize, _fixed(view.offset), part.shape, view.strides)
+                    for view, part in _views(packed, routine.operands, value, packed) if part is not None]
+    results: list[_Array] = []
+    for view, part in result_views(routine, value):
+        if part is None:                             # not kept: one place for all of them
+            results.append(_Array(function.slot("[16 x i8]"), 0, 0, None, (0,) * value.rank))
+        else:
+            results.append(_Array("%out", value.dtype.itemsize, _fixed(view.offset), part.shape, view.strides))
+    if routine.overwrites:
+        source, target = operands[0], results.pop(0)
+        assert target.shape is not None
+        function.copy(target.shape, function.at(source.pointer, (source.offset, 1)), source.strides,
+                      function.at(target.pointer, (target.offset, 1)), target.strides)
+        operands[0] = target
+    return [*operands, *results]
+
+
+def _fixed(offset: Extent) -> int:
+    assert isinstance(offset, int)                   # the parts of an array are at the same places in all iterations
+    return offset
+
+
+def result_views(routine: InnerLoop, value: Value) -> list[tuple[ArrayView, Value | None]]:
+    """Where the results of the loop are in the memory of the op's result."""
+    if routine.results is None:
+        return [(whole(value), value)]
+    return _views(value, routine.results, value, *value.operands, **value.attrs)
+
+
+def _views(base: Value, rule: Callable[..., tuple[Any, ...]], *values: Value, **attrs: Any) -> list[tuple[ArrayView, Value | None]]:
+    """Where the parts of an array are that a rule gives as layout ops of it."""
+    with Record():
+        parts = rule(*values, **attrs)
+    found: list[tuple[ArrayView, Value | None]] = []
+    for part in parts:
+        view = whole(base) if part is None else view_of(part)
+        if view is None or view.base is not base:
+            raise InternalError(f"{part} is not a view of {base}")
+        found.append((view, part))
+    return found
+
+
+def _core_dimensions(core: str, arrays: Sequence[_Array]) -> tuple[list[int], list[list[str]]]:
+    """The extents of the letters of a signature such as "(m,n)->(m,p),(p),(p,n)", and the letters of each array."""
+    if not core:
+        return [], [[] for _ in arrays]
+    groups = core.replace("->", ",")[1:-1].split("),(")
+    cores = [group.split(",") if group else [] for group in groups]
+    extents: dict[str, int] = {}
+    for array, letters in zip(arrays, cores, strict=True):
+        assert array.shape is not None
+        for letter, extent in zip(letters, array.shape[len(array.shape) - len(letters):], strict=True):
+            extents.setdefault(letter, extent)
+    return list(extents.values()), cores
+
+
+def stored_words(function: FunctionText, words: Sequence[int]) -> str:
+    """Integers in memory."""
+    block = function.slot(f"[{len(words)} x i64]")
+    for k, word in enumerate(words):
+        function.do(f"store i64 {word}, ptr {function.at(block, (k, 1), type_='i64')}")
+    return block
+
+
+def call_inner_loop(function: FunctionText, symbol: str, block: str, pointers: Sequence[str], places: tuple[str, str], data: str) -> None:
+    """Call an inner loop; block: where its pointers go; places: of its dimensions and of its steps."""
+    for k, pointer in enumerate(pointers):           # every time: the loop changes them
+        function.do(f"store ptr {pointer}, ptr {function.at(block, (k, 1), type_='ptr')}")
+    function.call("void", symbol, f"ptr {block}", f"ptr {places[0]}", f"ptr {places[1]}", f"ptr {data}")
+
+
+def _refuse_negative(function: FunctionText, value: Value, operand: int) -> None:
+    """The operands of elementwise functions are whole arrays."""
+    lowest = function.slot(function.real)
+    function.store("0", lowest)
+    for index in function.each(0, value.operands[operand].type.size):
+        element = function.load(function.at(f"%p{operand}", (index, 1)))
+        least = function.load(lowest)
+        below = function.let(f"icmp slt {function.real} {element}, {least}")
+        function.store(function.let(f"select i1 {below}, {function.real} {element}, {function.real} {least}"), lowest)
+    least = function.load(lowest)
+    function.fail_if(function.let(f"icmp slt {function.real} {least}, 0"))
+
+
+# ----- sorting
+def sort_text(name: str, value: Value, views: Sequence[ArrayView], libraries: Libraries) -> CallText | None:
+    """Every lane along the last axis, by NumPy's sort function; None where this process has no address of it."""
+    routine, x = value.op.library, value.operands[0]
+    assert isinstance(routine, Sort)
+    kind = value.attrs["kind"]
+    symbol, by_index = routine.symbol(x.dtype, kind), sort_symbol(False, value.dtype, 0)
+    quick = sort_symbol(True, x.dtype, 0)
+    stable = routine.positions and symbol == sort_symbol(True, x.dtype, 2) and x.dtype.itemsize >= 4 and not x.dtype.is_complex
+    symbol = quick if stable and {quick, by_index} <= libraries.symbols else symbol
+    if symbol not in libraries.symbols or value.attrs["axis"] != x.rank - 1:
+        return None
+    function = FunctionText(name, ["p0", "out"], memory_type(x.dtype), fallible=True)
+    count = x.shape[-1]
+    strides = contiguous_strides(x.shape)[:-1]
+    for source, lane in _lanes(function, x, value, strides):
+        if routine.positions:
+            for index in function.each(0, count):
+                function.do(f"store i64 {index}, ptr {function.at(lane, (index, 1), type_='i64')}")
+            arguments = [f"ptr {source}", f"ptr {lane}"]
+        else:
+            size = count * x.dtype.itemsize
+            function.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {lane}, ptr {source}, i64 {size}, i1 false)")
+            arguments = [f"ptr {lane}"]
+        status = function.call("i32", symbol, *arguments, f"i64 {count}", "ptr null")
+        function.fail_if(function.let(f"icmp ne i32 {status}, 0"))
+        if stable and symbol == quick:
+            _order_equal_elements(function, source, lane, count, x.dtype.is_float, by_index)
+    declares = [*function.declares, "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"]
+    return CallText(function.text(failure_lines(MEMORY_ERROR)), declares, True)
+
+
+def _lanes(function: FunctionText, x: Value, value: Value, strides: Sequence[int]) -> Iterator[list[str]]:
+    """Where each lane starts, in the operand and in the result."""
+    arrays = [(pointer, 0, [stride * size for stride in strides]) for pointer, size in (
+        ("%p0", x.dtype.itemsize), ("%out", value.dtype.itemsize))]
+    return function.batch(x.shape[:-1], arrays, "i8")
+
+
+def _order_equal_elements(function: FunctionText, source: str, lane: str, count: int, is_float: bool, sort: str) -> None:
+    """Positions that sort the elements -> those that a stable sort gives: in every run of equal elements, in ascending order.
+
+    Several times faster than a stable sort where the processor sorts in vectors.
+    """
+    start = function.slot("i64")
+    function.do(f"store i64 0, ptr {start}")
+
+    def element(place: Index) -> str:
+        position = function.let(f"load i64, ptr {function.at(lane, (place, 1), type_='i64')}")
+        return function.load(function.at(source, (position, 1)))
+
+    for index in function.each(1, count + 1):
+        last = function.let(f"icmp eq i64 {index}, {count}")
+        here = element(function.let(f"select i1 {last}, i64 0, i64 {index}"))
+        before = element(function.minus(index, 1))
+        if is_float:                                 # all nan are equal here
+            apart = function.let(f"fcmp une {function.real} {before}, {here}")
+            both = [function.let(f"fcmp uno {function.real} {one}, 0.0") for one in (before, here)]
+            apart = function.let(f"xor i1 {function.let(f'and i1 {both[0]}, {both[1]}')}, {apart}")       # nan differs from itself
+        else:
+            apart = function.let(f"icmp ne {function.real} {before}, {here}")
+        for _ in function.when(function.let(f"or i1 {apart}, {last}")):
+            first = function.let(f"load i64, ptr {start}")
+            length = function.let(f"sub i64 {index}, {first}")
+            for _ in function.when(function.let(f"icmp sgt i64 {length}, 1")):
+                run = function.at(lane, (first, 1), type_="i64")
+                status = function.call("i32", sort, f"ptr {run}", f"i64 {length}", "ptr null")
+                function.fail_if(function.let(f"icmp ne i32 {status}, 0"))
+            function.do(f"store i64 {index}, ptr {start}")
+
+
+# ----- indices
+_CHECKED = 16                  # indices that are checked at once
+DECLARE_LAST = f"declare i64 @llvm.vector.reduce.smax.v{_CHECKED}i64(<{_CHECKED} x i64>)"
+
+
+def check_index_text(name: str, value: Value) -> str:
+    """Wrap negative indices and find one out of range: `i32 name(in, out, record, number, count)`, INDEX_ERROR where there is one."""
+    extent = value.attrs["extent"]
+    vectors = f"<{_CHECKED} x i64>"
+
+    def body(type_: str, bad: str, index: str, places: str, extents: str, zero: str, at: str) -> str:
+        flags = type_.replace("i64", "i1")
+        return f"""  %from{at} = getelementptr i64, ptr %in, i64 {index}
+  %v{at} = load {type_}, ptr %from{at}, align 8
+  %negative{at} = icmp slt {type_} %v{at}, {zero}
+  %up{at} = add {type_} %v{at}, {extents}
+  %w{at} = select {flags} %negative{at}, {type_} %up{at}, {type_} %v{at}
+  %to{at} = getelementptr i64, ptr %out, i64 {index}
+  store {type_} %w{at}, ptr %to{at}, align 8
+  %fine{at} = icmp ult {type_} %w{at}, {extents}
+  {bad}.next = select {flags} %fine{at}, {type_} {bad}, {type_} {places}
+"""
+
+    steps = ", ".join([f"i64 {k}" for k in range(_CHECKED)])
+    return f"""define internal i32 @{name}(ptr noalias readonly %in, ptr noalias %out, ptr %record, i64 %number, i64 %count) #1 {{
+entry:
+  %whole = and i64 %count, {-_CHECKED}
+  br label %vectors
+vectors:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %vector ]
+  %bads = phi {vectors} [ splat (i64 -1), %entry ], [ %bads.next, %vector ]
+  %places = phi {vectors} [ <{steps}>, %entry ], [ %places.next, %vector ]
+  %more = icmp slt i64 %i, %whole
+  br i1 %more, label %vector, label %rest
+vector:
+{body(vectors, "%bads", "%i", "%places", f"splat (i64 {extent})", "zeroinitializer", ".vector")}  %i.next = add nuw nsw i64 %i, {_CHECKED}
+  %places.next = add nuw nsw {vectors} %places, splat (i64 {_CHECKED})
+  br label %vectors
+rest:
+  %last = call i64 @llvm.vector.reduce.smax.v{_CHECKED}i64({vectors} %bads)
+  br label %numbers
+numbers:
+  %j = phi i64 [ %whole, %rest ], [ %j.next, %single ]
+  %bad = phi i64 [ %last, %rest ], [ %bad.next, %single ]
+  %again = icmp slt i64 %j, %count
+  br i1 %again, label %single, label %exit
+single:
+{body("i64", "%bad", "%j", "%j", str(extent), "0", ".number")}  %j.next = add nuw nsw i64 %j, 1
+  br label %numbers
+exit:
+  %ok = icmp slt i64 %bad, 0
+  br i1 %ok, label %good, label %fail
+good:
+  ret i32 0
+fail:
+  %at = getelementptr i64, ptr %in, i64 %bad
+  %found = load i64, ptr %at, align 8
+  %r1 = getelementptr i64, ptr %record, i64 1
+  %r2 = getelementptr i64, ptr %record, i64 2
+  store i64 %number, ptr %record
+  store i64 %found, ptr %r1
+  store i64 {extent}, ptr %r2
+  ret i32 {INDEX_ERROR}
+}}
+"""

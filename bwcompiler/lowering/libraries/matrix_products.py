@@ -1,0 +1,129 @@
+"""Matrix products as functions of a program: small ones are written out, other ones of floats and complex numbers are calls of `products`.
+
+A call costs more than a small product does: such a one is a row of the result at a time, in a vector.
+Operands are read where they lie (`ArrayView`), whatever their strides are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bwcompiler.errors import CompileError, at
+from bwcompiler.ir.access import ArrayView, contiguous_strides
+from bwcompiler.ir.extent import Extent, element_count, upper
+from bwcompiler.ir.op import Value
+from bwcompiler.lowering.function_text import FunctionText, merged_axes
+from bwcompiler.lowering.kernels.llvm_scalars import memory_type
+from bwcompiler.lowering.products import call
+
+SMALL_COMPLEX = 512            # multiplications of a product of complex matrices that is a loop
+
+
+def is_written_out(value: Value) -> bool:
+    """Whether a matrix product is small enough to be computed by instructions of the program itself."""
+    rows, columns = value.shape[-2:]
+    inner = value.operands[0].shape[-1]
+    if value.dtype.kind != "f" or not inner or not all(isinstance(extent, int) for extent in (*value.shape, inner)):
+        return False
+    if columns == 1:
+        return bool(rows <= 8 and inner <= 8)
+    return bool(columns <= 32 and (inner * columns <= 64 or (inner <= 32 and rows * inner * columns <= 4096)))
+
+
+def is_called(value: Value) -> bool:
+    """Whether a matrix product that is not written out is a call; loops compute small ones of complex numbers, and all of integers."""
+    small = value.dtype.is_complex and value.type.size * upper(value.operands[0].shape[-1]) <= SMALL_COMPLEX
+    return value.dtype in call.DTYPES and not small
+
+
+def product_method(value: Value) -> str:
+    """How a matrix product that is no loop is computed, for people."""
+    return "matrix product, written out" if is_written_out(value) else "matrix product in tiles"
+
+
+class ProductText(NamedTuple):
+    """The function, the declarations of what it calls, the extents that it is told (those that move with a loop), and whether it looks
+    for signals and returns a status."""
+
+    text: str
+    declares: Sequence[str]
+    words: Sequence[Extent]
+    status: bool = False
+
+
+def product_text(name: str, value: Value, views: Sequence[ArrayView]) -> ProductText:
+    """`void name(a, b, c, extents)`, or i32: row-major C = A B for every batch element."""
+    *batch, m, n = value.shape
+    if not all(isinstance(extent, int) for extent in batch):
+        raise CompileError(at(value.source, f"a batch of matrix products whose number moves with the index of a loop ({value.type}) is not "
+                              "compiled yet\n  hint: loop over the batch"))
+    words = list(dict.fromkeys([extent for extent in (m, n, value.operands[0].shape[-1]) if not isinstance(extent, int)]))
+    told = "".join([f", i64 %e{number}" for number in range(len(words))])
+    head = f"define internal void @{name}(ptr noalias %a, ptr noalias %b, ptr noalias %c{told}) #1 {{\n"
+    count = element_count(batch)
+    if 0 in (m, n, value.operands[0].shape[-1], count):
+        declare = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
+        clear = f"  call void @llvm.memset.p0.i64(ptr %c, i8 0, i64 {value.type.nbytes}, i1 false)\n"
+        return ProductText(f"{head}{clear}  ret void\n}}\n", [declare], words)
+    if is_written_out(value):
+        return ProductText(_written_out(name, value, views), [], words)
+    return _call_text(name, value, views, words)
+
+
+def _call_text(name: str, value: Value, views: Sequence[ArrayView], words: Sequence[Extent]) -> ProductText:
+    """A call of `products`, which is told everything as numbers."""
+    numbers, axes = _numbers(value, views)
+    told = {extent: f"%e{number}" for number, extent in enumerate(words)}
+    rows = ["%a", "%b", "%c", *[str(told.get(number, number)) for number in numbers], str(len(axes))]
+    for extent, steps in axes:
+        rows += map(str, (extent, *steps))
+    status = value.type.size * upper(value.operands[0].shape[-1]) * (4 if value.dtype.is_complex else 1) >= call.POLL_WORK
+    parameters = ", ".join(["ptr noalias %a", "ptr noalias %b", "ptr noalias %c", *[f"i64 {register}" for register in told.values()]])
+    lines = [f"define internal {'i32' if status else 'void'} @{name}({parameters}) #1 {{", f"  %words = alloca [{len(rows)} x i64]"]
+    for number, row in enumerate(rows):
+        type_ = "i64" if number >= len("abc") else "ptr"
+        lines += [f"  %at{number} = getelementptr i64, ptr %words, i64 {number}", f"  store {type_} {row}, ptr %at{number}"]
+    lines += [f"  %status = call i32 @{call.symbol(value.dtype)}(ptr %words)", f"  ret {'i32 %status' if status else 'void'}", "}", ""]
+    return ProductText("\n".join(lines), [f"declare i32 @{call.symbol(value.dtype)}(ptr)"], words, status)
+
+
+def _numbers(value: Value, views: Sequence[ArrayView]) -> tuple[list[Extent], list[tuple[int, tuple[int, ...]]]]:
+    """Extents and strides of the matrices (`call.WORDS` behind the pointers), and (extent, strides) of the batch axes.
+
+    A batch of matrices that lie below one another, and are multiplied with the same one, are one matrix.
+    """
+    *batch, m, n = value.shape
+    left, right, result = [*[view.strides for view in views], contiguous_strides(value.shape)]
+    axes = merged_axes([upper(extent) for extent in batch], [left[:-2], right[:-2], result[:-2]])
+    a_row, c_row = left[-2], max(upper(n), 1)
+    while axes and isinstance(m, int):
+        extent, (a, b, c) = axes[-1]
+        if b != 0 or c != m * c_row or (m > 1 and a != m * a_row):
+            break
+        a_row, m = a if m == 1 else a_row, extent * m
+        axes.pop()
+    return [m, n, value.operands[0].shape[-1], a_row, left[-1], *right[-2:], c_row], axes
+
+
+def _written_out(name: str, value: Value, views: Sequence[ArrayView]) -> str:
+    *batch, rows, columns = value.shape
+    inner = value.operands[0].shape[-1]
+    function = FunctionText(name, ["a", "b", "c"], memory_type(value.dtype))
+    strides = [*[view.strides for view in views], contiguous_strides(value.shape)]
+    arrays = [(f"%{letter}", 0, steps[:-2]) for letter, steps in zip("abc", strides, strict=True)]
+    unroll = rows * inner <= 64
+    for a, b, c in function.batch(batch, arrays):
+        (down, right), (below, beside) = strides[0][-2:], strides[1][-2:]
+        if columns > 1 and beside != 1:                            # rows of b side by side
+            packed = function.slot(f"[{inner * columns} x {function.real}]")
+            function.copy((inner, columns), b, (below, beside), packed, (columns, 1))
+            b, below = packed, columns
+        for i in function.each(0, rows, unroll):
+            total = ""
+            for k in range(inner):
+                factor = function.load(function.at(a, (i, down), (k, right)))
+                product = function.scaled_row(factor, function.at(b, (k, below)), columns)
+                total = product if not total else function.let(f"fadd {function.row(columns)} {total}, {product}")
+            function.do(f"store {function.row(columns)} {total}, ptr {function.at(c, (i, columns))}, align {value.dtype.itemsize}")
+    return function.text()

@@ -1,0 +1,1 @@
+"""Fused groups -> loop trees, and what is done to loop trees before they become text."""

@@ -1,0 +1,225 @@
+"""Long reductions in blocks: `in_blocks`, a kernel whose outermost loop feeds sums, as a loop over blocks with partial sums of their own.
+
+    for i in 0..n                          for b in 0..B
+      total add= x[i]            ->          for j in 0..n / B
+                                               partial add= x[b * (n / B) + j]
+                                             store %partial[b], partial
+                                           for b in 0..B
+                                             total add= %partial[b]
+
+and likewise for what is accumulated in memory (the gradient of a bias: a sum over rows).  The blocks can run on different threads
+(`parallel.py`), and how many there are depends on the extents alone: so the sum has the same bits for every number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from bwcompiler.ir.extent import Affine, Extent, Index, add_extents
+from bwcompiler.ir.graph_printer import first_free
+from bwcompiler.ir.loop import (
+    SCRATCH,
+    Accumulate,
+    Accumulator,
+    Buffer,
+    Fill,
+    Kernel,
+    Loop,
+    Offset,
+    Reduce,
+    Statement,
+    Store,
+    identity_of,
+    load,
+)
+from bwcompiler.ir.loop_verifier import scalars, statements, targets
+from bwcompiler.ir.scalar import const
+from bwcompiler.lowering.loops.split_guards import with_index
+from bwcompiler.lowering.polls import statements_work
+
+LEAST_WORK = 1 << 18           # operations of a loop that is cut into blocks
+BLOCK_WORK = 1 << 16           # of a block, at least
+MOST_BLOCKS = 16
+PARTIAL_SHARE = 8              # a block has at least so many iterations per block of partial results
+
+
+class _Sums(NamedTuple):
+    """What a loop feeds, from all of its iterations."""
+
+    accumulators: list[Accumulator]
+    buffers: dict[Buffer, str]             # -> how elements are combined
+
+
+def in_blocks(kernel: Kernel) -> Kernel:
+    """The kernel with its outermost loop in blocks, where that feeds sums and is long; else the kernel itself."""
+    loops = [statement for statement in kernel.body if isinstance(statement, Loop)]
+    long = [loop for loop in loops if statements_work([loop]) >= LEAST_WORK]
+    if len(long) != 1 or not isinstance(long[0].extent, int):
+        return kernel
+    loop = long[0]
+    sums = _sums(kernel, loop)
+    if sums is None or not (sums.accumulators or sums.buffers):
+        return kernel
+    count = _block_count(loop, sums)
+    return kernel if count < 2 else _Blocks(kernel, loop, sums, count).kernel()
+
+
+def _block_count(loop: Loop, sums: _Sums) -> int:
+    """How many blocks: at most MOST_BLOCKS, each of some work, with partial results that are small beside what is read."""
+    assert isinstance(loop.extent, int)
+    work = max(1, statements_work(loop.body))
+    largest = max([buffer.size for buffer in sums.buffers], default=0)
+    limits = [MOST_BLOCKS, loop.extent * work // BLOCK_WORK, loop.extent]
+    if largest:
+        limits.append(loop.extent * work // (PARTIAL_SHARE * largest))
+    return min(limits)
+
+
+def _sums(kernel: Kernel, loop: Loop) -> _Sums | None:
+    """What all iterations feed; None where they do something else to what is not their own."""
+    inside = [statement for statement, _ in statements(loop.body)]
+    opened = {statement.accumulator for statement in inside if isinstance(statement, Reduce)}
+    accumulators: dict[Accumulator, None] = {}
+    buffers: dict[Buffer, str] = {}
+    for statement in inside:
+        if not isinstance(statement, Accumulate):
+            continue
+        target = statement.target
+        if isinstance(target, Accumulator):
+            if target not in opened:
+                if statement.position is not None:
+                    return None
+                accumulators[target] = None
+        elif _is_fixed(target[1], loop.index) and buffers.setdefault(target[0], statement.combine) != statement.combine:
+            return None
+    written_otherwise = {buffer for statement in inside for buffer, offset in targets(statement) if buffer in buffers
+                         and not (isinstance(statement, Accumulate) and offset is not None and _is_fixed(offset, loop.index))}
+    read = {scalar.data[0] for statement in inside for scalar, _ in scalars(statement) if scalar.op == "load"}
+    totals = {scalar.data for statement in inside for scalar, _ in scalars(statement) if scalar.op in ("total", "found")}
+    if written_otherwise or read & set(buffers) or totals & set(accumulators):
+        return None
+    filled = {statement.buffer for statement in kernel.body if isinstance(statement, Fill)}
+    if not set(buffers) <= filled:                     # what was there before is the start of the sum, and not in any block
+        return None
+    return _Sums(list(accumulators), buffers)
+
+
+def _fed_by(loop: Loop) -> set[Accumulator]:
+    """The accumulators from outside that a loop feeds."""
+    inside = [statement for statement, _ in statements(loop.body)]
+    opened = {statement.accumulator for statement in inside if isinstance(statement, Reduce)}
+    return {statement.target for statement in inside
+            if isinstance(statement, Accumulate) and isinstance(statement.target, Accumulator)} - opened
+
+
+def _is_fixed(offset: Offset, index: Index) -> bool:
+    return not offset.terms and not (isinstance(offset.affine, Affine) and index in dict(offset.affine.terms))
+
+
+class _Blocks:
+    """The kernel with `count` blocks in the place of a loop: first those of one iteration more, then the others."""
+
+    def __init__(self, kernel: Kernel, loop: Loop, sums: _Sums, count: int) -> None:
+        self.old = kernel
+        self.loop = loop
+        self.sums = sums
+        self.count = count
+        self.taken = {buffer.name for buffer in kernel.buffers}
+        self.others = [statement for statement in kernel.body if isinstance(statement, Loop) and statement is not loop
+                       and not set(sums.accumulators).isdisjoint(_fed_by(statement))]
+        slots = count + len(self.others)
+        self.partial_totals = {accumulator: self._scratch(accumulator, (slots,)) for accumulator in sums.accumulators}
+        self.partials = {buffer: self._scratch(buffer, (count, buffer.size)) for buffer in sums.buffers}
+
+    def _scratch(self, whole: Accumulator | Buffer, shape: tuple[int, ...]) -> Buffer:
+        name = first_free(f"{whole.name}.blocks", self.taken)
+        self.taken.add(name)
+        return Buffer(name, whole.dtype, shape, SCRATCH)
+
+    def kernel(self) -> Kernel:
+        assert isinstance(self.loop.extent, int)
+        size, longer = divmod(self.loop.extent, self.count)
+        place = self.old.body.index(self.loop)
+        before = self._rest([statement for statement in self.old.body[:place]
+                             if not (isinstance(statement, Reduce) and statement.accumulator in self.partial_totals)])
+        after = self.old.body[place + 1:]
+        last = max([after.index(other) + 1 for other in self.others if other in after], default=0)
+        fills: list[Statement] = [Fill(partial, const(identity_of(combine, buffer.dtype), buffer.dtype))
+                                  for (buffer, combine), partial in zip(self.sums.buffers.items(), self.partials.values(), strict=True)]
+        blocks = self._blocks(0, longer, size + 1, 0) + self._blocks(longer, self.count - longer, size, longer * (size + 1))
+        buffers = [*self.old.buffers, *self.partial_totals.values(), *self.partials.values()]
+        body = [*before, *fills, *blocks, *self._rest(after[:last]), *self._combined(), *after[last:]]
+        return Kernel(self.old.name, buffers, body, self.old.words)
+
+    def _rest(self, body: Sequence[Statement]) -> list[Statement]:
+        """The statements; loops that feed the same sums (the borders of what was cut at guards) are blocks of their own."""
+        found: list[Statement] = []
+        for statement in body:
+            if statement in self.others:
+                found += self._block(statement, Offset(self.count + self.others.index(statement)))
+            else:
+                found.append(statement)
+        return found
+
+    def _block(self, loop: Loop, place: Offset) -> list[Statement]:
+        own = self._own()
+        [redirected] = _Redirected(own, {}, 0).statements([loop])
+        return [*[Reduce(accumulator) for accumulator in own.values()], redirected,
+                *[Store(partial, place, own[accumulator].total()) for accumulator, partial in self.partial_totals.items()]]
+
+    def _own(self) -> dict[Accumulator, Accumulator]:
+        """Accumulators of one block, in the place of those of the whole."""
+        return {accumulator: Accumulator(accumulator.name, accumulator.combine, accumulator.dtype, accumulator.origin)
+                for accumulator in self.partial_totals}
+
+    def _blocks(self, first: int, count: int, size: int, start: int) -> list[Statement]:
+        """Blocks `first` ... of `size` iterations each, which begin at iteration `start`."""
+        if not count:
+            return []
+        block, inner = Index(0, count - 1, "b"), Index(0, size - 1, self.loop.index.name)
+        position = add_extents(block.extent() * size + inner.extent(), start)
+        own = self._own()
+        number = block.extent() + first
+        body = _Redirected(own, self.partials, number).statements(with_index(self.loop.body, self.loop.index, position))
+        stores: list[Statement] = [Store(partial, Offset(number), own[accumulator].total())
+                                   for accumulator, partial in self.partial_totals.items()]
+        opened: list[Statement] = [Reduce(accumulator) for accumulator in own.values()]
+        return [Loop(block, count, [*opened, Loop(inner, size, body, self.loop.kind), *stores])]
+
+    def _combined(self) -> list[Statement]:
+        """The partial results, block after block."""
+        found: list[Statement] = []
+        for accumulator, partial in self.partial_totals.items():
+            block = Index(0, partial.size - 1, "b")
+            feed = Accumulate(accumulator, accumulator.combine, load(partial, Offset(block.extent())))
+            found += [Reduce(accumulator), Loop(block, partial.size, [feed])]
+        for buffer, partial in self.partials.items():
+            block, k = Index(0, self.count - 1, "b"), Index(0, buffer.size - 1, "k")
+            element = load(partial, Offset(block.extent() * buffer.size + k.extent()))
+            add = Accumulate((buffer, Offset(k.extent())), self.sums.buffers[buffer], element)
+            found.append(Loop(block, self.count, [Loop(k, buffer.size, [add], "vector")]))
+        return found
+
+
+class _Redirected:
+    """Statements that feed the sums of one block in place of those of the whole loop; changes them in place."""
+
+    def __init__(self, accumulators: Mapping[Accumulator, Accumulator], partials: Mapping[Buffer, Buffer], block: Extent) -> None:
+        self.accumulators = accumulators
+        self.partials = partials
+        self.block = block
+
+    def statements(self, body: Sequence[Statement]) -> list[Statement]:
+        for statement in body:
+            if isinstance(statement, Loop):
+                self.statements(statement.body)
+            elif isinstance(statement, Accumulate):
+                target = statement.target
+                if isinstance(target, Accumulator):
+                    statement.target = self.accumulators.get(target, target)
+                elif target[0] in self.partials:
+                    buffer, offset = target
+                    place = Offset(add_extents(self.block * buffer.size, offset.affine))
+                    statement.target = self.partials[buffer], place
+        return list(body)

@@ -1,0 +1,101 @@
+"""Nests of loops that run through memory as one loop would, as one loop: `for i in 0..8: for j in 0..4: y[4*i + j] = x[4*i + j]`.
+
+Rows of 4 fill no vectors; all elements of the array do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from bwcompiler.ir.extent import Extent, Index, add_extents, scale_extent
+from bwcompiler.ir.loop import Accumulate, Accumulator, Buffer, Fill, Let, Loop, Offset, Reduce, Statement, Store
+from bwcompiler.ir.scalar import Scalar
+from bwcompiler.lowering.kernels.vector_loops import Body
+from bwcompiler.lowering.loops.split_guards import Copy
+
+
+def merge_loops(body: Sequence[Statement], memory_of: Callable[[Buffer], Buffer]) -> list[Statement]:
+    """The statements with every nest merged as far as it can be, innermost loops first.
+
+    Accumulators get what they got, in the same order, and what is a vector stays one.  memory_of: see `Body`.
+    """
+    return [_merged(statement, memory_of) if isinstance(statement, Loop) else statement for statement in body]
+
+
+def _merged(loop: Loop, memory_of: Callable[[Buffer], Buffer]) -> Loop:
+    body = merge_loops(loop.body, memory_of)
+    if any(new is not old for new, old in zip(body, loop.body, strict=True)):
+        loop = Loop(loop.index, loop.extent, body, loop.kind)
+    if len(body) != 1 or not isinstance(body[0], Loop):
+        return loop
+    inner = body[0]
+    if not isinstance(inner.extent, int) or not inner.extent or not loop.extent or _feeds_others(inner):
+        return loop
+    if not all(_is_one_walk(extent, loop.index, inner.index, inner.extent) for extent in _extents(inner.body, set())):
+        return loop
+    extent = scale_extent(loop.extent, inner.extent)
+    index = Index(0, add_extents(extent, -1), inner.index.name)
+    copy = Copy({loop.index: 0, inner.index: index.extent()})
+    merged = Loop(index, extent, copy.statements(inner.body), inner.kind)
+    return merged if inner.kind == "serial" or Body(merged, memory_of).independent else loop
+
+
+def _is_one_walk(extent: Extent, outer: Index, inner: Index, count: int) -> bool:
+    """Whether a step of the outer loop moves as far as all steps of the inner one."""
+    steps = {} if isinstance(extent, int) else dict(extent.terms)
+    return steps.get(outer, 0) == count * steps.get(inner, 0)
+
+
+def _feeds_others(loop: Loop) -> bool:
+    """Whether there are accumulators from outside of the loop in it: the tree of a reduction depends on its loops."""
+    opened: set[Accumulator] = set()
+
+    def visit(body: Sequence[Statement]) -> bool:
+        for statement in body:
+            if isinstance(statement, Reduce):
+                opened.add(statement.accumulator)
+            elif isinstance(statement, Accumulate) and isinstance(statement.target, Accumulator):
+                if statement.target not in opened:
+                    return True
+            elif isinstance(statement, Loop) and visit(statement.body):
+                return True
+        return False
+
+    return visit(loop.body)
+
+
+def _extents(body: Sequence[Statement], seen: set[int]) -> Iterator[Extent]:
+    """Every expression of loop indices."""
+    for statement in body:
+        if isinstance(statement, Loop):
+            yield statement.extent
+            yield from _extents(statement.body, seen)
+        elif isinstance(statement, Let | Store | Accumulate | Fill):
+            yield from _of_scalar(statement.value, seen)
+            if isinstance(statement, Store):
+                yield from _of_offset(statement.offset, seen)
+            elif isinstance(statement, Accumulate):
+                if not isinstance(statement.target, Accumulator):
+                    yield from _of_offset(statement.target[1], seen)
+                if statement.position is not None:
+                    yield from _of_scalar(statement.position, seen)
+
+
+def _of_offset(offset: Offset, seen: set[int]) -> Iterator[Extent]:
+    yield offset.affine
+    for term, _ in offset.terms:
+        yield from _of_scalar(term, seen)
+
+
+def _of_scalar(scalar: Scalar, seen: set[int]) -> Iterator[Extent]:
+    if id(scalar) in seen:
+        return
+    seen.add(id(scalar))
+    if scalar.op == "index":
+        yield scalar.data
+    elif scalar.op == "in_range":
+        yield from scalar.data
+    elif scalar.op == "load":
+        yield scalar.data[1].affine
+    for arg in scalar.args:
+        yield from _of_scalar(arg, seen)

@@ -1,0 +1,199 @@
+"""Cutting kernels among threads: `pieces`, a kernel as loops that run one after the other, some of which may be cut anywhere.
+
+A loop may be cut where no iteration of it touches memory that another one writes.  So every iteration does what it does on one
+thread, and the result has the same bits for any number of threads and any cut: what is summed up in one accumulator is never cut
+here (`build_loops` gives long sums an outer loop over blocks, which is).
+
+The piece becomes a kernel with two more words, the first iteration and their number; scratch is each thread's own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence, Set
+from typing import NamedTuple
+
+from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, scale_extent, span, upper
+from bwcompiler.ir.loop import INPUT, SCRATCH, Accumulate, Accumulator, Buffer, Fill, Kernel, Let, Loop, Offset, Reduce, Statement, Store
+from bwcompiler.ir.loop_verifier import scalars, statements, targets
+from bwcompiler.lowering.loops.split_guards import with_index
+from bwcompiler.lowering.polls import statements_work
+
+LEAST_WORK = 1 << 16           # operations of a loop that is worth other threads: some 10 microseconds
+GRAIN_WORK = 1 << 14           # of what one thread takes at a time, at least
+MOST_SCRATCH = 1 << 18         # bytes that a thread may need of its own
+
+
+class Cut(NamedTuple):
+    """A loop that may be cut.
+
+    extent  how many iterations it has; work: operations of one; grain: how many one thread should get, at least.
+    first   the kernel's word for the first iteration, and number that for how many there are.
+    private the scratch that every thread has for itself.
+    """
+
+    extent: Extent
+    work: int
+    grain: int
+    first: Index
+    number: Index
+    private: frozenset[Buffer]
+
+
+class Piece(NamedTuple):
+    """Part of a kernel; cut: where it may be cut among threads."""
+
+    kernel: Kernel
+    cut: Cut | None = None
+
+
+def pieces(kernel: Kernel) -> list[Piece]:
+    """The kernel in parts that run one after the other; itself where nothing in it is worth more than one thread."""
+    body = kernel.body
+    if statements_work(body) < LEAST_WORK:
+        return [Piece(kernel)]
+    lets: set[Let] = set()
+    for statement in body:
+        if isinstance(statement, Let) and _means_the_same(statement, lets):
+            lets.add(statement)
+    found: list[Piece] = []
+    rest: list[Statement] = []
+    for number, statement in enumerate(body):
+        made = _cut(kernel, number, statement)
+        if made is not None:
+            if rest:
+                found.append(Piece(_part(kernel, rest, len(found), lets)))
+                rest = []
+            found.append(Piece(_part(kernel, [made[0]], len(found), lets, made[1]), made[1]))
+        elif statement not in lets:
+            rest.append(statement)
+    if rest:
+        found.append(Piece(_part(kernel, rest, len(found), lets)))
+    return found if any(piece.cut for piece in found) and all(_is_closed(piece.kernel) for piece in found) else [Piece(kernel)]
+
+
+def _means_the_same(let: Let, others: Set[Let]) -> bool:
+    """Whether a let means the same in any part of the kernel: it reads inputs, and lets of which that is known."""
+    return all(scalar.data[0].role == INPUT if scalar.op == "load" else scalar.data in others if scalar.op == "local" else
+               scalar.op not in ("total", "found") for scalar, _ in scalars(let))
+
+
+def _with_lets(body: list[Statement], lets: Set[Let]) -> list[Statement]:
+    """The statements, below those lets of the kernel's that they read."""
+    needed: dict[Let, None] = {}
+
+    def need(statement: Statement) -> None:
+        for scalar, _ in scalars(statement):
+            if scalar.op == "local" and scalar.data in lets and scalar.data not in needed:
+                need(scalar.data)
+                needed[scalar.data] = None
+
+    for statement, _ in statements(body):
+        need(statement)
+    return [*needed, *body]
+
+
+def _is_closed(kernel: Kernel) -> bool:
+    """Whether a part reads nothing that another one has named or accumulated, but for memory."""
+    made: set[object] = set()
+    read: set[object] = set()
+    for statement, _ in statements(kernel.body):
+        if isinstance(statement, Let):
+            made.add(statement)
+        elif isinstance(statement, Reduce):
+            made.add(statement.accumulator)
+        elif isinstance(statement, Accumulate) and isinstance(statement.target, Accumulator):
+            read.add(statement.target)
+        read.update(scalar.data for scalar, _ in scalars(statement) if scalar.op in ("local", "total", "found"))
+    return read <= made
+
+
+def _part(kernel: Kernel, body: list[Statement], number: int, lets: Set[Let], cut: Cut | None = None) -> Kernel:
+    words = kernel.words if cut is None else [*kernel.words, cut.first, cut.number]
+    return Kernel(f"{kernel.name}.{number}", kernel.buffers, _with_lets(body, lets), words)
+
+
+def _cut(kernel: Kernel, number: int, statement: Statement) -> tuple[Loop, Cut] | None:
+    """The statement as a loop from a first iteration on, where that may be cut and pays."""
+    loop = _as_loop(statement) if isinstance(statement, Fill) else statement
+    if not isinstance(loop, Loop):
+        return None
+    most = upper(loop.extent)
+    work = max(1, statements_work(loop.body))
+    if most < 2 or most * work < LEAST_WORK:
+        return None
+    private = _private_scratch(kernel, number, loop)
+    if sum(buffer.size * buffer.dtype.itemsize for buffer in private) > MOST_SCRATCH or not _is_independent(loop, private):
+        return None
+    first, number_of = Index(0, most, "first"), Index(0, most, "number")
+    index = Index(0, number_of.extent() - 1, loop.index.name)
+    body = with_index(loop.body, loop.index, index.extent() + first.extent())
+    return Loop(index, number_of.extent(), body, loop.kind), Cut(loop.extent, work, max(1, GRAIN_WORK // work), first, number_of, private)
+
+
+def _as_loop(fill: Fill) -> Loop:
+    index = Index(0, fill.buffer.size - 1, "i")
+    return Loop(index, fill.buffer.size, [Store(fill.buffer, Offset(index.extent()), fill.value)], "vector")
+
+
+# ----- what iterations touch
+def _is_independent(loop: Loop, private: Set[Buffer]) -> bool:
+    """Whether no iteration touches memory, or an accumulator, that another one writes; private scratch apart."""
+    inside = list(statements(loop.body))
+    opened = {statement.accumulator for statement, _ in inside if isinstance(statement, Reduce)}
+    if any(isinstance(s, Accumulate) and isinstance(s.target, Accumulator) and s.target not in opened for s, _ in inside):
+        return False
+    written = {buffer for statement, _ in inside for buffer, _ in targets(statement) if buffer not in private}
+    own = {statement.index for statement, _ in inside if isinstance(statement, Loop)}
+    touched: dict[Buffer, list[Offset | None]] = {}
+    for buffer, offset in _touched(inside):
+        if buffer in written:
+            touched.setdefault(buffer, []).append(offset)
+    return all(_stays_apart(offsets, loop.index, own) or _interleaves(offsets, loop, own) for offsets in touched.values())
+
+
+def _touched(inside: Sequence[tuple[Statement, object]]) -> Iterator[tuple[Buffer, Offset | None]]:
+    for statement, _ in inside:
+        yield from targets(statement)
+        for scalar, _ in scalars(statement):
+            if scalar.op == "load":
+                yield scalar.data
+
+
+def _stays_apart(offsets: Sequence[Offset | None], index: Index, own: set[Index]) -> bool:
+    """Whether the elements at these offsets are others in every iteration: they move by more than they spread."""
+    step: int | None = None
+    low: Extent = 0
+    high: Extent = 0
+    for offset in offsets:
+        if offset is None or offset.terms or not isinstance(offset.affine, Affine):
+            return False
+        mine = dict(offset.affine.terms).get(index, 0)
+        least, most = span(add_extents(offset.affine, scale_extent(index.extent(), -mine)), own)
+        if step is None:
+            step, low, high = mine, least, most
+            continue
+        below, above = add_extents(low, scale_extent(least, -1)), add_extents(most, scale_extent(high, -1))
+        if mine != step or not isinstance(below, int) or not isinstance(above, int):
+            return False
+        low, high = least if below > 0 else low, most if above > 0 else high
+    return step is not None and step != 0 and upper(add_extents(high, scale_extent(low, -1))) < abs(step)
+
+
+def _interleaves(offsets: Sequence[Offset | None], loop: Loop, own: set[Index]) -> bool:
+    """Whether all iterations together move by less than the loops inside of them step: each has a column of its own."""
+    first = offsets[0]
+    if first is None or first.terms or not isinstance(first.affine, Affine) or any(offset != first for offset in offsets):
+        return False
+    steps = dict(first.affine.terms)
+    mine = abs(steps.get(loop.index, 0))
+    return mine > 0 and mine * (upper(loop.extent) - 1) < math.gcd(*[step for index, step in steps.items() if index in own])
+
+
+def _private_scratch(kernel: Kernel, number: int, loop: Loop) -> frozenset[Buffer]:
+    """Scratch of one iteration: what no other statement of the kernel uses."""
+    return frozenset(_scratch([loop]) - _scratch([statement for k, statement in enumerate(kernel.body) if k != number]))
+
+
+def _scratch(body: list[Statement]) -> set[Buffer]:
+    return {buffer for buffer, _ in _touched(list(statements(body))) if buffer.role == SCRATCH}

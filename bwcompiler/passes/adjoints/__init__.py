@@ -1,0 +1,1 @@
+"""Reverse mode of loops, branches and checkpointed functions."""

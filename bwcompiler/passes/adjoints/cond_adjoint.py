@@ -1,0 +1,116 @@
+"""Reverse mode of `cond`: the branch again, giving residuals too, and the adjoint of the branch that was taken.
+
+    forward   results, residuals = cond(p; x)                 each branch gives its own residuals, and zeros for those of the other
+    adjoint   x̄ = cond(p; x̄ so far, cotangents, residuals, x)
+
+Each branch is cut in two by `cut_body`, so what is cheap to compute again is not kept, and operands are there anyway.  Residuals of the two
+branches that have one type share a place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from bwcompiler import ops
+from bwcompiler.errors import InternalError
+from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.op import Record, Value, current_record, input_value
+from bwcompiler.ir.types import TensorType
+from bwcompiler.passes.adjoints.cut_body import NOTHING, CutBody, cut_body
+from bwcompiler.passes.adjoints.loop_adjoint import or_zero, totals, zeros
+from bwcompiler.passes.region_bodies import is_differentiable
+
+Prepared = tuple[Graph, Sequence[Any]]         # a branch, and the arrays that are its last inputs
+
+
+class Place(NamedTuple):
+    """Where a residual of one branch or the other is: its type, and the number of the residual of each branch."""
+
+    type: TensorType
+    residuals: tuple[int | None, int | None]
+
+
+class CondRule:
+    """The reverse derivative of one cond, for `region_link`: its residuals are the shared places, then fixed operands of the branches."""
+
+    content_key = ""
+    backwards = None                   # restores no array
+
+    def __init__(self, value: Value, active: Sequence[int], seeded: Sequence[int], branches: tuple[Graph, Graph]) -> None:
+        self.value = value
+        self.active = active
+        self.seeded = seeded
+        self.branches = branches
+
+    def __repr__(self) -> str:
+        return f"adjoint of {self.value!r}"
+
+    def pull(self, present: Sequence[Value | None], cts: Sequence[Value | None], operands: Sequence[Value], results: Sequence[Value],
+             residuals: Sequence[Value], needs: Sequence[bool]) -> list[Value | None]:
+        """The adjoint of the branch that was taken, added to the cotangents present."""
+        given = [or_zero(cts[k], results[k]) for k in self.seeded]
+        start = [or_zero(present[k + 1], operands[k + 1]) for k in self.active]
+        chosen = ops.cond(operands[0], *given, *start, *residuals, then_branch=self.branches[0], else_branch=self.branches[1])
+        return totals(present, [k + 1 for k in self.active], 0, chosen)
+
+
+def expand_cond(value: Value, operands: Sequence[Value], branches: Sequence[Prepared], flags: Sequence[bool]) -> Value:
+    """Emit the cond that gives residuals, and what ties its results to its operands.
+
+    branches   prepared for a derivative with respect to the inputs that are flagged, with the arrays that are their last inputs.
+    """
+    record = current_record()
+    if record is None:
+        raise InternalError(f"{value!r} is expanded outside of any record")
+    results, given = len(value.type.items), operands[1:]
+    seeded = [k for k, output in enumerate(value.attrs["then_branch"].outputs) if is_differentiable(output)]
+    parts = [cut_body(body, 0, [*flags, *[False] * len(arrays)], seeded, NOTHING) for body, arrays in branches]
+    fixed = [part.fixed_operands(given, arrays, record) for part, (_, arrays) in zip(parts, branches, strict=True)]
+    captured = [values[len(given):] for values in fixed]
+    places = _shared(parts)
+    taken = [_giving(part, number, len(given), captured, results, places) for number, part in enumerate(parts)]
+    chosen = ops.cond(*operands, *captured[0], *captured[1], then_branch=taken[0], else_branch=taken[1])
+    items = [ops.item(chosen, index=k) for k in range(results + len(places))]
+    kept = [[values[k] for k in part.kept] for part, values in zip(parts, fixed, strict=True)]
+    adjoints = [_taking(part, number, kept, places) for number, part in enumerate(parts)]
+    rule = CondRule(value, parts[0].active, seeded, (adjoints[0], adjoints[1]))
+    return ops.region_link(*operands, *items, *kept[0], *kept[1], rule=rule, given=len(operands), results=results)
+
+
+def _shared(parts: Sequence[CutBody]) -> list[Place]:
+    """Places for the residuals of both branches."""
+    first, second = [[value.type for value in part.stored()] for part in parts]
+    waiting = list(range(len(second)))
+    places = []
+    for k, type_ in enumerate(first):
+        partner = next((other for other in waiting if second[other] == type_), None)
+        if partner is not None:
+            waiting.remove(partner)
+        places.append(Place(type_, (k, partner)))
+    return [*places, *[Place(second[other], (None, other)) for other in waiting]]
+
+
+def _giving(part: CutBody, number: int, count: int, captured: Sequence[Sequence[Value]], results: int, places: Sequence[Place]) -> Graph:
+    """Branch `number` over the operands and both branches' captured arrays, with what is in the places behind its results."""
+    graph, stored = part.forward, part.stored()
+    inputs = list(graph.inputs[:count])
+    for other, values in enumerate(captured):
+        inputs += graph.inputs[count:] if other == number else [input_value(value.type) for value in values]
+    with Record() as record:
+        held = [zeros(place.type) if (mine := place.residuals[number]) is None else stored[mine] for place in places]
+    return graph.replace(inputs=inputs, body=[*graph.body, *record.values], outputs=[*graph.outputs[:results], *held])
+
+
+def _taking(part: CutBody, number: int, kept: Sequence[Sequence[Value]], places: Sequence[Place]) -> Graph:
+    """The adjoint of branch `number`, over cotangents, places, and what both adjoints read of operands."""
+    graph = part.adjoint
+    first = len(part.seeded) + len(part.active)
+    residuals, own = graph.inputs[first:first + part.residuals], graph.inputs[first + part.residuals:]
+    inputs = list(graph.inputs[:first])
+    for place in places:
+        mine = place.residuals[number]
+        inputs.append(input_value(place.type) if mine is None else residuals[mine])
+    for other, values in enumerate(kept):
+        inputs += own if other == number else [input_value(value.type) for value in values]
+    return graph.replace(inputs=inputs)

@@ -1,0 +1,225 @@
+"""A body cut in two: what runs forwards and says which values the adjoint needs, and the adjoint that starts from them.
+
+A body (carried c, fixed v) -> c' is differentiated like any graph, and its joint graph is cut by `partition`:
+
+    forward   c, v -> c', residuals
+    adjoint   c̄', v̄, residuals, v -> c̄, v̄ + ...
+
+What is carried costs its bytes if the adjoint reads it (it is another one in every iteration); what is fixed is there anyway, and what
+can be computed of it alone is computed once, before the loop.  Carried arrays that are updated in place may be restored instead
+(`undo_log`), where that keeps less.  Branches are bodies that carry nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from typing import Any, NamedTuple
+
+from bwcompiler import ops
+from bwcompiler.ir.graph import Graph, live_values
+from bwcompiler.ir.op import Record, Value, constant, input_value
+from bwcompiler.ir.types import dtype_of, tensor
+from bwcompiler.passes.adjoints.undo_log import Chains, Undone, chains, restored
+from bwcompiler.passes.adjoints.unlink_regions import unlink_with_mapping
+from bwcompiler.passes.autodiff import INPUT_SEED, differentiate
+from bwcompiler.passes.delay_updates import delay_updates
+from bwcompiler.passes.partition import partition
+from bwcompiler.passes.region_bodies import Hoisted, copied, emit_values, hoist, replaced_inputs
+from bwcompiler.passes.simplify import simplify
+
+ALL, SAFE, NOTHING = "all", "safe", "nothing"
+
+
+class CutBody(NamedTuple):
+    """A body cut in two.
+
+    forward    inputs: what is carried, what is fixed.  Outputs: those of the body, then residuals.
+    adjoint    inputs: cotangents of the outputs that are `seeded`, those so far of the fixed inputs that are active, the last versions of
+               `undone`, residuals, then the fixed inputs whose numbers are `kept`.  Outputs: cotangents of the active inputs, then
+               the first versions of `undone`.
+    seeded     the numbers of the outputs that have cotangents.
+    active     the numbers of the inputs that have: the carried ones, then the fixed ones.
+    undone     the numbers of the carried arrays that are restored.
+    arrays     captured by rules: more fixed inputs, behind the body's own.
+    inputs     the fixed inputs as the body has them; `before` is what is computed of them before the loop, and `hoisted` those of its
+               values that are the last fixed inputs.
+    """
+
+    forward: Graph
+    adjoint: Graph
+    residuals: int
+    seeded: tuple[int, ...]
+    active: tuple[int, ...]
+    undone: tuple[int, ...]
+    kept: tuple[int, ...]
+    arrays: tuple[Any, ...]
+    inputs: tuple[Value, ...]
+    before: tuple[Value, ...]
+    hoisted: tuple[Value, ...]
+
+    def stored(self) -> tuple[Value, ...]:
+        """The residuals in the forward graph."""
+        return self.forward.outputs[len(self.forward.outputs) - self.residuals:]
+
+    def fixed_operands(self, operands: Sequence[Value], arrays: Sequence[Any], record: Record) -> list[Value]:
+        """The values for the fixed inputs, given those of the body's own operands and arrays; emits what is computed before the loop."""
+        captured = [record.capture(array, tensor(dtype_of(array.dtype), array.shape)) for array in (*arrays, *self.arrays)]
+        fixed = [*operands, *captured]
+        mapping = dict(zip(self.inputs, fixed, strict=True))
+        emit_values(self.before, mapping, record)
+        return [*fixed, *[mapping[value] for value in self.hoisted]]
+
+
+def cut_body(body: Graph, carried: int, flags: Sequence[bool], seeded: Sequence[int], hoisting: str, trips: int = 0,
+             passed_on: Set[int] = frozenset()) -> CutBody:
+    """Differentiate a body with respect to the inputs that are flagged, and cut the result in two.
+
+    seeded     the numbers of the outputs that get cotangents.
+    hoisting   what may be computed before the loop: ALL, where the body surely runs; SAFE, what cannot fail; or NOTHING.
+    trips      how often the body runs at most, where carried arrays may be restored.
+    passed_on  the numbers of carried arrays that a loop around this one may restore: their last versions need not be kept.
+    """
+    fixed = [k for k in range(carried, len(body.inputs)) if flags[k]]
+    active = [*[k for k in range(carried) if flags[k]], *fixed]
+    seeds = [INPUT_SEED if k in seeded else None for k in range(len(body.outputs))]
+    linked = differentiate(body, active, seeds, started_from=fixed)
+    joint, unlinked = unlink_with_mapping(linked)
+    graph = joint.graph.replace(captured=0)
+    numbers = [position for position in joint.seeds if position is not None] + list(joint.started)
+    taken = set(numbers).union(range(carried))
+    lifted = Hoisted(graph)
+    if hoisting != NOTHING:
+        lifted = hoist(graph, [value for k, value in enumerate(graph.inputs) if k not in taken], hoisting == ALL)
+    with Record() as record:
+        marks = {value: _mark(value) for value in lifted.graph.inputs[:carried]}
+    held = {mark: value for value, mark in marks.items()}
+    copies = dict(marks)
+    saved = replaced_inputs(lifted.graph, copies, lifted.graph.inputs, record.values)
+    entries = [copies[value] for value in lifted.graph.inputs[:carried]]
+    inner = _inner_loops(linked.graph, [unlinked, lifted.mapping, copies]) if trips else {}
+    found = chains(saved, entries, inner) if trips else Chains({})
+    cut = _Cut(saved, numbers, len(body.outputs), found, inner)
+    parts = cut.best(trips, passed_on)
+    seeded_by = set(parts.seeds)
+    number = {value: k for k, value in enumerate([one for one in saved.inputs[carried:] if one not in seeded_by])}
+    residuals = [value for value in parts.residuals if value not in number]
+    kept = [value for value in parts.residuals if value in number]
+    positions = iter(range(len(joint.cotangents)))
+    cotangents = [None if position is None else parts.cotangents[next(positions)] for position in joint.cotangents]
+    forward = _without_marks(parts.forward, held, len(body.outputs), residuals)
+    inputs = [*parts.seeds, *parts.ends, *[parts.holders[value] for value in (*residuals, *kept)]]
+    adjoint = _adjoint(parts.body, inputs, cotangents, [body.inputs[k] for k in active], parts.first, body)
+    own = tuple([value for value in joint.graph.inputs[carried:] if value in number])
+    return CutBody(forward, adjoint, len(residuals), tuple(seeded), tuple(active), parts.undone, tuple([number[value] for value in kept]),
+                   joint.captured, own, lifted.values, lifted.hoisted)
+
+
+def _mark(value: Value) -> Value:
+    """In the place of a carried input: a value that costs its bytes if it is kept, which an argument does not."""
+    mark = ops.barrier(value)
+    mark.name = value.label
+    return mark
+
+
+def _inner_loops(linked: Graph, mappings: Sequence[Mapping[Value, Value]]) -> dict[Value, Undone]:
+    """What inner loops with undo logs gave -> how it is undone, in terms of the last of the mappings."""
+    def now(value: Value) -> Value:
+        for mapping in mappings:
+            value = mapping.get(value, value)
+        return value
+
+    found = {}
+    for link in linked.body:
+        if link.op is not ops.region_link:
+            continue
+        rule, given = link.attrs["rule"], link.attrs["given"]
+        if rule.backwards is not None:
+            for number, place in rule.undone():
+                found[now(link.operands[given + number])] = Undone(now(link.operands[number]), now(rule.backwards), place)
+    return found
+
+
+class _Parts(NamedTuple):
+    """One way to cut: values of the joint graph that are residuals, with the inputs that hold them in the adjoint, and the adjoint."""
+
+    forward: Graph
+    residuals: list[Value]
+    holders: dict[Value, Value]
+    seeds: list[Value]
+    ends: list[Value]
+    undone: tuple[int, ...]
+    body: list[Value]
+    cotangents: list[Value]
+    first: list[Value]
+    bytes: int
+
+
+class _Cut:
+    """The ways to cut a joint graph: keeping all that is read, or restoring carried arrays."""
+
+    def __init__(self, joint: Graph, seeds: Sequence[int], outputs: int, found: Chains, inner: Mapping[Value, Undone]) -> None:
+        self.joint = joint
+        self.seeds = seeds
+        self.outputs = outputs
+        self.chains = found
+        self.inner = inner
+
+    def best(self, trips: int, passed_on: Set[int]) -> _Parts:
+        """The one that keeps less, over all iterations; the last version of an array that is restored is kept once, or passed on."""
+        kept = self._keeping()
+        undone = self._restoring() if self.chains.of else None
+        if undone is None:
+            return kept
+        arrays = sum([end.type.nbytes for end, number in zip(undone.ends, undone.undone, strict=True) if number not in passed_on])
+        return undone if trips * undone.bytes + arrays < trips * kept.bytes else kept
+
+    def _keeping(self) -> _Parts:
+        parts = partition(self.joint, self.seeds, self.outputs)
+        residuals = list(parts.residuals)
+        holders = dict(zip(residuals, parts.adjoint.inputs, strict=False))
+        return _Parts(parts.forward, residuals, holders, [self.joint.inputs[k] for k in self.seeds], [], (), list(parts.adjoint.body),
+                      list(parts.adjoint.outputs), [], _bytes(residuals))
+
+    def _restoring(self) -> _Parts | None:
+        olds = [old for chain in self.chains.of.values() for old in chain.stored()]
+        first, last = self.joint.outputs[:self.outputs], self.joint.outputs[self.outputs:]
+        joint = self.joint.replace(body=[*self.joint.body, *self.chains.values], outputs=[*first, *olds, *last])
+        parts = partition(joint, self.seeds, self.outputs + len(olds), free=self.chains.free())
+        undone = self.chains.read(parts.residuals)
+        if not undone:
+            return None
+        used = [self.chains.of[number] for number in undone]
+        free = {value for chain in used for value in (*chain.versions, *chain.news)}
+        holders = dict(zip(parts.residuals, parts.adjoint.inputs, strict=False))
+        for old in [old for chain in used for old in chain.stored()]:
+            if old not in holders:
+                holders[old] = input_value(old.type, f"{old.label}.old")
+        ends = [input_value(chain.versions[-1].type, chain.versions[0].label) for chain in used]
+        copies = {value: copy for copy, value in parts.stands_for.items()}
+        made = restored(parts.adjoint, list(zip(used, ends, strict=True)), holders, copies, self.inner)
+        if made is None:
+            return None
+        residuals = [value for value in holders if value not in free]
+        return _Parts(parts.forward, residuals, holders, [joint.inputs[k] for k in self.seeds], ends, tuple(undone), made.body,
+                      made.outputs, made.first, _bytes(residuals))
+
+
+def _bytes(residuals: Sequence[Value]) -> int:
+    return sum([value.type.nbytes for value in residuals if value.op.kind != "input"])
+
+
+def _without_marks(graph: Graph, held: dict[Value, Value], outputs: int, stored: Sequence[Value]) -> Graph:
+    """The forward graph with the carried inputs themselves, and the residuals that are stored as its last outputs."""
+    mapping = dict(held)
+    body = copied(graph.body, mapping)
+    last = [mapping.get(output, output) for output in (*graph.outputs[:outputs], *stored)]
+    return delay_updates(simplify(graph.replace(body=live_values(body, last), outputs=last)))
+
+
+def _adjoint(values: Sequence[Value], inputs: Sequence[Value], cotangents: Sequence[Value | None], active: Sequence[Value],
+             first: Sequence[Value], body: Graph) -> Graph:
+    """The adjoint graph, with zeros for cotangents that there are not."""
+    with Record() as record:
+        found = [constant(0.0, value.type) if ct is None else ct for ct, value in zip(cotangents, active, strict=True)]
+    outputs = [*found, *first]
+    return delay_updates(simplify(Graph(f"{body.name}.vjp", inputs, [*values, *record.values], outputs, body.index)))

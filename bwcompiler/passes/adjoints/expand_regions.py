@@ -1,0 +1,137 @@
+"""Loops and branches where a reverse derivative is taken: each becomes one that also gives what its adjoint needs.
+
+Every region op through which an output depends on the inputs that are differentiated is replaced by the op that gives residuals too, and a
+`region_link` that ties its results to its operands and knows the adjoint (`loop_adjoint`, `while_adjoint`, `cond_adjoint`).  The
+links are there only while the derivative is taken: `unlink_regions` puts the results in their places.  Bodies are prepared as graphs are:
+custom rules expanded, simplified, and their own loops expanded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import Any, NamedTuple
+
+from bwcompiler import ops
+from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.op import Record, Value
+from bwcompiler.passes.adjoints.checkpoint_adjoint import expand_checkpoint
+from bwcompiler.passes.adjoints.cond_adjoint import expand_cond
+from bwcompiler.passes.adjoints.loop_adjoint import expand_loop
+from bwcompiler.passes.adjoints.undo_log import UPDATES
+from bwcompiler.passes.adjoints.while_adjoint import expand_while
+from bwcompiler.passes.autodiff import active_values
+from bwcompiler.passes.expand_custom_rules import expand_custom_rules
+from bwcompiler.passes.prune_regions import prune_regions
+from bwcompiler.passes.region_bodies import active_inputs, is_differentiable
+from bwcompiler.passes.rewriting import rebuilt
+from bwcompiler.passes.simplify import simplify
+
+EXPANDED = (ops.loop, ops.while_loop, ops.cond, ops.checkpoint)
+
+
+class Expanded(NamedTuple):
+    """The graph; arrays: what rules captured, its last captured inputs; mapping: what stands for values that were replaced."""
+
+    graph: Graph
+    arrays: Sequence[Any] = ()
+    mapping: Mapping[Value, Value] = {}
+
+
+def expand_regions(graph: Graph, wrt: Sequence[int], carried: int | None = None) -> Expanded:
+    """Replace every loop and branch through which an output depends on the inputs `wrt`.
+
+    carried   of the body of another region op: how many of its inputs it carries.
+    """
+    if not any(value.op in EXPANDED for value in graph.body):
+        return Expanded(graph)
+    graph = prune_regions(graph)
+    active = active_values(graph, [graph.inputs[k] for k in wrt])
+    passed_on = _passed_on(graph, carried or 0)
+    mapping: dict[Value, Value] = {}
+    record = Record()
+    with record:
+        for value in graph.body:
+            operands = tuple([mapping.get(operand, operand) for operand in value.operands])
+            if value.op in EXPANDED and value in active:
+                record.source, record.forward = value.source, value.forward
+                place = Place(carried is not None, frozenset(passed_on.get(value, ())))
+                mapping[value] = _EXPAND[value.op.name](value, operands, [operand in active for operand in value.operands], place)
+                continue
+            kept = value.with_operands(operands)
+            if kept is not value:
+                mapping[value] = kept
+            record.values.append(kept)
+    captured = list(record.captured.values())
+    inputs = [*graph.inputs, *[value for _, value in captured]]
+    expanded = rebuilt(graph, record.values, mapping).replace(inputs=inputs, captured=graph.captured + len(captured))
+    return Expanded(expanded, [array for array, _ in captured], mapping)
+
+
+class Place(NamedTuple):
+    """Where a region op is.
+
+    inside     of the body of another one.
+    passed_on  the numbers of what it carries that the loop around it carries too.
+    """
+
+    inside: bool
+    passed_on: Set[int]
+
+
+def _passed_on(body: Graph, carried: int) -> dict[Value, list[int]]:
+    """Loops that pass on what the body carries, updated in place, and which of their operands these are."""
+    found: dict[Value, list[int]] = {}
+    for number in range(carried):
+        value, passed = body.outputs[number], []
+        while value.op in UPDATES or (value.op is ops.item and value.operands[0].op is ops.loop):
+            if value.op is ops.item:
+                passed.append((value.operands[0], value.attrs["index"]))
+                value = value.operands[0].operands[value.attrs["index"]]
+            else:
+                value = value.operands[0]
+        if value is body.inputs[number]:
+            for loop, place in passed:
+                found.setdefault(loop, []).append(place)
+    return found
+
+
+# ----- bodies
+def _prepared(body: Graph, wrt: Sequence[int], carried: int = 0) -> tuple[Graph, list[Any]]:
+    """A body with custom rules and regions expanded and simplified, and the arrays that it captured, its last inputs."""
+    custom = expand_custom_rules(body, wrt)
+    expanded = expand_regions(simplify(custom.graph), wrt, carried)
+    return expanded.graph.replace(captured=0), [*custom.arrays, *expanded.arrays]
+
+
+def _loop(value: Value, operands: Sequence[Value], given: Sequence[bool], place: Place) -> Value:
+    body, arrays, flags = _loop_body(value, given)
+    return expand_loop(value, operands, body, arrays, flags, place.passed_on)
+
+
+def _while(value: Value, operands: Sequence[Value], given: Sequence[bool], place: Place) -> Value:
+    body, arrays, flags = _loop_body(value, given)
+    return expand_while(value, operands, body, arrays, flags, not place.inside)
+
+
+def _loop_body(value: Value, given: Sequence[bool]) -> tuple[Graph, list[Any], list[bool]]:
+    """The body of a loop, prepared, the arrays that are its last inputs, and which inputs are active."""
+    body = value.attrs["body"]
+    flags = active_inputs(body, value.attrs["carried"], given)
+    body, arrays = _prepared(body, [k for k, flag in enumerate(flags) if flag], value.attrs["carried"])
+    return body, arrays, [*flags, *[False] * len(arrays)]
+
+
+def _cond(value: Value, operands: Sequence[Value], given: Sequence[bool], place: Place) -> Value:
+    branches = value.attrs["then_branch"], value.attrs["else_branch"]
+    flags = [flag and is_differentiable(operand) for flag, operand in zip(given[1:], value.operands[1:], strict=True)]
+    wrt = [k for k, flag in enumerate(flags) if flag]
+    return expand_cond(value, operands, [_prepared(branch, wrt) for branch in branches], flags)
+
+
+def _checkpoint(value: Value, operands: Sequence[Value], given: Sequence[bool], place: Place) -> Value:
+    flags = [flag and is_differentiable(operand) for flag, operand in zip(given, value.operands, strict=True)]
+    body, arrays = _prepared(value.attrs["body"], [k for k, flag in enumerate(flags) if flag])
+    return expand_checkpoint(value, operands, body, arrays, flags)
+
+
+_EXPAND: dict[str, Callable[..., Value]] = {"loop": _loop, "while_loop": _while, "cond": _cond, "checkpoint": _checkpoint}

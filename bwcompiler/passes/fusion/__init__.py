@@ -1,0 +1,1 @@
+"""Fusion: values grouped into loop trees, one sweep over memory each."""

@@ -1,0 +1,27 @@
+"""The rules of fusion in words: why a value may not join a group (`Refusal.rule`).
+
+The words are about the value ("it"), the group's loop, and the values `{0}` that the rule is about.  The decisions are those of
+`attempt.py` and `fuse.py`.
+"""
+
+from __future__ import annotations
+
+from bwcompiler.passes.fusion.attempt import MAX_LOADS, MAX_MEMBERS, WHOLE_ARRAY_LIMIT
+
+RULES = {
+    "unrelated": "it runs over other extents, and reads nothing that the loop computes",
+    "search": "a search for a position (argmax, argmin) has a loop of its own",
+    "members": f"the loop has {MAX_MEMBERS} operations already, the most that one loop may have",
+    "loads": f"the loop would read more than {MAX_LOADS} different arrays",
+    "shifted": "it reads {0} at other elements than the one that the loop is at",
+    "updated": "it reads {0}, which the loop updates in place and finishes only at its end",
+    "axes": "it reads {0} along other axes than the loop runs over",
+    "reduction": "it reads {0}, which is complete only when the whole loop is",
+    "whole": f"it reads {{0}}, a reduction of a whole array of more than {WHOLE_ARRAY_LIMIT} elements: "
+             "a second loop costs no more than a second pass in the same loop",
+    "extents": "it runs over fewer axes than the loop, and these are not the loop's outer ones",
+    "columns": "it reduces axes that the loop would have to visit in another order",
+    "settled": "it runs over more axes than the loop, whose axes a reduction has settled",
+    "order": "it reads {0}, computed only after the loop",
+    "versions": "the loop would read and write one element of two versions of an array",
+}

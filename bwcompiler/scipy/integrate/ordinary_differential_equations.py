@@ -1,0 +1,188 @@
+"""`bw.scipy.integrate.odeint`: an adaptive Runge-Kutta method as one native loop, differentiated by its adjoint equation.
+
+The method is that of Dormand and Prince (1980), of order 5 with an error estimate of order 4.  The adjoint is integrated backwards
+between the times together with the solution (Chen et al., "Neural ordinary differential equations", 2018), from the solution at each
+time.  It is made of the same function, so that it can be differentiated again.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.api.functions import jit
+from bwcompiler.api.implicit import ClosedFunction
+from bwcompiler.api.loops import scan, while_loop
+from bwcompiler.api.transformed import made_of
+from bwcompiler.api.transforms import custom_vjp, vjp
+from bwcompiler.errors import ShapeError, UnsupportedError
+from bwcompiler.frontend.tracing.trace import call_user
+from bwcompiler.scipy.integrate.right_hand_sides import lsoda
+from bwcompiler.scipy.packing import is_traced_call
+from bwcompiler.scipy.solutions import handle
+
+Function = Callable[..., Any]
+
+NODES = (0.0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0)
+STAGES = (
+    (), (1 / 5,), (3 / 40, 9 / 40), (44 / 45, -56 / 15, 32 / 9),
+    (19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729),
+    (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
+)
+RESULT = (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84)
+ERROR = (71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40)
+SAFETY, SMALLEST, LARGEST = 0.9, 0.2, 5.0             # of the factors by which a step may change
+
+
+def _step(func: Function, y: Any, slope: Any, t: Any, h: Any) -> tuple[Any, Any, Any]:
+    """(the next y, its slope, the estimated error) for a step h."""
+    slopes = [slope]
+    for node, weights in zip(NODES[1:], STAGES[1:], strict=True):
+        inner = y + h * sum(weight * one for weight, one in zip(weights, slopes, strict=True) if weight)
+        slopes.append(func(inner, t + node * h))
+    found = y + h * sum(weight * one for weight, one in zip(RESULT, slopes, strict=True) if weight)
+    slopes.append(func(found, t + h))
+    return found, slopes[-1], h * sum(weight * one for weight, one in zip(ERROR, slopes, strict=True) if weight)
+
+
+def _between(func: Function, y: Any, start: Any, end: Any, rtol: float, atol: float, most: int) -> Any:
+    """y(end) from y(start)."""
+    span = end - start
+    slope = func(y, start)
+    scale = atol + rtol * np.abs(y)
+    rate = np.sqrt(np.mean((slope / scale) ** 2))
+    guess = np.where(rate > 1e-15, 0.01 * np.sqrt(np.mean((y / scale) ** 2) + 1e-6) / np.where(rate > 1e-15, rate, 1.0), 1e-6)
+    first = np.sign(span) * np.minimum(np.abs(span), guess)
+
+    def go_on(state: Any) -> Any:
+        _, _, t, _, count = state
+        return ((end - t) * np.sign(span) > 0) & (count < most)
+
+    def advance(state: Any) -> Any:
+        y, slope, t, h, count = state
+        last = np.abs(h) >= np.abs(end - t)
+        h = np.where(last, end - t, h)
+        found, after, error = _step(func, y, slope, t, h)
+        size = np.sqrt(np.mean((error / (atol + rtol * np.maximum(np.abs(y), np.abs(found)))) ** 2))
+        accepted = size <= 1.0
+        factor = np.where(size > 0, SAFETY * np.where(size > 0, size, 1.0) ** -0.2, LARGEST)
+        change = np.clip(factor, SMALLEST, np.where(accepted, LARGEST, 1.0))
+        now = np.where(accepted, np.where(last, end, t + h), t)
+        return np.where(accepted, found, y), np.where(accepted, after, slope), now, h * change, count + 1
+
+    y, _, t, _, _ = while_loop(go_on, advance, (y, slope, start + 0.0 * end, first, 0))
+    return np.where((end - t) * np.sign(span) > 0, np.nan, y)                       # too many steps
+
+
+def _solved(func: Function, y0: Any, times: Any, rtol: float, atol: float, most: int) -> Any:
+    """The solution at all times."""
+    def interval(carry: Any, end: Any) -> Any:
+        y, start = carry
+        found = _between(func, y, start, end, rtol, atol, most)
+        return (found, end), found
+
+    _, rest = scan(interval, (y0, times[0]), times[1:])
+    return np.concatenate([y0[None], rest])
+
+
+def _flat(leaves: Sequence[Any]) -> tuple[Any, Callable[[Any], list[Any]]]:
+    """The floats among traced arrays as one vector, and the way back."""
+    moving = [k for k, leaf in enumerate(leaves) if leaf.dtype.kind == "f"]
+    vector = np.concatenate([np.reshape(leaves[k], (-1,)) for k in moving]) if moving else np.zeros(0)
+
+    def back(vector: Any) -> list[Any]:
+        found, start = list(leaves), 0
+        for k in moving:
+            size = leaves[k].size
+            found[k], start = vector[start:start + size].reshape(leaves[k].shape).astype(leaves[k].dtype), start + size
+        return found
+    return vector, back
+
+
+def _solver(func: Function, back: Callable[[Any], list[Any]], rtol: float, atol: float, most: int) -> Any:
+    """The solution as a function of y0, times and the vector of what func(outside, y, t) reads from outside, with its derivative rule."""
+    def slope(y: Any, t: Any, vector: Any) -> Any:
+        return func(back(vector), y, t) + 0.0 * y
+
+    @custom_vjp
+    def odeint(y0: Any, times: Any, vector: Any) -> Any:
+        return _solved(lambda y, t: slope(y, t, vector), y0, times, rtol, atol, most)
+
+    def forward(y0: Any, times: Any, vector: Any) -> Any:
+        ys = odeint(y0, times, vector)
+        return ys, (ys, times, vector)
+
+    def backward(kept: Any, ct: Any) -> Any:
+        ys, times, vector = kept
+        size, count = ys.shape[1], vector.shape[0]
+
+        def adjoint(state: Any, t: Any) -> Any:
+            y, bar = state[:size], state[size:2 * size]
+            dy, pull = vjp(slope, y, t, vector)
+            of_y, of_t, of_vector = pull(-bar)
+            return np.concatenate([dy, of_y, np.reshape(of_t, (1,)), of_vector])
+
+        def interval(carry: Any, given: Any) -> Any:
+            bar, of_start, of_vector = carry
+            y, end, start, ct_now, ct_before = given
+            of_end = np.sum(slope(y, end, vector) * ct_now)                     # a later time moves the solution along its slope
+            state = np.concatenate([y, bar, np.reshape(of_start - of_end, (1,)), of_vector])
+            state = _between(adjoint, state, end, start, rtol, atol, most)
+            return (state[size:2 * size] + ct_before, state[2 * size], state[2 * size + 1:]), of_end
+
+        first = (ct[-1], 0.0 * times[0], np.zeros(count) * times[0])
+        (bar, of_start, of_vector), of_times = scan(interval, first, (ys[1:], times[1:], times[:-1], ct[1:], ct[:-1]), reverse=True)
+        return bar, np.concatenate([np.reshape(of_start, (1,)), of_times]), of_vector
+
+    odeint.defvjp(forward, backward)
+    return odeint
+
+
+def solution_at(func: Function, y0: Any, times: Any, rtol: float, atol: float, most: int) -> Any:
+    """The solution of dy/dt = func(y, t) at all times, inside of a trace; what func reads from outside has derivatives too."""
+    closed = ClosedFunction(func, y0, times[0])
+    vector, back = _flat(closed.lifted)
+    places = [handle._storage for handle in closed.lifted]
+
+    def function(outside: list[Any], y: Any, t: Any) -> Any:
+        return closed(dict(zip(places, outside, strict=True)), y, t)
+    return _solver(function, back, rtol, atol, most)(y0, times, vector)
+
+
+def odeint(func: Function, y0: Any, t: Any, args: Any = (), Dfun: Any = None, *, rtol: float = 1.49012e-8,
+           atol: float = 1.49012e-8, mxstep: int = 100_000, **options: Any) -> Any:
+    """The solution of dy/dt = func(y, t, *args) with y(t[0]) = y0 at all times t, of shape (times, *y0.shape).
+
+    y0, t, args and whatever func reads from outside are differentiated, by the adjoint equation, to the same tolerances.  Between two times
+    at most mxstep steps are made, else the rest is nan.  Raises ShapeError for y0 of more than one axis.
+
+    With Dfun=True (or a function), or another keyword of scipy.integrate.odeint, it is that function, LSODA, for stiff equations, with the
+    derivative by y taken from func; not inside of traced functions, where UnsupportedError is raised.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> solve = lambda rate: bw.scipy.integrate.odeint(lambda y, t, rate: -rate * y, np.ones(1), np.array([0.0, 1.0]), (rate,))[1, 0]
+    >>> float(bw.grad(solve)(2.0).round(6))
+    -0.135335
+    """
+    args = tuple(args) if isinstance(args, tuple | list) else (args,)
+    if Dfun is not None or options:
+        if is_traced_call():
+            name = "Dfun" if Dfun is not None else next(iter(options))
+            raise UnsupportedError(f"odeint inside of a traced function: {name} cannot be given; the method is an explicit one\n"
+                                   "  hint: leave it out, or call it outside of traced functions")
+        return lsoda(func, y0, t, args, Dfun, {"rtol": rtol, "atol": atol, "mxstep": mxstep, **options})
+    if np.ndim(y0) > 1 or np.ndim(t) != 1:
+        raise ShapeError(f"odeint: y0 of shape {np.shape(y0)} must have one axis, and t of shape {np.shape(t)} must have one")
+    chosen = (rtol, atol, mxstep)
+    if not is_traced_call():
+        compiled = made_of(func, ("odeint", *chosen), lambda: jit(functools.partial(_in_trace, func, chosen), mutates=False))
+        return compiled(np.asarray(y0), np.asarray(t), args)
+    return _in_trace(func, chosen, y0, t, args)
+
+
+def _in_trace(func: Function, options: tuple[float, float, int], y0: Any, t: Any, args: tuple[Any, ...]) -> Any:
+    start = np.reshape(y0, (-1,)) + 0.0
+    return solution_at(lambda y, t: call_user(func, (y, t, *args), {}), handle(start), handle(t), *options)

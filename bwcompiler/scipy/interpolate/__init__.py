@@ -1,0 +1,55 @@
+"""Functions and classes named as in scipy.interpolate that work on traced and on plain arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bwcompiler.scipy.interpolate.b_splines import BSpline, make_interp_spline, splev
+from bwcompiler.scipy.interpolate.grids import (  # noqa: F401  (the refused ones, which say what to write instead, are not offered)
+    CloughTocher2DInterpolator,
+    LinearNDInterpolator,
+    NearestNDInterpolator,
+    RegularGridInterpolator,
+    UnivariateSpline,
+    griddata,
+    interp1d,
+    interpn,
+    make_smoothing_spline,
+    splrep,
+)
+from bwcompiler.scipy.interpolate.piecewise import (
+    Akima1DInterpolator,
+    CubicHermiteSpline,
+    CubicSpline,
+    PchipInterpolator,
+    PPoly,
+    pchip_interpolate,
+)
+
+__all__ = [
+    "Akima1DInterpolator", "BSpline", "CubicHermiteSpline", "CubicSpline",
+    "PPoly", "PchipInterpolator", "RegularGridInterpolator", "interp1d", "interpn",
+    "make_interp_spline", "pchip_interpolate", "splev",
+]
+
+
+def converted(of: Any) -> Any:
+    """An object of scipy.interpolate's as one of ours, which takes traced points; None where there is none."""
+    kinds = {kind.__name__ for kind in type(of).__mro__}
+    if "PPoly" in kinds:
+        return PPoly(of.c, of.x, of.extrapolate, of.axis)
+    if "BSpline" in kinds:
+        found = BSpline(of.t, of.c, of.k, of.extrapolate)
+        found.axis = of.axis
+        return found
+    if "RegularGridInterpolator" in kinds:
+        return RegularGridInterpolator(of.grid, of.values, of.method, of.bounds_error, of.fill_value)
+    if "interp1d" in kinds:
+        return _line(of)
+    return None
+
+
+def _line(of: Any) -> interp1d:
+    kind = of._spline.k if of._kind == "spline" else of._kind
+    fill = of.fill_value
+    return interp1d(of.x, of.y, kind, of.axis, bounds_error=of.bounds_error, fill_value=fill, assume_sorted=True)

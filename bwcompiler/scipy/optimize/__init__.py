@@ -1,0 +1,11 @@
+"""SciPy's solvers, with the derivatives that they use taken from the functions that they are given: see `minimize`.
+
+Inside of traced functions programs call SciPy back, and solutions have the derivatives that the implicit function theorem gives.
+"""
+
+from bwcompiler.scipy.optimize.fits import curve_fit, least_squares
+from bwcompiler.scipy.optimize.minimizers import minimize, minimize_scalar
+from bwcompiler.scipy.optimize.roots import bisect, brenth, brentq, newton, ridder, root, root_scalar, toms748
+
+__all__ = ["bisect", "brenth", "brentq", "curve_fit", "least_squares", "minimize", "minimize_scalar", "newton", "ridder", "root",
+           "root_scalar", "toms748"]

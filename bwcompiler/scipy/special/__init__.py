@@ -1,0 +1,32 @@
+"""Functions of scipy.special that work on traced and on plain arrays: `dir(bw.scipy.special)` lists them.
+
+Those that are not formulas of ours are computed by the loops of SciPy, which has to be installed, but without Python and the GIL; any
+real ufunc of scipy.special is found here by its name.
+"""
+
+from typing import Any
+
+from bwcompiler.errors import UnsupportedError
+from bwcompiler.frontend.tracing.registry import nearest
+from bwcompiler.scipy.special import functions as special_functions
+from bwcompiler.scipy.special.compositions import COMPOSITIONS
+from bwcompiler.scipy.special.functions import BY_LOOP, function_by_loop
+
+FUNCTIONS = {**special_functions.FUNCTIONS, **COMPOSITIONS}
+__all__ = sorted(FUNCTIONS)
+globals().update(FUNCTIONS)
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        found = None if name.startswith("__") else function_by_loop(name)
+    except UnsupportedError as error:                          # what `hasattr` asks must be an AttributeError
+        raise AttributeError(str(error), name=name) from None
+    if found is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{nearest(name, [*FUNCTIONS, *BY_LOOP])}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *BY_LOOP})
