@@ -139,7 +139,7 @@ class _Module:
         kernel, cut = piece
         self.scalars.count = 0
         inner = name if cut is None else f"{name}.range"
-        made = kernel_to_llvm(kernel, self.scalars, merged=merged, name=inner, may_poll=cut is None)
+        made = kernel_to_llvm(kernel, self.scalars, merged=merged, name=inner, may_poll=cut is None or cut.work > POLL_WORK)
         buffers = [buffer for buffer in kernel.buffers if buffer not in merged]
         if cut is None:
             work = 0 if made.polls else statements_work(kernel.body)

@@ -50,6 +50,7 @@ PARTS_PER_THREAD = 4
 SPIN_TURNS = 1000                  # 45 us: how long the caller looks for others to end before it sleeps; who spins loses its turn later
 LEAST_REST, MOST_REST = 5_000_000, 1_000_000_000     # ns
 REST_PER_LOSS = 50
+LEAST_LOSS = 20_000                # ns that regions may lose together: small ones often lose a few, and the machine is not crowded
 
 
 # The number of parts, and their length.
@@ -342,7 +343,8 @@ estimate:
   %score.next = add i64 %decayed, %gain
 {get("rest", "rest.before")}
   %quarter = sdiv i64 %elapsed, -4
-  %loses = icmp slt i64 %score.next, %quarter
+  %much = sub i64 %quarter, {LEAST_LOSS}
+  %loses = icmp slt i64 %score.next, %much
   br i1 %loses, label %rest, label %go.on
 go.on:
 {put("score", "%score.next")}

@@ -45,7 +45,12 @@ def nested(x):
     return np.sum(np.sin(x[:, None] * ROWS[None, :256]) ** 2, axis=1)
 
 
-CASES = {"steps": (steps, ROWS), "one loop": (one_loop, np.linspace(-1, 1, 1 << 22)), "nested": (nested, np.linspace(-1, 1, 1 << 18)),
+def blocks(x):
+    """A sum in few blocks, each of them long."""
+    return np.sum(np.sin(x) * np.exp(x))
+
+
+CASES = {"blocks": (blocks, np.linspace(-1, 1, 1 << 23)), "steps": (steps, ROWS), "one loop": (one_loop, np.linspace(-1, 1, 1 << 22)), "nested": (nested, np.linspace(-1, 1, 1 << 18)),
          "product": (product, np.linspace(-1, 1, 1 << 22).reshape(1 << 11, 1 << 11))}
 
 
@@ -89,7 +94,7 @@ def compiled(fun, x, native: bool = True):
 
 @pytest.mark.parametrize(("case", "lock", "native"), [
     ("steps", False, True), ("one loop", False, True), ("nested", False, True), ("nested", True, True), ("nested", False, False),
-    ("nested", True, False), ("product", False, True)])
+    ("nested", True, False), ("product", False, True), ("blocks", False, True)])
 def test_a_long_call_is_interrupted(case, lock, native, alarm, monkeypatch: pytest.MonkeyPatch) -> None:
     """lock: whether the program keeps the interpreter's lock; native: whether it is called by the native entry."""
     monkeypatch.setattr(executables, "_moves_much", lambda graph: not lock)

@@ -4,8 +4,8 @@
     i32 bw_parallel(ptr part, ptr block, i64 count, i64 grain)   the pool (`runtime/thread_pool.py`), which calls, from its threads,
     i32 k.part(ptr block, i64 begin, i64 end)                    it takes the block apart and calls the kernel, with scratch of its own
 
-Workers never look for signals, which needs the interpreter's lock, which the caller may hold: a long loop is handed to the pool in
-chunks, with a look between them, and then `k` returns a status.
+Only the main thread looks for signals: where one iteration is long it looks in the parts that it runs itself, and what it finds ends the
+region; a loop of many iterations is handed to the pool in chunks, with a look between them.  Then `k` returns a status.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from bwcompiler.lowering.polls import DECLARE_POLL, POLL, POLL_WORK
 
 PARALLEL = "bw_parallel"
 DECLARE_PARALLEL = f"declare i32 @{PARALLEL}(ptr, ptr, i64, i64)"
-CHUNK_WORK = 32 * POLL_WORK    # operations between two looks for signals, of all threads together
+CHUNK_WORK = 32 * POLL_WORK    # operations between two looks for signals, of all threads together;
+LEAST_CHUNK = 64               # but so many iterations at least, or there would be too few for the threads (sums have 16 blocks)
 
 
 class ParallelText(NamedTuple):
@@ -47,32 +48,33 @@ def parallel_text(name: str, kernel: Kernel, inner: str, made: KernelText, buffe
     words = tuple([word for word in kernel.words if word not in (cut.first, cut.number)
                    and (word in made.words or any(word is index for index, _ in terms))])
     part = _part(name, inner, made, buffers, starts, shared, words, cut)
-    outer, status = _outer(name, shared, words, cut, max(1, CHUNK_WORK // cut.work))
+    chunk = max(LEAST_CHUNK, CHUNK_WORK // cut.work)
+    in_chunks = upper(cut.extent) > chunk
+    outer = _outer(name, shared, words, cut, chunk if in_chunks else None, made.polls)
     whole = {cut.first: 0, cut.number: 0}                      # the kernel's own pointers move with its first iteration
-    return ParallelText(outer + part, [DECLARE_PARALLEL, *([DECLARE_POLL] if status else [])], tuple(shared),
-                        tuple([substitute(starts[buffer], whole) for buffer in shared]), words, status)
+    return ParallelText(outer + part, [DECLARE_PARALLEL, *([DECLARE_POLL] if in_chunks else [])], tuple(shared),
+                        tuple([substitute(starts[buffer], whole) for buffer in shared]), words, in_chunks or made.polls)
 
 
 def _type(word: Index | Word) -> str:
     return "i64" if isinstance(word, Index) else register_type(word.dtype)
 
 
-def _outer(name: str, shared: Sequence[Buffer], words: Sequence[Index | Word], cut: Cut, chunk: int) -> tuple[str, bool]:
-    """The function that the program calls; whether it returns a status."""
+def _outer(name: str, shared: Sequence[Buffer], words: Sequence[Index | Word], cut: Cut, chunk: int | None, polls: bool) -> str:
+    """The function that the program calls; it returns a status if the loop is in chunks, or if iterations look for signals (polls)."""
     parameters = [*[f"ptr %p{k}" for k in range(len(shared))], *[f"{_type(word)} %w{k}" for k, word in enumerate(words)]]
     entries = [*[("ptr", f"%p{k}") for k in range(len(shared))], *[(_type(word), f"%w{k}") for k, word in enumerate(words)]]
-    status = upper(cut.extent) > chunk
-    lines = [f"define internal {'i32' if status else 'void'} @{name}({', '.join(parameters)}) #1 {{", "entry:",
+    lines = [f"define internal {'i32' if polls or chunk is not None else 'void'} @{name}({', '.join(parameters)}) #1 {{", "entry:",
              f"  %block = alloca [{len(entries) + 1} x i64]"]
     for number, (type_, register) in enumerate(entries):
         lines += [f"  %at{number} = getelementptr i64, ptr %block, i64 {number}", f"  store {type_} {register}, ptr %at{number}"]
     lines.append(f"  %first = getelementptr i64, ptr %block, i64 {len(entries)}")
     lines += _extent(cut.extent, words)
     call = f"call i32 @{PARALLEL}(ptr @{name}.part, ptr %block, i64 %count, i64 {cut.grain})"
-    if not status:
-        lines += ["  store i64 0, ptr %first", "  %count = add i64 %total, 0", f"  %done = {call}", "  ret void", "}", ""]
-        return "\n".join(lines), False
-    lines += [f"""  br label %head
+    if chunk is None:
+        end = "  ret i32 %done" if polls else "  ret void"
+        return "\n".join([*lines, "  store i64 0, ptr %first", "  %count = add i64 %total, 0", f"  %done = {call}", end, "}", ""])
+    return "\n".join([*lines, f"""  br label %head
 head:
   %from = phi i64 [ 0, %entry ], [ %to, %go ]
   %more = icmp slt i64 %from, %total
@@ -83,19 +85,22 @@ body:
   %short = icmp slt i64 %left, {chunk}
   %count = select i1 %short, i64 %left, i64 {chunk}
   %done = {call}
+  %seen = icmp ne i32 %done, 0
+  br i1 %seen, label %leave, label %look
+look:
   %status = call i32 @{POLL}()
   %bad = icmp ne i32 %status, 0
   br i1 %bad, label %leave, label %go
 leave:
-  ret i32 %status
+  %result = phi i32 [ %done, %body ], [ %status, %look ]
+  ret i32 %result
 go:
   %to = add i64 %from, %count
   br label %head
 end:
   ret i32 0
 }}
-"""]
-    return "\n".join(lines), True
+"""])
 
 
 def _extent(extent: Extent, words: Sequence[Index | Word]) -> list[str]:
@@ -136,4 +141,6 @@ def _part(name: str, inner: str, made: KernelText, buffers: Sequence[Buffer], st
             registers[buffer] = f"%p{number}"
     registers[cut.first], registers[cut.number] = "%from", "%count"
     arguments = [*[f"ptr {registers[buffer]}" for buffer in buffers], *[f"{_type(word)} {registers[word]}" for word in made.words]]
+    if made.polls:
+        return "\n".join([*lines, f"  %status = call i32 @{inner}({', '.join(arguments)})", "  ret i32 %status", "}", ""])
     return "\n".join([*lines, f"  call void @{inner}({', '.join(arguments)})", "  ret i32 0", "}", ""])

@@ -21,6 +21,7 @@ from bwcompiler.lowering.polls import statements_work
 
 LEAST_WORK = 1 << 16           # operations of a loop that is worth other threads: some 10 microseconds
 GRAIN_WORK = 1 << 14           # of what one thread takes at a time, at least
+LEAST_FILLED = 1 << 21         # bytes that are only set to a number, which goes as fast as memory takes them
 MOST_SCRATCH = 1 << 18         # bytes that a thread may need of its own
 
 
@@ -115,6 +116,8 @@ def _part(kernel: Kernel, body: list[Statement], number: int, lets: Set[Let], cu
 
 def _cut(kernel: Kernel, number: int, statement: Statement) -> tuple[Loop, Cut] | None:
     """The statement as a loop from a first iteration on, where that may be cut and pays."""
+    if isinstance(statement, Fill) and statement.buffer.size * statement.buffer.dtype.itemsize < LEAST_FILLED:
+        return None
     loop = _as_loop(statement) if isinstance(statement, Fill) else statement
     if not isinstance(loop, Loop):
         return None

@@ -14,15 +14,19 @@ from bwcompiler.ir.loop_interpreter import run_kernel
 from bwcompiler.ir.loop_parser import parse_kernel
 from bwcompiler.ir.loop_printer import kernel_to_text
 from bwcompiler.ir.loop_verifier import verify_kernel
+from bwcompiler.lowering import polls, program
+from bwcompiler.lowering.kernels import parallel_calls
 from bwcompiler.lowering.loops import blocks, parallel
 from bwcompiler.lowering.loops.blocks import in_blocks
 from bwcompiler.lowering.loops.parallel import pieces
+from bwcompiler.runtime import thread_pool
+from bwcompiler.runtime.thread_state import has_threads
 from tests.support.kernels import Array, copies
 
 
 @pytest.fixture(autouse=True)
 def everything_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module, limits in ((parallel, {"LEAST_WORK": 1, "GRAIN_WORK": 1}), (blocks, {"LEAST_WORK": 1, "BLOCK_WORK": 2, "PARTIAL_SHARE": 1})):
+    for module, limits in ((parallel, {"LEAST_WORK": 1, "GRAIN_WORK": 1, "LEAST_FILLED": 1}), (blocks, {"LEAST_WORK": 1, "BLOCK_WORK": 2, "PARTIAL_SHARE": 1})):
         for name, limit in limits.items():
             monkeypatch.setattr(module, name, limit)
 
@@ -72,6 +76,13 @@ def test_independent_iterations_are_cut(name: str, rng: np.random.Generator) -> 
     written = [k for k, buffer in enumerate(kernel.buffers) if buffer.role in ("out", "inout")]
     for k in written:
         np.testing.assert_array_equal(found[k], expected[k])
+
+
+def test_short_fills_stay_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory takes them as fast from one thread."""
+    monkeypatch.setattr(parallel, "LEAST_FILLED", 1 << 10)
+    kernel = kernel_of("%y: out f64[100], %z: out f64[200]", "  fill %y, 3.0\n  fill %z, 3.0\n")
+    assert [piece.cut is not None for piece in pieces(kernel)] == [False, True]
 
 
 @pytest.mark.parametrize("name", WHOLE)
@@ -165,3 +176,24 @@ def test_the_same_bits_for_any_number_of_threads(function, rng: np.random.Genera
     for value, gradient in results[1:]:
         assert value == results[0][0]
         np.testing.assert_array_equal(gradient, results[0][1])
+
+
+@pytest.mark.skipif(not has_threads(), reason="needs the pool's threads")
+@pytest.mark.parametrize("poll_work", [1 << 10, 1 << 20], ids=["iterations that look for signals", "short iterations"])
+def test_blocks_share_a_region(poll_work: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long they are: what looks for signals inside of a block does not hand them to the pool one by one."""
+    monkeypatch.setattr(polls, "POLL_WORK", poll_work)
+    monkeypatch.setattr(program, "POLL_WORK", poll_work)
+    monkeypatch.setattr(parallel_calls, "CHUNK_WORK", 32 * poll_work)
+    x = np.linspace(0, 1, 1 << 16)
+    pool, threads = thread_pool.pool(), bw.get_num_threads()
+    bw.set_num_threads(2)
+    try:
+        total = bw.jit(lambda x: np.sum(np.exp(x) * x))
+        expected = total(x)
+        pool.wake_up()
+        before = pool.word("regions") + pool.word("rested")
+        assert total(x) == expected
+        assert pool.word("regions") + pool.word("rested") == before + 1
+    finally:
+        bw.set_num_threads(threads)
