@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+import functools
 import types
 from types import CellType, CodeType, FunctionType
 from typing import Any, NamedTuple
@@ -31,12 +32,22 @@ _forms: dict[int, Form] = {}
 
 
 def converted(fun: Any, runtime: Any) -> Any:
-    """fun, a Python function or method of the user's, with its control flow captured; anything else as it is."""
+    """fun, a Python function of the user's, with its control flow captured: also as a method, a `partial` or the `__call__` of an object.
+
+    Anything else as it is.
+    """
     if isinstance(fun, types.MethodType):
         inner = converted(fun.__func__, runtime)
         return fun if inner is fun.__func__ else types.MethodType(inner, fun.__self__)
+    if isinstance(fun, functools.partial):
+        inner = converted(fun.func, runtime)
+        return fun if inner is fun.func else functools.partial(inner, *fun.args, **fun.keywords)
     if type(fun) is not FunctionType:
-        return fun
+        method = getattr(type(fun), "__call__", None)  # noqa: B004  (the class's, which a call of the object calls)
+        if isinstance(fun, type) or not isinstance(method, FunctionType):
+            return fun
+        inner = converted(method, runtime)
+        return fun if inner is method else types.MethodType(inner, fun)
     code = form(fun).code
     if code is None:
         return fun

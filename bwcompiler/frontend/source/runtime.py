@@ -31,6 +31,7 @@ from bwcompiler.frontend.source.known_loops import counted_while
 from bwcompiler.frontend.source.libraries import sparse_product
 from bwcompiler.frontend.source.rewriting import ITEM, Variables
 from bwcompiler.frontend.source.variables import Names, NotCapturable, open_policy, site_of
+from bwcompiler.frontend.source.vectorized import vectorized
 from bwcompiler.frontend.tracing.region import Policy, Site, open_region
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
@@ -58,7 +59,7 @@ _HEADERS = (range, enumerate, zip, reversed)
 
 def form(function: Any) -> Any:
     """What is called in the place of a function of the user's."""
-    found = converted(function, sys.modules[__name__])
+    found = vectorized(function, form) if type(function) is np.vectorize else converted(function, sys.modules[__name__])
     policy = open_policy()
     if found is not function and policy is not None:
         policy.met = True

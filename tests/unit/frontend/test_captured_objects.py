@@ -1,6 +1,7 @@
 """Objects, dictionaries and lists that change in loops and branches: as Python changes them, in native loops where that is said."""
 
 import copy
+import functools
 from collections import defaultdict, namedtuple
 from dataclasses import dataclass, field, replace
 
@@ -647,3 +648,32 @@ def test_attributes_that_one_side_makes_are_refused():
 
     with pytest.raises(TracerBoolError, match="State.extra is new, and assigned to on one side only"):
         bw.jit(one_sided)(1.0)
+
+
+def _damped(rate, x):
+    for _ in range(40):
+        x = x * rate if np.sum(x) > 1.0 else np.sin(x) + 1.0
+    return np.sum(x)
+
+
+class _Damped:
+    rate = 0.5
+
+    def __call__(self, x):
+        for _ in range(40):
+            x = x * self.rate if np.sum(x) > 1.0 else np.sin(x) + 1.0
+        return np.sum(x)
+
+
+@pytest.mark.parametrize("make", [
+    lambda: functools.partial(_damped, 0.5), lambda: _Damped(), lambda: functools.partial(_Damped()), lambda: _Damped().__call__,
+    lambda: functools.partial(functools.partial(_damped), 0.5), lambda: np.vectorize(lambda x: x * x if x > 0.5 else -x)],
+    ids=["partial", "object", "partial of an object", "bound __call__", "partial of a partial", "vectorize"])
+def test_whatever_is_compiled_is_captured(make) -> None:
+    """Not plain functions alone: `bw.jit(functools.partial(f, parameters))` and `bw.grad(model)` branch on data too."""
+    fun = make()
+    x = np.linspace(0.15, 0.95, 5)
+    np.testing.assert_allclose(bw.jit(fun)(x), fun(x), rtol=1e-14)
+    slope = bw.grad(lambda x: np.sum(fun(x)))(x)
+    shift = 1e-6 * np.eye(5)
+    np.testing.assert_allclose(slope, [(np.sum(fun(x + s)) - np.sum(fun(x - s))) / 2e-6 for s in shift], rtol=1e-5, atol=1e-9)
