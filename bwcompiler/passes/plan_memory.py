@@ -32,7 +32,10 @@ def plan_memory(graph: Graph, steps: Sequence[StepUse], into: Sequence[int | Non
 
 
 class _Planner:
-    """holder: the value that lies in the memory of an input that a result is written to; `shared` has the result's number."""
+    """holder: the value that lies in the memory of an input that a result is written to; `shared` has the result's number.
+
+    early: the values that lie in the memory of a result that is made of them by updates.
+    """
 
     def __init__(self, graph: Graph, steps: Sequence[StepUse], into: Sequence[int | None]) -> None:
         self.graph = graph
@@ -47,6 +50,7 @@ class _Planner:
         self.shared = {graph.inputs[number]: result for result, number in enumerate(into) if number is not None}
         self.holder = {source: source for source in self.shared}
         self.waiting: dict[Value, Value] = {}      # result -> the input whose memory it is written to, until it is placed
+        self.early: set[Value] = set()
 
     def run(self) -> MemoryPlan:
         plan = self.plan
@@ -65,15 +69,30 @@ class _Planner:
                 plan.locations[base] = Location("result", number)
         for base, _ in plan.copies:                # read when all steps are done
             self.last[base] = len(self.steps)
+        self._place_early()
         self._save()
         self._allocate()
         plan.arena_bytes = self.arena.size
         return plan
 
+    def _place_early(self) -> None:
+        """What a returned array is an update of is made where that is returned, if nothing reads it afterwards; and so on, backwards."""
+        locations = self.plan.locations
+        for position in reversed(range(len(self.steps))):
+            for operand, result, separate in self.steps[position].updates:
+                place = locations.get(result)
+                if (place is not None and place.kind == "result" and not separate and self.last[operand] == position
+                        and operand not in locations and operand not in self.waiting):
+                    locations[operand] = place
+                    self.early.add(operand)
+                    self.plan.in_place.add(result)
+
     def _allocate(self) -> None:
         plan, arena, blocks, last = self.plan, self.arena, self.blocks, self.last
         for position, step in enumerate(self.steps):
             for operand, result, separate in step.updates:
+                if result in plan.in_place:
+                    continue
                 obstacle = self._obstacle(operand, result, separate, position)
                 if obstacle is not None:
                     plan.copied[result] = Copied(operand, obstacle, last[operand] if obstacle == "read later" else None)
@@ -95,6 +114,8 @@ class _Planner:
     def _obstacle(self, operand: Value, result: Value, separate: bool, position: int) -> str | None:
         """The rule that keeps a result from taking over its operand's memory."""
         source = self._source_held_by(operand)
+        if operand in self.early:
+            return "taken" if self.last[operand] == position else "read later"
         if source is None and operand not in self.blocks:
             kind = self.plan.locations[operand].kind
             return kind if kind in ("argument", "result") else "taken"

@@ -168,15 +168,20 @@ class _KernelEmitter(Searches):
 
     def _zeroed(self, loop: Loop) -> tuple[Buffer, Extent] | None:
         """What a loop sets to zero and where that begins, if it does nothing else, all along a large piece of memory."""
-        store = loop.body[0]
-        if self.abreast is not None or len(loop.body) != 1 or not isinstance(store, Store) or store.value.op != "const":
+        *lets, store = loop.body
+        if self.abreast is not None or not isinstance(store, Store):
+            return None
+        value = store.value
+        if value.op == "local" and lets == [value.data]:
+            lets, value = [], value.data.value
+        if lets or value.op != "const":
             return None
         dtype = store.buffer.dtype
         start = add_extents(store.offset.affine, scale_extent(loop.index.extent(), -1))
         moves = store.offset.terms or (isinstance(start, Affine) and loop.index in dict(start.terms))
         if moves or not LEAST_ZEROED <= store.buffer.size * dtype.itemsize <= MOST_ZEROED:
             return None
-        if np.asarray(store.value.data, dtype.numpy).tobytes().strip(b"\0"):
+        if np.asarray(value.data, dtype.numpy).tobytes().strip(b"\0"):
             return None
         return store.buffer, start
 

@@ -35,6 +35,7 @@ from bwcompiler.ir.loop import (
 )
 from bwcompiler.ir.loop_verifier import scalars, statements, targets
 from bwcompiler.ir.scalar import const
+from bwcompiler.lowering.loops.parallel import private_scratch
 from bwcompiler.lowering.loops.split_guards import with_index
 from bwcompiler.lowering.polls import statements_work
 
@@ -55,13 +56,16 @@ def in_blocks(kernel: Kernel) -> Kernel:
     """The kernel with its outermost loop in blocks, where that feeds sums and is long; else the kernel itself."""
     loops = [statement for statement in kernel.body if isinstance(statement, Loop)]
     long = [loop for loop in loops if statements_work([loop]) >= LEAST_WORK]
-    if len(long) != 1 or not isinstance(long[0].extent, int):
+    extent = long[0].extent if len(long) == 1 else None
+    if not isinstance(extent, int):
         return kernel
     loop = long[0]
     sums = _sums(kernel, loop)
     if sums is None or not (sums.accumulators or sums.buffers):
         return kernel
     count = _block_count(loop, sums)
+    if private_scratch(kernel, loop):                  # blocks of one length are one loop, whose scratch stays its own
+        count = max(number for number in range(1, max(count, 1) + 1) if extent % number == 0)
     return kernel if count < 2 else _Blocks(kernel, loop, sums, count).kernel()
 
 
@@ -80,6 +84,7 @@ def _sums(kernel: Kernel, loop: Loop) -> _Sums | None:
     """What all iterations feed; None where they do something else to what is not their own."""
     inside = [statement for statement, _ in statements(loop.body)]
     opened = {statement.accumulator for statement in inside if isinstance(statement, Reduce)}
+    private = private_scratch(kernel, loop)
     accumulators: dict[Accumulator, None] = {}
     buffers: dict[Buffer, str] = {}
     for statement in inside:
@@ -91,7 +96,9 @@ def _sums(kernel: Kernel, loop: Loop) -> _Sums | None:
                 if statement.position is not None:
                     return None
                 accumulators[target] = None
-        elif _is_fixed(target[1], loop.index) and buffers.setdefault(target[0], statement.combine) != statement.combine:
+        elif target[0] in private or not _is_fixed(target[1], loop.index):
+            continue
+        elif buffers.setdefault(target[0], statement.combine) != statement.combine:
             return None
     written_otherwise = {buffer for statement in inside for buffer, offset in targets(statement) if buffer in buffers
                          and not (isinstance(statement, Accumulate) and offset is not None and _is_fixed(offset, loop.index))}

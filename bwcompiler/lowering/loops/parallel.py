@@ -22,7 +22,7 @@ from bwcompiler.lowering.polls import statements_work
 LEAST_WORK = 1 << 16           # operations of a loop that is worth other threads: some 10 microseconds
 GRAIN_WORK = 1 << 14           # of what one thread takes at a time, at least
 LEAST_FILLED = 1 << 21         # bytes that are only set to a number, which goes as fast as memory takes them
-MOST_SCRATCH = 1 << 18         # bytes that a thread may need of its own
+MOST_SCRATCH = 3 << 19         # bytes that a thread may need of its own, on its stack
 
 
 class Cut(NamedTuple):
@@ -59,8 +59,8 @@ def pieces(kernel: Kernel) -> list[Piece]:
             lets.add(statement)
     found: list[Piece] = []
     rest: list[Statement] = []
-    for number, statement in enumerate(body):
-        made = _cut(kernel, number, statement)
+    for statement in body:
+        made = _cut(kernel, statement)
         if made is not None:
             if rest:
                 found.append(Piece(_part(kernel, rest, len(found), lets)))
@@ -114,7 +114,7 @@ def _part(kernel: Kernel, body: list[Statement], number: int, lets: Set[Let], cu
     return Kernel(f"{kernel.name}.{number}", kernel.buffers, _with_lets(body, lets), words)
 
 
-def _cut(kernel: Kernel, number: int, statement: Statement) -> tuple[Loop, Cut] | None:
+def _cut(kernel: Kernel, statement: Statement) -> tuple[Loop, Cut] | None:
     """The statement as a loop from a first iteration on, where that may be cut and pays."""
     if isinstance(statement, Fill) and statement.buffer.size * statement.buffer.dtype.itemsize < LEAST_FILLED:
         return None
@@ -125,7 +125,7 @@ def _cut(kernel: Kernel, number: int, statement: Statement) -> tuple[Loop, Cut] 
     work = max(1, statements_work(loop.body))
     if most < 2 or most * work < LEAST_WORK:
         return None
-    private = _private_scratch(kernel, number, loop)
+    private = private_scratch(kernel, loop)
     if sum(buffer.size * buffer.dtype.itemsize for buffer in private) > MOST_SCRATCH or not _is_independent(loop, private):
         return None
     first, number_of = Index(0, most, "first"), Index(0, most, "number")
@@ -172,7 +172,7 @@ def _stays_apart(offsets: Sequence[Offset | None], index: Index, own: set[Index]
         if offset is None or offset.terms or not isinstance(offset.affine, Affine):
             return False
         mine = dict(offset.affine.terms).get(index, 0)
-        least, most = span(add_extents(offset.affine, scale_extent(index.extent(), -mine)), own)
+        least, most = span(add_extents(offset.affine, scale_extent(index.extent(), -mine)), own | {index})
         if step is None:
             step, low, high = mine, least, most
             continue
@@ -184,18 +184,43 @@ def _stays_apart(offsets: Sequence[Offset | None], index: Index, own: set[Index]
 
 
 def _interleaves(offsets: Sequence[Offset | None], loop: Loop, own: set[Index]) -> bool:
-    """Whether all iterations together move by less than the loops inside of them step: each has a column of its own."""
-    first = offsets[0]
-    if first is None or first.terms or not isinstance(first.affine, Affine) or any(offset != first for offset in offsets):
-        return False
-    steps = dict(first.affine.terms)
-    mine = abs(steps.get(loop.index, 0))
-    return mine > 0 and mine * (upper(loop.extent) - 1) < math.gcd(*[step for index, step in steps.items() if index in own])
+    """Whether every iteration has columns of its own: `x[i, 64*p + l]`, cut along p.
+
+    Loops inside of it that step by at least as much as the loop itself step over rows; with all iterations together, what is left
+    moves by less than such a step, and within one iteration by less than from one to the next.
+    """
+    mine: int | None = None
+    rows = 0
+    low: Extent = 0
+    high: Extent = 0
+    for number, offset in enumerate(offsets):
+        if offset is None or offset.terms or not isinstance(offset.affine, Affine):
+            return False
+        steps = dict(offset.affine.terms)
+        if mine is None:
+            mine = steps.get(loop.index, 0)
+        if not mine or steps.get(loop.index, 0) != mine:
+            return False
+        over = {index: step for index, step in steps.items() if index is loop.index or (index in own and abs(step) >= abs(mine))}
+        rows = math.gcd(rows, *[step for index, step in over.items() if index is not loop.index])
+        rest: Extent = offset.affine
+        for index, step in over.items():
+            rest = add_extents(rest, scale_extent(index.extent(), -step))
+        least, most = span(rest, own | {loop.index})
+        if number == 0:
+            low, high = least, most
+            continue
+        below, above = add_extents(low, scale_extent(least, -1)), add_extents(most, scale_extent(high, -1))
+        if not isinstance(below, int) or not isinstance(above, int):
+            return False
+        low, high = least if below > 0 else low, most if above > 0 else high
+    spread = upper(add_extents(high, scale_extent(low, -1)))
+    return mine is not None and spread < abs(mine) and abs(mine) * (upper(loop.extent) - 1) + spread < rows
 
 
-def _private_scratch(kernel: Kernel, number: int, loop: Loop) -> frozenset[Buffer]:
-    """Scratch of one iteration: what no other statement of the kernel uses."""
-    return frozenset(_scratch([loop]) - _scratch([statement for k, statement in enumerate(kernel.body) if k != number]))
+def private_scratch(kernel: Kernel, loop: Loop) -> frozenset[Buffer]:
+    """Scratch of one iteration of a loop of the kernel: what no other statement of the kernel uses."""
+    return frozenset(_scratch([loop]) - _scratch([statement for statement in kernel.body if statement is not loop]))
 
 
 def _scratch(body: list[Statement]) -> set[Buffer]:

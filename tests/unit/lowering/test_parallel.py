@@ -43,6 +43,14 @@ CUT = {
     "backwards": ("%x: in f64[9], %y: out f64[9]", "  for i in 0..9 vector\n    store %y[8 - i], %x[i]\n"),
     "sums of rows": ("%x: in f64[8,5], %y: out f64[8]", "  for i in 0..8\n    reduce s: f64 = add\n    for j in 0..5 vector\n      s add= %x[i, j]\n"
                      "    store %y[i], s\n"),
+    "blocks of columns": ("%x: in f64[5,12], %y: out f64[5,12]",
+                          "  for b in 0..3\n    for i in 0..5\n      for j in 0..4 vector\n        store %y[i, 4*b + j], %x[i, 4*b + j]\n"),
+    "blocks of two blocks of columns": (
+        "%x: in f64[5,12], %y: out f64[5,12]",
+        "  for b in 0..3\n    for c in 0..2\n      for i in 0..5\n        for j in 0..2 vector\n"
+        "          store %y[i, 4*b + 2*c + j], %x[i, 4*b + 2*c + j]\n"),
+    "columns to the left": ("%x: in f64[5,8], %y: out f64[5,8]",
+                            "  for b in 0..4\n    for i in 0..5\n      store %y[i, 7 - 2*b], 1.0\n      store %y[i, 6 - 2*b], %x[i, b]\n"),
     "own scratch": ("%x: in f64[8,5], %r: scratch f64[5], %y: out f64[8,5]",
                     "  for i in 0..8\n    for j in 0..5 vector\n      store %r[j], exp(%x[i, j])\n    for j in 0..5 vector\n"
                     "      store %y[i, j], %r[4 - j]\n"),
@@ -56,6 +64,10 @@ WHOLE = {
     "a recurrence": ("%y: inout f64[9]", "  for i in 0..8\n    store %y[i + 1], %y[i] * 0.5\n"),
     "one row": ("%x: in f64[8,5], %y: inout f64[5]", "  for i in 0..8\n    for j in 0..5 vector\n      %y[j] add= %x[i, j]\n"),
     "data": ("%x: in f64[9], %v: in i64[9], %y: inout f64[9]", "  for i in 0..9\n    store %y[%v[i]], %x[i]\n"),
+    "columns that overlap": ("%x: in f64[8], %y: inout f64[3,12]",
+                             "  for b in 0..5\n    for i in 0..3\n      for j in 0..3\n        %y[i, 2*b + j] add= %x[b]\n"),
+    "columns that run into the next row": ("%x: in f64[8], %y: inout f64[3,8]",
+                                           "  for b in 0..5\n    for i in 0..2\n      for j in 0..2\n        store %y[i, 2*b + j], %x[b]\n"),
     "rows that overlap": ("%x: in f64[8], %y: inout f64[12]", "  for i in 0..8\n    for j in 0..3\n      %y[i + j] add= %x[i]\n"),
 }
 
@@ -107,6 +119,10 @@ def arrays_for(kernel: Kernel, rng: np.random.Generator) -> list[Array]:
 
 
 SUMS = {
+    "sums whose terms have scratch of their own": (
+        "%x: in f64[36,5], %y: out f64[], %r: scratch f64[5]",
+        "  reduce s: f64 = add\n  for i in 0..36\n    for j in 0..5 vector\n      store %r[j], 0.0\n    for k in 0..2\n      for j in 0..5 vector\n"
+        "        %r[j] add= %x[i, j]\n    for j in 0..5 vector\n      s add= %r[j]\n  store %y[], s\n"),
     "total": ("%x: in f64[50], %y: out f64[]", "  reduce s: f64 = add\n  for i in 0..50 vector\n    s add= %x[i]\n  store %y[], s\n"),
     "maximum and sum": ("%x: in f64[7,9], %y: out f64[], %z: out f64[]",
                         "  reduce m: f64 = maximum\n  reduce s: f64 = add\n  for i in 0..7\n    for j in 0..9 vector\n      m maximum= %x[i, j]\n"
