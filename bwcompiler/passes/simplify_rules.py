@@ -7,13 +7,13 @@ floats, and `x * 0` always.  Each rule is named by its equation in the comment.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.ir.extent import Region
+from bwcompiler.ir.extent import Region, add_extents, scale_extent
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.types import TensorType
 from bwcompiler.passes.rewriting import Rule, is_constant
@@ -253,11 +253,37 @@ def _slice_add(type_: TensorType, x: Value, v: Value, *, starts: Any, steps: Any
     if x.op.name == "slice_update" and x.attrs["starts"] == starts and x.attrs["steps"] == steps and x.operands[1].shape == v.shape:
         before, written = x.operands                           # x[5] = a; x[5] += b is x[5] = a + b
         return ops.slice_update(before, v if _is_filled_with(written, 0) else ops.add(written, v), starts=starts, steps=steps)
+    placed = _placed_in_zeros(v)
+    if placed is not None:                                     # what is 0 elsewhere is added where it is not
+        inner, places = placed
+        return ops.slice_add(x, inner, **_composed(places, starts, steps))
     if not _is_filled_with(x, 0):                              # (0 + -0.0 is 0.0: cotangents alone are added so, and may keep -0.0)
         return None
     if v.shape == x.shape and all(step == 1 for step in steps):
         return v                                               # 0 + v over the whole array
     return ops.slice_update(x, v, starts=starts, steps=steps)
+
+
+def _placed_in_zeros(v: Value) -> tuple[Value, Mapping[str, Any]] | None:
+    """(w, places) where v is zeros with w placed in them, up to the sign of zeros: also -v, and v times a finite number."""
+    if v.op.name == "slice_update":
+        zeros, inner = v.operands
+        return (inner, v.attrs) if _is_filled_with(zeros, 0) else None
+    if v.op.name == "negative":
+        found = _placed_in_zeros(v.operands[0])
+        return None if found is None else (ops.negative(found[0]), found[1])
+    if v.op.name == "multiply" and v.dtype.is_float:
+        for x, y in (v.operands, v.operands[::-1]):
+            found = _placed_in_zeros(y) if is_constant(x) and math.isfinite(x.attrs["value"]) else None
+            if found is not None:
+                return ops.multiply(_full(x.attrs["value"], found[0].type), found[0]), found[1]
+    return None
+
+
+def _composed(places: Mapping[str, Any], starts: Any, steps: Any) -> dict[str, Any]:
+    """Where the elements of a slice of a slice lie."""
+    return {"starts": tuple([add_extents(scale_extent(a, step), b) for a, b, step in zip(places["starts"], starts, steps, strict=True)]),
+            "steps": tuple([a * b for a, b in zip(places["steps"], steps, strict=True)])}
 
 
 @rule("slice_update")
@@ -268,6 +294,8 @@ def _slice_update(type_: TensorType, x: Value, v: Value, *, starts: Any, steps: 
         return ops.slice_update(x.operands[0], v, starts=starts, steps=steps)        # x[5] = a; x[5] = b is x[5] = b
     if v.op is ops.slice and v.operands[0] is x and v.attrs["starts"] == starts and v.attrs["steps"] == steps:
         return x                                               # x[5] = x[5]
+    if v.op.name == "slice_update" and is_constant(x) and _is_filled_with(v.operands[0], x.attrs["value"]):
+        return ops.slice_update(x, v.operands[1], **_composed(v.attrs, starts, steps))     # zeros in zeros
     if x.op.name != "slice_update" or not is_constant(v) or not is_constant(x.operands[1]):
         return None
     before, filled = x.operands

@@ -73,6 +73,15 @@ class Attempt:
         """Whether the value is one number, computed from what it reads alone."""
         return not self.wide and not self.update and self.value.op.name not in _SEARCHES
 
+    def is_shifted(self, base: Value, index: Sequence[IndexExpression]) -> bool:
+        """Whether a read is not element by element, so that no loop computes the value and what it reads together."""
+        entries = plain_axes(index)
+        if entries is None:
+            return True
+        own = [(self._dimension(entry), extent) for entry, extent in zip(entries, base.shape, strict=True)
+               if entry is not None and entry.terms[0][0] in self.number]
+        return any(self.shape[dimension] != extent for dimension, extent in own)
+
     def as_number(self) -> Member:
         """The member this number is in any group."""
         return self._member({})
@@ -187,14 +196,16 @@ class Attempt:
         return self.number[entry.terms[0][0]]
 
     def _match_free_dimensions(self, group: FusionGroup, mapping: dict[int, int]) -> None:
-        """Give dimensions that no read ties down a free axis of the same extent, last to first."""
+        """Give dimensions that no read ties down a free axis of the same extent, last to first, in the order that the axes have: an
+        array that has to do with the group by chance alone would be walked across its rows.
+        """
         taken = set(mapping.values())
         free = [axis for axis in range(len(group.extents)) if axis not in taken]
         for dimension in reversed(self.wide):
             if dimension in mapping:
                 continue
             for axis in reversed(free):
-                if group.extents[axis] == self.shape[dimension]:
+                if group.extents[axis] == self.shape[dimension] and all((d < dimension) == (a < axis) for d, a in mapping.items()):
                     mapping[dimension] = axis
                     free.remove(axis)
                     break

@@ -179,7 +179,7 @@ class _Fusion:
 
     def _inlined(self, attempt: Attempt) -> Attempt:
         """The attempt with what it reads at shifted indices computed again where that is cheap, and reads nothing it writes."""
-        moved = frozenset(base for base, index in attempt.reads if plain_axes(index) is None and self._is_inlinable(base))
+        moved = frozenset(base for base, index in attempt.reads if attempt.is_shifted(base, index) and self._is_inlinable(base))
         if not moved:
             return attempt
         inlined = Attempt(attempt.value, self.is_leaf, moved, attempt.update)
@@ -206,6 +206,8 @@ class _Fusion:
         if not self._is_cheap(value):
             return False
         found = [root(base) for base, _ in Attempt(value, self.is_leaf).reads]
+        if len(found) == 1 and found[0].type.nbytes <= value.type.nbytes:          # that is stored in its place
+            return True
         return len(found) <= 2 and all(base in self.stored or base in self.numbers for base in found)
 
     def _is_cheap(self, value: Value) -> bool:
