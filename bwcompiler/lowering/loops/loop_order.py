@@ -12,7 +12,9 @@ PANEL_BYTES = 1 << 18         # what one column panel may keep in cache
 PANEL_LIMITS = (64, 512)      # narrower panels use a cache line or two per row: many rows then fall into few cache sets
 SHORT_ROW = 32                # rows of at most this many elements are handled ...
 SHORT_ROWS = 64               # ... this many at a time, one per vector lane,
-DEAR_ROW = 10                 # if there are this many operations per element: the elements of a lane are apart in memory
+DEAR_ROW = 10                 # if there are this many operations per element: the elements of a lane are apart in memory;
+FULL_ROW = 0.75               # not where rows fill so much of the vectors that they take, and nothing is summed up per row
+_VECTOR_BYTES = 64
 _COSTS = {"divide": 4, "sqrt": 4}
 SEARCHES = ("argmax", "argmin")
 
@@ -31,7 +33,7 @@ def inner_axes(group: FusionGroup) -> frozenset[int]:
 def lane_axis(group: FusionGroup, inner: list[int], outer: list[int]) -> int | None:
     """The outer axis that vectors run along, if any: the last one in column order, and where rows are short and dear.
 
-    A row of 10 elements fills no vectors; 64 such rows side by side do.
+    A row of 10 elements fills no vectors, and its sum takes as long as the rest; 64 such rows side by side do.
     """
     if not outer or not isinstance(group.extents[outer[-1]], int) or any(member.value.op.name in SEARCHES for member in group.members):
         return None
@@ -42,7 +44,16 @@ def lane_axis(group: FusionGroup, inner: list[int], outer: list[int]) -> int | N
                for member in group.members
                if len(member.domain_axes) == len(group.extents) and member.value.op.kind == "elementwise")
     short = 0 < _volume(group, inner) <= SHORT_ROW and extent >= SHORT_ROWS
-    return axis if short and work >= DEAR_ROW else None
+    return axis if short and work >= DEAR_ROW and not _fills_vectors(group, inner) else None
+
+
+def _fills_vectors(group: FusionGroup, inner: Iterable[int]) -> bool:
+    """Whether rows fill vectors well by themselves, and nothing is reduced per row."""
+    axes = frozenset(inner)
+    if any(member.reduced and axes >= frozenset(member.reduced) for member in group.members):
+        return False
+    size = _volume(group, axes) * min([member.value.dtype.itemsize for member in group.members if member.value.op.cheap], default=8)
+    return size >= FULL_ROW * (-(-size // _VECTOR_BYTES) * _VECTOR_BYTES)
 
 
 def _volume(group: FusionGroup, axes: Iterable[int]) -> int:

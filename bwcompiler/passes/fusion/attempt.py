@@ -225,6 +225,9 @@ class Attempt:
                 self._refuse("unrelated" if group.inner is None else "settled")
             return mapping, None
         in_front = max(new_axes) < min(mapping)
+        if in_front and count > 1:                 # its loops would go through memory once for each row of the others
+            self._refuse("unrelated")
+            return mapping, None
         shift = more if in_front else 0
         first = 0 if in_front else count
         mapping = {dimension: axis + shift for dimension, axis in mapping.items()}

@@ -29,6 +29,8 @@ from bwcompiler.passes.fusion.step_order import StepOrder
 
 MOST_INLINED = 3                               # values between one that is picked and what the loop has
 MOST_REPEATED = 8                              # operations of a number that more than one group computes for itself
+LEAST_EXPANDED = 1 << 16                       # bytes of an array that is computed again rather than stored,
+EXPANSION = 4                                  # if it has so many times the bytes of what it is made of
 
 _FUSABLE = frozenset(("elementwise", "layout", "reduction", "constant", "index"))
 _NEVER_FUSED = frozenset(("normalize_index",))
@@ -121,17 +123,19 @@ class _Fusion:
         attempt = self._inlined(attempt)
         if self._joins(attempt) or self._waits(attempt):
             return
+        attempt = self._expanded(attempt, None)
         group = self.latest = self._open(self._needed(attempt, None))
         self._add(attempt, group, attempt.found(group))
 
     def _joins(self, attempt: Attempt) -> bool:
         """Put the value into the latest group that can hold it, if any."""
         for group, sources, moved in self._candidates(attempt):
-            member = attempt.join(group)
-            if member is not None:
-                self.order.put_after(group.position, sources, moved)
-                self._add(attempt, group, member)
-                return True
+            for form in dict.fromkeys((self._expanded(attempt, group), attempt)):
+                member = form.join(group)
+                if member is not None:
+                    self.order.put_after(group.position, sources, moved)
+                    self._add(form, group, member)
+                    return True
             self._refuse(attempt, group, *attempt.refusal)
         return False
 
@@ -185,6 +189,41 @@ class _Fusion:
         inlined = Attempt(attempt.value, self.is_leaf, moved, attempt.update)
         return attempt if inlined.update and inlined.reads_what_it_writes() else inlined
 
+    def _expanded(self, attempt: Attempt, group: FusionGroup | None) -> Attempt:
+        """The attempt with what it would have to load, but is cheaply made of much smaller arrays, computed again.
+
+        So the differences x[:, None] - x[None, :] are never stored, however many loops read them.
+        """
+        inside = {} if group is None else group.by_value
+        again: frozenset[Value] = frozenset()
+        for base, _ in attempt.reads:
+            if base not in inside and base.type.nbytes >= LEAST_EXPANDED:
+                again |= self._expansion(base)
+        return Attempt(attempt.value, self.is_leaf, attempt.inlined | again, attempt.update) if again else attempt
+
+    def _expansion(self, value: Value) -> frozenset[Value]:
+        """What has to be computed to have the value again, none of it stored, from much smaller arrays; nothing if it is not so."""
+        found: dict[Value, None] = {}
+        leaves: dict[Value, None] = {}
+        waiting = [value]
+        while waiting:
+            array = waiting.pop()
+            if not self._is_cheap(array) or array in self.numbers:
+                return frozenset()
+            found[array] = None
+            for base, _ in Attempt(array, self.is_leaf).reads:
+                leaf = root(base)
+                if leaf in self.readers:                   # an array that is written to later may be another one by then
+                    return frozenset()
+                if leaf.type.nbytes * EXPANSION <= value.type.nbytes:
+                    leaves[leaf] = None
+                elif base not in found:
+                    waiting.append(base)
+            if len(found) + len(waiting) > MOST_INLINED:
+                return frozenset()
+        small = sum([leaf.type.nbytes for leaf in leaves]) * EXPANSION <= value.type.nbytes
+        return frozenset(found) if small else frozenset()
+
     def _record_update(self, value: Value, group: FusionGroup) -> None:
         """The value has the memory of the array it updates, from here on."""
         array = root(value.operands[0])
@@ -206,6 +245,8 @@ class _Fusion:
         if not self._is_cheap(value):
             return False
         found = [root(base) for base, _ in Attempt(value, self.is_leaf).reads]
+        if not self.readers.keys().isdisjoint(found):
+            return False
         if len(found) == 1 and found[0].type.nbytes <= value.type.nbytes:          # that is stored in its place
             return True
         return len(found) <= 2 and all(base in self.stored or base in self.numbers for base in found)
