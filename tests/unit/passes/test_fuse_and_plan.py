@@ -11,6 +11,7 @@ from bwcompiler.frontend import trace
 from bwcompiler.ir.access import is_virtual, root
 from bwcompiler.ir.fusion import Call, FusionGroup
 from bwcompiler.passes.autodiff import INPUT_SEED
+from bwcompiler.passes.fusion import fuse as fuse_module
 
 X, W = np.ones((6, 8)), np.ones((8, 5))
 
@@ -89,6 +90,68 @@ def test_products_are_calls_between_loops():
 def test_different_shapes_are_different_loops():
     found = lowered(lambda x, w: (np.sin(x), np.sin(w)), gradient=False)
     assert len(found.fused.steps) == 2
+
+
+def differences(u):
+    """The gradient of a total variation: differences along both axes, cut to one shape."""
+    def loss(u):
+        down, right = u[1:, :] - u[:-1, :], u[:, 1:] - u[:, :-1]
+        return np.sum(np.sqrt(down[:, :-1] ** 2 + right[:-1, :] ** 2 + 1e-3))
+    return bw.grad(loss)(u)
+
+
+def test_arrays_whose_extents_are_alike_by_chance_share_no_loop():
+    """(n, m) and (m, n): one of them would be walked across its rows."""
+    assert len(steps_of(lambda x: (np.sin(x[1:, :]), np.cos(x[:, 1:])), np.ones((9, 9)))) == 2
+    assert len(steps_of(lambda x, y: (np.sin(x), np.cos(y)), X, X)) == 1
+
+
+def test_differences_are_taken_where_they_are_read():
+    """Nothing of n**2 elements is stored but the two quotients, which the neighbours read."""
+    u = np.random.default_rng(0).standard_normal((40, 50))
+    found = lowered(differences, u, gradient=False)
+    assert found.plan.arena_bytes <= 2 * u.nbytes + 64 * 64
+    direction, step = np.cos(np.arange(u.size)).reshape(u.shape), 1e-6
+    slope = (np.sum(bw.jit(differences)(u + step * direction) * direction) - np.sum(bw.jit(differences)(u - step * direction) * direction))
+    product = np.sum(bw.jvp(bw.jit(differences), (u,), (direction,))[1] * direction)
+    np.testing.assert_allclose(product, slope / (2 * step), rtol=1e-6)
+
+
+def distances(x):
+    """Two loops that need all differences: along rows, with the means of rows, and along columns."""
+    d = x[:, None] - x[None, :]
+    return np.sum((d - np.mean(d * d, axis=1, keepdims=True)) ** 3), np.sum((d - np.mean(d * d, axis=0, keepdims=True)) ** 4)
+
+
+def test_what_is_made_of_much_smaller_arrays_is_not_stored(monkeypatch):
+    x = np.linspace(-1, 1, 300)
+    assert lowered(distances, x, gradient=False).plan.arena_bytes < 300 * 300 * 8
+    numbers = bw.jit(distances)(x)
+    monkeypatch.setattr(fuse_module, "LEAST_EXPANDED", 1 << 60)
+    assert lowered(distances, x, gradient=False).plan.arena_bytes >= 300 * 300 * 8
+    for one, other in zip(numbers, distances(x), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+def test_what_is_written_to_later_is_not_read_again():
+    def function(x):
+        y = np.sin(x)
+        d = y[:, None] * y[None, :]
+        total = np.sum(np.exp(d), axis=0)
+        np.add.at(y, np.array([1, 1, 4]), 1.0)
+        return total, np.max(d, axis=1), y
+    x = np.linspace(-1, 1, 200)
+    for one, other in zip(bw.jit(function)(x), function(x), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+def test_rows_that_are_spread_do_not_turn_the_loops():
+    """The scales of a mixture: 16 times 4 numbers, spread over all points, whose loop runs along memory."""
+    def function(points, means, scales):
+        d = (points[:, None, :] - means[None]) * np.exp(scales)[None]
+        return np.sum(d * d, axis=2)
+    points, means = np.ones((2000, 4)), np.ones((16, 4))
+    assert steps_of(function, points, means, means) == [["exp"], ["subtract", "multiply", "multiply", "sum"]]
 
 
 # ----- numbers
