@@ -7,6 +7,7 @@ masks, tables and indices that are known stay known, and `y = np.zeros(n); y[i] 
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -59,6 +60,31 @@ def noted(array: Any) -> Any:
         return creation.array(array)
     policy.made[id(array)] = (array, site)
     return array
+
+
+def computed(array: Any) -> Any:
+    """The value of an expression (`2 * x`, `f(x)`): noted, if it is a concrete array that the expression has made.
+
+    So it is one that nobody else has: no variable, container or view refers to it.
+    """
+    if type(array) is not np.ndarray:
+        return array
+    base = array.base
+    if base is None:
+        alone = sys.getrefcount(array) <= _ALONE
+    else:
+        alone = (type(base) is np.ndarray and base.base is None and array.size == base.size and array.flags.forc
+                 and sys.getrefcount(array) <= _ALONE and sys.getrefcount(base) <= _ALONE_AS_BASE)
+    return noted(array) if alone else array
+
+
+def _references(array: Any) -> tuple[int, int]:
+    """How many references an array and what it is a view of have in a function that it is given to."""
+    base = array.base
+    return sys.getrefcount(array), sys.getrefcount(base)
+
+
+_ALONE, _ALONE_AS_BASE = _references(np.zeros(4).reshape(2, 2))
 
 
 def maker_of(array: Any) -> Site | None:

@@ -208,6 +208,25 @@ class _Rewriter(ast.NodeTransformer):
     visit_List = visit_Dict = visit_Set = visit_ListComp = visit_DictComp = visit_SetComp = _made
 
     # ----- statements
+    def visit_Assign(self, node: Any) -> Any:
+        """target = value; what is made by the value alone may have to be a traced array from the beginning."""
+        made = _makes(node.value)
+        self.generic_visit(node)
+        node.value = self._computed(node.value, made)
+        return node
+
+    visit_AnnAssign = visit_Return = visit_Assign
+
+    def _computed(self, node: Any, made: Any) -> Any:
+        """An expression, and with it what it makes: all of it, or parts of a tuple or list."""
+        if made is True:
+            return self._runtime("computed", node, node)
+        for place, one in enumerate(made or ()):
+            display: Any = node.args[0] if isinstance(node, ast.Call) else node    # of bw.made([...])
+            elements = display.elts
+            elements[place] = self._computed(elements[place], one)
+        return node
+
     def visit_Raise(self, node: ast.Raise) -> Any:
         self.generic_visit(node)
         if node.exc is not None:
@@ -330,6 +349,13 @@ class _Rewriter(ast.NodeTransformer):
                 _constant(part) if isinstance(part, Variables) else part for part in parts]
         place = node.iter if isinstance(node, ast.For) else node.test if isinstance(node, ast.While | ast.If) else node
         return ast.copy_location(ast.Expr(self._runtime(name, place, *args)), node)
+
+
+def _makes(node: ast.expr | None) -> bool | tuple[Any, ...]:
+    """Whether an expression may make a new array; which elements of a tuple or list do."""
+    if isinstance(node, ast.Tuple | ast.List):
+        return tuple(map(_makes, node.elts))
+    return isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare | ast.Call | ast.Subscript | ast.IfExp)
 
 
 def _words(node: ast.AST) -> str:

@@ -29,6 +29,7 @@ from bwcompiler.frontend.source.functions import converted
 from bwcompiler.frontend.source.growth import append, is_growing, length, refuse_whole
 from bwcompiler.frontend.source.known_loops import counted_while
 from bwcompiler.frontend.source.libraries import sparse_product
+from bwcompiler.frontend.source.makers import computed
 from bwcompiler.frontend.source.rewriting import ITEM, Variables
 from bwcompiler.frontend.source.variables import Names, NotCapturable, open_policy, site_of
 from bwcompiler.frontend.source.vectorized import vectorized
@@ -39,8 +40,8 @@ from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 
-__all__ = ["added", "altered", "and_", "assert_", "call", "changed", "choose", "combined", "combined_attribute", "for_", "header", "if_",
-           "item", "iterable", "made", "not_", "or_", "product", "raised", "slice", "trying", "unrolled", "while_"]
+__all__ = ["added", "altered", "and_", "assert_", "call", "changed", "choose", "combined", "combined_attribute", "computed", "for_",
+           "header", "if_", "item", "iterable", "made", "not_", "or_", "product", "raised", "slice", "trying", "unrolled", "while_"]
 
 SHORTEST = 3                   # loops of fewer iterations are always unrolled
 HEAVY = 1500                   # values that the iterations of a short loop record: then it is not

@@ -15,11 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from bwcompiler import lazy
-from bwcompiler.frontend.tracing.source import is_library, is_ours
+from bwcompiler.frontend.tracing.source import is_library, is_ours, is_rewritten
 
 bw = lazy.module("bwcompiler")          # what is above this layer: loaded when asked for
 
-_MAKE = "make it with np.zeros_like(x), or with bwcompiler.numpy.zeros(n), which can be assigned to"
+_MAKE = "if {0} is an array, make it with np.zeros_like(x), or with bwcompiler.numpy.zeros(n), which can be assigned to"
+_COPY = "{0} comes from outside of the function, or others have it, too: write to a copy, made with {0}.copy()"
 _OBJECTS = ("np.array([...]) of traced numbers is to NumPy an array of Python objects: make it with bwcompiler.numpy.array([...]), "
             "or np.stack([...])")
 _GENERAL = "write it with NumPy's functions, which take traced arrays, or do it outside of the traced function"
@@ -60,6 +61,7 @@ class Request(NamedTuple):
     library   the package that the user called (`scipy`), or "" where NumPy's or Python's own C code was called.
     operation the name of Python's instruction.
     keyword   the first word of the line (`while`, `assert`), or `raise` (`_keyword`).
+    captured  whether it is code that was captured from source, in which arrays that the function makes take traced values.
     """
 
     node: ast.expr | ast.AugAssign | None
@@ -67,6 +69,11 @@ class Request(NamedTuple):
     library: str
     operation: str = ""
     keyword: str = ""
+    captured: bool = False
+
+    def writable(self, array: str) -> str:
+        """What to write so that an array takes traced values."""
+        return (_COPY if self.captured else _MAKE).format(array)
 
 
 def request() -> Request:
@@ -80,7 +87,8 @@ def request() -> Request:
     if frame is None:
         return Request(None, False, library)
     operation = dis.opname[frame.f_code.co_code[frame.f_lasti]]
-    return Request(_expression(frame), operation in ("STORE_SUBSCR", "STORE_SLICE"), library, operation, _keyword(frame))
+    return Request(_expression(frame), operation in ("STORE_SUBSCR", "STORE_SLICE"), library, operation, _keyword(frame),
+                   is_rewritten(frame.f_code))
 
 
 def _keyword(frame: FrameType) -> str:
@@ -124,7 +132,7 @@ def _array_advice(asked: Request, truths: bool = False) -> tuple[str, str]:
         entries = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         index = ", ".join([ast.unparse(entry) for entry in entries])
         if asked.stores:
-            return f"{array}[{index}] = ... assigns a traced value to a concrete array", f"if {array} is an array, {_MAKE}"
+            return f"{array}[{index}] = ... assigns a traced value to a concrete array", asked.writable(array)
         if name in ("r_", "c_"):
             return f"{array}[...] makes a concrete array", f"bwcompiler.numpy.{name}[{index}], or np.concatenate, np.column_stack"
         if truths:
@@ -143,7 +151,7 @@ def _array_advice(asked: Request, truths: bool = False) -> tuple[str, str]:
     arguments = ", ".join([ast.unparse(argument) for argument in (*node.args, *node.keywords)])
     text = called if len(called) < 60 else name
     if name == "__setitem__":
-        return f"{text}(...) assigns a traced value to a concrete array", f"if it is an array, {_MAKE}"
+        return f"{text}(...) assigns a traced value to a concrete array", asked.writable("it")
     library = asked.library or called.partition(".")[0]
     if asked.library not in ("", "numpy") or library == "scipy":
         return f"{text}(...) converts its arguments to concrete arrays", _library_hint(library, called, name)
@@ -208,9 +216,12 @@ def _numpy_hint(node: ast.Call, called: str, name: str, arguments: str) -> str:
 
 def output_advice(name: str) -> str:
     """The message of a concrete array that NumPy's function is to write a traced result into."""
-    node = request().node
+    asked = request()
+    node = asked.node
     if isinstance(node, ast.AugAssign):
         target = ast.unparse(node.target)
+        if asked.captured:
+            return f"{ast.unparse(node)} changes a concrete array, but the result is traced\n  hint: {asked.writable(target)}"
         return (f"{ast.unparse(node)} changes a concrete array, but the result is traced\n"
                 f"  hint: {target} = {target} + ... and so on, or make {target} with np.zeros_like(x) of a traced x, "
                 "or with bwcompiler.numpy.zeros(n), zeros_like(A), array(A)")

@@ -41,6 +41,12 @@ def stands_for(code: CodeType, original: CodeType | None) -> None:
     _rewritten[id(code)] = (code, original)
 
 
+def is_rewritten(code: CodeType) -> bool:
+    """Whether this code was made of the user's, control flow captured."""
+    found = _rewritten.get(id(code))
+    return found is not None and found[0] is code
+
+
 def original_code(code: CodeType) -> CodeType | None:
     """What the user wrote in place of this code; None of part of a function."""
     found = _rewritten.get(id(code))
