@@ -13,13 +13,16 @@ import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.errors import TracerBoolError, at
+from bwcompiler.frontend.source.builtin_functions import choose_number
 from bwcompiler.frontend.source.capture import attempted, is_in_c_order, zeros
 from bwcompiler.frontend.source.checks import check, error_source, is_raised, note, together
+from bwcompiler.frontend.source.choices import Choice, Options, covering, is_known, joined, number_in, parts, undefined
 from bwcompiler.frontend.source.jumps import PREFIX
 from bwcompiler.frontend.source.places import Scope
 from bwcompiler.frontend.source.rewriting import Variables
 from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable, same
-from bwcompiler.frontend.tracing.bodies import Outer, Traced, added, as_kind, joined, region_graph, trace_body
+from bwcompiler.frontend.tracing.bodies import Outer, Traced, added, as_kind, region_graph, trace_body
+from bwcompiler.frontend.tracing.bodies import joined as joined_kind
 from bwcompiler.frontend.tracing.loops import as_truth
 from bwcompiler.frontend.tracing.memory_order import unknown
 from bwcompiler.frontend.tracing.promotion import Kind, strong
@@ -44,6 +47,14 @@ class Side(NamedTuple):
     is_own: dict[str, bool]
 
 
+class Slot(NamedTuple):
+    """Leaves of a variable that the op gives: their places among the outputs of each side, None on a side that has none."""
+
+    name: str
+    places: tuple[list[int] | None, list[int] | None]
+    is_choice: bool = False
+
+
 def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], variables: Variables, names: Names,
            policy: Policy) -> Any:
     """Record `if test: then() else: orelse()`; what it returns is merged like a variable."""
@@ -60,7 +71,7 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
             entry |= held
             variables = variables._replace(results=(*variables.results, *held))
         if isinstance(found, list):
-            return _merge(test, found, names, entry, variables, policy, [name for _, name in scope.places.values()])
+            return _merge(test, found, names, entry, variables, policy, scope)
         names.restore(entry)
         check(test if found.run is then else _negated(test), found.run, found.error, error_source(found.error) or source)
         names.restore(entry)
@@ -139,47 +150,89 @@ def _is_value(leaf: Any) -> bool:
 
 
 def _merge(test: Tracer, sides: list[Side], names: Names, entry: dict[str, Any], variables: Variables, policy: Policy,
-           places: Sequence[str]) -> Any:
+           scope: Scope) -> Any:
     """Give the variables what they hold after the branch."""
     names.restore(entry)
-    chosen: list[str] = []
+    slots: list[Slot] = []
     after: dict[str, Any] = {}
+    choices: dict[str, Options] = {}
+    places = [name for _, name in scope.places.values()]
     for name in (*variables.results, RETURNED, CHECKED):
         one, other = (side.ends[name] for side in sides)
-        start = entry.get(name)
+        start, slot = entry.get(name), Slot(name, (sides[0].places.get(name), sides[1].places.get(name)))
         if same(one, start) and same(other, start):
             continue
         if not isinstance(one, Tracer) and same(one, other):
             after[name] = one
-        elif name in sides[0].places and name in sides[1].places:
+            continue
+        options = None if one is UNBOUND or other is UNBOUND else _choice(one, other, slot, scope)
+        if options is not None:
+            choices[name] = options
+            slots += _parts(slot, one, other)
+        elif all(slot.places):
             if tree.structure(one) != tree.structure(other):
                 not_capturable(f"{_called(name)} has another structure on one side than on the other")
-            chosen.append(name)
-        elif (one is None) != (other is None) and one is not UNBOUND and other is not UNBOUND:
-            not_capturable(f"{_called(name)} is None on one side, and a value on the other: give it a value on both (np.nan, say)")
+            slots.append(slot)
         elif one is not UNBOUND and other is not UNBOUND:
-            not_capturable(f"{_called(name)} is no array or number on both sides")
-        elif name.startswith(PREFIX) and (name in sides[0].places or name in sides[1].places):
-            chosen.append(name)
+            own = "an object that was made there" if scope.owns(one) or scope.owns(other) else "no array or number"
+            not_capturable(f"{_called(name)} is {own} on one side, and something else on the other")
+        elif name.startswith(PREFIX) and any(slot.places):
+            slots.append(slot)
         elif name in places:
             not_capturable(f"{name} is new, and assigned to on one side only: set it before")
         else:
             after[name] = UNBOUND
             policy.unbound[name] = "only one side of a branch on a traced value binds it: bind it on both, or before"
-    items, kinds = call(_emit, test, sides, chosen, policy)
+    items, kinds = call(_emit, test, sides, slots, policy)
     position = 0
-    for name in chosen:
-        given = next(side for side in sides if name in side.places)
-        count = len(given.places[name])
-        leaves = [_handle(value, kind, sides, name) for value, kind in zip(items[position:position + count],
-                                                                           kinds[position:position + count], strict=True)]
-        after[name] = tree.unflatten(tree.structure(given.ends[name]), leaves)
+    found: dict[str, list[Any]] = {}
+    for slot in slots:
+        count = len(slot.places[0] or slot.places[1] or ())
+        leaves = [_handle(value, kind, sides, slot.name) for value, kind in zip(items[position:position + count],
+                                                                                kinds[position:position + count], strict=True)]
+        found.setdefault(slot.name, []).append(leaves)
         position += count
+    for name, options in choices.items():
+        after[name] = _chosen(test, sides, name, options, found.pop(name, []))
+    for name, made in found.items():
+        given = next(side for side in sides if name in side.places)
+        after[name] = tree.unflatten(tree.structure(given.ends[name]), made[0])
     returned, checked = after.pop(RETURNED, None), after.pop(CHECKED, UNBOUND)
     if isinstance(checked, Tracer):
         note(checked)
     names.restore(after)
     return returned
+
+
+def _choice(one: Any, other: Any, slot: Slot, scope: Scope) -> Options | None:
+    """The options of a choice that a variable becomes; None where it becomes none."""
+    for end, place in zip((one, other), slot.places, strict=True):
+        if scope.owns(end) or not (place or is_known(end) or type(end) is Choice):
+            return None
+    return covering(one, other)
+
+
+def _parts(slot: Slot, *ends: Any) -> list[Slot]:
+    """The leaves of a variable that becomes a choice: which thing it is, on sides where it is one already, and the value."""
+    found: list[Slot] = []
+    values: list[list[int] | None] = []
+    for number, (end, place) in enumerate(zip(ends, slot.places, strict=True)):
+        if type(end) is Choice and place:
+            found.append(Slot(slot.name, (place[:1], None) if number == 0 else (None, place[:1])))
+            place = place[1:]
+        values.append(place or None)
+    return [*found, Slot(slot.name, (values[0], values[1]), True)] if any(values) else found
+
+
+def _chosen(test: Tracer, sides: Sequence[Side], name: str, options: Options, made: list[Any]) -> Choice:
+    """A choice, of the leaves that the op gives."""
+    ends = [side.ends[name] for side in sides]
+    numbers = [number_in(end, options, made.pop(0)[0] if type(end) is Choice else None) for end in ends]
+    values = [value for _, value, is_value in map(parts, ends) if is_value]
+    which = numbers[0]
+    if not same(which, numbers[1]):
+        which = call(choose_number, np.reshape(test, ()) if test.shape else test, *numbers)
+    return joined(which, tree.unflatten(tree.structure(values[0]), made[0]) if values else None, options, bool(values))
 
 
 def _called(name: str) -> str:
@@ -203,11 +256,10 @@ def _handle(value: Value, kind: Kind, sides: Sequence[Side], name: str) -> Trace
     return found
 
 
-def _emit(test: Tracer, sides: Sequence[Side], chosen: Sequence[str], policy: Policy) -> tuple[list[Value], list[Kind]]:
-    """The cond op: the values of the chosen variables, and what promotion sees of them."""
-    pairs: list[tuple[list[int] | None, list[int] | None]] = [(sides[0].places.get(name), sides[1].places.get(name)) for name in chosen]
+def _emit(test: Tracer, sides: Sequence[Side], slots: Sequence[Slot], policy: Policy) -> tuple[list[Value], list[Kind]]:
+    """The cond op: the values of the slots, and what promotion sees of them."""
     kinds: list[Kind] = []
-    for name, (one, other) in zip(chosen, pairs, strict=True):
+    for name, (one, other), _ in slots:
         for k in range(len(one or other or [])):
             found = [(side.traced.kinds[place[k]], side.traced.result.outputs[place[k]]) for side, place in zip(
                 sides, (one, other), strict=True) if place is not None]
@@ -215,7 +267,7 @@ def _emit(test: Tracer, sides: Sequence[Side], chosen: Sequence[str], policy: Po
                 not_capturable(f"{_called(name)} has shape {found[0][1].shape} on one side and {found[1][1].shape} on the other")
             if policy.one_kind and len(found) == 2 and strong(found[0][0]).kind != strong(found[1][0]).kind:
                 not_capturable("np.vectorize takes the type of the first element for all, which may be one or another: give it otypes=")
-            kinds.append(joined(found[0][0], found[-1][0]))
+            kinds.append(joined_kind(found[0][0], found[-1][0]))
     outer = Outer([side.traced.result for side in sides])
     graphs = []
     for number, side in enumerate(sides):
@@ -223,9 +275,10 @@ def _emit(test: Tracer, sides: Sequence[Side], chosen: Sequence[str], policy: Po
         carried, final, read = outer.inputs(result)
         with added() as record:
             outputs = []
-            for pair in pairs:
+            for _, pair, is_choice in slots:
                 own, others = pair[number], sides[1 - number].traced.result.outputs
-                outputs += [zeros(others[place]) for place in pair[1 - number] or ()] if own is None else [result.outputs[k] for k in own]
+                nothing = undefined if is_choice else zeros
+                outputs += [nothing(others[place]) for place in pair[1 - number] or ()] if own is None else [result.outputs[k] for k in own]
             outputs = [*as_kind(outputs, kinds), *final]
         graphs.append(region_graph(result, [*carried, *read], record, outputs))
     decided = ops.cond(as_truth(value_of(test)), *outer.assigned_values(), *outer.read_values(), then_branch=graphs[0],

@@ -103,9 +103,9 @@ def _extreme(function: Any, better: Callable[[Any, Any], Any]) -> Callable[..., 
         for item, one in zip(items[1:], keys[1:], strict=True):
             test = better(one, best)
             if key is None:
-                found = best = call(_chosen, test, item, found)
+                found = best = call(choose_number, test, item, found)
             else:
-                found, best = _either(test, item, found), call(_chosen, test, one, best)
+                found, best = _either(test, item, found), call(choose_number, test, one, best)
         return found
     extreme.__name__ = function.__name__
     return extreme
@@ -117,11 +117,11 @@ def _either(test: Any, x: Any, y: Any) -> Any:
         return x if test else y
     if tree.structure(x) != tree.structure(y):
         raise TypeError("min() and max() with a key choose among things of one structure, where the keys are traced")
-    return tree.unflatten(tree.structure(x), [call(_chosen, test, one, other) if not np.ndim(one) else np.where(test, one, other)
+    return tree.unflatten(tree.structure(x), [call(choose_number, test, one, other) if not np.ndim(one) else np.where(test, one, other)
                                               for one, other in zip(tree.leaves(x), tree.leaves(y), strict=True)])
 
 
-def _chosen(test: Any, x: Any, y: Any) -> Any:
+def choose_number(test: Any, x: Any, y: Any) -> Any:
     """x if test else y, of numbers; a weak number stays one."""
     if not isinstance(test, Tracer):
         return x if test else y

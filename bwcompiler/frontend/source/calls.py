@@ -18,6 +18,7 @@ from bwcompiler.frontend.numpy.sequences import c_, on_sequences, r_
 from bwcompiler.frontend.source import iteration
 from bwcompiler.frontend.source.builtin_functions import BUILTINS, CONSUMING, NUMBERS, PURE, sort_list
 from bwcompiler.frontend.source.checks import is_message, left_out
+from bwcompiler.frontend.source.choices import Choice, refuse, table
 from bwcompiler.frontend.source.functions import form as form_of
 from bwcompiler.frontend.source.growth import append, element, expect, is_growing, refuse_whole
 from bwcompiler.frontend.source.libraries import scipy_twin
@@ -272,11 +273,42 @@ def _named(function: Any) -> str:
     return f"{getattr(function, '__qualname__', None) or type(function).__name__}()"
 
 
+# ----- attributes
+_getters: dict[tuple[type, str], Any] = {}
+_GETTERS = 1 << 12
+
+
+def attribute(x: Any, name: str, form: Callable[[Any], Any]) -> Any:
+    """x.name, with the control flow of a property of the user's captured."""
+    policy = open_policy()
+    if policy is None or type(x) is types.ModuleType or isinstance(x, Tracer):
+        return getattr(x, name)
+    key = type(x), name
+    if key not in _getters:
+        if len(_getters) >= _GETTERS:
+            _getters.clear()
+        _getters[key] = _getter(*key)
+    getter = _getters[key]
+    return getattr(x, name) if getter is None else _python(getter, policy, form)(x)
+
+
+def _getter(kind: type, name: str) -> types.FunctionType | None:
+    """The function of the user's that a property runs."""
+    defined: Any = next((one.__dict__[name] for one in kind.__mro__ if name in one.__dict__), None)
+    found = defined.fget if type(defined) is property else None
+    plain: Any = kind.__getattribute__
+    if plain is not object.__getattribute__ or hasattr(kind, "__getattr__") or not isinstance(found, types.FunctionType):
+        return None
+    return None if is_library(found.__code__) else found
+
+
 # ----- items
 def indexed(array: Any, index: Any) -> Any:
     """array[index], where a concrete array, or np.r_ and np.c_, may get traced values."""
     if type(array) is list and is_growing(array):
         return element(array, index)
+    if type(index) is Choice:
+        return table(array, index)
     if is_lined(array):
         return read(line(array), index)
     if type(array) in (list, tuple) and isinstance(index, Tracer):
@@ -350,6 +382,8 @@ def changed(x: Any) -> Any:
     policy = open_policy()
     if policy is None or isinstance(x, (Tracer, np.generic, *_VALUES)) or x is None:
         return x
+    if type(x) is Choice:
+        return x.value if x.has_value else refuse(x)
     if type(x) is np.ndarray and policy.made:
         if policy.depth:
             changed_in_loop(x)

@@ -17,7 +17,8 @@ import numpy as np
 from bwcompiler import ops, tree
 from bwcompiler.errors import BwError, at
 from bwcompiler.frontend.source.checks import note, together
-from bwcompiler.frontend.source.growth import Again, Element, Growth, Row, buffer, elements_of, grow, on_entry, row, store
+from bwcompiler.frontend.source.choices import Choice, fitted, is_known, on_entry
+from bwcompiler.frontend.source.growth import Again, Element, Growth, Row, buffer, elements_of, grow, last_on_entry, row, store
 from bwcompiler.frontend.source.jumps import PREFIX
 from bwcompiler.frontend.source.lined import Lined
 from bwcompiler.frontend.source.places import Scope, bound
@@ -158,7 +159,7 @@ class Traceable:
             if growth.count:
                 if growth.count != len(self.entry[growth.name]):
                     self.kinds.pop(growth.name, None)
-                self.entry[growth.name] = on_entry(self, growth)
+                self.entry[growth.name] = last_on_entry(self, growth)
                 self.carried.add(growth.name)
         for lined in self.lined.values():
             lined.prepare()
@@ -222,6 +223,7 @@ class Traceable:
         self.run()
         self._end_growths()
         self.ends = self.names.held(self.variables.stored)
+        self.ends |= {name: call(fitted, self.ends[name], self.entry[name]) for name in self.order() if type(self.entry[name]) is Choice}
         self._look_for_more()
         self._look_for_aliases()
         self.ordered = [before and is_in_c_order(after) for before, after in zip(self.ordered, self._arrays(self.ends), strict=True)]
@@ -272,7 +274,9 @@ class Traceable:
         more = set()
         for name in self.variables.carried:
             end, start = self.ends[name], self.entry[name]
-            if name in self.carried:
+            if not same(end, start) and self._becomes_choice(name, start, end):
+                more.add(name)
+            elif name in self.carried:
                 if tree.structure(end) != tree.structure(start) or end is UNBOUND:
                     not_capturable(f"{name} does not keep its structure", peel=True)
             elif not same(end, start):
@@ -289,6 +293,20 @@ class Traceable:
             self.exchange = exchange
         if more:
             raise Again(self, more)
+
+    def _becomes_choice(self, name: str, start: Any, end: Any) -> bool:
+        """Whether a variable, one kind of thing before an iteration and another one after it, is to be carried as a choice of both."""
+        if start is UNBOUND or end is UNBOUND or self.scope.owns(end):
+            return False
+        if name in self.carried and tree.structure(start) == tree.structure(end):
+            return False
+        if self.count is not None and is_known(start) and not is_known(end) and type(end) is not Choice:
+            return False                           # in all iterations but the first it is a value
+        choice = call(on_entry, start, end, _nothing_like)
+        if choice is not None:
+            self.entry[name] = choice
+            self.kinds.pop(name, None)
+        return choice is not None
 
     def _exchange(self, rebound: set[str]) -> Exchange | None:
         """The arrays that are assigned to and exchange their names, if there are any."""

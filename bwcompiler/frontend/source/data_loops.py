@@ -15,6 +15,7 @@ import numpy as np
 from bwcompiler import ops, tree
 from bwcompiler.errors import TracerBoolError, TracerError, at
 from bwcompiler.frontend.source.capture import Exchange, Traceable, attempted, can_be_carried, note_captured, zeros
+from bwcompiler.frontend.source.choices import is_known
 from bwcompiler.frontend.source.iteration import Elements
 from bwcompiler.frontend.source.jumps import PREFIX
 from bwcompiler.frontend.source.places import Scope
@@ -86,7 +87,7 @@ def _record(names: Names, variables: Variables, test: Callable[[], Any], run: Ca
     """runs: there is at least one iteration."""
     entry = names.held(variables.stored)
     more = [name for name in variables.results if name not in variables.carried and entry[name] is not UNBOUND
-            and can_be_carried(entry[name])]
+            and (can_be_carried(entry[name]) or is_known(entry[name]))]
     bound = Variables((*variables.stored, PHASE), (*variables.carried, *more, PHASE), variables.results)
     names.add(PHASE, CellType(0))
 

@@ -9,7 +9,7 @@ from types import CellType, CodeType, FunctionType
 from typing import Any, NamedTuple
 
 from bwcompiler.frontend.source.jumps import PREFIX
-from bwcompiler.frontend.source.lookup import compiled, definition
+from bwcompiler.frontend.source.lookup import compiled, definition, modules
 from bwcompiler.frontend.source.rewriting import RUNTIME, rewritten
 from bwcompiler.frontend.tracing.source import is_convertible, stands_for
 
@@ -76,7 +76,7 @@ def _form(fun: FunctionType) -> Form:
         return Form(code, None, False, False)
     writes_outside = _writes_outside(code)
     source = definition(fun)
-    node = None if source is None else rewritten(source.node, frozenset(code.co_freevars))
+    node = None if source is None else rewritten(source.node, frozenset(code.co_freevars), modules(source.imports))
     made = None if source is None or node is None else compiled(source._replace(node=node), code, (RUNTIME,))
     if made is None or set(made.co_freevars) - {RUNTIME} != set(code.co_freevars) or RUNTIME not in made.co_freevars:
         return Form(code, None, writes_outside, node is not None)

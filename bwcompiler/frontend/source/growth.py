@@ -208,7 +208,7 @@ def _from_end(growths: Sequence[tuple[Any, Growth]], place: int) -> Any:
     return growth.last[-place]
 
 
-def on_entry(loop: Any, growth: Growth) -> tuple[Any, ...]:
+def last_on_entry(loop: Any, growth: Growth) -> tuple[Any, ...]:
     """The last elements before the first iteration."""
     around = [(other, outer) for other, outer in _growths(growth.base) if other is not loop]
     if not around and len(growth.entry) < growth.count:

@@ -79,6 +79,11 @@ def _parsed(lines: list[str]) -> _File:
     return _File(lines, found, imports)
 
 
+def modules(imports: list[ast.stmt]) -> frozenset[str]:
+    """The names that imports give to modules."""
+    return frozenset((name.asname or name.name).partition(".")[0] for one in imports if isinstance(one, ast.Import) for name in one.names)
+
+
 def _bare(node: Definition) -> Definition:
     """The definition with nothing that is evaluated when it is reached."""
     given = node.args

@@ -91,7 +91,7 @@ class Scope:
 
     def owns(self, x: Any) -> bool:
         """Whether something was made in this body."""
-        return self.own.get(id(x)) is x
+        return x is not None and self.own.get(id(x)) is x
 
     def undo(self) -> None:
         """Give the missing places what they held."""
@@ -138,12 +138,13 @@ def assigned_to(x: Any) -> Any:
     """x, of which something is assigned to in a body; a proxy that notes the place where x is from outside."""
     if not scopes_around(x):
         return x
-    if type(x) in _LISTS or type(x) in _DICTIONARIES or _is_plain_object(x):
+    if type(x) in _LISTS or type(x) in _DICTIONARIES or is_plain_object(x):
         return Shared(x)
     return refuse_change(x)
 
 
-def _is_plain_object(x: Any) -> bool:
+def is_plain_object(x: Any) -> bool:
+    """Whether it is an object of a class that stores attributes as Python does."""
     kind: Any = type(x)
     return not isinstance(x, type | types.ModuleType) and kind.__setattr__ is object.__setattr__ and (
         kind.__getattribute__ is object.__getattribute__) and kind.__module__ != "builtins"
@@ -176,7 +177,7 @@ class Shared(Holder):
     __slots__ = ()
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if not _is_plain_object(self._bw_shared):
+        if not is_plain_object(self._bw_shared):
             refuse_change(self._bw_shared)
         defined = getattr(type(self._bw_shared), name, None)
         if hasattr(type(defined), "__set__") and not isinstance(defined, types.MemberDescriptorType):

@@ -26,6 +26,7 @@ _KEPT = frozenset(("locals", "vars", "globals", "eval", "exec", "dir"))     # fu
 _LEAVING = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal, ast.Import,
             ast.ImportFrom, ast.Delete, ast.AsyncFor, ast.AsyncWith, ast.Match, ast.ClassDef)
 _OWN_SCOPE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_IDENTITY: dict[type[ast.cmpop], str] = {ast.Is: "is_", ast.IsNot: "is_not", ast.In: "in_", ast.NotIn: "not_in"}
 _HEADERS = frozenset(("range", "enumerate", "zip", "reversed"))
 
 
@@ -37,10 +38,10 @@ class Variables(NamedTuple):
     results: tuple[str, ...]
 
 
-def rewritten(node: Definition, free: frozenset[str]) -> Definition | None:
+def rewritten(node: Definition, free: frozenset[str], modules: frozenset[str] = frozenset()) -> Definition | None:
     """The definition with its control flow taken apart, in place; None where there is nothing that could be.
 
-    free: names of enclosing functions, which must not become variables of this one.
+    free: names of enclosing functions, which must not become variables of this one.  modules: names of imported modules.
     """
     scope: list[Any] = node.body if isinstance(node, ast.FunctionDef) else [ast.Expr(node.body)]
     for part in inside(scope):
@@ -50,7 +51,7 @@ def rewritten(node: Definition, free: frozenset[str]) -> Definition | None:
             return None
     parameters = [arg.arg for arg in (*node.args.posonlyargs, *node.args.args, *filter(None, (node.args.vararg, node.args.kwarg)),
                                       *node.args.kwonlyargs)]
-    rewriter = _Rewriter(parameters, free)
+    rewriter = _Rewriter(parameters, free, modules - set(parameters))
     if isinstance(node, ast.Lambda):
         node.body = rewriter.visit(node.body)
         return node
@@ -95,9 +96,10 @@ def leaves(body: list[ast.stmt], is_tail: bool = False) -> bool:
 class _Rewriter(ast.NodeTransformer):
     """Rewrites expressions in place; statements into lists of statements."""
 
-    def __init__(self, parameters: list[str], free: frozenset[str]) -> None:
+    def __init__(self, parameters: list[str], free: frozenset[str], modules: frozenset[str]) -> None:
         self.parameters = parameters
         self.free = free
+        self.modules = modules
         self.shared: dict[str, None] = {}          # variables that bodies bind: to be declared as the function's own
         self.count = 0
 
@@ -134,7 +136,12 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and self.parameters:
             node.args = [ast.copy_location(ast.Name(name, ast.Load()), node) for name in ("__class__", self.parameters[0])]
             return node
-        self.generic_visit(node)
+        if isinstance(node.func, ast.Attribute):   # a method, no property
+            node.func.value = self.visit(node.func.value)
+            node.args = list(map(self.visit, node.args))
+            node.keywords = list(map(self.visit, node.keywords))
+        else:
+            self.generic_visit(node)
         plain = node.func.id if isinstance(node.func, ast.Name) else ""
         node.func = self._runtime("call", node.func, node.func)
         return self._runtime("made", node, node) if plain in ("list", "dict", "set") else node
@@ -150,9 +157,11 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
+        module = isinstance(node.value, ast.Name) and node.value.id in self.modules
         self.generic_visit(node)
-        if not isinstance(node.ctx, ast.Load):
-            node.value = self._runtime("altered", node.value, node.value)
+        if isinstance(node.ctx, ast.Load):
+            return node if module else self._runtime("attribute", node, node.value, ast.copy_location(ast.Constant(node.attr), node))
+        node.value = self._runtime("altered", node.value, node.value)
         return node
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
@@ -183,6 +192,9 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> Any:
         """a < b < c is (a < b) and (b < c), where evaluating b twice makes no difference."""
         middle = node.comparators[:-1]
+        if not middle and type(node.ops[0]) in _IDENTITY:
+            self.generic_visit(node)
+            return self._runtime(_IDENTITY[type(node.ops[0])], node, node.left, node.comparators[0])
         if not middle or not all(isinstance(part, ast.Name | ast.Constant) for part in middle) or not _is_pure(node):
             self.generic_visit(node)
             return node

@@ -9,6 +9,7 @@ import builtins
 import functools
 import itertools
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import CodeType
@@ -21,8 +22,10 @@ from bwcompiler.frontend.source import iteration
 from bwcompiler.frontend.source.branches import branch
 from bwcompiler.frontend.source.builtin_functions import truth_of
 from bwcompiler.frontend.source.calls import added, altered, callable_for, changed, combined, combined_attribute, indexed, iterable, own
+from bwcompiler.frontend.source.calls import attribute as attribute_of
 from bwcompiler.frontend.source.capture import MOST_COPIES, SHORT
 from bwcompiler.frontend.source.checks import Trying, raised
+from bwcompiler.frontend.source.choices import Choice, is_same, truth, unwrapped
 from bwcompiler.frontend.source.counted_loops import counted
 from bwcompiler.frontend.source.data_loops import for_loop, while_loop
 from bwcompiler.frontend.source.functions import converted
@@ -40,8 +43,9 @@ from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 
-__all__ = ["added", "altered", "and_", "assert_", "call", "changed", "choose", "combined", "combined_attribute", "computed", "for_",
-           "header", "if_", "item", "iterable", "made", "not_", "or_", "product", "raised", "slice", "trying", "unrolled", "while_"]
+__all__ = ["added", "altered", "and_", "assert_", "attribute", "call", "changed", "choose", "combined", "combined_attribute",
+           "computed", "for_", "header", "if_", "in_", "is_", "is_not", "item", "iterable", "made", "not_", "not_in", "or_", "product",
+           "raised", "slice", "trying", "unrolled", "while_"]
 
 SHORTEST = 3                   # loops of fewer iterations are always unrolled
 HEAVY = 1500                   # values that the iterations of a short loop record: then it is not
@@ -51,7 +55,10 @@ slice = builtins.slice
 
 def _truth(x: Any) -> Any:
     refuse_whole(x)
-    return truth_of(x)
+    return truth(x) if type(x) is Choice else truth_of(x)
+
+
+HANDLERS["truth_of"] = _truth
 
 
 _NO_VARIABLES: tuple[tuple[str, ...], ...] = ((), (), ())
@@ -75,8 +82,43 @@ def call(function: Any) -> Any:
     policy = open_policy()
     if policy is None:
         return function
+    if policy.choices:
+        if type(function) is Choice:
+            return functools.partial(_called, function)
+        if _computes(function):
+            return _of_values(callable_for(function, policy, form))
     found = callable_for(function, policy, form)
     return _guarded(function, found) if any(scope.loop is not None and scope.loop.growths for scope in policy.scopes) else found
+
+
+_ASKING = frozenset((isinstance, type, print, repr, str, len, bool, hash, id, callable, getattr, hasattr))
+
+
+def _computes(function: Any) -> bool:
+    """Whether a function takes numbers, and keeps nothing."""
+    owner = getattr(function, "__self__", None)
+    if getattr(function, "__code__", None) is not None or hasattr(function, "__func__") or function in _ASKING:
+        return False
+    return (type(owner) not in (list, dict, set, deque) and not isinstance(function, type | functools.partial)) or function in (int, float)
+
+
+def _of_values(function: Any) -> Any:
+    def compute(*args: Any, **kwargs: Any) -> Any:
+        return function(*map(unwrapped, args), **{key: unwrapped(arg) for key, arg in kwargs.items()})
+    return compute
+
+
+def _called(function: Choice, *args: Any, **kwargs: Any) -> Any:
+    """A function that is chosen by data: what the one gives that it is."""
+    if function.has_value:
+        return call(function.value)(*args, **kwargs)
+    *others, last = function.options.things
+
+    def otherwise(places: int) -> Any:
+        if places == len(others):
+            return call(last)(*args, **kwargs)
+        return choose(function.which == places, lambda: call(others[places])(*args, **kwargs), lambda: otherwise(places + 1))
+    return otherwise(0)
 
 
 def _guarded(function: Any, found: Any) -> Any:
@@ -96,6 +138,14 @@ def _guarded(function: Any, found: Any) -> Any:
 def product(left: Any, right: Any) -> Any:
     """left @ right."""
     return sparse_product(left, right)
+
+
+def attribute(x: Any, name: str) -> Any:
+    """x.name."""
+    return attribute_of(x, name, form)
+
+
+HANDLERS["attribute_of"] = attribute
 
 
 def item(array: Any, index: Any) -> Any:
@@ -300,6 +350,35 @@ def if_(test: Any, then: Callable[[], Any], orelse: Callable[[], Any], variables
         assert policy is not None
         return branch(decided, then, orelse, Variables(*variables), Names(then, orelse), policy)
     return then() if decided else orelse()
+
+
+def is_(x: Any, y: Any) -> Any:
+    """x is y."""
+    return is_same(x, y) if type(x) is Choice or type(y) is Choice else x is y
+
+
+def is_not(x: Any, y: Any) -> Any:
+    """x is not y."""
+    return not_(is_(x, y))
+
+
+def in_(x: Any, items: Any) -> Any:
+    """x in items."""
+    if type(x) is not Choice and not (isinstance(x, Tracer) and type(items) in (list, tuple)):
+        return x in items
+    found: Any = False
+    for one in items:
+        found = or_(found, _equal(x, one))
+    return found
+
+
+def _equal(x: Any, y: Any) -> Callable[[], Any]:
+    return lambda: x == y
+
+
+def not_in(x: Any, items: Any) -> Any:
+    """x not in items."""
+    return not_(in_(x, items))
 
 
 def assert_(test: Any, message: Callable[[], Any] | None = None) -> None:

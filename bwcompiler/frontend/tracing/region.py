@@ -143,11 +143,12 @@ class Policy:
     formatted   traced values, with format specifications, that stand in the text of an exception; None where none is being made.
     uncounted   sites of `while` loops whose iterations cannot be counted.
     types_asked whether the type of a traced value was asked for, which a loop may change.
+    choices     whether a variable became one whose kind depends on data (`source.choices`).
     told        lines whose messages were left out, and of which that was said.
     """
 
-    __slots__ = ("captured", "converting", "copies", "depth", "formatted", "loops", "made", "met", "needed", "notes", "objects", "one_kind",
-                 "raised", "scopes", "told", "trying", "types_asked", "unbound", "uncounted", "unrolled")
+    __slots__ = ("captured", "choices", "converting", "copies", "depth", "formatted", "loops", "made", "met", "needed", "notes",
+                 "objects", "one_kind", "raised", "scopes", "told", "trying", "types_asked", "unbound", "uncounted", "unrolled")
 
     def __init__(self, converting: bool) -> None:
         self.converting = converting
@@ -175,6 +176,7 @@ class Policy:
         self.objects: dict[int, Any] = {}
         self.one_kind = False
         self.types_asked = False
+        self.choices = False
         self.captured: dict[Site, str] = {}
         self.raised: BaseException | None = None
         self.formatted: list[tuple[Any, str]] | None = None

@@ -165,13 +165,15 @@ def test_known_conditions_raise_while_tracing():
         compiled(np.ones(2), "a")
 
 
-def test_a_side_that_returns_nothing_is_named():
+def test_a_function_that_returns_nothing_for_some_data_raises_for_them():
     def maybe(x):
         if x > 0:
             return x
 
-    with pytest.raises(TracerBoolError, match="None on one side"):
-        bw.jit(maybe)(1.0)
+    for compiled in (bw.jit(maybe), lambda x: bw.value_and_grad(maybe)(x)[0]):
+        assert compiled(1.5) == 1.5
+        with pytest.raises(TypeError, match="the function returns None for these arguments"):
+            compiled(-1.0)
 
 
 def test_messages_in_bodies_are_left_out(capsys):

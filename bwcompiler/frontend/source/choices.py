@@ -1,0 +1,374 @@
+"""Variables of which data decides what kind of thing they hold: None or a number, "heat" or "cool", one object or another.
+
+A `Choice` is one of several known things, which one is a traced number, or a value: numbers and arrays of one structure.  What asks
+which it is (`is`, `==`, `in`, truth) gives traced values; all other uses are those of the value, where there is one, as they would
+raise an exception in Python where there is none.  What the known things have by a name is chosen likewise: `mode.power`, `table[mode]`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import operator
+import types
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from bwcompiler import ops, tree
+from bwcompiler.errors import TracerError, at
+from bwcompiler.frontend.source.builtin_functions import choose_number
+from bwcompiler.frontend.source.checks import check
+from bwcompiler.frontend.source.places import is_plain_object
+from bwcompiler.frontend.source.variables import is_number, open_policy, same
+from bwcompiler.frontend.tracing.region import open_region
+from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.tracer import Tracer, call
+from bwcompiler.ir.op import Value
+from bwcompiler.ops.rules import zero_of
+
+VALUE = -1                     # which: the value
+ABSENT = -2                    # the place of what is not among the options
+_KNOWN = (str, bytes, enum.Enum, type(None), types.FunctionType, types.BuiltinFunctionType, np.ufunc, type(np.sum))
+
+
+class Options:
+    """Known things, each once; in structures of trees."""
+
+    __slots__ = ("things",)
+
+    def __init__(self, things: Sequence[Any]) -> None:
+        self.things = tuple(things)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Options) and len(self.things) == len(other.things) and all(map(same, self.things, other.things))
+
+    def __hash__(self) -> int:
+        return len(self.things)
+
+    def place(self, thing: Any) -> int:
+        """Where a thing is among them; ABSENT where it is not."""
+        return next((place for place, one in enumerate(self.things) if same(one, thing)), ABSENT)
+
+    def __str__(self) -> str:
+        return ", ".join([repr(thing) for thing in self.things])
+
+
+def _binary(name: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
+    operation = getattr(operator, name)
+
+    def method(self: Choice, other: Any) -> Any:
+        return operation(decided(other), decided(self)) if reflected else operation(decided(self), decided(other))
+    return method
+
+
+def _unary(name: str) -> Callable[[Any], Any]:
+    operation = getattr(operator, name)
+    return lambda self: operation(decided(self))
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class Choice:
+    """which: VALUE, or the place of one of the options.  value: a tree of numbers and arrays, None where it is never one."""
+
+    which: Any
+    value: Any
+    options: Options = dataclasses.field(metadata={"static": True})
+    has_value: bool = dataclasses.field(metadata={"static": True})
+
+    __array_ufunc__ = None
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: Any) -> Any:
+        return equals(self, other)
+
+    def __ne__(self, other: Any) -> Any:
+        return _not(equals(self, other))
+
+    def __bool__(self) -> bool:
+        return bool(truth(self))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return attribute(self, name)
+
+    def __getitem__(self, index: Any) -> Any:
+        return decided(self)[index] if self.has_value else _of_each(self, lambda thing: HANDLERS["item_of"](thing, index))
+
+    def __iter__(self) -> Any:
+        return iter(decided(self))
+
+    def __len__(self) -> int:
+        return len(decided(self))
+
+    def __index__(self) -> int:
+        return operator.index(decided(self))
+
+    def __float__(self) -> float:
+        return float(decided(self))
+
+    def __format__(self, specification: str) -> str:
+        return repr(self)
+
+    def __repr__(self) -> str:
+        return f"<traced {f'value or {self.options}' if self.has_value else f'choice of {self.options}'}>"
+
+    __add__, __radd__ = _binary("add"), _binary("add", True)
+    __sub__, __rsub__ = _binary("sub"), _binary("sub", True)
+    __mul__, __rmul__ = _binary("mul"), _binary("mul", True)
+    __truediv__, __rtruediv__ = _binary("truediv"), _binary("truediv", True)
+    __floordiv__, __rfloordiv__ = _binary("floordiv"), _binary("floordiv", True)
+    __mod__, __rmod__ = _binary("mod"), _binary("mod", True)
+    __pow__, __rpow__ = _binary("pow"), _binary("pow", True)
+    __matmul__, __rmatmul__ = _binary("matmul"), _binary("matmul", True)
+    __and__, __rand__, __or__, __ror__ = _binary("and_"), _binary("and_", True), _binary("or_"), _binary("or_", True)
+    __lt__, __le__, __gt__, __ge__ = _binary("lt"), _binary("le"), _binary("gt"), _binary("ge")
+    __neg__, __pos__, __abs__, __invert__ = _unary("neg"), _unary("pos"), _unary("abs"), _unary("invert")
+
+
+@functools.cache
+def _register() -> None:
+    tree.register_dataclass(Choice)
+
+
+def _made(which: Any, value: Any, options: Options, has_value: bool) -> Choice:
+    _register()
+    policy = open_policy()
+    assert policy is not None
+    policy.choices = True
+    return Choice(which, value, options, has_value)
+
+
+# ----- what it is
+def is_known(x: Any) -> bool:
+    """Whether something can be one of the options: compared by identity, or as a string is."""
+    if isinstance(x, _KNOWN):
+        return True
+    return is_plain_object(x) and not isinstance(x, Tracer | np.ndarray | np.generic | Choice) and not dataclasses.is_dataclass(x) and (
+        not is_library_module(type(x)))
+
+
+def is_library_module(kind: type) -> bool:
+    """Whether a class is this package's or NumPy's."""
+    return str(kind.__module__).partition(".")[0] in ("bwcompiler", "numpy", "scipy")
+
+
+def decided(x: Any) -> Any:
+    """The value of a choice; anything else as it is."""
+    if type(x) is not Choice:
+        return x
+    if not x.has_value:
+        refuse(x)
+    return x.value
+
+
+def refuse(x: Choice) -> NoReturn:
+    """A choice of known things is asked for more than which it is."""
+    raise TracerError(at(current_source(), f"it depends on traced values which of {x.options} this is: it can be compared, be tested in "
+                         "an `if` and asked for attributes\n  hint: if ... elif ... by it, or a dictionary of numbers with it as a key"))
+
+
+def unwrapped(x: Any) -> Any:
+    """An argument of a function of NumPy's: values in the places of choices."""
+    if type(x) is Choice:
+        return decided(x)
+    if type(x) in (list, tuple) and any(type(part) in (Choice, list, tuple) for part in x):
+        return type(x)([unwrapped(part) for part in x])
+    return x
+
+
+def _not(x: Any) -> Any:
+    return np.logical_not(x) if isinstance(x, Tracer) else not x
+
+
+def _where(choice: Choice, numbers: Sequence[Any], value: Any) -> Any:
+    """The number of the option that it is, or that of the value."""
+    found = value
+    for place, number in enumerate(numbers):
+        if found is None:
+            found = number
+        elif not same(found, number):
+            found = call(choose_number, choice.which == place, number, found)
+    return found
+
+
+def is_same(x: Any, other: Any) -> Any:
+    """`x is other`, for a choice on one side."""
+    if type(x) is not Choice:
+        x, other = other, x
+    if x is other:
+        return True
+    if type(other) is Choice:
+        refuse(other)
+    place = x.options.place(other)
+    return False if place == ABSENT else _only(x, place)
+
+
+def _only(x: Choice, place: int) -> Any:
+    return True if len(x.options.things) == 1 and not x.has_value else x.which == place
+
+
+def equals(x: Choice, other: Any) -> Any:
+    """`x == other`."""
+    if x is other:
+        return True
+    if type(other) is Choice:
+        refuse(other)
+    return _where(x, [HANDLERS["truth_of"](thing == other) for thing in x.options.things],
+                  x.value == other if x.has_value and not is_known(other) else False if x.has_value else None)
+
+
+def truth(x: Choice) -> Any:
+    """Whether it is true, as a test sees it."""
+    return _where(x, [bool(thing) for thing in x.options.things], HANDLERS["truth_of"](x.value) if x.has_value else None)
+
+
+def is_instance(x: Choice, kinds: Any, check_value: Callable[[Any, Any], bool]) -> Any:
+    """isinstance(x, kinds)."""
+    return _where(x, [isinstance(thing, kinds) for thing in x.options.things], check_value(x.value, kinds) if x.has_value else None)
+
+
+def attribute(x: Choice, name: str) -> Any:
+    """x.name: of the value, or what the known things have."""
+    if x.has_value:
+        return getattr(x.value, name)
+    things = [thing for thing in x.options.things if thing is not None]
+    if things and all(isinstance(getattr(type(thing), name, None), types.FunctionType) for thing in things) and len(
+            {getattr(type(thing), name) for thing in things}) == 1:
+        return types.MethodType(getattr(type(things[0]), name), x)
+    try:
+        return _of_each(x, lambda thing: HANDLERS["attribute_of"](thing, name))
+    except AttributeError:
+        return refuse(x)
+
+
+def table(items: Any, x: Choice) -> Any:
+    """items[x]."""
+    return items[x.value] if x.has_value else _of_each(x, lambda thing: HANDLERS["item_of"](items, thing))
+
+
+def _of_each(x: Choice, take: Callable[[Any], Any]) -> Any:
+    """What is taken of the thing that it is; nothing is taken of None."""
+    places = [place for place, thing in enumerate(x.options.things) if thing is not None]
+    found = [take(x.options.things[place]) for place in places]
+    if all(same(one, found[0]) for one in found):
+        return found[0]
+    if all(map(is_number, found)):
+        chosen = found[0]
+        for place, one in zip(places[1:], found[1:], strict=True):
+            chosen = call(choose_number, x.which == place, one, chosen)
+        return chosen
+    if all(isinstance(one, Tracer | np.ndarray) and np.shape(one) == np.shape(found[0]) for one in found):
+        chosen = found[0]
+        for place, one in zip(places[1:], found[1:], strict=True):
+            chosen = np.where(x.which == place, one, chosen)
+        return chosen
+    if not all(map(is_known, found)):
+        refuse(x)
+    options: list[Any] = []
+    for one in found:
+        if not any(same(one, other) for other in options):
+            options.append(one)
+    joined = Options(options)
+    numbers = dict(zip(places, [joined.place(one) for one in found], strict=True))
+    which = _where(x, [np.int64(numbers.get(place, 0)) for place in range(len(x.options.things))], None)
+    return _made(which, None, joined, False)
+
+
+# ----- both sides of a branch, and what a loop carries
+def parts(x: Any) -> tuple[tuple[Any, ...], Any, bool]:
+    """Which known things it may be, its value, and whether there is one."""
+    if type(x) is Choice:
+        return x.options.things, x.value, x.has_value
+    return ((x,), None, False) if is_known(x) else ((), x, True)
+
+
+def covering(x: Any, y: Any) -> Options | None:
+    """The options of a choice that covers both; None where there is no such choice, or none is needed."""
+    (first, one, is_value), (second, other, is_other) = parts(x), parts(y)
+    if not first and not second:
+        return None
+    if is_value and is_other and tree.structure(one) != tree.structure(other):
+        return None
+    if any(not tree.leaves(value) or isinstance(value, list | dict) for value, there in ((one, is_value), (other, is_other)) if there):
+        return None
+    return Options([*first, *[thing for thing in second if Options(first).place(thing) == ABSENT]])
+
+
+def number_in(x: Any, options: Options, which: Any = None) -> Any:
+    """What `which` of a covering choice is for x; in the place of its own number, that of another region may be given."""
+    if type(x) is not Choice:
+        return np.int64(VALUE if not is_known(x) else options.place(x))
+    own = x.which if which is None else which
+    found = own
+    for place, thing in enumerate(x.options.things):
+        number = options.place(thing)
+        if number != place:
+            found = call(choose_number, own == place, np.int64(number), found)
+    return found
+
+
+def joined(which: Any, value: Any, options: Options, has_value: bool) -> Choice:
+    """A choice of its parts."""
+    return _made(which, value, options, has_value)
+
+
+def on_entry(start: Any, end: Any, nothing_like: Callable[[Any], Any]) -> Choice | None:
+    """What a loop carries on entry, for a variable that is `start` before it and `end` after an iteration."""
+    options = covering(start, end)
+    if options is None:
+        return None
+    (_, one, is_value), (_, other, is_other) = parts(start), parts(end)
+    value = one if is_value else tree.map(_undefined, nothing_like(other)) if is_other else None
+    return _made(number_in(start, options), value, options, is_value or is_other)
+
+
+def _undefined(leaf: Any) -> Any:
+    """In the place of a value that is not there: nan, so that nobody takes it for one."""
+    return leaf + np.nan if isinstance(leaf, np.ndarray | np.inexact | float) and np.asarray(leaf).dtype.kind in "fc" else leaf
+
+
+def fitted(end: Any, start: Any) -> Any:
+    """A value, thing or choice as a choice with the options of `start`; as it is where it has others."""
+    options = covering(start, end)
+    if type(start) is not Choice or options != start.options:
+        return end
+    _, value, there = parts(end)
+    if there and not start.has_value:
+        return end
+    return _made(number_in(end, options), value if there else start.value, options, start.has_value)
+
+
+def undefined(value: Value) -> Value:
+    """Like `_undefined`, in the current record."""
+    number = np.nan if value.dtype.kind in "fc" else zero_of(value.dtype)
+    return ops.full(value=number, shape=value.shape, dtype=value.dtype)
+
+
+# ----- what a function gives
+def returned(result: Any) -> Any:
+    """What the traced function returns, with values in the places of choices: the program raises where there is none."""
+    if type(result) is Choice:
+        return _returned(result)
+    if type(result) in (list, tuple):
+        return type(result)([returned(part) for part in result])
+    return {key: returned(part) for key, part in result.items()} if type(result) is dict else result
+
+
+def _returned(choice: Choice) -> Any:
+    if not choice.has_value:
+        refuse(choice)
+
+    def fail() -> None:
+        raise TypeError(f"the function returns {choice.options} for these arguments, which a compiled function cannot\n"
+                        "  hint: return numbers in all cases, such as np.nan")
+
+    check(choice.which != VALUE, fail, TypeError(), current_source(open_region().outer))
+    return choice.value
+
+
+HANDLERS["returned_choices"] = returned

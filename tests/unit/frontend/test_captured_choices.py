@@ -1,0 +1,270 @@
+"""Variables of which data decides what kind of thing they hold: None or a number, one string, member of an enumeration or object of several."""
+
+import enum
+import math
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from bwcompiler.errors import TracerBoolError, TracerError
+
+X = np.array([0.7, -0.4, 1.3, 0.2, -1.1, 0.9, 0.35, 1.7, -0.6, 0.45, 0.15, -0.25])
+
+
+def first_above(x):
+    found = None
+    for i in range(1, len(x)):
+        if x[i] > 1.0:
+            found = i
+            break
+    if found is None:
+        return np.mean(x)
+    return found * 0.1 + x[found] * x[found - 1]
+
+
+def best_of_pairs(x):
+    best, where = np.inf, None
+    for k, a in enumerate(np.linspace(-1.0, 1.0, 11)):
+        cost = np.sum((x - a) ** 4)
+        if cost < best:
+            best, where = cost, (k, a * cost)
+    k, a = where
+    return best + 0.01 * k + a
+
+
+def the_one_before(x):
+    previous, total = None, 0.0
+    for v in x:
+        if v > 0.3:
+            if previous is not None:
+                total += v * previous
+            previous = v
+    return total if previous is None else total + previous
+
+
+def until_it_settles(x):
+    t, last = x[0], None
+    while last is None or abs(t - last) > 1e-3:
+        last = t
+        t = 0.5 * (t + x[1] / (1.0 + t * t))
+    return t + last
+
+
+def array_or_none(x):
+    kept = None
+    for k in range(4):
+        if x[k] > 0.5:
+            kept = x[4:8] * x[k]
+    if kept is not None and kept.sum() > 0:
+        return np.sum(kept ** 2)
+    return -np.sum(x) if kept is None else np.prod(kept)
+
+
+def words(x):
+    mode, energy = "idle", 0.0
+    for k in range(12):
+        if x[k] > 0.5:
+            mode = "heat"
+        elif x[k] < -0.3:
+            mode = "cool"
+        energy += {"idle": 0.1, "heat": 2.0, "cool": -1.0}[mode] * x[k]
+        if mode in ("heat", "cool"):
+            energy *= 0.9
+    return energy if mode != "idle" else 2 * energy
+
+
+class Mode(enum.Enum):
+    OFF = 0
+    ON = 1
+
+
+def members(x):
+    mode, t = Mode.OFF, x[0]
+    while t < 5.0:
+        if t < 1.0:
+            mode = Mode.ON
+        elif t > 3.0:
+            mode = Mode.OFF
+        t = t + (0.4 if mode is Mode.ON else 0.3 * (1.1 + np.sin(x[1])))
+    return t * (2.0 if mode == Mode.OFF else 1.0)
+
+
+class Ball:
+    def __init__(self, centre, radius):
+        self.centre, self.radius = centre, radius
+
+    @property
+    def volume(self):
+        return math.pow(self.radius, 3) if self.radius > 0.5 else self.radius
+
+    def distance(self, p):
+        return math.sqrt((self.centre - p) ** 2 + 0.1) - self.radius
+
+
+class Wall:
+    def __init__(self, place):
+        self.place, self.radius, self.volume = place, 0.25, 0.0
+
+    def distance(self, p):
+        return abs(self.place - p)
+
+
+def nearest(x):
+    things, total = [Ball(x[0], x[1]), Ball(2.0, 0.3), Ball(x[2], 0.9)], 0.0
+    for p in x[3:7]:
+        best, nearest = math.inf, None
+        for thing in things:
+            distance = thing.distance(p)
+            if distance < best:
+                best, nearest = distance, thing
+        total += best * nearest.radius + nearest.volume + nearest.distance(0.5)
+        if nearest is things[1]:
+            total -= 0.5
+    return total
+
+
+BALL = Ball(1.0, 0.75)
+
+
+def functions(x):
+    activation = np.tanh
+    if x[0] > 0.5:
+        activation = squared
+    elif x[0] < -0.5:
+        activation = halved
+    return np.sum(activation(x)) if activation is not np.tanh else np.sum(x)
+
+
+def squared(x):
+    return x ** 2
+
+
+def halved(x):
+    if x[1] > 0:
+        return x / 2
+    return x / 4
+
+
+def helper(x, limit):
+    if x > limit:
+        return None
+    return x * 2
+
+
+def of_a_helper(x):
+    total = 0.0
+    for v in x:
+        y = helper(v, 0.65)
+        if y is None:
+            continue
+        total += y ** 2
+    return total
+
+
+class Recorder:
+    def __init__(self):
+        self.best, self.state = None, "empty"
+
+    def see(self, v):
+        if self.best is None or v > self.best:
+            self.best = v
+            if v > 1.0:
+                self.state = "large"
+
+
+def attributes(x):
+    recorder = Recorder()
+    for v in x:
+        recorder.see(v * v)
+    return recorder.best * (2.0 if recorder.state == "large" else 1.0)
+
+
+def defaults(x):
+    scale = None
+    if x[0] > 0.5:
+        scale = x[1]
+    factor = scale or 3.0
+    return np.sum(x[2:]) * factor * (1.0 if scale else 2.0)
+
+
+def numbers_and_functions_of_numpy(x):
+    last = None
+    for k in range(3):
+        if x[k] > 0.1:
+            last = x[k]
+    if last is None:
+        return x[0]
+    return np.sqrt(last) + math.exp(last) + max(last, 0.2) + np.sum([last, x[1]]) + x[0] * last + abs(last) + last ** 2 - 1 / last
+
+
+PROGRAMS = [first_above, best_of_pairs, the_one_before, until_it_settles, array_or_none, words, members, nearest, functions, of_a_helper,
+            attributes, defaults, numbers_and_functions_of_numpy]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_as_python(program):
+    compiled, direction, h = bw.value_and_grad(program), np.cos(np.arange(12.0)), 1e-6
+    for x in (X, -X, 0.1 * X, np.roll(X, 5), X + 1.0):
+        value, gradient = compiled(x)
+        assert value == pytest.approx(program(x), rel=1e-12)
+        difference = (program(x + h * direction) - program(x - h * direction)) / (2 * h)
+        assert gradient @ direction == pytest.approx(difference, rel=1e-5, abs=1e-7)
+
+
+def test_what_is_returned_has_to_be_a_number():
+    def found(x):
+        best = None
+        for v in x:
+            if v > 1.0:
+                best = v
+        return {"best": best, "sum": np.sum(x)}
+
+    compiled = bw.jit(found)
+    assert compiled(X)["best"] == 1.7
+    with pytest.raises(TypeError, match="returns None for these arguments"):
+        compiled(0.1 * X)
+    with pytest.raises(TracerError, match="which of 'a', 'b' this is"):
+        bw.jit(lambda x: "a" if x > 0 else "b")(1.0)
+
+
+def test_what_choices_cannot_do_is_refused():
+    def compared(x):
+        mode = "a"
+        if x[0] > 0:
+            mode = "b"
+        return x[0] if mode < "b" else x[1]
+
+    def made_there(x):
+        thing = None
+        if x[0] > 0:
+            thing = Ball(x[0], x[1])
+        return x[0] if thing is None else thing.radius
+
+    def changed(x):
+        thing = BALL
+        if x[0] > 0:
+            thing = Wall(1.0) if False else THIN
+        thing.radius = x[1]
+        return thing.radius
+
+    with pytest.raises(TracerError, match="which of 'b', 'a' this is|which of 'a', 'b' this is"):
+        bw.jit(compared)(X)
+    with pytest.raises(TracerBoolError, match="thing is an object that was made there on one side"):
+        bw.jit(made_there)(X)
+    with pytest.raises(TracerError, match="depends on traced values which of"):
+        bw.jit(changed)(X)
+
+
+THIN = Wall(0.5)
+
+
+def test_a_choice_of_objects_of_two_classes_has_what_both_have():
+    def of_two(x):
+        thing = THIN
+        if x[0] > 0:
+            thing = BALL
+        return x[1] * thing.radius
+
+    for x in (X, -X):
+        assert bw.jit(of_two)(x) == of_two(x)
