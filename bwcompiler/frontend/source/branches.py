@@ -1,7 +1,8 @@
 """Capture of branches: both sides of an `if` whose test is traced are recorded, as the branches of a `cond`.
 
 A variable that only one side binds is unbound afterwards, unless the rewriting itself made it: nobody reads such a one before he
-knows which side was taken.  An array that one side takes from outside is read-only afterwards: nobody knows which one it is.
+knows which side was taken.  An array that one side takes from outside is read-only afterwards, and
+not to be read once one of those that it may be was assigned to: nobody knows which one it is (`tracing.shared_arrays`).
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from bwcompiler.frontend.tracing.loops import as_truth
 from bwcompiler.frontend.tracing.memory_order import unknown
 from bwcompiler.frontend.tracing.promotion import Kind, strong
 from bwcompiler.frontend.tracing.region import Policy, open_region
+from bwcompiler.frontend.tracing.shared_arrays import share, sources_of
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, fresh_array, value_of
-from bwcompiler.frontend.tracing.views import BroadcastView
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import DType
 
@@ -252,7 +253,8 @@ def _handle(value: Value, kind: Kind, sides: Sequence[Side], name: str) -> Trace
     found = fresh_array(value)
     if not all(side.is_own.get(name, True) for side in sides):
         found._storage.layout = unknown("the result of a branch")
-        found._chain = (BroadcastView(value.shape, _WHY_NOT.format("it" if name.startswith(PREFIX) else name)),)
+        called = "it" if name.startswith(PREFIX) else name
+        share(found, [source for leaf in ends for source in sources_of(leaf)], called, _WHY_NOT.format(called))
     return found
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.errors import BwError, at
+from bwcompiler.frontend.source.aliases import assigned, look_for_aliases, share_after, shared_after
 from bwcompiler.frontend.source.checks import note, together
 from bwcompiler.frontend.source.choices import Choice, fitted, is_known, on_entry
 from bwcompiler.frontend.source.growth import Again, Element, Growth, Row, buffer, elements_of, grow, last_on_entry, row, store
@@ -77,6 +78,7 @@ class Traceable:
     count, index  of a counted loop.
     lined    lists of numbers that are arrays in it, by their ids; kept: lists that must not be.
     growths  lists that grow in it, by their ids; elements: what the iteration appended to them.
+    sources  of the leaves of carried variables after an iteration, the storages of which they may be other names.
     exchange  arrays that exchange their names, of a loop whose end is data.
     rows     arrays whose rows the iterations make, of the types `buffered`; buffers: these by the storages that the rows are of.
     """
@@ -105,6 +107,7 @@ class Traceable:
         self.ends: dict[str, Any] = {}
         self.given: dict[str, Any] = {}
         self.results: list[Result] = []
+        self.sources: dict[str, list[list[Any]]] = {}
         self.region: Region | None = None
         self.ordered: list[bool] = []
 
@@ -225,7 +228,8 @@ class Traceable:
         self.ends = self.names.held(self.variables.stored)
         self.ends |= {name: call(fitted, self.ends[name], self.entry[name]) for name in self.order() if type(self.entry[name]) is Choice}
         self._look_for_more()
-        self._look_for_aliases()
+        look_for_aliases(self)
+        self.sources = shared_after(self)
         self.ordered = [before and is_in_c_order(after) for before, after in zip(self.ordered, self._arrays(self.ends), strict=True)]
         self.results = [result for name in self.variables.results if (result := self._result(name)) is not None]
         storages = dict.fromkeys(result.storage for result in self.results if result.storage is not None)
@@ -313,7 +317,7 @@ class Traceable:
         names = [name for name in rebound if isinstance(self.entry[name], Tracer) and self.entry[name]._storage.writable]
         after = {name: next((other for other in names if same(self.ends[name], self.entry[other])), "") for name in names}
         moved = [name for name in names if after[name]]
-        if not any(self._assigned(self.entry[name]._storage) for name in moved):
+        if not any(assigned(self, self.entry[name]._storage) for name in moved):
             return None
         period = 1
         for name in moved:
@@ -324,35 +328,6 @@ class Traceable:
                 return None
             period = math.lcm(period, found)
         return Exchange({name: after[name] for name in moved}, period) if period <= MOST_REPEATED else None
-
-    def _look_for_aliases(self) -> None:
-        """Carried arrays are copies in each iteration: refuse where somebody could see a write to one of them by another name."""
-        exchanged: Any = {} if self.exchange is None else self.exchange.after
-        given = [leaf for name in self.order() if name not in exchanged for leaf in tree.leaves(self.given[name]) if isinstance(
-            leaf, Tracer)]
-        self._look_for_exchanged(exchanged)
-        ends = [leaf for name in self.order() for leaf in tree.leaves(self.ends[name]) if isinstance(leaf, Tracer)]
-        if any(leaf._storage.written for leaf in given):
-            not_capturable("an array is assigned to that the loop rebinds")
-        assert self.region is not None
-        starts = [leaf for name in self.order() for leaf in tree.leaves(self.entry[name]) if isinstance(leaf, Tracer)]
-        for leaf in (*starts, *ends):
-            storage = leaf._storage
-            if storage.region is not self.region and storage.writable and self._assigned(storage):
-                not_capturable("the loop rebinds a variable to an array that it also assigns to")
-
-    def _look_for_exchanged(self, exchanged: dict[str, str]) -> None:
-        """Arrays that exchange their names are carried: nobody else may see them in the loop."""
-        assert self.region is not None
-        storages = [self.entry[name]._storage for name in exchanged]
-        if any(self.entry[name]._chain or not same(self.ends[name], self.given[after]) for name, after in exchanged.items()) or (
-                len(set(storages)) < len(storages)) or any(storage in self.region.lifted for storage in storages):
-            not_capturable("arrays that are assigned to change their names in it, and have others as well")
-
-    def _assigned(self, storage: Storage) -> bool:
-        region = self.region
-        assert region is not None
-        return storage in region.lifted and region.read(storage) is not region.lifted_inputs[region.lifted.index(storage)]
 
     def _result(self, name: str) -> Result | None:
         """What becomes of a variable that is not carried; None where that is known elsewhere."""
@@ -400,7 +375,7 @@ class Traceable:
             found = handle(made[storage]._storage, result.end._chain, result.end._type)
             found._kind = result.end._kind
             self.names[result.name] = found
-
+        share_after(self, made)
 
     def _grow(self) -> None:
         """Give the lists what the iterations have appended."""

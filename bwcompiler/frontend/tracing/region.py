@@ -41,18 +41,21 @@ class Storage:
     layout    how NumPy would have laid the array out in memory; None where nobody has said: C order, as all our own results.
     number    storages are numbered in the order in which they are made.
     undecided handles of which it is not decided yet whether they are views of this storage; each write decides it before.
+    sources   storages of which this one may be another name, as data decides (`shared_arrays`).
     writable  False for the results that NumPy gives as immutable scalars.
     written   whether anything was ever written to it, in this region or inside of it.
     demandable  an integer or boolean argument, whose number can be had by tracing again (`StaticDemand`).
     """
 
-    __slots__ = ("demandable", "inner", "layout", "number", "region", "type", "undecided", "value", "version", "writable", "written")
+    __slots__ = ("demandable", "inner", "layout", "number", "region", "sources", "type", "undecided", "value", "version", "writable",
+                 "written")
 
     def __init__(self, region: Region, value: Value) -> None:
         self.region = region
         self.value = value
         self.type: TensorType = value.type
-        self.version = 0
+        self.version: float = 0
+        self.sources: tuple[Storage, ...] | None = None
         self.layout: Layout | None = None
         self.number = next(storage_numbers)
         self.undecided: list[ReferenceType[Any]] | None = None

@@ -200,7 +200,7 @@ class Tracer:
         self._type = type
         self._kind = kind
         self._value: Value | None = None
-        self._version = -1
+        self._version: float = -1
         self._region: Region | None = None
 
     # ----- what it is

@@ -1,0 +1,173 @@
+"""Arrays of which data decides what other names they have: a write by one name that another one would show is refused, never lost."""
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from bwcompiler.errors import TracerError, UnsupportedError
+
+X = np.array([1.0, 2.0, 3.0])
+
+
+def after_a_branch(x):
+    a, b = x * 1.0, x * 2.0
+    y = b
+    if x[0] > 0:
+        y = a
+    a += 1
+    return y.sum()
+
+
+def of_an_expression(x):
+    a = x * 1.0
+    y = a if x[0] > 0 else x * 3
+    a[0] = 5.0
+    return y.sum()
+
+
+def through_a_view(x):
+    a = x * 1.0
+    y = a[1:] if x[0] > 0 else x[:2]
+    a[2] += x[1]
+    return y[1]
+
+
+def in_an_unrolled_loop(x):
+    a, best, cost = x * 1.0, x * 0.0, 10.0
+    for _ in range(4):
+        now = np.sum((a - 2) ** 2)
+        if now < cost:
+            cost, best = now, a
+        a -= 0.2 * (a - 2)
+    return best.sum()
+
+
+def in_a_loop(x):
+    a, best, cost = x * 1.0, x * 0.0, 10.0
+    for _ in range(12):
+        now = np.sum((a - 2) ** 2)
+        if now < cost:
+            cost, best = now, a
+        a -= 0.2 * (a - 2)
+    return best.sum()
+
+
+def after_a_loop_that_may_not_run(x):
+    a, y, t = x * 1.0, x * 0, x[0]
+    while t < 5:
+        y = a
+        t = t + 1
+    a += 1
+    return y.sum()
+
+
+def of_a_new_array_of_the_last_iteration(x):
+    a, best = x * 1.0, x * 0.0
+    for _ in range(12):
+        a = a * 1.1
+        if a[0] < 3.0:
+            best = a
+    a += 1
+    return best.sum()
+
+
+def read_in_a_later_loop(x):
+    a, total = x * 1.0, 0.0
+    y = a if x[0] > 0 else x * 3
+    for _ in range(12):
+        total += y.sum()
+        a += 1
+    return total
+
+
+def in_a_container(x):
+    a = x * 1.0
+    state = {"best": x * 0}
+    if x[0] > 0:
+        state["best"] = a
+    a *= 2
+    return state["best"].sum()
+
+
+REFUSED = [after_a_branch, of_an_expression, through_a_view, in_an_unrolled_loop, in_a_loop, after_a_loop_that_may_not_run,
+           of_a_new_array_of_the_last_iteration, read_in_a_later_loop, in_a_container]
+
+
+@pytest.mark.parametrize("program", REFUSED, ids=lambda program: program.__name__)
+def test_what_another_name_would_show_is_refused(program):
+    with pytest.raises((UnsupportedError, TracerError), match=r"(may be another name of an array|assigns to an array of which)"):
+        bw.jit(program)(X)
+
+
+def a_copy(x):
+    a, best, cost = x * 1.0, x * 0.0, 10.0
+    for _ in range(12):
+        now = np.sum((a - 2) ** 2)
+        if now < cost:
+            cost, best = now, a.copy()
+        a -= 0.2 * (a - 2)
+    return best.sum()
+
+
+def new_arrays(x):
+    a, best, cost = x * 1.0, x * 0.0, 10.0
+    while cost > 1e-3 and np.sum(np.abs(a)) < 100:
+        now = np.sum((a - 2) ** 2)
+        if now < cost:
+            cost, best = now, a
+        a = a - 0.2 * (a - 2)
+    return best.sum() + a.sum()
+
+
+def not_read_any_more(x):
+    a, b = x * 1.0, x * 2.0
+    y = a if x[0] > 0 else b
+    total = y.sum()
+    a += total
+    b -= total
+    return a.sum() * b.sum()
+
+
+def written_before(x):
+    a, b = x * 1.0, x * 2.0
+    a += 1
+    y = a if x[0] > 0 else b
+    return y.sum() + a.sum()
+
+
+def always_the_same(x):
+    a, y = x * 1.0, x * 0
+    for _ in range(10):
+        y = a
+    a += 1
+    return y.sum()
+
+
+def written_to_after_the_loop(x):
+    y, t = x * 1.0, x[0]
+    while t < 2.5:
+        y = y * 2
+        t = t + 1
+    y[0] = 1.0
+    y += 1
+    return y.sum()
+
+
+def of_rows(x):
+    a, best = np.outer(x, x), None
+    for k in range(3):
+        row = a[k]
+        if best is None or row.sum() > best.sum():
+            best = row
+    return best @ x
+
+
+RIGHT = [a_copy, new_arrays, not_read_any_more, written_before, always_the_same, written_to_after_the_loop, of_rows]
+
+
+@pytest.mark.parametrize("program", RIGHT, ids=lambda program: program.__name__)
+def test_what_nobody_can_see_is_as_in_python(program):
+    for x in (X, -X):
+        assert bw.jit(program)(x) == pytest.approx(program(x), rel=1e-13)
+        difference = [(program(x + e) - program(x - e)) / 2e-6 for e in 1e-6 * np.eye(3)]
+        np.testing.assert_allclose(bw.grad(program)(x), difference, rtol=1e-6, atol=1e-8)
