@@ -59,6 +59,9 @@ def share_after(loop: Any, made: dict[Storage, Tracer]) -> None:
                 after.setdefault(end._storage, []).append(leaf._storage)
             if isinstance(given, Tracer):
                 after.setdefault(given._storage, []).extend(sources_of(start))
+    for storage, rows in loop.buffers.items():
+        if loop.count is None and storage.writable and after.get(storage):
+            share(rows, after[storage], "an element of a list", writable=True)
     for name in loop.order():
         for leaf, sources in zip(tree.leaves(loop.names[name]), loop.sources[name], strict=True):
             found = [one for source in sources for one in after.get(source, [] if source.region.closed else [source])]

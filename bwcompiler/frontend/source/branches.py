@@ -18,6 +18,8 @@ from bwcompiler.frontend.source.builtin_functions import choose_number
 from bwcompiler.frontend.source.capture import attempted, is_in_c_order, zeros
 from bwcompiler.frontend.source.checks import check, error_source, is_raised, note, together
 from bwcompiler.frontend.source.choices import Choice, Options, covering, is_known, joined, number_in, parts, undefined
+from bwcompiler.frontend.source.gaps import appended
+from bwcompiler.frontend.source.growth import append
 from bwcompiler.frontend.source.jumps import PREFIX
 from bwcompiler.frontend.source.places import Scope
 from bwcompiler.frontend.source.rewriting import Variables
@@ -37,6 +39,7 @@ from bwcompiler.ir.types import DType
 RETURNED = PREFIX + "result"   # stands for what a side of a branch returns
 ATTEMPTS = 8                   # to find all that the sides assign to
 CHECKED = PREFIX + "checked"   # for what its checks give
+APPENDED = PREFIX + "appended_"                # and the number of a list, for what it appends
 
 
 class Side(NamedTuple):
@@ -62,7 +65,7 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
     entry = names.held(variables.stored)
     source = current_source(open_region().outer)
     policy.needed = True
-    scope = Scope()
+    scope = Scope(is_branch=True)
     try:
         for _ in range(ATTEMPTS):
             found = _sides((then, orelse), names, entry, variables, policy, scope)
@@ -111,6 +114,8 @@ def _sides(runs: Sequence[Callable[[], Any]], names: Names, entry: dict[str, Any
         finally:
             for place, value in scope.missing.values():
                 place.put(value)
+            for tail in (scope.tails or {}).values():
+                tail.taken()
     return found
 
 
@@ -130,6 +135,7 @@ def _side(run: Callable[[], Any], names: Names, entry: dict[str, Any], variables
         ends[RETURNED] = returned
         checks = together()
         ends[CHECKED] = checks[0] if checks else UNBOUND
+        ends.update({f"{APPENDED}{number}": tail.taken() for number, tail in enumerate((scope.tails or {}).values())})
         found: list[Any] = []
         storages = [leaf._storage for end in ends.values() for leaf in tree.leaves(end) if isinstance(leaf, Tracer)]
         for name, end in ends.items():
@@ -158,6 +164,9 @@ def _merge(test: Tracer, sides: list[Side], names: Names, entry: dict[str, Any],
     after: dict[str, Any] = {}
     choices: dict[str, Options] = {}
     places = [name for _, name in scope.places.values()]
+    tails = {f"{APPENDED}{number}": tail for number, tail in enumerate((scope.tails or {}).values())}
+    for name in tails:
+        slots += _appended(name, sides)
     for name in (*variables.results, RETURNED, CHECKED):
         one, other = (side.ends[name] for side in sides)
         start, slot = entry.get(name), Slot(name, (sides[0].places.get(name), sides[1].places.get(name)))
@@ -193,6 +202,8 @@ def _merge(test: Tracer, sides: list[Side], names: Names, entry: dict[str, Any],
                                                                                 kinds[position:position + count], strict=True)]
         found.setdefault(slot.name, []).append(leaves)
         position += count
+    for name, tail in tails.items():
+        append(tail.base, *_tail(test, name, sides, found.pop(name, [])))
     for name, options in choices.items():
         after[name] = _chosen(test, sides, name, options, found.pop(name, []))
     for name, made in found.items():
@@ -203,6 +214,30 @@ def _merge(test: Tracer, sides: list[Side], names: Names, entry: dict[str, Any],
         note(checked)
     names.restore(after)
     return returned
+
+
+def _appended(name: str, sides: Sequence[Side]) -> list[Slot]:
+    """The leaves of what the sides append to a list; together, where these are of one structure."""
+    for side in sides:
+        for item in side.ends.setdefault(name, ()):
+            if isinstance(item, list | dict) or (is_known(item) and not isinstance(item, str | None)):
+                not_capturable(f"it calls list.append() with a {type(item).__name__}")
+        if side.ends[name] and tree.leaves(side.ends[name]) and name not in side.places:
+            not_capturable("it calls list.append() with something else than numbers and arrays")
+    one, other = (side.places.get(name) for side in sides)
+    if tree.structure(sides[0].ends[name]) == tree.structure(sides[1].ends[name]):
+        return [Slot(name, (one, other))] if one else []
+    return [slot for slot, place in ((Slot(name, (one, None)), one), (Slot(name, (None, other)), other)) if place]
+
+
+def _tail(test: Tracer, name: str, sides: Sequence[Side], made: list[Any]) -> list[Any]:
+    """What a branch appends to a list, of the leaves that the op gives."""
+    structures = [tree.structure(side.ends[name]) for side in sides]
+    if structures[0] == structures[1]:
+        return list(tree.unflatten(structures[0], made[0] if made else ()))
+    one, other = [tree.unflatten(structure, made.pop(0) if side.places.get(name) else ())
+                  for structure, side in zip(structures, sides, strict=True)]
+    return appended(test, one, other)
 
 
 def _choice(one: Any, other: Any, slot: Slot, scope: Scope) -> Options | None:

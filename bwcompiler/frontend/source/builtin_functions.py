@@ -18,6 +18,7 @@ from bwcompiler.frontend.tracing.index_handle import IndexTracer, index_handle
 from bwcompiler.frontend.tracing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.region import open_region
+from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, call, fresh, value_of
 from bwcompiler.ir.types import BOOL, C128, F64, I64, DType
 
@@ -40,6 +41,14 @@ def _number(kind: Kind, dtype: DType, what: str) -> Callable[..., Any]:
         return call(_converted, x, dtype, kind)
     convert.__name__ = what
     return convert
+
+
+def as_int(x: Any) -> Any:
+    """A traced number as one of Python's integers."""
+    return call(_converted, x, I64, int)
+
+
+HANDLERS["as_int"] = as_int
 
 
 def _known(x: Any, kind: Any) -> Any:

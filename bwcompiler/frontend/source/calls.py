@@ -20,6 +20,9 @@ from bwcompiler.frontend.source.builtin_functions import BUILTINS, CONSUMING, NU
 from bwcompiler.frontend.source.checks import is_message, left_out
 from bwcompiler.frontend.source.choices import Choice, refuse, table
 from bwcompiler.frontend.source.functions import form as form_of
+from bwcompiler.frontend.source.gaps import element as element_of_gaps
+from bwcompiler.frontend.source.gaps import has_gaps
+from bwcompiler.frontend.source.gaps import refuse as refuse_gaps
 from bwcompiler.frontend.source.growth import append, element, expect, is_growing, refuse_whole
 from bwcompiler.frontend.source.libraries import scipy_twin
 from bwcompiler.frontend.source.lined import is_lined, line, read
@@ -309,6 +312,8 @@ def indexed(array: Any, index: Any) -> Any:
         return element(array, index)
     if type(index) is Choice:
         return table(array, index)
+    if has_gaps(array):
+        return element_of_gaps(array, index)
     if is_lined(array):
         return read(line(array), index)
     if type(array) in (list, tuple) and isinstance(index, Tracer):
@@ -351,6 +356,8 @@ def iterable(source: Any) -> Any:
         if hasattr(source, "__next__") and scopes_around(source):
             not_capturable("it takes elements from an iterator that was made outside of it")
         refuse_whole(source)
+    if has_gaps(source):
+        refuse_gaps("a comprehension, or a loop that has to be unrolled,")
     return source
 
 
@@ -384,6 +391,8 @@ def changed(x: Any) -> Any:
         return x
     if type(x) is Choice:
         return x.value if x.has_value else refuse(x)
+    if has_gaps(x):
+        refuse_gaps("assignments to elements")
     if type(x) is np.ndarray and policy.made:
         if policy.depth:
             changed_in_loop(x)

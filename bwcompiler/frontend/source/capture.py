@@ -75,7 +75,8 @@ class Traceable:
     """A body with its variables: what they hold on entry, which are carried, and what they held at the end of the tracing.
 
     carried  names that are parameters of the body; kinds: of all leaves that these have.
-    count, index  of a counted loop.
+    count, index  of a counted loop; capacity: how many iterations there may be, if that is known, and counter: the variable that counts
+             them in a loop that may be left before.
     lined    lists of numbers that are arrays in it, by their ids; kept: lists that must not be.
     growths  lists that grow in it, by their ids; elements: what the iteration appended to them.
     sources  of the leaves of carried variables after an iteration, the storages of which they may be other names.
@@ -84,10 +85,12 @@ class Traceable:
     """
 
     def __init__(self, names: Names, variables: Variables, run: Callable[[], None], site: Site, count: Extent | None = None,
-                 index: Index | None = None) -> None:
+                 index: Index | None = None, capacity: int | None = None, counter: str = "") -> None:
         self.scope = Scope(self)
         self.count = count
         self.index = index
+        self.capacity = count if isinstance(count, int) else capacity
+        self.counter = counter
         self.growths: dict[int, Growth] = {}
         self.found_growths: dict[int, Growth] = {}
         self.lined: dict[int, Lined] = {}
@@ -166,7 +169,7 @@ class Traceable:
                 self.carried.add(growth.name)
         for lined in self.lined.values():
             lined.prepare()
-        self.rows = [buffer(self.count, type_) for type_ in self.buffered if isinstance(self.count, int)]
+        self.rows = [buffer(self.capacity, type_) for type_ in self.buffered if self.capacity is not None]
 
     def _adopt(self) -> bool:
         """Whether places and lists were found, or more of lists, that are to be variables of the body from now on."""
@@ -251,8 +254,7 @@ class Traceable:
         if not settled and not self.found_growths:
             raise Again(self)
         if settled and storages:
-            assert self.index is not None
-            index = call(index_handle, self.index.extent())
+            index = self.names[self.counter] - 1 if self.index is None else call(index_handle, self.index.extent())
             self.buffers = dict(zip(storages, self.rows, strict=True))
             for storage, rows in self.buffers.items():
                 store(rows, index, storage, region)
@@ -344,7 +346,6 @@ class Traceable:
     def place(self, leaves: Sequence[Leaf], items: Sequence[Value], last: Callable[[Affine], Any]) -> None:
         """Give the variables what they hold after the loop: values of the carry, then of the results' storages."""
         self.restore()
-        self._grow()
         position = 0
         for name in self.order():
             count = len(self.kinds[name])
@@ -376,21 +377,22 @@ class Traceable:
             found._kind = result.end._kind
             self.names[result.name] = found
         share_after(self, made)
+        self._grow()
 
     def _grow(self) -> None:
         """Give the lists what the iterations have appended."""
         for lined in self.lined.values():
             lined.settle()
+        iterations = None if self.index is not None else self.names[self.counter] if self.counter else None
         for growth, elements in self.elements:
-            assert isinstance(self.count, int)
-            grow(growth, elements, self.count, self.index, self.buffers)
+            assert self.capacity is not None
+            grow(growth, elements, self.capacity, self.index, self.buffers, iterations)
 
     def _last_row(self, end: Any, after: Tracer) -> Tracer | None:
         """What a variable holds that was appended to a list in the last iteration: the same array as the list."""
         rows = self.buffers.get(end._storage) if isinstance(end, Tracer) else None
-        if rows is None or not end._storage.writable or end._type != after._type:
+        if rows is None or not end._storage.writable or end._type != after._type or not isinstance(self.count, int):
             return None
-        assert isinstance(self.count, int)
         return row(rows, self.count - 1, end._storage, end)
 
 

@@ -21,6 +21,8 @@ from bwcompiler import ops, tree
 from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source.builtin_functions import choose_number
 from bwcompiler.frontend.source.checks import check
+from bwcompiler.frontend.source.gaps import Maybe
+from bwcompiler.frontend.source.gaps import refuse as refuse_maybe
 from bwcompiler.frontend.source.places import is_plain_object
 from bwcompiler.frontend.source.variables import is_number, open_policy, same
 from bwcompiler.frontend.tracing.region import open_region
@@ -354,6 +356,8 @@ def returned(result: Any) -> Any:
     """What the traced function returns, with values in the places of choices: the program raises where there is none."""
     if type(result) is Choice:
         return _returned(result)
+    if type(result) is Maybe:
+        refuse_maybe("the result holds elements")
     if type(result) in (list, tuple):
         return type(result)([returned(part) for part in result])
     return {key: returned(part) for key, part in result.items()} if type(result) is dict else result

@@ -75,7 +75,8 @@ def for_loop(elements: Elements, body: Callable[[Any], None], variables: Variabl
 
     entry = names.held(variables.stored)
     try:
-        _record(names, more, test, run, body, policy, runs=extent_of(count) is not None and lower(count) >= 1)
+        _record(names, more, test, run, body, policy, runs=extent_of(count) is not None and lower(count) >= 1,
+                capacity=count if isinstance(count, int) else None)
     except BaseException:
         names.restore(entry)
         raise
@@ -83,8 +84,8 @@ def for_loop(elements: Elements, body: Callable[[Any], None], variables: Variabl
 
 
 def _record(names: Names, variables: Variables, test: Callable[[], Any], run: Callable[[], None], body: Callable[..., Any],
-            policy: Policy, runs: bool = False) -> None:
-    """runs: there is at least one iteration."""
+            policy: Policy, runs: bool = False, capacity: int | None = None) -> None:
+    """runs: there is at least one iteration; capacity: how many there may be."""
     entry = names.held(variables.stored)
     more = [name for name in variables.results if name not in variables.carried and entry[name] is not UNBOUND
             and (can_be_carried(entry[name]) or is_known(entry[name]))]
@@ -96,7 +97,7 @@ def _record(names: Names, variables: Variables, test: Callable[[], Any], run: Ca
         if traceable.exchange is not None:
             names[PHASE] = (names[PHASE] + 1) % traceable.exchange.period
 
-    traceable = Traceable(names, bound, counted, site_of(body))
+    traceable = Traceable(names, bound, counted, site_of(body), capacity=capacity, counter="" if capacity is None else COUNTER)
     try:
         _record_traced(traceable, test, body, policy, runs)
     except BaseException:

@@ -14,6 +14,7 @@ import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.frontend.numpy.indexing import basic_part
+from bwcompiler.frontend.source.gaps import Maybe, Tail, maybe
 from bwcompiler.frontend.source.places import scopes_around, short
 from bwcompiler.frontend.source.variables import NotCapturable, not_capturable, open_policy
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, extent_of, index_handle
@@ -60,6 +61,7 @@ class Growth:
 
     entry   what it held before; items: what the iteration that is being traced has appended.
     each    how many elements an iteration appends, as far as is known.
+    has_gaps  whether data decides if elements are appended.
     count   how many of the last elements an iteration reads; `last` are these, a variable of the body.
     """
 
@@ -68,6 +70,7 @@ class Growth:
         self.entry = list(base)
         self.items: list[Any] = []
         self.each = 0
+        self.has_gaps = False
         self.count = 0
         self.last: tuple[Any, ...] = ()
         self.name = ""
@@ -116,19 +119,28 @@ def append(base: list[Any], *values: Any) -> None:
     if not scopes:
         base.extend(values)
         return
-    if any(scope.loop is None or not isinstance(scope.loop.count, int) for scope in scopes):
+    loops = [scope.loop for scope in scopes if scope.loop is not None]
+    if any(loop.capacity is None for loop in loops):
+        not_capturable("it appends to a list, which gets nobody knows how long (in `for k in range(n)` with a `break` it may; or write "
+                       "into an array that is made before, kept[k] = x)")
+    if any(scope.loop is None and scope.tails is None for scope in scopes):
         not_capturable(f"it calls list.append(), which may change list {short(base)}")
-    lined = next((scope.loop for scope in scopes if id(base) in scope.loop.lined), None)
+    lined = next((loop for loop in loops if id(base) in loop.lined), None)
     if lined is not None:                          # it was read at places that move before it grew
         lined.lined.pop(id(base)).restore()
         lined.kept.add(id(base))
-    for scope in scopes:
-        if id(base) not in scope.loop.growths:
-            scope.loop.found_growths.setdefault(id(base), Growth(base))
+    target = base
+    for loop in loops:
+        if id(base) not in loop.growths:
+            loop.found_growths.setdefault(id(base), Growth(base))
+        growth = loop.growths.get(id(base)) or loop.found_growths[id(base)]
+        growth.has_gaps |= scopes[-1].tails is not None or any(type(value) is Maybe for value in values)
+        target = growth.items
     if lined is not None:
         raise Again(lined)
-    loop = scopes[-1].loop
-    (loop.growths.get(id(base)) or loop.found_growths[id(base)]).items.extend(values)
+    if scopes[-1].tails is not None:
+        scopes[-1].tails.setdefault(id(base), Tail(base, target))
+    target.extend(values)
 
 
 HANDLERS["append_to_list"] = append
@@ -166,10 +178,24 @@ def refuse_whole(base: Any) -> None:
 
 def length(base: list[Any]) -> Any:
     """len of a list that grows."""
-    return call(index_handle, _length(_growths(base)))
+    growths = _growths(base)
+    if all(loop.index is not None for loop, _ in growths):
+        return call(index_handle, _length(growths))
+    _refuse_gaps(growths)
+    found: Any = len(growths[0][1].entry)
+    for loop, growth in growths:
+        number = loop.names[loop.counter] if loop.index is None else call(index_handle, loop.index.extent())
+        found = found + number * growth.each + len(growth.items)
+    return found
+
+
+def _refuse_gaps(growths: Sequence[tuple[Any, Growth]]) -> None:
+    if any(growth.has_gaps for _, growth in growths):
+        not_capturable("it reads a list to which it appends as data decides")
 
 
 def _length(growths: Sequence[tuple[Any, Growth]]) -> Extent:
+    _refuse_gaps(growths)
     found: Extent = len(growths[0][1].entry)
     for loop, growth in growths:
         found = add_extents(found, add_extents(scale_extent(loop.index.extent(), growth.each), len(growth.items)))
@@ -179,6 +205,7 @@ def _length(growths: Sequence[tuple[Any, Growth]]) -> Extent:
 def element(base: list[Any], index: Any) -> Any:
     """base[index] of a list that grows."""
     growths = _growths(base)
+    _refuse_gaps(growths)
     if isinstance(index, slice) and type(index.start) is int and index.start < 0 and index.stop is None and index.step is None:
         return [_from_end(growths, place) for place in range(-index.start, 0, -1)]
     extent = None if isinstance(index, slice) else extent_of(index)
@@ -188,6 +215,8 @@ def element(base: list[Any], index: Any) -> Any:
         return _from_end(growths, -extent)
     if isinstance(extent, int) and extent < len(growths[0][1].entry):
         return growths[0][1].entry[extent]
+    if any(loop.index is None for loop, _ in growths):
+        return not_capturable("it reads a list that grows in it at places that are not known")
     distance = add_extents(_length(growths), scale_extent(extent, -1))
     if isinstance(distance, int) and distance > 0:
         return _from_end(growths, distance)
@@ -226,6 +255,8 @@ def _leaves(item: Any) -> list[Any]:
     """The leaves of numbers, arrays and tuples of these."""
     if isinstance(item, tuple):
         return [leaf for part in item for leaf in _leaves(part)]
+    if type(item) is Maybe:
+        return [*_leaves(item.present), *_leaves(item.value)]
     if not isinstance(item, (Tracer, np.ndarray, *_KNOWN)):
         not_capturable(f"it calls list.append() with a {type(item).__name__}")
     return tree.leaves(item)
@@ -253,6 +284,9 @@ def buffer(count: int, type_: TensorType) -> Tracer:
 
 def store(buffer: Tracer, index: Any, storage: Storage, region: Region) -> None:
     """buffer[index] = what the storage holds now."""
+    if not isinstance(index, IndexTracer | int):
+        buffer[index] = handle(storage, (), storage.type)
+        return
     call(lambda: assign(_row(buffer, index), region.read(storage)))
 
 
@@ -271,13 +305,14 @@ def row(buffer: Tracer, number: int, storage: Storage, leaf: Tracer) -> Tracer:
     return made
 
 
-def grow(growth: Growth, elements: Sequence[Element], count: int, index: Any, buffers: dict[Storage, Tracer]) -> None:
-    """After the loop: what all iterations have appended."""
+def grow(growth: Growth, elements: Sequence[Element], count: int, index: Any, buffers: dict[Storage, Tracer], iterations: Any) -> None:
+    """After the loop: what all iterations have appended; of those that data decides about, `iterations` have run."""
     def leaf_of(leaf: Any, number: int) -> Any:
         if isinstance(leaf, Row):
             return row(buffers[leaf.storage], number, leaf.storage, leaf.leaf)
         return call(index_handle, substitute(leaf._extent, {index: number})) if isinstance(leaf, IndexTracer) else leaf
 
     growth.restore()
-    append(growth.base, *[tree.unflatten(one.structure, [leaf_of(leaf, number) for leaf in one.leaves])
-                          for number in range(count) for one in elements])
+    for number in range(count):
+        made = [tree.unflatten(one.structure, [leaf_of(leaf, number) for leaf in one.leaves]) for one in elements]
+        append(growth.base, *(made if iterations is None else [maybe(iterations > number, one) for one in made]))

@@ -80,10 +80,12 @@ class Scope:
     own      containers and objects made in it: these may be changed there.
     places   of objects from outside, that are its variables: with the names of these.
     missing  places that were found to be assigned to in this attempt, with what they held.
-    loop     the loop whose lists may grow in it (`growth.Growing`); None in branches, and in loops whose end is data.
+    loop     the loop whose lists may grow in it (`growth.Growing`); None in branches.
+    tails    what the sides of a branch append to lists, by the ids of these (`gaps.Tail`); None elsewhere.
     """
 
-    def __init__(self, loop: Any = None) -> None:
+    def __init__(self, loop: Any = None, is_branch: bool = False) -> None:
+        self.tails: dict[int, Any] | None = {} if is_branch else None
         self.own: dict[int, Any] = {}
         self.places: dict[Key, tuple[Place, str]] = {}
         self.missing: dict[Key, tuple[Place, Any]] = {}

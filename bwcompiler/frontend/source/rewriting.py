@@ -150,7 +150,7 @@ class _Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         if isinstance(node.ctx, ast.Load):
             is_key = isinstance(node.slice, ast.Constant) and not isinstance(node.slice.value, int)
-            if is_key or isinstance(node.slice, ast.Slice) or any(isinstance(part, ast.Starred) for part in ast.walk(node.slice)):
+            if is_key or any(isinstance(part, ast.Starred) for part in ast.walk(node.slice)):
                 return node
             return self._runtime("item", node, node.value, _index(node.slice))
         node.value = self._runtime("changed", node.value, node.value)

@@ -12,13 +12,13 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
 
 from bwcompiler.errors import TracerError, at
-from bwcompiler.frontend.source import iteration
+from bwcompiler.frontend.source import gaps, iteration
 from bwcompiler.frontend.source.branches import branch
 from bwcompiler.frontend.source.builtin_functions import truth_of
 from bwcompiler.frontend.source.calls import added, altered, callable_for, changed, combined, combined_attribute, indexed, iterable, own
@@ -38,7 +38,7 @@ from bwcompiler.frontend.source.variables import Names, NotCapturable, open_poli
 from bwcompiler.frontend.source.vectorized import vectorized
 from bwcompiler.frontend.tracing.region import Policy, Site, open_region
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.source import current_source, is_library
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
@@ -55,6 +55,8 @@ slice = builtins.slice
 
 def _truth(x: Any) -> Any:
     refuse_whole(x)
+    if gaps.has_gaps(x):
+        return gaps.length(x) > 0
     return truth(x) if type(x) is Choice else truth_of(x)
 
 
@@ -82,12 +84,12 @@ def call(function: Any) -> Any:
     policy = open_policy()
     if policy is None:
         return function
-    if policy.choices:
-        if type(function) is Choice:
-            return functools.partial(_called, function)
-        if _computes(function):
-            return _of_values(callable_for(function, policy, form))
+    if type(function) is Choice:
+        return functools.partial(_called, function)
     found = callable_for(function, policy, form)
+    plain = getattr(function, "__func__", function)
+    if type(plain) is not FunctionType or is_library(plain.__code__):
+        found = _of_anything(function, found, policy)
     return _guarded(function, found) if any(scope.loop is not None and scope.loop.growths for scope in policy.scopes) else found
 
 
@@ -102,10 +104,13 @@ def _computes(function: Any) -> bool:
     return (type(owner) not in (list, dict, set, deque) and not isinstance(function, type | functools.partial)) or function in (int, float)
 
 
-def _of_values(function: Any) -> Any:
-    def compute(*args: Any, **kwargs: Any) -> Any:
-        return function(*map(unwrapped, args), **{key: unwrapped(arg) for key, arg in kwargs.items()})
-    return compute
+def _of_anything(function: Any, found: Any, policy: Policy) -> Any:
+    """A function that is not the user's, which may get choices and lists with gaps: made perhaps as its arguments are evaluated."""
+    def called(*args: Any, **kwargs: Any) -> Any:
+        if policy.choices and _computes(function):
+            args, kwargs = tuple(map(unwrapped, args)), {key: unwrapped(arg) for key, arg in kwargs.items()}
+        return (gaps.taking(function, found) if policy.gaps else found)(*args, **kwargs)
+    return called
 
 
 def _called(function: Choice, *args: Any, **kwargs: Any) -> Any:
@@ -162,6 +167,8 @@ def header(function: Any, *parts: Any, **options: Any) -> Any:
     """What a loop goes over, written as range(...), enumerate(...), zip(...) or reversed(...)."""
     if function not in _HEADERS or open_policy() is None:
         return call(function)(*parts, **options)
+    if any(map(gaps.has_gaps, parts)):
+        gaps.refuse(f"{function.__name__}()")
     return iteration.header(function, parts, options)
 
 
@@ -176,7 +183,7 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
         if captured:
             return
         first = captured is not None               # of the rest of the iterations it is not known yet
-    source = iterable(source)
+    source = source if gaps.has_gaps(source) else iterable(source)
     held = None if flag is None else Names(body)
     tested = names._replace(results=tuple(dict.fromkeys((*names.carried, *names.results, *([] if flag is None else [flag])))))
     elements_left = iter(source)
@@ -189,8 +196,11 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
                 element = next(elements_left)
             except StopIteration:
                 return
-            if isinstance(done, Tracer) and policy is not None:
-                branch(not_(done), functools.partial(body, element), _nothing, tested, Names(body), policy)
+            going = not_(done) if isinstance(done, Tracer) else True
+            if type(element) is gaps.Maybe:
+                going, element = np.logical_and(going, element.present), element.value
+            if isinstance(going, Tracer) and policy is not None:
+                branch(going, functools.partial(body, element), _nothing, tested, Names(body), policy)
             else:
                 before = -1 if policy is None or number else len(open_region().record.values)
                 body(element)
@@ -364,6 +374,8 @@ def is_not(x: Any, y: Any) -> Any:
 
 def in_(x: Any, items: Any) -> Any:
     """x in items."""
+    if gaps.has_gaps(items):
+        return gaps.contains(items, x)
     if type(x) is not Choice and not (isinstance(x, Tracer) and type(items) in (list, tuple)):
         return x in items
     found: Any = False

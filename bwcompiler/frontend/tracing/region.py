@@ -147,10 +147,11 @@ class Policy:
     uncounted   sites of `while` loops whose iterations cannot be counted.
     types_asked whether the type of a traced value was asked for, which a loop may change.
     choices     whether a variable became one whose kind depends on data (`source.choices`).
+    gaps        whether a list got elements that are there or not as data decides (`source.gaps`).
     told        lines whose messages were left out, and of which that was said.
     """
 
-    __slots__ = ("captured", "choices", "converting", "copies", "depth", "formatted", "loops", "made", "met", "needed", "notes",
+    __slots__ = ("captured", "choices", "converting", "copies", "depth", "formatted", "gaps", "loops", "made", "met", "needed", "notes",
                  "objects", "one_kind", "raised", "scopes", "told", "trying", "types_asked", "unbound", "uncounted", "unrolled")
 
     def __init__(self, converting: bool) -> None:
@@ -180,6 +181,7 @@ class Policy:
         self.one_kind = False
         self.types_asked = False
         self.choices = False
+        self.gaps = False
         self.captured: dict[Site, str] = {}
         self.raised: BaseException | None = None
         self.formatted: list[tuple[Any, str]] | None = None

@@ -18,7 +18,7 @@ from bwcompiler.frontend.tracing.views import BroadcastView, Shape
 from bwcompiler.ir.op import Value
 
 _WRITTEN = ("{0} may be another name of an array that was assigned to since a branch or a loop gave it: which array it is depends on data\n"
-            "  hint: take a copy there ({0} = x.copy()), or make new arrays (x = x + y) where x += y assigns to elements")
+            "  hint: take a copy there, x.copy(), or make new arrays (x = x + y) where x += y assigns to elements")
 
 
 class SharedView(BroadcastView):

@@ -332,7 +332,7 @@ def user_traceback(traceback: TracebackType | None) -> TracebackType | None:
 def finish(region: Region, result: Any, arguments: Arguments, types: list[ArgumentType], names: list[str],
            demanded: dict[int, Source | None]) -> TraceResult:
     """The graph of what a region (still open) computed."""
-    if region.policy is not None and region.policy.choices and not region.policy.depth:
+    if region.policy is not None and (region.policy.choices or region.policy.gaps) and not region.policy.depth:
         result = HANDLERS["returned_choices"](result)
     leaves, output_tree = tree.flatten(result)
     outputs = tuple([_output(leaf, position, output_tree) for position, leaf in enumerate(leaves)])

@@ -1,0 +1,256 @@
+"""Lists with elements that are there or not, as data decides: `if test: kept.append(x)`, and loops that are left early.
+
+Such an element is a `Maybe`, in its place among the others.  Length, sum, extrema, truth, `in`, the last and first elements and loops over
+the list are as if those that are not there had never been; to NumPy's functions the list is a selection (`x[mask]`).  Whatever else
+would count or move elements is refused.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from bwcompiler import tree
+from bwcompiler.errors import TracerError, at
+from bwcompiler.frontend.source.builtin_functions import choose_number
+from bwcompiler.frontend.source.checks import check
+from bwcompiler.frontend.source.variables import is_number, open_policy, same
+from bwcompiler.frontend.tracing.masked_selection import Selection
+from bwcompiler.frontend.tracing.operands import as_tracer
+from bwcompiler.frontend.tracing.region import open_region
+from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.tracer import Tracer, call, value_of
+
+_HINT = ("of a list whose number of elements depends on data\n"
+         "  hint: len, sum, min, max, [-1], for loops and NumPy's sums and means take it; else write into an array of fixed size that is "
+         "made before: kept = np.zeros(n); kept[count] = x; count += 1")
+
+
+def _refuse(*_args: Any, **_options: Any) -> Any:
+    return refuse("an element")
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class Maybe:
+    """An element, and whether it is there."""
+
+    present: Any
+    value: Any
+
+    __array_ufunc__ = None
+    __hash__ = None  # type: ignore[assignment]
+    __call__ = __iter__ = __len__ = __bool__ = __contains__ = __format__ = __getitem__ = __float__ = __int__ = __index__ = _refuse
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __abs__ = _refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = _refuse
+    __matmul__ = __rmatmul__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _refuse
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return refuse("an element")
+
+
+def refuse(what: str) -> NoReturn:
+    """Something is asked of a list with gaps that cannot be had."""
+    raise TracerError(at(current_source(), f"{what} {_HINT}"))
+
+
+@functools.cache
+def _register() -> None:
+    tree.register_dataclass(Maybe)
+
+
+def maybe(present: Any, value: Any) -> Maybe:
+    """An element that is there where `present` is true."""
+    _register()
+    policy = open_policy()
+    assert policy is not None
+    policy.gaps = True
+    if type(value) is Maybe:
+        return Maybe(np.logical_and(present, value.present), value.value)
+    return Maybe(present, value)
+
+
+def has_gaps(x: Any) -> bool:
+    """Whether something is a list with elements that may not be there."""
+    if type(x) is not list and type(x) is not tuple:
+        return False
+    policy = open_policy()
+    return policy is not None and policy.gaps and any(type(one) is Maybe for one in x)
+
+
+def _parts(items: list[Any]) -> list[tuple[Any, Any]]:
+    return [(one.present, one.value) if type(one) is Maybe else (True, one) for one in items]
+
+
+def length(items: list[Any]) -> Any:
+    """len(items)."""
+    known = builtins.sum(type(one) is not Maybe for one in items)
+    flags = np.stack([call(as_tracer, one.present) for one in items if type(one) is Maybe])
+    return HANDLERS["as_int"](np.sum(flags) + known)
+
+
+def total(items: list[Any], start: Any = 0) -> Any:
+    """sum(items, start)."""
+    for present, value in _parts(items):
+        start = start + value if present is True else chosen(present, start + value, start)
+    return start
+
+
+def extreme(items: list[Any], better: Callable[[Any, Any], Any], name: str) -> Any:
+    """min or max."""
+    there: Any = False
+    found: Any = None
+    for present, value in _parts(items):
+        if not is_number(value):
+            refuse(f"{name}() of arrays")
+        if found is None:
+            there, found = present, value
+            continue
+        test = better(value, found)
+        if there is not True:
+            test = np.logical_or(test, np.logical_not(there))
+        if present is not True:
+            test = np.logical_and(test, present)
+        found = chosen(test, value, found)
+        there = True if present is True or there is True else np.logical_or(there, present)
+    _require(there, f"{name}() arg is an empty sequence", ValueError)
+    return found
+
+
+def _require(there: Any, text: str, kind: type[Exception]) -> None:
+    if there is True:
+        return
+
+    def fail() -> None:
+        raise kind(text)
+    check(np.logical_not(there), fail, kind(text), current_source(open_region().outer))
+
+
+def element(items: list[Any], index: Any) -> Any:
+    """items[index], of the elements that are there."""
+    if type(index) is not int:
+        refuse("items")
+    ordered = list(reversed(_parts(items))) if index < 0 else _parts(items)
+    skip = -index - 1 if index < 0 else index
+    sure = [place for place, (present, _) in enumerate(ordered) if present is True]
+    if len(sure) > skip:                           # behind that one nothing is asked for
+        ordered = ordered[:sure[skip] + 1]
+    passed: Any = 0
+    picked: Any = None
+    there: Any = False
+    for present, value in ordered:                 # the one that is there with `skip` that are there before it
+        hit = np.logical_and(present, np.logical_and(passed == skip, np.logical_not(there)))
+        picked = value if picked is None else chosen(hit, value, picked)
+        there = np.logical_or(there, hit)
+        passed = passed + (1 if present is True else np.where(present, 1, 0))
+    _require(True if len(sure) > skip else there, "list index out of range", IndexError)
+    return picked
+
+
+def contains(items: list[Any], x: Any) -> Any:
+    """x in items."""
+    found: Any = False
+    for present, value in _parts(items):
+        found = np.logical_or(found, np.logical_and(present, x == value))
+    return found
+
+
+def as_array(items: list[Any]) -> Selection:
+    """The list as NumPy's functions see it: rows of an array, by a mask."""
+    parts = _parts(items)
+    if any(type(value) in (list, tuple) for _, value in parts):
+        refuse("an array of lists")
+    rows: Any = np.stack([call(as_tracer, value) for _, value in parts])
+    mask: Any = np.stack([call(as_tracer, present) for present, _ in parts])
+    return Selection(call(value_of, rows), call(value_of, mask))
+
+
+def chosen(test: Any, x: Any, y: Any) -> Any:
+    """x if test else y, of numbers and arrays in containers of one structure."""
+    if not isinstance(test, Tracer):
+        return x if test else y
+    if same(x, y):
+        return x
+    if tree.structure(x) != tree.structure(y):
+        refuse("one of elements of different kinds")
+    return tree.unflatten(tree.structure(x), [call(choose_number, test, one, other) if not np.ndim(one) and not np.ndim(other)
+                                              else _of_arrays(test, one, other) for one, other in zip(
+                                                  tree.leaves(x), tree.leaves(y), strict=True)])
+
+
+def _of_arrays(test: Any, x: Any, y: Any) -> Any:
+    if np.shape(x) != np.shape(y):
+        refuse("one of arrays of different shapes")
+    return np.where(test, x, y)
+
+
+# ----- what is appended in a side of a branch
+class Tail:
+    """What a side of a branch appends to the list `base` from outside of it: the elements of `target` behind the first `start`."""
+
+    def __init__(self, base: list[Any], target: list[Any]) -> None:
+        self.base = base
+        self.target = target
+        self.start = len(target)
+
+    def taken(self) -> tuple[Any, ...]:
+        """What the side has appended; the list is as before."""
+        found = tuple(self.target[self.start:])
+        del self.target[self.start:]
+        return found
+
+
+def appended(test: Any, one: tuple[Any, ...], other: tuple[Any, ...]) -> list[Any]:
+    """What a branch appends whose sides append these, of which only one has elements."""
+    return [maybe(test, item) for item in one] + [maybe(np.logical_not(test), item) for item in other]
+
+
+# ----- what takes such lists
+_KEEPING = frozenset(("append", "clear", "copy", "extend"))     # methods of lists
+_REDUCTIONS = frozenset((np.sum, np.mean, np.prod, np.var, np.std, np.any, np.all))
+_ARRAYS = frozenset((np.array, np.asarray, np.stack))
+_TAKING: dict[Any, Callable[..., Any]] = {
+    len: length, sum: total, list: builtins.list,
+    min: lambda items: extreme(items, lambda x, y: x < y, "min"), max: lambda items: extreme(items, lambda x, y: x > y, "max"),
+}
+
+
+def taking(function: Any, found: Callable[..., Any]) -> Callable[..., Any]:
+    """What is called in the place of a function, `found`, where it may get a list with gaps."""
+    owner = getattr(function, "__self__", None)
+    if has_gaps(owner) and function.__name__ not in _KEEPING:
+        refuse(f"{function.__name__}()")
+    if type(owner) is builtins.list:
+        return found
+
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        if not any(map(has_gaps, (*args, *kwargs.values()))):
+            return found(*args, **kwargs)
+        handler = _handler(function)
+        if handler is not None and not kwargs:
+            return handler(*args)
+        if handler is None and _among(function, _REDUCTIONS):
+            return function(*[as_array(arg) if has_gaps(arg) else arg for arg in args], **kwargs)
+        return refuse(f"{getattr(function, '__name__', 'a function')}()")
+    return checked
+
+
+def _handler(function: Any) -> Callable[..., Any] | None:
+    try:
+        return as_array if function in _ARRAYS else _TAKING.get(function)
+    except TypeError:                              # something that cannot be hashed
+        return None
+
+
+def _among(function: Any, known: frozenset[Any]) -> bool:
+    try:
+        return function in known
+    except TypeError:
+        return False

@@ -1,0 +1,258 @@
+"""Lists with elements that are there or not as data decides: appended in branches, and in loops that are left early."""
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from bwcompiler.errors import TracerBoolError, TracerError, UnsupportedError
+
+X = np.array([0.7, -0.4, 1.3, 0.2, -1.1, 0.9, 0.35, 1.7, -0.6, 0.45, 0.15, -0.25]) + 0.0137
+
+
+def in_a_branch(x):
+    kept = []
+    for v in x:
+        if v > 0.25:
+            kept.append(v * v)
+    return sum(kept) + len(kept)
+
+
+def on_both_sides(x):
+    kept = [x[0]]
+    for k in range(5):
+        if x[k] > 0.25:
+            kept.append(x[k])
+        else:
+            kept.append(-x[k] * 2)
+    return kept[-1] + kept[2] * len(kept)
+
+
+def on_both_sides_of_a_captured_loop(x):
+    kept = []
+    for k in range(12):
+        if x[k] > 0.25:
+            kept.append(x[k] ** 2)
+        else:
+            kept.append(0.5)
+    return np.sum(np.array(kept) * np.arange(12.0))
+
+
+def in_branches_of_branches(x):
+    kept = [x[0]]
+    for k in range(5):
+        if x[k] > 0.25:
+            kept.append(x[k])
+            if x[k] > 0.8:
+                kept.append(x[k] * 3)
+        elif x[k] < -0.5:
+            kept.append(1.0)
+    return kept[-1] + len(kept) * np.mean(kept) + max(kept) - min(kept) + np.array(kept).sum() + (1.0 if 1.0 in kept else 0.0)
+
+
+def tuples_and_tests(x):
+    kept = []
+    for v in x:
+        if abs(v) > 0.25:
+            kept.append((v, v * 2))
+    total = 0.0
+    for a, b in kept:
+        total += a * b
+        if b > 1:
+            total *= 2
+    return total + (1.0 if kept else x[0])
+
+
+def of_arrays(x):
+    basis, a = [], np.outer(x, np.arange(12.0)) + np.eye(12)
+    for k in range(5):
+        w = a[k]
+        for b in basis:
+            w = w - (b @ a[k]) * b
+        if np.linalg.norm(w) > 0.9:
+            basis.append(w / np.linalg.norm(w))
+    total = 0.0
+    for b in basis:
+        total += b[0] ** 2 + b[5]
+    return total + len(basis)
+
+
+def read_while_it_grows(x):
+    kept = [0.1]
+    for k in range(12):
+        if x[k] > kept[-1]:
+            kept.append(x[k] * 0.9)
+    return kept[-1] * len(kept)
+
+
+def first_and_last(x):
+    found, t = [], x[0]
+    for _ in range(20):
+        t = t * 1.1 + 0.01
+        if 1 < t < 1.5:
+            found.append(t)
+    return (found[0] * found[-1] if len(found) > 0 else x[1]) + (max(found) if found else 1.0)
+
+
+def until_it_converges(x):
+    errors, t = [], x[0] ** 2 + 0.5
+    for _ in range(40):
+        new = 0.5 * (t + (2 + x[1]) / t)
+        errors.append(abs(new - t))
+        t = new
+        if errors[-1] < 1e-6:
+            break
+    return t + len(errors) + errors[-1] + sum(errors) + max(errors)
+
+
+def a_history_of_arrays(x):
+    history, y = [x * 1.0], x * 1.0
+    for _ in range(30):
+        y = y - 0.3 * (y - x[::-1])
+        if np.abs(y - x[::-1]).max() < 0.05:
+            break
+        history.append(y)
+    return history[-1].sum() + history[1][0] + len(history)
+
+
+def left_and_continued(x):
+    kept = []
+    for k in range(20):
+        if x[k % 12] > 1.2:
+            break
+        if x[k % 12] < 0:
+            continue
+        kept.append((k, x[k % 12]))
+    total = 0.0
+    for k, v in kept:
+        total += k * v
+    return total + (kept[-1][1] if kept else x[3])
+
+
+def few_iterations(x):
+    kept = []
+    for k in range(4):
+        if x[k] > 1.2:
+            break
+        kept.append(x[k])
+    return np.mean(kept) * len(kept) if len(kept) > 0 else x[5]
+
+
+def returned_from_helpers(x):
+    def above(x, level):
+        found = []
+        for v in x[:6]:
+            if v > level:
+                found.append(v)
+        return found
+
+    return sum(above(x, 0.25) + above(-x, 0.3), 10.0) + len(above(x, 0.6))
+
+
+def a_first_one_from_a_helper(x):
+    def above(x, level):
+        found = []
+        for v in x[:6]:
+            if v > level:
+                found.append(v)
+        return found
+
+    return x[0] * len(above(x, 0.25))
+
+
+PROGRAMS = [in_a_branch, on_both_sides, on_both_sides_of_a_captured_loop, in_branches_of_branches, tuples_and_tests, of_arrays,
+            read_while_it_grows, first_and_last, until_it_converges, a_history_of_arrays, left_and_continued, few_iterations,
+            returned_from_helpers, a_first_one_from_a_helper]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_as_python(program):
+    compiled, direction, h = bw.value_and_grad(program), np.cos(np.arange(12.0)), 1e-6
+    for x in (X, X[::-1].copy(), 0.5 * X + 1, -X):
+        value, gradient = compiled(x)
+        assert value == pytest.approx(program(x), rel=1e-12)
+        difference = (program(x + h * direction) - program(x - h * direction)) / (2 * h)
+        assert gradient @ direction == pytest.approx(difference, rel=2e-5, abs=1e-6)
+
+
+def test_what_is_not_there_raises():
+    def last(x):
+        kept = []
+        for v in x[:3]:
+            if v > 1.0:
+                kept.append(v)
+        return kept[-1]
+
+    def largest(x):
+        kept = []
+        for v in x[:3]:
+            if v > 1.0:
+                kept.append(v)
+        return max(kept)
+
+    for program, kind in ((last, IndexError), (largest, ValueError)):
+        assert bw.jit(program)(X) == program(X)
+        with pytest.raises(kind):
+            bw.jit(program)(0.1 * X)
+
+
+def refused(use):
+    def program(x):
+        kept = [x[0]]
+        for v in x[1:4]:
+            if v > 0:
+                kept.append(v)
+        return use(kept)
+    return program
+
+
+USES = {
+    "slice": lambda kept: sum(kept[1:]), "pop": lambda kept: kept.pop(), "reverse": lambda kept: kept.reverse(),
+    "sorted": lambda kept: sorted(kept)[0], "enumerate": lambda kept: sum([k * v for k, v in enumerate(kept)]),
+    "zip": lambda kept: sum([a * b for a, b in zip(kept, [1.0, 2.0], strict=False)]), "comprehension": lambda kept: sum([2 * v for v in kept]),
+    "unpacked": lambda kept: (lambda a, b, c, d: a + b)(*kept), "returned": lambda kept: kept, "size": lambda kept: np.size(kept),
+    "stacked": lambda kept: np.array(kept) @ np.ones(2), "place": lambda kept: kept[len(kept) - 1], "tuple": lambda kept: len(tuple(kept)),
+    "order": lambda kept: np.sort(kept)[0], "text": lambda kept: float(f"{kept[1:]}"), "comparison": lambda kept: kept == [1.0, 2.0, 3.0, 4.0],
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_what_would_count_or_move_elements_is_refused(use):
+    with pytest.raises((TracerError, TracerBoolError), match="number of elements|traced"):
+        bw.jit(refused(USES[use]))(X)
+
+
+def test_assignments_to_elements_are_refused():
+    def assigned(x):
+        kept = [x[0]]
+        for v in x[1:4]:
+            if v > 0:
+                kept.append(v)
+        kept[1] = 0.0
+        return sum(kept)
+
+    def deleted(x):
+        kept = [x[0]]
+        for v in x[1:4]:
+            if v > 0:
+                kept.append(v)
+        del kept[1]
+        return sum(kept)
+
+    for program in (assigned, deleted):
+        with pytest.raises(TracerError, match="number of elements depends on data"):
+            bw.jit(program)(X)
+
+
+def test_an_element_that_is_assigned_to_later_is_not_read():
+    def program(x):
+        history, y = [], x * 1.0
+        for _ in range(30):
+            y = y * 0.9
+            history.append(y)
+            if y[2] < 0.5:
+                break
+        y += 1
+        return history[-1].sum()
+
+    with pytest.raises(UnsupportedError, match="may be another name of an array"):
+        bw.jit(program)(X)
