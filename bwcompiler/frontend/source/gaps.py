@@ -10,8 +10,8 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import functools
-from collections.abc import Callable
-from typing import Any, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -36,12 +36,30 @@ def _refuse(*_args: Any, **_options: Any) -> Any:
     return refuse("an element")
 
 
-@dataclasses.dataclass(eq=False, slots=True)
+class Block:
+    """What a loop has appended: `count` elements, whether each is there, and the values, as arrays with a leading axis.
+
+    is_prefix  whether those that are there are the first ones.
+    """
+
+    def __init__(self, count: int, present: Any, value: Any, is_prefix: bool) -> None:
+        self.count = count
+        self.present = present
+        self.value = value
+        self.is_prefix = is_prefix
+
+    def row(self, number: Any) -> Any:
+        """The value of an element."""
+        return tree.map(lambda array: array[number], self.value)
+
+
+@dataclasses.dataclass(eq=False)
 class Maybe:
-    """An element, and whether it is there."""
+    """An element, and whether it is there; `_block` is the block that it is of, and its number in it."""
 
     present: Any
     value: Any
+    _block: ClassVar[tuple[Block, int] | None] = None
 
     __array_ufunc__ = None
     __hash__ = None  # type: ignore[assignment]
@@ -54,6 +72,13 @@ class Maybe:
         if name.startswith("__"):
             raise AttributeError(name)
         return refuse("an element")
+
+
+def of_block(block: Block, number: int, present: Any, value: Any) -> Maybe:
+    """An element of a block."""
+    found = maybe(present, value)
+    found._block = block, number  # type: ignore[misc]
+    return found
 
 
 def refuse(what: str) -> NoReturn:
@@ -85,29 +110,71 @@ def has_gaps(x: Any) -> bool:
     return policy is not None and policy.gaps and any(type(one) is Maybe for one in x)
 
 
-def _parts(items: list[Any]) -> list[tuple[Any, Any]]:
+def _parts(items: Sequence[Any]) -> list[tuple[Any, Any]]:
     return [(one.present, one.value) if type(one) is Maybe else (True, one) for one in items]
 
 
-def length(items: list[Any]) -> Any:
+def segments(items: Sequence[Any]) -> list[Block | list[Any]]:
+    """Whole blocks, and what is between them."""
+    found: list[Block | list[Any]] = []
+    place = 0
+    while place < len(items):
+        block, number = getattr(items[place], "_block", None) or (None, 0) if type(items[place]) is Maybe else (None, 0)
+        if block is not None and number == 0 and [one._block for one in items[place:place + block.count] if type(one) is Maybe] == [
+                (block, k) for k in range(block.count)]:
+            found.append(block)
+            place += block.count
+            continue
+        if not found or isinstance(found[-1], Block):
+            found.append([])
+        found[-1].append(items[place])             # type: ignore[union-attr]
+        place += 1
+    return found
+
+
+def only_block(items: Sequence[Any]) -> Block | None:
+    """The block that a list is."""
+    found = segments(items)
+    return found[0] if len(found) == 1 and isinstance(found[0], Block) else None
+
+
+def length(items: Sequence[Any]) -> Any:
     """len(items)."""
-    known = builtins.sum(type(one) is not Maybe for one in items)
-    flags = np.stack([call(as_tracer, one.present) for one in items if type(one) is Maybe])
-    return HANDLERS["as_int"](np.sum(flags) + known)
+    found: Any = 0
+    for part in segments(items):
+        if isinstance(part, Block):
+            found = found + np.sum(part.present)
+            continue
+        flags = [call(as_tracer, one.present) for one in part if type(one) is Maybe]
+        found = found + (len(part) - len(flags)) + (np.sum(np.stack(flags)) if flags else 0)
+    return HANDLERS["as_int"](found)
 
 
-def total(items: list[Any], start: Any = 0) -> Any:
+def total(items: Sequence[Any], start: Any = 0) -> Any:
     """sum(items, start)."""
-    for present, value in _parts(items):
-        start = start + value if present is True else chosen(present, start + value, start)
+    for part in segments(items):
+        if isinstance(part, Block) and isinstance(part.value, Tracer):
+            start = start + np.sum(np.where(_spread(part), part.value, 0), axis=0)
+            continue
+        for present, value in _each(part):
+            start = start + value if present is True else chosen(present, start + value, start)
     return start
+
+
+def _spread(block: Block) -> Any:
+    """Which elements are there, along the leading axis of their values."""
+    return block.present.reshape(block.count, *[1] * (block.value.ndim - 1))
+
+
+def _each(part: Block | list[Any]) -> list[tuple[Any, Any]]:
+    return [(part.present[k], part.row(k)) for k in range(part.count)] if isinstance(part, Block) else _parts(part)
 
 
 def extreme(items: list[Any], better: Callable[[Any, Any], Any], name: str) -> Any:
     """min or max."""
     there: Any = False
     found: Any = None
-    for present, value in _parts(items):
+    for present, value in [pair for part in segments(items) for pair in _extremes(part, name)]:
         if not is_number(value):
             refuse(f"{name}() of arrays")
         if found is None:
@@ -124,6 +191,15 @@ def extreme(items: list[Any], better: Callable[[Any, Any], Any], name: str) -> A
     return found
 
 
+def _extremes(part: Block | list[Any], name: str) -> list[tuple[Any, Any]]:
+    """Elements among which an extreme one is."""
+    if not isinstance(part, Block) or not isinstance(part.value, Tracer) or part.value.dtype.kind != "f" or part.value.ndim > 1:
+        return _each(part)
+    if name == "min":
+        return [(np.any(part.present), np.min(np.where(part.present, part.value, np.inf))[()])]
+    return [(np.any(part.present), np.max(np.where(part.present, part.value, -np.inf))[()])]
+
+
 def _require(there: Any, text: str, kind: type[Exception]) -> None:
     if there is True:
         return
@@ -137,6 +213,10 @@ def element(items: list[Any], index: Any) -> Any:
     """items[index], of the elements that are there."""
     if type(index) is not int:
         refuse("items")
+    known, found = _in_block(items, index)
+    if known is not None:
+        _require(known, "list index out of range", IndexError)
+        return found
     ordered = list(reversed(_parts(items))) if index < 0 else _parts(items)
     skip = -index - 1 if index < 0 else index
     sure = [place for place, (present, _) in enumerate(ordered) if present is True]
@@ -154,6 +234,32 @@ def element(items: list[Any], index: Any) -> Any:
     return picked
 
 
+def _in_block(items: Sequence[Any], index: int) -> tuple[Any, Any]:
+    """Whether an element that has to be of a block is there, and it; None where it need not be of one."""
+    parts = segments(items)
+    last = parts[-1]
+    if index < 0 and isinstance(last, Block):
+        if index == -1:
+            place = np.max(np.where(last.present, np.arange(last.count), -1))
+        elif last.is_prefix and len(parts) == 1:
+            place = np.sum(last.present) + index
+        else:
+            return None, None
+        there, found = place >= 0, last.row(np.maximum(place, 0))
+        before = parts[-2] if len(parts) == 2 else None
+        if len(parts) == 1:
+            return there, found
+        if isinstance(before, list) and type(before[-1]) is not Maybe:
+            return True, chosen(there, found, before[-1])
+    first = parts[0] if index >= 0 and len(parts) == 2 else []
+    known = 0 if isinstance(first, Block) else len(first)
+    if index >= known and isinstance(last, Block) and last.is_prefix and len(parts) == (2 if known else 1) and not (
+            isinstance(first, Block) or any(type(one) is Maybe for one in first)):
+        number = min(index - known, last.count - 1)
+        return (np.sum(last.present) > index - known), last.row(number)
+    return None, None
+
+
 def contains(items: list[Any], x: Any) -> Any:
     """x in items."""
     found: Any = False
@@ -164,11 +270,18 @@ def contains(items: list[Any], x: Any) -> Any:
 
 def as_array(items: list[Any]) -> Selection:
     """The list as NumPy's functions see it: rows of an array, by a mask."""
-    parts = _parts(items)
-    if any(type(value) in (list, tuple) for _, value in parts):
-        refuse("an array of lists")
-    rows: Any = np.stack([call(as_tracer, value) for _, value in parts])
-    mask: Any = np.stack([call(as_tracer, present) for present, _ in parts])
+    arrays: list[Any] = []
+    masks: list[Any] = []
+    for part in segments(items):
+        if isinstance(part, Block) and isinstance(part.value, Tracer):
+            arrays, masks = [*arrays, part.value], [*masks, part.present]
+            continue
+        pairs = _each(part)
+        if any(type(value) in (list, tuple) for _, value in pairs):
+            refuse("an array of lists")
+        arrays.append(np.stack([call(as_tracer, value) for _, value in pairs]))
+        masks.append(np.stack([call(as_tracer, present) for present, _ in pairs]))
+    rows, mask = (np.concatenate(arrays), np.concatenate(masks)) if len(arrays) > 1 else (arrays[0], masks[0])
     return Selection(call(value_of, rows), call(value_of, mask))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.frontend.numpy.indexing import basic_part
-from bwcompiler.frontend.source.gaps import Maybe, Tail, maybe
+from bwcompiler.frontend.source.gaps import Block, Maybe, Tail, maybe, of_block
 from bwcompiler.frontend.source.places import scopes_around, short
 from bwcompiler.frontend.source.variables import NotCapturable, not_capturable, open_policy
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, extent_of, index_handle
@@ -251,6 +251,27 @@ def elements_of(growth: Growth, region: Region) -> list[Element]:
     return [Element(tree.structure(item), [_leaf(leaf, region) for leaf in _leaves(item)]) for item in growth.items]
 
 
+BLOCK = 12                     # elements, from which on arrays stand for them
+
+
+def _block(elements: Sequence[Element], count: int, buffers: dict[Storage, Tracer], iterations: Any) -> Block | None:
+    """What all iterations have appended of which data decides whether they have, as arrays."""
+    if count < BLOCK or len(elements) != 1 or not all(isinstance(leaf, Row) and not leaf.leaf._chain for leaf in elements[0].leaves):
+        return None
+    arrays = [buffers[leaf.storage] for leaf in elements[0].leaves]
+    whole = tree.unflatten(elements[0].structure, arrays)
+    flags, value = (whole.present, whole.value) if type(whole) is Maybe else (None, whole)
+    if flags is None and iterations is None:
+        return None
+    reached = None if iterations is None else np.arange(count) < iterations
+    present = flags if reached is None else reached if flags is None else np.logical_and(reached, flags)
+    return Block(count, present, value, flags is None)
+
+
+def _value(item: Any) -> Any:
+    return item.value if type(item) is Maybe else item
+
+
 def _leaves(item: Any) -> list[Any]:
     """The leaves of numbers, arrays and tuples of these."""
     if isinstance(item, tuple):
@@ -313,6 +334,12 @@ def grow(growth: Growth, elements: Sequence[Element], count: int, index: Any, bu
         return call(index_handle, substitute(leaf._extent, {index: number})) if isinstance(leaf, IndexTracer) else leaf
 
     growth.restore()
+    block = _block(elements, count, buffers, iterations)
+    if block is not None:
+        structure, leaves = elements[0]
+        append(growth.base, *[of_block(block, number, block.present[number], _value(tree.unflatten(
+            structure, [leaf_of(leaf, number) for leaf in leaves]))) for number in range(count)])
+        return
     for number in range(count):
         made = [tree.unflatten(one.structure, [leaf_of(leaf, number) for leaf in one.leaves]) for one in elements]
         append(growth.base, *(made if iterations is None else [maybe(iterations > number, one) for one in made]))

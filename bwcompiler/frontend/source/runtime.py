@@ -186,6 +186,8 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
     source = source if gaps.has_gaps(source) else iterable(source)
     held = None if flag is None else Names(body)
     tested = names._replace(results=tuple(dict.fromkeys((*names.carried, *names.results, *([] if flag is None else [flag])))))
+    if policy is not None and gaps.has_gaps(source) and flag is None and _captured_block(source, body, names, tested, policy):
+        return
     elements_left = iter(source)
     with _unrolling(policy, elements):
         for number in itertools.count():
@@ -211,6 +213,22 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
                 first = True
                 if _captured(elements.after_first(), body, names, flag, policy, may_peel=False):
                     return
+
+
+def _captured_block(source: Any, body: Callable[[Any], None], names: Variables, tested: Variables, policy: Policy) -> bool:
+    """Whether a loop over a list was recorded of which a loop has appended all elements, as data decided."""
+    block = gaps.only_block(source)
+    if block is None or not policy.loops or site_of(body) in policy.unrolled:
+        return False
+
+    def where_there(number: Any) -> None:
+        branch(block.present[number], functools.partial(body, block.row(number)), _nothing, tested, Names(body), policy)
+    try:
+        counted(where_there, names, iteration.Elements(block.count, lambda k: k), policy, body)
+    except NotCapturable as refused:
+        policy.notes.setdefault(site_of(body), refused.reason)
+        return False
+    return True
 
 
 @contextmanager

@@ -5,6 +5,7 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler.errors import TracerBoolError, TracerError, UnsupportedError
+from bwcompiler.frontend.tracing.trace import trace
 
 X = np.array([0.7, -0.4, 1.3, 0.2, -1.1, 0.9, 0.35, 1.7, -0.6, 0.45, 0.15, -0.25]) + 0.0137
 
@@ -256,3 +257,37 @@ def test_an_element_that_is_assigned_to_later_is_not_read():
 
     with pytest.raises(UnsupportedError, match="may be another name of an array"):
         bw.jit(program)(X)
+
+
+def test_what_a_loop_has_appended_is_arrays():
+    """Length, sum, extrema, ends and loops over it do not grow with the number of iterations."""
+    def program(x, n):
+        kept, t = [], x[0]
+        for k in range(n):
+            t = 0.9 * t + np.sin(x[1] * k)
+            if t > 0.2:
+                kept.append(t)
+        total = 0.0
+        for v in kept:
+            total += v ** 2
+        return total + len(kept) + sum(kept) + max(kept) - min(kept) + kept[-1] + np.mean(kept)
+
+    def early(x, n):
+        kept, t = [x[2]], x[0]
+        for k in range(n):
+            t = 0.9 * t + np.sin(x[1] * k)
+            kept.append(t)
+            if t > 2.0:
+                break
+        return kept[-1] * kept[0] + kept[2] + len(kept) + sum(kept)
+
+    for function in (program, early):
+        compiled = bw.value_and_grad(function)
+        sizes = []
+        for n in (40, 80):
+            value, gradient = compiled(X, n)
+            assert value == pytest.approx(function(X, n), rel=1e-12)
+            e = 1e-6 * np.eye(12)[1]
+            assert gradient[1] == pytest.approx((function(X + e, n) - function(X - e, n)) / 2e-6, rel=1e-5)
+            sizes.append(len(trace(lambda x, n=n, function=function: function(x, n), (X,)).graph.body))
+        assert sizes[0] == sizes[1]
