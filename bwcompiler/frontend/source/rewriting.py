@@ -21,12 +21,14 @@ from bwcompiler.frontend.source.lookup import NO_TYPE_PARAMETERS, Definition
 
 RUNTIME = "__bw__"
 ITEM = "__bw_item__"
+PRESENT = "__bw_present__"     # whether an element is there, in comprehensions
 
 _KEPT = frozenset(("locals", "vars", "globals", "eval", "exec", "dir"))     # functions that see the frame they are called in
 _LEAVING = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal, ast.Import,
             ast.ImportFrom, ast.Delete, ast.AsyncFor, ast.AsyncWith, ast.Match, ast.ClassDef)
 _OWN_SCOPE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _IDENTITY: dict[type[ast.cmpop], str] = {ast.Is: "is_", ast.IsNot: "is_not", ast.In: "in_", ast.NotIn: "not_in"}
+_WHOLE = frozenset(("list", "max", "min", "sorted", "sum", "tuple"))        # functions that take all elements of what they get
 _HEADERS = frozenset(("range", "enumerate", "zip", "reversed"))
 
 
@@ -136,6 +138,8 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and self.parameters:
             node.args = [ast.copy_location(ast.Name(name, ast.Load()), node) for name in ("__class__", self.parameters[0])]
             return node
+        if isinstance(node.func, ast.Name) and node.func.id in _WHOLE and len(node.args) and isinstance(node.args[0], ast.GeneratorExp):
+            node.args[0] = ast.copy_location(ast.ListComp(node.args[0].elt, node.args[0].generators), node.args[0])
         if isinstance(node.func, ast.Attribute):   # a method, no property
             node.func.value = self.visit(node.func.value)
             node.args = list(map(self.visit, node.args))
@@ -217,7 +221,24 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     visit_GeneratorExp = _made
-    visit_List = visit_Dict = visit_Set = visit_ListComp = visit_DictComp = visit_SetComp = _made
+    visit_List = visit_Dict = visit_Set = visit_DictComp = visit_SetComp = _made
+
+    def visit_ListComp(self, node: ast.ListComp) -> Any:
+        """[x for item in items if test] with elements that are there or not, as data decides."""
+        generator = node.generators[0]
+        if len(node.generators) > 1 or generator.is_async or not all(map(_is_pure, (node.elt, *generator.ifs))):
+            return self._made(node)
+        tests = generator.ifs
+        test = ast.copy_location(ast.BoolOp(ast.And(), tests), tests[0]) if len(tests) > 1 else tests[0] if tests else ast.copy_location(
+            ast.Constant(True), node)
+        element, test, source = self.visit(node.elt), self.visit(test), self.visit(generator.iter)
+        present = ast.copy_location(ast.Name(PRESENT, ast.Load()), node)
+        kept = self._runtime("kept", node.elt, present, self._later(test), self._later(element))
+        target: Any = ast.Tuple([ast.Name(PRESENT, ast.Store()), self.visit(generator.target)], ast.Store())
+        ast.copy_location(target, generator.target)
+        looped = ast.comprehension(target, self._runtime("elements", generator.iter, source), [], 0)
+        found = ast.copy_location(ast.ListComp(kept, [looped]), node)
+        return self._runtime("made", node, self._runtime("sifted", node, found))
 
     # ----- statements
     def visit_Assign(self, node: Any) -> Any:

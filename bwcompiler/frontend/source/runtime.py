@@ -44,8 +44,8 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 
 __all__ = ["added", "altered", "and_", "assert_", "attribute", "call", "changed", "choose", "combined", "combined_attribute",
-           "computed", "for_", "header", "if_", "in_", "is_", "is_not", "item", "iterable", "made", "not_", "not_in", "or_", "product",
-           "raised", "slice", "trying", "unrolled", "while_"]
+           "computed", "elements", "for_", "header", "if_", "in_", "is_", "is_not", "item", "iterable", "kept", "made", "not_",
+           "not_in", "or_", "product", "raised", "sifted", "slice", "trying", "unrolled", "while_"]
 
 SHORTEST = 3                   # loops of fewer iterations are always unrolled
 HEAVY = 1500                   # values that the iterations of a short loop record: then it is not
@@ -409,6 +409,31 @@ def _equal(x: Any, y: Any) -> Callable[[], Any]:
 def not_in(x: Any, items: Any) -> Any:
     """x not in items."""
     return not_(in_(x, items))
+
+
+_SKIPPED = object()
+
+
+def elements(source: Any) -> Iterator[tuple[Any, Any]]:
+    """What a comprehension goes over, each with whether it is there."""
+    if not gaps.has_gaps(source):
+        return zip(itertools.repeat(True), iterable(source))
+    return iter([(one.present, one.value) if type(one) is gaps.Maybe else (True, one) for one in source])
+
+
+def kept(present: Any, test: Callable[[], Any], element: Callable[[], Any]) -> Any:
+    """An element of a comprehension."""
+    going = and_(present, test)
+    if isinstance(going, Tracer):
+        made: list[Any] = own([])
+        if_(going, lambda: append(made, element()), _nothing, _NO_VARIABLES)
+        return made[0]
+    return element() if _truth(going) else _SKIPPED
+
+
+def sifted(found: list[Any]) -> list[Any]:
+    """The elements that a comprehension keeps."""
+    return [one for one in found if one is not _SKIPPED]
 
 
 def assert_(test: Any, message: Callable[[], Any] | None = None) -> None:

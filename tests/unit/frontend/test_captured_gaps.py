@@ -160,7 +160,32 @@ def a_first_one_from_a_helper(x):
     return x[0] * len(above(x, 0.25))
 
 
-PROGRAMS = [in_a_branch, on_both_sides, on_both_sides_of_a_captured_loop, in_branches_of_branches, tuples_and_tests, of_arrays,
+def comprehensions(x):
+    large = [v for v in x if v > 0.25]
+    pairs = [(k, v * v) for k, v in enumerate(x[:6]) if v > 0.25 and k != 2 if v < 1.0]
+    table = dict(zip("abcd", x, strict=False))
+    named = [name for name, value in sorted(table.items()) if name != "b"]
+    doubled = [2 * v for v in large]
+    total = sum(v ** 3 for v in x if not v > 1.0) + sum(table[name] for name in named) + sum(k * v for k, v in pairs)
+    return total + max(v for v in x if v < 0.5) + len(doubled) * doubled[-1] + sum([a * b for a in x[:2] for b in x[2:4]])
+
+
+def comprehensions_of_own_functions(x):
+    def root(v):
+        if v < 0:
+            raise ValueError("negative")
+        return np.sqrt(v)
+
+    roots = [root(v) for v in x if v > 0.1]
+    basis = []
+    for k in range(4):
+        w = x[k:k + 3] - sum((b * (b @ x[k:k + 3]) for b in basis), np.zeros(3))
+        if w @ w > 0.5:
+            basis.append(w / np.sqrt(w @ w))
+    return sum(roots) + len(roots) + sum(b[0] for b in basis)
+
+
+PROGRAMS = [comprehensions, comprehensions_of_own_functions, in_a_branch, on_both_sides, on_both_sides_of_a_captured_loop, in_branches_of_branches, tuples_and_tests, of_arrays,
             read_while_it_grows, first_and_last, until_it_converges, a_history_of_arrays, left_and_continued, few_iterations,
             returned_from_helpers, a_first_one_from_a_helper]
 
@@ -209,7 +234,7 @@ def refused(use):
 USES = {
     "slice": lambda kept: sum(kept[1:]), "pop": lambda kept: kept.pop(), "reverse": lambda kept: kept.reverse(),
     "sorted": lambda kept: sorted(kept)[0], "enumerate": lambda kept: sum([k * v for k, v in enumerate(kept)]),
-    "zip": lambda kept: sum([a * b for a, b in zip(kept, [1.0, 2.0], strict=False)]), "comprehension": lambda kept: sum([2 * v for v in kept]),
+    "zip": lambda kept: sum([a * b for a, b in zip(kept, [1.0, 2.0], strict=False)]), "set": lambda kept: len({2 * v for v in kept}),
     "unpacked": lambda kept: (lambda a, b, c, d: a + b)(*kept), "returned": lambda kept: kept, "size": lambda kept: np.size(kept),
     "stacked": lambda kept: np.array(kept) @ np.ones(2), "place": lambda kept: kept[len(kept) - 1], "tuple": lambda kept: len(tuple(kept)),
     "order": lambda kept: np.sort(kept)[0], "text": lambda kept: float(f"{kept[1:]}"), "comparison": lambda kept: kept == [1.0, 2.0, 3.0, 4.0],
