@@ -221,7 +221,7 @@ def _appended(name: str, sides: Sequence[Side]) -> list[Slot]:
     for side in sides:
         for item in side.ends.setdefault(name, ()):
             if isinstance(item, list | dict) or (is_known(item) and not isinstance(item, str | None)):
-                not_capturable(f"it calls list.append() with a {type(item).__name__}")
+                not_capturable(f"it calls list.append() with a {type(item).__name__}: append numbers, arrays or tuples of them")
         if side.ends[name] and tree.leaves(side.ends[name]) and name not in side.places:
             not_capturable("it calls list.append() with something else than numbers and arrays")
     one, other = (side.places.get(name) for side in sides)

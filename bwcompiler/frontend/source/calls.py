@@ -196,6 +196,8 @@ def _require_pure(function: Any, policy: Policy) -> None:
             return
         if function.__name__ in _READING.get(type(owner), frozenset()):
             return
+        if isinstance(owner, np.random.Generator | np.random.RandomState):
+            not_capturable(f"it calls {_named(function)}, which draws numbers, or does not, as data decides: draw them before")
         not_capturable(f"it calls {_named(function)}, which may change {type(owner).__name__} {short(owner)}")
     if isinstance(function, np.ufunc) or _among(function, PURE) or (_is_pure_module(function) and "random" not in function.__module__):
         return

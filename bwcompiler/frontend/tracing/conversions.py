@@ -20,7 +20,8 @@ from bwcompiler.frontend.tracing.source import is_library, is_ours, is_rewritten
 bw = lazy.module("bwcompiler")          # what is above this layer: loaded when asked for
 
 _MAKE = "if {0} is an array, make it with np.zeros_like(x), or with bwcompiler.numpy.zeros(n), which can be assigned to"
-_COPY = "{0} comes from outside of the function, or others have it, too: write to a copy, made with {0}.copy()"
+_COPY = ("{0} comes from outside of the function, or others have it, too: write to a copy, made with {0}.copy(), or to an array that is "
+         "made in the function (np.zeros_like(x), np.zeros(n))")
 _OBJECTS = ("np.array([...]) of traced numbers is to NumPy an array of Python objects: make it with bwcompiler.numpy.array([...]), "
             "or np.stack([...])")
 _GENERAL = "write it with NumPy's functions, which take traced arrays, or do it outside of the traced function"

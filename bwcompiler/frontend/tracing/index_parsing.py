@@ -240,8 +240,9 @@ def _bound(bound: Any, extent: Extent, step: int) -> Extent:
     place = extent_of(known(bound))
     if place is None:
         raise TracerIndexError("a slice with a traced bound: the number of elements is not known while tracing\n"
-                               "  hint: index with start + np.arange(size), or make the bound static (static_argnums); the index of "
-                               "bw.fori_loop and sums with it may be bounds")
+                               "  hint: a loop over its elements, `for k in range(start, stop)`, whose bounds may be data; or index with "
+                               "start + np.arange(size), or make the bound static (static_argnums); the index of a loop, and sums with it, "
+                               "may be bounds")
     if known_le(place, -1):
         place = add_extents(place, extent)
     elif not known_le(0, place):

@@ -247,6 +247,26 @@ def test_what_would_count_or_move_elements_is_refused(use):
         bw.jit(refused(USES[use]))(X)
 
 
+def test_lists_and_random_numbers_in_branches_are_refused_with_what_to_write():
+    def of_lists(x):
+        rows = []
+        if x[0] > 0:
+            rows.append([x[0], x[1]])
+        return len(rows)
+
+    def draws(x):
+        generator, total = np.random.default_rng(0), 0.0
+        for v in x[:4]:
+            if v > 0:
+                total += v * generator.random()
+        return total
+
+    with pytest.raises(TracerBoolError, match="append numbers, arrays or tuples"):
+        bw.jit(of_lists)(X)
+    with pytest.raises(TracerBoolError, match="draw them before"):
+        bw.jit(draws)(X)
+
+
 def test_assignments_to_elements_are_refused():
     def assigned(x):
         kept = [x[0]]
