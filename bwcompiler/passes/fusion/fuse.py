@@ -24,7 +24,7 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.routine import Fourier, InnerLoop, Native
 from bwcompiler.passes.find_updates import find_updates
-from bwcompiler.passes.fusion.attempt import Attempt, region_read
+from bwcompiler.passes.fusion.attempt import GROW, Attempt, region_read
 from bwcompiler.passes.fusion.step_order import StepOrder
 
 MOST_INLINED = 3                               # values between one that is picked and what the loop has
@@ -128,16 +128,33 @@ class _Fusion:
         self._add(attempt, group, attempt.found(group))
 
     def _joins(self, attempt: Attempt) -> bool:
-        """Put the value into the latest group that can hold it, if any."""
+        """Put the value into the latest group that can hold it, if any; into one with fewer axes only where there is no other.
+
+        (What runs over fewer axes is small: that it is stored and read again costs less than a second loop over all of them.)
+        """
+        growing = []
         for group, sources, moved in self._candidates(attempt):
-            for form in dict.fromkeys((self._expanded(attempt, group), attempt)):
+            forms = dict.fromkeys((self._expanded(attempt, group), attempt))
+            for form in forms:
+                member = form.join(group, grow=False)
+                if member is not None:
+                    return self._joined(form, member, group, sources, moved)
+            if attempt.refusal is GROW:
+                growing.append((forms, group, sources, moved))
+            else:
+                self._refuse(attempt, group, *attempt.refusal)
+        for forms, group, sources, moved in growing:
+            for form in forms:
                 member = form.join(group)
                 if member is not None:
-                    self.order.put_after(group.position, sources, moved)
-                    self._add(form, group, member)
-                    return True
+                    return self._joined(form, member, group, sources, moved)
             self._refuse(attempt, group, *attempt.refusal)
         return False
+
+    def _joined(self, attempt: Attempt, member: Member, group: FusionGroup, sources: set[int], moved: Sequence[int]) -> bool:
+        self.order.put_after(group.position, sources, moved)
+        self._add(attempt, group, member)
+        return True
 
     def _joins_inlined(self, attempt: Attempt) -> bool:
         """Put elements picked from cheap values into a group that computes what these are made of.

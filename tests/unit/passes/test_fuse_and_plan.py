@@ -153,6 +153,59 @@ def test_rows_that_are_spread_do_not_turn_the_loops():
     points, means = np.ones((2000, 4)), np.ones((16, 4))
     assert steps_of(function, points, means, means) == [["exp"], ["subtract", "multiply", "multiply", "sum"]]
 
+# ----- values over more axes than what they read
+def spread(shape):
+    """A value over `shape`, of one over all axes but the middle one, times one over all axes but the first."""
+    def function(x, w):
+        return np.cos(x * 2.0)[:, None, :] * w
+    rows, middle, last = shape
+    return function, np.linspace(0.0, 3.0, rows * last).reshape(rows, last), np.linspace(1.0, 2.0, middle * last).reshape(middle, last)
+
+
+@pytest.mark.parametrize(("last", "axes"), [(32, [1]), (5, None)], ids=["vectors along rows", "short rows"])
+def test_loops_over_a_new_middle_axis_run_along_memory(last, axes):
+    """Where rows are long, dear values are vectors over them, and short ones are computed by themselves before."""
+    function, x, w = spread((6, 4, last))
+    found = lowered(function, x, w, gradient=False).fused.steps
+    if axes is None:
+        assert [[member.value.op.name for member in step.members] for step in found] == [["multiply", "cos"], ["multiply"]]
+    else:
+        [step] = found
+        assert sorted(step.inner) == axes and step.extents == [6, 4, last]
+    np.testing.assert_allclose(bw.jit(function)(x, w), function(x, w), rtol=1e-15)
+
+
+@pytest.mark.parametrize("places", ["first", "last", "middle", "first and third", "second and last"])
+@pytest.mark.parametrize("extent", [3, 17, 40])
+def test_rows_spread_over_any_axes(places, extent):
+    numbers = {"first": (0,), "last": (2,), "middle": (1,), "first and third": (0, 2), "second and last": (1, 3)}[places]
+
+    def function(x, w):
+        row = x * 2.0 - 1.0
+        return np.expand_dims(row, numbers) * w + np.expand_dims(row * row, numbers)
+
+    def total(x, w):
+        return np.sum(np.sin(function(x, w)))
+    x, w = np.linspace(-1.0, 1.0, 5 * extent).reshape(5, extent), np.full(np.expand_dims(np.ones((5, extent)), numbers).shape, 0.5)
+    w = np.repeat(w, 4, axis=numbers[0])
+    np.testing.assert_array_equal(bw.jit(function)(x, w), function(x, w))
+    step = 1e-6
+    for number, got in enumerate(bw.grad(total, argnums=(0, 1))(x, w)):
+        arguments = [[x, w], [x, w]]
+        for sign, row in zip((step, -step), arguments, strict=True):
+            row[number] = row[number] + sign
+        difference = (total(*arguments[0]) - total(*arguments[1])) / (2 * step)
+        np.testing.assert_allclose(np.sum(got), difference, rtol=1e-6, atol=1e-8)
+
+
+def test_a_value_goes_where_all_its_axes_are_before_it_spreads_a_row():
+    def function(x, w):
+        row = x * 2.0
+        whole = w + 1.0
+        return whole * row[:, None], row
+    x, w = np.ones(5), np.ones((5, 7))
+    assert [len(step.extents) for step in lowered(function, x, w, gradient=False).fused.steps] == [1, 2]
+
 
 # ----- numbers
 def steps_of(function, *arguments, gradient=False):
