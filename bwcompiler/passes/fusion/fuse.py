@@ -25,6 +25,7 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.routine import Fourier, InnerLoop, Native
 from bwcompiler.passes.find_updates import find_updates
 from bwcompiler.passes.fusion.attempt import GROW, Attempt, region_read
+from bwcompiler.passes.fusion.axis_order import in_memory_order
 from bwcompiler.passes.fusion.step_order import StepOrder
 
 MOST_INLINED = 3                               # values between one that is picked and what the loop has
@@ -81,6 +82,7 @@ class _Fusion:
         self.number_readers: dict[Value, dict[int, None]] = {}        # steps, per waiting number
         self.number_groups: list[int] = []
         self.latest: FusionGroup | None = None
+        self.attempts: dict[Value, Attempt] = {}
 
     def run(self) -> FusedProgram:
         for value in self.graph.body:
@@ -96,6 +98,9 @@ class _Fusion:
             elif value in self.forced or not is_virtual(value):
                 self._place(value)
         self._place_numbers()
+        for step in self.steps:
+            if isinstance(step, FusionGroup):
+                in_memory_order(step, self.attempts, self.stored)
         self._schedule()
         return FusedProgram(self.steps, self.stored, self.forced, self.step_of, self.refusals or [])
 
@@ -181,6 +186,7 @@ class _Fusion:
 
     def _add(self, attempt: Attempt, group: FusionGroup, member: Member, in_front: bool = False) -> None:
         group.add(member, in_front)
+        self.attempts[member.value] = attempt
         self.step_of.setdefault(member.value, group)
         if attempt.update:
             self._record_update(member.value, group)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -205,6 +207,38 @@ def test_a_value_goes_where_all_its_axes_are_before_it_spreads_a_row():
         return whole * row[:, None], row
     x, w = np.ones(5), np.ones((5, 7))
     assert [len(step.extents) for step in lowered(function, x, w, gradient=False).fused.steps] == [1, 2]
+
+
+# ----- the order of loops
+def channels_last(x, w):
+    """What a convolution does around an activation: rows of a product, seen with the channels in front."""
+    seen = np.transpose((x @ w).reshape(2, 6, 4), (0, 2, 1))
+    return np.transpose(np.tanh(seen) * seen + 1.0, (0, 2, 1)).reshape(12, 4) @ w.T
+
+
+def test_loops_run_in_the_order_of_memory():
+    x, w = np.linspace(0.0, 1.0, 60).reshape(12, 5), np.linspace(-1.0, 1.0, 20).reshape(5, 4)
+    [step] = [step for step in lowered(channels_last, x, w, gradient=False).fused.steps if isinstance(step, FusionGroup)]
+    assert step.extents == [2, 6, 4]                           # that of tanh is (2, 4, 6)
+    np.testing.assert_allclose(bw.jit(channels_last)(x, w), channels_last(x, w), rtol=1e-13)
+
+
+def test_loops_keep_their_order_where_another_is_no_better():
+    both = lowered(lambda x: np.sin(x) + x.T, np.ones((6, 6)), gradient=False)
+    transposed = lowered(lambda x: np.sin(x).T, np.ones((6, 8)), gradient=False)
+    assert [step.extents for step in (*both.fused.steps, *transposed.fused.steps)] == [[6, 6], [6, 8]]
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))), ids=str)
+def test_values_and_updates_in_any_order(order):
+    back = tuple(np.argsort(order))
+
+    def function(x, y):
+        z = np.transpose(np.sqrt(x), order) * 2.0
+        z[1:, :, ::2] += np.transpose(y, order)[1:, :, ::2]
+        return np.transpose(z, back) + np.transpose(np.cos(np.transpose(y, order)), back)
+    x, y = np.linspace(1.0, 2.0, 60).reshape(3, 4, 5), np.linspace(0.0, 3.0, 60).reshape(3, 4, 5)
+    np.testing.assert_allclose(bw.jit(function)(x, y), function(x, y), rtol=1e-14)
 
 
 # ----- numbers
