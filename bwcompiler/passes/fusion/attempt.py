@@ -24,6 +24,7 @@ WHOLE_ARRAY_LIMIT = 4096
 
 LONG_ROW = 16                                  # elements that vectors run along, rather than across such rows
 
+MANY_SCALARS = 3                               # operations around a short row that are worth vectors of their own
 GROW: tuple[str, tuple[Value, ...]] = ("", ())         # no reason yet: the value is asked for again
 _SEARCHES = ("argmax", "argmin")               # their groups hold nothing else
 
@@ -250,12 +251,25 @@ class Attempt:
         if 0 in inner and len(places) > 1:         # its loops would go through memory once for each row of the others
             self._refuse("unrelated")
             return None
-        dear = [member.value for member in group.members
-                if member.value.op.kind == "elementwise" and not member.value.op.cheap and not member.is_number]
-        if dear and max(every) in inner:
-            self._refuse("dear", *dear)
-            return None
+        if max(every) in inner:
+            scalars = self._scalars(group, inner, places)
+            if scalars:
+                self._refuse("scalars", *scalars)
+                return None
         return self._accept(group, inner, every, every, places)
+
+    def _scalars(self, group: FusionGroup, inner: frozenset[int], places: Sequence[int]) -> list[Value]:
+        """What the group's loops computed in vectors, and would compute one number at a time around new inner loops, at a loss: dear
+        functions, or more than the short inner loops do.
+        """
+        own = [member.value for member in group.members if member.value.op.kind == "elementwise" and not member.is_number]
+        dear = [value for value in own if not value.op.cheap]
+        if dear or len(own) < MANY_SCALARS or _size(group, frozenset(range(len(places)))) < LONG_ROW:
+            return dear
+        count = 1
+        for axis in inner:
+            count *= upper(self.shape[self.wide[axis]])
+        return own if count < LONG_ROW else []
 
     def _structure(self, group: FusionGroup, mapping: dict[int, int]) -> frozenset[int] | None:
         """The group's inner axes once this value is in it; None where it does not fit."""

@@ -177,6 +177,31 @@ def test_loops_over_a_new_middle_axis_run_along_memory(last, axes):
     np.testing.assert_allclose(bw.jit(function)(x, w), function(x, w), rtol=1e-15)
 
 
+@pytest.mark.parametrize(("extent", "loops"), [(2, 2), (100, 1)])
+def test_work_before_short_rows_keeps_its_vectors(extent, loops):
+    def function(x, w):
+        return ((x * 2.0 - 1.0) * x + 0.5)[:, None] * w
+    assert len(steps_of(function, np.ones(64), np.ones((64, extent)))) == loops
+    assert len(steps_of(lambda x, w: (x * 2.0)[:, None] * w, np.ones(64), np.ones((64, extent)))) == 1
+
+
+def test_loops_do_not_depend_on_which_slice_comes_first():
+    """The cotangents of two columns, in either order: the first one is placed in zeros, the other added."""
+    def rates(turned):
+        def function(y, ct):
+            a, b = y[:, 0], y[:, 1]
+            first = -a * b * b + 2.0 * a if turned else 2.0 * a - a * b * b
+            return np.sum(np.stack([first, b * a - 3.0 * b * b], 1) * ct)
+        return bw.grad(function)
+    y, ct = np.linspace(0.0, 1.0, 128).reshape(64, 2), np.linspace(1.0, 2.0, 128).reshape(64, 2)
+    counts = [sum(len(ops) > 3 for ops in steps_of(rates(turned), y, ct)) for turned in (False, True)]
+    assert counts[0] == counts[1]
+    for turned in (False, True):
+        for step in lowered(rates(turned), y, ct, gradient=False).fused.steps:
+            assert step.inner is None                              # nothing is computed row by row
+    np.testing.assert_allclose(rates(False)(y, ct), rates(True)(y, ct), rtol=1e-13)
+
+
 @pytest.mark.parametrize("places", ["first", "last", "middle", "first and third", "second and last"])
 @pytest.mark.parametrize("extent", [3, 17, 40])
 def test_rows_spread_over_any_axes(places, extent):
