@@ -31,6 +31,7 @@ from bwcompiler.lowering.steps import LoweredBody, LoweredStep, lower_steps
 from bwcompiler.passes.adjoints.expand_regions import expand_regions
 from bwcompiler.passes.adjoints.unlink_regions import unlink_regions
 from bwcompiler.passes.autodiff import JointGraph, differentiate, origins_of
+from bwcompiler.passes.carry_elements import carry_elements
 from bwcompiler.passes.expand_custom_rules import expand_custom_rules
 from bwcompiler.passes.fusion.fuse import fuse
 from bwcompiler.passes.inline_custom_rules import inline_custom_rules
@@ -81,6 +82,7 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("partition", partition, "what the forward program saves, what the adjoint program computes again",
          "joint graph -> forward and adjoint graph", graphs=lambda parts: [parts.forward, parts.adjoint]),
     # native code
+    Pass("carry_elements", carry_elements, "elements that the next iteration of a loop reads are carried beside their array"),
     Pass("legalize", legalize, "ops that lowering does not take -> ops that it takes, simplified"),
     Pass("save_slices", save_slices, "slices that are read after their array was updated -> copies made before"),
     Pass("fuse", fuse, "values that share one loop tree", "graph -> fusion groups and calls", graphs=_none),
@@ -106,6 +108,9 @@ ORDER = (
     Before("prune_regions", "legalize", "what nobody reads is not compiled"),
     Before("inline_custom_rules", "partition", "what is inside of a call can be saved or computed again by itself"),
     Before("partition", "legalize", "a residual is a value of the user's; pads and pieces are made on the side that needs them"),
+    Before("partition", "carry_elements", "what is carried is a residual of every iteration, what lies in an array is there"),
+    Before("prune_regions", "carry_elements", "what nobody reads is not carried"),
+    Before("carry_elements", "legalize", "the reads that it makes are legalised with the others"),
     Before("legalize", "save_slices", "what is read of an array, and when, is known of legal ops"),
     Before("save_slices", "fuse", "an update is in place where nothing reads the array afterwards"),
     Before("legalize", "fuse", "fusion takes ops with an element rule, reductions and calls only"),
@@ -161,7 +166,7 @@ def lower(graph: Graph, into: Sequence[int | None] = (), target: Target | None =
         options = options or pass_options()
         run = PassRunner(PIPELINE, options)
         inlined = run(inline_custom_rules, graph)
-        legal = run(save_slices, run(legalize, run(prune_regions, inlined)))
+        legal = run(save_slices, run(legalize, run(carry_elements, run(prune_regions, inlined))))
         libraries = libraries._replace(symbols=libraries.symbols.union(loops_named_in(legal)))
         fused = run(fuse, legal)
         steps = run(lower_steps, fused, libraries, _pairs(legal, into), _lower_bodies(legal, libraries, options))
@@ -187,7 +192,7 @@ def _lower_bodies(graph: Graph, libraries: Libraries, options: PassOptions, pref
 def _lower_body(graph: Graph, carried: int, libraries: Libraries, options: PassOptions, prefix: str) -> LoweredBody:
     """One body.  The next states of a loop are written over the last ones, or, where these are read until the end, beside them."""
     run = PassRunner(PIPELINE, options)
-    legal = run(legalize, run(prune_regions, run(inline_custom_rules, graph)))
+    legal = run(legalize, run(carry_elements, run(prune_regions, run(inline_custom_rules, graph))))
     states = legal.inputs[:carried]
     legal = run(save_slices, legal, states)
     fused = run(fuse, legal, False, states)
