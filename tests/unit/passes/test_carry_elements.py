@@ -210,7 +210,7 @@ def random_loop(rng):
     state = list(arrays)
 
     def place():
-        return (index.extent() + int(rng.integers(-2, 3)) if rng.random() < 0.9 else int(rng.integers(0, 20)),)
+        return (index.extent() + int(rng.integers(-2, 3)) if rng.random() < 0.9 else int(rng.integers(0, 19)),)
 
     with Record() as record:
         for _ in range(rng.integers(1, 5)):
