@@ -54,9 +54,12 @@ class CallText(NamedTuple):
     fallible: bool
 
 
+ELEMENT_BYTES = 16             # of the largest element
+
+
 def copy_text(name: str, size: int) -> str:
-    """`void name(source, target)`: copy a number of bytes."""
-    return f"""define internal void @{name}(ptr %source, ptr %target) #1 {{
+    """`void name(source, target)`: copy a number of bytes; those of one element as part of the caller."""
+    return f"""define internal void @{name}(ptr %source, ptr %target) #{2 if size <= ELEMENT_BYTES else 1} {{
   call void @llvm.memcpy.p0.p0.i64(ptr %target, ptr %source, i64 {size}, i1 false)
   ret void
 }}
