@@ -32,6 +32,12 @@ from bwcompiler.ops.custom import (
     custom_call,
     custom_link,
 )
+from bwcompiler.ops.determinants import (
+    cofactor_change,
+    cofactors,
+    det,
+    slogdet,
+)
 from bwcompiler.ops.eigen import (
     eig,
     eigh,
@@ -102,12 +108,10 @@ from bwcompiler.ops.elementwise import (
     trunc,
 )
 from bwcompiler.ops.factorization import (
-    det,
     householder,
     orthonormal,
     pinv,
     qr,
-    slogdet,
     svd,
     svdvals,
 )
@@ -232,6 +236,8 @@ __all__ = [
     "checkpoint",
     "cholesky",
     "cholesky_adjoint",
+    "cofactor_change",
+    "cofactors",
     "concatenate",
     "cond",
     "conjugate",
