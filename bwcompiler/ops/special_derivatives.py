@@ -278,7 +278,34 @@ _known("loggamma", lambda out, x: digamma(x))
 _known("poch", lambda out, a, m: out * (digamma(a + m) - digamma(a)), lambda out, a, m: out * digamma(a + m))
 _known("binom", lambda out, n, k: out * (digamma(n + 1.0) - digamma(n - k + 1.0)),
        lambda out, n, k: out * (digamma(n - k + 1.0) - digamma(k + 1.0)))
-_known("_zeta", None, lambda out, x, q: -(x * function("_zeta")(x + 1.0, q)))                                              # 25.11.17
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798)
+
+
+def _zeta_by_order(out: Value | None, s: Value, q: Value) -> Value:
+    """-Σ log(q + k) / (q + k)ˢ: ten terms, and the rest by the formula of Euler and Maclaurin (25.11.28), differentiated by s."""
+    total = None
+    for k in range(10):
+        place = q + float(k)
+        term = -(log(place) * power(place, -s))
+        total = term if total is None else total + term
+    place = q + 10.0
+    logarithm, falling = log(place), power(place, -s)
+    tail = falling * place * (1.0 / (1.0 - s) - logarithm) / (s - 1.0) - falling * logarithm * 0.5
+    rising, slope = s, full_like(s, 1.0)                                        # s (s + 1) ... (s + 2j - 2), and its derivative by s
+    scale = falling / place
+    for j, bernoulli in enumerate(_BERNOULLI, 1):
+        tail = tail + (slope - rising * logarithm) * scale * (bernoulli / math.factorial(2 * j))
+        for step in (2.0 * j - 1.0, 2.0 * j):
+            slope = slope * (s + step) + rising
+            rising = rising * (s + step)
+        scale = scale / (place * place)
+    assert total is not None
+    return total + tail
+
+
+_known("_zeta", _zeta_by_order, lambda out, x, q: -(x * function("_zeta")(x + 1.0, q)))                                    # 25.11.17
+_known("_riemann_zeta", lambda out, s: select(greater(s, full_like(s, -2.0)), _zeta_by_order(None, s, full_like(s, 1.0)),
+                                              full_like(s, math.nan)))          # to the left of that the terms cancel
 
 
 # ----- distribution functions

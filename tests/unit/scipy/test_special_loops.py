@@ -68,6 +68,18 @@ def test_incomplete_gamma_functions_by_their_shape(a: float, x: float) -> None:
     np.testing.assert_allclose(slopes("gammaincc", 0, a, x), -expected, rtol=1e-9)
 
 
+@pytest.mark.parametrize("s", [-1.5, 0.5, 0.999, 1.001, 2.0, 7.5, 40.0])
+def test_zeta_by_its_order(s: float) -> None:
+    """First and second derivatives, of Riemann's function and of Hurwitz's."""
+    for q in (1.0,) if s < 1 else (1e-3, 0.3, 1.0, 5.0, 40.0):
+        zeta = (lambda s: bw.scipy.special.zeta(s)) if q == 1 else (lambda s, q=q: bw.scipy.special.zeta(s, q))
+        for order in (1, 2):
+            fun = bw.grad(zeta) if order == 1 else bw.grad(bw.grad(zeta))
+            with mp.workdps(30):
+                expected = float(mp.zeta(s, q, order))
+            np.testing.assert_allclose(interpreted(fun, (s,))(s)[0], expected, rtol=1e-11)
+
+
 @pytest.mark.parametrize(("a", "b", "x"), [(0.01, 3.0, 0.001), (0.3, 0.02, 0.9), (1.0, 1.0, 0.25), (2.5, 3.0, 1e-5), (30.0, 40.0, 0.4),
                                            (30.0, 40.0, 0.6), (400.0, 0.5, 0.9995), (2.5, 1000.0, 0.004)])
 def test_incomplete_beta_functions_by_their_shapes(a: float, b: float, x: float) -> None:
