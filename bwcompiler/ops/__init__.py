@@ -21,6 +21,9 @@ from bwcompiler.ops.complex_parts import (
     real,
     reciprocal,
 )
+from bwcompiler.ops.complex_special_derivatives import (
+    special_function,
+)
 from bwcompiler.ops.contraction import (
     matmul,
 )
@@ -203,9 +206,6 @@ from bwcompiler.ops.special import (
     polygamma,
     sigmoid,
     trigamma,
-)
-from bwcompiler.ops.special_derivatives import (
-    special_function,
 )
 
 __all__ = [
