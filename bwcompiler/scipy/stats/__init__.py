@@ -81,6 +81,7 @@ from bwcompiler.scipy.stats.positive_numbers import (
     truncexpon,
     wald,
 )
+from bwcompiler.scipy.stats.ranks import energy_distance, rankdata, wasserstein_distance
 from bwcompiler.scipy.stats.real_numbers import (
     exponnorm,
     genextreme,
@@ -93,13 +94,10 @@ from bwcompiler.scipy.stats.real_numbers import (
     weibull_max,
 )
 from bwcompiler.scipy.stats.samples import (
-    boxcox,
-    boxcox_llf,
     circmean,
     circstd,
     circvar,
     describe,
-    energy_distance,
     entropy,
     gmean,
     gstd,
@@ -110,17 +108,14 @@ from bwcompiler.scipy.stats.samples import (
     median_abs_deviation,
     moment,
     pmean,
-    rankdata,
     sem,
     skew,
     trim_mean,
     variation,
-    wasserstein_distance,
-    yeojohnson,
-    yeojohnson_llf,
     zmap,
     zscore,
 )
+from bwcompiler.scipy.stats.transformations import boxcox, boxcox_llf, yeojohnson, yeojohnson_llf
 
 
 def converted(of: Any) -> Any:

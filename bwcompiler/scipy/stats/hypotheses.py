@@ -11,7 +11,8 @@ from bwcompiler.api.eager import graph_function
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.scipy.stats.continuous import special
 from bwcompiler.scipy.stats.distributions import real
-from bwcompiler.scipy.stats.samples import Axis, Sample, ranks
+from bwcompiler.scipy.stats.ranks import ranks
+from bwcompiler.scipy.stats.samples import Axis, Sample
 
 ALTERNATIVES = ("two-sided", "less", "greater")
 

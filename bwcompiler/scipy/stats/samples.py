@@ -1,4 +1,4 @@
-"""Numbers that describe samples: means, moments, scores, spreads, entropies, ranks, transformations, distances.
+"""Numbers that describe samples: means, moments, scores, spreads, entropies.
 
 Arguments are SciPy's.  `axis` is an axis, several or None (all); nan_policy is "propagate": nan go where NumPy's functions take them.
 """
@@ -13,7 +13,6 @@ import numpy as np
 from bwcompiler.api.eager import graph_function
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.reductions import normalize_axis
-from bwcompiler.frontend.tracing.operands import is_traced
 from bwcompiler.scipy.stats.continuous import special
 from bwcompiler.scipy.stats.distributions import real
 
@@ -126,7 +125,7 @@ def trim_mean(a: Any, proportiontocut: float, axis: Axis = 0, *, nan_policy: str
 
 
 # ----- moments
-def _centred(lines: Any) -> Any:
+def centred(lines: Any) -> Any:
     return lines - lines.mean(-1, keepdims=True)
 
 
@@ -156,8 +155,8 @@ def moment(a: Any, order: float | list[int] = 1, axis: Axis = 0, nan_policy: str
 
 
 def _skew(lines: Any, bias: bool) -> Any:
-    centred, count = _centred(lines), lines.shape[-1]
-    second, third = (centred ** 2).mean(-1), (centred ** 3).mean(-1)
+    rest, count = centred(lines), lines.shape[-1]
+    second, third = (rest ** 2).mean(-1), (rest ** 3).mean(-1)
     flat = _flat(lines, second)
     found = third / _either(flat, 1.0, second) ** 1.5
     if not bias and count > 2:
@@ -166,8 +165,8 @@ def _skew(lines: Any, bias: bool) -> Any:
 
 
 def _kurtosis(lines: Any, fisher: bool, bias: bool) -> Any:
-    centred, n = _centred(lines), lines.shape[-1]
-    second, fourth = (centred ** 2).mean(-1), (centred ** 4).mean(-1)
+    rest, n = centred(lines), lines.shape[-1]
+    second, fourth = (rest ** 2).mean(-1), (rest ** 4).mean(-1)
     flat = _flat(lines, second)
     found = fourth / _either(flat, 1.0, second) ** 2
     if not bias and n > 3:
@@ -405,154 +404,3 @@ def entropy(pk: Any, qk: Any = None, base: float | None = None, axis: Axis = 0, 
         terms = special("rel_entr", *[part.lines / part.lines.sum(-1, keepdims=True) for part in (sample, against)])
     found = terms.sum(-1)
     return sample.restored(found if base is None else found / math.log(base), keepdims)
-
-
-# ----- transformations that make samples normal
-def _known_power(name: str, power: Any) -> None:
-    if power is None:
-        raise UnsupportedError(f"scipy.stats.{name} of traced values: the best lmbda is searched for with the numbers, which are not "
-                               f"known\n  hint: scipy.stats.{name}(x, lmbda), with lmbda from outside; scipy.stats.{name}_llf is what is "
-                               "largest there")
-
-
-@graph_function
-def boxcox(x: Any, lmbda: Any = None, alpha: float | None = None, optimizer: None = None) -> Any:
-    """(xᵖ - 1) / p with p = lmbda, log x for p = 0.  Without lmbda: UnsupportedError.
-
-    >>> import numpy as np, bwcompiler as bw
-    >>> bw.scipy.stats.boxcox(np.array([1.0, 3.0]), 2.0).round(6).tolist()
-    [0.0, 4.0]
-    """
-    _known_power("boxcox", lmbda)
-    return special("boxcox", real(x), lmbda)
-
-
-def _log_variance(lines: Any, power: Any) -> Any:
-    """Of (xᵖ - 1) / p, the variance divided by n."""
-    moved = special("boxcox", lines, power)
-    return np.log((_centred(moved) ** 2).mean(-1))
-
-
-@graph_function
-def boxcox_llf(lmb: Any, data: Any, *, axis: Axis = 0, keepdims: bool = False, nan_policy: str = "propagate") -> Any:
-    """The log likelihood of the parameter of `boxcox`: (lmb - 1) Σ log x - n / 2 log of the variance of the transformed data.
-
-    >>> import numpy as np, bwcompiler as bw
-    >>> bw.scipy.stats.boxcox_llf(1.0, np.array([1.0, 3.0])).tolist()
-    0.0
-    """
-    sample = Sample("boxcox_llf", data, axis, nan_policy)
-    power = real(lmb) if is_traced(lmb) else lmb
-    found = (power - 1) * np.log(sample.lines).sum(-1) - sample.count / 2 * _log_variance(sample.lines, power)
-    return sample.restored(found, keepdims)
-
-
-def _yeojohnson(x: Any, power: Any) -> Any:
-    """boxcox of 1 + x for x >= 0, -boxcox of 1 - x with 2 - p for others."""
-    above = x >= 0
-    return np.where(above, special("boxcox1p", np.where(above, x, 0.0), power), -special("boxcox1p", np.where(above, 0.0, -x), 2 - power))
-
-
-@graph_function
-def yeojohnson(x: Any, lmbda: Any = None) -> Any:
-    """The transformation of Yeo and Johnson, which takes numbers of both signs.  Without lmbda: UnsupportedError.
-
-    >>> import numpy as np, bwcompiler as bw
-    >>> bw.scipy.stats.yeojohnson(np.array([-1.0, 1.0]), 2.0).round(4).tolist()
-    [-0.6931, 1.5]
-    """
-    _known_power("yeojohnson", lmbda)
-    return _yeojohnson(real(x), real(lmbda) if is_traced(lmbda) else lmbda)
-
-
-@graph_function
-def yeojohnson_llf(lmb: Any, data: Any, *, axis: Axis = 0, nan_policy: str = "propagate", keepdims: bool = False) -> Any:
-    """The log likelihood of the parameter of `yeojohnson`.
-
-    >>> import numpy as np, bwcompiler as bw
-    >>> bw.scipy.stats.yeojohnson_llf(1.0, np.array([1.0, 3.0])).tolist()
-    0.0
-    """
-    sample = Sample("yeojohnson_llf", data, axis, nan_policy)
-    power = real(lmb) if is_traced(lmb) else lmb
-    moved = _yeojohnson(sample.lines, power)
-    logarithms = (np.sign(sample.lines) * np.log1p(abs(sample.lines))).sum(-1)
-    return sample.restored((power - 1) * logarithms - sample.count / 2 * np.log((_centred(moved) ** 2).mean(-1)), keepdims)
-
-
-# ----- ranks
-def ranks(lines: Any, method: str) -> Any:
-    """Of the numbers along the last axis, from 1; equal ones as `rankdata` says."""
-    if method not in ("average", "min", "max", "dense", "ordinal"):
-        raise ValueError(f'unknown method "{method}"')
-    if method == "ordinal":
-        return np.argsort(np.argsort(lines, -1, kind="stable"), -1, kind="stable") + 1
-    others, own = lines[..., None, :], lines[..., :, None]
-    if method == "dense":
-        ordered = np.sort(lines, -1)
-        first = np.concatenate([np.ones_like(ordered[..., :1], dtype=bool), ordered[..., 1:] != ordered[..., :-1]], -1)
-        return ((ordered[..., None, :] < own) & first[..., None, :]).sum(-1) + 1
-    below, equal = (others < own).sum(-1), (others == own).sum(-1)
-    if method == "min":
-        return below + 1
-    return below + equal if method == "max" else below + (equal + 1) / 2
-
-
-@graph_function
-def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Any:
-    """The ranks of numbers, from 1; equal ones have the "average", "min" or "max" of theirs, "dense" or "ordinal" ranks.
-
-    The derivative is 0.  Along an axis; of all numbers in one axis, if that is None.
-
-    >>> import numpy as np, bwcompiler as bw
-    >>> bw.scipy.stats.rankdata(np.array([0.0, 2.0, 3.0, 2.0])).tolist()
-    [1.0, 2.5, 4.0, 2.5]
-    """
-    sample = Sample("rankdata", a, axis, nan_policy)
-    found = ranks(sample.lines, method)
-    found = np.where(np.isnan(sample.lines).any(-1, keepdims=True), math.nan, found) if method == "average" else found
-    return found if axis is None else np.moveaxis(found, -1, sample.axes[0])
-
-
-# ----- distances of distributions
-def _distance(name: str, u: Any, v: Any, u_weights: Any, v_weights: Any, order: int) -> Any:
-    """(∫ |U - V|ᵖ)^(1/p) of the distribution functions of two samples."""
-    samples = [real(one) for one in (u, v)]
-    if any(one.ndim != 1 for one in samples):
-        raise ValueError(f"{name}: samples have one axis")
-    every = np.sort(np.concatenate(samples))
-    at, gaps = every[:-1, None], every[1:] - every[:-1]
-    heights = []
-    for one, weights in zip(samples, (u_weights, v_weights), strict=True):
-        below = one <= at
-        if weights is None:
-            heights.append(below.mean(-1))
-        else:
-            weighting = real(weights)
-            if weighting.shape != one.shape:
-                raise ValueError("Value and weight array-likes for the same empirical distribution must be of the same size.")
-            heights.append(np.where(below, weighting, 0.0).sum(-1) / weighting.sum())
-    gap = heights[0] - heights[1]
-    return (abs(gap) * gaps).sum() if order == 1 else np.sqrt((gap * gap * gaps).sum())
-
-
-@graph_function
-def wasserstein_distance(u_values: Any, v_values: Any, u_weights: Any = None, v_weights: Any = None) -> Any:
-    """The earth mover's distance of two samples of numbers, which may have weights.
-
-    >>> import numpy as np, bwcompiler as bw
-    >>> bw.scipy.stats.wasserstein_distance(np.array([0.0, 1.0, 3.0]), np.array([5.0, 6.0, 8.0])).round(6).tolist()
-    5.0
-    """
-    return _distance("wasserstein_distance", u_values, v_values, u_weights, v_weights, 1)
-
-
-@graph_function
-def energy_distance(u_values: Any, v_values: Any, u_weights: Any = None, v_weights: Any = None) -> Any:
-    """√2 times the root of the integral of the squared difference of the distribution functions of two samples.
-
-    >>> import numpy as np, bwcompiler as bw
-    >>> bw.scipy.stats.energy_distance(np.array([0.0]), np.array([2.0])).round(6).tolist()
-    2.0
-    """
-    return math.sqrt(2.0) * _distance("energy_distance", u_values, v_values, u_weights, v_weights, 2)
