@@ -7,7 +7,6 @@ takes values of the dtype that NumPy computes in and gives one value (or a tuple
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -35,18 +34,20 @@ from bwcompiler.frontend.tracing.tracer import ScalarTracer, Tracer, assign, fre
 from bwcompiler.ir.op import UFUNC_OPS, Value
 from bwcompiler.ir.types import BOOL, F32, F64, I8, DType
 from bwcompiler.ops.creation import full
-from bwcompiler.ops.special_loops import MODULE as SPECIAL_LOOPS
-from bwcompiler.ops.special_loops import part as result_of
 
 Rule = Callable[..., Any]
 
 
 class Ufunc(NamedTuple):
-    """A supported ufunc: NumPy's object for its type resolution (None: a float function of scipy.special), and its rule."""
+    """A supported ufunc: NumPy's object for its type resolution, and its rule.
+
+    special   it is of scipy.special: its rule is for floats, and SciPy's loops take complex numbers.
+    """
 
     name: str
     numpy: Any
     rule: Rule
+    special: bool = False
 
 
 UFUNCS: dict[str, Ufunc] = {}
@@ -57,12 +58,12 @@ def _ufunc(name: str, rule: Rule, *aliases: str) -> None:
     for key in (name, *aliases):
         if key not in UFUNCS:
             UFUNC_NAMES.append(key)
-        UFUNCS[key] = Ufunc(key, numpy, rule)
+        UFUNCS[key] = Ufunc(key, numpy, rule, numpy is None)
 
 
 def ufunc_named(name: str, ufunc: Any = None) -> Ufunc:
     """The entry of a ufunc; raises UnsupportedError with the nearest names."""
-    found = UFUNCS.get(name) or _by_inner_loop(name, ufunc)
+    found = UFUNCS.get(name) or HANDLERS["special_by_loop"](name, ufunc)
     if found is None:
         if ufunc is not None and not name.isidentifier():                        # np.frompyfunc, np.vectorize
             raise UnsupportedError(f"a ufunc made of a Python function, {name}, is not supported on traced arrays\n"
@@ -73,28 +74,7 @@ def ufunc_named(name: str, ufunc: Any = None) -> Ufunc:
     return found
 
 
-# Operands whose fractions SciPy's loops cut off with a warning (for which they call Python), and functions that always warn of floats.
-WHOLE_OPERANDS = {**dict.fromkeys(("expn", "kn", "yn", "pdtri", "smirnov", "smirnovi"), (0,)),
-                  **dict.fromkeys(("nbdtr", "nbdtrc", "nbdtri"), (0, 1))}
-WARN_OF_FLOATS = ("bdtr", "bdtrc", "bdtri")
-
-
-def _by_inner_loop(name: str, ufunc: Any) -> Ufunc | None:
-    """A function of scipy.special that SciPy's own loop computes, if SciPy is loaded and this is one."""
-    own = getattr(sys.modules.get(SPECIAL_LOOPS), name, None)
-    if not isinstance(own, np.ufunc) or (ufunc is not None and ufunc is not own):
-        return None
-    if f"{'d' * own.nin}->{'d' * own.nout}" not in own.types or name in WARN_OF_FLOATS:
-        raise UnsupportedError(f"scipy.special.{name} has no loop for real numbers alone ({', '.join(own.types)}), and is not supported on "
-                               "traced arrays")
-    whole = WHOLE_OPERANDS.get(name, ())
-
-    def rule(*xs: Value) -> Any:
-        real = next((x.dtype for x in xs if x.dtype.is_float), F64)
-        operands = [ops.trunc(cast(x, real)) if k in whole else cast(x, real) for k, x in enumerate(xs)]
-        found = ops.special_function(*operands, name=name, results=own.nout)
-        return tuple([result_of(found, k, own.nout) for k in range(own.nout)]) if own.nout > 1 else found
-    return Ufunc(name, None, rule)
+COMPLEX_RULES = ("xlogy", "xlog1py")         # functions of scipy.special whose rules hold for complex numbers
 
 
 # ----- rules that are more than one op
@@ -288,7 +268,7 @@ UFUNCS["clip"] = Ufunc("clip", np._core.umath.clip, _clip)  # type: ignore[attr-
 
 def special_ufunc(name: str, rule: Rule) -> None:
     """Register a function of scipy.special, reached by the name of its ufunc."""
-    UFUNCS[name] = Ufunc(name, None, rule)
+    UFUNCS[name] = Ufunc(name, None, rule, True)
     UFUNC_NAMES.append(name)
 
 
@@ -308,6 +288,9 @@ def evaluate(ufunc: Ufunc, inputs: tuple[Any, ...], dtype: DType | None = None, 
         payload, kind = operand(x)
         payloads.append(payload)
         kinds.append(kind)
+    if ufunc.special and ufunc.name not in COMPLEX_RULES and any(
+            kind is complex or (isinstance(kind, DType) and kind.is_complex) for kind in kinds):
+        return HANDLERS["complex_special"](ufunc.name, inputs)
     dtypes = _computed_in(ufunc, tuple(kinds), dtype, casting)
     shape = payloads[0].shape if len(payloads) == 1 else broadcast_shapes([payload.shape for payload in payloads])
     if dtype is None and len(payloads) == 2:

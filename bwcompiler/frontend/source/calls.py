@@ -24,6 +24,7 @@ from bwcompiler.frontend.source.libraries import scipy_twin
 from bwcompiler.frontend.source.lined import is_lined, line, read
 from bwcompiler.frontend.source.makers import MAKERS, METHODS, Target, changed_in_loop, maker, maker_of, noted, require_traced
 from bwcompiler.frontend.source.places import Holder, assigned_to, refuse_change, scopes_around, short
+from bwcompiler.frontend.source.series import is_series, series_class, without_zeros
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
 from bwcompiler.frontend.source.vectorized import vectorized
 from bwcompiler.frontend.tracing.index_handle import IndexTracer
@@ -58,6 +59,10 @@ def callable_for(function: Any, policy: Policy, form: Callable[[Any], Any]) -> A
         return functools.partial(NUMBERS[function.__name__], function.__self__)
     if kind is _ARRAY_FUNCTION and function.__module__.startswith("numpy.polynomial."):           # polyval2d, polygrid2d
         function, kind = function._implementation, types.FunctionType
+    if kind is types.FunctionType and str(function.__module__).startswith("numpy.polynomial."):
+        twin = without_zeros(function, form)
+        if twin is not None:
+            return twin
     if kind is types.FunctionType or kind is types.MethodType:
         return _python(function, policy, form)
     owner = getattr(function, "__self__", None)
@@ -72,6 +77,8 @@ def callable_for(function: Any, policy: Policy, form: Callable[[Any], Any]) -> A
     if kind is functools.partial:
         inner = callable_for(function.func, policy, form)
         return function if inner is function.func else functools.partial(inner, *function.args, **function.keywords)
+    if is_series(function):
+        return series_class(function, form)
     if kind is type and _is_plain_class(function):
         return _instantiating(function, policy, form)
     twin = _twin(function)

@@ -76,7 +76,7 @@ def inner_loop_text(name: str, value: Value, views: Sequence[ArrayView], librari
     """A batch through one of NumPy's inner loops; None where this process has no address of it."""
     routine = value.op.library
     assert isinstance(routine, InnerLoop)
-    symbol = routine.symbol(value.operands[0].dtype, routine.name(value.attrs))
+    symbol = routine.symbol(routine.dtype(value), routine.name(value.attrs))
     if symbol not in libraries.symbols:
         return None
     fallible = routine.failure is not None or routine.natural is not None
