@@ -22,12 +22,12 @@ from bwcompiler.locks import importing
 
 
 def loader(package: str, homes: Mapping[str, str], modules: str = "",
-           missing: Callable[[str], object] | None = None) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+           missing: Callable[[str], Any] | None = None) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """The `__getattr__` and `__dir__` of a package.
 
     homes    per module of the package: names that it has, and that are names of the package.
     modules  modules of the package that are names of it themselves.
-    missing  raises the AttributeError about any other name.
+    missing  what any other name is: raises, where it is nothing.
     """
     home_of = {name: f"{package}.{home}" for home, names in homes.items() for name in names.split()}
     parts = frozenset(modules.split())
@@ -40,7 +40,7 @@ def loader(package: str, homes: Mapping[str, str], modules: str = "",
             setattr(sys.modules[package], name, value)
             return value
         if missing is not None:
-            missing(name)
+            return missing(name)
         raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
 
     return load, lambda: sorted({*vars(sys.modules[package]), *home_of, *parts})

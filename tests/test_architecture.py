@@ -35,7 +35,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("frontend", "passes", "lowering", "runtime"),
     ("ops",),
     ("ir",),
-    ("collector", "errors", "lazy", "locks", "target", "tree"),
+    ("collector", "errors", "lazy", "locks", "spellings", "target", "tree"),
 )
 STAGES = next(layer for layer in LAYERS if "passes" in layer)  # these never import one another
 LEVEL = {part: len(LAYERS) - height for height, layer in enumerate(LAYERS) for part in layer}

@@ -26,7 +26,7 @@ from bwcompiler.api.program import Program
 from bwcompiler.api.routine import Routine
 from bwcompiler.collector import collector_paused
 from bwcompiler.errors import CompileError, RecompileWarning, at
-from bwcompiler.frontend.tracing.arguments import Arguments, foreign_dtype, require_function, take_apart, unwrapped
+from bwcompiler.frontend.tracing.arguments import Arguments, check_statics, foreign_dtype, require_function, take_apart, unwrapped
 from bwcompiler.frontend.tracing.outside import OutsideRead, can_be_replaced
 from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.trace import TraceResult, call_user, trace_arguments
@@ -35,6 +35,7 @@ from bwcompiler.ir.plan import ArgumentKind, is_plain
 from bwcompiler.ir.source import Source
 from bwcompiler.locks import RenewedLock
 from bwcompiler.runtime.executable import CallForm, CompiledFunction, chain
+from bwcompiler.spellings import missing_attribute, says_instead
 
 FORMS = 64                     # forms of call that the native entry of one function tries at most
 WARN_AT = (16, 64, 256, 1024)  # traces of one function
@@ -166,6 +167,9 @@ class JitFunction(CompiledFunction):
         ['sine.svg']
         """
         return self._shown(self._positional(args, kwargs)).dump(path)
+
+    def __getattr__(self, name: str) -> Any:
+        raise missing_attribute(self, name)
 
     def _positional(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
         """The arguments by position, with the defaults of those in between."""
@@ -406,6 +410,7 @@ class Specialisation:
         return tree.unflatten(self.traced.output_tree, self.routine.call([*leaves, *[read.look() for read in self.numbers]]))
 
 
+@says_instead
 def jit(fun: Callable[..., Any] | None = None, *, static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = (),
         mutates: bool | int | str | Iterable[int | str] = True, autoloop: bool = True) -> Any:
     """Compile fun: the first call of a signature traces it, later ones run native code.
@@ -431,7 +436,8 @@ def jit(fun: Callable[..., Any] | None = None, *, static_argnums: int | Iterable
     if fun is None:
         return functools.partial(jit, static_argnums=static_argnums, static_argnames=static_argnames, mutates=mutates,
                                  autoloop=autoloop)
-    if isinstance(fun, JitFunction) and autoloop:
-        return fun
     require_function(fun)
+    check_statics("jit", fun, static_argnums, static_argnames)
+    if isinstance(fun, JitFunction) and (static_argnums, static_argnames, mutates, autoloop) == ((), (), True, True):
+        return fun
     return JitFunction(fun, static_argnums, static_argnames, mutates, autoloop)

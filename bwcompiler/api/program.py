@@ -37,12 +37,12 @@ from bwcompiler.api.requests import (
     stand_ins,
 )
 from bwcompiler.api.routine import Routine
-from bwcompiler.api.seeds import concrete_seed, match_tree, missing_seed
+from bwcompiler.api.seeds import filled, seeds_of
 from bwcompiler.api.traced_seeds import is_tracing, pull_in_trace
 from bwcompiler.collector import collector_paused
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.pipeline import lower
-from bwcompiler.errors import CompileError, GradientError, SeedError, SignatureError, at
+from bwcompiler.errors import CompileError, GradientError, SignatureError
 from bwcompiler.frontend.tracing.arguments import Arguments, foreign_dtype, require_arguments, take_apart, unwrapped
 from bwcompiler.frontend.tracing.trace import TraceResult, trace_arguments
 from bwcompiler.ir.graph import Graph, live_values
@@ -50,8 +50,9 @@ from bwcompiler.ir.graph_printer import names_in_text
 from bwcompiler.ir.late_base import with_networkx
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.plan import same_plain
-from bwcompiler.passes.autodiff import INPUT_SEED, ONE
+from bwcompiler.passes.autodiff import INPUT_SEED
 from bwcompiler.runtime.executable import CallForm, CompiledFunction, chain
+from bwcompiler.spellings import missing_attribute, says_instead
 
 
 class AdjointRequest(NamedTuple):
@@ -246,6 +247,9 @@ class Program(CompiledFunction):
         types = [f"{name}: {argument}" for name, argument in zip(names, self.traced.argument_types, strict=True)]
         return f"<compiled {self.__name__}({', '.join(types)})>"
 
+    def __getattr__(self, name: str) -> Any:
+        raise missing_attribute(self, name)
+
     def __dir__(self) -> list[str]:
         return ["adjoint", "as_text", "backward", "cost_analysis", "dump", "explain", "graph", "memory_analysis",
                 "value_and_backward", "vjp"]
@@ -314,7 +318,7 @@ class Program(CompiledFunction):
     def _slow_backward(self, value: bool, /, *args: Any, **given: Any) -> Any:
         call = BackwardCall.of(given, "value_and_backward" if value else "backward")
         leaves = self.leaves_of(args)
-        seeds = self._seeds(call.grad_outputs)
+        seeds = seeds_of(self.traced.outputs, self.result_tree, call.grad_outputs)
         chosen = self.default_wrt if call.wrt is None else self._wrt_leaves(call.wrt)
         buffers = match_buffers(call.into, self.traced, self.argument_trees, chosen)
         check_scale(call.scale, buffers)
@@ -374,7 +378,8 @@ class Program(CompiledFunction):
         default = self.default_request()
         if is_tracing(call.grad_outputs):
             return pull_in_trace(self.traced, self.halves(), default.wrt, self.argument_trees, residuals, call)
-        seeds = self._all_seeds(self._seeds(call.grad_outputs))
+        outputs = self.traced.outputs
+        seeds = filled(outputs, seeds_of(outputs, self.result_tree, call.grad_outputs))
         buffers = match_buffers(call.into, self.traced, self.argument_trees, default.wrt)
         check_scale(call.scale, buffers)
         request = default._replace(into=tuple(buffers), scaled=call.scale is not None)
@@ -427,28 +432,6 @@ class Program(CompiledFunction):
                                      "computes depends on that\n  hint: pass np.ascontiguousarray(...), here and to bw.compile")
         return dynamic
 
-    def _seeds(self, grad_outputs: Any) -> list[tuple[str | None, Any]]:
-        """Per output how it is seeded, and the array that was given."""
-        outputs = self.traced.outputs
-        if grad_outputs is None:
-            if not any(output.dtype.is_differentiable for output in outputs):         # there is no other seed: it means zero
-                return [(None, None)] * len(outputs)
-            if len(outputs) != 1 or outputs[0].shape != () or not outputs[0].dtype.is_float:
-                raise missing_seed(outputs)
-            return [(ONE, None)]
-        pairs = match_tree(self.result_tree, grad_outputs, "grad_outputs")
-        for (leaf, path), output in zip(pairs, outputs, strict=True):
-            if leaf is not None and not output.dtype.is_differentiable:
-                raise SeedError(at(output.source, f"{path}: the output is of dtype {output.dtype.numpy}, which has no derivative\n"
-                                   "  hint: None as its seed"))
-        return [(None, None) if leaf is None else (INPUT_SEED, concrete_seed(leaf, output, path))
-                for (leaf, path), output in zip(pairs, outputs, strict=True)]
-
-    def _all_seeds(self, seeds: list[tuple[str | None, Any]]) -> list[Any]:
-        """One array per differentiable output: ones, zeros or what was given."""
-        return [array if kind == INPUT_SEED else np.full(output.shape, 1.0 if kind == ONE else 0.0, output.dtype.numpy)
-                for (kind, array), output in zip(seeds, self.traced.outputs, strict=True) if output.dtype.is_differentiable]
-
     # ----- compiling
     def _default_runner(self) -> Runner:
         return self.joint_runner(self.default_request(value=True))
@@ -478,6 +461,7 @@ def _compiled_again(fun: Callable[..., Any], args: Sequence[Any], wrt: Any, muta
     return Program(fun, take_apart(fun, args), wrt, mutates, memory_limit, autoloop)
 
 
+@says_instead
 def compile(fun: Callable[..., Any], *example_args: Any, wrt: Sequence[int] | int | None = None, mutates: Any = True,
             memory_limit: int | None = None, autoloop: bool = True) -> Program:
     """Compile fun and its backward program for arguments like example_args (arrays, or anything with shape and dtype).

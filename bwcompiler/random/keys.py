@@ -20,6 +20,7 @@ from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
 from bwcompiler.ir.op import Value, constant
 from bwcompiler.ir.types import U32, U64, dtype_of
+from bwcompiler.spellings import says_instead
 
 Shape = int | Sequence[int]
 Words = tuple[Value, Value]                        # two u32 values of one shape
@@ -28,6 +29,7 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
 
 
+@says_instead
 def key(seed: Any) -> Any:
     """The key of a seed: an array of two uint32 numbers, the high and the low half of the seed.
 

@@ -132,7 +132,7 @@ def affine(x: Any, w: Any, b: float = 0.0) -> Any:
 
 @pytest.mark.parametrize(("name", "hint"), [
     ("Linear", "bw.nn.linear; there are functions, no modules"), ("Conv2d", "bw.nn.conv2d; "), ("Module", "a dict or a dataclass"),
-    ("functional", "those of bw.nn itself"), ("soft_max", "there is softmax"),
+    ("functional", "those of bw.nn itself"), ("soft_max", "there is bw.nn.softmax"),
 ])
 def test_names_of_torch_nn(name: str, hint: str) -> None:
     with pytest.raises(AttributeError, match=f"bw.nn.{name} does not exist\n  hint: .*{hint}"):

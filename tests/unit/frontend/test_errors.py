@@ -29,7 +29,6 @@ import bwcompiler.numpy as bnp
 from bwcompiler import errors
 from bwcompiler.frontend import trace
 from bwcompiler.frontend.tracing import foreign_attributes
-from bwcompiler.missing import INSTEAD, missing
 
 A = np.ones(3)
 
@@ -252,19 +251,6 @@ def test_attributes_of_other_libraries_arrays(name: str) -> None:
         trace(lambda x: getattr(x, name), (np.ones(3),))
     assert str(caught.value).startswith(f"{__file__}:") and "  hint: " in str(caught.value)
     trace(lambda x: x * hasattr(x, name), (np.ones(3),))
-
-
-@pytest.mark.parametrize("name", INSTEAD)
-def test_names_that_do_not_exist_yet(name: str) -> None:
-    with pytest.raises(AttributeError, match=f"bw.{name} does not exist\n  hint: "):
-        missing(name)
-    with pytest.raises(AttributeError, match="bw.nonsense does not exist"):
-        _ = bw.nonsense
-    assert not hasattr(bw, "nonsense")
-    with pytest.raises(AttributeError, match="there is bw.value_and_grad$"):
-        _ = bw.value_and_gradient
-    with pytest.raises(AttributeError, match="there is bw.nn.relu, "):
-        _ = bw.relu
 
 
 def test_the_hints_of_conversions_work() -> None:
