@@ -22,11 +22,19 @@ from bwcompiler import tree
 from bwcompiler.api.assignments import check_written, may_mutate
 from bwcompiler.api.executables import compile_graph
 from bwcompiler.api.forms import argument_kinds, argument_trees, layout_of, plan_tree
-from bwcompiler.api.program import Program
+from bwcompiler.api.program import Program, require_stage
 from bwcompiler.api.routine import Routine
 from bwcompiler.collector import collector_paused
 from bwcompiler.errors import CompileError, RecompileWarning, at
-from bwcompiler.frontend.tracing.arguments import Arguments, check_statics, foreign_dtype, require_function, take_apart, unwrapped
+from bwcompiler.frontend.tracing.arguments import (
+    Arguments,
+    check_statics,
+    foreign_dtype,
+    require_arguments,
+    require_function,
+    take_apart,
+    unwrapped,
+)
 from bwcompiler.frontend.tracing.outside import OutsideRead, can_be_replaced
 from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.trace import TraceResult, call_user, trace_arguments
@@ -136,7 +144,7 @@ class JitFunction(CompiledFunction):
         >>> bw.jit(np.sin).lower(np.ones(3))
         <compiled sin(x: f64[3])>
         """
-        return Program(self.fun, self._positional(args, kwargs), autoloop=self.autoloop)
+        return Program(self.fun, self._positional("lower(", args, kwargs), autoloop=self.autoloop)
 
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """In words, for arguments like these: see `Program.explain`; and what of them is compiled in.
@@ -145,7 +153,7 @@ class JitFunction(CompiledFunction):
         >>> print(bw.jit(lambda x, mode: x if mode == "same" else -x).explain(0.5, "same").splitlines()[0])
         mode = 'same' is compiled in
         """
-        program = self._shown(self._positional(args, kwargs))
+        program = self._shown(self._positional("explain(", args, kwargs))
         text = program.explain()                   # compiles it, perhaps in another way than it was traced
         return "\n".join([*self._notes(program.traced), text])
 
@@ -156,7 +164,8 @@ class JitFunction(CompiledFunction):
         >>> bw.grad(np.sin).as_text("forward", 0.5).splitlines()[0]
         'graph sin(%x: f64[]) -> f64[] {'
         """
-        return self._shown(self._positional(args, kwargs)).as_text(stage)
+        require_stage(stage)
+        return self._shown(self._positional(f"as_text({stage!r}, ", args, kwargs)).as_text(stage)
 
     def dump(self, path: str | Path, *args: Any, **kwargs: Any) -> list[Path]:
         """The program for arguments like these as a file or folder: see `Program.dump`.
@@ -166,13 +175,15 @@ class JitFunction(CompiledFunction):
         ...     [path.name for path in bw.jit(np.sin).dump(f"{folder}/sine.svg", 0.5)]
         ['sine.svg']
         """
-        return self._shown(self._positional(args, kwargs)).dump(path)
+        return self._shown(self._positional(f"dump({str(path)!r}, ", args, kwargs)).dump(path)
 
     def __getattr__(self, name: str) -> Any:
         raise missing_attribute(self, name)
 
-    def _positional(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
-        """The arguments by position, with the defaults of those in between."""
+    def _positional(self, call: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
+        """The arguments by position, with the defaults of those in between; SignatureError if there are none (`call` is for its hint)."""
+        if not kwargs:
+            require_arguments(self.fun, args, call.partition("(")[0], f"{self.__name__}.{call}")
         arguments = self._arguments(args, kwargs)
         if not arguments.kwargs:
             return arguments

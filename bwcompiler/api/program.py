@@ -8,7 +8,7 @@ Calls of a form that was seen before go straight to native code.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,6 +53,12 @@ from bwcompiler.ir.plan import same_plain
 from bwcompiler.passes.autodiff import INPUT_SEED
 from bwcompiler.runtime.executable import CallForm, CompiledFunction, chain
 from bwcompiler.spellings import missing_attribute, says_instead
+
+
+def require_stage(stage: Any) -> None:
+    """Raise TypeError for arguments of the function in the place of the stage."""
+    if not isinstance(stage, str):
+        raise TypeError(f"as_text: the stage comes first, a text such as 'adjoint'; got a {type(stage).__name__}")
 
 
 class AdjointRequest(NamedTuple):
@@ -215,13 +221,14 @@ class Program(CompiledFunction):
         >>> bw.compile(np.sin, 0.5).as_text("forward").splitlines()[0]
         'graph sin(%x: f64[]) -> f64[] {'
         """
+        require_stage(stage)
         return inspect.render(self, "adjoint", stage) if stage in inspect.FORMATS else inspect.render(self, stage, format)
 
     def dump(self, path: str | Path) -> list[Path]:
         """Write all stages on one page (`loss.html`), the module (`loss.py`), the adjoint graph (`.txt`, `.json`, `.dot`, `.svg`)
         or the object file (`.o`), as the suffix says; without suffix, a folder with a text per stage and the page.
 
-        Returns the files that were written."""
+        Returns the files that were written.  Raises UnsupportedError for another suffix."""
         return inspect.write(self, Path(path))
 
     def explain(self) -> str:
@@ -306,8 +313,8 @@ class Program(CompiledFunction):
         return self._runner("forward", lambda: BackwardGraph(self.forward_graph, self.into, (), {}))
 
     # ----- calls
-    def _slow_call(self, *args: Any) -> Any:
-        leaves = self.leaves_of(args)
+    def _slow_call(self, *args: Any, **named: Any) -> Any:
+        leaves = self.leaves_of(args, named)
         routine = self.forward_runner().routine
         check_written(self.traced, leaves, routine.captured, self.into)
         kinds, trees, result = argument_kinds(leaves), argument_trees(self.arguments, len(args), ()), plan_tree(self.result_tree)
@@ -407,8 +414,10 @@ class Program(CompiledFunction):
         check_differentiable(self.traced, chosen)
         return tuple(sorted(chosen))
 
-    def leaves_of(self, args: Sequence[Any]) -> list[Any]:
-        """The leaves of a call; SignatureError where they do not fit."""
+    def leaves_of(self, args: Sequence[Any], named: Iterable[str] = ()) -> list[Any]:
+        """The leaves of a call; SignatureError where they do not fit, and for arguments that are passed by name."""
+        if named:
+            raise SignatureError(f"{self.__name__}: arguments of a program are passed by position, got {', '.join(named)} by name")
         leaves, treedef = tree.flatten((tuple(args), {}))
         mine = self.arguments
         if treedef != mine.treedef:
@@ -480,5 +489,6 @@ def compile(fun: Callable[..., Any], *example_args: Any, wrt: Sequence[int] | in
     >>> prog.backward(np.ones((2, 3)), np.ones((3, 4)), grad_outputs=seed)[0].tolist()
     [[10.0, 10.0, 10.0], [26.0, 26.0, 26.0]]
     """
-    require_arguments(fun, example_args)
+    name = getattr(fun, "__name__", "fun")
+    require_arguments(fun, example_args, "compile", f"bw.compile({name}, ", f"; or bw.jit({name}), which compiles when it is called")
     return Program(fun, take_apart(fun, example_args), wrt, mutates, memory_limit, autoloop)

@@ -164,8 +164,8 @@ def check_statics(transform: str, fun: Callable[..., Any], static_argnums: int |
             raise SignatureError(f"{transform}: static_argnames has {name!r}, but {function} takes {', '.join(parameters) or 'nothing'}")
 
 
-def require_arguments(fun: Any, args: Sequence[Any]) -> None:
-    """Raise SignatureError for a program of a function whose arguments are not given: `bw.compile(f)`."""
+def require_arguments(fun: Any, args: Sequence[Any], what: str, call: str, otherwise: str = "") -> None:
+    """Raise SignatureError for a program of a function whose arguments are not given: `bw.compile(f)`; `call` is what goes before them."""
     if args or not (names := parameter_names(fun)):
         return
     parameters = inspect.signature(fun).parameters
@@ -173,9 +173,8 @@ def require_arguments(fun: Any, args: Sequence[Any]) -> None:
     if needed:
         name = getattr(fun, "__name__", "fun")
         listed = ", ".join(needed)
-        raise SignatureError(f"compile: {name} takes {listed}, and a program is made for arguments of given shapes and dtypes\n"
-                             f"  hint: bw.compile({name}, {listed}), with arrays or bw.ShapeDtypeStruct; or bw.jit({name}), which compiles "
-                             "when it is called")
+        raise SignatureError(f"{what}: {name} takes {listed}, and a program is made for arguments of given shapes and dtypes\n"
+                             f"  hint: {call}{listed}), with arrays or bw.ShapeDtypeStruct{otherwise}")
 
 
 def take_apart(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any] | None = None,
