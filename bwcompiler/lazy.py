@@ -12,6 +12,7 @@ ours asks for what comes late while it is imported itself: then no thread waits 
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -49,6 +50,21 @@ def loader(package: str, homes: Mapping[str, str], modules: str = "",
 def module(name: str) -> Any:
     """The module of that name, imported when one of its attributes is first read; ModuleNotFoundError, then, if it is not installed."""
     return _Module(name)
+
+
+# What stands for other libraries in traced functions: modules of layers above those that ask for them, which the package itself names.
+_stand_ins: dict[str, str] = {}
+
+
+def stands_for(**modules: str) -> None:
+    """Say which modules stand for which libraries."""
+    _stand_ins.update(modules)
+
+
+@functools.cache
+def stand_in(library: str) -> Any:
+    """The module that stands for a library in traced functions, imported when it is first asked for."""
+    return _imported(_stand_ins[library])
 
 
 class _Module:

@@ -80,6 +80,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "holomorphic_grad": "bw.grad(fun, holomorphic=True)",
         "defvjp": "bw.custom_vjp(fun).defvjp(fwd, bwd); bw.primitive(fun).defvjp(fwd, bwd) for what cannot be traced",
         "defjvp": "bw.custom_jvp(fun).defjvp(rule)",
+        **dict.fromkeys(("isinstance", "dict", "list", "tuple"), "Python's own"),
         # PyTorch, Numba
         "njit": "bw.jit",
         "prange": "range; operations on large arrays, and what bw.vmap makes of a function, run on all cores by themselves",
@@ -329,15 +330,16 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
 class Namespace:
     """A namespace of another library that does not exist here: each of its names is an AttributeError with what to write instead."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, known: Callable[[], Iterable[str]]) -> None:
         self._name = name
+        self._known = known                        # names of bwcompiler itself
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         where = f"bw.{self._name}"
         instead = NAMESPACES[self._name]
-        hint = instead.get(name) or _same_elsewhere(name, self._name) or instead[""]
+        hint = instead.get(name) or _same_elsewhere(name, self._name, self._known) or instead[""]
         raise _error(f"{where}.{name} does not exist\n  hint: {hint}", name)
 
     def __call__(self, *_: Any, **__: Any) -> NoReturn:
@@ -347,12 +349,12 @@ class Namespace:
         return f"<bw.{self._name} does not exist; instead: {NAMESPACES[self._name]['']}>"
 
 
-def _same_elsewhere(name: str, space: str) -> str:
+def _same_elsewhere(name: str, space: str, known: Callable[[], Iterable[str]]) -> str:
     """The name in bwcompiler itself, or in NumPy."""
     if space == "tree_util":
         own = name.removeprefix("tree_")
         return f"bw.tree.{own}" if own in tree.__all__ else NAMES["bw.tree"].get(own, "")
-    if name in sys.modules["bwcompiler"].__all__:
+    if name in known():
         return f"bw.{name}"
     return f"np.{name}" if space == "lax" and _is_numpy(name) else ""
 
@@ -367,10 +369,10 @@ def missing(where: str, name: str, known: Callable[[], Iterable[str]], hint: str
     A namespace of another library is an object that does so for each name in it.
     """
     if where == "bw" and name in NAMESPACES:
-        return Namespace(name)
+        return Namespace(name, known)
     if name.startswith("__"):                      # protocols that others ask every module for
         raise AttributeError(f"{where} has no attribute {name!r}", name=name)
-    hint = hint or NAMES.get(where, {}).get(name) or (_same_elsewhere(name, "tree_util") if name.startswith("tree_") else None)
+    hint = hint or NAMES.get(where, {}).get(name) or (_same_elsewhere(name, "tree_util", known) if name.startswith("tree_") else None)
     if hint is None:
         alike = difflib.get_close_matches(name, list(known()), 3, 0.7)
         hint = f"there is {', '.join([f'{where}.{one}' for one in alike])}" if alike else ""

@@ -135,12 +135,24 @@ def check_layers(modules: list[Module]) -> list[str]:
     unknown = [module for module in modules if module.part not in LEVEL]
     problems = [f"{module}: belongs to no layer; give `{module.part}` a place in LAYERS" for module in unknown]
     for module in known:
+        for target, line in late_imports(module, known):
+            if LEVEL[target.part] > LEVEL[module.part]:
+                problems.append(f"{module}:{line}: loads the higher layer {target}; what stands for a library is asked of lazy.stand_in")
         for target, found in internal_imports(module, known):
             if LEVEL[target.part] > LEVEL[module.part]:
                 problems.append(f"{module}:{found.line}: imports the higher layer {target}")
             elif module.part != target.part and {module.part, target.part} <= set(STAGES):
                 problems.append(f"{module}:{found.line}: imports its sibling {target}; only `compiler` and what is above it compose stages")
     return problems
+
+
+def late_imports(module: Module, modules: list[Module]) -> Iterator[tuple[Module, int]]:
+    """The package's modules that `lazy.module` is asked for."""
+    by_name = {other.name: other for other in modules}
+    for name, call in late_calls(module):
+        match call.args:
+            case [ast.Constant(value=str(asked))] if name == "module" and asked in by_name:
+                yield by_name[asked], call.lineno
 
 
 def check_cycles(modules: list[Module]) -> list[str]:
@@ -190,7 +202,7 @@ def late_calls(module: Module) -> Iterator[tuple[str, ast.Call]]:
         match node:
             case ast.Call(func=ast.Name(id=name)) if name in names:
                 yield name, node
-            case ast.Call(func=ast.Attribute(value=ast.Name(id="lazy"), attr=name)):
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="lazy"), attr="loader" | "module" as name)):
                 yield name, node
 
 
@@ -315,6 +327,7 @@ LAYER_VIOLATIONS = [  # file, statement, what must be said
     ("lowering/tile.py", "def f():\n    import bwcompiler.passes.cse", "tile:2: imports its sibling"),
     ("runtime/jit.py", "import_module('bwcompiler.frontend')", "imports its sibling bwcompiler.frontend"),
     ("helpers.py", "", "bwcompiler.helpers: belongs to no layer"),
+    ("passes/cse.py", "x = lazy.module('bwcompiler.api')", "cse:1: loads the higher layer bwcompiler.api"),
 ]
 LOCAL_IMPORTS = [
     ("ops/layout.py", "def f():\n    from bwcompiler.ir import graph", "ops.layout:2: imports bwcompiler.ir.graph"),

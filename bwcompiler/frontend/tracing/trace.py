@@ -379,8 +379,11 @@ def _output(leaf: Any, position: int, output_tree: tree.TreeDef) -> Value:
         if type(leaf).__name__ == "Selection":
             raise TracerError(at(current_source(), f"{path} is x[mask] with a traced mask: the number of elements is not known "
                                  "while tracing\n  hint: return np.where(mask, x, 0), or reduce it (x[mask].sum())"))
+        hint = ("return its array, .to_numpy(), and wrap the result of the call" if hasattr(leaf, "to_numpy") else
+                "return it from a function around the compiled one" if isinstance(leaf, str) else
+                f"make {type(leaf).__name__} a dataclass, or register it (bw.tree.register_pytree_node)")
         raise TracerError(at(current_source(), f"{path} is of type {type(leaf).__name__}; a traced function returns arrays, "
-                             "numbers and containers of them"))
+                             f"numbers and containers of them\n  hint: {hint}"))
     return value_as(leaf)
 
 

@@ -39,7 +39,6 @@ from bwcompiler.frontend.tracing.views import Chain
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, TensorType
 
-bw = lazy.module("bwcompiler")          # what is above this layer: loaded when asked for
 OPERANDS = (bool, int, float, complex, np.generic, np.ndarray, list, tuple)    # besides tracers
 
 
@@ -305,7 +304,7 @@ class Tracer:
         return _call_entry(function, entry, args, kwargs)
 
     def __array_namespace__(self, api_version: str | None = None) -> Any:
-        return bw.numpy
+        return lazy.stand_in("numpy")
 
     def __dlpack__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise BufferError(at(current_source(), "a traced array has no memory to export\n"
