@@ -278,14 +278,16 @@ def check_docstrings(modules: list[Module]) -> list[str]:
 
 
 def check_ops_by_name(modules: list[Module]) -> list[str]:
-    """Families import one another's ops; only `ir`, which is below them, looks ops up by name."""
-    return [
-        f"{module}:{node.lineno}: looks an op up by its name; import it from its family"
-        for module in modules
-        if module.part == "ops"
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.Name) and node.id in ("REGISTRY", "op_named")
-    ]
+    """Families import one another's ops, others write `ops.name`; only `ir`, which is below them, looks ops up by name."""
+    problems = []
+    for module in modules:
+        for node in ast.walk(module.tree):
+            match node:
+                case ast.Name(id="REGISTRY" | "op_named") if module.part == "ops":
+                    problems.append(f"{module}:{node.lineno}: looks an op up by its name; import it from its family")
+                case ast.Call(func=ast.Name(id="getattr"), args=[ast.Name(id="ops"), *_]):
+                    problems.append(f"{module}:{node.lineno}: looks an op up by its name; write ops.name")
+    return problems
 
 
 CHECKS = (check_layers, check_cycles, check_local_imports, check_late_imports, check_late_names, check_loaded_modules, check_ops_by_name, check_file_length,
@@ -385,6 +387,8 @@ def test_module_that_may_not_be_loaded_is_found(tmp_path: Path, text: str) -> No
 def test_op_by_name_is_found(tmp_path: Path) -> None:
     [problem] = check_ops_by_name(write_package(tmp_path, {"ops/layout.py": "def f(x):\n    return REGISTRY['sum'](x)"}))
     assert "ops.layout:2: looks an op up by its name" in problem
+    [problem] = check_ops_by_name(write_package(tmp_path, {"ops/layout.py": "", "passes/cse.py": "def f(x):\n    return getattr(ops, x.name)(x)"}))
+    assert "passes.cse:2: looks an op up by its name" in problem
 
 
 def test_allowed_imports(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from bwcompiler import ops, tree
 from bwcompiler.errors import BwError, TracerError, at
 from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, argument_type, take_apart
+from bwcompiler.frontend.tracing.masked_selection import Selection
 from bwcompiler.frontend.tracing.memory_order import C_ORDER, Layout
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.outside import Outside, OutsideRead
@@ -376,7 +377,7 @@ def _output(leaf: Any, position: int, output_tree: tree.TreeDef) -> Value:
         return value_of(leaf)
     if not isinstance(leaf, bool | int | float | complex | np.generic | np.ndarray):
         path = tree.treedef_paths(output_tree, "result")[position]
-        if type(leaf).__name__ == "Selection":
+        if isinstance(leaf, Selection):
             raise TracerError(at(current_source(), f"{path} is x[mask] with a traced mask: the number of elements is not known "
                                  "while tracing\n  hint: return np.where(mask, x, 0), or reduce it (x[mask].sum())"))
         hint = ("return its array, .to_numpy(), and wrap the result of the call" if hasattr(leaf, "to_numpy") else
