@@ -9,7 +9,7 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.frontend.tracing.arguments import Arguments
-from bwcompiler.ir.plan import ArgumentKind, Container, Layout, Leaf, Static, Tree
+from bwcompiler.ir.call_signature import ArgumentKind, Container, Layout, Leaf, Static, Tree
 
 
 def flat_tree(count: int) -> Tree:
@@ -40,7 +40,7 @@ def argument_kinds(leaves: Sequence[Any]) -> tuple[ArgumentKind, ...] | None:
     return found if len(found) == len(kinds) else None
 
 
-def plan_tree(value: Any) -> Tree | None:
+def signature_tree(value: Any) -> Tree | None:
     """A container of leaf numbers and statics as the runtime's tree; None for containers that only Python can handle."""
     if isinstance(value, int):
         return Leaf(value)
@@ -60,7 +60,7 @@ def plan_tree(value: Any) -> Tree | None:
 
 def plan_trees(values: Sequence[Any]) -> tuple[Tree, ...] | None:
     """The trees of all values, or None."""
-    found = [plan_tree(value) for value in values]
+    found = [signature_tree(value) for value in values]
     trees = tuple([one for one in found if one is not None])
     return trees if len(trees) == len(found) else None
 

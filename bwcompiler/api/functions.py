@@ -21,7 +21,7 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.api.assignments import check_written, may_mutate
 from bwcompiler.api.executables import compile_graph
-from bwcompiler.api.forms import argument_kinds, argument_trees, layout_of, plan_tree
+from bwcompiler.api.forms import argument_kinds, argument_trees, layout_of, signature_tree
 from bwcompiler.api.program import Program, require_stage
 from bwcompiler.api.routine import Routine
 from bwcompiler.collector import collector_paused
@@ -38,8 +38,8 @@ from bwcompiler.frontend.tracing.arguments import (
 from bwcompiler.frontend.tracing.outside import OutsideRead, can_be_replaced
 from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.trace import TraceResult, call_user, trace_arguments
+from bwcompiler.ir.call_signature import ArgumentKind, is_plain
 from bwcompiler.ir.graph import live_values
-from bwcompiler.ir.plan import ArgumentKind, is_plain
 from bwcompiler.ir.source import Source
 from bwcompiler.locks import RenewedLock
 from bwcompiler.runtime.executable import CallForm, CompiledFunction, chain
@@ -373,7 +373,7 @@ class Specialisation:
             layout_of(leaf) if number in traced.layout_dependent else None for number, leaf in enumerate(arguments.dynamic_leaves)]
         self.routine = Routine(compile_graph(graph, self.into, owner.__name__), traced.captured,
                                [*layouts, *[None] * len(traced.varying)], sorted(traced.written), traced.result_kinds)
-        self.result_tree = plan_tree(tree.unflatten(traced.output_tree, range(outputs)))
+        self.result_tree = signature_tree(tree.unflatten(traced.output_tree, range(outputs)))
         traced.arguments = arguments.without_leaves()
         self.forms: dict[Any, CallForm | None] = {}
         first = len(layouts)

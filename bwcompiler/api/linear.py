@@ -11,7 +11,7 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.api.executables import compile_graph
-from bwcompiler.api.forms import argument_kinds, argument_trees, flat_tree, plan_tree, plan_trees
+from bwcompiler.api.forms import argument_kinds, argument_trees, flat_tree, plan_trees, signature_tree
 from bwcompiler.api.forward import PushedCall, forward_call
 from bwcompiler.api.options import TransformOptions
 from bwcompiler.api.program import Program
@@ -25,9 +25,9 @@ from bwcompiler.errors import TangentError
 from bwcompiler.frontend.tracing.arguments import unwrapped
 from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.frontend.tracing.tracer import fresh
+from bwcompiler.ir.call_signature import ArgumentKind
 from bwcompiler.ir.graph import Graph, inline
 from bwcompiler.ir.op import constant
-from bwcompiler.ir.plan import ArgumentKind
 from bwcompiler.ir.types import TensorType
 from bwcompiler.runtime.executable import CallForm, chain
 
@@ -140,7 +140,7 @@ class _Halves:
         """Calls of the derivative with an array (or a float for a scalar) in the place of every leaf."""
         graph = self.program.traced.graph
         trees = plan_trees(self.call.leaf_numbers())
-        result = plan_tree(tree.unflatten(self.outputs.treedef, range(len(self.tangents))))
+        result = signature_tree(tree.unflatten(self.outputs.treedef, range(len(self.tangents))))
         if trees is None or result is None or len(self.wrt) != len(self.program.traced.argument_types) or None in self.tangents:
             return None
         kinds: tuple[ArgumentKind, ...] = tuple(["array" if graph.inputs[k].shape else "float" for k in self.wrt])

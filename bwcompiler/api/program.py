@@ -19,7 +19,7 @@ from bwcompiler.api.assignments import check_written, may_mutate
 from bwcompiler.api.backward_forms import BackwardCall, backward_signature, regrouped, usual_seeds
 from bwcompiler.api.buffers import check_scale, match_buffers, refuse_shared_buffers
 from bwcompiler.api.executables import Compiled, compile_graph
-from bwcompiler.api.forms import argument_kinds, argument_trees, flat_tree, layout_of, plan_tree
+from bwcompiler.api.forms import argument_kinds, argument_trees, flat_tree, layout_of, signature_tree
 from bwcompiler.api.native_calls import FORMS, Calls
 from bwcompiler.api.requests import (
     BackwardGraph,
@@ -45,11 +45,11 @@ from bwcompiler.compiler.pipeline import lower
 from bwcompiler.errors import CompileError, GradientError, SignatureError
 from bwcompiler.frontend.tracing.arguments import Arguments, foreign_dtype, require_arguments, take_apart, unwrapped
 from bwcompiler.frontend.tracing.trace import TraceResult, trace_arguments
+from bwcompiler.ir.call_signature import same_plain
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.graph_printer import names_in_text
 from bwcompiler.ir.late_base import with_networkx
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.plan import same_plain
 from bwcompiler.passes.autodiff import INPUT_SEED
 from bwcompiler.runtime.executable import CallForm, CompiledFunction, chain
 from bwcompiler.spellings import missing_attribute, says_instead
@@ -317,7 +317,7 @@ class Program(CompiledFunction):
         leaves = self.leaves_of(args, named)
         routine = self.forward_runner().routine
         check_written(self.traced, leaves, routine.captured, self.into)
-        kinds, trees, result = argument_kinds(leaves), argument_trees(self.arguments, len(args), ()), plan_tree(self.result_tree)
+        kinds, trees, result = argument_kinds(leaves), argument_trees(self.arguments, len(args), ()), signature_tree(self.result_tree)
         if kinds is not None and trees is not None and result is not None:
             self._calls.add(routine.form(routine.signature(trees, kinds, result), self.arguments.static_values))
         return tree.unflatten(self.traced.output_tree, routine.call(leaves))

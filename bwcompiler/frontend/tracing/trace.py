@@ -22,9 +22,9 @@ from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source, is_hidden, stop_at
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, value_of
 from bwcompiler.frontend.tracing.user_names import name_values
+from bwcompiler.ir.call_signature import ResultKind
 from bwcompiler.ir.graph import Graph, cut
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.plan import ResultKind
 from bwcompiler.ir.source import Source
 from bwcompiler.ir.types import BOOL, TensorType
 
