@@ -38,7 +38,6 @@ _MERSENNE_BYTES = 4 * 624 + 4  # NumPy's mt19937_state: the key and the position
 _WRITERS = frozenset(("add", "append", "clear", "discard", "extend", "insert", "remove", "setdefault", "update"))
 
 
-
 class Place(NamedTuple):
     """A read in bytecode: a name, and the attributes and constant items that follow it."""
 

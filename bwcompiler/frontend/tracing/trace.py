@@ -141,17 +141,18 @@ def trace_arguments(fun: Callable[..., Any], arguments: Arguments, *, name: str 
         return _traced(fun, arguments, None, name, argument_types, varying)
     policy = Policy(autoloop)
     policy.loops = not unrolled
-    first: BwError | None = None
+    refused: BwError | None = None                 # the first way's error, which is told if none of the simpler ways does
     while True:
         try:
             return _traced(fun, arguments, policy, name, argument_types, varying)
         except Exception as error:
-            if first is not None and not (policy.converting and policy.met and not policy.needed):
-                raise first from None
-            if not isinstance(error, BwError) or not policy.converting or policy.needed or not policy.met:
+            may_go_without = policy.converting and policy.met and not policy.needed
+            if refused is not None and not may_go_without:
+                raise refused from None
+            if not isinstance(error, BwError) or not may_go_without:
                 raise
-            first = first or error
-            policy.converting, policy.loops = policy.loops, False
+            refused = refused or error
+            policy.converting, policy.loops = policy.loops, False          # first without captured loops, then as it is written
 
 
 def _traced(fun: Callable[..., Any], arguments: Arguments, policy: Policy | None, name: str | None,
@@ -264,7 +265,6 @@ def _put(found: OutsideRead, value: Any) -> None:
         vars(base)[key] = value                    # whatever the class thinks of it
     else:
         base[key] = value
-
 
 
 def run_user_function(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
