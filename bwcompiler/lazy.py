@@ -56,7 +56,7 @@ def module(name: str) -> Any:
 _stand_ins: dict[str, str] = {}
 
 
-def stands_for(**modules: str) -> None:
+def set_stand_ins(**modules: str) -> None:
     """Say which modules stand for which libraries."""
     _stand_ins.update(modules)
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bwcompiler import tree
+from bwcompiler.api.bound_graph import BoundGraph
 from bwcompiler.api.forms import argument_kinds, signature_tree
 from bwcompiler.api.requests import Request
-from bwcompiler.api.routine import Routine
 from bwcompiler.ir.call_signature import CallSignature, Container, Leaf, Static, Tree, static_indices
 from bwcompiler.ir.op import Value
 from bwcompiler.passes.autodiff import INPUT_SEED
@@ -37,7 +37,7 @@ class BackwardCall(NamedTuple):
         return () if self.wrt is None else (self.wrt,) if isinstance(self.wrt, int) else tuple(self.wrt)
 
 
-def backward_signature(routine: Routine, request: Request, arguments: tuple[Tree, ...], leaves: Sequence[Any], given: dict[str, Any],
+def backward_signature(bound: BoundGraph, request: Request, arguments: tuple[Tree, ...], leaves: Sequence[Any], given: dict[str, Any],
                        argument_numbers: Sequence[Any], result_numbers: Any, positional: bool = False) -> CallSignature | None:
     """The signature of calls like one with these keywords; None where the native entry cannot take them.
 
@@ -66,7 +66,7 @@ def backward_signature(routine: Routine, request: Request, arguments: tuple[Tree
     if positional:                                 # the seed comes first in `given`
         keywords = keywords[1:]
     try:
-        return routine.signature((*arguments, *trees), kinds, result, keywords)
+        return bound.signature((*arguments, *trees), kinds, result, keywords)
     except ValueError:                             # a Python number where an array was expected
         return None
 

@@ -20,10 +20,10 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.api.assignments import check_written, may_mutate
+from bwcompiler.api.bound_graph import BoundGraph
 from bwcompiler.api.executables import compile_graph
 from bwcompiler.api.forms import argument_kinds, argument_trees, layout_of, signature_tree
 from bwcompiler.api.program import Program, require_stage
-from bwcompiler.api.routine import Routine
 from bwcompiler.collector import collector_paused
 from bwcompiler.errors import CompileError, RecompileWarning, at
 from bwcompiler.frontend.tracing.arguments import (
@@ -371,8 +371,8 @@ class Specialisation:
         graph = traced.graph.replace(body=live_values(traced.graph.body, results), outputs=results)
         layouts: list[Any] = [
             layout_of(leaf) if number in traced.layout_dependent else None for number, leaf in enumerate(arguments.dynamic_leaves)]
-        self.routine = Routine(compile_graph(graph, self.into, owner.__name__), traced.captured,
-                               [*layouts, *[None] * len(traced.varying)], sorted(traced.written), traced.result_kinds)
+        self.bound = BoundGraph(compile_graph(graph, self.into, owner.__name__), traced.captured,
+                                [*layouts, *[None] * len(traced.varying)], sorted(traced.written), traced.result_kinds)
         self.result_tree = signature_tree(tree.unflatten(traced.output_tree, range(outputs)))
         traced.arguments = arguments.without_leaves()
         self.forms: dict[Any, CallForm | None] = {}
@@ -385,7 +385,7 @@ class Specialisation:
     def takes(self, arguments: Arguments) -> bool:
         """Whether it is for arguments with this memory layout, and for what is outside now."""
         return not self.changed() and all(layout is None or layout == layout_of(leaf) for layout, leaf in zip(
-            self.routine.layouts, arguments.dynamic_leaves, strict=False))
+            self.bound.layouts, arguments.dynamic_leaves, strict=False))
 
     def changed(self) -> list[OutsideRead]:
         """What is outside no longer as it was when the function was traced."""
@@ -409,16 +409,16 @@ class Specialisation:
         statics = arguments.static_values
         key = (trees, tuple(kwargs), kinds, tuple(map(static_key, statics)))
         if key not in self.forms:
-            signature = self.routine.signature(trees, (*kinds, *self.number_kinds), self.result_tree, tuple(kwargs))
-            form = self.forms[key] = self.routine.form(signature, statics, self.reads)
+            signature = self.bound.signature(trees, (*kinds, *self.number_kinds), self.result_tree, tuple(kwargs))
+            form = self.forms[key] = self.bound.form(signature, statics, self.reads)
             if form is not None:
                 self.owner._add_form(form)
         return self.forms[key]
 
     def _run(self, arguments: Arguments) -> Any:
         leaves = arguments.dynamic_leaves
-        check_written(self.traced, leaves, self.routine.captured, self.into)
-        return tree.unflatten(self.traced.output_tree, self.routine.call([*leaves, *[read.look() for read in self.numbers]]))
+        check_written(self.traced, leaves, self.bound.captured, self.into)
+        return tree.unflatten(self.traced.output_tree, self.bound.call([*leaves, *[read.look() for read in self.numbers]]))
 
 
 @says_instead

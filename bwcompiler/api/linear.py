@@ -10,12 +10,12 @@ from typing import Any, Unpack
 import numpy as np
 
 from bwcompiler import tree
+from bwcompiler.api.bound_graph import BoundGraph
 from bwcompiler.api.executables import compile_graph
 from bwcompiler.api.forms import argument_kinds, argument_trees, flat_tree, plan_trees, signature_tree
 from bwcompiler.api.forward import PushedCall, forward_call
 from bwcompiler.api.options import TransformOptions
 from bwcompiler.api.program import Program
-from bwcompiler.api.routine import Routine
 from bwcompiler.api.tangents import concrete_tangent, match_leaves, matched_tangents, without_float0
 from bwcompiler.api.traced_seeds import is_tracing
 from bwcompiler.api.transformed import REMEMBERED, TracedCall, as_floats, capture, made_of, outputs_of, with_options
@@ -97,11 +97,11 @@ class _Halves:
         self.tangents = [pushed.tangents[k] for k in self.outputs.numbers]
         self.parts = split(pushed.graph, pushed.seeds, len(graph.outputs))
         captured = [*traced.captured, *pushed.captured]
-        self.forward = Routine(compile_graph(self.parts.forward, (), program.__name__), captured, program.layouts, sorted(traced.written),
-                               traced.result_kinds)
+        self.forward = BoundGraph(compile_graph(self.parts.forward, (), program.__name__), captured, program.layouts,
+                                  sorted(traced.written), traced.result_kinds)
         self.captured = captured
-        self.linear = Routine(compile_graph(_residuals_last(self.parts.adjoint, len(self.wrt)), (), f"{program.__name__}.jvp"),
-                              [*[np.zeros(value.shape, value.dtype.numpy) for value in self.parts.residuals], *captured])
+        self.linear = BoundGraph(compile_graph(_residuals_last(self.parts.adjoint, len(self.wrt)), (), f"{program.__name__}.jvp"),
+                                 [*[np.zeros(value.shape, value.dtype.numpy) for value in self.parts.residuals], *captured])
         self.form = self._form()
         self._run: Callable[..., Any] = self._first_run
 

@@ -17,6 +17,7 @@ import numpy as np
 from bwcompiler import inspect, tree
 from bwcompiler.api.assignments import check_written, may_mutate
 from bwcompiler.api.backward_forms import BackwardCall, backward_signature, regrouped, usual_seeds
+from bwcompiler.api.bound_graph import BoundGraph
 from bwcompiler.api.buffers import check_scale, match_buffers, refuse_shared_buffers
 from bwcompiler.api.executables import Compiled, compile_graph
 from bwcompiler.api.forms import argument_kinds, argument_trees, flat_tree, layout_of, signature_tree
@@ -36,7 +37,6 @@ from bwcompiler.api.requests import (
     numbered,
     stand_ins,
 )
-from bwcompiler.api.routine import Routine
 from bwcompiler.api.seeds import filled, seeds_of
 from bwcompiler.api.traced_seeds import is_tracing, pull_in_trace
 from bwcompiler.collector import collector_paused
@@ -68,14 +68,14 @@ class AdjointRequest(NamedTuple):
 
 
 class Runner(NamedTuple):
-    """A compiled request; `made` is what was asked to be compiled, `routine.compiled` may be shared with an equal graph."""
+    """A compiled request; `made` is what was asked to be compiled, `bound.compiled` may be shared with an equal graph."""
 
-    routine: Routine
+    bound: BoundGraph
     made: BackwardGraph
 
     @property
     def compiled(self) -> Compiled:
-        return self.routine.compiled
+        return self.bound.compiled
 
 
 class Program(CompiledFunction):
@@ -315,12 +315,12 @@ class Program(CompiledFunction):
     # ----- calls
     def _slow_call(self, *args: Any, **named: Any) -> Any:
         leaves = self.leaves_of(args, named)
-        routine = self.forward_runner().routine
-        check_written(self.traced, leaves, routine.captured, self.into)
+        bound = self.forward_runner().bound
+        check_written(self.traced, leaves, bound.captured, self.into)
         kinds, trees, result = argument_kinds(leaves), argument_trees(self.arguments, len(args), ()), signature_tree(self.result_tree)
         if kinds is not None and trees is not None and result is not None:
-            self._calls.add(routine.form(routine.signature(trees, kinds, result), self.arguments.static_values))
-        return tree.unflatten(self.traced.output_tree, routine.call(leaves))
+            self._calls.add(bound.form(bound.signature(trees, kinds, result), self.arguments.static_values))
+        return tree.unflatten(self.traced.output_tree, bound.call(leaves))
 
     def _slow_backward(self, value: bool, /, *args: Any, **given: Any) -> Any:
         call = BackwardCall.of(given, "value_and_backward" if value else "backward")
@@ -330,22 +330,22 @@ class Program(CompiledFunction):
         buffers = match_buffers(call.into, self.traced, self.argument_trees, chosen)
         check_scale(call.scale, buffers)
         request = Request(chosen, tuple([kind for kind, _ in seeds]), value, tuple(buffers), call.scale is not None)
-        routine = self.joint_runner(request).routine
+        bound = self.joint_runner(request).bound
         arrays = [array for kind, array in seeds if kind == INPUT_SEED]
-        result = self._call_backward(routine, request, [*leaves, *arrays], call, buffers)
+        result = self._call_backward(bound, request, [*leaves, *arrays], call, buffers)
         trees = argument_trees(self.arguments, len(args), ())
         if trees is not None:
-            signature = backward_signature(routine, request, trees, leaves, given, self.argument_trees, self.result_tree)
+            signature = backward_signature(bound, request, trees, leaves, given, self.argument_trees, self.result_tree)
             if signature is not None:
                 statics = self.arguments.static_values
-                self._backward_calls[value].add(routine.form(signature, (*statics, *call.wrt_numbers())))
+                self._backward_calls[value].add(bound.form(signature, (*statics, *call.wrt_numbers())))
         return result
 
-    def _call_backward(self, routine: Routine, request: Request, leading: list[Any], call: BackwardCall,
+    def _call_backward(self, bound: BoundGraph, request: Request, leading: list[Any], call: BackwardCall,
                        buffers: dict[int, Any]) -> Any:
         refuse_shared_buffers(list(buffers.values()))
         scale = [] if call.scale is None else [float(call.scale)]
-        results = routine.call([*leading, *scale, *buffers.values()])
+        results = bound.call([*leading, *scale, *buffers.values()])
         count = len(self.traced.outputs) if request.value else 0
         per_leaf = dict(zip(request.fresh, results[count:], strict=True)) | buffers
         gradients = tuple([regrouped(numbers, per_leaf) for numbers in self.argument_trees])
@@ -357,12 +357,12 @@ class Program(CompiledFunction):
         def made() -> BackwardGraph:
             found = self.halves()
             return BackwardGraph(found.partition.forward, (), found.joint.captured, {})
-        routine = self._runner("forward half", made).routine
+        bound = self._runner("forward half", made).bound
         leaves = self.leaves_of(args)
-        results = routine.call(leaves)
+        results = bound.call(leaves)
         kinds, trees = argument_kinds(leaves), argument_trees(self.arguments, len(args), ())
         if kinds is not None and trees is not None:
-            self._half_calls.add(routine.form(routine.signature(trees, kinds, flat_tree(len(results))), self.arguments.static_values))
+            self._half_calls.add(bound.form(bound.signature(trees, kinds, flat_tree(len(results))), self.arguments.static_values))
         return results
 
     def _pullback(self, residuals: Sequence[Any]) -> Callable[..., tuple[Any, ...]]:
@@ -391,10 +391,10 @@ class Program(CompiledFunction):
         check_scale(call.scale, buffers)
         request = default._replace(into=tuple(buffers), scaled=call.scale is not None)
         runner = self._runner(AdjointRequest(request), lambda: adjoint_backward(self.traced, self.halves(), request), residuals)
-        routine = runner.routine.over((*residuals, *runner.routine.captured[len(residuals):]))
-        result = self._call_backward(routine, request, seeds, call, buffers)
-        signature = backward_signature(routine, request, (), [], given, self.argument_trees, self.result_tree, positional)
-        form = None if signature is None else routine.form(signature)
+        bound = runner.bound.over((*residuals, *runner.bound.captured[len(residuals):]))
+        result = self._call_backward(bound, request, seeds, call, buffers)
+        signature = backward_signature(bound, request, (), [], given, self.argument_trees, self.result_tree, positional)
+        form = None if signature is None else bound.form(signature)
         if form is not None:
             self._pullback_forms = [form, *self._pullback_forms][:FORMS]
         return result
@@ -461,7 +461,7 @@ class Program(CompiledFunction):
             if not isinstance(key, AdjointRequest):
                 layouts[:len(self.layouts)] = self.layouts
                 alone = sorted(self.traced.written)
-            found = self._runners[key] = Runner(Routine(compiled, captured, layouts, alone), made)
+            found = self._runners[key] = Runner(BoundGraph(compiled, captured, layouts, alone), made)
         return found
 
 

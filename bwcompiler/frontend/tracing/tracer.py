@@ -57,8 +57,8 @@ def call(handler: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         record.source = None
 
 
-def call_user(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Run a function of the user's inside a handler: what it calls is not part of the handler."""
+def call_back(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Run a function of the user's inside of a handler, as if it were called outside: what it calls is not part of the handler."""
     record = open_region().record
     source, record.source = record.source, None
     try:
