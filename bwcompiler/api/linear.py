@@ -12,7 +12,7 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.api.bound_graph import BoundGraph
 from bwcompiler.api.executables import compile_graph
-from bwcompiler.api.forms import argument_kinds, argument_trees, flat_tree, plan_trees, signature_tree
+from bwcompiler.api.forms import argument_kinds, argument_trees, flat_tree, signature_tree, signature_trees
 from bwcompiler.api.forward import PushedCall, forward_call
 from bwcompiler.api.options import TransformOptions
 from bwcompiler.api.program import Program
@@ -139,7 +139,7 @@ class _Halves:
     def _form(self) -> CallForm | None:
         """Calls of the derivative with an array (or a float for a scalar) in the place of every leaf."""
         graph = self.program.traced.graph
-        trees = plan_trees(self.call.leaf_numbers())
+        trees = signature_trees(self.call.leaf_numbers())
         result = signature_tree(tree.unflatten(self.outputs.treedef, range(len(self.tangents))))
         if trees is None or result is None or len(self.wrt) != len(self.program.traced.argument_types) or None in self.tangents:
             return None
