@@ -240,12 +240,9 @@ def _comparison(compare: Op, mirrored: Op, negative: bool) -> Rule:
 
 
 COMPARISONS = {
-    "less": _comparison(ops.less, ops.greater, True),
-    "less_equal": _comparison(ops.less_equal, ops.greater_equal, True),
-    "greater": _comparison(ops.greater, ops.less, False),
-    "greater_equal": _comparison(ops.greater_equal, ops.less_equal, False),
-    "equal": _comparison(ops.equal, ops.equal, False),
-    "not_equal": _comparison(ops.not_equal, ops.not_equal, True),
+    "less": _comparison(ops.less, ops.greater, True), "less_equal": _comparison(ops.less_equal, ops.greater_equal, True),
+    "greater": _comparison(ops.greater, ops.less, False), "greater_equal": _comparison(ops.greater_equal, ops.less_equal, False),
+    "equal": _comparison(ops.equal, ops.equal, False), "not_equal": _comparison(ops.not_equal, ops.not_equal, True),
 }
 for _name, _op in UFUNC_OPS.items():                       # what follows replaces some of these, for some dtypes
     _ufunc(_name, _op)
@@ -270,9 +267,8 @@ for _alias in ("bitwise_not", "bitwise_invert"):
 _ufunc("logaddexp2", _logaddexp2)
 _ufunc("deg2rad", _scaled(math.pi, 180.0), "radians")
 _ufunc("rad2deg", _scaled(180.0, math.pi), "degrees")
-_ufunc("floor", _rounding(ops.floor))
-_ufunc("ceil", _rounding(ops.ceil))
-_ufunc("trunc", _rounding(ops.trunc))
+for _name, _op in (("floor", ops.floor), ("ceil", ops.ceil), ("trunc", ops.trunc)):
+    _ufunc(_name, _rounding(_op))
 _ufunc("logical_and", _logical(ops.bitwise_and))
 _ufunc("logical_or", _logical(ops.bitwise_or))
 _ufunc("logical_xor", _logical(ops.bitwise_xor))
