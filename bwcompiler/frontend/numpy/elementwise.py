@@ -31,7 +31,7 @@ from bwcompiler.frontend.tracing.operands import (
 from bwcompiler.frontend.tracing.promotion import Kind, requested, require_cast, resolve
 from bwcompiler.frontend.tracing.registry import HANDLERS, UFUNC_METHODS, UFUNC_NAMES, nearest
 from bwcompiler.frontend.tracing.tracer import ScalarTracer, Tracer, assign, fresh, value_of
-from bwcompiler.ir.op import UFUNC_OPS, Value
+from bwcompiler.ir.op import UFUNC_OPS, Op, Value
 from bwcompiler.ir.types import BOOL, F32, F64, I8, DType
 from bwcompiler.ops.creation import full
 
@@ -207,24 +207,27 @@ def _frexp(x: Value) -> tuple[Value, Value]:
     return _ldexp(x, ops.negative(exponent)), exponent
 
 
-def _comparison(name: str, mirrored: str, negative: bool) -> Rule:
-    """`negative`: the answer where the left operand is negative and the right one unsigned."""
+def _comparison(compare: Op, mirrored: Op, negative: bool) -> Rule:
+    """compare(x, y), which is mirrored(y, x); `negative`: the answer where x is negative and y unsigned."""
     def rule(x: Value, y: Value) -> Value:
         if x.dtype is y.dtype:
-            return getattr(ops, name)(x, y)  # type: ignore[no-any-return]
+            return compare(x, y)
         if x.dtype.kind == "u":                                  # NumPy compares i64 with u64 exactly
-            return _comparison(mirrored, name, not negative if name[0] in "lg" else negative)(y, x)  # type: ignore[no-any-return]
+            return _comparison(mirrored, compare, negative != (compare is not mirrored))(y, x)  # type: ignore[no-any-return]
         below = ops.less(x, constant(0, x))
-        return ops.select(below, constant(negative, below), getattr(ops, name)(cast(x, y.dtype), y))
+        return ops.select(below, constant(negative, below), compare(cast(x, y.dtype), y))
     return rule
 
 
-COMPARISONS = {"less": ("greater", True), "less_equal": ("greater_equal", True), "greater": ("less", False),
-               "greater_equal": ("less_equal", False), "equal": ("equal", False), "not_equal": ("not_equal", True)}
+COMPARISONS = {
+    "less": _comparison(ops.less, ops.greater, True), "less_equal": _comparison(ops.less_equal, ops.greater_equal, True),
+    "greater": _comparison(ops.greater, ops.less, False), "greater_equal": _comparison(ops.greater_equal, ops.less_equal, False),
+    "equal": _comparison(ops.equal, ops.equal, False), "not_equal": _comparison(ops.not_equal, ops.not_equal, True),
+}
 for _name, _op in UFUNC_OPS.items():                       # what follows replaces some of these, for some dtypes
     _ufunc(_name, _op)
-for _name, (_mirrored, _negative) in COMPARISONS.items():
-    _ufunc(_name, _comparison(_name, _mirrored, _negative))
+for _name, _compare in COMPARISONS.items():
+    _ufunc(_name, _compare)
 _ufunc("add", _boolean(ops.bitwise_or, ops.add))
 _ufunc("multiply", _boolean(ops.bitwise_and, ops.multiply))
 _ufunc("true_divide", ops.divide)
@@ -244,8 +247,8 @@ for _alias in ("bitwise_not", "bitwise_invert"):
 _ufunc("logaddexp2", _logaddexp2)
 _ufunc("deg2rad", _scaled(math.pi, 180.0), "radians")
 _ufunc("rad2deg", _scaled(180.0, math.pi), "degrees")
-for _name in ("floor", "ceil", "trunc"):
-    _ufunc(_name, _rounding(getattr(ops, _name)))
+for _name, _op in (("floor", ops.floor), ("ceil", ops.ceil), ("trunc", ops.trunc)):
+    _ufunc(_name, _rounding(_op))
 _ufunc("logical_and", _logical(ops.bitwise_and))
 _ufunc("logical_or", _logical(ops.bitwise_or))
 _ufunc("logical_xor", _logical(ops.bitwise_xor))

@@ -193,6 +193,7 @@ class Region:
     observer   sees the user's frames while values are recorded; that of the outermost region.
     policy     how control flow is captured; that of the outermost region.
     site       of the loop whose body this is, where it was captured from source.
+    outer      the user's line at which it was opened inside of another region, for errors; closed: it is traced, its handles are stale.
     checks     numbers that what the region gives waits for: whether user's exceptions are raised is known when they are there.
     """
 
