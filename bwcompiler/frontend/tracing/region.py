@@ -133,6 +133,7 @@ class Policy:
     needed      whether something was captured that Python alone cannot run.
     met         whether any function was rewritten.
     made        concrete arrays made by the function, by their ids, with the places of what made them.
+    shown       concrete arrays, by their ids, that were indexed with traced values: there may be traced views of them.
     unbound     variables that Python would have bound or not, depending on traced values, and what to do about that.
     scopes      the bodies that are being traced (`source.places.Scope`), innermost last.
     captured    in words, with the places: loops that were.
@@ -147,7 +148,7 @@ class Policy:
     """
 
     __slots__ = ("captured", "converting", "copies", "depth", "formatted", "loops", "made", "met", "needed", "notes", "objects", "one_kind",
-                 "raised", "scopes", "told", "trying", "types_asked", "unbound", "uncounted", "unrolled")
+                 "raised", "scopes", "shown", "told", "trying", "types_asked", "unbound", "uncounted", "unrolled")
 
     def __init__(self, converting: bool) -> None:
         self.converting = converting
@@ -169,6 +170,7 @@ class Policy:
         self.depth = 0
         self.needed = False
         self.made: dict[int, tuple[Any, Site]] = {}
+        self.shown: dict[int, Any] = {}
         self.notes: dict[Site, str] = {}
         self.unbound: dict[str, str] = {}
         self.scopes: list[Any] = []
