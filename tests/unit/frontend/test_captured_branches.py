@@ -148,13 +148,47 @@ def rows(a):
     return b + 1
 
 
+def known_outside(x, s):
+    """known is a traced array, because of its last line; its first number is known where the branch inside of the branch asks."""
+    known = np.ones_like(x)
+    y = x * 1.0
+    if s >= 0.1:
+        y = x * 2.0
+    elif known[0] > 0.0:
+        y = x * 3.0
+    known[0] = s
+    return known, y
+
+
+def known_at_first(x, s):
+    known, y = np.ones_like(x), x * 1.0
+    for i in range(10):
+        if known[0] > 0.5:                  # not only what it is before the first iteration
+            y = y + i
+        known[0] = known[0] * 0.9 + 0.0 * s
+    return known, y
+
+
+def known_scalar(x, s):
+    known, y = np.full_like(x, 3.0), x * 1.0
+    twice = known[0] * 2.0
+    for i in range(10):
+        if twice > 5.0:
+            y = y + i
+        if twice + known[1] > 100.0:
+            y = y * 7.0
+    known[1] = s
+    return known, y
+
+
 CASES = [(halve, (37.0,)), (halve, (0.5,)), (newton, (7.0,)), (piecewise, (2.0,)), (piecewise, (-2.0,)), (piecewise, (-0.5,)),
          (first_above, (np.linspace(0, 1, 20), 0.42)), (first_above, (np.linspace(0, 1, 20), 2.0)),
          (clipped, (3.0, 0.0, 1.0)), (clipped, (-3.0, 0.0, 1.0)), (clipped, (0.3, 0.0, 1.0)), (chained, (0.5,)), (chained, (0.25,)),
          (chained, (11.0,)), (bubble_sort, (np.array([3.0, 1, 2, 9, 4, 0, 5, 5, 7, 6]),)), (roots_until, (np.linspace(-1, 2, 20),)),
          (adaptive, (1.0, 2.0)), (bisect, (0.0, 2.0)), (nested, (np.linspace(-1, 4, 10),)), (collatz, (np.array(27)[()],)),
          (best_pair, (np.array([3.0, 1, 2, 9, 4, 0, 5, 5, 7, 6]),)), (masked, (np.array([1.0, 2, -3, 4, 5, -0.5, -1.5, 2, 3]),)),
-         (rows, (np.ones((2, 3)),)), (rows, (-np.ones((2, 3)),))]
+         (known_outside, (np.ones(3), 0.05)), (known_outside, (np.ones(3), 2.0)), (known_at_first, (np.ones(3), 0.5)),
+         (known_scalar, (np.ones(3), 0.5)), (rows, (np.ones((2, 3)),)), (rows, (-np.ones((2, 3)),))]
 
 
 def parts(x):
