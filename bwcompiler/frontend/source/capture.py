@@ -360,6 +360,8 @@ class Traceable:
             self.names[name] = tree.unflatten(tree.structure(self.entry[name]), [
                 one if row is None else row for row, one in zip(rows, handles, strict=True)])
             position += count
+            if is_number(self.entry[name]) and same(self.ends[name], self.given[name]):      # nothing was assigned to it: it stays known
+                self.names[name] = self.entry[name]
         for leaf, ordered in zip(self._arrays(self.names.held(self.order())), self.ordered, strict=True):
             if not ordered:
                 leaf._storage.layout = Layout(self._unroll)

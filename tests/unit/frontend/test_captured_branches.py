@@ -181,13 +181,22 @@ def known_scalar(x, s):
     return known, y
 
 
+def returned_from_the_second(x, s):
+    """The loop inside is left in the second of two unrolled iterations: in the first one there is nothing to return."""
+    for i in range(2):
+        for _ in range(9):
+            if i == 1:
+                return x * i, s * 2.0
+    return x, s
+
+
 CASES = [(halve, (37.0,)), (halve, (0.5,)), (newton, (7.0,)), (piecewise, (2.0,)), (piecewise, (-2.0,)), (piecewise, (-0.5,)),
          (first_above, (np.linspace(0, 1, 20), 0.42)), (first_above, (np.linspace(0, 1, 20), 2.0)),
          (clipped, (3.0, 0.0, 1.0)), (clipped, (-3.0, 0.0, 1.0)), (clipped, (0.3, 0.0, 1.0)), (chained, (0.5,)), (chained, (0.25,)),
          (chained, (11.0,)), (bubble_sort, (np.array([3.0, 1, 2, 9, 4, 0, 5, 5, 7, 6]),)), (roots_until, (np.linspace(-1, 2, 20),)),
          (adaptive, (1.0, 2.0)), (bisect, (0.0, 2.0)), (nested, (np.linspace(-1, 4, 10),)), (collatz, (np.array(27)[()],)),
          (best_pair, (np.array([3.0, 1, 2, 9, 4, 0, 5, 5, 7, 6]),)), (masked, (np.array([1.0, 2, -3, 4, 5, -0.5, -1.5, 2, 3]),)),
-         (known_outside, (np.ones(3), 0.05)), (known_outside, (np.ones(3), 2.0)), (known_at_first, (np.ones(3), 0.5)),
+         (returned_from_the_second, (np.ones(3), 0.5)), (known_outside, (np.ones(3), 0.05)), (known_outside, (np.ones(3), 2.0)), (known_at_first, (np.ones(3), 0.5)),
          (known_scalar, (np.ones(3), 0.5)), (rows, (np.ones((2, 3)),)), (rows, (-np.ones((2, 3)),))]
 
 
