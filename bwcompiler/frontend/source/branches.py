@@ -26,6 +26,7 @@ from bwcompiler.frontend.tracing.promotion import Kind, strong
 from bwcompiler.frontend.tracing.region import Policy, open_region
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, fresh_array, value_of
+from bwcompiler.frontend.tracing.twins import can_link, link
 from bwcompiler.frontend.tracing.views import BroadcastView
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import DType
@@ -127,7 +128,7 @@ def _side(run: Callable[[], Any], names: Names, entry: dict[str, Any], variables
             places[name] = list(range(len(found), len(found) + len(leaves)))
             found += leaves
             is_own[name] = all(not isinstance(leaf, Tracer) or not leaf._storage.writable or (
-                leaf._storage.region is open_region() and not leaf._chain and storages.count(leaf._storage) == 1
+                leaf._storage.region is open_region() and not leaf._chain and not leaf._storage.links and storages.count(leaf._storage) == 1
                 and is_in_c_order(leaf)) for leaf in leaves)
         return found
 
@@ -166,13 +167,13 @@ def _merge(test: Tracer, sides: list[Side], names: Names, entry: dict[str, Any],
         else:
             after[name] = UNBOUND
             policy.unbound[name] = "only one side of a branch on a traced value binds it: bind it on both, or before"
-    items, kinds = call(_emit, test, sides, chosen, policy)
+    truth = call(_truth, test)
+    items, kinds = call(_emit, truth, sides, chosen, policy)
     position = 0
     for name in chosen:
         given = next(side for side in sides if name in side.places)
         count = len(given.places[name])
-        leaves = [_handle(value, kind, sides, name) for value, kind in zip(items[position:position + count],
-                                                                           kinds[position:position + count], strict=True)]
+        leaves = [_handle(items[position + k], kinds[position + k], sides, name, k, truth) for k in range(count)]
         after[name] = tree.unflatten(tree.structure(given.ends[name]), leaves)
         position += count
     returned, checked = after.pop(RETURNED, None), after.pop(CHECKED, UNBOUND)
@@ -191,16 +192,28 @@ _WHY_NOT = (": after the branch {0} is one of two arrays, which may have other n
             "  hint: write to a copy made after the branch; or, in the branch, assign to elements of {0} instead of binding it anew")
 
 
-def _handle(value: Value, kind: Kind, sides: Sequence[Side], name: str) -> Tracer:
-    """The handle of a value after the branch."""
-    ends = [leaf for side in sides for leaf in tree.leaves(side.ends[name]) if isinstance(leaf, Tracer)]
-    if not value.shape and not any(leaf._storage.writable for leaf in ends):
+def _handle(value: Value, kind: Kind, sides: Sequence[Side], name: str, number: int, truth: Tracer) -> Tracer:
+    """The handle of a value after the branch, leaf `number` of a variable."""
+    ends = [tree.leaves(side.ends[name])[number] if name in side.places else None for side in sides]
+    if not value.shape and not any(isinstance(end, Tracer) and end._storage.writable for end in ends):
         return fresh(value, None if isinstance(kind, DType) else kind)
     found = fresh_array(value)
-    if not all(side.is_own.get(name, True) for side in sides):
-        found._storage.layout = unknown("the result of a branch")
+    if all(side.is_own.get(name, True) for side in sides):
+        return found
+    found._storage.layout = unknown("the result of a branch")
+    outside = [end for side, end in zip(sides, ends, strict=True) if not side.is_own.get(name, True)]
+    if all(isinstance(end, Tracer) and not end._storage.region.closed and can_link(found, end) for end in outside):
+        for end, where in zip(ends, (truth, _negated(truth)), strict=True):
+            if isinstance(end, Tracer) and any(end is one for one in outside):
+                link(found, end, where)
+    else:
         found._chain = (BroadcastView(value.shape, _WHY_NOT.format("it" if name.startswith(PREFIX) else name)),)
     return found
+
+
+def _truth(test: Tracer) -> Tracer:
+    """The test as a truth value of its own, which nobody writes to."""
+    return fresh(as_truth(value_of(test)))
 
 
 def _emit(test: Tracer, sides: Sequence[Side], chosen: Sequence[str], policy: Policy) -> tuple[list[Value], list[Kind]]:
@@ -228,7 +241,7 @@ def _emit(test: Tracer, sides: Sequence[Side], chosen: Sequence[str], policy: Po
                 outputs += [zeros(others[place]) for place in pair[1 - number] or ()] if own is None else [result.outputs[k] for k in own]
             outputs = [*as_kind(outputs, kinds), *final]
         graphs.append(region_graph(result, [*carried, *read], record, outputs))
-    decided = ops.cond(as_truth(value_of(test)), *outer.assigned_values(), *outer.read_values(), then_branch=graphs[0],
+    decided = ops.cond(value_of(test), *outer.assigned_values(), *outer.read_values(), then_branch=graphs[0],
                        else_branch=graphs[1])
     items = [ops.item(decided, index=k) for k in range(len(kinds) + len(outer.assigned))]
     outer.assign(items[len(kinds):])

@@ -40,13 +40,15 @@ class Storage:
     version   grows with every write, so that handles know that what they remember is stale.
     layout    how NumPy would have laid the array out in memory; None where nobody has said: C order, as all our own results.
     number    storages are numbered in the order in which they are made.
+    links     arrays that are the same one where a traced truth value holds (`twins`): they are written to with it.
     undecided handles of which it is not decided yet whether they are views of this storage; each write decides it before.
     writable  False for the results that NumPy gives as immutable scalars.
     written   whether anything was ever written to it, in this region or inside of it.
     demandable  an integer or boolean argument, whose number can be had by tracing again (`StaticDemand`).
     """
 
-    __slots__ = ("demandable", "inner", "layout", "number", "region", "type", "undecided", "value", "version", "writable", "written")
+    __slots__ = ("demandable", "inner", "layout", "links", "number", "region", "type", "undecided", "value", "version", "writable",
+                 "written")
 
     def __init__(self, region: Region, value: Value) -> None:
         self.region = region
@@ -59,6 +61,7 @@ class Storage:
         self.inner: dict[Region, Value] | None = None
         self.writable = True
         self.demandable = False
+        self.links: list[Any] | None = None
         self.written = False
 
 

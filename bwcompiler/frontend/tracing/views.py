@@ -16,7 +16,7 @@ from typing import Any, Literal, NoReturn, TypeAlias
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.ir.extent import Extent, upper
+from bwcompiler.ir.extent import Affine, Extent, upper
 from bwcompiler.ir.op import Value
 
 Shape: TypeAlias = tuple[int, ...]             # extents that depend on loop indices go where integers go, but for shadows
@@ -413,6 +413,13 @@ def transpose_chain(chain: Chain, shape: Shape, axes: Sequence[int]) -> Chain:
     if chain and isinstance(chain[-1], StridedView):
         return (*chain[:-1], chain[-1].transposed(axes))
     return (*chain, whole(shape).transposed(axes))
+
+
+def moves(step: Step) -> bool:
+    """Whether the view depends on the index of a loop, or on other integers that only the run knows."""
+    if isinstance(step, StridedView):
+        return any(isinstance(part, Affine) for cut in step.slices for part in (cut.start, cut.size))
+    return isinstance(step, PickedView) or (isinstance(step, ReshapeView) and any(isinstance(part, Affine) for part in step.shape))
 
 
 def same_chain(a: Chain, b: Chain) -> bool:

@@ -245,19 +245,14 @@ def test_sides_that_cannot_be_recorded_say_why():
         bw.jit(mixed)(1.0)
 
 
-def test_an_array_that_may_be_one_or_another_is_read_only():
-    def chosen(a, b):
-        c = a if a[0] > b[0] else b
-        c[0] = 5.0
-        return a, b
-
-    def rebound(a, b):
+def test_an_array_of_which_nobody_knows_which_one_it_is_is_read_only():
+    def nested(a, b):
         c = a * 2.0
         if b[0] > 0:
-            c = c * 0.9
+            if b[1] > 0:
+                c = c * 0.9
         c[0] = 5.0
         return c
 
-    for function, name in ((chosen, "it"), (rebound, "c")):
-        with pytest.raises(ValueError, match=rf"test_captured_branches.py:\d+: .*\n.*read-only: after the branch {name} is one of two arrays"):
-            bw.jit(function)(np.ones(3), np.zeros(3))
+    with pytest.raises(ValueError, match=r"test_captured_branches.py:\d+: .*\n.*read-only: after the branch c is one of two arrays"):
+        bw.jit(nested)(np.ones(3), np.zeros(3))
