@@ -246,13 +246,13 @@ def test_sides_that_cannot_be_recorded_say_why():
 
 
 def test_an_array_of_which_nobody_knows_which_one_it_is_is_read_only():
-    def nested(a, b):
-        c = a * 2.0
+    def shared(a, b):
+        c = d = a * 2.0
         if b[0] > 0:
-            if b[1] > 0:
-                c = c * 0.9
+            c = a * 0.9
+            d = c
         c[0] = 5.0
-        return c
+        return c, d
 
     with pytest.raises(ValueError, match=r"test_captured_branches.py:\d+: .*\n.*read-only: after the branch c is one of two arrays"):
-        bw.jit(nested)(np.ones(3), np.zeros(3))
+        bw.jit(shared)(np.ones(3), np.zeros(3))

@@ -76,6 +76,53 @@ def rebound_argument(a, b, s):
     return b, a
 
 
+def one_of_three(a, b, s):
+    c = a
+    if s > 0.5:
+        c = b
+    elif s > 0:
+        c = a * 3.0
+    c[0] = 1.0
+    a[1], b[2] = 2.0, 3.0
+    return c * 1
+
+
+def nested(a, b, s):
+    c, d = a, b
+    if s > 0:
+        if a[0] > b[0]:
+            c = b
+        elif s > 0.5:
+            c, d = d, c
+        d = d if s > 0.4 else a * b
+    c[0] = 1.0
+    d[1] *= 2.0
+    a += d
+    return c * 1, d * 1
+
+
+def concrete(a, b, s):
+    c = np.zeros(4)
+    d = c
+    if s > 0.5:
+        c = a * 2.0
+    c[0] = 7.0
+    d[1] = 8.0
+    return c, d
+
+
+def changed_in_loops(a, b, s):
+    x = a * 1
+    for i in range(9):
+        if x[0] + s > i:
+            x = x - 0.1
+        elif x[1] > i:
+            x = x + 0.1
+        x[2] = s + i
+    x[0] = 1.0
+    return x
+
+
 # ----- after loops that may have no iterations
 def halved(a, b, s):
     while s >= 0.4:
@@ -216,7 +263,8 @@ def one_before(a, b, s):
     return first, before, x, s
 
 
-PROGRAMS = [chosen, others_written, reversed_views, chosen_twice, exchanged, in_lists, rebound_argument, halved, halved_view, halved_made,
+PROGRAMS = [chosen, others_written, reversed_views, chosen_twice, exchanged, in_lists, rebound_argument, one_of_three, nested,
+            concrete, changed_in_loops, halved, halved_view, halved_made,
             inside_of_a_loop, sometimes, until_found, best, two_names, part_of_another, from_before, swapped, swapped_three, one_before]
 
 
@@ -226,7 +274,7 @@ def test_as_python(program, s):
     compare(program, X, Y, s)
 
 
-@pytest.mark.parametrize("program", [others_written, chosen_twice, halved, halved_view, sometimes, best], ids=lambda program: program.__name__)
+@pytest.mark.parametrize("program", [others_written, chosen_twice, one_of_three, nested, halved, halved_view, sometimes, best], ids=lambda program: program.__name__)
 @pytest.mark.parametrize("s", [0.3, 0.7])
 def test_derivatives(program, s):
     bw.check_grads(lambda a, b: program(a * 1.0, b * 1.0, s), (X, Y), order=1)
