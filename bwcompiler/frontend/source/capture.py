@@ -16,6 +16,7 @@ import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.errors import BwError, at
+from bwcompiler.frontend.source import same_arrays
 from bwcompiler.frontend.source.checks import note, together
 from bwcompiler.frontend.source.growth import Again, Element, Growth, Row, buffer, elements_of, grow, on_entry, row, store
 from bwcompiler.frontend.source.jumps import PREFIX
@@ -30,8 +31,8 @@ from bwcompiler.frontend.tracing.promotion import Kind
 from bwcompiler.frontend.tracing.region import Policy, Recapture, Region, Site, Storage, open_region
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, fresh_array, handle
-from bwcompiler.frontend.tracing.views import PickedView, ReshapeView, StridedView
-from bwcompiler.ir.extent import Affine, Extent, Index
+from bwcompiler.frontend.tracing.views import moves
+from bwcompiler.ir.extent import Affine, Extent, Index, lower
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TensorType
 from bwcompiler.ops.rules import zero_of
@@ -77,6 +78,7 @@ class Traceable:
     lined    lists of numbers that are arrays in it, by their ids; kept: lists that must not be.
     growths  lists that grow in it, by their ids; elements: what the iteration appended to them.
     exchange  arrays that exchange their names, of a loop whose end is data.
+    runs     whether there surely is an iteration; still: per array that it carries, whether an iteration leaves its name with it.
     rows     arrays whose rows the iterations make, of the types `buffered`; buffers: these by the storages that the rows are of.
     """
 
@@ -106,6 +108,8 @@ class Traceable:
         self.results: list[Result] = []
         self.region: Region | None = None
         self.ordered: list[bool] = []
+        self.runs = count is not None and lower(count) >= 1
+        self.still: dict[str, Any] = {}
 
     def order(self) -> list[str]:
         return [name for name in self.variables.carried if name in self.carried]
@@ -169,18 +173,18 @@ class Traceable:
         held = self.scope.adopt(self.names)
         for name, value in held.items():
             bound(name, value)
-            self._add(name, value)
+            self.add(name, value)
         for growth in self.found_growths.values():
             growth.name = "what a list held last" + "'" * len(self.growths)
             growth.each = len(growth.items) or 1
             self.names.add(growth.name, growth)
-            self._add(growth.name, ())
+            self.add(growth.name, ())
             self.growths[id(growth.base)] = growth
         found = bool(held or self.found_growths)
         self.found_growths = {}
         return found
 
-    def _add(self, name: str, value: Any) -> None:
+    def add(self, name: str, value: Any) -> None:
         """One more variable."""
         self.entry[name] = value
         if is_number(value):
@@ -224,6 +228,7 @@ class Traceable:
         self.ends = self.names.held(self.variables.stored)
         self._look_for_more()
         self._look_for_aliases()
+        same_arrays.add_ends(self)
         self.ordered = [before and is_in_c_order(after) for before, after in zip(self.ordered, self._arrays(self.ends), strict=True)]
         self.results = [result for name in self.variables.results if (result := self._result(name)) is not None]
         storages = dict.fromkeys(result.storage for result in self.results if result.storage is not None)
@@ -343,7 +348,7 @@ class Traceable:
             return None
         if not isinstance(end, Tracer) or isinstance(end, IndexTracer):
             return Result(name, end, None)
-        if any(_moves(step) for step in end._chain):
+        if any(moves(step) for step in end._chain):
             not_capturable(f"{name} is a view that moves with the loop, and is used after it")
         return Result(name, end, end._storage if end._storage.region is self.region else None)
 
@@ -360,12 +365,16 @@ class Traceable:
             self.names[name] = tree.unflatten(tree.structure(self.entry[name]), [
                 one if row is None else row for row, one in zip(rows, handles, strict=True)])
             position += count
+            if is_number(self.entry[name]) and same(self.ends[name], self.given[name]):      # nothing was assigned to it: it stays known
+                self.names[name] = self.entry[name]
         for leaf, ordered in zip(self._arrays(self.names.held(self.order())), self.ordered, strict=True):
             if not ordered:
                 leaf._storage.layout = Layout(self._unroll)
-        made: dict[Storage, Tracer] = {}
-        if len(items) > position + len({result.storage for result in self.results if result.storage is not None}):
+        storages = {storage: number for number, storage in enumerate(dict.fromkeys([
+            result.storage for result in self.results if result.storage is not None]))}
+        if len(items) > position + len(storages):
             note(fresh(items[-1]))
+        made = call(same_arrays.settle, self)
         for result in self.results:
             storage = result.storage
             if storage is None:
@@ -376,13 +385,12 @@ class Traceable:
                 self.names[result.name] = appended
                 continue
             if storage not in made:
-                value = items[position + len(made)]
+                value = items[position + storages[storage]]
                 made[storage] = fresh_array(value) if storage.writable else fresh(value)
                 made[storage]._storage.layout = storage.layout
             found = handle(made[storage]._storage, result.end._chain, result.end._type)
             found._kind = result.end._kind
             self.names[result.name] = found
-
 
     def _grow(self) -> None:
         """Give the lists what the iterations have appended."""
@@ -432,12 +440,6 @@ def can_be_carried(x: Any) -> bool:
     leaves = tree.leaves(x)
     return not isinstance(x, list | dict) and bool(leaves) and all(is_number(leaf) or isinstance(leaf, Tracer) or hasattr(
         leaf, "__array_interface__") for leaf in leaves)
-
-
-def _moves(step: Any) -> bool:
-    if isinstance(step, StridedView):
-        return any(isinstance(part, Affine) for cut in step.slices for part in (cut.start, cut.size))
-    return isinstance(step, PickedView) or (isinstance(step, ReshapeView) and any(isinstance(part, Affine) for part in step.shape))
 
 
 # ----- for all kinds of loops and branches

@@ -40,13 +40,15 @@ class Storage:
     version   grows with every write, so that handles know that what they remember is stale.
     layout    how NumPy would have laid the array out in memory; None where nobody has said: C order, as all our own results.
     number    storages are numbered in the order in which they are made.
+    links     arrays that are the same one where a traced truth value holds (`twins`): they are written to with it.
     undecided handles of which it is not decided yet whether they are views of this storage; each write decides it before.
     writable  False for the results that NumPy gives as immutable scalars.
     written   whether anything was ever written to it, in this region or inside of it.
     demandable  an integer or boolean argument, whose number can be had by tracing again (`StaticDemand`).
     """
 
-    __slots__ = ("demandable", "inner", "layout", "number", "region", "type", "undecided", "value", "version", "writable", "written")
+    __slots__ = ("demandable", "inner", "layout", "links", "number", "region", "type", "undecided", "value", "version", "writable",
+                 "written")
 
     def __init__(self, region: Region, value: Value) -> None:
         self.region = region
@@ -59,6 +61,7 @@ class Storage:
         self.inner: dict[Region, Value] | None = None
         self.writable = True
         self.demandable = False
+        self.links: list[Any] | None = None
         self.written = False
 
 
@@ -133,6 +136,7 @@ class Policy:
     needed      whether something was captured that Python alone cannot run.
     met         whether any function was rewritten.
     made        concrete arrays made by the function, by their ids, with the places of what made them.
+    shown       concrete arrays, by their ids, that were indexed with traced values: there may be traced views of them.
     unbound     variables that Python would have bound or not, depending on traced values, and what to do about that.
     scopes      the bodies that are being traced (`source.places.Scope`), innermost last.
     captured    in words, with the places: loops that were.
@@ -147,7 +151,7 @@ class Policy:
     """
 
     __slots__ = ("captured", "converting", "copies", "depth", "formatted", "loops", "made", "met", "needed", "notes", "objects", "one_kind",
-                 "raised", "scopes", "told", "trying", "types_asked", "unbound", "uncounted", "unrolled")
+                 "raised", "scopes", "shown", "told", "trying", "types_asked", "unbound", "uncounted", "unrolled")
 
     def __init__(self, converting: bool) -> None:
         self.converting = converting
@@ -169,6 +173,7 @@ class Policy:
         self.depth = 0
         self.needed = False
         self.made: dict[int, tuple[Any, Site]] = {}
+        self.shown: dict[int, Any] = {}
         self.notes: dict[Site, str] = {}
         self.unbound: dict[str, str] = {}
         self.scopes: list[Any] = []

@@ -451,6 +451,8 @@ def assign(tracer: Tracer, value: Value) -> None:
     for step, base in zip(reversed(tracer._chain), reversed(bases), strict=False):
         new = step.write(base, new)
     region.write(storage, new)
+    if storage.links:
+        HANDLERS["write_twins"](storage)
     if tracer._chain:
         tracer._value, tracer._version, tracer._region = value, storage.version, region
 

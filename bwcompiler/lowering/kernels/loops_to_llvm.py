@@ -150,7 +150,7 @@ class _KernelEmitter(Searches):
 
     # ----- loops
     def loop(self, loop: Loop) -> None:
-        if loop.extent == 0:
+        if loop.extent == 0 or not loop.body:              # all that was in it was not needed
             return
         zeroed = self._zeroed(loop)
         if zeroed is not None:

@@ -411,13 +411,15 @@ class _Fusion:
         return True
 
     def _schedule(self) -> None:
-        """Number the steps in the order in which they run."""
-        place = {step: number for number, step in enumerate(sorted(range(len(self.steps)), key=self.order.rank.__getitem__))}
-        self.steps.sort(key=lambda step: place[step.position])
+        """Number the steps in the order in which they run, without groups of which all is computed again where it is read."""
+        kept = [step for step in self.steps if isinstance(step, Call) or any(member.value in self.stored for member in step.members)]
+        self.steps = sorted(kept, key=lambda step: self.order.rank[step.position])
+        place = {step.position: number for number, step in enumerate(self.steps)}
+        self.step_of = {value: step for value, step in self.step_of.items() if step.position in place}
         for step in self.steps:
             step.position = place[step.position]
         if self.refusals is not None:
-            self.refusals = [refusal._replace(group=place[refusal.group]) for refusal in self.refusals]
+            self.refusals = [refusal._replace(group=place[refusal.group]) for refusal in self.refusals if refusal.group in place]
 
 
 def _operand_views(value: Value) -> tuple[ArrayView, ...]:

@@ -291,6 +291,17 @@ def test_numbers_open_no_loops():
     assert len(steps_of(adam, X, X, X, X, 3.0)) == 1
 
 
+def test_a_loop_whose_values_are_computed_again_elsewhere_is_none():
+    """Not even for a number that it reads from memory."""
+    def pick(x):
+        chosen = np.where(x[::-1], 1, x[:-1, -2, -1:])
+        return np.sum(chosen[1:3, :, [2, 1]] * 2.0, axis=0)
+    x = np.random.default_rng(0).random((2, 4, 3)) < 0.5
+    fused = lowered(pick, x, gradient=False).fused
+    assert all(any(member.value in fused.stored for member in step.members) for step in fused.steps if not isinstance(step, Call))
+    assert np.array_equal(bw.jit(pick)(x), pick(x))
+
+
 def test_a_dear_number_is_computed_once_and_a_cheap_one_where_it_is_read():
     def function(x, w, a):
         return np.sin(x) * np.exp(a), np.cos(w) * np.exp(a), np.tanh(x.T) * (a + 1.0), np.tanh(w.T) * (a + 1.0)
