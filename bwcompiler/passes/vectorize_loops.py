@@ -24,7 +24,7 @@ from bwcompiler.ir.extent import Affine, Extent, Index, Region, add_extents, kno
 from bwcompiler.ir.graph import Graph, inline, live_values
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.types import I64, tensor
-from bwcompiler.passes.batch_regions import batched_loop, repeated
+from bwcompiler.passes import batch_regions
 from bwcompiler.passes.region_bodies import mentions
 from bwcompiler.passes.rewriting import Rewriter, rebuilt
 from bwcompiler.passes.simplify_rules import RULES
@@ -227,6 +227,14 @@ class _Mapped:
         self.index = index
         self.lo = lo
         self.step = step
+        self.mapping = batch_regions.Mapping(lambda graph, flags, size, _: self.batch(graph, flags, size), last=False)
+
+    def _loop(self, value: Value, operands: Sequence[Value], flags: Sequence[bool], size: Extent) -> tuple[Value, list[bool]]:
+        """A loop inside, mapped: what is in its body may move with the index."""
+        carried = value.attrs["carried"]
+        varies, body = self.mapping.body(value.attrs["body"], carried, flags, size)
+        given = self.mapping.all_repeated(operands, flags, varies, size)
+        return ops.loop(*given, **{**value.attrs, "body": body}), varies[:carried]
 
     def batch(self, graph: Graph, flags: Sequence[bool], size: Extent) -> tuple[Graph, list[bool]]:
         """The graph with inputs that have a leading axis where they are flagged, and which of its outputs have it."""
@@ -243,7 +251,7 @@ class _Mapped:
                 if value.op is ops.item and value.operands[0] in loops:
                     made, flag = ops.item(operands[0], index=value.attrs["index"]), loops[value.operands[0]][value.attrs["index"]]
                 elif value.op is ops.loop:
-                    made, loops[value] = batched_loop(value, operands, [operand in mapped for operand in value.operands], size, self.batch)
+                    made, loops[value] = self._loop(value, operands, [operand in mapped for operand in value.operands], size)
                     flag = False
                 elif value.op is ops.index_value or mentions_index(value.attrs.get("starts", ()), self.index):
                     made, flag = self._moving(value, operands, [operand in mapped for operand in value.operands], size)
@@ -294,7 +302,7 @@ class _Mapped:
 
     def _update(self, value: Value, operands: list[Value], flag: bool, size: Extent) -> Value:
         """All parts written: the leading axis becomes the one along which they move."""
-        array, part = operands[0], repeated(operands[1], flag, size)
+        array, part = operands[0], self.mapping.repeated(operands[1], flag, size)
         sizes = value.operands[1].shape
         axis, starts, steps = self._strip(value.attrs["starts"], value.attrs["steps"])
         others = [sizes[k] for k in range(array.rank) if k != axis]
