@@ -48,6 +48,7 @@ __all__ = [
     "stop_gradient", "switch", "tree", "value_and_grad", "vjp", "vmap", "while_loop",
 ]
 
+lazy.set_stand_ins(numpy="bwcompiler.numpy", scipy="bwcompiler.scipy")
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy.loader(__name__, {
         "api.callbacks": "primitive pure_callback",

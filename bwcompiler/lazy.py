@@ -12,6 +12,7 @@ ours asks for what comes late while it is imported itself: then no thread waits 
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -22,12 +23,12 @@ from bwcompiler.locks import importing
 
 
 def loader(package: str, homes: Mapping[str, str], modules: str = "",
-           missing: Callable[[str], object] | None = None) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+           missing: Callable[[str], Any] | None = None) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """The `__getattr__` and `__dir__` of a package.
 
     homes    per module of the package: names that it has, and that are names of the package.
     modules  modules of the package that are names of it themselves.
-    missing  raises the AttributeError about any other name.
+    missing  what any other name is: raises, where it is nothing.
     """
     home_of = {name: f"{package}.{home}" for home, names in homes.items() for name in names.split()}
     parts = frozenset(modules.split())
@@ -40,7 +41,7 @@ def loader(package: str, homes: Mapping[str, str], modules: str = "",
             setattr(sys.modules[package], name, value)
             return value
         if missing is not None:
-            missing(name)
+            return missing(name)
         raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
 
     return load, lambda: sorted({*vars(sys.modules[package]), *home_of, *parts})
@@ -49,6 +50,21 @@ def loader(package: str, homes: Mapping[str, str], modules: str = "",
 def module(name: str) -> Any:
     """The module of that name, imported when one of its attributes is first read; ModuleNotFoundError, then, if it is not installed."""
     return _Module(name)
+
+
+# What stands for other libraries in traced functions: modules of layers above those that ask for them, which the package itself names.
+_stand_ins: dict[str, str] = {}
+
+
+def set_stand_ins(**modules: str) -> None:
+    """Say which modules stand for which libraries."""
+    _stand_ins.update(modules)
+
+
+@functools.cache
+def stand_in(library: str) -> Any:
+    """The module that stands for a library in traced functions, imported when it is first asked for."""
+    return _imported(_stand_ins[library])
 
 
 class _Module:

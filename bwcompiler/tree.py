@@ -1,36 +1,55 @@
 """Pytrees: nested containers of array leaves.  A facade over optree with this project's conventions.
 
 None is an empty node, dict keys are sorted, plain dataclasses are nodes (registered when first seen; fields declared
-with `field(metadata={"static": True})` belong to the structure, not to the leaves).
+with `field(metadata={"static": True})` belong to the structure, not to the leaves).  Other classes are nodes if they are registered.
+
+A path is a tuple of entries: `entry.entry` is a key or an index, `entry.field` the name of a field (of dataclasses and named tuples).
+`is_leaf(node)` says which containers are not taken apart.
 """
 
 from __future__ import annotations
 
+import builtins
 import dataclasses
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeAlias
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from bwcompiler import lazy
 
 if TYPE_CHECKING:
     import optree
+
+    from bwcompiler import spellings
 else:
     optree = lazy.module("optree")
+    spellings = lazy.module("bwcompiler.spellings")
+
+__all__ = [
+    "all", "flatten", "flatten_with_path", "keystr", "leaves", "leaves_with_path", "map", "map_with_path", "match_prefix", "paths",
+    "reduce", "register_dataclass", "register_pytree_node", "register_pytree_node_class", "structure", "treedef_paths", "unflatten",
+]
 
 NAMESPACE = "bw"
 TreeDef: TypeAlias = "optree.PyTreeSpec"
+IsLeaf: TypeAlias = "Callable[[Any], bool] | None"
+Class = TypeVar("Class", bound=type)
+
+_fields: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {}      # of the dataclasses that are nodes: leaves, and static ones
 
 
-def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
+def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeDef]:
     """The leaves of a tree and its structure.
 
     >>> import bwcompiler as bw
     >>> bw.tree.flatten({"b": 1, "a": (2, 3)})[0]
     [2, 3, 1]
+    >>> bw.tree.flatten({"b": 1, "a": (2, 3)}, is_leaf=lambda node: isinstance(node, tuple))[0]
+    [(2, 3), 1]
     """
     while True:
-        leaves, treedef = optree.tree_flatten(tree, namespace=NAMESPACE)
-        unseen = {type(leaf) for leaf in leaves if _is_plain_dataclass(leaf)}
+        leaves, treedef = optree.tree_flatten(tree, is_leaf, namespace=NAMESPACE)
+        unseen = {type(leaf) for leaf in leaves if _is_plain_dataclass(leaf)} - _fields.keys()
         if not unseen:
             return leaves, treedef
         for cls in sorted(unseen, key=lambda cls: cls.__qualname__):
@@ -48,38 +67,111 @@ def unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:
     return treedef.unflatten(leaves)
 
 
-def leaves(tree: Any) -> list[Any]:
+def leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
     """The leaves of a tree, in order.
 
     >>> import bwcompiler as bw
     >>> bw.tree.leaves([1, {"x": 2, "y": None}])
     [1, 2]
     """
-    return flatten(tree)[0]
+    return flatten(tree, is_leaf)[0]
 
 
-def structure(tree: Any) -> TreeDef:
+def structure(tree: Any, is_leaf: IsLeaf = None) -> TreeDef:
     """The structure of a tree; structures can be compared and are hashable.
 
     >>> import bwcompiler as bw
     >>> bw.tree.structure((1, 2)) == bw.tree.structure((3, 4))
     True
     """
-    return flatten(tree)[1]
+    return flatten(tree, is_leaf)[1]
 
 
-def map(fun: Callable[..., Any], tree: Any, *rest: Any) -> Any:
+def map(fun: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
     """fun applied leaf by leaf; the other trees have at least the structure of the first, or ValueError is raised.
 
     >>> import bwcompiler as bw
     >>> bw.tree.map(lambda p, g: p - 0.5 * g, {"w": 1.0, "b": 2.0}, {"w": 2.0, "b": 2.0})
     {'w': 0.0, 'b': 1.0}
     """
-    first, treedef = flatten(tree)
-    for other in rest:
-        flatten(other)
-    others = [treedef.flatten_up_to(other) for other in rest]
-    return treedef.unflatten([fun(*parts) for parts in zip(first, *others, strict=True)])
+    first, treedef = flatten(tree, is_leaf)
+    return treedef.unflatten([fun(*parts) for parts in zip(first, *_parts(treedef, rest), strict=True)])
+
+
+def _parts(treedef: TreeDef, others: Sequence[Any]) -> list[list[Any]]:
+    """Of every other tree what is in the places of the leaves."""
+    for other in others:
+        flatten(other)                             # registers dataclasses
+    return [treedef.flatten_up_to(other) for other in others]
+
+
+def reduce(fun: Callable[[Any, Any], Any], tree: Any, initializer: Any = None, is_leaf: IsLeaf = None) -> Any:
+    """fun(... fun(fun(first leaf, second), third) ..., last); an initializer comes before the first leaf.
+
+    Raises TypeError for a tree without leaves and no initializer.
+
+    >>> import bwcompiler as bw
+    >>> bw.tree.reduce(lambda total, leaf: total + leaf, {"a": (1, 2), "b": 3}, 0)
+    6
+    """
+    found = leaves(tree, is_leaf)
+    return functools.reduce(fun, found) if initializer is None else functools.reduce(fun, found, initializer)
+
+
+def all(tree: Any, is_leaf: IsLeaf = None) -> bool:
+    """Whether all leaves are true.
+
+    >>> import bwcompiler as bw
+    >>> bw.tree.all({"a": True, "b": (True, False)})
+    False
+    """
+    return builtins.all(leaves(tree, is_leaf))
+
+
+# ----- paths
+def flatten_with_path(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[tuple[Any, Any]], TreeDef]:
+    """Pairs (path, leaf), and the structure of the tree.
+
+    >>> import bwcompiler as bw
+    >>> pairs, _ = bw.tree.flatten_with_path({"a": (1, 2)})
+    >>> [([entry.entry for entry in path], leaf) for path, leaf in pairs]
+    [(['a', 0], 1), (['a', 1], 2)]
+    """
+    found, treedef = flatten(tree, is_leaf)
+    return list(zip(treedef.accessors(), found, strict=True)), treedef
+
+
+def leaves_with_path(tree: Any, is_leaf: IsLeaf = None) -> list[tuple[Any, Any]]:
+    """Pairs (path, leaf), in order.
+
+    >>> import bwcompiler as bw
+    >>> [(bw.tree.keystr(path), leaf) for path, leaf in bw.tree.leaves_with_path({"a": (1, 2)})]
+    [("['a'][0]", 1), ("['a'][1]", 2)]
+    """
+    return flatten_with_path(tree, is_leaf)[0]
+
+
+def map_with_path(fun: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
+    """As `map`, of fun(path, leaf, *leaves of the others).
+
+    >>> import bwcompiler as bw
+    >>> decayed = lambda path, leaf: leaf if path[-1].entry == "bias" else 0.5 * leaf
+    >>> bw.tree.map_with_path(decayed, {"weight": 2.0, "bias": 2.0})
+    {'weight': 1.0, 'bias': 2.0}
+    """
+    pairs, treedef = flatten_with_path(tree, is_leaf)
+    return treedef.unflatten([fun(*pair, *parts) for pair, *parts in zip(pairs, *_parts(treedef, rest), strict=True)])
+
+
+def keystr(path: Any, *, simple: bool = False, separator: str = "") -> str:
+    """A path as Python writes it behind the tree; simple: only its entries, with a separator.
+
+    >>> import bwcompiler as bw
+    >>> [(path, _)] = bw.tree.leaves_with_path({"layers": [1.0]})
+    >>> bw.tree.keystr(path), bw.tree.keystr(path, simple=True, separator="/")
+    ("['layers'][0]", 'layers/0')
+    """
+    return separator.join([str(getattr(entry, "field", entry.entry)) for entry in path]) if simple else str(path.codify(""))
 
 
 def paths(tree: Any, root: str = "") -> list[str]:
@@ -126,8 +218,14 @@ def match_prefix(prefix: Any, whole: Any, root: str) -> list[tuple[Any, Any, str
     return [row for one, part, path in zip(mine.children, other.children, paths, strict=True) for row in match_prefix(one, part, path)]
 
 
-def register_dataclass(cls: type) -> None:
-    """Make a dataclass a node of trees.  Dataclasses that are met are registered by themselves.
+# ----- classes that are containers
+def register_dataclass(cls: Class, data_fields: Iterable[str] | None = None, meta_fields: Iterable[str] = ()) -> Class:
+    """Make a dataclass a node of trees, and return it.  Dataclasses that are met are registered by themselves.
+
+    data_fields  names of the fields that hold leaves; None: all but those declared with `field(metadata={"static": True})`.
+    meta_fields  with data_fields: names of those that belong to the structure.  Others are not kept.
+
+    Raises ValueError for a class that has been a node with other fields.
 
     >>> import bwcompiler as bw
     >>> from dataclasses import dataclass
@@ -138,13 +236,21 @@ def register_dataclass(cls: type) -> None:
     >>> bw.tree.leaves(Point(1.0, 2.0))
     [1.0, 2.0]
     """
-    fields = dataclasses.fields(cls)
-    dynamic = tuple(field.name for field in fields if not field.metadata.get("static", False))
-    static = tuple(field.name for field in fields if field.metadata.get("static", False))
+    if data_fields is None:
+        fields = dataclasses.fields(cls)
+        dynamic = tuple([field.name for field in fields if not field.metadata.get("static", False)])
+        static = tuple([field.name for field in fields if field.metadata.get("static", False)])
+    else:
+        dynamic, static = tuple(data_fields), tuple(meta_fields)
+    if cls in _fields:
+        if _fields[cls] != (dynamic, static):
+            raise ValueError(f"{cls.__name__} is a node already, with {_fields[cls][0]} as leaves; register it before it is used")
+        return cls
+    _fields[cls] = dynamic, static
 
     def take_apart(node: Any) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[str, ...]]:
-        children = tuple(getattr(node, name) for name in dynamic)
-        return children, tuple(getattr(node, name) for name in static), dynamic
+        children = tuple([getattr(node, name) for name in dynamic])
+        return children, tuple([getattr(node, name) for name in static]), dynamic
 
     def put_together(metadata: Any, children: Iterable[Any]) -> Any:
         node: Any = object.__new__(cls)  # not the constructor: leaves may be anything, __post_init__ may check them
@@ -152,9 +258,61 @@ def register_dataclass(cls: type) -> None:
             object.__setattr__(node, name, value)
         return node
 
-    optree.register_pytree_node(cls, take_apart, put_together, path_entry_type=optree.DataclassEntry,
-                                namespace=NAMESPACE)
+    optree.register_pytree_node(cls, take_apart, put_together, path_entry_type=optree.DataclassEntry, namespace=NAMESPACE)
+    return cls
+
+
+def register_pytree_node(cls: type, flatten_func: Callable[[Any], tuple[Iterable[Any], Any]],
+                         unflatten_func: Callable[[Any, tuple[Any, ...]], Any]) -> None:
+    """Make a class a node of trees.
+
+    flatten_func    node -> (children, structure); the structure can be compared and is hashable.
+    unflatten_func  structure, children -> node.  Children may be anything: traced arrays, None, numbers.
+
+    Raises ValueError for a class that is a node already.
+
+    >>> import bwcompiler as bw
+    >>> class Line:
+    ...     def __init__(self, slope, name):
+    ...         self.slope, self.name = slope, name
+    >>> bw.tree.register_pytree_node(Line, lambda line: ((line.slope,), line.name), lambda name, children: Line(*children, name))
+    >>> bw.grad(lambda line, x: line.slope * x)(Line(2.0, "rising"), 3.0).slope.item()
+    3.0
+    """
+    def take_apart(node: Any) -> tuple[tuple[Any, ...], Any, tuple[int, ...]]:
+        children, metadata = flatten_func(node)
+        children = tuple(children)
+        return children, metadata, tuple(range(len(children)))
+
+    optree.register_pytree_node(cls, take_apart, lambda metadata, children: unflatten_func(metadata, tuple(children)),
+                                path_entry_type=optree.SequenceEntry, namespace=NAMESPACE)
+
+
+def register_pytree_node_class(cls: Class) -> Class:
+    """As `register_pytree_node`, a decorator of a class with the methods tree_flatten(self) and tree_unflatten(cls, structure, children).
+
+    >>> import bwcompiler as bw
+    >>> @bw.tree.register_pytree_node_class
+    ... class Scaled:
+    ...     def __init__(self, array):
+    ...         self.array = array
+    ...     def tree_flatten(self):
+    ...         return (self.array,), None
+    ...     @classmethod
+    ...     def tree_unflatten(cls, structure, children):
+    ...         return cls(*children)
+    >>> bw.tree.leaves(Scaled(1.0))
+    [1.0]
+    """
+    node: Any = cls
+    register_pytree_node(node, node.tree_flatten, node.tree_unflatten)
+    return cls
 
 
 def _is_plain_dataclass(leaf: Any) -> bool:
     return hasattr(type(leaf), "__dataclass_fields__") and not (hasattr(leaf, "shape") and hasattr(leaf, "dtype"))
+
+
+if not TYPE_CHECKING:
+    def __getattr__(name: str) -> Any:
+        return spellings.missing("bw.tree", name, lambda: __all__)

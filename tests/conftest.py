@@ -1,7 +1,7 @@
 """Fixtures and settings shared by all tests: golden files, hypothesis profiles, random numbers, a private cache.
 
-`golden` compares text with a committed file whose path follows from the test: `tests/unit/passes/test_cse.py::test_it`
-has `tests/golden/unit/passes/test_cse/test_it.txt`. `--update-golden` writes these files instead of comparing.
+`golden` compares text with a committed file whose path follows from the test: `tests/unit/ir/test_types.py::test_it`
+has `tests/golden/unit/ir/test_types/test_it.txt`. `--update-golden` writes these files instead of comparing.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("frontend", "passes", "lowering", "runtime"),
     ("ops",),
     ("ir",),
-    ("collector", "errors", "lazy", "locks", "target", "tree"),
+    ("collector", "errors", "lazy", "locks", "spellings", "target", "tree"),
 )
 STAGES = next(layer for layer in LAYERS if "passes" in layer)  # these never import one another
 LEVEL = {part: len(LAYERS) - height for height, layer in enumerate(LAYERS) for part in layer}
@@ -135,12 +135,24 @@ def check_layers(modules: list[Module]) -> list[str]:
     unknown = [module for module in modules if module.part not in LEVEL]
     problems = [f"{module}: belongs to no layer; give `{module.part}` a place in LAYERS" for module in unknown]
     for module in known:
+        for target, line in late_imports(module, known):
+            if LEVEL[target.part] > LEVEL[module.part]:
+                problems.append(f"{module}:{line}: loads the higher layer {target}; what stands for a library is asked of lazy.stand_in")
         for target, found in internal_imports(module, known):
             if LEVEL[target.part] > LEVEL[module.part]:
                 problems.append(f"{module}:{found.line}: imports the higher layer {target}")
             elif module.part != target.part and {module.part, target.part} <= set(STAGES):
                 problems.append(f"{module}:{found.line}: imports its sibling {target}; only `compiler` and what is above it compose stages")
     return problems
+
+
+def late_imports(module: Module, modules: list[Module]) -> Iterator[tuple[Module, int]]:
+    """The package's modules that `lazy.module` is asked for."""
+    by_name = {other.name: other for other in modules}
+    for name, call in late_calls(module):
+        match call.args:
+            case [ast.Constant(value=str(asked))] if name == "module" and asked in by_name:
+                yield by_name[asked], call.lineno
 
 
 def check_cycles(modules: list[Module]) -> list[str]:
@@ -190,7 +202,7 @@ def late_calls(module: Module) -> Iterator[tuple[str, ast.Call]]:
         match node:
             case ast.Call(func=ast.Name(id=name)) if name in names:
                 yield name, node
-            case ast.Call(func=ast.Attribute(value=ast.Name(id="lazy"), attr=name)):
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="lazy"), attr="loader" | "module" as name)):
                 yield name, node
 
 
@@ -266,14 +278,16 @@ def check_docstrings(modules: list[Module]) -> list[str]:
 
 
 def check_ops_by_name(modules: list[Module]) -> list[str]:
-    """Families import one another's ops; only `ir`, which is below them, looks ops up by name."""
-    return [
-        f"{module}:{node.lineno}: looks an op up by its name; import it from its family"
-        for module in modules
-        if module.part == "ops"
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.Name) and node.id in ("REGISTRY", "op_named")
-    ]
+    """Families import one another's ops, others write `ops.name`; only `ir`, which is below them, looks ops up by name."""
+    problems = []
+    for module in modules:
+        for node in ast.walk(module.tree):
+            match node:
+                case ast.Name(id="REGISTRY" | "op_named") if module.part == "ops":
+                    problems.append(f"{module}:{node.lineno}: looks an op up by its name; import it from its family")
+                case ast.Call(func=ast.Name(id="getattr"), args=[ast.Name(id="ops"), *_]):
+                    problems.append(f"{module}:{node.lineno}: looks an op up by its name; write ops.name")
+    return problems
 
 
 CHECKS = (check_layers, check_cycles, check_local_imports, check_late_imports, check_late_names, check_loaded_modules, check_ops_by_name, check_file_length,
@@ -315,6 +329,7 @@ LAYER_VIOLATIONS = [  # file, statement, what must be said
     ("lowering/tile.py", "def f():\n    import bwcompiler.passes.cse", "tile:2: imports its sibling"),
     ("runtime/jit.py", "import_module('bwcompiler.frontend')", "imports its sibling bwcompiler.frontend"),
     ("helpers.py", "", "bwcompiler.helpers: belongs to no layer"),
+    ("passes/cse.py", "x = lazy.module('bwcompiler.api')", "cse:1: loads the higher layer bwcompiler.api"),
 ]
 LOCAL_IMPORTS = [
     ("ops/layout.py", "def f():\n    from bwcompiler.ir import graph", "ops.layout:2: imports bwcompiler.ir.graph"),
@@ -372,6 +387,8 @@ def test_module_that_may_not_be_loaded_is_found(tmp_path: Path, text: str) -> No
 def test_op_by_name_is_found(tmp_path: Path) -> None:
     [problem] = check_ops_by_name(write_package(tmp_path, {"ops/layout.py": "def f(x):\n    return REGISTRY['sum'](x)"}))
     assert "ops.layout:2: looks an op up by its name" in problem
+    [problem] = check_ops_by_name(write_package(tmp_path, {"ops/layout.py": "", "passes/cse.py": "def f(x):\n    return getattr(ops, x.name)(x)"}))
+    assert "passes.cse:2: looks an op up by its name" in problem
 
 
 def test_allowed_imports(tmp_path: Path) -> None:

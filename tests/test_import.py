@@ -52,6 +52,12 @@ def test_what_is_not_loaded_by_a_gradient() -> None:
     assert found == ""
 
 
+def test_the_version_loads_no_compiler() -> None:
+    found = fresh("import sys\nfrom bwcompiler import cli\nassert cli.main(['--version']) == 0\n"
+                  "print(*sorted(name for name in sys.modules if name.startswith('bwcompiler')))")
+    assert found.split()[2:] == sorted([*EARLY, "bwcompiler.cli"])
+
+
 PROGRAMS = f"""
 {GRADIENT}
 bw.jit(lambda x: np.sort(x)[::-1].cumsum() + np.linalg.inv(np.outer(x, x) + np.eye(3))[0])(np.arange(3.0))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import runpy
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import bwcompiler as bw
 from bwcompiler.ir.op import REGISTRY
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -58,3 +60,21 @@ def test_rows_of_functions(tool: dict[str, Any]) -> None:
         assert dtypes, f"{name} takes no sample of any dtype"
         if ops != "nothing":
             assert vjp in ("rules", "zero", "absent") and jvp in ("rules", "zero", "absent") and batching in ("rules", "absent") and computed, name
+
+
+def test_rows_of_scipys_functions(tool: dict[str, Any]) -> None:
+    """Every function that takes arrays has a row, and what it says of derivatives and callbacks is so."""
+    rows = {row[0].strip("`"): row[1:] for row in tool["scipy_rows"]()}
+    without = {"signal": {"argrelextrema", "argrelmax", "argrelmin", "find_peaks", "find_peaks_cwt", "savgol_coeffs", "istft", "sosfreqz"},
+               "integrate": {"fixed_quad", "odeint", "quad", "solve_ivp"}, "fft": {"fftfreq", "next_fast_len", "prev_fast_len", "rfftfreq"}}
+    for space in tool["SPACES"]:
+        module = functools.reduce(getattr, space.split("."), bw.scipy)
+        missing = {name for name in module.__all__ if f"{space}.{name}" not in rows} - without.get(space, set())
+        assert not missing, f"without a row, for want of an example with arrays: {missing}"
+    assert rows["special.jv"] == ("int float complex", "by argument 1", "by argument 1", "rules", "SciPy's inner loop")
+    assert rows["special.erf"][1:] == ("rules", "rules", "rules", "loops")
+    assert rows["special.ive"][0] == "int float complex (no derivatives)"
+    assert rows["stats.norm"][-1] == "loops" and rows["fft.fft"][-1] == "NumPy's FFT" and "LAPACK" in rows["linalg.eigvals"][-1]
+    called_back = {name for name, row in rows.items() if "callback" in row[-1]}
+    assert called_back == {"linalg.solve_continuous_are", "linalg.solve_discrete_are", "sparse.linalg.spsolve"}       # no C entry of SciPy's
+    assert {name for name, row in rows.items() if "absent" in row[1:4]} == set()

@@ -281,7 +281,7 @@ Each comment gives the function, the interval and the largest error of the round
 
 
 def main() -> None:
-    target = Path(__file__).resolve().parent.parent / "bwcompiler" / "lowering" / "math_coefficients.py"
+    target = Path(__file__).resolve().parent.parent / "bwcompiler" / "lowering" / "math" / "coefficients.py"
     target.write_text("\n".join([HEADER, *(table_text(task) for task in TASKS), two_over_pi_text()]) + "\n")
 
 

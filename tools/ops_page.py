@@ -1,17 +1,21 @@
-"""Writes docs/ops.md, the tables of ops and of NumPy functions, from the registries: `python tools/ops_page.py`.
+"""Writes docs/ops.md, the tables of ops, of NumPy functions and of those of bw.scipy: `python tools/ops_page.py`.
 
 What an op is comes from its declaration (`bwcompiler/ops/`). What a NumPy function becomes is found by tracing it over sample
-arguments: the first of `SAMPLES` that it takes, or its own in `ARGUMENTS`. `tests/test_ops_page.py` fails when the page is stale.
+arguments: the first of `SAMPLES` that it takes, or its own in `ARGUMENTS`; functions of bw.scipy are traced over those of the examples in
+their docstrings. `tests/test_ops_page.py` fails when the page is stale.
 """
 
 from __future__ import annotations
 
+import ast
+import doctest
 import functools
+import inspect
 import textwrap
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +27,8 @@ from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.inspect.op_table import batch_text, computed_by, dtypes_text, jvp_text, lowering_text, vjp_text
 from bwcompiler.ir.op import KINDS, REGISTRY, Op
+from bwcompiler.ops.special_loops import COMPLEX_DERIVATIVES, PARTIAL_DERIVATIVES
+from bwcompiler.scipy.special.functions import BY_LOOP
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "ops.md"
 COMMAND = "python tools/ops_page.py"
@@ -121,10 +127,13 @@ def rules_of(ops: Sequence[str]) -> tuple[str, str, str, str]:
     found = [REGISTRY[name] for name in ops]
     if not found:
         return "", "", "", "nothing to compute"
+    found = [op for op in found if op.kind != "region"] or found[:1]          # passes differentiate what is in loops and branches
     vjps, jvps = [vjp_text(op) for op in found], [jvp_text(op) for op in found]
     differentiable = [text for text in vjps if not text.startswith(("none", "no operands"))]
     vjp = "absent" if "absent" in vjps else "rules" if differentiable else "zero"
     jvp = "absent" if "absent" in jvps else "rules" if any(text != "zero" for text in jvps) else "zero"
+    if any(name.startswith("custom") for name in ops):
+        vjp = jvp = "rules"                                                          # of the function's own, around what has none
     batching = "absent" if any(batch_text(op) == "absent" for op in found) else "rules"
     calls = dict.fromkeys(computed_by(op) if op.kind == "library" else "loops" for op in found if op.name not in LAYOUT)
     return vjp, jvp, batching, "; ".join(calls) or "loops"
@@ -139,8 +148,16 @@ def ops_of(name: str, function: Any, sample: Sequence[Any]) -> tuple[str, ...]:
         return [part for part in flat(found) if isinstance(part, Tracer | np.ndarray | np.generic)]
 
     graph = trace(call, [np.array(array) for part in sample for array in arrays_of(part)]).graph
-    found = dict.fromkeys(value.op.name for value in graph.body if value.op.name != "full")
+    found = dict.fromkeys(value.op.name for value in values_of(graph) if value.op.name != "full")
     return tuple(found) if found or name not in CREATION else ("full",)
+
+
+def values_of(graph: Any) -> Iterable[Any]:
+    """The values of a graph and of the graphs that they own."""
+    for value in graph.body:
+        yield value
+        for region in value.op.regions:
+            yield from values_of(value.attrs[region])
 
 
 def arrays_of(part: Any) -> list[Any]:
@@ -182,6 +199,132 @@ def named_functions() -> dict[str, Any]:
     return functions | {name: getattr(np, name) for name in UFUNCS if isinstance(getattr(np, name, None), np.ufunc)}
 
 
+# ----- functions of bw.scipy
+SPACES = ("special", "stats", "linalg", "signal", "ndimage", "interpolate", "integrate", "fft", "spatial.distance", "sparse.linalg")
+
+
+class Call(NamedTuple):
+    """A function of bw.scipy and arguments that it is called with; `name` without `bw.scipy.`."""
+
+    name: str
+    function: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+def scipy_calls() -> list[Call]:
+    """Of each function the call in its example; of functions that SciPy's loops compute, one over numbers between 0 and 1."""
+    found = []
+    for space in SPACES:
+        module = functools.reduce(getattr, space.split("."), bwcompiler.scipy)
+        names = sorted({*module.__all__, *(BY_LOOP if space == "special" else ())}, key=lambda name: (name.lower(), name))
+        for name in names:
+            thing = getattr(module, name)
+            if space == "special" and name in BY_LOOP and name not in module.__all__:
+                found.append(Call(f"special.{name}", thing, (np.array([0.5]),) * len(inspect.signature(thing).parameters), {}))
+            elif not (thing.__doc__ or "").startswith("Refused with"):
+                call = example_call(f"{space}.{name}", inspect.getdoc(thing) or "")
+                found += [] if call is None else [call]
+    return found
+
+
+def example_call(name: str, text: str) -> Call | None:
+    """The call of `bw.scipy.<name>`, or of one of its methods, in the examples of a docstring; None if it is given no arrays."""
+    space: dict[str, Any] = {}
+    for example in doctest.DocTestParser().get_examples(text):
+        for node in ast.walk(ast.parse(example.source)):
+            called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            if "(" not in called and (called == f"bw.scipy.{name}" or called.startswith(f"bw.scipy.{name}.")):
+                try:
+                    args = [evaluated(one, space) for one in node.args]
+                    kwargs = {str(one.arg): evaluated(one.value, space) for one in node.keywords}
+                except NameError:                                              # inside of a function of the example
+                    return None
+                if not arrays_of([*args, *kwargs.values()]):                     # such as toeplitz of integers
+                    args = [arg.astype(float) if isinstance(arg, np.ndarray) and arg.dtype.kind in "iu" else arg for arg in args]
+                return Call(name, evaluated(node.func, space), tuple(args), kwargs) if arrays_of([*args, *kwargs.values()]) else None
+        exec(example.source, space)
+    return None
+
+
+def evaluated(node: ast.expr, space: dict[str, Any]) -> Any:
+    return eval(ast.unparse(node), space)
+
+
+def scipy_row(call: Call) -> tuple[str, ...] | None:
+    """A row of the table; None for what the example does not call with arrays alone, such as a function that takes a function."""
+    sample = (*call.args, *call.kwargs.values())
+    names = tuple(call.kwargs)
+
+    def function(*given: Any) -> Any:
+        count = len(given) - len(names)
+        return parts_of(call.function(*given[:count], **dict(zip(names, given[count:], strict=True))))
+
+    taken = {kind: traced_ops(call.name, function, of_kind(call, sample, kind)) for kind in ("int", "float", "complex")}
+    found = taken["float"]
+    if found is None:                                                            # coefficients or masks have to be known
+        places = [k for k, arg in enumerate(call.args) if len(arrays_of(call.args)) > 1 and isinstance(arg, np.ndarray)]
+        rows = [scipy_row(Call(call.name, functools.partial(with_array, call, k), (call.args[k],), {})) for k in places]
+        return next((row for row in rows if row is not None), None)
+    vjp, jvp, batching, computed = rules_of(found)
+    unknown = [] if "special_function" not in found else unknown_arguments(call.name.partition(".")[2], len(call.args), PARTIAL_DERIVATIVES)
+    if unknown:
+        known = [str(k) for k in range(len(call.args)) if k not in unknown]
+        vjp = jvp = f"by argument {', '.join(known)}" if known else "absent"
+    kinds = [kind for kind, ops in taken.items() if ops is not None]
+    by_loop = "special_function" in (taken["complex"] or ())
+    values = " (no derivatives)" if by_loop and unknown_arguments(call.name.partition(".")[2], 1, COMPLEX_DERIVATIVES) == [0] and (
+        call.name.partition(".")[2] not in COMPLEX_DERIVATIVES) else ""
+    return f"`{call.name}`", " ".join(kinds) + values, vjp, jvp, batching, computed
+
+
+def of_kind(call: Call, sample: Sequence[Any], kind: str) -> Any:
+    """The sample with arrays of another dtype; parameters of functions of SciPy's loops stay real."""
+    if kind == "float":
+        return sample
+    parameters = len(sample) - 1 if kind == "complex" and call.name.partition(".")[2] in BY_LOOP and any(
+        rule is None for rule in PARTIAL_DERIVATIVES.get(call.name.partition(".")[2], ())) else 0
+    return (*sample[:parameters], *converted(sample[parameters:], DTYPES[kind]))
+
+
+def with_array(call: Call, place: int, array: Any) -> Any:
+    """The call with one of its arrays replaced."""
+    return call.function(*[array if k == place else arg for k, arg in enumerate(call.args)], **call.kwargs)
+
+
+def unknown_arguments(name: str, count: int, table: Any) -> list[int]:
+    """The arguments by which no derivative of a function of SciPy's loops is known, if it is one."""
+    if name not in BY_LOOP and name not in table:
+        return []
+    name = {"jn": "jv"}.get(name, name)
+    rules = table.get(name, ())
+    return [k for k in range(count) if k >= len(rules) or rules[k] is None]
+
+
+def parts_of(result: Any) -> Any:
+    """The arrays of a result, which may be an object or hold some."""
+    if isinstance(result, list | tuple):
+        return [part for one in result for part in parts_of(one)]
+    if isinstance(result, Tracer | np.ndarray | np.generic):
+        return [result]
+    return [part for part in vars(result).values() if isinstance(part, Tracer)] if hasattr(result, "__dict__") else []
+
+
+def traced_ops(name: str, function: Any, sample: Sequence[Any]) -> tuple[str, ...] | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ops_of(name, function, sample)
+    except (BwError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError):
+        return None
+
+
+@functools.cache
+def scipy_rows() -> list[tuple[str, ...]]:
+    """A row for each function of bw.scipy that takes arrays."""
+    return [row for row in map(scipy_row, scipy_calls()) if row is not None]
+
+
 # ----- the page
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
@@ -202,7 +345,7 @@ def numpy_names(op: Op, direct: dict[str, list[str]]) -> list[str]:
 
 NUMPY = ".".join(np.__version__.split(".")[:2])
 HEAD = f"""\
-# Ops and NumPy functions
+# Ops, NumPy functions, SciPy functions
 
 Generated by `{COMMAND}` from the registries, with NumPy {NUMPY}; do not edit. `bwc ops NAME` prints one op.
 
@@ -237,6 +380,14 @@ Functions that make arrays from numbers (`zeros`, `array`, `arange` ...) make tr
 - *Batching*: whether its ops can be mapped over a new axis.
 - *Computed by*: loops of the program, or the routines that it calls; a callback runs Python in the middle of a program.
 """
+SCIPY = """\
+## SciPy functions
+
+Functions of `bw.scipy` that take arrays, as they are called in the examples of their docstrings (a distribution by one of its
+functions). Solvers that take functions (`optimize`, `integrate.solve_ivp`) are on [their own page](scipy.md). *Dtypes* are
+those of the arrays that are traced; single precision goes with double.
+"By argument 1": derivatives by other arguments, such as the order of a Bessel function, are not known, which is an error.
+"""
 THIRD = """\
 ## Refused
 
@@ -264,7 +415,8 @@ def page_text() -> str:
             reasons.setdefault(" ".join(reason.split()), []).append(f"`{name}`")
     refused = [(" ".join(names), reason) for reason, names in reasons.items()]
     columns = ("function", "ops", "dtypes", "VJP", "JVP", "batching", "computed by")
-    parts += [SECOND + "\n" + table(columns, function_rows()), THIRD + "\n" + table(("functions", "what the error says"), refused)]
+    parts += [SECOND + "\n" + table(columns, function_rows()), SCIPY + "\n" + table((columns[0], *columns[2:]), scipy_rows())]
+    parts += [THIRD + "\n" + table(("functions", "what the error says"), refused)]
     return "\n".join(parts)
 
 

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.api.forms import argument_kinds, plan_tree
+from bwcompiler.api.bound_graph import BoundGraph
+from bwcompiler.api.forms import argument_kinds, signature_tree
 from bwcompiler.api.requests import Request
-from bwcompiler.api.routine import Routine
+from bwcompiler.ir.call_signature import CallSignature, Container, Leaf, Static, Tree, static_indices
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.plan import CallSignature, Container, Leaf, Static, Tree, static_indices
 from bwcompiler.passes.autodiff import INPUT_SEED
 
 
@@ -37,7 +37,7 @@ class BackwardCall(NamedTuple):
         return () if self.wrt is None else (self.wrt,) if isinstance(self.wrt, int) else tuple(self.wrt)
 
 
-def backward_signature(routine: Routine, request: Request, arguments: tuple[Tree, ...], leaves: Sequence[Any], given: dict[str, Any],
+def backward_signature(bound: BoundGraph, request: Request, arguments: tuple[Tree, ...], leaves: Sequence[Any], given: dict[str, Any],
                        argument_numbers: Sequence[Any], result_numbers: Any, positional: bool = False) -> CallSignature | None:
     """The signature of calls like one with these keywords; None where the native entry cannot take them.
 
@@ -59,14 +59,14 @@ def backward_signature(routine: Routine, request: Request, arguments: tuple[Tree
             found[name] = _numbered(value, start, count, objects)
     kinds = argument_kinds(objects)
     trees = [one for one in found.values() if one is not None]
-    result = plan_tree(_results(request, argument_numbers, result_numbers))
+    result = signature_tree(_results(request, argument_numbers, result_numbers))
     if kinds is None or len(trees) != len(found) or result is None or (seeds and "grad_outputs" not in given):
         return None
     keywords = tuple(found)
     if positional:                                 # the seed comes first in `given`
         keywords = keywords[1:]
     try:
-        return routine.signature((*arguments, *trees), kinds, result, keywords)
+        return bound.signature((*arguments, *trees), kinds, result, keywords)
     except ValueError:                             # a Python number where an array was expected
         return None
 
@@ -85,7 +85,7 @@ def _numbered(value: Any, start: int, count: int, objects: list[Any]) -> Tree | 
     if len(leaves) != count:
         return None
     objects[start:start + count] = leaves
-    return plan_tree(tree.unflatten(treedef, range(start, start + count)))
+    return signature_tree(tree.unflatten(treedef, range(start, start + count)))
 
 
 def _results(request: Request, argument_numbers: Sequence[Any], result_numbers: Any) -> Any:

@@ -7,8 +7,10 @@ from typing import Any
 
 from bwcompiler.frontend.tracing.arguments import require_function
 from bwcompiler.frontend.tracing.callbacks import Primitive, host_call, primitive_of
+from bwcompiler.spellings import says_instead
 
 
+@says_instead
 def pure_callback(fun: Callable[..., Any], result_spec: Any, *args: Any, vectorized: bool = False, **kwargs: Any) -> Any:
     """fun(*args, **kwargs), called back by the compiled program with concrete arrays.
 

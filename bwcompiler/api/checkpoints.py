@@ -23,10 +23,12 @@ from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.frontend.tracing.tracer import call
 from bwcompiler.ops.region import Policy
 from bwcompiler.passes.autodiff import INPUT_SEED
+from bwcompiler.spellings import says_instead
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
 
 
+@says_instead
 def checkpoint(fun: Callable[..., Any], policy: Callable[[str], bool] | None = None) -> Callable[..., Any]:
     """The function, whose derivative computes the values inside of it again instead of keeping them.
 
@@ -42,7 +44,8 @@ def checkpoint(fun: Callable[..., Any], policy: Callable[[str], bool] | None = N
     True
     """
     if policy is not None and not callable(policy):
-        raise TypeError(f"checkpoint: the policy must be a function of the name of an op, got {policy!r}")
+        raise TypeError(f"checkpoint: the policy must be a function of the name of an op, got {policy!r}\n"
+                        "  hint: lambda op: op == 'matmul'")
     kept = Policy(policy)
 
     @functools.wraps(fun)

@@ -13,10 +13,10 @@ from bwcompiler.compiler.native import loops_named_in, make_callback, native_add
 from bwcompiler.compiler.options import dump_folder
 from bwcompiler.compiler.pipeline import lower
 from bwcompiler.compiler.progress import progress
+from bwcompiler.ir.call_signature import ArgumentKind, CallSignature, Leaf, ResultKind
 from bwcompiler.ir.content_hash import content_hash
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.plan import ArgumentKind, CallSignature, Leaf, ResultKind
 from bwcompiler.ir.types import TensorType, TupleType
 from bwcompiler.locks import RenewedLock
 from bwcompiler.lowering.kernels.parallel_calls import PARALLEL

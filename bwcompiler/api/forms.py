@@ -9,7 +9,7 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.frontend.tracing.arguments import Arguments
-from bwcompiler.ir.plan import ArgumentKind, Container, Layout, Leaf, Static, Tree
+from bwcompiler.ir.call_signature import ArgumentKind, Container, Layout, Leaf, Static, Tree
 
 
 def flat_tree(count: int) -> Tree:
@@ -40,7 +40,7 @@ def argument_kinds(leaves: Sequence[Any]) -> tuple[ArgumentKind, ...] | None:
     return found if len(found) == len(kinds) else None
 
 
-def plan_tree(value: Any) -> Tree | None:
+def signature_tree(value: Any) -> Tree | None:
     """A container of leaf numbers and statics as the runtime's tree; None for containers that only Python can handle."""
     if isinstance(value, int):
         return Leaf(value)
@@ -49,18 +49,18 @@ def plan_tree(value: Any) -> Tree | None:
     if value is None:
         return Container("none")
     if type(value) in (tuple, list):
-        children = plan_trees(value)
+        children = signature_trees(value)
         return None if children is None else Container("tuple" if type(value) is tuple else "list", children)
     if type(value) is dict and all(type(key) is str for key in value):
         keys = sorted(value)
-        children = plan_trees([value[key] for key in keys])
+        children = signature_trees([value[key] for key in keys])
         return None if children is None else Container("dict", children, tuple(keys))
     return None
 
 
-def plan_trees(values: Sequence[Any]) -> tuple[Tree, ...] | None:
+def signature_trees(values: Sequence[Any]) -> tuple[Tree, ...] | None:
     """The trees of all values, or None."""
-    found = [plan_tree(value) for value in values]
+    found = [signature_tree(value) for value in values]
     trees = tuple([one for one in found if one is not None])
     return trees if len(trees) == len(found) else None
 
@@ -73,7 +73,7 @@ def argument_trees(arguments: Arguments, positional: int, keywords: Sequence[str
                         for position in range(len(arguments.leaves))]
     args, kwargs = tree.unflatten(arguments.treedef, marks)
     named = [kwargs[name] if name in kwargs else args[arguments.parameters.index(name)] for name in keywords]
-    return plan_trees([*args[:positional], *named])
+    return signature_trees([*args[:positional], *named])
 
 
 def layout_of(leaf: Any) -> Layout:

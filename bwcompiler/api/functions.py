@@ -20,21 +20,30 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.api.assignments import check_written, may_mutate
+from bwcompiler.api.bound_graph import BoundGraph
 from bwcompiler.api.executables import compile_graph
-from bwcompiler.api.forms import argument_kinds, argument_trees, layout_of, plan_tree
-from bwcompiler.api.program import Program
-from bwcompiler.api.routine import Routine
+from bwcompiler.api.forms import argument_kinds, argument_trees, layout_of, signature_tree
+from bwcompiler.api.program import Program, require_stage
 from bwcompiler.collector import collector_paused
 from bwcompiler.errors import CompileError, RecompileWarning, at
-from bwcompiler.frontend.tracing.arguments import Arguments, foreign_dtype, require_function, take_apart, unwrapped
+from bwcompiler.frontend.tracing.arguments import (
+    Arguments,
+    check_statics,
+    foreign_dtype,
+    require_arguments,
+    require_function,
+    take_apart,
+    unwrapped,
+)
 from bwcompiler.frontend.tracing.outside import OutsideRead, can_be_replaced
 from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.trace import TraceResult, call_user, trace_arguments
+from bwcompiler.ir.call_signature import ArgumentKind, is_plain
 from bwcompiler.ir.graph import live_values
-from bwcompiler.ir.plan import ArgumentKind, is_plain
 from bwcompiler.ir.source import Source
 from bwcompiler.locks import RenewedLock
 from bwcompiler.runtime.executable import CallForm, CompiledFunction, chain
+from bwcompiler.spellings import missing_attribute, says_instead
 
 FORMS = 64                     # forms of call that the native entry of one function tries at most
 WARN_AT = (16, 64, 256, 1024)  # traces of one function
@@ -135,7 +144,7 @@ class JitFunction(CompiledFunction):
         >>> bw.jit(np.sin).lower(np.ones(3))
         <compiled sin(x: f64[3])>
         """
-        return Program(self.fun, self._positional(args, kwargs), autoloop=self.autoloop)
+        return Program(self.fun, self._positional("lower(", args, kwargs), autoloop=self.autoloop)
 
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """In words, for arguments like these: see `Program.explain`; and what of them is compiled in.
@@ -144,7 +153,7 @@ class JitFunction(CompiledFunction):
         >>> print(bw.jit(lambda x, mode: x if mode == "same" else -x).explain(0.5, "same").splitlines()[0])
         mode = 'same' is compiled in
         """
-        program = self._shown(self._positional(args, kwargs))
+        program = self._shown(self._positional("explain(", args, kwargs))
         text = program.explain()                   # compiles it, perhaps in another way than it was traced
         return "\n".join([*self._notes(program.traced), text])
 
@@ -155,7 +164,8 @@ class JitFunction(CompiledFunction):
         >>> bw.grad(np.sin).as_text("forward", 0.5).splitlines()[0]
         'graph sin(%x: f64[]) -> f64[] {'
         """
-        return self._shown(self._positional(args, kwargs)).as_text(stage)
+        require_stage(stage)
+        return self._shown(self._positional(f"as_text({stage!r}, ", args, kwargs)).as_text(stage)
 
     def dump(self, path: str | Path, *args: Any, **kwargs: Any) -> list[Path]:
         """The program for arguments like these as a file or folder: see `Program.dump`.
@@ -165,10 +175,15 @@ class JitFunction(CompiledFunction):
         ...     [path.name for path in bw.jit(np.sin).dump(f"{folder}/sine.svg", 0.5)]
         ['sine.svg']
         """
-        return self._shown(self._positional(args, kwargs)).dump(path)
+        return self._shown(self._positional(f"dump({str(path)!r}, ", args, kwargs)).dump(path)
 
-    def _positional(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
-        """The arguments by position, with the defaults of those in between."""
+    def __getattr__(self, name: str) -> Any:
+        raise missing_attribute(self, name)
+
+    def _positional(self, call: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
+        """The arguments by position, with the defaults of those in between; SignatureError if there are none (`call` is for its hint)."""
+        if not kwargs:
+            require_arguments(self.fun, args, call.partition("(")[0], f"{self.__name__}.{call}")
         arguments = self._arguments(args, kwargs)
         if not arguments.kwargs:
             return arguments
@@ -356,9 +371,9 @@ class Specialisation:
         graph = traced.graph.replace(body=live_values(traced.graph.body, results), outputs=results)
         layouts: list[Any] = [
             layout_of(leaf) if number in traced.layout_dependent else None for number, leaf in enumerate(arguments.dynamic_leaves)]
-        self.routine = Routine(compile_graph(graph, self.into, owner.__name__), traced.captured,
-                               [*layouts, *[None] * len(traced.varying)], sorted(traced.written), traced.result_kinds)
-        self.result_tree = plan_tree(tree.unflatten(traced.output_tree, range(outputs)))
+        self.bound = BoundGraph(compile_graph(graph, self.into, owner.__name__), traced.captured,
+                                [*layouts, *[None] * len(traced.varying)], sorted(traced.written), traced.result_kinds)
+        self.result_tree = signature_tree(tree.unflatten(traced.output_tree, range(outputs)))
         traced.arguments = arguments.without_leaves()
         self.forms: dict[Any, CallForm | None] = {}
         first = len(layouts)
@@ -370,7 +385,7 @@ class Specialisation:
     def takes(self, arguments: Arguments) -> bool:
         """Whether it is for arguments with this memory layout, and for what is outside now."""
         return not self.changed() and all(layout is None or layout == layout_of(leaf) for layout, leaf in zip(
-            self.routine.layouts, arguments.dynamic_leaves, strict=False))
+            self.bound.layouts, arguments.dynamic_leaves, strict=False))
 
     def changed(self) -> list[OutsideRead]:
         """What is outside no longer as it was when the function was traced."""
@@ -394,18 +409,19 @@ class Specialisation:
         statics = arguments.static_values
         key = (trees, tuple(kwargs), kinds, tuple(map(static_key, statics)))
         if key not in self.forms:
-            signature = self.routine.signature(trees, (*kinds, *self.number_kinds), self.result_tree, tuple(kwargs))
-            form = self.forms[key] = self.routine.form(signature, statics, self.reads)
+            signature = self.bound.signature(trees, (*kinds, *self.number_kinds), self.result_tree, tuple(kwargs))
+            form = self.forms[key] = self.bound.form(signature, statics, self.reads)
             if form is not None:
                 self.owner._add_form(form)
         return self.forms[key]
 
     def _run(self, arguments: Arguments) -> Any:
         leaves = arguments.dynamic_leaves
-        check_written(self.traced, leaves, self.routine.captured, self.into)
-        return tree.unflatten(self.traced.output_tree, self.routine.call([*leaves, *[read.look() for read in self.numbers]]))
+        check_written(self.traced, leaves, self.bound.captured, self.into)
+        return tree.unflatten(self.traced.output_tree, self.bound.call([*leaves, *[read.look() for read in self.numbers]]))
 
 
+@says_instead
 def jit(fun: Callable[..., Any] | None = None, *, static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = (),
         mutates: bool | int | str | Iterable[int | str] = True, autoloop: bool = True) -> Any:
     """Compile fun: the first call of a signature traces it, later ones run native code.
@@ -431,7 +447,8 @@ def jit(fun: Callable[..., Any] | None = None, *, static_argnums: int | Iterable
     if fun is None:
         return functools.partial(jit, static_argnums=static_argnums, static_argnames=static_argnames, mutates=mutates,
                                  autoloop=autoloop)
-    if isinstance(fun, JitFunction) and autoloop:
-        return fun
     require_function(fun)
+    check_statics("jit", fun, static_argnums, static_argnames)
+    if isinstance(fun, JitFunction) and (static_argnums, static_argnames, mutates, autoloop) == ((), (), True, True):
+        return fun
     return JitFunction(fun, static_argnums, static_argnames, mutates, autoloop)

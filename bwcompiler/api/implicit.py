@@ -42,10 +42,10 @@ class ClosedFunction:
         return tree.unflatten(self.result.output_tree, [fresh(value) for value in found[:len(self.result.outputs)]])
 
 
-def _outside(*closed: ClosedFunction | None) -> list[Tracer]:
-    """The handles that any of the functions reads, once each."""
+def _outside(*closed: ClosedFunction | None) -> tuple[list[Tracer], Callable[[Sequence[Any]], dict[Any, Any]]]:
+    """The handles that any of the functions reads, once each; and how arguments that begin with them are given to the functions."""
     found = {handle._storage: handle for one in closed if one is not None for handle in one.lifted}
-    return list(found.values())
+    return list(found.values()), lambda args: dict(zip(found, args, strict=False))
 
 
 def _require_like(found: Any, expected: Any, what: str) -> None:
@@ -77,12 +77,8 @@ def custom_linear_solve(matvec: Callable[[Any], Any], b: Any, solve: Callable[[C
     transposed = solver if symmetric else None
     if transpose_solve is not None:
         transposed = ClosedFunction(lambda ct: call_user(transpose_solve, (lambda y: vjp(matvec, b)[1](y)[0], ct), {}), b)
-    handles = _outside(product, solver, transposed)
+    handles, at = _outside(product, solver, transposed)
     count = len(handles)
-    keys = [handle._storage for handle in handles]
-
-    def at(args: Sequence[Any]) -> dict[Any, Any]:
-        return dict(zip(keys, args[:count], strict=True))
 
     def solution(*args: Any) -> Any:
         x = solver(at(args), args[count])
@@ -137,12 +133,8 @@ def custom_root(f: Callable[[Any], Any], initial_guess: Any, solve: Callable[[Ca
     guess = tree.map(lambda leaf: leaf if isinstance(leaf, Tracer) else fresh(value_as(leaf)), initial_guess)
     function_of = ClosedFunction(f, guess)
     solver = ClosedFunction(lambda guess: call_user(solve, (f, guess), {}), guess)
-    handles = _outside(function_of, solver)
+    handles, at = _outside(function_of, solver)
     count = len(handles)
-    keys = [handle._storage for handle in handles]
-
-    def at(args: Sequence[Any]) -> dict[Any, Any]:
-        return dict(zip(keys, args[:count], strict=True))
 
     def solution(*args: Any) -> Any:
         x = solver(at(args), args[count])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
 from bwcompiler import ops, tree
@@ -133,10 +133,8 @@ def _pulled_rows(call: TracedCall, number: int) -> list[Value]:
     positions = [position for position in joint.cotangents if position is not None]
     seed = joint.seeds[number]
     assert seed is not None
-    size = output.type.size
     graph = joint.graph.replace(outputs=[joint.graph.outputs[position] for position in positions])
-    batched, flags = batch_graph(graph, [k == seed for k in range(len(graph.inputs))], size, graph.inputs[seed])
-    found = iter(zip(inline(batched, [*call.inputs(_unit_vectors(output.type)), *map(capture, joint.captured)]), flags, strict=True))
+    found = _along_units(graph, seed, output.type, [*call.inputs(_unit_vectors(output.type)), *map(capture, joint.captured)])
     rows = []
     for position, k in zip(joint.cotangents, call.wrt, strict=True):
         argument = source.inputs[k]
@@ -144,8 +142,20 @@ def _pulled_rows(call: TracedCall, number: int) -> list[Value]:
         if position is None:
             rows.append(ops.full(value=0.0, shape=shape, dtype=argument.dtype))
         else:
-            rows.append(ops.reshape(_with_rows(*next(found), size), shape=shape))
+            rows.append(ops.reshape(next(found), shape=shape))
     return rows
+
+
+def _along_units(graph: Graph, unit: int, type_: TensorType, inputs: Sequence[Value]) -> Iterator[Value]:
+    """The outputs of a graph for each unit vector as input number `unit`, which has this type, one after the other.
+
+    inputs  has all unit vectors there.  Of one number there is one, and nothing to be mapped.
+    """
+    if type_.size == 1:
+        one = ops.full(value=1.0, shape=type_.shape, dtype=type_.dtype)
+        return iter(inline(graph, [*inputs[:unit], one, *inputs[unit + 1:]]))
+    batched, flags = batch_graph(graph, [k == unit for k in range(len(graph.inputs))], type_.size, unit=graph.inputs[unit])
+    return (_with_rows(value, flag, type_.size) for value, flag in zip(inline(batched, inputs), flags, strict=True))
 
 
 def _by_tangents(call: TracedCall, outputs: Outputs) -> list[list[Value]]:
@@ -161,10 +171,8 @@ def _pushed_columns(call: TracedCall, leaf: int, outputs: Outputs) -> list[Value
     pushed = push(source, [leaf], [k in outputs.numbers for k in range(len(source.outputs))])
     positions = [position for position in pushed.tangents if position is not None]
     graph = pushed.graph.replace(outputs=[pushed.graph.outputs[position] for position in positions])
-    seed = pushed.seeds[0]
-    batched, flags = batch_graph(graph, [k == seed for k in range(len(graph.inputs))], size, graph.inputs[seed])
-    values = inline(batched, [*call.inputs(_unit_vectors(argument.type)), *map(capture, pushed.captured)])
-    found = iter(zip(values, flags, strict=True))
+    inputs = [*call.inputs(_unit_vectors(argument.type)), *map(capture, pushed.captured)]
+    found = _along_units(graph, pushed.seeds[0], argument.type, inputs)
     columns = []
     for number in outputs.numbers:
         output = source.outputs[number]
@@ -172,8 +180,9 @@ def _pushed_columns(call: TracedCall, leaf: int, outputs: Outputs) -> list[Value
         if pushed.tangents[number] is None:
             columns.append(ops.full(value=0.0, shape=shape, dtype=output.dtype))
             continue
-        rows = ops.reshape(_with_rows(*next(found), size), shape=(size, output.type.size))
-        columns.append(ops.reshape(ops.transpose(rows, axes=(1, 0)), shape=shape))
+        rows = ops.reshape(next(found), shape=(size, *output.shape))
+        rows = ops.transpose(rows, axes=(*range(1, rows.rank), 0))         # while no axes are merged: then nothing is stored twice
+        columns.append(ops.reshape(rows, shape=shape))
     return columns
 
 

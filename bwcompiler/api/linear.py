@@ -10,12 +10,12 @@ from typing import Any, Unpack
 import numpy as np
 
 from bwcompiler import tree
+from bwcompiler.api.bound_graph import BoundGraph
 from bwcompiler.api.executables import compile_graph
-from bwcompiler.api.forms import argument_kinds, argument_trees, flat_tree, plan_tree, plan_trees
+from bwcompiler.api.forms import argument_kinds, argument_trees, flat_tree, signature_tree, signature_trees
 from bwcompiler.api.forward import PushedCall, forward_call
 from bwcompiler.api.options import TransformOptions
 from bwcompiler.api.program import Program
-from bwcompiler.api.routine import Routine
 from bwcompiler.api.tangents import concrete_tangent, match_leaves, matched_tangents, without_float0
 from bwcompiler.api.traced_seeds import is_tracing
 from bwcompiler.api.transformed import REMEMBERED, TracedCall, as_floats, capture, made_of, outputs_of, with_options
@@ -25,9 +25,9 @@ from bwcompiler.errors import TangentError
 from bwcompiler.frontend.tracing.arguments import unwrapped
 from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.frontend.tracing.tracer import fresh
+from bwcompiler.ir.call_signature import ArgumentKind
 from bwcompiler.ir.graph import Graph, inline
 from bwcompiler.ir.op import constant
-from bwcompiler.ir.plan import ArgumentKind
 from bwcompiler.ir.types import TensorType
 from bwcompiler.runtime.executable import CallForm, chain
 
@@ -97,11 +97,11 @@ class _Halves:
         self.tangents = [pushed.tangents[k] for k in self.outputs.numbers]
         self.parts = split(pushed.graph, pushed.seeds, len(graph.outputs))
         captured = [*traced.captured, *pushed.captured]
-        self.forward = Routine(compile_graph(self.parts.forward, (), program.__name__), captured, program.layouts, sorted(traced.written),
-                               traced.result_kinds)
+        self.forward = BoundGraph(compile_graph(self.parts.forward, (), program.__name__), captured, program.layouts,
+                                  sorted(traced.written), traced.result_kinds)
         self.captured = captured
-        self.linear = Routine(compile_graph(_residuals_last(self.parts.adjoint, len(self.wrt)), (), f"{program.__name__}.jvp"),
-                              [*[np.zeros(value.shape, value.dtype.numpy) for value in self.parts.residuals], *captured])
+        self.linear = BoundGraph(compile_graph(_residuals_last(self.parts.adjoint, len(self.wrt)), (), f"{program.__name__}.jvp"),
+                                 [*[np.zeros(value.shape, value.dtype.numpy) for value in self.parts.residuals], *captured])
         self.form = self._form()
         self._run: Callable[..., Any] = self._first_run
 
@@ -139,8 +139,8 @@ class _Halves:
     def _form(self) -> CallForm | None:
         """Calls of the derivative with an array (or a float for a scalar) in the place of every leaf."""
         graph = self.program.traced.graph
-        trees = plan_trees(self.call.leaf_numbers())
-        result = plan_tree(tree.unflatten(self.outputs.treedef, range(len(self.tangents))))
+        trees = signature_trees(self.call.leaf_numbers())
+        result = signature_tree(tree.unflatten(self.outputs.treedef, range(len(self.tangents))))
         if trees is None or result is None or len(self.wrt) != len(self.program.traced.argument_types) or None in self.tangents:
             return None
         kinds: tuple[ArgumentKind, ...] = tuple(["array" if graph.inputs[k].shape else "float" for k in self.wrt])

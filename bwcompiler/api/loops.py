@@ -23,8 +23,16 @@ from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.frontend.tracing.tracer import call
+from bwcompiler.spellings import says_instead
 
 BODIES = 256                   # bodies whose loops over plain arrays are remembered
+
+
+def _check(order: str, *functions: Any) -> None:
+    """Raise TypeError for what is passed in the place of a function; `order` says what goes where."""
+    for fun in functions:
+        if not callable(fun):
+            raise TypeError(f"{order.partition('(')[0]}: a function is expected, not a {type(fun).__name__}\n  hint: bw.{order}")
 
 
 def _run(make: Callable[..., Callable[..., Any]], options: tuple[Any, ...], *args: Any) -> Any:
@@ -43,6 +51,7 @@ def _compiled(make: Callable[..., Callable[..., Any]], options: tuple[Any, ...])
     return JitFunction(make(*options), mutates=False)
 
 
+@says_instead
 def scan(body: Callable[..., Any], init: Any, xs: Any = None, length: int | None = None, reverse: bool = False,
          checkpoint: bool | int | str | None = None) -> tuple[Any, Any]:
     """Carry a value through a loop over the rows of xs; the last carry, and what the steps gave, stacked.
@@ -65,6 +74,7 @@ def scan(body: Callable[..., Any], init: Any, xs: Any = None, length: int | None
     >>> float(total), running.tolist()
     (6.0, [1.0, 3.0, 6.0])
     """
+    _check("scan(body, init, xs)", body)
     return _run(_scan, (body, length, bool(reverse), checkpoint), init, xs)  # type: ignore[no-any-return]
 
 
@@ -76,6 +86,7 @@ def _scan(body: Callable[..., Any], length: int | None, reverse: bool, checkpoin
     return scan
 
 
+@says_instead
 def map(fun: Callable[..., Any], xs: Any) -> Any:
     """fun of every element of the first axis of the arrays in xs, stacked: a loop (`np.stack([fun(x) for x in xs])`).
 
@@ -85,6 +96,7 @@ def map(fun: Callable[..., Any], xs: Any) -> Any:
     >>> bw.map(lambda row: row / row.sum(), np.array([[1.0, 3.0], [1.0, 1.0]])).tolist()
     [[0.25, 0.75], [0.5, 0.5]]
     """
+    _check("map(fun, xs)", fun)
     return _run(_map, (fun,), xs)
 
 
@@ -94,6 +106,7 @@ def _map(fun: Callable[..., Any]) -> Callable[..., Any]:
     return map
 
 
+@says_instead
 def fori_loop(lower: Any, upper: Any, body: Callable[..., Any], init: Any) -> Any:
     """val = init; then val = body(i, val) for i in range(lower, upper).
 
@@ -106,6 +119,7 @@ def fori_loop(lower: Any, upper: Any, body: Callable[..., Any], init: Any) -> An
     >>> bw.fori_loop(0, 4, lambda i, x: x * 2.0, np.ones(2)).tolist()
     [16.0, 16.0]
     """
+    _check("fori_loop(lower, upper, body, init)", body)
     if isinstance(lower, int | np.integer) and isinstance(upper, int | np.integer):
         return _run(_counted, (int(lower), int(upper), body), init)
     return _run(_fori_loop, (body,), lower, upper, init)
@@ -123,6 +137,7 @@ def _fori_loop(body: Callable[..., Any]) -> Callable[..., Any]:
     return fori_loop
 
 
+@says_instead
 def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init: Any) -> Any:
     """val = init; then val = body_fun(val) while cond_fun(val) is true.
 
@@ -133,6 +148,7 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init:
     >>> float(bw.while_loop(lambda x: x < 20.0, lambda x: 2.0 * x, 1.0))
     32.0
     """
+    _check("while_loop(cond_fun, body_fun, init)", cond_fun, body_fun)
     return _run(_while_loop, (cond_fun, body_fun), init)
 
 
@@ -142,6 +158,7 @@ def _while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any]) -> C
     return while_loop
 
 
+@says_instead
 def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:
     """true_fun(*operands) where pred is true, else false_fun(*operands); only one of them is run.
 
@@ -152,6 +169,7 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     >>> float(bw.cond(np.float64(2.0) > 1.0, lambda x: x * 10.0, lambda x: -x, 3.0))
     30.0
     """
+    _check("cond(pred, true_fun, false_fun, *operands)", true_fun, false_fun)
     return _run(_cond, (true_fun, false_fun), pred, *operands)
 
 
@@ -161,6 +179,7 @@ def _cond(true_fun: Callable[..., Any], false_fun: Callable[..., Any]) -> Callab
     return cond
 
 
+@says_instead
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
     """branches[index](*operands); an index below 0 is 0, one beyond the last branch is the last.
 
@@ -170,6 +189,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     >>> float(bw.switch(1, [lambda x: x, lambda x: x * x], 3.0))
     9.0
     """
+    _check("switch(index, [fun, fun ...], *operands)", *branches)
     return _run(_switch, (tuple(branches),), index, *operands)
 
 
@@ -179,6 +199,7 @@ def _switch(branches: tuple[Callable[..., Any], ...]) -> Callable[..., Any]:
     return switch
 
 
+@says_instead
 def associative_scan(fun: Callable[..., Any], xs: Any, axis: int = 0, reverse: bool = False) -> Any:
     """All running combinations of the elements along an axis: out[k] = fun(fun(x[0], x[1]) ..., x[k]).
 
@@ -190,6 +211,7 @@ def associative_scan(fun: Callable[..., Any], xs: Any, axis: int = 0, reverse: b
     >>> bw.associative_scan(lambda a, b: a * b, np.array([1.0, 2.0, 3.0])).tolist()
     [1.0, 2.0, 6.0]
     """
+    _check("associative_scan(fun, xs)", fun)
     return _run(_associative_scan, (fun, axis, bool(reverse)), xs)
 
 

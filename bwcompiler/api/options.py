@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypedDict
 
 from bwcompiler.errors import SignatureError
 from bwcompiler.frontend.tracing.arguments import declared, parameter_names
+from bwcompiler.spellings import keyword_hint
 
 
 class TransformOptions(TypedDict, total=False):
@@ -34,7 +35,8 @@ class Options(NamedTuple):
         """The options given as keywords; raises SignatureError for others."""
         unknown = [name for name in given if name not in Options._fields]
         if unknown:
-            raise SignatureError(f"{transform} has no option {unknown[0]!r}\n  hint: all transforms have {', '.join(Options._fields)}")
+            hint = keyword_hint(transform, unknown[0]) or f"\n  hint: all transforms have {', '.join(Options._fields)}"
+            raise SignatureError(f"{transform} has no option {unknown[0]!r}{hint}")
         settled: Any = {name: value if isinstance(value, int | str) else tuple(value) for name, value in given.items()}
         return Options(**settled)
 

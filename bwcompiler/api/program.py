@@ -8,7 +8,7 @@ Calls of a form that was seen before go straight to native code.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,9 +17,10 @@ import numpy as np
 from bwcompiler import inspect, tree
 from bwcompiler.api.assignments import check_written, may_mutate
 from bwcompiler.api.backward_forms import BackwardCall, backward_signature, regrouped, usual_seeds
+from bwcompiler.api.bound_graph import BoundGraph
 from bwcompiler.api.buffers import check_scale, match_buffers, refuse_shared_buffers
 from bwcompiler.api.executables import Compiled, compile_graph
-from bwcompiler.api.forms import argument_kinds, argument_trees, flat_tree, layout_of, plan_tree
+from bwcompiler.api.forms import argument_kinds, argument_trees, flat_tree, layout_of, signature_tree
 from bwcompiler.api.native_calls import FORMS, Calls
 from bwcompiler.api.requests import (
     BackwardGraph,
@@ -36,22 +37,28 @@ from bwcompiler.api.requests import (
     numbered,
     stand_ins,
 )
-from bwcompiler.api.routine import Routine
-from bwcompiler.api.seeds import concrete_seed, match_tree, missing_seed
+from bwcompiler.api.seeds import filled, seeds_of
 from bwcompiler.api.traced_seeds import is_tracing, pull_in_trace
 from bwcompiler.collector import collector_paused
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.pipeline import lower
-from bwcompiler.errors import CompileError, GradientError, SeedError, SignatureError, at
+from bwcompiler.errors import CompileError, GradientError, SignatureError
 from bwcompiler.frontend.tracing.arguments import Arguments, foreign_dtype, require_arguments, take_apart, unwrapped
 from bwcompiler.frontend.tracing.trace import TraceResult, trace_arguments
+from bwcompiler.ir.call_signature import same_plain
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.graph_printer import names_in_text
 from bwcompiler.ir.late_base import with_networkx
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.plan import same_plain
-from bwcompiler.passes.autodiff import INPUT_SEED, ONE
+from bwcompiler.passes.autodiff import INPUT_SEED
 from bwcompiler.runtime.executable import CallForm, CompiledFunction, chain
+from bwcompiler.spellings import missing_attribute, says_instead
+
+
+def require_stage(stage: Any) -> None:
+    """Raise TypeError for arguments of the function in the place of the stage."""
+    if not isinstance(stage, str):
+        raise TypeError(f"as_text: the stage comes first, a text such as 'adjoint'; got a {type(stage).__name__}")
 
 
 class AdjointRequest(NamedTuple):
@@ -61,14 +68,14 @@ class AdjointRequest(NamedTuple):
 
 
 class Runner(NamedTuple):
-    """A compiled request; `made` is what was asked to be compiled, `routine.compiled` may be shared with an equal graph."""
+    """A compiled request; `made` is what was asked to be compiled, `bound.compiled` may be shared with an equal graph."""
 
-    routine: Routine
+    bound: BoundGraph
     made: BackwardGraph
 
     @property
     def compiled(self) -> Compiled:
-        return self.routine.compiled
+        return self.bound.compiled
 
 
 class Program(CompiledFunction):
@@ -214,13 +221,14 @@ class Program(CompiledFunction):
         >>> bw.compile(np.sin, 0.5).as_text("forward").splitlines()[0]
         'graph sin(%x: f64[]) -> f64[] {'
         """
+        require_stage(stage)
         return inspect.render(self, "adjoint", stage) if stage in inspect.FORMATS else inspect.render(self, stage, format)
 
     def dump(self, path: str | Path) -> list[Path]:
         """Write all stages on one page (`loss.html`), the module (`loss.py`), the adjoint graph (`.txt`, `.json`, `.dot`, `.svg`)
         or the object file (`.o`), as the suffix says; without suffix, a folder with a text per stage and the page.
 
-        Returns the files that were written."""
+        Returns the files that were written.  Raises UnsupportedError for another suffix."""
         return inspect.write(self, Path(path))
 
     def explain(self) -> str:
@@ -245,6 +253,9 @@ class Program(CompiledFunction):
         names = self.traced.input_names
         types = [f"{name}: {argument}" for name, argument in zip(names, self.traced.argument_types, strict=True)]
         return f"<compiled {self.__name__}({', '.join(types)})>"
+
+    def __getattr__(self, name: str) -> Any:
+        raise missing_attribute(self, name)
 
     def __dir__(self) -> list[str]:
         return ["adjoint", "as_text", "backward", "cost_analysis", "dump", "explain", "graph", "memory_analysis",
@@ -302,39 +313,39 @@ class Program(CompiledFunction):
         return self._runner("forward", lambda: BackwardGraph(self.forward_graph, self.into, (), {}))
 
     # ----- calls
-    def _slow_call(self, *args: Any) -> Any:
-        leaves = self.leaves_of(args)
-        routine = self.forward_runner().routine
-        check_written(self.traced, leaves, routine.captured, self.into)
-        kinds, trees, result = argument_kinds(leaves), argument_trees(self.arguments, len(args), ()), plan_tree(self.result_tree)
+    def _slow_call(self, *args: Any, **named: Any) -> Any:
+        leaves = self.leaves_of(args, named)
+        bound = self.forward_runner().bound
+        check_written(self.traced, leaves, bound.captured, self.into)
+        kinds, trees, result = argument_kinds(leaves), argument_trees(self.arguments, len(args), ()), signature_tree(self.result_tree)
         if kinds is not None and trees is not None and result is not None:
-            self._calls.add(routine.form(routine.signature(trees, kinds, result), self.arguments.static_values))
-        return tree.unflatten(self.traced.output_tree, routine.call(leaves))
+            self._calls.add(bound.form(bound.signature(trees, kinds, result), self.arguments.static_values))
+        return tree.unflatten(self.traced.output_tree, bound.call(leaves))
 
     def _slow_backward(self, value: bool, /, *args: Any, **given: Any) -> Any:
         call = BackwardCall.of(given, "value_and_backward" if value else "backward")
         leaves = self.leaves_of(args)
-        seeds = self._seeds(call.grad_outputs)
+        seeds = seeds_of(self.traced.outputs, self.result_tree, call.grad_outputs)
         chosen = self.default_wrt if call.wrt is None else self._wrt_leaves(call.wrt)
         buffers = match_buffers(call.into, self.traced, self.argument_trees, chosen)
         check_scale(call.scale, buffers)
         request = Request(chosen, tuple([kind for kind, _ in seeds]), value, tuple(buffers), call.scale is not None)
-        routine = self.joint_runner(request).routine
+        bound = self.joint_runner(request).bound
         arrays = [array for kind, array in seeds if kind == INPUT_SEED]
-        result = self._call_backward(routine, request, [*leaves, *arrays], call, buffers)
+        result = self._call_backward(bound, request, [*leaves, *arrays], call, buffers)
         trees = argument_trees(self.arguments, len(args), ())
         if trees is not None:
-            signature = backward_signature(routine, request, trees, leaves, given, self.argument_trees, self.result_tree)
+            signature = backward_signature(bound, request, trees, leaves, given, self.argument_trees, self.result_tree)
             if signature is not None:
                 statics = self.arguments.static_values
-                self._backward_calls[value].add(routine.form(signature, (*statics, *call.wrt_numbers())))
+                self._backward_calls[value].add(bound.form(signature, (*statics, *call.wrt_numbers())))
         return result
 
-    def _call_backward(self, routine: Routine, request: Request, leading: list[Any], call: BackwardCall,
+    def _call_backward(self, bound: BoundGraph, request: Request, leading: list[Any], call: BackwardCall,
                        buffers: dict[int, Any]) -> Any:
         refuse_shared_buffers(list(buffers.values()))
         scale = [] if call.scale is None else [float(call.scale)]
-        results = routine.call([*leading, *scale, *buffers.values()])
+        results = bound.call([*leading, *scale, *buffers.values()])
         count = len(self.traced.outputs) if request.value else 0
         per_leaf = dict(zip(request.fresh, results[count:], strict=True)) | buffers
         gradients = tuple([regrouped(numbers, per_leaf) for numbers in self.argument_trees])
@@ -346,12 +357,12 @@ class Program(CompiledFunction):
         def made() -> BackwardGraph:
             found = self.halves()
             return BackwardGraph(found.partition.forward, (), found.joint.captured, {})
-        routine = self._runner("forward half", made).routine
+        bound = self._runner("forward half", made).bound
         leaves = self.leaves_of(args)
-        results = routine.call(leaves)
+        results = bound.call(leaves)
         kinds, trees = argument_kinds(leaves), argument_trees(self.arguments, len(args), ())
         if kinds is not None and trees is not None:
-            self._half_calls.add(routine.form(routine.signature(trees, kinds, flat_tree(len(results))), self.arguments.static_values))
+            self._half_calls.add(bound.form(bound.signature(trees, kinds, flat_tree(len(results))), self.arguments.static_values))
         return results
 
     def _pullback(self, residuals: Sequence[Any]) -> Callable[..., tuple[Any, ...]]:
@@ -374,15 +385,16 @@ class Program(CompiledFunction):
         default = self.default_request()
         if is_tracing(call.grad_outputs):
             return pull_in_trace(self.traced, self.halves(), default.wrt, self.argument_trees, residuals, call)
-        seeds = self._all_seeds(self._seeds(call.grad_outputs))
+        outputs = self.traced.outputs
+        seeds = filled(outputs, seeds_of(outputs, self.result_tree, call.grad_outputs))
         buffers = match_buffers(call.into, self.traced, self.argument_trees, default.wrt)
         check_scale(call.scale, buffers)
         request = default._replace(into=tuple(buffers), scaled=call.scale is not None)
         runner = self._runner(AdjointRequest(request), lambda: adjoint_backward(self.traced, self.halves(), request), residuals)
-        routine = runner.routine.over((*residuals, *runner.routine.captured[len(residuals):]))
-        result = self._call_backward(routine, request, seeds, call, buffers)
-        signature = backward_signature(routine, request, (), [], given, self.argument_trees, self.result_tree, positional)
-        form = None if signature is None else routine.form(signature)
+        bound = runner.bound.over((*residuals, *runner.bound.captured[len(residuals):]))
+        result = self._call_backward(bound, request, seeds, call, buffers)
+        signature = backward_signature(bound, request, (), [], given, self.argument_trees, self.result_tree, positional)
+        form = None if signature is None else bound.form(signature)
         if form is not None:
             self._pullback_forms = [form, *self._pullback_forms][:FORMS]
         return result
@@ -402,8 +414,10 @@ class Program(CompiledFunction):
         check_differentiable(self.traced, chosen)
         return tuple(sorted(chosen))
 
-    def leaves_of(self, args: Sequence[Any]) -> list[Any]:
-        """The leaves of a call; SignatureError where they do not fit."""
+    def leaves_of(self, args: Sequence[Any], named: Iterable[str] = ()) -> list[Any]:
+        """The leaves of a call; SignatureError where they do not fit, and for arguments that are passed by name."""
+        if named:
+            raise SignatureError(f"{self.__name__}: arguments of a program are passed by position, got {', '.join(named)} by name")
         leaves, treedef = tree.flatten((tuple(args), {}))
         mine = self.arguments
         if treedef != mine.treedef:
@@ -427,28 +441,6 @@ class Program(CompiledFunction):
                                      "computes depends on that\n  hint: pass np.ascontiguousarray(...), here and to bw.compile")
         return dynamic
 
-    def _seeds(self, grad_outputs: Any) -> list[tuple[str | None, Any]]:
-        """Per output how it is seeded, and the array that was given."""
-        outputs = self.traced.outputs
-        if grad_outputs is None:
-            if not any(output.dtype.is_differentiable for output in outputs):         # there is no other seed: it means zero
-                return [(None, None)] * len(outputs)
-            if len(outputs) != 1 or outputs[0].shape != () or not outputs[0].dtype.is_float:
-                raise missing_seed(outputs)
-            return [(ONE, None)]
-        pairs = match_tree(self.result_tree, grad_outputs, "grad_outputs")
-        for (leaf, path), output in zip(pairs, outputs, strict=True):
-            if leaf is not None and not output.dtype.is_differentiable:
-                raise SeedError(at(output.source, f"{path}: the output is of dtype {output.dtype.numpy}, which has no derivative\n"
-                                   "  hint: None as its seed"))
-        return [(None, None) if leaf is None else (INPUT_SEED, concrete_seed(leaf, output, path))
-                for (leaf, path), output in zip(pairs, outputs, strict=True)]
-
-    def _all_seeds(self, seeds: list[tuple[str | None, Any]]) -> list[Any]:
-        """One array per differentiable output: ones, zeros or what was given."""
-        return [array if kind == INPUT_SEED else np.full(output.shape, 1.0 if kind == ONE else 0.0, output.dtype.numpy)
-                for (kind, array), output in zip(seeds, self.traced.outputs, strict=True) if output.dtype.is_differentiable]
-
     # ----- compiling
     def _default_runner(self) -> Runner:
         return self.joint_runner(self.default_request(value=True))
@@ -469,7 +461,7 @@ class Program(CompiledFunction):
             if not isinstance(key, AdjointRequest):
                 layouts[:len(self.layouts)] = self.layouts
                 alone = sorted(self.traced.written)
-            found = self._runners[key] = Runner(Routine(compiled, captured, layouts, alone), made)
+            found = self._runners[key] = Runner(BoundGraph(compiled, captured, layouts, alone), made)
         return found
 
 
@@ -478,6 +470,7 @@ def _compiled_again(fun: Callable[..., Any], args: Sequence[Any], wrt: Any, muta
     return Program(fun, take_apart(fun, args), wrt, mutates, memory_limit, autoloop)
 
 
+@says_instead
 def compile(fun: Callable[..., Any], *example_args: Any, wrt: Sequence[int] | int | None = None, mutates: Any = True,
             memory_limit: int | None = None, autoloop: bool = True) -> Program:
     """Compile fun and its backward program for arguments like example_args (arrays, or anything with shape and dtype).
@@ -496,5 +489,6 @@ def compile(fun: Callable[..., Any], *example_args: Any, wrt: Sequence[int] | in
     >>> prog.backward(np.ones((2, 3)), np.ones((3, 4)), grad_outputs=seed)[0].tolist()
     [[10.0, 10.0, 10.0], [26.0, 26.0, 26.0]]
     """
-    require_arguments(fun, example_args)
+    name = getattr(fun, "__name__", "fun")
+    require_arguments(fun, example_args, "compile", f"bw.compile({name}, ", f"; or bw.jit({name}), which compiles when it is called")
     return Program(fun, take_apart(fun, example_args), wrt, mutates, memory_limit, autoloop)

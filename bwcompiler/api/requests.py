@@ -35,7 +35,8 @@ def check_has_arrays(arguments: Arguments, numbers: Iterable[int]) -> None:
     for found in filter(None, map(arguments.object_in, numbers)):
         path, value = found
         kind = type(value).__name__
-        hint = ("leave it out of argnums / wrt" if type(value).__module__ == "builtins" else
+        hint = ("argnums=1 is the argument behind self" if path == "self" else
+                "leave it out of argnums / wrt" if type(value).__module__ == "builtins" else
                 f"pass its arrays, in a tuple or dict, or make {kind} a dataclass, whose fields are arguments")
         raise GradientError(f"{path} is of type {kind}, which is compiled in as it is: there is nothing in it to differentiate\n"
                             f"  hint: {hint}")

@@ -10,6 +10,30 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.errors import SeedError, at
 from bwcompiler.ir.op import Value
+from bwcompiler.passes.autodiff import INPUT_SEED, ONE
+
+
+def seeds_of(outputs: Sequence[Value], result_tree: Any, grad_outputs: Any) -> list[tuple[str | None, Any]]:
+    """Per output how it is seeded, and the array that was given; `result_tree` has the number of an output at every leaf."""
+    if grad_outputs is None:
+        if not any(output.dtype.is_differentiable for output in outputs):         # there is no other seed: it means zero
+            return [(None, None)] * len(outputs)
+        if len(outputs) != 1 or outputs[0].shape != () or not outputs[0].dtype.is_float:
+            raise missing_seed(outputs)
+        return [(ONE, None)]
+    pairs = match_tree(result_tree, grad_outputs, "grad_outputs")
+    for (leaf, path), output in zip(pairs, outputs, strict=True):
+        if leaf is not None and not output.dtype.is_differentiable:
+            raise SeedError(at(output.source, f"{path}: the output is of dtype {output.dtype.numpy}, which has no derivative\n"
+                               "  hint: None as its seed"))
+    return [(None, None) if leaf is None else (INPUT_SEED, concrete_seed(leaf, output, path))
+            for (leaf, path), output in zip(pairs, outputs, strict=True)]
+
+
+def filled(outputs: Sequence[Value], seeds: Sequence[tuple[str | None, Any]]) -> list[Any]:
+    """One array per differentiable output: ones, zeros or what was given."""
+    return [array if kind == INPUT_SEED else np.full(output.shape, 1.0 if kind == ONE else 0.0, output.dtype.numpy)
+            for (kind, array), output in zip(seeds, outputs, strict=True) if output.dtype.is_differentiable]
 
 
 def match_tree(whole: Any, seed: Any, path: str) -> list[tuple[Any, str]]:

@@ -289,7 +289,8 @@ def _along(shape: Any, axes: Sequence[int]) -> Any:
 
 
 MATRICES = frozenset(("solve", "lu", "lu_solve", "triangular_solve", "inv", "cholesky", "cholesky_adjoint", "eig", "eigh", "eigvalsh",
-                      "svd", "svdvals", "qr", "householder", "orthonormal", "slogdet", "det", "pinv"))    # along the last two axes
+                      "svd", "svdvals", "qr", "householder", "orthonormal", "slogdet", "det", "pinv", "cofactors",
+                      "cofactor_change"))    # along the last two axes
 
 
 def _batch_rank(value: Value) -> int:

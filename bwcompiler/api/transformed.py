@@ -21,7 +21,7 @@ from bwcompiler.api.options import Options, TransformOptions
 from bwcompiler.api.program import Program
 from bwcompiler.api.requests import argument_positions, check_differentiable, check_has_arrays
 from bwcompiler.errors import GradientError
-from bwcompiler.frontend.tracing.arguments import Arguments, require_function, take_apart
+from bwcompiler.frontend.tracing.arguments import Arguments, check_statics, require_function, take_apart
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.region import open_region
 from bwcompiler.frontend.tracing.trace import TraceResult, trace
@@ -73,6 +73,7 @@ def transformed(fun: Callable[..., Any], traced: Callable[..., Any], name: str, 
     argnums   positions that it is about: those that count from the end count the arguments that a call gives by position.
     """
     require_function(fun)
+    check_statics(name, fun, options.static_argnums, options.static_argnames)
     functools.update_wrapper(traced, fun, updated=())
     traced.__name__ = f"{getattr(fun, '__name__', 'function')}.{name}"
     traced.__qualname__ = f"{getattr(fun, '__qualname__', 'function')}.{name}"

@@ -105,8 +105,7 @@ def _format_of(path: Path | None, stage: str | None) -> str:
     """The format that the name of the output file says."""
     if path is None or path.suffix not in dump.SUFFIXES:
         if path is not None and path.suffix not in ("", ".o") and stage != "object":
-            known = ", ".join(sorted({*dump.SUFFIXES, ".o"}))
-            raise UsageProblem(f"-o {path}: no format goes with {path.suffix}; use one of {known}, or say --format")
+            raise UsageProblem(f"-o {path}: no format goes with {path.suffix}; use one of {dump.KNOWN_SUFFIXES}, or say --format")
         return "text"
     return dump.SUFFIXES[path.suffix]
 
@@ -271,9 +270,8 @@ def _dump_options(made: argparse.ArgumentParser) -> None:
     made.add_argument("--print-after-change", action="store_true", help="the changes that each pass made")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run `bwc` with these words (default: those of the process); the exit status."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+def main(words: list[str]) -> int:
+    """Run `bwc` with these words; the exit status."""
     try:
         options = _parsed(words)
         return int(options.run(options))

@@ -53,8 +53,9 @@ def load(text: str) -> UserFunction:
         if not hasattr(found, part):
             raise UserProblem(f"{label} has no function {name}{closest(name, _functions(module))}")
         found = getattr(found, part)
-    if not callable(found):
-        raise UserProblem(f"{name} in {label} is not a function but a {type(found).__name__}{closest(name, _functions(module))}")
+    if isinstance(found, type) or not callable(found):
+        kind = "class" if isinstance(found, type) else type(found).__name__
+        raise UserProblem(f"{name} in {label} is not a function but a {kind}{closest(name, _functions(module))}")
     return UserFunction(found, module, label, name)
 
 

@@ -117,9 +117,9 @@ def loops_named_in(graph: Graph) -> dict[str, int]:
             addresses.update(loops_named_in(value.attrs[region]))
         routine = value.op.library
         if isinstance(routine, InnerLoop) and not routine.names:
-            name, dtype = routine.name(value.attrs), value.operands[0].dtype
-            character, results = dtype.numpy.char, value.attrs["results"]
-            loop = gufuncs.loop_of_module(routine.module, name, f"{character * len(value.operands)}->{character * results}")
+            name, dtype = routine.name(value.attrs), routine.dtype(value)
+            given = "".join([operand.dtype.numpy.char for operand in value.operands])
+            loop = gufuncs.loop_of_module(routine.module, name, f"{given}->{value.dtype.numpy.char * value.attrs['results']}")
             if loop is not None:
                 addresses[routine.symbol(dtype, name)] = loop.function
                 addresses[f"{routine.symbol(dtype, name)}.data"] = loop.data

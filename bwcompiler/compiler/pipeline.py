@@ -10,7 +10,7 @@ Each reads top to bottom and runs its passes through a `PassRunner`, which refus
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +31,7 @@ from bwcompiler.lowering.steps import LoweredBody, LoweredStep, lower_steps
 from bwcompiler.passes.adjoints.expand_regions import expand_regions
 from bwcompiler.passes.adjoints.unlink_regions import unlink_regions
 from bwcompiler.passes.autodiff import JointGraph, differentiate, origins_of
+from bwcompiler.passes.carry_elements import carry_elements
 from bwcompiler.passes.expand_custom_rules import expand_custom_rules
 from bwcompiler.passes.fusion.fuse import fuse
 from bwcompiler.passes.inline_custom_rules import inline_custom_rules
@@ -38,10 +39,12 @@ from bwcompiler.passes.legalize import legalize
 from bwcompiler.passes.partition import Partition, partition
 from bwcompiler.passes.pass_manager import GRAPH_PASS, Before, Pass, PassOptions, PassRunner, check_order
 from bwcompiler.passes.plan_memory import plan_memory
+from bwcompiler.passes.promote_elements import promote_with_mapping
 from bwcompiler.passes.prune_regions import prune_regions
 from bwcompiler.passes.push_forward import TangentGraph, push_forward
 from bwcompiler.passes.save_slices import save_slices
 from bwcompiler.passes.simplify import simplify_with_mapping
+from bwcompiler.passes.vectorize_loops import vectorize_with_mapping
 from bwcompiler.target import Target, current_target
 
 
@@ -66,6 +69,10 @@ PIPELINE: tuple[Pass, ...] = (
          "graph -> graph, captured arrays", graphs=lambda found: [found.graph]),
     Pass("simplify", simplify_with_mapping, "algebraic identities, constant folding, common subexpressions, dead values",
          graphs=lambda found: [found[0]]),
+    Pass("promote_elements", promote_with_mapping, "loops that read and write one element of an array -> loops that carry it",
+         graphs=lambda found: [found[0]]),
+    Pass("vectorize_loops", vectorize_with_mapping, "loops over elements that are independent -> operations on arrays",
+         graphs=lambda found: [found[0]]),
     Pass("push_forward", push_forward, "tangents of the outputs, simplified as they are made", "graph -> graph with tangents",
          graphs=lambda found: [found.graph]),
     Pass("expand_regions", expand_regions, "loops and branches -> those that also give residuals, tied to their adjoints",
@@ -81,6 +88,7 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("partition", partition, "what the forward program saves, what the adjoint program computes again",
          "joint graph -> forward and adjoint graph", graphs=lambda parts: [parts.forward, parts.adjoint]),
     # native code
+    Pass("carry_elements", carry_elements, "elements that the next iteration of a loop reads are carried beside their array"),
     Pass("legalize", legalize, "ops that lowering does not take -> ops that it takes, simplified"),
     Pass("save_slices", save_slices, "slices that are read after their array was updated -> copies made before"),
     Pass("fuse", fuse, "values that share one loop tree", "graph -> fusion groups and calls", graphs=_none),
@@ -93,6 +101,10 @@ PIPELINE: tuple[Pass, ...] = (
 )
 ORDER = (
     Before("expand_custom_rules", "simplify", "the bodies of fwd are simplified with what surrounds them"),
+    Before("simplify", "promote_elements", "slices look through updates of other elements"),
+    Before("promote_elements", "vectorize_loops", "a sum into an element of an array is one number, and iterations around are independent"),
+    Before("vectorize_loops", "expand_regions", "the derivative of array code needs no undo log and no loop"),
+    Before("vectorize_loops", "push_forward", "the tangents of array code are array code"),
     Before("simplify", "push_forward", "equal values have one tangent"),
     Before("simplify", "expand_regions", "what is computed twice is not a residual twice"),
     Before("expand_regions", "differentiate", "a loop must give residuals in the run whose results are used"),
@@ -106,6 +118,9 @@ ORDER = (
     Before("prune_regions", "legalize", "what nobody reads is not compiled"),
     Before("inline_custom_rules", "partition", "what is inside of a call can be saved or computed again by itself"),
     Before("partition", "legalize", "a residual is a value of the user's; pads and pieces are made on the side that needs them"),
+    Before("partition", "carry_elements", "what is carried is a residual of every iteration, what lies in an array is there"),
+    Before("prune_regions", "carry_elements", "what nobody reads is not carried"),
+    Before("carry_elements", "legalize", "the reads that it makes are legalised with the others"),
     Before("legalize", "save_slices", "what is read of an array, and when, is known of legal ops"),
     Before("save_slices", "fuse", "an update is in place where nothing reads the array afterwards"),
     Before("legalize", "fuse", "fusion takes ops with an element rule, reductions and calls only"),
@@ -124,8 +139,15 @@ def push(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None = None,
         run = PassRunner(PIPELINE, options or pass_options())
         expanded = run(expand_custom_rules, graph, wrt)
         simplified, _ = run(simplify_with_mapping, expanded.graph)
-        pushed = run(push_forward, simplified, wrt, wanted, apart)
+        pushed = run(push_forward, _over_arrays(run, simplified)[0], wrt, wanted, apart)
         return pushed._replace(captured=(*expanded.arrays, *pushed.captured), passes=run.runs)
+
+
+def _over_arrays(run: PassRunner, graph: Graph) -> tuple[Graph, Mapping[Value, Value], Mapping[Value, Value]]:
+    """A graph with operations on arrays in the places of loops, and what stands for values that were replaced, one after the other."""
+    promoted, elements = run(promote_with_mapping, graph)
+    vectorized, arrays = run(vectorize_with_mapping, promoted)
+    return vectorized, elements, arrays
 
 
 def derive(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None], names: Names = NO_NAMES,
@@ -135,8 +157,10 @@ def derive(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None], names:
         run = PassRunner(PIPELINE, options or pass_options())
         expanded = run(expand_custom_rules, graph, wrt)
         simplified, merged = run(simplify_with_mapping, expanded.graph)
-        looped = run(expand_regions, simplified, wrt)
-        joint = run(differentiate, looped.graph, wrt, seeds, names, origins_of(graph, expanded.mapping, merged, looped.mapping))
+        vectorized, *over_arrays = _over_arrays(run, simplified)
+        looped = run(expand_regions, vectorized, wrt)
+        origins = origins_of(graph, expanded.mapping, merged, *over_arrays, looped.mapping)
+        joint = run(differentiate, looped.graph, wrt, seeds, names, origins)
         joint = run(unlink_regions, joint)
         return joint._replace(captured=(*expanded.arrays, *looped.arrays, *joint.captured), passes=run.runs)
 
@@ -160,8 +184,8 @@ def lower(graph: Graph, into: Sequence[int | None] = (), target: Target | None =
         libraries = native_libraries()
         options = options or pass_options()
         run = PassRunner(PIPELINE, options)
-        inlined = run(inline_custom_rules, graph)
-        legal = run(save_slices, run(legalize, run(prune_regions, inlined)))
+        inlined = run(inline_custom_rules, _over_arrays(run, graph)[0])
+        legal = run(save_slices, run(legalize, run(carry_elements, run(prune_regions, inlined))))
         libraries = libraries._replace(symbols=libraries.symbols.union(loops_named_in(legal)))
         fused = run(fuse, legal)
         steps = run(lower_steps, fused, libraries, _pairs(legal, into), _lower_bodies(legal, libraries, options))
@@ -187,7 +211,7 @@ def _lower_bodies(graph: Graph, libraries: Libraries, options: PassOptions, pref
 def _lower_body(graph: Graph, carried: int, libraries: Libraries, options: PassOptions, prefix: str) -> LoweredBody:
     """One body.  The next states of a loop are written over the last ones, or, where these are read until the end, beside them."""
     run = PassRunner(PIPELINE, options)
-    legal = run(legalize, run(prune_regions, run(inline_custom_rules, graph)))
+    legal = run(legalize, run(carry_elements, run(prune_regions, run(inline_custom_rules, graph))))
     states = legal.inputs[:carried]
     legal = run(save_slices, legal, states)
     fused = run(fuse, legal, False, states)

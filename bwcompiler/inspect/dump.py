@@ -36,7 +36,10 @@ FORMATS = {                        # format -> the stages that can be written in
     "html": STAGES,
 }
 SUFFIXES = {".txt": "text", ".graph": "text", ".ll": "text", ".s": "text", **{f".{name}": name for name in FORMATS if name != "text"}}
+KNOWN_SUFFIXES = ", ".join(sorted({*SUFFIXES, ".o"}))
 STAGE_OF_SUFFIX = {".o": "object", ".ll": "llvm", ".s": "asm"}      # other files hold the adjoint, unless said otherwise
+_OTHER_WORDS = {"jaxpr": "forward", "backward": "adjoint", "grad": "adjoint", "gradient": "adjoint", "vjp": "adjoint", "hlo": "simplified",
+                "stablehlo": "simplified", "assembly": "asm", "c": "llvm"}
 FILE_SUFFIX = {"graph": "graph", "simplified": "graph", "forward": "graph", "adjoint": "graph", "llvm": "ll", "llvm-opt": "ll", "asm": "s"}
 
 
@@ -55,7 +58,7 @@ class ProgramLike(SourceOfProgram, Protocol):
 
 def suggestion(name: str, known: Sequence[str]) -> str:
     """` (did you mean ...?)`, or nothing where no known name is close."""
-    close = difflib.get_close_matches(name, known, 1)
+    close = [_OTHER_WORDS[name]] if _OTHER_WORDS.get(name) in known else difflib.get_close_matches(name, known, 1)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
@@ -113,7 +116,10 @@ def program_page(program: ProgramLike) -> str:
 
 # ----- files
 def write(program: ProgramLike, path: Path) -> list[Path]:
-    """Write a file whose suffix names the format, or a folder with every stage as text and `index.html`; the files written."""
+    """Write a file whose suffix names the format, or a folder with every stage as text and `index.html`; the files written.
+
+    UnsupportedError for a suffix that names no format.
+    """
     format = SUFFIXES.get(path.suffix)
     if format is not None:
         path.write_text(render(program, STAGE_OF_SUFFIX.get(path.suffix, "adjoint"), format), encoding="utf-8")
@@ -121,6 +127,9 @@ def write(program: ProgramLike, path: Path) -> list[Path]:
     if path.suffix == ".o":
         path.write_bytes(object_code(program.lowered()))
         return [path]
+    if path.suffix and not path.is_dir():
+        raise UnsupportedError(f"{path}: no format goes with {path.suffix}; the suffixes are {KNOWN_SUFFIXES}, and a name without one is "
+                               "a folder with all stages")
     texts = {stage: _text(program, stage) for stage in STAGES if stage != "object"}
     return _write_folder(path, texts, program_page(program))
 

@@ -170,6 +170,8 @@ def span(a: Extent, over: Container[Index]) -> tuple[Extent, Extent]:
 
 def known_le(a: Extent, b: Extent) -> bool | None:
     """True or False where a <= b can be decided from the bounds of the indices, else None."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a <= b
     difference = add_extents(b, scale_extent(a, -1))
     if lower(difference) >= 0:
         return True
@@ -198,7 +200,12 @@ class Region(NamedTuple):
 
     def is_apart(self, other: Region) -> bool:
         """Whether two parts of one array share no element, as far as one axis alone can tell."""
-        return any(_ends_before(self, other, axis) or _ends_before(other, self, axis) for axis in range(len(self.starts)))
+        for axis in range(len(self.starts)):
+            low, high = self.bounds(axis)
+            other_low, other_high = other.bounds(axis)
+            if _is_less(high, other_low) or _is_less(other_high, low):
+                return True
+        return False
 
     def joined(self, other: Region) -> Region | None:
         """The union, where it is a region again: neighbours along one axis that agree along the others."""
@@ -215,10 +222,17 @@ class Region(NamedTuple):
 
     def bounds(self, axis: int) -> tuple[Extent, Extent]:
         """The first and the last index along an axis."""
-        start = self.starts[axis]
-        end = add_extents(start, scale_extent(add_extents(self.sizes[axis], -1), self.steps[axis]))
-        return (start, end) if self.steps[axis] > 0 else (end, start)
+        start, size, step = self.starts[axis], self.sizes[axis], self.steps[axis]
+        end: Extent
+        if isinstance(start, int) and isinstance(size, int):               # most are: long chains of updates ask this for each
+            end = start + (size - 1) * step
+        else:
+            end = add_extents(start, scale_extent(add_extents(size, -1), step))
+        return (start, end) if step > 0 else (end, start)
 
 
-def _ends_before(first: Region, second: Region, axis: int) -> bool:
-    return known_le(add_extents(first.bounds(axis)[1], 1), second.bounds(axis)[0]) is True
+def _is_less(a: Extent, b: Extent) -> bool:
+    """Whether a < b for sure."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a < b
+    return known_le(add_extents(a, 1), b) is True

@@ -7,7 +7,7 @@ outer level (the outer axes), or is a reduction of one of these.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -35,9 +35,9 @@ class Member:
     inlined: frozenset[Value] = frozenset()
     update: bool = False
 
-    def shifted(self, count: int) -> Member:
-        """The member in a group that got `count` new axes in front."""
-        domain, axes, reduced = [tuple([axis + count if axis >= 0 else -1 for axis in numbers])
+    def renumbered(self, places: Sequence[int]) -> Member:
+        """The member in a group whose axis k became axis places[k]."""
+        domain, axes, reduced = [tuple([places[axis] if axis >= 0 else -1 for axis in numbers])
                                  for numbers in (self.domain, self.axes, self.reduced)]
         return replace(self, domain=domain, axes=axes, reduced=reduced)
 
@@ -71,13 +71,11 @@ class FusionGroup:
     updated: dict[Value, list[Region]] = field(default_factory=dict)
     touched: dict[Value, list[Region | None]] = field(default_factory=dict)
 
-    def add_axes(self, extents: Sequence[Extent], in_front: bool) -> None:
-        """New axes after the others, or in front of them: then all members' axes are renumbered."""
-        if not in_front:
-            self.extents += extents
-            return
-        self.extents = [*extents, *self.extents]
-        self.members = [member.shifted(len(extents)) for member in self.members]
+    def add_axes(self, places: Sequence[int], extents: Mapping[int, Extent]) -> None:
+        """New axes, by their numbers, between the others: axis k becomes axis places[k]."""
+        found = {**dict(zip(places, self.extents, strict=True)), **extents}
+        self.extents = [found[axis] for axis in range(len(found))]
+        self.members = [member.renumbered(places) for member in self.members]
         self.by_value = {member.value: member for member in self.members}
 
     def add(self, member: Member, in_front: bool = False) -> None:

@@ -24,8 +24,6 @@ from bwcompiler.ir.types import DType, TensorType, TupleType
 
 Attributes = Mapping[str, Any]
 VjpRule = Callable[..., Any]
-
-
 Vjp = tuple[VjpRule | Into | NotDifferentiable, ...] | Joint | NotDifferentiable
 
 KINDS = ("input", "constant", "elementwise", "layout", "index", "reduction", "scan", "push", "library", "region",
@@ -58,6 +56,7 @@ class Op:
     pure         may be merged, dropped and recomputed.
     library      for a library op: what computes it in native code; None: its reference is called back.
     cheap        recomputing an element costs a few cycles (no transcendental function, no memory walk).
+    regions      of a region op: names of the attributes that are its graphs.
     """
 
     __slots__ = ("attributes", "batch", "cheap", "combine", "commutative", "doc", "element", "jvp", "keeps_zero",

@@ -23,7 +23,7 @@ class InnerLoop:
                 a program needs it.
     lapack      the LAPACK routine that it calls, for `text`.
     types       characters of the loop's types; {} stands for that of the operands' dtype, {r} for that of its real parts, {c} for that
-                of complex numbers of its precision.  "": all are of it, as many as there are.
+                of complex numbers of its precision.  "": those of the operands, and of the result, as often as there are results.
     core        the ufunc's signature without blanks; "" for an elementwise function.
     results     rule(out, *operands, **attrs) -> what the loop's results are of `out`, as layout ops of it; None for one that is not
                 kept.  Without a rule the result is `out`.
@@ -50,6 +50,11 @@ class InnerLoop:
     def name(self, attrs: Any) -> str:
         """Of the ufunc."""
         return self.names[0] if self.choose is None else self.choose(**attrs)
+
+    def dtype(self, value: Any) -> DType:
+        """The dtype of an op's value that its loop is named by: that of the first operand; of loops that are looked up, the last one's."""
+        found: DType = value.operands[0 if self.names else -1].dtype
+        return found
 
     def loop_types(self, dtype: DType) -> str:
         given, real = dtype.numpy.char, component_of(dtype).numpy.char

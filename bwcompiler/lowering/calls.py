@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bwcompiler.ir.call_signature import ERROR_RECORD_BYTES
 from bwcompiler.ir.extent import Affine, Extent, Index
 from bwcompiler.ir.memory import Location
-from bwcompiler.ir.plan import ERROR_RECORD_BYTES
 from bwcompiler.ir.types import I64, DType
 from bwcompiler.lowering.kernels.llvm_scalars import literal, register_type
 

@@ -5,22 +5,27 @@
 `state k` holds what operand k is at the start and result k at the end; `memory` is the arena of the bodies.  The body of a loop
 writes the next state over the last one (its plan says that it may), or, where it reads the last one until the end, into `other k`,
 and the two change places.  How often a loop runs is data here, so code and compile time do not depend on it.
+
+States of one element, and the arena of a body that is small, are local memory of the function: where the body is written into it, LLVM
+keeps them in registers, so that a recurrence over elements does not wait for memory from one iteration to the next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, lower, scale_extent, upper
+from bwcompiler.ir.memory import ALIGNMENT
 from bwcompiler.ir.op import Value
 from bwcompiler.lowering.calls import extent_register
 from bwcompiler.lowering.polls import DECLARE_POLL, POLL, POLL_WORK
 from bwcompiler.lowering.steps import LoweredBody
 
 _DECLARE_COPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
+LOCAL_BYTES = 1024             # of an arena that is local memory of the function
 
 
 class BodyFunction(NamedTuple):
@@ -54,13 +59,18 @@ def region_text(name: str, value: Value, bodies: Sequence[LoweredBody], function
 
 @dataclass
 class _Function:
-    """The function being written: its parameters in groups, and its lines."""
+    """The function being written: its parameters in groups, and its lines.
+
+    others: the states that have another place, in order; held: the bytes of those that are local memory; memory: of the bodies.
+    """
 
     name: str
     indices: Sequence[Index]
     states: int = 0
-    others: Sequence[int] = ()               # the states that have another place, in order
+    others: Sequence[int] = ()
     operands: int = 0
+    held: Mapping[int, int] = field(default_factory=dict)
+    memory: str = "%memory"
     lines: list[str] = field(default_factory=list)
     declares: dict[str, None] = field(default_factory=dict)
     count: int = 0
@@ -78,14 +88,36 @@ class _Function:
 
     def state(self, number: int) -> str:
         """The register of the last state inside of the loop."""
+        if number in self.held:
+            return f"%held{number}"
         return f"%now{number}" if number in self.others else f"%c{number}"
 
     def next_state(self, number: int) -> str:
+        if number in self.held:
+            return f"%made{number}" if number in self.others else f"%held{number}"
         return f"%next{number}" if number in self.others else f"%c{number}"
+
+    @property
+    def exchanged(self) -> list[int]:
+        """The states whose two places change places."""
+        return [k for k in self.others if k not in self.held]
+
+    def copy(self, target: str, source: str, size: int) -> None:
+        self.declares[_DECLARE_COPY] = None
+        self.lines.append(f"  call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)")
+
+    def local(self, name: str, size: int) -> None:
+        self.lines.append(f"  {name} = alloca [{size} x i8], align {ALIGNMENT}")
+
+    def local_arena(self, bodies: Sequence[LoweredBody], size: int) -> None:
+        """Make the memory of the bodies local, if it is small and no loop inside hands it on."""
+        if 0 < size <= LOCAL_BYTES and not any(step.bodies for body in bodies for step in body.steps):
+            self.memory = "%arena"
+            self.local(self.memory, size)
 
     def call(self, function: BodyFunction, slots: Sequence[str], own: Sequence[str] = ()) -> None:
         """Call a body, and leave with its status if that is not 0."""
-        arguments = ["ptr %record", "ptr %memory", *[f"ptr {slot}" for slot in slots],
+        arguments = ["ptr %record", f"ptr {self.memory}", *[f"ptr {slot}" for slot in slots],
                      *[f"i64 %x{number}" for number in range(len(self.indices))], *[f"i64 {index}" for index in own]]
         self.leave_if_bad(f"call i32 @{function.name}({', '.join(arguments)})")
 
@@ -108,17 +140,28 @@ class _Function:
 
     def begin_iterations(self) -> list[str]:
         """The registers that change from one iteration to the next: number, and the places of the states."""
+        for k, size in self.held.items():
+            self.local(f"%held{k}", size)
+            if k in self.others:
+                self.local(f"%made{k}", size)
+            self.copy(f"%held{k}", f"%c{k}", size)
         self.lines += ["  br label %head", "head:", "  %n = phi i64 [ 0, %entry ], [ %n.next, %latch ]"]
-        self.lines += [f"  %now{k} = phi ptr [ %c{k}, %entry ], [ %next{k}, %latch ]" for k in self.others]
-        self.lines += [f"  %next{k} = phi ptr [ %o{k}, %entry ], [ %now{k}, %latch ]" for k in self.others]
+        self.lines += [f"  %now{k} = phi ptr [ %c{k}, %entry ], [ %next{k}, %latch ]" for k in self.exchanged]
+        self.lines += [f"  %next{k} = phi ptr [ %o{k}, %entry ], [ %now{k}, %latch ]" for k in self.exchanged]
         return [*[self.state(k) for k in range(self.states)], *[f"%v.{k}" for k in range(self.operands)]]
 
     def next_iteration(self) -> None:
-        self.lines += ["  br label %latch", "latch:", "  %n.next = add nuw nsw i64 %n, 1", "  br label %head", "done:"]
+        self.lines += ["  br label %latch", "latch:", "  %n.next = add nuw nsw i64 %n, 1"]
+        for k in self.others:
+            if k in self.held:
+                self.copy(f"%held{k}", f"%made{k}", self.held[k])
+        self.lines += ["  br label %head", "done:"]
 
     def settle(self, value: Value) -> None:
-        """Copy the states that ended in their other place."""
-        for k in self.others:
+        """Copy the states that ended in another place."""
+        for k, size in self.held.items():
+            self.copy(f"%c{k}", f"%held{k}", size)
+        for k in self.exchanged:
             self.declares[_DECLARE_COPY] = None
             size = value.operands[k].type.nbytes
             self.lines += [f"  %at{k} = icmp eq ptr %now{k}, %c{k}", f"  br i1 %at{k}, label %settled{k}, label %settle{k}", f"settle{k}:",
@@ -135,7 +178,9 @@ class _Function:
 
 def _loop_function(name: str, value: Value, body: LoweredBody, indices: Sequence[Index]) -> _Function:
     carried = value.attrs["carried"]
-    return _Function(name, indices, carried, body.swapped, len(value.operands) - carried)
+    types = [operand.type for operand in value.operands[:carried]]
+    held = {k: type_.nbytes for k, type_ in enumerate(types) if type_.is_fixed and type_.size == 1}
+    return _Function(name, indices, carried, body.swapped, len(value.operands) - carried, held)
 
 
 def _counted(name: str, value: Value, body: LoweredBody, function: BodyFunction, indices: Sequence[Index]) -> RegionText:
@@ -147,6 +192,7 @@ def _counted(name: str, value: Value, body: LoweredBody, function: BodyFunction,
     if step < 0:
         last = made.put(f"mul nsw i64 {made.put(f'sub nsw i64 {trips}, 1')}, {-step}")
         first = made.put(f"add nsw i64 {first}, {last}")
+    made.local_arena([body], body.plan.arena_bytes)
     slots = made.begin_iterations()
     more = made.put(f"icmp slt i64 %n, {trips}")
     made.lines += [f"  br i1 {more}, label %body, label %done", "body:"]
@@ -180,8 +226,9 @@ def _while(name: str, value: Value, bodies: Sequence[LoweredBody], functions: Se
            indices: Sequence[Index]) -> RegionText:
     """while condition(...): body(...); the condition writes its answer behind the arena of the two."""
     made = _loop_function(name, value, bodies[1], indices)
+    made.local_arena(bodies, condition_offset(bodies) + ALIGNMENT)
     slots = made.begin_iterations()
-    made.lines.append(f"  %answer = getelementptr i8, ptr %memory, i64 {condition_offset(bodies)}")
+    made.lines.append(f"  %answer = getelementptr i8, ptr {made.memory}, i64 {condition_offset(bodies)}")
     made.call(functions[0], [*slots, "%answer"])
     made.lines += ["  %flag = load i8, ptr %answer", "  %more = icmp ne i8 %flag, 0", "  br i1 %more, label %body, label %done", "body:"]
     made.call(functions[1], [*slots, *[made.next_state(k) for k in range(made.states)]])

@@ -1,8 +1,8 @@
 """Neural network functions on arrays, with PyTorch's layouts, defaults and reductions; axes count as in NumPy."""
 
-import difflib
-from typing import NoReturn
+from typing import Any
 
+from bwcompiler import spellings
 from bwcompiler.nn.activations import (
     elu,
     gelu,
@@ -104,14 +104,8 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> NoReturn:
+def __getattr__(name: str) -> Any:
     """The AttributeError of a name that is not there, for users of `torch.nn`."""
-    if name == "functional":
-        hint = "the functions of torch.nn.functional are those of bw.nn itself"
-    elif name[:1].isupper():
-        function = f"bw.nn.{name.lower()}; " if name.lower() in __all__ else ""
-        hint = f"{function}there are functions, no modules: parameters are arguments, in a dict or a dataclass"
-    else:
-        alike = difflib.get_close_matches(name, __all__, 3, 0.7)
-        hint = f"there is {', '.join(alike)}" if alike else "help(bw.nn) lists what there is"
-    raise AttributeError(f"bw.nn.{name} does not exist\n  hint: {hint}", name=name)
+    function = f"bw.nn.{name.lower()}; " if name.lower() in __all__ else ""
+    hint = f"{function}there are functions, no modules: parameters are arguments, in a dict or a dataclass" if name[:1].isupper() else None
+    return spellings.missing("bw.nn", name, lambda: __all__, hint)

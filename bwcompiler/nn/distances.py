@@ -11,7 +11,7 @@ from bwcompiler import ops
 from bwcompiler.api.eager import graph_function
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, value_as
-from bwcompiler.frontend.tracing.tracer import Tracer, call_user, fresh, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, call_back, fresh, value_of
 from bwcompiler.nn.activations import real_value
 from bwcompiler.nn.losses import float_pair, positive_part, reduce_loss
 
@@ -162,8 +162,8 @@ def triplet_margin_with_distance_loss(anchor: Any, positive: Any, negative: Any,
     1.0
     """
     distance = pairwise_distance if distance_function is None else distance_function
-    near, far = call_user(distance, anchor, positive), call_user(distance, anchor, negative)
-    return _triplet(near, far, call_user(distance, positive, negative) if swap else None, margin, reduction)
+    near, far = call_back(distance, anchor, positive), call_back(distance, anchor, negative)
+    return _triplet(near, far, call_back(distance, positive, negative) if swap else None, margin, reduction)
 
 
 @graph_function

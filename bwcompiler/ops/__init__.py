@@ -21,6 +21,9 @@ from bwcompiler.ops.complex_parts import (
     real,
     reciprocal,
 )
+from bwcompiler.ops.complex_special_derivatives import (
+    special_function,
+)
 from bwcompiler.ops.contraction import (
     matmul,
 )
@@ -31,6 +34,12 @@ from bwcompiler.ops.creation import (
 from bwcompiler.ops.custom import (
     custom_call,
     custom_link,
+)
+from bwcompiler.ops.determinants import (
+    cofactor_change,
+    cofactors,
+    det,
+    slogdet,
 )
 from bwcompiler.ops.eigen import (
     eig,
@@ -102,12 +111,10 @@ from bwcompiler.ops.elementwise import (
     trunc,
 )
 from bwcompiler.ops.factorization import (
-    det,
     householder,
     orthonormal,
     pinv,
     qr,
-    slogdet,
     svd,
     svdvals,
 )
@@ -200,9 +207,6 @@ from bwcompiler.ops.special import (
     sigmoid,
     trigamma,
 )
-from bwcompiler.ops.special_derivatives import (
-    special_function,
-)
 
 __all__ = [
     "absolute",
@@ -232,6 +236,8 @@ __all__ = [
     "checkpoint",
     "cholesky",
     "cholesky_adjoint",
+    "cofactor_change",
+    "cofactors",
     "concatenate",
     "cond",
     "conjugate",

@@ -89,17 +89,18 @@ fmod = elementwise("fmod", np.fmod, (lambda ct, out, x, y: ct, lambda ct, out, x
                    doc="x mod y with the sign of x.", kinds="iuf")
 
 
-def _balanced(ct: Value, wins: Value, ties: Value) -> Value:
-    """ct where the operand wins, half of it where it ties (JAX's convention), else 0."""
-    return select(wins, ct, select(ties, ct * 0.5, full_like(ct, 0.0)))
+def _balanced(ct: Value, mine: Value, other: Value) -> Value:
+    """ct where this operand is the result, half of it where the other one is as well (JAX's convention), else 0: one comparison for each
+    operand, so that two are kept for both cotangents."""
+    return select(mine, select(other, ct * 0.5, ct), full_like(ct, 0.0))
 
 
-maximum = elementwise("maximum", np.maximum, (lambda ct, out, x, y: _balanced(ct, greater(x, y), equal(x, y)),
-                                              lambda ct, out, x, y: _balanced(ct, greater(y, x), equal(x, y))),
+maximum = elementwise("maximum", np.maximum, (lambda ct, out, x, y: _balanced(ct, greater_equal(x, y), less_equal(x, y)),
+                                              lambda ct, out, x, y: _balanced(ct, less_equal(x, y), greater_equal(x, y))),
                       doc="The larger operand (complex ones by real, then imaginary part); nan if either is nan; the gradient is halved "
                       "at ties.", commutative=True, kinds="biufc")
-minimum = elementwise("minimum", np.minimum, (lambda ct, out, x, y: _balanced(ct, less(x, y), equal(x, y)),
-                                              lambda ct, out, x, y: _balanced(ct, less(y, x), equal(x, y))),
+minimum = elementwise("minimum", np.minimum, (lambda ct, out, x, y: _balanced(ct, less_equal(x, y), greater_equal(x, y)),
+                                              lambda ct, out, x, y: _balanced(ct, greater_equal(x, y), less_equal(x, y))),
                       doc="The smaller operand (complex ones by real, then imaginary part); nan if either is nan; the gradient is halved "
                       "at ties.", commutative=True, kinds="biufc")
 copysign: Op = elementwise(
@@ -183,9 +184,9 @@ rint = _unary("rint", PIECEWISE_CONSTANT, kinds="fc")
 equal: Op = elementwise("equal", np.equal, BOOLEAN, result="bool", commutative=True, kinds="biufc", numpy=infix("=="))
 not_equal = elementwise("not_equal", np.not_equal, BOOLEAN, result="bool", commutative=True, kinds="biufc", numpy=infix("!="))
 less: Op = elementwise("less", np.less, BOOLEAN, result="bool", kinds="biufc", numpy=infix("<"))
-less_equal = elementwise("less_equal", np.less_equal, BOOLEAN, result="bool", kinds="biufc", numpy=infix("<="))
+less_equal: Op = elementwise("less_equal", np.less_equal, BOOLEAN, result="bool", kinds="biufc", numpy=infix("<="))
 greater: Op = elementwise("greater", np.greater, BOOLEAN, result="bool", kinds="biufc", numpy=infix(">"))
-greater_equal = elementwise("greater_equal", np.greater_equal, BOOLEAN, result="bool", kinds="biufc", numpy=infix(">="))
+greater_equal: Op = elementwise("greater_equal", np.greater_equal, BOOLEAN, result="bool", kinds="biufc", numpy=infix(">="))
 isnan = _unary("isnan", BOOLEAN, result="bool", kinds="fc")
 isinf: Op = _unary("isinf", BOOLEAN, result="bool", kinds="fc")
 isfinite = _unary("isfinite", BOOLEAN, result="bool", kinds="fc")

@@ -1,8 +1,8 @@
-"""Decompositions and determinants of the matrices in the last two axes; leading axes are batch axes.
+"""Decompositions of the matrices in the last two axes; leading axes are batch axes.
 
 A decomposition of several factors is one array, the factors stacked as rows, since they share their columns: eigh gives
 the eigenvalues over the eigenvectors, svd gives U over the singular values over V, qr gives Q over R.  Of complex matrices all of
-it is complex; what is real by its nature (eigenvalues of eigh, singular values, log |det|) has imaginary parts 0, and of its cotangents
+it is complex; what is real by its nature (eigenvalues of eigh, singular values) has imaginary parts 0, and of its cotangents
 the real parts count.  Rules hold for both: `adjoint`, `conj` and `real_part` do to real values what is left of them there.
 
 Derivatives: M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation"
@@ -28,8 +28,8 @@ from bwcompiler.ops.complex_parts import conj, real_part
 from bwcompiler.ops.contraction import matmul, matrix_transpose
 from bwcompiler.ops.creation import iota
 from bwcompiler.ops.elementwise import cast, equal, full_like, select
-from bwcompiler.ops.layout import concatenate, flip, reshape, slice_
-from bwcompiler.ops.linalg import AFTER_DIFFERENTIATION, inv, require_factorable, triangle, triangular_solve
+from bwcompiler.ops.layout import concatenate, reshape, slice_
+from bwcompiler.ops.linalg import AFTER_DIFFERENTIATION, require_factorable, triangle, triangular_solve
 from bwcompiler.ops.rules import require
 
 
@@ -337,88 +337,6 @@ orthonormal: Op = define_op(
     library=InnerLoop(("qr_reduced",), "{}{}->{}", "(m,n),(k)->(m,k)",
                       operands=lambda out, packed: (rows(packed, 0, out.shape[-2]), row(packed, out.shape[-2])),
                       failure="Incorrect argument found while performing QR factorization", lapack="orgqr"),
-)
-
-
-# ----- determinants
-def packed_slogdet(a: Any) -> Any:
-    """The sign and the logarithm of |det a|, in the last axis."""
-    return np.stack(np.linalg.slogdet(a), -1)
-
-
-def _scaled_inverse(factor: Value, a: Value) -> Value:
-    """factor a⁻ᵀ, per matrix."""
-    inverse = matrix_transpose(inv(a))
-    return inverse * broadcast(factor, shape=a.shape, axes=tuple(range(factor.rank)))
-
-
-def _trace_of_product(x: Value, y: Value) -> Value:
-    """tr(x y)."""
-    return reduce_sum(x * matrix_transpose(y), axes=(x.rank - 2, x.rank - 1))
-
-
-def _component(x: Value, k: int) -> Value:
-    part = slice_(x, starts=(0,) * (x.rank - 1) + (k,), sizes=(*x.shape[:-1], 1), steps=(1,) * x.rank)
-    return reshape(part, shape=x.shape[:-1])
-
-
-def _slogdet_vjp(ct: Value, out: Value, a: Value) -> Value:
-    # d log |det a| = Re tr(a⁻¹ da), d sign = i sign Im tr(a⁻¹ da)
-    logarithm = real_part(_component(ct, 1))
-    if a.dtype.is_complex:
-        logarithm = logarithm + _imaginary(_component(ct, 0) * _component(out, 0))
-    return _scaled_inverse(logarithm, a)
-
-
-def _imaginary(x: Value) -> Value:
-    """i Im(x)."""
-    return x - real_part(x)
-
-
-def _slogdet_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Value | None:
-    if tangents[0] is None:
-        return None
-    change = _trace_of_product(inv(a), tangents[0])
-    turn = _imaginary(change) * _component(out, 0) if a.dtype.is_complex else full_like(change, 0.0)
-    parts = [reshape(part, shape=(*part.shape, 1)) for part in (turn, real_part(change))]
-    return concatenate(*parts, axis=change.rank)
-
-
-slogdet: Op = define_op(
-    "slogdet", "library", doc="The sign of det a and log |det a|, in the last axis.", attributes=(),
-    shape=of_square_matrices("slogdet", lambda a: a.with_shape((*a.shape[:-2], 2))),
-    vjp=(_slogdet_vjp,), jvp=_slogdet_jvp, batch=LEADING_AXES, reference=packed_slogdet, kinds="fc", cheap=False,
-    library=InnerLoop(("slogdet",), "{}->{}{r}", "(m,m)->(),()", cleared=True, lapack="getrf",
-                      results=lambda out, a: (_component(out, 0), _component(out, 1))),
-)
-
-
-def cofactors(a: Value) -> Value:
-    """Of 2 x 2 matrices: the derivative of the determinant, of singular ones too."""
-    turned = flip(a, axes=(a.rank - 2, a.rank - 1))
-    row, column = (iota(shape=a.shape, axis=a.rank - k, dtype=I64) for k in (2, 1))
-    return select(equal(row, column), turned, -turned)
-
-
-def _det_vjp(ct: Value, out: Value, a: Value) -> Value:
-    if a.shape[-1] == 2:
-        return cofactors(a) * broadcast(ct, shape=a.shape, axes=tuple(range(ct.rank)))
-    return _scaled_inverse(ct * out, a)
-
-
-def _det_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Value | None:
-    if tangents[0] is None:
-        return None
-    if a.shape[-1] == 2:
-        return reduce_sum(cofactors(a) * tangents[0], axes=(a.rank - 2, a.rank - 1))
-    return out * _trace_of_product(inv(a), tangents[0])
-
-
-det: Op = define_op(
-    "det", "library", doc="The determinant; its derivative needs an invertible matrix, but of 2 x 2 ones.", attributes=(),
-    shape=of_square_matrices("det", lambda a: a.with_shape(a.shape[:-2])), vjp=(_det_vjp,),
-    jvp=_det_jvp, batch=LEADING_AXES, reference=np.linalg.det, kinds="fc", cheap=False,
-    library=InnerLoop(("det",), "{}->{}", "(m,m)->()", lapack="getrf"),
 )
 
 

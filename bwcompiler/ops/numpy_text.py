@@ -66,7 +66,7 @@ Rule = Callable[[Application], str | Statements]
 
 
 def copied_name(function: Callable[..., Any]) -> str:
-    """What a function whose source is copied is called there: `digamma` for `_digamma_reference`."""
+    """What a function whose source is copied is called there: `broadcast` for `_broadcast_reference`."""
     return function.__name__.strip("_").removesuffix("_reference")
 
 

@@ -278,7 +278,34 @@ _known("loggamma", lambda out, x: digamma(x))
 _known("poch", lambda out, a, m: out * (digamma(a + m) - digamma(a)), lambda out, a, m: out * digamma(a + m))
 _known("binom", lambda out, n, k: out * (digamma(n + 1.0) - digamma(n - k + 1.0)),
        lambda out, n, k: out * (digamma(n - k + 1.0) - digamma(k + 1.0)))
-_known("_zeta", None, lambda out, x, q: -(x * function("_zeta")(x + 1.0, q)))                                              # 25.11.17
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798)
+
+
+def _zeta_by_order(out: Value | None, s: Value, q: Value) -> Value:
+    """-Σ log(q + k) / (q + k)ˢ: ten terms, and the rest by the formula of Euler and Maclaurin (25.11.28), differentiated by s."""
+    total = None
+    for k in range(10):
+        place = q + float(k)
+        term = -(log(place) * power(place, -s))
+        total = term if total is None else total + term
+    place = q + 10.0
+    logarithm, falling = log(place), power(place, -s)
+    tail = falling * place * (1.0 / (1.0 - s) - logarithm) / (s - 1.0) - falling * logarithm * 0.5
+    rising, slope = s, full_like(s, 1.0)                                        # s (s + 1) ... (s + 2j - 2), and its derivative by s
+    scale = falling / place
+    for j, bernoulli in enumerate(_BERNOULLI, 1):
+        tail = tail + (slope - rising * logarithm) * scale * (bernoulli / math.factorial(2 * j))
+        for step in (2.0 * j - 1.0, 2.0 * j):
+            slope = slope * (s + step) + rising
+            rising = rising * (s + step)
+        scale = scale / (place * place)
+    assert total is not None
+    return total + tail
+
+
+_known("_zeta", _zeta_by_order, lambda out, x, q: -(x * function("_zeta")(x + 1.0, q)))                                    # 25.11.17
+_known("_riemann_zeta", lambda out, s: select(greater(s, full_like(s, -2.0)), _zeta_by_order(None, s, full_like(s, 1.0)),
+                                              full_like(s, math.nan)))          # to the left of that the terms cancel
 
 
 # ----- distribution functions
@@ -402,37 +429,14 @@ _known("eval_jacobi", None, None, None, _polynomial("eval_jacobi", "eval_jacobi"
 _known("eval_laguerre", None, _polynomial("eval_laguerre", "eval_genlaguerre", _constant(-1.0), _constant(1.0)))
 _known("eval_genlaguerre", None, None, _polynomial("eval_genlaguerre", "eval_genlaguerre", _constant(-1.0), lambda n, a: a + 1.0))
 
-# ----- elliptic and hypergeometric functions (19.4.1 - 19.5, 13.3.15, 13.3.22, 15.5.1)
-ellipk, ellipe, ellipkinc, ellipeinc = (function(_name) for _name in ("ellipk", "ellipe", "ellipkinc", "ellipeinc"))
+# ----- derivatives of Kelvin functions, by their differential equation (10.61.3)
+def _kelvin(even: str, odd: str, sign_: float) -> Rule:
+    return lambda out, x: function(odd)(x) * sign_ - out / x
 
 
-def _root(phi: Value, m: Value) -> Value:
-    return sqrt(1.0 - m * sin(phi) * sin(phi))
-
-
-def _incomplete_first(out: Value, phi: Value, m: Value) -> Value:
-    def by(m: Value) -> Value:
-        swing = sin(phi * 2.0) / ((1.0 - m) * _root(phi, m) * 4.0)
-        return (ellipeinc(phi, m) / (1.0 - m) - out) / (m * 2.0) - swing
-    return _at_zero(m, (phi - sin(phi * 2.0) * 0.5) * 0.25, by)
-
-
-def _at_zero(m: Value, then: Value, otherwise: Callable[[Value], Value]) -> Value:
-    zero = equal(m, full_like(m, 0.0))
-    return select(zero, then, otherwise(select(zero, full_like(m, 0.5), m)))
-
-
-_known("ellipk", lambda out, m: _where_zero(m, math.pi / 8, lambda m: (ellipe(m) / (1.0 - m) - out) / (m * 2.0)))
-_known("ellipkm1", lambda out, p: _where_zero(1.0 - p, -math.pi / 8, lambda m: (out - ellipe(m) / (1.0 - m)) / (m * 2.0)))
-_known("ellipe", lambda out, m: _where_zero(m, -math.pi / 8, lambda m: (out - ellipk(m)) / (m * 2.0)))
-_known("ellipkinc", lambda out, phi, m: 1.0 / _root(phi, m), _incomplete_first)
-_known("ellipeinc", lambda out, phi, m: _root(phi, m), lambda out, phi, m: _at_zero(
-    m, (sin(phi * 2.0) * 0.5 - phi) * 0.25, lambda m: (out - ellipkinc(phi, m)) / (m * 2.0)))
-_known("ellipj", lambda out, u, m: (out[1] * out[2], -(out[0] * out[2]), -(m * out[0] * out[1]), out[2]))
-_known("hyp0f1", None, lambda out, v, z: function("hyp0f1")(v + 1.0, z) / v)
-_known("hyp1f1", None, None, lambda out, a, b, x: a / b * function("hyp1f1")(a + 1.0, b + 1.0, x))
-_known("hyp2f1", None, None, None, lambda out, a, b, c, z: a * b / c * function("hyp2f1")(a + 1.0, b + 1.0, c + 1.0, z))
-_known("hyperu", None, None, lambda out, a, b, x: -(a * function("hyperu")(a + 1.0, b + 1.0, x)))
+for _name, _even, _odd in (("ber", "ber", "bei"), ("ker", "ker", "kei")):
+    _known(f"{_name}p", _kelvin(_even, _odd, -1.0))
+    _known(f"{_odd}p", _kelvin(_odd, _even, 1.0))
 
 # ----- statistics of several variables, tests of distributions
 _known("kolmogorov", lambda out, x: function("_kolmogp")(x))
@@ -444,8 +448,3 @@ _known("chndtr", lambda out, x, df, nc: function("_ncx2_pdf")(x, df, nc), None,
 _known("nctdtr", None, None, lambda out, df, nc, t: function("_nct_pdf")(t, df, nc))
 _known("ncfdtr", None, None, None, lambda out, dfn, dfd, nc, f: function("_ncf_pdf")(f, dfn, dfd, nc))
 _known("powm1", lambda out, x, y: y * power(x, y - 1.0), lambda out, x, y: _times_log(power(x, y), x))
-_known("elliprc", lambda out, x, y: function("elliprd")(y, y, x) * (-1.0 / 6.0),
-       lambda out, x, y: function("elliprd")(x, y, y) * (-1.0 / 3.0))
-_known("elliprf", *[lambda out, *xs, k=k: function("elliprd")(xs[k - 1], xs[k - 2], xs[k]) * (-1.0 / 6.0) for k in range(3)])     # 19.18.1
-_known("elliprg", *[lambda out, *xs, k=k: (function("elliprf")(*xs) * 3.0 - xs[k] * function("elliprd")(xs[k - 1], xs[k - 2], xs[k]))
-                    * (1.0 / 12.0) for k in range(3)])

@@ -1,4 +1,4 @@
-"""`special_function`: any ufunc of scipy.special on floats, by its own inner loop, without Python.
+"""`special_function`: any ufunc of scipy.special on floats and complex numbers, by its own inner loop, without Python.
 
 Derivatives are in `special_derivatives`; where none is known, differentiating raises an error that says so.
 """
@@ -14,7 +14,7 @@ from bwcompiler.errors import DTypeError, GradientError
 from bwcompiler.ir.declaration import Joint
 from bwcompiler.ir.op import Op, Value, define_op
 from bwcompiler.ir.routine import InnerLoop
-from bwcompiler.ir.types import TensorType
+from bwcompiler.ir.types import TensorType, component_of
 from bwcompiler.ops.broadcasting import LEADING_AXES, broadcast
 from bwcompiler.ops.layout import concatenate, reshape, slice_
 from bwcompiler.ops.rules import require_same
@@ -33,8 +33,11 @@ def scipy_special(*arrays: Any, name: str, results: int) -> Any:
 
 
 def _shape(*types: TensorType, name: str, results: int) -> TensorType:
-    type_ = require_same(name, *types)
-    if type_.dtype.kind != "f" or type_.dtype.itemsize not in (4, 8):
+    *parameters, type_ = types
+    if type_.dtype.is_complex:                                   # parameters may be real
+        parameters = [one.with_dtype(type_.dtype) if one.dtype is component_of(type_.dtype) else one for one in parameters]
+    require_same(name, *parameters, type_)
+    if type_.dtype.kind not in "fc" or component_of(type_.dtype).itemsize not in (4, 8):
         raise DTypeError(f"{name} does not take {type_.dtype.numpy}")
     return type_ if results == 1 else type_.with_shape((*type_.shape, results))
 
@@ -54,15 +57,18 @@ def _loop_results(out: Value, *xs: Value, name: str, results: int) -> tuple[Valu
 # name -> one rule(out, *xs) per operand, which gives the partial derivative (a tuple of them, one per result), or None where it is not
 # known; filled by `special_derivatives`.
 PARTIAL_DERIVATIVES: dict[str, tuple[Any, ...]] = {}
+COMPLEX_DERIVATIVES: dict[str, tuple[Any, ...]] = {}             # the same of complex numbers, by `complex_special_derivatives`
 
 
 def _partials(name: str, results: int, operand: int, out: Value, xs: Sequence[Value]) -> tuple[Value, ...]:
-    rules = PARTIAL_DERIVATIVES.get(name, ())
+    complex_ = xs[-1].dtype.is_complex
+    rules = (COMPLEX_DERIVATIVES if complex_ else PARTIAL_DERIVATIVES).get(name, ())
     rule = rules[operand] if operand < len(rules) else None
     if rule is None:
         known = [str(k) for k, one in enumerate(rules) if one is not None]
         where = f"; it is known by argument {' and '.join(known)} only" if known else ""
-        raise GradientError(f"the derivative of scipy.special.{name} by its argument {operand} is not known{where}\n"
+        of = " of complex numbers" if complex_ else ""
+        raise GradientError(f"the derivative of scipy.special.{name}{of} by its argument {operand} is not known{where}\n"
                             "  hint: bw.stop_gradient of that argument, or a custom rule (bw.custom_jvp, bw.custom_vjp)")
     parts = out if results == 1 else [part(out, k, results) for k in range(results)]
     found = rule(parts, *xs)
@@ -99,6 +105,6 @@ def _jvp(tangents: Sequence[Value | None], out: Value, *xs: Value, name: str, re
 
 special_function: Op = define_op(
     "special_function", "library", doc="The function of scipy.special of that name; several results lie along a new last axis.",
-    attributes=("name", "results"), shape=_shape, vjp=Joint(_vjp), jvp=_jvp, batch=LEADING_AXES, reference=scipy_special, kinds="f",
+    attributes=("name", "results"), shape=_shape, vjp=Joint(_vjp), jvp=_jvp, batch=LEADING_AXES, reference=scipy_special, kinds="fc",
     cheap=False, library=InnerLoop((), "", module=MODULE, choose=lambda name, results: name, results=_loop_results),
 )

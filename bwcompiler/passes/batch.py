@@ -18,12 +18,15 @@ from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.types import I64, TensorType, tensor
 from bwcompiler.ops.custom import custom_call, custom_link
-from bwcompiler.passes.batch_regions import batched_checkpoint, batched_cond, batched_loop, batched_while, repeated
+from bwcompiler.passes.batch_last import last_axis_rule
+from bwcompiler.passes.batch_regions import Mapping, batched_checkpoint, batched_cond, batched_loop, batched_while
 
 
-def batch_graph(graph: Graph, batched: Sequence[bool], size: Extent, unit: Value | None = None) -> tuple[Graph, list[bool]]:
+def batch_graph(graph: Graph, batched: Sequence[bool], size: Extent, last: bool = False,
+                unit: Value | None = None) -> tuple[Graph, list[bool]]:
     """The mapped graph, and which of its outputs have the leading axis.
 
+    last  whether the axis is the last one, where all ops have a rule for that (`batch_last`).
     unit  the input, if any, whose batch is all unit vectors, in order: its products with matrices are these matrices' elements.
     """
     units = {} if unit is None else {unit: False}                  # and whether two axes were exchanged
@@ -31,12 +34,13 @@ def batch_graph(graph: Graph, batched: Sequence[bool], size: Extent, unit: Value
     mapped: set[Value] = set()
     inputs: list[Value] = []
     for value, flag in zip(graph.inputs, batched, strict=True):
-        made = input_value(_with_axis(value.type, size), value.name, value.source) if flag else value
+        made = input_value(_with_axis(value.type, size, last), value.name, value.source) if flag else value
         mapping[value] = made
         inputs.append(made)
         if flag:
             mapped.add(value)
     regions: dict[Value, tuple[Value | list[Value], list[bool]]] = {}        # mapped loops and branches, and which results vary
+    mapping_of_regions = Mapping(batch_graph, last)
     record = Record()
     with record:
         for value in graph.body:
@@ -55,13 +59,13 @@ def batch_graph(graph: Graph, batched: Sequence[bool], size: Extent, unit: Value
                     mapped.add(value)
                 continue
             if value.op.name in _REGIONS:
-                regions[value] = _REGIONS[value.op.name](value, operands, flags, size, batch_graph)
+                regions[value] = _REGIONS[value.op.name](value, operands, flags, size, mapping_of_regions)
                 mapped.add(value)
                 mapping[value] = value                     # only its items are read
                 continue
             if value.operands[0] in units:
                 units |= _still_units(value, units[value.operands[0]])
-            made = _product_of_units(value, operands, units, flags) or _mapped(value, operands, flags, size)
+            made = _product_of_units(value, operands, units, flags) or _mapped(value, operands, flags, size, last)
             if made.name is None:
                 made.name = value.name
             mapping[value] = made
@@ -71,12 +75,12 @@ def batch_graph(graph: Graph, batched: Sequence[bool], size: Extent, unit: Value
     return Graph(graph.name, inputs, body, outputs, graph.index, graph.captured), [output in mapped for output in graph.outputs]
 
 
-def _mapped(value: Value, operands: list[Value], flags: list[bool], size: Extent) -> Value:
+def _mapped(value: Value, operands: list[Value], flags: list[bool], size: Extent, last: bool) -> Value:
     if value.op is custom_call:
         return _mapped_call(value, operands, flags, size)
     if value.op is custom_link:
         return _mapped_link(value, operands, flags, size)
-    rule = value.op.batch
+    rule = last_axis_rule(value.op) if last else value.op.batch
     if rule is None or isinstance(rule, Absent):
         reason = f"{value.op.name} cannot be mapped over a batch axis yet" if rule is None else rule.reason
         raise UnsupportedError(at(value.source, reason))
@@ -119,8 +123,8 @@ def _product_of_units(value: Value, operands: list[Value], units: dict[Value, bo
     return ops.reshape(found, shape=(number[0] * number[1], m, n))
 
 
-def _with_axis(type_: TensorType, size: Extent) -> TensorType:
-    return tensor(type_.dtype, (size, *type_.shape))
+def _with_axis(type_: TensorType, size: Extent, last: bool) -> TensorType:
+    return tensor(type_.dtype, (*type_.shape, size) if last else (size, *type_.shape))
 
 
 def _without_axis(type_: TensorType, flag: bool) -> TensorType:
@@ -128,6 +132,7 @@ def _without_axis(type_: TensorType, flag: bool) -> TensorType:
 
 
 _REGIONS = {"loop": batched_loop, "while_loop": batched_while, "cond": batched_cond, "checkpoint": batched_checkpoint}
+_FIRST = Mapping(batch_graph, last=False)
 
 
 # ----- custom rules
@@ -140,7 +145,7 @@ def _mapped_call(value: Value, operands: list[Value], flags: list[bool], size: E
 def _mapped_link(value: Value, operands: list[Value], flags: list[bool], size: Extent) -> Value:
     rule, primals, outputs = value.attrs["rule"], value.attrs["primals"], value.attrs["outputs"]
     end = primals + outputs
-    results = [repeated(operand, flag, size) for operand, flag in zip(operands[primals:end], flags[primals:end], strict=True)]
+    results = [_FIRST.repeated(operand, flag, size) for operand, flag in zip(operands[primals:end], flags[primals:end], strict=True)]
     mapped = BatchedRule(rule, flags[:primals], size, flags[end:])
     return custom_link(*operands[:primals], *results, *operands[end:], rule=mapped, primals=primals, outputs=outputs)
 
@@ -153,7 +158,7 @@ def _all_mapped(graph: Graph, flags: Sequence[bool], size: Extent, count: int | 
 def _repeat_outputs(graph: Graph, has_axis: Sequence[bool], size: Extent, count: int | None = None) -> Graph:
     record = Record()
     with record:
-        outputs = [repeated(output, flag, size) for output, flag in zip(graph.outputs[:count], has_axis, strict=False)]
+        outputs = [_FIRST.repeated(output, flag, size) for output, flag in zip(graph.outputs[:count], has_axis, strict=False)]
     return graph.replace(body=[*graph.body, *record.values], outputs=[*outputs, *graph.outputs[len(outputs):]])
 
 

@@ -21,13 +21,12 @@ def delay_updates(graph: Graph) -> Graph:
     def place(value: Value) -> None:
         pending = [value]
         while pending:
-            needed = [operand for operand in pending[-1].operands if operand in waiting]
-            if needed:
-                for operand in needed:
-                    del waiting[operand]
-                pending += reversed(needed)
+            needed = next((operand for operand in pending[-1].operands if operand in waiting), None)
+            if needed is not None:
+                pending.append(needed)
                 continue
             body.append(pending.pop())
+            waiting.pop(body[-1], None)
 
     for value in graph.body:
         if value.op in UPDATES:
@@ -35,7 +34,5 @@ def delay_updates(graph: Graph) -> Graph:
         else:
             place(value)
     while waiting:
-        first = next(iter(waiting))
-        del waiting[first]
-        place(first)
+        place(next(iter(waiting)))
     return graph if tuple(body) == graph.body else graph.replace(body=body)

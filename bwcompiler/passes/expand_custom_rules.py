@@ -6,23 +6,14 @@ transpose of the rule for tangents (`TransposedRule`).  What no derivative passe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
 
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.op import Record, Value
+from bwcompiler.ir.op import Value
 from bwcompiler.ops.custom import custom_call, custom_link, inline_with_captured
 from bwcompiler.passes.adjoints.transposed_rule import TransposedRule
 from bwcompiler.passes.autodiff import active_values
-from bwcompiler.passes.rewriting import rebuilt
-
-
-class Expanded(NamedTuple):
-    """The graph; arrays: what the rules captured, its last captured inputs; mapping: what stands for values that were replaced."""
-
-    graph: Graph
-    arrays: Sequence[Any] = ()
-    mapping: Mapping[Value, Value] = {}
+from bwcompiler.passes.expansion import Expanded, expanded
 
 
 def expand_custom_rules(graph: Graph, wrt: Sequence[int]) -> Expanded:
@@ -30,23 +21,11 @@ def expand_custom_rules(graph: Graph, wrt: Sequence[int]) -> Expanded:
     if not any(value.op is custom_call for value in graph.body):
         return Expanded(graph)
     active = active_values(graph, [graph.inputs[k] for k in wrt])
-    mapping: dict[Value, Value] = {}
-    record = Record()
-    with record:
-        for value in graph.body:
-            operands = tuple([mapping.get(operand, operand) for operand in value.operands])
-            if value.op is custom_call and value in active:
-                record.source, record.forward = value.source, value.forward
-                mapping[value] = _expand(value, operands)
-                continue
-            kept = value.with_operands(operands)
-            if kept is not value:
-                mapping[value] = kept
-            record.values.append(kept)
-    captured = list(record.captured.values())
-    inputs = [*graph.inputs, *[value for _, value in captured]]
-    expanded = rebuilt(graph, record.values, mapping).replace(inputs=inputs, captured=graph.captured + len(captured))
-    return Expanded(expanded, [array for array, _ in captured], mapping)
+
+    def replace(value: Value, operands: tuple[Value, ...]) -> Value | None:
+        return _expand(value, operands) if value.op is custom_call and value in active else None
+
+    return expanded(graph, replace)
 
 
 def _expand(call: Value, operands: tuple[Value, ...]) -> Value:

@@ -3,6 +3,7 @@
     solve(a, b), inv(a), det(a), slogdet(a)  -> of lu(a); those of aᵀ too
     qr(a)                                    -> of householder(a)
     pinv(a)                                  -> of svd(a)
+    cofactors(a)                             -> of lu(a), and of svd(a) where a matrix is singular: a branch
     sort, argsort along another axis         -> along the last one
 
 The rules run after differentiation; equal factorisations are merged as they are made.
@@ -10,11 +11,14 @@ The rules run after differentiation; equal factorisations are merged as they are
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from bwcompiler import ops
-from bwcompiler.ir.op import Op, Value, constant
+from bwcompiler.ir.graph import Graph, live_values
+from bwcompiler.ir.op import Op, Record, Value, constant, input_value
 from bwcompiler.ir.types import C128, F64, I64, TensorType
 from bwcompiler.ops.complex_parts import conj
 from bwcompiler.ops.contraction import is_matrix_transpose, matrix_transpose
@@ -84,6 +88,88 @@ def _slogdet(type_: TensorType, a: Value) -> Value:
     return ops.concatenate(*parts, axis=type_.rank - 1)
 
 
+# ----- cofactors: from the factors at hand, and from singular values where there is no inverse
+def _cofactors(type_: TensorType, a: Value) -> Value | None:
+    """det(a) a⁻ᵀ.  Of nearly singular matrices too: errors of the determinant and of the inverse are those of the same factors."""
+    if not type_.size:
+        return ops.full(value=0.0, shape=type_.shape, dtype=type_.dtype)
+    determinant = ops.det(a)
+    given = (a, determinant) if a.dtype.is_complex else (a, determinant, ops.lu(a))
+
+    def regular(x: Value, factor: Value, *factors: Value) -> Value:
+        inverse = ops.lu_solve(factors[0], identity_like(x), transpose=False) if factors else ops.inv(x)
+        return matrix_transpose(inverse) * _per_matrix(factor, x)
+
+    return _where_singular(determinant, given, lambda x, *rest: _cofactors_of_singular(x), regular)
+
+
+def _cofactor_change(type_: TensorType, a: Value, e: Value) -> Value | None:
+    """det(a) (tr(a⁻¹ e) a⁻ᵀ - (a⁻¹ e a⁻¹)ᵀ), by singular values: the two terms are large and close where a is nearly singular."""
+    if not type_.size:
+        return ops.full(value=0.0, shape=type_.shape, dtype=type_.dtype)
+    factors = _singular(a)
+    left, s, right, _ = factors
+    p = ops.matmul(ops.matmul(matrix_transpose(left), e), matrix_transpose(right))
+    zero, one = constant(0.0, s.type), constant(1.0, s.type)
+    none = ops.equal(s, zero)
+    kept, flags = ops.select(none, one, s), ops.cast(none, dtype=s.dtype)
+    last = s.rank - 1
+    product, zeros = ops.prod(kept, axes=(last,)), ops.sum(flags, axes=(last,))
+    square = s.type.with_shape((*s.shape, s.shape[-1]))
+    by_rows, by_columns, whole = tuple(range(last + 1)), (*range(last), last + 1), tuple(range(last))
+    spread = functools.partial(ops.broadcast, shape=square.shape)
+    others = ops.divide(spread(product, axes=whole), spread(kept, axes=by_columns) * spread(kept, axes=by_rows))
+    counted = ops.equal(spread(zeros, axes=whole), spread(flags, axes=by_columns) + spread(flags, axes=by_rows))
+    w = ops.select(counted, others, constant(0.0, square))
+    same = _diagonal_mask(w)
+    w = _as(ops.select(same, constant(0.0, square), w), a)
+    on_diagonal = ops.sum(ops.select(same, p, constant(0.0, p.type)), axes=(p.rank - 1,))
+    trace = ops.sum(w * spread(on_diagonal, axes=by_columns), axes=(w.rank - 1,))
+    d = ops.select(same, spread(trace, axes=by_rows), -matrix_transpose(p) * w)
+    return _joined(factors, d)
+
+
+def _cofactors_of_singular(a: Value) -> Value:
+    factors = _singular(a)
+    s = factors[1]
+    square = s.type.with_shape((*s.shape, s.shape[-1]))
+    columns = ops.broadcast(s, shape=square.shape, axes=(*range(s.rank - 1), s.rank))
+    others = ops.prod(ops.select(_diagonal_mask(columns), constant(1.0, square), columns), axes=(s.rank,))
+    found = ops.select(_diagonal_mask(columns), ops.broadcast(others, shape=square.shape, axes=tuple(range(s.rank))), constant(0.0, square))
+    return _joined(factors, _as(found, a))
+
+
+def _singular(a: Value) -> tuple[Value, Value, Value, Value]:
+    """conj(U), the singular values, conj(V)ᵀ and det(U) det(V)."""
+    u, s, v = svd_parts(ops.svd(a), *a.shape[-2:])
+    return conj(u), ops.real(s) if s.dtype.is_complex else s, conj(matrix_transpose(v)), ops.det(u) * ops.det(v)
+
+
+def _joined(factors: tuple[Value, Value, Value, Value], middle: Value) -> Value:
+    left, _, right, factor = factors
+    return ops.matmul(ops.matmul(left, middle), right) * _per_matrix(factor, left)
+
+
+def _as(x: Value, like: Value) -> Value:
+    return x if x.dtype is like.dtype else ops.cast(x, dtype=like.dtype)
+
+
+def _per_matrix(factor: Value, like: Value) -> Value:
+    return ops.broadcast(factor, shape=like.shape, axes=tuple(range(factor.rank)))
+
+
+def _where_singular(determinant: Value, given: Sequence[Value], *branches: Callable[..., Value]) -> Value:
+    """What the first branch gives if a determinant is 0, else what the second does."""
+    singular = ops.any(ops.reshape(ops.equal(determinant, constant(0.0, determinant.type)), shape=(determinant.type.size,)), axes=(0,))
+    graphs = []
+    for name, branch in zip(("singular", "regular"), branches, strict=True):
+        inputs = [input_value(value.type) for value in given]
+        with Record() as record:
+            found = branch(*inputs)
+        graphs.append(Graph(name, inputs, live_values(record.values, [found]), [found]))
+    return ops.item(ops.cond(singular, *given, then_branch=graphs[0], else_branch=graphs[1]), index=0)
+
+
 # ----- of other factors
 def _qr(type_: TensorType, a: Value) -> Value:
     """In double precision, which is the only one that NumPy has loops of."""
@@ -135,6 +221,7 @@ def _if_fixed(rule: Rule) -> Rule:
 FACTORIZATION_RULES: dict[str, Rule] = {
     **{name: _for_real(rule) for name, rule in (
         ("solve", _solve), ("inv", _inv), ("det", _det), ("slogdet", _slogdet))},
-    **{name: _if_fixed(rule) for name, rule in (("qr", _qr), ("pinv", _pinv))},
+    **{name: _if_fixed(rule) for name, rule in (
+        ("qr", _qr), ("pinv", _pinv), ("cofactors", _cofactors), ("cofactor_change", _cofactor_change))},
     "sort": _along_last_axis(ops.sort), "argsort": _along_last_axis(ops.argsort),
 }

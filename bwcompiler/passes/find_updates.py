@@ -3,6 +3,9 @@
 `y[t] = v` in a loop gives a chain of versions of y.  Recomputing all of y per version, as a fused loop over y would, is
 quadratic in the length of the chain; so in a chain of small updates each one writes its slice into the memory of the
 version before.  The first of a chain, and updates of most of an array, are ordinary fused values.
+
+A sum, product or the like that is written into an array that is computed just for this is known when the array is: it is written where
+the array lies, too, and not by another walk through all of it.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from bwcompiler.ir.op import Value
 
 CHAIN = 4                     # updates a chain has at least
 UPDATES = ("slice_update", "slice_add")
+LATE = ("reduction", "library", "region", "item")
 SHARE = 2                     # an update is small where its slice is at most 1/SHARE of the array
 
 
@@ -47,7 +51,7 @@ def find_updates(graph: Graph, mutable: Sequence[Value] = ()) -> Updates:
     if not candidates:
         return Updates(frozenset(), frozenset(), frozenset())
     depth, length = _chains(candidates)
-    begun = _begun(graph, mutable) if mutable else set()
+    begun = (_begun(graph, mutable) if mutable else set()) | _late_patches(graph, candidates)
     values = frozenset([value for value in candidates
                         if value.operands[0] in begun or (depth[value] > 1 and length[value] >= CHAIN)])
     arrays = frozenset([value.operands[0] for value in values])
@@ -69,12 +73,33 @@ def _begun(graph: Graph, mutable: Sequence[Value]) -> set[Value]:
     return found
 
 
+def _late_patches(graph: Graph, candidates: Sequence[Value]) -> set[Value]:
+    """Arrays computed for nothing else than to have what is known after other loops written into them; and these with that written."""
+    readers: dict[Value, int] = {}                     # but slices, which can be read before
+    late: set[Value] = set()
+    for value in graph.body:
+        if value.op.kind in LATE or not late.isdisjoint(value.operands):
+            late.add(value)
+        for operand in value.operands:
+            if value.op is not ops.slice or not is_small_slice(value, operand):
+                readers[operand] = readers.get(operand, 0) + 1
+    outputs = set(graph.outputs)
+    found: set[Value] = set()
+    for value in candidates:
+        array, part = value.operands
+        own = array in found or (array.op.kind == "elementwise" and array not in late)
+        if own and readers[array] == 1 and array not in outputs and part in late:
+            found |= {array, value}
+    return found
+
+
 def why_not_in_place(graph: Graph) -> dict[Value, str]:
     """The other updates of the graph, each with the rule (of RULES) that made it one."""
     depth, length = _chains([value for value in graph.body if _is_small(value)])
     found: dict[Value, str] = {}
+    patches = _late_patches(graph, list(depth))
     for value in graph.body:
-        if value.op.name not in UPDATES:
+        if value.op.name not in UPDATES or value.operands[0] in patches:
             continue
         if value not in depth:
             found[value] = "alias" if is_alias(value.operands[0]) else "large"

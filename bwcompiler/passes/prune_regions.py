@@ -148,14 +148,25 @@ def _prune_loop(value: Value, used: set[int]) -> _Pruned:
     return _Pruned(_made(value, [value.operands[k] for k in inputs], made), {k: place for place, k in enumerate(changing)}, results)
 
 
-def _is_never_read_again(body: Graph, number: int, step: int) -> bool:
-    """Whether an iteration only reads of a carried array what it overwrites, and no other iteration does."""
+def _is_never_read_again(body: Graph, number: int, step: int, around: Sequence[tuple[Index, int]] = ()) -> bool:
+    """Whether an iteration only reads of a carried array what it overwrites, and no other iteration does.
+
+    around: the indices and steps of loops that carry the array from one run of this loop to the next.
+    """
     array, update = body.inputs[number], body.outputs[number]
-    if update.op is not ops.slice_update or update.operands[0] is not array or array in (update.operands[1], *body.outputs):
+    assert body.index is not None
+    levels = [*around, (body.index, step)]
+    if body.outputs.count(update) != 1 or array in body.outputs:
+        return False
+    if update.op is ops.item and update.operands[0].op is ops.loop:
+        inner, place = update.operands[0], update.attrs["index"]
+        alone = inner.operands[place] is array and not any(
+            (array in value.operands and value is not inner) or update in value.operands for value in body.body)
+        return alone and inner.operands.count(array) == 1 and _is_never_read_again(inner.attrs["body"], place, inner.attrs["step"], levels)
+    if update.op is not ops.slice_update or update.operands[0] is not array or array is update.operands[1]:
         return False
     starts, steps, sizes = update.attrs["starts"], update.attrs["steps"], update.operands[1].shape
-    assert body.index is not None
-    if not any(_moves_on(start, size, body.index, step) for start, size in zip(starts, sizes, strict=True)):
+    if not all(_moves_on(starts, sizes, level, [index for index, _ in levels]) for level in levels):
         return False
     for value in body.body:
         if array in value.operands and value is not update:
@@ -164,14 +175,18 @@ def _is_never_read_again(body: Graph, number: int, step: int) -> bool:
                 return False
         if update in value.operands:
             return False
-    return body.outputs.count(update) == 1
+    return True
 
 
-def _moves_on(start: object, size: object, index: Index, step: int) -> bool:
-    """Whether part of an axis is another one in each iteration, without overlap."""
-    if not isinstance(start, Affine) or not isinstance(size, int):
-        return False
-    return any(term is index and abs(coefficient * step) >= size for term, coefficient in start.terms)
+def _moves_on(starts: Sequence[object], sizes: Sequence[object], level: tuple[Index, int], indices: Sequence[Index]) -> bool:
+    """Whether a part of an array is another one for each value of an index of some loops, without overlap, whatever the others are."""
+    index, step = level
+    for start, size in zip(starts, sizes, strict=True):
+        if isinstance(start, Affine) and isinstance(size, int):
+            factors = {term: factor for term, factor in start.terms if term in indices}
+            if list(factors) == [index] and abs(factors[index] * step) >= size:
+                return True
+    return False
 
 
 # ----- branches

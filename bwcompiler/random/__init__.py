@@ -9,6 +9,9 @@ A key is an array of two uint32 numbers.  The same key gives the same numbers, c
 are functions of them (reparameterised), those of `gamma` and what is made of it by implicit differentiation.
 """
 
+from typing import Any
+
+from bwcompiler import spellings
 from bwcompiler.random.continuous import (
     cauchy,
     exponential,
@@ -34,3 +37,7 @@ __all__ = [
     "gamma", "geometric", "gumbel", "key", "laplace", "loggamma", "logistic", "lognormal", "multivariate_normal", "normal", "pareto",
     "permutation", "poisson", "rademacher", "randint", "rayleigh", "split", "t", "truncated_normal", "uniform", "weibull_min",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    return spellings.missing("bw.random", name, lambda: __all__)

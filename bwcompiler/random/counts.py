@@ -13,7 +13,7 @@ from bwcompiler import ops
 from bwcompiler.api.eager import graph_function
 from bwcompiler.api.loops import while_loop
 from bwcompiler.errors import DTypeError
-from bwcompiler.frontend.tracing.tracer import Tracer, call_user, fresh, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, call_back, fresh, value_of
 from bwcompiler.ir.op import constant
 from bwcompiler.ir.types import F32, I64, dtype_of, tensor
 from bwcompiler.random.continuous import as_float, between, common_shape
@@ -36,8 +36,8 @@ def poisson(key: Any, lam: Any, shape: Shape | None = None, dtype: type = int) -
     mean = zeros + as_float(lam, F32) if isinstance(lam, Tracer) else zeros + np.asarray(lam, np.float32)
     few = np.logical_or(np.isnan(mean), mean < 10)
     words = key_words(key, "poisson")
-    small = call_user(_knuth, words, np.where(few, mean, np.float32(0.0)), found)
-    large = call_user(_rejection, words, np.where(few, np.float32(1e5), mean), found)
+    small = call_back(_knuth, words, np.where(few, mean, np.float32(0.0)), found)
+    large = call_back(_rejection, words, np.where(few, np.float32(1e5), mean), found)
     return np.where(mean == 0, 0, np.where(few, small, large)).astype(kind.numpy)
 
 

@@ -20,6 +20,7 @@ from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
 from bwcompiler.ir.op import Value, constant
 from bwcompiler.ir.types import U32, U64, dtype_of
+from bwcompiler.spellings import says_instead
 
 Shape = int | Sequence[int]
 Words = tuple[Value, Value]                        # two u32 values of one shape
@@ -28,6 +29,7 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
 
 
+@says_instead
 def key(seed: Any) -> Any:
     """The key of a seed: an array of two uint32 numbers, the high and the low half of the seed.
 
@@ -104,8 +106,9 @@ def key_words(key: Any, name: str) -> Words:
     """The two halves of one key."""
     value = value_of(key) if isinstance(key, Tracer) else value_as(key)
     if value.dtype is not U32 or value.shape != (2,):
+        hint = "bw.vmap maps over arrays of keys" if value.dtype is U32 else "the key comes first, and is an argument of what uses it"
         raise ShapeError(f"random.{name}: a key is an array of two uint32 numbers (bw.random.key(seed)), got {value.dtype.numpy} of shape "
-                         f"{value.shape}\n  hint: bw.vmap maps over arrays of keys")
+                         f"{value.shape}\n  hint: {hint}")
     halves = [ops.reshape(ops.slice(value, starts=(k,), sizes=(1,), steps=(1,)), shape=()) for k in range(2)]
     return halves[0], halves[1]
 

@@ -17,7 +17,7 @@ from bwcompiler.api.eager import graph_function
 from bwcompiler.api.loops import while_loop
 from bwcompiler.api.transforms import custom_jvp
 from bwcompiler.errors import ShapeError
-from bwcompiler.frontend.tracing.tracer import Tracer, call_user, fresh, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, call_back, fresh, value_of
 from bwcompiler.ir.op import Value, constant
 from bwcompiler.ir.types import DType, dtype_of
 from bwcompiler.random.continuous import as_float, between, common_shape, float_dtype, standard_normal
@@ -133,7 +133,7 @@ def _gammas(key: Words, a: Any, shape: tuple[int, ...], dtype: DType, log_space:
     size = math.prod(shape)
     words = random_words(key, (size,))                 # a key for each
     flat = np.broadcast_to(as_float(a, dtype), shape).reshape(size) if isinstance(a, Tracer) else _full(a, shape, dtype, words[0])
-    found = call_user(_differentiable, *_handles(words), flat, log_space)
+    found = call_back(_differentiable, *_handles(words), flat, log_space)
     return np.reshape(found, shape)
 
 

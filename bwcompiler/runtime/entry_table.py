@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bwcompiler.ir.plan import ERROR_RECORD_BYTES, CallSignature, Leaf, Read, Static, Tree
+from bwcompiler.ir.call_signature import ERROR_RECORD_BYTES, CallSignature, Leaf, Read, Static, Tree
 from bwcompiler.ir.types import DTYPES, TensorType
 from bwcompiler.runtime import python_abi as abi
 

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.ir.plan import CallSignature, Read
+from bwcompiler.ir.call_signature import CallSignature, Read
 from bwcompiler.locks import once
 from bwcompiler.runtime import jit, memory_pool, object_cache, python_abi
 from bwcompiler.runtime.entry import entry_text
 from bwcompiler.runtime.entry_helpers import ARENA_SLOTS, external_symbols
 from bwcompiler.runtime.entry_table import Table, build_table
-from bwcompiler.runtime.python_entry import Program, bind_python, captured_error
+from bwcompiler.runtime.python_entry import NativeProgram, bind_python, captured_error
 from bwcompiler.target import Target, current_target, default_target
 
 SlowPath = Callable[..., Any]
@@ -95,7 +95,7 @@ class Executable:
         signature: CallSignature | None = None,
     ) -> Any:
         """The result for argument leaves of any layout, byte order and overlap, which are copied as needed: for slow paths."""
-        return Program(self.address, signature or self.signature).run(leaves, raise_error, captured)
+        return NativeProgram(self.address, signature or self.signature).run(leaves, raise_error, captured)
 
     def bind(
         self,

@@ -1,6 +1,6 @@
 """The entry in Python: what `entry.py` emits as machine code, for slow paths and for interpreters it does not know.
 
-`Program` calls `@bw_program` through ctypes; `Program.run` takes leaves of any memory layout.  `bind_python` is the
+`NativeProgram` calls `@bw_program` through ctypes; `NativeProgram.run` takes leaves of any memory layout.  `bind_python` is the
 whole entry, guards included, and is the specification of the native one: the tests run both on the same calls.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import SignatureError
-from bwcompiler.ir.plan import ERROR_RECORD_BYTES, CallSignature, Layout, Leaf, Static, Tree, is_expected, leaf_indices
+from bwcompiler.ir.call_signature import ERROR_RECORD_BYTES, CallSignature, Layout, Leaf, Static, Tree, is_expected, leaf_indices
 from bwcompiler.ir.types import TensorType
 from bwcompiler.runtime.entry_table import int_shape
 from bwcompiler.runtime.interrupts import without_lock
@@ -23,7 +23,7 @@ Array = np.ndarray[Any, Any]
 _EXACT_TYPES = {"float": float, "int": int, "bool": bool, "complex": complex}
 
 
-class Program:
+class NativeProgram:
     """`@bw_program` at an address, called through ctypes."""
 
     def __init__(self, address: int, signature: CallSignature) -> None:

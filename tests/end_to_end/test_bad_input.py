@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -132,7 +133,7 @@ def affine(x: Any, w: Any, b: float = 0.0) -> Any:
 
 @pytest.mark.parametrize(("name", "hint"), [
     ("Linear", "bw.nn.linear; there are functions, no modules"), ("Conv2d", "bw.nn.conv2d; "), ("Module", "a dict or a dataclass"),
-    ("functional", "those of bw.nn itself"), ("soft_max", "there is softmax"),
+    ("functional", "those of bw.nn itself"), ("soft_max", "there is bw.nn.softmax"),
 ])
 def test_names_of_torch_nn(name: str, hint: str) -> None:
     with pytest.raises(AttributeError, match=f"bw.nn.{name} does not exist\n  hint: .*{hint}"):
@@ -480,3 +481,24 @@ def test_integers_that_do_not_fit() -> None:
         with pytest.raises(OverflowError, match=f"Python integer {number} out of bounds for int64"):
             bw.jit(lambda x, number=number: x * number)(np.arange(2))
     assert bw.jit(lambda x: x * 10**30)(np.ones(1)) == 1e30
+
+
+def test_a_program_is_asked_for_without_arguments() -> None:
+    compiled = bw.jit(affine)
+    for method, call in ((compiled.explain, "explain(x, w)"), (compiled.lower, "lower(x, w)"), (lambda: compiled.as_text("llvm"),
+                         "as_text('llvm', x, w)"), (lambda: bw.grad(affine).dump("a.svg"), "dump('a.svg', x, w)")):
+        with pytest.raises(SignatureError, match=r"affine(\.grad)? takes x, w, and a program is made for .*\n  hint: affine(\.grad)?\." + re.escape(call)):
+            method()
+    with pytest.raises(TypeError, match="as_text: the stage comes first, a text such as 'adjoint'; got a ndarray"):
+        compiled.as_text(np.ones((2, 3)), np.ones(3))
+    with pytest.raises(TypeError, match="the stage comes first"):
+        bw.compile(np.sin, 1.0).as_text(np.ones(3))
+
+
+def test_a_program_is_called_by_name() -> None:
+    program = bw.compile(affine, np.ones((2, 3)), np.ones(3))
+    with pytest.raises(SignatureError, match="affine: arguments of a program are passed by position, got x, w by name"):
+        program(x=np.ones((2, 3)), w=np.ones(3))
+    assert program(np.ones((2, 3)), np.ones(3)).tolist() == [3.0, 3.0]
+    with pytest.raises(SignatureError, match="got w by name"):
+        program(np.ones((2, 3)), w=np.ones(3))

@@ -87,9 +87,9 @@ def compiled(fun, x, native: bool = True):
     """The compiled function, called natively or through ctypes, and its value."""
     function = bw.jit(fun)
     expected = function(x)
-    routine = specialised(function, x).routine
-    assert routine.compiled.lowered.program.symbols & {POLL, "bw_product_f64"}
-    return function if native else lambda x: routine.run([x])[0], expected
+    bound = specialised(function, x).bound
+    assert bound.compiled.lowered.program.symbols & {POLL, "bw_product_f64"}
+    return function if native else lambda x: bound.run([x])[0], expected
 
 
 @pytest.mark.parametrize(("case", "lock", "native"), [
@@ -182,7 +182,7 @@ def test_small_programs_do_not_look() -> None:
     """A call of less than a millisecond or so has nothing to look for: not an instruction more."""
     for fun, x in [(np.sin, np.ones(1000)), (steps, np.ones(8)), (lambda x: x @ x, np.ones((100, 100)))]:
         function = bw.jit(fun)
-        assert POLL not in specialised(function, x).routine.compiled.lowered.program.text
+        assert POLL not in specialised(function, x).bound.compiled.lowered.program.text
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")     # what a handler raises in a destructor is printed

@@ -31,7 +31,8 @@ from bwcompiler.passes.partition import partition
 from bwcompiler.passes.push_forward import push_forward
 from bwcompiler.passes.simplify import simplify
 from tests.support.gradcheck import directional, inner
-from tests.support.graph_strategies import INTEGERS, RandomGraph, random_graph, require_close, require_same_bits, run_compiled
+from tests.support.graph_builder import INTEGERS, RandomGraph
+from tests.support.graph_strategies import random_graph, require_close, require_same_bits, run_compiled
 from tests.support.targets import narrowest, on_each, require_agreement
 
 DEFAULT = range(120)                    # seeds of the default run, in chunks: one test each

@@ -273,9 +273,6 @@ def polyint(p: Any, m: Any = 1, k: Any = None) -> Any:
 
 @implements(np.polyfit)
 def polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: Any = False, w: Any = None, cov: Any = False) -> Any:
-    if full or cov:
-        raise UnsupportedError("np.polyfit: full=True and cov=True are not supported on traced arrays\n"
-                               "  hint: np.linalg.lstsq of np.vander(x)")
     points, heights = as_tracer(x) + 0.0, as_tracer(y) + 0.0
     if points.ndim != 1 or heights.ndim not in (1, 2) or heights.shape[0] != points.shape[0]:
         raise TypeError(f"np.polyfit: x and y of shapes {points.shape} and {heights.shape} do not fit")
@@ -286,8 +283,19 @@ def polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: Any = False, w: A
         heights = heights * (weights[:, None] if heights.ndim == 2 else weights)
     scale: Any = np.sqrt((matrix * matrix).sum(0))
     cutoff = points.shape[0] * float(np.finfo(points.dtype).eps) if rcond is None else float(rcond)
-    found = np.linalg.pinv(matrix / scale, rcond=cutoff) @ heights
-    return found / (scale[:, None] if heights.ndim == 2 else scale)
+    if not full and not cov:
+        found: Any = np.linalg.pinv(matrix / scale, rcond=cutoff) @ heights
+        return found / (scale[:, None] if heights.ndim == 2 else scale)
+    found, rest, rank, values = np.linalg.lstsq(matrix / scale, heights, cutoff)
+    found = found / (scale[:, None] if heights.ndim == 2 else scale)
+    if full:
+        return found, rest, rank, values, cutoff
+    order = matrix.shape[1]
+    if cov != "unscaled" and points.shape[0] <= order:
+        raise ValueError("the number of data points must exceed order to scale the covariance matrix")
+    base: Any = np.linalg.inv((matrix / scale).T @ (matrix / scale)) / (scale[:, None] * scale)
+    factor = 1.0 if cov == "unscaled" else rest / (points.shape[0] - order)
+    return found, (base if heights.ndim == 1 else base[:, :, None]) * factor
 
 
 @implements(np.poly)

@@ -34,6 +34,7 @@ from bwcompiler.frontend.numpy import (  # noqa: F401  (importing a family regis
     selection,
     sorting,
     special,
+    special_by_loop,
     statistics,
     ufunc_methods,
 )

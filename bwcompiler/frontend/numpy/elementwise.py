@@ -7,7 +7,6 @@ takes values of the dtype that NumPy computes in and gives one value (or a tuple
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -32,21 +31,23 @@ from bwcompiler.frontend.tracing.operands import (
 from bwcompiler.frontend.tracing.promotion import Kind, requested, require_cast, resolve
 from bwcompiler.frontend.tracing.registry import HANDLERS, UFUNC_METHODS, UFUNC_NAMES, nearest
 from bwcompiler.frontend.tracing.tracer import ScalarTracer, Tracer, assign, fresh, value_of
-from bwcompiler.ir.op import UFUNC_OPS, Value
+from bwcompiler.ir.op import UFUNC_OPS, Op, Value
 from bwcompiler.ir.types import BOOL, F32, F64, I8, DType
 from bwcompiler.ops.creation import full
-from bwcompiler.ops.special_loops import MODULE as SPECIAL_LOOPS
-from bwcompiler.ops.special_loops import part as result_of
 
 Rule = Callable[..., Any]
 
 
 class Ufunc(NamedTuple):
-    """A supported ufunc: NumPy's object for its type resolution (None: a float function of scipy.special), and its rule."""
+    """A supported ufunc: NumPy's object for its type resolution, and its rule.
+
+    special   it is of scipy.special: its rule is for floats, and SciPy's loops take complex numbers.
+    """
 
     name: str
     numpy: Any
     rule: Rule
+    special: bool = False
 
 
 UFUNCS: dict[str, Ufunc] = {}
@@ -57,12 +58,12 @@ def _ufunc(name: str, rule: Rule, *aliases: str) -> None:
     for key in (name, *aliases):
         if key not in UFUNCS:
             UFUNC_NAMES.append(key)
-        UFUNCS[key] = Ufunc(key, numpy, rule)
+        UFUNCS[key] = Ufunc(key, numpy, rule, numpy is None)
 
 
 def ufunc_named(name: str, ufunc: Any = None) -> Ufunc:
     """The entry of a ufunc; raises UnsupportedError with the nearest names."""
-    found = UFUNCS.get(name) or _by_inner_loop(name, ufunc)
+    found = UFUNCS.get(name) or HANDLERS["special_by_loop"](name, ufunc)
     if found is None:
         if ufunc is not None and not name.isidentifier():                        # np.frompyfunc, np.vectorize
             raise UnsupportedError(f"a ufunc made of a Python function, {name}, is not supported on traced arrays\n"
@@ -73,28 +74,7 @@ def ufunc_named(name: str, ufunc: Any = None) -> Ufunc:
     return found
 
 
-# Operands whose fractions SciPy's loops cut off with a warning (for which they call Python), and functions that always warn of floats.
-WHOLE_OPERANDS = {**dict.fromkeys(("expn", "kn", "yn", "pdtri", "smirnov", "smirnovi"), (0,)),
-                  **dict.fromkeys(("nbdtr", "nbdtrc", "nbdtri"), (0, 1))}
-WARN_OF_FLOATS = ("bdtr", "bdtrc", "bdtri")
-
-
-def _by_inner_loop(name: str, ufunc: Any) -> Ufunc | None:
-    """A function of scipy.special that SciPy's own loop computes, if SciPy is loaded and this is one."""
-    own = getattr(sys.modules.get(SPECIAL_LOOPS), name, None)
-    if not isinstance(own, np.ufunc) or (ufunc is not None and ufunc is not own):
-        return None
-    if f"{'d' * own.nin}->{'d' * own.nout}" not in own.types or name in WARN_OF_FLOATS:
-        raise UnsupportedError(f"scipy.special.{name} has no loop for real numbers alone ({', '.join(own.types)}), and is not supported on "
-                               "traced arrays")
-    whole = WHOLE_OPERANDS.get(name, ())
-
-    def rule(*xs: Value) -> Any:
-        real = next((x.dtype for x in xs if x.dtype.is_float), F64)
-        operands = [ops.trunc(cast(x, real)) if k in whole else cast(x, real) for k, x in enumerate(xs)]
-        found = ops.special_function(*operands, name=name, results=own.nout)
-        return tuple([result_of(found, k, own.nout) for k in range(own.nout)]) if own.nout > 1 else found
-    return Ufunc(name, None, rule)
+COMPLEX_RULES = ("xlogy", "xlog1py")         # functions of scipy.special whose rules hold for complex numbers
 
 
 # ----- rules that are more than one op
@@ -227,24 +207,27 @@ def _frexp(x: Value) -> tuple[Value, Value]:
     return _ldexp(x, ops.negative(exponent)), exponent
 
 
-def _comparison(name: str, mirrored: str, negative: bool) -> Rule:
-    """`negative`: the answer where the left operand is negative and the right one unsigned."""
+def _comparison(compare: Op, mirrored: Op, negative: bool) -> Rule:
+    """compare(x, y), which is mirrored(y, x); `negative`: the answer where x is negative and y unsigned."""
     def rule(x: Value, y: Value) -> Value:
         if x.dtype is y.dtype:
-            return getattr(ops, name)(x, y)  # type: ignore[no-any-return]
+            return compare(x, y)
         if x.dtype.kind == "u":                                  # NumPy compares i64 with u64 exactly
-            return _comparison(mirrored, name, not negative if name[0] in "lg" else negative)(y, x)  # type: ignore[no-any-return]
+            return _comparison(mirrored, compare, negative != (compare is not mirrored))(y, x)  # type: ignore[no-any-return]
         below = ops.less(x, constant(0, x))
-        return ops.select(below, constant(negative, below), getattr(ops, name)(cast(x, y.dtype), y))
+        return ops.select(below, constant(negative, below), compare(cast(x, y.dtype), y))
     return rule
 
 
-COMPARISONS = {"less": ("greater", True), "less_equal": ("greater_equal", True), "greater": ("less", False),
-               "greater_equal": ("less_equal", False), "equal": ("equal", False), "not_equal": ("not_equal", True)}
+COMPARISONS = {
+    "less": _comparison(ops.less, ops.greater, True), "less_equal": _comparison(ops.less_equal, ops.greater_equal, True),
+    "greater": _comparison(ops.greater, ops.less, False), "greater_equal": _comparison(ops.greater_equal, ops.less_equal, False),
+    "equal": _comparison(ops.equal, ops.equal, False), "not_equal": _comparison(ops.not_equal, ops.not_equal, True),
+}
 for _name, _op in UFUNC_OPS.items():                       # what follows replaces some of these, for some dtypes
     _ufunc(_name, _op)
-for _name, (_mirrored, _negative) in COMPARISONS.items():
-    _ufunc(_name, _comparison(_name, _mirrored, _negative))
+for _name, _compare in COMPARISONS.items():
+    _ufunc(_name, _compare)
 _ufunc("add", _boolean(ops.bitwise_or, ops.add))
 _ufunc("multiply", _boolean(ops.bitwise_and, ops.multiply))
 _ufunc("true_divide", ops.divide)
@@ -264,8 +247,8 @@ for _alias in ("bitwise_not", "bitwise_invert"):
 _ufunc("logaddexp2", _logaddexp2)
 _ufunc("deg2rad", _scaled(math.pi, 180.0), "radians")
 _ufunc("rad2deg", _scaled(180.0, math.pi), "degrees")
-for _name in ("floor", "ceil", "trunc"):
-    _ufunc(_name, _rounding(getattr(ops, _name)))
+for _name, _op in (("floor", ops.floor), ("ceil", ops.ceil), ("trunc", ops.trunc)):
+    _ufunc(_name, _rounding(_op))
 _ufunc("logical_and", _logical(ops.bitwise_and))
 _ufunc("logical_or", _logical(ops.bitwise_or))
 _ufunc("logical_xor", _logical(ops.bitwise_xor))
@@ -288,7 +271,7 @@ UFUNCS["clip"] = Ufunc("clip", np._core.umath.clip, _clip)  # type: ignore[attr-
 
 def special_ufunc(name: str, rule: Rule) -> None:
     """Register a function of scipy.special, reached by the name of its ufunc."""
-    UFUNCS[name] = Ufunc(name, None, rule)
+    UFUNCS[name] = Ufunc(name, None, rule, True)
     UFUNC_NAMES.append(name)
 
 
@@ -308,6 +291,9 @@ def evaluate(ufunc: Ufunc, inputs: tuple[Any, ...], dtype: DType | None = None, 
         payload, kind = operand(x)
         payloads.append(payload)
         kinds.append(kind)
+    if ufunc.special and ufunc.name not in COMPLEX_RULES and any(
+            kind is complex or (isinstance(kind, DType) and kind.is_complex) for kind in kinds):
+        return HANDLERS["complex_special"](ufunc.name, inputs)
     dtypes = _computed_in(ufunc, tuple(kinds), dtype, casting)
     shape = payloads[0].shape if len(payloads) == 1 else broadcast_shapes([payload.shape for payload in payloads])
     if dtype is None and len(payloads) == 2:

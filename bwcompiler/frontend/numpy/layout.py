@@ -13,6 +13,7 @@ from bwcompiler import ops
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.reductions import normalize_axes, normalize_axis, reduction_axes
 from bwcompiler.frontend.tracing.memory_order import C_ORDER, Layout, fixed
+from bwcompiler.frontend.tracing.new_strides import copied_strides, result_strides
 from bwcompiler.frontend.tracing.operands import (
     as_tracer,
     cast,
@@ -38,10 +39,8 @@ from bwcompiler.frontend.tracing.views import (
     ReshapeView,
     Slice,
     always_viewed,
-    copied_strides,
     fortran_strides,
     index_chain,
-    result_strides,
     transpose_chain,
 )
 from bwcompiler.ir.types import component_of, dtype_of, tensor

@@ -22,7 +22,7 @@ from bwcompiler.frontend.tracing.memory_order import fixed
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, filled, kind_of, materialise, operand, reshape, value_as, wrapping
 from bwcompiler.frontend.tracing.promotion import common_dtype, require_cast
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
-from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, assign, call_user, fresh, fresh_array, value_of
+from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, assign, call_back, fresh, fresh_array, value_of
 from bwcompiler.frontend.tracing.views import WindowView, broadcast_value, c_strides
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.types import I64, DType, dtype_of
@@ -100,7 +100,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
         raise ValueError(f"with {len(listed)} condition(s), either {len(listed)} or {len(listed) + 1} functions are expected")
 
     def piece(function: Any) -> Any:
-        found = call_user(function, whole, *args, **kw) if callable(function) else function
+        found = call_back(function, whole, *args, **kw) if callable(function) else function
         return fresh(cast(value_as(found), whole._type.dtype))
 
     result: Any = piece(functions[-1]) if len(functions) > len(listed) else np.zeros_like(whole)
@@ -341,7 +341,7 @@ def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any
     results = []
     for position in np.ndindex(rest):
         items: list[Any] = [*position[:place], everything(x.shape[place]), *position[place:]]
-        results.append(as_tracer(call_user(func1d, indexed(x, items), *args, **kwargs)))
+        results.append(as_tracer(call_back(func1d, indexed(x, items), *args, **kwargs)))
     found = np.reshape(np.stack(results), (*rest, *results[0].shape))
     kept = len(rest)
     order = (*range(place), *range(kept, kept + results[0].ndim), *range(place, kept))
@@ -357,7 +357,7 @@ def apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
     rank = x.ndim
     for axis in (axes if isinstance(axes, tuple | list) else (axes,)):
         place = normalize_axis(axis, rank)
-        found = as_tracer(call_user(func, x, place))
+        found = as_tracer(call_back(func, x, place))
         if found.ndim == rank - 1:
             found = as_tracer(np.expand_dims(found, place))
         if found.ndim != rank:

@@ -7,8 +7,8 @@ not to be read once one of those that it may be was assigned to: nobody knows wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from bwcompiler.frontend.source.choices import Choice, Options, covering, is_kno
 from bwcompiler.frontend.source.gaps import appended
 from bwcompiler.frontend.source.growth import append
 from bwcompiler.frontend.source.jumps import PREFIX
+from bwcompiler.frontend.source.makers import shown
 from bwcompiler.frontend.source.places import Scope
 from bwcompiler.frontend.source.rewriting import Variables
 from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable, same
@@ -29,10 +30,11 @@ from bwcompiler.frontend.tracing.bodies import joined as joined_kind
 from bwcompiler.frontend.tracing.loops import as_truth
 from bwcompiler.frontend.tracing.memory_order import unknown
 from bwcompiler.frontend.tracing.promotion import Kind, strong
-from bwcompiler.frontend.tracing.region import Policy, open_region
-from bwcompiler.frontend.tracing.shared_arrays import share, sources_of
+from bwcompiler.frontend.tracing.region import Policy, Storage, open_region
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, fresh_array, value_of
+from bwcompiler.frontend.tracing.twins import can_link, link
+from bwcompiler.frontend.tracing.views import BroadcastView, Chain
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import DType
 
@@ -43,12 +45,26 @@ APPENDED = PREFIX + "appended_"                # and the number of a list, for w
 
 
 class Side(NamedTuple):
-    """One traced side: what variables hold at its end, and where the leaves of those that hold values are among its outputs."""
+    """One traced side: what variables hold at its end, and where the leaves of those that hold values are among its outputs.
+
+    arrays  per leaf of these the arrays from before the branch that it is, or may be.
+    """
 
     traced: Traced
     ends: dict[str, Any]
     places: dict[str, list[int]]
-    is_own: dict[str, bool]
+    arrays: dict[str, list[Arrays]]
+
+
+class Before(NamedTuple):
+    """An array from before the branch, and what says where it is that one, later the name of that; "": wherever the side is taken."""
+
+    array: Any
+    where: Any
+
+
+# Of a leaf at the end of a side: none where the side made it; None where that is not known.
+Arrays: TypeAlias = list[Before] | None
 
 
 class Slot(NamedTuple):
@@ -103,9 +119,9 @@ def _sides(runs: Sequence[Callable[[], Any]], names: Names, entry: dict[str, Any
            scope: Scope) -> list[Side] | Failure:
     """Both sides, traced; or one that raises."""
     found = []
-    for run in runs:
+    for number, run in enumerate(runs):
         try:
-            found.append(_side(run, names, entry, variables, policy, scope))
+            found.append(_side(run, names, entry, variables, policy, scope, number))
         except Exception as error:
             if is_raised(error):
                 return Failure(run, error)
@@ -123,10 +139,12 @@ def _negated(test: Any) -> Any:
     return np.logical_not(test)
 
 
-def _side(run: Callable[[], Any], names: Names, entry: dict[str, Any], variables: Variables, policy: Policy, scope: Scope) -> Side:
+def _side(run: Callable[[], Any], names: Names, entry: dict[str, Any], variables: Variables, policy: Policy, scope: Scope, side: int,
+          ) -> Side:
     ends: dict[str, Any] = {}
     places: dict[str, list[int]] = {}
-    is_own: dict[str, bool] = {}
+    arrays: dict[str, list[Arrays]] = {}
+    made_before = set(policy.made)
 
     def traced() -> Any:
         names.restore(entry)
@@ -144,12 +162,49 @@ def _side(run: Callable[[], Any], names: Names, entry: dict[str, Any], variables
                 continue
             places[name] = list(range(len(found), len(found) + len(leaves)))
             found += leaves
-            is_own[name] = all(not isinstance(leaf, Tracer) or not leaf._storage.writable or (
-                leaf._storage.region is open_region() and not leaf._chain and storages.count(leaf._storage) == 1
-                and is_in_c_order(leaf)) for leaf in leaves)
+            arrays[name] = [_arrays(leaf, storages, made_before, policy) for leaf in leaves]
+        for wheres in [one for leaves in arrays.values() for one in leaves if one]:
+            for number, (array, where) in enumerate(wheres):
+                if isinstance(where, Tracer):
+                    name = f"{PREFIX}where {len(found)} of side {side}"
+                    ends[name], places[name], arrays[name] = where, [len(found)], [[]]
+                    found.append(where)
+                    wheres[number] = Before(array, name)
         return found
 
-    return Side(attempted(lambda: trace_body(traced, "", "side"), policy, scope, keep=True), ends, places, is_own)
+    return Side(attempted(lambda: trace_body(traced, "", "side"), policy, scope, keep=True), ends, places, arrays)
+
+
+def _arrays(leaf: Any, storages: Sequence[Storage], made_before: Collection[int], policy: Policy) -> Arrays:
+    """Which arrays a leaf at the end of a side may be."""
+    if isinstance(leaf, np.ndarray):
+        while isinstance(leaf.base, np.ndarray):
+            leaf = leaf.base
+        return [] if policy.has_made(leaf) and id(leaf) not in made_before else [Before(leaf, "")]
+    if not isinstance(leaf, Tracer) or not leaf._storage.writable:
+        return []
+    found: list[Before] = []
+    if leaf._storage.region is not open_region():
+        return [Before(leaf, "")]
+    if leaf._chain or storages.count(leaf._storage) > 1 or not _follow(leaf._storage, None, [], found):
+        return None
+    return found
+
+
+def _follow(storage: Storage, where: Any, seen: list[Storage], found: list[Any]) -> bool:
+    """Collect what a storage that the side made is the same as, and where; whether that is known."""
+    for one, other, linked in storage.links or ():
+        mine, twin = (one, other) if one._storage is storage else (other, one)
+        if twin._storage in seen:
+            continue
+        both = linked if where is None else np.logical_and(where, linked)
+        if mine._chain:
+            return False
+        if twin._storage.region is not open_region():
+            found.append(Before(twin, both))
+        elif twin._chain or not _follow(twin._storage, both, [*seen, storage], found):
+            return False
+    return True
 
 
 def _is_value(leaf: Any) -> bool:
@@ -193,14 +248,22 @@ def _merge(test: Tracer, sides: list[Side], names: Names, entry: dict[str, Any],
         else:
             after[name] = UNBOUND
             policy.unbound[name] = "only one side of a branch on a traced value binds it: bind it on both, or before"
-    items, kinds = call(_emit, test, sides, slots, policy)
+    used = dict.fromkeys(slot.name for slot in slots)
+    wheres = dict.fromkeys(where for name in used for side in sides for arrays in side.arrays.get(name, ()) for _, where in arrays or ()
+                           if where)
+    slots = [*[Slot(name, (sides[0].places.get(name), sides[1].places.get(name))) for name in wheres], *slots]
+    truth = call(_truth, test)
+    conditions: dict[str, Tracer] = {}
+    items, kinds = call(_emit, truth, sides, slots, policy)
     position = 0
     found: dict[str, list[Any]] = {}
     for slot in slots:
         count = len(slot.places[0] or slot.places[1] or ())
-        leaves = [_handle(value, kind, sides, slot.name) for value, kind in zip(items[position:position + count],
-                                                                                kinds[position:position + count], strict=True)]
-        found.setdefault(slot.name, []).append(leaves)
+        leaves = [_handle(items[position + k], kinds[position + k], sides, slot, k, truth, conditions) for k in range(count)]
+        if slot.name in wheres:
+            conditions[slot.name] = leaves[0]
+        else:
+            found.setdefault(slot.name, []).append(leaves)
         position += count
     for name, tail in tails.items():
         append(tail.base, *_tail(test, name, sides, found.pop(name, [])))
@@ -280,17 +343,40 @@ _WHY_NOT = (": after the branch {0} is one of two arrays, which may have other n
             "  hint: write to a copy made after the branch; or, in the branch, assign to elements of {0} instead of binding it anew")
 
 
-def _handle(value: Value, kind: Kind, sides: Sequence[Side], name: str) -> Tracer:
-    """The handle of a value after the branch."""
-    ends = [leaf for side in sides for leaf in tree.leaves(side.ends[name]) if isinstance(leaf, Tracer)]
-    if not value.shape and not any(leaf._storage.writable for leaf in ends):
+def _handle(value: Value, kind: Kind, sides: Sequence[Side], slot: Slot, k: int, truth: Tracer, conditions: dict[str, Tracer]) -> Tracer:
+    """The handle of a value after the branch, leaf k of a slot."""
+    name = slot.name
+    ends: list[Any] = []
+    befores: list[Arrays] = []
+    for side, place in zip(sides, slot.places, strict=True):
+        number = None if place is None else side.places[name].index(place[k])
+        ends += [] if number is None else [tree.leaves(side.ends[name])[number]]
+        befores.append([] if number is None else side.arrays[name][number])
+    if not value.shape and not any(isinstance(end, Tracer) and end._storage.writable for end in ends):
         return fresh(value, None if isinstance(kind, DType) else kind)
     found = fresh_array(value)
-    if not all(side.is_own.get(name, True) for side in sides):
+    if not all(is_in_c_order(end) for end in ends if isinstance(end, Tracer | np.ndarray)):
         found._storage.layout = unknown("the result of a branch")
-        called = "it" if name.startswith(PREFIX) else name
-        share(found, [source for leaf in ends for source in sources_of(leaf)], called, _WHY_NOT.format(called))
+    for arrays, where in zip(befores, (truth, _negated(truth)), strict=True):
+        for before in arrays or ():
+            if isinstance(before.array, np.ndarray):
+                found._chain = found._chain or shown(before.array)._chain
+            elif can_link(found, before.array) and not before.array._storage.region.closed:
+                link(found, before.array, conditions[before.where] if before.where else where)
+            else:
+                found._chain = _read_only(value, name)
+        if arrays is None:
+            found._chain = _read_only(value, name)
     return found
+
+
+def _read_only(value: Value, name: str) -> Chain:
+    return (BroadcastView(value.shape, _WHY_NOT.format("it" if name.startswith(PREFIX) else name)),)
+
+
+def _truth(test: Tracer) -> Tracer:
+    """The test as a truth value of its own, which nobody writes to."""
+    return fresh(as_truth(value_of(test)))
 
 
 def _emit(test: Tracer, sides: Sequence[Side], slots: Sequence[Slot], policy: Policy) -> tuple[list[Value], list[Kind]]:
@@ -318,7 +404,7 @@ def _emit(test: Tracer, sides: Sequence[Side], slots: Sequence[Slot], policy: Po
                 outputs += [nothing(others[place]) for place in pair[1 - number] or ()] if own is None else [result.outputs[k] for k in own]
             outputs = [*as_kind(outputs, kinds), *final]
         graphs.append(region_graph(result, [*carried, *read], record, outputs))
-    decided = ops.cond(as_truth(value_of(test)), *outer.assigned_values(), *outer.read_values(), then_branch=graphs[0],
+    decided = ops.cond(value_of(test), *outer.assigned_values(), *outer.read_values(), then_branch=graphs[0],
                        else_branch=graphs[1])
     items = [ops.item(decided, index=k) for k in range(len(kinds) + len(outer.assigned))]
     outer.assign(items[len(kinds):])

@@ -14,6 +14,7 @@ import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.errors import TracerError
+from bwcompiler.frontend.source import series
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, index_handle
 from bwcompiler.frontend.tracing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import as_tracer
@@ -249,7 +250,7 @@ def _without_trailing_zeros(seq: Any) -> Any:
 
 
 BUILTINS: dict[Any, Any] = {
-    np.isscalar: _is_scalar, np.polynomial.polyutils.trimseq: _without_trailing_zeros,
+    np.isscalar: _is_scalar, np.polynomial.polyutils.trimseq: _without_trailing_zeros, series.numpy_fit: series.fit,
     float: _number(float, F64, "float"), int: _number(int, I64, "int"), complex: _number(complex, C128, "complex"), bool: _bool,
     len: _len, min: _extreme(builtins.min, lambda x, y: x < y), max: _extreme(builtins.max, lambda x, y: x > y), sum: _sum,
     sorted: _sorted, any: _truth(builtins.any, np.any), all: _truth(builtins.all, np.all), isinstance: _isinstance, type: _type,

@@ -26,25 +26,35 @@ from bwcompiler.frontend.source.gaps import refuse as refuse_gaps
 from bwcompiler.frontend.source.growth import append, element, expect, is_growing, refuse_whole
 from bwcompiler.frontend.source.libraries import scipy_twin
 from bwcompiler.frontend.source.lined import is_lined, line, read
-from bwcompiler.frontend.source.makers import MAKERS, METHODS, Target, changed_in_loop, maker, maker_of, noted, require_traced
+from bwcompiler.frontend.source.makers import (
+    MAKERS,
+    METHODS,
+    Target,
+    changed_in_loop,
+    maker,
+    maker_of,
+    noted,
+    require_traced,
+    require_unseen,
+    shown,
+)
 from bwcompiler.frontend.source.places import Holder, assigned_to, refuse_change, scopes_around, short
+from bwcompiler.frontend.source.series import is_series, series_class, without_zeros
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
 from bwcompiler.frontend.source.vectorized import vectorized
+from bwcompiler.frontend.source.writes import CHANGING, places_of
 from bwcompiler.frontend.tracing.index_handle import IndexTracer
-from bwcompiler.frontend.tracing.operands import as_tracer, known_parts
+from bwcompiler.frontend.tracing.operands import known_parts
 from bwcompiler.frontend.tracing.region import Policy
 from bwcompiler.frontend.tracing.registry import FUNCTIONS, HANDLERS
 from bwcompiler.frontend.tracing.source import is_convertible, is_hidden, is_library
 from bwcompiler.frontend.tracing.tracer import Tracer
-from bwcompiler.frontend.tracing.tracer import call as traced_call
 
 _READING: dict[type, frozenset[str]] = {                   # methods of Python's containers and of concrete arrays that change nothing
     list: frozenset(("copy", "count", "index")), dict: frozenset(("copy", "get", "items", "keys", "values")),
     set: frozenset(("copy", "difference", "intersection", "isdisjoint", "issubset", "issuperset", "union")),
 }
-_CHANGING_ARRAYS = frozenset(("byteswap", "fill", "itemset", "partition", "put", "resize", "setfield", "setflags", "sort"))
 _COMPUTING = frozenset(("accumulate", "outer", "reduce", "reduceat"))       # methods of ufuncs; `at` writes
-_WRITING = frozenset((np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis))
 _ARRAY_FUNCTION = type(np.copyto)
 _PURE_MODULES = ("math", "cmath", "operator", "numpy", "scipy", "_operator", "bwcompiler", "copy", "dataclasses", "functools", "logging")
 _VALUES = (bool, int, float, complex, str, bytes, tuple, frozenset, range, slice)
@@ -62,6 +72,10 @@ def callable_for(function: Any, policy: Policy, form: Callable[[Any], Any]) -> A
         return functools.partial(NUMBERS[function.__name__], function.__self__)
     if kind is _ARRAY_FUNCTION and function.__module__.startswith("numpy.polynomial."):           # polyval2d, polygrid2d
         function, kind = function._implementation, types.FunctionType
+    if kind is types.FunctionType and str(function.__module__).startswith("numpy.polynomial."):
+        twin = without_zeros(function, form)
+        if twin is not None:
+            return twin
     if kind is types.FunctionType or kind is types.MethodType:
         return _python(function, policy, form)
     owner = getattr(function, "__self__", None)
@@ -76,6 +90,8 @@ def callable_for(function: Any, policy: Policy, form: Callable[[Any], Any]) -> A
     if kind is functools.partial:
         inner = callable_for(function.func, policy, form)
         return function if inner is function.func else functools.partial(inner, *function.args, **function.keywords)
+    if is_series(function):
+        return series_class(function, form)
     if kind is type and _is_plain_class(function):
         return _instantiating(function, policy, form)
     twin = _twin(function)
@@ -86,11 +102,13 @@ def callable_for(function: Any, policy: Policy, form: Callable[[Any], Any]) -> A
             return left_out(function, policy)
         if policy.depth:
             _require_pure(function, policy)
-        writing = _writing(function)
+        if type(owner) is np.ndarray and function.__name__ in METHODS:
+            return _making(function)
+        writing = _writing(function, function)
         if writing is not function:
             return writing
     else:
-        return twin
+        return _writing(function, twin)
     if not isinstance(function, type) and isinstance(getattr(kind, "__call__", None), types.FunctionType):  # noqa: B004
         method = types.MethodType(kind.__call__, function)
         return form(method) if is_convertible(method.__func__.__code__) else function
@@ -192,7 +210,7 @@ def _require_pure(function: Any, policy: Policy) -> None:
     if owner is not None and not isinstance(owner, types.ModuleType | type):
         if isinstance(owner, (Tracer, np.generic, np.ufunc, *_VALUES)) or not scopes_around(owner):
             return
-        if type(owner) is np.ndarray and function.__name__ not in _CHANGING_ARRAYS:
+        if type(owner) is np.ndarray and function.__name__ not in CHANGING:
             return
         if function.__name__ in _READING.get(type(owner), frozenset()):
             return
@@ -221,25 +239,18 @@ def _as_it_is(function: Any) -> Any:
     return function
 
 
-def _writing(function: Any) -> Any:
-    """A function that may write into arrays: into concrete ones only what is known, and nothing in the body of a loop."""
-    owner = getattr(function, "__self__", None)
-    if type(owner) is np.ndarray:
-        name = function.__name__
-        return _making(function) if name in METHODS else _method(owner, function) if name in _CHANGING_ARRAYS else function
-    if isinstance(owner, np.ufunc) and function.__name__ == "at":
-        places: Any = lambda args, kwargs: args[:1]  # noqa: E731
-    elif isinstance(function, np.ufunc):
-        places = lambda args, kwargs: (*args[function.nin:], *_outputs(kwargs))  # noqa: E731
-    elif isinstance(function, types.FunctionType | types.BuiltinFunctionType | _ARRAY_FUNCTION) and function in _WRITING:
-        places = lambda args, kwargs: args[:1]  # noqa: E731
-    else:
-        return function
+def _writing(function: Any, called: Any) -> Any:
+    """What is called for a function that may write into arrays: into concrete ones only what is known, and nothing in a loop's body."""
+    places = places_of(function)
+    if places is None:
+        return called
 
     def checked(*args: Any, **kwargs: Any) -> Any:
         for place in places(args, kwargs):
-            _check(place, args, kwargs)
-        return function(*args, **kwargs)
+            if type(place) is np.ndarray:
+                changed(place)
+                require_traced(place, *args, *kwargs.values())
+        return called(*args, **kwargs)
     return checked
 
 
@@ -251,27 +262,8 @@ def _among(function: Any, known: Any) -> bool:
         return False
 
 
-def _outputs(kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    out = kwargs.get("out")
-    return out if isinstance(out, tuple) else (out,)
-
-
 def _making(function: Any) -> Any:
     return lambda *args, **kwargs: noted(function(*args, **kwargs))
-
-
-def _method(owner: Any, function: Any) -> Any:
-    def checked(*args: Any, **kwargs: Any) -> Any:
-        _check(owner, args, kwargs)
-        return function(*args, **kwargs)
-    return checked
-
-
-def _check(place: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Before something is written into an array."""
-    if type(place) is np.ndarray:
-        changed(place)
-        require_traced(place, *args, *kwargs.values())
 
 
 def _named(function: Any) -> str:
@@ -325,7 +317,7 @@ def indexed(array: Any, index: Any) -> Any:
     if array is np.mgrid or array is np.ogrid:
         return noted(array[known_parts(index)])
     if type(array) is np.ndarray and open_policy() is not None and _is_traced(index):
-        return traced_call(as_tracer, array)[index]
+        return shown(array)[index]
     return array[index]
 
 
@@ -398,6 +390,7 @@ def changed(x: Any) -> Any:
     if type(x) is np.ndarray and policy.made:
         if policy.depth:
             changed_in_loop(x)
+        require_unseen(x)
         return x if maker_of(x) is None else Target(x)
     return assigned_to(x) if policy.depth else x
 
@@ -423,6 +416,7 @@ def added(x: Any, value: Any) -> Any:
     if type(x) is np.ndarray:
         if policy.depth:
             changed_in_loop(x)
+        require_unseen(x)
         require_traced(x, value)
     elif type(x) is list and scopes_around(x):
         append(x, *value)

@@ -16,9 +16,10 @@ import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.errors import BwError, at
-from bwcompiler.frontend.source.aliases import assigned, look_for_aliases, share_after, shared_after
+from bwcompiler.frontend.source import same_arrays
 from bwcompiler.frontend.source.checks import note, together
-from bwcompiler.frontend.source.choices import Choice, fitted, is_known, on_entry
+from bwcompiler.frontend.source.choices import Choice, becomes_choice, fitted
+from bwcompiler.frontend.source.copies import look_for_shared_choices, protect_rows
 from bwcompiler.frontend.source.growth import Again, Element, Growth, Row, buffer, elements_of, grow, last_on_entry, row, store
 from bwcompiler.frontend.source.jumps import PREFIX
 from bwcompiler.frontend.source.lined import Lined
@@ -32,8 +33,8 @@ from bwcompiler.frontend.tracing.promotion import Kind
 from bwcompiler.frontend.tracing.region import Policy, Recapture, Region, Site, Storage, open_region
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, fresh_array, handle
-from bwcompiler.frontend.tracing.views import PickedView, ReshapeView, StridedView
-from bwcompiler.ir.extent import Affine, Extent, Index
+from bwcompiler.frontend.tracing.views import moves
+from bwcompiler.ir.extent import Affine, Extent, Index, lower
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TensorType
 from bwcompiler.ops.rules import zero_of
@@ -79,8 +80,8 @@ class Traceable:
              them in a loop that may be left before.
     lined    lists of numbers that are arrays in it, by their ids; kept: lists that must not be.
     growths  lists that grow in it, by their ids; elements: what the iteration appended to them.
-    sources  of the leaves of carried variables after an iteration, the storages of which they may be other names.
     exchange  arrays that exchange their names, of a loop whose end is data.
+    runs     whether there surely is an iteration; still: per array that it carries, whether an iteration leaves its name with it.
     rows     arrays whose rows the iterations make, of the types `buffered`; buffers: these by the storages that the rows are of.
     """
 
@@ -110,9 +111,10 @@ class Traceable:
         self.ends: dict[str, Any] = {}
         self.given: dict[str, Any] = {}
         self.results: list[Result] = []
-        self.sources: dict[str, list[list[Any]]] = {}
         self.region: Region | None = None
         self.ordered: list[bool] = []
+        self.runs = count is not None and lower(count) >= 1
+        self.still: dict[str, Any] = {}
 
     def order(self) -> list[str]:
         return [name for name in self.variables.carried if name in self.carried]
@@ -176,18 +178,18 @@ class Traceable:
         held = self.scope.adopt(self.names)
         for name, value in held.items():
             bound(name, value)
-            self._add(name, value)
+            self.add(name, value)
         for growth in self.found_growths.values():
             growth.name = "what a list held last" + "'" * len(self.growths)
             growth.each = len(growth.items) or 1
             self.names.add(growth.name, growth)
-            self._add(growth.name, ())
+            self.add(growth.name, ())
             self.growths[id(growth.base)] = growth
         found = bool(held or self.found_growths)
         self.found_growths = {}
         return found
 
-    def _add(self, name: str, value: Any) -> None:
+    def add(self, name: str, value: Any) -> None:
         """One more variable."""
         self.entry[name] = value
         if is_number(value):
@@ -231,8 +233,9 @@ class Traceable:
         self.ends = self.names.held(self.variables.stored)
         self.ends |= {name: call(fitted, self.ends[name], self.entry[name]) for name in self.order() if type(self.entry[name]) is Choice}
         self._look_for_more()
-        look_for_aliases(self)
-        self.sources = shared_after(self)
+        self._look_for_aliases()
+        look_for_shared_choices(self)
+        same_arrays.add_ends(self)
         self.ordered = [before and is_in_c_order(after) for before, after in zip(self.ordered, self._arrays(self.ends), strict=True)]
         self.results = [result for name in self.variables.results if (result := self._result(name)) is not None]
         storages = dict.fromkeys(result.storage for result in self.results if result.storage is not None)
@@ -280,7 +283,7 @@ class Traceable:
         more = set()
         for name in self.variables.carried:
             end, start = self.ends[name], self.entry[name]
-            if not same(end, start) and self._becomes_choice(name, start, end):
+            if not same(end, start) and becomes_choice(self, name, start, end, _nothing_like):
                 more.add(name)
             elif name in self.carried:
                 if tree.structure(end) != tree.structure(start) or end is UNBOUND:
@@ -300,26 +303,12 @@ class Traceable:
         if more:
             raise Again(self, more)
 
-    def _becomes_choice(self, name: str, start: Any, end: Any) -> bool:
-        """Whether a variable, one kind of thing before an iteration and another one after it, is to be carried as a choice of both."""
-        if start is UNBOUND or end is UNBOUND or self.scope.owns(end):
-            return False
-        if name in self.carried and tree.structure(start) == tree.structure(end):
-            return False
-        if self.count is not None and is_known(start) and not is_known(end) and type(end) is not Choice:
-            return False                           # in all iterations but the first it is a value
-        choice = call(on_entry, start, end, _nothing_like)
-        if choice is not None:
-            self.entry[name] = choice
-            self.kinds.pop(name, None)
-        return choice is not None
-
     def _exchange(self, rebound: set[str]) -> Exchange | None:
         """The arrays that are assigned to and exchange their names, if there are any."""
         names = [name for name in rebound if isinstance(self.entry[name], Tracer) and self.entry[name]._storage.writable]
         after = {name: next((other for other in names if same(self.ends[name], self.entry[other])), "") for name in names}
         moved = [name for name in names if after[name]]
-        if not any(assigned(self, self.entry[name]._storage) for name in moved):
+        if not any(self._assigned(self.entry[name]._storage) for name in moved):
             return None
         period = 1
         for name in moved:
@@ -331,6 +320,35 @@ class Traceable:
             period = math.lcm(period, found)
         return Exchange({name: after[name] for name in moved}, period) if period <= MOST_REPEATED else None
 
+    def _look_for_aliases(self) -> None:
+        """Carried arrays are copies in each iteration: refuse where somebody could see a write to one of them by another name."""
+        exchanged: Any = {} if self.exchange is None else self.exchange.after
+        given = [leaf for name in self.order() if name not in exchanged for leaf in tree.leaves(self.given[name]) if isinstance(
+            leaf, Tracer)]
+        self._look_for_exchanged(exchanged)
+        ends = [leaf for name in self.order() for leaf in tree.leaves(self.ends[name]) if isinstance(leaf, Tracer)]
+        if any(leaf._storage.written for leaf in given):
+            not_capturable("an array is assigned to that the loop rebinds")
+        assert self.region is not None
+        starts = [leaf for name in self.order() for leaf in tree.leaves(self.entry[name]) if isinstance(leaf, Tracer)]
+        for leaf in (*starts, *ends):
+            storage = leaf._storage
+            if storage.region is not self.region and storage.writable and self._assigned(storage):
+                not_capturable("the loop rebinds a variable to an array that it also assigns to")
+
+    def _look_for_exchanged(self, exchanged: dict[str, str]) -> None:
+        """Arrays that exchange their names are carried: nobody else may see them in the loop."""
+        assert self.region is not None
+        storages = [self.entry[name]._storage for name in exchanged]
+        if any(self.entry[name]._chain or not same(self.ends[name], self.given[after]) for name, after in exchanged.items()) or (
+                len(set(storages)) < len(storages)) or any(storage in self.region.lifted for storage in storages):
+            not_capturable("arrays that are assigned to change their names in it, and have others as well")
+
+    def _assigned(self, storage: Storage) -> bool:
+        region = self.region
+        assert region is not None
+        return storage in region.lifted and region.read(storage) is not region.lifted_inputs[region.lifted.index(storage)]
+
     def _result(self, name: str) -> Result | None:
         """What becomes of a variable that is not carried; None where that is known elsewhere."""
         end = self.ends[name]
@@ -338,7 +356,7 @@ class Traceable:
             return None
         if not isinstance(end, Tracer) or isinstance(end, IndexTracer):
             return Result(name, end, None)
-        if any(_moves(step) for step in end._chain):
+        if any(moves(step) for step in end._chain):
             not_capturable(f"{name} is a view that moves with the loop, and is used after it")
         return Result(name, end, end._storage if end._storage.region is self.region else None)
 
@@ -354,12 +372,16 @@ class Traceable:
             self.names[name] = tree.unflatten(tree.structure(self.entry[name]), [
                 one if row is None else row for row, one in zip(rows, handles, strict=True)])
             position += count
+            if is_number(self.entry[name]) and same(self.ends[name], self.given[name]):      # nothing was assigned to it: it stays known
+                self.names[name] = self.entry[name]
         for leaf, ordered in zip(self._arrays(self.names.held(self.order())), self.ordered, strict=True):
             if not ordered:
                 leaf._storage.layout = Layout(self._unroll)
-        made: dict[Storage, Tracer] = {}
-        if len(items) > position + len({result.storage for result in self.results if result.storage is not None}):
+        storages = {storage: number for number, storage in enumerate(dict.fromkeys([
+            result.storage for result in self.results if result.storage is not None]))}
+        if len(items) > position + len(storages):
             note(fresh(items[-1]))
+        made = call(same_arrays.settle, self)
         for result in self.results:
             storage = result.storage
             if storage is None:
@@ -370,13 +392,13 @@ class Traceable:
                 self.names[result.name] = appended
                 continue
             if storage not in made:
-                value = items[position + len(made)]
+                value = items[position + storages[storage]]
                 made[storage] = fresh_array(value) if storage.writable else fresh(value)
                 made[storage]._storage.layout = storage.layout
             found = handle(made[storage]._storage, result.end._chain, result.end._type)
             found._kind = result.end._kind
             self.names[result.name] = found
-        share_after(self, made)
+        protect_rows(self)
         self._grow()
 
     def _grow(self) -> None:
@@ -427,12 +449,6 @@ def can_be_carried(x: Any) -> bool:
     leaves = tree.leaves(x)
     return not isinstance(x, list | dict) and bool(leaves) and all(is_number(leaf) or isinstance(leaf, Tracer) or hasattr(
         leaf, "__array_interface__") for leaf in leaves)
-
-
-def _moves(step: Any) -> bool:
-    if isinstance(step, StridedView):
-        return any(isinstance(part, Affine) for cut in step.slices for part in (cut.start, cut.size))
-    return isinstance(step, PickedView) or (isinstance(step, ReshapeView) and any(isinstance(part, Affine) for part in step.shape))
 
 
 # ----- for all kinds of loops and branches

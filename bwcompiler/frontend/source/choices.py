@@ -24,7 +24,7 @@ from bwcompiler.frontend.source.checks import check
 from bwcompiler.frontend.source.gaps import Maybe
 from bwcompiler.frontend.source.gaps import refuse as refuse_maybe
 from bwcompiler.frontend.source.places import is_plain_object
-from bwcompiler.frontend.source.variables import is_number, open_policy, same
+from bwcompiler.frontend.source.variables import UNBOUND, is_number, open_policy, same
 from bwcompiler.frontend.tracing.region import open_region
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
@@ -327,6 +327,21 @@ def on_entry(start: Any, end: Any, nothing_like: Callable[[Any], Any]) -> Choice
     (_, one, is_value), (_, other, is_other) = parts(start), parts(end)
     value = one if is_value else tree.map(_undefined, nothing_like(other)) if is_other else None
     return _made(number_in(start, options), value, options, is_value or is_other)
+
+
+def becomes_choice(loop: Any, name: str, start: Any, end: Any, nothing_like: Callable[[Any], Any]) -> bool:
+    """Whether a variable of a loop, one kind of thing before an iteration and another one after it, is to be carried as a choice."""
+    if not (is_known(start) or is_known(end) or Choice in (type(start), type(end))) or loop.scope.owns(end):
+        return False
+    if name in loop.carried and tree.structure(start) == tree.structure(end):
+        return False
+    if loop.count is not None and is_known(start) and not is_known(end) and type(end) is not Choice:
+        return False                               # in all iterations but the first it is a value
+    choice = None if start is UNBOUND or end is UNBOUND else call(on_entry, start, end, nothing_like)
+    if choice is not None:
+        loop.entry[name] = choice
+        loop.kinds.pop(name, None)
+    return choice is not None
 
 
 def _undefined(leaf: Any) -> Any:

@@ -98,6 +98,7 @@ def _record(names: Names, variables: Variables, test: Callable[[], Any], run: Ca
             names[PHASE] = (names[PHASE] + 1) % traceable.exchange.period
 
     traceable = Traceable(names, bound, counted, site_of(body), capacity=capacity, counter="" if capacity is None else COUNTER)
+    traceable.runs = runs
     try:
         _record_traced(traceable, test, body, policy, runs)
     except BaseException:

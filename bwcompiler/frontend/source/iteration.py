@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bwcompiler.errors import TracerError
+from bwcompiler.frontend.source.makers import shown
 from bwcompiler.frontend.source.variables import not_capturable
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, extent_of
 from bwcompiler.frontend.tracing.operands import as_tracer
@@ -89,7 +90,7 @@ def elements_of(source: Any) -> Elements | None:
     if isinstance(source, ArrayTracer):
         return Elements(source._type.shape[0], lambda k: source[k])
     if type(source) is np.ndarray and source.ndim and source.dtype.kind in "biufc":
-        return Elements(len(source), lambda k: call(as_tracer, source)[k])
+        return Elements(len(source), lambda k: shown(source)[k])
     if type(source) in (list, tuple) and source and type(source[0]) is float:
         found = table(source)
         return None if found is None else Elements(len(source), found)

@@ -11,20 +11,21 @@ from bwcompiler import lazy
 from bwcompiler.frontend.source.vectorized import holds_traced
 from bwcompiler.frontend.tracing.operands import is_traced
 
-bw = lazy.module("bwcompiler")          # what is above this layer: loaded when asked for
-
 PLACES = {"sparse": ("sparse", "sparse.linalg"), "spatial": ("spatial.distance",)}      # where functions are, if not in the module itself
 
 
 def scipy_twin(function: Any) -> Callable[..., Any] | None:
     """What is called in the place of a public function or class of SciPy's, of one of its objects, or of a method of one."""
-    space = str(getattr(function, "__module__", "")).split(".")[1:2]
-    if not space or space[0] not in bw.scipy.__all__:
+    package, *space = str(getattr(function, "__module__", "")).split(".")[:2]
+    if package != "scipy" or not space:
+        return None
+    scipy = lazy.stand_in("scipy")
+    if space[0] not in scipy.__all__:
         return None
     name, owner = getattr(function, "__name__", None), getattr(function, "__self__", None)
     find: Callable[[], Any] | None = None
     for place in PLACES.get(space[0], (space[0],)):
-        public, mine = sys.modules.get(f"scipy.{place}"), functools.reduce(getattr, place.split("."), bw.scipy)
+        public, mine = sys.modules.get(f"scipy.{place}"), functools.reduce(getattr, place.split("."), scipy)
         find = find or _finder(public, mine, function, name, owner)
     if find is None:
         return None
@@ -66,5 +67,5 @@ def sparse_product(left: Any, right: Any) -> Any:
     """left @ right, where a sparse array of SciPy's may meet a traced one."""
     for one, other in ((left, right), (right, left)):
         if str(type(one).__module__).startswith("scipy.sparse") and is_traced(other):
-            return bw.scipy.sparse.product(left, right)
+            return lazy.stand_in("scipy").sparse.product(left, right)
     return left @ right

@@ -9,16 +9,18 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.numpy import creation
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
-from bwcompiler.frontend.tracing.operands import is_traced
+from bwcompiler.frontend.tracing.operands import as_tracer, is_traced
 from bwcompiler.frontend.tracing.region import Recapture, Site, active_region
 from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.tracer import Tracer, call
+from bwcompiler.frontend.tracing.views import ConcreteView
 
 # NumPy's functions whose result is a new array.
 MAKERS = {getattr(np, name): getattr(creation, name, None) for name in (
@@ -105,6 +107,36 @@ def require_traced(array: Any, *written: Any) -> None:
     site = maker_of(array)
     if site is not None:
         raise Recapture(site, TracerError(at(current_source(), "a traced value is assigned to a concrete array")))
+
+
+def shown(array: Any) -> Tracer:
+    """The handle of a concrete array that is indexed with a traced value: what is taken from it may be a view, as NumPy's are.
+
+    Neither may be written to then: the array has to be a traced one, which its views see changing.
+    """
+    policy = open_policy()
+    if policy is not None:
+        policy.shown[id(array)] = array
+
+    def written() -> NoReturn:
+        site = maker_of(array)
+        error = TracerError(at(current_source(), f"a part of a concrete array of shape {array.shape} is assigned to, at a place that is "
+                               "traced\n  hint: pass the array as an argument, or make it in the function, with np.zeros(n) or A.copy()"))
+        raise error if site is None else Recapture(site, error)
+
+    found: Tracer = call(as_tracer, array)
+    found._chain = (ConcreteView(array, written),)
+    return found
+
+
+def require_unseen(array: Any) -> None:
+    """Before a concrete array changes: if there are traced views of it, trace the function again with a traced array."""
+    policy, base = open_policy(), array
+    while policy is not None and policy.shown and type(base) is np.ndarray:
+        site = maker_of(base)
+        if policy.shown.get(id(base)) is base and site is not None:
+            raise Recapture(site, TracerError(at(current_source(), "a concrete array changes, of which a traced part was taken")))
+        base = base.base
 
 
 class Target:

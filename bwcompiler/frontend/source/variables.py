@@ -12,7 +12,7 @@ from bwcompiler.frontend.tracing.region import Policy, Site, active_region
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.frontend.tracing.views import same_chain
-from bwcompiler.ir.plan import is_plain
+from bwcompiler.ir.call_signature import is_plain
 from bwcompiler.ir.source import Source
 
 

@@ -147,8 +147,25 @@ def require_function(fun: Any) -> None:
         raise TypeError(f"a function is expected, not {fun!r} of type {type(fun).__name__}\n  hint: bw.grad(f)(x), not bw.grad(f(x))")
 
 
-def require_arguments(fun: Any, args: Sequence[Any]) -> None:
-    """Raise SignatureError for a program of a function whose arguments are not given: `bw.compile(f)`."""
+def check_statics(transform: str, fun: Callable[..., Any], static_argnums: int | Iterable[int],
+                  static_argnames: str | Iterable[str]) -> None:
+    """Raise SignatureError for static arguments that fun has not, as far as its signature says."""
+    try:
+        parameters = inspect.signature(fun).parameters
+    except (TypeError, ValueError):
+        return
+    kinds = {parameter.kind for parameter in parameters.values()}
+    names, function = parameter_names(fun), getattr(fun, "__name__", "the function")
+    for number in [static_argnums] if isinstance(static_argnums, int) else static_argnums:
+        if inspect.Parameter.VAR_POSITIONAL not in kinds and not -len(names) <= number < len(names):
+            raise SignatureError(f"{transform}: static_argnums has {number}, but {function} takes {', '.join(names) or 'nothing'}")
+    for name in [static_argnames] if isinstance(static_argnames, str) else static_argnames:
+        if inspect.Parameter.VAR_KEYWORD not in kinds and name not in parameters:
+            raise SignatureError(f"{transform}: static_argnames has {name!r}, but {function} takes {', '.join(parameters) or 'nothing'}")
+
+
+def require_arguments(fun: Any, args: Sequence[Any], what: str, call: str, otherwise: str = "") -> None:
+    """Raise SignatureError for a program of a function whose arguments are not given: `bw.compile(f)`; `call` is what goes before them."""
     if args or not (names := parameter_names(fun)):
         return
     parameters = inspect.signature(fun).parameters
@@ -156,9 +173,8 @@ def require_arguments(fun: Any, args: Sequence[Any]) -> None:
     if needed:
         name = getattr(fun, "__name__", "fun")
         listed = ", ".join(needed)
-        raise SignatureError(f"compile: {name} takes {listed}, and a program is made for arguments of given shapes and dtypes\n"
-                             f"  hint: bw.compile({name}, {listed}), with arrays or bw.ShapeDtypeStruct; or bw.jit({name}), which compiles "
-                             "when it is called")
+        raise SignatureError(f"{what}: {name} takes {listed}, and a program is made for arguments of given shapes and dtypes\n"
+                             f"  hint: {call}{listed}), with arrays or bw.ShapeDtypeStruct{otherwise}")
 
 
 def take_apart(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any] | None = None,

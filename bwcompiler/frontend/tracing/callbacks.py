@@ -20,6 +20,7 @@ from bwcompiler.frontend.tracing.trace import TraceResult, call_user
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, value_of
 from bwcompiler.ir.types import TensorType, dtype_of, tensor
 from bwcompiler.ops.callback import HostFunction, array_type, concrete_shape
+from bwcompiler.spellings import says_instead
 
 _function_numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 _counter = itertools.count()
@@ -88,6 +89,7 @@ class Primitive(CustomFunction):
         self.traced = False
         self._specs: dict[Any, Any] = {}
 
+    @says_instead
     def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any], *, traced: bool = False) -> Primitive:
         """Register host functions fwd(*args) -> (out, residuals) and bwd(residuals, ct) -> one cotangent per argument (None: zero).
 
@@ -97,6 +99,7 @@ class Primitive(CustomFunction):
         self.fwd, self.bwd, self.traced = fwd, bwd, traced
         return self
 
+    @says_instead
     def defjvp(self, rule: Callable[..., Any]) -> Primitive:
         """Register a host function rule(primals, tangents) -> (out, tangent); tangents of integers are None.  Returns the primitive."""
         self.jvp = rule

@@ -10,14 +10,12 @@ import dis
 import linecache
 import sys
 from types import FrameType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bwcompiler import lazy
 from bwcompiler.frontend.tracing.source import is_library, is_ours, is_rewritten
-
-bw = lazy.module("bwcompiler")          # what is above this layer: loaded when asked for
 
 _MAKE = "if {0} is an array, make it with np.zeros_like(x), or with bwcompiler.numpy.zeros(n), which can be assigned to"
 _COPY = ("{0} comes from outside of the function, or others have it, too: write to a copy, made with {0}.copy(), or to an array that is "
@@ -26,6 +24,9 @@ _OBJECTS = ("np.array([...]) of traced numbers is to NumPy an array of Python ob
             "or np.stack([...])")
 _GENERAL = "write it with NumPy's functions, which take traced arrays, or do it outside of the traced function"
 _CONVERTING = ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite", "require")
+
+_FRAMES = ("pandas", "polars", "xarray")
+_FRAME_HINT = "take the arrays out first, frame[name].to_numpy(): traced arrays go with arrays of NumPy"
 
 # SciPy's functions that have no counterpart here, and NumPy code that does the same.
 _REWRITES = {
@@ -62,6 +63,7 @@ class Request(NamedTuple):
     library   the package that the user called (`scipy`), or "" where NumPy's or Python's own C code was called.
     operation the name of Python's instruction.
     keyword   the first word of the line (`while`, `assert`), or `raise` (`_keyword`).
+    function  what is called, if that is a plain name.
     captured  whether it is code that was captured from source, in which arrays that the function makes take traced values.
     """
 
@@ -70,6 +72,7 @@ class Request(NamedTuple):
     library: str
     operation: str = ""
     keyword: str = ""
+    function: Any = None
     captured: bool = False
 
     def writable(self, array: str) -> str:
@@ -87,9 +90,16 @@ def request() -> Request:
         frame = frame.f_back
     if frame is None:
         return Request(None, False, library)
-    operation = dis.opname[frame.f_code.co_code[frame.f_lasti]]
-    return Request(_expression(frame), operation in ("STORE_SUBSCR", "STORE_SLICE"), library, operation, _keyword(frame),
+    operation, node = dis.opname[frame.f_code.co_code[frame.f_lasti]], _expression(frame)
+    return Request(node, operation in ("STORE_SUBSCR", "STORE_SLICE"), library, operation, _keyword(frame), _function(frame, node),
                    is_rewritten(frame.f_code))
+
+
+def _function(frame: FrameType, node: ast.AST | None) -> Any:
+    """What a call in this frame calls by a plain name, such as `f`."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        return None
+    return frame.f_locals.get(node.func.id, frame.f_globals.get(node.func.id))
 
 
 def _keyword(frame: FrameType) -> str:
@@ -127,6 +137,8 @@ def array_advice(truths: bool = False) -> str:
 
 def _array_advice(asked: Request, truths: bool = False) -> tuple[str, str]:
     node = asked.node
+    if asked.library in _FRAMES and node is not None and not asked.stores:
+        return f"{ast.unparse(node)} is computed by {asked.library}, which makes a concrete array of a traced one", _FRAME_HINT
     if isinstance(node, ast.Subscript):
         array = ast.unparse(node.value)
         name = array.rpartition(".")[2]
@@ -155,7 +167,7 @@ def _array_advice(asked: Request, truths: bool = False) -> tuple[str, str]:
         return f"{text}(...) assigns a traced value to a concrete array", asked.writable("it")
     library = asked.library or called.partition(".")[0]
     if asked.library not in ("", "numpy") or library == "scipy":
-        return f"{text}(...) converts its arguments to concrete arrays", _library_hint(library, called, name)
+        return f"{text}(...) converts its arguments to concrete arrays", _library_hint(library, called, name, asked.function)
     return f"{text}(...) makes a concrete array", _numpy_hint(node, called, name, arguments)
 
 
@@ -166,11 +178,20 @@ def _named_function(function: ast.expr) -> ast.expr:
     return function
 
 
+def _public_name(function: Any) -> list[str]:
+    """`["special", "erf"]` of a function or object of SciPy's, which the user may call otherwise; nothing for what is not SciPy's."""
+    owner = function if hasattr(function, "__name__") else type(function)
+    package, *space = str(getattr(owner, "__module__", "")).split(".")[:2]
+    if isinstance(function, np.ufunc):
+        return [function.__name__]
+    return [*space, owner.__name__] if package == "scipy" else []
+
+
 def _counterpart(parts: list[str]) -> str:
     """Where bwcompiler.scipy has a function that is called `scipy.linalg.norm`, `stats.norm.cdf` or `norm.cdf`; "" where it has not."""
     for space in _SPACES:
         path = parts[parts.index(space) + 1:] if space in parts else parts if len(parts) == 1 or space == "stats" else []
-        found = getattr(bw.scipy, space) if path else None
+        found = getattr(lazy.stand_in("scipy"), space) if path else None
         for part in path:
             found = getattr(found, part, None)
         if found is not None:
@@ -178,9 +199,13 @@ def _counterpart(parts: list[str]) -> str:
     return ""
 
 
-def _library_hint(library: str, called: str, name: str) -> str:
+def _library_hint(library: str, called: str, name: str, function: Any = None) -> str:
+    parts = called.split(".")
+    if function is not None:
+        parts = _public_name(function)
+        name = parts[-1] if parts else ""
     if library == "scipy":
-        counterpart = _counterpart(called.split("."))
+        counterpart = _counterpart(parts)
         if counterpart:
             return f"bwcompiler.scipy.{counterpart}"
     for known in (".".join(called.split(".")[-2:]), name):
@@ -209,7 +234,7 @@ def _numpy_hint(node: ast.Call, called: str, name: str, arguments: str) -> str:
         return "return the array from the function first"
     if called not in (f"np.{name}", f"numpy.{name}"):                                       # np.polynomial.polynomial.polyval is another
         return _GENERAL
-    numpy, ours = getattr(np, name, None), getattr(bw.numpy, name, None)
+    numpy, ours = getattr(np, name, None), getattr(lazy.stand_in("numpy"), name, None)
     if isinstance(numpy, type) and issubclass(numpy, np.generic):
         return f"x.astype({called})"
     return f"bwcompiler.numpy.{name}({arguments})" if ours is not numpy else _GENERAL
@@ -233,11 +258,19 @@ def output_advice(name: str) -> str:
 def index_advice() -> str:
     """The message of a traced value that was to become a Python integer: a size, an axis, a position."""
     asked = request()
+    if isinstance(asked.node, ast.Subscript) and isinstance(asked.node.slice, ast.Slice) and not asked.stores:
+        return _slice_advice(asked.node, asked.node.slice)
     if isinstance(asked.node, ast.Subscript) and not asked.stores:
         what, hint = _array_advice(asked)
         return f"{what}: the position is not known while tracing\n  hint: {hint}; index an array instead of a list"
     return ("a traced value as a size, axis, range() or list index: the number is not known while tracing\n"
             "  hint: pass the number as a Python int, index an array instead of a list, or loop with bw.fori_loop(0, n, body, init)")
+
+
+def _slice_advice(node: ast.Subscript, part: ast.Slice) -> str:
+    start = ast.unparse(part.lower) if part.lower is not None else "0"
+    return (f"{ast.unparse(node)} is a slice with a traced bound: how many elements it has is not known while tracing\n"
+            f"  hint: {ast.unparse(node.value)}[{start} + np.arange(n)], where n is the number of elements")
 
 
 def number_advice(kind: str) -> str:
@@ -253,11 +286,11 @@ def number_advice(kind: str) -> str:
         space, _, name = called.rpartition(".")
         if space in ("math", "cmath"):
             better = _NOT_MATH.get(name, "NumPy's function")
-            if hasattr(np, name) or hasattr(bw.scipy.special, name):
+            if hasattr(np, name) or hasattr(lazy.stand_in("scipy").special, name):
                 better = f"np.{name}" if hasattr(np, name) else f"bwcompiler.scipy.special.{name}"
             what, hint = f"{called}() takes Python's numbers", f"{better} instead of {called}"
         elif asked.library == "scipy" or space.partition(".")[0] == "scipy":
-            what, hint = f"{called}() asks for a number", _library_hint("scipy", called, name)
+            what, hint = f"{called}() asks for a number", _library_hint("scipy", called, name, asked.function)
         elif called == kind:
             hint = f"leave the {kind}() away: traced values can be computed with as they are"
         elif space in ("np", "numpy") and hasattr(np, name) and isinstance(getattr(np, name), type):
@@ -297,7 +330,7 @@ def _truth_advice(asked: Request) -> tuple[str, str]:
         called = ast.unparse(node.func)
         name = called.rpartition(".")[2]
         if asked.library not in ("", "numpy"):
-            return f"{called}(...) decides by the elements of its arguments", _library_hint(asked.library, called, name)
+            return f"{called}(...) decides by the elements of its arguments", _library_hint(asked.library, called, name, asked.function)
         arguments = ", ".join([ast.unparse(argument) for argument in node.args])
         if called in ("max", "min"):
             many = f"np.{name}imum({arguments})" if len(node.args) == 2 else f"np.{name}({arguments})"

@@ -22,6 +22,7 @@ from bwcompiler.ir.graph import Graph, inline
 from bwcompiler.ir.op import Record, Value, constant
 from bwcompiler.ir.types import TensorType
 from bwcompiler.ops.custom import custom_call
+from bwcompiler.spellings import says_instead
 
 
 class CustomFunction:
@@ -117,6 +118,7 @@ class CustomVjp(CustomFunction):
         self.fwd: Callable[..., Any] | None = None
         self.bwd: Callable[..., Any] | None = None
 
+    @says_instead
     def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
         """Register the pair."""
         self.fwd, self.bwd = fwd, bwd
@@ -150,6 +152,7 @@ class CustomJvp(CustomFunction):
         super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.jvp: Callable[..., Any] | None = None
 
+    @says_instead
     def defjvp(self, jvp: Callable[..., Any]) -> Callable[..., Any]:
         """Register the rule; returns it, so that it can decorate."""
         self.jvp = jvp

@@ -9,7 +9,7 @@ from bwcompiler.errors import BwError, EscapedTracerError, TracerIndexError, at,
 from bwcompiler.frontend.tracing.region import Region, StaticDemand, active_region, escaped_message, open_region
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.ir.extent import mentions_index
-from bwcompiler.ir.graph import cut
+from bwcompiler.ir.graph import cut, live_values
 from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.op import Value
 
@@ -48,7 +48,7 @@ def _ask(innermost: Region, tracer: Any, value: Value, found: tuple[Region, list
     """The number of a value that is computed from these arguments of a region."""
     asked, numbers = found
     if not numbers:
-        return interpret(cut("known", (), innermost.record.values, (value,)), [])[0][()]
+        return _known(innermost, value)[()]
     source = current_source(innermost.outer)
     demand = StaticDemand(asked, numbers, source, located(kind(f"{advice()}\n  the value: {tracer!r}"), source))
     region: Region | None = innermost
@@ -56,6 +56,17 @@ def _ask(innermost: Region, tracer: Any, value: Value, found: tuple[Region, list
         region.demand = demand
         region = region.parent
     raise demand
+
+
+def _known(region: Region, value: Value) -> Any:
+    """What a value is that depends on nothing but numbers of enclosing regions that do so, too."""
+    needed = {operand for one in live_values(region.record.values, (value,)) for operand in one.operands} | {value}
+    lifted = [number for number, given in enumerate(region.lifted_inputs) if given in needed]
+    parent, numbers = region.parent, []
+    for number in lifted:
+        assert parent is not None
+        numbers.append(_known(parent, parent.read(region.lifted[number])))
+    return interpret(cut("known", [region.lifted_inputs[number] for number in lifted], region.record.values, (value,)), numbers)[0]
 
 
 def _arguments_of(region: Region, value: Value) -> tuple[Region, list[int]] | None:
@@ -80,4 +91,7 @@ def _arguments_of(region: Region, value: Value) -> tuple[Region, list[int]] | No
     parent = region.parent
     if parent is None or len(lifted) > 1:
         return None
-    return _arguments_of(parent, parent.read(lifted[0]))
+    outside = _arguments_of(parent, parent.read(lifted[0]))
+    if outside is not None and not outside[1] and lifted[0].writable:      # the body of a loop may yet write to it
+        return None
+    return outside

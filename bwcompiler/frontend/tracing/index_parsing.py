@@ -181,8 +181,9 @@ def _one(entry: Any, extent: Any, axis: int) -> Any:
         return _Array(entry, False)
     if hasattr(entry, "__index__"):
         return _position(entry.__index__(), extent, axis)
+    named = "\n  hint: data frames and records are arrays in here; pass their columns in a dict" if isinstance(entry, str) else ""
     raise IndexError("only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are "
-                     f"valid indices, not {entry!r}")
+                     f"valid indices, not {entry!r}{named}")
 
 
 def _position(position: int, extent: int, axis: int) -> int:

@@ -1,7 +1,7 @@
 """What a traced function reads from outside of its arguments: globals, variables of enclosing functions, attributes, items.
 
 A compiled program holds what was found there while tracing, so every such read is repeated at every call, and the function
-traced again where it finds something else (`bwcompiler.ir.plan.Read`).  Reads are found in the bytecode of the user's
+traced again where it finds something else (`bwcompiler.ir.call_signature.Read`).  Reads are found in the bytecode of the user's
 functions: `code_reads` follows chains such as `net.layers[0].rate` from a global name, a variable of an enclosing function or
 a parameter; `Outside` looks at what they lead to.  The functions are those that are called by such names, and all that run
 while values are recorded (`Outside.frame`).
@@ -28,7 +28,7 @@ from bwcompiler.errors import StaleValueWarning, at
 from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.source import is_hidden, is_library, is_library_file, original_code
 from bwcompiler.frontend.tracing.tracer import Tracer
-from bwcompiler.ir.plan import Read, is_plain
+from bwcompiler.ir.call_signature import Read, is_plain
 from bwcompiler.ir.source import Source
 
 LIMIT = 512                    # reads that are repeated; containers with more items are read once
@@ -36,7 +36,6 @@ DEPTH = 4                      # of containers in containers
 _MERSENNE_BYTES = 4 * 624 + 4  # NumPy's mt19937_state: the key and the position in it
 
 _WRITERS = frozenset(("add", "append", "clear", "discard", "extend", "insert", "remove", "setdefault", "update"))
-
 
 
 class Place(NamedTuple):

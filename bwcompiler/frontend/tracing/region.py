@@ -40,14 +40,14 @@ class Storage:
     version   grows with every write, so that handles know that what they remember is stale.
     layout    how NumPy would have laid the array out in memory; None where nobody has said: C order, as all our own results.
     number    storages are numbered in the order in which they are made.
+    links     arrays that are the same one where a traced truth value holds (`twins`): they are written to with it.
     undecided handles of which it is not decided yet whether they are views of this storage; each write decides it before.
-    sources   storages of which this one may be another name, as data decides (`shared_arrays`).
     writable  False for the results that NumPy gives as immutable scalars.
     written   whether anything was ever written to it, in this region or inside of it.
     demandable  an integer or boolean argument, whose number can be had by tracing again (`StaticDemand`).
     """
 
-    __slots__ = ("demandable", "inner", "layout", "number", "region", "sources", "type", "undecided", "value", "version", "writable",
+    __slots__ = ("demandable", "inner", "layout", "links", "number", "region", "type", "undecided", "value", "version", "writable",
                  "written")
 
     def __init__(self, region: Region, value: Value) -> None:
@@ -55,13 +55,13 @@ class Storage:
         self.value = value
         self.type: TensorType = value.type
         self.version: float = 0
-        self.sources: tuple[Storage, ...] | None = None
         self.layout: Layout | None = None
         self.number = next(storage_numbers)
         self.undecided: list[ReferenceType[Any]] | None = None
         self.inner: dict[Region, Value] | None = None
         self.writable = True
         self.demandable = False
+        self.links: list[Any] | None = None
         self.written = False
 
 
@@ -136,6 +136,7 @@ class Policy:
     needed      whether something was captured that Python alone cannot run.
     met         whether any function was rewritten.
     made        concrete arrays made by the function, by their ids, with the places of what made them.
+    shown       concrete arrays, by their ids, that were indexed with traced values: there may be traced views of them.
     unbound     variables that Python would have bound or not, depending on traced values, and what to do about that.
     scopes      the bodies that are being traced (`source.places.Scope`), innermost last.
     captured    in words, with the places: loops that were.
@@ -152,7 +153,7 @@ class Policy:
     """
 
     __slots__ = ("captured", "choices", "converting", "copies", "depth", "formatted", "gaps", "loops", "made", "met", "needed", "notes",
-                 "objects", "one_kind", "raised", "scopes", "told", "trying", "types_asked", "unbound", "uncounted", "unrolled")
+                 "objects", "one_kind", "raised", "scopes", "shown", "told", "trying", "types_asked", "unbound", "uncounted", "unrolled")
 
     def __init__(self, converting: bool) -> None:
         self.converting = converting
@@ -174,6 +175,7 @@ class Policy:
         self.depth = 0
         self.needed = False
         self.made: dict[int, tuple[Any, Site]] = {}
+        self.shown: dict[int, Any] = {}
         self.notes: dict[Site, str] = {}
         self.unbound: dict[str, str] = {}
         self.scopes: list[Any] = []
@@ -200,6 +202,7 @@ class Region:
     observer   sees the user's frames while values are recorded; that of the outermost region.
     policy     how control flow is captured; that of the outermost region.
     site       of the loop whose body this is, where it was captured from source.
+    outer      the user's line at which it was opened inside of another region, for errors; closed: it is traced, its handles are stale.
     checks     numbers that what the region gives waits for: whether user's exceptions are raised is known when they are there.
     """
 

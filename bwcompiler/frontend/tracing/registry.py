@@ -1,6 +1,6 @@
 """The tables through which handles reach what is supported: ufuncs by name, NumPy functions by identity.
 
-The families (`numpy_elementwise`, `numpy_layout`, ...) fill the tables; `tracer` and `numpy_dispatch` read them.
+The modules of `frontend/numpy` fill the tables; handles (`tracer`) and `frontend/numpy/dispatch.py` read them.
 """
 
 from __future__ import annotations

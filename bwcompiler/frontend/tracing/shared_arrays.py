@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
 
 from bwcompiler.errors import UnsupportedError, located
 from bwcompiler.frontend.tracing.region import Region, Storage, active_region, open_region
@@ -63,16 +62,17 @@ def _current(storage: Storage, home: Region, seen: Value | None) -> Value | None
     return seen if region is None else _written(storage, home)
 
 
-def share(tracer: Tracer, sources: Iterable[Storage], name: str, why: str = "", writable: bool = False) -> None:
-    """Note that an array may be one of others."""
-    found = dict.fromkeys(source for source in sources if source is not tracer._storage)
-    tracer._storage.sources = (*found, *(tracer._storage.sources or ()))
+def share(tracer: Tracer, sources: Iterable[Storage], name: str, why: str = "") -> None:
+    """Make an array one that may be others, and is read-only therefore."""
+    found = dict.fromkeys(source for source in sources if source is not tracer._storage and not source.region.closed)
     tracer._storage.version = math.nan             # no handle keeps what it has read: it has to look again
-    tracer._chain = (SharedView(tracer.shape, why, name, found, writable),)
+    tracer._chain = (SharedView(tracer.shape, why, name, found, False),)
 
 
-def sources_of(leaf: Any) -> list[Storage]:
-    """The storages that somebody may write to and change an array, of regions that are open."""
-    if not isinstance(leaf, Tracer) or not leaf._storage.writable:
-        return []
-    return [source for source in (leaf._storage, *(leaf._storage.sources or ())) if not source.region.closed]
+def possible(storage: Storage) -> list[Storage]:
+    """A storage, and all those that it may be, as data decides."""
+    found = [storage]
+    for one in found:
+        for first, second, _ in one.links or ():
+            found += [twin._storage for twin in (first, second) if twin._storage not in found]
+    return found

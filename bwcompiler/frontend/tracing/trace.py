@@ -13,6 +13,7 @@ import numpy as np
 from bwcompiler import ops, tree
 from bwcompiler.errors import BwError, TracerError, at
 from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, argument_type, take_apart
+from bwcompiler.frontend.tracing.masked_selection import Selection
 from bwcompiler.frontend.tracing.memory_order import C_ORDER, Layout
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.outside import Outside, OutsideRead
@@ -21,9 +22,9 @@ from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source, is_hidden, stop_at
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, value_of
 from bwcompiler.frontend.tracing.user_names import name_values
+from bwcompiler.ir.call_signature import ResultKind
 from bwcompiler.ir.graph import Graph, cut
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.plan import ResultKind
 from bwcompiler.ir.source import Source
 from bwcompiler.ir.types import BOOL, TensorType
 
@@ -140,17 +141,18 @@ def trace_arguments(fun: Callable[..., Any], arguments: Arguments, *, name: str 
         return _traced(fun, arguments, None, name, argument_types, varying)
     policy = Policy(autoloop)
     policy.loops = not unrolled
-    first: BwError | None = None
+    refused: BwError | None = None                 # the first way's error, which is told if none of the simpler ways does
     while True:
         try:
             return _traced(fun, arguments, policy, name, argument_types, varying)
         except Exception as error:
-            if first is not None and not (policy.converting and policy.met and not policy.needed):
-                raise first from None
-            if not isinstance(error, BwError) or not policy.converting or policy.needed or not policy.met:
+            may_go_without = policy.converting and policy.met and not policy.needed
+            if refused is not None and not may_go_without:
+                raise refused from None
+            if not isinstance(error, BwError) or not may_go_without:
                 raise
-            first = first or error
-            policy.converting, policy.loops = policy.loops, False
+            refused = refused or error
+            policy.converting, policy.loops = policy.loops, False          # first without captured loops, then as it is written
 
 
 def _traced(fun: Callable[..., Any], arguments: Arguments, policy: Policy | None, name: str | None,
@@ -265,7 +267,6 @@ def _put(found: OutsideRead, value: Any) -> None:
         base[key] = value
 
 
-
 def run_user_function(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Calls it; call chains of sources end here."""
     return captured_form(fun)(*args, **kwargs)
@@ -378,11 +379,14 @@ def _output(leaf: Any, position: int, output_tree: tree.TreeDef) -> Value:
         return value_of(leaf)
     if not isinstance(leaf, bool | int | float | complex | np.generic | np.ndarray):
         path = tree.treedef_paths(output_tree, "result")[position]
-        if type(leaf).__name__ == "Selection":
+        if isinstance(leaf, Selection):
             raise TracerError(at(current_source(), f"{path} is x[mask] with a traced mask: the number of elements is not known "
                                  "while tracing\n  hint: return np.where(mask, x, 0), or reduce it (x[mask].sum())"))
+        hint = ("return its array, .to_numpy(), and wrap the result of the call" if hasattr(leaf, "to_numpy") else
+                "return it from a function around the compiled one" if isinstance(leaf, str) else
+                f"make {type(leaf).__name__} a dataclass, or register it (bw.tree.register_pytree_node)")
         raise TracerError(at(current_source(), f"{path} is of type {type(leaf).__name__}; a traced function returns arrays, "
-                             "numbers and containers of them"))
+                             f"numbers and containers of them\n  hint: {hint}"))
     return value_as(leaf)
 
 

@@ -39,7 +39,6 @@ from bwcompiler.frontend.tracing.views import Chain
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, TensorType
 
-bw = lazy.module("bwcompiler")          # what is above this layer: loaded when asked for
 OPERANDS = (bool, int, float, complex, np.generic, np.ndarray, list, tuple)    # besides tracers
 
 
@@ -58,8 +57,8 @@ def call(handler: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         record.source = None
 
 
-def call_user(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Run a function of the user's inside a handler: what it calls is not part of the handler."""
+def call_back(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Run a function of the user's inside of a handler, as if it were called outside: what it calls is not part of the handler."""
     record = open_region().record
     source, record.source = record.source, None
     try:
@@ -305,7 +304,7 @@ class Tracer:
         return _call_entry(function, entry, args, kwargs)
 
     def __array_namespace__(self, api_version: str | None = None) -> Any:
-        return bw.numpy
+        return lazy.stand_in("numpy")
 
     def __dlpack__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise BufferError(at(current_source(), "a traced array has no memory to export\n"
@@ -452,6 +451,8 @@ def assign(tracer: Tracer, value: Value) -> None:
     for step, base in zip(reversed(tracer._chain), reversed(bases), strict=False):
         new = step.write(base, new)
     region.write(storage, new)
+    if storage.links:
+        HANDLERS["write_twins"](storage)
     if tracer._chain:
         tracer._value, tracer._version, tracer._region = value, storage.version, region
 

@@ -2,7 +2,7 @@
 
 A handle has a chain of steps from the storage to itself.  A `StridedView` is everything that slices, integers,
 None, transposes and flips can do, composed into one step; `ReshapeView`, `BroadcastView`, `DiagonalView`, `WindowView`,
-`PartView` and `PickedView` are steps of their own.
+`PartView`, `PickedView` and `ConcreteView` are steps of their own.
 `read` maps the value of the base to that of the view, `write` maps a new value of the view back into the base.
 `shadow` is a strided NumPy array over one dummy element, never read, of which NumPy itself says what is a view.
 """
@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.ir.extent import Extent, upper
+from bwcompiler.ir.extent import Affine, Extent, upper
 from bwcompiler.ir.op import Value
 
 Shape: TypeAlias = tuple[int, ...]             # extents that depend on loop indices go where integers go, but for shadows
@@ -211,6 +211,32 @@ class BroadcastView:
         return isinstance(other, BroadcastView) and self.shape == other.shape
 
 
+class ConcreteView:
+    """All of a concrete array, of which a handle is needed; `written` says what happens if somebody writes to it: it raises."""
+
+    __slots__ = ("array", "shape", "written")
+
+    in_order = True
+    writable = True
+
+    def __init__(self, array: np.ndarray[Any, Any], written: Callable[[], NoReturn]) -> None:
+        self.array = array
+        self.shape: Shape = array.shape
+        self.written = written
+
+    def read(self, value: Value) -> Value:
+        return value
+
+    def write(self, base: Value, new: Value) -> Value:
+        self.written()
+
+    def shadow(self, base: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return np.lib.stride_tricks.as_strided(base, self.shape, [step // max(self.array.itemsize, 1) for step in self.array.strides])
+
+    def same(self, other: Step) -> bool:
+        return isinstance(other, ConcreteView) and self.array is other.array
+
+
 class DiagonalView:
     """The diagonal `offset` columns right of the main one, over two axes, put last.  np.diagonal gives it read-only."""
 
@@ -362,7 +388,7 @@ class PickedView:
                 and all(a is b for a, b in zip(self.indices, other.indices, strict=True)))
 
 
-Step: TypeAlias = StridedView | ReshapeView | BroadcastView | DiagonalView | WindowView | PartView | PickedView
+Step: TypeAlias = StridedView | ReshapeView | BroadcastView | ConcreteView | DiagonalView | WindowView | PartView | PickedView
 Chain: TypeAlias = tuple[Step, ...]
 
 
@@ -387,6 +413,13 @@ def transpose_chain(chain: Chain, shape: Shape, axes: Sequence[int]) -> Chain:
     if chain and isinstance(chain[-1], StridedView):
         return (*chain[:-1], chain[-1].transposed(axes))
     return (*chain, whole(shape).transposed(axes))
+
+
+def moves(step: Step) -> bool:
+    """Whether the view depends on the index of a loop, or on other integers that only the run knows."""
+    if isinstance(step, StridedView):
+        return any(isinstance(part, Affine) for cut in step.slices for part in (cut.start, cut.size))
+    return isinstance(step, PickedView) or (isinstance(step, ReshapeView) and any(isinstance(part, Affine) for part in step.shape))
 
 
 def same_chain(a: Chain, b: Chain) -> bool:
@@ -456,33 +489,3 @@ def broadcast_value(value: Value, shape: Shape) -> Value:
 def everything_of(shape: Shape) -> list[Slice]:
     """Basic items that take whole axes."""
     return [Slice(0, extent, 1) for extent in shape]
-
-
-def result_strides(shape: Shape, operands: Sequence[np.ndarray[Any, Any]]) -> tuple[int, ...] | None:
-    """Strides in elements that NumPy gives a new array computed from operands laid out like these; None for C order."""
-    if len(shape) < 2 or 0 in shape:
-        return None
-    shape = known_shape(shape)
-    views = [_small(operand, shape) for operand in operands]
-    flags: Any = [["readonly"]] * len(views) + [["writeonly", "allocate"]]
-    return _ordered_like(np.nditer([*views, None], [], flags, [np.dtype(np.int8)] * len(flags), "K").operands[-1], shape)
-
-
-def copied_strides(shape: Shape, operand: np.ndarray[Any, Any]) -> tuple[int, ...] | None:
-    """As `result_strides`, of a copy in the order of the operand: not the same where axes are broadcast."""
-    return None if len(shape) < 2 or 0 in shape else _ordered_like(np.empty_like(_small(operand, shape)), shape)
-
-
-def _small(operand: np.ndarray[Any, Any], shape: Shape) -> np.ndarray[Any, Any]:
-    """The operand broadcast to `shape`, with at most two elements along each axis, so that nothing large is allocated."""
-    strides = (0,) * (len(shape) - operand.ndim) + tuple([step if extent > 1 else 0 for step, extent in zip(
-        operand.strides, operand.shape, strict=True)])
-    return np.lib.stride_tricks.as_strided(_DUMMY, [min(extent, 2) for extent in shape], strides)
-
-
-def _ordered_like(made: np.ndarray[Any, Any], shape: Shape) -> tuple[int, ...] | None:
-    """Strides of a dense array of that shape, its axes in the order of `made`; None for C order."""
-    order = sorted(range(len(shape)), key=lambda axis: (-made.strides[axis], axis))
-    strides_by_axis = dict(zip(order, c_strides(tuple([shape[axis] for axis in order])), strict=True))
-    found = tuple([strides_by_axis[axis] for axis in range(len(shape))])
-    return None if found == c_strides(shape) else found

@@ -13,9 +13,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import NamedTuple
 
-import numpy as np
-
-from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, scale_extent, upper
+from bwcompiler.ir.extent import Affine, Extent, Index, upper
 from bwcompiler.ir.loop import (
     INPUT,
     Accumulate,
@@ -48,13 +46,12 @@ from bwcompiler.lowering.kernels.vector_loops import (
     power_of_two,
     statement_size,
 )
+from bwcompiler.lowering.kernels.zeros import zeroed_by
 from bwcompiler.lowering.libraries.library_calls import INTERRUPTED
 from bwcompiler.lowering.loops.merge_loops import merge_loops
 from bwcompiler.lowering.polls import polled, statements_work
 
 KEPT = 8                      # registers: so many may hold what a loop adds to
-LEAST_ZEROED = 1 << 20        # bytes of memory that is set to zero by the C library; of more than the other limit Ctrl-C would wait
-MOST_ZEROED = 1 << 28
 COPIES, LONG_BODY = 4, 64     # of the body of a loop that is no vector, at most so many, and so many operations
 
 
@@ -150,9 +147,9 @@ class _KernelEmitter(Searches):
 
     # ----- loops
     def loop(self, loop: Loop) -> None:
-        if loop.extent == 0:
+        if loop.extent == 0 or not loop.body:              # all that was in it was not needed
             return
-        zeroed = self._zeroed(loop)
+        zeroed = zeroed_by(loop) if self.abreast is None else None
         if zeroed is not None:
             self._set_to_zero(*zeroed, loop.extent)
             return
@@ -165,25 +162,6 @@ class _KernelEmitter(Searches):
             self.vector_loop(loop, body)
         else:
             self.plain_loop(loop, body)
-
-    def _zeroed(self, loop: Loop) -> tuple[Buffer, Extent] | None:
-        """What a loop sets to zero and where that begins, if it does nothing else, all along a large piece of memory."""
-        *lets, store = loop.body
-        if self.abreast is not None or not isinstance(store, Store):
-            return None
-        value = store.value
-        if value.op == "local" and lets == [value.data]:
-            lets, value = [], value.data.value
-        if lets or value.op != "const":
-            return None
-        dtype = store.buffer.dtype
-        start = add_extents(store.offset.affine, scale_extent(loop.index.extent(), -1))
-        moves = store.offset.terms or (isinstance(start, Affine) and loop.index in dict(start.terms))
-        if moves or not LEAST_ZEROED <= store.buffer.size * dtype.itemsize <= MOST_ZEROED:
-            return None
-        if np.asarray(value.data, dtype.numpy).tobytes().strip(b"\0"):
-            return None
-        return store.buffer, start
 
     def _set_to_zero(self, buffer: Buffer, start: Extent, extent: Extent) -> None:
         """By the C library, which does not read the memory first, as vector stores would."""

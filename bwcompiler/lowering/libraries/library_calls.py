@@ -54,9 +54,12 @@ class CallText(NamedTuple):
     fallible: bool
 
 
+ELEMENT_BYTES = 16             # of the largest element
+
+
 def copy_text(name: str, size: int) -> str:
-    """`void name(source, target)`: copy a number of bytes."""
-    return f"""define internal void @{name}(ptr %source, ptr %target) #1 {{
+    """`void name(source, target)`: copy a number of bytes; those of one element as part of the caller."""
+    return f"""define internal void @{name}(ptr %source, ptr %target) #{2 if size <= ELEMENT_BYTES else 1} {{
   call void @llvm.memcpy.p0.p0.i64(ptr %target, ptr %source, i64 {size}, i1 false)
   ret void
 }}
@@ -73,7 +76,7 @@ def inner_loop_text(name: str, value: Value, views: Sequence[ArrayView], librari
     """A batch through one of NumPy's inner loops; None where this process has no address of it."""
     routine = value.op.library
     assert isinstance(routine, InnerLoop)
-    symbol = routine.symbol(value.operands[0].dtype, routine.name(value.attrs))
+    symbol = routine.symbol(routine.dtype(value), routine.name(value.attrs))
     if symbol not in libraries.symbols:
         return None
     fallible = routine.failure is not None or routine.natural is not None

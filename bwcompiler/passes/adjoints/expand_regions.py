@@ -8,12 +8,12 @@ custom rules expanded, simplified, and their own loops expanded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from typing import Any, NamedTuple
 
 from bwcompiler import ops
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.op import Record, Value
+from bwcompiler.ir.op import Value
 from bwcompiler.passes.adjoints.checkpoint_adjoint import expand_checkpoint
 from bwcompiler.passes.adjoints.cond_adjoint import expand_cond
 from bwcompiler.passes.adjoints.loop_adjoint import expand_loop
@@ -21,20 +21,12 @@ from bwcompiler.passes.adjoints.undo_log import UPDATES
 from bwcompiler.passes.adjoints.while_adjoint import expand_while
 from bwcompiler.passes.autodiff import active_values
 from bwcompiler.passes.expand_custom_rules import expand_custom_rules
+from bwcompiler.passes.expansion import Expanded, expanded
 from bwcompiler.passes.prune_regions import prune_regions
 from bwcompiler.passes.region_bodies import active_inputs, is_differentiable
-from bwcompiler.passes.rewriting import rebuilt
 from bwcompiler.passes.simplify import simplify
 
 EXPANDED = (ops.loop, ops.while_loop, ops.cond, ops.checkpoint)
-
-
-class Expanded(NamedTuple):
-    """The graph; arrays: what rules captured, its last captured inputs; mapping: what stands for values that were replaced."""
-
-    graph: Graph
-    arrays: Sequence[Any] = ()
-    mapping: Mapping[Value, Value] = {}
 
 
 def expand_regions(graph: Graph, wrt: Sequence[int], carried: int | None = None) -> Expanded:
@@ -47,24 +39,14 @@ def expand_regions(graph: Graph, wrt: Sequence[int], carried: int | None = None)
     graph = prune_regions(graph)
     active = active_values(graph, [graph.inputs[k] for k in wrt])
     passed_on = _passed_on(graph, carried or 0)
-    mapping: dict[Value, Value] = {}
-    record = Record()
-    with record:
-        for value in graph.body:
-            operands = tuple([mapping.get(operand, operand) for operand in value.operands])
-            if value.op in EXPANDED and value in active:
-                record.source, record.forward = value.source, value.forward
-                place = Place(carried is not None, frozenset(passed_on.get(value, ())))
-                mapping[value] = _EXPAND[value.op.name](value, operands, [operand in active for operand in value.operands], place)
-                continue
-            kept = value.with_operands(operands)
-            if kept is not value:
-                mapping[value] = kept
-            record.values.append(kept)
-    captured = list(record.captured.values())
-    inputs = [*graph.inputs, *[value for _, value in captured]]
-    expanded = rebuilt(graph, record.values, mapping).replace(inputs=inputs, captured=graph.captured + len(captured))
-    return Expanded(expanded, [array for array, _ in captured], mapping)
+
+    def replace(value: Value, operands: tuple[Value, ...]) -> Value | None:
+        if value.op not in EXPANDED or value not in active:
+            return None
+        place = Place(carried is not None, frozenset(passed_on.get(value, ())))
+        return _EXPAND[value.op.name](value, operands, [operand in active for operand in value.operands], place)
+
+    return expanded(graph, replace)
 
 
 class Place(NamedTuple):

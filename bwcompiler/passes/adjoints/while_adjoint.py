@@ -1,13 +1,16 @@
 """Reverse mode of `while_loop`, whose number of iterations is data: residuals in rings of K rows, and earlier iterations run again.
 
-    forward   c, n, rings = while condition(c): residuals of iteration n go to row n mod K;  n counts the iterations
-    adjoint   while iterations are left: unless the rings hold their residuals, the loop is run again from the start up to there, which
-              fills the rings with the last ones; then the adjoint body goes back over these, at most K iterations, row by row
+    forward   c, n, rings, snapshots = while condition(c): a snapshot of c;  up to `every` iterations, while condition(c):
+              residuals of iteration n go to row n mod K;  n counts the iterations
+    adjoint   while iterations are left: unless the rings hold their residuals, the loop is run again from the last snapshot before, which
+              fills the rings with up to K iterations; then the adjoint body goes back over these, row by row
 
 So memory has a size that is known when the program is made, and residuals of a constant shape may leave the program.  Up to K
-iterations nothing is computed twice; n of them cost about n / (2 K) forward loops more.  K is as large as `BUDGET` bytes allow, and for
-large residuals up to `ENOUGH` rows, as far as `LARGEST` bytes allow.  In the body of a loop the rings are not kept from one iteration to
-the next: there the loop is run again first.
+iterations nothing is computed twice.  Snapshots of what is carried are `every` iterations apart, K at first; when all slots are taken, the
+distance doubles and every second one makes room.  So up to K iterations per slot each is computed twice, and n of them, in S slots, about
+1 + n / (2 K S) times more.  K is as large as `BUDGET` bytes allow, and for large residuals up to `ENOUGH` rows, as far as `LARGEST` bytes
+allow.  In the body of a loop the rings are not kept from one iteration to the next: there the loop is run again first, and there are no
+snapshots, which short loops would spend most of their time on: what the rings do not hold is computed from the start.
 """
 
 from __future__ import annotations
@@ -26,6 +29,8 @@ from bwcompiler.passes.region_bodies import padded
 
 BUDGET, LARGEST = 1 << 20, 1 << 25     # bytes of the rings of one loop
 FEWEST, ENOUGH, MOST = 8, 64, 1024     # rows
+SNAPSHOTS, LEAST = 16, 2               # of what is carried, as far as BYTES allow
+BYTES = 1 << 20
 
 COUNT = tensor(I64)
 
@@ -36,29 +41,57 @@ def rows(types: Sequence[TensorType]) -> int:
     return max(FEWEST, min(MOST, BUDGET // size), min(ENOUGH, LARGEST // size))
 
 
+def slots(types: Sequence[TensorType]) -> int:
+    """How many snapshots of what a loop carries there are: an even number."""
+    size = max(sum([type_.nbytes for type_ in types]), 1)
+    return max(LEAST, min(SNAPSHOTS, BYTES // size) // 2 * 2)
+
+
 class _Loop(NamedTuple):
     """The loop that fills the rings, until a condition over (carried, count, limit, rings, fixed) ends it.
 
-    again   the body; limit is the number of iterations where the loop is run again, and not read by the first run.
+    again    the body.
+    kept     types of the numbers of the iterations of which there are snapshots (-1: none), and of these; nothing where there are none.
     """
 
-    carried: int
+    carried: tuple[TensorType, ...]
     size: int
     types: tuple[TensorType, ...]
-    body: Graph
+    again: Graph
     fixed: tuple[TensorType, ...]
+    kept: tuple[TensorType, ...]
 
     def run(self, condition: Graph, carried: Sequence[Value], count: Value, limit: Value, rings: Sequence[Value],
             fixed: Sequence[Value]) -> list[Value]:
         """What is carried, the count, and the rings afterwards."""
         start = [*carried, count, *rings]
-        looped = ops.while_loop(*start, limit, *fixed, carried=len(start), condition=condition, body=self.body)
-        return [ops.item(looped, index=k) for k in range(len(start))]
+        return _items(ops.while_loop(*start, limit, *fixed, carried=len(start), condition=condition, body=self.again))
+
+    def run_with_snapshots(self, condition: Graph, carried: Sequence[Value], limit: Value, fixed: Sequence[Value]) -> list[Value]:
+        """The same from the start, with empty rings: what is carried, the count, the rings, and the snapshots afterwards.
+
+        condition: over (carried, count, rings, limit, fixed), as of `run`.
+        """
+        every = constant(self.size, COUNT)
+        none = ops.full(value=-1, shape=self.kept[0].shape, dtype=I64)
+        empty = [zeros(type_) for type_ in self.types]
+        start = [*carried, constant(0, COUNT), *empty, none, *[zeros(type_) for type_ in self.kept[1:]], every]
+        given = [limit, *fixed]
+        looped = ops.while_loop(*start, *given, carried=len(start), condition=_with_snapshots(self, condition),
+                                body=_between_snapshots(self, condition))
+        return _items(looped)[:-1]
+
+    def inputs(self) -> list[Value]:
+        return [input_value(type_) for type_ in (*self.carried, COUNT, *self.types, COUNT, *self.fixed)]
+
+
+def _items(looped: Value) -> list[Value]:
+    return [ops.item(looped, index=k) for k in range(looped.attrs["carried"])]
 
 
 class WhileRule:
     """The reverse derivative of one while_loop, for `region_link`: its residuals are the count, the fixed operands of the forward body,
-    and the rings if they are kept."""
+    and the rings and snapshots if they are kept."""
 
     content_key = ""
     backwards = None                   # restores no array
@@ -76,13 +109,14 @@ class WhileRule:
              residuals: Sequence[Value], needs: Sequence[bool]) -> list[Value | None]:
         """The iterations backwards: cotangents of the operands, added to those present."""
         loop, parts = self.loop, self.parts
-        carried, end = loop.carried, 1 + len(loop.fixed)
-        count, fixed, rings = residuals[0], residuals[1:end], residuals[end:]
+        carried, end = len(loop.carried), 1 + len(loop.fixed)
+        count, fixed, kept = residuals[0], residuals[1:end], residuals[end:]
         start = [or_zero(cts[k] if k < carried else present[k], operands[k]) for k in parts.active]
-        filled = count if self.keeps_rings else constant(0, COUNT)
-        rings = list(rings) if self.keeps_rings else [zeros(type_) for type_ in loop.types]
+        rings, snapshots, filled = kept[:len(loop.types)], kept[len(loop.types):], count
+        if not self.keeps_rings:
+            rings, snapshots, filled = [zeros(type_) for type_ in loop.types], operands[:carried], constant(0, COUNT)
         state = [count, filled, *start, *rings]
-        given = [*operands[:carried], *fixed]
+        given = [*snapshots, *fixed]
         condition, body = _chunks(self.value, parts, loop, [value.type for value in state], [value.type for value in given])
         backwards = ops.while_loop(*state, *given, carried=len(state), condition=condition, body=body)
         return totals(present, parts.active, carried, backwards, 2)
@@ -103,9 +137,15 @@ def expand_while(value: Value, operands: Sequence[Value], body: Graph, arrays: S
     kinds = [tensor(stored.dtype, padded(stored.shape)) for stored in parts.stored()]
     size = rows(kinds)
     types = tuple([tensor(type_.dtype, (size, *type_.shape)) for type_ in kinds])
-    loop = _Loop(carried, size, types, _storing(parts, carried, size, types), tuple([one.type for one in fixed]))
-    zero = constant(0, COUNT)
-    found = loop.run(_first_condition(value, loop), operands[:carried], zero, zero, [zeros(type_) for type_ in types], fixed)
+    states = tuple([operand.type for operand in operands[:carried]])
+    count, zero = slots(states), constant(0, COUNT)
+    kept = tuple([tensor(type_.dtype, (count, *type_.shape)) for type_ in (COUNT, *states)]) if keeps_rings else ()
+    loop = _Loop(states, size, types, _storing(parts, carried, size, types), tuple([one.type for one in fixed]), kept)
+    condition = _first_condition(value, loop)
+    if keeps_rings:
+        found = loop.run_with_snapshots(condition, operands[:carried], zero, fixed)
+    else:
+        found = loop.run(condition, operands[:carried], zero, zero, [zeros(type_) for type_ in types], fixed)
     residuals = [found[carried], *fixed, *(found[carried + 1:] if keeps_rings else ())]
     rule = WhileRule(value, parts, loop, keeps_rings)
     return ops.region_link(*operands, *found[:carried], *residuals, rule=rule, given=len(operands), results=carried)
@@ -128,23 +168,66 @@ def _storing(parts: CutBody, carried: int, size: int, types: Sequence[TensorType
 def _first_condition(value: Value, loop: _Loop) -> Graph:
     """The user's condition over the operands of the loop that fills the rings."""
     graph: Graph = value.attrs["condition"]
-    own = len(graph.inputs) - loop.carried
+    own, carried = len(graph.inputs) - len(loop.carried), len(loop.carried)
     middle = [input_value(type_) for type_ in (COUNT, *loop.types, COUNT)]
     behind = [input_value(type_) for type_ in loop.fixed[own:]]
-    return graph.replace(inputs=[*graph.inputs[:loop.carried], *middle, *graph.inputs[loop.carried:], *behind])
+    return graph.replace(inputs=[*graph.inputs[:carried], *middle, *graph.inputs[carried:], *behind])
 
 
-def _below_limit(loop: _Loop, carried: Sequence[TensorType]) -> Graph:
+def _below_limit(loop: _Loop) -> Graph:
     """count < limit over the operands of the loop that fills the rings."""
-    inputs = [input_value(type_) for type_ in (*carried, COUNT, *loop.types, COUNT, *loop.fixed)]
+    inputs = loop.inputs()
     with Record() as record:
-        less = ops.less(inputs[loop.carried], inputs[loop.carried + 1 + len(loop.types)])
+        less = ops.less(inputs[len(loop.carried)], inputs[len(loop.carried) + 1 + len(loop.types)])
     return cut("again", inputs, record.values, [less])
+
+
+def _snapshot_inputs(loop: _Loop) -> tuple[list[Value], list[Value], list[Value]]:
+    """Inputs for (carried, count, rings), (numbers, snapshots, every) and (limit, fixed)."""
+    inputs, behind = loop.inputs(), len(loop.carried) + 1 + len(loop.types)
+    return inputs[:behind], [input_value(type_) for type_ in (*loop.kept, COUNT)], inputs[behind:]
+
+
+def _with_snapshots(loop: _Loop, condition: Graph) -> Graph:
+    """A condition over the operands of the loop that also carries snapshots."""
+    state, kept, given = _snapshot_inputs(loop)
+    with Record() as record:
+        [test] = inline(condition, [*state, *given])
+    return cut("while", [*state, *kept, *given], record.values, [test])
+
+
+def _between_snapshots(loop: _Loop, condition: Graph) -> Graph:
+    """A snapshot, and the iterations up to the next one, while the condition holds."""
+    state, (numbers, *snapshots, every), given = _snapshot_inputs(loop)
+    count, rings = state[len(loop.carried)], state[len(loop.carried) + 1:]
+    with Record() as record:
+        room = ops.any(_free(numbers, every), axes=(0,))
+        after = ops.select(room, every, ops.multiply(every, constant(2, COUNT)))
+        slot = ops.argmax(ops.cast(_free(numbers, after), dtype=I64), axes=(0,))
+        filled = [ops.scatter_update(whole, one, slot, axes=(0,))
+                  for whole, one in zip((numbers, *snapshots), (count, *state[:len(loop.carried)]), strict=True)]
+        inputs = loop.inputs()
+        own = [input_value(type_) for type_ in (COUNT, *[value.type for value in given])]
+        with Record() as tested:
+            [goes_on] = inline(condition, [*inputs[:len(state)], *own[1:]])
+            test = ops.bitwise_and(goes_on, ops.less(inputs[len(loop.carried)], own[0]))
+        until = cut("until", [*inputs[:len(state)], *own], tested.values, [test])
+        body = loop.again.replace(inputs=[*loop.again.inputs[:len(state)], input_value(COUNT), *loop.again.inputs[len(state):]])
+        start = [*state[:len(loop.carried)], count, *rings]
+        looped = _items(ops.while_loop(*start, ops.add(count, after), *given, carried=len(start), condition=until, body=body))
+    return cut("snapshot", [*state, numbers, *snapshots, every, *given], record.values, [*looped, *filled, after])
+
+
+def _free(numbers: Value, every: Value) -> Value:
+    """The slots that hold no snapshot, or one that is not needed where they are `every` iterations apart."""
+    apart = ops.broadcast(every, shape=numbers.shape, axes=())
+    zero = ops.full(value=0, shape=numbers.shape, dtype=I64)
+    return ops.bitwise_or(ops.less(numbers, zero), ops.not_equal(ops.remainder(numbers, apart), zero))
 
 
 # ----- backwards
 def _chunks(value: Value, parts: CutBody, loop: _Loop, state: Sequence[TensorType], given: Sequence[TensorType]) -> tuple[Graph, Graph]:
-    """Condition and body of the loop over chunks: (left, filled, cotangents, rings; carried on entry, fixed).
+    """Condition and body of the loop over chunks: (left, filled, cotangents, rings; snapshots or what is carried on entry, fixed).
 
     left     iterations that are still to be gone back over; filled: the rings hold the residuals of the iterations up to there.
     """
@@ -156,16 +239,25 @@ def _chunks(value: Value, parts: CutBody, loop: _Loop, state: Sequence[TensorTyp
     left, filled = inputs[:2]
     first = 2 + len(parts.active)
     cotangents, rings = inputs[2:first], inputs[first:len(state)]
-    entry, fixed = inputs[len(state):len(state) + loop.carried], inputs[len(state) + loop.carried:]
+    snapshots, fixed = inputs[len(state):len(inputs) - len(loop.fixed)], inputs[len(inputs) - len(loop.fixed):]
     with Record() as record:
-        begin = ops.select(ops.equal(filled, left), left, constant(0, COUNT))
-        again = loop.run(_below_limit(loop, [one.type for one in entry]), entry, begin, left, rings, fixed)
-        rings = again[loop.carried + 1:]
         size = constant(loop.size, COUNT)
         start = ops.multiply(ops.floor_divide(ops.subtract(left, constant(1, COUNT)), size), size)
+        number, *entry = _last_before(start, snapshots) if loop.kept else (constant(0, COUNT), *snapshots)
+        begin = ops.select(ops.equal(filled, left), left, number)
+        again = loop.run(_below_limit(loop), entry, begin, left, rings, fixed)
+        rings = again[len(loop.carried) + 1:]
         back = _backwards(parts, loop, left, start, cotangents, rings, [fixed[k] for k in parts.kept])
         none = constant(-1, COUNT)
     return condition, cut("chunk", inputs, record.values, [start, none, *back, *rings])
+
+
+def _last_before(start: Value, kept: Sequence[Value]) -> list[Value]:
+    """The last snapshot of the iterations up to `start`: its number and what was carried."""
+    numbers = kept[0]
+    before = ops.less_equal(numbers, ops.broadcast(start, shape=numbers.shape, axes=()))
+    slot = ops.argmax(ops.select(before, numbers, ops.full(value=-1, shape=numbers.shape, dtype=I64)), axes=(0,))
+    return [ops.gather(whole, slot, axes=(0,)) for whole in kept]
 
 
 def _backwards(parts: CutBody, loop: _Loop, left: Value, start: Value, cotangents: Sequence[Value], rings: Sequence[Value],

@@ -22,6 +22,10 @@ MAX_LOADS = 24
 # its own costs no more, and keeps the outer loops.
 WHOLE_ARRAY_LIMIT = 4096
 
+LONG_ROW = 16                                  # elements that vectors run along, rather than across such rows
+
+MANY_SCALARS = 3                               # operations around a short row that are worth vectors of their own
+GROW: tuple[str, tuple[Value, ...]] = ("", ())         # no reason yet: the value is asked for again
 _SEARCHES = ("argmax", "argmin")               # their groups hold nothing else
 
 
@@ -121,8 +125,11 @@ class Attempt:
         """Note why `join` is about to give None."""
         self.refusal = (rule, about)
 
-    def join(self, group: FusionGroup) -> Member | None:
-        """The member this value would be in group, or None (see `refusal`); updates the group's axes when it fits."""
+    def join(self, group: FusionGroup, grow: bool = True) -> Member | None:
+        """The member this value would be in group, or None (see `refusal`); updates the group's axes when it fits.
+
+        grow  whether the group may get axes; where it would have to, the refusal is GROW.
+        """
         if group.closed or self.value.op.name in _SEARCHES:
             self._refuse("search")
             return None
@@ -143,14 +150,21 @@ class Attempt:
         if new_axes and not linked:
             self._refuse("unrelated")
             return None
+        if new_axes and not grow:
+            self.refusal = GROW
+            return None
         if new_axes:
-            mapping, structure = self._with_new_axes(group, mapping, new_axes)
+            places = self._places(group, mapping, new_axes)
+            structure = self._with_new_axes(group, mapping, places)
         else:
             structure = self._structure(group, mapping)
         if structure is None:
             return None
         if new_axes:
-            group.add_axes([self.shape[d] for d in new_axes], in_front=mapping[new_axes[0]] == 0)
+            mapping = {dimension: places[axis] for dimension, axis in mapping.items()}
+            free = iter(axis for axis in range(len(self.wide)) if axis not in places)
+            mapping.update(zip(new_axes, free, strict=True))
+            group.add_axes(places, {mapping[d]: self.shape[d] for d in new_axes})
         group.inner = None if structure is _UNDECIDED else structure
         return self._member(mapping)
 
@@ -210,30 +224,52 @@ class Attempt:
                     free.remove(axis)
                     break
 
-    def _with_new_axes(self, group: FusionGroup, mapping: dict[int, int],
-                       new_axes: Sequence[int]) -> tuple[dict[int, int], frozenset[int] | None]:
-        """The mapping with axes for the new dimensions, inside the loops there are; all axes keep the order of the dimensions.
-
-        A row spread over rows (dimension 0 is new) puts its new axis in front: loops run along memory.
+    def _places(self, group: FusionGroup, mapping: dict[int, int], new_axes: Sequence[int]) -> Sequence[int]:
+        """What number each of the group's axes gets, where this value adds axes: the new ones come behind the others, or all are in
+        the order of the value's dimensions, where loops then run along memory: a row that is spread over rows, or rows long enough
+        for vectors.
         """
-        count, more = len(group.extents), len(new_axes)
+        order = [mapping[d] for d in self.wide if d in mapping]
+        last = self.wide[-1]
+        spread = max(new_axes) < min(mapping, default=-1)
+        is_long = isinstance(self.shape[last], int) and self.shape[last] >= LONG_ROW
+        if order == list(range(len(group.extents))) and last in mapping and (spread or is_long):
+            return [self.wide.index(dimension) for dimension in sorted(mapping)]
+        return range(len(group.extents))
+
+    def _with_new_axes(self, group: FusionGroup, mapping: dict[int, int], places: Sequence[int]) -> frozenset[int] | None:
+        """The group's inner axes, which are the new ones; None where the value does not fit."""
         consumed = self._consumed_reductions(group)
-        if group.inner is not None or len(mapping) != count or not mapping or consumed:
+        if group.inner is not None or len(mapping) != len(group.extents) or not mapping or consumed:
             if consumed:
                 self._refuse("reduction", *consumed)
             else:
                 self._refuse("unrelated" if group.inner is None else "settled")
-            return mapping, None
-        in_front = max(new_axes) < min(mapping)
-        if in_front and count > 1:                 # its loops would go through memory once for each row of the others
+            return None
+        every = frozenset(range(len(self.wide)))
+        inner = every - frozenset(places)
+        if 0 in inner and len(places) > 1:         # its loops would go through memory once for each row of the others
             self._refuse("unrelated")
-            return mapping, None
-        shift = more if in_front else 0
-        first = 0 if in_front else count
-        mapping = {dimension: axis + shift for dimension, axis in mapping.items()}
-        mapping.update({dimension: first + k for k, dimension in enumerate(new_axes)})
-        fresh, every = frozenset(range(first, first + more)), frozenset(range(count + more))
-        return mapping, self._accept(group, fresh, every, every, shift)
+            return None
+        if max(every) in inner:
+            scalars = self._scalars(group, inner, places)
+            if scalars:
+                self._refuse("scalars", *scalars)
+                return None
+        return self._accept(group, inner, every, every, places)
+
+    def _scalars(self, group: FusionGroup, inner: frozenset[int], places: Sequence[int]) -> list[Value]:
+        """What the group's loops computed in vectors, and would compute one number at a time around new inner loops, at a loss: dear
+        functions, or more than the short inner loops do.
+        """
+        own = [member.value for member in group.members if member.value.op.kind == "elementwise" and not member.is_number]
+        dear = [value for value in own if not value.op.cheap]
+        if dear or len(own) < MANY_SCALARS or _size(group, frozenset(range(len(places)))) < LONG_ROW:
+            return dear
+        count = 1
+        for axis in inner:
+            count *= upper(self.shape[self.wide[axis]])
+        return own if count < LONG_ROW else []
 
     def _structure(self, group: FusionGroup, mapping: dict[int, int]) -> frozenset[int] | None:
         """The group's inner axes once this value is in it; None where it does not fit."""
@@ -261,8 +297,8 @@ class Attempt:
         return self._accept(group, inner, every, mine)
 
     def _accept(self, group: FusionGroup, inner: frozenset[int], every: frozenset[int],
-                mine: frozenset[int], shift: int = 0) -> frozenset[int] | None:
-        """`inner` if every member (its axes shifted), and this value, fits a tree with these inner axes."""
+                mine: frozenset[int], places: Sequence[int] = ()) -> frozenset[int] | None:
+        """`inner` if every member (axis k now places[k]), and this value, fits a tree with these inner axes."""
         outer = every - inner
         if mine not in (every, outer):
             self._refuse("extents")
@@ -271,8 +307,9 @@ class Attempt:
         for member in group.members:
             if member.is_number:
                 continue
-            domain = frozenset(axis + shift for axis in member.domain_axes)
-            reduced = tuple(axis + shift for axis in member.reduced)
+            if places:
+                member = member.renumbered(places)
+            domain, reduced = member.domain_axes, member.reduced
             if domain not in (every, outer) or not _reduction_fits(domain, reduced, inner, columns):
                 self._refuse("reduction", *self._consumed_reductions(group))
                 return None

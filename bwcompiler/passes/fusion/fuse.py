@@ -24,7 +24,8 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.routine import Fourier, InnerLoop, Native
 from bwcompiler.passes.find_updates import find_updates
-from bwcompiler.passes.fusion.attempt import Attempt, region_read
+from bwcompiler.passes.fusion.attempt import GROW, Attempt, region_read
+from bwcompiler.passes.fusion.axis_order import in_memory_order
 from bwcompiler.passes.fusion.step_order import StepOrder
 
 MOST_INLINED = 3                               # values between one that is picked and what the loop has
@@ -81,6 +82,7 @@ class _Fusion:
         self.number_readers: dict[Value, dict[int, None]] = {}        # steps, per waiting number
         self.number_groups: list[int] = []
         self.latest: FusionGroup | None = None
+        self.attempts: dict[Value, Attempt] = {}
 
     def run(self) -> FusedProgram:
         for value in self.graph.body:
@@ -96,6 +98,9 @@ class _Fusion:
             elif value in self.forced or not is_virtual(value):
                 self._place(value)
         self._place_numbers()
+        for step in self.steps:
+            if isinstance(step, FusionGroup):
+                in_memory_order(step, self.attempts, self.stored)
         self._schedule()
         return FusedProgram(self.steps, self.stored, self.forced, self.step_of, self.refusals or [])
 
@@ -128,16 +133,33 @@ class _Fusion:
         self._add(attempt, group, attempt.found(group))
 
     def _joins(self, attempt: Attempt) -> bool:
-        """Put the value into the latest group that can hold it, if any."""
+        """Put the value into the latest group that can hold it, if any; into one with fewer axes only where there is no other.
+
+        (What runs over fewer axes is small: that it is stored and read again costs less than a second loop over all of them.)
+        """
+        growing = []
         for group, sources, moved in self._candidates(attempt):
-            for form in dict.fromkeys((self._expanded(attempt, group), attempt)):
+            forms = dict.fromkeys((self._expanded(attempt, group), attempt))
+            for form in forms:
+                member = form.join(group, grow=False)
+                if member is not None:
+                    return self._joined(form, member, group, sources, moved)
+            if attempt.refusal is GROW:
+                growing.append((forms, group, sources, moved))
+            else:
+                self._refuse(attempt, group, *attempt.refusal)
+        for forms, group, sources, moved in growing:
+            for form in forms:
                 member = form.join(group)
                 if member is not None:
-                    self.order.put_after(group.position, sources, moved)
-                    self._add(form, group, member)
-                    return True
+                    return self._joined(form, member, group, sources, moved)
             self._refuse(attempt, group, *attempt.refusal)
         return False
+
+    def _joined(self, attempt: Attempt, member: Member, group: FusionGroup, sources: set[int], moved: Sequence[int]) -> bool:
+        self.order.put_after(group.position, sources, moved)
+        self._add(attempt, group, member)
+        return True
 
     def _joins_inlined(self, attempt: Attempt) -> bool:
         """Put elements picked from cheap values into a group that computes what these are made of.
@@ -164,6 +186,7 @@ class _Fusion:
 
     def _add(self, attempt: Attempt, group: FusionGroup, member: Member, in_front: bool = False) -> None:
         group.add(member, in_front)
+        self.attempts[member.value] = attempt
         self.step_of.setdefault(member.value, group)
         if attempt.update:
             self._record_update(member.value, group)
@@ -388,13 +411,15 @@ class _Fusion:
         return True
 
     def _schedule(self) -> None:
-        """Number the steps in the order in which they run."""
-        place = {step: number for number, step in enumerate(sorted(range(len(self.steps)), key=self.order.rank.__getitem__))}
-        self.steps.sort(key=lambda step: place[step.position])
+        """Number the steps in the order in which they run, without groups of which all is computed again where it is read."""
+        kept = [step for step in self.steps if isinstance(step, Call) or any(member.value in self.stored for member in step.members)]
+        self.steps = sorted(kept, key=lambda step: self.order.rank[step.position])
+        place = {step.position: number for number, step in enumerate(self.steps)}
+        self.step_of = {value: step for value, step in self.step_of.items() if step.position in place}
         for step in self.steps:
             step.position = place[step.position]
         if self.refusals is not None:
-            self.refusals = [refusal._replace(group=place[refusal.group]) for refusal in self.refusals]
+            self.refusals = [refusal._replace(group=place[refusal.group]) for refusal in self.refusals if refusal.group in place]
 
 
 def _operand_views(value: Value) -> tuple[ArrayView, ...]:

@@ -103,15 +103,17 @@ def _order(name: str, n: Any) -> int:
 def _regular(name: str, n: int, x: Any, sign: float) -> Any:
     """√(π / 2x) J(n + 1/2, x), by its series near 0."""
     near = np.abs(x) < 1e-3
-    safe = np.where(near, 1.0, np.abs(x))
+    safe = np.where(near, 1.0, x if np.iscomplexobj(x) else np.abs(x))
     far = np.sqrt(math.pi / 2 / safe) * by_loop(name, n + 0.5, safe)
-    far = np.where(x < 0, far * (-1.0) ** n, far)
+    far = far if np.iscomplexobj(x) else np.where(x < 0, far * (-1.0) ** n, far)
     close = np.where(near, x, 0.0)
     first = 1.0 / math.prod(range(1, 2 * n + 2, 2))
     return np.where(near, first * close**n * (1.0 + sign * close * close / (2 * (2 * n + 3))), far)
 
 
 def _singular(name: str, n: int, x: Any) -> Any:
+    if np.iscomplexobj(x):
+        return np.sqrt(math.pi / 2 / x) * by_loop(name, n + 0.5, x)
     size = np.abs(x)
     found = np.sqrt(math.pi / 2 / size) * by_loop(name, n + 0.5, size)
     return np.where(x < 0, found * (-1.0) ** (n + 1), found) if name == "yv" else np.where(x < 0, math.nan, found)
@@ -126,7 +128,7 @@ def _spherical(name: str) -> Any:
     formula, low, high = _SPHERICAL[name]
 
     def function(n: int, z: Any, derivative: bool = False) -> Any:
-        order, x = _order(name, n), fresh(real_value(z))
+        order, x = _order(name, n), fresh(number_value(z))
         if not derivative:
             return formula(order, x)
         above = high * (order + 1) * formula(order + 1, x)
@@ -134,7 +136,7 @@ def _spherical(name: str) -> Any:
 
     function.__name__ = function.__qualname__ = name
     example = {"spherical_jn": 0.8415, "spherical_yn": -0.5403, "spherical_in": 1.1752, "spherical_kn": 0.5779}[name]
-    function.__doc__ = f"""As scipy.special.{name}, of real numbers; the order n is an integer.
+    function.__doc__ = f"""As scipy.special.{name}, the order n is an integer.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.scipy.special.{name}(0, np.array([1.0])).round(4).tolist()
@@ -145,7 +147,7 @@ def _spherical(name: str) -> Any:
 
 @graph_function
 def hankel1(v: Any, z: Any) -> Any:
-    """J + iY of order v at real z >= 0, as scipy.special.hankel1; complex z is refused.
+    """J + iY of order v, as scipy.special.hankel1; of real numbers at z >= 0.
 
     >>> import numpy as np, bwcompiler as bw
     >>> complex(bw.scipy.special.hankel1(0.0, np.array(1.0)).round(4))
@@ -156,7 +158,7 @@ def hankel1(v: Any, z: Any) -> Any:
 
 @graph_function
 def hankel2(v: Any, z: Any) -> Any:
-    """J - iY of order v at real z >= 0, as scipy.special.hankel2; complex z is refused.
+    """J - iY of order v, as scipy.special.hankel2; of real numbers at z >= 0.
 
     >>> import numpy as np, bwcompiler as bw
     >>> complex(bw.scipy.special.hankel2(0.0, np.array(1.0)).round(4))
@@ -166,25 +168,21 @@ def hankel2(v: Any, z: Any) -> Any:
 
 
 def _both_kinds(name: str, v: Any, z: Any, factor: complex) -> Any:
-    return by_loop("jv", v, _real(name, z)) + factor * by_loop("yv", v, _real(name, z))
-
-
-def _real(name: str, z: Any) -> Any:
-    value = number_value(z)
-    if value.dtype.is_complex:
-        raise UnsupportedError(f"{name} of traced complex numbers is not supported; of real ones it is")
-    return fresh(value)
+    at = fresh(number_value(z))
+    return by_loop(name, v, at) if np.iscomplexobj(at) else by_loop("jv", v, at) + factor * by_loop("yv", v, at)
 
 
 @graph_function
 def wofz(z: Any) -> Any:
-    """exp(-z²) erfc(-iz) of real z, as scipy.special.wofz; complex z is refused.
+    """exp(-z²) erfc(-iz), the function of Faddeeva, as scipy.special.wofz.
 
     >>> import numpy as np, bwcompiler as bw
     >>> complex(bw.scipy.special.wofz(np.array(1.0)).round(4))
     (0.3679+0.6072j)
     """
-    x = _real("wofz", z)
+    x = fresh(number_value(z))
+    if np.iscomplexobj(x):
+        return by_loop("wofz", x)
     return np.exp(-x * x) + (2j / math.sqrt(math.pi)) * by_loop("dawsn", x)
 
 
@@ -252,5 +250,57 @@ def perm(N: Any, k: Any, exact: bool = False) -> Any:
     return np.where(inside, by_loop("poch", np.where(inside, n - few + 1.0, 1.0), np.where(inside, few, 0.0)), 0.0)
 
 
+@graph_function
+def kelvin(x: Any) -> Any:
+    """(ber + i bei, ker + i kei, ber' + i bei', ker' + i kei'), as scipy.special.kelvin.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> complex(bw.scipy.special.kelvin(np.array(1.0))[0].round(4))
+    (0.9844+0.2496j)
+    """
+    at = fresh(real_value(x))
+    pairs = (("ber", "bei"), ("ker", "kei"), ("berp", "beip"), ("kerp", "keip"))
+    return tuple([by_loop(first, at) + 1j * by_loop(second, at) for first, second in pairs])
+
+
+# ----- spherical harmonics
+def _normalised(n: int, m: int, cosine: Any, sine: Any) -> Any:
+    """The associated Legendre function of which Y is made, m >= 0, by recurrence in n (Holmes and Featherstone, 2002)."""
+    found = np.ones_like(cosine) * (1.0 / math.sqrt(4 * math.pi))
+    for k in range(1, m + 1):
+        found = found * sine * -math.sqrt((2 * k + 1) / (2 * k))
+    before = np.zeros_like(cosine)
+    for k in range(m + 1, n + 1):
+        scale = math.sqrt((4 * k * k - 1) / (k * k - m * m))
+        last = math.sqrt(((k - 1) ** 2 - m * m) / (4 * (k - 1) ** 2 - 1))
+        before, found = found, scale * (cosine * found - last * before)
+    return found
+
+
+@graph_function
+def sph_harm_y(n: int, m: int, theta: Any, phi: Any, *, diff_n: int = 0) -> Any:
+    """The spherical harmonic of degree n and order m at the polar angle theta and the azimuth phi, as scipy.special.sph_harm_y.
+
+    n, m     integers that are known while tracing; else UnsupportedError, as with diff_n, which the transforms of this package replace.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> complex(bw.scipy.special.sph_harm_y(1, 0, np.array(0.0), np.array(0.0)).round(4))
+    (0.4886+0j)
+    """
+    if diff_n or not all(isinstance(one, int | np.integer) for one in (n, m)):
+        raise UnsupportedError("sph_harm_y: degree and order are integers that are known while tracing, and diff_n is 0\n"
+                               "  hint: a Python loop over the degrees; bw.grad or bw.jvp for derivatives")
+    if n < 0:
+        raise ValueError("n must be a non-negative integer.")
+    polar, azimuth = np.broadcast_arrays(fresh(real_value(theta)), fresh(real_value(phi)))
+    size = abs(int(m))
+    if size > n:
+        return np.zeros_like(polar) + 0j * azimuth
+    height = _normalised(int(n), size, np.cos(polar), np.sin(polar))
+    height = height * (-1.0) ** size if m < 0 else height
+    return height * np.cos(m * azimuth) + 1j * (height * np.sin(m * azimuth))
+
+
 COMPOSITIONS = {function.__name__: function for function in (
-    lambertw, *[_spherical(name) for name in _SPHERICAL], hankel1, hankel2, wofz, eval_hermite, eval_hermitenorm, diric, perm)}
+    lambertw, *[_spherical(name) for name in _SPHERICAL], hankel1, hankel2, kelvin, wofz, eval_hermite,
+    eval_hermitenorm, diric, perm, sph_harm_y)}

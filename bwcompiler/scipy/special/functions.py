@@ -126,7 +126,7 @@ def by_loop(name: str, *xs: Any) -> Any:
 
 @graph_function
 def zeta(x: Any, q: Any = None) -> Any:
-    """Σ 1 / (q + k)**x over k = 0, 1, ... (q = 1 by default), as scipy.special.zeta; the derivative by x is not known.
+    """Σ 1 / (q + k)**x over k = 0, 1, ... (q = 1 by default), as scipy.special.zeta; of Riemann's function derivatives for x > -2.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.scipy.special.zeta(np.array([2.0])).round(4).tolist()

@@ -1,4 +1,6 @@
-"""Distributions named as in scipy.stats that work on traced and on plain arrays: densities, distribution functions, entropies."""
+"""Functions and distributions named as in scipy.stats that work on traced and on plain arrays."""
+
+from typing import Any
 
 from bwcompiler.scipy.stats.continuous import (
     beta,
@@ -24,11 +26,122 @@ from bwcompiler.scipy.stats.continuous import (
     vonmises,
     weibull_min,
 )
-from bwcompiler.scipy.stats.discrete import bernoulli, betabinom, binom, geom, nbinom, poisson
-from bwcompiler.scipy.stats.multivariate import dirichlet, multinomial, multivariate_normal
+from bwcompiler.scipy.stats.discrete import (
+    bernoulli,
+    betabinom,
+    binom,
+    dlaplace,
+    geom,
+    hypergeom,
+    logser,
+    nbinom,
+    planck,
+    poisson,
+    randint,
+    zipf,
+)
+from bwcompiler.scipy.stats.distributions import Distribution, Frozen
+from bwcompiler.scipy.stats.hypotheses import (
+    chisquare,
+    f_oneway,
+    linregress,
+    pearsonr,
+    power_divergence,
+    spearmanr,
+    ttest_1samp,
+    ttest_ind,
+    ttest_rel,
+)
+from bwcompiler.scipy.stats.multivariate import Family, dirichlet, multinomial, multivariate_normal, multivariate_t
+from bwcompiler.scipy.stats.positive_numbers import (
+    arcsine,
+    betaprime,
+    burr12,
+    chi,
+    erlang,
+    exponweib,
+    fisk,
+    genpareto,
+    gompertz,
+    halfcauchy,
+    halflogistic,
+    invgauss,
+    invweibull,
+    johnsonsb,
+    levy,
+    loguniform,
+    lomax,
+    maxwell,
+    nakagami,
+    powerlaw,
+    reciprocal,
+    rice,
+    semicircular,
+    triang,
+    truncexpon,
+    wald,
+)
+from bwcompiler.scipy.stats.ranks import energy_distance, rankdata, wasserstein_distance
+from bwcompiler.scipy.stats.real_numbers import (
+    exponnorm,
+    genextreme,
+    genlogistic,
+    hypsecant,
+    johnsonsu,
+    loggamma,
+    moyal,
+    skewnorm,
+    weibull_max,
+)
+from bwcompiler.scipy.stats.samples import (
+    circmean,
+    circstd,
+    circvar,
+    describe,
+    entropy,
+    gmean,
+    gstd,
+    gzscore,
+    hmean,
+    iqr,
+    kurtosis,
+    median_abs_deviation,
+    moment,
+    pmean,
+    sem,
+    skew,
+    trim_mean,
+    variation,
+    zmap,
+    zscore,
+)
+from bwcompiler.scipy.stats.transformations import boxcox, boxcox_llf, yeojohnson, yeojohnson_llf
+
+
+def converted(of: Any) -> Any:
+    """A distribution of scipy.stats, or one with its parameters, as ours; None where there is none."""
+    vectors = {"multivariate_normal_frozen": lambda: multivariate_normal(of.mean, of.cov),
+               "multivariate_t_frozen": lambda: multivariate_t(of.loc, of.shape, of.df), "dirichlet_frozen": lambda: dirichlet(of.alpha)}
+    if type(of).__name__ in vectors:
+        return vectors[type(of).__name__]()
+    parameters = hasattr(of, "dist") and hasattr(of, "kwds")
+    name = getattr(of.dist if parameters else of, "name", None) or type(of).__name__.removesuffix("_gen")
+    ours = globals().get(name)
+    if not isinstance(ours, Distribution | Family):
+        return None
+    return Frozen(ours, of.args, of.kwds) if parameters else ours
+
 
 __all__ = [
-    "bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "dirichlet", "expon", "f", "gamma", "gennorm", "geom",
-    "gumbel_l", "gumbel_r", "halfnorm", "invgamma", "laplace", "logistic", "lognorm", "multinomial", "multivariate_normal",
-    "nbinom", "norm", "pareto", "poisson", "rayleigh", "t", "truncnorm", "uniform", "vonmises", "weibull_min",
+    "arcsine", "bernoulli", "beta", "betabinom", "betaprime", "binom", "boxcox", "boxcox_llf", "burr12", "cauchy", "chi",
+    "chi2", "chisquare", "circmean", "circstd", "circvar", "describe", "dirichlet", "dlaplace", "energy_distance", "entropy",
+    "erlang", "expon", "exponnorm", "exponweib", "f", "f_oneway", "fisk", "gamma", "genextreme", "genlogistic", "gennorm",
+    "genpareto", "geom", "gmean", "gompertz", "gstd", "gumbel_l", "gumbel_r", "gzscore", "halfcauchy", "halflogistic",
+    "halfnorm", "hmean", "hypergeom", "hypsecant", "invgamma", "invgauss", "invweibull", "iqr", "johnsonsb", "johnsonsu",
+    "kurtosis", "laplace", "levy", "linregress", "loggamma", "logistic", "lognorm", "logser", "loguniform", "lomax",
+    "maxwell", "median_abs_deviation", "moment", "moyal", "multinomial", "multivariate_normal", "multivariate_t", "nakagami",
+    "nbinom", "norm", "pareto", "pearsonr", "planck", "pmean", "poisson", "power_divergence", "powerlaw", "randint",
+    "rankdata", "rayleigh", "reciprocal", "rice", "sem", "semicircular", "skew", "skewnorm", "spearmanr", "t", "triang",
+    "trim_mean", "truncexpon", "truncnorm", "ttest_1samp", "ttest_ind", "ttest_rel", "uniform", "variation", "vonmises",
+    "wald", "wasserstein_distance", "weibull_max", "weibull_min", "yeojohnson", "yeojohnson_llf", "zipf", "zmap", "zscore",
 ]

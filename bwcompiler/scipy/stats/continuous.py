@@ -45,6 +45,11 @@ def positive(*shapes: Any) -> Any:
     return np.asarray(found) if isinstance(found, bool) else found
 
 
+def condition(found: Any) -> Any:
+    """Whether parameters are in range: an array also of Python numbers."""
+    return np.asarray(found) if isinstance(found, bool | np.bool_) else found
+
+
 def log_one_minus_exp(x: Any) -> Any:
     """log(1 - exp(x)) for x <= 0, by the form that keeps the digits."""
     near = x > -math.log(2.0)

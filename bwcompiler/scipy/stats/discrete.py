@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.scipy.stats.continuous import gammaln, positive, special, xlog1py, xlogy
+from bwcompiler.scipy.special.functions import zeta
+from bwcompiler.scipy.stats.continuous import condition, gammaln, positive, special, xlog1py, xlogy
 from bwcompiler.scipy.stats.distributions import Discrete, Formulas
 
 
@@ -41,7 +42,7 @@ binom = Discrete("binom", ("n", "p"), Formulas(
 poisson = Discrete("poisson", ("mu",), Formulas(
     log_density=lambda k, mu: xlogy(k, mu) - gammaln(k + 1.0) - mu,
     cdf=lambda k, mu: special("pdtr", k, mu), sf=lambda k, mu: special("pdtrc", k, mu),
-    mean=lambda mu: mu, var=lambda mu: mu, valid=lambda mu: np.asarray(mu >= 0) if isinstance(mu, int | float) else mu >= 0, low=0,
+    mean=lambda mu: mu, var=lambda mu: mu, valid=lambda mu: condition(mu >= 0) if isinstance(mu, int | float) else mu >= 0, low=0,
 ), "The Poisson distribution.", "bw.scipy.stats.poisson.pmf(np.array([0, -1]), 2.0).round(4).tolist()\n[0.1353, 0.0]")
 
 geom = Discrete("geom", ("p",), Formulas(
@@ -69,3 +70,58 @@ betabinom = Discrete("betabinom", ("n", "a", "b"), Formulas(
     high=lambda n, a, b: n,
 ), "The number of successes in n trials whose probability has a beta distribution.",
     "bw.scipy.stats.betabinom.pmf(np.array([1]), 2, 1.0, 1.0).round(4).tolist()\n[0.3333]")
+
+
+# ----- draws without replacement, equal chances, and others
+def betaln(a: Any, b: Any) -> Any:
+    return special("betaln", a, b)
+
+
+def _hypergeom_density(k: Any, M: Any, n: Any, N: Any) -> Any:
+    bad = M - n
+    ways = betaln(n + 1.0, 1.0) + betaln(bad + 1.0, 1.0) + betaln(M - N + 1.0, N + 1.0)
+    return ways - betaln(k + 1.0, n - k + 1.0) - betaln(N - k + 1.0, bad - N + k + 1.0) - betaln(M + 1.0, 1.0)
+
+
+hypergeom = Discrete("hypergeom", ("M", "n", "N"), Formulas(
+    log_density=_hypergeom_density, mean=lambda M, n, N: N * (n / M),
+    valid=lambda M, n, N: _counted(M) & _counted(n) & _counted(N) & condition((n <= M) & (N <= M)),
+    low=lambda M, n, N: np.maximum(N - (M - n), 0), high=lambda M, n, N: np.minimum(n, N), inside=lambda M, n, N: np.minimum(n, N),
+), "The good ones among N drawn of M things, n of which are good.",
+    "bw.scipy.stats.hypergeom.pmf(np.array([1]), 2, 1, 1).round(4).tolist()\n[0.5]")
+
+randint = Discrete("randint", ("low", "high"), Formulas(
+    log_density=lambda k, low, high: -np.log(high - low + 0.0 * k), cdf=lambda k, low, high: (k - low + 1.0) / (high - low),
+    entropy=lambda low, high: np.log(high - low), mean=lambda low, high: (high + low - 1.0) / 2,
+    var=lambda low, high: ((high - low) ** 2 - 1.0) / 12, valid=lambda low, high: condition(high > low), low=lambda low, high: low,
+    high=lambda low, high: high - 1, inside=lambda low, high: low,
+), "Whole numbers from low to high - 1.", "bw.scipy.stats.randint.pmf(np.array([1]), 0, 4).tolist()\n[0.25]")
+
+zipf = Discrete("zipf", ("a",), Formulas(
+    log_density=lambda k, a: -a * np.log(k) - np.log(zeta(a)), valid=lambda a: condition(a > 1), low=1,
+    inside=lambda a: 1.0,
+), "The distribution of Zipf.", "bw.scipy.stats.zipf.pmf(np.array([1]), 2.0).round(4).tolist()\n[0.6079]")
+
+logser = Discrete("logser", ("p",), Formulas(
+    log_density=lambda k, p: k * np.log(p) - np.log(k) - np.log(-np.log1p(-p)), mean=lambda p: -p / ((1.0 - p) * np.log1p(-p)),
+    valid=lambda p: condition((p > 0) & (p < 1)), low=1, inside=lambda p: 1.0,
+), "The logarithmic series.", "bw.scipy.stats.logser.pmf(np.array([1]), 0.5).round(4).tolist()\n[0.7213]")
+
+planck = Discrete("planck", ("lambda_",), Formulas(
+    log_density=lambda k, rate: np.log(-np.expm1(-rate)) - rate * k, cdf=lambda k, rate: -np.expm1(-rate * (k + 1.0)),
+    sf=lambda k, rate: np.exp(-rate * (k + 1.0)), logsf=lambda k, rate: -rate * (k + 1.0), mean=lambda rate: 1.0 / np.expm1(rate),
+    var=lambda rate: np.exp(-rate) / np.expm1(-rate) ** 2, valid=positive, low=0,
+), "The discrete exponential distribution.", "bw.scipy.stats.planck.logsf(np.array([0]), 2.0).tolist()\n[-2.0]")
+
+
+def _dlaplace_cdf(k: Any, a: Any) -> Any:
+    right = k >= 0
+    return np.where(right, 1.0 - np.exp(-a * np.where(right, k, 0)) / (np.exp(a) + 1.0),
+                    np.exp(a * (np.where(right, 0, k) + 1.0)) / (np.exp(a) + 1.0))
+
+
+dlaplace = Discrete("dlaplace", ("a",), Formulas(
+    log_density=lambda k, a: np.log(np.tanh(a * 0.5)) - a * np.abs(k), cdf=_dlaplace_cdf, sf=lambda k, a: _dlaplace_cdf(-k - 1.0, a),
+    mean=lambda a: 0.0 * a, var=lambda a: 2.0 * np.exp(a) / np.expm1(a) ** 2, entropy=lambda a: a / np.sinh(a) - np.log(np.tanh(a * 0.5)),
+    valid=positive,
+), "The discrete Laplace distribution.", "bw.scipy.stats.dlaplace.cdf(np.array([-1]), 1.0).round(4).tolist()\n[0.2689]")

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.api.eager import graph_function
+from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.operands import broadcast_shapes
 from bwcompiler.frontend.tracing.tracer import fresh, value_of
 from bwcompiler.frontend.tracing.views import broadcast_value
@@ -80,6 +81,22 @@ def _positive(scale: Any) -> Any:
     return found if found is True or not isinstance(found, bool) else np.asarray(found)
 
 
+class Frozen:
+    """A distribution with its parameters; it has the methods of the distribution, without these."""
+
+    def __init__(self, dist: Any, args: tuple[Any, ...], kwds: dict[str, Any]) -> None:
+        self.dist, self.args, self.kwds = dist, args, kwds
+
+    def __getattr__(self, method: str) -> Any:
+        if method.startswith("_"):
+            raise AttributeError(method)
+        function = getattr(self.dist, method)
+        return lambda *given, **options: function(*given, *self.args, **options, **self.kwds)
+
+    def __repr__(self) -> str:
+        return f"<{self.dist.name} of bwcompiler.scipy.stats, with parameters>"
+
+
 class Distribution:
     """Functions of one distribution; `name` and `shapes` as in scipy.stats."""
 
@@ -122,6 +139,29 @@ class Distribution:
 
     def __repr__(self) -> str:
         return f"<bwcompiler.scipy.stats.{self.name}: {self._listed()}>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Frozen:
+        """The distribution with its parameters, as in scipy.stats: norm(loc, scale).logpdf(x)."""
+        return Frozen(self, args, kwargs)
+
+    def median(self, *args: Any, **kwargs: Any) -> Any:
+        """Half of the mass is below: ppf(0.5)."""
+        return self.ppf(0.5, *args, **kwargs)
+
+    def interval(self, confidence: Any, *args: Any, **kwargs: Any) -> Any:
+        """The ends of the range around the median that has a share of the mass."""
+        return tuple([self.ppf(0.5 + sign * (0.5 * confidence), *args, **kwargs) for sign in (-1, 1)])
+
+    def stats(self, *args: Any, moments: str = "mv", **kwargs: Any) -> Any:
+        """The mean ("m") and the variance ("v")."""
+        if set(moments) - set("mv"):
+            raise UnsupportedError(f"scipy.stats.{self.name}.stats of traced parameters: moments are 'm' and 'v', not {moments!r}")
+        found = tuple([getattr(self, {"m": "mean", "v": "var"}[one])(*args, **kwargs) for one in moments])
+        return found if len(found) > 1 else found[0]
+
+    def nnlf(self, theta: Any, x: Any) -> Any:
+        """The negative log likelihood of data x, theta being the parameters."""
+        return -np.sum(getattr(self, self.densities[1])(x, *theta))
 
     def _function(self, method: str, rule: Rule) -> Any:
         first = () if method in ("entropy", "mean", "var", "std") else ("q",) if method in ("ppf", "isf") else (self.variable,)

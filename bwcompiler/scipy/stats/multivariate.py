@@ -11,12 +11,12 @@ from bwcompiler.api.eager import graph_function
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.scipy.stats.continuous import gammaln, psi, xlogy
-from bwcompiler.scipy.stats.distributions import real
+from bwcompiler.scipy.stats.distributions import Frozen, real
 
 LOG_2_PI = math.log(2 * math.pi)
 
 
-class _Family:
+class Family:
     """A few functions under the name of a distribution."""
 
     def __init__(self, name: str, meaning: str, example: str, **functions: Any) -> None:
@@ -28,6 +28,10 @@ class _Family:
         first, second = example.splitlines()
         self.__doc__ = (f"{meaning}\n\nFunctions as in scipy.stats.{name}: {', '.join(functions)}.\n\n"
                         f">>> import numpy as np, bwcompiler as bw\n>>> {first}\n{second}\n")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Frozen:
+        """The distribution with its parameters: multivariate_normal(mean, cov).logpdf(x)."""
+        return Frozen(self, args, kwargs)
 
     def __repr__(self) -> str:
         return f"<bwcompiler.scipy.stats.{self.name}>"
@@ -82,10 +86,35 @@ def _normal_entropy(mean: Any = None, cov: Any = 1) -> Any:
     return 0.5 * (rank * (LOG_2_PI + 1.0) + log_determinant)
 
 
-multivariate_normal = _Family(
+multivariate_normal = Family(
     "multivariate_normal", "The normal distribution of vectors along the last axis of x; cov is a matrix, a diagonal or a number.",
     "bw.scipy.stats.multivariate_normal.logpdf(np.zeros(2), np.zeros(2), np.eye(2)).round(4).item()\n-1.8379",
     logpdf=_normal_logpdf, pdf=_normal_pdf, entropy=_normal_entropy)
+
+
+# ----- t
+def _t_logpdf(x: Any, loc: Any = None, shape: Any = 1, df: Any = 1, allow_singular: bool = False) -> Any:
+    points = real(x)
+    matrix, size = _covariance(shape, loc)
+    points = points[None] if points.ndim == 0 else points[:, None] if points.ndim == 1 and size == 1 else points
+    if points.shape[-1] != size:
+        raise ShapeError(f"multivariate_t: x of shape {np.shape(x)} must end in the order {size} of the shape matrix")
+    whitening, log_determinant, _ = _whitened(matrix, allow_singular)
+    moved = np.matmul(points if loc is None else points - loc, whitening)
+    freedom = real(df)
+    half = 0.5 * (freedom + size)
+    scale = gammaln(half) - gammaln(0.5 * freedom) - size / 2 * np.log(freedom * math.pi) - 0.5 * log_determinant
+    return np.squeeze(scale - half * np.log1p(np.sum(moved * moved, -1) / freedom))
+
+
+def _t_pdf(x: Any, loc: Any = None, shape: Any = 1, df: Any = 1, allow_singular: bool = False) -> Any:
+    return np.exp(_t_logpdf(x, loc, shape, df, allow_singular))
+
+
+multivariate_t = Family(
+    "multivariate_t", "Student's distribution of vectors along the last axis of x; shape is a matrix, a diagonal or a number.",
+    "bw.scipy.stats.multivariate_t.logpdf(np.zeros(2), np.zeros(2), np.eye(2), 3.0).round(4).item()\n-1.8379",
+    logpdf=_t_logpdf, pdf=_t_pdf)
 
 
 # ----- Dirichlet
@@ -123,7 +152,7 @@ def _dirichlet_entropy(alpha: Any) -> Any:
     return _log_beta(weights) + (total - weights.shape[0]) * psi(total) - np.sum((weights - 1.0) * psi(weights))
 
 
-dirichlet = _Family(
+dirichlet = Family(
     "dirichlet", "The distribution of numbers that sum to 1, which lie along the first axis of x; the last of them may be left out.",
     "bw.scipy.stats.dirichlet.pdf(np.array([0.5, 0.5]), np.array([1.0, 1.0])).round(4).item()\n1.0",
     logpdf=_dirichlet_logpdf, pdf=_dirichlet_pdf, mean=_dirichlet_mean, var=_dirichlet_var, entropy=_dirichlet_entropy)
@@ -140,7 +169,7 @@ def _multinomial_pmf(x: Any, n: Any, p: Any) -> Any:
     return np.exp(_multinomial_logpmf(x, n, p))
 
 
-multinomial = _Family(
+multinomial = Family(
     "multinomial", "The counts of n draws, which lie along the last axis of x; p are their probabilities.",
     "bw.scipy.stats.multinomial.pmf(np.array([1, 1]), 2, np.array([0.5, 0.5])).round(4).item()\n0.5",
     logpmf=_multinomial_logpmf, pmf=_multinomial_pmf)

@@ -98,6 +98,7 @@ def test_file_and_module_targets(folder):
     ("user_file.py:los", UserProblem, "user_file.py has no function los; did you mean loss?"),
     ("user_file.py:zzz", UserProblem, "there are: loss, other, keyword"),
     ("user_file.py:constant", UserProblem, "constant in user_file.py is not a function but a int"),
+    ("user_file.py:Net", UserProblem, "Net in user_file.py is not a function but a class; there are: loss"),
     ("no_such_module_anywhere:f", UserProblem, "cannot import no_such_module_anywhere: ModuleNotFoundError"),
 ])
 def test_wrong_targets(folder, target, problem, message):

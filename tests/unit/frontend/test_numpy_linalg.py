@@ -103,7 +103,7 @@ def test_refused(name: str) -> None:
 
 
 def test_singular_matrices_raise_numpys_error() -> None:
-    derivative = bw.grad(lambda a: np.linalg.det(a))
+    derivative = bw.grad(lambda a: np.linalg.slogdet(a)[1])          # of -inf
     with pytest.raises(np.linalg.LinAlgError):
         derivative(np.zeros((3, 3)))
 
@@ -165,3 +165,41 @@ def test_determinants_of_two_rows(rng: np.random.Generator) -> None:
     complex_ = a + 1j * a[::-1]
     np.testing.assert_allclose(bw.jit(lambda a: np.linalg.det(a))(complex_), np.linalg.det(complex_), rtol=1e-12)
     bw.check_grads(lambda a: np.linalg.det(a), (a,), order=2)
+
+
+def cofactors(a: np.ndarray) -> np.ndarray:
+    """By their definition."""
+    n = len(a)
+    return np.array([[(-1.0) ** (i + j) * np.linalg.det(np.delete(np.delete(a, i, 0), j, 1)) for j in range(n)] for i in range(n)])
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128])
+def test_determinants_of_singular_matrices(n: int, dtype: type, rng: np.random.Generator) -> None:
+    """Their derivatives are the cofactors, of every rank; and the second ones the changes of those."""
+    det = lambda a: np.linalg.det(a)  # noqa: E731
+    real = np.dtype(dtype).kind == "f"
+    gradient = bw.grad(det, holomorphic=not real)
+    tolerance = 2e-4 if dtype is np.float32 else 1e-9
+    for rank in range(n + 1):
+        a = (rng.integers(-2, 3, (n, rank)) @ rng.integers(-2, 3, (rank, n))).astype(dtype)
+        e = rng.standard_normal((n, n)).astype(dtype)
+        if not real:
+            a, e = a * (1 + 1j), e * (1 - 2j)
+        np.testing.assert_allclose(gradient(a), cofactors(a), rtol=tolerance, atol=tolerance * 10)
+        if dtype is not np.float32:
+            h = 1e-3
+            changes = (8 * (cofactors(a + h * e) - cofactors(a - h * e)) - cofactors(a + 2 * h * e) + cofactors(a - 2 * h * e)) / (12 * h)
+            np.testing.assert_allclose(bw.jvp(gradient, (a,), (e,))[1], changes, rtol=1e-7, atol=1e-7)
+            back = bw.vjp(gradient, a)[1](e)
+            np.testing.assert_allclose(back[0] if isinstance(back, tuple) else back, changes, rtol=1e-7, atol=1e-7)
+
+
+def test_determinants_of_a_stack_with_a_singular_matrix(rng: np.random.Generator) -> None:
+    stack = np.stack([rng.standard_normal((4, 4)), np.arange(16.0).reshape(4, 4) % 5, np.zeros((4, 4)), np.eye(4, k=1)])
+    expected = np.stack([cofactors(a) for a in stack])
+    for found in (bw.grad(lambda a: np.linalg.det(a).sum())(stack), bw.vmap(bw.grad(lambda a: np.linalg.det(a)))(stack)):
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    bw.check_grads(lambda a: np.linalg.det(a), (stack[0],), order=3)
+    with pytest.raises(np.linalg.LinAlgError):                       # the third derivative by the inverse
+        bw.hessian(lambda a: bw.grad(lambda a: np.linalg.det(a))(a)[0, 0])(stack[2])

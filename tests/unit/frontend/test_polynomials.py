@@ -110,3 +110,73 @@ def test_i0_and_sinc() -> None:
     assert bw.grad(bw.grad(np.sinc))(0.0) == pytest.approx(-np.pi**2 / 3, rel=1e-12)
     with pytest.raises(TypeError, match="complex"):
         bw.jit(np.i0)(X + 1j)
+
+
+# ----- traced coefficients
+SPACES = {"poly": polynomial, "cheb": chebyshev, "leg": legendre, "herm": hermite, "herme": hermite_e, "lag": laguerre}
+PLACES = np.linspace(-1.0, 1.0, 8)
+HEIGHTS = np.cos(2 * PLACES)
+WITH_OBJECTS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "value": lambda kind, c, x: kind(c)(x), "in a domain": lambda kind, c, x: kind(c, domain=[-2, 3])(x), "coefficients": lambda kind, c, x: kind(c).coef,
+    "derivative": lambda kind, c, x: kind(c).deriv(2)(x), "integral": lambda kind, c, x: kind(c).integ(1, k=[0.5], lbnd=0.1)(x),
+    "sums": lambda kind, c, x: (kind(c) + kind([1.0, 2.0]))(x) + (kind([1.0, 2.0]) + kind(c))(x) + (kind(c) - x[0])(x) + (1.0 - kind(c))(x),
+    "products": lambda kind, c, x: (kind(c) * kind([1.0, 2.0]))(x) + (kind([1.0, 2.0]) * kind(c))(x) + (2.0 * kind(c))(x) + (-kind(c))(x) + (kind(c) / 2.0)(x),
+    "power": lambda kind, c, x: (kind(c) ** 2)(x), "from roots": lambda kind, c, x: kind.fromroots(c[:3])(x), "truncated": lambda kind, c, x: kind(c).truncate(2)(x),
+    "fit": lambda kind, c, x: kind.fit(PLACES, HEIGHTS * c[0], 3)(x), "fit at traced places": lambda kind, c, x: kind.fit(PLACES * c[0], HEIGHTS, 2)(x),
+    "known": lambda kind, c, x: (kind([1.0, 2.0]) * kind([1.0, 3.0]))(x),
+}
+
+
+@pytest.mark.parametrize("name", WITH_OBJECTS)
+@pytest.mark.parametrize("kind", [Polynomial, Chebyshev], ids=lambda one: one.__name__)
+def test_objects(kind: Any, name: str) -> None:
+    fun = WITH_OBJECTS[name]
+    same(lambda c, x: fun(kind, c, x), C, X)
+    if kind is Chebyshev:
+        check_derivatives(bw.jit(lambda c, x: fun(kind, c, x)), C, X, order=1, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda one: one.__name__)
+def test_roots_of_objects(kind: Any) -> None:
+    same(lambda c: kind(c).roots(), C, ordered=False)
+
+
+def test_poly1d_of_traced_coefficients() -> None:
+    for fun in (lambda c, x: np.poly1d(c)(x), lambda c, x: (np.poly1d(c) * np.poly1d([1.0, 2.0]) + np.poly1d(c) - 2.0)(x), lambda c, x: np.poly1d(c).deriv()(x),
+                lambda c, x: np.poly1d(c).integ(2, k=[1.0, 2.0])(x), lambda c, x: np.poly1d(c, True)(x), lambda c, x: np.poly1d(c).coeffs, lambda c, x: np.poly1d(c)[1],
+                lambda c, x: np.poly1d(c).order + x, lambda c, x: (np.poly1d(c) ** 2)(x), lambda c, x: (2.0 * np.poly1d(c))(x), lambda c, x: (-np.poly1d(c) / 2.0)(x)):
+        same(fun, C, X)
+    same(lambda c: np.poly1d(c).roots, C, ordered=False)
+    check_derivatives(bw.jit(lambda c, x: (np.poly1d(c) * np.poly1d(c).deriv())(x)), C, X)
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_fits_and_conversions(name: str) -> None:
+    """By all spellings of the degree and with weights, of traced heights and places; functions that look for zeros."""
+    space = SPACES[name]
+    fit, weights = getattr(space, f"{name}fit"), PLACES + 2.0
+    for call in (lambda x, y: fit(x, y, 3), lambda x, y: fit(x, np.stack([y, x], 1), [0, 2]), lambda x, y: fit(x, y, 3, w=weights), lambda x, y: fit(x, y, 2, rcond=1e-9),
+                 lambda x, y: fit(x, y, 2, full=True)[0], lambda x, y: fit(x, y, 2, full=True)[1][2], lambda x, y: fit(PLACES, y, [1])):
+        same(call, PLACES, HEIGHTS)
+    check_derivatives(bw.jit(lambda x, y: fit(x, y, 2)), PLACES, HEIGHTS, tolerance=1e-4)
+    same(lambda c: getattr(space, f"{name}mulx")(c), C)
+    same(lambda c: getattr(space, f"{name}mulx")(c[:1]), C)
+    same(lambda c: getattr(space, f"{name}line")(c[0], c[1]), C)
+    if name != "poly":
+        same(lambda c: getattr(space, f"{name}2poly")(c), C)
+        same(lambda c: getattr(space, f"poly2{name}")(c), C)
+    with pytest.raises(ValueError, match="deg"):
+        bw.jit(lambda y: fit(PLACES, y, -1))(HEIGHTS)
+    with pytest.raises(TypeError, match="same length"):
+        bw.jit(lambda y: fit(PLACES[:3], y, 1))(HEIGHTS)
+
+
+def test_polyfit_with_its_covariance() -> None:
+    weights = PLACES + 2.0
+    for call in (lambda y: np.polyfit(PLACES, y, 2, cov=True)[1], lambda y: np.polyfit(PLACES, y, 2, cov="unscaled", w=weights)[1],
+                 lambda y: np.polyfit(PLACES, np.stack([y, y * y], 1), 2, cov=True)[1], lambda y: np.polyfit(PLACES, y, 2, cov=True)[0],
+                 *[lambda y, k=k: np.polyfit(PLACES, y, 2, full=True)[k] for k in range(5)]):
+        same(call, HEIGHTS)
+    check_derivatives(bw.jit(lambda x, y: np.polyfit(x, y, 2, cov=True)[1]), PLACES, HEIGHTS, tolerance=1e-4)
+    with pytest.raises(ValueError, match="exceed"):
+        bw.jit(lambda y: np.polyfit(PLACES[:3], y[:3], 2, cov=True)[0])(HEIGHTS)

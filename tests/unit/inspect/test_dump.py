@@ -250,6 +250,21 @@ def test_dump_writes_what_the_suffix_says(program, tmp_path):
     assert all(path.read_text() for path in written)
 
 
+def test_a_suffix_that_names_no_format(program, tmp_path):
+    for name in ("a.foo", "a.c", "a.so", "version.2"):
+        with pytest.raises(UnsupportedError, match=r"no format goes with \.\w+; the suffixes are \.dot, .*\.txt, and a name without one is a folder"):
+            program.dump(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "version.2").mkdir()
+    assert len(program.dump(tmp_path / "version.2")) == 11
+
+
+def test_stages_that_are_called_otherwise_elsewhere(program):
+    for name, stage in (("backward", "adjoint"), ("jaxpr", "forward"), ("assembly", "asm"), ("hlo", "simplified")):
+        with pytest.raises(UnsupportedError, match=f"unknown stage '{name}' .did you mean '{stage}'.."):
+            program.as_text(name)
+
+
 def contents(folder):
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 

@@ -289,6 +289,15 @@ kernel k0(%x: in f64[0,3], %y: out f64[3], %z: out i64[0])
     assert native(text, [np.zeros((0, 3)), np.zeros(3), np.zeros(0, np.int64)])[1].tolist() == [-1.5] * 3
 
 
+def test_loops_of_which_nothing_is_needed():
+    kernel = parse_kernel("kernel k0(%y: inout f64[3])\n  for i in 0..3\n    store %y[i], %y[i] + 1.0\n")
+    outer = kernel.body[0]
+    assert isinstance(outer, Loop)
+    outer.body.insert(0, Loop(Index(0, 3, "j"), 4, [], "vector"))
+    kernel.body.insert(0, Loop(Index(0, 8, "k"), 9, [], "serial"))
+    assert native(kernel, [np.ones(3)])[0].tolist() == [2.0] * 3
+
+
 def test_triangular_loops(rng):
     """An extent that depends on an outer index."""
     text = """\

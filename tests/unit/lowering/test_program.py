@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bwcompiler.ir.call_signature import ERROR_RECORD_BYTES
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.memory import Location, MemoryPlan
-from bwcompiler.ir.plan import ERROR_RECORD_BYTES
 from bwcompiler.lowering import calls
 from bwcompiler.lowering.libraries.library_calls import CALLBACK_DONE, CALLBACK_ERROR, INDEX_ERROR
 from bwcompiler.lowering.program import ProgramEmitter, ProgramText

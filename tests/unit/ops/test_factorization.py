@@ -43,6 +43,8 @@ CASES = [
     *[case("svdvals", a).but(holomorphic=False) for a in (Z, Z_TALL, Z_WIDE)],
     *[case("qr", a).but(holomorphic=False) for a in (Z, Z_TALL)],
     *[case("det", a) for a in (Z, Z[0, :1, :1], Z[:0])],
+    *[case(name, a, *rest) for a, e in ((A, A[::-1]), (A[0], A[1]), (A[:0], A[:0]), (Z, Z[::-1]))
+      for name, rest in (("cofactors", ()), ("cofactor_change", (e,)))],
     *[case("eigvals", a) for a in (Z, Z[0], Z[:0])],
     *[case("eigvals", a).but(holomorphic=False) for a in (SPIRAL, SPIRAL[:1, :1], NOTHING)],
     *[case("slogdet", a).but(holomorphic=False) for a in (Z, Z[0, :1, :1], Z[:0])],

@@ -123,3 +123,26 @@ def test_what_does_not_depend_on_the_batch_is_computed_once():
     assert [value.shape for value in mapped.body if value.op.name == "exp"] == [(2,)]
     unmapped, flags = batch_graph(graph, [False, False], 5)
     assert flags == [False] and unmapped.body == graph.body
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+def test_the_jacobian_of_or_by_one_number_maps_nothing(shape):
+    """It is a gradient, or a tangent; products stay products of matrices, also where it is differentiated again."""
+    w, x = np.linspace(-1.0, 1.0, 6).reshape(2, 3), np.linspace(0.0, 1.0, 6).reshape(3, 2)
+
+    def function(w):
+        return np.sum(np.tanh(w @ x) ** 2).reshape(shape)
+
+    def path(t):
+        return np.tanh(np.sum(t) * w) @ x
+    both = bw.jacrev(bw.jacrev(function))
+    graph = trace(both, [w]).graph
+    assert {value.rank for value in trace(bw.jacrev(function), [w]).graph.body if value.op.name == "matmul"} == {2}
+    assert graph.outputs[0].shape == (*shape, 2, 3, 2, 3)
+    np.testing.assert_allclose(bw.jacrev(function)(w), bw.grad(lambda w: np.sum(function(w)))(w).reshape(*shape, 2, 3), rtol=1e-14)
+    np.testing.assert_allclose(both(w), bw.hessian(lambda w: np.sum(function(w)))(w).reshape(*shape, 2, 3, 2, 3), rtol=1e-12, atol=1e-14)
+    t = np.full(shape, 0.3)
+    found = bw.jacfwd(path)(t)
+    assert found.shape == (2, 2, *shape)
+    np.testing.assert_allclose(found.reshape(2, 2), bw.jvp(path, (t,), (np.ones(shape),))[1], rtol=1e-14)
+    np.testing.assert_allclose(found, bw.jacrev(path)(t), rtol=1e-13)

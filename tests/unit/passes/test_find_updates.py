@@ -245,3 +245,39 @@ def test_which_updates_are_done_in_place() -> None:
 
     for function in (short, wide):
         assert not find_updates(trace(function, (np.ones((10, 64)),), autoloop=False).graph).values
+
+
+def patched_by_its_sums(x):
+    for _ in range(9):
+        y = np.where(x > 0.1, x * 0.5, 0.25 * x)
+        y[0] += 0.01 * np.sum(x, axis=0)
+        y[:, 1] -= np.max(x, axis=1)
+        x = y
+    return x
+
+
+def test_sums_are_written_into_what_is_computed_with_them(rng):
+    x = rng.normal(size=(20, 20))
+    np.testing.assert_allclose(bw.jit(patched_by_its_sums)(x), patched_by_its_sums(x), rtol=1e-13)
+    lowered = lower(trace(patched_by_its_sums, (x,)).graph)
+    body = next(step for step in lowered.steps if step.bodies).bodies[0]
+    patches = [result for step in body.steps for _, result, _ in step.updates]
+    assert len(patches) == 2 and body.plan.in_place.intersection(patches)
+
+
+def test_what_is_read_again_or_known_at_once_is_no_patch(rng):
+    x = rng.normal(size=(20, 20))
+
+    def read_again(x):
+        y = x * 2.0
+        z = y.copy()
+        z[0] += np.sum(x, axis=0)
+        return y * z
+
+    def at_once(x):
+        y = x * 2.0
+        y[0] += x[1]
+        return y
+    for fun in (read_again, at_once):
+        assert not find_updates(trace(fun, (x,)).graph).values
+        np.testing.assert_allclose(bw.jit(fun)(x), fun(x), rtol=1e-13)

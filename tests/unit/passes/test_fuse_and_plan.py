@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -153,6 +155,116 @@ def test_rows_that_are_spread_do_not_turn_the_loops():
     points, means = np.ones((2000, 4)), np.ones((16, 4))
     assert steps_of(function, points, means, means) == [["exp"], ["subtract", "multiply", "multiply", "sum"]]
 
+# ----- values over more axes than what they read
+def spread(shape):
+    """A value over `shape`, of one over all axes but the middle one, times one over all axes but the first."""
+    def function(x, w):
+        return np.cos(x * 2.0)[:, None, :] * w
+    rows, middle, last = shape
+    return function, np.linspace(0.0, 3.0, rows * last).reshape(rows, last), np.linspace(1.0, 2.0, middle * last).reshape(middle, last)
+
+
+@pytest.mark.parametrize(("last", "axes"), [(32, [1]), (5, None)], ids=["vectors along rows", "short rows"])
+def test_loops_over_a_new_middle_axis_run_along_memory(last, axes):
+    """Where rows are long, dear values are vectors over them, and short ones are computed by themselves before."""
+    function, x, w = spread((6, 4, last))
+    found = lowered(function, x, w, gradient=False).fused.steps
+    if axes is None:
+        assert [[member.value.op.name for member in step.members] for step in found] == [["multiply", "cos"], ["multiply"]]
+    else:
+        [step] = found
+        assert sorted(step.inner) == axes and step.extents == [6, 4, last]
+    np.testing.assert_allclose(bw.jit(function)(x, w), function(x, w), rtol=1e-15)
+
+
+@pytest.mark.parametrize(("extent", "loops"), [(2, 2), (100, 1)])
+def test_work_before_short_rows_keeps_its_vectors(extent, loops):
+    def function(x, w):
+        return ((x * 2.0 - 1.0) * x + 0.5)[:, None] * w
+    assert len(steps_of(function, np.ones(64), np.ones((64, extent)))) == loops
+    assert len(steps_of(lambda x, w: (x * 2.0)[:, None] * w, np.ones(64), np.ones((64, extent)))) == 1
+
+
+def test_loops_do_not_depend_on_which_slice_comes_first():
+    """The cotangents of two columns, in either order: the first one is placed in zeros, the other added."""
+    def rates(turned):
+        def function(y, ct):
+            a, b = y[:, 0], y[:, 1]
+            first = -a * b * b + 2.0 * a if turned else 2.0 * a - a * b * b
+            return np.sum(np.stack([first, b * a - 3.0 * b * b], 1) * ct)
+        return bw.grad(function)
+    y, ct = np.linspace(0.0, 1.0, 128).reshape(64, 2), np.linspace(1.0, 2.0, 128).reshape(64, 2)
+    counts = [sum(len(ops) > 3 for ops in steps_of(rates(turned), y, ct)) for turned in (False, True)]
+    assert counts[0] == counts[1]
+    for turned in (False, True):
+        for step in lowered(rates(turned), y, ct, gradient=False).fused.steps:
+            assert step.inner is None                              # nothing is computed row by row
+    np.testing.assert_allclose(rates(False)(y, ct), rates(True)(y, ct), rtol=1e-13)
+
+
+@pytest.mark.parametrize("places", ["first", "last", "middle", "first and third", "second and last"])
+@pytest.mark.parametrize("extent", [3, 17, 40])
+def test_rows_spread_over_any_axes(places, extent):
+    numbers = {"first": (0,), "last": (2,), "middle": (1,), "first and third": (0, 2), "second and last": (1, 3)}[places]
+
+    def function(x, w):
+        row = x * 2.0 - 1.0
+        return np.expand_dims(row, numbers) * w + np.expand_dims(row * row, numbers)
+
+    def total(x, w):
+        return np.sum(np.sin(function(x, w)))
+    x, w = np.linspace(-1.0, 1.0, 5 * extent).reshape(5, extent), np.full(np.expand_dims(np.ones((5, extent)), numbers).shape, 0.5)
+    w = np.repeat(w, 4, axis=numbers[0])
+    np.testing.assert_array_equal(bw.jit(function)(x, w), function(x, w))
+    step = 1e-6
+    for number, got in enumerate(bw.grad(total, argnums=(0, 1))(x, w)):
+        arguments = [[x, w], [x, w]]
+        for sign, row in zip((step, -step), arguments, strict=True):
+            row[number] = row[number] + sign
+        difference = (total(*arguments[0]) - total(*arguments[1])) / (2 * step)
+        np.testing.assert_allclose(np.sum(got), difference, rtol=1e-6, atol=1e-8)
+
+
+def test_a_value_goes_where_all_its_axes_are_before_it_spreads_a_row():
+    def function(x, w):
+        row = x * 2.0
+        whole = w + 1.0
+        return whole * row[:, None], row
+    x, w = np.ones(5), np.ones((5, 7))
+    assert [len(step.extents) for step in lowered(function, x, w, gradient=False).fused.steps] == [1, 2]
+
+
+# ----- the order of loops
+def channels_last(x, w):
+    """What a convolution does around an activation: rows of a product, seen with the channels in front."""
+    seen = np.transpose((x @ w).reshape(2, 6, 4), (0, 2, 1))
+    return np.transpose(np.tanh(seen) * seen + 1.0, (0, 2, 1)).reshape(12, 4) @ w.T
+
+
+def test_loops_run_in_the_order_of_memory():
+    x, w = np.linspace(0.0, 1.0, 60).reshape(12, 5), np.linspace(-1.0, 1.0, 20).reshape(5, 4)
+    [step] = [step for step in lowered(channels_last, x, w, gradient=False).fused.steps if isinstance(step, FusionGroup)]
+    assert step.extents == [2, 6, 4]                           # that of tanh is (2, 4, 6)
+    np.testing.assert_allclose(bw.jit(channels_last)(x, w), channels_last(x, w), rtol=1e-13)
+
+
+def test_loops_keep_their_order_where_another_is_no_better():
+    both = lowered(lambda x: np.sin(x) + x.T, np.ones((6, 6)), gradient=False)
+    transposed = lowered(lambda x: np.sin(x).T, np.ones((6, 8)), gradient=False)
+    assert [step.extents for step in (*both.fused.steps, *transposed.fused.steps)] == [[6, 6], [6, 8]]
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))), ids=str)
+def test_values_and_updates_in_any_order(order):
+    back = tuple(np.argsort(order))
+
+    def function(x, y):
+        z = np.transpose(np.sqrt(x), order) * 2.0
+        z[1:, :, ::2] += np.transpose(y, order)[1:, :, ::2]
+        return np.transpose(z, back) + np.transpose(np.cos(np.transpose(y, order)), back)
+    x, y = np.linspace(1.0, 2.0, 60).reshape(3, 4, 5), np.linspace(0.0, 3.0, 60).reshape(3, 4, 5)
+    np.testing.assert_allclose(bw.jit(function)(x, y), function(x, y), rtol=1e-14)
+
 
 # ----- numbers
 def steps_of(function, *arguments, gradient=False):
@@ -177,6 +289,17 @@ def test_numbers_open_no_loops():
         return p - 1e-3 * (m / (1 - 0.9 ** t)) / (np.sqrt(v / (1 - 0.999 ** t)) + 1e-8), m, v
     assert len(steps_of(rk4, X, 0.1)) == 1
     assert len(steps_of(adam, X, X, X, X, 3.0)) == 1
+
+
+def test_a_loop_whose_values_are_computed_again_elsewhere_is_none():
+    """Not even for a number that it reads from memory."""
+    def pick(x):
+        chosen = np.where(x[::-1], 1, x[:-1, -2, -1:])
+        return np.sum(chosen[1:3, :, [2, 1]] * 2.0, axis=0)
+    x = np.random.default_rng(0).random((2, 4, 3)) < 0.5
+    fused = lowered(pick, x, gradient=False).fused
+    assert all(any(member.value in fused.stored for member in step.members) for step in fused.steps if not isinstance(step, Call))
+    assert np.array_equal(bw.jit(pick)(x), pick(x))
 
 
 def test_a_dear_number_is_computed_once_and_a_cheap_one_where_it_is_read():

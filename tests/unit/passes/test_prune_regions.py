@@ -100,6 +100,30 @@ def _step(c, i, other):
     return total + part + rest[other], rest
 
 
+def taken(x, ct, place):
+    """The sum of products with elements of ct, each made zero, over two loops."""
+    def row(i, c):
+        def step(j, c):
+            total, rest = c
+            part = rest[place(i, j)] * 1.0
+            rest[place(i, j)] = 0.0
+            return total + part * x[i] * x[j], rest
+        return bw.fori_loop(0, 4, step, c)
+    return bw.fori_loop(0, 4, row, (0.0, ct))[0]
+
+
+def test_what_nested_loops_overwrite_and_never_read_again_is_not_carried():
+    assert shapes(pruned(lambda x, ct: taken(x, ct, lambda i, j: (i, j)), X, np.ones((4, 4)))) == [()]
+    assert shapes(pruned(lambda x, ct: taken(x, ct, lambda i, j: (j, 3 - i)), X, np.ones((4, 4)))) == [()]
+
+
+@pytest.mark.parametrize("place, ct", [(lambda i, j: i + j, np.ones(8)), (lambda i, j: (j, 0), np.ones((4, 4))),
+                                       (lambda i, j: (i, i + j), np.ones((4, 8)))], ids=["both", "inner", "one and both"])
+def test_what_another_iteration_of_the_loop_around_may_read_stays(place, ct):
+    loop = pruned(lambda x, ct: taken(x, ct, place), X, ct)
+    assert ct.shape in shapes(loop)
+
+
 def test_bodies_are_pruned_too():
     def program(x):
         def outer(i, c):

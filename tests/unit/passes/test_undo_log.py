@@ -209,3 +209,33 @@ def test_an_update_waits_for_its_readers():
     assert delay_updates(reading).body == (before, first)
     done = delay_updates(reading)
     assert delay_updates(done) is done
+
+
+@pytest.mark.parametrize("read", [(1, 1), (0, 1), (1, 0), (2, 0), (2, 1, 0), (0, 2, 2, 1)], ids=str)
+def test_updates_that_one_value_reads_stand_in_order(read):
+    """In whatever order it reads them, and however often."""
+    x, v = input_value(tensor(F64, (4,)), "x"), input_value(tensor(F64, (1,)), "v")
+    with Record() as record:
+        versions = [ops.slice_update(x, v, starts=(0,), steps=(1,))]
+        versions.append(ops.slice_add(versions[0], v, starts=(1,), steps=(1,)))
+        versions.append(ops.slice_update(versions[1], ops.slice(versions[0], starts=(2,), sizes=(1,), steps=(1,)), starts=(3,), steps=(1,)))
+        joined = ops.concatenate(*[versions[k] for k in read], axis=0)
+    graph = Graph("joined", [x, v], record.values, [joined])
+    delayed = delay_updates(graph)
+    verify(delayed)
+    assert set(delayed.body) == set(graph.body)
+
+
+def test_a_side_of_a_branch_reads_an_update_twice():
+    def program(x, t):
+        if x[0] > 0.4:
+            total = x.sum()
+        else:
+            y = x * t
+            y[1:] *= 0.5
+            total = np.sum(y * y)
+        return total
+    x = np.linspace(0.1, 0.9, 4)
+    for first in (0.1, 0.9):
+        x[0] = first
+        bw.check_grads(program, (x, 0.7))

@@ -1,12 +1,19 @@
-"""Hand-written programs for the tests of the runtime."""
+"""Hand-written programs for the tests of the runtime, and what calls of them raise and fall back to."""
 
 from __future__ import annotations
 
-from bwcompiler.ir.plan import CallSignature, Leaf
+import struct
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.ir.call_signature import CallSignature, Container, Leaf
 from bwcompiler.ir.types import F64, TensorType, tensor
+from bwcompiler.runtime.executable import Executable
 
 VECTOR = tensor(F64, (5,))
 SCALAR = tensor(F64, ())
+X, Y, Z = np.arange(5.0), np.arange(5.0) * 10, np.full(5, 0.5)
 
 
 def program(buffers: int, body: str, declarations: str = "") -> str:
@@ -60,3 +67,52 @@ def vectors(count: int, type_: TensorType = VECTOR, **more: object) -> CallSigna
         result_kinds=("array",),
         **more,  # type: ignore[arg-type]
     )
+
+
+class ProgramError(Exception):
+    pass
+
+
+def slow_path(*args: Any, **kwargs: Any) -> Any:
+    return ("slow", args, kwargs)
+
+
+def raise_error(code: int, record: bytes) -> None:
+    raise ProgramError(code, struct.unpack("8q", record))
+
+
+def native(text: str, signature: CallSignature, captured: Any = (), statics: Any = (), reads: Any = ()) -> Any:
+    return Executable(text, signature).bind(slow_path, raise_error, captured, statics, reads)
+
+
+def takes_slow_path(function: Any, *args: Any, **kwargs: Any) -> bool:
+    result = function(*args, **kwargs)
+    if not (isinstance(result, tuple) and len(result) == 3 and result[0] == "slow"):
+        return False
+    return all(a is b for a, b in zip(result[1], args, strict=True)) and result[2] == kwargs
+
+
+# Leaves 0..3 in a tree with every kind of container; results are leaves + 1.
+NESTED = CallSignature(
+    arguments=(
+        Container("tuple", (Leaf(0), Container("list", (Leaf(1), Container("none"))))),
+        Container("dict", (Leaf(2), Container("tuple", (Leaf(3),)), Container("list")), ("w", "größe b", "empty")),
+    ),
+    argument_types=(VECTOR, VECTOR, VECTOR, SCALAR),
+    argument_kinds=("array", "array", "array", "float"),
+    result=Container(
+        "list",
+        (
+            Container("dict", (Leaf(2), Container("none"), Leaf(0)), ("w", "none", "größe b")),
+            Container("tuple", (Leaf(3), Container("tuple"), Container("list", (Leaf(1),)))),
+            Container("dict"),
+        ),
+    ),
+    result_types=(VECTOR, VECTOR, VECTOR, SCALAR),
+    result_kinds=("array", "array", "array", "scalar"),
+)
+NESTED_TEXT = copy_bytes([(0, 4, 40), (1, 5, 40), (2, 6, 40), (3, 7, 8)], 8)
+
+
+def nested_arguments() -> tuple[Any, ...]:
+    return ((X, [Y, None]), {"empty": [], "w": Z, "größe b": (1.5,)})

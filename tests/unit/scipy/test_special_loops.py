@@ -49,7 +49,9 @@ POINTS: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("elliprf", "elliprg"), (X, V, X + V)),
 }
 POINTS.pop("ndtr_exp")
-FIRST_ONLY = {"ber", "bei", "ker", "kei", "eval_jacobi", "hyperu", "boxcox", "boxcox1p", "inv_boxcox", "inv_boxcox1p", "kolmogorov", "kolmogi", "smirnov", "smirnovi",
+POINTS |= {**dict.fromkeys(("berp", "beip", "kerp", "keip", "airye"), (X,)), "itairy": (BOTH,), **dict.fromkeys(("zetac", "_riemann_zeta"), (X + 1,)), "agm": (X, V), "voigt_profile": (BOTH, X, V),
+           **dict.fromkeys(("eval_sh_legendre", "eval_sh_chebyt", "eval_sh_chebyu"), (N, P))}
+FIRST_ONLY = {"eval_jacobi", "hyperu", "boxcox", "boxcox1p", "inv_boxcox", "inv_boxcox1p", "kolmogorov", "kolmogi", "smirnov", "smirnovi",
               "chndtr", "nctdtr", "ncfdtr", "elliprc", "elliprf", "elliprg"}      # those of their derivatives are not known, or are limits
 
 
@@ -66,6 +68,18 @@ def test_incomplete_gamma_functions_by_their_shape(a: float, x: float) -> None:
         expected = float(mp.diff(tail, mp.mpf(a), h=mp.mpf(a) * mp.mpf(10) ** -12))
     np.testing.assert_allclose(slopes("gammainc", 0, a, x), expected, rtol=1e-9)
     np.testing.assert_allclose(slopes("gammaincc", 0, a, x), -expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("s", [-1.5, 0.5, 0.999, 1.001, 2.0, 7.5, 40.0])
+def test_zeta_by_its_order(s: float) -> None:
+    """First and second derivatives, of Riemann's function and of Hurwitz's."""
+    for q in (1.0,) if s < 1 else (1e-3, 0.3, 1.0, 5.0, 40.0):
+        zeta = (lambda s: bw.scipy.special.zeta(s)) if q == 1 else (lambda s, q=q: bw.scipy.special.zeta(s, q))
+        for order in (1, 2):
+            fun = bw.grad(zeta) if order == 1 else bw.grad(bw.grad(zeta))
+            with mp.workdps(30):
+                expected = float(mp.zeta(s, q, order))
+            np.testing.assert_allclose(interpreted(fun, (s,))(s)[0], expected, rtol=1e-11)
 
 
 @pytest.mark.parametrize(("a", "b", "x"), [(0.01, 3.0, 0.001), (0.3, 0.02, 0.9), (1.0, 1.0, 0.25), (2.5, 3.0, 1e-5), (30.0, 40.0, 0.4),
@@ -135,7 +149,7 @@ def test_nothing_calls_python() -> None:
 
 def test_functions_without_a_known_derivative_run() -> None:
     def fun(x: Any) -> Any:
-        return scipy.special.voigt_profile(x, 1.0, 2.0) + scipy.special.kolmogorov(x) + scipy.special.agm(x, 2.0)
+        return scipy.special.voigt_profile(x, 1.0, 2.0) + scipy.special.kolmogorov(x) + scipy.special.elliprd(x, 2.0, 3.0)
     np.testing.assert_allclose(bw.jit(fun)(X), fun(X), rtol=1e-15)
     with pytest.raises(GradientError, match=r"scipy.special.\w+ by its argument 0 is not known"):
         bw.grad(lambda x: fun(x).sum())(X)
@@ -177,15 +191,16 @@ def test_the_namespace_finds_them() -> None:
     with pytest.raises(AttributeError, match="nearest supported: gamma"):
         special.gama  # noqa: B018
     with pytest.raises(UnsupportedError, match="no loop for real numbers alone"):
-        bw.jit(lambda x: scipy.special.wofz(x))(X)
+        bw.jit(lambda x: scipy.special.modfresnelp(x))(X)
+    np.testing.assert_array_equal(bw.jit(lambda x: scipy.special.wofz(x))(X), scipy.special.wofz(X))
 
 
 def test_what_has_no_loop_is_no_attribute() -> None:
     """`hasattr` must not raise."""
-    for name in ("kelvin", "bdtr", "nonsense"):
+    for name in ("modfresnelm", "bdtr", "nonsense"):
         assert not hasattr(bw.scipy.special, name)
     with pytest.raises(AttributeError, match="no loop for real numbers alone"):
-        _ = bw.scipy.special.kelvin
+        _ = bw.scipy.special.modfresnelm
 
 
 def test_counting_functions() -> None:

@@ -1,4 +1,4 @@
-"""`Routine`: a compiled graph with the arrays it captures, and the ways of calling it."""
+"""`BoundGraph`: a compiled graph with the arrays it captures, and the ways of calling it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from bwcompiler.api.executables import Compiled
 from bwcompiler.api.finite import check_finite
 from bwcompiler.api.forms import argument_kinds, flat_tree
 from bwcompiler.compiler.options import checks_finite
-from bwcompiler.ir.plan import ArgumentKind, CallSignature, Layout, Leaf, Read, ResultKind, Tree
+from bwcompiler.ir.call_signature import ArgumentKind, CallSignature, Layout, Leaf, Read, ResultKind, Tree
 from bwcompiler.runtime.entry_table import takes_numbers
 from bwcompiler.runtime.executable import CallForm, chain
 
 
-class Routine:
+class BoundGraph:
     """A compiled graph over captured arrays.
 
     layouts   per leaf, of arrays: how it must lie in memory; None where any way will do.  Empty: any way for all.
@@ -36,9 +36,9 @@ class Routine:
         self.is_native = all(map(_is_plain_array, self.captured))
         self._flat: dict[tuple[ArgumentKind, ...], CallForm | None] = {}
 
-    def over(self, captured: Sequence[Any]) -> Routine:
+    def over(self, captured: Sequence[Any]) -> BoundGraph:
         """The same over other captured arrays."""
-        other = Routine(self.compiled, captured, self.layouts, self.alone, self.kinds)
+        other = BoundGraph(self.compiled, captured, self.layouts, self.alone, self.kinds)
         if other.is_native:
             other._flat = {kinds: form.over(other.captured) for kinds, form in self._flat.items() if form is not None}
         return other

@@ -1,9 +1,7 @@
-"""Functions named as in scipy.signal that work on traced and on plain arrays.  Convolutions are windows and a product, or a product
-of Fourier transforms where the arrays are long."""
+"""Convolutions: windows and a product, or a product of Fourier transforms where the arrays are long."""
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -12,21 +10,16 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.api.eager import graph_function
-from bwcompiler.api.loops import scan
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.linear import contract, pair, permuted
 from bwcompiler.frontend.numpy.reductions import normalize_axis
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import Value
-from bwcompiler.nn.activations import number_value, real_value
+from bwcompiler.nn.activations import number_value
 from bwcompiler.ops.complex_parts import conj
 from bwcompiler.scipy.fft import next_fast_len
 
-__all__ = [
-    "convolve", "convolve2d", "correlate", "correlate2d", "detrend", "fftconvolve", "lfilter", "oaconvolve", "savgol_coeffs",
-    "savgol_filter",
-]
 Axes = tuple[int, ...]
 LONG = 128    # elements of the smaller array along the axes from which transforms are faster than sums
 
@@ -45,7 +38,7 @@ def _padding(mode: str, size: int) -> tuple[int, int]:
     return (size - 1, size - 1) if mode == "full" else (size - 1 - (size - 1) // 2, (size - 1) // 2)
 
 
-def _convolved(x: Value, y: Value, axes: tuple[list[int], list[int]], dots: tuple[list[int], list[int]], mode: str) -> Value:
+def convolved(x: Value, y: Value, axes: tuple[list[int], list[int]], dots: tuple[list[int], list[int]], mode: str) -> Value:
     """Convolution along axes, sums of products along dots, products of all pairs along the rest: (rest of x, rest of y, places)."""
     rest = [[k for k in range(one.rank) if k not in axes[side] and k not in dots[side]] for side, one in enumerate((x, y))]
     count = len(axes[0])
@@ -117,7 +110,7 @@ def _everywhere(in1: Any, in2: Any, mode: str, method: str = "direct") -> Any:
     axes = list(range(x.rank))
     if method != "direct" and x.dtype.is_differentiable and _is_long(x, y, mode, axes):
         return _transformed(x, y, mode, axes)
-    return fresh(_convolved(x, y, (axes, axes), ([], []), mode))
+    return fresh(convolved(x, y, (axes, axes), ([], []), mode))
 
 
 @graph_function
@@ -140,10 +133,10 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto", axes:
     chosen = (list(range(x.rank)), list(range(y.rank))) if axes is None else (_axis_list(axes[0], x.rank), _axis_list(axes[1], y.rank))
     dots = ([], []) if dot_axes is None else (_axis_list(dot_axes[0], x.rank), _axis_list(dot_axes[1], y.rank))
     if mode == "valid" and chosen[0] and all(x.shape[a] < y.shape[b] for a, b in zip(*chosen, strict=True)):
-        found = _convolved(y, x, (chosen[1], chosen[0]), (dots[1], dots[0]), mode)
+        found = convolved(y, x, (chosen[1], chosen[0]), (dots[1], dots[0]), mode)
         first, count = y.rank - len(chosen[1]) - len(dots[1]), len(chosen[0])
         return fresh(permuted(found, (*range(first, found.rank - count), *range(first), *range(found.rank - count, found.rank))))
-    return fresh(_convolved(x, y, chosen, dots, mode))
+    return fresh(convolved(x, y, chosen, dots, mode))
 
 
 @graph_function
@@ -216,7 +209,7 @@ def _two_dimensional(in1: Any, in2: Any, mode: str, boundary: str, fillvalue: fl
     margins = [_padding(mode, size) for size in y.shape]
     options: dict[str, Any] = {"constant_values": fillvalue} if boundary == "fill" else {}
     padded = np.pad(x, margins, mode=BOUNDARIES[boundary], **options)  # type: ignore[call-overload]
-    return fresh(_convolved(value_as(padded), value_as(y), ([0, 1], [0, 1]), ([], []), "valid"))
+    return fresh(convolved(value_as(padded), value_as(y), ([0, 1], [0, 1]), ([], []), "valid"))
 
 
 @graph_function
@@ -245,134 +238,3 @@ def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", 
         starts = [k // 2 for k in y.shape]
         return full[starts[0]:starts[0] + x.shape[0], starts[1]:starts[1] + x.shape[1]]
     return _two_dimensional(fresh(x), turned, mode, boundary, fillvalue)
-
-
-# ----- filters
-@graph_function
-def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
-    """The rational filter a[0] y[n] = Σ b[k] x[n - k] - Σ a[k] y[n - k] along an axis; with its state zi also the last state.
-
-    A filter without feedback (a of one element) is a convolution, any other a loop over the axis.
-
-    >>> import numpy as np, bwcompiler as bw
-    >>> bw.scipy.signal.lfilter(np.array([1.0]), np.array([1.0, -0.5]), np.array([1.0, 0.0, 0.0])).tolist()
-    [1.0, 0.5, 0.25]
-    """
-    given: list[Any] = [np.atleast_1d(fresh(number_value(one))) for one in (b, a, x)]
-    forward, back, signal = given
-    place = normalize_axis(axis, signal.ndim)
-    forward, back = forward / back[0], back / back[0]
-    size = max(forward.shape[0], back.shape[0])
-    forward, back = (np.pad(one, (0, size - one.shape[0])) for one in (forward, back))
-    lines = np.moveaxis(signal, place, 0)
-    if zi is None and back.shape[0] == forward.shape[0] and np.shape(a) in ((), (1,)):
-        flat = lines.reshape(lines.shape[0], -1)
-        full = _convolved(value_as(flat), value_as(forward), ([0], [0]), ([], []), "full")        # (lines, places)
-        columns: Any = fresh(full)
-        found = np.moveaxis(columns, -1, 0)[:lines.shape[0]].reshape(lines.shape)
-        return np.moveaxis(found, 0, place)
-    shape = lines.shape[1:]
-    begin: Any = None if zi is None else fresh(number_value(zi))
-    kind = np.result_type(lines.dtype, forward.dtype, back.dtype)
-    state = np.zeros((size - 1, *shape), kind) if begin is None else np.moveaxis(begin, place, 0)
-    state = np.broadcast_to(state, (size - 1, *shape)) + np.zeros((), kind)
-    wide = (-1, *[1] * len(shape))
-    taps, feedback = forward[1:].reshape(wide), back[1:].reshape(wide)
-    first = forward[0]
-
-    def step(carry: Any, now: Any) -> Any:                                       # the transposed direct form II
-        out = first * now + carry[0] if size > 1 else first * now
-        moved = np.concatenate([carry[1:], np.zeros_like(carry[:1])]) if size > 1 else carry
-        return moved + taps * now - feedback * out, out
-
-    last, filtered = scan(step, state, lines)
-    result = np.moveaxis(filtered, 0, place)
-    final: Any = last
-    return result if zi is None else (result, np.moveaxis(final, 0, place))
-
-
-def savgol_coeffs(window_length: int, polyorder: int, deriv: int = 0, delta: float = 1.0, pos: int | None = None, use: str = "conv") -> Any:
-    """The weights by which a window gives the value (or derivative) at pos of the polynomial that fits it best; an ndarray.
-
-    >>> import bwcompiler as bw
-    >>> bw.scipy.signal.savgol_coeffs(5, 2).round(4).tolist()
-    [-0.0857, 0.3429, 0.4857, 0.3429, -0.0857]
-    """
-    if polyorder >= window_length:
-        raise ValueError("polyorder must be less than window_length.")
-    half, rest = divmod(window_length, 2)
-    place = (half if rest else half - 0.5) if pos is None else pos
-    x = np.arange(-place, window_length - place, dtype=float)
-    x = x[::-1] if use == "conv" else x
-    if deriv > polyorder:
-        return np.zeros(window_length)
-    wanted = np.zeros(polyorder + 1)
-    wanted[deriv] = math.factorial(deriv) / delta**deriv
-    return np.linalg.lstsq(x ** np.arange(polyorder + 1)[:, None], wanted, rcond=None)[0]
-
-
-SAVGOL_MODES = {"mirror": "reflect", "constant": "constant", "nearest": "edge", "wrap": "wrap"}
-
-
-@graph_function
-def savgol_filter(x: Any, window_length: int, polyorder: int, deriv: int = 0, delta: float = 1.0, axis: int = -1, mode: str = "interp",
-                  cval: float = 0.0) -> Any:
-    """x, or its derivative, from polynomials fitted to a window around every element along an axis.
-
-    At the ends: mode "interp" (the polynomial of the first and last window), "mirror", "constant" (cval), "nearest" or "wrap".  Raises
-    ValueError for other modes and windows that are too long.
-
-    >>> import numpy as np, bwcompiler as bw
-    >>> abs(bw.scipy.signal.savgol_filter(np.arange(7.0) ** 2, 5, 2).round(8)).tolist()
-    [0.0, 1.0, 4.0, 9.0, 16.0, 25.0, 36.0]
-    """
-    signal: Any = fresh(real_value(x))
-    place = normalize_axis(axis, signal.ndim)
-    lines = np.moveaxis(signal, place, -1)
-    count = lines.shape[-1]
-    if mode not in ("interp", *SAVGOL_MODES):
-        raise ValueError("mode must be 'mirror', 'constant', 'nearest' 'wrap' or 'interp'.")
-    weights = savgol_coeffs(window_length, polyorder, deriv, delta, use="dot").astype(signal.dtype)
-    if mode == "interp" and window_length > count:
-        raise ValueError("If mode is 'interp', window_length must be less than or equal to the size of x.")
-    half = window_length // 2
-    low, high = (half, window_length - 1 - half)
-    if mode != "interp":
-        options: dict[str, Any] = {"constant_values": cval} if mode == "constant" else {}
-        padded = np.pad(lines, [*[(0, 0)] * (lines.ndim - 1), (low, high)], mode=SAVGOL_MODES[mode], **options)  # type: ignore[call-overload]
-        return np.moveaxis(_slid(padded, weights), -1, place)
-    places = [savgol_coeffs(window_length, polyorder, deriv, delta, pos=k, use="dot") for k in range(window_length)]
-    rows = np.stack(places).astype(signal.dtype)
-    first, last = lines[..., :window_length] @ rows[:low].T, lines[..., count - window_length:] @ rows[window_length - high:].T
-    return np.moveaxis(np.concatenate([first, _slid(lines, weights), last], -1), -1, place)
-
-
-def _slid(lines: Any, weights: Any) -> Any:
-    windows = ops.windows(value_as(lines), sizes=(weights.shape[0],), strides=(1,), low=(0,), high=(0,), dilations=(1,))
-    return fresh(windows) @ weights
-
-
-@graph_function
-def detrend(data: Any, axis: int = -1, type: str = "linear", bp: int | Sequence[int] = 0) -> Any:
-    """data without its mean (type "constant") or without the line that fits it best, along an axis; between breakpoints bp.
-
-    >>> import numpy as np, bwcompiler as bw
-    >>> abs(bw.scipy.signal.detrend(3.0 * np.arange(5.0) + 1.0).round(8)).tolist()
-    [0.0, 0.0, 0.0, 0.0, 0.0]
-    """
-    signal: Any = fresh(number_value(data))
-    place = normalize_axis(axis, signal.ndim)
-    lines = np.moveaxis(signal, place, -1)
-    count = lines.shape[-1]
-    if type in ("constant", "c"):
-        return signal - signal.mean(place, keepdims=True)
-    if type not in ("linear", "l"):
-        raise ValueError("Trend type must be 'linear' or 'constant'.")
-    ends = sorted({0, count, *np.atleast_1d(bp).tolist()})
-    if any(end > count for end in ends):
-        raise ValueError("Breakpoints must be less than length of data along given axis.")
-    projection = np.zeros((count, count))
-    for start, end in itertools.pairwise(ends):
-        basis = np.linalg.qr(np.stack([np.ones(end - start), np.arange(1.0, end - start + 1) / (end - start)], 1))[0]
-        projection[start:end, start:end] = basis @ basis.T
-    return np.moveaxis(lines - lines @ projection.astype(signal.dtype), -1, place)

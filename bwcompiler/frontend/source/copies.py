@@ -1,0 +1,33 @@
+"""Arrays of which a captured loop gives copies, that may have other names: what nobody may write to, and what cannot be captured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bwcompiler import tree
+from bwcompiler.frontend.source.choices import Choice
+from bwcompiler.frontend.source.variables import not_capturable
+from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.frontend.tracing.views import BroadcastView
+
+_APPENDED = (": the array was appended to a list in a loop that may be left early, and may be an element of it\n"
+             "  hint: write to a copy, or append one")
+
+
+def look_for_shared_choices(loop: Any) -> None:
+    """Arrays in choices are copies: refuse where they may have other names."""
+    for name in loop.order():
+        for leaf in tree.leaves(loop.ends[name]) if type(loop.entry[name]) is Choice else ():
+            if isinstance(leaf, Tracer) and leaf._storage.writable and (leaf._storage.region is not loop.region or leaf._storage.links):
+                not_capturable(f"{name} may be another name of an array, as data decides: give it a copy of that, x.copy()")
+
+
+def protect_rows(loop: Any) -> None:
+    """What a loop that may be left early has appended are copies: neither they nor the variables that had them are written to."""
+    for storage, rows in loop.buffers.items() if loop.index is None else ():
+        if not storage.writable:
+            continue
+        rows._chain = (BroadcastView(rows.shape, _APPENDED),)
+        for name in loop.order():
+            if isinstance(loop.ends[name], Tracer) and loop.ends[name]._storage is storage:
+                loop.names[name]._chain = (BroadcastView(loop.names[name].shape, _APPENDED),)

@@ -1,0 +1,176 @@
+"""Which array a variable has after a loop that binds it anew: names of one array see what is written by any of them.
+
+The loop carries copies, and what it gives is an array of its own.  It is another one than before the loop if the last iteration made
+it.  Where that depends on data (there may be no iteration, or a branch binds it) the loop also carries a truth value, whether the
+variable still has the array that it had: where that holds afterwards, the two are one array (`tracing.twins`).  What cannot be known is
+read-only.  `loop` is a `capture.Traceable`.
+"""
+
+from __future__ import annotations
+
+from types import CellType
+from typing import Any
+
+import numpy as np
+
+from bwcompiler import tree
+from bwcompiler.frontend.source.growth import Again
+from bwcompiler.frontend.source.jumps import PREFIX
+from bwcompiler.frontend.source.makers import shown
+from bwcompiler.frontend.source.variables import is_number, same
+from bwcompiler.frontend.tracing.memory_order import unknown
+from bwcompiler.frontend.tracing.region import Storage
+from bwcompiler.frontend.tracing.shared_arrays import possible, share
+from bwcompiler.frontend.tracing.tracer import Tracer, handle
+from bwcompiler.frontend.tracing.twins import can_link, link
+from bwcompiler.frontend.tracing.views import BroadcastView, moves
+
+OWN = object()
+_SAME = PREFIX + "same "       # before the name of a variable: whether it has the array that it had before the loop
+_WHY_NOT = (": after the loop {0} is one of several arrays, which may have other names, too\n"
+            "  hint: write to a copy made after the loop")
+
+
+def add_ends(loop: Any) -> None:
+    """At the end of an iteration: what the truth values are then.  Raises Again where one is missing."""
+    missing = []
+    loop.still = {}
+    for name in _arrays(loop):
+        still = loop.still[name] = _still(loop, name)
+        flag = _SAME + name
+        if flag in loop.carried:
+            before = loop.given[flag]
+            loop.ends[flag] = before if still is True else False if still is None or still is False else np.logical_and(before, still)
+        elif isinstance(still, Tracer) or (not loop.runs and still is False):
+            missing.append(flag)
+    for flag in missing:
+        loop.names.add(flag, CellType(True))
+        loop.add(flag, True)
+    if missing:
+        raise Again(loop)
+
+
+def settle(loop: Any) -> dict[Storage, Tracer]:
+    """After the loop: variables of one array have one.  The arrays that the last iteration made, where there surely was one."""
+    made: dict[Storage, Tracer] = {}
+    parts = []
+    for name in _arrays(loop):
+        found, entry, end = loop.names[name], loop.entry[name], loop.ends[name]
+        still, flag = loop.still[name], loop.names[_SAME + name] if _SAME + name in loop.carried else not loop.runs
+        if still is None:
+            parts.append(name)
+        elif still is True or flag is True:
+            loop.names[name] = entry
+        else:
+            whole = made.setdefault(end._storage, found)
+            if whole is not found and loop.runs and whole._type == found._type:
+                loop.names[name] = whole
+            if isinstance(flag, Tracer):
+                _link_entry(found, entry, flag, name)
+    for name in _arrays(loop):
+        _note_others(loop, name)
+    made = made if loop.runs else {}
+    for name in parts:
+        after = _after(loop, name, made)
+        if after is not OWN:
+            loop.names[name] = _one_of_many(loop, name) if after is None else after
+    return made
+
+
+def _link_entry(found: Tracer, entry: Any, flag: Tracer, name: str) -> None:
+    """The result of a loop is the array from before it where the flag holds."""
+    if isinstance(entry, Tracer) and can_link(found, entry):
+        link(found, entry, flag)
+    elif isinstance(entry, np.ndarray) and entry.dtype == found.dtype:
+        found._chain = shown(entry)._chain
+    elif entry.dtype == found.dtype:
+        _read_only(found, name)
+
+
+def _note_others(loop: Any, name: str) -> None:
+    """An array that a branch of the last iteration may have taken from another variable is not read once that one is written to."""
+    if loop.still[name] is None or loop.still[name] is True:
+        return
+    end = loop.ends[name]
+    taken = [one for one in possible(end._storage) if one is not end._storage]
+    after = [loop.names[other]._storage for other in _arrays(loop) if other != name and isinstance(loop.names[other], Tracer)
+             and loop.ends[other]._storage in taken and loop.ends[other]._storage.region is loop.region
+             and loop.ends[other]._storage not in loop.region.arguments]
+    if after and not loop.names[name]._chain:
+        share(loop.names[name], after, name, _WHY_NOT.format(name))
+
+
+def _one_of_many(loop: Any, name: str) -> Tracer:
+    """After the loop: an array of which nobody knows which one it is, read-only and to be read until one of them is written to."""
+    found: Tracer = loop.names[name]
+    found._storage.layout = unknown("what a loop carries")
+    sources = possible(loop.ends[name]._storage)
+    after = [loop.names[other]._storage for other in _arrays(loop) if isinstance(loop.names[other], Tracer) and other != name
+             and (loop.ends[other]._storage in sources or loop.given[other]._storage in sources)]
+    share(found, [*sources, *after], name, _WHY_NOT.format(name))
+    return found
+
+
+def _read_only(found: Tracer, name: str) -> Tracer:
+    found._storage.layout = unknown("what a loop carries")
+    found._chain = (BroadcastView(found.shape, _WHY_NOT.format(name)),)
+    return found
+
+
+def _arrays(loop: Any) -> list[str]:
+    """The variables that hold an array and are carried."""
+    exchanged = {} if loop.exchange is None else loop.exchange.after
+    return [name for name in loop.order() if not name.startswith(PREFIX) and name not in exchanged and not is_number(loop.entry[name])
+            and not isinstance(loop.entry[name], tuple | list | dict) and isinstance(loop.ends[name], Tracer)
+            and tree.structure(loop.entry[name]) == tree.structure(0)]
+
+
+def _still(loop: Any, name: str) -> Any:
+    """Where a variable has at the end of an iteration the array that it had at its beginning: True, False or traced; None: unknown."""
+    end, given = loop.ends[name], loop.given[name]
+    if same(end, given):
+        return True
+    return None if end._chain else _where(end._storage, given._storage, loop, [])
+
+
+def _where(storage: Storage, target: Storage, loop: Any, seen: list[Storage]) -> Any:
+    if storage is target:
+        return True
+    if storage.region is not loop.region or storage in loop.region.arguments:
+        return None
+    found: Any = False
+    for one, other, where in storage.links or ():
+        twin = other if one._storage is storage else one
+        if twin._storage in seen:
+            continue
+        further = None if one._chain or other._chain else _where(twin._storage, target, loop, [*seen, storage])
+        if further is None:
+            return None
+        if further is not False:
+            found = np.logical_or(found, np.logical_and(where, further))
+    return found
+
+
+def _after(loop: Any, name: str, made: dict[Storage, Tracer]) -> Any:
+    """The array that a variable has after the last iteration: one from before the loop, part of one that was made, OWN; None: unknown."""
+    left, steps = loop.count if isinstance(loop.count, int) and loop.runs else 0, 0
+    visited: dict[str, int] = {}
+    while left:
+        end = loop.ends[name]
+        if any(moves(step) for step in end._chain):
+            return None
+        if end._storage.region is not loop.region:
+            return end
+        if end._storage not in loop.region.arguments:
+            whole = made.get(end._storage) if steps == 0 else None
+            return (None if end._chain else OWN) if whole is None else handle(whole._storage, end._chain, end._type)
+        source = next((other for other in _arrays(loop) if same(end, loop.given[other])), None)
+        if source is None:
+            return None
+        left, steps, name = left - 1, steps + 1, source
+        if name in visited:
+            left %= steps - visited[name]
+        visited[name] = steps
+        if not left:
+            return loop.entry[name]
+    return None

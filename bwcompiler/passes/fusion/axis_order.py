@@ -1,0 +1,91 @@
+"""The order of a group's loops, where they may have any: the one in which most of what is read and written lies along memory.
+
+A group's axes start as the dimensions of its first value, which may lie in memory in another order: the result of a product seen
+as (images, channels, rows, columns) has the channels last.  Loops in memory's order have vectors, and are merged into longer ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from bwcompiler.ir.access import contiguous_strides
+from bwcompiler.ir.extent import Affine, upper
+from bwcompiler.ir.fusion import FusionGroup, Member, update_region
+from bwcompiler.ir.op import Value
+from bwcompiler.ir.scalar import IndexExpression, Scalar
+from bwcompiler.passes.fusion.attempt import Attempt
+
+APART_READ, APART_WRITTEN = 4.0, 6.0           # what an element apart from the last one costs, for one beside it
+ROW_COST = 8.0                                 # what starting a row costs, in such elements, per array
+ADVANTAGE = 0.7                                # of the cost, at most, is worth another order
+
+Access = tuple[tuple[int, ...], float]         # per axis the distance in memory of two iterations; what it costs to be apart
+
+
+def in_memory_order(group: FusionGroup, attempts: Mapping[Value, Attempt], stored: Collection[Value]) -> None:
+    """Renumber the axes of a group whose loops may run in any order.  attempts: of its members, with what they read."""
+    count = len(group.extents)
+    if count < 2 or group.inner is not None or group.closed or any(member.value.op.kind == "reduction" for member in group.members):
+        return
+    extents = [upper(extent) for extent in group.extents]
+    found = [access for member in group.members for access in _accesses(group, member, attempts[member.value], stored)]
+    accesses = [access for _, access in dict.fromkeys(found) if any(access[0])]
+    own = tuple(range(count))
+    orders = dict.fromkeys([own, *[_order_of(strides) for strides, _ in accesses]])
+    if len(orders) == 1:
+        return
+    best = min(orders, key=lambda order: _cost(order, extents, accesses))
+    if _cost(best, extents, accesses) <= ADVANTAGE * _cost(own, extents, accesses):
+        places = [best.index(axis) for axis in range(count)]
+        group.add_axes(places, {})
+
+
+def _accesses(group: FusionGroup, member: Member, attempt: Attempt, stored: Collection[Value]) -> list[tuple[Value, Access]]:
+    """What a member reads from memory, and writes to it, with the array."""
+    value, count = member.value, len(group.extents)
+    found = [(base, (_read_strides(base, index, attempt, member, count), APART_READ))
+             for base, index in attempt.reads if base not in group.by_value]
+    if member.update:
+        steps = update_region(value).steps
+        strides = [stride * step for stride, step in zip(contiguous_strides(value.shape), steps, strict=True)]
+        found.append((value, (_by_axis(member.domain, strides, count), APART_WRITTEN)))
+    elif value in stored:
+        found.append((value, (_by_axis(member.axes, contiguous_strides(value.shape), count), APART_WRITTEN)))
+    return found
+
+
+def _by_axis(axes: Sequence[int], strides: Sequence[int], count: int) -> tuple[int, ...]:
+    found = [0] * count
+    for axis, stride in zip(axes, strides, strict=True):
+        if axis >= 0:
+            found[axis] += abs(stride)
+    return tuple(found)
+
+
+def _read_strides(base: Value, index: Sequence[IndexExpression], attempt: Attempt, member: Member, count: int) -> tuple[int, ...]:
+    found = [0] * count
+    for entry, stride in zip(index, contiguous_strides(base.shape), strict=True):
+        if isinstance(entry, Scalar) or not isinstance(entry, Affine):
+            continue                                       # a position that data decide, or the same in all iterations
+        for own, coefficient in entry.terms:
+            axis = member.domain[attempt.number[own]] if own in attempt.number else -1
+            if axis >= 0:
+                found[axis] += coefficient * stride
+    return tuple(map(abs, found))
+
+
+def _order_of(strides: Sequence[int]) -> tuple[int, ...]:
+    """The axes with the largest steps first; those along which an array is repeated stay in front."""
+    return tuple(sorted(range(len(strides)), key=lambda axis: (strides[axis] != 0, -strides[axis], axis)))
+
+
+def _cost(order: Sequence[int], extents: Sequence[int], accesses: Sequence[Access]) -> float:
+    """Of one iteration of the innermost loop, with its part of what starting a row costs."""
+    last = order[-1]
+    run, merged = max(1, extents[last]), last
+    for axis in reversed(order[:-1]):                      # loops that walk through memory as one
+        if any(strides[axis] != strides[merged] * extents[merged] for strides, _ in accesses):
+            break
+        run, merged = run * max(1, extents[axis]), axis
+    along = sum([1.0 if strides[last] <= 1 else apart for strides, apart in accesses])
+    return along + ROW_COST * len(accesses) / run

@@ -1,0 +1,56 @@
+"""Functions named as in scipy.signal that work on traced and on plain arrays.
+
+Designs of filters and windows (butter, firwin, get_window ...) are scipy.signal's own: their numbers are known while tracing.
+"""
+
+from bwcompiler.scipy.refusals import refused
+from bwcompiler.scipy.signal.convolutions import convolve, convolve2d, correlate, correlate2d, fftconvolve, oaconvolve
+from bwcompiler.scipy.signal.filters import (
+    deconvolve,
+    filtfilt,
+    lfilter,
+    lfilter_zi,
+    lfiltic,
+    sosfilt,
+    sosfilt_zi,
+    sosfiltfilt,
+)
+from bwcompiler.scipy.signal.resampling import decimate, hilbert, hilbert2, resample, resample_poly, upfirdn
+from bwcompiler.scipy.signal.smoothing import (
+    detrend,
+    medfilt,
+    medfilt2d,
+    order_filter,
+    savgol_coeffs,
+    savgol_filter,
+    wiener,
+)
+from bwcompiler.scipy.signal.spectra import coherence, csd, istft, periodogram, spectrogram, stft, welch
+from bwcompiler.scipy.signal.waveforms import (
+    chirp,
+    freqs,
+    freqz,
+    freqz_sos,
+    gausspulse,
+    group_delay,
+    sawtooth,
+    sos2tf,
+    sosfreqz,
+    square,
+    vectorstrength,
+)
+
+_MASK = ("a mask, such as (x[1:-1] > x[:-2]) & (x[1:-1] > x[2:]), with np.where or sums over it; or the peaks outside of the function, "
+         "given to it as integers")
+find_peaks, argrelextrema, argrelmax, argrelmin, find_peaks_cwt = (
+    refused(f"signal.{name}", "how many there are is not known while tracing", _MASK)
+    for name in ("find_peaks", "argrelextrema", "argrelmax", "argrelmin", "find_peaks_cwt"))
+
+__all__ = [
+    "argrelextrema", "argrelmax", "argrelmin", "chirp", "coherence", "convolve", "convolve2d", "correlate", "correlate2d",
+    "csd", "decimate", "deconvolve", "detrend", "fftconvolve", "filtfilt", "find_peaks", "find_peaks_cwt", "freqs", "freqz",
+    "freqz_sos", "gausspulse", "group_delay", "hilbert", "hilbert2", "istft", "lfilter", "lfilter_zi", "lfiltic", "medfilt",
+    "medfilt2d", "oaconvolve", "order_filter", "periodogram", "resample", "resample_poly", "savgol_coeffs", "savgol_filter",
+    "sawtooth", "sos2tf", "sosfilt", "sosfilt_zi", "sosfiltfilt", "sosfreqz", "spectrogram", "square", "stft", "upfirdn",
+    "vectorstrength", "welch", "wiener",
+]
