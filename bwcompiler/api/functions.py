@@ -350,19 +350,18 @@ class Specialisation:
 
     def __init__(self, owner: JitFunction, arguments: Arguments, varying: Sequence[OutsideRead] = ()) -> None:
         self.owner = owner
-        try:
-            self._compile(arguments, varying)
-        except CompileError as error:
-            if not self.traced.may_unroll:
-                raise
-            self._compile(arguments, varying, unrolled=True)   # a loop whose body there is no native code for
-            self.traced.unrolled_for = str(error)
+        with collector_paused():                   # once for all stages: it would walk what each of them makes, which stays
+            try:
+                self._compile(arguments, varying)
+            except CompileError as error:
+                if not self.traced.may_unroll:
+                    raise
+                self._compile(arguments, varying, unrolled=True)   # a loop whose body there is no native code for
+                self.traced.unrolled_for = str(error)
 
     def _compile(self, arguments: Arguments, varying: Sequence[OutsideRead], unrolled: bool = False) -> None:
         owner = self.owner
-        with collector_paused():
-            self.traced: TraceResult = trace_arguments(owner.fun, arguments, varying=varying, autoloop=owner.autoloop,
-                                                       unrolled=unrolled)
+        self.traced: TraceResult = trace_arguments(owner.fun, arguments, varying=varying, autoloop=owner.autoloop, unrolled=unrolled)
         traced = self.traced
         outputs = len(traced.outputs)
         written = [number for number in traced.mutated if may_mutate(owner.mutates, number, traced.input_names)]

@@ -26,10 +26,13 @@ from bwcompiler.errors import GradientError, SignatureError
 from bwcompiler.ir.graph import Graph, inline
 from bwcompiler.ir.op import Value, constant
 from bwcompiler.ir.types import I64, TensorType
+from bwcompiler.ops.broadcasting import add_batch_axis
 from bwcompiler.ops.custom import custom_call, custom_link
 from bwcompiler.passes.autodiff import INPUT_SEED, ONE
 from bwcompiler.passes.batch import batch_graph
+from bwcompiler.passes.batch_last import has_last_axis_rules, last_axis_added
 
+LONG = 16                                  # columns of a Jacobian that are worth being what vectors run along
 Rows = Callable[[TracedCall, Outputs], list[list[Value]]]         # per output, per differentiated leaf: its Jacobian
 
 
@@ -146,16 +149,18 @@ def _pulled_rows(call: TracedCall, number: int) -> list[Value]:
     return rows
 
 
-def _along_units(graph: Graph, unit: int, type_: TensorType, inputs: Sequence[Value]) -> Iterator[Value]:
-    """The outputs of a graph for each unit vector as input number `unit`, which has this type, one after the other.
+def _along_units(graph: Graph, unit: int, type_: TensorType, inputs: Sequence[Value], last: bool = False) -> Iterator[Value]:
+    """The outputs of a graph for each unit vector as input number `unit`, which has this type, along a new first or last axis.
 
     inputs  has all unit vectors there.  Of one number there is one, and nothing to be mapped.
     """
     if type_.size == 1:
         one = ops.full(value=1.0, shape=type_.shape, dtype=type_.dtype)
         return iter(inline(graph, [*inputs[:unit], one, *inputs[unit + 1:]]))
-    batched, flags = batch_graph(graph, [k == unit for k in range(len(graph.inputs))], type_.size, unit=graph.inputs[unit])
-    return (_with_rows(value, flag, type_.size) for value, flag in zip(inline(batched, inputs), flags, strict=True))
+    size = type_.size
+    batched, flags = batch_graph(graph, [k == unit for k in range(len(graph.inputs))], size, last, graph.inputs[unit])
+    repeated = last_axis_added if last else add_batch_axis
+    return (value if flag else repeated(value, size) for value, flag in zip(inline(batched, inputs), flags, strict=True))
 
 
 def _by_tangents(call: TracedCall, outputs: Outputs) -> list[list[Value]]:
@@ -171,8 +176,9 @@ def _pushed_columns(call: TracedCall, leaf: int, outputs: Outputs) -> list[Value
     pushed = push(source, [leaf], [k in outputs.numbers for k in range(len(source.outputs))])
     positions = [position for position in pushed.tangents if position is not None]
     graph = pushed.graph.replace(outputs=[pushed.graph.outputs[position] for position in positions])
-    inputs = [*call.inputs(_unit_vectors(argument.type)), *map(capture, pushed.captured)]
-    found = _along_units(graph, pushed.seeds[0], argument.type, inputs)
+    last = size >= LONG and has_last_axis_rules(graph)               # then there is nothing to be transposed
+    inputs = [*call.inputs(_unit_vectors(argument.type, last)), *map(capture, pushed.captured)]
+    found = _along_units(graph, pushed.seeds[0], argument.type, inputs, last)
     columns = []
     for number in outputs.numbers:
         output = source.outputs[number]
@@ -180,23 +186,22 @@ def _pushed_columns(call: TracedCall, leaf: int, outputs: Outputs) -> list[Value
         if pushed.tangents[number] is None:
             columns.append(ops.full(value=0.0, shape=shape, dtype=output.dtype))
             continue
+        if last:
+            columns.append(ops.reshape(next(found), shape=shape))
+            continue
         rows = ops.reshape(next(found), shape=(size, *output.shape))
         rows = ops.transpose(rows, axes=(*range(1, rows.rank), 0))         # while no axes are merged: then nothing is stored twice
         columns.append(ops.reshape(rows, shape=shape))
     return columns
 
 
-def _with_rows(value: Value, is_batched: bool, size: int) -> Value:
-    return value if is_batched else ops.broadcast(value, shape=(size, *value.shape), axes=tuple(range(1, value.rank + 1)))
-
-
-def _unit_vectors(type_: TensorType) -> Value:
-    """The identity matrix, its rows shaped like an array of the type."""
+def _unit_vectors(type_: TensorType, last: bool = False) -> Value:
+    """The identity matrix, its rows, or columns, shaped like an array of the type."""
     size = type_.size
     row = ops.iota(shape=(size, size), axis=0, dtype=I64)
     column = ops.iota(shape=(size, size), axis=1, dtype=I64)
     eye = ops.cast(ops.equal(row, column), dtype=type_.dtype)
-    return ops.reshape(eye, shape=(size, *type_.shape))
+    return ops.reshape(eye, shape=(*type_.shape, size) if last else (size, *type_.shape))
 
 
 # ----- second derivatives

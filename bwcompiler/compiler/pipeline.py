@@ -44,6 +44,7 @@ from bwcompiler.passes.prune_regions import prune_regions
 from bwcompiler.passes.push_forward import TangentGraph, push_forward
 from bwcompiler.passes.save_slices import save_slices
 from bwcompiler.passes.simplify import simplify_with_mapping
+from bwcompiler.passes.unroll_loops import unroll_with_mapping
 from bwcompiler.passes.vectorize_loops import vectorize_with_mapping
 from bwcompiler.target import Target, current_target
 
@@ -72,6 +73,8 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("promote_elements", promote_with_mapping, "loops that read and write one element of an array -> loops that carry it",
          graphs=lambda found: [found[0]]),
     Pass("vectorize_loops", vectorize_with_mapping, "loops over elements that are independent -> operations on arrays",
+         graphs=lambda found: [found[0]]),
+    Pass("unroll_loops", unroll_with_mapping, "short loops that do a little to each element of large arrays -> their iterations",
          graphs=lambda found: [found[0]]),
     Pass("push_forward", push_forward, "tangents of the outputs, simplified as they are made", "graph -> graph with tangents",
          graphs=lambda found: [found.graph]),
@@ -105,6 +108,9 @@ ORDER = (
     Before("promote_elements", "vectorize_loops", "a sum into an element of an array is one number, and iterations around are independent"),
     Before("vectorize_loops", "expand_regions", "the derivative of array code needs no undo log and no loop"),
     Before("vectorize_loops", "push_forward", "the tangents of array code are array code"),
+    Before("vectorize_loops", "unroll_loops", "a loop around becomes one over large arrays"),
+    Before("unroll_loops", "expand_regions", "what is written out leaves no residuals that a loop stacks"),
+    Before("unroll_loops", "push_forward", "the tangents of what is written out are in the same sweep"),
     Before("simplify", "push_forward", "equal values have one tangent"),
     Before("simplify", "expand_regions", "what is computed twice is not a residual twice"),
     Before("expand_regions", "differentiate", "a loop must give residuals in the run whose results are used"),
@@ -143,11 +149,12 @@ def push(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None = None,
         return pushed._replace(captured=(*expanded.arrays, *pushed.captured), passes=run.runs)
 
 
-def _over_arrays(run: PassRunner, graph: Graph) -> tuple[Graph, Mapping[Value, Value], Mapping[Value, Value]]:
+def _over_arrays(run: PassRunner, graph: Graph) -> tuple[Graph, *tuple[Mapping[Value, Value], ...]]:
     """A graph with operations on arrays in the places of loops, and what stands for values that were replaced, one after the other."""
     promoted, elements = run(promote_with_mapping, graph)
     vectorized, arrays = run(vectorize_with_mapping, promoted)
-    return vectorized, elements, arrays
+    unrolled, iterations = run(unroll_with_mapping, vectorized)
+    return unrolled, elements, arrays, iterations
 
 
 def derive(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None], names: Names = NO_NAMES,

@@ -132,7 +132,7 @@ class _Module:
         found = self.kernels.get(key)
         if found is None:
             suffix = f".{len(self.kernels)}" if (id(kernel), ()) in self.kernels else ""
-            found = self.kernels[key] = [self._piece(piece, merged, f"{piece.kernel.name}{suffix}") for piece in pieces(kernel)]
+            found = self.kernels[key] = [self._piece(piece, merged, f"{piece.kernel.name}{suffix}") for piece in pieces(kernel, merged)]
         return found
 
     def _piece(self, piece: Piece, merged: Mapping[Buffer, Buffer], name: str) -> _KernelFunction:

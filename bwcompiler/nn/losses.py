@@ -44,9 +44,25 @@ def positive_part(x: Value) -> Value:
     return ops.select(ops.less(x, constant(0, x)), constant(0, x), x)
 
 
+def _of_elements(loss: Value, weight: Any, x: Any, reduction: str, by_weight: bool) -> Any:
+    """The reduced loss of elements that have weights, as many as x; a mean is divided by the sum of these, or by their number."""
+    if weight is None:
+        return reduce_loss(loss, reduction)
+    given = value_as(weight, loss.dtype)
+    if given.shape != value_as(x).shape:
+        raise ValueError("Weights and input must have the same size.")
+    shares = broadcast_value(given, loss.shape)
+    if reduction != "mean" or not by_weight:
+        return reduce_loss(ops.multiply(loss, shares), reduction)
+    total: Any = reduce_loss(ops.multiply(loss, shares), "sum")
+    return total / reduce_loss(given, "sum")
+
+
 @graph_function
-def mse_loss(x: Any, y: Any, reduction: str = "mean") -> Any:
+def mse_loss(x: Any, y: Any, reduction: str = "mean", weight: Any = None) -> Any:
     """(x - y)², x and y broadcast.  reduction: "mean" or "sum" (a scalar) or "none" (an array).
+
+    weight   of the elements, shaped as x: factors of theirs, and a mean is divided by their sum.  Raises ValueError for other shapes.
 
     >>> import numpy as np, bwcompiler as bw
     >>> float(bw.nn.mse_loss(np.array([1.0, 2.0]), np.array([1.0, 4.0])))
@@ -54,23 +70,25 @@ def mse_loss(x: Any, y: Any, reduction: str = "mean") -> Any:
     """
     a, b = float_pair(x, y)
     distance = ops.subtract(a, b)
-    return reduce_loss(ops.multiply(distance, distance), reduction)
+    return _of_elements(ops.multiply(distance, distance), weight, x, reduction, True)
 
 
 @graph_function
-def l1_loss(x: Any, y: Any, reduction: str = "mean") -> Any:
-    """|x - y|, x and y broadcast.  reduction: "mean" or "sum" (a scalar) or "none" (an array).
+def l1_loss(x: Any, y: Any, reduction: str = "mean", weight: Any = None) -> Any:
+    """|x - y|, x and y broadcast.  reduction: "mean" or "sum" (a scalar) or "none" (an array); weight: see `mse_loss`.
 
     >>> import numpy as np, bwcompiler as bw
     >>> float(bw.nn.l1_loss(np.array([1.0, 2.0]), np.array([1.0, 4.0])))
     1.0
     """
-    return reduce_loss(ops.absolute(ops.subtract(*float_pair(x, y))), reduction)
+    return _of_elements(ops.absolute(ops.subtract(*float_pair(x, y))), weight, x, reduction, True)
 
 
 @graph_function
-def huber_loss(x: Any, y: Any, reduction: str = "mean", delta: float = 1.0) -> Any:
+def huber_loss(x: Any, y: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
     """½ d² for |d| <= delta, else delta (|d| - ½ delta), with d = x - y.  reduction: "mean" or "sum" (a scalar) or "none" (an array).
+
+    weight   of the elements, shaped as x: factors of theirs; a mean is divided by their number, as PyTorch's.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.nn.huber_loss(np.array([0.5, 4.0]), np.zeros(2), reduction="none").tolist()
@@ -80,7 +98,7 @@ def huber_loss(x: Any, y: Any, reduction: str = "mean", delta: float = 1.0) -> A
     size = ops.absolute(distance)
     inside = ops.multiply(ops.multiply(distance, distance), constant(0.5, distance))
     outside = ops.multiply(ops.subtract(size, constant(0.5 * delta, size)), constant(delta, size))
-    return reduce_loss(ops.select(ops.less_equal(size, constant(delta, size)), inside, outside), reduction)
+    return _of_elements(ops.select(ops.less_equal(size, constant(delta, size)), inside, outside), weight, x, reduction, False)
 
 
 @graph_function

@@ -65,7 +65,7 @@ def batch_graph(graph: Graph, batched: Sequence[bool], size: Extent, last: bool 
                 continue
             if value.operands[0] in units:
                 units |= _still_units(value, units[value.operands[0]])
-            made = _product_of_units(value, operands, units, flags) or _mapped(value, operands, flags, size, last)
+            made = _product_of_units(value, operands, units, flags, last) or _mapped(value, operands, flags, size, last)
             if made.name is None:
                 made.name = value.name
             mapping[value] = made
@@ -95,32 +95,36 @@ def _still_units(value: Value, swapped: bool) -> dict[Value, bool]:
     return {value: not swapped} if value.op is ops.transpose and value.attrs["axes"] == (1, 0) else {}
 
 
-def _product_of_units(value: Value, operands: list[Value], units: dict[Value, bool], flags: list[bool]) -> Value | None:
+def _product_of_units(value: Value, operands: list[Value], units: dict[Value, bool], flags: list[bool], last: bool) -> Value | None:
     """A product of a matrix and all unit vectors, shaped like the other operand: elements of the matrix, and zeros, also where it is
     not finite.
 
     x (m, k), unit y (k, n): out[(i, j), :, l] = x[:, i] where j is l;  unit x (m, k), y (k, n): out[(i, j), l, :] = y[j, :] where i is l;
-    with (j, i) for the unit vector's number where its axes were exchanged.
+    with (j, i) for the unit vector's number where its axes were exchanged, and behind the other axes where the new axis is the last.
     """
     if value.op is not ops.matmul or value.rank != 2 or all(flags) or value.operands[flags.index(True)] not in units:
         return None
     (m, k), n = value.operands[0].shape, value.shape[1]
     if not all(isinstance(extent, int) for extent in (m, k, n)):
         return None
-    if flags[0]:
-        elements, number, axes, own, count = operands[1], (m, k), (1, 3), (0, 2), m
-    else:
-        elements, number, axes, own, count = ops.transpose(operands[0], axes=(1, 0)), (k, n), (0, 2), (1, 3), n
+    row, column, first, second = (0, 1, 2, 3) if last else (2, 3, 0, 1)        # axes of the result, and of the unit vector's number
+    number = (m, k) if flags[0] else (k, n)
     if units[value.operands[flags.index(True)]]:
-        number = number[::-1]
-        axes, own = ((1 - axes[0], axes[1]), (1 - own[0], own[1]))
-    shape = (*number, m, n)
+        number, first, second = number[::-1], second, first
+    if flags[0]:
+        elements, axes, own, count = operands[1], (second, column), (row, first), m
+    else:
+        elements, axes, own, count = operands[0], (row, first), (column, second), n
+    if axes[0] > axes[1]:
+        elements, axes = ops.transpose(elements, axes=(1, 0)), axes[::-1]
+    shape = (m, n, *number) if last else (*number, m, n)
     found = ops.broadcast(elements, shape=shape, axes=axes)
     if count > 1:
-        row, column = (ops.iota(shape=(count, count), axis=axis, dtype=I64) for axis in (0, 1))
-        same = ops.broadcast(ops.equal(row, column), shape=shape, axes=own)
+        one, other = (ops.iota(shape=(count, count), axis=axis, dtype=I64) for axis in (0, 1))
+        same = ops.broadcast(ops.equal(one, other), shape=shape, axes=tuple(sorted(own)))
         found = ops.select(same, found, ops.full(value=0.0, shape=shape, dtype=value.dtype))
-    return ops.reshape(found, shape=(number[0] * number[1], m, n))
+    size = number[0] * number[1]
+    return ops.reshape(found, shape=(m, n, size) if last else (size, m, n))
 
 
 def _with_axis(type_: TensorType, size: Extent, last: bool) -> TensorType:

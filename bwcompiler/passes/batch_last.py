@@ -172,19 +172,22 @@ def gains_by_last_axis(body: Graph, varies: Flags, size: Extent, iterations: int
     Vectors run along the last axis of what is cut, put together, spread or summed: along the batch, or along the last axis of one
     element's array.  What goes into the loop and comes out of it, `moved` numbers per element of the batch, is moved for that.
     """
-    if not isinstance(size, int) or size < VECTOR or not _has_rules(body):
+    if not isinstance(size, int) or size < VECTOR or not has_last_axis_rules(body):
         return False
     first, last = _work(body, varies, size)
     return last <= ADVANTAGE * first and (first - last) * iterations > MOVE_COST * moved * size
 
 
-def _has_rules(graph: Graph) -> bool:
+def has_last_axis_rules(graph: Graph) -> bool:
+    """Whether a graph can be mapped with the axis last, whatever varies in it."""
     for value in graph.body:
         if value.op in (ops.loop, ops.while_loop, ops.cond):
-            if not all(_has_rules(value.attrs[region]) for region in value.op.regions):
+            if not all(has_last_axis_rules(value.attrs[region]) for region in value.op.regions):
                 return False
         elif value.operands and value.op is not ops.item and last_axis_rule(value.op) is None:
             return False
+        elif value.op is ops.matmul and not all(isinstance(n, int) for operand in value.operands for n in operand.shape):
+            return False                                   # of extents that move with a loop
     return True
 
 

@@ -14,7 +14,7 @@ along an axis that moves with the index, or apart for all pairs of iterations.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
@@ -40,6 +40,16 @@ def vectorize_loops(graph: Graph) -> Graph:
 
 def vectorize_with_mapping(graph: Graph) -> tuple[Graph, Mapping[Value, Value]]:
     """The same, and what stands for values that were replaced."""
+    return with_loops_replaced(graph, vectorize_loops, lambda loop: _as_arrays(loop) if _is_parallel(loop) else None)
+
+
+def with_loops_replaced(graph: Graph, inside: Callable[[Graph], Graph],
+                        replacement: Callable[[Value], list[Value] | None]) -> tuple[Graph, Mapping[Value, Value]]:
+    """The graph with other values in the places of the results of loops, and what stands for values that were replaced.
+
+    inside       does the same to the bodies of loops and branches, before.
+    replacement  emits the values that are the results of a loop; None where it stays.
+    """
     if not any(value.op.regions for value in graph.body):
         return graph, {}
     mapping: dict[Value, Value] = {}
@@ -51,11 +61,13 @@ def vectorize_with_mapping(graph: Graph) -> tuple[Graph, Mapping[Value, Value]]:
             if value.op is ops.item and value.operands[0] in results:
                 mapping[value] = results[value.operands[0]][value.attrs["index"]]
                 continue
-            copy = value.with_operands(tuple([mapping.get(operand, operand) for operand in value.operands])).with_regions(vectorize_loops)
-            if copy.op is ops.loop and _is_parallel(copy):
+            copy = value.with_operands(tuple([mapping.get(operand, operand) for operand in value.operands])).with_regions(inside)
+            if copy.op is ops.loop:
                 record.source, record.forward = value.source, value.forward
-                results[value] = _as_arrays(copy)
-                continue
+                found = replacement(copy)
+                if found is not None:
+                    results[value] = found
+                    continue
             if copy is not value:
                 mapping[value] = copy
             record.values.append(copy)

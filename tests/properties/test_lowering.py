@@ -207,7 +207,7 @@ def test_loops_mean_the_graph(function, joint):
     arguments = [np.asarray(argument) for argument in function.arguments] + (seeds_of(program) if joint else [])
     interpreted = run_steps(lowered.simplified, lowered.steps, arguments)
     expected = interpret(lowered.graph, arguments)
-    native = runner.routine.call(arguments)
+    native = runner.bound.call(arguments)
     for number, (found, wanted, ran) in enumerate(zip(interpreted, expected, native, strict=True)):
         assert_near(found, np.asarray(wanted), f"output {number}: loops differ from the graph")
         if function.exact:

@@ -193,11 +193,12 @@ def _arrays(leaf: Any, storages: Sequence[Storage], made_before: Collection[int]
 
 def _follow(storage: Storage, where: Any, seen: list[Storage], found: list[Any]) -> bool:
     """Collect what a storage that the side made is the same as, and where; whether that is known."""
-    for one, other, linked in storage.links or ():
-        mine, twin = (one, other) if one._storage is storage else (other, one)
-        if twin._storage in seen:
+    for one in storage.links or ():
+        pair = one.handles(storage)
+        if pair is None or pair[1]._storage in seen:
             continue
-        both = linked if where is None else np.logical_and(where, linked)
+        mine, twin = pair
+        both = one.where if where is None else np.logical_and(where, one.where)
         if mine._chain:
             return False
         if twin._storage.region is not open_region():
@@ -357,11 +358,13 @@ def _handle(value: Value, kind: Kind, sides: Sequence[Side], slot: Slot, k: int,
     found = fresh_array(value)
     if not all(is_in_c_order(end) for end in ends if isinstance(end, Tracer | np.ndarray)):
         found._storage.layout = unknown("the result of a branch")
+    # what is kept of a `return` in a loop, nobody writes to before that
+    is_named = name == RETURNED or not name.startswith(PREFIX) or name.startswith(APPENDED)
     for arrays, where in zip(befores, (truth, _negated(truth)), strict=True):
         for before in arrays or ():
             if isinstance(before.array, np.ndarray):
                 found._chain = found._chain or shown(before.array)._chain
-            elif can_link(found, before.array) and not before.array._storage.region.closed:
+            elif is_named and can_link(found, before.array) and not before.array._storage.region.closed:
                 link(found, before.array, conditions[before.where] if before.where else where)
             else:
                 found._chain = _read_only(value, name)

@@ -139,15 +139,15 @@ def _where(storage: Storage, target: Storage, loop: Any, seen: list[Storage]) ->
     if storage.region is not loop.region or storage in loop.region.arguments:
         return None
     found: Any = False
-    for one, other, where in storage.links or ():
-        twin = other if one._storage is storage else one
-        if twin._storage in seen:
+    for one in storage.links or ():
+        other = one.storage()
+        if other is None or other in seen:
             continue
-        further = None if one._chain or other._chain else _where(twin._storage, target, loop, [*seen, storage])
+        further = None if one.chain or one.twin else _where(other, target, loop, [*seen, storage])
         if further is None:
             return None
         if further is not False:
-            found = np.logical_or(found, np.logical_and(where, further))
+            found = np.logical_or(found, np.logical_and(one.where, further))
     return found
 
 

@@ -47,8 +47,8 @@ class Storage:
     demandable  an integer or boolean argument, whose number can be had by tracing again (`StaticDemand`).
     """
 
-    __slots__ = ("demandable", "inner", "layout", "links", "number", "region", "type", "undecided", "value", "version", "writable",
-                 "written")
+    __slots__ = ("__weakref__", "demandable", "inner", "layout", "links", "number", "region", "type", "undecided", "value", "version",
+                 "writable", "written")
 
     def __init__(self, region: Region, value: Value) -> None:
         self.region = region

@@ -73,6 +73,8 @@ def possible(storage: Storage) -> list[Storage]:
     """A storage, and all those that it may be, as data decides."""
     found = [storage]
     for one in found:
-        for first, second, _ in one.links or ():
-            found += [twin._storage for twin in (first, second) if twin._storage not in found]
+        for link in one.links or ():
+            other = link.storage()
+            if other is not None and other not in found:
+                found.append(other)
     return found

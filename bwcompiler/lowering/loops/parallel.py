@@ -10,12 +10,13 @@ The piece becomes a kernel with two more words, the first iteration and their nu
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Collection, Iterator, Sequence, Set
 from typing import NamedTuple
 
 from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, scale_extent, span, upper
 from bwcompiler.ir.loop import INPUT, SCRATCH, Accumulate, Accumulator, Buffer, Fill, Kernel, Let, Loop, Offset, Reduce, Statement, Store
 from bwcompiler.ir.loop_verifier import scalars, statements, targets
+from bwcompiler.ir.scalar import Scalar
 from bwcompiler.lowering.loops.split_guards import with_index
 from bwcompiler.lowering.polls import statements_work
 
@@ -48,14 +49,17 @@ class Piece(NamedTuple):
     cut: Cut | None = None
 
 
-def pieces(kernel: Kernel) -> list[Piece]:
-    """The kernel in parts that run one after the other; itself where nothing in it is worth more than one thread."""
+def pieces(kernel: Kernel, shared: Collection[Buffer] = ()) -> list[Piece]:
+    """The kernel in parts that run one after the other; itself where nothing in it is worth more than one thread.
+
+    shared  buffers that have the memory of another one of the kernel: one part may write what the next one would read again.
+    """
     body = kernel.body
     if statements_work(body) < LEAST_WORK:
         return [Piece(kernel)]
     lets: set[Let] = set()
     for statement in body:
-        if isinstance(statement, Let) and _means_the_same(statement, lets):
+        if isinstance(statement, Let) and _means_the_same(statement, lets, shared):
             lets.add(statement)
     found: list[Piece] = []
     rest: list[Statement] = []
@@ -73,10 +77,13 @@ def pieces(kernel: Kernel) -> list[Piece]:
     return found if any(piece.cut for piece in found) and all(_is_closed(piece.kernel) for piece in found) else [Piece(kernel)]
 
 
-def _means_the_same(let: Let, others: Set[Let]) -> bool:
-    """Whether a let means the same in any part of the kernel: it reads inputs, and lets of which that is known."""
-    return all(scalar.data[0].role == INPUT if scalar.op == "load" else scalar.data in others if scalar.op == "local" else
-               scalar.op not in ("total", "found") for scalar, _ in scalars(let))
+def _means_the_same(let: Let, others: Set[Let], shared: Collection[Buffer]) -> bool:
+    """Whether a let means the same in any part of the kernel: it reads inputs that stay, and lets of which that is known."""
+    def stays(scalar: Scalar) -> bool:
+        if scalar.op == "load":
+            return scalar.data[0].role == INPUT and scalar.data[0] not in shared
+        return scalar.data in others if scalar.op == "local" else scalar.op not in ("total", "found")
+    return all(stays(scalar) for scalar, _ in scalars(let))
 
 
 def _with_lets(body: list[Statement], lets: Set[Let]) -> list[Statement]:

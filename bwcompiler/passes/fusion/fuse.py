@@ -78,6 +78,7 @@ class _Fusion:
         self.last_reader: dict[Value, FusionGroup] = {}
         self.updates = find_updates(graph, mutable)
         self.readers: dict[Value, dict[int, None]] = {array: {} for array in self.updates.arrays}    # steps, per array to be written to
+        self.made_of: dict[Value, list[Value]] = {}                   # what a cheap value reads where nothing is computed again
         self.numbers: dict[Value, _Number] = {}
         self.number_readers: dict[Value, dict[int, None]] = {}        # steps, per waiting number
         self.number_groups: list[int] = []
@@ -123,6 +124,8 @@ class _Fusion:
         attempt = Attempt(value, self.is_leaf, update=value in self.updates.values)
         if attempt.update and attempt.reads_what_it_writes():
             attempt = Attempt(value, self.is_leaf)
+        if value.op.cheap and not attempt.update:
+            self.made_of[value] = [base for base, _ in attempt.reads]
         if self._joins_inlined(attempt):
             return
         attempt = self._inlined(attempt)
@@ -234,7 +237,7 @@ class _Fusion:
             if not self._is_cheap(array) or array in self.numbers:
                 return frozenset()
             found[array] = None
-            for base, _ in Attempt(array, self.is_leaf).reads:
+            for base in self.made_of[array]:
                 leaf = root(base)
                 if leaf in self.readers:                   # an array that is written to later may be another one by then
                     return frozenset()
@@ -267,7 +270,7 @@ class _Fusion:
         """Whether a reader at shifted indices may compute value again instead of having it stored: one cheap operation."""
         if not self._is_cheap(value):
             return False
-        found = [root(base) for base, _ in Attempt(value, self.is_leaf).reads]
+        found = [root(base) for base in self.made_of[value]]
         if not self.readers.keys().isdisjoint(found):
             return False
         if len(found) == 1 and found[0].type.nbytes <= value.type.nbytes:          # that is stored in its place
@@ -275,7 +278,7 @@ class _Fusion:
         return len(found) <= 2 and all(base in self.stored or base in self.numbers for base in found)
 
     def _is_cheap(self, value: Value) -> bool:
-        return value.op.kind == "elementwise" and value.op.cheap and value not in self.stored
+        return value in self.made_of and value.op.kind == "elementwise" and value not in self.stored
 
     def _sources(self, bases: Iterable[Value]) -> set[int]:
         """The steps that have to be done before these values can be read."""

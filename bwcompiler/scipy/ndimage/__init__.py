@@ -21,6 +21,15 @@ from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.types import F64
 from bwcompiler.nn.activations import real_value
 from bwcompiler.scipy.ndimage.edges import Edges, array_of, axes_of, continued, finished, per_axis
+from bwcompiler.scipy.ndimage.morphology import (
+    black_tophat,
+    center_of_mass,
+    grey_closing,
+    grey_opening,
+    morphological_gradient,
+    morphological_laplace,
+    white_tophat,
+)
 from bwcompiler.scipy.ndimage.places import (
     affine_transform,
     map_coordinates,
@@ -42,11 +51,12 @@ from bwcompiler.scipy.ndimage.ranks import (
 )
 
 __all__ = [
-    "affine_transform", "convolve", "convolve1d", "correlate", "correlate1d", "gaussian_filter", "gaussian_filter1d",
-    "gaussian_gradient_magnitude", "gaussian_laplace", "grey_dilation", "grey_erosion", "laplace", "map_coordinates",
-    "maximum_filter", "maximum_filter1d", "median_filter", "minimum_filter", "minimum_filter1d", "percentile_filter",
-    "prewitt", "rank_filter", "shift", "sobel", "spline_filter", "spline_filter1d", "uniform_filter", "uniform_filter1d",
-    "zoom",
+    "affine_transform", "black_tophat", "center_of_mass", "convolve", "convolve1d", "correlate", "correlate1d",
+    "gaussian_filter", "gaussian_filter1d", "gaussian_gradient_magnitude", "gaussian_laplace", "grey_closing",
+    "grey_dilation", "grey_erosion", "grey_opening", "laplace", "map_coordinates", "maximum_filter",
+    "maximum_filter1d", "median_filter", "minimum_filter", "minimum_filter1d", "morphological_gradient",
+    "morphological_laplace", "percentile_filter", "prewitt", "rank_filter", "shift", "sobel", "spline_filter",
+    "spline_filter1d", "uniform_filter", "uniform_filter1d", "white_tophat", "zoom",
 ]
 MOST_SHIFTED = 64                                                       # weights that are a sum of shifted arrays
 

@@ -14,6 +14,7 @@ import bwcompiler.scipy.special as special
 from bwcompiler import nn
 from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
 from bwcompiler.frontend import trace
+from tests.support.derivatives import check_derivatives
 from tests.unit.frontend.comparing import assert_same, run_traced
 
 rng = np.random.default_rng(5)
@@ -93,6 +94,20 @@ def test_dropout() -> None:
     assert_same(both(lambda x: nn.dropout(x, training=False), X), X)
     with pytest.raises(UnsupportedError, match="mask=rng.random"):
         trace(nn.dropout, (X,))
+
+
+@pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "huber_loss"])
+def test_losses_with_weights(name: str) -> None:
+    """As PyTorch's: a mean is divided by the sum of the weights, that of huber_loss by the number of elements."""
+    y, weights = rng.normal(size=X.shape), rng.uniform(0.1, 2.0, X.shape)
+    loss = getattr(nn, name)
+    each = np.asarray(loss(X, y, reduction="none")) * weights
+    assert_same(both(lambda x, y, w: loss(x, y, reduction="none", weight=w), X, y, weights), each)
+    assert_same(both(lambda x, y, w: loss(x, y, reduction="sum", weight=w), X, y, weights), each.sum())
+    assert_same(both(lambda x, y, w: loss(x, y, weight=w), X, y, weights), each.mean() if name == "huber_loss" else each.sum() / weights.sum())
+    check_derivatives(lambda x, y, w: loss(x, y, weight=w), X, y, weights)
+    with pytest.raises(ValueError, match="same size"):
+        loss(X, y, weight=weights[:1])
 
 
 def test_losses() -> None:

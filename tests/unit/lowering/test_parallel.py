@@ -72,6 +72,29 @@ WHOLE = {
 }
 
 
+def test_what_is_read_where_a_part_writes_is_not_read_again():
+    """A number in the memory of a result: the loop would read it when it is another one."""
+    kernel = kernel_of("%n: in f64[], %m: out f64[], %x: in f64[9], %y: out f64[9]",
+                       "  let m = %n[] - 1.0\n  store %m[], m\n  for i in 0..9 vector\n    store %y[i], %x[i] * m\n")
+    number, *_ = kernel.buffers
+    assert len(pieces(kernel)) == 2
+    assert [piece.kernel for piece in pieces(kernel, {number})] == [kernel]
+
+
+def test_a_loop_that_counts_down_where_its_rows_are_read():
+    """The adjoint of a loop over arrays that are cut among threads: its counter is written over the last one, in the kernel that reads it."""
+    def run(a, b, rows, t):
+        a, rows = a * 1.0, rows * 1.0
+        for _ in b:
+            a[2] = 0.5 * (b[3] + np.sum(rows ** 2))
+            if t < 0.0:
+                return a.sum() + rows.sum()
+            rows[:, 3] *= np.sin(b[7])
+        return a.sum() + rows.sum()
+    rng = np.random.default_rng(0)
+    bw.check_grads(run, (rng.uniform(-1, 1, 8), rng.uniform(-1, 1, 9), rng.uniform(-1, 1, (8, 9)), 0.7), order=1)
+
+
 @pytest.mark.parametrize("name", CUT)
 def test_independent_iterations_are_cut(name: str, rng: np.random.Generator) -> None:
     """In any ranges, in any order."""

@@ -146,3 +146,39 @@ def test_the_jacobian_of_or_by_one_number_maps_nothing(shape):
     assert found.shape == (2, 2, *shape)
     np.testing.assert_allclose(found.reshape(2, 2), bw.jvp(path, (t,), (np.ones(shape),))[1], rtol=1e-14)
     np.testing.assert_allclose(found, bw.jacrev(path)(t), rtol=1e-13)
+
+
+A, B = np.linspace(-1.0, 1.0, 20).reshape(4, 5), np.linspace(0.5, 2.0, 20).reshape(5, 4)
+PRODUCTS = {
+    "left": lambda w: w @ B, "right": lambda w: B @ w, "transposed left": lambda w: w.T @ A, "transposed right": lambda w: A @ w.T,
+    "both": lambda w: w @ B @ w, "reshaped": lambda w: w.reshape(2, 10) @ B.reshape(10, 2), "vector": lambda w: B @ w[:, 1] + w[2] @ B[:, :1],
+    "squares": lambda w: np.sum((B @ np.tanh(w)) ** 2, axis=0), "loop": lambda w: bw.fori_loop(0, 3, lambda t, s: np.tanh(s @ B @ A), w),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("at", [A, A[:, :3] @ np.ones((3, 5))], ids=["distinct", "equal columns"])
+def test_columns_of_jacobians_of_products(name, at):
+    """With the unit vectors along the last axis, as `jacfwd` has them, and along the first."""
+    fun = PRODUCTS[name]
+    found = bw.jacfwd(fun)(at)
+    np.testing.assert_allclose(found, bw.jacrev(fun)(at), rtol=1e-12, atol=1e-14)
+    v = np.cos(np.arange(20.0)).reshape(4, 5)
+    np.testing.assert_allclose(np.tensordot(found, v, 2), bw.jvp(fun, (at,), (v,))[1], rtol=1e-12, atol=1e-13)
+    second = bw.hessian(lambda w: np.sum(fun(w) ** 2))(at)
+    assert second.shape == (4, 5, 4, 5)
+    np.testing.assert_allclose(second, np.transpose(second, (2, 3, 0, 1)), rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["left", "right", "transposed left", "transposed right"])
+def test_elements_of_a_matrix_that_is_not_finite_stay_where_they_are(name):
+    wide = np.where(B > 1.9, np.inf, B)
+    fun = {"left": lambda w: w @ wide, "right": lambda w: wide @ w, "transposed left": lambda w: w.T @ wide.T,
+           "transposed right": lambda w: wide.T @ w.T}[name]
+    np.testing.assert_array_equal(bw.jacfwd(fun)(A), bw.jacrev(fun)(A))
+    assert not np.isnan(bw.jacfwd(fun)(A)).any()
+
+
+def test_columns_of_long_jacobians_are_not_transposed():
+    graph = trace(bw.hessian(lambda x: np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)), [np.ones(20)]).graph
+    assert not [value for value in graph.body if value.op.name == "transpose"]

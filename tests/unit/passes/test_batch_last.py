@@ -60,7 +60,7 @@ RULES = {
 def check(fun, args, flags):
     """The batch with the axis last is that with the axis first."""
     traced = trace(fun, args)
-    assert batch_last._has_rules(traced.graph)
+    assert batch_last.has_last_axis_rules(traced.graph)
     inputs, flags = [*args, *traced.captured], [*flags, *[False] * len(traced.captured)]
     given = []
     for x, flag in zip(inputs, flags, strict=True):
@@ -100,7 +100,7 @@ def test_loops_with_the_axis_last(name, monkeypatch):
                for x in map(np.asarray, args)]
     for fun in (lambda *given: weighted(program, bw, *given), bw.grad(lambda *given: weighted(program, bw, *given))):
         found = []
-        for chosen in (lambda *_: False, lambda body, *_: batch_last._has_rules(body)):
+        for chosen in (lambda *_: False, lambda body, *_: batch_last.has_last_axis_rules(body)):
             monkeypatch.setattr(batch_regions, "gains_by_last_axis", chosen)
             traced = trace(bw.vmap(fun), batches)
             found.append(interpret(traced.graph, [*batches, *traced.captured]))

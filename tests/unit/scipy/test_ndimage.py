@@ -42,7 +42,10 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "min": lambda m, x, mode: m.minimum_filter1d(x, 4, 0, mode=mode), "median": lambda m, x, mode: m.median_filter(x, (3, 2), mode=mode),
     "rank": lambda m, x, mode: m.rank_filter(x, -2, 3, mode=mode), "percentile": lambda m, x, mode: m.percentile_filter(x, 30, 3, mode=mode),
     "footprint": lambda m, x, mode: m.maximum_filter(x, footprint=CROSS, mode=mode, origin=(1, 0)),
-    "dilation": lambda m, x, mode: m.grey_dilation(x, footprint=CROSS, mode=mode), "erosion": lambda m, x, mode: m.grey_erosion(x, (2, 3), mode=mode)}
+    "dilation": lambda m, x, mode: m.grey_dilation(x, footprint=CROSS, mode=mode), "erosion": lambda m, x, mode: m.grey_erosion(x, (2, 3), mode=mode),
+    "opening": lambda m, x, mode: m.grey_opening(x, 3, mode=mode), "closing": lambda m, x, mode: m.grey_closing(x, footprint=CROSS, mode=mode),
+    "edges": lambda m, x, mode: m.morphological_gradient(x, (3, 2), mode=mode), "bends": lambda m, x, mode: m.morphological_laplace(x, 3, mode=mode),
+    "peaks": lambda m, x, mode: m.white_tophat(x, footprint=CROSS, mode=mode), "gaps": lambda m, x, mode: m.black_tophat(x, (2, 3), mode=mode)}
 
 
 @pytest.mark.parametrize("name", FILTERS)
@@ -50,6 +53,16 @@ def test_filters(name: str) -> None:
     for mode in MODES:
         same(lambda m, x, mode=mode: FILTERS[name](m, x, mode), X)
     check_derivatives(lambda x: FILTERS[name](ours, x, "mirror"), X, order=1, tolerance=1e-5)
+
+
+def test_centre_of_mass() -> None:
+    for x in (X, np.abs(LINE), WHOLE):
+        np.testing.assert_allclose(bw.jit(lambda x: scipy.ndimage.center_of_mass(x))(x), scipy.ndimage.center_of_mass(x), rtol=1e-12)
+    check_derivatives(ours.center_of_mass, np.abs(X))
+    with pytest.raises(UnsupportedError, match="labels"):
+        ours.center_of_mass(X, X)
+    with pytest.raises(UnsupportedError, match="output="):
+        ours.white_tophat(X, 3, output=np.zeros_like(X))
 
 
 def test_dtypes_of_filters() -> None:
