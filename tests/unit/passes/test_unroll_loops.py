@@ -31,7 +31,7 @@ def newton(x, c):
 
 def counting_down(x, c):
     y = x
-    for k in range(9, -1, -1):
+    for k in range(7, -1, -1):
         y = np.where(x > 0.1 * k, y * 0.9 + k, y)
     return y
 
