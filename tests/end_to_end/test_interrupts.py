@@ -23,7 +23,7 @@ ROWS = np.linspace(-1, 1, 1 << 15)
 
 def steps(x):
     """Many steps, most of them of one kernel: a program that walks a table."""
-    for _ in range(400):
+    for _ in range(1600):
         x = np.cumsum(np.sin(x) + np.roll(x, 1))[::-1] * 1e-4
     return x
 
