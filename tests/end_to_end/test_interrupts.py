@@ -24,7 +24,7 @@ ROWS = np.linspace(-1, 1, 1 << 15)
 def steps(x):
     """Many steps, most of them of one kernel: a program that walks a table."""
     for _ in range(1600):
-        x = np.cumsum(np.sin(x) + np.roll(x, 1))[::-1] * 1e-4
+        x = np.cumsum(np.sin(x) + np.roll(x, 1))[::-1] * 1e-5
     return x
 
 
