@@ -20,6 +20,7 @@ CHANGING = frozenset((                             # methods of arrays
 _FIRST = {np.copyto: "dst", np.put: "a", np.place: "arr", np.putmask: "a", np.fill_diagonal: "a", np.put_along_axis: "arr"}
 _ARRAY_FUNCTION = type(np.copyto)
 _NOWHERE = 1 << 30                                 # after all positional arguments
+_UNTOLD = {"concatenate": 2, "dot": 2}
 _OUTPUT_AT = {"reduce": 3, "accumulate": 3, "reduceat": 4, "outer": _NOWHERE}      # of ufuncs
 
 
@@ -52,8 +53,8 @@ def _output_position(function: Any) -> int | None:
     """Where `out` is among positional arguments; after all that there may be where it is a keyword only."""
     try:
         parameters = inspect.signature(function).parameters
-    except (TypeError, ValueError):                # functions in machine code of some versions
-        return None
+    except (TypeError, ValueError):                # functions in machine code, whose signatures NumPys before 2.4 do not tell
+        return _UNTOLD.get(getattr(function, "__name__", ""), _NOWHERE)
     if "out" not in parameters:
         return None
     return _NOWHERE if parameters["out"].kind is inspect.Parameter.KEYWORD_ONLY else list(parameters).index("out")
