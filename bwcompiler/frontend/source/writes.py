@@ -53,7 +53,7 @@ def _output_position(function: Any) -> int | None:
     """Where `out` is among positional arguments; after all that there may be where it is a keyword only."""
     try:
         parameters = inspect.signature(function).parameters
-    except (TypeError, ValueError):                # functions in machine code, whose signatures NumPys before 2.4 do not tell
+    except (TypeError, ValueError):                # functions in machine code, whose signatures not every NumPy tells
         return _UNTOLD.get(getattr(function, "__name__", ""), _NOWHERE)
     if "out" not in parameters:
         return None
