@@ -24,6 +24,7 @@ from numpy.polynomial import (
 )
 
 import bwcompiler as bw
+from bwcompiler.errors import TracerBoolError
 from tests.support.derivatives import check_derivatives
 
 X, C = np.array([0.3, 0.7, -1.4]), np.array([1.0, -2.0, 0.5, 0.3])
@@ -138,6 +139,12 @@ def test_objects(kind: Any, name: str) -> None:
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda one: one.__name__)
 def test_roots_of_objects(kind: Any) -> None:
+    """From NumPy 2.5 on some of them ask whether all roots are real: that is refused, and `np.roots` says it without asking."""
+    asks = np.lib.NumpyVersion(np.__version__) >= "2.5.0" and kind in (Polynomial, Hermite, Laguerre)
+    if asks:
+        with pytest.raises(TracerBoolError):
+            bw.jit(lambda c: kind(c).roots())(C)
+        return
     same(lambda c: kind(c).roots(), C, ordered=False)
 
 
