@@ -80,6 +80,7 @@ def _at(body: Graph, operands: Sequence[Value], number: int) -> list[Value]:
     source, forward = record.source, record.forward
     for value in body.body:
         record.source = value.source or source
+        record.forward = forward if value.forward is None else mapping.get(value.forward, value.forward)
         given = [mapping[operand] for operand in value.operands]
         if value.op is ops.index_value:
             made = ops.full(value=_fixed(value.attrs["extent"], index, number), shape=(), dtype=I64)

@@ -109,10 +109,7 @@ def callable_for(function: Any, policy: Policy, form: Callable[[Any], Any]) -> A
             return writing
     else:
         return _writing(function, twin)
-    if not isinstance(function, type) and isinstance(getattr(kind, "__call__", None), types.FunctionType):  # noqa: B004
-        method = types.MethodType(kind.__call__, function)
-        return form(method) if is_convertible(method.__func__.__code__) else function
-    return function
+    return form(function)                          # an object with a `__call__` of the user's
 
 
 def _python(function: Any, policy: Policy, form: Callable[[Any], Any]) -> Any:

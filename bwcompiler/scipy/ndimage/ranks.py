@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.api.eager import graph_function
+from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.reductions import normalize_axis
 from bwcompiler.frontend.tracing.operands import is_traced, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
@@ -119,7 +120,7 @@ def grey_dilation(input: Any, size: Any = None, footprint: Any = None, structure
 
 def _require_flat(structure: Any) -> None:
     if structure is not None:
-        raise NotImplementedError("structure= of traced values is not supported\n  hint: footprint=, for a flat structure")
+        raise UnsupportedError("structure= of traced values is not supported\n  hint: footprint=, for a flat structure")
 
 
 def _at(place: int) -> Any:
