@@ -236,15 +236,13 @@ class Record:
     captured   concrete arrays that rules brought in (custom derivative rules close over arrays), with their inputs.
     """
 
-    __slots__ = ("_intercept", "captured", "forward", "source", "values")
+    __slots__ = ("captured", "forward", "source", "values")
 
-    def __init__(self,
-                 intercept: Callable[[Op, tuple[Value, ...], Attributes, Any], Value | None] | None = None) -> None:
+    def __init__(self) -> None:
         self.values: list[Value] = []
         self.captured: dict[int, tuple[Any, Value]] = {}
         self.source: Source | None = None
         self.forward: Value | None = None
-        self._intercept = intercept
 
     def capture(self, array: Any, type: TensorType) -> Value:
         """The input that stands for a concrete array; the owner of the record adds it to its graph's captured inputs."""
@@ -254,11 +252,7 @@ class Record:
         return found[1]
 
     def emit(self, op: Op, operands: tuple[Value, ...], attrs: Attributes, type: Any) -> Value:
-        """Append the value of op applied to operands, or what the interceptor (a rewriter) gives in its place."""
-        if self._intercept is not None:
-            replaced = self._intercept(op, operands, attrs, type)
-            if replaced is not None:
-                return replaced
+        """Append the value of op applied to operands (a rewriter: or what it puts in its place)."""
         value = Value(op, operands, attrs, type, None, self.source, self.forward)
         self.values.append(value)
         return value

@@ -82,9 +82,8 @@ def differentiate(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None],
     """
     targets = [graph.inputs[k] for k in wrt]
     explicit = len(graph.inputs) - graph.captured
-    rewriter = Rewriter(RULES)
-    rewriter.learn(graph.body)
-    record = rewriter.record
+    record = Rewriter(RULES)
+    record.learn(graph.body)
     with record:
         label = _Label(origins, names)
         sweep = _Sweep(record, active_values(graph, targets), frozenset(graph.body), label)

@@ -108,10 +108,10 @@ def _without_additions(body: Graph) -> Graph:
     """The body in which elements are added to by reading them, adding and writing."""
     rewriter = Rewriter(RULES)
     mapping: dict[Value, Value] = {}
-    with rewriter.record as record:
+    with rewriter:
         for value in body.body:
             operands = tuple([mapping.get(operand, operand) for operand in value.operands])
-            record.source, record.forward = value.source, value.forward
+            rewriter.source, rewriter.forward = value.source, value.forward
             if value.op is ops.slice_add and _is_element(operands[1]):
                 whole, more = operands
                 place = {"starts": value.attrs["starts"], "steps": value.attrs["steps"]}
@@ -120,7 +120,7 @@ def _without_additions(body: Graph) -> Graph:
                 found = rewriter.visit(value, operands)
             if found is not value:
                 mapping[value] = found
-    return rebuilt(body, rewriter.record.values, mapping)
+    return rebuilt(body, rewriter.values, mapping)
 
 
 def _elements(body: Graph, carried: int, step: int) -> tuple[list[_Element], Graph]:
@@ -132,7 +132,7 @@ def _elements(body: Graph, carried: int, step: int) -> tuple[list[_Element], Gra
     there = {*body.body, *body.inputs}
     found = []
     for number, read in _element_reads(body, carried):
-        with rewriter.record:
+        with rewriter:
             left = ops.slice(body.outputs[number], starts=_moved(read.attrs["starts"], index, add_extents(index.extent(), step)),
                              sizes=read.attrs["sizes"], steps=read.attrs["steps"])
         if left in there or left.op is ops.full:

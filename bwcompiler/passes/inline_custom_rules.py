@@ -17,8 +17,7 @@ def inline_custom_rules(graph: Graph) -> Graph:
         return graph
     results: dict[Value, Sequence[Value]] = {}
     mapping: dict[Value, Value] = {}
-    rewriter = Rewriter({})
-    record = rewriter.record
+    record = Rewriter({})
     with record:
         for value in graph.body:
             operands = tuple([mapping.get(operand, operand) for operand in value.operands])
@@ -31,7 +30,7 @@ def inline_custom_rules(graph: Graph) -> Graph:
             elif value.op is ops.item and value.operands[0] in results:
                 mapping[value] = results[value.operands[0]][value.attrs["index"]]
             else:
-                mapping[value] = rewriter.visit(value.with_regions(inline_custom_rules), operands)
+                mapping[value] = record.visit(value.with_regions(inline_custom_rules), operands)
     return rebuilt(graph, record.values, mapping)
 
 

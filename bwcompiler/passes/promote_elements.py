@@ -31,8 +31,7 @@ def promote_with_mapping(graph: Graph) -> tuple[Graph, Mapping[Value, Value]]:
     if not any(value.op.regions for value in graph.body):
         return graph, {}
     mapping: dict[Value, Value] = {}
-    rewriter = Rewriter(RULES)
-    record = rewriter.record
+    record = Rewriter(RULES)
     with record:
         for value in graph.body:
             operands = tuple([mapping.get(operand, operand) for operand in value.operands])

@@ -59,8 +59,7 @@ def push_forward(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None
     targets = [graph.inputs[k] for k in wrt]
     chosen = [output for k, output in enumerate(graph.outputs) if wanted is None or wanted[k]]
     reached = _reached(graph, active_values(graph, targets), chosen)
-    rewriter = Rewriter(RULES)
-    record = rewriter.record
+    record = Rewriter(RULES)
     tangents: dict[Value, Tangents] = {}
     replaced: dict[Value, Value] = {}                  # loops and branches -> those that give their results and tangents
     for target in targets:
@@ -68,7 +67,7 @@ def push_forward(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None
     with record:
         for value in graph.body:
             record.values.append(value)
-            rewriter.learn([value])
+            record.learn([value])
             if value in reached:
                 record.source, record.forward = value.source, value.forward
                 given = [tangents.get(operand) for operand in value.operands]

@@ -2,7 +2,7 @@
 
 Every value is rebuilt with its rewritten operands, offered to the rules of its op, and looked up among the values already
 there.  What rules make goes the same way, so one walk reaches the fixed point of rules that look at operands only.
-`rewrite` walks a graph; a pass that emits a graph of its own does it into `Rewriter.record`, and gets it simplified.  The graphs
+`rewrite` walks a graph; a pass that emits a graph of its own does it into a `Rewriter`, and gets it simplified.  The graphs
 that values own, bodies of loops and branches, are rewritten by the same rules, each once.
 """
 
@@ -25,23 +25,22 @@ def rewrite(graph: Graph, rules: Rules, regions: dict[Graph, Graph] | None = Non
     regions   graphs owned by values that are rewritten already, and what they became.
     """
     rewriter = Rewriter(rules, regions)
-    record = rewriter.record
     mapping: dict[Value, Value] = {}
-    with record:
+    with rewriter:
         for value in graph.body:
             operands = value.operands
             for operand in operands:
                 if operand in mapping:
                     operands = tuple([mapping.get(operand, operand) for operand in operands])
                     break
-            record.source, record.forward = value.source, value.forward
-            before = len(record.values)
+            rewriter.source, rewriter.forward = value.source, value.forward
+            before = len(rewriter.values)
             replacement = rewriter.visit(value, operands)
             if replacement is not value:
                 mapping[value] = replacement
                 if value.name is not None:
-                    _pass_on_name(value.name, replacement, record.values[before:])
-    return rebuilt(graph, record.values, mapping), mapping
+                    _pass_on_name(value.name, replacement, rewriter.values[before:])
+    return rebuilt(graph, rewriter.values, mapping), mapping
 
 
 def _pass_on_name(name: str, value: Value, made: list[Value]) -> None:
@@ -63,13 +62,15 @@ def rebuilt(graph: Graph, values: list[Value], mapping: Mapping[Value, Value]) -
     return graph.replace(body=live_values(values, outputs), outputs=outputs)
 
 
-class Rewriter:
-    """Rules, and a record whose values are rewritten by them and merged as they are made."""
+class Rewriter(Record):
+    """A record whose values are rewritten by rules, and merged, as they are made."""
+
+    __slots__ = ("known", "regions", "rules")
 
     def __init__(self, rules: Rules, regions: dict[Graph, Graph] | None = None) -> None:
+        super().__init__()
         self.rules = rules
         self.regions: dict[Graph, Graph] = {} if regions is None else regions
-        self.record = Record(self._intercept)
         self.known: dict[Any, Value] = {}
 
     def learn(self, values: Iterable[Value]) -> None:
@@ -86,7 +87,7 @@ class Rewriter:
             value = value.with_regions(self._region)
         if not op.pure:
             kept = value.with_operands(operands)
-            self.record.values.append(kept)
+            self.values.append(kept)
             return kept
         rule = self.rules.get(op.name)
         if rule is not None:
@@ -98,7 +99,7 @@ class Rewriter:
         if found is not None:
             return found
         kept = self.known[key] = value.with_operands(operands)
-        self.record.values.append(kept)
+        self.values.append(kept)
         return kept
 
     def _region(self, graph: Graph) -> Graph:
@@ -108,8 +109,9 @@ class Rewriter:
             self.regions[found] = found
         return found
 
-    def _intercept(self, op: Op, operands: tuple[Value, ...], attrs: Attributes, type_: Any) -> Value:
-        return self.visit(Value(op, operands, attrs, type_, None, self.record.source, self.record.forward), operands)
+    def emit(self, op: Op, operands: tuple[Value, ...], attrs: Attributes, type: Any) -> Value:
+        """What stands for the value of op applied to operands."""
+        return self.visit(Value(op, operands, attrs, type, None, self.source, self.forward), operands)
 
 
 def is_constant(value: Value) -> bool:

@@ -54,8 +54,7 @@ def with_loops_replaced(graph: Graph, inside: Callable[[Graph], Graph],
         return graph, {}
     mapping: dict[Value, Value] = {}
     results: dict[Value, list[Value]] = {}
-    rewriter = Rewriter(RULES)
-    record = rewriter.record
+    record = Rewriter(RULES)
     with record:
         for value in graph.body:
             if value.op is ops.item and value.operands[0] in results:

@@ -67,7 +67,7 @@ def chains(graph: Graph, entries: Sequence[Value], inner: Mapping[Value, Undone]
     rewriter = Rewriter(RULES)
     rewriter.learn(graph.body)
     found: dict[int, Chain] = {}
-    with rewriter.record:
+    with rewriter:
         for number, entry in enumerate(entries):
             versions = _versions(graph.outputs[number], entry, inner)
             if versions is not None and len(versions) > 1:
@@ -76,7 +76,7 @@ def chains(graph: Graph, entries: Sequence[Value], inner: Mapping[Value, Undone]
                 found[number] = Chain(tuple(versions), tuple(olds), tuple(news))
     kept = {old for chain in found.values() for old in chain.stored()}         # two elements that are swapped are old and new
     found = {number: chain._replace(news=tuple([None if new in kept else new for new in chain.news])) for number, chain in found.items()}
-    return Chains(found, tuple(rewriter.record.values))
+    return Chains(found, tuple(rewriter.values))
 
 
 def _versions(last: Value, entry: Value, inner: Mapping[Value, Undone]) -> list[Value] | None:

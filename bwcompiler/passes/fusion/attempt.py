@@ -44,6 +44,7 @@ class Attempt:
         self.number = {index: k for k, index in enumerate(self.indices)}
         self.wide = [k for k, extent in enumerate(shape) if extent != 1]      # size-1 dimensions take part in no loop
         self.reads: list[tuple[Value, tuple[IndexExpression, ...]]] = []
+        self.aligned = False                       # whether every read is of an array of this shape, element by element
         self.refusal: tuple[str, tuple[Value, ...]] = ("", ())       # why the last group asked cannot hold the value: rule, about
         self._collect(is_leaf)
 
@@ -53,22 +54,13 @@ class Attempt:
         if (self.value.op.kind in ("elementwise", "reduction") and not self.inlined and not self.update
                 and all(is_leaf(operand) for operand in operands)):            # most are: each is read where the value is computed
             self.reads = [(operand, at) for operand in dict.fromkeys(operands)]
+            self.aligned = True
             return
-        seen: set[tuple[Value, tuple[object, ...]]] = set()
-
-        def leaf(value: Value, index: tuple[IndexExpression, ...]) -> Scalar:
-            if value in self.inlined:
-                return element(value, index, leaf, is_leaf)
-            key = (value, tuple(id(entry) if isinstance(entry, Scalar) else entry for entry in index))
-            if key not in seen:
-                seen.add(key)
-                self.reads.append((value, index))
-            return const(0, value.dtype)
-
+        leaf = _Leaves(self.reads, self.inlined, is_leaf)
         if self.value.op.kind == "reduction":
-            expand(self.value.operands[0], at, leaf, is_leaf)
+            expand(operands[0], at, leaf, is_leaf)
         elif self.update:
-            expand(self.value.operands[1], at, leaf, is_leaf)
+            expand(operands[1], at, leaf, is_leaf)
         else:
             element(self.value, at, leaf, is_leaf)
 
@@ -186,6 +178,13 @@ class Attempt:
         for base, index in self.reads:
             member = group.by_value.get(base)
             if member is None:
+                continue
+            if self.aligned and not member.update:
+                axes = member.axes
+                for dimension in self.wide:
+                    if mapping.setdefault(dimension, axes[dimension]) != axes[dimension]:
+                        self._refuse("axes", base)
+                        return None
                 continue
             entries = plain_axes(index)
             if entries is None or member.update:
@@ -325,6 +324,28 @@ class Attempt:
             elif member is not None and member.is_number and group.extents:            # of what all loops sum up
                 found[base] = frozenset(range(len(group.extents)))
         return found
+
+
+class _Leaves:
+    """Notes what is read, and where, once each; goes on into what is computed again."""
+
+    __slots__ = ("inlined", "is_leaf", "reads", "seen")
+
+    def __init__(self, reads: list[tuple[Value, tuple[IndexExpression, ...]]], inlined: frozenset[Value],
+                 is_leaf: Callable[[Value], bool]) -> None:
+        self.reads = reads
+        self.inlined = inlined
+        self.is_leaf = is_leaf
+        self.seen: set[tuple[Value, tuple[object, ...]]] = set()
+
+    def __call__(self, value: Value, index: tuple[IndexExpression, ...]) -> Scalar:
+        if value in self.inlined:
+            return element(value, index, self, self.is_leaf)
+        key = (value, tuple([id(entry) if isinstance(entry, Scalar) else entry for entry in index]))
+        if key not in self.seen:
+            self.seen.add(key)
+            self.reads.append((value, index))
+        return const(0, value.dtype)
 
 
 _UNDECIDED: frozenset[int] = frozenset((-1,))

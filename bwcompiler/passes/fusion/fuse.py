@@ -209,6 +209,8 @@ class _Fusion:
 
     def _inlined(self, attempt: Attempt) -> Attempt:
         """The attempt with what it reads at shifted indices computed again where that is cheap, and reads nothing it writes."""
+        if attempt.aligned:
+            return attempt
         moved = frozenset(base for base, index in attempt.reads if attempt.is_shifted(base, index) and self._is_inlinable(base))
         if not moved:
             return attempt
