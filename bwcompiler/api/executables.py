@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 
 from bwcompiler import inspect
 from bwcompiler.api.forms import flat_tree
+from bwcompiler.compiler import products
 from bwcompiler.compiler.lowered import Lowered
-from bwcompiler.compiler.native import loops_named_in, make_callback, native_addresses, product_addresses, raise_status
+from bwcompiler.compiler.native import loops_named_in, make_callback, native_addresses, raise_status
 from bwcompiler.compiler.options import dump_folder
 from bwcompiler.compiler.pipeline import lower
 from bwcompiler.compiler.progress import progress
@@ -136,6 +137,7 @@ def _signature(graph: Graph, into: Into, arena_bytes: int) -> CallSignature:
 def _build(graph: Graph, into: Into, name: str, target: Target) -> Compiled:
     root = dump_folder()
     dump = inspect.Compilation(root, name, graph) if root is not None else None
+    products.begin(graph, target)
     lowered = lower(graph, into, target)
     if dump is not None:
         dump.finish(lowered)
@@ -148,7 +150,7 @@ def _build(graph: Graph, into: Into, name: str, target: Target) -> Compiled:
         keep.append(owner)
     symbols.update(native_addresses(program.symbols))
     symbols.update(loops_named_in(lowered.simplified))
-    symbols.update(product_addresses(program.symbols, target))
+    symbols.update(products.addresses(program.symbols, target))
     if POLL in program.symbols:
         symbols[POLL] = poll_address()
     if PARALLEL in program.symbols:

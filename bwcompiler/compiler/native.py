@@ -15,7 +15,7 @@ from bwcompiler.ir.access import whole
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.routine import FOURIER_LOOPS, SORT_KINDS, Fourier, InnerLoop, sort_symbol
-from bwcompiler.ir.types import BOOL, C64, C128, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, DType, TensorType, complex_of
+from bwcompiler.ir.types import BOOL, C64, C128, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, TensorType, complex_of
 from bwcompiler.lowering.libraries.library_calls import (
     CALLBACK_DONE,
     CALLBACK_ERROR,
@@ -26,14 +26,9 @@ from bwcompiler.lowering.libraries.library_calls import (
     Libraries,
     blas_symbol,
 )
-from bwcompiler.lowering.polls import POLL
-from bwcompiler.lowering.products import products_text
-from bwcompiler.lowering.products.call import DTYPES as PRODUCT_DTYPES
-from bwcompiler.lowering.products.call import symbol as product_symbol
 from bwcompiler.lowering.program import Callback, ProgramText
-from bwcompiler.runtime import blas, blas_calls, gufuncs, interrupts, jit, memory_pool, object_cache, threads
+from bwcompiler.runtime import blas, blas_calls, gufuncs
 from bwcompiler.runtime.sorting import sort_function
-from bwcompiler.target import Target
 
 _PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_void_p))
 
@@ -79,21 +74,6 @@ def _loops() -> dict[str, int]:
             for kind in set(SORT_KINDS.values()):
                 addresses[sort_symbol(positions, dtype, kind)] = sort_function(dtype.numpy, kind, positions)
     return {symbol: address for symbol, address in addresses.items() if address}
-
-
-def product_addresses(symbols: frozenset[str], target: Target) -> dict[str, int]:
-    """The addresses of those of these symbols that are matrix products; they are compiled for the first program that calls them."""
-    called = [dtype for dtype in PRODUCT_DTYPES if product_symbol(dtype) in symbols]
-    return {symbol: address for dtype in called for symbol, address in matrix_products(dtype, target).items()}
-
-
-@functools.cache
-def matrix_products(dtype: DType, target: Target) -> dict[str, int]:
-    """The address of the matrix products of a dtype, compiled for a target."""
-    symbols = {**threads.symbols(), POLL: interrupts.poll_address(), **memory_pool.functions()}
-    name = product_symbol(dtype)
-    code = jit.load_for_ever(object_cache.object_for(products_text(dtype, target), target), symbols, [name])
-    return {name: code.addresses[name]}
 
 
 def _fourier_loops() -> dict[str, int]:

@@ -16,6 +16,7 @@ from typing import Any
 
 from bwcompiler import ops
 from bwcompiler.collector import collector_paused
+from bwcompiler.compiler import products
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.native import loops_named_in, native_libraries
 from bwcompiler.compiler.options import pass_options
@@ -160,6 +161,7 @@ def _over_arrays(run: PassRunner, graph: Graph) -> tuple[Graph, *tuple[Mapping[V
 def derive(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None], names: Names = NO_NAMES,
            options: PassOptions | None = None) -> JointGraph:
     """The joint graph of a traced graph, whose text has `names`: see `differentiate`."""
+    products.begin(graph, current_target())
     with collector_paused():
         run = PassRunner(PIPELINE, options or pass_options())
         expanded = run(expand_custom_rules, graph, wrt)

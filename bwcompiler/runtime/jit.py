@@ -34,9 +34,12 @@ class Tuning(NamedTuple):
 
     passes: tuple[str, ...] = ("always_inliner", "sroa", "new_gvn", "instruction_combine", "simplify_cfg",
                                "global_dead_code_eliminate")
+    level: int = 3                                 # of code generation
 
 
 TUNING = Tuning()
+FINISHED = Tuning(("sroa", "simplify_cfg"))    # for text that says itself what is to be done, once (`lowering.products`)
+PLAIN = Tuning((), 0)                          # for code that mostly waits: a fifth of the time to compile it
 
 
 @functools.cache
@@ -57,17 +60,17 @@ def _initialise() -> None:
     llvm.initialize_native_asmprinter()
 
 
-def _new_target_machine(target: Target) -> Any:
+def _new_target_machine(target: Target, level: int = TUNING.level) -> Any:
     _initialise()
     machine = llvm.Target.from_triple(llvm.get_process_triple())
     return machine.create_target_machine(
-        cpu=target.cpu, features=target.features, opt=3, reloc="pic", codemodel="small"
+        cpu=target.cpu, features=target.features, opt=level, reloc="pic", codemodel="small"
     )
 
 
 @functools.cache
-def _target_machine(target: Target) -> Any:
-    return _new_target_machine(target)
+def _target_machine(target: Target, level: int = TUNING.level) -> Any:
+    return _new_target_machine(target, level)
 
 
 @functools.cache
@@ -87,12 +90,12 @@ def _parse(text: str, machine: Any) -> Any:
     return module
 
 
-def _optimised_module(text: str, target: Target) -> Any:
-    machine = _target_machine(target)
+def _optimised_module(text: str, target: Target, tuning: Tuning) -> Any:
+    machine = _target_machine(target, tuning.level)
     module = _parse(text, machine)
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options())
     manager = llvm.create_new_module_pass_manager()
-    for name in TUNING.passes:
+    for name in tuning.passes:
         getattr(manager, f"add_{name}_pass")()
     manager.run(module, builder)
     # llvmlite finds an empty _dispose before that of NewPassManager and never frees a manager: 0.1 MB each.
@@ -101,22 +104,23 @@ def _optimised_module(text: str, target: Target) -> Any:
     return module
 
 
-def optimise(text: str, target: Target) -> bytes:
+def optimise(text: str, target: Target, tuning: Tuning | None = None) -> bytes:
     """Parse, verify and optimise a module; its object code."""
+    tuning = tuning or TUNING
     with _lock:
-        return bytes(_target_machine(target).emit_object(_optimised_module(text, target)))
+        return bytes(_target_machine(target, tuning.level).emit_object(_optimised_module(text, target, tuning)))
 
 
 def assembly(text: str, target: Target) -> str:
     """Machine code of the module as assembler text."""
     with _lock:
-        return str(_target_machine(target).emit_assembly(_optimised_module(text, target)))
+        return str(_target_machine(target).emit_assembly(_optimised_module(text, target, TUNING)))
 
 
 def optimised_ir(text: str, target: Target) -> str:
     """The module after LLVM's passes."""
     with _lock:
-        return str(_optimised_module(text, target))
+        return str(_optimised_module(text, target, TUNING))
 
 
 def object_sections(code: bytes) -> list[tuple[str, int, bool]]:

@@ -33,11 +33,11 @@ _MEMORY_BYTES = 64 * 2**20
 _lock = held_at_fork()
 
 
-def key_of(text: str, target: Target) -> str:
+def key_of(text: str, target: Target, tuning: jit.Tuning | None = None) -> str:
     """Names the object code of `text`: same key, same bytes."""
     digest = hashlib.sha256()
     machine = f"{target.cpu} {target.features} {target.vector_bits}"
-    for part in (_MAGIC.decode(), jit.toolchain(), repr(jit.TUNING), machine, text):
+    for part in (_MAGIC.decode(), jit.toolchain(), repr(tuning or jit.TUNING), machine, text):
         data = part.encode()
         digest.update(len(data).to_bytes(8, "little"))
         digest.update(data)
@@ -233,16 +233,16 @@ def disk() -> DiskCache | None:
     return cache
 
 
-def object_for(text: str, target: Target) -> bytes:
-    """Object code of a module: from memory, from disk, or compiled now."""
-    key = key_of(text, target)
+def object_for(text: str, target: Target, tuning: jit.Tuning | None = None) -> bytes:
+    """Object code of a module: from memory, from disk, or compiled now (`jit.TUNING` where no other tuning is told)."""
+    key = key_of(text, target, tuning)
     code = memory.get(key)
     if code is not None:
         return code
     on_disk = disk()
     code = on_disk.get(key) if on_disk is not None else None
     if code is None:
-        code = jit.optimise(text, target)
+        code = jit.optimise(text, target, tuning)
         if on_disk is not None:
             on_disk.put(key, code)
     memory.put(key, code)

@@ -383,7 +383,7 @@ class ThreadPool:
     """The pool of this process: the address of `bw_parallel`, and its state."""
 
     def __init__(self) -> None:
-        code = jit.load_for_ever(object_cache.object_for(_text(), default_target()), {}, ("bw_parallel", "bw_threads_state"))
+        code = jit.load_for_ever(object_cache.object_for(_text(), default_target(), jit.PLAIN), {}, ("bw_parallel", "bw_threads_state"))
         self.address = code.addresses["bw_parallel"]
         find = ctypes.CFUNCTYPE(ctypes.c_void_p)(code.addresses["bw_threads_state"])
         self._state = (ctypes.c_int64 * STATE_WORDS).from_address(find())

@@ -135,14 +135,16 @@ class _Blocked:
         return self.f.pick(self.f.compare("sgt", columns, self.tiling.lanes), 2 * self.tiling.vector_bytes, self.tiling.vector_bytes)
 
     def _tiles(self, rows: Index) -> Iterator[tuple[Index, Index]]:
-        """(first row, rows) of tiles that are nearly equally high."""
+        """(first row, rows) of tiles (see `Tiling.first_heights`)."""
         f = self.f
-        tiles = f.parts(rows, self.tiling.height)
-        low = f.quotient(rows, tiles)
-        high_ones = f.minus(rows, f.product(low, tiles))
-        for tile in f.each(0, tiles):
-            first = f.plus(f.product(tile, low), f.least(tile, high_ones))
-            yield first, f.plus(low, f.let(f"zext i1 {f.compare('slt', tile, high_ones)} to i64"))
+        at, highest = f.variable("i64", 0), 2 * self.tiling.height
+        for _ in f.repeat(lambda: f.compare("slt", f.get(at), rows)):
+            first = f.get(at)
+            left = f.minus(rows, first)
+            entry = f.pick(f.compare("slt", left, highest), left, 0)
+            height = f.let(f"zext i8 {f.get(f.let(f'getelementptr i8, ptr @tile.heights, i64 {entry}'), 'i8')} to i64")
+            yield first, height
+            f.put(at, f.plus(first, height))
 
     def _block(self, a: str, b: str, c: str, rows: Index, columns: Index, terms: Index, add: str) -> None:
         """The tiles of a block."""

@@ -12,6 +12,8 @@ from bwcompiler.target import Target
 
 BLOCK = 256                    # terms of a sum that are added one after the other; such blocks are added in order.  It decides the bits.
 TILE_VECTORS = 2               # of a row of a tile
+LOW_TILES = 7                  # tiles of so many rows and less are there,
+MIDDLE_TILE = 11               # and one between these and the highest
 STACK_BYTES = 1 << 16          # what a call packs into its own stack; the smallest blocks of all targets fit (checked in `Tiling.of`)
 
 LINE_BYTES = 64
@@ -67,6 +69,21 @@ class Tiling(NamedTuple):
     def columns(self) -> int:
         """Columns of a full tile."""
         return TILE_VECTORS * self.lanes
+
+    @property
+    def heights(self) -> tuple[int, ...]:
+        """Of the tiles that there are.  All would be compiled once more on every machine, for little: low ones are nearly as fast."""
+        return tuple(height for height in range(1, self.height + 1) if height <= LOW_TILES or height in (MIDDLE_TILE, self.height))
+
+    def first_heights(self) -> list[int]:
+        """Of the first tile, per number of rows below twice the highest: in as few tiles as can be, of which the lowest is as high
+        as can be.  Of more rows, or none, the first tile is one of the highest.
+        """
+        cuts: list[tuple[int, ...]] = [()]
+        for rows in range(1, 2 * self.height):
+            cuts.append(min([(height, *cuts[rows - height]) for height in self.heights if height <= rows],
+                            key=lambda cut: (len(cut), -min(cut))))
+        return [max(cut, default=self.height) for cut in cuts]
 
     @property
     def groups(self) -> int:

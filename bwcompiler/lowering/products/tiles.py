@@ -18,9 +18,12 @@ _SPAN = 7                      # rows whose addresses are a pointer and a regist
 
 def tile_texts(tiling: Tiling) -> list[Routine | str]:
     """All of them, the table of the first kind, and the function that chooses."""
-    sizes = [(height, vectors) for vectors in range(1, TILE_VECTORS + 1) for height in range(1, tiling.height + 1)]
-    names = ", ".join([f"ptr @tile.{height}x{vectors}" for height, vectors in sizes])
-    table = [f"@tiles = internal constant [{len(sizes)} x ptr] [{names}]",
+    sizes = [(height, vectors) for vectors in range(1, TILE_VECTORS + 1) for height in tiling.heights]
+    names = [f"ptr @tile.{height}x{vectors}" if height in tiling.heights else "ptr null"
+             for vectors in range(1, TILE_VECTORS + 1) for height in range(1, tiling.height + 1)]
+    first = [f"i8 {height}" for height in tiling.first_heights()]
+    table = [f"@tiles = internal constant [{len(names)} x ptr] [{', '.join(names)}]",
+             f"@tile.heights = internal constant [{len(first)} x i8] [{', '.join(first)}]",
              f"@zeros = internal constant [{tiling.columns} x {tiling.real}] zeroinitializer", ""]
     return [*[_kernel(tiling, height, vectors) for height, vectors in sizes], "\n".join(table), _choice(tiling)]
 

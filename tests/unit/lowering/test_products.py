@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import threading
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.compiler.native import matrix_products
+from bwcompiler.compiler import products
 from bwcompiler.ir.types import DType, dtype_named, dtype_of
 from bwcompiler.lowering.products import products_text
 from bwcompiler.lowering.products.call import POLL_WORK, symbol
@@ -51,7 +52,7 @@ def words_of(a: Array, b: Array, c: Array) -> Any:
 def multiply(a: Array, b: Array, target: Target = HOST, address: int | None = None) -> Array:
     """The product of two arrays, with nan around its rows, which must stay."""
     dtype = dtype_of(a.dtype)
-    function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(address or matrix_products(dtype, target)[symbol(dtype)])
+    function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(address or products.address(dtype, target))
     *batch, m, n = (*a.shape[:-1], b.shape[-1])
     whole = np.full((*batch, m, n + 4) if n != 1 else (*batch, m + 4, 1), np.nan, a.dtype)
     inside = (..., slice(2, -2)) if n != 1 else (..., slice(2, -2), slice(None))
@@ -90,6 +91,47 @@ def test_all_sizes_are_exact(target, dtype, rng):
         left, right = next(layouts)
         a, b = LAYOUTS[left](integers(rng, m, k, dtype=dtype)), LAYOUTS[right](integers(rng, k, n, dtype=dtype))
         check(a, b, target, (m, n, k, left, right))
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=str)
+def test_all_numbers_of_rows_are_exact(target, rng):
+    """Rows are cut into tiles in many ways, and there are not tiles of all heights."""
+    tiling = Tiling.of(dtype_named("f64"), target)
+    for m in range(1, 3 * tiling.height + 1):
+        check(integers(rng, m, 5, dtype="f64"), integers(rng, 5, tiling.columns + 1, dtype="f64"), target, m)
+
+
+def test_rows_are_cut_into_few_tiles_of_like_height():
+    tiling = Tiling(dtype_named("f64"), 8, 14, True, True)
+    heights = tiling.first_heights()
+
+    def cut(rows: int) -> list[int]:
+        found = []
+        while rows:
+            found.append(heights[rows] if rows < len(heights) else tiling.height)
+            rows -= found[-1]
+        return found
+
+    assert [cut(rows) for rows in (7, 8, 11, 13, 14, 15, 22, 64)] == [
+        [7], [4, 4], [11], [7, 6], [14], [11, 4], [11, 11], [14, 14, 14, 11, 11]]
+    for rows in range(1, 200):
+        assert {*cut(rows)} <= {*tiling.heights} and sum(cut(rows)) == rows
+
+
+def test_the_code_is_compiled_in_a_thread_while_programs_are_made(monkeypatch):
+    """Once, and who calls it waits for it."""
+    compiled = []
+    monkeypatch.setattr(products, "_begun", {})
+    monkeypatch.setattr(products, "_code", lambda *key: compiled.append((threading.current_thread().name, *key)))
+    traced = bw.jit(lambda a, b: np.tanh(a @ b) @ b).lower(np.ones((64, 64)), np.ones((64, 64))).graph
+    for _ in range(2):
+        products.begin(traced, HOST)
+    for thread in products._begun.values():
+        thread.join()
+    assert compiled == [("bwcompiler-products", dtype_named("f64"), HOST)]
+    small = bw.jit(lambda a: a @ a).lower(np.ones((2, 2), np.float32)).graph
+    products.begin(small, HOST)
+    assert len(products._begun) == 1
 
 
 @pytest.mark.parametrize("target, dtype", ON_TARGETS)

@@ -1,0 +1,60 @@
+"""Native code of matrix products: one module per dtype and target, compiled for the first program that calls it.
+
+Compiling it takes longer than most programs do, so `begin` starts it in a thread of its own as soon as a graph is known to need it: LLVM
+works without the interpreter's lock while the graph is differentiated and fused.  Later processes find the code on disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+
+from bwcompiler import ops
+from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.types import DType
+from bwcompiler.lowering.libraries.matrix_products import is_called, is_written_out
+from bwcompiler.lowering.polls import POLL
+from bwcompiler.lowering.products import products_text
+from bwcompiler.lowering.products.call import DTYPES, symbol
+from bwcompiler.runtime import interrupts, jit, memory_pool, object_cache, threads
+from bwcompiler.target import Target
+
+_begun: dict[tuple[DType, Target], threading.Thread] = {}
+
+
+def begin(graph: Graph, target: Target) -> None:
+    """Begin to compile the products that a graph will call."""
+    for dtype in _called(graph):
+        if (dtype, target) not in _begun:
+            thread = _begun[dtype, target] = threading.Thread(target=_code, args=(dtype, target), name="bwcompiler-products")
+            with contextlib.suppress(RuntimeError):                 # an interpreter that ends starts no threads: compiled when called
+                thread.start()
+
+
+def addresses(symbols: frozenset[str], target: Target) -> dict[str, int]:
+    """The addresses of those of these symbols that are matrix products."""
+    return {symbol(dtype): address(dtype, target) for dtype in DTYPES if symbol(dtype) in symbols}
+
+
+@functools.cache
+def address(dtype: DType, target: Target) -> int:
+    """The address of the products of a dtype, compiled for a target."""
+    thread = _begun.get((dtype, target))
+    if thread is not None and thread.is_alive():
+        thread.join()
+    outside = {**threads.symbols(), POLL: interrupts.poll_address(), **memory_pool.functions()}
+    return jit.load_for_ever(_code(dtype, target), outside, [symbol(dtype)]).addresses[symbol(dtype)]
+
+
+def _code(dtype: DType, target: Target) -> bytes:
+    return object_cache.object_for(products_text(dtype, target), target, jit.FINISHED)
+
+
+def _called(graph: Graph) -> set[DType]:
+    """The dtypes of the products in a graph, and in its regions, that are calls."""
+    found = {value.dtype for value in graph.body if value.op is ops.matmul and is_called(value) and not is_written_out(value)}
+    for value in graph.body:
+        for region in value.op.regions:
+            found |= _called(value.attrs[region])
+    return found
