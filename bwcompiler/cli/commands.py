@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import bwcompiler
-from bwcompiler.api.program import Program, compile
+from bwcompiler.api.programs.program import Program, compile
 from bwcompiler.cli.about import cache_text, clear_cache, info_text, op_text, ops_text, passes_text, timings_text
 from bwcompiler.cli.function import UserFunction, closest, example_arguments, load
 from bwcompiler.cli.problems import USAGE_ERROR, UsageProblem, UserProblem, message_of, status_of, user_line

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from bwcompiler import ops
-from bwcompiler.api.eager import graph_function
+from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import DTypeError, ShapeError
 from bwcompiler.frontend.numpy.reductions import keep_axes, normalize_axis, reduce_value, reduction_axes
 from bwcompiler.frontend.tracing.operands import cast, constant, cut, value_as

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.api.eager import graph_function
+from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.elementwise import operator
 from bwcompiler.frontend.numpy.linear import pair, permuted

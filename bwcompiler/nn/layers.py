@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.api.eager import graph_function
+from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.elementwise import operator
 from bwcompiler.frontend.numpy.indexing import gather, index_value

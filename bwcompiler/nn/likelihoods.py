@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.api.eager import graph_function
+from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.elementwise import UFUNCS, evaluate
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bwcompiler import ops
-from bwcompiler.api.eager import graph_function
+from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.indexing import gather, index_value
 from bwcompiler.frontend.tracing.operands import align, cast, constant, value_as

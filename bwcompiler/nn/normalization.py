@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.api.eager import graph_function, mutating_function
+from bwcompiler.api.inside.eager import graph_function, mutating_function
 from bwcompiler.errors import ShapeError, StaleValueWarning, at
 from bwcompiler.frontend.numpy.elementwise import operator
 from bwcompiler.frontend.numpy.reductions import keep_axes, mean_value, variance

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.api.eager import graph_function
+from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.frontend.numpy import fourier
 from bwcompiler.frontend.numpy.reductions import normalize_axis
 from bwcompiler.frontend.tracing.operands import cast, constant, cut, value_as

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bwcompiler.api import executables
-from bwcompiler.api.sparsity import pattern_of
+from bwcompiler.api.programs import executables
+from bwcompiler.api.sparse.sparsity import pattern_of
 from bwcompiler.ir.content_hash import content_hash
 from bwcompiler.ir.graph import Graph, cut
 from bwcompiler.ir.graph_interpreter import interpret

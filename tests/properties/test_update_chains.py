@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.api import executables
+from bwcompiler.api.programs import executables
 from bwcompiler.passes import find_updates
 from tests.support.gradcheck import directional, inner
 

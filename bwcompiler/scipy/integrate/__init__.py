@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.api.eager import graph_function
-from bwcompiler.api.traced_seeds import is_tracing
+from bwcompiler.api.inside.eager import graph_function
+from bwcompiler.api.programs.traced_seeds import is_tracing
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.reductions import normalize_axis
 from bwcompiler.frontend.tracing.trace import call_user

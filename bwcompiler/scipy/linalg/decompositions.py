@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.api.eager import graph_function
-from bwcompiler.api.loops import fori_loop
+from bwcompiler.api.inside.eager import graph_function
+from bwcompiler.api.inside.loops import fori_loop
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.tracing.tracer import fresh, value_of
 from bwcompiler.nn.activations import number_value

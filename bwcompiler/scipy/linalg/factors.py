@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.api.eager import graph_function
+from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.tracing.operands import broadcast_shapes, cast, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.api.eager import graph_function
+from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.linear import contract, pair, permuted
 from bwcompiler.frontend.numpy.reductions import normalize_axis

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import lazy, ops
-from bwcompiler.api.eager import graph_function
+from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.elementwise import evaluate, ufunc_named
 from bwcompiler.frontend.numpy.reductions import keep_axes, normalize_axes

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.api.eager import graph_function
+from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.operands import broadcast_shapes
 from bwcompiler.frontend.tracing.tracer import fresh, value_of

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bwcompiler.api.eager import graph_function
+from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.reductions import normalize_axis
 from bwcompiler.scipy.stats.continuous import special

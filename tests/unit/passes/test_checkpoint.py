@@ -7,7 +7,7 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler import errors
-from bwcompiler.api.checkpoints import parsed_bytes
+from bwcompiler.api.inside.checkpoints import parsed_bytes
 from bwcompiler.compiler.pipeline import derive, split
 from bwcompiler.frontend import trace
 from bwcompiler.passes.autodiff import INPUT_SEED

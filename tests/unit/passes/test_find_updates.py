@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.api.executables import lower
+from bwcompiler.api.programs.executables import lower
 from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.ir.graph import Graph
 from bwcompiler.lowering.libraries.library_calls import Libraries

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.api.executables import lower
+from bwcompiler.api.programs.executables import lower
 from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.passes.simplify import simplify
 

@@ -1,7 +1,7 @@
 """sparse_jacobian and sparse_hessian: the elements that may differ from zero, by a few products with compressed seeds.
 
-    pattern     which elements may differ from zero, from the graph                  api/sparsity.py
-    colours     columns (or rows) that one product tells apart                       api/colouring.py
+    pattern     which elements may differ from zero, from the graph                  api/sparse/sparsity.py
+    colours     columns (or rows) that one product tells apart                       api/sparse/colouring.py
     products    the tangents (or cotangents) of all colours, as one batch, in one compiled program
 
 The first two are made once for each kind of arguments; again where an integer array that they depend on has changed.
@@ -16,16 +16,16 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from bwcompiler import lazy, tree
-from bwcompiler.api.colouring import column_colours, star_colours
-from bwcompiler.api.forward import jvp
-from bwcompiler.api.functions import VARIANTS, JitFunction, specialisation_key
-from bwcompiler.api.jacobians import hvp
-from bwcompiler.api.options import Options, TransformOptions
-from bwcompiler.api.sparsity import pattern_of
-from bwcompiler.api.traced_seeds import is_tracing
-from bwcompiler.api.transformed import normalise_argnums
-from bwcompiler.api.transforms import grad, vjp
-from bwcompiler.api.vmap import vmap
+from bwcompiler.api.programs.functions import VARIANTS, JitFunction, specialisation_key
+from bwcompiler.api.programs.traced_seeds import is_tracing
+from bwcompiler.api.sparse.colouring import column_colours, star_colours
+from bwcompiler.api.sparse.sparsity import pattern_of
+from bwcompiler.api.transforms.forward import jvp
+from bwcompiler.api.transforms.jacobians import hvp
+from bwcompiler.api.transforms.options import Options, TransformOptions
+from bwcompiler.api.transforms.reverse import grad, vjp
+from bwcompiler.api.transforms.transformed import normalise_argnums
+from bwcompiler.api.transforms.vmap import vmap
 from bwcompiler.errors import GradientError, UnsupportedError
 from bwcompiler.frontend.tracing.arguments import require_function, take_apart, unwrapped
 from bwcompiler.frontend.tracing.trace import call_user, trace_arguments

@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bwcompiler import inspect, tree
-from bwcompiler.api.assignments import check_written, may_mutate
-from bwcompiler.api.backward_forms import BackwardCall, backward_signature, regrouped, usual_seeds
-from bwcompiler.api.bound_graph import BoundGraph
-from bwcompiler.api.buffers import check_scale, match_buffers, refuse_shared_buffers
-from bwcompiler.api.executables import Compiled, compile_graph
-from bwcompiler.api.forms import argument_kinds, argument_trees, flat_tree, layout_of, signature_tree
-from bwcompiler.api.native_calls import FORMS, Calls
-from bwcompiler.api.requests import (
+from bwcompiler.api.programs.assignments import check_written, may_mutate
+from bwcompiler.api.programs.backward_forms import BackwardCall, backward_signature, regrouped, usual_seeds
+from bwcompiler.api.programs.bound_graph import BoundGraph
+from bwcompiler.api.programs.buffers import check_scale, match_buffers, refuse_shared_buffers
+from bwcompiler.api.programs.executables import Compiled, compile_graph
+from bwcompiler.api.programs.forms import argument_kinds, argument_trees, flat_tree, layout_of, signature_tree
+from bwcompiler.api.programs.native_calls import FORMS, Calls
+from bwcompiler.api.programs.requests import (
     BackwardGraph,
     Halves,
     Request,
@@ -37,8 +37,8 @@ from bwcompiler.api.requests import (
     numbered,
     stand_ins,
 )
-from bwcompiler.api.seeds import filled, seeds_of
-from bwcompiler.api.traced_seeds import is_tracing, pull_in_trace
+from bwcompiler.api.programs.seeds import filled, seeds_of
+from bwcompiler.api.programs.traced_seeds import is_tracing, pull_in_trace
 from bwcompiler.collector import collector_paused
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.pipeline import lower

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.api.assignments import check_written, may_mutate
-from bwcompiler.api.bound_graph import BoundGraph
-from bwcompiler.api.executables import compile_graph
-from bwcompiler.api.forms import argument_kinds, argument_trees, layout_of, signature_tree
-from bwcompiler.api.program import Program, require_stage
+from bwcompiler.api.programs.assignments import check_written, may_mutate
+from bwcompiler.api.programs.bound_graph import BoundGraph
+from bwcompiler.api.programs.executables import compile_graph
+from bwcompiler.api.programs.forms import argument_kinds, argument_trees, layout_of, signature_tree
+from bwcompiler.api.programs.program import Program, require_stage
 from bwcompiler.collector import collector_paused
 from bwcompiler.errors import CompileError, RecompileWarning, at
 from bwcompiler.frontend.tracing.arguments import (

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.api.forward import jvp
-from bwcompiler.api.traced_seeds import is_tracing
-from bwcompiler.api.transforms import stop_gradient, vjp
+from bwcompiler.api.programs.traced_seeds import is_tracing
+from bwcompiler.api.transforms.forward import jvp
+from bwcompiler.api.transforms.reverse import stop_gradient, vjp
 from bwcompiler.errors import GradientError, ShapeError, UnsupportedError
 from bwcompiler.frontend.tracing.custom_rules import CustomBoth
 from bwcompiler.frontend.tracing.operands import value_as

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from bwcompiler.api.functions import JitFunction
+from bwcompiler.api.programs.functions import JitFunction
 from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.tracer import call
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Unpack
 
 from bwcompiler import ops, tree
-from bwcompiler.api.functions import VARIANTS, JitFunction, specialisation_key
-from bwcompiler.api.options import Options, TransformOptions
-from bwcompiler.api.program import Program
-from bwcompiler.api.traced_seeds import is_tracing, match_seeds
-from bwcompiler.api.transformed import (
+from bwcompiler.api.programs.functions import VARIANTS, JitFunction, specialisation_key
+from bwcompiler.api.programs.program import Program
+from bwcompiler.api.programs.traced_seeds import is_tracing, match_seeds
+from bwcompiler.api.transforms.options import Options, TransformOptions
+from bwcompiler.api.transforms.transformed import (
     Argnums,
     TracedCall,
     as_floats,

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Unpack
 
 from bwcompiler import ops, tree
-from bwcompiler.api.options import Options, TransformOptions
-from bwcompiler.api.transformed import capture, operand_values, transformed, without_names
+from bwcompiler.api.transforms.options import Options, TransformOptions
+from bwcompiler.api.transforms.transformed import capture, operand_values, transformed, without_names
 from bwcompiler.errors import ShapeError, SignatureError, UnsupportedError
 from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, argument_type, parameter_names, take_apart
 from bwcompiler.frontend.tracing.trace import TraceResult, trace_arguments

@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from bwcompiler import ops, tree
-from bwcompiler.api.functions import JitFunction
-from bwcompiler.api.options import Options, TransformOptions
-from bwcompiler.api.program import Program
-from bwcompiler.api.requests import argument_positions, check_differentiable, check_has_arrays
+from bwcompiler.api.programs.functions import JitFunction
+from bwcompiler.api.programs.program import Program
+from bwcompiler.api.programs.requests import argument_positions, check_differentiable, check_has_arrays
+from bwcompiler.api.transforms.options import Options, TransformOptions
 from bwcompiler.errors import GradientError
 from bwcompiler.frontend.tracing.arguments import Arguments, check_statics, require_function, take_apart
 from bwcompiler.frontend.tracing.operands import value_as

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bwcompiler import ops, tree
-from bwcompiler.api.forward import jvp
-from bwcompiler.api.functions import jit
-from bwcompiler.api.transforms import vjp
+from bwcompiler.api.programs.functions import jit
+from bwcompiler.api.transforms.forward import jvp
+from bwcompiler.api.transforms.reverse import vjp
 from bwcompiler.compiler.pipeline import derive, push
 from bwcompiler.errors import DerivativeError, GradientError, SignatureError, at
 from bwcompiler.frontend.tracing.trace import trace

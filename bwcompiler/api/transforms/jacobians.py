@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
 from bwcompiler import ops, tree
-from bwcompiler.api.options import Options, TransformOptions
-from bwcompiler.api.tangents import checked_tangent, match_leaves
-from bwcompiler.api.transformed import (
+from bwcompiler.api.transforms.options import Options, TransformOptions
+from bwcompiler.api.transforms.reverse import check_arguments, check_output, grad, scalar_output
+from bwcompiler.api.transforms.tangents import checked_tangent, match_leaves
+from bwcompiler.api.transforms.transformed import (
     Argnums,
     Outputs,
     TracedCall,
@@ -20,7 +21,6 @@ from bwcompiler.api.transformed import (
     transformed,
     without_names,
 )
-from bwcompiler.api.transforms import check_arguments, check_output, grad, scalar_output
 from bwcompiler.compiler.pipeline import derive, push
 from bwcompiler.errors import GradientError, SignatureError
 from bwcompiler.ir.graph import Graph, inline

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.api.checkpoints import scan_in_segments
-from bwcompiler.api.functions import JitFunction
+from bwcompiler.api.inside.checkpoints import scan_in_segments
+from bwcompiler.api.programs.functions import JitFunction
 from bwcompiler.errors import ShapeError, TracerError
 from bwcompiler.frontend.numpy.reductions import normalize_axis
 from bwcompiler.frontend.tracing import branches as traced_branches

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from bwcompiler import ops, tree
-from bwcompiler.api.transformed import TracedCall
+from bwcompiler.api.transforms.transformed import TracedCall
 from bwcompiler.errors import TangentError
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.trace import TraceResult
