@@ -22,8 +22,8 @@ from bwcompiler.ir.op import Op, Record, Value, constant, input_value
 from bwcompiler.ir.types import C128, F64, I64, TensorType
 from bwcompiler.ops.complex_parts import conj
 from bwcompiler.ops.contraction import is_matrix_transpose, matrix_transpose
-from bwcompiler.ops.factorization import row, rows, svd_parts
-from bwcompiler.ops.linalg import identity_like, triangle
+from bwcompiler.ops.linalg.factorization import row, rows, svd_parts
+from bwcompiler.ops.linalg.solves import identity_like, triangle
 from bwcompiler.passes.rewriting import Rule
 
 

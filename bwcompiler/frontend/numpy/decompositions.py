@@ -40,8 +40,8 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import F64, I32, I64
 from bwcompiler.ops.complex_parts import conj
 from bwcompiler.ops.contraction import matrix_transpose
-from bwcompiler.ops.factorization import row, rows, svd_parts
-from bwcompiler.ops.linalg import identity_like
+from bwcompiler.ops.linalg.factorization import row, rows, svd_parts
+from bwcompiler.ops.linalg.solves import identity_like
 
 # The named tuples that NumPy gives; it has no public names for them.
 EigResult: Any = type(np.linalg.eig(np.eye(1)))

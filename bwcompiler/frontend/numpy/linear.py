@@ -20,7 +20,7 @@ from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.types import BOOL, I64, DType, dtype_of
 from bwcompiler.ops.complex_parts import conj
 from bwcompiler.ops.contraction import matrix_transpose
-from bwcompiler.ops.linalg import identity_like, known_triangle
+from bwcompiler.ops.linalg.solves import identity_like, known_triangle
 
 
 def pair(a: Any, b: Any, dtype: DType | None = None) -> tuple[Value, Value]:

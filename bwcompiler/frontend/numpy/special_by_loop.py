@@ -15,7 +15,7 @@ from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import C64, C128, F32, F64, DType
-from bwcompiler.ops.special_loops import MODULE, part
+from bwcompiler.ops.special.loops import MODULE, part
 
 loops = lazy.module(MODULE)
 

@@ -21,7 +21,7 @@ from bwcompiler.ir.types import I32
 from bwcompiler.nn.activations import number_value
 from bwcompiler.ops.complex_parts import conj
 from bwcompiler.ops.contraction import matrix_transpose
-from bwcompiler.ops.factorization import row, rows
+from bwcompiler.ops.linalg.factorization import row, rows
 
 
 # ----- triangles

@@ -29,7 +29,7 @@ from bwcompiler.ops.contraction import matmul, matrix_transpose
 from bwcompiler.ops.creation import iota
 from bwcompiler.ops.elementwise import cast, equal, full_like, select
 from bwcompiler.ops.layout import concatenate, reshape, slice_
-from bwcompiler.ops.linalg import AFTER_DIFFERENTIATION, require_factorable, triangle, triangular_solve
+from bwcompiler.ops.linalg.solves import AFTER_DIFFERENTIATION, require_factorable, triangle, triangular_solve
 from bwcompiler.ops.rules import require
 
 

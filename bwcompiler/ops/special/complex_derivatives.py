@@ -1,7 +1,7 @@
 """Derivatives of the functions of scipy.special that SciPy's loops compute of complex numbers, where they are holomorphic; and those of
 real functions that are written with them.
 
-As in `special_derivatives`; parameters (orders, degrees) are real, and derivatives by them are not known.
+As in `derivatives`; parameters (orders, degrees) are real, and derivatives by them are not known.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 from bwcompiler.ir.op import Value
 from bwcompiler.ops.complex_parts import imag, make_complex, real
 from bwcompiler.ops.elementwise import cast, cos, cosh, equal, exp, full_like, less, log, select, sin, sinh, sqrt
-from bwcompiler.ops.elliptic_derivatives import PARTIAL_DERIVATIVES, function
-from bwcompiler.ops.special_loops import COMPLEX_DERIVATIVES, part, special_function
+from bwcompiler.ops.special.elliptic_derivatives import PARTIAL_DERIVATIVES, function
+from bwcompiler.ops.special.loops import COMPLEX_DERIVATIVES, part, special_function
 
 __all__ = ["COMPLEX_DERIVATIVES", "PARTIAL_DERIVATIVES", "special_function", "trigamma"]
 

@@ -18,7 +18,7 @@ from bwcompiler.ops.broadcasting import LEADING_AXES
 from bwcompiler.ops.complex_parts import conj, real_part
 from bwcompiler.ops.contraction import matmul, matrix_transpose
 from bwcompiler.ops.elementwise import cast, full_like, select
-from bwcompiler.ops.factorization import (
+from bwcompiler.ops.linalg.factorization import (
     adjoint,
     against,
     as_row,
@@ -35,7 +35,7 @@ from bwcompiler.ops.factorization import (
     times,
     with_diagonal,
 )
-from bwcompiler.ops.linalg import solve, triangle
+from bwcompiler.ops.linalg.solves import solve, triangle
 from bwcompiler.ops.numpy_text import call
 
 

@@ -1,6 +1,6 @@
 """`special_function`: any ufunc of scipy.special on floats and complex numbers, by its own inner loop, without Python.
 
-Derivatives are in `special_derivatives`; where none is known, differentiating raises an error that says so.
+Derivatives are in `derivatives`; where none is known, differentiating raises an error that says so.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ def _loop_results(out: Value, *xs: Value, name: str, results: int) -> tuple[Valu
 
 
 # name -> one rule(out, *xs) per operand, which gives the partial derivative (a tuple of them, one per result), or None where it is not
-# known; filled by `special_derivatives`.
+# known; filled by `derivatives`.
 PARTIAL_DERIVATIVES: dict[str, tuple[Any, ...]] = {}
-COMPLEX_DERIVATIVES: dict[str, tuple[Any, ...]] = {}             # the same of complex numbers, by `complex_special_derivatives`
+COMPLEX_DERIVATIVES: dict[str, tuple[Any, ...]] = {}             # the same of complex numbers, by `complex_derivatives`
 
 
 def _partials(name: str, results: int, operand: int, out: Value, xs: Sequence[Value]) -> tuple[Value, ...]:

@@ -1,4 +1,4 @@
-"""Partial derivatives of elliptic integrals, elliptic and hypergeometric functions, as in `special_derivatives`."""
+"""Partial derivatives of elliptic integrals, elliptic and hypergeometric functions, as in `derivatives`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from bwcompiler.ir.op import Value
 from bwcompiler.ops.elementwise import equal, full_like, less, select, sin, sqrt
-from bwcompiler.ops.special_derivatives import PARTIAL_DERIVATIVES, function
+from bwcompiler.ops.special.derivatives import PARTIAL_DERIVATIVES, function
 
 __all__ = ["PARTIAL_DERIVATIVES", "function"]
 

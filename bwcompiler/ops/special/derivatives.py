@@ -39,8 +39,8 @@ from bwcompiler.ops.elementwise import (
     sqrt,
     stop_gradient,
 )
-from bwcompiler.ops.special import digamma, erf, erfcx, lgamma
-from bwcompiler.ops.special_loops import PARTIAL_DERIVATIVES, special_function
+from bwcompiler.ops.special.functions import digamma, erf, erfcx, lgamma
+from bwcompiler.ops.special.loops import PARTIAL_DERIVATIVES, special_function
 
 __all__ = ["PARTIAL_DERIVATIVES", "special_function"]
 

@@ -26,9 +26,9 @@ from bwcompiler.ops.complex_parts import real_part
 from bwcompiler.ops.contraction import matmul, matrix_transpose
 from bwcompiler.ops.creation import iota
 from bwcompiler.ops.elementwise import equal, full_like, select
-from bwcompiler.ops.factorization import of_square_matrices
 from bwcompiler.ops.layout import concatenate, flip, reshape, slice_
-from bwcompiler.ops.linalg import inv
+from bwcompiler.ops.linalg.factorization import of_square_matrices
+from bwcompiler.ops.linalg.solves import inv
 from bwcompiler.ops.rules import require
 
 WRITTEN_OUT = 3                # rows of matrices whose cofactors are written out
