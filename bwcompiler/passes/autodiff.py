@@ -24,7 +24,7 @@ from bwcompiler.ir.declaration import Absent, Into, Joint, NotDifferentiable
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.graph_printer import NO_NAMES, Names, plain_name
 from bwcompiler.ir.op import Op, Record, Value, constant, input_value
-from bwcompiler.ir.types import TupleType
+from bwcompiler.passes.activity import active_values
 from bwcompiler.passes.pass_manager import PassRun
 from bwcompiler.passes.rewriting import Rewriter
 from bwcompiler.passes.simplify_rules import RULES
@@ -144,21 +144,6 @@ def origins_of(given: Graph, *mappings: Mapping[Value, Value]) -> Mapping[Value,
             continue                               # what the user named is now computed in this shape: it has that name
         found.setdefault(now, value)
     return found
-
-
-def active_values(graph: Graph, targets: Sequence[Value]) -> set[Value]:
-    """The values through which an output can depend differentiably on a target."""
-    active = set(targets)
-    for value in graph.body:
-        if isinstance(value.op.vjp, NotDifferentiable):
-            continue
-        for operand in value.operands:
-            if operand in active:
-                type_ = value.type
-                if isinstance(type_, TupleType) or type_.dtype.is_differentiable:
-                    active.add(value)
-                break
-    return active
 
 
 class _Label:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.ops.custom import custom_call, custom_link, inline_with_captured
+from bwcompiler.passes.activity import active_values
 from bwcompiler.passes.adjoints.transposed_rule import TransposedRule
-from bwcompiler.passes.autodiff import active_values
 from bwcompiler.passes.expansion import Expanded, expanded
 
 

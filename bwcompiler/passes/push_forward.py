@@ -20,8 +20,8 @@ from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, constant, input_value
 from bwcompiler.ir.types import TensorType, TupleType
 from bwcompiler.ops.custom import custom_link, inline_with_captured
+from bwcompiler.passes.activity import active_values
 from bwcompiler.passes.adjoints.transposed_rule import transposed
-from bwcompiler.passes.autodiff import active_values
 from bwcompiler.passes.expand_custom_rules import expand_custom_rules
 from bwcompiler.passes.pass_manager import PassRun
 from bwcompiler.passes.push_regions import PUSHED, push_region, use_results

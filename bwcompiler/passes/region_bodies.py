@@ -1,5 +1,5 @@
-"""What passes that rewrite the bodies of region ops share: which inputs are active, what does not change from one iteration to the
-next, and copies of graphs with other inputs.
+"""What passes that rewrite the bodies of region ops share: what does not change from one iteration to the next, and
+copies of graphs with other inputs.
 """
 
 from __future__ import annotations
@@ -12,24 +12,6 @@ from bwcompiler.ir.extent import Affine, Extent, Index, upper
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.types import TupleType
-from bwcompiler.passes.autodiff import active_values
-
-
-def is_differentiable(value: Value) -> bool:
-    """Whether it is an array of floats or complex numbers."""
-    return not isinstance(value.type, TupleType) and value.type.dtype.is_differentiable
-
-
-def active_inputs(body: Graph, carried: int, given: Sequence[bool]) -> list[bool]:
-    """Which inputs of a loop's body the results depend on what was given: carried ones also through the iteration before."""
-    flags = [flag and is_differentiable(value) for flag, value in zip(given, body.inputs, strict=True)]
-    while True:
-        active = active_values(body, [value for value, flag in zip(body.inputs, flags, strict=True) if flag])
-        more = [k for k in range(carried) if not flags[k] and body.outputs[k] in active and is_differentiable(body.outputs[k])]
-        if not more:
-            return flags
-        for k in more:
-            flags[k] = True
 
 
 def mentions(value: Value, index: Index) -> bool:
