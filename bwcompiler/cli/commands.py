@@ -32,7 +32,7 @@ from bwcompiler.ir.graph_printer import graph_to_text, names_in_text
 from bwcompiler.ir.graph_verifier import verify
 from bwcompiler.ir.op import REGISTRY
 from bwcompiler.ir.token_reader import ParseError
-from bwcompiler.passes.autodiff import INPUT_SEED
+from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
 from bwcompiler.passes.pass_manager import pass_named, run_pass
 from bwcompiler.target import Target, compiling_for, current_target
 

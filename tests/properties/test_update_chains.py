@@ -14,7 +14,7 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler.api.programs import executables
-from bwcompiler.passes import find_updates
+from bwcompiler.passes.memory import find_updates
 from tests.support.gradcheck import directional, inner
 
 DEFAULT = range(120)

@@ -22,7 +22,7 @@ from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.frontend.tracing.tracer import call
 from bwcompiler.ops.region import Policy
-from bwcompiler.passes.autodiff import INPUT_SEED
+from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
 from bwcompiler.spellings import says_instead
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}

@@ -13,7 +13,7 @@ from bwcompiler.api.programs.forms import argument_kinds, signature_tree
 from bwcompiler.api.programs.requests import Request
 from bwcompiler.ir.call_signature import CallSignature, Container, Leaf, Static, Tree, static_indices
 from bwcompiler.ir.op import Value
-from bwcompiler.passes.autodiff import INPUT_SEED
+from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
 
 
 class BackwardCall(NamedTuple):

@@ -16,8 +16,8 @@ from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.graph_printer import names_in_text
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.types import F64, tensor
-from bwcompiler.passes.autodiff import INPUT_SEED, JointGraph, cotangent_or_zero
-from bwcompiler.passes.partition import Partition
+from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, JointGraph, cotangent_or_zero
+from bwcompiler.passes.derivatives.partition import Partition
 
 
 def argument_positions(given: int | Iterable[int], count: int, option: str) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.errors import SeedError, at
 from bwcompiler.ir.op import Value
-from bwcompiler.passes.autodiff import INPUT_SEED, ONE
+from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, ONE
 
 
 def seeds_of(outputs: Sequence[Value], result_tree: Any, grad_outputs: Any) -> list[tuple[str | None, Any]]:

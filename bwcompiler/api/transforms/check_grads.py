@@ -23,7 +23,7 @@ from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.types import TupleType
 from bwcompiler.ops.custom import custom_call
-from bwcompiler.passes.autodiff import INPUT_SEED
+from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
 
 MODES = {"fwd": "forward mode", "rev": "reverse mode"}
 

@@ -15,7 +15,7 @@ from bwcompiler.frontend.tracing.trace import TraceResult, trace
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.graph import inline
 from bwcompiler.ir.op import Value, constant
-from bwcompiler.passes.push_forward import TangentGraph
+from bwcompiler.passes.derivatives.push_forward import TangentGraph
 
 
 def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False,

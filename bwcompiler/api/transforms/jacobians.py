@@ -28,9 +28,9 @@ from bwcompiler.ir.op import Value, constant
 from bwcompiler.ir.types import I64, TensorType
 from bwcompiler.ops.broadcasting import add_batch_axis
 from bwcompiler.ops.custom import custom_call, custom_link
-from bwcompiler.passes.autodiff import INPUT_SEED, ONE
-from bwcompiler.passes.batch import batch_graph
-from bwcompiler.passes.batch_last import has_last_axis_rules, last_axis_added
+from bwcompiler.passes.batching.batch import batch_graph
+from bwcompiler.passes.batching.batch_last import has_last_axis_rules, last_axis_added
+from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, ONE
 
 LONG = 16                                  # columns of a Jacobian that are worth being what vectors run along
 Rows = Callable[[TracedCall, Outputs], list[list[Value]]]         # per output, per differentiated leaf: its Jacobian

@@ -30,7 +30,7 @@ from bwcompiler.frontend.tracing.trace import TraceResult, call_user, trace
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, value_of
 from bwcompiler.ir.graph import inline
 from bwcompiler.ir.op import Value
-from bwcompiler.passes.autodiff import INPUT_SEED, ONE, cotangent_or_zero
+from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, ONE, cotangent_or_zero
 
 
 def scalar_output(result: TraceResult, numbers: Sequence[int], what: str, holomorphic: bool = False) -> int:

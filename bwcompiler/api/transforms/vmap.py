@@ -16,7 +16,7 @@ from bwcompiler.frontend.tracing.tracer import fresh, value_of
 from bwcompiler.ir.graph import inline
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TensorType
-from bwcompiler.passes.batch import batch_graph
+from bwcompiler.passes.batching.batch import batch_graph
 
 Axes = Any                     # an integer, None, or a container of them: a prefix of the tree of what it is about
 

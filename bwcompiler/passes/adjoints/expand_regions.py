@@ -14,16 +14,16 @@ from typing import Any, NamedTuple
 from bwcompiler import ops
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
-from bwcompiler.passes.activity import active_inputs, active_values, is_differentiable
 from bwcompiler.passes.adjoints.checkpoint_adjoint import expand_checkpoint
 from bwcompiler.passes.adjoints.cond_adjoint import expand_cond
 from bwcompiler.passes.adjoints.loop_adjoint import expand_loop
 from bwcompiler.passes.adjoints.undo_log import UPDATES
 from bwcompiler.passes.adjoints.while_adjoint import expand_while
-from bwcompiler.passes.expand_custom_rules import expand_custom_rules
-from bwcompiler.passes.expansion import Expanded, expanded
-from bwcompiler.passes.prune_regions import prune_regions
-from bwcompiler.passes.simplify import simplify
+from bwcompiler.passes.derivatives.activity import active_inputs, active_values, is_differentiable
+from bwcompiler.passes.derivatives.expand_custom_rules import expand_custom_rules
+from bwcompiler.passes.derivatives.expansion import Expanded, expanded
+from bwcompiler.passes.loops.prune_regions import prune_regions
+from bwcompiler.passes.rewriting.simplify import simplify
 
 EXPANDED = (ops.loop, ops.while_loop, ops.cond, ops.checkpoint)
 
