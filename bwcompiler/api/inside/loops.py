@@ -16,7 +16,7 @@ from bwcompiler import tree
 from bwcompiler.api.inside.checkpoints import scan_in_segments
 from bwcompiler.api.programs.functions import JitFunction
 from bwcompiler.errors import ShapeError, TracerError
-from bwcompiler.frontend.numpy.reductions import normalize_axis
+from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.tracing import branches as traced_branches
 from bwcompiler.frontend.tracing import loops as traced_loops
 from bwcompiler.frontend.tracing.operands import as_tracer

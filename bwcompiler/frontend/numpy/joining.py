@@ -11,9 +11,9 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import ShapeError, UnsupportedError
+from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.numpy.elementwise import delivered
 from bwcompiler.frontend.numpy.layout import everything, indexed, moveaxis
-from bwcompiler.frontend.numpy.reductions import normalize_axis
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype, requested, require_cast
 from bwcompiler.frontend.tracing.registry import implements

@@ -11,7 +11,7 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import ShapeError, UnsupportedError
-from bwcompiler.frontend.numpy.reductions import normalize_axes, normalize_axis, reduction_axes
+from bwcompiler.frontend.numpy.axes import normalize_axes, normalize_axis, reduction_axes
 from bwcompiler.frontend.tracing.memory_order import C_ORDER, Layout, fixed
 from bwcompiler.frontend.tracing.new_strides import copied_strides, result_strides
 from bwcompiler.frontend.tracing.operands import (

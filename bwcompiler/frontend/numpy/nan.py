@@ -8,8 +8,8 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import DTypeError
+from bwcompiler.frontend.numpy.axes import NOTHING, reduction_axes
 from bwcompiler.frontend.numpy.reductions import (
-    NOTHING,
     argmax,
     argmin,
     cumprod,
@@ -20,7 +20,6 @@ from bwcompiler.frontend.numpy.reductions import (
     min_,
     prod,
     reduce_value,
-    reduction_axes,
     std,
     sum_,
     var,

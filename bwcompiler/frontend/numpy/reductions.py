@@ -10,6 +10,7 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import DTypeError, ShapeError
+from bwcompiler.frontend.numpy.axes import NOTHING, Axes, normalize_axes, normalize_axis, reduction_axes
 from bwcompiler.frontend.numpy.elementwise import store, truth
 from bwcompiler.frontend.tracing.operands import (
     broadcast_shapes,
@@ -29,35 +30,6 @@ from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import REGISTRY, Op, Value
 from bwcompiler.ir.types import BOOL, F16, F32, F64, I64, DType
-
-NOTHING = np._NoValue
-Axes = tuple[int, ...]
-
-
-def normalize_axes(axis: Any, rank: int, name: str = "") -> Axes:
-    """An axis argument (None: all) as sorted non-negative axes; raises numpy.exceptions.AxisError."""
-    if axis is None or axis is NOTHING:
-        return tuple(range(rank))
-    axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
-    found = [normalize_axis(one, rank) for one in axes]
-    if len(set(found)) != len(found):
-        raise ValueError("duplicate value in 'axis'")
-    return tuple(sorted(found))
-
-
-def reduction_axes(axis: Any, rank: int) -> Axes:
-    """As `normalize_axes`, for reductions that take axis=0 and axis=-1 of arrays without axes (ufunc.reduce does)."""
-    if rank == 0 and isinstance(axis, int | np.integer) and axis in (0, -1):
-        return ()
-    return normalize_axes(axis, rank)
-
-
-def normalize_axis(axis: Any, rank: int) -> int:
-    """One axis, counted from the end where negative."""
-    position = operator.index(axis)
-    if not -rank <= position < rank:
-        raise np.exceptions.AxisError(position, rank)
-    return int(position) % rank if rank else 0
 
 
 def reduce_value(name: str, x: Value, axes: Axes) -> Value:

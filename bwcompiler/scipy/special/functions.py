@@ -15,8 +15,9 @@ import numpy as np
 from bwcompiler import lazy, ops
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import UnsupportedError
+from bwcompiler.frontend.numpy.axes import normalize_axes
 from bwcompiler.frontend.numpy.elementwise import evaluate, ufunc_named
-from bwcompiler.frontend.numpy.reductions import keep_axes, normalize_axes
+from bwcompiler.frontend.numpy.reductions import keep_axes
 from bwcompiler.frontend.numpy.special import COMPOSED
 from bwcompiler.frontend.tracing.operands import broadcast_shapes, constant, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
