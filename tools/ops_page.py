@@ -21,7 +21,7 @@ import numpy as np
 
 import bwcompiler
 from bwcompiler.errors import BwError, TracerError, UnsupportedError
-from bwcompiler.frontend.numpy.elementwise import UFUNCS
+from bwcompiler.frontend.numpy.elementwise.ufuncs import UFUNCS
 from bwcompiler.frontend.tracing.registry import FUNCTIONS
 from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.frontend.tracing.tracer import Tracer

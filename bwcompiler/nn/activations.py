@@ -9,7 +9,7 @@ from bwcompiler import ops
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import DTypeError, ShapeError
 from bwcompiler.frontend.numpy.axes import normalize_axis, reduction_axes
-from bwcompiler.frontend.numpy.reductions import keep_axes, reduce_value
+from bwcompiler.frontend.numpy.reductions.reductions import keep_axes, reduce_value
 from bwcompiler.frontend.tracing.operands import cast, constant, cut, value_as
 from bwcompiler.frontend.tracing.promotion import requested
 from bwcompiler.frontend.tracing.tracer import fresh

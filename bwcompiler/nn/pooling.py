@@ -11,8 +11,8 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import ShapeError
-from bwcompiler.frontend.numpy.indexing import gather, index_value
-from bwcompiler.frontend.numpy.linear import permuted
+from bwcompiler.frontend.numpy.linalg.linear import permuted
+from bwcompiler.frontend.numpy.manipulation.indexing import gather, index_value
 from bwcompiler.frontend.tracing.operands import cast, constant, filled, reshape, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.frontend.tracing.views import broadcast_value

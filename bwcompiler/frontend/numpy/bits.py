@@ -8,9 +8,9 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.frontend.numpy.axes import normalize_axis
-from bwcompiler.frontend.numpy.elementwise import truth
-from bwcompiler.frontend.numpy.linear import moved_last, permuted
-from bwcompiler.frontend.numpy.reductions import reduce_value
+from bwcompiler.frontend.numpy.elementwise.ufuncs import truth
+from bwcompiler.frontend.numpy.linalg.linear import moved_last, permuted
+from bwcompiler.frontend.numpy.reductions.reductions import reduce_value
 from bwcompiler.frontend.tracing.operands import cast, cut, filled, reshape, value_as
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.tracer import fresh

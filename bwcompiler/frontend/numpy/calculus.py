@@ -10,11 +10,11 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
-from bwcompiler.frontend.numpy.elementwise import operator
-from bwcompiler.frontend.numpy.joining import concatenate, stack
-from bwcompiler.frontend.numpy.layout import broadcast_to, everything, indexed, moveaxis, reshaped
-from bwcompiler.frontend.numpy.linear import dot, pair
-from bwcompiler.frontend.numpy.reductions import cumsum, sum_
+from bwcompiler.frontend.numpy.elementwise.ufuncs import operator
+from bwcompiler.frontend.numpy.linalg.linear import dot, pair
+from bwcompiler.frontend.numpy.manipulation.joining import concatenate, stack
+from bwcompiler.frontend.numpy.manipulation.layout import broadcast_to, everything, indexed, moveaxis, reshaped
+from bwcompiler.frontend.numpy.reductions.reductions import cumsum, sum_
 from bwcompiler.frontend.tracing.operands import (
     _holds_tracers,
     as_tracer,

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.frontend.numpy.sequences import c_, on_sequences, r_
+from bwcompiler.frontend.numpy.manipulation.sequences import c_, on_sequences, r_
 from bwcompiler.frontend.source import iteration
 from bwcompiler.frontend.source.builtin_functions import BUILTINS, CONSUMING, NUMBERS, PURE, sort_list
 from bwcompiler.frontend.source.checks import is_message, left_out

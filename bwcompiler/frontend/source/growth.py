@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bwcompiler import ops, tree
-from bwcompiler.frontend.numpy.indexing import basic_part
+from bwcompiler.frontend.numpy.manipulation.indexing import basic_part
 from bwcompiler.frontend.source.gaps import Block, Maybe, Tail, maybe, of_block
 from bwcompiler.frontend.source.places import scopes_around, short
 from bwcompiler.frontend.source.variables import NotCapturable, not_capturable, open_policy

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from bwcompiler.errors import TracerError, at
-from bwcompiler.frontend.numpy import creation
+from bwcompiler.frontend.numpy.manipulation import creation
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
 from bwcompiler.frontend.tracing.operands import as_tracer, is_traced
 from bwcompiler.frontend.tracing.region import Recapture, Site, active_region

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from bwcompiler.errors import TracerIndexError, UnsupportedError
-from bwcompiler.frontend.numpy.elementwise import evaluate, ufunc_named
+from bwcompiler.frontend.numpy.elementwise.ufuncs import evaluate, ufunc_named
 from bwcompiler.frontend.tracing.operands import cast, reshape
 from bwcompiler.frontend.tracing.promotion import require_cast
 from bwcompiler.frontend.tracing.registry import HANDLERS

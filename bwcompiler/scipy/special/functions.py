@@ -1,7 +1,7 @@
 """`bw.scipy.special`: `FUNCTIONS` has all that are not computed by SciPy's loops.
 
-These are ops that declare a name of scipy.special, functions of one element composed of ops (`frontend/numpy/special.py`), and those below
-that have axes or an order.
+These are ops that declare a name of scipy.special, functions of one element composed of ops (`frontend/numpy/elementwise/special.py`), and
+those below that have axes or an order.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from bwcompiler import lazy, ops
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axes
-from bwcompiler.frontend.numpy.elementwise import evaluate, ufunc_named
-from bwcompiler.frontend.numpy.reductions import keep_axes
-from bwcompiler.frontend.numpy.special import COMPOSED
+from bwcompiler.frontend.numpy.elementwise.special import COMPOSED
+from bwcompiler.frontend.numpy.elementwise.ufuncs import evaluate, ufunc_named
+from bwcompiler.frontend.numpy.reductions.reductions import keep_axes
 from bwcompiler.frontend.tracing.operands import broadcast_shapes, constant, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.frontend.tracing.views import broadcast_value

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.frontend.numpy.elementwise import special_ufunc
+from bwcompiler.frontend.numpy.elementwise.ufuncs import special_ufunc
 from bwcompiler.frontend.tracing.operands import cast, constant
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import F64

@@ -12,8 +12,8 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
-from bwcompiler.frontend.numpy.elementwise import delivered
-from bwcompiler.frontend.numpy.layout import everything, indexed, moveaxis
+from bwcompiler.frontend.numpy.elementwise.ufuncs import delivered
+from bwcompiler.frontend.numpy.manipulation.layout import everything, indexed, moveaxis
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype, requested, require_cast
 from bwcompiler.frontend.tracing.registry import implements

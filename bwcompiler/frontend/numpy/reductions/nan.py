@@ -9,7 +9,7 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import DTypeError
 from bwcompiler.frontend.numpy.axes import NOTHING, reduction_axes
-from bwcompiler.frontend.numpy.reductions import (
+from bwcompiler.frontend.numpy.reductions.reductions import (
     argmax,
     argmin,
     cumprod,

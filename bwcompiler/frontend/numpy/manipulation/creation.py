@@ -12,7 +12,7 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import ShapeError, UnsupportedError
-from bwcompiler.frontend.numpy.layout import _strings, astype, contiguous, indexed
+from bwcompiler.frontend.numpy.manipulation.layout import _strings, astype, contiguous, indexed
 from bwcompiler.frontend.tracing.memory_order import fixed
 from bwcompiler.frontend.tracing.operands import (
     _holds_tracers,

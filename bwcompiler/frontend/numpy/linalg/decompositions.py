@@ -9,8 +9,8 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.axes import Axes, normalize_axes, normalize_axis
-from bwcompiler.frontend.numpy.elementwise import magnitude, truth
-from bwcompiler.frontend.numpy.linear import (
+from bwcompiler.frontend.numpy.elementwise.ufuncs import magnitude, truth
+from bwcompiler.frontend.numpy.linalg.linear import (
     cross_vectors,
     float_matrix,
     matmul,
@@ -21,7 +21,7 @@ from bwcompiler.frontend.numpy.linear import (
     solve,
     tensordot,
 )
-from bwcompiler.frontend.numpy.reductions import finished, flat_at_zero, reduce_value, root, square_of_magnitude
+from bwcompiler.frontend.numpy.reductions.reductions import finished, flat_at_zero, reduce_value, root, square_of_magnitude
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, filled, last_axis_element, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import scalar_of
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements

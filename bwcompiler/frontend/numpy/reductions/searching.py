@@ -8,9 +8,9 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import ShapeError, UnsupportedError
-from bwcompiler.frontend.numpy.indexing import gather
-from bwcompiler.frontend.numpy.reductions import reduce_value
-from bwcompiler.frontend.numpy.sorting import require_known
+from bwcompiler.frontend.numpy.manipulation.indexing import gather
+from bwcompiler.frontend.numpy.reductions.reductions import reduce_value
+from bwcompiler.frontend.numpy.reductions.sorting import require_known
 from bwcompiler.frontend.tracing.operands import cast, constant, filled, last_axis_element, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import requested
 from bwcompiler.frontend.tracing.registry import implements

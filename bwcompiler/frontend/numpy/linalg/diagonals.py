@@ -10,8 +10,8 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import ShapeError, TracerArrayError
 from bwcompiler.frontend.numpy.axes import normalize_axis
-from bwcompiler.frontend.numpy.layout import flat_view, viewed
-from bwcompiler.frontend.numpy.reductions import sum_
+from bwcompiler.frontend.numpy.manipulation.layout import flat_view, viewed
+from bwcompiler.frontend.numpy.reductions.reductions import sum_
 from bwcompiler.frontend.tracing.operands import as_tracer, filled, reshape, value_as
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh

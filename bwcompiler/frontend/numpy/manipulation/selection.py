@@ -13,10 +13,10 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import DTypeError, ShapeError, TracerArrayError, UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
-from bwcompiler.frontend.numpy.elementwise import store, truth
-from bwcompiler.frontend.numpy.indexing import gather, getitem, setitem, take, where
-from bwcompiler.frontend.numpy.joining import concatenate
-from bwcompiler.frontend.numpy.layout import everything, flat_view, indexed, moveaxis, ordered, reshaped, viewed
+from bwcompiler.frontend.numpy.elementwise.ufuncs import store, truth
+from bwcompiler.frontend.numpy.manipulation.indexing import gather, getitem, setitem, take, where
+from bwcompiler.frontend.numpy.manipulation.joining import concatenate
+from bwcompiler.frontend.numpy.manipulation.layout import everything, flat_view, indexed, moveaxis, ordered, reshaped, viewed
 from bwcompiler.frontend.tracing.index_parsing import is_mask
 from bwcompiler.frontend.tracing.memory_order import fixed
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, filled, kind_of, materialise, operand, reshape, value_as, wrapping

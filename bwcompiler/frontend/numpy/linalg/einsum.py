@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bwcompiler.errors import ShapeError
-from bwcompiler.frontend.numpy.diagonals import diagonal_value
-from bwcompiler.frontend.numpy.elementwise import store
-from bwcompiler.frontend.numpy.layout import transposed, viewed
-from bwcompiler.frontend.numpy.linear import matrix_product, multiplied, permuted, totalled
+from bwcompiler.frontend.numpy.elementwise.ufuncs import store
+from bwcompiler.frontend.numpy.linalg.diagonals import diagonal_value
+from bwcompiler.frontend.numpy.linalg.linear import matrix_product, multiplied, permuted, totalled
+from bwcompiler.frontend.numpy.manipulation.layout import transposed, viewed
 from bwcompiler.frontend.tracing.operands import cast, operand, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype, requested, require_cast, strong
 from bwcompiler.frontend.tracing.registry import implements

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import UnsupportedError
-from bwcompiler.frontend.numpy.joining import concatenate
+from bwcompiler.frontend.numpy.manipulation.joining import concatenate
 from bwcompiler.frontend.tracing.operands import as_tracer, is_traced
 from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.registry import FUNCTIONS

@@ -10,9 +10,9 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axes, normalize_axis
-from bwcompiler.frontend.numpy.elementwise import store
-from bwcompiler.frontend.numpy.indexing import gather, index_value
-from bwcompiler.frontend.numpy.reductions import finished, keep_axes, mean, reduce_value
+from bwcompiler.frontend.numpy.elementwise.ufuncs import store
+from bwcompiler.frontend.numpy.manipulation.indexing import gather, index_value
+from bwcompiler.frontend.numpy.reductions.reductions import finished, keep_axes, mean, reduce_value
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, filled, last_axis_element, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements, refuse

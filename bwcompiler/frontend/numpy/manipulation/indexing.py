@@ -9,8 +9,8 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
-from bwcompiler.frontend.numpy.elementwise import store
-from bwcompiler.frontend.numpy.layout import flat_view, indexed, is_flat, reshaped, viewed
+from bwcompiler.frontend.numpy.elementwise.ufuncs import store
+from bwcompiler.frontend.numpy.manipulation.layout import flat_view, indexed, is_flat, reshaped, viewed
 from bwcompiler.frontend.tracing import masked_selection
 from bwcompiler.frontend.tracing.index_parsing import ParsedIndex, cached_parse, entries_of, fill_whole_axes, is_mask, parse
 from bwcompiler.frontend.tracing.operands import (

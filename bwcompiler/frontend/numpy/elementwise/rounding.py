@@ -9,7 +9,7 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import UnsupportedError
-from bwcompiler.frontend.numpy.elementwise import UFUNCS, delivered, evaluate, magnitude, store
+from bwcompiler.frontend.numpy.elementwise.ufuncs import UFUNCS, delivered, evaluate, magnitude, store
 from bwcompiler.frontend.tracing.operands import (
     cast,
     constant,
