@@ -16,7 +16,7 @@ from bwcompiler.api.transforms.jacobians import hessian, hvp, jacobian
 from bwcompiler.api.transforms.reverse import value_and_grad
 from bwcompiler.api.transforms.transformed import made_of
 from bwcompiler.errors import DTypeError, ShapeError
-from bwcompiler.frontend.tracing.region import active_region
+from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.frontend.tracing.tracer import Tracer
 

@@ -19,10 +19,10 @@ from bwcompiler import tree
 from bwcompiler.errors import BwError
 from bwcompiler.frontend import trace
 from bwcompiler.frontend.tracing import tracer
-from bwcompiler.frontend.tracing.memory_order import UnknownOrderError
 from bwcompiler.frontend.tracing.registry import FUNCTIONS
+from bwcompiler.frontend.tracing.storages.memory_order import UnknownOrderError
+from bwcompiler.frontend.tracing.storages.undecided_views import decide_views
 from bwcompiler.frontend.tracing.tracer import Tracer
-from bwcompiler.frontend.tracing.undecided_views import decide_views
 from tests.properties.test_numpy_samples import SAMPLES
 from tests.unit.frontend.numpy import test_functions, test_keywords, test_linalg, test_selection, test_sorting
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bwcompiler.api.programs.functions import JitFunction
-from bwcompiler.frontend.tracing.region import active_region
+from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.tracer import call
 
 OPTIONS = frozenset(("axis", "stride", "padding", "dilation", "kernel_size", "output_padding", "normalized_shape", "dtype"))

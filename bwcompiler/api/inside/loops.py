@@ -17,10 +17,10 @@ from bwcompiler.api.inside.checkpoints import scan_in_segments
 from bwcompiler.api.programs.functions import JitFunction
 from bwcompiler.errors import ShapeError, TracerError
 from bwcompiler.frontend.numpy.axes import normalize_axis
-from bwcompiler.frontend.tracing import branches as traced_branches
-from bwcompiler.frontend.tracing import loops as traced_loops
+from bwcompiler.frontend.tracing.control_flow import branches as traced_branches
+from bwcompiler.frontend.tracing.control_flow import loops as traced_loops
 from bwcompiler.frontend.tracing.operands import as_tracer
-from bwcompiler.frontend.tracing.region import active_region
+from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.frontend.tracing.tracer import call
 from bwcompiler.spellings import says_instead

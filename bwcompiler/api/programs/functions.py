@@ -36,7 +36,7 @@ from bwcompiler.frontend.tracing.arguments import (
     unwrapped,
 )
 from bwcompiler.frontend.tracing.outside import OutsideRead, can_be_replaced
-from bwcompiler.frontend.tracing.region import active_region
+from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.trace import TraceResult, call_user, trace_arguments
 from bwcompiler.ir.call_signature import ArgumentKind, is_plain
 from bwcompiler.ir.graph import live_values

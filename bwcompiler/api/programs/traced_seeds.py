@@ -11,7 +11,7 @@ from bwcompiler.api.programs.requests import Halves
 from bwcompiler.api.programs.seeds import check_seed_type, match_tree, missing_seed, number_seed
 from bwcompiler.errors import SignatureError
 from bwcompiler.frontend.tracing.operands import value_as
-from bwcompiler.frontend.tracing.region import active_region, open_region
+from bwcompiler.frontend.tracing.storages.region import active_region, open_region
 from bwcompiler.frontend.tracing.trace import TraceResult
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, is_weak, value_of
 from bwcompiler.ir.graph import inline

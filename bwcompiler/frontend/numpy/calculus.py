@@ -30,8 +30,8 @@ from bwcompiler.frontend.tracing.operands import (
 )
 from bwcompiler.frontend.tracing.promotion import common_dtype, requested, require_cast, strong
 from bwcompiler.frontend.tracing.registry import implements
+from bwcompiler.frontend.tracing.storages.views import BasicItem, Slice, broadcast_value
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, value_of
-from bwcompiler.frontend.tracing.views import BasicItem, Slice, broadcast_value
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, F64, I64
 

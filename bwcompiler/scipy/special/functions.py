@@ -20,8 +20,8 @@ from bwcompiler.frontend.numpy.elementwise.special import COMPOSED
 from bwcompiler.frontend.numpy.elementwise.ufuncs import evaluate, ufunc_named
 from bwcompiler.frontend.numpy.reductions.reductions import keep_axes
 from bwcompiler.frontend.tracing.operands import broadcast_shapes, constant, value_as
+from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.op import UFUNC_OPS
 from bwcompiler.nn.activations import log_softmax_value, logsumexp_value, real_value
 from bwcompiler.nn.activations import softmax as nn_softmax

@@ -14,7 +14,6 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import ShapeError, TracerArrayError, UnsupportedError
-from bwcompiler.frontend.tracing.conversions import output_advice
 from bwcompiler.frontend.tracing.operands import (
     Constant,
     Payload,
@@ -29,6 +28,7 @@ from bwcompiler.frontend.tracing.operands import (
     value_as,
 )
 from bwcompiler.frontend.tracing.promotion import Kind, requested, require_cast, resolve
+from bwcompiler.frontend.tracing.refusals.conversions import output_advice
 from bwcompiler.frontend.tracing.registry import HANDLERS, UFUNC_METHODS, UFUNC_NAMES, nearest
 from bwcompiler.frontend.tracing.tracer import ScalarTracer, Tracer, assign, fresh, value_of
 from bwcompiler.ir.op import UFUNC_OPS, Op, Value

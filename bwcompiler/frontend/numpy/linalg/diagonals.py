@@ -14,8 +14,8 @@ from bwcompiler.frontend.numpy.manipulation.layout import flat_view, viewed
 from bwcompiler.frontend.numpy.reductions.reductions import sum_
 from bwcompiler.frontend.tracing.operands import as_tracer, filled, reshape, value_as
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
+from bwcompiler.frontend.tracing.storages.views import DiagonalView, broadcast_value
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
-from bwcompiler.frontend.tracing.views import DiagonalView, broadcast_value
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import I64
 

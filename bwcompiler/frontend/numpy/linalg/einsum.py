@@ -16,8 +16,8 @@ from bwcompiler.frontend.numpy.manipulation.layout import transposed, viewed
 from bwcompiler.frontend.tracing.operands import cast, operand, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype, requested, require_cast, strong
 from bwcompiler.frontend.tracing.registry import implements
+from bwcompiler.frontend.tracing.storages.views import DiagonalView, broadcast_value
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
-from bwcompiler.frontend.tracing.views import DiagonalView, broadcast_value
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import Value
 

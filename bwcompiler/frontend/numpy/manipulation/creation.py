@@ -13,7 +13,6 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.manipulation.layout import _strings, astype, contiguous, indexed
-from bwcompiler.frontend.tracing.memory_order import fixed
 from bwcompiler.frontend.tracing.operands import (
     _holds_tracers,
     as_tracer,
@@ -27,10 +26,11 @@ from bwcompiler.frontend.tracing.operands import (
     value_as,
 )
 from bwcompiler.frontend.tracing.promotion import requested, strong
-from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements, refuse
+from bwcompiler.frontend.tracing.storages.memory_order import fixed
+from bwcompiler.frontend.tracing.storages.region import active_region
+from bwcompiler.frontend.tracing.storages.views import everything_of, fortran_strides
 from bwcompiler.frontend.tracing.tracer import Tracer, call, call_numpy, fresh_array, value_of
-from bwcompiler.frontend.tracing.views import everything_of, fortran_strides
 from bwcompiler.ir.types import F64, I64, DType, dtype_of
 
 

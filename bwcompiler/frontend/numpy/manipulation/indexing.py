@@ -29,10 +29,10 @@ from bwcompiler.frontend.tracing.operands import (
     wrapping,
 )
 from bwcompiler.frontend.tracing.promotion import common_dtype
-from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
+from bwcompiler.frontend.tracing.storages.region import active_region
+from bwcompiler.frontend.tracing.storages.views import PickedView, broadcast_value, same_chain, whole
 from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, fresh_array, lying_as, value_of
-from bwcompiler.frontend.tracing.views import PickedView, broadcast_value, same_chain, whole
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.types import BOOL, I64
 

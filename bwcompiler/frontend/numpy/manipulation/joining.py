@@ -17,8 +17,8 @@ from bwcompiler.frontend.numpy.manipulation.layout import everything, indexed, m
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype, requested, require_cast
 from bwcompiler.frontend.tracing.registry import implements
+from bwcompiler.frontend.tracing.storages.views import Slice, broadcast_value
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, value_of
-from bwcompiler.frontend.tracing.views import Slice, broadcast_value
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import DType
 

@@ -12,8 +12,6 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axes, normalize_axis, reduction_axes
-from bwcompiler.frontend.tracing.memory_order import C_ORDER, Layout, fixed
-from bwcompiler.frontend.tracing.new_strides import copied_strides, result_strides
 from bwcompiler.frontend.tracing.operands import (
     as_tracer,
     cast,
@@ -27,11 +25,12 @@ from bwcompiler.frontend.tracing.operands import (
     without_imaginary_part,
 )
 from bwcompiler.frontend.tracing.promotion import require_cast
-from bwcompiler.frontend.tracing.region import open_region
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
-from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, fresh_array, handle, value_of
-from bwcompiler.frontend.tracing.undecided_views import Choice, decide_views
-from bwcompiler.frontend.tracing.views import (
+from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout, fixed
+from bwcompiler.frontend.tracing.storages.new_strides import copied_strides, result_strides
+from bwcompiler.frontend.tracing.storages.region import open_region
+from bwcompiler.frontend.tracing.storages.undecided_views import Choice, decide_views
+from bwcompiler.frontend.tracing.storages.views import (
     BasicItem,
     BroadcastView,
     PartView,
@@ -43,6 +42,7 @@ from bwcompiler.frontend.tracing.views import (
     index_chain,
     transpose_chain,
 )
+from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, fresh_array, handle, value_of
 from bwcompiler.ir.types import component_of, dtype_of, tensor
 
 

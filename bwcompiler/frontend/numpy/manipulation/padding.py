@@ -13,8 +13,8 @@ from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.numpy.manipulation.joining import join
 from bwcompiler.frontend.tracing.operands import cast, cut, filled, value_as
 from bwcompiler.frontend.tracing.registry import implements
+from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, value_of
-from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.op import Value
 
 STATISTICS: dict[str, Any] = {"maximum": np.max, "minimum": np.min, "mean": np.mean, "median": np.median}

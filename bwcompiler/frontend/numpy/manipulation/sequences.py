@@ -14,8 +14,8 @@ import numpy as np
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.manipulation.joining import concatenate
 from bwcompiler.frontend.tracing.operands import as_tracer, is_traced
-from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.registry import FUNCTIONS
+from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.tracer import Tracer, call_function, call_numpy
 
 # What makes an array makes a traced one inside a trace, whatever it is like: it can be assigned to.

@@ -25,8 +25,8 @@ from bwcompiler.frontend.tracing.operands import (
 )
 from bwcompiler.frontend.tracing.promotion import common_dtype, requested, resolve_reduction
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
+from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import REGISTRY, Op, Value
 from bwcompiler.ir.types import BOOL, F16, F32, F64, I64, DType

@@ -28,7 +28,7 @@ import bwcompiler as bw
 import bwcompiler.numpy as bnp
 from bwcompiler import errors
 from bwcompiler.frontend import trace
-from bwcompiler.frontend.tracing import foreign_attributes
+from bwcompiler.frontend.tracing.refusals import foreign_attributes
 
 A = np.ones(3)
 

@@ -15,7 +15,7 @@ from bwcompiler import tree
 from bwcompiler.errors import TracerIndexError
 from bwcompiler.frontend import trace
 from bwcompiler.frontend.tracing.operands import value_as
-from bwcompiler.frontend.tracing.region import active_region
+from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
 from bwcompiler.ir.graph import inline
 from bwcompiler.ir.graph_interpreter import interpret

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bwcompiler.errors import UnsupportedError
-from bwcompiler.frontend.tracing.new_strides import result_strides
-from bwcompiler.frontend.tracing.views import Chain, Shape, known_shape, shadow
+from bwcompiler.frontend.tracing.storages.new_strides import result_strides
+from bwcompiler.frontend.tracing.storages.views import Chain, Shape, known_shape, shadow
 
 Strides = tuple[int, ...]
 Answer = Callable[[], Strides | None]

@@ -10,10 +10,10 @@ import math
 from collections.abc import Iterable
 
 from bwcompiler.errors import UnsupportedError, located
-from bwcompiler.frontend.tracing.region import Region, Storage, active_region, open_region
 from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.storages.region import Region, Storage, active_region, open_region
+from bwcompiler.frontend.tracing.storages.views import BroadcastView, Shape
 from bwcompiler.frontend.tracing.tracer import Tracer
-from bwcompiler.frontend.tracing.views import BroadcastView, Shape
 from bwcompiler.ir.op import Value
 
 _WRITTEN = ("{0} may be another name of an array that was assigned to since a branch or a loop gave it: which array it is depends on data\n"

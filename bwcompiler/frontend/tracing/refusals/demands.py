@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from bwcompiler.errors import BwError, EscapedTracerError, TracerIndexError, at, located
-from bwcompiler.frontend.tracing.region import Region, StaticDemand, active_region, escaped_message, open_region
 from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.storages.region import Region, StaticDemand, active_region, escaped_message, open_region
 from bwcompiler.ir.extent import mentions_index
 from bwcompiler.ir.graph import cut, live_values
 from bwcompiler.ir.graph_interpreter import interpret

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from bwcompiler.frontend.tracing.memory_order import C_ORDER, UnknownOrderError
-from bwcompiler.frontend.tracing.region import Region, Storage
-from bwcompiler.frontend.tracing.views import Chain, ReshapeView, Step, shadow
+from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, UnknownOrderError
+from bwcompiler.frontend.tracing.storages.region import Region, Storage
+from bwcompiler.frontend.tracing.storages.views import Chain, ReshapeView, Step, shadow
 from bwcompiler.ir.op import Value
 
 

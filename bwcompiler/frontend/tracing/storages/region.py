@@ -1,6 +1,6 @@
 """Regions and storages: where values are recorded, and what arrays hold in each region.
 
-A region is one function (or, later, one loop body) being traced; regions nest per thread.  A storage is what a NumPy
+A region is one function, or one body of a loop or branch, being traced; regions nest per thread.  A storage is what a NumPy
 array's memory is: handles (`tracer.Tracer`) share it, a write gives it a new immutable value.  A region that touches
 a storage of an enclosing region *lifts* it: the storage becomes an extra input of the region's graph.
 """
@@ -18,8 +18,8 @@ from weakref import ReferenceType
 import numpy as np
 
 from bwcompiler.errors import BwError, EscapedTracerError, UnsupportedError, at
-from bwcompiler.frontend.tracing.memory_order import Layout
 from bwcompiler.frontend.tracing.source import FrameObserver, current_source
+from bwcompiler.frontend.tracing.storages.memory_order import Layout
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.source import Source
 from bwcompiler.ir.types import TensorType, dtype_of, tensor

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import UnsupportedError, at
-from bwcompiler.frontend.tracing.region import open_region
 from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.ir.types import TensorType
 
 # What takes arrays whose extents depend on loop indices, besides operators, ufuncs, indexing and assignment.

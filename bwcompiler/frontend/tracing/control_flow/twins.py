@@ -12,11 +12,11 @@ from weakref import ReferenceType
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.frontend.tracing.region import Storage, active_region
 from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.storages.region import Storage, active_region
+from bwcompiler.frontend.tracing.storages.undecided_views import is_undecided
+from bwcompiler.frontend.tracing.storages.views import BroadcastView, Chain, ConcreteView, PickedView, broadcast_value, same_chain
 from bwcompiler.frontend.tracing.tracer import Tracer, assign, handle, value_of
-from bwcompiler.frontend.tracing.undecided_views import is_undecided
-from bwcompiler.frontend.tracing.views import BroadcastView, Chain, ConcreteView, PickedView, broadcast_value, same_chain
 from bwcompiler.ir.types import TensorType
 
 

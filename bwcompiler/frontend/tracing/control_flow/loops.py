@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from bwcompiler import ops, tree
 from bwcompiler.errors import ShapeError, TracerError, at
-from bwcompiler.frontend.tracing.bodies import (
+from bwcompiler.frontend.tracing.control_flow.bodies import (
     Leaf,
     Outer,
     Traced,
@@ -29,8 +29,8 @@ from bwcompiler.frontend.tracing.bodies import (
 from bwcompiler.frontend.tracing.index_handle import extent_of, index_handle
 from bwcompiler.frontend.tracing.operands import as_tracer, value_as
 from bwcompiler.frontend.tracing.promotion import Kind
-from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, value_of
 from bwcompiler.ir.extent import Extent, Index, add_extents, known_le, mentions_index, scale_extent
