@@ -22,20 +22,20 @@ from bwcompiler import errors, lazy, missing, tree
 
 if TYPE_CHECKING:
     from bwcompiler import nn, numpy, random, scipy
-    from bwcompiler.api.callbacks import primitive, pure_callback
-    from bwcompiler.api.check_grads import check_grads
-    from bwcompiler.api.checkpoints import checkpoint
-    from bwcompiler.api.forward import jvp
-    from bwcompiler.api.functions import jit
-    from bwcompiler.api.implicit import custom_linear_solve, custom_root
-    from bwcompiler.api.jacobians import hessian, hvp, jacfwd, jacobian, jacrev
-    from bwcompiler.api.linear import linearize
-    from bwcompiler.api.loops import associative_scan, cond, fori_loop, map, scan, switch, while_loop
-    from bwcompiler.api.program import Program, compile
-    from bwcompiler.api.shapes import ShapeDtypeStruct, eval_shape
-    from bwcompiler.api.sparse import sparse_hessian, sparse_jacobian
-    from bwcompiler.api.transforms import custom_jvp, custom_vjp, grad, stop_gradient, value_and_grad, vjp
-    from bwcompiler.api.vmap import vmap
+    from bwcompiler.api.inside.callbacks import primitive, pure_callback
+    from bwcompiler.api.inside.checkpoints import checkpoint
+    from bwcompiler.api.inside.loops import associative_scan, cond, fori_loop, map, scan, switch, while_loop
+    from bwcompiler.api.programs.functions import jit
+    from bwcompiler.api.programs.program import Program, compile
+    from bwcompiler.api.programs.shapes import ShapeDtypeStruct, eval_shape
+    from bwcompiler.api.sparse.derivatives import sparse_hessian, sparse_jacobian
+    from bwcompiler.api.transforms.check_grads import check_grads
+    from bwcompiler.api.transforms.forward import jvp
+    from bwcompiler.api.transforms.implicit import custom_linear_solve, custom_root
+    from bwcompiler.api.transforms.jacobians import hessian, hvp, jacfwd, jacobian, jacrev
+    from bwcompiler.api.transforms.linear import linearize
+    from bwcompiler.api.transforms.reverse import custom_jvp, custom_vjp, grad, stop_gradient, value_and_grad, vjp
+    from bwcompiler.api.transforms.vmap import vmap
     from bwcompiler.runtime.memory import memory_stats, release_memory
     from bwcompiler.runtime.threads import get_num_threads, set_num_threads
 
@@ -51,20 +51,20 @@ __all__ = [
 lazy.set_stand_ins(numpy="bwcompiler.numpy", scipy="bwcompiler.scipy")
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy.loader(__name__, {
-        "api.callbacks": "primitive pure_callback",
-        "api.check_grads": "check_grads",
-        "api.checkpoints": "checkpoint",
-        "api.forward": "jvp",
-        "api.functions": "jit",
-        "api.implicit": "custom_linear_solve custom_root",
-        "api.jacobians": "hessian hvp jacfwd jacobian jacrev",
-        "api.linear": "linearize",
-        "api.loops": "associative_scan cond fori_loop map scan switch while_loop",
-        "api.program": "Program compile",
-        "api.shapes": "ShapeDtypeStruct eval_shape",
-        "api.sparse": "sparse_hessian sparse_jacobian",
-        "api.transforms": "custom_jvp custom_vjp grad stop_gradient value_and_grad vjp",
-        "api.vmap": "vmap",
+        "api.inside.callbacks": "primitive pure_callback",
+        "api.inside.checkpoints": "checkpoint",
+        "api.inside.loops": "associative_scan cond fori_loop map scan switch while_loop",
+        "api.programs.functions": "jit",
+        "api.programs.program": "Program compile",
+        "api.programs.shapes": "ShapeDtypeStruct eval_shape",
+        "api.sparse.derivatives": "sparse_hessian sparse_jacobian",
+        "api.transforms.check_grads": "check_grads",
+        "api.transforms.forward": "jvp",
+        "api.transforms.implicit": "custom_linear_solve custom_root",
+        "api.transforms.jacobians": "hessian hvp jacfwd jacobian jacrev",
+        "api.transforms.linear": "linearize",
+        "api.transforms.reverse": "custom_jvp custom_vjp grad stop_gradient value_and_grad vjp",
+        "api.transforms.vmap": "vmap",
         "runtime.memory": "memory_stats release_memory",
         "runtime.threads": "get_num_threads set_num_threads",
     }, "nn numpy random scipy", missing.missing)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy
 
-from bwcompiler.frontend.numpy.creation import (
+from bwcompiler.frontend.numpy.manipulation.creation import (
     arange,
     array,
     asanyarray,
@@ -26,7 +26,7 @@ from bwcompiler.frontend.numpy.creation import (
     ones,
     zeros,
 )
-from bwcompiler.frontend.numpy.sequences import c_, on_sequences, r_
+from bwcompiler.frontend.numpy.manipulation.sequences import c_, on_sequences, r_
 
 __all__ = [
     "arange", "array", "asanyarray", "asarray", "ascontiguousarray", "asfortranarray", "c_", "empty", "eye", "fromiter",

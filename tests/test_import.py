@@ -23,7 +23,9 @@ EARLY = ("bwcompiler", "bwcompiler.collector", "bwcompiler.errors", "bwcompiler.
 # Compiling and running a gradient needs none of these.
 LATE = ("networkx", "scipy", "sklearn", "html", "xml", "numpy.ma", "bwcompiler.cli", "bwcompiler.export", "bwcompiler.inspect.dump",
         "bwcompiler.inspect.explanation", "bwcompiler.inspect.html_page", "bwcompiler.nn", "bwcompiler.random", "bwcompiler.scipy",
-        "bwcompiler.numpy", "bwcompiler.api.check_grads", "bwcompiler.api.implicit", "bwcompiler.api.sparse", "bwcompiler.api.vmap")
+        "bwcompiler.numpy",
+        "bwcompiler.api.transforms.check_grads", "bwcompiler.api.transforms.implicit", "bwcompiler.api.transforms.vmap",
+        "bwcompiler.api.sparse.derivatives")
 GRADIENT = "bw.value_and_grad(lambda x: np.sum(np.sin(x) @ x))(np.ones(3))"
 
 

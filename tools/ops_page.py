@@ -21,13 +21,13 @@ import numpy as np
 
 import bwcompiler
 from bwcompiler.errors import BwError, TracerError, UnsupportedError
-from bwcompiler.frontend.numpy.elementwise import UFUNCS
+from bwcompiler.frontend.numpy.elementwise.ufuncs import UFUNCS
 from bwcompiler.frontend.tracing.registry import FUNCTIONS
 from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.inspect.op_table import batch_text, computed_by, dtypes_text, jvp_text, lowering_text, vjp_text
 from bwcompiler.ir.op import KINDS, REGISTRY, Op
-from bwcompiler.ops.special_loops import COMPLEX_DERIVATIVES, PARTIAL_DERIVATIVES
+from bwcompiler.ops.special.loops import COMPLEX_DERIVATIVES, PARTIAL_DERIVATIVES
 from bwcompiler.scipy.special.functions import BY_LOOP
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "ops.md"

@@ -1,10 +1,7 @@
-"""The public functions, composed of the compiler's stages.  What users hold, and what that is made of:
+"""The public functions, composed of the compiler's stages.  Four rooms, each made of those before it:
 
-    JitFunction (functions.py)        what `jit` and all transforms return: a Specialisation per kind of arguments
-    Program (program.py)              what `compile` returns: a Runner per kind of request (which gradients, seeds, buffers)
-      BoundGraph (bound_graph.py)     a compiled graph with the arrays that it captures
-        Compiled (executables.py)     its stages and its machine code, shared by equal graphs
-          Executable, CallForm        loaded code, and one way of calling it (runtime/executable.py)
-
-Transforms (`transforms.py`, `forward.py`, `jacobians.py`, `vmap.py` ...) are functions of handles, in terms of `transformed.py`.
+    programs     what users hold and call: the functions that `jit` and all transforms return, and `Program`
+    transforms   functions of functions: grad, vjp, jvp, jacobian, vmap ..., rules that users give, check_grads
+    sparse       sparse_jacobian, sparse_hessian
+    inside       what is called inside of functions: loops and branches, checkpoints, Python functions, our own libraries
 """

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import bwcompiler
-from bwcompiler.api.program import Program, compile
+from bwcompiler.api.programs.program import Program, compile
 from bwcompiler.cli.about import cache_text, clear_cache, info_text, op_text, ops_text, passes_text, timings_text
 from bwcompiler.cli.function import UserFunction, closest, example_arguments, load
 from bwcompiler.cli.problems import USAGE_ERROR, UsageProblem, UserProblem, message_of, status_of, user_line
@@ -32,7 +32,7 @@ from bwcompiler.ir.graph_printer import graph_to_text, names_in_text
 from bwcompiler.ir.graph_verifier import verify
 from bwcompiler.ir.op import REGISTRY
 from bwcompiler.ir.token_reader import ParseError
-from bwcompiler.passes.autodiff import INPUT_SEED
+from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
 from bwcompiler.passes.pass_manager import pass_named, run_pass
 from bwcompiler.target import Target, compiling_for, current_target
 

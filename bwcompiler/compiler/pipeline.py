@@ -31,22 +31,22 @@ from bwcompiler.lowering.program import ProgramEmitter, ProgramText
 from bwcompiler.lowering.steps import LoweredBody, LoweredStep, lower_steps
 from bwcompiler.passes.adjoints.expand_regions import expand_regions
 from bwcompiler.passes.adjoints.unlink_regions import unlink_regions
-from bwcompiler.passes.autodiff import JointGraph, differentiate, origins_of
-from bwcompiler.passes.carry_elements import carry_elements
-from bwcompiler.passes.expand_custom_rules import expand_custom_rules
+from bwcompiler.passes.derivatives.autodiff import JointGraph, differentiate, origins_of
+from bwcompiler.passes.derivatives.expand_custom_rules import expand_custom_rules
+from bwcompiler.passes.derivatives.inline_custom_rules import inline_custom_rules
+from bwcompiler.passes.derivatives.partition import Partition, partition
+from bwcompiler.passes.derivatives.push_forward import TangentGraph, push_forward
 from bwcompiler.passes.fusion.fuse import fuse
-from bwcompiler.passes.inline_custom_rules import inline_custom_rules
-from bwcompiler.passes.legalize import legalize
-from bwcompiler.passes.partition import Partition, partition
+from bwcompiler.passes.loops.carry_elements import carry_elements
+from bwcompiler.passes.loops.promote_elements import promote_with_mapping
+from bwcompiler.passes.loops.prune_regions import prune_regions
+from bwcompiler.passes.loops.unroll_loops import unroll_with_mapping
+from bwcompiler.passes.loops.vectorize_loops import vectorize_with_mapping
+from bwcompiler.passes.memory.plan_memory import plan_memory
+from bwcompiler.passes.memory.save_slices import save_slices
 from bwcompiler.passes.pass_manager import GRAPH_PASS, Before, Pass, PassOptions, PassRunner, check_order
-from bwcompiler.passes.plan_memory import plan_memory
-from bwcompiler.passes.promote_elements import promote_with_mapping
-from bwcompiler.passes.prune_regions import prune_regions
-from bwcompiler.passes.push_forward import TangentGraph, push_forward
-from bwcompiler.passes.save_slices import save_slices
-from bwcompiler.passes.simplify import simplify_with_mapping
-from bwcompiler.passes.unroll_loops import unroll_with_mapping
-from bwcompiler.passes.vectorize_loops import vectorize_with_mapping
+from bwcompiler.passes.rewriting.legalize import legalize
+from bwcompiler.passes.rewriting.simplify import simplify_with_mapping
 from bwcompiler.target import Target, current_target
 
 

@@ -29,7 +29,7 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import dtype_of
 from bwcompiler.ops.numpy_text import dtype_text, float_text, full_text, tuple_text
-from bwcompiler.passes.autodiff import INPUT_SEED
+from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
 
 LISTED = 1000                      # captured arrays of at most this many elements are written as lists
 

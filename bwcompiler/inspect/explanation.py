@@ -24,11 +24,12 @@ from bwcompiler.lowering.libraries import factorization_calls
 from bwcompiler.lowering.libraries.matrix_products import product_method
 from bwcompiler.lowering.steps import LoweredBody
 from bwcompiler.ops.callback import callback
-from bwcompiler.passes import find_updates, partition, plan_memory
-from bwcompiler.passes.autodiff import JointGraph
+from bwcompiler.passes.derivatives import partition
+from bwcompiler.passes.derivatives.autodiff import JointGraph
+from bwcompiler.passes.derivatives.partition import Partition
 from bwcompiler.passes.fusion import rules as fusion_rules
 from bwcompiler.passes.fusion.fuse import fuse
-from bwcompiler.passes.partition import Partition
+from bwcompiler.passes.memory import find_updates, plan_memory
 
 SHOWN = 40                     # entries of a section; unrolled loops have thousands
 STOPS_SHOWN = 3                # ways of one argument

@@ -17,7 +17,7 @@ from bwcompiler.ir.types import DType
 
 Leaf = Callable[[Value, tuple[IndexExpression, ...]], Scalar]
 
-# Layout ops whose element rule is one plain read (windows once its padding was taken out, passes/legalize.py).
+# Layout ops whose element rule is one plain read (windows once its padding was taken out, passes/rewriting/legalize.py).
 _PURE_LAYOUT = frozenset(("broadcast", "transpose", "flip", "slice", "windows"))
 
 

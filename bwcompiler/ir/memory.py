@@ -42,7 +42,7 @@ class Location(NamedTuple):
 
 
 class Copied(NamedTuple):
-    """Why an update got a copy of its operand: a rule of `bwcompiler.passes.plan_memory` (RULES), and the step it is about, if any."""
+    """Why an update got a copy of its operand: a rule of `bwcompiler.passes.memory.plan_memory` (RULES), and its step, if it has one."""
 
     operand: Value
     rule: str

@@ -6,13 +6,14 @@ import math
 from typing import Any
 
 from bwcompiler import ops
-from bwcompiler.api.eager import graph_function
+from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import DTypeError, ShapeError
-from bwcompiler.frontend.numpy.reductions import keep_axes, normalize_axis, reduce_value, reduction_axes
+from bwcompiler.frontend.numpy.axes import normalize_axis, reduction_axes
+from bwcompiler.frontend.numpy.reductions.reductions import keep_axes, reduce_value
 from bwcompiler.frontend.tracing.operands import cast, constant, cut, value_as
 from bwcompiler.frontend.tracing.promotion import requested
+from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.types import F64
 

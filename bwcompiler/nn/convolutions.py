@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.api.eager import graph_function
+from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import ShapeError
-from bwcompiler.frontend.numpy.elementwise import operator
-from bwcompiler.frontend.numpy.linear import pair, permuted
+from bwcompiler.frontend.numpy.elementwise.ufuncs import operator
+from bwcompiler.frontend.numpy.linalg.linear import pair, permuted
 from bwcompiler.frontend.tracing.operands import filled, reshape, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import Value

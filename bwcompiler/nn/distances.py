@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.api.eager import graph_function
+from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, value_as
 from bwcompiler.frontend.tracing.tracer import Tracer, call_back, fresh, value_of

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.api.eager import graph_function
+from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import ShapeError
-from bwcompiler.frontend.numpy.elementwise import UFUNCS, evaluate
+from bwcompiler.frontend.numpy.elementwise.ufuncs import UFUNCS, evaluate
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant
 from bwcompiler.frontend.tracing.tracer import fresh, value_of
 from bwcompiler.nn.activations import real_value

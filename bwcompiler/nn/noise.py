@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.api.eager import graph_function
+from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import UnsupportedError
-from bwcompiler.frontend.numpy.reductions import normalize_axis
+from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.tracing.operands import constant, value_as
+from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import fresh, value_of
-from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL
 from bwcompiler.nn.activations import real_value, softmax

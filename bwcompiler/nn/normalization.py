@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.api.eager import graph_function, mutating_function
+from bwcompiler.api.inside.eager import graph_function, mutating_function
 from bwcompiler.errors import ShapeError, StaleValueWarning, at
-from bwcompiler.frontend.numpy.elementwise import operator
-from bwcompiler.frontend.numpy.reductions import keep_axes, mean_value, variance
+from bwcompiler.frontend.numpy.elementwise.ufuncs import operator
+from bwcompiler.frontend.numpy.reductions.reductions import keep_axes, mean_value, variance
 from bwcompiler.frontend.tracing.operands import constant
-from bwcompiler.frontend.tracing.region import open_region
+from bwcompiler.frontend.tracing.storages.region import open_region
+from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
-from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.op import Value
 from bwcompiler.nn.activations import real_value
 

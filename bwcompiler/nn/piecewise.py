@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from bwcompiler import ops
-from bwcompiler.api.eager import graph_function
+from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.tracing.operands import constant, value_as
 from bwcompiler.frontend.tracing.tracer import fresh

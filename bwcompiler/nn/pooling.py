@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.api.eager import graph_function
+from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import ShapeError
-from bwcompiler.frontend.numpy.indexing import gather, index_value
-from bwcompiler.frontend.numpy.linear import permuted
+from bwcompiler.frontend.numpy.linalg.linear import permuted
+from bwcompiler.frontend.numpy.manipulation.indexing import gather, index_value
 from bwcompiler.frontend.tracing.operands import cast, constant, filled, reshape, value_as
+from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import I64
 from bwcompiler.nn.activations import real_value

@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from bwcompiler import ops
-from bwcompiler.api.eager import graph_function
+from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import ShapeError
-from bwcompiler.frontend.numpy.linear import permuted
+from bwcompiler.frontend.numpy.linalg.linear import permuted
 from bwcompiler.frontend.tracing.operands import reshape, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.nn.convolutions import Option, sizes_of, windows_of, with_batch

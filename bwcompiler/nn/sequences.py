@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.api.eager import graph_function
-from bwcompiler.api.loops import scan
+from bwcompiler.api.inside.eager import graph_function
+from bwcompiler.api.inside.loops import scan
 from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.tracer import fresh, value_of

@@ -1,6 +1,12 @@
 """Which ops exist: one file per family, each op declared whole.  Importing this package registers them all.
 
-Stages write `ops.broadcast(x, shape=..., axes=...)`; a family imports the ops of another from its module.
+    elements    elementwise, complex_parts; special/ (special functions); reduction, scan, sorting
+    moves       broadcasting (and the sum, its transpose), layout, indexing, sliding, creation
+    matrices    contraction (products); linalg/ (solves, decompositions, determinants, eigenvalues); fourier
+    calls       region (loops, branches), custom (the user's own rules), callback (Python functions)
+
+Begin with `elementwise.py` and `layout.py`; `rules.py` and `numpy_text.py` are what declarations share.  Stages write
+`ops.broadcast(x, shape=..., axes=...)`; a family imports the ops of another from its module.
 """
 
 from bwcompiler.ir.op import item
@@ -21,9 +27,6 @@ from bwcompiler.ops.complex_parts import (
     real,
     reciprocal,
 )
-from bwcompiler.ops.complex_special_derivatives import (
-    special_function,
-)
 from bwcompiler.ops.contraction import (
     matmul,
 )
@@ -34,18 +37,6 @@ from bwcompiler.ops.creation import (
 from bwcompiler.ops.custom import (
     custom_call,
     custom_link,
-)
-from bwcompiler.ops.determinants import (
-    cofactor_change,
-    cofactors,
-    det,
-    slogdet,
-)
-from bwcompiler.ops.eigen import (
-    eig,
-    eigh,
-    eigvals,
-    eigvalsh,
 )
 from bwcompiler.ops.elementwise import (
     absolute,
@@ -110,14 +101,6 @@ from bwcompiler.ops.elementwise import (
     tanh,
     trunc,
 )
-from bwcompiler.ops.factorization import (
-    householder,
-    orthonormal,
-    pinv,
-    qr,
-    svd,
-    svdvals,
-)
 from bwcompiler.ops.fourier import (
     fft,
     irfft,
@@ -141,7 +124,27 @@ from bwcompiler.ops.layout import (
 from bwcompiler.ops.layout import (
     slice_ as slice,
 )
-from bwcompiler.ops.linalg import (
+from bwcompiler.ops.linalg.determinants import (
+    cofactor_change,
+    cofactors,
+    det,
+    slogdet,
+)
+from bwcompiler.ops.linalg.eigen import (
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+)
+from bwcompiler.ops.linalg.factorization import (
+    householder,
+    orthonormal,
+    pinv,
+    qr,
+    svd,
+    svdvals,
+)
+from bwcompiler.ops.linalg.solves import (
     cholesky,
     cholesky_adjoint,
     inv,
@@ -197,7 +200,10 @@ from bwcompiler.ops.sorting import (
     sort,
     spacing,
 )
-from bwcompiler.ops.special import (
+from bwcompiler.ops.special.complex_derivatives import (
+    special_function,
+)
+from bwcompiler.ops.special.functions import (
     digamma,
     erf,
     erfc,

@@ -14,7 +14,7 @@ That is a rule for cotangents (`has_cotangents`).  One for tangents (`has_tangen
 
 `types`, `residuals`, `outputs` and `primals` are types.  rule.primals and rule.output_count are their numbers: further operands
 of a call are arrays that its body reads from outside, which have no cotangent.  A call mapped over a batch axis is a call whose
-rule is mapped (`bwcompiler.passes.batch`).
+rule is mapped (`bwcompiler.passes.batching.batch`).
 """
 
 from __future__ import annotations

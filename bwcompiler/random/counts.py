@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.api.eager import graph_function
-from bwcompiler.api.loops import while_loop
+from bwcompiler.api.inside.eager import graph_function
+from bwcompiler.api.inside.loops import while_loop
 from bwcompiler.errors import DTypeError
 from bwcompiler.frontend.tracing.tracer import Tracer, call_back, fresh, value_of
 from bwcompiler.ir.op import constant

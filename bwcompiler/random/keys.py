@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.api.eager import graph_function
+from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import DTypeError, ShapeError
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of

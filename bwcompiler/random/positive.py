@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.api.eager import graph_function
-from bwcompiler.api.loops import while_loop
-from bwcompiler.api.transforms import custom_jvp
+from bwcompiler.api.inside.eager import graph_function
+from bwcompiler.api.inside.loops import while_loop
+from bwcompiler.api.transforms.reverse import custom_jvp
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.tracing.tracer import Tracer, call_back, fresh, value_of
 from bwcompiler.ir.op import Value, constant

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.api.callbacks import pure_callback
-from bwcompiler.api.implicit import ClosedFunction, custom_root
-from bwcompiler.api.jacobians import jacobian
-from bwcompiler.api.shapes import ShapeDtypeStruct
-from bwcompiler.api.transforms import stop_gradient
+from bwcompiler.api.inside.callbacks import pure_callback
+from bwcompiler.api.programs.shapes import ShapeDtypeStruct
+from bwcompiler.api.transforms.implicit import ClosedFunction, custom_root
+from bwcompiler.api.transforms.jacobians import jacobian
+from bwcompiler.api.transforms.reverse import stop_gradient
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.tracer import Tracer, call
 

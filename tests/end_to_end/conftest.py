@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bwcompiler.api import executables
+from bwcompiler.api.programs import executables
 from tests.support.gradcheck import central_differences
 
 

@@ -133,7 +133,7 @@ CASES: dict[str, Any] = {
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("kept", [0, 1 << 28], ids=["few states kept", "all states kept"])
 def test_inside_of_loops_and_branches(name: str, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bwcompiler.api.finite.KEPT_BYTES", kept)
+    monkeypatch.setattr("bwcompiler.api.programs.finite.KEPT_BYTES", kept)
     function, x, expected = CASES[name]
     found = message(lambda: bw.jit(function)(x))
     assert all(text in found for text in expected), found

@@ -83,7 +83,7 @@ for number in range(5):
     time.sleep(0.04)
 for thread in threads:
     thread.join()
-assert "bwcompiler.api.functions" in sys.modules
+assert "bwcompiler.api.programs.functions" in sys.modules
 failed = [status for child in children if (status := os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))]
 sys.exit(f"exit codes of children: {failed}" if failed else 0)
 """

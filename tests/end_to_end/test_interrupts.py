@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.api import executables
+from bwcompiler.api.programs import executables
 from bwcompiler.lowering.polls import POLL
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")

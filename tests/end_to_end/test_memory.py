@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.api import executables
-from bwcompiler.api.executables import Compiled, Executables, kept_bytes
+from bwcompiler.api.programs import executables
+from bwcompiler.api.programs.executables import Compiled, Executables, kept_bytes
 from bwcompiler.frontend.tracing import source
 from bwcompiler.runtime import jit
 from tests.support.targets import HOST

@@ -11,8 +11,8 @@ import pytest
 import scipy.sparse
 
 import bwcompiler as bw
-from bwcompiler.api.colouring import column_colours, star_colours
-from bwcompiler.api.sparsity import pattern_of
+from bwcompiler.api.sparse.colouring import column_colours, star_colours
+from bwcompiler.api.sparse.sparsity import pattern_of
 from bwcompiler.errors import GradientError, UnsupportedError
 from bwcompiler.frontend import trace
 from bwcompiler.ir.graph_interpreter import interpret

@@ -15,8 +15,8 @@ from bwcompiler.collector import collector_paused
 from bwcompiler.compiler import pipeline
 from bwcompiler.compiler.pipeline import lower
 from bwcompiler.frontend.tracing.trace import trace
-from bwcompiler.passes.autodiff import INPUT_SEED, ONE, differentiate
-from bwcompiler.passes.partition import partition
+from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, ONE, differentiate
+from bwcompiler.passes.derivatives.partition import partition
 
 pytestmark = pytest.mark.slow
 

@@ -19,12 +19,12 @@ from bwcompiler import tree
 from bwcompiler.errors import BwError
 from bwcompiler.frontend import trace
 from bwcompiler.frontend.tracing import tracer
-from bwcompiler.frontend.tracing.memory_order import UnknownOrderError
 from bwcompiler.frontend.tracing.registry import FUNCTIONS
+from bwcompiler.frontend.tracing.storages.memory_order import UnknownOrderError
+from bwcompiler.frontend.tracing.storages.undecided_views import decide_views
 from bwcompiler.frontend.tracing.tracer import Tracer
-from bwcompiler.frontend.tracing.undecided_views import decide_views
 from tests.properties.test_numpy_samples import SAMPLES
-from tests.unit.frontend import test_numpy_functions, test_numpy_keywords, test_numpy_linalg, test_numpy_selection, test_numpy_sorting
+from tests.unit.frontend.numpy import test_functions, test_keywords, test_linalg, test_selection, test_sorting
 
 Array = np.ndarray[Any, Any]
 
@@ -122,7 +122,7 @@ SHAPES: dict[str, Array] = {str(shape): rng.uniform(0.2, 0.9, shape) for shape i
 CALLS: dict[str, tuple[Any, ...]] = {
     **{f"samples: {name}": row for name, row in SAMPLES.items()},
     **{f"{module.__name__.rpartition('_')[2]}: {name}": row
-       for module in (test_numpy_functions, test_numpy_keywords, test_numpy_linalg, test_numpy_selection, test_numpy_sorting)
+       for module in (test_functions, test_keywords, test_linalg, test_selection, test_sorting)
        for name, row in module.EXPRESSIONS.items()},
 }
 

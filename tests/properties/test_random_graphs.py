@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bwcompiler.api import executables
-from bwcompiler.api.sparsity import pattern_of
+from bwcompiler.api.programs import executables
+from bwcompiler.api.sparse.sparsity import pattern_of
 from bwcompiler.ir.content_hash import content_hash
 from bwcompiler.ir.graph import Graph, cut
 from bwcompiler.ir.graph_interpreter import interpret
@@ -23,13 +23,13 @@ from bwcompiler.ir.graph_verifier import verify
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.types import BOOL, C64, F32, F64
 from bwcompiler.lowering.loops import blocks, loop_order, parallel
-from bwcompiler.passes import find_updates
-from bwcompiler.passes.autodiff import INPUT_SEED, differentiate
-from bwcompiler.passes.batch import batch_graph
-from bwcompiler.passes.legalize import legalize
-from bwcompiler.passes.partition import partition
-from bwcompiler.passes.push_forward import push_forward
-from bwcompiler.passes.simplify import simplify
+from bwcompiler.passes.batching.batch import batch_graph
+from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, differentiate
+from bwcompiler.passes.derivatives.partition import partition
+from bwcompiler.passes.derivatives.push_forward import push_forward
+from bwcompiler.passes.memory import find_updates
+from bwcompiler.passes.rewriting.legalize import legalize
+from bwcompiler.passes.rewriting.simplify import simplify
 from tests.support.gradcheck import directional, inner
 from tests.support.graph_builder import INTEGERS, RandomGraph
 from tests.support.graph_strategies import random_graph, require_close, require_same_bits, run_compiled

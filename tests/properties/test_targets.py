@@ -14,7 +14,7 @@ import pytest
 import bwcompiler as bw
 from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.ir.graph_interpreter import interpret
-from bwcompiler.passes.autodiff import INPUT_SEED, differentiate
+from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, differentiate
 from bwcompiler.target import Target, compiling_for
 from tests.support.graph_strategies import run_compiled
 from tests.support.small_products import FAMILIES, integers, small_product

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.api import executables
-from bwcompiler.passes import find_updates
+from bwcompiler.api.programs import executables
+from bwcompiler.passes.memory import find_updates
 from tests.support.gradcheck import directional, inner
 
 DEFAULT = range(120)

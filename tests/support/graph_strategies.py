@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.api.executables import compile_graph
+from bwcompiler.api.programs.executables import compile_graph
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.graph_interpreter import interpret

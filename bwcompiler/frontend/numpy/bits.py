@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.frontend.numpy.elementwise import truth
-from bwcompiler.frontend.numpy.linear import moved_last, permuted
-from bwcompiler.frontend.numpy.reductions import normalize_axis, reduce_value
+from bwcompiler.frontend.numpy.axes import normalize_axis
+from bwcompiler.frontend.numpy.elementwise.ufuncs import truth
+from bwcompiler.frontend.numpy.linalg.linear import moved_last, permuted
+from bwcompiler.frontend.numpy.reductions.reductions import reduce_value
 from bwcompiler.frontend.tracing.operands import cast, cut, filled, reshape, value_as
 from bwcompiler.frontend.tracing.registry import implements
+from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import U8

@@ -9,11 +9,12 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
-from bwcompiler.frontend.numpy.elementwise import operator
-from bwcompiler.frontend.numpy.joining import concatenate, stack
-from bwcompiler.frontend.numpy.layout import broadcast_to, everything, indexed, moveaxis, reshaped
-from bwcompiler.frontend.numpy.linear import dot, pair
-from bwcompiler.frontend.numpy.reductions import cumsum, normalize_axis, sum_
+from bwcompiler.frontend.numpy.axes import normalize_axis
+from bwcompiler.frontend.numpy.elementwise.ufuncs import operator
+from bwcompiler.frontend.numpy.linalg.linear import dot, pair
+from bwcompiler.frontend.numpy.manipulation.joining import concatenate, stack
+from bwcompiler.frontend.numpy.manipulation.layout import broadcast_to, everything, indexed, moveaxis, reshaped
+from bwcompiler.frontend.numpy.reductions.reductions import cumsum, sum_
 from bwcompiler.frontend.tracing.operands import (
     _holds_tracers,
     as_tracer,
@@ -29,8 +30,8 @@ from bwcompiler.frontend.tracing.operands import (
 )
 from bwcompiler.frontend.tracing.promotion import common_dtype, requested, require_cast, strong
 from bwcompiler.frontend.tracing.registry import implements
+from bwcompiler.frontend.tracing.storages.views import BasicItem, Slice, broadcast_value
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, value_of
-from bwcompiler.frontend.tracing.views import BasicItem, Slice, broadcast_value
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, F64, I64
 

@@ -8,37 +8,12 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import TracerArrayError
-from bwcompiler.frontend.numpy import (  # noqa: F401  (importing a family registers it)
-    bits,
-    calculus,
-    comparisons,
-    complex_parts,
-    creation,
-    decompositions,
-    diagonals,
-    einsum,
-    elementwise,
-    flat_positions,
-    fourier,
-    indexing,
-    joining,
-    layout,
-    linear,
-    nan,
-    padding,
-    polynomials,
-    queries,
-    reductions,
-    rounding,
-    searching,
-    selection,
-    sorting,
-    special,
-    special_by_loop,
-    statistics,
-    ufunc_methods,
-)
-from bwcompiler.frontend.numpy.indexing import fitted
+from bwcompiler.frontend.numpy import bits, calculus, fourier, polynomials, queries, statistics, ufunc_methods  # noqa: F401  (importing
+from bwcompiler.frontend.numpy.elementwise import complex_parts, rounding, special, special_by_loop, ufuncs  # noqa: F401   a family
+from bwcompiler.frontend.numpy.linalg import decompositions, diagonals, einsum, linear  # noqa: F401                        registers it)
+from bwcompiler.frontend.numpy.manipulation import creation, flat_positions, indexing, joining, layout, padding, selection  # noqa: F401
+from bwcompiler.frontend.numpy.manipulation.indexing import fitted
+from bwcompiler.frontend.numpy.reductions import comparisons, nan, reductions, searching, sorting  # noqa: F401
 from bwcompiler.frontend.tracing.operands import mask_as, materialise, operand
 from bwcompiler.frontend.tracing.promotion import require_cast, strong
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements

@@ -13,9 +13,9 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import DTypeError
-from bwcompiler.frontend.numpy.elementwise import delivered
-from bwcompiler.frontend.numpy.layout import roll
-from bwcompiler.frontend.numpy.reductions import normalize_axes, normalize_axis
+from bwcompiler.frontend.numpy.axes import normalize_axes, normalize_axis
+from bwcompiler.frontend.numpy.elementwise.ufuncs import delivered
+from bwcompiler.frontend.numpy.manipulation.layout import roll
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, cut, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype
 from bwcompiler.frontend.tracing.registry import implements

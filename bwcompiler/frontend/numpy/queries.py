@@ -9,13 +9,13 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import UnsupportedError
-from bwcompiler.frontend.numpy.reductions import normalize_axis
+from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.tracing.operands import as_tracer
-from bwcompiler.frontend.tracing.region import open_region
 from bwcompiler.frontend.tracing.registry import implements
+from bwcompiler.frontend.tracing.storages.region import open_region
+from bwcompiler.frontend.tracing.storages.undecided_views import decide_views
+from bwcompiler.frontend.tracing.storages.views import PickedView, c_strides
 from bwcompiler.frontend.tracing.tracer import Tracer
-from bwcompiler.frontend.tracing.undecided_views import decide_views
-from bwcompiler.frontend.tracing.views import PickedView, c_strides
 from bwcompiler.ir.graph import cut
 from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.types import I64

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.frontend.numpy.joining import concatenate
-from bwcompiler.frontend.numpy.linear import dot
-from bwcompiler.frontend.numpy.reductions import mean
+from bwcompiler.frontend.numpy.linalg.linear import dot
+from bwcompiler.frontend.numpy.manipulation.joining import concatenate
+from bwcompiler.frontend.numpy.reductions.reductions import mean
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, filled, reshape
 from bwcompiler.frontend.tracing.promotion import common_dtype, requested
 from bwcompiler.frontend.tracing.registry import implements

@@ -14,23 +14,11 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import DTypeError, TracerArrayError, UnsupportedError
-from bwcompiler.frontend.numpy.elementwise import COMPARISONS, UFUNCS, call_ufunc, evaluate, ufunc_named
-from bwcompiler.frontend.numpy.indexing import getitem, scatter_add, setitem
-from bwcompiler.frontend.numpy.layout import flat_view, reshaped
-from bwcompiler.frontend.numpy.reductions import (
-    NOTHING,
-    all_,
-    any_,
-    finished,
-    masked,
-    max_,
-    min_,
-    normalize_axis,
-    prod,
-    reduction_axes,
-    running,
-    sum_,
-)
+from bwcompiler.frontend.numpy.axes import NOTHING, normalize_axis, reduction_axes
+from bwcompiler.frontend.numpy.elementwise.ufuncs import COMPARISONS, UFUNCS, call_ufunc, evaluate, ufunc_named
+from bwcompiler.frontend.numpy.manipulation.indexing import getitem, scatter_add, setitem
+from bwcompiler.frontend.numpy.manipulation.layout import flat_view, reshaped
+from bwcompiler.frontend.numpy.reductions.reductions import all_, any_, finished, masked, max_, min_, prod, running, sum_
 from bwcompiler.frontend.tracing.index_parsing import parse
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, cut, materialise, operand, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import requested, resolve, resolve_reduction

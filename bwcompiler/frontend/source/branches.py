@@ -25,16 +25,16 @@ from bwcompiler.frontend.source.makers import shown
 from bwcompiler.frontend.source.places import Scope
 from bwcompiler.frontend.source.rewriting import Variables
 from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable, same
-from bwcompiler.frontend.tracing.bodies import Outer, Traced, added, as_kind, region_graph, trace_body
-from bwcompiler.frontend.tracing.bodies import joined as joined_kind
-from bwcompiler.frontend.tracing.loops import as_truth
-from bwcompiler.frontend.tracing.memory_order import unknown
+from bwcompiler.frontend.tracing.control_flow.bodies import Outer, Traced, added, as_kind, region_graph, trace_body
+from bwcompiler.frontend.tracing.control_flow.bodies import joined as joined_kind
+from bwcompiler.frontend.tracing.control_flow.loops import as_truth
+from bwcompiler.frontend.tracing.control_flow.twins import can_link, link
 from bwcompiler.frontend.tracing.promotion import Kind, strong
-from bwcompiler.frontend.tracing.region import Policy, Storage, open_region
 from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.storages.memory_order import unknown
+from bwcompiler.frontend.tracing.storages.region import Policy, Storage, open_region
+from bwcompiler.frontend.tracing.storages.views import BroadcastView, Chain
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, fresh_array, value_of
-from bwcompiler.frontend.tracing.twins import can_link, link
-from bwcompiler.frontend.tracing.views import BroadcastView, Chain
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import DType
 

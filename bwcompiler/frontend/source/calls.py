@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.frontend.numpy.sequences import c_, on_sequences, r_
+from bwcompiler.frontend.numpy.manipulation.sequences import c_, on_sequences, r_
 from bwcompiler.frontend.source import iteration
 from bwcompiler.frontend.source.builtin_functions import BUILTINS, CONSUMING, NUMBERS, PURE, sort_list
 from bwcompiler.frontend.source.checks import is_message, left_out
@@ -45,9 +45,9 @@ from bwcompiler.frontend.source.vectorized import vectorized
 from bwcompiler.frontend.source.writes import CHANGING, places_of
 from bwcompiler.frontend.tracing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.operands import known_parts
-from bwcompiler.frontend.tracing.region import Policy
 from bwcompiler.frontend.tracing.registry import FUNCTIONS, HANDLERS
 from bwcompiler.frontend.tracing.source import is_convertible, is_hidden, is_library
+from bwcompiler.frontend.tracing.storages.region import Policy
 from bwcompiler.frontend.tracing.tracer import Tracer
 
 _READING: dict[type, frozenset[str]] = {                   # methods of Python's containers and of concrete arrays that change nothing

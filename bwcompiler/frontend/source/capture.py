@@ -26,14 +26,14 @@ from bwcompiler.frontend.source.lined import Lined
 from bwcompiler.frontend.source.places import Scope, bound
 from bwcompiler.frontend.source.rewriting import Variables
 from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, is_number, not_capturable, same
-from bwcompiler.frontend.tracing.bodies import PROMOTIONS, Leaf, Traced, entry_leaf, joined, trace_body
+from bwcompiler.frontend.tracing.control_flow.bodies import PROMOTIONS, Leaf, Traced, entry_leaf, joined, trace_body
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, index_handle
-from bwcompiler.frontend.tracing.memory_order import C_ORDER, Layout, UnknownOrderError, unknown
 from bwcompiler.frontend.tracing.promotion import Kind
-from bwcompiler.frontend.tracing.region import Policy, Recapture, Region, Site, Storage, open_region
 from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout, UnknownOrderError, unknown
+from bwcompiler.frontend.tracing.storages.region import Policy, Recapture, Region, Site, Storage, open_region
+from bwcompiler.frontend.tracing.storages.views import moves
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, fresh_array, handle
-from bwcompiler.frontend.tracing.views import moves
 from bwcompiler.ir.extent import Affine, Extent, Index, lower
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TensorType

@@ -19,11 +19,11 @@ from bwcompiler import ops
 from bwcompiler.errors import LeftOutWarning, TracerBoolError, at
 from bwcompiler.frontend.source.places import Scope
 from bwcompiler.frontend.source.variables import open_policy
-from bwcompiler.frontend.tracing.branches import cond
 from bwcompiler.frontend.tracing.callbacks import Struct, host_call
-from bwcompiler.frontend.tracing.loops import as_truth
-from bwcompiler.frontend.tracing.region import Policy, Recapture, open_region
+from bwcompiler.frontend.tracing.control_flow.branches import cond
+from bwcompiler.frontend.tracing.control_flow.loops import as_truth
 from bwcompiler.frontend.tracing.source import current_source, is_hidden
+from bwcompiler.frontend.tracing.storages.region import Policy, Recapture, open_region
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, value_of
 from bwcompiler.ir.source import Source
 from bwcompiler.ir.types import F64, tensor

@@ -25,9 +25,9 @@ from bwcompiler.frontend.source.gaps import Maybe
 from bwcompiler.frontend.source.gaps import refuse as refuse_maybe
 from bwcompiler.frontend.source.places import is_plain_object
 from bwcompiler.frontend.source.variables import UNBOUND, is_number, open_policy, same
-from bwcompiler.frontend.tracing.region import open_region
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer, call
 from bwcompiler.ir.op import Value
 from bwcompiler.ops.rules import zero_of

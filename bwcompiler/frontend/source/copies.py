@@ -7,8 +7,8 @@ from typing import Any
 from bwcompiler import tree
 from bwcompiler.frontend.source.choices import Choice
 from bwcompiler.frontend.source.variables import not_capturable
+from bwcompiler.frontend.tracing.storages.views import BroadcastView
 from bwcompiler.frontend.tracing.tracer import Tracer
-from bwcompiler.frontend.tracing.views import BroadcastView
 
 _APPENDED = (": the array was appended to a list in a loop that may be left early, and may be an element of it\n"
              "  hint: write to a copy, or append one")

@@ -11,9 +11,9 @@ from bwcompiler.frontend.source.integers import may_overflow
 from bwcompiler.frontend.source.iteration import Elements
 from bwcompiler.frontend.source.rewriting import Variables
 from bwcompiler.frontend.source.variables import Names, not_capturable, site_of
-from bwcompiler.frontend.tracing.bodies import Leaf, Outer, Traced, added, as_kind, region_graph
+from bwcompiler.frontend.tracing.control_flow.bodies import Leaf, Outer, Traced, added, as_kind, region_graph
 from bwcompiler.frontend.tracing.index_handle import index_handle
-from bwcompiler.frontend.tracing.region import Policy
+from bwcompiler.frontend.tracing.storages.region import Policy
 from bwcompiler.frontend.tracing.tracer import Tracer, call
 from bwcompiler.ir.extent import Affine, Index, add_extents, lower, mentions_index, substitute
 from bwcompiler.ir.op import Value, input_value

@@ -21,15 +21,15 @@ from bwcompiler.frontend.source.jumps import PREFIX
 from bwcompiler.frontend.source.places import Scope
 from bwcompiler.frontend.source.rewriting import Variables
 from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable, site_of
-from bwcompiler.frontend.tracing.bodies import Leaf, Outer, Traced, added, as_kind, region_graph, trace_body
+from bwcompiler.frontend.tracing.control_flow.bodies import Leaf, Outer, Traced, added, as_kind, region_graph, trace_body
+from bwcompiler.frontend.tracing.control_flow.loops import as_truth
 from bwcompiler.frontend.tracing.index_handle import extent_of, index_handle
-from bwcompiler.frontend.tracing.loops import as_truth
-from bwcompiler.frontend.tracing.memory_order import unknown
 from bwcompiler.frontend.tracing.operands import as_tracer
-from bwcompiler.frontend.tracing.region import Policy, open_region
 from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.storages.memory_order import unknown
+from bwcompiler.frontend.tracing.storages.region import Policy, open_region
+from bwcompiler.frontend.tracing.storages.views import BroadcastView
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh_array, value_of
-from bwcompiler.frontend.tracing.views import BroadcastView
 from bwcompiler.ir.extent import lower
 from bwcompiler.ir.op import Value, input_value
 

@@ -22,9 +22,9 @@ from bwcompiler.frontend.source.checks import check
 from bwcompiler.frontend.source.variables import is_number, open_policy, same
 from bwcompiler.frontend.tracing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import as_tracer
-from bwcompiler.frontend.tracing.region import open_region
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer, call, value_of
 
 _HINT = ("of a list whose number of elements depends on data\n"

@@ -16,7 +16,7 @@ from bwcompiler.frontend.source.makers import shown
 from bwcompiler.frontend.source.variables import not_capturable
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, extent_of
 from bwcompiler.frontend.tracing.operands import as_tracer
-from bwcompiler.frontend.tracing.region import open_region
+from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, Tracer, call
 from bwcompiler.ir.extent import Extent, add_extents, known_le, scale_extent
 

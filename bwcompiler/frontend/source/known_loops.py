@@ -16,9 +16,9 @@ from bwcompiler.frontend.source.growth import POISON, Again
 from bwcompiler.frontend.source.iteration import Elements
 from bwcompiler.frontend.source.rewriting import Variables
 from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, site_of
-from bwcompiler.frontend.tracing.bodies import Traced
+from bwcompiler.frontend.tracing.control_flow.bodies import Traced
 from bwcompiler.frontend.tracing.promotion import Kind
-from bwcompiler.frontend.tracing.region import Policy
+from bwcompiler.frontend.tracing.storages.region import Policy
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.extent import Index
 from bwcompiler.ir.op import Value

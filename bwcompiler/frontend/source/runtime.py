@@ -36,9 +36,9 @@ from bwcompiler.frontend.source.makers import computed
 from bwcompiler.frontend.source.rewriting import ITEM, Variables
 from bwcompiler.frontend.source.variables import Names, NotCapturable, open_policy, site_of
 from bwcompiler.frontend.source.vectorized import vectorized
-from bwcompiler.frontend.tracing.region import Policy, Site, open_region
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source, is_library
+from bwcompiler.frontend.tracing.storages.region import Policy, Site, open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value

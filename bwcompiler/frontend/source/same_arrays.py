@@ -18,12 +18,12 @@ from bwcompiler.frontend.source.growth import Again
 from bwcompiler.frontend.source.jumps import PREFIX
 from bwcompiler.frontend.source.makers import shown
 from bwcompiler.frontend.source.variables import is_number, same
-from bwcompiler.frontend.tracing.memory_order import unknown
-from bwcompiler.frontend.tracing.region import Storage
-from bwcompiler.frontend.tracing.shared_arrays import possible, share
+from bwcompiler.frontend.tracing.control_flow.shared_arrays import possible, share
+from bwcompiler.frontend.tracing.control_flow.twins import can_link, link
+from bwcompiler.frontend.tracing.storages.memory_order import unknown
+from bwcompiler.frontend.tracing.storages.region import Storage
+from bwcompiler.frontend.tracing.storages.views import BroadcastView, moves
 from bwcompiler.frontend.tracing.tracer import Tracer, handle
-from bwcompiler.frontend.tracing.twins import can_link, link
-from bwcompiler.frontend.tracing.views import BroadcastView, moves
 
 OWN = object()
 _SAME = PREFIX + "same "       # before the name of a variable: whether it has the array that it had before the loop

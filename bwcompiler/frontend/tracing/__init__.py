@@ -1,1 +1,14 @@
-"""Handles that record what is done to them: regions, storages, views, and `trace`."""
+"""Handles that record what is done to them, and `trace`, which gives a function handles and makes a graph of what they recorded.
+
+    trace, arguments, outside      one call: its arguments taken apart, the function run, what it read from elsewhere
+    tracer, operands, promotion    handles; from what the user passes to values of one dtype and shape
+    registry                       the tables of what is supported, which `frontend/numpy` fills
+    index_parsing, index_handle, masked_selection      what stands in x[...]
+    storages/                      what arrays hold, how their elements lie in memory
+    control_flow/                  loops and branches as ops with graphs of their own
+    callbacks, custom_rules        Python functions inside of programs, and functions with the user's own derivative
+    refusals/                      what a handle cannot do, and what to write instead
+    source, user_names             the user's line, and what the user calls a value
+
+Begin with `tracer.py`, then `trace.py`.
+"""

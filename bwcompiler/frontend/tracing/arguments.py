@@ -18,9 +18,9 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.errors import DTypeError, SignatureError, TracerError
-from bwcompiler.frontend.tracing.memory_order import C_ORDER, Layout, fixed, unknown
 from bwcompiler.frontend.tracing.operands import require_plain
 from bwcompiler.frontend.tracing.promotion import strong
+from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout, fixed, unknown
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.types import TensorType, dtype_of, tensor
 

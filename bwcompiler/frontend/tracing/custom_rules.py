@@ -13,9 +13,9 @@ from typing import Any
 from bwcompiler import ops, tree
 from bwcompiler.errors import EscapedTracerError, GradientError, SignatureError, UnsupportedError
 from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, StaticArgument, declared, parameter_names
-from bwcompiler.frontend.tracing.memory_order import unknown
 from bwcompiler.frontend.tracing.operands import value_as
-from bwcompiler.frontend.tracing.region import active_region
+from bwcompiler.frontend.tracing.storages.memory_order import unknown
+from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.trace import TraceResult, call_user, trace
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, value_of
 from bwcompiler.ir.graph import Graph, inline

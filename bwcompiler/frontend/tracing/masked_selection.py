@@ -10,12 +10,12 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from bwcompiler.errors import TracerIndexError, UnsupportedError
-from bwcompiler.frontend.numpy.elementwise import evaluate, ufunc_named
+from bwcompiler.frontend.numpy.elementwise.ufuncs import evaluate, ufunc_named
 from bwcompiler.frontend.tracing.operands import cast, reshape
 from bwcompiler.frontend.tracing.promotion import require_cast
 from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh
-from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.op import Value
 
 _ADVICE = ("x[mask] with a traced mask: the number of elements is not known while tracing\n"

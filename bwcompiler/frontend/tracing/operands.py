@@ -10,15 +10,15 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError, at
-from bwcompiler.frontend.tracing.conversions import index_advice
-from bwcompiler.frontend.tracing.demands import number_if_known
-from bwcompiler.frontend.tracing.memory_order import C_ORDER, Layout, fixed
-from bwcompiler.frontend.tracing.new_strides import result_strides
 from bwcompiler.frontend.tracing.promotion import Kind, common_dtype, scalar_of, strong
-from bwcompiler.frontend.tracing.region import active_region, open_region
+from bwcompiler.frontend.tracing.refusals.conversions import index_advice
+from bwcompiler.frontend.tracing.refusals.demands import number_if_known
 from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout, fixed
+from bwcompiler.frontend.tracing.storages.new_strides import result_strides
+from bwcompiler.frontend.tracing.storages.region import active_region, open_region
+from bwcompiler.frontend.tracing.storages.views import broadcast_value, shadow
 from bwcompiler.frontend.tracing.tracer import ScalarTracer, Tracer, fresh, value_of
-from bwcompiler.frontend.tracing.views import broadcast_value, shadow
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, DType, dtype_of
 from bwcompiler.ops.creation import full

@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bwcompiler.errors import StaleValueWarning, at
-from bwcompiler.frontend.tracing.region import active_region
 from bwcompiler.frontend.tracing.source import is_hidden, is_library, is_library_file, original_code
+from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.call_signature import Read, is_plain
 from bwcompiler.ir.source import Source

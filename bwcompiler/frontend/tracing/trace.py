@@ -14,12 +14,12 @@ from bwcompiler import ops, tree
 from bwcompiler.errors import BwError, TracerError, at
 from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, argument_type, take_apart
 from bwcompiler.frontend.tracing.masked_selection import Selection
-from bwcompiler.frontend.tracing.memory_order import C_ORDER, Layout
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.outside import Outside, OutsideRead
-from bwcompiler.frontend.tracing.region import Policy, Recapture, Region, Site, StaticDemand, Storage, active_region, open_region
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source, is_hidden, stop_at
+from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout
+from bwcompiler.frontend.tracing.storages.region import Policy, Recapture, Region, Site, StaticDemand, Storage, active_region, open_region
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, value_of
 from bwcompiler.frontend.tracing.user_names import name_values
 from bwcompiler.ir.call_signature import ResultKind

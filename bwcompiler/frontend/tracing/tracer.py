@@ -25,17 +25,17 @@ from bwcompiler.errors import (
     at,
     located,
 )
-from bwcompiler.frontend.tracing.conversions import array_advice, index_advice, method_advice, number_advice, truth_advice
-from bwcompiler.frontend.tracing.demands import number_of, refuse
-from bwcompiler.frontend.tracing.fixed_extents import require_fixed
-from bwcompiler.frontend.tracing.foreign_attributes import attribute_error
-from bwcompiler.frontend.tracing.memory_order import Memory, RepeatedCall, unknown
 from bwcompiler.frontend.tracing.promotion import Kind, strong
-from bwcompiler.frontend.tracing.region import Region, Storage, _state, open_region, placed, storage_numbers
+from bwcompiler.frontend.tracing.refusals.conversions import array_advice, index_advice, method_advice, number_advice, truth_advice
+from bwcompiler.frontend.tracing.refusals.demands import number_of, refuse
+from bwcompiler.frontend.tracing.refusals.fixed_extents import require_fixed
+from bwcompiler.frontend.tracing.refusals.foreign_attributes import attribute_error
 from bwcompiler.frontend.tracing.registry import FUNCTIONS, HANDLERS, UFUNC_METHODS, Entry, call_entry, lookup
 from bwcompiler.frontend.tracing.source import current_source
-from bwcompiler.frontend.tracing.undecided_views import decide_views, is_undecided
-from bwcompiler.frontend.tracing.views import Chain
+from bwcompiler.frontend.tracing.storages.memory_order import Memory, RepeatedCall, unknown
+from bwcompiler.frontend.tracing.storages.region import Region, Storage, _state, open_region, placed, storage_numbers
+from bwcompiler.frontend.tracing.storages.undecided_views import decide_views, is_undecided
+from bwcompiler.frontend.tracing.storages.views import Chain
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, TensorType
 

@@ -19,8 +19,9 @@ from bwcompiler.ir.op import Value, current_record, input_value
 from bwcompiler.ir.types import TupleType, dtype_of, tensor
 from bwcompiler.ops.custom import inline_with_captured
 from bwcompiler.passes.adjoints.unlink_regions import unlink_with_mapping
-from bwcompiler.passes.autodiff import INPUT_SEED, differentiate
-from bwcompiler.passes.region_bodies import is_differentiable, replaced_inputs
+from bwcompiler.passes.derivatives.activity import is_differentiable
+from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, differentiate
+from bwcompiler.passes.loops.region_bodies import replaced_inputs
 
 
 class CheckpointRule:

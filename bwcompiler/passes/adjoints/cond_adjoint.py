@@ -19,7 +19,7 @@ from bwcompiler.ir.op import Record, Value, current_record, input_value
 from bwcompiler.ir.types import TensorType
 from bwcompiler.passes.adjoints.cut_body import NOTHING, CutBody, cut_body
 from bwcompiler.passes.adjoints.loop_adjoint import or_zero, totals, zeros
-from bwcompiler.passes.region_bodies import is_differentiable
+from bwcompiler.passes.derivatives.activity import is_differentiable
 
 Prepared = tuple[Graph, Sequence[Any]]         # a branch, and the arrays that are its last inputs
 

@@ -21,11 +21,11 @@ from bwcompiler.ir.op import Record, Value, constant, input_value
 from bwcompiler.ir.types import dtype_of, tensor
 from bwcompiler.passes.adjoints.undo_log import Chains, Undone, chains, restored
 from bwcompiler.passes.adjoints.unlink_regions import unlink_with_mapping
-from bwcompiler.passes.autodiff import INPUT_SEED, differentiate
-from bwcompiler.passes.delay_updates import delay_updates
-from bwcompiler.passes.partition import partition
-from bwcompiler.passes.region_bodies import Hoisted, copied, emit_values, hoist, replaced_inputs
-from bwcompiler.passes.simplify import simplify
+from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, differentiate
+from bwcompiler.passes.derivatives.partition import partition
+from bwcompiler.passes.loops.region_bodies import Hoisted, copied, emit_values, hoist, replaced_inputs
+from bwcompiler.passes.memory.delay_updates import delay_updates
+from bwcompiler.passes.rewriting.simplify import simplify
 
 ALL, SAFE, NOTHING = "all", "safe", "nothing"
 

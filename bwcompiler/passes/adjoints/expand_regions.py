@@ -19,12 +19,11 @@ from bwcompiler.passes.adjoints.cond_adjoint import expand_cond
 from bwcompiler.passes.adjoints.loop_adjoint import expand_loop
 from bwcompiler.passes.adjoints.undo_log import UPDATES
 from bwcompiler.passes.adjoints.while_adjoint import expand_while
-from bwcompiler.passes.autodiff import active_values
-from bwcompiler.passes.expand_custom_rules import expand_custom_rules
-from bwcompiler.passes.expansion import Expanded, expanded
-from bwcompiler.passes.prune_regions import prune_regions
-from bwcompiler.passes.region_bodies import active_inputs, is_differentiable
-from bwcompiler.passes.simplify import simplify
+from bwcompiler.passes.derivatives.activity import active_inputs, active_values, is_differentiable
+from bwcompiler.passes.derivatives.expand_custom_rules import expand_custom_rules
+from bwcompiler.passes.derivatives.expansion import Expanded, expanded
+from bwcompiler.passes.loops.prune_regions import prune_regions
+from bwcompiler.passes.rewriting.simplify import simplify
 
 EXPANDED = (ops.loop, ops.while_loop, ops.cond, ops.checkpoint)
 

@@ -20,7 +20,7 @@ from bwcompiler.ir.extent import Extent, element_count, upper
 from bwcompiler.ir.graph import Graph, inline, live_values
 from bwcompiler.ir.op import Record, Value
 from bwcompiler.ops.rules import zero_of
-from bwcompiler.passes.batch import batch_graph
+from bwcompiler.passes.batching.batch import batch_graph
 
 FEWEST = 4                     # iterations
 SMALLEST = 2048                # elements of the product

@@ -20,7 +20,7 @@ from bwcompiler.ir.types import DType, TensorType, tensor
 from bwcompiler.ops.rules import zero_of
 from bwcompiler.passes.adjoints.cut_body import ALL, SAFE, CutBody, cut_body
 from bwcompiler.passes.adjoints.late_products import Late, sum_of_products, take_products
-from bwcompiler.passes.region_bodies import padded, replaced_inputs
+from bwcompiler.passes.loops.region_bodies import padded, replaced_inputs
 
 
 class Stack(NamedTuple):

@@ -20,8 +20,8 @@ from typing import NamedTuple
 from bwcompiler import ops
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Record, Value
-from bwcompiler.passes.rewriting import Rewriter
-from bwcompiler.passes.simplify_rules import RULES
+from bwcompiler.passes.rewriting.rewriter import Rewriter
+from bwcompiler.passes.rewriting.simplify_rules import RULES
 
 UPDATES = (ops.slice_update, ops.slice_add)
 

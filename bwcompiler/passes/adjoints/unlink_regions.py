@@ -5,7 +5,7 @@ from __future__ import annotations
 from bwcompiler import ops
 from bwcompiler.ir.graph import live_values
 from bwcompiler.ir.op import Value
-from bwcompiler.passes.autodiff import JointGraph
+from bwcompiler.passes.derivatives.autodiff import JointGraph
 
 
 def unlink_regions(joint: JointGraph) -> JointGraph:

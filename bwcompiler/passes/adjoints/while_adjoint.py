@@ -25,7 +25,7 @@ from bwcompiler.ir.op import Record, Value, constant, current_record, input_valu
 from bwcompiler.ir.types import I64, TensorType, tensor
 from bwcompiler.passes.adjoints.cut_body import SAFE, CutBody, cut_body
 from bwcompiler.passes.adjoints.loop_adjoint import or_zero, stack_inputs, totals, zeros
-from bwcompiler.passes.region_bodies import padded
+from bwcompiler.passes.loops.region_bodies import padded
 
 BUDGET, LARGEST = 1 << 20, 1 << 25     # bytes of the rings of one loop
 FEWEST, ENOUGH, MOST = 8, 64, 1024     # rows

@@ -23,10 +23,10 @@ from bwcompiler.ir.fusion import Call, FusedProgram, FusionGroup, Member, Refusa
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.routine import Fourier, InnerLoop, Native
-from bwcompiler.passes.find_updates import find_updates
 from bwcompiler.passes.fusion.attempt import GROW, Attempt, region_read
 from bwcompiler.passes.fusion.axis_order import in_memory_order
 from bwcompiler.passes.fusion.step_order import StepOrder
+from bwcompiler.passes.memory.find_updates import find_updates
 
 MOST_INLINED = 3                               # values between one that is picked and what the loop has
 MOST_REPEATED = 8                              # operations of a number that more than one group computes for itself

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.api.eager import graph_function
-from bwcompiler.api.traced_seeds import is_tracing
+from bwcompiler.api.inside.eager import graph_function
+from bwcompiler.api.programs.traced_seeds import is_tracing
 from bwcompiler.errors import ShapeError
-from bwcompiler.frontend.numpy.reductions import normalize_axis
+from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.nn.activations import real_value

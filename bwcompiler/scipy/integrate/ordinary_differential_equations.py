@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.api.functions import jit
-from bwcompiler.api.implicit import ClosedFunction
-from bwcompiler.api.loops import scan, while_loop
-from bwcompiler.api.transformed import made_of
-from bwcompiler.api.transforms import custom_vjp, vjp
+from bwcompiler.api.inside.loops import scan, while_loop
+from bwcompiler.api.programs.functions import jit
+from bwcompiler.api.transforms.implicit import ClosedFunction
+from bwcompiler.api.transforms.reverse import custom_vjp, vjp
+from bwcompiler.api.transforms.transformed import made_of
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.scipy.integrate.right_hand_sides import lsoda

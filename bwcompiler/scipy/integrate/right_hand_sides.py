@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import lazy
-from bwcompiler.api.functions import jit
-from bwcompiler.api.jacobians import jacobian
-from bwcompiler.api.sparse import sparse_jacobian
-from bwcompiler.api.transformed import made_of
+from bwcompiler.api.programs.functions import jit
+from bwcompiler.api.sparse.derivatives import sparse_jacobian
+from bwcompiler.api.transforms.jacobians import jacobian
+from bwcompiler.api.transforms.transformed import made_of
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.trace import call_user
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.api.eager import graph_function
-from bwcompiler.api.loops import scan
+from bwcompiler.api.inside.eager import graph_function
+from bwcompiler.api.inside.loops import scan
 from bwcompiler.errors import UnsupportedError
-from bwcompiler.frontend.numpy.reductions import normalize_axis
+from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.tracing.operands import cast, is_traced
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.types import C128, F64

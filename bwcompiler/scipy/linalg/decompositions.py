@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.api.eager import graph_function
-from bwcompiler.api.loops import fori_loop
+from bwcompiler.api.inside.eager import graph_function
+from bwcompiler.api.inside.loops import fori_loop
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.tracing.tracer import fresh, value_of
 from bwcompiler.nn.activations import number_value
 from bwcompiler.ops.contraction import matrix_transpose
-from bwcompiler.ops.factorization import row, rows
+from bwcompiler.ops.linalg.factorization import row, rows
 from bwcompiler.scipy.linalg.factors import solve_triangular
 from bwcompiler.scipy.linalg.matrix_equations import adjoint, matrices
 from bwcompiler.scipy.refusals import refused

@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.api.eager import graph_function
+from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.tracing.operands import broadcast_shapes, cast, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype
+from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import fresh, value_of
-from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import I32
 from bwcompiler.nn.activations import number_value
 from bwcompiler.ops.complex_parts import conj
 from bwcompiler.ops.contraction import matrix_transpose
-from bwcompiler.ops.factorization import row, rows
+from bwcompiler.ops.linalg.factorization import row, rows
 
 
 # ----- triangles

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.api.callbacks import pure_callback
-from bwcompiler.api.eager import graph_function
-from bwcompiler.api.shapes import ShapeDtypeStruct
-from bwcompiler.api.transforms import custom_jvp, custom_vjp
+from bwcompiler.api.inside.callbacks import pure_callback
+from bwcompiler.api.inside.eager import graph_function
+from bwcompiler.api.programs.shapes import ShapeDtypeStruct
+from bwcompiler.api.transforms.reverse import custom_jvp, custom_vjp
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.tracing.operands import cast
 from bwcompiler.frontend.tracing.promotion import common_dtype

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import UnsupportedError
-from bwcompiler.frontend.numpy.reductions import normalize_axis
+from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.tracing.operands import cast, is_traced, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.types import C128, F64

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import lazy, tree
-from bwcompiler.api.functions import jit
-from bwcompiler.api.jacobians import jacobian
-from bwcompiler.api.shapes import ShapeDtypeStruct
-from bwcompiler.api.transformed import made_of
-from bwcompiler.api.transforms import grad
+from bwcompiler.api.programs.functions import jit
+from bwcompiler.api.programs.shapes import ShapeDtypeStruct
+from bwcompiler.api.transforms.jacobians import jacobian
+from bwcompiler.api.transforms.reverse import grad
+from bwcompiler.api.transforms.transformed import made_of
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.arguments import parameter_names
 from bwcompiler.frontend.tracing.trace import call_user

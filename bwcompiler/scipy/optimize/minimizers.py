@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import lazy, tree
-from bwcompiler.api.shapes import ShapeDtypeStruct
-from bwcompiler.api.transforms import grad, value_and_grad
+from bwcompiler.api.programs.shapes import ShapeDtypeStruct
+from bwcompiler.api.transforms.reverse import grad, value_and_grad
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.frontend.tracing.tracer import Tracer

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import lazy
-from bwcompiler.api.forward import jvp
-from bwcompiler.api.functions import jit
-from bwcompiler.api.shapes import ShapeDtypeStruct
-from bwcompiler.api.transformed import made_of
-from bwcompiler.api.transforms import value_and_grad
+from bwcompiler.api.programs.functions import jit
+from bwcompiler.api.programs.shapes import ShapeDtypeStruct
+from bwcompiler.api.transforms.forward import jvp
+from bwcompiler.api.transforms.reverse import value_and_grad
+from bwcompiler.api.transforms.transformed import made_of
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.scipy.optimize.minimizers import as_arguments

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import lazy
-from bwcompiler.api.eager import graph_function
+from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import UnsupportedError
-from bwcompiler.frontend.numpy.reductions import normalize_axis
+from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.nn.activations import number_value
 from bwcompiler.scipy.signal.filters import lfilter, sosfilt, sosfiltfilt

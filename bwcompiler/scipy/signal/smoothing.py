@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.api.eager import graph_function
-from bwcompiler.frontend.numpy.reductions import normalize_axis
+from bwcompiler.api.inside.eager import graph_function
+from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.tracing.operands import is_traced, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.nn.activations import number_value, real_value

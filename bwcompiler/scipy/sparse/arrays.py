@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.api.eager import graph_function
+from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import ShapeError, TracerError
 from bwcompiler.frontend.tracing.operands import cast, is_traced, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.api.eager import graph_function
-from bwcompiler.api.loops import while_loop
-from bwcompiler.api.transforms import custom_jvp
+from bwcompiler.api.inside.eager import graph_function
+from bwcompiler.api.inside.loops import while_loop
+from bwcompiler.api.transforms.reverse import custom_jvp
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.operands import cast
 from bwcompiler.frontend.tracing.tracer import fresh

@@ -1,7 +1,7 @@
 """`bw.scipy.special`: `FUNCTIONS` has all that are not computed by SciPy's loops.
 
-These are ops that declare a name of scipy.special, functions of one element composed of ops (`frontend/numpy/special.py`), and those below
-that have axes or an order.
+These are ops that declare a name of scipy.special, functions of one element composed of ops (`frontend/numpy/elementwise/special.py`), and
+those below that have axes or an order.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import lazy, ops
-from bwcompiler.api.eager import graph_function
+from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import UnsupportedError
-from bwcompiler.frontend.numpy.elementwise import evaluate, ufunc_named
-from bwcompiler.frontend.numpy.reductions import keep_axes, normalize_axes
-from bwcompiler.frontend.numpy.special import COMPOSED
+from bwcompiler.frontend.numpy.axes import normalize_axes
+from bwcompiler.frontend.numpy.elementwise.special import COMPOSED
+from bwcompiler.frontend.numpy.elementwise.ufuncs import evaluate, ufunc_named
+from bwcompiler.frontend.numpy.reductions.reductions import keep_axes
 from bwcompiler.frontend.tracing.operands import broadcast_shapes, constant, value_as
+from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.ir.op import UFUNC_OPS
 from bwcompiler.nn.activations import log_softmax_value, logsumexp_value, real_value
 from bwcompiler.nn.activations import softmax as nn_softmax
-from bwcompiler.ops.special_derivatives import PARTIAL_DERIVATIVES
+from bwcompiler.ops.special.derivatives import PARTIAL_DERIVATIVES
 
 scipy_special = lazy.module("scipy.special")
 

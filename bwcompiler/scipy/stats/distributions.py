@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.api.eager import graph_function
+from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.operands import broadcast_shapes
+from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import fresh, value_of
-from bwcompiler.frontend.tracing.views import broadcast_value
 from bwcompiler.nn.activations import real_value
 
 Rule = Callable[..., Any]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.api.eager import graph_function
+from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.scipy.stats.distributions import real
 from bwcompiler.scipy.stats.samples import Sample
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bwcompiler.api.eager import graph_function
+from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import UnsupportedError
-from bwcompiler.frontend.numpy.reductions import normalize_axis
+from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.scipy.stats.continuous import special
 from bwcompiler.scipy.stats.distributions import real
 

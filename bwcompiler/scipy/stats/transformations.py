@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.api.eager import graph_function
+from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.operands import is_traced
 from bwcompiler.scipy.stats.continuous import special

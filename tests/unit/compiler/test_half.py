@@ -10,8 +10,8 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler.frontend.tracing.trace import trace
-from bwcompiler.passes.half_rules import HALF_RULES
-from bwcompiler.passes.legalize import legalize
+from bwcompiler.passes.rewriting.half_rules import HALF_RULES
+from bwcompiler.passes.rewriting.legalize import legalize
 from bwcompiler.target import Target, compiling_for
 from tests.support.targets import TARGETS
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.api import executables
+from bwcompiler.api.programs import executables
 from bwcompiler.errors import CompileError, UnsupportedError
 from bwcompiler.export.graph_formats import GraphView, graph_dot, graph_json, node_link
 from bwcompiler.inspect import dump, html_page

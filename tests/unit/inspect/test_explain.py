@@ -14,10 +14,10 @@ import bwcompiler.numpy as bnp
 from bwcompiler.frontend import trace
 from bwcompiler.inspect.explanation import bytes_text
 from bwcompiler.inspect.gradient_reasons import derivative_flow, way_to, ways_from
-from bwcompiler.passes import find_updates, plan_memory
 from bwcompiler.passes.fusion import attempt as fusion_attempt
 from bwcompiler.passes.fusion import fuse
 from bwcompiler.passes.fusion import rules as fusion_rules
+from bwcompiler.passes.memory import find_updates, plan_memory
 from tests.support.source import from_text
 
 HEADER = "import numpy as np\nimport bwcompiler as bw\nimport bwcompiler.numpy as bnp\n\n"

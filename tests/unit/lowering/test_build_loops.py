@@ -11,7 +11,7 @@ from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.loop import INPUT, SCRATCH, Kernel
 from bwcompiler.ir.loop_printer import kernel_to_text
 from bwcompiler.ir.types import BOOL
-from bwcompiler.passes import find_updates
+from bwcompiler.passes.memory import find_updates
 from tests.support.graph_strategies import run_compiled
 from tests.support.lowered_programs import assert_near, run_steps, steps_of
 

@@ -17,8 +17,8 @@ from bwcompiler.ir.memory import Location, MemoryPlan
 from bwcompiler.lowering import calls
 from bwcompiler.lowering.libraries.library_calls import CALLBACK_DONE, CALLBACK_ERROR, INDEX_ERROR
 from bwcompiler.lowering.program import ProgramEmitter, ProgramText
-from bwcompiler.passes import find_updates
-from bwcompiler.passes.plan_memory import plan_memory
+from bwcompiler.passes.memory import find_updates
+from bwcompiler.passes.memory.plan_memory import plan_memory
 from bwcompiler.runtime import jit
 from tests.support.kernels import Array
 from tests.support.lowered_programs import NO_LIBRARIES, steps_of

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bwcompiler import ops
-from bwcompiler.api.executables import compile_graph
+from bwcompiler.api.programs.executables import compile_graph
 from bwcompiler.compiler.pipeline import lower
 from bwcompiler.errors import CompileError
 from bwcompiler.ir.extent import Extent, Index

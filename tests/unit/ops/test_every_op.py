@@ -30,7 +30,7 @@ def declared() -> dict[str, Op]:
 
 def test_every_op_has_a_case():
     covered = set()
-    for path in sorted(Path(__file__).parent.glob("test_*.py")):
+    for path in sorted(Path(__file__).parent.rglob("test_*.py")):
         spec = importlib.util.spec_from_file_location(f"cases_of_{path.stem}", path)
         module = importlib.util.module_from_spec(spec)
         if path != Path(__file__):

@@ -12,12 +12,12 @@ from bwcompiler.ir.graph import cut
 from bwcompiler.ir.graph_parser import parse_graph
 from bwcompiler.ir.op import Record, input_value
 from bwcompiler.ir.types import F64, tensor
-from bwcompiler.passes.autodiff import INPUT_SEED
+from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
+from bwcompiler.passes.derivatives.inline_custom_rules import inline_custom_rules
 from bwcompiler.passes.fusion.fuse import fuse
-from bwcompiler.passes.inline_custom_rules import inline_custom_rules
-from bwcompiler.passes.legalize import legalize
+from bwcompiler.passes.loops.prune_regions import prune_regions
 from bwcompiler.passes.pass_manager import Before, Pass, PassOptions, PassRunner, check_order, pass_named, run_pass
-from bwcompiler.passes.prune_regions import prune_regions
+from bwcompiler.passes.rewriting.legalize import legalize
 
 
 def graph():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.passes.rewriting import attribute_key
+from bwcompiler.passes.rewriting.rewriter import attribute_key
 from tests.support.source import from_text
 
 SOURCE = '''

@@ -11,7 +11,7 @@ import scipy.special
 
 import bwcompiler as bw
 from bwcompiler.errors import DTypeError, GradientError, UnsupportedError
-from bwcompiler.ops.special_loops import COMPLEX_DERIVATIVES
+from bwcompiler.ops.special.loops import COMPLEX_DERIVATIVES
 from tests.support.derivatives import check_derivatives, interpreted
 
 Z = np.array([0.3 + 0.4j, 1.2 - 0.7j, -0.8 + 0.2j])

@@ -11,7 +11,7 @@ import scipy.special
 
 import bwcompiler as bw
 from bwcompiler.errors import GradientError, UnsupportedError
-from bwcompiler.ops.special_derivatives import PARTIAL_DERIVATIVES
+from bwcompiler.ops.special.derivatives import PARTIAL_DERIVATIVES
 from tests.support.derivatives import check_derivatives, interpreted
 
 rng = np.random.default_rng(3)

@@ -14,7 +14,7 @@ import pytest
 import scipy.special
 
 import bwcompiler as bw
-from bwcompiler.frontend.numpy.special import COMPOSED
+from bwcompiler.frontend.numpy.elementwise.special import COMPOSED
 from bwcompiler.scipy.special.functions import OPS
 
 special = bw.scipy.special

@@ -1,0 +1,68 @@
+"""Functions of this package (`bw.nn`, `bw.scipy.special`) that work on traced and on plain arrays.
+
+`graph_function` makes one: inside a trace it records; on plain arrays it is compiled like any other function, once per signature.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from bwcompiler.api.programs.functions import JitFunction
+from bwcompiler.frontend.tracing.storages.region import active_region
+from bwcompiler.frontend.tracing.tracer import call
+
+OPTIONS = frozenset(("axis", "stride", "padding", "dilation", "kernel_size", "output_padding", "normalized_shape", "dtype"))
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def graph_function(fun: Function) -> Function:
+    """The decorated function records values inside a trace and is evaluated at once outside of any.
+
+    Parameters annotated with anything but Any are options, hence static; so are those named in `OPTIONS`.
+    """
+    return _made(fun, False)
+
+
+def mutating_function(fun: Function) -> Function:
+    """A `graph_function` that writes to its arguments, on plain arrays too."""
+    return _made(fun, True)
+
+
+def _made(fun: Function, mutates: bool) -> Function:
+    signature = inspect.signature(fun)
+    signature_text = ", ".join([str(one.replace(annotation=one.empty)) for one in signature.parameters.values()])
+    options = OPTIONS.union([parameter.name for parameter in signature.parameters.values() if parameter.annotation != "Any"])
+
+    @functools.wraps(fun)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if active_region() is not None:
+            return call(fun, *args, **kwargs)
+        try:
+            arguments = signature.bind(*args, **kwargs).arguments
+        except TypeError as error:
+            raise TypeError(f"{fun.__name__}() {error}\n  hint: it takes {signature_text}") from None
+        static = tuple([name for name, value in arguments.items() if name in options or not is_array(value)])
+        chosen = {name: _hashable(arguments[name]) for name in static}
+        return _compiled(function, tuple(sorted(static)), mutates)(**{**arguments, **chosen})
+
+    return function  # type: ignore[return-value]
+
+
+def is_array(value: Any) -> bool:
+    """Whether an argument is data, not an option."""
+    return isinstance(value, np.ndarray | np.generic | float | list) or hasattr(value, "__array__")
+
+
+@functools.cache
+def _compiled(fun: Callable[..., Any], static: tuple[str, ...], mutates: bool) -> JitFunction:
+    return JitFunction(fun, static_argnames=static, mutates=mutates)
+
+
+def _hashable(option: Any) -> Any:
+    """Lists of numbers, such as kernel sizes, as tuples."""
+    return tuple([_hashable(item) for item in option]) if type(option) in (list, tuple) else option

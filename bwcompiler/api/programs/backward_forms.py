@@ -1,0 +1,118 @@
+"""How the native entry takes backward calls: from keyword arguments as they were given to trees of leaves and results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bwcompiler import tree
+from bwcompiler.api.programs.bound_graph import BoundGraph
+from bwcompiler.api.programs.forms import argument_kinds, signature_tree
+from bwcompiler.api.programs.requests import Request
+from bwcompiler.ir.call_signature import CallSignature, Container, Leaf, Static, Tree, static_indices
+from bwcompiler.ir.op import Value
+from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
+
+
+class BackwardCall(NamedTuple):
+    """The keyword arguments of a backward call."""
+
+    grad_outputs: Any = None
+    wrt: Any = None
+    into: Any = None
+    scale: Any = None
+
+    @staticmethod
+    def of(given: dict[str, Any], name: str) -> BackwardCall:
+        """Those given; TypeError for others, as Python has it."""
+        unknown = [key for key in given if key not in BackwardCall._fields]
+        if unknown:
+            raise TypeError(f"{name} got an unexpected keyword argument {unknown[0]!r}; it takes {', '.join(BackwardCall._fields)}")
+        return BackwardCall(**given)
+
+    def wrt_numbers(self) -> tuple[int, ...]:
+        """What the native entry compares."""
+        return () if self.wrt is None else (self.wrt,) if isinstance(self.wrt, int) else tuple(self.wrt)
+
+
+def backward_signature(bound: BoundGraph, request: Request, arguments: tuple[Tree, ...], leaves: Sequence[Any], given: dict[str, Any],
+                       argument_numbers: Sequence[Any], result_numbers: Any, positional: bool = False) -> CallSignature | None:
+    """The signature of calls like one with these keywords; None where the native entry cannot take them.
+
+    arguments         trees of the positional arguments, whose leaves are `leaves`; `positional`: the seed is one more.
+    argument_numbers  per argument, its tree of leaf numbers; result_numbers: the tree of output numbers.
+    """
+    seeds = sum(seed == INPUT_SEED for seed in request.seeds)
+    first = len(leaves) + seeds                    # of the leaves after the seeds
+    statics = sum(len(static_indices(found)) for found in arguments)
+    found: dict[str, Tree | None] = {}
+    objects: list[Any] = [*leaves, *[None] * seeds, *[given.get("scale")] * request.scaled, *[None] * len(request.into)]
+    for name, value in given.items():
+        if name == "wrt":
+            found[name] = _wrt_tree(value, statics)
+        elif name == "scale":
+            found[name] = Container("none") if value is None else Leaf(first)
+        else:
+            start, count = (len(leaves), seeds) if name == "grad_outputs" else (first + request.scaled, len(request.into))
+            found[name] = _numbered(value, start, count, objects)
+    kinds = argument_kinds(objects)
+    trees = [one for one in found.values() if one is not None]
+    result = signature_tree(_results(request, argument_numbers, result_numbers))
+    if kinds is None or len(trees) != len(found) or result is None or (seeds and "grad_outputs" not in given):
+        return None
+    keywords = tuple(found)
+    if positional:                                 # the seed comes first in `given`
+        keywords = keywords[1:]
+    try:
+        return bound.signature((*arguments, *trees), kinds, result, keywords)
+    except ValueError:                             # a Python number where an array was expected
+        return None
+
+
+def _wrt_tree(wrt: Any, first: int) -> Tree:
+    if wrt is None:
+        return Container("none")
+    if isinstance(wrt, int):
+        return Static(first)
+    return Container("list" if type(wrt) is list else "tuple", tuple([Static(first + k) for k in range(len(wrt))]))
+
+
+def _numbered(value: Any, start: int, count: int, objects: list[Any]) -> Tree | None:
+    """The tree of seeds or buffers, whose leaves are numbers start ... of the call; None for lists of numbers and the like."""
+    leaves, treedef = tree.flatten(value)
+    if len(leaves) != count:
+        return None
+    objects[start:start + count] = leaves
+    return signature_tree(tree.unflatten(treedef, range(start, start + count)))
+
+
+def _results(request: Request, argument_numbers: Sequence[Any], result_numbers: Any) -> Any:
+    """The tree of what is returned, with the numbers of results."""
+    count = len(request.seeds) if request.value else 0
+    order = [*request.fresh, *request.into]
+    number = {leaf: count + k for k, leaf in enumerate(order)}
+    gradients = tuple([regrouped(numbers, number) for numbers in argument_numbers])
+    return (result_numbers, gradients) if request.value else gradients
+
+
+def regrouped(numbers: Any, per_leaf: dict[int, Any]) -> Any:
+    """What belongs to each leaf in the argument's own tree; None for an argument without any."""
+    if not any(leaf in per_leaf for leaf in tree.leaves(numbers)):
+        return None
+    return tree.map(per_leaf.get, numbers)
+
+
+def usual_seeds(result_numbers: Any, outputs: Sequence[Value]) -> Iterator[Any]:
+    """Seeds as pullbacks are usually called with: arrays, and for scalars Python or NumPy numbers."""
+    def seed(number: int, as_float: bool) -> Any:
+        output = outputs[number]
+        if not output.dtype.is_differentiable:
+            return None
+        if output.shape:
+            return np.zeros(output.shape, output.dtype.numpy)
+        return 0.0 if as_float else output.dtype.numpy.type(0)
+    scalars = any(not output.shape for output in outputs)
+    for as_float in (True, False) if scalars else (False,):
+        yield tree.map(lambda number, as_float=as_float: seed(number, as_float), result_numbers)

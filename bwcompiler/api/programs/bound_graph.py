@@ -1,0 +1,94 @@
+"""`BoundGraph`: a compiled graph with the arrays it captures, and the ways of calling it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.api.programs.executables import Compiled
+from bwcompiler.api.programs.finite import check_finite
+from bwcompiler.api.programs.forms import argument_kinds, flat_tree
+from bwcompiler.compiler.options import checks_finite
+from bwcompiler.ir.call_signature import ArgumentKind, CallSignature, Layout, Leaf, Read, ResultKind, Tree
+from bwcompiler.runtime.entry_table import takes_numbers
+from bwcompiler.runtime.executable import CallForm, chain
+
+
+class BoundGraph:
+    """A compiled graph over captured arrays.
+
+    layouts   per leaf, of arrays: how it must lie in memory; None where any way will do.  Empty: any way for all.
+    alone     leaves that must not share memory with another one, or with a captured array.
+    kinds     of the first results: "array" also for those without axes that NumPy gives as arrays.
+    """
+
+    def __init__(self, compiled: Compiled, captured: Sequence[Any], layouts: Sequence[Layout] = (), alone: Sequence[int] = (),
+                 kinds: Sequence[ResultKind] = ()) -> None:
+        self.compiled = compiled
+        self.kinds = tuple(kinds)
+        self._signature = replace(compiled.signature, result_kinds=self.kinds + compiled.signature.result_kinds[len(self.kinds):])
+        self.captured = tuple(captured)
+        self.layouts = tuple(layouts) or (None,) * len(compiled.signature.argument_types)
+        self.alone = tuple(alone)
+        self.is_native = all(map(_is_plain_array, self.captured))
+        self._flat: dict[tuple[ArgumentKind, ...], CallForm | None] = {}
+
+    def over(self, captured: Sequence[Any]) -> BoundGraph:
+        """The same over other captured arrays."""
+        other = BoundGraph(self.compiled, captured, self.layouts, self.alone, self.kinds)
+        if other.is_native:
+            other._flat = {kinds: form.over(other.captured) for kinds, form in self._flat.items() if form is not None}
+        return other
+
+    def signature(self, arguments: tuple[Tree, ...], kinds: tuple[ArgumentKind, ...], result: Tree,
+                  keywords: Sequence[str] = ()) -> CallSignature:
+        """Of calls with arguments of this structure."""
+        return replace(
+            self._signature, arguments=arguments, keywords=tuple(keywords), argument_kinds=kinds, result=result,
+            layouts=tuple([layout if kind == "array" else None for layout, kind in zip(self.layouts, kinds, strict=True)]),
+            alone=tuple([leaf for leaf in self.alone if kinds[leaf] == "array"]))
+
+    def form(self, signature: CallSignature, statics: Sequence[object] = (), reads: Sequence[Read] = ()) -> CallForm | None:
+        """Such calls for the native entry; None where captured arrays or numbers of another kind are in its way."""
+        if checks_finite():                        # which is done in Python
+            return None
+        resized = any(array.shape != type_.shape for array, type_ in zip(self.captured, signature.captured_types, strict=True))
+        if not self.is_native or resized or not takes_numbers(signature):
+            return None
+        return self.compiled.executable.form(self.compiled.raise_error, self.captured, statics, reads, signature)
+
+    def call(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
+        """The results for leaves of any kind, converted and copied as needed; those written into arguments are left out."""
+        kinds = argument_kinds(leaves)
+        if kinds is None:
+            return self.run(leaves)
+        if kinds not in self._flat:
+            self._flat[kinds] = self.form(self.signature(tuple([Leaf(k) for k in range(len(leaves))]), kinds, self._results()))
+        form = self._flat[kinds]
+        if form is None:
+            return self.run(leaves)
+        return chain([form], lambda *_: self.run(leaves))(*leaves)  # type: ignore[no-any-return]
+
+    def run(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
+        """As `call`, in Python."""
+        signature = replace(self._signature, result=self._results())
+        checks = checks_finite()
+        arguments = [np.array(array) for array in (*leaves, *self.captured)] if checks else []      # a program may write to them
+        results = self.compiled.executable.run(leaves, self.compiled.raise_error, self.captured, signature)
+        if checks:
+            types = [value.type for value in self.compiled.graph.inputs]
+            arguments = [array.astype(type_.dtype.numpy) for array, type_ in zip(arguments, types, strict=True)]
+            check_finite(self.compiled.graph, arguments, results)
+        return results  # type: ignore[no-any-return]
+
+    def _results(self) -> Tree:
+        into = self.compiled.signature.result_into
+        return flat_tree(next((k for k, leaf in enumerate(into) if leaf is not None), len(into)))
+
+
+def _is_plain_array(array: np.ndarray[Any, Any]) -> bool:
+    flags = array.flags
+    return bool(flags.c_contiguous and flags.aligned and array.dtype.isnative and type(array) is np.ndarray)

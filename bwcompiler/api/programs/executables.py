@@ -1,0 +1,160 @@
+"""Executables of graphs: compiled once per content, shared process-wide."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from bwcompiler import inspect
+from bwcompiler.api.programs.forms import flat_tree
+from bwcompiler.compiler import products
+from bwcompiler.compiler.lowered import Lowered
+from bwcompiler.compiler.native import loops_named_in, make_callback, native_addresses, raise_status
+from bwcompiler.compiler.options import dump_folder
+from bwcompiler.compiler.pipeline import lower
+from bwcompiler.compiler.progress import progress
+from bwcompiler.ir.call_signature import ArgumentKind, CallSignature, Leaf, ResultKind
+from bwcompiler.ir.content_hash import content_hash
+from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.op import Value
+from bwcompiler.ir.types import TensorType, TupleType
+from bwcompiler.locks import RenewedLock
+from bwcompiler.lowering.kernels.parallel_calls import PARALLEL
+from bwcompiler.lowering.polls import POLL
+from bwcompiler.runtime import threads
+from bwcompiler.runtime.executable import Executable
+from bwcompiler.runtime.interrupts import poll_address
+from bwcompiler.target import Target, current_target
+
+GIL_BYTES = 1 << 16            # programs that touch less than this keep the GIL: they are done before it could be handed over
+
+Into = tuple[int | None, ...]  # per result: the input whose memory it is written to
+
+
+@dataclass
+class Compiled:
+    """An executable with the stages it came from, and the graph it runs for: that one, or one with the same content."""
+
+    lowered: Lowered
+    executable: Executable
+    graph: Graph
+
+    def raise_error(self, code: int, record: bytes) -> None:
+        """Raise what a status code of the program stands for, with the line of the function that was called."""
+        own = self.lowered if self.graph is self.lowered.graph else lower(self.graph, self.lowered.into, self.lowered.target)
+        raise_status(code, record, own.program)
+
+    @property
+    def signature(self) -> CallSignature:
+        """Of a call with all inputs as positional arguments, which returns a tuple."""
+        return self.executable.signature
+
+
+class Executables:
+    """The executables used last, bounded by their number and by the memory of what they keep: graphs, stages, text.
+
+    A function holds its own, so dropping one here only means that a new function with the same graph compiles again.
+    """
+
+    def __init__(self, count: int = 512, limit: int = 128 * 2**20) -> None:
+        self.count = count
+        self.limit = limit
+        self.size = 0
+        self._entries: OrderedDict[tuple[str, Into, Target], tuple[Compiled, int]] = OrderedDict()
+
+    def get(self, key: tuple[str, Into, Target]) -> Compiled | None:
+        found = self._entries.get(key)
+        if found is None:
+            return None
+        self._entries.move_to_end(key)
+        return found[0]
+
+    def put(self, key: tuple[str, Into, Target], compiled: Compiled) -> None:
+        """Keep one more, and drop those used longest ago; one that is larger than the limit is kept alone."""
+        size = kept_bytes(compiled)
+        self._entries[key] = (compiled, size)
+        self.size += size
+        while len(self._entries) > 1 and (len(self._entries) > self.count or self.size > self.limit):
+            self.size -= self._entries.popitem(last=False)[1][1]
+
+    def clear(self) -> None:
+        self._entries.clear()
+        self.size = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+_VALUE_BYTES = 2000            # per value of the graph, in all stages up to loops (1,000 to 1,700 measured)
+
+
+def kept_bytes(compiled: Compiled) -> int:
+    """About the memory an executable keeps alive."""
+    return _VALUE_BYTES * len(compiled.lowered.graph) + 2 * len(compiled.lowered.program.text)      # machine code: less than its text
+
+
+_cache = Executables()
+_lock = RenewedLock()
+
+
+def compile_graph(graph: Graph, into: Sequence[int | None] = (), name: str = "compiled") -> Compiled:
+    """The executable of a graph; result k is written to the memory of input into[k], where there is one.
+
+    Executables are shared process-wide by the graph's content and the current target, so a fresh function with the same
+    graph costs no code generation.
+    """
+    places = tuple(into) if any(number is not None for number in into) else ()
+    target = current_target()
+    key = (content_hash(graph), places, target)
+    with _lock:
+        found = _cache.get(key)
+        if found is not None:
+            return replace(found, graph=graph)
+        with progress(name, len(graph.body)):
+            compiled = _build(graph, places, name, target)
+        _cache.put(key, compiled)
+        return compiled
+
+
+def _moves_much(graph: Graph) -> bool:
+    def size(value: Value) -> int:
+        return sum(item.nbytes for item in value.type.items) if isinstance(value.type, TupleType) else value.type.nbytes
+    return max((size(value) for value in graph.values()), default=0) >= GIL_BYTES
+
+
+def _signature(graph: Graph, into: Into, arena_bytes: int) -> CallSignature:
+    explicit = len(graph.inputs) - graph.captured
+    types: tuple[TensorType, ...] = tuple([value.type for value in graph.inputs])
+    results = tuple([value.type for value in graph.outputs])
+    kinds: tuple[ResultKind, ...] = tuple(["array" if type_.shape else "scalar" for type_ in results])
+    arrays: tuple[ArgumentKind, ...] = tuple(["array" for _ in range(explicit)])
+    return CallSignature(
+        tuple([Leaf(k) for k in range(explicit)]), types[:explicit], arrays, types[explicit:],
+        flat_tree(len(results)), results, kinds, arena_bytes, _moves_much(graph), result_into=into)
+
+
+def _build(graph: Graph, into: Into, name: str, target: Target) -> Compiled:
+    root = dump_folder()
+    dump = inspect.Compilation(root, name, graph) if root is not None else None
+    products.begin(graph, target)
+    lowered = lower(graph, into, target)
+    if dump is not None:
+        dump.finish(lowered)
+    program = lowered.program
+    symbols: dict[str, int] = {}
+    keep: list[object] = []
+    for number, callback in enumerate(program.callbacks):
+        address, owner = make_callback(number, callback)
+        symbols[callback.symbol] = address
+        keep.append(owner)
+    symbols.update(native_addresses(program.symbols))
+    symbols.update(loops_named_in(lowered.simplified))
+    symbols.update(products.addresses(program.symbols, target))
+    if POLL in program.symbols:
+        symbols[POLL] = poll_address()
+    if PARALLEL in program.symbols:
+        symbols.update(threads.symbols())
+    signature = _signature(graph, into, lowered.plan.arena_bytes)
+    executable = Executable(program.text, signature, symbols=symbols, keep_alive=tuple(keep), name=name, target=target)
+    return Compiled(lowered, executable, graph)

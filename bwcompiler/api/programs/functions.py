@@ -1,0 +1,453 @@
+"""`jit`: compiled functions.  A call goes straight to native code; the first of a signature traces and compiles.
+
+`JitFunction` is what every transform returns.  It holds *specialisations*, one per kind of arguments; each has a compiled
+program and the *forms* in which it has been called (positional, by keyword ...), which the native entry tries one after
+another.  What no form takes comes to `JitFunction._slow`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import types
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bwcompiler import tree
+from bwcompiler.api.programs.assignments import check_written, may_mutate
+from bwcompiler.api.programs.bound_graph import BoundGraph
+from bwcompiler.api.programs.executables import compile_graph
+from bwcompiler.api.programs.forms import argument_kinds, argument_trees, layout_of, signature_tree
+from bwcompiler.api.programs.program import Program, require_stage
+from bwcompiler.collector import collector_paused
+from bwcompiler.errors import CompileError, RecompileWarning, at
+from bwcompiler.frontend.tracing.arguments import (
+    Arguments,
+    check_statics,
+    foreign_dtype,
+    require_arguments,
+    require_function,
+    take_apart,
+    unwrapped,
+)
+from bwcompiler.frontend.tracing.outside import OutsideRead, can_be_replaced
+from bwcompiler.frontend.tracing.storages.region import active_region
+from bwcompiler.frontend.tracing.trace import TraceResult, call_user, trace_arguments
+from bwcompiler.ir.call_signature import ArgumentKind, is_plain
+from bwcompiler.ir.graph import live_values
+from bwcompiler.ir.source import Source
+from bwcompiler.locks import RenewedLock
+from bwcompiler.runtime.executable import CallForm, CompiledFunction, chain
+from bwcompiler.spellings import missing_attribute, says_instead
+
+FORMS = 64                     # forms of call that the native entry of one function tries at most
+WARN_AT = (16, 64, 256, 1024)  # traces of one function
+VARIANTS = 8                   # specialisations for arguments of one kind: other layouts, other values outside
+
+
+class JitFunction(CompiledFunction):
+    """What `jit` returns: call it like the function.  Each new kind of arguments (shapes, dtypes, tree, static values) compiles once."""
+
+    def __init__(self, fun: Callable[..., Any], static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = (),
+                 mutates: bool | Any = True, autoloop: bool = True) -> None:
+        self.fun = fun
+        self.autoloop = autoloop
+        self.static_argnums = static_argnums
+        self.static_argnames = static_argnames
+        self.mutates = mutates
+        self._entries: dict[Any, list[Specialisation]] = {}
+        self._demanded: dict[Any, set[int]] = {}       # structure of a call -> leaves that turned out to be static
+        self._outside = ChangingNumbers()
+        self._traces = 0
+        self._forms: list[CallForm] = []
+        self._lock = RenewedLock()
+        functools.update_wrapper(self, fun, updated=())
+        self._install(self._slow)
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def _slow(self, *args: Any, **kwargs: Any) -> Any:
+        """Any call that no native form takes."""
+        if active_region() is not None:
+            return call_user(self.fun, args, kwargs, self.autoloop)
+        arguments = self._arguments(args, kwargs)
+        return self._specialised(arguments).call(arguments, args, kwargs)
+
+    def _arguments(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
+        arguments = take_apart(self.fun, args, kwargs, self.static_argnums, self.static_argnames)
+        if self._demanded:
+            arguments.also_static(self._demanded.get(_structure(arguments), ()))
+        return arguments
+
+    def _specialised(self, arguments: Arguments) -> Specialisation:
+        """The specialisation for these arguments, compiled if there is none."""
+        key = specialisation_key(arguments)
+        found = self._find(key, arguments)
+        if found is None:
+            with self._lock:
+                found = self._find(key, arguments) or self._compile(arguments)
+        return found
+
+    def _find(self, key: Any, arguments: Arguments) -> Specialisation | None:
+        for candidate in self._entries.get(key, ()):
+            if candidate.takes(arguments):
+                return candidate
+        return None
+
+    def _compile(self, arguments: Arguments) -> Specialisation:
+        structure = _structure(arguments)
+        before = self._entries.get(specialisation_key(arguments), [])
+        changed = before[0].changed() if before else []
+        varying = self._outside.varying(changed)
+        self._traces += 1
+        if self._traces in WARN_AT:
+            self._warn(arguments, changed)
+        made = Specialisation(self, arguments, varying)
+        if made.traced.demanded:
+            self._demanded.setdefault(structure, set()).update(made.traced.demanded)
+        self._outside.settle(varying, made.traced.varying)
+        variants = self._entries.setdefault(specialisation_key(arguments), [])
+        variants.insert(0, made)
+        for dropped in variants[VARIANTS:]:
+            self._forms = [form for form in self._forms if form not in dropped.forms.values()]
+        del variants[VARIANTS:]
+        return made
+
+    def _warn(self, arguments: Arguments, changed: Sequence[OutsideRead]) -> None:
+        """Say that the function is traced again and again, and why this time."""
+        if changed:
+            why = f"{changed[0].path} was rebound"
+            hint = f"pass {changed[0].path} as an argument"
+            source: Any = changed[0].source
+        else:
+            why, source = difference(specialisation_key(arguments), next(reversed(self._entries), None), arguments.names()), None
+            hint = "pad arrays to a few shapes, or pass numbers that change as arrays"
+        warnings.warn(at(source, f"{self.__name__} has been traced and compiled {self._traces} times; this time because {why}\n"
+                         f"  hint: {hint}"), RecompileWarning, stacklevel=5)
+
+    def _add_form(self, form: CallForm) -> None:
+        with self._lock:
+            self._forms = [form, *self._forms][:FORMS]
+            self._install(chain(self._forms, self._slow, self.__name__))
+
+    # ----- looking
+    def lower(self, *args: Any, **kwargs: Any) -> Program:
+        """This function as a `Program` for arguments like these, all of them positional; compiled when it is first called.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> bw.jit(np.sin).lower(np.ones(3))
+        <compiled sin(x: f64[3])>
+        """
+        return Program(self.fun, self._positional("lower(", args, kwargs), autoloop=self.autoloop)
+
+    def explain(self, *args: Any, **kwargs: Any) -> str:
+        """In words, for arguments like these: see `Program.explain`; and what of them is compiled in.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> print(bw.jit(lambda x, mode: x if mode == "same" else -x).explain(0.5, "same").splitlines()[0])
+        mode = 'same' is compiled in
+        """
+        program = self._shown(self._positional("explain(", args, kwargs))
+        text = program.explain()                   # compiles it, perhaps in another way than it was traced
+        return "\n".join([*self._notes(program.traced), text])
+
+    def as_text(self, stage: str, *args: Any, **kwargs: Any) -> str:
+        """The program for arguments like these at one stage: see `Program.as_text`.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> bw.grad(np.sin).as_text("forward", 0.5).splitlines()[0]
+        'graph sin(%x: f64[]) -> f64[] {'
+        """
+        require_stage(stage)
+        return self._shown(self._positional(f"as_text({stage!r}, ", args, kwargs)).as_text(stage)
+
+    def dump(self, path: str | Path, *args: Any, **kwargs: Any) -> list[Path]:
+        """The program for arguments like these as a file or folder: see `Program.dump`.
+
+        >>> import numpy as np, bwcompiler as bw, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     [path.name for path in bw.jit(np.sin).dump(f"{folder}/sine.svg", 0.5)]
+        ['sine.svg']
+        """
+        return self._shown(self._positional(f"dump({str(path)!r}, ", args, kwargs)).dump(path)
+
+    def __getattr__(self, name: str) -> Any:
+        raise missing_attribute(self, name)
+
+    def _positional(self, call: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
+        """The arguments by position, with the defaults of those in between; SignatureError if there are none (`call` is for its hint)."""
+        if not kwargs:
+            require_arguments(self.fun, args, call.partition("(")[0], f"{self.__name__}.{call}")
+        arguments = self._arguments(args, kwargs)
+        if not arguments.kwargs:
+            return arguments
+        bound = inspect.signature(self.fun).bind(*args, **kwargs)
+        bound.apply_defaults()
+        return self._arguments(bound.args, bound.kwargs)
+
+    def _shown(self, arguments: Arguments) -> Program:
+        return Program(self.fun, arguments, autoloop=self.autoloop)
+
+    def _notes(self, traced: TraceResult) -> list[str]:
+        names = traced.arguments.names()
+        lines = [f"the loop in {Source(file, line).short} is unrolled: {reason}" for (file, line, _), reason in traced.notes]
+        lines += [f"the loop in {Source(file, line).short} is {text}" for (file, line, _), text in traced.loops]
+        if traced.unrolled_for is not None:
+            lines.append(f"all loops are unrolled: {traced.unrolled_for}")
+        for position in sorted(traced.arguments.static):
+            where = traced.demanded.get(position)
+            why = f", which was asked for its number ({where.short})" if where is not None else ""
+            lines.append(f"{names[position]} = {unwrapped(traced.arguments.leaves[position])!r} is compiled in{why}")
+        lines += [f"{outside.path} is read at every call; another value compiles again ({outside.source.short})"
+                  for outside in traced.outside if not callable(outside.read.expected) and not isinstance(
+                      outside.read.expected, types.ModuleType)]
+        return lines
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.__name__}, compiled for {sum(map(len, self._entries.values()))} kinds of arguments>"
+
+    def __dir__(self) -> list[str]:
+        return ["as_text", "clear_cache", "dump", "explain", "lower"]
+
+    # ----- pickles and copies
+    def __reduce__(self) -> Any:
+        """By name, where a decorator has put it in the place of the function; else made again from the function."""
+        found: Any = sys.modules.get(self.__module__)
+        for part in self.__qualname__.split("."):
+            found = getattr(found, part, None)
+        return self.__qualname__ if found is self else (_remade, self._remake())
+
+    def _remake(self) -> tuple[Any, ...]:
+        options = {"static_argnums": self.static_argnums, "static_argnames": self.static_argnames, "mutates": self.mutates,
+                   "autoloop": self.autoloop}
+        return jit, (self.fun,), options
+
+    def clear_cache(self) -> None:
+        """Forget all compilations of this function (files on disk stay: `bwc cache clear`).
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> bw.jit(np.sin).clear_cache()
+        """
+        with self._lock:
+            self._entries.clear()
+            self._demanded.clear()
+            self._forms = []
+            self._install(self._slow)
+
+    __name__: str = "compiled"
+    __qualname__: str
+
+
+def _remade(transform: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    return transform(*args, **options)
+
+
+def _structure(arguments: Arguments) -> Any:
+    return (arguments.treedef, tuple([type(leaf) for leaf in arguments.leaves]))
+
+
+def specialisation_key(arguments: Arguments) -> Any:
+    """What specialisations are found by."""
+    static = arguments.static
+    return (arguments.treedef, tuple([
+        static_key(unwrapped(leaf)) if position in static else _leaf_key(leaf) for position, leaf in enumerate(arguments.leaves)]))
+
+
+class _Identity:
+    """Equal to itself and to one of the same object: a key for values that cannot be hashed."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def static_key(value: Any) -> Any:
+    """A hashable key of a compile-time value, by type and value; by identity for what cannot be hashed."""
+    if is_plain(value):
+        return ("plain", type(value), repr(value))
+    try:
+        hash(value)
+    except TypeError:
+        return _Identity(value)
+    return (type(value), value)
+
+
+def _leaf_key(leaf: Any) -> Any:
+    if isinstance(leaf, np.ndarray):
+        return (leaf.dtype, leaf.shape) if type(leaf) is np.ndarray else (leaf.dtype, leaf.shape, type(leaf))
+    if isinstance(leaf, np.generic):
+        return (leaf.dtype, "scalar")
+    if isinstance(leaf, bool | int | float | complex):
+        return type(leaf)
+    if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
+        return (foreign_dtype(leaf), tuple(leaf.shape), type(leaf).__name__)
+    return type(leaf)
+
+
+def difference(key: Any, other: Any, names: Sequence[str]) -> str:
+    """In words: the first thing in which two keys of specialisations differ."""
+    if other is None or key[0] != other[0]:
+        return "the structure of the arguments differs"
+    for name, mine, others in zip(names, key[1], other[1], strict=True):
+        if mine != others:
+            return f"{name} is {_described(mine)} after {_described(others)}"
+    return "the memory layout of an argument, or something that the function reads from outside, differs"
+
+
+def _described(leaf: Any) -> str:
+    if isinstance(leaf, type):
+        return f"a Python {leaf.__name__}"
+    if isinstance(leaf, tuple) and leaf[0] == "plain":
+        return str(leaf[2])
+    if isinstance(leaf, tuple) and isinstance(leaf[0], np.dtype):
+        return f"{leaf[0]}{list(leaf[1]) if isinstance(leaf[1], tuple) else ' scalar'}"
+    return repr(leaf)
+
+
+class ChangingNumbers:
+    """Numbers outside that were seen to change: they become operands, unless the function has to know them."""
+
+    def __init__(self) -> None:
+        self.found: dict[Any, OutsideRead] = {}
+        self.fixed: set[Any] = set()
+
+    def varying(self, changed: Sequence[OutsideRead]) -> list[OutsideRead]:
+        """The numbers to trace as operands, with the values that they have now."""
+        for outside in changed:
+            now, key = outside.read.look(), outside.read.place
+            if key not in self.fixed and type(now) in (int, float) and type(now) is type(outside.read.expected) and (
+                    can_be_replaced(outside.read)):
+                self.found[key] = outside
+        current = [(outside, outside.read.look()) for outside in self.found.values()]
+        return [outside._replace(read=outside.read._replace(expected=now)) for outside, now in current if type(now) in (int, float)]
+
+    def settle(self, asked: Sequence[OutsideRead], got: Sequence[OutsideRead]) -> None:
+        """Those that did not become operands never will."""
+        for outside in asked:
+            if outside not in got:
+                self.found.pop(outside.read.place, None)
+                self.fixed.add(outside.read.place)
+
+
+class Specialisation:
+    """One compilation: the traced program, its executable, and the forms in which it is called.
+
+    into   per result: the argument leaf that it is written to (what the function assigns to its arguments), or None.
+    """
+
+    def __init__(self, owner: JitFunction, arguments: Arguments, varying: Sequence[OutsideRead] = ()) -> None:
+        self.owner = owner
+        with collector_paused():                   # once for all stages: it would walk what each of them makes, which stays
+            try:
+                self._compile(arguments, varying)
+            except CompileError as error:
+                if not self.traced.may_unroll:
+                    raise
+                self._compile(arguments, varying, unrolled=True)   # a loop whose body there is no native code for
+                self.traced.unrolled_for = str(error)
+
+    def _compile(self, arguments: Arguments, varying: Sequence[OutsideRead], unrolled: bool = False) -> None:
+        owner = self.owner
+        self.traced: TraceResult = trace_arguments(owner.fun, arguments, varying=varying, autoloop=owner.autoloop, unrolled=unrolled)
+        traced = self.traced
+        outputs = len(traced.outputs)
+        written = [number for number in traced.mutated if may_mutate(owner.mutates, number, traced.input_names)]
+        results = [*traced.outputs, *[traced.mutated[number] for number in written]]
+        self.into: tuple[int | None, ...] = (*[None] * outputs, *written)
+        graph = traced.graph.replace(body=live_values(traced.graph.body, results), outputs=results)
+        layouts: list[Any] = [
+            layout_of(leaf) if number in traced.layout_dependent else None for number, leaf in enumerate(arguments.dynamic_leaves)]
+        self.bound = BoundGraph(compile_graph(graph, self.into, owner.__name__), traced.captured,
+                                [*layouts, *[None] * len(traced.varying)], sorted(traced.written), traced.result_kinds)
+        self.result_tree = signature_tree(tree.unflatten(traced.output_tree, range(outputs)))
+        traced.arguments = arguments.without_leaves()
+        self.forms: dict[Any, CallForm | None] = {}
+        first = len(layouts)
+        self.numbers = [outside.read._replace(leaf=first + k) for k, outside in enumerate(traced.varying)]
+        self.reads = [*[outside.read for outside in traced.outside], *self.numbers]
+        self.number_kinds: tuple[ArgumentKind, ...] = tuple([
+            "float" if type(read.expected) is float else "int" for read in self.numbers])
+
+    def takes(self, arguments: Arguments) -> bool:
+        """Whether it is for arguments with this memory layout, and for what is outside now."""
+        return not self.changed() and all(layout is None or layout == layout_of(leaf) for layout, leaf in zip(
+            self.bound.layouts, arguments.dynamic_leaves, strict=False))
+
+    def changed(self) -> list[OutsideRead]:
+        """What is outside no longer as it was when the function was traced."""
+        return [*[outside for outside in self.traced.outside if not outside.read.holds()],
+                *[outside for outside in self.traced.varying if type(outside.read.look()) is not type(outside.read.expected)]]
+
+    # ----- calls
+    def call(self, arguments: Arguments, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """The result for arguments that it takes."""
+        form = self._form(arguments, args, kwargs)
+        if form is None:                           # containers that only Python knows, arguments that have to be converted
+            return self._run(arguments)
+        return chain([form], lambda *_args, **_kwargs: self._run(arguments))(*args, **kwargs)
+
+    def _form(self, arguments: Arguments, args: Sequence[Any], kwargs: dict[str, Any]) -> CallForm | None:
+        """How the native entry takes a call like this one; None where it cannot."""
+        kinds = argument_kinds(arguments.dynamic_leaves)
+        trees = argument_trees(arguments, len(args), tuple(kwargs))
+        if kinds is None or trees is None or self.result_tree is None:
+            return None
+        statics = arguments.static_values
+        key = (trees, tuple(kwargs), kinds, tuple(map(static_key, statics)))
+        if key not in self.forms:
+            signature = self.bound.signature(trees, (*kinds, *self.number_kinds), self.result_tree, tuple(kwargs))
+            form = self.forms[key] = self.bound.form(signature, statics, self.reads)
+            if form is not None:
+                self.owner._add_form(form)
+        return self.forms[key]
+
+    def _run(self, arguments: Arguments) -> Any:
+        leaves = arguments.dynamic_leaves
+        check_written(self.traced, leaves, self.bound.captured, self.into)
+        return tree.unflatten(self.traced.output_tree, self.bound.call([*leaves, *[read.look() for read in self.numbers]]))
+
+
+@says_instead
+def jit(fun: Callable[..., Any] | None = None, *, static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = (),
+        mutates: bool | int | str | Iterable[int | str] = True, autoloop: bool = True) -> Any:
+    """Compile fun: the first call of a signature traces it, later ones run native code.
+
+    fun             a function of arrays, numbers and containers of them, written with plain NumPy.
+    static_argnums  positions (and static_argnames: names) of hashable arguments that are compile-time values.  Strings, functions
+                    and objects are so by themselves, and integers that fun asks for their number (`range(n)`, an axis, a shape).
+    mutates         arguments that fun assigns to are written back to the caller's arrays; False leaves them; positions or
+                    names select.
+    autoloop        loops of fun and of the functions that it calls are captured from their source: a loop of eight iterations or
+                    more is compiled once, whatever its length (`explain` says which are not, and why).  False traces fun as it runs.
+
+    Results are NumPy arrays and scalars of the shapes and dtypes that NumPy gives.  Raises TracerError (or a kind of it) where fun
+    needs the numbers behind an argument, UnsupportedError for NumPy functions and keywords that are not supported, ShapeError and
+    DTypeError as NumPy would, SignatureError for static arguments that cannot be hashed; ValueError where fun assigns to a
+    read-only array.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> f = bw.jit(lambda x: np.sum(np.sin(x) ** 2))
+    >>> float(f(np.zeros(3)))
+    0.0
+    """
+    if fun is None:
+        return functools.partial(jit, static_argnums=static_argnums, static_argnames=static_argnames, mutates=mutates,
+                                 autoloop=autoloop)
+    require_function(fun)
+    check_statics("jit", fun, static_argnums, static_argnames)
+    if isinstance(fun, JitFunction) and (static_argnums, static_argnames, mutates, autoloop) == ((), (), True, True):
+        return fun
+    return JitFunction(fun, static_argnums, static_argnames, mutates, autoloop)

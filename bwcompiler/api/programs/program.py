@@ -1,0 +1,494 @@
+"""`compile`: the backward program itself, as Chainer, PyTorch and Torch7 users know it.
+
+A `Program` is traced once.  Each kind of request (which arguments, which outputs are seeded, accumulate or not) builds its
+own joint graph once, so `backward(wrt=(0,))` computes only what it needs, and `into=` adds inside the gradient kernels.
+Calls of a form that was seen before go straight to native code.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bwcompiler import inspect, tree
+from bwcompiler.api.programs.assignments import check_written, may_mutate
+from bwcompiler.api.programs.backward_forms import BackwardCall, backward_signature, regrouped, usual_seeds
+from bwcompiler.api.programs.bound_graph import BoundGraph
+from bwcompiler.api.programs.buffers import check_scale, match_buffers, refuse_shared_buffers
+from bwcompiler.api.programs.executables import Compiled, compile_graph
+from bwcompiler.api.programs.forms import argument_kinds, argument_trees, flat_tree, layout_of, signature_tree
+from bwcompiler.api.programs.native_calls import FORMS, Calls
+from bwcompiler.api.programs.requests import (
+    BackwardGraph,
+    Halves,
+    Request,
+    adjoint_backward,
+    argument_positions,
+    check_differentiable,
+    check_has_arrays,
+    every_seed,
+    forward_graph,
+    halves,
+    joint_backward,
+    numbered,
+    stand_ins,
+)
+from bwcompiler.api.programs.seeds import filled, seeds_of
+from bwcompiler.api.programs.traced_seeds import is_tracing, pull_in_trace
+from bwcompiler.collector import collector_paused
+from bwcompiler.compiler.lowered import Lowered
+from bwcompiler.compiler.pipeline import lower
+from bwcompiler.errors import CompileError, GradientError, SignatureError
+from bwcompiler.frontend.tracing.arguments import Arguments, foreign_dtype, require_arguments, take_apart, unwrapped
+from bwcompiler.frontend.tracing.trace import TraceResult, trace_arguments
+from bwcompiler.ir.call_signature import same_plain
+from bwcompiler.ir.graph import Graph, live_values
+from bwcompiler.ir.graph_printer import names_in_text
+from bwcompiler.ir.late_base import with_networkx
+from bwcompiler.ir.op import Value
+from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
+from bwcompiler.runtime.executable import CallForm, CompiledFunction, chain
+from bwcompiler.spellings import missing_attribute, says_instead
+
+
+def require_stage(stage: Any) -> None:
+    """Raise TypeError for arguments of the function in the place of the stage."""
+    if not isinstance(stage, str):
+        raise TypeError(f"as_text: the stage comes first, a text such as 'adjoint'; got a {type(stage).__name__}")
+
+
+class AdjointRequest(NamedTuple):
+    """A request that is served from residuals: its graph has none of the arguments."""
+
+    request: Request
+
+
+class Runner(NamedTuple):
+    """A compiled request; `made` is what was asked to be compiled, `bound.compiled` may be shared with an equal graph."""
+
+    bound: BoundGraph
+    made: BackwardGraph
+
+    @property
+    def compiled(self) -> Compiled:
+        return self.bound.compiled
+
+
+class Program(CompiledFunction):
+    """A compiled function with its backward program.  Made by `bw.compile`.
+
+    Arguments must have the tree, shapes and dtypes that the program was compiled for; SignatureError is raised for others.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> program = bw.compile(lambda x: np.sum(x * x), np.zeros(2))
+    >>> x = np.array([1.0, 2.0])
+    >>> program(x).item(), program.backward(x)[0].tolist()
+    (5.0, [2.0, 4.0])
+    >>> [value.op.name for value in program.graph.body]
+    ['multiply', 'sum']
+    >>> program.memory_analysis()["output_bytes"], sorted(program.cost_analysis())
+    (24, ['bytes', 'flops', 'kernels', 'steps'])
+    """
+
+    def __init__(self, fun: Callable[..., Any], arguments: Arguments, wrt: Sequence[int] | int | None = None,
+                 mutates: Any = True, memory_limit: int | None = None, autoloop: bool = True) -> None:
+        self.fun = fun
+        self.memory_limit = memory_limit
+        self.__name__ = getattr(fun, "__name__", "program")
+        self.arguments = arguments
+        if arguments.kwargs:
+            raise SignatureError(f"a program takes positional arguments only; {', '.join(arguments.kwargs)} cannot be one")
+        self._options = (wrt, mutates, memory_limit, autoloop)
+        self._trace()
+        self._runners: dict[Any, Runner] = {}
+        self._halves: dict[Request, Halves] = {}
+        self._lowered: Lowered | None = None
+        self._pullback_forms: list[CallForm] = []
+        self._run_half: Callable[..., Any]
+        self._calls = Calls(self.__name__, self._slow_call, self._install)
+        self._half_calls = Calls("vjp", self._slow_half, functools.partial(setattr, self, "_run_half"))
+        self._backward_calls = {value: self._method(name, value)
+                                for value, name in ((False, "backward"), (True, "value_and_backward"))}
+
+    def _trace(self, unrolled: bool = False) -> None:
+        """Trace the function for the arguments; unrolled: with all its loops unrolled."""
+        wrt, mutates, _, autoloop = self._options
+        with collector_paused():
+            self.traced: TraceResult = trace_arguments(self.fun, self.arguments, autoloop=autoloop, unrolled=unrolled)
+        traced = self.traced
+        self.written = tuple([number for number in traced.mutated if may_mutate(mutates, number, traced.input_names)])
+        self.forward_graph, self.into = forward_graph(traced, self.written)
+        traced.graph = traced.graph.replace(body=live_values(traced.graph.body, traced.outputs), outputs=traced.outputs)
+        self.layouts = tuple([layout_of(leaf) if number in traced.layout_dependent else None
+                              for number, leaf in enumerate(self.arguments.dynamic_leaves)])
+        self.arguments = traced.arguments = self.arguments.without_leaves()
+        self.argument_trees = numbered(self.arguments)
+        self.result_tree = tree.unflatten(traced.output_tree, range(len(traced.outputs)))
+        self.default_wrt = self._wrt_leaves(wrt)
+
+    def _method(self, name: str, value: bool) -> Calls:
+        """A method of this program alone: an attribute that hides the one of the class, which has the documentation."""
+        return Calls(name, functools.partial(self._slow_backward, value), functools.partial(setattr, self, name))
+
+    # ----- running
+    def __call__(self, *args: Any) -> Any:
+        """The function's value; arguments that the function assigns to are written back (`mutates`)."""
+        return self._slow_call(*args)
+
+    def backward(self, *args: Any, grad_outputs: Any = None, wrt: Sequence[int] | int | None = None, into: Any = None,
+                 scale: float | None = None) -> tuple[Any, ...]:
+        """One gradient per argument, None for those not in wrt; `into` buffers get `+= scale * gradient` and are returned.
+
+        grad_outputs   the seed of every output (None: zero); may be left out for one scalar output.
+        wrt            positions of the arguments to differentiate, instead of those given to `compile`; only these are computed.
+        into           one buffer (or None) per argument, of its tree, shape and dtype.
+        Raises SeedError for a seed of wrong shape, dtype or structure, SignatureError for arguments or buffers that do not fit,
+        GradientError for integer arguments in wrt, ValueError for a read-only buffer.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> program, x, buffer = bw.compile(lambda x: x * x, np.zeros(2)), np.array([1.0, 2.0]), np.ones(2)
+        >>> program.backward(x, grad_outputs=np.array([1.0, 10.0]))[0].tolist()
+        [2.0, 40.0]
+        >>> program.backward(x, grad_outputs=np.ones(2), into=(buffer,), scale=0.5)[0] is buffer, buffer.tolist()
+        (True, [2.0, 3.0])
+        """
+        given = {"grad_outputs": grad_outputs, "wrt": wrt, "into": into, "scale": scale}
+        return self._slow_backward(False, *args, **given)  # type: ignore[no-any-return]
+
+    def value_and_backward(self, *args: Any, grad_outputs: Any = None, wrt: Sequence[int] | int | None = None, into: Any = None,
+                           scale: float | None = None) -> tuple[Any, tuple[Any, ...]]:
+        """(value, gradients) in one native call; arguments and errors as for `backward`.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> value, (gradient,) = bw.compile(lambda x: np.sum(x * x), np.zeros(2)).value_and_backward(np.array([1.0, 2.0]))
+        >>> value.item(), gradient.tolist()
+        (5.0, [2.0, 4.0])
+        """
+        given = {"grad_outputs": grad_outputs, "wrt": wrt, "into": into, "scale": scale}
+        return self._slow_backward(True, *args, **given)  # type: ignore[no-any-return]
+
+    def vjp(self, *args: Any) -> tuple[Any, Callable[..., tuple[Any, ...]]]:
+        """(value, pullback): the pullback runs the adjoint program from saved residuals, as often as it is called.
+
+        The pullback takes grad_outputs, into= and scale= as `backward` does.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> value, pullback = bw.compile(lambda x: x * x, np.zeros(2)).vjp(np.array([1.0, 2.0]))
+        >>> pullback(np.array([1.0, 0.0]))[0].tolist(), pullback(np.array([0.0, 1.0]))[0].tolist()
+        ([2.0, 0.0], [0.0, 4.0])
+        """
+        results = self._run_half(*args)
+        count = len(self.traced.outputs)
+        return tree.unflatten(self.traced.output_tree, results[:count]), self._pullback(results[count:])
+
+    # ----- looking
+    @property
+    def graph(self) -> Graph:
+        """The forward graph (a networkx DiGraph)."""
+        return with_networkx(self.traced.graph)  # type: ignore[no-any-return]
+
+    @property
+    def adjoint(self) -> Graph:
+        """The adjoint graph: residuals and seeds -> cotangents of the differentiable arguments."""
+        return with_networkx(self.halves().partition.adjoint)  # type: ignore[no-any-return]
+
+    def forward_names(self) -> dict[Value, str]:
+        """What the text of `graph` calls its values, and those that stand for them in the adjoint graph."""
+        names = names_in_text(self.graph)
+        found = self.halves()
+        names |= {value: names[traced] for value, traced in found.joint.origins.items()}
+        return names | {copy: names[value] for copy, value in found.partition.stands_for.items() if value in names}
+
+    def lowered_names(self) -> dict[Value, str]:
+        """Names for the values of `lowered().simplified` that call those of `graph` as its text does."""
+        names = names_in_text(self.graph)
+        names |= {value: names[traced] for value, traced in self._default_runner().made.origins.items()}
+        return names_in_text(self.lowered().simplified, names)
+
+    def as_text(self, stage: str = "adjoint", format: str = "text") -> str:
+        """The program at one stage: source, forward, adjoint, simplified, fused, plan, loops, llvm, llvm-opt, asm or object.
+
+        format  text; json, dot or svg for graphs; html for all stages on one page; py for a NumPy module that computes the
+                same (`as_text(format="py")`, or just `as_text("py")`).
+
+        Raises UnsupportedError for a stage or format that does not exist, or that do not go together.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> bw.compile(np.sin, 0.5).as_text("forward").splitlines()[0]
+        'graph sin(%x: f64[]) -> f64[] {'
+        """
+        require_stage(stage)
+        return inspect.render(self, "adjoint", stage) if stage in inspect.FORMATS else inspect.render(self, stage, format)
+
+    def dump(self, path: str | Path) -> list[Path]:
+        """Write all stages on one page (`loss.html`), the module (`loss.py`), the adjoint graph (`.txt`, `.json`, `.dot`, `.svg`)
+        or the object file (`.o`), as the suffix says; without suffix, a folder with a text per stage and the page.
+
+        Returns the files that were written.  Raises UnsupportedError for another suffix."""
+        return inspect.write(self, Path(path))
+
+    def explain(self) -> str:
+        """In words: why gradients are None or zero, what is saved and computed again, what runs in which loop and why not in
+        another, which updates are in place, what is copied, which library calls and callbacks are made.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> print(bw.compile(lambda x, n: x * n, 0.5, 3).explain().splitlines()[1])
+        gradient of n is None: its dtype is int64
+        """
+        return inspect.explain_program(self)
+
+    def memory_analysis(self) -> dict[str, int]:
+        """Bytes of arguments, outputs, arena and residuals, exact before running."""
+        return inspect.memory_of(self)
+
+    def cost_analysis(self) -> dict[str, float]:
+        """Arithmetic operations and bytes of one value_and_backward call."""
+        return inspect.cost_of(self)
+
+    def __repr__(self) -> str:
+        names = self.traced.input_names
+        types = [f"{name}: {argument}" for name, argument in zip(names, self.traced.argument_types, strict=True)]
+        return f"<compiled {self.__name__}({', '.join(types)})>"
+
+    def __getattr__(self, name: str) -> Any:
+        raise missing_attribute(self, name)
+
+    def __dir__(self) -> list[str]:
+        return ["adjoint", "as_text", "backward", "cost_analysis", "dump", "explain", "graph", "memory_analysis",
+                "value_and_backward", "vjp"]
+
+    def __reduce__(self) -> Any:
+        return _compiled_again, (self.fun, stand_ins(self.arguments, self.traced.argument_types), *self._options)
+
+    def _unroll(self, error: CompileError) -> None:
+        """Trace it again with all loops unrolled, as there is no native code for one; raises the error where that is of no use."""
+        if not self.traced.may_unroll or self._runners:
+            raise error
+        self.arguments = take_apart(self.fun, stand_ins(self.arguments, self.traced.argument_types))
+        self._halves.clear()
+        self._trace(unrolled=True)
+        self.traced.unrolled_for = str(error)
+
+    def is_up_to_date(self, arguments: Arguments) -> bool:
+        """Whether it would be traced the same again, for arguments of the same kind."""
+        return all(outside.read.holds() for outside in self.traced.outside) and all(
+            layout is None or layout == layout_of(leaf) for layout, leaf in zip(self.layouts, arguments.dynamic_leaves, strict=True))
+
+    # ----- for those who look
+    def halves(self) -> Halves:
+        """The default backward program, split where `vjp` splits it."""
+        request = self.default_request()
+        found = self._halves.get(request)
+        if found is None:
+            found = self._halves[request] = halves(self.traced, request, self.memory_limit)
+        return found
+
+    def default_request(self, value: bool = False) -> Request:
+        """Everything is differentiated that was asked for in `compile`, and every output seeded."""
+        return Request(self.default_wrt, every_seed(self.traced), value)
+
+    def joint_compiled(self) -> Compiled:
+        """The default backward program: value and all gradients."""
+        return self._default_runner().compiled
+
+    def lowered(self) -> Lowered:
+        """Every stage of the default backward program, with the lines of this program's function."""
+        if self._lowered is None:
+            runner = self._default_runner()
+            shared = runner.compiled.lowered
+            own = runner.made.graph
+            self._lowered = shared if shared.graph is own else lower(own, shared.into, shared.target)
+        return self._lowered
+
+    def joint_runner(self, request: Request) -> Runner:
+        """The compiled joint graph of a request."""
+        return self._runner(request, lambda: joint_backward(self.traced, request))
+
+    def forward_runner(self) -> Runner:
+        """The compiled function itself."""
+        return self._runner("forward", lambda: BackwardGraph(self.forward_graph, self.into, (), {}))
+
+    # ----- calls
+    def _slow_call(self, *args: Any, **named: Any) -> Any:
+        leaves = self.leaves_of(args, named)
+        bound = self.forward_runner().bound
+        check_written(self.traced, leaves, bound.captured, self.into)
+        kinds, trees, result = argument_kinds(leaves), argument_trees(self.arguments, len(args), ()), signature_tree(self.result_tree)
+        if kinds is not None and trees is not None and result is not None:
+            self._calls.add(bound.form(bound.signature(trees, kinds, result), self.arguments.static_values))
+        return tree.unflatten(self.traced.output_tree, bound.call(leaves))
+
+    def _slow_backward(self, value: bool, /, *args: Any, **given: Any) -> Any:
+        call = BackwardCall.of(given, "value_and_backward" if value else "backward")
+        leaves = self.leaves_of(args)
+        seeds = seeds_of(self.traced.outputs, self.result_tree, call.grad_outputs)
+        chosen = self.default_wrt if call.wrt is None else self._wrt_leaves(call.wrt)
+        buffers = match_buffers(call.into, self.traced, self.argument_trees, chosen)
+        check_scale(call.scale, buffers)
+        request = Request(chosen, tuple([kind for kind, _ in seeds]), value, tuple(buffers), call.scale is not None)
+        bound = self.joint_runner(request).bound
+        arrays = [array for kind, array in seeds if kind == INPUT_SEED]
+        result = self._call_backward(bound, request, [*leaves, *arrays], call, buffers)
+        trees = argument_trees(self.arguments, len(args), ())
+        if trees is not None:
+            signature = backward_signature(bound, request, trees, leaves, given, self.argument_trees, self.result_tree)
+            if signature is not None:
+                statics = self.arguments.static_values
+                self._backward_calls[value].add(bound.form(signature, (*statics, *call.wrt_numbers())))
+        return result
+
+    def _call_backward(self, bound: BoundGraph, request: Request, leading: list[Any], call: BackwardCall,
+                       buffers: dict[int, Any]) -> Any:
+        refuse_shared_buffers(list(buffers.values()))
+        scale = [] if call.scale is None else [float(call.scale)]
+        results = bound.call([*leading, *scale, *buffers.values()])
+        count = len(self.traced.outputs) if request.value else 0
+        per_leaf = dict(zip(request.fresh, results[count:], strict=True)) | buffers
+        gradients = tuple([regrouped(numbers, per_leaf) for numbers in self.argument_trees])
+        return (tree.unflatten(self.traced.output_tree, results[:count]), gradients) if request.value else gradients
+
+    # ----- pullbacks
+    def _slow_half(self, *args: Any) -> Any:
+        """Values and residuals, flat."""
+        def made() -> BackwardGraph:
+            found = self.halves()
+            return BackwardGraph(found.partition.forward, (), found.joint.captured, {})
+        bound = self._runner("forward half", made).bound
+        leaves = self.leaves_of(args)
+        results = bound.call(leaves)
+        kinds, trees = argument_kinds(leaves), argument_trees(self.arguments, len(args), ())
+        if kinds is not None and trees is not None:
+            self._half_calls.add(bound.form(bound.signature(trees, kinds, flat_tree(len(results))), self.arguments.static_values))
+        return results
+
+    def _pullback(self, residuals: Sequence[Any]) -> Callable[..., tuple[Any, ...]]:
+        arrays = tuple([np.asarray(residual) for residual in residuals])
+
+        def slow(*seed: Any, **given: Any) -> Any:
+            if len(seed) > 1 or (seed and "grad_outputs" in given):
+                raise TypeError("the pullback takes one seed")
+            return self._pull(arrays, {"grad_outputs": seed[0], **given} if seed else given, positional=bool(seed))
+
+        if not self._pullback_forms:
+            for seeds in usual_seeds(self.result_tree, self.traced.outputs):
+                self._pull(arrays, {"grad_outputs": seeds}, positional=True)
+        return chain([form.over((*arrays, *form.captured[len(arrays):])) for form in self._pullback_forms], slow, "pullback")
+
+    def _pull(self, residuals: tuple[Any, ...], given: dict[str, Any], positional: bool) -> Any:
+        call = BackwardCall.of(given, "the pullback")
+        if call.wrt is not None:
+            raise SignatureError("the pullback differentiates what the program was compiled for; wrt= goes with backward")
+        default = self.default_request()
+        if is_tracing(call.grad_outputs):
+            return pull_in_trace(self.traced, self.halves(), default.wrt, self.argument_trees, residuals, call)
+        outputs = self.traced.outputs
+        seeds = filled(outputs, seeds_of(outputs, self.result_tree, call.grad_outputs))
+        buffers = match_buffers(call.into, self.traced, self.argument_trees, default.wrt)
+        check_scale(call.scale, buffers)
+        request = default._replace(into=tuple(buffers), scaled=call.scale is not None)
+        runner = self._runner(AdjointRequest(request), lambda: adjoint_backward(self.traced, self.halves(), request), residuals)
+        bound = runner.bound.over((*residuals, *runner.bound.captured[len(residuals):]))
+        result = self._call_backward(bound, request, seeds, call, buffers)
+        signature = backward_signature(bound, request, (), [], given, self.argument_trees, self.result_tree, positional)
+        form = None if signature is None else bound.form(signature)
+        if form is not None:
+            self._pullback_forms = [form, *self._pullback_forms][:FORMS]
+        return result
+
+    # ----- arguments
+    def _wrt_leaves(self, wrt: Sequence[int] | int | None) -> tuple[int, ...]:
+        """The leaf numbers of the arguments to differentiate; None: every float leaf."""
+        if wrt is None:
+            return tuple(k for k, argument in enumerate(self.traced.argument_types) if argument.type.dtype.is_differentiable)
+        chosen: list[int] = []
+        numbers = argument_positions(wrt, len(self.argument_trees), "wrt")
+        check_has_arrays(self.arguments, numbers)
+        for number in numbers:
+            chosen += self.arguments.positions_of(number)
+        if len(set(chosen)) != len(chosen):
+            raise GradientError(f"wrt={wrt!r}: an argument is named twice")
+        check_differentiable(self.traced, chosen)
+        return tuple(sorted(chosen))
+
+    def leaves_of(self, args: Sequence[Any], named: Iterable[str] = ()) -> list[Any]:
+        """The leaves of a call; SignatureError where they do not fit, and for arguments that are passed by name."""
+        if named:
+            raise SignatureError(f"{self.__name__}: arguments of a program are passed by position, got {', '.join(named)} by name")
+        leaves, treedef = tree.flatten((tuple(args), {}))
+        mine = self.arguments
+        if treedef != mine.treedef:
+            if len(args) != len(mine.args):
+                raise SignatureError(f"{self.__name__} was compiled for {len(mine.args)} arguments, got {len(args)}")
+            raise SignatureError(f"{self.__name__} was compiled for arguments of the structure {mine.treedef}, got {treedef}")
+        for position in mine.static:
+            expected, name = mine.leaves[position], mine.names()[position]
+            given, expected = unwrapped(leaves[position]), unwrapped(expected)
+            if not (same_plain(given, expected) or given == expected):
+                raise SignatureError(f"{name} is {given!r}, but the program was compiled for {expected!r}")
+        dynamic = [leaves[position] for position in mine.dynamic]
+        rows = zip(dynamic, self.traced.argument_types, self.traced.input_names, self.layouts, strict=True)
+        for leaf, argument, name, layout in rows:
+            shape, dtype = np.shape(leaf), foreign_dtype(leaf) if hasattr(leaf, "dtype") else None
+            if shape != argument.type.shape or (dtype is not None and dtype.newbyteorder("=") != argument.type.dtype.numpy):
+                raise SignatureError(f"{name} has shape {shape} and dtype {dtype}, but the program was compiled for shape "
+                                     f"{argument.type.shape} and dtype {argument.type.dtype.numpy}")
+            if layout is not None and layout_of(leaf) != layout:
+                raise SignatureError(f"{name} has another memory layout (strides) than the program was compiled for, and what it "
+                                     "computes depends on that\n  hint: pass np.ascontiguousarray(...), here and to bw.compile")
+        return dynamic
+
+    # ----- compiling
+    def _default_runner(self) -> Runner:
+        return self.joint_runner(self.default_request(value=True))
+
+    def _runner(self, key: Any, make: Callable[[], BackwardGraph], residuals: Sequence[Any] = ()) -> Runner:
+        found = self._runners.get(key)
+        if found is None:
+            made = make()
+            try:
+                compiled = compile_graph(made.graph, made.into, self.__name__)
+            except CompileError as error:
+                self._unroll(error)
+                made = make()
+                compiled = compile_graph(made.graph, made.into, self.__name__)
+            captured = [*residuals, *self.traced.captured, *made.captured]
+            layouts: list[Any] = [None] * len(compiled.signature.argument_types)
+            alone: list[int] = []
+            if not isinstance(key, AdjointRequest):
+                layouts[:len(self.layouts)] = self.layouts
+                alone = sorted(self.traced.written)
+            found = self._runners[key] = Runner(BoundGraph(compiled, captured, layouts, alone), made)
+        return found
+
+
+def _compiled_again(fun: Callable[..., Any], args: Sequence[Any], wrt: Any, mutates: Any, memory_limit: int | None,
+                    autoloop: bool) -> Program:
+    return Program(fun, take_apart(fun, args), wrt, mutates, memory_limit, autoloop)
+
+
+@says_instead
+def compile(fun: Callable[..., Any], *example_args: Any, wrt: Sequence[int] | int | None = None, mutates: Any = True,
+            memory_limit: int | None = None, autoloop: bool = True) -> Program:
+    """Compile fun and its backward program for arguments like example_args (arrays, or anything with shape and dtype).
+
+    wrt      positions of the arguments that need gradients; None: every argument of floating-point dtype.
+    mutates  as for `jit`: whether a call of the program writes back to arguments that fun assigns to; derivatives never do.
+    memory_limit  bytes that `vjp` may save for its pullback besides the arguments; what does not fit is computed again.
+    autoloop as for `jit`: False traces fun as it runs, all its loops unrolled.
+
+    Raises GradientError for a position that does not exist or is of integer dtype, CompileError (from `vjp`) for a memory_limit that
+    cannot be kept, and whatever tracing fun raises (see `jit`).
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> prog = bw.compile(lambda x, a: x @ a, np.ones((2, 3)), np.ones((3, 4)), wrt=(0,))
+    >>> seed = np.array([[1.0, 2, 3, 4], [5, 6, 7, 8]])
+    >>> prog.backward(np.ones((2, 3)), np.ones((3, 4)), grad_outputs=seed)[0].tolist()
+    [[10.0, 10.0, 10.0], [26.0, 26.0, 26.0]]
+    """
+    name = getattr(fun, "__name__", "fun")
+    require_arguments(fun, example_args, "compile", f"bw.compile({name}, ", f"; or bw.jit({name}), which compiles when it is called")
+    return Program(fun, take_apart(fun, example_args), wrt, mutates, memory_limit, autoloop)

@@ -1,0 +1,196 @@
+"""Kinds of backward calls, and the graph of each: joint graphs with seeds, sums into the caller's buffers, halves for `vjp`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from bwcompiler import ops, tree
+from bwcompiler.api.programs.executables import Into
+from bwcompiler.api.programs.shapes import ShapeDtypeStruct
+from bwcompiler.compiler.pipeline import derive, split
+from bwcompiler.errors import GradientError
+from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType
+from bwcompiler.frontend.tracing.trace import TraceResult
+from bwcompiler.ir.graph import Graph, live_values
+from bwcompiler.ir.graph_printer import names_in_text
+from bwcompiler.ir.op import Record, Value, input_value
+from bwcompiler.ir.types import F64, tensor
+from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, JointGraph, cotangent_or_zero
+from bwcompiler.passes.derivatives.partition import Partition
+
+
+def argument_positions(given: int | Iterable[int], count: int, option: str) -> tuple[int, ...]:
+    """What `argnums` or `wrt` names, as non-negative positions; raises GradientError for anything but positions of arguments."""
+    numbers = tuple(given) if isinstance(given, Iterable) else (given,)
+    for number in numbers:
+        if isinstance(number, bool) or not isinstance(number, int) or not -count <= number < count:
+            raise GradientError(f"{option}={given!r}: the function has {count} arguments that can be named, by their positions\n"
+                                f"  hint: {option}=0, or a tuple of Python integers")
+    return tuple([number % count for number in numbers])
+
+
+def check_has_arrays(arguments: Arguments, numbers: Iterable[int]) -> None:
+    """Raise for a differentiated argument that is an object (or a text ...) as a whole, which is compiled in."""
+    for found in filter(None, map(arguments.object_in, numbers)):
+        path, value = found
+        kind = type(value).__name__
+        hint = ("argnums=1 is the argument behind self" if path == "self" else
+                "leave it out of argnums / wrt" if type(value).__module__ == "builtins" else
+                f"pass its arrays, in a tuple or dict, or make {kind} a dataclass, whose fields are arguments")
+        raise GradientError(f"{path} is of type {kind}, which is compiled in as it is: there is nothing in it to differentiate\n"
+                            f"  hint: {hint}")
+
+
+def check_differentiable(result: TraceResult, positions: Sequence[int]) -> None:
+    """Raise for leaves of integer or boolean dtype; Python ints differentiate as floats."""
+    for position in positions:
+        argument = result.argument_types[position]
+        if not argument.type.dtype.is_differentiable:
+            raise GradientError(
+                f"{result.input_names[position]} has dtype {argument.type.dtype.numpy}: integers have no gradient\n"
+                "  hint: pass a float array, or leave the argument out of argnums / wrt")
+
+
+class Request(NamedTuple):
+    """One kind of backward call.
+
+    wrt     leaves that are differentiated.
+    seeds   per output "one", "input" or None.
+    value   whether the outputs are returned as well.
+    into    leaves whose gradients are added to buffers of the caller's; `scaled`: times a number given with the call.
+    """
+
+    wrt: tuple[int, ...]
+    seeds: tuple[str | None, ...]
+    value: bool = False
+    into: tuple[int, ...] = ()
+    scaled: bool = False
+
+    @property
+    def fresh(self) -> tuple[int, ...]:
+        """Leaves whose gradients are new arrays."""
+        return tuple([leaf for leaf in self.wrt if leaf not in self.into])
+
+
+class BackwardGraph(NamedTuple):
+    """The graph of a request, or of the adjoint half of a program.
+
+    graph     inputs: leaves (or nothing, for a half), seeds, scale, buffers, what is captured;
+              results: outputs, fresh gradients, then those that are added to buffers.
+    into      per result: the input whose memory it is written to.
+    captured  concrete arrays that derivative rules brought in.
+    origins   value of the graph -> the traced value that it was rebuilt from.
+    """
+
+    graph: Graph
+    into: tuple[int | None, ...]
+    captured: Sequence[Any]
+    origins: Mapping[Value, Value]
+
+
+class Halves(NamedTuple):
+    """A program in two, forward and adjoint, and what they were made from."""
+
+    partition: Partition
+    joint: JointGraph
+
+
+def differentiated(traced: TraceResult, request: Request) -> JointGraph:
+    """The joint graph of a request, with the names of the traced one."""
+    return derive(traced.graph, request.wrt, request.seeds, names_in_text(traced.graph))
+
+
+def joint_backward(traced: TraceResult, request: Request) -> BackwardGraph:
+    """Forward and adjoint in one graph."""
+    joint = differentiated(traced, request)
+    graph = joint.graph
+    outputs = list(graph.outputs[:len(traced.outputs)]) if request.value else []
+    gradients = [_present(graph, position) for position in joint.cotangents]
+    made, into = _accumulating(f"{graph.name}.backward", graph, outputs, gradients, traced, request)
+    return BackwardGraph(made, into, joint.captured, joint.origins)
+
+
+def _present(graph: Graph, position: int | None) -> Value | None:
+    """The cotangent of an argument; None where the outputs do not depend on it."""
+    return None if position is None else graph.outputs[position]
+
+
+def halves(traced: TraceResult, request: Request, memory_limit: int | None = None) -> Halves:
+    """The joint graph cut in two; residuals take at most `memory_limit` bytes."""
+    joint = differentiated(traced, request)
+    seeds = [position for position in joint.seeds if position is not None]
+    record = Record()
+    with record:
+        cotangents = [cotangent_or_zero(_present(joint.graph, position), traced.graph.inputs[leaf])
+                      for leaf, position in zip(request.wrt, joint.cotangents, strict=True)]
+    outputs = [*joint.graph.outputs[:len(traced.outputs)], *cotangents]
+    whole = joint.graph.replace(body=[*joint.graph.body, *record.values], outputs=outputs)
+    return Halves(split(whole, seeds, len(traced.outputs), memory_limit), joint)
+
+
+def adjoint_backward(traced: TraceResult, found: Halves, request: Request) -> BackwardGraph:
+    """The adjoint half; its residuals are captured, so that one form of call serves all pullbacks."""
+    adjoint = found.partition.adjoint
+    explicit = len(adjoint.inputs) - adjoint.captured
+    residuals = explicit - sum(seed is not None for seed in request.seeds)
+    inputs = [*adjoint.inputs[residuals:explicit], *adjoint.inputs[:residuals], *adjoint.inputs[explicit:]]
+    turned = Graph(adjoint.name, inputs, adjoint.body, adjoint.outputs, adjoint.index, adjoint.captured + residuals)
+    made, into = _accumulating(adjoint.name, turned, [], list(adjoint.outputs), traced, request)
+    return BackwardGraph(made, into, found.joint.captured, {})
+
+
+def _accumulating(name: str, graph: Graph, outputs: Sequence[Value], gradients: Sequence[Value | None], traced: TraceResult,
+                  request: Request) -> tuple[Graph, tuple[int | None, ...]]:
+    """The graph that returns outputs, fresh gradients and buffers with gradients added; scale and buffers come after the seeds."""
+    explicit = len(graph.inputs) - graph.captured
+    record = Record()
+    fresh: list[Value] = []
+    sums: dict[int, Value] = {}
+    buffers: dict[int, Value] = {}
+    with record:
+        scale = [input_value(tensor(F64), "scale")] if request.scaled else []
+        for leaf, gradient in zip(request.wrt, gradients, strict=True):
+            argument = traced.graph.inputs[leaf]
+            if leaf not in request.into:
+                fresh.append(cotangent_or_zero(gradient, argument))
+                continue
+            buffer = buffers[leaf] = input_value(argument.type, f"{argument.name}.into")
+            sums[leaf] = buffer if gradient is None else buffer + _scaled(gradient, scale)
+    results = [*outputs, *fresh, *[sums[leaf] for leaf in request.into]]
+    inputs = [*graph.inputs[:explicit], *scale, *[buffers[leaf] for leaf in request.into], *graph.inputs[explicit:]]
+    first = explicit + len(scale)
+    into = (*[None] * (len(outputs) + len(fresh)), *range(first, first + len(request.into)))
+    return Graph(name, inputs, live_values([*graph.body, *record.values], results), results, None, graph.captured), into
+
+
+def _scaled(gradient: Value, scale: list[Value]) -> Value:
+    if not scale:
+        return gradient
+    return gradient * ops.broadcast(ops.cast(scale[0], dtype=gradient.dtype), shape=gradient.shape, axes=())
+
+
+def every_seed(traced: TraceResult) -> tuple[str | None, ...]:
+    """A seed for every output that has one."""
+    return tuple([INPUT_SEED if output.dtype.is_differentiable else None for output in traced.outputs])
+
+
+def forward_graph(traced: TraceResult, written: Sequence[int]) -> tuple[Graph, Into]:
+    """The graph of the function with what it writes to its arguments, and per result the argument it is written to."""
+    results = [*traced.outputs, *[traced.mutated[number] for number in written]]
+    graph = traced.graph.replace(body=live_values(traced.graph.body, results), outputs=results)
+    return graph, (*[None] * len(traced.outputs), *written)
+
+
+def numbered(arguments: Arguments) -> tuple[Any, ...]:
+    """The positional arguments with the numbers of their dynamic leaves, None in the place of static ones."""
+    number = {position: k for k, position in enumerate(arguments.dynamic)}
+    args, _ = tree.unflatten(arguments.treedef, [number.get(position) for position in range(len(arguments.leaves))])
+    return args  # type: ignore[no-any-return]
+
+
+def stand_ins(arguments: Arguments, types: Sequence[ArgumentType]) -> Any:
+    """Positional arguments of these types, without numbers."""
+    leaves = [ShapeDtypeStruct(one.type.shape, one.type.dtype.numpy) if one.weak is None else one.weak(0)  # type: ignore[arg-type]
+              for one in types]
+    return arguments.with_leaves(leaves, declare=True)[0]

@@ -1,0 +1,214 @@
+"""sparse_jacobian and sparse_hessian: the elements that may differ from zero, by a few products with compressed seeds.
+
+    pattern     which elements may differ from zero, from the graph                  api/sparse/sparsity.py
+    colours     columns (or rows) that one product tells apart                       api/sparse/colouring.py
+    products    the tangents (or cotangents) of all colours, as one batch, in one compiled program
+
+The first two are made once for each kind of arguments; again where an integer array that they depend on has changed.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple, Unpack
+
+import numpy as np
+
+from bwcompiler import lazy, tree
+from bwcompiler.api.programs.functions import VARIANTS, JitFunction, specialisation_key
+from bwcompiler.api.programs.traced_seeds import is_tracing
+from bwcompiler.api.sparse.colouring import column_colours, star_colours
+from bwcompiler.api.sparse.sparsity import pattern_of
+from bwcompiler.api.transforms.forward import jvp
+from bwcompiler.api.transforms.jacobians import hvp
+from bwcompiler.api.transforms.options import Options, TransformOptions
+from bwcompiler.api.transforms.reverse import grad, vjp
+from bwcompiler.api.transforms.transformed import normalise_argnums
+from bwcompiler.api.transforms.vmap import vmap
+from bwcompiler.errors import GradientError, UnsupportedError
+from bwcompiler.frontend.tracing.arguments import require_function, take_apart, unwrapped
+from bwcompiler.frontend.tracing.trace import call_user, trace_arguments
+from bwcompiler.ir.graph import live_values
+
+sparse = lazy.module("scipy.sparse")
+
+
+class Compressed(NamedTuple):
+    """How one pattern is computed.
+
+    pattern    a boolean csr_array.
+    colours    per column (by tangents) or row (by cotangents); used: how many there are.
+    forwards   products with tangents, else with cotangents.
+    reads      per element of the pattern, in the order of csr, its place in the products, flat.
+    program    the function of the arguments that gives the products, one row per colour.
+    depends    what the pattern depends on: number of an input -> its contents.
+    """
+
+    pattern: Any
+    colours: Any
+    used: int
+    forwards: bool
+    reads: Any
+    program: Callable[..., Any]
+    depends: dict[int, bytes]
+
+
+class SparseDerivative:
+    """A function of the arguments that returns a csr_array.  Made by `sparse_jacobian` and `sparse_hessian`."""
+
+    def __init__(self, fun: Callable[..., Any], argnum: int, options: Options, symmetric: bool) -> None:
+        require_function(fun)
+        self.fun = fun
+        self.argnum = argnum
+        self.options = options
+        self.symmetric = symmetric
+        # What is compressed: the function, or the gradient.
+        self.derived: Callable[..., Any] = grad(fun, argnum, **options.given()) if symmetric else fun
+        self._known: dict[Any, list[Compressed]] = {}
+        functools.update_wrapper(self, fun)
+        self.__name__ = f"{getattr(fun, '__name__', 'function')}.{'sparse_hessian' if symmetric else 'sparse_jacobian'}"
+
+    __name__: str = "sparse_jacobian"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The derivative, of shape (elements of the result, elements of the argument), rows and columns in C order."""
+        found = self._compressed(args, kwargs)
+        products = np.asarray(found.program(*args, **kwargs))
+        data = products.ravel()[found.reads]
+        return sparse.csr_array((data, found.pattern.indices.copy(), found.pattern.indptr.copy()), shape=found.pattern.shape)
+
+    def pattern(self, *args: Any, **kwargs: Any) -> Any:
+        """Which elements may differ from zero, for arguments like these: a boolean csr_array."""
+        return self._compressed(args, kwargs).pattern.copy()
+
+    def products(self, *args: Any, **kwargs: Any) -> int:
+        """How many products with vectors a call takes."""
+        return self._compressed(args, kwargs).used
+
+    # ----- once for each kind of arguments
+    def _compressed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Compressed:
+        if is_tracing(args, kwargs):
+            raise UnsupportedError(f"{self.__name__} is called inside of a traced function: sparse matrices cannot be traced\n"
+                                   "  hint: bw.jacobian, or products (bw.jvp, bw.hvp); or call it outside")
+        arguments = take_apart(self.fun, args, kwargs, **self.options.statics)
+        known = self._known.setdefault(specialisation_key(arguments), [])
+        leaves = arguments.dynamic_leaves
+        for one in known:
+            if all(k < len(leaves) and np.asarray(leaves[k]).tobytes() == held for k, held in one.depends.items()):
+                return one
+        known.insert(0, self._compress(args, kwargs))
+        del known[VARIANTS:]
+        return known[0]
+
+    def _compress(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Compressed:
+        arguments = take_apart(self.derived, args, kwargs, **self.options.statics)
+        numbers = normalise_argnums(self.argnum, len(args))
+        leaves = arguments.positions_of(numbers[0])
+        self._require_array(arguments.args[numbers[0]], "argument", len(leaves))
+        contents = [unwrapped(leaf) for leaf in arguments.dynamic_leaves]
+        result = trace_arguments(self.derived, arguments, autoloop=self.options.autoloop)
+        self._require_array(tree.unflatten(result.output_tree, range(len(result.outputs))), "result", len(result.outputs))
+        graph = result.graph.replace(outputs=result.outputs, body=live_values(result.graph.body, result.outputs))
+        output, argument = result.outputs[0], graph.inputs[leaves[0]]
+        for value, what in ((output, "result"), (argument, "argument")):
+            if not value.dtype.is_differentiable:
+                raise GradientError(f"{self.__name__}: the {what} has dtype {value.dtype.numpy}, which has no derivative")
+            if value.dtype.is_complex:
+                raise GradientError(f"{self.__name__}: the {what} has dtype {value.dtype.numpy}; only real ones are supported\n"
+                                    "  hint: a function of real and imaginary parts, or bw.jacobian")
+        found = pattern_of(graph, leaves[0], [*contents, *result.captured])
+        pattern = found.sets[0]
+        if pattern is None:
+            pattern = sparse.csr_array((output.type.size, argument.type.size), dtype=bool)
+        pattern = (pattern + pattern.T).tocsr() if self.symmetric else pattern
+        pattern.sort_indices()
+        depends = {k: np.asarray(contents[k]).tobytes() for k in found.depends if k < len(contents)}
+        return self._coloured(pattern, depends, numbers[0])
+
+    def _require_array(self, container: Any, what: str, leaves: int) -> None:
+        if leaves != 1 or not ((tree.leaves(container) and tree.leaves(container)[0] is container) or isinstance(container, int)):
+            raise UnsupportedError(f"{self.__name__}: the {what} must be one array, it is {tree.structure(container)}\n"
+                                   "  hint: np.concatenate its parts")
+
+    def _coloured(self, pattern: Any, depends: dict[int, bytes], number: int) -> Compressed:
+        rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
+        columns = pattern.indices.astype(np.int64)
+        if self.symmetric:
+            colours = star_colours(pattern)
+            reads = _symmetric_reads(pattern, rows, columns, colours)
+            forwards = True
+        else:
+            by_column, by_row = column_colours(pattern), column_colours(pattern.T.tocsr())
+            forwards = bool(_count(by_column) <= _count(by_row))
+            colours = by_column if forwards else by_row
+            reads = by_column[columns] * pattern.shape[0] + rows if forwards else by_row[rows] * pattern.shape[1] + columns
+        count = _count(colours)
+        products = _products(self.fun, number, colours, count, self.symmetric, forwards)
+        program = JitFunction(products, **self.options.given(), mutates=False)
+        return Compressed(pattern, colours, count, forwards, reads, program, depends)
+
+
+def _count(colours: Any) -> int:
+    return int(colours.max()) + 1 if colours.size else 0
+
+
+def _symmetric_reads(pattern: Any, rows: Any, columns: Any, colours: Any) -> Any:
+    """Where each element is: in the product of its column's colour, if it is alone in its row there; else that of its row's, mirrored."""
+    size, count = pattern.shape[0], max(_count(colours), 1)
+    place = rows * count + colours[columns]
+    alone = np.bincount(place, minlength=size * count)[place] == 1
+    return np.where(alone, colours[columns] * size + rows, colours[rows] * size + columns)
+
+
+def _products(fun: Callable[..., Any], number: int, colours: Any, count: int, symmetric: bool, forwards: bool) -> Callable[..., Any]:
+    """A function of the arguments: the products with the sums of unit vectors of each colour, as rows."""
+    def products(*args: Any, **kwargs: Any) -> Any:
+        def of(x: Any) -> Any:
+            return call_user(fun, (*args[:number], x, *args[number + 1:]), kwargs)
+
+        x = args[number]
+        out, pullback = (x, None) if forwards else vjp(of, x)
+        like = x if forwards else out
+        seeds = np.equal(np.arange(count)[:, None], colours).astype(like.dtype)
+
+        def product(seed: Any) -> Any:
+            seed = np.reshape(seed, like.shape)
+            if symmetric:
+                return np.ravel(hvp(of)(x, seed))
+            return np.ravel(jvp(of, (x,), (seed,))[1] if pullback is None else pullback(seed)[0])
+
+        return vmap(product)(seeds) if count else np.zeros(0, like.dtype)
+
+    functools.update_wrapper(products, fun, updated=())
+    return products
+
+
+def sparse_jacobian(fun: Callable[..., Any], argnums: int = 0, **options: Unpack[TransformOptions]) -> Any:
+    """A function that returns the Jacobian of fun as a scipy.sparse.csr_array of shape (out.size, args[argnums].size).
+
+    The argument and the result are one array each, of any shape; rows and columns count their elements in C order.  Which elements may
+    differ from zero is found from the graph; they are all stored, also where they are zero.  A call takes as many products with a vector as
+    there are colours (a tridiagonal matrix: 3), as one batch: `.products(*args)` says how many, `.pattern(*args)` which elements.
+
+    Indices (x[k]) may come from constants, arrays from outside and integer arguments; those that depend on floating-point numbers are
+    taken to point anywhere.  Raises UnsupportedError for containers, where the pattern is all but full, and inside of traced functions;
+    GradientError for integers; ImportError without SciPy.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.sparse_jacobian(lambda x: x[1:] * x[:-1])(np.array([1.0, 2.0, 3.0])).toarray().tolist()
+    [[2.0, 1.0, 0.0], [0.0, 3.0, 2.0]]
+    """
+    return SparseDerivative(fun, argnums, Options.of("sparse_jacobian", options), symmetric=False)
+
+
+def sparse_hessian(fun: Callable[..., Any], argnums: int = 0, **options: Unpack[TransformOptions]) -> Any:
+    """A function that returns the Hessian of a scalar function as a symmetric scipy.sparse.csr_array.
+
+    As `sparse_jacobian`, of the gradient; a call takes as many products of the Hessian with a vector as a star colouring has colours.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.sparse_hessian(lambda x: np.sum(x[1:] * x[:-1] ** 2))(np.array([1.0, 2.0, 3.0])).toarray().tolist()
+    [[4.0, 2.0, 0.0], [2.0, 6.0, 4.0], [0.0, 4.0, 0.0]]
+    """
+    return SparseDerivative(fun, argnums, Options.of("sparse_hessian", options), symmetric=True)

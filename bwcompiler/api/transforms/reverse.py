@@ -1,0 +1,254 @@
+"""Reverse mode: grad, value_and_grad, vjp; and the rules that users give: custom_vjp, custom_jvp, stop_gradient."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Unpack
+
+from bwcompiler import ops, tree
+from bwcompiler.api.programs.functions import VARIANTS, JitFunction, specialisation_key
+from bwcompiler.api.programs.program import Program
+from bwcompiler.api.programs.traced_seeds import is_tracing, match_seeds
+from bwcompiler.api.transforms.options import Options, TransformOptions
+from bwcompiler.api.transforms.transformed import (
+    Argnums,
+    TracedCall,
+    as_floats,
+    capture,
+    made_of,
+    outputs_of,
+    traced_call,
+    transformed,
+    with_options,
+)
+from bwcompiler.compiler.pipeline import derive
+from bwcompiler.errors import GradientError, at
+from bwcompiler.frontend.tracing.arguments import require_function, take_apart, unwrapped
+from bwcompiler.frontend.tracing.custom_rules import CustomFunction, CustomJvp, CustomVjp
+from bwcompiler.frontend.tracing.trace import TraceResult, call_user, trace
+from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, value_of
+from bwcompiler.ir.graph import inline
+from bwcompiler.ir.op import Value
+from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, ONE, cotangent_or_zero
+
+
+def scalar_output(result: TraceResult, numbers: Sequence[int], what: str, holomorphic: bool = False) -> int:
+    """The number of the one output, which must be a scalar, and real (or complex, of a holomorphic function)."""
+    outputs = [result.outputs[k] for k in numbers]
+    if len(outputs) != 1 or outputs[0].shape != ():
+        shapes = ", ".join(str(output.shape) for output in outputs) if outputs else "None; is a return missing?"
+        raise GradientError(at(outputs[0].source if outputs else None,
+                               f"{what} needs a function with one scalar output; it returned {'shape ' if outputs else ''}{shapes}\n"
+                               "  hint: reduce it (.sum()), or use bw.jacobian, or bw.vjp with a seed"))
+    check_output(outputs[0], what, holomorphic)
+    return numbers[0]
+
+
+def check_output(output: Value, what: str, holomorphic: bool) -> None:
+    """Raise for an output that has no derivative, or not one of this kind."""
+    if not output.dtype.is_differentiable:
+        raise GradientError(at(output.source, f"{what} needs a floating-point output; it returned {output.dtype.numpy}"))
+    if holomorphic and not output.dtype.is_complex:
+        raise GradientError(at(output.source, f"{what} with holomorphic=True needs a complex output; it returned {output.dtype.numpy}"))
+    if output.dtype.is_complex and not holomorphic:
+        raise GradientError(at(output.source, f"{what} needs a real output; it returned {output.dtype.numpy}\n"
+                               "  hint: holomorphic=True for the derivative of a holomorphic function; otherwise make it real (np.abs(z), "
+                               "z.real), or use bw.vjp with a seed"))
+
+
+def check_arguments(call: TracedCall, what: str) -> None:
+    """Raise for real arguments of a function that is to be differentiated as a holomorphic one."""
+    for leaf in call.wrt:
+        dtype, name = call.result.argument_types[leaf].type.dtype, call.result.input_names[leaf]
+        if not dtype.is_complex:
+            raise GradientError(f"{what} with holomorphic=True needs complex arguments; {name} has dtype {dtype.numpy}")
+
+
+def value_and_grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
+                   **options: Unpack[TransformOptions]) -> Any:
+    """A function that returns fun's value and its gradient with respect to the arguments argnums.
+
+    The gradient has the shape and dtype of its argument, and its tree; a tuple of argnums gives a tuple of gradients.  With has_aux,
+    fun returns (value, aux) and the result is ((value, aux), gradient).  With respect to a complex z = x + iy the gradient is
+    df/dx - i df/dy, as in JAX (the conjugate of PyTorch's); with holomorphic=True fun maps complex numbers to complex numbers, and
+    the gradient is its complex derivative.  Raises GradientError for a non-scalar output, integer arguments, or a complex output
+    without holomorphic=True, and whatever tracing fun raises (bw.errors).
+
+    All transforms have the options static_argnums, static_argnames and autoloop, with the meaning that they have for `jit`.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> value, g = bw.value_and_grad(lambda x: np.sum(x * x))(np.array([1.0, 2.0]))
+    >>> float(value), g.tolist()
+    (5.0, [2.0, 4.0])
+    """
+    chosen = Options.of("value_and_grad", options)
+
+    def traced(*args: Any, **kwargs: Any) -> Any:
+        differentiated = traced_call(fun, args, kwargs, argnums, chosen)
+        result, wrt = differentiated.result, differentiated.wrt
+        outputs = outputs_of(result, has_aux)
+        number = scalar_output(result, outputs.numbers, "grad", holomorphic)
+        if holomorphic:
+            check_arguments(differentiated, "grad")
+        joint = derive(result.graph, wrt, [ONE if k == number else None for k in range(len(result.graph.outputs))])
+        found = inline(joint.graph, [*differentiated.inputs(), *map(capture, joint.captured)])
+        gradient = differentiated.per_argument([
+            _cotangent(found, position, result.graph.inputs[k]) for position, k in zip(joint.cotangents, wrt, strict=True)])
+        value: Any = fresh(found[number])
+        if has_aux:
+            value = (value, outputs.aux(found))
+        return value, gradient
+
+    return transformed(fun, traced, "value_and_grad", chosen, value_and_grad, argnums, has_aux, holomorphic, backward=True,
+                       argnums=argnums)
+
+
+def _cotangent(found: Sequence[Value], position: int | None, argument: Value) -> Value:
+    return cotangent_or_zero(None if position is None else found[position], argument)
+
+
+def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
+         **options: Unpack[TransformOptions]) -> Any:
+    """A function that returns the gradient of fun with respect to the arguments argnums.
+
+    The gradient has the shape, dtype and tree of the argument.  Errors as for `value_and_grad`; with has_aux, returns (gradient, aux).
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.grad(lambda x: np.sum(x ** 3))(np.array([1.0, 2.0])).tolist()
+    [3.0, 12.0]
+    """
+    chosen = Options.of("grad", options)
+    both = value_and_grad(fun, argnums, has_aux, holomorphic, **options)
+
+    def traced(*args: Any, **kwargs: Any) -> Any:
+        value, gradient = both.fun(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return transformed(fun, traced, "grad", chosen, grad, argnums, has_aux, holomorphic, backward=True, argnums=argnums)
+
+
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, **options: Unpack[TransformOptions]) -> Any:
+    """fun(*primals) and the pullback: a function from a seed (shaped like the output) to one cotangent per primal.
+
+    Integer and boolean primals have the cotangent None.  With has_aux, fun returns (out, aux) and the result is
+    (out, pullback, aux).  The pullback raises SeedError for a seed of other shape, dtype or structure than the output.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> out, pullback = bw.vjp(lambda x: x * x, np.array([1.0, 2.0]))
+    >>> pullback(np.array([1.0, 10.0]))[0].tolist()
+    [2.0, 40.0]
+    """
+    if options:
+        fun, primals = with_options("vjp", fun, primals, options)
+    if is_tracing(primals):
+        out = call_user(fun, tuple(map(unwrapped, primals)), {})
+        out, aux = out if has_aux else (out, None)
+        pullback: Any = functools.partial(_pullback_traced, fun, primals, has_aux)
+    else:
+        primals = tuple(as_floats(primals, range(len(primals))))
+        program = program_of(fun, primals)
+        out, pullback = program.vjp(*primals)
+        if has_aux:
+            outputs = outputs_of(program.traced, has_aux=True)
+            assert outputs.aux_treedef is not None
+            out, aux = out
+            nothing = tree.unflatten(outputs.aux_treedef, [None] * len(outputs.aux_numbers))
+            pullback = functools.partial(_pullback_with_aux, pullback, nothing)
+    return (out, pullback, aux) if has_aux else (out, pullback)
+
+
+def _pullback_with_aux(pullback: Callable[..., Any], aux: Any, seed: Any) -> Any:
+    return pullback((seed, aux))
+
+
+def program_of(fun: Callable[..., Any], primals: tuple[Any, ...]) -> Program:
+    """The program of fun for these primals: an earlier one, if what fun reads from outside is as it was."""
+    arguments = take_apart(fun, primals)
+    known: list[Program] = made_of(fun, ("programs", specialisation_key(arguments)), list)
+    for program in known:
+        if program.is_up_to_date(arguments):
+            return program
+    made = Program(fun, arguments)
+    known[:] = [made, *known[:VARIANTS - 1]]
+    return made
+
+
+def _pullback_traced(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, seed: Any) -> Any:
+    result = trace(fun, as_floats(primals, range(len(primals))))
+    seeds = match_seeds(result, outputs_of(result, has_aux).numbers, seed, has_aux)
+    wrt = [k for k, argument in enumerate(result.argument_types) if argument.type.dtype.is_differentiable]
+    joint = derive(result.graph, wrt, [None if seeds.get(k) is None else INPUT_SEED for k in range(len(result.graph.outputs))])
+    seed_values = [value for k, position in enumerate(joint.seeds) if position is not None and (value := seeds.get(k)) is not None]
+    differentiated = TracedCall(tuple(range(len(primals))), result, wrt)
+    found = inline(joint.graph, [*differentiated.inputs(*seed_values), *map(capture, joint.captured)])
+    return differentiated.per_argument([
+        _cotangent(found, position, result.graph.inputs[k]) for position, k in zip(joint.cotangents, wrt, strict=True)])
+
+
+def stop_gradient(x: Any) -> Any:
+    """x, with a zero derivative; works on containers too.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> float(bw.grad(lambda x: x * bw.stop_gradient(x))(3.0))
+    3.0
+    """
+    def stop(leaf: Tracer) -> Tracer:
+        return fresh(ops.stop_gradient(value_of(leaf)))
+    return tree.map(lambda leaf: call(stop, leaf) if isinstance(leaf, Tracer) else leaf, x)
+
+
+def custom_vjp(fun: Callable[..., Any] | None = None, nondiff_argnums: int | Iterable[int] = (), *,
+               nondiff_argnames: str | Iterable[str] = ()) -> Any:
+    """Give fun its own derivative: the pair that is registered with `.defvjp(fwd, bwd)`.  Without fun, a decorator.
+
+    fwd(*args) -> (out, residuals) runs in the place of fun where it is differentiated, and may call it; residuals are arrays in
+    containers, or None.  bwd(residuals, ct) -> one cotangent per argument, in a tuple, each with the tree, shapes and dtypes of its
+    argument; None: zero.  ct has the tree, shape and dtype of out.  Arguments named in nondiff_argnums (or nondiff_argnames) are
+    compile-time values without cotangent: bwd(*nondiff, residuals, ct).  All are traced, each when first needed.
+
+    Raises GradientError where the pair is missing or returns something else, UnsupportedError where it reads traced values from
+    outside, SignatureError for arrays as compile-time values.  Derivatives of the derivative are those of bwd.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> @bw.custom_vjp
+    ... def double(x):
+    ...     return 2 * x
+    >>> double.defvjp(lambda x: (double(x), x), lambda x, ct: (100 * ct,))
+    >>> bw.grad(double)(3.0).item()
+    100.0
+    """
+    return _custom(CustomVjp, fun, nondiff_argnums, nondiff_argnames)
+
+
+def custom_jvp(fun: Callable[..., Any] | None = None, nondiff_argnums: int | Iterable[int] = (), *,
+               nondiff_argnames: str | Iterable[str] = ()) -> Any:
+    """Give fun its own derivative by a rule for tangents, which holds in forward and in reverse mode.  Without fun, a decorator.
+
+    `.defjvp(jvp)` registers jvp(primals, tangents) -> (out, tangent): it gets a tuple of arguments and one of their tangents (None
+    for integers), and returns an output and its tangent, of one tree, shape and dtype.  It must be linear in the tangents: reverse
+    mode transposes it.  `.defjvps(*rules)` registers one rule(tangent, out, *primals) per argument, None for zero; their results are
+    added.  Arguments named in nondiff_argnums (or nondiff_argnames) are compile-time values: jvp(*nondiff, primals, tangents).
+
+    Raises GradientError where the rule is missing, not linear or returns something else, UnsupportedError where it reads traced
+    values from outside, SignatureError for arrays as compile-time values.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> @bw.custom_jvp
+    ... def log1pexp(x):
+    ...     return np.log(1.0 + np.exp(x))
+    >>> log1pexp.defjvps(lambda t, out, x: t * (1 - 1 / (1 + np.exp(x))))
+    >>> float(bw.grad(log1pexp)(100.0))
+    1.0
+    """
+    return _custom(CustomJvp, fun, nondiff_argnums, nondiff_argnames)
+
+
+def _custom(kind: type[CustomFunction], fun: Callable[..., Any] | None, nondiff_argnums: int | Iterable[int],
+            nondiff_argnames: str | Iterable[str]) -> Any:
+    if fun is None:
+        return functools.partial(_custom, kind, nondiff_argnums=nondiff_argnums, nondiff_argnames=nondiff_argnames)
+    require_function(fun)
+    made = kind(fun, nondiff_argnums, nondiff_argnames)
+    made.compiled = JitFunction(made, static_argnums=tuple(sorted(made.nondiff)))
+    return made

@@ -1,0 +1,252 @@
+"""What all transforms share: a `Transformed` function, its arguments traced and taken apart, derivatives put back into their trees.
+
+Every transform is a function of handles: it traces `fun` in a region of its own, transforms the graph, and inlines the result into
+the region it was called in.  Called with concrete arrays, it is compiled whole by `jit`.  So transforms nest to any order, and `jit`
+of a transform costs nothing extra.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from bwcompiler import ops, tree
+from bwcompiler.api.programs.functions import JitFunction
+from bwcompiler.api.programs.program import Program
+from bwcompiler.api.programs.requests import argument_positions, check_differentiable, check_has_arrays
+from bwcompiler.api.transforms.options import Options, TransformOptions
+from bwcompiler.errors import GradientError
+from bwcompiler.frontend.tracing.arguments import Arguments, check_statics, require_function, take_apart
+from bwcompiler.frontend.tracing.operands import value_as
+from bwcompiler.frontend.tracing.storages.region import open_region
+from bwcompiler.frontend.tracing.trace import TraceResult, trace
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
+from bwcompiler.ir.graph import inline
+from bwcompiler.ir.op import Value
+from bwcompiler.ir.types import F64
+
+Argnums = int | Sequence[int]
+
+REMEMBERED = 64                # bound methods and other callables without attributes whose transforms are kept
+
+
+class Transformed(JitFunction):
+    """A transform of a function: compiled when called with arrays, inlined when called inside another trace.
+
+    made_by   the transform, its arguments and options, to make it again from a pickle.
+    backward  what is worth looking at is the backward program of the function that is differentiated.
+    """
+
+    def __init__(self, traced: Callable[..., Any], options: Options, made_by: tuple[Callable[..., Any], tuple[Any, ...]],
+                 backward: bool = False) -> None:
+        super().__init__(traced, options.static_argnums, options.static_argnames, autoloop=options.autoloop)
+        self.made_by = (*made_by, options)
+        self._backward = backward
+
+    def _remake(self) -> tuple[Any, ...]:
+        transform, args, options = self.made_by
+        return transform, args, options.given()
+
+    def _shown(self, arguments: Arguments) -> Program:
+        if not self._backward:
+            return super()._shown(arguments)
+        _, (fun, argnums, *_), _ = self.made_by
+        return Program(fun, arguments, argnums, autoloop=self.autoloop)
+
+
+def without_names(traced: Callable[..., Any]) -> Callable[..., Any]:
+    """Say that the parameters of a function are not those of the function that it is made of."""
+    vars(traced)["__signature__"] = inspect.Signature([inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL),
+                                                       inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)])
+    return traced
+
+
+def transformed(fun: Callable[..., Any], traced: Callable[..., Any], name: str, options: Options, transform: Callable[..., Any],
+                *args: Any, backward: bool = False, argnums: Argnums = 0) -> Transformed:
+    """The function `traced` of handles, which is `fun` as `transform(fun, *args)` makes it, as users hold it.
+
+    argnums   positions that it is about: those that count from the end count the arguments that a call gives by position.
+    """
+    require_function(fun)
+    check_statics(name, fun, options.static_argnums, options.static_argnames)
+    functools.update_wrapper(traced, fun, updated=())
+    traced.__name__ = f"{getattr(fun, '__name__', 'function')}.{name}"
+    traced.__qualname__ = f"{getattr(fun, '__qualname__', 'function')}.{name}"
+    from_the_end = count_from_the_end(argnums)
+    own = options.by_position(fun) if from_the_end else options
+    made = Transformed(without_names(traced) if from_the_end else traced, own, (transform, (fun, *args)), backward)
+    made.made_by = (transform, (fun, *args), options)
+    return made
+
+
+def count_from_the_end(argnums: Argnums) -> bool:
+    """Whether there are negative positions."""
+    return any(isinstance(k, int) and k < 0 for k in (argnums if isinstance(argnums, Iterable) else (argnums,)))
+
+
+# ----- transforms that are called with the function each time (`jvp`, `vjp`)
+class _Made:
+    """What was made of a function.  It lives on the function, so that both go together."""
+
+    def __init__(self, owner: Any = None) -> None:
+        self.owner = None if owner is None else weakref.ref(owner)
+        self.things: dict[Any, Any] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:       # functions are pickled with their attributes: made again when needed
+        return (_Made, ())
+
+
+_made_elsewhere: OrderedDict[Any, _Made] = OrderedDict()
+
+
+def made_of(fun: Callable[..., Any], key: Any, make: Callable[[], Any]) -> Any:
+    """make(), or what it gave for this function and key before."""
+    things = _things_of(fun)
+    if key not in things:
+        things[key] = make()
+    return things[key]
+
+
+def _things_of(fun: Callable[..., Any]) -> dict[Any, Any]:
+    if isinstance(fun, types.FunctionType | JitFunction):
+        made = fun.__dict__.get("__bw_made__")
+        if made is None or made.owner is None or made.owner() is not fun:      # `functools.wraps` copies attributes
+            made = fun.__dict__["__bw_made__"] = _Made(fun)
+        return made.things
+    try:
+        found = _made_elsewhere.setdefault(fun, _Made())
+    except TypeError:                              # a callable that cannot be hashed
+        return {}
+    _made_elsewhere.move_to_end(fun)
+    while len(_made_elsewhere) > REMEMBERED:
+        _made_elsewhere.popitem(last=False)
+    return found.things
+
+
+def with_options(transform: str, fun: Callable[..., Any], primals: Sequence[Any],
+                 given: TransformOptions) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """A function and its positional arguments, for which the options hold wherever the function is traced."""
+    options = Options.of(transform, given)
+    primals = options.declare(fun, primals)
+    if options.autoloop:
+        return fun, primals
+    return made_of(fun, "autoloop=False", lambda: JitFunction(fun, autoloop=False)), primals
+
+
+# ----- arguments
+def operand_values(leaves: Sequence[Any]) -> list[Value]:
+    """Leaves of a call inside a trace as values of the current region."""
+    return [value_of(leaf) if isinstance(leaf, Tracer) else value_as(leaf) for leaf in leaves]
+
+
+def normalise_argnums(argnums: Argnums, count: int) -> tuple[int, ...]:
+    """argnums as non-negative positions."""
+    return argument_positions(argnums, count, "argnums")
+
+
+def as_floats(args: Sequence[Any], argnums: Sequence[int]) -> list[Any]:
+    """Python ints among the differentiated arguments become floats."""
+    def convert(leaf: Any) -> Any:
+        if type(leaf) is int:
+            return float(leaf)
+        if isinstance(leaf, Tracer) and leaf._kind is int:
+            return fresh(ops.cast(value_of(leaf), dtype=F64), float)
+        return leaf
+    return [tree.map(convert, arg) if k in argnums else arg for k, arg in enumerate(args)]
+
+
+def capture(array: Any) -> Value:
+    """The value, in the current region, of an array that a rule brought in."""
+    return open_region().capture(array)
+
+
+class TracedCall(NamedTuple):
+    """A call whose arguments `argnums` are differentiated.  wrt: the numbers of their leaves."""
+
+    argnums: Argnums
+    result: TraceResult
+    wrt: list[int]
+
+    @property
+    def leaves(self) -> list[Any]:
+        return self.result.arguments.dynamic_leaves
+
+    def inputs(self, *seeds: Value) -> list[Value]:
+        """The values, in the current region, of the inputs of the traced graph, with seeds or tangents before what is captured."""
+        lifted = [value_of(handle) for handle in self.result.lifted]
+        return [*operand_values(self.leaves), *lifted, *seeds, *map(capture, self.result.captured)]
+
+    def per_argument(self, derivatives: Sequence[Value]) -> Any:
+        """One derivative per leaf in `wrt`, in the trees of the arguments; a tuple of these if argnums is one.
+
+        Leaves that are compile-time values have None.
+        """
+        arguments = self.result.arguments
+        found: dict[int, Any] = {arguments.dynamic[leaf]: fresh(value) for leaf, value in zip(self.wrt, derivatives, strict=True)}
+        args, _ = tree.unflatten(arguments.treedef, [found.get(position) for position in range(len(arguments.leaves))])
+        chosen = [args[number] for number in normalise_argnums(self.argnums, len(args))]
+        return chosen[0] if isinstance(self.argnums, int) else tuple(chosen)
+
+    def leaf_numbers(self) -> tuple[Any, ...]:
+        """The positional arguments with the numbers of their leaves; None in the place of compile-time values."""
+        arguments = self.result.arguments
+        number = {position: k for k, position in enumerate(arguments.dynamic)}
+        args, _ = tree.unflatten(arguments.treedef, [number.get(position) for position in range(len(arguments.leaves))])
+        return args  # type: ignore[no-any-return]
+
+
+def traced_call(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], argnums: Argnums,
+                options: Options) -> TracedCall:
+    """Trace a call of fun whose arguments `argnums` are differentiated; GradientError where they have no derivative."""
+    named = take_apart(fun, args, kwargs)          # what can be passed by position is
+    numbers = normalise_argnums(argnums, len(args if count_from_the_end(argnums) else named.args))
+    argnums = numbers[0] if isinstance(argnums, int) else numbers
+    result = trace(fun, as_floats(named.args, numbers), named.kwargs, **options.statics)
+    check_has_arrays(result.arguments, numbers)
+    wrt = [leaf for number in numbers for leaf in result.arguments.positions_of(number)]
+    check_differentiable(result, wrt)
+    return TracedCall(argnums, result, wrt)
+
+
+# ----- results
+class Outputs(NamedTuple):
+    """The output leaves that are differentiated, and what belongs to the auxiliary result.
+
+    treedef  of the differentiated part; numbers: its leaves among the outputs.
+    """
+
+    treedef: tree.TreeDef
+    numbers: list[int]
+    aux_treedef: tree.TreeDef | None = None
+    aux_numbers: Sequence[int] = ()
+
+    def aux(self, values: Sequence[Value]) -> Any:
+        """The auxiliary result from the values of all outputs."""
+        assert self.aux_treedef is not None
+        return tree.unflatten(self.aux_treedef, [fresh(values[k]) for k in self.aux_numbers])
+
+    def primal(self, values: Sequence[Value]) -> Any:
+        """The differentiated result from the values of all outputs."""
+        return tree.unflatten(self.treedef, [fresh(values[k]) for k in self.numbers])
+
+
+def outputs_of(result: TraceResult, has_aux: bool) -> Outputs:
+    """The outputs of a traced function, which returns (value, aux) with has_aux."""
+    if not has_aux:
+        return Outputs(result.output_tree, list(range(len(result.outputs))))
+    whole = tree.unflatten(result.output_tree, range(len(result.outputs)))
+    if not (isinstance(whole, tuple) and len(whole) == 2):
+        raise GradientError("has_aux=True: the function must return a pair (value, aux)")
+    numbers, treedef = tree.flatten(whole[0])
+    aux_numbers, aux_treedef = tree.flatten(whole[1])
+    return Outputs(treedef, numbers, aux_treedef, aux_numbers)
+
+
+def inline_call(call: TracedCall) -> list[Value]:
+    """The values of all outputs of the function itself, in the current region."""
+    return inline(call.result.graph, call.inputs())

@@ -1,0 +1,37 @@
+"""Axis arguments of NumPy's functions."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+NOTHING = np._NoValue          # an argument that was not given, where None means something
+Axes = tuple[int, ...]
+
+
+def normalize_axes(axis: Any, rank: int, name: str = "") -> Axes:
+    """An axis argument (None: all) as sorted non-negative axes; raises numpy.exceptions.AxisError."""
+    if axis is None or axis is NOTHING:
+        return tuple(range(rank))
+    axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
+    found = [normalize_axis(one, rank) for one in axes]
+    if len(set(found)) != len(found):
+        raise ValueError("duplicate value in 'axis'")
+    return tuple(sorted(found))
+
+
+def reduction_axes(axis: Any, rank: int) -> Axes:
+    """As `normalize_axes`, for reductions that take axis=0 and axis=-1 of arrays without axes (ufunc.reduce does)."""
+    if rank == 0 and isinstance(axis, int | np.integer) and axis in (0, -1):
+        return ()
+    return normalize_axes(axis, rank)
+
+
+def normalize_axis(axis: Any, rank: int) -> int:
+    """One axis, counted from the end where negative."""
+    position = operator.index(axis)
+    if not -rank <= position < rank:
+        raise np.exceptions.AxisError(position, rank)
+    return int(position) % rank if rank else 0

@@ -1,0 +1,336 @@
+"""Functions that make arrays.  Inside a trace they give handles (so that `y = zeros(n); y[i] = x` works), outside ndarrays.
+
+They are `bwcompiler.numpy.zeros` and so on, and what NumPy's `like=` and `..._like` functions do on handles.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from bwcompiler import ops
+from bwcompiler.errors import ShapeError, UnsupportedError
+from bwcompiler.frontend.numpy.manipulation.layout import _strings, astype, contiguous, indexed
+from bwcompiler.frontend.tracing.operands import (
+    _holds_tracers,
+    as_tracer,
+    assembled,
+    cast,
+    filled,
+    known_parts,
+    materialise,
+    operand,
+    stack_objects,
+    value_as,
+)
+from bwcompiler.frontend.tracing.promotion import requested, strong
+from bwcompiler.frontend.tracing.registry import HANDLERS, implements, refuse
+from bwcompiler.frontend.tracing.storages.memory_order import fixed
+from bwcompiler.frontend.tracing.storages.region import active_region
+from bwcompiler.frontend.tracing.storages.views import everything_of, fortran_strides
+from bwcompiler.frontend.tracing.tracer import Tracer, call, call_numpy, fresh_array, value_of
+from bwcompiler.ir.types import F64, I64, DType, dtype_of
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    given = tuple(shape) if isinstance(shape, tuple | list | np.ndarray) else (shape,)
+    return tuple([extent.__index__() for extent in given])
+
+
+def _full_traced(shape: Any, fill_value: Any, dtype: Any = None) -> Tracer:
+    payload, kind = operand(fill_value)
+    target = requested(dtype) or strong(kind)
+    extents = _shape(shape)
+    if len(payload.shape) > len(extents):
+        raise ShapeError(f"could not broadcast input array from shape {payload.shape} into shape {extents}")
+    return fresh_array(materialise(payload, target, extents))
+
+
+def _in_order(made: Tracer, order: Any) -> Tracer:
+    """A new array that is laid out in C or Fortran order."""
+    if _strings(order, "C", "F", "A", "K") == "F":
+        made._storage.layout = fixed(fortran_strides(made.shape))
+    return made
+
+
+def zeros(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
+    """np.zeros; inside a trace a traced array, so that traced values can be assigned to its elements.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> def squares(x):
+    ...     y = bw.numpy.zeros(2)
+    ...     for i in range(2):
+    ...         y[i] = x[i] ** 2
+    ...     return y.sum()
+    >>> bw.grad(squares)(np.array([1.0, 2.0])).tolist()
+    [2.0, 4.0]
+    """
+    if active_region() is None:
+        return np.zeros(shape, dtype, order)
+    return _in_order(call(_full_traced, shape, 0, F64 if dtype is None else dtype_of(dtype)), order)
+
+
+def ones(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
+    """np.ones; inside a trace a traced array.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.jit(lambda x: x + bw.numpy.ones(2))(np.zeros(2)).tolist()
+    [1.0, 1.0]
+    """
+    if active_region() is None:
+        return np.ones(shape, dtype, order)
+    return _in_order(call(_full_traced, shape, 1, F64 if dtype is None else dtype_of(dtype)), order)
+
+
+def empty(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
+    """np.empty; inside a trace a traced array of zeros.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.jit(lambda x: bw.numpy.empty(2) * x)(3.0).shape
+    (2,)
+    """
+    return np.empty(shape, dtype, order) if active_region() is None else zeros(shape, dtype, order)
+
+
+class _ArrayType(type):
+    """`isinstance(x, ndarray)` is what NumPy says, and true of handles; calling it makes an uninitialised array."""
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(x, np.ndarray | Tracer)
+
+    def __subclasscheck__(cls, kind: type) -> bool:
+        return issubclass(kind, np.ndarray | Tracer)
+
+    def __call__(cls, shape: Any, dtype: Any = float, buffer: Any = None, offset: Any = 0, strides: Any = None, order: Any = None) -> Any:
+        if active_region() is None or buffer is not None or strides is not None:
+            return np.ndarray(shape, dtype, buffer, offset, strides, order)
+        return empty(shape, dtype, "C" if order is None else order)
+
+
+class ndarray(metaclass=_ArrayType):
+    """np.ndarray for `isinstance` and annotations; traced arrays are instances too.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.jit(lambda x: x * isinstance(x, bw.numpy.ndarray))(np.ones(2)).tolist()
+    [1.0, 1.0]
+    """
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
+    """np.full; fill_value may be traced.  Raises ShapeError where it does not broadcast to shape.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.grad(lambda x: np.sum(bw.numpy.full(3, x)))(1.0).item()
+    3.0
+    """
+    if active_region() is None:
+        return np.full(shape, fill_value, dtype, order)
+    return _in_order(call(_full_traced, shape, fill_value, dtype), order)
+
+
+def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float, order: Any = "C", *, device: Any = None,
+        like: Any = None) -> Any:
+    """np.eye; inside a trace a traced array.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.jit(lambda x: x * bw.numpy.eye(2))(3.0).tolist()
+    [[3.0, 0.0], [0.0, 3.0]]
+    """
+    if active_region() is None:
+        return np.eye(N, M, k, dtype, order)
+    return _in_order(call(_eye_traced, *known_parts((N, N if M is None else M, k)), F64 if dtype is None else dtype_of(dtype)), order)
+
+
+def _eye_traced(rows: int, columns: int, k: int, dtype: DType) -> Tracer:
+    shape = (rows, columns)
+    distance = ops.subtract(*[ops.iota(shape=shape, axis=axis, dtype=I64) for axis in (1, 0)])
+    return fresh_array(cast(ops.equal(distance, filled(k, I64, shape)), dtype))
+
+
+def identity(n: int, dtype: Any = None, *, like: Any = None) -> Any:
+    """np.identity; inside a trace a traced array.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.jit(lambda x: x * bw.numpy.identity(2))(3.0).tolist()
+    [[3.0, 0.0], [0.0, 3.0]]
+    """
+    return eye(n, dtype=float if dtype is None else dtype)
+
+
+def array(object: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", subok: Any = False, ndmin: int = 0,
+          ndmax: int = 0, like: Any = None) -> Any:
+    """np.array; the elements may be traced.  Nested lists are stacked, with NumPy's promotion.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.jit(lambda x: bw.numpy.array([x[1], -x[0]]))(np.array([1.0, 2.0])).tolist()
+    [2.0, -1.0]
+    """
+    if active_region() is None:
+        return np.array(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin)
+    options = {"dtype": dtype, "copy": copy, "order": order, "ndmin": ndmin}
+    return call_numpy(np.array, (object,), options, _array_traced, object, dtype, ndmin, bool(copy), order)
+
+
+def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None) -> Any:
+    """np.asarray; traced arrays pass through, ndarrays stay what they are, lists are made arrays as by `array`.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.jit(lambda x: bw.numpy.asarray(x) * 2)(np.ones(2)).tolist()
+    [2.0, 2.0]
+    """
+    if active_region() is None or (isinstance(a, np.ndarray) and a.dtype != np.dtype(object)):
+        return np.asarray(a, dtype, order)
+    return call_numpy(np.asarray, (a,), {"dtype": dtype, "order": order}, _array_traced, a, dtype, 0, bool(copy), order)
+
+
+def asanyarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None) -> Any:
+    """np.asanyarray; as `asarray`, but that subclasses of ndarray that are not traced stay what they are.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.jit(lambda x: bw.numpy.asanyarray(x) * 2)(np.ones(2)).tolist()
+    [2.0, 2.0]
+    """
+    if active_region() is None or isinstance(a, np.ndarray):
+        return np.asanyarray(a, dtype, order)
+    return asarray(a, dtype, order, copy=copy)
+
+
+def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+    """np.ascontiguousarray: in C order, with one axis at least; the array itself where it is so.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.jit(lambda x: bw.numpy.ascontiguousarray(x.T))(np.ones((2, 3))).shape
+    (3, 2)
+    """
+    return _ordered(np.ascontiguousarray, a, dtype, "C")
+
+
+def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+    """np.asfortranarray: in Fortran order, with one axis at least; the array itself where it is so.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.jit(lambda x: bw.numpy.asfortranarray(x))(np.ones((2, 3))).shape
+    (2, 3)
+    """
+    return _ordered(np.asfortranarray, a, dtype, "F")
+
+
+def _ordered(function: Any, a: Any, dtype: Any, order: str) -> Any:
+    if active_region() is None or (isinstance(a, np.ndarray) and a.dtype != np.dtype(object)):
+        return function(a, dtype)
+    return call_numpy(function, (a,), {"dtype": dtype}, _array_traced, a, dtype, 1, False, order)
+
+
+def fromiter(iter: Any, dtype: Any, count: int = -1, *, like: Any = None) -> Any:
+    """np.fromiter; the items may be traced.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.jit(lambda x: bw.numpy.fromiter((2 * x[k] for k in range(2)), float))(np.ones(3)).tolist()
+    [2.0, 2.0]
+    """
+    items = list(iter) if count < 0 else list(itertools.islice(iter, count))
+    if count > len(items):
+        raise ValueError(f"iterator too short: Expected {count} but iterator had only {len(items)} items.")
+    return array(items, dtype) if items else zeros(0, dtype)
+
+
+def _array_traced(x: Any, dtype: Any, ndmin: int, copy: bool, order: Any) -> Tracer:
+    if isinstance(x, list | tuple) and _holds_tracers(x):
+        made = as_tracer(assembled(x))
+    elif isinstance(x, np.ndarray) and x.dtype == object:
+        made = stack_objects(x)
+    elif isinstance(x, Tracer):
+        made = x
+    else:
+        made = as_tracer(np.array(x, dtype))
+    if dtype is not None:
+        made = astype(made, dtype, copy=copy)
+    if copy or made._type.rank == 0:
+        made = fresh_array(value_of(made))
+    elif isinstance(x, Tracer) and made._storage is x._storage:
+        made = contiguous(made, order)
+    if made.ndim < ndmin:
+        made = indexed(made, [*[None] * (ndmin - made.ndim), *everything_of(made.shape)])
+    return made
+
+
+def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None) -> Any:
+    """np.arange: its arguments are static, its result is a plain ndarray also inside a trace (it can index lists).
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.jit(lambda x: x * bw.numpy.arange(3))(2.0).tolist()
+    [0.0, 2.0, 4.0]
+    """
+    return np.arange(*args, dtype=dtype)
+
+
+def linspace(start: Any, stop: Any, num: int = 50, **options: Any) -> Any:
+    """np.linspace; start and stop may be traced, num is static.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.grad(lambda x: np.sum(bw.numpy.linspace(0.0, x, 3)))(2.0).item()
+    1.5
+    """
+    if active_region() is None or not (isinstance(start, Tracer) or isinstance(stop, Tracer)):
+        made = np.linspace(start, stop, num, **options)
+        return made if active_region() is None or isinstance(made, tuple) else array(made)
+    return np.linspace(start, stop, num, **options)
+
+
+# ----- the ..._like functions
+def _like(a: Any, fill_value: Any, dtype: Any, shape: Any, order: Any) -> Tracer:
+    x = as_tracer(a)
+    target = requested(dtype) or x._type.dtype
+    return _full_traced(x.shape if shape is None else shape, fill_value, target)
+
+
+@implements(np.zeros_like)
+def zeros_like(a: Any, dtype: Any = None, order: Any = "K", subok: Any = True, shape: Any = None, *, device: Any = None) -> Any:
+    return _like(a, 0, dtype, shape, order)
+
+
+@implements(np.ones_like)
+def ones_like(a: Any, dtype: Any = None, order: Any = "K", subok: Any = True, shape: Any = None, *, device: Any = None) -> Any:
+    return _like(a, 1, dtype, shape, order)
+
+
+@implements(np.empty_like)
+def empty_like(prototype: Any, dtype: Any = None, order: Any = "K", subok: Any = True, shape: Any = None, *,
+               device: Any = None) -> Any:
+    return _like(prototype, 0, dtype, shape, order)
+
+
+@implements(np.full_like)
+def full_like(a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: Any = True, shape: Any = None, *,
+              device: Any = None) -> Any:
+    return _like(a, fill_value, dtype, shape, order)
+
+
+# ----- np.zeros(n, like=x) and so on arrive here
+implements(np.zeros)(zeros)
+implements(np.ones)(ones)
+implements(np.empty)(empty)
+implements(np.full)(full)
+implements(np.eye)(eye)
+implements(np.identity)(identity)
+implements(np.array)(array)
+implements(np.asarray)(asarray)
+
+
+@implements(np.arange)
+def arange_like(*args: Any, dtype: Any = None, device: Any = None) -> Any:
+    if any(isinstance(bound, Tracer) for bound in args):
+        raise UnsupportedError("np.arange of a traced bound: the number of elements is not known while tracing\n"
+                               "  hint: make the bound static (static_argnums)")
+    return fresh_array(value_as(np.arange(*args, dtype=dtype)))
+
+
+@implements(np.tri)
+def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float) -> Any:
+    refuse("tri", k=(isinstance(k, Tracer), False))
+    return fresh_array(value_as(np.tri(N, M, k, dtype)))
+
+
+HANDLERS["zeros_like"] = zeros_like

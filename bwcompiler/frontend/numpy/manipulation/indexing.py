@@ -1,0 +1,353 @@
+"""Reading and writing items: x[...], x[...] = v, np.take, np.take_along_axis, np.add.at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bwcompiler import ops
+from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
+from bwcompiler.frontend.numpy.axes import normalize_axis
+from bwcompiler.frontend.numpy.elementwise.ufuncs import store
+from bwcompiler.frontend.numpy.manipulation.layout import flat_view, indexed, is_flat, reshaped, viewed
+from bwcompiler.frontend.tracing import masked_selection
+from bwcompiler.frontend.tracing.index_parsing import ParsedIndex, cached_parse, entries_of, fill_whole_axes, is_mask, parse
+from bwcompiler.frontend.tracing.operands import (
+    Payload,
+    as_tracer,
+    broadcast_shapes,
+    cast,
+    filled,
+    kind_of,
+    laid_out,
+    materialise,
+    operand,
+    reshape,
+    value_as,
+    without_imaginary_part,
+    wrapping,
+)
+from bwcompiler.frontend.tracing.promotion import common_dtype
+from bwcompiler.frontend.tracing.registry import HANDLERS, implements
+from bwcompiler.frontend.tracing.storages.region import active_region
+from bwcompiler.frontend.tracing.storages.views import PickedView, broadcast_value, same_chain, whole
+from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, fresh_array, lying_as, value_of
+from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler.ir.types import BOOL, I64
+
+
+# ----- reading
+def getitem(x: Tracer, index: Any) -> Any:
+    """x[index]: a view for basic indices, else a copy."""
+    if isinstance(index, Tracer) and is_mask(index):
+        return masked_selection.select(x, value_of(index), value_of(x))
+    parsed = cached_parse(index, x.shape)
+    base = basic_part(x, parsed)
+    picked = _picked(base, parsed)
+    if picked is not None:
+        value_of(picked)                                                    # read here, by the user's line
+        return picked
+    if parsed.arrays:
+        made = _gathered(value_of(base), parsed)
+        return lying_as(made, [(made, ())] if made.ndim else [], np.ndarray.__getitem__, (x, index), {})
+    if parsed.scalar or is_flat(x):
+        return fresh(value_of(base))
+    return base if base._storage.writable else fresh_array(value_of(base))        # of a NumPy scalar: a new array
+
+
+def basic_part(x: Tracer, parsed: ParsedIndex) -> Tracer:
+    """The view that the integers, slices and new axes of an index give."""
+    if not parsed.items:
+        return viewed(x, x._chain, x.shape)
+    if x._chain:
+        return indexed(x, fill_whole_axes(parsed, x.shape))
+    view = parsed.view
+    if view is None:
+        view = parsed.view = whole(x.shape).indexed(fill_whole_axes(parsed, x.shape))
+        assert view is not None
+    return viewed(x, (view,), view.shape)
+
+
+def _picked(base: Tracer, parsed: ParsedIndex) -> Tracer | None:
+    """The view of what integers leave that only the run knows; None where there are other arrays, or a number is left."""
+    indices = tuple([index for _, index, _ in parsed.arrays])
+    numbers = all(isinstance(index, Tracer) and not index.ndim and not index._storage.writable for index in indices)
+    if not indices or not numbers or base.ndim == len(indices):
+        return None
+    axes = tuple([axis for axis, _, _ in parsed.arrays])
+    positions = [fresh(value) for value in _index_values(parsed, base.shape)]
+    step = PickedView(base.shape, axes, indices, lambda: [value_of(position) for position in positions])
+    return viewed(base, (*base._chain, step), step.shape)
+
+
+def _index_values(parsed: ParsedIndex, shape: tuple[int, ...]) -> list[Value]:
+    """The advanced indices as i64 values in range, of one shape."""
+    shapes = [tuple(index.shape) for _, index, _ in parsed.arrays]
+    try:
+        common = broadcast_shapes(shapes)
+    except ShapeError:
+        raise IndexError("shape mismatch: indexing arrays could not be broadcast together with shapes "
+                         f"{' '.join(map(str, shapes))}") from None
+    return [broadcast_value(index_value(index, shape[axis], safe), common) for axis, index, safe in parsed.arrays]
+
+
+def index_value(index: Any, extent: Any, safe: bool = False) -> Value:
+    """An index array as i64 in 0..extent-1; `safe` where it is known to be so."""
+    if isinstance(index, np.ndarray):
+        if safe:
+            return value_as(index.astype(np.int64, copy=False), I64)
+        if _is_count(index, extent):
+            return ops.iota(shape=index.shape, axis=0, dtype=I64)
+    return ops.normalize_index(value_as(index, I64), extent=extent)
+
+
+def _is_count(index: np.ndarray[Any, Any], extent: Any) -> bool:
+    """Whether an index is the `np.arange(n)` that the function has made for it: then nothing has to be read or checked."""
+    region = active_region()
+    if region is None or region.policy is None or not region.policy.has_made(index) or index.ndim != 1 or not isinstance(extent, int):
+        return False
+    return 0 < len(index) <= extent and index.dtype.kind in "iu" and bool(np.array_equal(index, np.arange(len(index))))
+
+
+def _gathered(x: Value, parsed: ParsedIndex) -> Tracer:
+    """A new array."""
+    axes = tuple([axis for axis, _, _ in parsed.arrays])
+    indices = _index_values(parsed, x.shape)
+    found = gather(x, indices, axes)
+    order = _result_order(indices[0].rank, found.rank, parsed.place)
+    if order is None:
+        return fresh(found)
+    return fresh(ops.transpose(found, axes=order))
+
+
+def gather(x: Value, indices: list[Value], axes: tuple[int, ...]) -> Value:
+    """x at the indices along axes; the axes of the indices come first."""
+    return ops.gather(x, *indices, axes=axes)
+
+
+def _result_order(index_rank: int, rank: int, place: int) -> tuple[int, ...] | None:
+    """How the axes of gather's result are permuted to NumPy's order; None where they need not be."""
+    if place == 0 or index_rank == 0:
+        return None
+    return (*range(index_rank, index_rank + place), *range(index_rank), *range(index_rank + place, rank))
+
+
+# ----- writing
+def setitem(x: Tracer, index: Any, value: Any) -> None:
+    """x[index] = value."""
+    if is_flat(x):
+        value = HANDLERS["repeated_for"](x, index, value)
+        if value is None:
+            return
+    entries = entries_of(index)
+    masks = [entry for entry in entries if isinstance(entry, Tracer) and is_mask(entry)]
+    if masks:
+        if len([entry for entry in entries if entry is not Ellipsis]) != 1:
+            raise UnsupportedError("x[mask, ...] = v: a traced mask must be the only index\n  hint: np.where(mask, v, x)")
+        _set_where(x, masks[0], value)
+        return
+    parsed = cached_parse(tuple(entries), x.shape)
+    base = basic_part(x, parsed)
+    if isinstance(value, Tracer) and value._storage is x._storage and _is_view_by(parsed, base, value):
+        return                      # the second half of `x[index] += v`
+    if parsed.arrays:
+        _scatter("scatter_update", base, parsed, value)
+        return
+    assign(base, fitted(operand(value.item() if isinstance(value, np.generic) else value)[0], x, base.shape))   # must fit, as a number
+
+
+def _is_view_by(parsed: ParsedIndex, base: Tracer, value: Tracer) -> bool:
+    """Whether a view of the same storage is what the same index gave; base: its part of integers, slices and new axes."""
+    if not parsed.arrays:
+        return same_chain(value._chain, base._chain)
+    last = value._chain[-1] if value._chain else None
+    return (isinstance(last, PickedView) and last.axes == tuple([axis for axis, _, _ in parsed.arrays])
+            and all(mine is index for mine, (_, index, _) in zip(last.indices, parsed.arrays, strict=True))
+            and same_chain(value._chain[:-1], base._chain))
+
+
+def fitted(payload: Payload, x: Tracer, shape: tuple[int, ...]) -> Value:
+    """A value to be stored, as x's dtype and the given shape; leading axes of extent 1 may be too many."""
+    own = payload.shape
+    extra = len(own) - len(shape)
+    if extra > 0 and isinstance(payload, Value) and all(extent == 1 for extent in own[:extra]):
+        payload = reshape(payload, own[extra:])
+    if len(payload.shape) > len(shape) or not _fits(payload.shape, shape):
+        raise ShapeError(f"could not broadcast input array from shape {own} into shape {shape}")
+    if isinstance(payload, Value):
+        payload = without_imaginary_part(payload, x._type.dtype)
+    return materialise(payload, x._type.dtype, shape)
+
+
+def _fits(own: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    return all(extent in (1, target) for extent, target in zip(reversed(own), reversed(shape), strict=False))
+
+
+def _scatter(op: str, base: Tracer, parsed: ParsedIndex, value: Any) -> None:
+    x = value_of(base)
+    axes = tuple([axis for axis, _, _ in parsed.arrays])
+    indices = _index_values(parsed, x.shape)
+    index_shape = indices[0].shape
+    rest = tuple([extent for axis, extent in enumerate(x.shape) if axis not in axes])
+    result_shape = (*rest[:parsed.place], *index_shape, *rest[parsed.place:])
+    if len(index_shape) == 0 or parsed.place == 0:
+        result_shape = (*index_shape, *rest)
+    updates = fitted(operand(value)[0], base, result_shape)
+    order = _result_order(len(index_shape), len(result_shape), parsed.place)
+    if order is not None:
+        updates = ops.transpose(updates, axes=tuple(sorted(range(len(order)), key=order.__getitem__)))
+    assign(base, REGISTRY[op](x, updates, *indices, axes=axes))
+
+
+def _set_where(x: Tracer, mask: Tracer, value: Any) -> None:
+    """x[mask] = value with a traced mask over the leading axes of x."""
+    rank = mask.ndim
+    if mask.shape != x.shape[:rank]:
+        raise IndexError(f"boolean index did not match indexed array: shapes {mask.shape} and {x.shape}")
+    where = masked_selection.whole_mask(value_of(mask), value_of(x))
+    if isinstance(value, masked_selection.Selection):
+        if not masked_selection.same_value(value.mask, value_of(mask)):
+            raise UnsupportedError("x[mask] = y[other] with different traced masks is not supported\n  hint: np.where")
+        chosen = materialise(value.whole, x._type.dtype, x.shape)
+        assign(x, ops.select(where, chosen, value_of(x)))
+        return
+    payload = operand(value)[0]
+    shape = payload.shape
+    rest = x.shape[rank:]
+    if len(shape) > len(rest) and isinstance(payload, Value):
+        if any(extent != 1 for extent in shape[:len(shape) - len(rest)]):
+            raise UnsupportedError(f"x[mask] = v with a traced mask and v of shape {shape}: how many elements are selected is "
+                                   "not known while tracing\n  hint: np.where(mask, v, x) with a v of x's shape")
+        payload = reshape(payload, shape[len(shape) - len(rest):])
+    assign(x, ops.select(where, materialise(payload, x._type.dtype, x.shape), value_of(x)))
+
+
+def scatter_add(x: Tracer, index: Any, value: Any) -> None:
+    """np.add.at(x, index, value)."""
+    entries = entries_of(index)
+    if any(isinstance(entry, Tracer) and is_mask(entry) for entry in entries):
+        raise UnsupportedError("np.add.at with a traced mask is not supported\n  hint: x += np.where(mask, v, 0)")
+    parsed = parse(tuple(entries), x.shape)
+    base = basic_part(x, parsed)
+    if parsed.arrays:
+        _scatter("scatter_add", base, parsed, value)
+    else:
+        assign(base, ops.add(value_of(base), fitted(operand(value)[0], x, base.shape)))
+
+
+# ----- functions
+@implements(np.take)
+def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> Any:
+    x = as_tracer(a)
+    if axis is None or not x.ndim:
+        x, axis = reshaped(x, (x.size,)), 0 if axis is None else axis
+    axis = normalize_axis(axis, x.ndim)
+    found = _taken(x, indices, axis, mode)
+    if out is None:
+        return found
+    store(out, value_as(found), "same_kind", "take")
+    return out
+
+
+def _taken(x: Tracer, indices: Any, axis: int, mode: str) -> Any:
+    entry = indices
+    if isinstance(indices, list | tuple) or (isinstance(indices, np.ndarray) and indices.dtype == object):
+        entry = entries_of((indices,))[0]
+    if mode != "raise":
+        extent = x.shape[axis]
+        if mode not in ("clip", "wrap"):
+            raise ValueError(f"np.take: mode must be 'raise', 'wrap' or 'clip', got {mode!r}")
+        index = value_as(entry)
+        if index.dtype.kind not in "iub":
+            raise DTypeError(f"np.take: the indices must be integers, got {index.dtype.numpy}")
+        if not extent and 0 not in index.shape:
+            raise IndexError("cannot do a non-empty take from an empty axes.")
+        index = cast(index, I64)
+        low, high = filled(0, I64, index.shape), filled(extent - 1, I64, index.shape)
+        bounded = (ops.minimum(ops.maximum(index, low), high) if mode == "clip"
+                   else ops.remainder(index, filled(extent, I64, index.shape)))
+        return _moved(value_of(x), bounded, axis)
+    return fresh(value_as(getitem(x, (*[slice(None)] * axis, entry))))
+
+
+def _moved(x: Value, index: Value, axis: int) -> Tracer:
+    found = gather(x, [index], (axis,))
+    order = _result_order(index.rank, found.rank, axis)
+    return fresh(found if order is None else ops.transpose(found, axes=order))
+
+
+def along_axis(x: Value, indices: Any, axis: int) -> tuple[list[Value], tuple[int, ...]]:
+    """Index values of every axis for the `..._along_axis` functions, and the shape they select from.
+
+    Axes of extent 1 are stretched, of x as of the indices.
+    """
+    index = value_as(indices)
+    if not index.dtype.is_integer:
+        raise IndexError(f"`indices` must be an integer array, got {index.dtype.numpy}")
+    if index.rank != x.rank:
+        raise ValueError("`indices` and `arr` must have the same number of dimensions")
+    shape = list(broadcast_shapes([tuple([1 if k == axis else n for k, n in enumerate(x.shape)]),
+                                   tuple([1 if k == axis else n for k, n in enumerate(index.shape)])]))
+    shape[axis] = index.shape[axis]
+    target = tuple(shape)
+    index = broadcast_value(index_value(fresh(index), x.shape[axis]), target)
+    counters = [index if k == axis else filled(0, I64, target) if extent == 1 else ops.iota(shape=target, axis=k, dtype=I64)
+                for k, extent in enumerate(x.shape)]
+    return counters, target
+
+
+@implements(np.take_along_axis)
+def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
+    x = value_as(arr)
+    if axis is None:
+        x, axis = reshape(x, (int(np.prod(x.shape)),)), 0
+    counters, _ = along_axis(x, indices, normalize_axis(axis, x.rank))
+    return fresh(gather(x, counters, tuple(range(x.rank))))
+
+
+@implements(np.put_along_axis)
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
+    if not isinstance(arr, Tracer):
+        raise UnsupportedError("np.put_along_axis into a concrete array\n  hint: make it with np.zeros_like(x)")
+    target = flat_view(arr) if axis is None else arr
+    counters, shape = along_axis(value_of(target), indices, normalize_axis(0 if axis is None else axis, target.ndim))
+    updates = fitted(operand(values)[0], target, shape)
+    assign(target, ops.scatter_update(value_of(target), updates, *counters, axes=tuple(range(target.ndim))))
+
+
+@implements(np.select)
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    if len(condlist) != len(choicelist):
+        raise ValueError("list of cases must be same length as list of conditions")
+    if not len(condlist):
+        raise ValueError("select with an empty condition list is not possible")
+    for number, condition in enumerate(condlist):
+        if kind_of(condition) is not BOOL:
+            raise TypeError(f"invalid entry {number} in condlist: should be boolean ndarray")
+    payloads, kinds = zip(*[operand(choice) for choice in (*choicelist, default)], strict=True)
+    dtype = common_dtype(tuple(kinds))                              # of all choices, so that Python numbers stay weak
+    shape = broadcast_shapes([value_as(condition).shape for condition in condlist] + [payload.shape for payload in payloads[:-1]])
+    result = materialise(payloads[-1], dtype, shape)
+    for condition, choice in zip(reversed(condlist), reversed(payloads[:-1]), strict=True):
+        result = ops.select(broadcast_value(value_as(condition), shape), materialise(choice, dtype, shape), result)
+    return fresh_array(result)
+
+
+@implements(np.where, states_layout=True)
+def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+    if x is None or y is None:
+        raise UnsupportedError("np.where(condition) with one argument: the number of results is not known while tracing\n"
+                               "  hint: np.where(condition, a, b)")
+    (chosen, kind_x), (other, kind_y) = operand(x), operand(y)
+    flag = operand(condition)[0]
+    mask = value_as(condition) if isinstance(flag, Value) else materialise(flag, BOOL, ())
+    dtype = common_dtype((kind_x, kind_y))
+    shape = broadcast_shapes([mask.shape, chosen.shape, other.shape])
+    if mask.dtype is not BOOL:
+        mask = ops.not_equal(mask, filled(0, mask.dtype, mask.shape))
+    made = ops.select(broadcast_value(mask, shape), *[materialise(wrapping(payload), dtype, shape) for payload in (chosen, other)])
+    return laid_out(fresh_array(made), (condition, x, y))
+
+
+HANDLERS.update(getitem=getitem, setitem=setitem)

@@ -1,0 +1,369 @@
+"""NumPy's functions that choose, replace, insert and delete elements, by positions or conditions.
+
+What selects must be known while tracing where the number of results depends on it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NoReturn
+
+import numpy as np
+
+from bwcompiler import ops
+from bwcompiler.errors import DTypeError, ShapeError, TracerArrayError, UnsupportedError
+from bwcompiler.frontend.numpy.axes import normalize_axis
+from bwcompiler.frontend.numpy.elementwise.ufuncs import store, truth
+from bwcompiler.frontend.numpy.manipulation.indexing import gather, getitem, setitem, take, where
+from bwcompiler.frontend.numpy.manipulation.joining import concatenate
+from bwcompiler.frontend.numpy.manipulation.layout import everything, flat_view, indexed, moveaxis, ordered, reshaped, viewed
+from bwcompiler.frontend.tracing.index_parsing import is_mask
+from bwcompiler.frontend.tracing.operands import as_tracer, cast, filled, kind_of, materialise, operand, reshape, value_as, wrapping
+from bwcompiler.frontend.tracing.promotion import common_dtype, require_cast
+from bwcompiler.frontend.tracing.registry import HANDLERS, implements
+from bwcompiler.frontend.tracing.storages.memory_order import fixed
+from bwcompiler.frontend.tracing.storages.views import WindowView, broadcast_value, c_strides
+from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, assign, call_back, fresh, fresh_array, value_of
+from bwcompiler.ir.extent import element_count
+from bwcompiler.ir.types import I64, DType, dtype_of
+
+_UNKNOWN = ("the number of results is not known while tracing\n"
+            "  hint: np.where(condition, x, 0), np.sum(x, where=condition), np.argmax, or a condition that is not traced")
+
+
+# ----- results of unknown size
+@implements(np.nonzero, np.flatnonzero, np.argwhere, np.trim_zeros)
+def unknown_size(*args: Any, **kwargs: Any) -> NoReturn:
+    raise UnsupportedError(f"np.nonzero, np.flatnonzero, np.argwhere, np.trim_zeros of traced arrays: {_UNKNOWN}")
+
+
+# ----- choosing
+@implements(np.choose)
+def choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
+    payloads, kinds = zip(*[operand(choice) for choice in choices], strict=True)
+    dtype = common_dtype(tuple(kinds))
+    index = value_as(a)
+    if index.dtype.kind not in "iub":
+        raise DTypeError(f"np.choose: the positions must be integers, got {index.dtype.numpy}")
+    shape = np.broadcast_shapes(index.shape, *[payload.shape for payload in payloads])
+    stacked = [reshape(materialise(wrapping(payload), dtype, shape), (1, *shape)) for payload in payloads]
+    whole = stacked[0] if len(stacked) == 1 else ops.concatenate(*stacked, axis=0)
+    last, count = (filled(number, I64, shape) for number in (len(payloads) - 1, len(payloads)))
+    positions = broadcast_value(cast(index, I64), shape)
+    if mode == "clip":
+        positions = ops.minimum(ops.maximum(positions, filled(0, I64, shape)), last)
+    elif mode == "wrap":
+        positions = ops.remainder(positions, count)
+    elif mode == "raise":                                            # here -1 is not the last one, but out of range
+        positions = ops.select(ops.less(positions, filled(0, I64, shape)), count, positions)
+        positions = ops.normalize_index(positions, extent=len(payloads))
+    else:
+        raise ValueError(f"np.choose: mode must be 'raise', 'wrap' or 'clip', got {mode!r}")
+    counters = [reshape(positions, (1, *shape))] + [ops.iota(shape=(1, *shape), axis=k + 1, dtype=I64) for k in range(len(shape))]
+    found = reshape(gather(whole, counters, tuple(range(len(shape) + 1))), shape)
+    if out is None:
+        return fresh(found)
+    store(out, found, "unsafe", "choose")
+    return out
+
+
+@implements(np.compress)
+def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
+    if isinstance(condition, Tracer):
+        raise UnsupportedError(f"np.compress with a traced condition: {_UNKNOWN}")
+    if np.ndim(condition) != 1:
+        raise ValueError("condition must be a 1-d array")
+    return take(a, np.flatnonzero(condition), axis, out)
+
+
+def compress_method(x: Tracer, condition: Any, axis: Any = None, out: Any = None) -> Any:
+    """x.compress(condition)."""
+    return compress(condition, x, axis, out)
+
+
+@implements(np.extract)
+def extract(condition: Any, arr: Any) -> Any:
+    if isinstance(condition, Tracer):
+        raise UnsupportedError(f"np.extract with a traced condition: {_UNKNOWN}")
+    return take(arr, np.flatnonzero(condition))
+
+
+@implements(np.piecewise, states_layout=True)
+def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
+    """Every function is applied to all of x; the conditions choose.  (NumPy applies it to the elements that it is for.)"""
+    whole = as_tracer(x)
+    single = np.isscalar(condlist) or isinstance(condlist, ScalarTracer) or (
+        whole.ndim != 0 and not isinstance(condlist[0], list | np.ndarray | ArrayTracer))
+    listed = [condlist] if single else list(condlist)
+    functions = list(funclist)
+    if len(functions) not in (len(listed), len(listed) + 1):
+        raise ValueError(f"with {len(listed)} condition(s), either {len(listed)} or {len(listed) + 1} functions are expected")
+
+    def piece(function: Any) -> Any:
+        found = call_back(function, whole, *args, **kw) if callable(function) else function
+        return fresh(cast(value_as(found), whole._type.dtype))
+
+    result: Any = piece(functions[-1]) if len(functions) > len(listed) else np.zeros_like(whole)
+    for condition, function in zip(listed, functions, strict=False):
+        result = where(_over_leading_axes(condition, whole), piece(function), result)
+    return ordered(fresh_array(value_as(result)), whole, "K")
+
+
+def _over_leading_axes(condition: Any, x: Tracer) -> Tracer:
+    """A mask as an index of x would take it: over the leading axes."""
+    mask = truth(value_as(condition))
+    if mask.shape != x.shape[:mask.rank]:
+        raise IndexError(f"boolean index did not match indexed array: shapes {mask.shape} and {x.shape}")
+    return fresh(reshape(mask, mask.shape + (1,) * (x.ndim - mask.rank)))
+
+
+# ----- replacing, in place
+def _target(x: Any, name: str) -> Tracer:
+    if not isinstance(x, Tracer):
+        raise TracerArrayError(f"np.{name} of a concrete array with traced values\n  hint: make it with np.zeros_like(x)")
+    return x
+
+
+def _repeated(values: Any, count: int) -> Any:
+    """The elements of `values` (not none), as often as needed; no more than `count`."""
+    flat = reshaped(as_tracer(values), (as_tracer(values).size,))
+    return flat if flat.size == count else take(flat, np.arange(count) % flat.size)
+
+
+def repeated_for(line: Tracer, index: Any, values: Any) -> Any:
+    """What `x.flat[index] = values` stores: as often as needed; None where nothing is selected."""
+    if isinstance(index, Tracer) and is_mask(index):
+        raise UnsupportedError("x.flat[mask] = values with a traced mask is not supported\n  hint: x[mask] = value, np.where")
+    chosen = as_tracer(getitem(line, index))
+    if not chosen.size:
+        return None
+    new = as_tracer(values)
+    if not new.size:
+        raise ValueError("Error setting single item of array.")
+    return values if not new.ndim else np.reshape(_repeated(new, chosen.size), chosen.shape)
+
+
+def set_flat(x: Tracer, values: Any) -> None:
+    """x.flat = values."""
+    setitem(flat_view(x), slice(None), values)
+
+
+def _put_positions(ind: Any) -> Any:
+    """The positions of np.put as integers; NumPy converts lists by force, arrays only safely."""
+    if isinstance(ind, Tracer):
+        if ind._type.dtype.kind not in "iub":
+            raise DTypeError(f"np.put: the positions must be integers, got {ind.dtype}")
+        return np.ravel(ind).astype(np.int64)
+    if isinstance(ind, np.ndarray):
+        return ind.ravel().astype(np.intp, casting="safe")
+    return np.array(ind, np.intp).ravel()
+
+
+@implements(np.put)
+def put(a: Any, ind: Any, v: Any, mode: Any = "raise") -> None:
+    line = flat_view(_target(a, "put"))
+    positions: Any = _put_positions(ind)
+    if not positions.size or not as_tracer(v).size:
+        return
+    if mode == "clip":
+        positions = np.clip(positions, 0, line.size - 1)
+    elif mode == "wrap":
+        positions = np.remainder(positions, line.size)
+    elif mode != "raise":
+        raise ValueError(f"np.put: mode must be 'raise', 'wrap' or 'clip', got {mode!r}")
+    setitem(line, positions, v if not np.ndim(v) else _repeated(v, positions.size))
+
+
+@implements(np.place)
+def place(arr: Any, mask: Any, vals: Any) -> None:
+    if isinstance(mask, Tracer):
+        raise UnsupportedError("np.place with a traced mask is not supported\n  hint: np.copyto(arr, values, where=mask)")
+    target = _target(arr, "place")
+    if np.size(mask) != target.size:
+        raise ValueError("place: mask and data must be the same size")
+    positions = np.flatnonzero(mask)
+    if positions.size and not as_tracer(vals).size:
+        raise ValueError("Cannot insert from an empty array!")
+    _require_safe(vals, target, "place")
+    put(target, positions, vals)
+
+
+def _require_safe(values: Any, target: Tracer, name: str) -> None:
+    kind = kind_of(values)
+    if isinstance(kind, DType):                                            # Python numbers only have to fit
+        require_cast(kind, target._type.dtype, "safe", f"np.{name}")
+
+
+@implements(np.putmask)
+def putmask(a: Any, mask: Any, values: Any) -> None:
+    target = _target(a, "putmask")
+    chosen = value_as(mask)
+    if math.prod(chosen.shape) != target.size:
+        raise ValueError("putmask: mask and data must be the same size")
+    if not as_tracer(values).size:
+        return
+    _require_safe(values, target, "putmask")
+    given = values if not np.ndim(values) else np.reshape(_repeated(values, target.size), target.shape)
+    spread = materialise(operand(given)[0], target._type.dtype, target.shape)
+    assign(target, ops.select(reshape(truth(chosen), target.shape), spread, value_of(target)))
+
+
+# ----- inserting and deleting
+def _along(x: Tracer, axis: int, entry: Any) -> Any:
+    return getitem(x, (*[slice(None)] * axis, entry))
+
+
+def _known(value: Any, name: str) -> Any:
+    if isinstance(value, Tracer):
+        raise UnsupportedError(f"np.{name} at traced positions is not supported\n  hint: make them static (static_argnums)")
+    return value
+
+
+@implements(np.insert)
+def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
+    x = as_tracer(arr)
+    if axis is None:
+        x, axis = reshaped(x, (x.size,)), 0
+    axis = normalize_axis(axis, x.ndim)
+    extent = x.shape[axis]
+    number = np.ndim(_known(obj, "insert")) == 0 and not isinstance(obj, slice)
+    positions = np.arange(extent)[obj] if isinstance(obj, slice) else np.asarray(obj)
+    if positions.dtype == bool:
+        positions = np.flatnonzero(positions)
+    if positions.size and positions.dtype.kind not in "iu":
+        raise IndexError(f"np.insert: positions must be integers, slices or booleans, got {positions.dtype}")
+    positions = np.atleast_1d(positions).astype(np.int64)
+    if ((positions < -extent) | (positions > extent)).any():
+        raise IndexError(f"index {positions[0]} is out of bounds for axis {axis} with size {extent}")
+    positions = np.where(positions < 0, positions + extent, positions)
+    new = fresh(cast(value_as(values), x._type.dtype))
+    if positions.size == 1:                               # a block: all of its rows go to one place
+        new = _raised(new, x.ndim)
+        new = moveaxis(new, 0, axis) if number else new
+        positions = np.repeat(positions, new.shape[axis])
+    while new.ndim > x.ndim and new.shape[0] == 1:
+        new = getitem(new, 0)
+    shape = tuple([positions.size if k == axis else n for k, n in enumerate(x.shape)])
+    both = concatenate([x, np.broadcast_to(new, shape)], axis)
+    # np.insert of positions: where the elements of both come in the result
+    order = np.insert(np.arange(extent), positions, extent + np.arange(positions.size))
+    return _along(both, axis, order)
+
+
+def _raised(x: Tracer, rank: int) -> Tracer:
+    """x with leading axes of extent 1, so that it has at least that rank."""
+    return fresh(reshape(value_of(x), (1,) * max(rank - x.ndim, 0) + x.shape))
+
+
+@implements(np.delete)
+def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
+    x = as_tracer(arr)
+    if axis is None:
+        x, axis = reshaped(x, (x.size,)), 0
+    axis = normalize_axis(axis, x.ndim)
+    return _along(x, axis, np.delete(np.arange(x.shape[axis]), _known(obj, "delete")))
+
+
+@implements(np.resize)
+def resize(a: Any, new_shape: Any) -> Any:
+    x = as_tracer(a)
+    shape = tuple(new_shape) if isinstance(new_shape, tuple | list) else (new_shape,)
+    if any(extent < 0 for extent in shape):
+        raise ValueError("all elements of `new_shape` must be non-negative")
+    count = math.prod(shape)
+    if not count or not x.size:
+        return np.zeros_like(x, shape=shape)
+    return np.reshape(_repeated(x, count), shape)
+
+
+# ----- positions of elements
+@implements(np.tril_indices_from)
+def tril_indices_from(arr: Any, k: int = 0) -> Any:
+    return np.tril_indices(*_matrix_shape(arr, k))
+
+
+@implements(np.triu_indices_from)
+def triu_indices_from(arr: Any, k: int = 0) -> Any:
+    return np.triu_indices(*_matrix_shape(arr, k))
+
+
+def _matrix_shape(arr: Any, k: int) -> tuple[int, int, int]:
+    shape = as_tracer(arr).shape
+    if len(shape) != 2:
+        raise ValueError("input array must be 2-d")
+    return shape[0], k, shape[1]
+
+
+@implements(np.diag_indices_from)
+def diag_indices_from(arr: Any) -> Any:
+    x = as_tracer(arr)
+    if x.ndim < 2 or len(set(x.shape)) > 1:
+        raise ValueError("All dimensions of input must be of equal length, at least 2")
+    return np.diag_indices(x.shape[0], x.ndim)
+
+
+# ----- windows, other views
+@implements(np.lib.stride_tricks.sliding_window_view)
+def sliding_window_view(x: Any, window_shape: Any, axis: Any = None, *, subok: Any = False, writeable: Any = False) -> Any:
+    if writeable:
+        raise UnsupportedError("sliding_window_view(..., writeable=True): writes through windows that overlap are not supported on "
+                               "traced arrays\n  hint: leave writeable=True away and write to x itself, which the windows see")
+    array = as_tracer(x)
+    sizes = tuple(window_shape) if isinstance(window_shape, tuple | list) else (window_shape,)
+    if axis is None and len(sizes) != array.ndim:
+        raise ValueError(f"Since axis is None, must provide window_shape for all dimensions of `x`; got {len(sizes)} window_shape "
+                         f"elements and `x.ndim` is {array.ndim}.")
+    axes = tuple(range(array.ndim)) if axis is None else tuple(
+        [normalize_axis(one, array.ndim) for one in (axis if isinstance(axis, tuple | list) else (axis,))])
+    if len(axes) != len(sizes) or len(set(axes)) != len(axes):
+        raise ValueError("Must provide matching length window_shape and axis, of distinct axes")
+    if any(size < 0 for size in sizes) or any(array.shape[k] < size for k, size in zip(axes, sizes, strict=True)):
+        raise ValueError("window shape cannot be larger than input array shape")
+    window = WindowView(array.shape, sizes, axes)
+    return viewed(array, (*array._chain, window), window.shape)
+
+
+def view(x: Tracer, dtype: Any = None, type: Any = None) -> Any:
+    """x.view(): another handle of the same elements."""
+    if dtype is not None and dtype_of(dtype) is not x._type.dtype:
+        raise UnsupportedError(f"x.view({dtype}) reinterprets memory, which is not supported on traced arrays\n  hint: x.astype")
+    return viewed(x, x._chain, x.shape)
+
+
+# ----- functions along axes
+@implements(np.apply_along_axis, states_layout=True)
+def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any) -> Any:
+    x = as_tracer(arr)
+    place = normalize_axis(axis, x.ndim)
+    rest = (*x.shape[:place], *x.shape[place + 1:])
+    if not element_count(rest):
+        raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")
+    results = []
+    for position in np.ndindex(rest):
+        items: list[Any] = [*position[:place], everything(x.shape[place]), *position[place:]]
+        results.append(as_tracer(call_back(func1d, indexed(x, items), *args, **kwargs)))
+    found = np.reshape(np.stack(results), (*rest, *results[0].shape))
+    kept = len(rest)
+    order = (*range(place), *range(kept, kept + results[0].ndim), *range(place, kept))
+    made = fresh_array(value_as(np.transpose(found, order)))
+    steps = c_strides(found.shape)                  # NumPy fills an array that has the axis last
+    made._storage.layout = fixed(tuple([steps[k] for k in order]))
+    return made
+
+
+@implements(np.apply_over_axes, states_layout=True)
+def apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
+    x = as_tracer(a)
+    rank = x.ndim
+    for axis in (axes if isinstance(axes, tuple | list) else (axes,)):
+        place = normalize_axis(axis, rank)
+        found = as_tracer(call_back(func, x, place))
+        if found.ndim == rank - 1:
+            found = as_tracer(np.expand_dims(found, place))
+        if found.ndim != rank:
+            raise ShapeError("np.apply_over_axes: function is not returning an array of the correct shape")
+        x = found
+    return x
+
+
+HANDLERS.update(compress_method=compress_method, view=view, repeated_for=repeated_for, set_flat=set_flat)

@@ -1,0 +1,71 @@
+"""NumPy's functions on sequences of traced arrays (`mean([x, y])`, `r_[x, 0:3]`), which NumPy itself does not dispatch.
+
+`bwcompiler.numpy` has them; they are NumPy's own unless an argument is traced, or a sequence that holds traced arrays:
+NumPy asks some arguments only (not the indices of `take(A, y)`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.errors import UnsupportedError
+from bwcompiler.frontend.numpy.manipulation.joining import concatenate
+from bwcompiler.frontend.tracing.operands import as_tracer, is_traced
+from bwcompiler.frontend.tracing.registry import FUNCTIONS
+from bwcompiler.frontend.tracing.storages.region import active_region
+from bwcompiler.frontend.tracing.tracer import Tracer, call_function, call_numpy
+
+# What makes an array makes a traced one inside a trace, whatever it is like: it can be assigned to.
+_MAKERS = (np.zeros_like, np.ones_like, np.empty_like, np.full_like)
+
+
+def on_sequences(function: Any) -> Callable[..., Any] | None:
+    """The function of `bwcompiler.numpy` for one of NumPy's; None where NumPy's own will do."""
+    if function not in FUNCTIONS:
+        return None
+
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if active_region() is not None and (function in _MAKERS or any(is_traced(arg) for arg in (*args, *kwargs.values()))):
+            return call_function(function, *args, **kwargs)
+        return function(*args, **kwargs)
+
+    wrapper.__name__ = wrapper.__qualname__ = function.__name__
+    wrapper.__doc__ = f"As np.{function.__name__}."
+    return wrapper
+
+
+class Concatenator:
+    """np.r_ and np.c_: what is in the brackets, joined along the first axis (r_), or as columns (c_).
+
+    Raises UnsupportedError for a leading string (`r_["0,2", x]`) with traced arrays.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.jit(lambda x: bw.numpy.r_[x, 0.0])(np.ones(2)).tolist()
+    [1.0, 1.0, 0.0]
+    >>> bw.jit(lambda x: bw.numpy.c_[x, 2 * x])(np.ones(2)).tolist()
+    [[1.0, 2.0], [1.0, 2.0]]
+    """
+
+    def __init__(self, numpy: Any, columns: bool) -> None:
+        self._numpy = numpy
+        self._columns = columns
+
+    def __getitem__(self, key: Any) -> Any:
+        parts = key if isinstance(key, tuple) else (key,)
+        if not any(isinstance(part, Tracer) or (isinstance(part, list) and is_traced(part)) for part in parts):
+            return self._numpy[key]
+        return call_numpy(self._numpy.__getitem__, (parts,), {}, self._joined, parts)
+
+    def _joined(self, parts: tuple[Any, ...]) -> Any:
+        if any(isinstance(part, str) for part in parts):
+            raise UnsupportedError("np.r_['...'] with traced arrays is not supported\n  hint: np.concatenate, np.stack")
+        arrays = [as_tracer(np.r_[part] if isinstance(part, slice) else part) for part in parts]
+        if self._columns:
+            return concatenate([np.atleast_1d(x)[:, None] if x.ndim < 2 else x for x in arrays], -1)
+        return concatenate([np.atleast_1d(x) for x in arrays], 0)
+
+
+r_, c_ = Concatenator(np.r_, False), Concatenator(np.c_, True)

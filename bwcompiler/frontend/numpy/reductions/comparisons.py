@@ -1,0 +1,84 @@
+"""NumPy's comparisons of whole arrays, and tests for infinities: isclose, allclose, array_equal, isposinf, ..."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from bwcompiler import ops
+from bwcompiler.errors import ShapeError
+from bwcompiler.frontend.numpy.elementwise.ufuncs import UFUNCS, delivered, evaluate, magnitude, operator
+from bwcompiler.frontend.numpy.reductions.reductions import all_
+from bwcompiler.frontend.tracing.operands import align, as_tracer, broadcast_shapes, constant, kind_of, value_as
+from bwcompiler.frontend.tracing.promotion import common_dtype
+from bwcompiler.frontend.tracing.registry import implements
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh
+from bwcompiler.ir.op import Value
+from bwcompiler.ir.types import F64
+
+NOTHING = np._NoValue
+
+
+@implements(np.isclose)
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> Any:
+    """Tolerances may be arrays, and traced."""
+    arrays = [one for one in (rtol, atol) if _is_array(one)]
+    x, y, *spread = align([a, b, *arrays], common_dtype((kind_of(a), kind_of(b), F64)))
+    size = magnitude(y)
+    relative, absolute = [_real(spread.pop(0)) if _is_array(one) else constant(one, size) for one in (rtol, atol)]
+    margin = ops.add(absolute, ops.multiply(relative, size))
+    near = ops.bitwise_and(ops.less_equal(magnitude(ops.subtract(x, y)), margin), ops.isfinite(y))
+    near = ops.bitwise_or(near, ops.equal(x, y))
+    if equal_nan:
+        near = ops.bitwise_or(near, ops.bitwise_and(ops.isnan(x), ops.isnan(y)))
+    return fresh(near)
+
+
+def _is_array(tolerance: Any) -> bool:
+    return isinstance(tolerance, Tracer) or np.ndim(tolerance) > 0
+
+
+def _real(x: Value) -> Value:
+    return ops.real(x) if x.dtype.is_complex else x
+
+
+@implements(np.allclose)
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> Any:
+    return all_(isclose(a, b, rtol, atol, equal_nan))
+
+
+@implements(np.array_equal)
+def array_equal(a1: Any, a2: Any, equal_nan: Any = False) -> Any:
+    x, y = as_tracer(a1), as_tracer(a2)
+    if x.shape != y.shape:
+        return False
+    same = operator("equal", x, y)
+    return all_(same | (np.isnan(x) & np.isnan(y)) if equal_nan else same)
+
+
+@implements(np.array_equiv)
+def array_equiv(a1: Any, a2: Any) -> Any:
+    try:
+        broadcast_shapes([as_tracer(a1).shape, as_tracer(a2).shape])
+    except ShapeError:
+        return False
+    return all_(operator("equal", a1, a2))
+
+
+@implements(np.isneginf)
+def isneginf(x: Any, out: Any = None) -> Any:
+    return delivered("isneginf", evaluate(UFUNCS["equal"], (_ordered(x, "isneginf"), -math.inf)), out)
+
+
+@implements(np.isposinf)
+def isposinf(x: Any, out: Any = None) -> Any:
+    return delivered("isposinf", evaluate(UFUNCS["equal"], (_ordered(x, "isposinf"), math.inf)), out)
+
+
+def _ordered(x: Any, name: str) -> Any:
+    """The operand, which has a sign."""
+    if value_as(x).dtype.is_complex:
+        raise TypeError(f"np.{name} does not take {value_as(x).dtype.numpy}: it would be ambiguous")
+    return x

@@ -1,0 +1,130 @@
+"""NumPy's reductions that skip nan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bwcompiler import ops
+from bwcompiler.errors import DTypeError
+from bwcompiler.frontend.numpy.axes import NOTHING, reduction_axes
+from bwcompiler.frontend.numpy.reductions.reductions import (
+    argmax,
+    argmin,
+    cumprod,
+    cumsum,
+    finished,
+    max_,
+    mean,
+    min_,
+    prod,
+    reduce_value,
+    std,
+    sum_,
+    var,
+)
+from bwcompiler.frontend.tracing.operands import constant, value_as
+from bwcompiler.frontend.tracing.promotion import requested
+from bwcompiler.frontend.tracing.registry import implements
+from bwcompiler.frontend.tracing.tracer import fresh
+from bwcompiler.ir.op import Value
+
+
+def _without_nan(a: Any, replacement: Any) -> tuple[Value, Value | None]:
+    x = value_as(a)
+    if not x.dtype.is_differentiable:
+        return x, None
+    missing = ops.isnan(x)
+    return ops.select(missing, constant(replacement, x), x), missing
+
+
+@implements(np.nansum)
+def nansum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING, initial: Any = NOTHING,
+           where: Any = NOTHING) -> Any:
+    return sum_(fresh(_without_nan(a, 0)[0]), axis, dtype, out, keepdims, initial, where)
+
+
+@implements(np.nanprod)
+def nanprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING, initial: Any = NOTHING,
+            where: Any = NOTHING) -> Any:
+    return prod(fresh(_without_nan(a, 1)[0]), axis, dtype, out, keepdims, initial, where)
+
+
+@implements(np.nanmean)
+def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING, *, where: Any = NOTHING) -> Any:
+    x, missing = _without_nan(a, 0)
+    given = requested(dtype)
+    if missing is not None and given is not None and not given.is_differentiable:
+        raise DTypeError(f"np.nanmean: of floats, dtype= must be a float too, got {given.numpy}")
+    return mean(fresh(x), axis, dtype, out, keepdims, where=_present(missing, where))
+
+
+def _nan_extreme(name: str, a: Any, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
+    if where is not NOTHING and where is not True and initial is NOTHING:
+        raise ValueError(f"reduction operation 'f{name}' does not have an identity, so to use a where mask one has to specify 'initial'")
+    worst = -np.inf if name == "max" else np.inf
+    x, missing = _without_nan(a, complex(worst, worst) if value_as(a).dtype.is_complex else worst)
+    if missing is None or initial is not NOTHING:  # of integers nothing is nan; with initial= nan is skipped like what where= leaves out
+        return (max_ if name == "max" else min_)(fresh(x), axis, out, keepdims, initial, where)
+    axes = reduction_axes(axis, x.rank)
+    value = reduce_value(name, x, axes)
+    value = ops.select(reduce_value("all", missing, axes), constant(np.nan, value), value)
+    return finished(value, x, axes, keepdims, out, f"nan{name}")
+
+
+@implements(np.nanmax)
+def nanmax(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, initial: Any = NOTHING, where: Any = NOTHING) -> Any:
+    return _nan_extreme("max", a, axis, out, keepdims, initial, where)
+
+
+@implements(np.nanmin)
+def nanmin(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, initial: Any = NOTHING, where: Any = NOTHING) -> Any:
+    return _nan_extreme("min", a, axis, out, keepdims, initial, where)
+
+
+def _present(missing: Value | None, where: Any = NOTHING) -> Any:
+    """where= of the elements that count."""
+    if missing is None:
+        return where
+    present = fresh(ops.invert(missing))
+    return present if where is NOTHING or where is True else np.logical_and(present, where)
+
+
+def _nan_moment(function: Any, a: Any, options: dict[str, Any]) -> Any:
+    x, missing = _without_nan(a, 0)
+    return function(fresh(x), **{**options, "where": _present(missing, options.pop("where", NOTHING))})
+
+
+@implements(np.nanvar)
+def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NOTHING, *,
+           where: Any = NOTHING, mean: Any = NOTHING, correction: Any = NOTHING) -> Any:
+    return _nan_moment(var, a, {"axis": axis, "dtype": dtype, "out": out, "ddof": ddof, "keepdims": keepdims, "where": where,
+                                "mean": mean, "correction": correction})
+
+
+@implements(np.nanstd)
+def nanstd(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NOTHING, *,
+           where: Any = NOTHING, mean: Any = NOTHING, correction: Any = NOTHING) -> Any:
+    return _nan_moment(std, a, {"axis": axis, "dtype": dtype, "out": out, "ddof": ddof, "keepdims": keepdims, "where": where,
+                                "mean": mean, "correction": correction})
+
+
+@implements(np.nanargmax)
+def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NOTHING) -> Any:
+    return argmax(fresh(_without_nan(a, -np.inf)[0]), axis, out, keepdims=keepdims)
+
+
+@implements(np.nanargmin)
+def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NOTHING) -> Any:
+    return argmin(fresh(_without_nan(a, np.inf)[0]), axis, out, keepdims=keepdims)
+
+
+@implements(np.nancumsum)
+def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    return cumsum(fresh(_without_nan(a, 0)[0]), axis, dtype, out)
+
+
+@implements(np.nancumprod)
+def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    return cumprod(fresh(_without_nan(a, 1)[0]), axis, dtype, out)

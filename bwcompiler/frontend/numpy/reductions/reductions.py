@@ -1,0 +1,355 @@
+"""NumPy's reductions: sum, mean, max, var, ... and running sums and products."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bwcompiler import ops
+from bwcompiler.errors import DTypeError, ShapeError
+from bwcompiler.frontend.numpy.axes import NOTHING, Axes, normalize_axes, normalize_axis, reduction_axes
+from bwcompiler.frontend.numpy.elementwise.ufuncs import store, truth
+from bwcompiler.frontend.tracing.operands import (
+    broadcast_shapes,
+    cast,
+    constant,
+    filled,
+    mask_as,
+    materialise,
+    operand,
+    reshape,
+    value_as,
+)
+from bwcompiler.frontend.tracing.promotion import common_dtype, requested, resolve_reduction
+from bwcompiler.frontend.tracing.registry import HANDLERS, implements
+from bwcompiler.frontend.tracing.storages.views import broadcast_value
+from bwcompiler.frontend.tracing.tracer import fresh
+from bwcompiler.ir.extent import element_count
+from bwcompiler.ir.op import REGISTRY, Op, Value
+from bwcompiler.ir.types import BOOL, F16, F32, F64, I64, DType
+
+
+def reduce_value(name: str, x: Value, axes: Axes) -> Value:
+    """The core reduction; nothing where there are no axes."""
+    if not axes and name not in ("sum", "argmax", "argmin"):
+        return x
+    return REGISTRY[name](x, axes=axes)
+
+
+def keep_axes(value: Value, like: Value, axes: Axes) -> Value:
+    """The reduced axes put back with extent 1."""
+    return reshape(value, tuple([1 if axis in axes else extent for axis, extent in enumerate(like.shape)]))
+
+
+def finished(value: Value, x: Value, axes: Axes, keepdims: Any, out: Any, name: str) -> Any:
+    """keepdims= and out=, then a handle."""
+    if keepdims is not NOTHING and keepdims:
+        value = keep_axes(value, x, axes)
+    if out is not None and out is not NOTHING:
+        out = out[0] if isinstance(out, tuple) else out
+        store(out, value, "same_kind", name)
+        return out
+    return fresh(value)
+
+
+def masked(x: Value, where: Any, neutral: Any) -> Value:
+    """x with the neutral element where the mask is false."""
+    if where is True or where is NOTHING:
+        return x
+    mask = mask_as(where, "sum")
+    if broadcast_shapes([mask.shape, x.shape]) != x.shape:
+        raise ShapeError(f"where= of shape {mask.shape} does not broadcast to {x.shape}")
+    return ops.select(broadcast_value(mask, x.shape), x, constant(neutral, x))
+
+
+def with_initial(name: str, value: Value, initial: Any) -> Value:
+    """value combined with initial=."""
+    if initial is NOTHING or initial is None:
+        return value
+    combine = {"sum": ops.add, "prod": ops.multiply, "max": ops.maximum, "min": ops.minimum}[name]
+    return combine(value, materialise(operand(initial)[0], value.dtype, value.shape))
+
+
+_UFUNC = {"sum": np.add, "prod": np.multiply}
+_NEUTRAL = {"sum": 0, "prod": 1}
+
+
+def _accumulated(name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
+    x = value_as(a)
+    target = requested(dtype) or resolve_reduction(_UFUNC[name], x.dtype)
+    axes = reduction_axes(axis, x.rank)
+    if target is BOOL:
+        return _truth_reduction({"sum": "any", "prod": "all"}[name], fresh(x), axis, out, keepdims, where)
+    x = masked(cast(x, target), where, _NEUTRAL[name])
+    return finished(with_initial(name, reduce_value(name, x, axes), initial), x, axes, keepdims, out, name)
+
+
+@implements(np.sum)
+def sum_(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING, initial: Any = NOTHING,
+         where: Any = NOTHING) -> Any:
+    return _accumulated("sum", a, axis, dtype, out, keepdims, initial, where)
+
+
+@implements(np.prod)
+def prod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING, initial: Any = NOTHING,
+         where: Any = NOTHING) -> Any:
+    return _accumulated("prod", a, axis, dtype, out, keepdims, initial, where)
+
+
+def _extreme(name: str, a: Any, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
+    x = value_as(a)
+    axes = reduction_axes(axis, x.rank)
+    if where is not NOTHING and where is not True:
+        if initial is NOTHING:
+            raise ValueError(f"reduction operation '{name}imum' does not have an identity, so to use a where mask one has to "
+                             "specify 'initial'")
+        x = masked(x, where, operand(initial)[0].value)  # type: ignore[union-attr]
+    if initial is NOTHING and 0 in [x.shape[axis] for axis in axes]:
+        raise ValueError(f"zero-size array to reduction operation {name}imum which has no identity")
+    if 0 in [x.shape[axis] for axis in axes]:
+        value = filled(operand(initial)[0].value, x.dtype,  # type: ignore[union-attr]
+                       tuple([extent for axis, extent in enumerate(x.shape) if axis not in axes]))
+        return finished(value, x, axes, keepdims, out, name)
+    if x.dtype is BOOL:
+        reduced = reduce_value("any" if name == "max" else "all", x, axes)
+    else:
+        reduced = reduce_value(name, x, axes)
+    return finished(with_initial(name, reduced, initial), x, axes, keepdims, out, name)
+
+
+@implements(np.max, np.amax)
+def max_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, initial: Any = NOTHING, where: Any = NOTHING) -> Any:
+    return _extreme("max", a, axis, out, keepdims, initial, where)
+
+
+@implements(np.min, np.amin)
+def min_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, initial: Any = NOTHING, where: Any = NOTHING) -> Any:
+    return _extreme("min", a, axis, out, keepdims, initial, where)
+
+
+@implements(np.ptp)
+def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING) -> Any:
+    x = value_as(a)
+    axes = reduction_axes(axis, x.rank)
+    return finished(ops.subtract(reduce_value("max", x, axes), reduce_value("min", x, axes)), x, axes, keepdims, out, "ptp")
+
+
+def _truth_reduction(name: str, a: Any, axis: Any, out: Any, keepdims: Any, where: Any) -> Any:
+    x = masked(truth(value_as(a)), where, name == "all")
+    axes = reduction_axes(axis, x.rank)
+    return finished(reduce_value(name, x, axes), x, axes, keepdims, out, name)
+
+
+@implements(np.any)
+def any_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, *, where: Any = NOTHING) -> Any:
+    return _truth_reduction("any", a, axis, out, keepdims, where)
+
+
+@implements(np.all)
+def all_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, *, where: Any = NOTHING) -> Any:
+    return _truth_reduction("all", a, axis, out, keepdims, where)
+
+
+def _position(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
+    x = value_as(a)
+    axes = reduction_axes(axis if axis is None else operator.index(axis), x.rank)
+    if 0 in [x.shape[axis] for axis in axes]:
+        raise ValueError(f"attempt to get {name} of an empty sequence")
+    if x.dtype is BOOL:
+        x = cast(x, I64)
+    value = filled(0, I64, ())
+    if axes:
+        line = x if len(axes) == 1 else reshape(x, (element_count(x.shape),))
+        value = REGISTRY[name](line, axes=axes if len(axes) == 1 else (0,))
+    return finished(value, x, axes, keepdims, out, name)
+
+
+@implements(np.argmax)
+def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NOTHING) -> Any:
+    return _position("argmax", a, axis, out, keepdims)
+
+
+@implements(np.argmin)
+def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NOTHING) -> Any:
+    return _position("argmin", a, axis, out, keepdims)
+
+
+# ----- means and moments
+def _count(x: Value, axes: Axes, where: Any, dtype: DType) -> Value:
+    """How many elements each result is made of, as a value of the result's shape."""
+    shape = tuple([extent for axis, extent in enumerate(x.shape) if axis not in axes])
+    if where is True or where is NOTHING:
+        return filled(element_count([x.shape[axis] for axis in axes]), dtype, shape)
+    mask = broadcast_value(mask_as(where, "mean"), x.shape)
+    return reduce_value("sum", cast(mask, dtype), axes)
+
+
+def _mean_dtype(x: Value, dtype: Any) -> DType:
+    return requested(dtype) or (x.dtype if x.dtype.is_differentiable else F64)
+
+
+def _axes_of_mean(axis: Any, rank: int, where: Any) -> Axes:
+    """With where= NumPy counts the elements by a sum, which takes axis=0 of arrays without axes; else it asks for the extent."""
+    return normalize_axes(axis, rank) if where is NOTHING or where is True else reduction_axes(axis, rank)
+
+
+def mean_value(x: Value, axes: Axes, where: Any = NOTHING) -> Value:
+    """The mean of a float value over axes."""
+    return ops.divide(reduce_value("sum", masked(x, where, 0), axes), _count(x, axes, where, x.dtype))
+
+
+@implements(np.mean)
+def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING, *, where: Any = NOTHING) -> Any:
+    x = value_as(a)
+    target = _mean_dtype(x, dtype)
+    axes = _axes_of_mean(axis, x.rank, where)
+    if target.is_differentiable:
+        x = cast(x, F32 if x.dtype is F16 and dtype is None else target)                               # as NumPy: sums outgrow halves
+        return finished(cast(mean_value(x, axes, where), target), x, axes, keepdims, out, "mean")
+    total = reduce_value("sum", masked(cast(x, I64 if target is BOOL else target), where, 0), axes)    # NumPy sums as integers,
+    count = _count(x, axes, where, F64)                                                                # then divides as floats
+    return finished(cast(ops.divide(cast(total, F64), count), target), x, axes, keepdims, out, "mean")
+
+
+def variance(x: Value, axes: Axes, ddof: Any, where: Any = NOTHING, given_mean: Any = NOTHING) -> Value:
+    """The variance of a float or complex value over axes: the mean of |x - mean|**2."""
+    if given_mean is NOTHING:
+        centre = keep_axes(mean_value(x, axes, where), x, axes)
+    else:
+        centre = value_as(given_mean, x.dtype)
+    distance = ops.subtract(x, broadcast_value(centre, x.shape))
+    squares = square_of_magnitude(distance)
+    total = reduce_value("sum", masked(squares, where, 0), axes)
+    count = _count(x, axes, where, squares.dtype)
+    freedom = ops.subtract(count, constant(ddof, count)) if ddof else count
+    return ops.divide(total, ops.maximum(freedom, constant(0, freedom)) if ddof else freedom)
+
+
+def square_of_magnitude(x: Value) -> Value:
+    """|x|**2, a real number."""
+    if not x.dtype.is_complex:
+        return ops.multiply(x, x)
+    return ops.add(*[ops.multiply(part, part) for part in (ops.real(x), ops.imag(x))])
+
+
+def root(x: Value) -> Value:
+    """The square root, with derivative 0 at 0: of the norm of zeros, of the standard deviation of equal elements."""
+    return flat_at_zero(ops.sqrt, x)
+
+
+def flat_at_zero(function: Callable[[Value], Value], x: Value) -> Value:
+    """function(x), 0 with derivative 0 where x is 0."""
+    zero = ops.equal(x, constant(0, x))
+    return ops.select(zero, constant(0, x), function(ops.select(zero, constant(1, x), x)))
+
+
+def _moment(name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: Any, where: Any, given_mean: Any,
+            correction: Any) -> Any:
+    x = value_as(a)
+    target = _mean_dtype(x, dtype)
+    if not target.is_differentiable:
+        raise DTypeError(f"np.{name}: dtype={target.numpy} computes in integers, which is not supported; leave dtype= away, and "
+                         f"convert the result: np.{name}(...).astype(np.{target.numpy})")
+    x = cast(x, target)
+    axes = _axes_of_mean(axis, x.rank, where)
+    value = variance(x, axes, ddof if correction is NOTHING else correction, where, given_mean)
+    value = root(value) if name == "std" else value
+    if target.is_complex and dtype is not None:                     # a real number, but of the dtype that was asked for
+        value = cast(value, target)
+    return finished(value, x, axes, keepdims, out, name)
+
+
+@implements(np.var)
+def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NOTHING, *,
+        where: Any = NOTHING, mean: Any = NOTHING, correction: Any = NOTHING) -> Any:
+    return _moment("var", a, axis, dtype, out, ddof, keepdims, where, mean, correction)
+
+
+@implements(np.std)
+def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NOTHING, *,
+        where: Any = NOTHING, mean: Any = NOTHING, correction: Any = NOTHING) -> Any:
+    return _moment("std", a, axis, dtype, out, ddof, keepdims, where, mean, correction)
+
+
+@implements(np.average)
+def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = NOTHING) -> Any:
+    if weights is None:
+        found = mean(a, axis, keepdims=keepdims)
+        shape = value_as(a).shape
+        count = element_count(shape) / max(element_count(found.shape), 1)
+        return (found, fresh(filled(count, found._type.dtype, found.shape))) if returned else found
+    x, w = value_as(a), value_as(weights)
+    dtype = common_dtype((x.dtype, w.dtype, F64) if x.dtype.kind in "iub" else (x.dtype, w.dtype))
+    if w.shape != x.shape:
+        w = _weights_along(x, w, axis)
+    spread = cast(broadcast_value(w, x.shape), dtype)
+    total = sum_(fresh(ops.multiply(cast(x, dtype), spread)), axis, keepdims=keepdims)
+    scale = sum_(fresh(spread), axis, keepdims=keepdims)
+    found = HANDLERS["operator"]("divide", total, scale)
+    return (found, fresh(cast(value_as(scale), found._type.dtype))) if returned else found
+
+
+def _weights_along(x: Value, w: Value, axis: Any) -> Value:
+    """Weights of the shape of the averaged axes, in the order they are given in, shaped to broadcast against x."""
+    if axis is None:
+        raise TypeError("Axis must be specified when shapes of a and weights differ.")
+    given = [normalize_axis(one, x.rank) for one in (axis if isinstance(axis, tuple | list) else (axis,))]
+    if w.shape != tuple([x.shape[k] for k in given]):
+        raise ShapeError(f"np.average: weights of shape {w.shape} do not fit axis {axis} of shape {x.shape}")
+    order = tuple(sorted(range(len(given)), key=given.__getitem__))
+    if order != tuple(range(len(given))):
+        w = ops.transpose(w, axes=order)
+    return reshape(w, tuple([extent if k in given else 1 for k, extent in enumerate(x.shape)]))
+
+
+@implements(np.count_nonzero)
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+    return sum_(fresh(truth(value_as(a))), axis, keepdims=keepdims)
+
+
+# ----- running sums, products and extrema
+def running(scan: Op, ufunc: Any, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
+    """ufunc.accumulate by the op that does it; axis None: over all elements in C order."""
+    x = value_as(a)
+    target = requested(dtype) or resolve_reduction(ufunc, x.dtype)
+    x = cast(truth(x), I64) if target is BOOL else cast(x, target)             # 0 and 1: a sum stays positive, a product 0 or 1
+    if axis is None or not x.rank:
+        x = reshape(x, (element_count(x.shape),))
+    position = normalize_axis(0 if axis is None else axis, x.rank)
+    return finished(cast(scan(x, axis=position, reverse=False), target), x, (), False, out, scan.name)
+
+
+@implements(np.cumsum)
+def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    return running(ops.cumsum, np.add, a, axis, dtype, out)
+
+
+@implements(np.cumprod)
+def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    return running(ops.cumprod, np.multiply, a, axis, dtype, out)
+
+
+def _cumulative(name: str, x: Any, axis: Any, dtype: Any, out: Any, include_initial: Any) -> Any:
+    value = value_as(x)
+    if axis is None and value.rank > 1:
+        raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
+    handler, first = {"sum": (cumsum, 0), "prod": (cumprod, 1)}[name]
+    place = normalize_axis(0 if axis is None else axis, max(value.rank, 1))
+    found = value_as(handler(x, place, dtype))
+    if include_initial:
+        shape = tuple([1 if k == place else extent for k, extent in enumerate(found.shape)])
+        found = ops.concatenate(filled(first, found.dtype, shape), found, axis=place)
+    return finished(found, found, (), False, out, f"cumulative_{name}")
+
+
+@implements(np.cumulative_sum)
+def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: Any = False) -> Any:
+    return _cumulative("sum", x, axis, dtype, out, include_initial)
+
+
+@implements(np.cumulative_prod)
+def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: Any = False) -> Any:
+    return _cumulative("prod", x, axis, dtype, out, include_initial)

@@ -1,0 +1,80 @@
+"""Arrays that are other arrays, or are not, as data decides: what a branch or a loop gives that was not made in it.
+
+`y = a if test else b` makes y another name of one of two arrays.  The graph has a copy in its place, which is right until one of the
+arrays is assigned to: who reads y then gets an error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from bwcompiler.errors import UnsupportedError, located
+from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.storages.region import Region, Storage, active_region, open_region
+from bwcompiler.frontend.tracing.storages.views import BroadcastView, Shape
+from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.ir.op import Value
+
+_WRITTEN = ("{0} may be another name of an array that was assigned to since a branch or a loop gave it: which array it is depends on data\n"
+            "  hint: take a copy there, x.copy(), or make new arrays (x = x + y) where x += y assigns to elements")
+
+
+class SharedView(BroadcastView):
+    """All of a storage, as long as none of its `sources` was assigned to since; writable: whether it may be assigned to itself."""
+
+    __slots__ = ("home", "name", "seen", "sources", "writable")
+
+    def __init__(self, shape: Shape, why: str, name: str, sources: Iterable[Storage], writable: bool) -> None:
+        super().__init__(shape, why)
+        self.name = name
+        self.home = open_region()
+        self.sources = tuple(sources)
+        self.seen = [_written(source, self.home) for source in self.sources]
+        self.writable = writable
+
+    def read(self, value: Value) -> Value:
+        for source, seen in zip(self.sources, self.seen, strict=True):
+            if _current(source, self.home, seen) is not seen:
+                raise located(UnsupportedError(_WRITTEN.format(self.name)), self.home.record.source or current_source(self.home.outer))
+        return value
+
+    def write(self, base: Value, new: Value) -> Value:
+        return new if self.writable else super().write(base, new)
+
+
+def _written(storage: Storage, region: Region) -> Value | None:
+    """What was assigned to a storage in a region; what it holds in its own."""
+    if storage.region is region:
+        return storage.value
+    found = None if storage.inner is None else storage.inner.get(region)
+    return None if any(found is value for value in region.lifted_inputs) else found
+
+
+def _current(storage: Storage, home: Region, seen: Value | None) -> Value | None:
+    """What a storage holds now, as far as it was assigned to in `home` or in a region inside of it."""
+    region = active_region()
+    while region is not None and region is not home:
+        found = _written(storage, region)
+        if found is not None:
+            return found
+        region = region.parent
+    return seen if region is None else _written(storage, home)
+
+
+def share(tracer: Tracer, sources: Iterable[Storage], name: str, why: str = "") -> None:
+    """Make an array one that may be others, and is read-only therefore."""
+    found = dict.fromkeys(source for source in sources if source is not tracer._storage and not source.region.closed)
+    tracer._storage.version = math.nan             # no handle keeps what it has read: it has to look again
+    tracer._chain = (SharedView(tracer.shape, why, name, found, False),)
+
+
+def possible(storage: Storage) -> list[Storage]:
+    """A storage, and all those that it may be, as data decides."""
+    found = [storage]
+    for one in found:
+        for link in one.links or ():
+            other = link.storage()
+            if other is not None and other not in found:
+                found.append(other)
+    return found

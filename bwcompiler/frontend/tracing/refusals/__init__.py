@@ -1,0 +1,3 @@
+"""What a handle is asked for and cannot give: numbers (`demands.py`; integers are had by tracing again), arrays (`conversions.py`),
+attributes of other libraries' arrays, functions of arrays whose extents move with a loop.  Each error says what to write instead.
+"""

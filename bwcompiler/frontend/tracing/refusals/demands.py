@@ -1,0 +1,97 @@
+"""What happens when Python asks a handle for its number: integer arguments are had by tracing again, all else is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from bwcompiler.errors import BwError, EscapedTracerError, TracerIndexError, at, located
+from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.storages.region import Region, StaticDemand, active_region, escaped_message, open_region
+from bwcompiler.ir.extent import mentions_index
+from bwcompiler.ir.graph import cut, live_values
+from bwcompiler.ir.graph_interpreter import interpret
+from bwcompiler.ir.op import Value
+
+
+def refuse(tracer: Any, kind: type[BwError], message: str) -> NoReturn:
+    """Raise what Python asked for and cannot have; NumPy may hide the error behind one of its own, so the region keeps it."""
+    region = active_region()
+    if region is None:
+        raise EscapedTracerError(at(current_source(), escaped_message(tracer._storage)))
+    error = located(kind(f"{message}\n  the value: {tracer!r}"), current_source(region.outer))
+    region.refusal = error
+    raise error
+
+
+def number_of(tracer: Any, value: Value, kind: type[BwError], advice: Callable[[], str]) -> Any:
+    """The number behind a handle that depends on nothing, or on integer arguments alone, which are then asked for.
+
+    Refused for others.
+    """
+    region = open_region()
+    found = _arguments_of(region, value)
+    if found is None:
+        refuse(tracer, kind, advice())
+    return _ask(region, tracer, value, found, kind, advice)
+
+
+def number_if_known(tracer: Any, value: Value, advice: Callable[[], str]) -> Any:
+    """Likewise, but the handle itself for others."""
+    region = open_region()
+    found = _arguments_of(region, value)
+    return tracer if found is None else _ask(region, tracer, value, found, TracerIndexError, advice)
+
+
+def _ask(innermost: Region, tracer: Any, value: Value, found: tuple[Region, list[int]], kind: type[BwError],
+         advice: Callable[[], str]) -> Any:
+    """The number of a value that is computed from these arguments of a region."""
+    asked, numbers = found
+    if not numbers:
+        return _known(innermost, value)[()]
+    source = current_source(innermost.outer)
+    demand = StaticDemand(asked, numbers, source, located(kind(f"{advice()}\n  the value: {tracer!r}"), source))
+    region: Region | None = innermost
+    while region is not None and region is not asked.parent:
+        region.demand = demand
+        region = region.parent
+    raise demand
+
+
+def _known(region: Region, value: Value) -> Any:
+    """What a value is that depends on nothing but numbers of enclosing regions that do so, too."""
+    needed = {operand for one in live_values(region.record.values, (value,)) for operand in one.operands} | {value}
+    lifted = [number for number, given in enumerate(region.lifted_inputs) if given in needed]
+    parent, numbers = region.parent, []
+    for number in lifted:
+        assert parent is not None
+        numbers.append(_known(parent, parent.read(region.lifted[number])))
+    return interpret(cut("known", [region.lifted_inputs[number] for number in lifted], region.record.values, (value,)), numbers)[0]
+
+
+def _arguments_of(region: Region, value: Value) -> tuple[Region, list[int]] | None:
+    """The integer arguments that a value is computed from, and the region whose arguments they are; None: from others too."""
+    numbers, lifted = set(), []
+    seen, stack = {value}, [value]
+    while stack:
+        found = stack.pop()
+        if found in region.argument_inputs:
+            number = region.argument_inputs.index(found)
+            if not region.arguments[number].demandable:
+                return None
+            numbers.add(number)
+        elif found in region.lifted_inputs:
+            lifted.append(region.lifted[region.lifted_inputs.index(found)])
+        elif found.op.kind in ("input", "region", "library") or mentions_index(found.attrs):
+            return None
+        stack += [operand for operand in found.operands if operand not in seen]
+        seen.update(found.operands)
+    if not lifted or numbers:
+        return None if lifted else (region, sorted(numbers))
+    parent = region.parent
+    if parent is None or len(lifted) > 1:
+        return None
+    outside = _arguments_of(parent, parent.read(lifted[0]))
+    if outside is not None and not outside[1] and lifted[0].writable:      # the body of a loop may yet write to it
+        return None
+    return outside

@@ -1,0 +1,381 @@
+"""Regions and storages: where values are recorded, and what arrays hold in each region.
+
+A region is one function, or one body of a loop or branch, being traced; regions nest per thread.  A storage is what a NumPy
+array's memory is: handles (`tracer.Tracer`) share it, a write gives it a new immutable value.  A region that touches
+a storage of an enclosing region *lifts* it: the storage becomes an extra input of the region's graph.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, TypeAlias
+from weakref import ReferenceType
+
+import numpy as np
+
+from bwcompiler.errors import BwError, EscapedTracerError, UnsupportedError, at
+from bwcompiler.frontend.tracing.source import FrameObserver, current_source
+from bwcompiler.frontend.tracing.storages.memory_order import Layout
+from bwcompiler.ir.op import Record, Value, input_value
+from bwcompiler.ir.source import Source
+from bwcompiler.ir.types import TensorType, dtype_of, tensor
+
+_COPIED_BYTES = 1 << 24        # captured arrays up to this size are copied while tracing, to see whether they change
+
+_COMPARED_BYTES = 1 << 13      # up to this size as bytes objects, which takes well below a microsecond
+
+Site: TypeAlias = tuple[str, int, int]      # file, line and column
+
+storage_numbers = itertools.count()
+
+
+class Storage:
+    """The memory behind one or more handles.
+
+    value     what it holds, in the region that owns it; `inner` has what it holds in regions inside of that one.
+    version   grows with every write, so that handles know that what they remember is stale.
+    layout    how NumPy would have laid the array out in memory; None where nobody has said: C order, as all our own results.
+    number    storages are numbered in the order in which they are made.
+    links     arrays that are the same one where a traced truth value holds (`twins`): they are written to with it.
+    undecided handles of which it is not decided yet whether they are views of this storage; each write decides it before.
+    writable  False for the results that NumPy gives as immutable scalars.
+    written   whether anything was ever written to it, in this region or inside of it.
+    demandable  an integer or boolean argument, whose number can be had by tracing again (`StaticDemand`).
+    """
+
+    __slots__ = ("__weakref__", "demandable", "inner", "layout", "links", "number", "region", "type", "undecided", "value", "version",
+                 "writable", "written")
+
+    def __init__(self, region: Region, value: Value) -> None:
+        self.region = region
+        self.value = value
+        self.type: TensorType = value.type
+        self.version: float = 0
+        self.layout: Layout | None = None
+        self.number = next(storage_numbers)
+        self.undecided: list[ReferenceType[Any]] | None = None
+        self.inner: dict[Region, Value] | None = None
+        self.writable = True
+        self.demandable = False
+        self.links: list[Any] | None = None
+        self.written = False
+
+
+class Contents:
+    """What an array held: a copy, of a large one only sums over its bits (then `copy` is None)."""
+
+    __slots__ = ("copy", "data", "sums")
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        small = array.nbytes <= _COPIED_BYTES
+        self.copy = array.copy() if small else None
+        self.data = array.tobytes() if array.nbytes <= _COMPARED_BYTES else None
+        self.sums = None if small else _sums(array)
+
+    def matches(self, array: np.ndarray[Any, Any]) -> bool:
+        """Whether the array still holds this."""
+        if self.data is not None:
+            return array.tobytes() == self.data
+        if self.copy is None:
+            return _sums(array) == self.sums
+        return array is self.copy or np.array_equal(_bits(array), _bits(self.copy))
+
+
+def _bits(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The elements as integers (so that nan equals itself)."""
+    if array.dtype.kind == "c":
+        array = array.view(array.real.dtype) if array.flags.c_contiguous else np.stack([array.real, array.imag])
+    return array.view(f"u{array.itemsize}")
+
+
+def _sums(array: np.ndarray[Any, Any]) -> tuple[int, int]:
+    bits = _bits(array)
+    return int(np.add.reduce(bits, axis=None, dtype=np.uint64)), int(np.bitwise_xor.reduce(bits, axis=None))
+
+
+class StaticDemand(BaseException):
+    """The function being traced asked integer arguments for their numbers: it has to be traced again with these as they are.
+
+    Not an Exception, so that `except Exception` in the user's code does not swallow it.
+    numbers  of the region's arguments that were asked for; `refusal` is the error where there are no numbers to give.
+    """
+
+    def __init__(self, region: Region, numbers: Sequence[int], source: Source | None, refusal: BwError) -> None:
+        super().__init__(str(refusal))
+        self.region = region
+        self.numbers = numbers
+        self.source = source
+        self.refusal = refusal
+
+
+class Recapture(BaseException):
+    """The function has to be traced again, and something of it otherwise (`Policy.unrolled`).
+
+    A value that was made in one iteration of a captured loop was used outside of it, so that the loop has to be unrolled; or
+    an array that the function made is to take traced values, so that it has to be a traced one.
+    site  of the loop, or of the call that made the array; `refusal` is the error where that has been done already.
+    """
+
+    def __init__(self, site: Site, refusal: BwError) -> None:
+        super().__init__(str(refusal))
+        self.site = site
+        self.refusal = refusal
+
+
+class Policy:
+    """How control flow is captured in one trace, regions inside of it included.
+
+    converting  whether the user's functions are rewritten at all; loops: whether loops whose length is known are captured.
+    unrolled    sites of loops that have to be unrolled, and of what makes arrays that have to be traced.
+    copies      how often what is being traced is traced, as short loops around it are unrolled.
+    depth       how many bodies of captured loops and branches are being traced, one inside of the other.
+    needed      whether something was captured that Python alone cannot run.
+    met         whether any function was rewritten.
+    made        concrete arrays made by the function, by their ids, with the places of what made them.
+    shown       concrete arrays, by their ids, that were indexed with traced values: there may be traced views of them.
+    unbound     variables that Python would have bound or not, depending on traced values, and what to do about that.
+    scopes      the bodies that are being traced (`source.places.Scope`), innermost last.
+    captured    in words, with the places: loops that were.
+    notes       in words, with the places: what was not captured.
+    one_kind    whether the two sides of a branch must give the same kind of numbers, as np.vectorize asks the first element for its type.
+    objects     objects that the function made, by their ids.
+    raised      the last exception that a `raise` of the user's raised in a body; trying: inside of how many `try` with handlers.
+    formatted   traced values, with format specifications, that stand in the text of an exception; None where none is being made.
+    uncounted   sites of `while` loops whose iterations cannot be counted.
+    types_asked whether the type of a traced value was asked for, which a loop may change.
+    choices     whether a variable became one whose kind depends on data (`source.choices`).
+    gaps        whether a list got elements that are there or not as data decides (`source.gaps`).
+    told        lines whose messages were left out, and of which that was said.
+    """
+
+    __slots__ = ("captured", "choices", "converting", "copies", "depth", "formatted", "gaps", "loops", "made", "met", "needed", "notes",
+                 "objects", "one_kind", "raised", "scopes", "shown", "told", "trying", "types_asked", "unbound", "uncounted", "unrolled")
+
+    def __init__(self, converting: bool) -> None:
+        self.converting = converting
+        self.loops = True
+        self.met = False
+        self.unrolled: dict[Site, str] = {}
+        self.told: set[Any] = set()
+        self.uncounted: set[Site] = set()
+        self.restart()
+
+    def has_made(self, array: Any) -> bool:
+        """Whether the function itself made a concrete array, anew in each call."""
+        found = self.made.get(id(array))
+        return found is not None and found[0] is array
+
+    def restart(self) -> None:
+        """At the beginning of each attempt to trace the function."""
+        self.copies = 1
+        self.depth = 0
+        self.needed = False
+        self.made: dict[int, tuple[Any, Site]] = {}
+        self.shown: dict[int, Any] = {}
+        self.notes: dict[Site, str] = {}
+        self.unbound: dict[str, str] = {}
+        self.scopes: list[Any] = []
+        self.objects: dict[int, Any] = {}
+        self.one_kind = False
+        self.types_asked = False
+        self.choices = False
+        self.gaps = False
+        self.captured: dict[Site, str] = {}
+        self.raised: BaseException | None = None
+        self.formatted: list[tuple[Any, str]] | None = None
+        self.trying = 0
+
+
+class Region:
+    """A function being traced: its record of values, its inputs, the arrays it captured and the storages it lifted.
+
+    arguments  storages of the inputs, in order, with their inputs in `argument_inputs`.
+    captured   concrete arrays by reference, with their inputs in `capture_inputs`.
+    lifted     storages of enclosing regions, with their inputs in `lifted_inputs`.
+    layouts_asked  numbers of the arguments whose memory order was asked for.
+    refusal    the last error raised by a handle that was asked for a number; NumPy may hide it behind one of its own.
+    demand     likewise the last demand for a number.
+    observer   sees the user's frames while values are recorded; that of the outermost region.
+    policy     how control flow is captured; that of the outermost region.
+    site       of the loop whose body this is, where it was captured from source.
+    outer      the user's line at which it was opened inside of another region, for errors; closed: it is traced, its handles are stale.
+    checks     numbers that what the region gives waits for: whether user's exceptions are raised is known when they are there.
+    """
+
+    __slots__ = ("_capture_of", "_seen", "argument_inputs", "arguments", "capture_inputs", "captured", "checks", "closed", "demand",
+                 "layouts_asked", "lifted", "lifted_inputs", "name", "observer", "outer", "parent", "policy", "record", "refusal", "site")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.record = Record()
+        self.parent: Region | None = None
+        self.closed = False
+        self.outer: Source | None = None
+        self.refusal: BwError | None = None
+        self.demand: StaticDemand | None = None
+        self.observer: FrameObserver | None = None
+        self.policy: Policy | None = None
+        self.site: Site | None = None
+        self.checks: list[Value] = []
+        self.layouts_asked: set[int] = set()
+        self.arguments: list[Storage] = []
+        self.argument_inputs: list[Value] = []
+        self.captured: list[np.ndarray[Any, Any]] = []
+        self.capture_inputs: list[Value] = []
+        self.lifted: list[Storage] = []
+        self.lifted_inputs: list[Value] = []
+        self._capture_of: dict[int, int] = {}       # id of a captured array -> its position
+        self._seen: list[Contents] = []
+
+    def __enter__(self) -> Region:
+        self.parent = _state.region
+        if self.parent is not None:
+            self.outer = current_source(self.parent.outer)
+            self.observer = self.parent.observer
+            self.policy = self.parent.policy
+        _state.region = self
+        self.record.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.record.__exit__(kind, error, trace)
+        _state.region = self.parent
+        self.closed = True
+        for storage in self.lifted:
+            if storage.inner is not None:
+                storage.inner.pop(self, None)
+
+    def encloses(self, other: Region | None) -> bool:
+        """Whether `other` is this region or inside of it."""
+        while other is not None and other is not self:
+            other = other.parent
+        return other is self
+
+    def argument(self, type: TensorType, name: str) -> Storage:
+        """The storage of a new input."""
+        storage = Storage(self, input_value(type, name))
+        self.arguments.append(storage)
+        self.argument_inputs.append(storage.value)
+        return storage
+
+    def read(self, storage: Storage) -> Value:
+        """What the storage holds here."""
+        if storage.region is self:
+            return storage.value
+        if storage.inner is not None:
+            found = storage.inner.get(self)
+            if found is not None:
+                return found
+        if storage.region.closed or not storage.region.encloses(self):
+            raise escaped(storage)
+        return self._lift(storage)
+
+    def _lift(self, storage: Storage) -> Value:
+        lifted = input_value(storage.type, storage.value.name or storage.value.op.name, storage.value.source)
+        if storage.inner is None:
+            storage.inner = {}
+        storage.inner[self] = lifted
+        self.lifted.append(storage)
+        self.lifted_inputs.append(lifted)
+        return lifted
+
+    def write(self, storage: Storage, value: Value) -> None:
+        """Give the storage a new value here; enclosing regions keep theirs."""
+        self.read(storage)
+        if storage.region is self:
+            storage.value = value
+        else:
+            assert storage.inner is not None
+            storage.inner[self] = value
+        storage.version += 1
+        storage.written = True
+
+    def capture(self, array: np.ndarray[Any, Any]) -> Value:
+        """The input that stands for a concrete array, which is bound by reference unless it changes while tracing."""
+        position = self._capture_of.get(id(array))
+        if position is not None:
+            if self._seen[position].matches(array):
+                return self.capture_inputs[position]
+            self._freeze(position)
+        type_ = tensor(dtype_of(array.dtype), array.shape)
+        found = input_value(type_, f"captured_{len(self.captured)}", self.record.source)
+        self._capture_of[id(array)] = len(self.captured)
+        self._seen.append(Contents(array))
+        self.captured.append(array)
+        self.capture_inputs.append(found)
+        return found
+
+    def settle_captures(self) -> None:
+        """Bind arrays that were written to after they had been read, as buffers made by the function are, by what was read."""
+        for position, array in enumerate(self.captured):
+            if not self._seen[position].matches(array):
+                self._freeze(position)
+
+    def _freeze(self, position: int) -> None:
+        copy = self._seen[position].copy
+        if copy is None:
+            array = self.captured[position]
+            raise UnsupportedError(at(self.capture_inputs[position].source, (
+                f"a concrete array of shape {array.shape} is used here and written to afterwards\n"
+                "  hint: write to a copy of it, or make it with bwcompiler.numpy.zeros(n) or np.zeros_like(x)")))
+        self.captured[position] = copy
+        self._seen[position] = Contents(copy)
+
+
+class _State(threading.local):
+    region: Region | None = None
+
+
+_state = _State()
+
+
+def active_region() -> Region | None:
+    """The thread's innermost region, or None where nothing is being traced."""
+    return _state.region
+
+
+@contextmanager
+def untraced() -> Iterator[None]:
+    """What runs inside is not part of the trace: functions of this package compute at once there."""
+    region, _state.region = _state.region, None
+    try:
+        yield
+    finally:
+        _state.region = region
+
+
+def placed(tracer: Any, specification: str) -> str | None:
+    """What stands for a traced value in the text of an exception that is raised at run time; None outside of such texts."""
+    policy = None if _state.region is None else _state.region.policy
+    if policy is None or policy.formatted is None:
+        return None
+    policy.formatted.append((tracer, specification))
+    return f"\0{len(policy.formatted) - 1}\0"
+
+
+def escaped_message(storage: Storage) -> str:
+    """What to tell the user about a tracer that is used outside its trace."""
+    source = storage.value.source
+    text = at(source, "made here") if source is not None else f"an argument of {storage.region.name}"
+    return (f"a traced value is used after, or outside of, the call of {storage.region.name!r} that made it:\n  {text}\n"
+            "  hint: return the value from the function instead of storing it elsewhere (global, attribute, list)")
+
+
+def escaped(storage: Storage) -> BaseException:
+    """What to raise where a tracer is used outside its trace."""
+    error = EscapedTracerError(at(current_source(), escaped_message(storage)))
+    site = storage.region.site
+    return error if site is None else Recapture(site, error)
+
+
+def open_region(storage: Storage | None = None) -> Region:
+    """The thread's innermost region; an escaped tracer is the only thing that can ask for one where there is none."""
+    region = _state.region
+    if region is None:
+        message = escaped_message(storage) if storage is not None else "no function is being traced"
+        raise EscapedTracerError(at(current_source(), message))
+    return region

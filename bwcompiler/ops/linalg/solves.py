@@ -1,0 +1,426 @@
+"""Factorisations and linear solves of the matrices in the last two axes; leading axes are equal batch axes.
+
+Derivatives: M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation"
+(2008); I. Murray, "Differentiation of the Cholesky decomposition" (2016).  Transposes are never conjugated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.errors import DTypeError
+from bwcompiler.ir.declaration import TRANSPOSED, not_differentiable
+from bwcompiler.ir.extent import add_extents
+from bwcompiler.ir.op import Op, Value, define_op
+from bwcompiler.ir.routine import InnerLoop, Native
+from bwcompiler.ir.types import F16, I64, DType, TensorType
+from bwcompiler.ops.broadcasting import LEADING_AXES, broadcast
+from bwcompiler.ops.complex_parts import conj
+from bwcompiler.ops.contraction import is_matrix_transpose, matmul, matrix_transpose
+from bwcompiler.ops.creation import full, iota
+from bwcompiler.ops.elementwise import cast, equal, full_like, greater_equal, less_equal, select, subtract
+from bwcompiler.ops.layout import concatenate, slice_
+from bwcompiler.ops.rules import require
+
+
+def require_factorable(name: str, dtype: DType) -> None:
+    """Raise DTypeError for matrices that LAPACK does not factor; NumPy does not either."""
+    if dtype is F16:
+        raise DTypeError(f"array type float16 is unsupported in linalg ({name})\n  hint: convert first, x.astype(np.float32)")
+    if not dtype.is_differentiable:
+        raise DTypeError(f"{name} does not take {dtype.numpy}")
+
+
+def _require_square(name: str, a: TensorType) -> None:
+    require_factorable(name, a.dtype)
+    require(a.rank >= 2 and a.shape[-1] == a.shape[-2], f"{name}: the last two axes of the array must be square", a)
+
+
+def _square_shape(name: str) -> Callable[..., TensorType]:
+    def shape(a: TensorType) -> TensorType:
+        _require_square(name, a)
+        return a
+    return shape
+
+
+def _solve_shape(name: str) -> Callable[..., TensorType]:
+    def shape(a: TensorType, b: TensorType, **attrs: Any) -> TensorType:
+        _require_square(name, a)
+        if a.dtype is not b.dtype:
+            raise DTypeError(f"{name}: operands must have one dtype, got {a.dtype}, {b.dtype}")
+        fits = a.rank == b.rank and a.shape[:-1] == b.shape[:-1]
+        require(fits, f"{name}: needs a[..., n, n] and b[..., n, k] with equal leading axes", a, b)
+        return b
+    return shape
+
+
+def _row_and_column(x: Value) -> tuple[Value, Value]:
+    return iota(shape=x.shape, axis=x.rank - 2, dtype=I64), iota(shape=x.shape, axis=x.rank - 1, dtype=I64)
+
+
+def triangle(x: Value, lower: bool) -> Value:
+    """x with zeros above (lower) or below the diagonal."""
+    row, column = _row_and_column(x)
+    kept = greater_equal(row, column) if lower else less_equal(row, column)
+    return select(kept, x, full_like(x, 0.0))
+
+
+def identity_like(x: Value) -> Value:
+    """The identity, as often as there are matrices in x."""
+    square, rank = x.shape[-2:], x.rank
+    row, column = (iota(shape=square, axis=axis, dtype=I64) for axis in (0, 1))
+    return broadcast(cast(equal(row, column), dtype=x.dtype), shape=x.shape, axes=(rank - 2, rank - 1))
+
+
+def _half_lower(x: Value) -> Value:
+    """Murray's Φ: the lower triangle with the diagonal halved."""
+    row, column = _row_and_column(x)
+    return select(equal(row, column), x * 0.5, triangle(x, True))
+
+
+def _symmetrized(x: Value) -> Value:
+    """(x + xᵀ) / 2."""
+    return (x + matrix_transpose(x)) * 0.5
+
+
+# ----- solve
+def _product(x: Value, y: Value) -> Value:
+    """x yᵀ: what the cotangent of a matrix that was multiplied with y is made of."""
+    return matmul(x, matrix_transpose(y))
+
+
+def _difference(b: Value | None, product: Value | None) -> Value:
+    if product is None:
+        assert b is not None
+        return b
+    return -product if b is None else b - product
+
+
+def _solve_jvp(tangents: Sequence[Value | None], out: Value, a: Value, b: Value) -> Value | None:
+    # a x = b:  da x + a dx = db
+    da, db = tangents
+    if da is None and db is None:
+        return None
+    return solve(a, _difference(db, None if da is None else matmul(da, out)))
+
+
+solve: Op = define_op(
+    "solve", "library", doc="x with a x = b, by LU with partial pivoting; LinAlgError if a is singular.", attributes=(),
+    shape=_solve_shape("solve"), vjp=(lambda ct, out, a, b: -_product(solve(matrix_transpose(a), ct), out),
+                                      lambda ct, out, a, b: solve(matrix_transpose(a), ct)),
+    jvp=_solve_jvp, batch=LEADING_AXES, reference=lambda a, b: np.linalg.solve(a, b),
+    numpy="np.linalg.solve({0}, {1})", kinds="fc", cheap=False,
+    library=InnerLoop(("solve",), "{}{}->{}", "(m,m),(m,n)->(m,n)", failure="Singular matrix", lapack="gesv"),
+)
+
+
+# ----- lu: what solve, inv, det and slogdet of one matrix share (bwcompiler.passes.rewriting.factorization_rules)
+def _lu_shape(a: TensorType) -> TensorType:
+    _require_square("lu", a)
+    return a.with_shape((*a.shape[:-2], add_extents(a.shape[-1], 1), a.shape[-1]))
+
+
+def packed_lu(a: Any) -> Any:
+    """L below the diagonal, U on and above it, transposed; then the row that each row was exchanged with, in order."""
+    work, n = np.array(a), a.shape[-1]
+    pivots = np.empty((*a.shape[:-2], 1, n), a.dtype)
+    for k in range(n):
+        size = np.abs(work[..., k:, k].real) + np.abs(work[..., k:, k].imag)               # as BLAS measures complex numbers
+        row = np.argmax(size, -1)[..., None, None] + k if a.size else np.zeros((*a.shape[:-2], 1, 1), int)
+        pivots[..., k:k + 1] = row
+        found, kept = np.take_along_axis(work, row, -2), work[..., k:k + 1, :].copy()
+        np.put_along_axis(work, row, kept, -2)
+        work[..., k:k + 1, :] = found
+        pivot = work[..., k:k + 1, k:k + 1]
+        work[..., k + 1:, k:k + 1] /= np.where(pivot == 0, 1, pivot)
+        work[..., k + 1:, k + 1:] -= work[..., k + 1:, k:k + 1] * work[..., k:k + 1, k + 1:]
+    return np.concatenate([np.swapaxes(work, -1, -2), pivots], -2)
+
+
+AFTER_DIFFERENTIATION = not_differentiable("a part of another function, made after derivatives are")
+
+
+def lu_factors(packed: Value) -> tuple[Value, Value]:
+    """The unit lower triangle L and U (or what a cotangent has in their places: the diagonal of L is then 1 and means nothing)."""
+    rank, n = packed.rank, packed.shape[-1]
+    factors = matrix_transpose(slice_(packed, starts=(0,) * rank, sizes=(*packed.shape[:-2], n, n), steps=(1,) * rank))
+    upper = triangle(factors, False)
+    return factors - upper + identity_like(factors), upper
+
+
+def _packed(strict_lower: Value, upper: Value) -> Value:
+    """A tangent or cotangent of packed factors; exchanges of rows have none."""
+    factors = matrix_transpose(strict_lower + upper)
+    zeros = full(value=0.0, shape=(*factors.shape[:-2], 1, factors.shape[-1]), dtype=factors.dtype)
+    return concatenate(factors, zeros, axis=factors.rank - 2)
+
+
+def _strictly_lower(x: Value) -> Value:
+    return x - triangle(x, False)
+
+
+def _lu_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Value | None:
+    # With X = L⁻¹ Pᵀ dA U⁻¹ = U A⁻¹ dA U⁻¹: dL = L lower(X), dU = upper(X) U
+    if tangents[0] is None:
+        return None
+    lower, upper = lu_factors(out)
+    moved = matmul(upper, solve(a, tangents[0]))
+    x = matrix_transpose(triangular_solve(upper, matrix_transpose(moved), lower=False, transpose=True))
+    return _packed(matmul(lower, _strictly_lower(x)), matmul(triangle(x, False), upper))
+
+
+def _lu_vjp(ct: Value, out: Value, a: Value) -> Value:
+    # The adjoint: A⁻ᵀ Uᵀ M U⁻ᵀ with M = lower(Lᵀ L̄) + upper(Ū Uᵀ)
+    lower, upper = lu_factors(out)
+    ct_lower, ct_upper = lu_factors(ct)
+    middle = _strictly_lower(matmul(matrix_transpose(lower), _strictly_lower(ct_lower))) + triangle(_product(ct_upper, upper), False)
+    divided = matrix_transpose(triangular_solve(upper, matrix_transpose(middle), lower=False, transpose=False))
+    return solve(matrix_transpose(a), matmul(matrix_transpose(upper), divided))
+
+
+lu: Op = define_op(
+    "lu", "library", doc="The factors of P L U = a, the unit lower triangle L and U in one matrix, transposed; in the last row the "
+    "numbers of the rows that rows 0, 1, ... were exchanged with, one after the other.", attributes=(), shape=_lu_shape,
+    vjp=(_lu_vjp,), jvp=_lu_jvp, batch=LEADING_AXES, reference=packed_lu, kinds="fc", cheap=False,
+    library=Native("LAPACK getrf"),
+)
+
+
+def _lu_solve_shape(packed: TensorType, b: TensorType, *, transpose: bool) -> TensorType:
+    if not packed.dtype.is_differentiable:
+        raise DTypeError(f"lu_solve does not take {packed.dtype.numpy}")
+    fits = packed.dtype is b.dtype and packed.rank == b.rank and packed.shape[:-2] == b.shape[:-2] and packed.shape[-1] == b.shape[-2]
+    require(fits, "lu_solve: needs lu[..., n + 1, n] and b[..., n, k] of one dtype with equal leading axes", packed, b)
+    return b
+
+
+def solve_with_lu(packed: Any, b: Any, *, transpose: bool) -> Any:
+    factors, pivots = np.swapaxes(packed[..., :-1, :], -1, -2), np.rint(packed[..., -1:, :].real).astype(int)
+    n = factors.shape[-1]
+    order = np.broadcast_to(np.arange(n)[:, None], (*packed.shape[:-2], n, 1)).copy()      # P: row k of Pᵀb is row order[k] of b
+    for k in range(n):
+        row = pivots[..., k:k + 1]
+        found, kept = np.take_along_axis(order, row, -2), order[..., k:k + 1, :].copy()
+        np.put_along_axis(order, row, kept, -2)
+        order[..., k:k + 1, :] = found
+    lower = np.tril(factors, -1) + np.eye(n, dtype=packed.dtype)
+    if not transpose:
+        forward = solve_triangle(lower, np.take_along_axis(b, order, -2), lower=True, transpose=False)
+        return solve_triangle(factors, forward, lower=False, transpose=False)
+    forward = solve_triangle(factors, b, lower=False, transpose=True)
+    found = np.empty_like(b)
+    np.put_along_axis(found, order, solve_triangle(lower, forward, lower=True, transpose=True), -2)
+    return found
+
+
+def _lu_solve_vjp_b(ct: Value, out: Value, packed: Value, b: Value, *, transpose: bool) -> Value:
+    return lu_solve(packed, ct, transpose=not transpose)
+
+
+def _lu_solve_vjp_packed(ct: Value, out: Value, packed: Value, b: Value, *, transpose: bool) -> Value:
+    # L U x = Pᵀ b: with v = U⁻ᵀ x̄ and w = L⁻ᵀ v, L̄ = -lower(w (U x)ᵀ) and Ū = -upper(v xᵀ)
+    lower, upper = lu_factors(packed)
+    if not transpose:
+        v = triangular_solve(upper, ct, lower=False, transpose=True)
+        w = triangular_solve(lower, v, lower=True, transpose=True)
+        return -_packed(_strictly_lower(_product(w, matmul(upper, out))), triangle(_product(v, out), False))
+    # x = P y, Lᵀ y = z, Uᵀ z = b: with ȳ = Pᵀ x̄ = L U A⁻¹ x̄, q = L⁻¹ ȳ and p = U⁻¹ q, L̄ = -lower(y qᵀ) and Ū = -upper(z pᵀ)
+    p = lu_solve(packed, ct, transpose=False)
+    z = triangular_solve(upper, b, lower=False, transpose=True)
+    y = triangular_solve(lower, z, lower=True, transpose=True)
+    return -_packed(_strictly_lower(_product(y, matmul(upper, p))), triangle(_product(z, p), False))
+
+
+lu_solve: Op = define_op(
+    "lu_solve", "library", doc="x with a x = b, or aᵀ x = b, from the factors of a; LinAlgError if a is singular.",
+    attributes=("transpose",), shape=_lu_solve_shape, vjp=(_lu_solve_vjp_packed, _lu_solve_vjp_b), jvp=TRANSPOSED, batch=LEADING_AXES,
+    reference=solve_with_lu, kinds="fc", cheap=False, library=Native("BLAS trsm", failure="Singular matrix"),
+)
+
+
+# ----- triangular_solve
+def solve_triangle(a: Any, b: Any, *, lower: bool, transpose: bool) -> Any:
+    a = np.tril(a) if lower else np.triu(a)
+    if transpose:
+        a = np.swapaxes(a, -1, -2)
+    if lower == transpose:              # upper: elimination leaves it as it is, so this is back substitution
+        return np.linalg.solve(a, b)
+    return np.linalg.solve(a[..., ::-1, ::-1], b[..., ::-1, :])[..., ::-1, :]
+
+
+def _triangular_vjp_b(ct: Value, out: Value, a: Value, b: Value, *, lower: bool, transpose: bool) -> Value:
+    return triangular_solve(a, ct, lower=lower, transpose=not transpose)
+
+
+def _triangular_vjp_a(ct: Value, out: Value, a: Value, b: Value, *, lower: bool, transpose: bool) -> Value:
+    solved = triangular_solve(a, ct, lower=lower, transpose=not transpose)
+    return -triangle(_product(out, solved) if transpose else _product(solved, out), lower)
+
+
+def _triangular_jvp(tangents: Sequence[Value | None], out: Value, a: Value, b: Value, *, lower: bool,
+                    transpose: bool) -> Value | None:
+    da, db = tangents
+    if da is None and db is None:
+        return None
+    moved = None
+    if da is not None:
+        da = triangle(da, lower)
+        moved = matmul(matrix_transpose(da) if transpose else da, out)
+    return triangular_solve(a, _difference(db, moved), lower=lower, transpose=transpose)
+
+
+triangular_solve: Op = define_op(
+    "triangular_solve", "library", doc="x with t x = b, where t is the lower (else upper) triangle of a, or its "
+    "transpose; LinAlgError if a diagonal element is zero.", attributes=("lower", "transpose"),
+    shape=_solve_shape("triangular_solve"), vjp=(_triangular_vjp_a, _triangular_vjp_b), jvp=_triangular_jvp,
+    batch=LEADING_AXES, reference=solve_triangle, kinds="fc", cheap=False,
+    library=Native("BLAS trsm", failure="Singular matrix"),
+)
+
+
+# ----- inv
+def _inv_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Value | None:
+    return None if tangents[0] is None else -matmul(matmul(out, tangents[0]), out)
+
+
+def _inv_vjp(ct: Value, out: Value, a: Value) -> Value:
+    transposed = matrix_transpose(out)
+    return -matmul(matmul(transposed, ct), transposed)
+
+
+inv: Op = define_op(
+    "inv", "library", doc="The inverse of a; LinAlgError if a is singular.", attributes=(), shape=_square_shape("inv"),
+    vjp=(_inv_vjp,), jvp=_inv_jvp, batch=LEADING_AXES, reference=lambda a: np.linalg.inv(a),
+    numpy="np.linalg.inv({0})", kinds="fc", cheap=False,
+    library=InnerLoop(("inv",), "{}->{}", "(m,m)->(m,m)", failure="Singular matrix", lapack="gesv"),
+)
+
+
+# ----- cholesky
+def _hermitian_part(x: Value) -> Value:
+    """(x + xᴴ) / 2."""
+    return _symmetrized(x) if not x.dtype.is_complex else (x + conj(matrix_transpose(x))) * 0.5
+
+
+def _cholesky_vjp(ct: Value, out: Value, a: Value) -> Value:
+    if not out.dtype.is_complex:
+        return cholesky_adjoint(out, ct)
+    # With dL = L Φ(L⁻¹ dA L⁻ᴴ): L⁻ᵀ Φ(Lᵀ L̄) conj(L)⁻¹, of which a Hermitian change sees the Hermitian part
+    middle = _half_lower(matmul(matrix_transpose(out), triangle(ct, True)))
+    left = triangular_solve(out, middle, lower=True, transpose=True)
+    both = triangular_solve(conj(out), matrix_transpose(left), lower=True, transpose=True)
+    return _hermitian_part(matrix_transpose(both))
+
+
+def _cholesky_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Value | None:
+    # Murray (2016), eq. 8: dL = L Φ(L⁻¹ dΣ L⁻ᵀ)
+    if tangents[0] is None:
+        return None
+    left = triangular_solve(out, _hermitian_part(tangents[0]), lower=True, transpose=False)
+    both = triangular_solve(out, conj(matrix_transpose(left)), lower=True, transpose=False)
+    return matmul(out, _half_lower(both))
+
+
+cholesky: Op = define_op(
+    "cholesky", "library", doc="The lower factor L with a = L Lᴴ of a positive definite matrix, of which only the "
+    "lower triangle is read; the cotangent is symmetric (Hermitian).  LinAlgError if a is not positive definite.", attributes=(),
+    shape=_square_shape("cholesky"), vjp=(_cholesky_vjp,), jvp=_cholesky_jvp, batch=LEADING_AXES,
+    reference=lambda a: np.linalg.cholesky(a), numpy="np.linalg.cholesky({0})", kinds="fc", cheap=False,
+    library=InnerLoop(("cholesky_lo",), "{}->{}", "(m,m)->(m,m)", failure="Matrix is not positive definite", lapack="potrf"),
+)
+
+
+# ----- cholesky_adjoint
+def half_lower_of(x: Any) -> Any:
+    return np.tril(x) - 0.5 * x * np.eye(x.shape[-1], dtype=x.dtype)
+
+
+def adjoint_of_cholesky(factor: Any, ct: Any) -> Any:
+    # Murray (2016), eq. 10: Σ̄ = ½ L⁻ᵀ (P + Pᵀ) L⁻¹ with P = Φ(Lᵀ L̄)
+    middle = half_lower_of(np.matmul(np.swapaxes(np.tril(factor), -1, -2), np.tril(ct)))
+    middle = (middle + np.swapaxes(middle, -1, -2)) / 2
+    left = solve_triangle(factor, middle, lower=True, transpose=True)
+    return solve_triangle(factor, np.swapaxes(left, -1, -2), lower=True, transpose=True)
+
+
+def _between_factors(factor: Value, x: Value) -> Value:
+    """L⁻¹ x L⁻ᵀ of a symmetric x."""
+    left = triangular_solve(factor, x, lower=True, transpose=False)
+    return triangular_solve(factor, matrix_transpose(left), lower=True, transpose=False)
+
+
+def _around_factors(factor: Value, x: Value) -> Value:
+    """L⁻ᵀ x L⁻¹ of a symmetric x."""
+    left = triangular_solve(factor, x, lower=True, transpose=True)
+    return triangular_solve(factor, matrix_transpose(left), lower=True, transpose=True)
+
+
+def _adjoint_vjp_factor(w: Value, out: Value, factor: Value, ct: Value) -> Value:
+    # dS = -(dL L⁻¹)ᵀ S - S dL L⁻¹ + L⁻ᵀ sym(Φ(dLᵀ L̄)) L⁻¹, so the cotangent is tril(L̄ Φ(V)ᵀ - 2 S W L⁻ᵀ) with V = L⁻¹ W L⁻ᵀ
+    w = _symmetrized(w)
+    back = triangular_solve(factor, matmul(w, out), lower=True, transpose=False)            # L⁻¹ W S, the transpose of S W L⁻ᵀ
+    through = _product(triangle(ct, True), _half_lower(_between_factors(factor, w)))
+    return triangle(through - 2.0 * matrix_transpose(back), True)
+
+
+def _adjoint_vjp_ct(w: Value, out: Value, factor: Value, ct: Value) -> Value:
+    return triangle(matmul(triangle(factor, True), _half_lower(_between_factors(factor, _symmetrized(w)))), True)
+
+
+def _adjoint_jvp(tangents: Sequence[Value | None], out: Value, factor: Value, ct: Value) -> Value | None:
+    change, ct_change = tangents
+    found = None if ct_change is None else cholesky_adjoint(factor, ct_change)
+    if change is None:
+        return found
+    change = triangle(change, True)
+    moved = triangular_solve(factor, matmul(matrix_transpose(change), out), lower=True, transpose=True)     # L⁻ᵀ dLᵀ S
+    middle = _symmetrized(_half_lower(matmul(matrix_transpose(change), triangle(ct, True))))
+    through = _around_factors(factor, middle) - moved - matrix_transpose(moved)
+    return through if found is None else found + through
+
+
+cholesky_adjoint: Op = define_op(
+    "cholesky_adjoint", "library", doc="The symmetric cotangent of a from the factor L of a = L Lᵀ and the cotangent of L, both of which "
+    "are read in the lower triangle.", attributes=(), shape=_solve_shape("cholesky_adjoint"),
+    vjp=(_adjoint_vjp_factor, _adjoint_vjp_ct), jvp=_adjoint_jvp, batch=LEADING_AXES,
+    reference=adjoint_of_cholesky, kinds="fc", cheap=False, library=Native("BLAS gemm and trsm, block by block"),
+)
+
+
+# ----- what is known of a matrix
+def known_triangle(a: Value) -> tuple[Value, bool, bool] | None:
+    """(t, lower, transpose) where a is a matrix of zeros on one side of the diagonal: the t of triangular_solve; else None."""
+    turned = is_matrix_transpose(a)
+    if turned is not None:
+        found = known_triangle(turned)
+        return None if found is None else (found[0], found[1], not found[2])
+    if a.op is cholesky:
+        return a, True, False
+    if a.op is select and _is_zero(a.operands[2]) and a.operands[0].op in (greater_equal, less_equal):
+        lower = _keeps_lower(a.operands[0])
+        return None if lower is None else (a, lower, False)
+    return None
+
+
+def _keeps_lower(condition: Value) -> bool | None:
+    """Whether row >= column is what holds (True), or row <= column (False)."""
+    left, right = condition.operands
+    if left.op is subtract and _is_zero(right):                 # np.tril and np.triu compare the difference with 0
+        left, right = left.operands
+    rank = condition.rank
+    axes = (_counted(left), _counted(right))
+    if axes not in ((rank - 2, rank - 1), (rank - 1, rank - 2)):
+        return None
+    return (condition.op is greater_equal) == (axes[0] == rank - 2)
+
+
+def _is_zero(x: Value) -> bool:
+    return x.op.name == "full" and not x.attrs["value"]
+
+
+def _counted(x: Value) -> int | None:
+    """The axis along which x counts from 0."""
+    return x.attrs["axis"] if x.op is iota else None

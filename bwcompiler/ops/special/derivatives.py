@@ -1,0 +1,450 @@
+"""Partial derivatives of the functions of scipy.special that are computed by SciPy's own loops.
+
+A rule takes the result (a list, where there are several) and the operands, and gives the partial derivative by one operand.  Numbers in
+parentheses are equations of the NIST Digital Library of Mathematical Functions (https://dlmf.nist.gov).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from bwcompiler.ir.op import Value
+from bwcompiler.ops.broadcasting import broadcast, reduce_sum
+from bwcompiler.ops.creation import iota
+from bwcompiler.ops.elementwise import (
+    bitwise_and,
+    bitwise_or,
+    cos,
+    cosh,
+    equal,
+    exp,
+    floor,
+    full_like,
+    greater,
+    greater_equal,
+    isfinite,
+    isinf,
+    isnan,
+    less,
+    less_equal,
+    log,
+    log1p,
+    power,
+    select,
+    sign,
+    sin,
+    sinh,
+    sqrt,
+    stop_gradient,
+)
+from bwcompiler.ops.special.functions import digamma, erf, erfcx, lgamma
+from bwcompiler.ops.special.loops import PARTIAL_DERIVATIVES, special_function
+
+__all__ = ["PARTIAL_DERIVATIVES", "special_function"]
+
+Rule = Callable[..., Any]
+
+Values = list[Value]
+
+
+def function(name: str) -> Callable[..., Value]:
+    """A function of scipy.special with one result."""
+    def apply(*xs: Value) -> Value:
+        return special_function(*xs, name=name, results=1)
+    return apply
+
+
+def _known(name: str, *rules: Rule | None) -> None:
+    PARTIAL_DERIVATIVES[name] = rules
+
+
+def _times_log(x: Value, y: Value) -> Value:
+    """x log(y), 0 where x is 0 and the logarithm is not finite."""
+    outside = bitwise_or(less_equal(y, full_like(y, 0.0)), isinf(y))
+    zero = bitwise_and(equal(x, full_like(x, 0.0)), outside)
+    return select(zero, full_like(x, 0.0), x * log(select(zero, full_like(y, 1.0), y)))
+
+
+def _where_zero(x: Value, then: float, otherwise: Callable[[Value], Value]) -> Value:
+    """otherwise(x), but `then` where x is 0, of which otherwise sees 1."""
+    zero = equal(x, full_like(x, 0.0))
+    return select(zero, full_like(x, then), otherwise(select(zero, full_like(x, 1.0), x)))
+
+
+# ----- Bessel functions: derivatives by recurrence (10.6.1, 10.29.1), those by the order are not known
+def _two(x: Value) -> Value:
+    return full_like(x, 2.0)
+
+
+def _neighbours(name: str, first: float, second: float) -> Rule:
+    """(first f(v - 1, x) + second f(v + 1, x)) / 2."""
+    f = function(name)
+    return lambda out, v, x: (f(v - 1.0, x) * first + f(v + 1.0, x) * second) * 0.5
+
+
+j0, j1, y0, y1, i0, i1, k0, k1 = (function(_name) for _name in ("j0", "j1", "y0", "y1", "i0", "i1", "k0", "k1"))
+i0e, i1e, k0e, k1e, jv, yv, iv, ive, kv, kve = (function(_name) for _name in (
+    "i0e", "i1e", "k0e", "k1e", "jv", "yv", "iv", "ive", "kv", "kve"))
+_known("j0", lambda out, x: -j1(x))
+_known("j1", lambda out, x: (j0(x) - jv(_two(x), x)) * 0.5)
+_known("y0", lambda out, x: -y1(x))
+_known("y1", lambda out, x: (y0(x) - yv(_two(x), x)) * 0.5)
+_known("i0", lambda out, x: i1(x))
+_known("i1", lambda out, x: (i0(x) + iv(_two(x), x)) * 0.5)
+_known("i0e", lambda out, x: i1e(x) - sign(x) * out)
+_known("i1e", lambda out, x: (i0e(x) + ive(_two(x), x)) * 0.5 - sign(x) * out)
+_known("k0", lambda out, x: -k1(x))
+_known("k1", lambda out, x: (k0(x) + kv(_two(x), x)) * -0.5)
+_known("k0e", lambda out, x: out - k1e(x))
+_known("k1e", lambda out, x: out - (k0e(x) + kve(_two(x), x)) * 0.5)
+for _name in ("jv", "jve", "yv", "yve"):                            # the scaling is by imaginary parts
+    _known(_name, None, _neighbours(_name, 1.0, -1.0))
+_known("yn", None, _neighbours("yv", 1.0, -1.0))
+_known("iv", None, _neighbours("iv", 1.0, 1.0))
+_known("kv", None, _neighbours("kv", -1.0, -1.0))
+_known("kn", None, _neighbours("kv", -1.0, -1.0))
+_known("ive", None, lambda out, v, x: (ive(v - 1.0, x) + ive(v + 1.0, x)) * 0.5 - sign(x) * out)
+_known("kve", None, lambda out, v, x: out - (kve(v - 1.0, x) + kve(v + 1.0, x)) * 0.5)
+
+
+def _struve_rest(v: Value, x: Value) -> Value:
+    """(x/2)ᵛ / (√π Γ(v + 3/2))."""
+    return power(x * 0.5, v) * exp(-lgamma(v + 1.5)) * (1.0 / math.sqrt(math.pi))
+
+
+struve, modstruve = function("struve"), function("modstruve")
+_known("struve", None, lambda out, v, x: (struve(v - 1.0, x) - struve(v + 1.0, x) + _struve_rest(v, x)) * 0.5)             # 11.4.24
+_known("modstruve", None, lambda out, v, x: (modstruve(v - 1.0, x) + modstruve(v + 1.0, x) + _struve_rest(v, x)) * 0.5)    # 11.4.26
+_known("airy", lambda out, x: (out[1], x * out[0], out[3], x * out[2]))
+_known("pbdv", None, lambda out, v, x: (out[1], (x * x * 0.25 - v - 0.5) * out[0]))                   # 12.2.2, of value and slope
+_known("pbvv", None, lambda out, v, x: (out[1], (x * x * 0.25 - v - 0.5) * out[0]))
+_known("pbwa", None, lambda out, a, x: (out[1], (a - x * x * 0.25) * out[0]))                         # 12.14.1
+_known("lpmv", None, None, lambda out, m, v, x: (v * x * out - (v + m) * function("lpmv")(m, v - 1.0, x)) / (x * x - 1.0))     # 14.10.5
+_known("itj0y0", lambda out, x: (j0(x), y0(x)))
+_known("iti0k0", lambda out, x: (i0(x), k0(x)))
+_known("it2j0y0", lambda out, x: ((1.0 - j0(x)) / x, -(y0(x) / x)))
+_known("it2i0k0", lambda out, x: ((i0(x) - 1.0) / x, -(k0(x) / x)))
+_known("itstruve0", lambda out, x: struve(full_like(x, 0.0), x))
+_known("it2struve0", lambda out, x: -(struve(full_like(x, 0.0), x) / x))
+_known("itmodstruve0", lambda out, x: modstruve(full_like(x, 0.0), x))
+for _value, _slope in (("ber", "berp"), ("bei", "beip"), ("ker", "kerp"), ("kei", "keip")):
+    _known(_value, lambda out, x, slope=_slope: function(slope)(x))
+
+# ----- error functions and the normal distribution
+ROOT_PI = math.sqrt(math.pi)
+_known("erfcinv", lambda out, x: exp(out * out) * (-ROOT_PI / 2))
+_known("erfi", lambda out, x: exp(x * x) * (2 / ROOT_PI))
+_known("dawsn", lambda out, x: 1.0 - x * out * 2.0)
+_known("ndtri", lambda out, x: exp(out * out * 0.5) * math.sqrt(2 * math.pi))
+_known("log_ndtr", lambda out, x: math.sqrt(2 / math.pi) / erfcx(x * -math.sqrt(0.5)))
+_known("ndtri_exp", lambda out, x: erfcx(out * -math.sqrt(0.5)) * math.sqrt(math.pi / 2))
+_known("fresnel", lambda out, x: (sin(x * x * (math.pi / 2)), cos(x * x * (math.pi / 2))))
+_known("owens_t", lambda out, h, a: exp(h * h * -0.5) * erf(a * h * math.sqrt(0.5)) * (-0.5 / math.sqrt(2 * math.pi)),
+       lambda out, h, a: exp(h * h * (a * a + 1.0) * -0.5) / ((a * a + 1.0) * (2 * math.pi)))
+
+
+# ----- exponential integrals
+def _expn_slope(out: Value, n: Value, x: Value) -> Value:
+    """-E(n - 1, x) (8.19.13); E(-1, x) = exp(-x) (1 + 1/x) / x."""
+    below = less(n, full_like(n, 0.5))
+    previous = function("expn")(select(below, full_like(n, 1.0), n) - 1.0, x)
+    return -select(below, exp(-x) * (1.0 / x + 1.0) / x, previous)
+
+
+_known("expi", lambda out, x: exp(x) / x)
+_known("exp1", lambda out, x: -(exp(-x) / x))
+_known("expn", None, _expn_slope)
+_known("sici", lambda out, x: (_where_zero(x, 1.0, lambda y: sin(y) / y), cos(x) / x))
+_known("shichi", lambda out, x: (_where_zero(x, 1.0, lambda y: sinh(y) / y), cosh(x) / x))
+_known("spence", lambda out, x: -_where_zero(x - 1.0, 1.0, lambda y: log1p(y) / y))
+
+
+# ----- integrals over v > 0 of functions that fall off like exp(-v / scale)
+NODES, FIRST_NODE, NODE_DISTANCE = 96, -3.6, 0.09375
+
+
+def _spread(x: Value) -> Value:
+    """x once for each node, along a new last axis."""
+    return broadcast(x, shape=(*x.shape, NODES), axes=tuple(range(x.rank)))
+
+
+def _integral(integrand: Callable[[Value], Value], scale: Value) -> Value:
+    """By the double exponential rule v = scale exp(t - exp(-t)), trapezoidal in t (H. Takahasi and M. Mori, 1974).
+
+    The nodes count as constants for derivatives: those of an integral do not depend on how it is computed.
+    """
+    shape = (*scale.shape, NODES)
+    t = iota(shape=shape, axis=scale.rank, dtype=scale.dtype) * NODE_DISTANCE + FIRST_NODE
+    fading = exp(-t)
+    v = _spread(stop_gradient(scale)) * exp(t - fading)
+    return reduce_sum(integrand(v) * v * (fading + 1.0), axes=(scale.rank,)) * NODE_DISTANCE
+
+
+def _inside(condition: Value, x: Value, instead: float) -> Value:
+    return select(condition, x, full_like(x, instead))
+
+
+def _gamma_by_shape(a: Value, x: Value) -> Value:
+    """∂P(a, x)/∂a = ∫₀ˣ (log t - ψ(a)) f(t) dt with f the density, t = x exp(-v); for x beyond a and 1 minus ∫ₓ^∞, t = x + v."""
+    one = full_like(x, 1.0)
+    finite = bitwise_and(greater(x, full_like(x, 0.0)), isfinite(x))
+    y = _inside(finite, x, 1.0)
+    upper = bitwise_and(greater_equal(y, a), greater_equal(y, one))
+    psi, log_gamma = digamma(a), lgamma(a)
+    high, low = _inside(upper, y, 1.0), select(upper, one, y)
+    high_a, low_a = _inside(upper, a, 1.0), select(upper, one, a)
+
+    def above(v: Value) -> Value:
+        t = _spread(high) + v
+        log_t = log(t)
+        return (log_t - _spread(psi)) * exp(_spread(high_a - 1.0) * log_t - t - _spread(log_gamma))
+
+    def below(v: Value) -> Value:
+        log_t = _spread(log(low)) - v
+        return (log_t - _spread(psi)) * exp(_spread(low_a) * log_t - exp(log_t) - _spread(log_gamma))
+
+    more = _inside(greater(high_a, one), high_a - 1.0, 0.0)
+    beyond = _integral(above, 1.0 / (_inside(less(more, high), 1.0 - more / high, 0.0) + sqrt(more) / high))
+    small = less(low, one)
+    up_to = _integral(below, 1.0 / select(small, low_a, _inside(less(low, low_a), low_a - low, 0.0) + sqrt(low)))
+    found = select(finite, select(upper, -beyond, up_to), full_like(x, 0.0))
+    return select(bitwise_or(isnan(x), less_equal(a, full_like(a, 0.0))), full_like(x, math.nan), found)
+
+
+def _lower_beta(a: Value, b: Value, x: Value, by_first: bool) -> Value:
+    """∂I/∂a or ∂I/∂b of I = Iₓ(a, b) for x up to the mean: ∫₀ˣ (log t - ψ(a) + ψ(a + b)) f(t) dt, or of log(1 - t); t = x exp(-v)."""
+    one = full_like(x, 1.0)
+    rest = one - x
+    slope = _inside(greater(b, one), (b - 1.0) * x / rest, 0.0)
+    scale = 1.0 / (_inside(less(slope, a), a - slope, 0.0) + sqrt(slope / rest))
+    log_x, shift = log(x), digamma(a if by_first else b) - digamma(a + b)
+    log_scale = function("betaln")(a, b)
+
+    def integrand(v: Value) -> Value:
+        log_t = _spread(log_x) - v
+        log_rest = log1p(-exp(log_t))
+        weight = exp(_spread(a) * log_t + _spread(b - 1.0) * log_rest - _spread(log_scale))
+        return ((log_t if by_first else log_rest) - _spread(shift)) * weight
+
+    return _integral(integrand, scale)
+
+
+def _beta_by_shape(a: Value, b: Value, x: Value, by_first: bool) -> Value:
+    """Where x is beyond the mean by Iₓ(a, b) = 1 - I(b, a) at 1 - x."""
+    zero, one = full_like(x, 0.0), full_like(x, 1.0)
+    valid = bitwise_and(greater(a, zero), greater(b, zero))
+    a, b = _inside(valid, a, 1.0), _inside(valid, b, 1.0)
+    inside = bitwise_and(greater(x, zero), less(x, one))
+    y = _inside(inside, x, 0.5)
+    low = less_equal(y * (a + b), a)
+    first, second, place = select(low, a, b), select(low, b, a), select(low, y, one - y)
+    by_a, by_b = (_lower_beta(first, second, place, kind) for kind in (True, False))
+    found = select(low, by_a, -by_b) if by_first else select(low, by_b, -by_a)
+    known = bitwise_and(valid, bitwise_and(greater_equal(x, zero), less_equal(x, one)))
+    return select(known, select(inside, found, zero), full_like(x, math.nan))
+
+
+# ----- gamma and beta distributions
+def _gamma_density(a: Value, x: Value) -> Value:
+    """x**(a - 1) exp(-x) / Γ(a)."""
+    return exp(_times_log(a - 1.0, x) - x - lgamma(a))
+
+
+def _beta_density(a: Value, b: Value, x: Value) -> Value:
+    """x**(a - 1) (1 - x)**(b - 1) / B(a, b)."""
+    rest, one = b - 1.0, full_like(x, 1.0)
+    zero = bitwise_and(equal(rest, full_like(rest, 0.0)), greater_equal(x, one))
+    other = select(zero, full_like(rest, 0.0), rest * log1p(-select(zero, full_like(x, 0.0), x)))
+    return exp(_times_log(a - 1.0, x) + other - function("betaln")(a, b))
+
+
+_known("betaln", lambda out, a, b: digamma(a) - digamma(a + b), lambda out, a, b: digamma(b) - digamma(a + b))
+_known("gammainc", lambda out, a, x: _gamma_by_shape(a, x), lambda out, a, x: _gamma_density(a, x))
+_known("gammaincc", lambda out, a, x: -_gamma_by_shape(a, x), lambda out, a, x: -_gamma_density(a, x))
+for _name, _sign in (("gammaincinv", 1.0), ("gammainccinv", -1.0)):
+    _known(_name, lambda out, a, y: -(_gamma_by_shape(a, out) / _gamma_density(a, out)),
+           lambda out, a, y, sign=_sign: sign / _gamma_density(a, out))
+_known("betainc", lambda out, a, b, x: _beta_by_shape(a, b, x, True), lambda out, a, b, x: _beta_by_shape(a, b, x, False),
+       lambda out, a, b, x: _beta_density(a, b, x))
+_known("betaincc", lambda out, a, b, x: -_beta_by_shape(a, b, x, True), lambda out, a, b, x: -_beta_by_shape(a, b, x, False),
+       lambda out, a, b, x: -_beta_density(a, b, x))
+for _name, _sign in (("betaincinv", 1.0), ("betainccinv", -1.0)):
+    _known(_name, lambda out, a, b, y: -(_beta_by_shape(a, b, out, True) / _beta_density(a, b, out)),
+           lambda out, a, b, y: -(_beta_by_shape(a, b, out, False) / _beta_density(a, b, out)),
+           lambda out, a, b, y, sign=_sign: sign / _beta_density(a, b, out))
+_known("loggamma", lambda out, x: digamma(x))
+_known("poch", lambda out, a, m: out * (digamma(a + m) - digamma(a)), lambda out, a, m: out * digamma(a + m))
+_known("binom", lambda out, n, k: out * (digamma(n + 1.0) - digamma(n - k + 1.0)),
+       lambda out, n, k: out * (digamma(n - k + 1.0) - digamma(k + 1.0)))
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798)
+
+
+def _zeta_by_order(out: Value | None, s: Value, q: Value) -> Value:
+    """-Σ log(q + k) / (q + k)ˢ: ten terms, and the rest by the formula of Euler and Maclaurin (25.11.28), differentiated by s."""
+    total = None
+    for k in range(10):
+        place = q + float(k)
+        term = -(log(place) * power(place, -s))
+        total = term if total is None else total + term
+    place = q + 10.0
+    logarithm, falling = log(place), power(place, -s)
+    tail = falling * place * (1.0 / (1.0 - s) - logarithm) / (s - 1.0) - falling * logarithm * 0.5
+    rising, slope = s, full_like(s, 1.0)                                        # s (s + 1) ... (s + 2j - 2), and its derivative by s
+    scale = falling / place
+    for j, bernoulli in enumerate(_BERNOULLI, 1):
+        tail = tail + (slope - rising * logarithm) * scale * (bernoulli / math.factorial(2 * j))
+        for step in (2.0 * j - 1.0, 2.0 * j):
+            slope = slope * (s + step) + rising
+            rising = rising * (s + step)
+        scale = scale / (place * place)
+    assert total is not None
+    return total + tail
+
+
+_known("_zeta", _zeta_by_order, lambda out, x, q: -(x * function("_zeta")(x + 1.0, q)))                                    # 25.11.17
+_known("_riemann_zeta", lambda out, s: select(greater(s, full_like(s, -2.0)), _zeta_by_order(None, s, full_like(s, 1.0)),
+                                              full_like(s, math.nan)))          # to the left of that the terms cancel
+
+
+# ----- distribution functions
+def _student_density(df: Value, t: Value) -> Value:
+    half = df * 0.5
+    scale = exp(lgamma(half + 0.5) - lgamma(half)) / sqrt(df * math.pi)
+    return scale * exp((half + 0.5) * -log1p(t * t / df))
+
+
+def _student_by_freedom(df: Value, t: Value) -> Value:
+    """For t < 0 the distribution function is half of I(df/2, 1/2) at df / (df + t²), and 1 minus that of -t."""
+    half, other, total = df * 0.5, full_like(t, 0.5), df + t * t
+    place = df / total
+    density = _beta_density(half, other, _inside(less(place, full_like(t, 1.0)), place, 0.5))
+    slope = _beta_by_shape(half, other, place, True) * 0.5 + density * (t * t / (total * total))
+    return slope * sign(t) * -0.5
+
+
+def _f_by_freedom(dfn: Value, dfd: Value, x: Value, first: bool) -> Value:
+    """I(dfn/2, dfd/2) at dfn x / (dfd + dfn x)."""
+    total = dfd + dfn * x
+    place = dfn * x / total
+    moved = (dfd if first else -dfn) * x / (total * total)
+    return _beta_by_shape(dfn * 0.5, dfd * 0.5, place, first) * 0.5 + _beta_density(dfn * 0.5, dfd * 0.5, place) * moved
+
+
+def _f_density(dfn: Value, dfd: Value, x: Value) -> Value:
+    ratio = dfn / (dfn * x + dfd)
+    return _beta_density(dfn * 0.5, dfd * 0.5, ratio * x) * ratio * dfd / (dfn * x + dfd)
+
+
+def _poisson_mass(k: Value, m: Value) -> Value:
+    whole = floor(k)
+    return exp(_times_log(whole, m) - m - lgamma(whole + 1.0))
+
+
+_known("chdtr", lambda out, v, x: _gamma_by_shape(v * 0.5, x * 0.5) * 0.5, lambda out, v, x: _gamma_density(v * 0.5, x * 0.5) * 0.5)
+_known("chdtrc", lambda out, v, x: _gamma_by_shape(v * 0.5, x * 0.5) * -0.5, lambda out, v, x: _gamma_density(v * 0.5, x * 0.5) * -0.5)
+_known("chdtri", None, lambda out, v, p: -2.0 / _gamma_density(v * 0.5, out * 0.5))
+_known("gdtr", lambda out, a, b, x: x * _gamma_density(b, a * x), lambda out, a, b, x: _gamma_by_shape(b, a * x),
+       lambda out, a, b, x: a * _gamma_density(b, a * x))
+_known("gdtrc", lambda out, a, b, x: -(x * _gamma_density(b, a * x)), lambda out, a, b, x: -_gamma_by_shape(b, a * x),
+       lambda out, a, b, x: -(a * _gamma_density(b, a * x)))
+_known("fdtr", lambda out, n, d, x: _f_by_freedom(n, d, x, True), lambda out, n, d, x: _f_by_freedom(n, d, x, False),
+       lambda out, dfn, dfd, x: _f_density(dfn, dfd, x))
+_known("fdtrc", lambda out, n, d, x: -_f_by_freedom(n, d, x, True), lambda out, n, d, x: -_f_by_freedom(n, d, x, False),
+       lambda out, dfn, dfd, x: -_f_density(dfn, dfd, x))
+_known("fdtri", None, None, lambda out, dfn, dfd, p: 1.0 / _f_density(dfn, dfd, out))
+_known("stdtr", lambda out, df, t: _student_by_freedom(df, t), lambda out, df, t: _student_density(df, t))
+_known("stdtrit", lambda out, df, p: -(_student_by_freedom(df, out) / _student_density(df, out)),
+       lambda out, df, p: 1.0 / _student_density(df, out))
+_known("pdtr", None, lambda out, k, m: -_poisson_mass(k, m))
+_known("pdtrc", None, lambda out, k, m: _poisson_mass(k, m))
+
+
+# ----- powers
+def _power_transform(log_x: Value, out: Value, power_of: Value, exponent: Value) -> Value:
+    """By the exponent: (xᵖ log x - out) / p, and log(x)² / 2 at p = 0."""
+    zero = equal(exponent, full_like(exponent, 0.0))
+    rest = (power_of * log_x - out) / select(zero, full_like(exponent, 1.0), exponent)
+    return select(zero, log_x * log_x * 0.5, rest)
+
+
+def _inverse_transform(out: Value, y: Value, exponent: Value) -> Value:
+    """By the exponent, of (1 + p y)**(1/p): out (y / (p (1 + p y)) - log(1 + p y) / p²), and -y² out / 2 at p = 0."""
+    zero = equal(exponent, full_like(exponent, 0.0))
+    p = select(zero, full_like(exponent, 1.0), exponent)
+    return out * select(zero, y * y * -0.5, (y / (p * y + 1.0) - log1p(p * y) / p) / p)
+
+
+_known("boxcox", lambda out, x, p: power(x, p - 1.0), lambda out, x, p: _power_transform(log(x), out, power(x, p), p))
+_known("boxcox1p", lambda out, x, p: exp((p - 1.0) * log1p(x)), lambda out, x, p: _power_transform(log1p(x), out, exp(p * log1p(x)), p))
+_known("inv_boxcox", lambda out, y, p: out / (p * y + 1.0), lambda out, y, p: _inverse_transform(out, y, p))
+_known("inv_boxcox1p", lambda out, y, p: (out + 1.0) / (p * y + 1.0), lambda out, y, p: _inverse_transform(out + 1.0, y, p))
+
+
+def _relative_exponential(out: Value, x: Value) -> Value:
+    """((x - 1) exp(x) + 1) / x²; near 0 its series Σ (k + 1) xᵏ / (k + 2)!."""
+    near = less(x * x, full_like(x, 0.0025))
+    y = select(near, x, full_like(x, 0.0))
+    series = full_like(x, 0.0)
+    for k in reversed(range(9)):
+        series = series * y + (k + 1) / math.factorial(k + 2)
+    return select(near, series, (exp(x) - out) / select(near, full_like(x, 1.0), x))
+
+
+_known("exprel", _relative_exponential)
+_known("cosm1", lambda out, x: -sin(x))
+for _name, _slope, _factor in (("sindg", "cosdg", 1.0), ("cosdg", "sindg", -1.0)):
+    _known(_name, lambda out, x, slope=_slope, factor=_factor: function(slope)(x) * (factor * math.pi / 180))
+_known("tandg", lambda out, x: (out * out + 1.0) * (math.pi / 180))
+_known("cotdg", lambda out, x: (out * out + 1.0) * (-math.pi / 180))
+_known("wrightomega", lambda out, x: out / (out + 1.0))
+_known("wright_bessel", None, None, lambda out, a, b, x: function("wright_bessel")(a, a + b, x))
+
+
+# ----- orthogonal polynomials, by their argument (18.9.15 - 18.9.21)
+def _polynomial(name: str, lower: str, factor: Callable[..., Value], *middle: Callable[..., Value], inner: float = 1.0) -> Rule:
+    """factor(n, parameters) times the polynomial of degree n - 1 of another family, 0 for n = 0; x is multiplied by inner."""
+    def rule(out: Value, n: Value, *rest: Value) -> Value:
+        *parameters, x = rest
+        constant = less(n, full_like(n, 0.5))
+        degree = select(constant, full_like(n, 1.0), n) - 1.0
+        slope = function(lower)(degree, *[one(n, *parameters) for one in middle], x * inner if inner != 1.0 else x)
+        return select(constant, full_like(x, 0.0), factor(n, *parameters) * slope)
+    return rule
+
+
+def _constant(value: float) -> Callable[..., Value]:
+    return lambda n, *parameters: full_like(n, value)
+
+
+_known("eval_chebyt", None, _polynomial("eval_chebyt", "eval_chebyu", lambda n: n))
+_known("eval_chebyu", None, _polynomial("eval_chebyu", "eval_gegenbauer", _constant(2.0), _constant(2.0)))
+_known("eval_chebyc", None, _polynomial("eval_chebyc", "eval_chebyu", lambda n: n, inner=0.5))
+_known("eval_chebys", None, _polynomial("eval_chebys", "eval_gegenbauer", _constant(1.0), _constant(2.0), inner=0.5))
+_known("eval_legendre", None, _polynomial("eval_legendre", "eval_gegenbauer", _constant(1.0), _constant(1.5)))
+_known("eval_gegenbauer", None, None, _polynomial("eval_gegenbauer", "eval_gegenbauer", lambda n, a: a * 2.0, lambda n, a: a + 1.0))
+_known("eval_jacobi", None, None, None, _polynomial("eval_jacobi", "eval_jacobi", lambda n, a, b: (n + a + b + 1.0) * 0.5,
+                                                    lambda n, a, b: a + 1.0, lambda n, a, b: b + 1.0))
+_known("eval_laguerre", None, _polynomial("eval_laguerre", "eval_genlaguerre", _constant(-1.0), _constant(1.0)))
+_known("eval_genlaguerre", None, None, _polynomial("eval_genlaguerre", "eval_genlaguerre", _constant(-1.0), lambda n, a: a + 1.0))
+
+# ----- derivatives of Kelvin functions, by their differential equation (10.61.3)
+def _kelvin(even: str, odd: str, sign_: float) -> Rule:
+    return lambda out, x: function(odd)(x) * sign_ - out / x
+
+
+for _name, _even, _odd in (("ber", "ber", "bei"), ("ker", "ker", "kei")):
+    _known(f"{_name}p", _kelvin(_even, _odd, -1.0))
+    _known(f"{_odd}p", _kelvin(_odd, _even, 1.0))
+
+# ----- statistics of several variables, tests of distributions
+_known("kolmogorov", lambda out, x: function("_kolmogp")(x))
+_known("kolmogi", lambda out, p: 1.0 / function("_kolmogp")(out))
+_known("smirnov", None, lambda out, n, d: function("_smirnovp")(n, d))
+_known("smirnovi", None, lambda out, n, p: 1.0 / function("_smirnovp")(n, out))
+_known("chndtr", lambda out, x, df, nc: function("_ncx2_pdf")(x, df, nc), None,
+       lambda out, x, df, nc: (function("chndtr")(x, df + 2.0, nc) - out) * 0.5)
+_known("nctdtr", None, None, lambda out, df, nc, t: function("_nct_pdf")(t, df, nc))
+_known("ncfdtr", None, None, None, lambda out, dfn, dfd, nc, f: function("_ncf_pdf")(f, dfn, dfd, nc))
+_known("powm1", lambda out, x, y: y * power(x, y - 1.0), lambda out, x, y: _times_log(power(x, y), x))

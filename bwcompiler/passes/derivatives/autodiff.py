@@ -1,0 +1,315 @@
+"""Autodiff: a forward graph -> the joint graph that also computes cotangents of its inputs.
+
+One reverse sweep over the forward values.  The driver owns everything that is not a formula: accumulation, seeds,
+pruning to what `wrt` and the seeds need, symbolic zeros, and guards.  Broadcasting needs nothing special: the graph says
+`broadcast`, whose VJP is `sum` over the new axes, as the VJP of `transpose` is the inverse transpose.
+
+Guards (NaN-safe where).  A cotangent that came through `select` carries the condition: where the guard is false it is to
+be read as 0, whatever bits later rules multiplied into it (0 * inf = nan).  Elementwise rules pass the guard on, moves
+apply to it too, and it is settled, `select(guard, ct, 0)`, before anything mixes elements, at accumulation, and at the
+outputs, unless every op since the select maps 0 to 0.
+
+What the rules emit is simplified as it is made, and merged with the forward values: no value is computed twice.  The result
+is ordinary graph IR, so a higher derivative is this pass applied again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from bwcompiler import ops
+from bwcompiler.errors import GradientError, UnsupportedError, at
+from bwcompiler.ir.declaration import Absent, Into, Joint, NotDifferentiable
+from bwcompiler.ir.graph import Graph, live_values
+from bwcompiler.ir.graph_printer import NO_NAMES, Names, plain_name
+from bwcompiler.ir.op import Op, Record, Value, constant, input_value
+from bwcompiler.passes.derivatives.activity import active_values
+from bwcompiler.passes.pass_manager import PassRun
+from bwcompiler.passes.rewriting.rewriter import Rewriter
+from bwcompiler.passes.rewriting.simplify_rules import RULES
+
+ONE = "one"            # seed 1.0, for a scalar output
+INPUT_SEED = "input"   # the seed is a new input of the joint graph
+
+NO_ORIGINS: Mapping[Value, Value] = {}
+
+_MOVES = frozenset(("transpose", "reshape", "flip"))
+
+
+class Cotangent(NamedTuple):
+    """A cotangent; where `guard` (a boolean value of its shape) is false it reads as 0; dirty: 0 may have become nan."""
+
+    value: Value
+    guard: Value | None = None
+    dirty: bool = False
+
+
+class JointGraph(NamedTuple):
+    """What `differentiate` gives.  Outputs of the graph: the forward outputs, then the cotangents that are not None.
+
+    cotangents   per entry of wrt the position among the graph's outputs, or None where the output does not depend on it.
+    seeds        per forward output the input position of its seed, or None.
+    captured     arrays that custom rules brought in: the last of the graph's captured inputs.
+    origins      forward value of the joint graph -> the value of the graph given that it was rebuilt from.
+    started      input positions of the cotangents that those of `started_from` start with.
+    stopped      (value, position) where the rule of the value's op gave the operand at the position no cotangent.
+    passes       what the passes that led here did.
+    """
+
+    graph: Graph
+    cotangents: tuple[int | None, ...]
+    seeds: tuple[int | None, ...]
+    captured: tuple[Any, ...] = ()
+    origins: Mapping[Value, Value] = {}
+    stopped: Sequence[tuple[Value, int]] = ()
+    passes: Sequence[PassRun] = ()
+    started: tuple[int, ...] = ()
+
+
+def differentiate(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None], names: Names = NO_NAMES,
+                  origins: Mapping[Value, Value] = NO_ORIGINS, started_from: Sequence[int] = ()) -> JointGraph:
+    """The joint graph of `graph`: cotangents of inputs `wrt`, for the seeds given per output (ONE, INPUT_SEED or None).
+
+    The cotangents of the inputs `started_from` start with values that are further inputs of the joint graph, behind the seeds, and
+    not with zero: so the body of a loop adds to what the iterations before it have found.
+
+    Calls of functions with rules of their own are expanded before, and equal values merged: merged values have one cotangent,
+    so that `X @ w` written twice gives one `X.T @ ct`.
+
+    Cotangents are named after the values of the traced graph, which have the `names` of its text if these are given; `origins`
+    says which one a value of `graph` stands for.
+    """
+    targets = [graph.inputs[k] for k in wrt]
+    explicit = len(graph.inputs) - graph.captured
+    record = Rewriter(RULES)
+    record.learn(graph.body)
+    with record:
+        label = _Label(origins, names)
+        sweep = _Sweep(record, active_values(graph, targets), frozenset(graph.body), label)
+        seed_inputs, positions = _seed(sweep, graph, seeds)
+        starts = [input_value(graph.inputs[k].type, f"{graph.inputs[k].label}.ct") for k in started_from]
+        for k, start in zip(started_from, starts, strict=True):
+            sweep.add(graph.inputs[k], Cotangent(start))
+        sweep.run(graph.body)
+        found = [sweep.settled(target) for target in targets]
+    present = [value for value in found if value is not None]
+    numbers = iter(range(len(graph.outputs), len(graph.outputs) + len(present)))
+    outputs = [*graph.outputs, *present]
+    captured = list(record.captured.values())
+    inputs = (*graph.inputs[:explicit], *seed_inputs, *starts, *graph.inputs[explicit:], *[value for _, value in captured])
+    body = live_values((*graph.body, *record.values), outputs)
+    joint = Graph(graph.name, inputs, body, outputs, graph.index, graph.captured + len(captured))
+    first = explicit + len(seed_inputs)
+    return JointGraph(joint, tuple([None if value is None else next(numbers) for value in found]), tuple(positions),
+                      tuple([array for array, _ in captured]), origins, sweep.stopped,
+                      started=tuple(range(first, first + len(starts))))
+
+
+def _seed(sweep: _Sweep, graph: Graph, seeds: Sequence[str | None]) -> tuple[list[Value], list[int | None]]:
+    """Give the outputs their cotangents; new inputs of the joint graph, and per output the position of its own."""
+    explicit = len(graph.inputs) - graph.captured
+    inputs: list[Value] = []
+    positions: list[int | None] = []
+    for number, (output, seed) in enumerate(zip(graph.outputs, seeds, strict=True)):
+        positions.append(None)
+        if seed is None or not output.dtype.is_differentiable:
+            continue
+        if seed == ONE:
+            value = constant(1.0, output.type)
+        else:
+            value = input_value(output.type, sweep.label(output) if len(seeds) == 1 else f"seed{number}")
+            positions[-1] = explicit + len(inputs)
+            inputs.append(value)
+        sweep.add(output, Cotangent(value))
+    return inputs, positions
+
+
+def cotangent_or_zero(found: Value | None, argument: Value) -> Value:
+    """The cotangent of an argument, which is zero where nothing that was seeded depends on it."""
+    return constant(0.0, argument.type) if found is None else found
+
+
+def origins_of(given: Graph, *mappings: Mapping[Value, Value]) -> Mapping[Value, Value]:
+    """For what the mappings, one after the other, make of the given values: the first value that it is made of."""
+    if not any(mappings):
+        return NO_ORIGINS
+    found = {value: value for value in given.inputs}
+    for value in given.body:
+        now = value
+        for mapping in mappings:
+            now = mapping.get(now, now)
+        if value.op is ops.reshape and value.name is None and now.name is not None:
+            continue                               # what the user named is now computed in this shape: it has that name
+        found.setdefault(now, value)
+    return found
+
+
+class _Label:
+    """What the cotangent of a value is called."""
+
+    def __init__(self, origins: Mapping[Value, Value], names: Names) -> None:
+        self.origins = origins
+        self.names = names
+
+    def __call__(self, value: Value) -> str:
+        value = self.origins.get(value, value)
+        text = self.names.get(value, "")
+        return f"{plain_name(text) if text.startswith('%') else value.label}.ct"
+
+
+class _Sweep:
+    """The reverse sweep: cotangents per value, and the rules applied to them."""
+
+    def __init__(self, record: Record, active: set[Value], primals: frozenset[Value], label: _Label) -> None:
+        self.record = record
+        self.active = active
+        self.primals = primals
+        self.label = label
+        self.cotangents: dict[Value, Cotangent] = {}
+        self.items: dict[Value, dict[int, Cotangent]] = {}
+        self.stopped: list[tuple[Value, int]] = []
+
+    def run(self, body: Sequence[Value]) -> None:
+        for value in reversed(body):
+            if value not in self.active:
+                continue
+            if value.op is ops.item:
+                ct = self.cotangents.pop(value, None)
+                if ct is not None:
+                    self.items.setdefault(value.operands[0], {})[value.attrs["index"]] = ct
+                continue
+            self.record.source = value.source
+            self.record.forward = value
+            if value in self.items:
+                self._joint(value, self._item_cotangents(value))
+                continue
+            ct = self.cotangents.pop(value, None)
+            if ct is None:
+                continue
+            self._name(ct.value, value)
+            vjp = value.op.vjp
+            if value.op is ops.select:
+                self._select(value, ct)
+            elif isinstance(vjp, Joint):
+                self._joint(value, self._settle(ct))
+            else:
+                self._per_operand(value, vjp, ct)
+        self.record.forward = None
+
+    def add(self, target: Value, contribution: Cotangent) -> None:
+        """Accumulate one contribution to the cotangent of target."""
+        present = self.cotangents.get(target)
+        if present is None:
+            self.cotangents[target] = contribution
+            return
+        total = ops.add(self._settle(present), self._settle(contribution))
+        guard = None
+        if present.guard is not None and contribution.guard is not None:
+            guard = ops.bitwise_or(present.guard, contribution.guard)
+        self.cotangents[target] = Cotangent(total, guard)
+
+    def settled(self, target: Value) -> Value | None:
+        """The finished cotangent of an input."""
+        self.record.source, self.record.forward = target.source, target
+        ct = self.cotangents.get(target)
+        if ct is None:
+            return None
+        value = self._settle(ct)
+        self._name(value, target)
+        return value
+
+    def _name(self, cotangent: Value, target: Value) -> None:
+        """Call it after its target, unless it has a name or is a forward value itself (a residual that a rule returned)."""
+        if cotangent.name is None and cotangent not in self.primals:
+            cotangent.name = self.label(target)
+
+    def _settle(self, ct: Cotangent) -> Value:
+        if ct.guard is None or not ct.dirty:
+            return ct.value
+        return ops.select(ct.guard, ct.value, constant(0.0, ct.value.type))
+
+    def _select(self, value: Value, ct: Cotangent) -> None:
+        condition, x, y = value.operands
+        zero: Value | None = None
+        for operand, chosen in ((x, True), (y, False)):
+            if operand not in self.active:
+                continue
+            guard = condition if chosen else ops.invert(condition)
+            if zero is None:
+                zero = constant(0.0, ct.value.type)
+            branch = ops.select(condition, ct.value, zero) if chosen else ops.select(condition, zero, ct.value)
+            if ct.guard is not None:
+                guard = ops.bitwise_and(guard, ct.guard)
+            self.add(operand, Cotangent(branch, guard, ct.dirty))
+
+    def _per_operand(self, value: Value, rules: Any, ct: Cotangent) -> None:
+        op, operands = value.op, value.operands
+        if isinstance(rules, NotDifferentiable):
+            return
+        keeps_guard = op.kind == "elementwise" or op.name in _MOVES
+        if not keeps_guard:
+            ct = Cotangent(self._settle(ct))
+        for position, (operand, rule) in enumerate(zip(operands, rules, strict=False)):   # index operands of gathers have no rule
+            if operand not in self.active or isinstance(rule, NotDifferentiable):
+                continue
+            if isinstance(rule, Into):
+                self._into(value, operand, rule, ct.value)
+                continue
+            found = rule(ct.value, value, *operands, **value.attrs)
+            if found is None:
+                self.stopped.append((value, position))
+                continue
+            self.add(operand, self._guarded(op, rule, found, ct, value))
+
+    def _guarded(self, op: Op, rule: Any, found: Value, ct: Cotangent, value: Value) -> Cotangent:
+        if ct.guard is None:
+            return Cotangent(found)
+        guard = ct.guard
+        if op.kind != "elementwise":
+            guard = rule(guard, value, *value.operands, **value.attrs)
+        return Cotangent(found, guard, ct.dirty or not op.keeps_zero)
+
+    def _into(self, value: Value, operand: Value, rule: Into, ct: Value) -> None:
+        present = self.cotangents.get(operand)
+        accumulator = constant(0.0, operand.type) if present is None else self._settle(present)
+        found = rule.rule(accumulator, ct, value, *value.operands, **value.attrs)
+        self.cotangents[operand] = Cotangent(found)
+
+    def _item_cotangents(self, value: Value) -> tuple[Value | None, ...]:
+        items = self.items.pop(value)
+        return tuple(self._settle(items[k]) if k in items else None for k in range(len(value.type.items)))
+
+    def _joint(self, value: Value, ct: Any) -> None:
+        op = value.op
+        vjp = op.vjp
+        if not isinstance(vjp, Joint):
+            raise GradientError(at(value.source, f"{op.name} has several results but no joint derivative rule"))
+        if isinstance(vjp.rule, Absent):
+            raise UnsupportedError(at(value.source, vjp.rule.reason))
+        needs = tuple(operand in self.active for operand in value.operands)
+        if vjp.into:
+            self._joint_into(value, vjp, ct, needs)
+            return
+        cotangents = vjp.rule(ct, value, value.operands, needs, **value.attrs)
+        for position, (operand, found) in enumerate(zip(value.operands, cotangents, strict=True)):
+            if operand not in self.active:
+                continue
+            if found is None:
+                self.stopped.append((value, position))
+            else:
+                self.add(operand, Cotangent(found))
+
+    def _joint_into(self, value: Value, vjp: Joint, ct: Any, needs: Sequence[bool]) -> None:
+        """A rule that adds to the cotangents of its operands; one that is an operand twice gets what is added as a value of its own."""
+        operands = value.operands
+        present = [self._settle(self.cotangents[operand]) if operand in self.cotangents and operands.index(operand) == k else None
+                   for k, operand in enumerate(operands)]
+        found = vjp.rule(present, ct, value, operands, needs, **value.attrs)
+        for k, (operand, total) in enumerate(zip(operands, found, strict=True)):
+            if operand not in self.active or total is None:
+                continue
+            if operands.index(operand) == k:
+                self.cotangents[operand] = Cotangent(total)
+            else:
+                self.add(operand, Cotangent(total))

@@ -1,0 +1,38 @@
+"""Custom rules where a derivative is taken: calls of functions with their own derivative become their fwd, tied to their rule.
+
+A `custom_call` is replaced by fwd's graph, and a `custom_link` ties the outputs to the primals; its VJP is bwd's graph, or the
+transpose of the rule for tangents (`TransposedRule`).  What no derivative passes through stays (`inline_custom_rules`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.op import Value
+from bwcompiler.ops.custom import custom_call, custom_link, inline_with_captured
+from bwcompiler.passes.derivatives.activity import active_values
+from bwcompiler.passes.derivatives.expansion import Expanded, expanded
+from bwcompiler.passes.derivatives.transposed_rule import TransposedRule
+
+
+def expand_custom_rules(graph: Graph, wrt: Sequence[int]) -> Expanded:
+    """Replace every custom_call through which an output depends on the inputs `wrt`."""
+    if not any(value.op is custom_call for value in graph.body):
+        return Expanded(graph)
+    active = active_values(graph, [graph.inputs[k] for k in wrt])
+
+    def replace(value: Value, operands: tuple[Value, ...]) -> Value | None:
+        return _expand(value, operands) if value.op is custom_call and value in active else None
+
+    return expanded(graph, replace)
+
+
+def _expand(call: Value, operands: tuple[Value, ...]) -> Value:
+    rule = call.attrs["rule"]
+    if not rule.has_cotangents:
+        rule = TransposedRule(rule, expand_custom_rules)
+    primals = operands[:rule.primals]
+    graph, arrays = rule.forward([operand.type for operand in primals])
+    results = inline_with_captured(graph, primals, arrays)
+    return custom_link(*primals, *results, rule=rule, primals=len(primals), outputs=len(call.type.items))

@@ -1,0 +1,101 @@
+"""Short loops over large arrays that do a little to each element: their iterations are written out, and become one sweep over memory.
+
+    for k in 0..12: y = y * x + c[k]          ->          y0 = y * x + c[0];  y1 = y0 * x + c[1];  ...
+
+(As a loop each iteration reads and writes the whole array; so fusion keeps an element in registers from the first one to the last.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bwcompiler import ops
+from bwcompiler.ir.extent import Affine, Index, substitute
+from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.op import Record, Value, current_record
+from bwcompiler.ir.types import I64, TupleType
+from bwcompiler.ops.region import loop_indices
+from bwcompiler.passes.loops.region_bodies import mentions
+from bwcompiler.passes.loops.vectorize_loops import with_loops_replaced
+
+LEAST_BYTES = 1 << 14          # of what is carried: less stays in the first cache from one iteration to the next
+MOST_VALUES = 64               # operations on elements in all iterations: with their derivatives they are a few loops
+
+
+def unroll_loops(graph: Graph) -> Graph:
+    """The graph with the iterations of such loops written out; the same graph where there are none."""
+    return unroll_with_mapping(graph)[0]
+
+
+def unroll_with_mapping(graph: Graph) -> tuple[Graph, Mapping[Value, Value]]:
+    """The same, and what stands for values that were replaced."""
+    return with_loops_replaced(graph, unroll_loops, lambda loop: _written_out(loop) if _pays(loop) else None)
+
+
+def _iterations(loop: Value) -> range | None:
+    lo, hi, step = (loop.attrs[name] for name in ("lo", "hi", "step"))
+    return loop_indices(lo, hi, step) if isinstance(lo, int) and isinstance(hi, int) else None
+
+
+def _pays(loop: Value) -> bool:
+    """Whether what an iteration makes of what is carried is made element by element, by few operations."""
+    iterations, body, carried = _iterations(loop), loop.attrs["body"], loop.attrs["carried"]
+    states = [value.type for value in body.inputs[:carried]]
+    if not iterations or any(not all(isinstance(extent, int) for extent in type_.shape) for type_ in states):
+        return False
+    if max([type_.nbytes for type_ in states], default=0) < LEAST_BYTES:
+        return False
+    carries: set[Value] = set(body.inputs[:carried])
+    work = 0
+    for value in body.body:
+        if isinstance(value.type, TupleType) or value.op.regions or not value.op.pure:
+            return False
+        moving = not carries.isdisjoint(value.operands)
+        if moving:
+            carries.add(value)
+        if value.op.kind == "elementwise":
+            work += 1
+        elif value.op.kind not in ("constant", "layout", "index") or (moving and value.op is not ops.broadcast):
+            return False
+    return work * len(iterations) <= MOST_VALUES
+
+
+def _written_out(loop: Value) -> list[Value]:
+    """The results of a loop, in the current record."""
+    iterations, body, carried = _iterations(loop), loop.attrs["body"], loop.attrs["carried"]
+    assert iterations is not None
+    states, fixed = list(loop.operands[:carried]), loop.operands[carried:]
+    for number in iterations:
+        states = _at(body, [*states, *fixed], number)
+    return states
+
+
+def _at(body: Graph, operands: Sequence[Value], number: int) -> list[Value]:
+    """What the body of a loop gives in one iteration."""
+    record: Record | None = current_record()
+    assert record is not None and body.index is not None
+    index: Index = body.index
+    mapping = dict(zip(body.inputs, operands, strict=True))
+    source, forward = record.source, record.forward
+    for value in body.body:
+        record.source = value.source or source
+        record.forward = forward if value.forward is None else mapping.get(value.forward, value.forward)
+        given = [mapping[operand] for operand in value.operands]
+        if value.op is ops.index_value:
+            made = ops.full(value=_fixed(value.attrs["extent"], index, number), shape=(), dtype=I64)
+        elif mentions(value, index):
+            made = value.op(*given, **{name: _fixed(attribute, index, number) for name, attribute in value.attrs.items()})
+        else:
+            made = record.emit(value.op, tuple(given), value.attrs, value.type)
+        if made.name is None:
+            made.name = value.name
+        mapping[value] = made
+    record.source, record.forward = source, forward
+    return [mapping[output] for output in body.outputs]
+
+
+def _fixed(attribute: Any, index: Index, number: int) -> Any:
+    if isinstance(attribute, Affine):
+        return substitute(attribute, {index: number})
+    return tuple([_fixed(part, index, number) for part in attribute]) if type(attribute) is tuple else attribute

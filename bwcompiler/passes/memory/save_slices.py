@@ -1,0 +1,191 @@
+"""Slices that are read after their array was updated become copies made before: the update can then be done in place.
+
+    v = A[s]                            v = A[s], kept = a copy of v
+    B = A with w at t          ->       B = A with w at t
+    f(v)                                f(kept)
+
+Else the update would begin with a copy of all of A.  In the derivative of `A[i, j] -= ...`, which reads the cotangent of an element,
+makes it zero and adds to others, that copy would cost more than everything else.  Loops that carry an array update it, too.  Arrays that
+are read as a whole afterwards, or that must stay as they are (`mutable` are the inputs that may change), are copied anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bwcompiler import ops
+from bwcompiler.ir.access import is_virtual
+from bwcompiler.ir.graph import Graph, live_values
+from bwcompiler.ir.op import Record, Value
+from bwcompiler.passes.loops.prune_regions import LOOPS
+from bwcompiler.passes.memory.find_updates import find_updates, is_small_slice
+
+
+def save_slices(graph: Graph, mutable: Sequence[Value] = ()) -> Graph:
+    """The graph with copies of slices, readers in front of updates where they can be; the same graph where nothing is to be done."""
+    first = _first_updates(graph, mutable)
+    if mutable and any(_readers_behind(graph, first).values()):
+        graph = _readers_in_front(graph, first)
+        first = _first_updates(graph, mutable)
+    late = _late_reads(graph, first) if first else {}
+    return _copied(graph, first, late) if late else graph
+
+
+def _first_updates(graph: Graph, mutable: Sequence[Value]) -> dict[Value, int]:
+    """Per array that may be updated in place, the position of the first value that does."""
+    fixed = {*graph.inputs, *graph.outputs}.difference(mutable)
+    updates = find_updates(graph, mutable).values
+    first: dict[Value, int] = {}
+    for position, value in enumerate(graph.body):
+        if value in updates:
+            arrays: Sequence[Value] = value.operands[:1]
+        elif value.op in LOOPS:
+            arrays = value.operands[:value.attrs["carried"]]
+        else:
+            continue
+        for array in arrays:
+            if array not in fixed and not is_virtual(array):
+                first.setdefault(array, position)
+    return first
+
+
+def _readers_behind(graph: Graph, first: dict[Value, int]) -> dict[Value, list[Value]]:
+    """Per first update what reads one of its arrays, or a view of it, and stands behind it."""
+    found: dict[Value, list[Value]] = {graph.body[position]: [] for position in first.values()}
+    for position, value in enumerate(graph.body):
+        if not is_virtual(value):
+            for array in dict.fromkeys([_slice_of(operand, first)[0] for operand in value.operands]):
+                if array in first and first[array] < position:
+                    found[graph.body[first[array]]].append(value)
+    return found
+
+
+def _readers_in_front(graph: Graph, first: dict[Value, int]) -> Graph:
+    """The graph in which what reads an array stands in front of its first update, unless it depends on that."""
+    readers = _readers_behind(graph, first)
+    placed: set[Value] = set(graph.inputs)
+    begun: set[Value] = set()
+    body: list[Value] = []
+
+    def may_move(value: Value) -> bool:
+        """Whether nothing that it still needs waits for it, has effects, or updates what others have to read before."""
+        pending, seen = [value], {value}
+        while pending:
+            found = pending.pop()
+            if found in begun or not found.op.pure or not placed.issuperset(readers.get(found, ())):
+                return False
+            more = [operand for operand in found.operands if operand not in placed and operand not in seen]
+            seen.update(more)
+            pending += more
+        return True
+
+    def place(value: Value) -> None:
+        if value in placed or value in begun:
+            return
+        begun.add(value)
+        for operand in value.operands:
+            place(operand)
+        for reader in readers.get(value, ()):
+            if reader not in placed and may_move(reader):
+                place(reader)
+        begun.discard(value)
+        placed.add(value)
+        body.append(value)
+
+    for value in graph.body:
+        place(value)
+    return graph.replace(body=body)
+
+
+def _late_reads(graph: Graph, first: dict[Value, int]) -> dict[Value, dict[Value, None]]:
+    """Per array the slices of it that something reads after its first update, if that is all that is read then."""
+    found: dict[Value, dict[Value, None]] = {array: {} for array in first}
+    for position, value in enumerate(graph.body):
+        if not is_virtual(value):
+            for operand in value.operands:
+                array, part = _slice_of(operand, first)
+                if array in found and position > first[array]:
+                    _note(found, array, part)
+    for output in graph.outputs:
+        array, part = _slice_of(output, first)
+        if array in found:
+            _note(found, array, part)
+    return {array: parts for array, parts in found.items() if parts}
+
+
+def _note(found: dict[Value, dict[Value, None]], array: Value, part: Value | None) -> None:
+    if part is None:
+        del found[array]
+    else:
+        found[array][part] = None
+
+
+def _slice_of(value: Value, first: dict[Value, int]) -> tuple[Value, Value | None]:
+    """The array that is read where a value is read, and the small slice of it on the way that is nearest to it."""
+    part = None
+    while value not in first and is_virtual(value) and value.operands:
+        source = value.operands[0]
+        if value.op is ops.slice and is_small_slice(value, source):
+            part = value
+        value = source
+    return value, part
+
+
+def _copied(graph: Graph, first: dict[Value, int], late: dict[Value, dict[Value, None]]) -> Graph:
+    due: dict[int, list[Value]] = {}
+    for array, found in late.items():
+        due.setdefault(first[array], []).extend(found)
+    body: list[Value] = []
+    placed: set[Value] = set()
+    saved: set[Value] = set()
+    views: dict[Value, list[Value]] = {}       # of a value, those that are in the body
+    mapping: dict[Value, Value] = {}           # what is read in the place of a value by what is placed from now on
+
+    def now(value: Value) -> Value:
+        if value not in mapping and value in placed and is_virtual(value):
+            place(value)
+        return mapping.get(value, value)
+
+    def place(value: Value) -> None:
+        """A value, or a view again of which the array is read elsewhere now."""
+        copy = value.with_operands(tuple([now(operand) for operand in value.operands]))
+        if copy is not value:
+            mapping[value] = copy
+        if copy is not value or value not in placed:
+            body.append(copy)
+        if is_virtual(value) and value not in placed:
+            for operand in value.operands:
+                views.setdefault(operand, []).append(value)
+        placed.add(value)
+
+    def place_view(value: Value) -> None:
+        """A view of an array, before the rest of the graph reaches it."""
+        if value not in placed and is_virtual(value):
+            for operand in value.operands:
+                place_view(operand)
+            place(value)
+
+    def save(part: Value) -> None:
+        """Make a copy of a slice, which is read from now on."""
+        place_view(part)
+        with Record() as record:
+            record.source, record.forward = part.source, part.forward
+            copy = ops.barrier(now(part))
+        body.extend(record.values)
+        outdated = [part]
+        while outdated:
+            value = outdated.pop()
+            mapping.pop(value, None)
+            outdated += views.get(value, ())
+        mapping[part] = copy
+
+    for position, value in enumerate(graph.body):
+        if value in placed:
+            continue
+        parts = [part for part in due.get(position, ()) if part not in saved]
+        for part in parts:
+            save(part)
+        saved.update(parts)
+        place(value)
+    outputs = [now(output) for output in graph.outputs]
+    return graph.replace(body=live_values(body, outputs), outputs=outputs)

@@ -1,0 +1,3 @@
+"""Passes that are tables of rules for one engine, `rewriter.py`: `simplify.py` (rules: `simplify_rules.py`), and `legalize.py`, which
+rewrites into what lowering accepts (linear algebra: `factorization_rules.py`; half precision: `half_rules.py`).
+"""

@@ -1,0 +1,57 @@
+"""Half precision is how numbers are stored: what computes with it does so in single precision and rounds once, as NumPy does.
+
+Ops that only move elements keep them as they are, and so do those about which numbers a dtype has.  Every other op on halves becomes
+the op on floats between casts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bwcompiler import ops
+from bwcompiler.errors import InternalError
+from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.op import REGISTRY, Op, Value
+from bwcompiler.ir.types import F16, F32, TensorType
+from bwcompiler.passes.rewriting.rewriter import Rule
+
+_MOVING_KINDS = ("input", "item", "layout", "constant", "region", "index")
+_MOVING = ("callback", "scatter_update", "select", "cast", "stop_gradient", "nextafter", "spacing")
+
+
+def has_halves(graph: Graph) -> bool:
+    """Whether a graph, or one of those that it owns, has values in half precision."""
+    for value in (*graph.inputs, *graph.body):
+        if isinstance(value.type, TensorType):
+            if value.type.dtype is F16:
+                return True
+        elif any(item.dtype is F16 for item in value.type.items):
+            return True
+        if any(has_halves(value.attrs[region]) for region in value.op.regions):
+            return True
+    return False
+
+
+def _in_single(op: Op) -> Rule:
+    def rule(type_: Any, *operands: Value, **attrs: Any) -> Value | None:
+        if all(operand.type.dtype is not F16 for operand in operands):
+            return None
+        wide = [ops.cast(operand, dtype=F32) if operand.dtype is F16 else operand for operand in operands]
+        found = op(*wide, **attrs)
+        if not isinstance(found.type, TensorType):
+            raise InternalError(f"{op.name} of half precision has several results")
+        return ops.cast(found, dtype=F16) if type_.dtype is F16 else found
+    return rule
+
+
+def _slice_add(type_: TensorType, x: Value, update: Value, *, starts: Any, steps: Any) -> Value | None:
+    """Only the slice is computed with."""
+    if type_.dtype is not F16:
+        return None
+    before = ops.slice(x, starts=starts, sizes=update.shape, steps=steps)
+    return ops.slice_update(x, ops.add(before, update), starts=starts, steps=steps)
+
+
+HALF_RULES: dict[str, Rule] = {
+    "slice_add": _slice_add,
+    **{name: _in_single(op) for name, op in REGISTRY.items() if op.kind not in _MOVING_KINDS and name not in _MOVING}}

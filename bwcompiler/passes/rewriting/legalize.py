@@ -1,0 +1,182 @@
+"""Legalisation: rewrite ops into the subset that lowering accepts.
+
+    windows(x, low, high)      -> windows(pad(x))             so that reading a window is a plain index map
+    windows_add(ct, low, high) -> slice(windows_add(ct))      into the padded array
+    matmul of columns and rows -> multiply                   which fuses with what uses it
+    sum(matmul) over the batch -> matmul                     so that the batch of products is never stored
+    concatenate of many pieces -> slice updates               each of which touches its own slice only
+    x / 2**k                   -> x * 2**-k                   which has the same bits, and is faster
+    scatter_add of one per row -> where(j == index[i], ...)   which is read element by element, as all other values are
+    op(halves)                 -> cast(op(cast))              see half_rules
+    solve, det, qr, sort ...   -> what they are made of, see factorization_rules
+
+What these rules make (pads, slices, reshapes) is simplified and merged in the same walk.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from bwcompiler import ops
+from bwcompiler.errors import CompileError
+from bwcompiler.ir.access import reshape_index
+from bwcompiler.ir.extent import element_count
+from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.op import Value
+from bwcompiler.ir.types import I64, TensorType
+from bwcompiler.ops.contraction import is_matrix_transpose
+from bwcompiler.ops.rules import zero_of
+from bwcompiler.passes.rewriting.factorization_rules import FACTORIZATION_RULES
+from bwcompiler.passes.rewriting.half_rules import HALF_RULES, has_halves
+from bwcompiler.passes.rewriting.rewriter import Rule, is_constant, rewrite
+from bwcompiler.passes.rewriting.simplify_rules import RULES
+
+MOST_PIECES = 8                # of a concatenation that is read element by element
+
+
+def legalize(graph: Graph) -> Graph:
+    """The same computation in ops that lowering accepts, simplified."""
+    return rewrite(graph, _of_halves() if has_halves(graph) else _LEGAL_AND_SIMPLE)[0]
+
+
+def _outer_product(type_: TensorType, x: Value, y: Value) -> Value | None:
+    """x @ y of columns and rows, out[i, j] = x[i, 0] y[0, j]: nothing is summed, so it joins the loops around it."""
+    *batch, rows, inner = x.shape
+    if inner != 1 or not type_.dtype.is_differentiable:
+        return None
+    columns, rank = y.shape[-1], x.rank
+    shape, lead = (*batch, rows, columns), tuple(range(rank - 2))
+    left, right = _reshape(x, (*batch, rows)), _reshape(y, (*batch, columns))
+    return ops.multiply(ops.broadcast(left, shape=shape, axes=(*lead, rank - 2)),
+                        ops.broadcast(right, shape=shape, axes=(*lead, rank - 1)))
+
+
+def _sum_of_products(type_: TensorType, product: Value, *, axes: tuple[int, ...]) -> Value | None:
+    """sum_b x[b] @ y[b], the gradient of a matrix used for a whole batch: one product over the axes (b, k) together."""
+    if product.op is not ops.matmul or not axes or axes != tuple(range(product.rank - 2)) or not type_.dtype.is_differentiable:
+        return None
+    x, y = product.operands
+    rank = x.rank
+    rows, columns = type_.shape
+    inner = element_count(y.shape[:-1])
+    right = _reshape(y, (inner, columns))
+    turned = is_matrix_transpose(x)
+    if turned is not None:                                     # its memory has (b, k) side by side already
+        left = ops.transpose(_reshape(turned, (inner, rows)), axes=(1, 0))
+    else:
+        left = _reshape(ops.transpose(x, axes=(rank - 2, *range(rank - 2), rank - 1)), (rows, inner))
+    return ops.matmul(left, right)
+
+
+def _pieces_in_place(type_: TensorType, *pieces: Value, axis: int) -> Value | None:
+    """Many pieces side by side: each is written into its place, where an element of the whole would choose among all of them."""
+    if len(pieces) <= MOST_PIECES or not all(isinstance(extent, int) for extent in type_.shape):
+        return None
+    whole = ops.full(value=zero_of(type_.dtype), shape=type_.shape, dtype=type_.dtype)
+    start = 0
+    for piece in pieces:
+        starts = tuple([start if k == axis else 0 for k in range(type_.rank)])
+        if piece.type.size:
+            whole = ops.slice_update(whole, piece, starts=starts, steps=(1,) * type_.rank)
+        start += piece.shape[axis]
+    return whole
+
+
+def _exact_quotient(type_: TensorType, x: Value, y: Value) -> Value | None:
+    """x / 2**k, where 2**-k is a number of the dtype too."""
+    if not is_constant(y) or not isinstance(y.attrs["value"], float) or not type_.dtype.is_float:
+        return None
+    mantissa, exponent = math.frexp(y.attrs["value"])
+    if abs(mantissa) != 0.5 or abs(exponent) >= 60:
+        return None
+    return ops.multiply(x, ops.full(value=1.0 / y.attrs["value"], shape=y.shape, dtype=y.dtype))
+
+
+def _one_per_row(type_: TensorType, x: Value, updates: Value, *indices: Value, axes: tuple[int, ...]) -> Value | None:
+    """One element of each row changed, the adjoint of x[arange(n), labels]: out[i, j] = x[i, j] + updates[i] if j == labels[i].
+
+    So it is where every axis of the indices is counted through along an axis of its own: no element gets two updates.  An x that
+    lies in memory is changed there.
+    """
+    rank = indices[0].rank
+    if x.op.kind not in ("elementwise", "constant", "layout") or not all(isinstance(extent, int) for extent in type_.shape):
+        return None
+    axis_of: dict[int, int] = {}                       # of the indices -> of the array
+    for axis, index in zip(axes, indices, strict=True):
+        counted = _counted_axis(index)
+        if counted is not None and index.shape[counted] == type_.shape[axis]:
+            axis_of.setdefault(counted, axis)
+    places = tuple([axis_of.get(axis, -1) for axis in range(rank)])
+    others = tuple([axis for axis in range(type_.rank) if axis not in axes])
+    if min(places, default=-1) < 0 or list(places + others) != sorted(places + others):
+        return None
+    found = ops.add(x, ops.broadcast(updates, shape=type_.shape, axes=places + others))
+    for axis, index in zip(axes, indices, strict=True):
+        if axis not in places:
+            here = ops.equal(ops.broadcast(index, shape=type_.shape, axes=places), ops.iota(shape=type_.shape, axis=axis, dtype=I64))
+            found = ops.select(here, found, x)
+    return found
+
+
+def _counted_axis(index: Value) -> int | None:
+    """The axis along which an index array counts 0, 1, 2 ..., if any."""
+    if index.op is ops.broadcast:
+        inner = _counted_axis(index.operands[0])
+        return None if inner is None else int(index.attrs["axes"][inner])
+    return int(index.attrs["axis"]) if index.op is ops.iota else None
+
+
+def _reshape_in_place(type_: TensorType, x: Value, *, shape: tuple[Any, ...]) -> Value | None:
+    """A reshape that merges axes is the same memory in another shape: not where the elements do not lie side by side."""
+    if reshape_index([0] * len(shape), x.shape, shape) is None and not all(isinstance(n, int) for n in (*x.shape[1:], *shape[1:])):
+        raise CompileError(f"a reshape of {x.type} to {type_}, whose shapes move with the index of a loop, is not compiled yet\n"
+                           "  hint: give the array one shape for all iterations, or index it with a loop over its rows")
+    return None
+
+
+def _reshape(x: Value, shape: tuple[Any, ...]) -> Value:
+    return x if x.shape == shape else ops.reshape(x, shape=shape)
+
+
+def _unpadded_windows(type_: TensorType, x: Value, *, low: tuple[int, ...], high: tuple[int, ...], **attrs: Any) -> Value | None:
+    """Windows of a padded array."""
+    if not any((*low, *high)):
+        return None
+    outside, none = (0,) * (x.rank - len(low)), (0,) * len(low)
+    padded = ops.pad(x, low=outside + low, high=outside + high, value=zero_of(x.dtype))
+    return ops.windows(padded, low=none, high=none, **attrs)
+
+
+def _unpadded_windows_add(type_: TensorType, x: Value, *, low: tuple[int, ...], high: tuple[int, ...], shape: tuple[Any, ...],
+                          **attrs: Any) -> Value | None:
+    """The adjoint of windows of a padded array, without what was added to the padding."""
+    if not any((*low, *high)):
+        return None
+    lead, none = type_.rank - len(low), (0,) * len(low)
+    whole = (*shape[:lead], *[extent + a + b for extent, a, b in zip(shape[lead:], low, high, strict=True)])
+    added = ops.windows_add(x, low=none, high=none, shape=whole, **attrs)
+    return ops.slice(added, starts=(0,) * lead + low, sizes=type_.shape, steps=(1,) * type_.rank)
+
+
+def _then(first: Rule, second: Rule | None) -> Rule:
+    """The rule that applies the first of two that applies."""
+    def apply(type_: TensorType, *operands: Value, **attrs: Any) -> Value | None:
+        found = first(type_, *operands, **attrs)
+        return second(type_, *operands, **attrs) if found is None and second is not None else found
+    return apply
+
+
+_LEGAL: dict[str, Rule] = {
+    "windows": _unpadded_windows, "windows_add": _unpadded_windows_add, "matmul": _outer_product, "sum": _sum_of_products,
+    "concatenate": _pieces_in_place, "divide": _exact_quotient, "reshape": _reshape_in_place, "scatter_add": _one_per_row,
+    **FACTORIZATION_RULES,
+}
+_LEGAL_AND_SIMPLE = RULES | {name: _then(rule, RULES.get(name)) for name, rule in _LEGAL.items()}
+
+
+@functools.cache
+def _of_halves() -> Mapping[str, Rule]:
+    return _LEGAL_AND_SIMPLE | {name: _then(rule, _LEGAL_AND_SIMPLE.get(name)) for name, rule in HALF_RULES.items()}

@@ -1,0 +1,331 @@
+"""Algebraic rules: RULES[op name](type, *operands, **attributes) -> a replacement, or None.
+
+A rule may only replace a value by one with the same bits (nan, inf and the sign of zero included); so `x + 0` stays for
+floats, and `x * 0` always.  Each rule is named by its equation in the comment.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from bwcompiler import ops
+from bwcompiler.ir.extent import Region, add_extents, scale_extent
+from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler.ir.types import TensorType
+from bwcompiler.passes.rewriting.rewriter import Rule, is_constant
+
+RULES: dict[str, Rule] = {}
+_NOT_FOLDED = ("select", "cast", "stop_gradient")              # have rules of their own; no derivative passes the last
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    """Register a rule for the ops of these names."""
+    def register(function: Rule) -> Rule:
+        for name in names:
+            RULES[name] = function
+        return function
+    return register
+
+
+def _is_filled_with(value: Value, number: float) -> bool:
+    if value.op.name != "full":
+        return False
+    found = value.attrs["value"]
+    parts = (complex(found).real, complex(found).imag) if value.dtype.is_complex else (found,)
+    return bool(found == number and (number != 0 or all(math.copysign(1.0, part) == math.copysign(1.0, number) for part in parts)))
+
+
+def _full(value: Any, type_: TensorType) -> Value:
+    return ops.full(value=value, shape=type_.shape, dtype=type_.dtype)
+
+
+def fold(type_: TensorType, op_name: str, *operands: Value, **attrs: Any) -> Value | None:
+    """An elementwise op of constants is a constant."""
+    for operand in operands:
+        if operand.op.name != "full":
+            return None
+    if op_name in _NOT_FOLDED:
+        return None
+    scalars = [np.asarray(operand.attrs["value"], operand.dtype.numpy) for operand in operands]
+    with np.errstate(all="ignore"):
+        result = REGISTRY[op_name].reference(*scalars, **attrs)
+    return _full(np.asarray(result, type_.dtype.numpy).item(), type_)
+
+
+def sink_reshape(type_: TensorType, op_name: str, *operands: Value, **attrs: Any) -> Value | None:
+    """f(reshape(x), reshape(y), 2) == reshape(f(x, y, 2)) where axes of extent 1 are put in or left out: so the reshapes before
+    and after what is computed with keepdims=True meet, and cancel."""
+    shape = None
+    for operand in operands:
+        if operand.op is ops.reshape:
+            shape = operand.operands[0].shape
+            break
+    if shape is None or not _is_same_but_for_ones(shape, type_.shape):
+        return None
+    inner = []
+    for operand in operands:
+        if operand.op is ops.reshape and operand.operands[0].shape == shape:
+            inner.append(operand.operands[0])
+        elif is_constant(operand):
+            inner.append(_full(operand.attrs["value"], operand.type.with_shape(shape)))
+        else:
+            return None
+    return ops.reshape(REGISTRY[op_name](*inner, **attrs), shape=type_.shape)
+
+
+def _is_same_but_for_ones(shape: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    return [extent for extent in shape if extent != 1] == [extent for extent in other if extent != 1]
+
+
+def _elementwise(name: str, inner: Rule | None) -> Rule:
+    """The rules of all elementwise ops, and those of this one."""
+    def apply(type_: TensorType, *operands: Value, **attrs: Any) -> Value | None:
+        found = fold(type_, name, *operands, **attrs)
+        if found is None and inner is not None:
+            found = inner(type_, *operands, **attrs)
+        return sink_reshape(type_, name, *operands, **attrs) if found is None else found
+    return apply
+
+
+@rule("multiply")
+def _multiply(type_: TensorType, x: Value, y: Value) -> Value | None:
+    if type_.dtype.is_complex:                                 # (inf + iy)(1 + 0i) has a nan
+        return None
+    if _is_filled_with(x, 1):                                  # 1 * x == x
+        return y
+    if _is_filled_with(y, 1):                                  # x * 1 == x
+        return x
+    if _is_filled_with(y, -1):                                 # x * -1 == -x
+        return ops.negative(x)
+    if _is_filled_with(x, -1):
+        return ops.negative(y)
+    return None
+
+
+@rule("add")
+def _add(type_: TensorType, x: Value, y: Value) -> Value | None:
+    zero = -0.0 if type_.dtype.is_differentiable else 0        # x + -0.0 == x (x + 0.0 is not: -0.0 + 0.0 == 0.0)
+    if _is_filled_with(y, zero):
+        return x
+    if x is y and type_.dtype.kind in "fiu":                   # x + x == 2 * x
+        return ops.multiply(x, _full(2.0 if type_.dtype.kind == "f" else 2, type_))
+    if _is_filled_with(x, zero):
+        return y
+    if y.op is ops.negative:                                   # x + -y == x - y
+        return ops.subtract(x, y.operands[0])
+    return ops.subtract(y, x.operands[0]) if x.op is ops.negative else None
+
+
+@rule("subtract")
+def _subtract(type_: TensorType, x: Value, y: Value) -> Value | None:
+    if _is_filled_with(y, 0):                                  # x - 0 == x
+        return x
+    return ops.add(x, y.operands[0]) if y.op is ops.negative else None        # x - -y == x + y
+
+
+@rule("divide")
+def _divide(type_: TensorType, x: Value, y: Value) -> Value | None:
+    if _is_filled_with(y, 1) and not type_.dtype.is_complex:   # x / 1 == x
+        return x
+    return None
+
+
+@rule("negative")
+def _negative(type_: TensorType, x: Value) -> Value | None:
+    return x.operands[0] if x.op.name == "negative" else None  # -(-x) == x
+
+
+@rule("invert")
+def _invert(type_: TensorType, x: Value) -> Value | None:
+    return x.operands[0] if x.op.name == "invert" else None    # ~~x == x
+
+
+@rule("select")
+def _select(type_: TensorType, condition: Value, x: Value, y: Value) -> Value | None:
+    if x is y:                                                 # select(c, x, x) == x
+        return x
+    if is_constant(condition):
+        return x if condition.attrs["value"] else y
+    if condition.op.name == "invert":                          # select(~c, x, y) == select(c, y, x)
+        return ops.select(condition.operands[0], y, x)
+    if x.op.name == "select" and x.operands[0] is condition:   # select(c, select(c, x, _), y) == select(c, x, y)
+        return ops.select(condition, x.operands[1], y)
+    if y.op.name == "select" and y.operands[0] is condition:
+        return ops.select(condition, x, y.operands[2])
+    return None
+
+
+@rule("cast")
+def _cast(type_: TensorType, x: Value, *, dtype: Any) -> Value | None:
+    if x.dtype is dtype:                                       # cast to the same dtype
+        return x
+    if is_constant(x):
+        value = np.asarray(x.attrs["value"], x.dtype.numpy)
+        with np.errstate(all="ignore"):
+            return _full(ops.cast.reference(value, dtype=dtype).item(), type_)
+    if x.op.name == "cast" and x.dtype.is_float and dtype.is_float and x.dtype.bits > dtype.bits and x.operands[0].dtype is dtype:
+        return x.operands[0]                                   # f32 -> f64 -> f32 is exact
+    return None
+
+
+@rule("broadcast")
+def _broadcast(type_: TensorType, x: Value, *, shape: Any, axes: Any) -> Value | None:
+    if len(axes) == len(shape):                                # nothing is new
+        return x
+    if is_constant(x):
+        return _full(x.attrs["value"], type_)
+    if x.op.name == "broadcast":                               # broadcast(broadcast(x))
+        inner = x.attrs["axes"]
+        return ops.broadcast(x.operands[0], shape=shape, axes=tuple(axes[k] for k in inner))
+    return None
+
+
+@rule("transpose")
+def _transpose(type_: TensorType, x: Value, *, axes: Any) -> Value | None:
+    if axes == tuple(range(len(axes))):                        # the identity permutation
+        return x
+    if is_constant(x):
+        return _full(x.attrs["value"], type_)
+    if x.op.name == "transpose":                               # (x^p)^q == x^(p[q])
+        inner = x.attrs["axes"]
+        return ops.transpose(x.operands[0], axes=tuple(inner[k] for k in axes))
+    return None
+
+
+@rule("reshape")
+def _reshape(type_: TensorType, x: Value, *, shape: Any) -> Value | None:
+    if x.shape == shape:
+        return x
+    if is_constant(x):
+        return _full(x.attrs["value"], type_)
+    if x.op.name == "reshape":                                 # reshape(reshape(x)) == reshape(x)
+        return ops.reshape(x.operands[0], shape=shape)
+    return None
+
+
+@rule("slice")
+def _slice(type_: TensorType, x: Value, *, starts: Any, sizes: Any, steps: Any) -> Value | None:
+    if sizes == x.shape and all(step == 1 for step in steps):  # the whole array
+        return x
+    if is_constant(x):
+        return _full(x.attrs["value"], type_)
+    if x.op.name in _UPDATES:
+        return _slice_of_update(x, starts, sizes, steps)
+    return None
+
+
+_UPDATES = ("slice_update", "slice_add")
+_WALK = 256                                                    # updates to look back through, so that a slice costs little
+
+
+def _slice_of_update(x: Value, starts: Any, sizes: Any, steps: Any) -> Value | None:
+    """Past updates of other elements; of exactly the sliced ones, what was stored there."""
+    region = Region(starts, sizes, steps)
+    base = x
+    for _ in range(_WALK):
+        if base.op.name not in _UPDATES:
+            break
+        operand, v = base.operands
+        updated = Region(base.attrs["starts"], v.shape, base.attrs["steps"])
+        if updated == region:
+            if base.op.name == "slice_update":
+                return v
+            return ops.add(ops.slice(operand, starts=starts, sizes=sizes, steps=steps), v)
+        if not region.is_apart(updated):
+            break
+        base = operand
+    return None if base is x else ops.slice(base, starts=starts, sizes=sizes, steps=steps)
+
+
+@rule("flip")
+def _flip(type_: TensorType, x: Value, *, axes: Any) -> Value | None:
+    if not axes or is_constant(x):
+        return x
+    return x.operands[0] if x.op.name == "flip" and x.attrs["axes"] == axes else None
+
+
+@rule("slice_add")
+def _slice_add(type_: TensorType, x: Value, v: Value, *, starts: Any, steps: Any) -> Value | None:
+    if x.op.name == "slice_update" and x.attrs["starts"] == starts and x.attrs["steps"] == steps and x.operands[1].shape == v.shape:
+        before, written = x.operands                           # x[5] = a; x[5] += b is x[5] = a + b
+        return ops.slice_update(before, v if _is_filled_with(written, 0) else ops.add(written, v), starts=starts, steps=steps)
+    placed = _placed_in_zeros(v)
+    if placed is not None:                                     # what is 0 elsewhere is added where it is not
+        inner, places = placed
+        return ops.slice_add(x, inner, **_composed(places, starts, steps))
+    if not _is_filled_with(x, 0):                              # (0 + -0.0 is 0.0: cotangents alone are added so, and may keep -0.0)
+        return None
+    if v.shape == x.shape and all(step == 1 for step in steps):
+        return v                                               # 0 + v over the whole array
+    return ops.slice_update(x, v, starts=starts, steps=steps)
+
+
+def _placed_in_zeros(v: Value) -> tuple[Value, Mapping[str, Any]] | None:
+    """(w, places) where v is zeros with w placed in them, up to the sign of zeros: also -v, and v times a finite number."""
+    if v.op.name == "slice_update":
+        zeros, inner = v.operands
+        return (inner, v.attrs) if _is_filled_with(zeros, 0) else None
+    if v.op.name == "negative":
+        found = _placed_in_zeros(v.operands[0])
+        return None if found is None else (ops.negative(found[0]), found[1])
+    if v.op.name == "multiply" and v.dtype.is_float:
+        for x, y in (v.operands, v.operands[::-1]):
+            found = _placed_in_zeros(y) if is_constant(x) and math.isfinite(x.attrs["value"]) else None
+            if found is not None:
+                return ops.multiply(_full(x.attrs["value"], found[0].type), found[0]), found[1]
+    return None
+
+
+def _composed(places: Mapping[str, Any], starts: Any, steps: Any) -> dict[str, Any]:
+    """Where the elements of a slice of a slice lie."""
+    return {"starts": tuple([add_extents(scale_extent(a, step), b) for a, b, step in zip(places["starts"], starts, steps, strict=True)]),
+            "steps": tuple([a * b for a, b in zip(places["steps"], steps, strict=True)])}
+
+
+@rule("slice_update")
+def _slice_update(type_: TensorType, x: Value, v: Value, *, starts: Any, steps: Any) -> Value | None:
+    if v.shape == x.shape and all(step == 1 for step in steps):
+        return v
+    if x.op.name in _UPDATES and x.attrs["starts"] == starts and x.attrs["steps"] == steps and x.operands[1].shape == v.shape:
+        return ops.slice_update(x.operands[0], v, starts=starts, steps=steps)        # x[5] = a; x[5] = b is x[5] = b
+    if v.op is ops.slice and v.operands[0] is x and v.attrs["starts"] == starts and v.attrs["steps"] == steps:
+        return x                                               # x[5] = x[5]
+    if v.op.name == "slice_update" and is_constant(x) and _is_filled_with(v.operands[0], x.attrs["value"]):
+        return ops.slice_update(x, v.operands[1], **_composed(v.attrs, starts, steps))     # zeros in zeros
+    if x.op.name != "slice_update" or not is_constant(v) or not is_constant(x.operands[1]):
+        return None
+    before, filled = x.operands
+    if not _is_filled_with(filled, v.attrs["value"]):
+        return None
+    joined = Region(x.attrs["starts"], filled.shape, x.attrs["steps"]).joined(Region(starts, v.shape, steps))
+    if joined is None:
+        return None
+    block = _full(v.attrs["value"], v.type.with_shape(joined.sizes))     # x[5] = 0; x[6] = 0 is x[5:7] = 0
+    return ops.slice_update(before, block, starts=joined.starts, steps=joined.steps)
+
+
+@rule("sum")
+def _sum(type_: TensorType, x: Value, *, axes: Any) -> Value | None:
+    if any(x.shape[axis] != 1 for axis in axes):
+        return None
+    if type_.dtype.is_differentiable:                          # a sum of one element begins with 0, and 0 + -0.0 == 0.0
+        x = ops.add(x, _full(0.0, x.type))
+    return ops.reshape(x, shape=type_.shape)                   # sum over axes of extent 1 == x + 0
+
+
+@rule("max", "min", "prod", "any", "all")
+def _reduce_nothing(type_: TensorType, x: Value, *, axes: Any) -> Value | None:
+    return x if not axes else None
+
+
+def _install_elementwise() -> None:
+    for name, op in list(REGISTRY.items()):
+        if op.kind == "elementwise":
+            RULES[name] = _elementwise(name, RULES.get(name))
+
+
+_install_elementwise()

@@ -1,0 +1,430 @@
+"""What must hold of fused programs and memory plans, for programs of every kind; and the plain decisions of both passes."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from bwcompiler.compiler.pipeline import derive, lower
+from bwcompiler.frontend import trace
+from bwcompiler.ir.access import is_virtual, root
+from bwcompiler.ir.fusion import Call, FusionGroup
+from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
+from bwcompiler.passes.fusion import fuse as fuse_module
+
+X, W = np.ones((6, 8)), np.ones((8, 5))
+
+
+def network(x, w):
+    hidden = np.tanh(x @ w)
+    return np.sum((hidden @ hidden.T) ** 2)
+
+
+def softmax(x, w):
+    e = np.exp(x - np.max(x, axis=-1, keepdims=True))
+    return e / np.sum(e, axis=-1, keepdims=True), w
+
+
+def recurrence(x, w):
+    y = np.zeros_like(x)
+    for t in range(1, 6):
+        y[t] = np.sin(y[t - 1]) + x[t]
+    return y * np.sum(w)
+
+
+def gathers(x, w):
+    return x[:, np.argsort(x[0])] * 2.0, np.cumsum(w, axis=0), np.linalg.inv(w.T @ w + np.eye(5))
+
+
+PROGRAMS = [network, softmax, recurrence, gathers]
+each = pytest.mark.parametrize("function", PROGRAMS, ids=lambda function: function.__name__)
+
+
+def lowered(function, *arguments, gradient=True):
+    graph = trace(function, arguments or (X, W)).graph
+    if gradient:
+        graph = derive(graph, range(len(graph.inputs) - graph.captured), [INPUT_SEED] * len(graph.outputs)).graph
+    return lower(graph)
+
+
+def values_of(step):
+    return [member.value for member in step.members] if isinstance(step, FusionGroup) else [step.value]
+
+
+# ----- fusion
+@each
+def test_every_value_is_computed_once_and_after_what_it_reads(function):
+    found = lowered(function)
+    inlined = {member.value: member.inlined for step in found.fused.steps if isinstance(step, FusionGroup) for member in step.members}
+    place = {value: number for number, step in enumerate(found.fused.steps) for value in values_of(step)}
+    assert sum(len(values_of(step)) for step in found.fused.steps) == len(place)
+    for value in found.simplified.body:
+        if value not in place:
+            assert is_virtual(value) or root(value) is not value or value.op.name == "item" or value not in found.fused.stored
+    for value, number in place.items():
+        pending, seen = list(value.operands), set()
+        while pending:
+            operand = root(pending.pop())
+            if operand in seen:
+                continue
+            seen.add(operand)
+            if operand in place and operand not in inlined.get(value, ()):
+                assert place[operand] <= number
+            else:
+                pending += operand.operands
+
+
+def test_an_elementwise_chain_is_one_loop():
+    found = lowered(lambda x: np.sin(np.exp(x) + 1.0) * x, X, gradient=False)
+    [step] = found.fused.steps
+    assert isinstance(step, FusionGroup) and len(step.members) == 4
+
+
+def test_products_are_calls_between_loops():
+    found = lowered(network, gradient=False)
+    kinds = [step.value.op.name if isinstance(step, Call) else "loops" for step in found.fused.steps]
+    assert kinds == ["matmul", "loops", "matmul", "loops"]
+
+
+def test_different_shapes_are_different_loops():
+    found = lowered(lambda x, w: (np.sin(x), np.sin(w)), gradient=False)
+    assert len(found.fused.steps) == 2
+
+
+def differences(u):
+    """The gradient of a total variation: differences along both axes, cut to one shape."""
+    def loss(u):
+        down, right = u[1:, :] - u[:-1, :], u[:, 1:] - u[:, :-1]
+        return np.sum(np.sqrt(down[:, :-1] ** 2 + right[:-1, :] ** 2 + 1e-3))
+    return bw.grad(loss)(u)
+
+
+def test_arrays_whose_extents_are_alike_by_chance_share_no_loop():
+    """(n, m) and (m, n): one of them would be walked across its rows."""
+    assert len(steps_of(lambda x: (np.sin(x[1:, :]), np.cos(x[:, 1:])), np.ones((9, 9)))) == 2
+    assert len(steps_of(lambda x, y: (np.sin(x), np.cos(y)), X, X)) == 1
+
+
+def test_differences_are_taken_where_they_are_read():
+    """Nothing of n**2 elements is stored but the two quotients, which the neighbours read."""
+    u = np.random.default_rng(0).standard_normal((40, 50))
+    found = lowered(differences, u, gradient=False)
+    assert found.plan.arena_bytes <= 2 * u.nbytes + 64 * 64
+    direction, step = np.cos(np.arange(u.size)).reshape(u.shape), 1e-6
+    slope = (np.sum(bw.jit(differences)(u + step * direction) * direction) - np.sum(bw.jit(differences)(u - step * direction) * direction))
+    product = np.sum(bw.jvp(bw.jit(differences), (u,), (direction,))[1] * direction)
+    np.testing.assert_allclose(product, slope / (2 * step), rtol=1e-6)
+
+
+def distances(x):
+    """Two loops that need all differences: along rows, with the means of rows, and along columns."""
+    d = x[:, None] - x[None, :]
+    return np.sum((d - np.mean(d * d, axis=1, keepdims=True)) ** 3), np.sum((d - np.mean(d * d, axis=0, keepdims=True)) ** 4)
+
+
+def test_what_is_made_of_much_smaller_arrays_is_not_stored(monkeypatch):
+    x = np.linspace(-1, 1, 300)
+    assert lowered(distances, x, gradient=False).plan.arena_bytes < 300 * 300 * 8
+    numbers = bw.jit(distances)(x)
+    monkeypatch.setattr(fuse_module, "LEAST_EXPANDED", 1 << 60)
+    assert lowered(distances, x, gradient=False).plan.arena_bytes >= 300 * 300 * 8
+    for one, other in zip(numbers, distances(x), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+def test_what_is_written_to_later_is_not_read_again():
+    def function(x):
+        y = np.sin(x)
+        d = y[:, None] * y[None, :]
+        total = np.sum(np.exp(d), axis=0)
+        np.add.at(y, np.array([1, 1, 4]), 1.0)
+        return total, np.max(d, axis=1), y
+    x = np.linspace(-1, 1, 200)
+    for one, other in zip(bw.jit(function)(x), function(x), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+def test_rows_that_are_spread_do_not_turn_the_loops():
+    """The scales of a mixture: 16 times 4 numbers, spread over all points, whose loop runs along memory."""
+    def function(points, means, scales):
+        d = (points[:, None, :] - means[None]) * np.exp(scales)[None]
+        return np.sum(d * d, axis=2)
+    points, means = np.ones((2000, 4)), np.ones((16, 4))
+    assert steps_of(function, points, means, means) == [["exp"], ["subtract", "multiply", "multiply", "sum"]]
+
+# ----- values over more axes than what they read
+def spread(shape):
+    """A value over `shape`, of one over all axes but the middle one, times one over all axes but the first."""
+    def function(x, w):
+        return np.cos(x * 2.0)[:, None, :] * w
+    rows, middle, last = shape
+    return function, np.linspace(0.0, 3.0, rows * last).reshape(rows, last), np.linspace(1.0, 2.0, middle * last).reshape(middle, last)
+
+
+@pytest.mark.parametrize(("last", "axes"), [(32, [1]), (5, None)], ids=["vectors along rows", "short rows"])
+def test_loops_over_a_new_middle_axis_run_along_memory(last, axes):
+    """Where rows are long, dear values are vectors over them, and short ones are computed by themselves before."""
+    function, x, w = spread((6, 4, last))
+    found = lowered(function, x, w, gradient=False).fused.steps
+    if axes is None:
+        assert [[member.value.op.name for member in step.members] for step in found] == [["multiply", "cos"], ["multiply"]]
+    else:
+        [step] = found
+        assert sorted(step.inner) == axes and step.extents == [6, 4, last]
+    np.testing.assert_allclose(bw.jit(function)(x, w), function(x, w), rtol=1e-15)
+
+
+@pytest.mark.parametrize(("extent", "loops"), [(2, 2), (100, 1)])
+def test_work_before_short_rows_keeps_its_vectors(extent, loops):
+    def function(x, w):
+        return ((x * 2.0 - 1.0) * x + 0.5)[:, None] * w
+    assert len(steps_of(function, np.ones(64), np.ones((64, extent)))) == loops
+    assert len(steps_of(lambda x, w: (x * 2.0)[:, None] * w, np.ones(64), np.ones((64, extent)))) == 1
+
+
+def test_loops_do_not_depend_on_which_slice_comes_first():
+    """The cotangents of two columns, in either order: the first one is placed in zeros, the other added."""
+    def rates(turned):
+        def function(y, ct):
+            a, b = y[:, 0], y[:, 1]
+            first = -a * b * b + 2.0 * a if turned else 2.0 * a - a * b * b
+            return np.sum(np.stack([first, b * a - 3.0 * b * b], 1) * ct)
+        return bw.grad(function)
+    y, ct = np.linspace(0.0, 1.0, 128).reshape(64, 2), np.linspace(1.0, 2.0, 128).reshape(64, 2)
+    counts = [sum(len(ops) > 3 for ops in steps_of(rates(turned), y, ct)) for turned in (False, True)]
+    assert counts[0] == counts[1]
+    for turned in (False, True):
+        for step in lowered(rates(turned), y, ct, gradient=False).fused.steps:
+            assert step.inner is None                              # nothing is computed row by row
+    np.testing.assert_allclose(rates(False)(y, ct), rates(True)(y, ct), rtol=1e-13)
+
+
+@pytest.mark.parametrize("places", ["first", "last", "middle", "first and third", "second and last"])
+@pytest.mark.parametrize("extent", [3, 17, 40])
+def test_rows_spread_over_any_axes(places, extent):
+    numbers = {"first": (0,), "last": (2,), "middle": (1,), "first and third": (0, 2), "second and last": (1, 3)}[places]
+
+    def function(x, w):
+        row = x * 2.0 - 1.0
+        return np.expand_dims(row, numbers) * w + np.expand_dims(row * row, numbers)
+
+    def total(x, w):
+        return np.sum(np.sin(function(x, w)))
+    x, w = np.linspace(-1.0, 1.0, 5 * extent).reshape(5, extent), np.full(np.expand_dims(np.ones((5, extent)), numbers).shape, 0.5)
+    w = np.repeat(w, 4, axis=numbers[0])
+    np.testing.assert_array_equal(bw.jit(function)(x, w), function(x, w))
+    step = 1e-6
+    for number, got in enumerate(bw.grad(total, argnums=(0, 1))(x, w)):
+        arguments = [[x, w], [x, w]]
+        for sign, row in zip((step, -step), arguments, strict=True):
+            row[number] = row[number] + sign
+        difference = (total(*arguments[0]) - total(*arguments[1])) / (2 * step)
+        np.testing.assert_allclose(np.sum(got), difference, rtol=1e-6, atol=1e-8)
+
+
+def test_a_value_goes_where_all_its_axes_are_before_it_spreads_a_row():
+    def function(x, w):
+        row = x * 2.0
+        whole = w + 1.0
+        return whole * row[:, None], row
+    x, w = np.ones(5), np.ones((5, 7))
+    assert [len(step.extents) for step in lowered(function, x, w, gradient=False).fused.steps] == [1, 2]
+
+
+# ----- the order of loops
+def channels_last(x, w):
+    """What a convolution does around an activation: rows of a product, seen with the channels in front."""
+    seen = np.transpose((x @ w).reshape(2, 6, 4), (0, 2, 1))
+    return np.transpose(np.tanh(seen) * seen + 1.0, (0, 2, 1)).reshape(12, 4) @ w.T
+
+
+def test_loops_run_in_the_order_of_memory():
+    x, w = np.linspace(0.0, 1.0, 60).reshape(12, 5), np.linspace(-1.0, 1.0, 20).reshape(5, 4)
+    [step] = [step for step in lowered(channels_last, x, w, gradient=False).fused.steps if isinstance(step, FusionGroup)]
+    assert step.extents == [2, 6, 4]                           # that of tanh is (2, 4, 6)
+    np.testing.assert_allclose(bw.jit(channels_last)(x, w), channels_last(x, w), rtol=1e-13)
+
+
+def test_loops_keep_their_order_where_another_is_no_better():
+    both = lowered(lambda x: np.sin(x) + x.T, np.ones((6, 6)), gradient=False)
+    transposed = lowered(lambda x: np.sin(x).T, np.ones((6, 8)), gradient=False)
+    assert [step.extents for step in (*both.fused.steps, *transposed.fused.steps)] == [[6, 6], [6, 8]]
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))), ids=str)
+def test_values_and_updates_in_any_order(order):
+    back = tuple(np.argsort(order))
+
+    def function(x, y):
+        z = np.transpose(np.sqrt(x), order) * 2.0
+        z[1:, :, ::2] += np.transpose(y, order)[1:, :, ::2]
+        return np.transpose(z, back) + np.transpose(np.cos(np.transpose(y, order)), back)
+    x, y = np.linspace(1.0, 2.0, 60).reshape(3, 4, 5), np.linspace(0.0, 3.0, 60).reshape(3, 4, 5)
+    np.testing.assert_allclose(bw.jit(function)(x, y), function(x, y), rtol=1e-14)
+
+
+# ----- numbers
+def steps_of(function, *arguments, gradient=False):
+    """Per step the ops of a group, or the name of a call."""
+    return ops_of(lowered(function, *arguments, gradient=gradient).fused)
+
+
+def ops_of(fused):
+    return [[member.value.op.name for member in step.members] if isinstance(step, FusionGroup) else step.value.op.name
+            for step in fused.steps]
+
+
+def test_numbers_open_no_loops():
+    """A step of Runge-Kutta whose step size is an argument, and one of Adam."""
+    def rk4(y, h):
+        k1 = -y
+        k2 = -(y + h / 2 * k1)
+        return y + h / 6 * (k1 + 2 * k2)
+
+    def adam(p, g, m, v, t):
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+        return p - 1e-3 * (m / (1 - 0.9 ** t)) / (np.sqrt(v / (1 - 0.999 ** t)) + 1e-8), m, v
+    assert len(steps_of(rk4, X, 0.1)) == 1
+    assert len(steps_of(adam, X, X, X, X, 3.0)) == 1
+
+
+def test_a_loop_whose_values_are_computed_again_elsewhere_is_none():
+    """Not even for a number that it reads from memory."""
+    def pick(x):
+        chosen = np.where(x[::-1], 1, x[:-1, -2, -1:])
+        return np.sum(chosen[1:3, :, [2, 1]] * 2.0, axis=0)
+    x = np.random.default_rng(0).random((2, 4, 3)) < 0.5
+    fused = lowered(pick, x, gradient=False).fused
+    assert all(any(member.value in fused.stored for member in step.members) for step in fused.steps if not isinstance(step, Call))
+    assert np.array_equal(bw.jit(pick)(x), pick(x))
+
+
+def test_a_dear_number_is_computed_once_and_a_cheap_one_where_it_is_read():
+    def function(x, w, a):
+        return np.sin(x) * np.exp(a), np.cos(w) * np.exp(a), np.tanh(x.T) * (a + 1.0), np.tanh(w.T) * (a + 1.0)
+    found = [op for step in steps_of(function, X, W, 0.3) for op in step]
+    assert found.count("exp") == 1 and found.count("add") > 1
+
+
+def test_a_number_that_is_returned_lies_in_memory_and_is_read_from_there():
+    def function(x, a):
+        b = np.exp(a)
+        return b, b * x
+    [step] = steps_of(function, X, 0.3)
+    assert step == ["exp", "multiply"]
+
+
+def test_what_loops_sum_up_is_used_after_them():
+    def function(x):
+        return np.mean(x * x), x + 1.0
+    [step] = steps_of(function, X)
+    assert step == ["multiply", "sum", "divide", "add"]
+
+
+def test_a_value_joins_a_loop_across_a_call_that_does_not_need_it():
+    def function(x, w):
+        gate = np.tanh(x[:, :5])
+        return gate * (x @ w)
+    assert steps_of(function, X, W) == ["matmul", ["tanh", "multiply"]]
+
+
+def test_a_loss_and_its_gradient_are_one_sweep():
+    def loss(x, labels):
+        z = x - np.max(x, axis=1, keepdims=True)
+        return -np.mean(z[np.arange(6), labels] - np.log(np.sum(np.exp(z), axis=1)))
+    check, sweep = ops_of(bw.compile(loss, X, np.arange(6)).lowered().fused)
+    assert check == "normalize_index" and isinstance(sweep, list)
+
+
+SHAPES = {"long": (1 << 18,), "rows": (300, 40), "columns": (400, 700), "short rows": (5000, 3), "one": (1, 1), "none": (0, 4)}
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1])
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_numbers_before_and_after_loops_of_every_kind(shape, axis):
+    """Against the interpreter's NumPy, on one thread and on two."""
+    def function(x, a):
+        scale = np.exp(a) / 3.0
+        y = np.sin(x) * scale + a
+        parts = np.sum(y * y, axis=axis)
+        total = np.sum(parts) / x.size if x.size else np.sum(parts)
+        return y, parts, total, np.sqrt(total + 1.0) * a, scale
+    x = np.random.default_rng(0).normal(size=shape)
+    found = []
+    before = bw.get_num_threads()
+    for threads in (1, 2):
+        bw.set_num_threads(threads)
+        try:
+            found.append([np.array(result) for result in bw.jit(function)(x, 0.7)])
+        finally:
+            bw.set_num_threads(before)
+    for one, two, wanted in zip(*found, function(x, 0.7), strict=True):
+        np.testing.assert_array_equal(one, two)
+        np.testing.assert_allclose(one, wanted, rtol=1e-12, atol=1e-14)
+
+
+# ----- memory
+@each
+def test_what_lives_at_one_time_does_not_overlap(function):
+    found = lowered(function)
+    plan, first, last = found.plan, {}, {}
+    for position, step in enumerate(found.steps):
+        for value in (*step.reads, *step.writes):
+            first.setdefault(value, position)
+            last[value] = position
+    stored = [value for value in last if plan.locations[value].kind == "arena"]
+    updated = {update.result: update.operand for step in found.steps for update in step.updates if update.result in plan.in_place}
+    for k, a in enumerate(stored):
+        start, end = plan.locations[a].number, plan.locations[a].number + a.type.nbytes
+        assert end <= plan.arena_bytes and start % 64 == 0
+        for b in stored[:k]:
+            there = plan.locations[b].number
+            if updated.get(a) is b or updated.get(b) is a or last[b] < first[a] or last[a] < first[b]:
+                continue
+            if start < there + b.type.nbytes and there < end:
+                assert _one_chain(a, b, updated), f"{a} and {b} share memory while both are needed"
+
+
+def _one_chain(a, b, updated):
+    """Versions of one array, updated in place."""
+    for newer, older in ((a, b), (b, a)):
+        while newer in updated:
+            newer = updated[newer]
+            if newer is older:
+                return True
+    return False
+
+
+def test_results_are_written_where_they_are_returned():
+    found = lowered(lambda x: (np.sin(x), np.cos(x)), X, gradient=False)
+    assert found.plan.arena_bytes == 0
+    assert {place.kind for place in found.plan.locations.values()} == {"argument", "result"}
+
+
+def test_an_argument_that_is_returned_is_copied():
+    found = lowered(lambda x: (x, x * 2.0), X, gradient=False)
+    assert [(value.name, number) for value, number in found.plan.copies] == [("x", 0)]
+
+
+def test_memory_is_used_again():
+    def function(x):
+        for _ in range(6):
+            x = np.sin(x) @ x.T @ x
+        return np.sum(x)
+    one = np.ones((8, 8)).nbytes
+    assert lowered(function, np.ones((8, 8)), gradient=False).plan.arena_bytes <= 4 * one
+
+
+def test_small_updates_are_in_place():
+    found = lowered(_filled, X, gradient=False)
+    assert found.plan.in_place and not found.plan.copied and found.plan.arena_bytes < 2 * X.nbytes
+
+
+def _filled(x):
+    y = np.zeros_like(x)
+    for t in range(6):
+        y[t] = x[t] * 2.0
+    return y * 1.5

@@ -1,0 +1,108 @@
+"""One element of an array in the place of the array: where a loop touches nothing else of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bwcompiler import ops
+from bwcompiler.frontend import trace
+from bwcompiler.ir.graph_interpreter import interpret
+from bwcompiler.ir.graph_verifier import verify
+from bwcompiler.passes.loops.promote_elements import promote_elements
+from tests.support.graph_strategies import run_compiled
+
+LINE = np.linspace(0.5, 2.0, 20)
+GRID = np.sin(np.arange(240.0)).reshape(12, 20)
+
+
+def carried(fun, *args):
+    """The shapes of what the innermost loop carries; results are as before, and as NumPy's."""
+    traced = trace(fun, args)
+    graph = promote_elements(traced.graph)
+    verify(graph)
+    inputs = [*args, *traced.captured]
+    expected = interpret(traced.graph, inputs)
+    np.testing.assert_array_equal(expected[0], fun(*[np.array(argument) for argument in args]))
+    for found in (interpret(graph, inputs), run_compiled(traced.graph, inputs)):
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+    shapes: list[tuple[int, ...]] = []
+    while loops := [value for value in graph.body if value.op is ops.loop]:
+        shapes, graph = [type_.shape for type_ in loops[-1].type.items], loops[-1].attrs["body"]
+    return shapes
+
+
+def sums(x):
+    y = np.zeros(x.shape[0])
+    for i in range(x.shape[0]):
+        for k in range(x.shape[1]):
+            y[i] += x[i, k] * x[i, k]
+    return y
+
+
+def two_loops(x):
+    y = np.zeros(3)
+    for i in range(x.shape[0]):
+        for k in range(x.shape[1]):
+            y[2] = 0.5 * y[2] + x[i, k]
+    return y
+
+
+def written_twice(x):
+    y = x.copy()
+    for k in range(1, x.shape[0]):
+        y[0] = y[0] + x[k]
+        y[0] *= x[k]
+    return y
+
+
+def perhaps_none(x):
+    y = np.zeros(x.shape[0])
+    for i in range(x.shape[0]):
+        for k in range(i):
+            y[i] -= x[i, k]
+    return y
+
+
+@pytest.mark.parametrize("fun, x", [(sums, GRID), (two_loops, GRID), (written_twice, LINE), (perhaps_none, GRID)])
+def test_the_element_is_carried(fun, x):
+    assert all(np.prod(shape) == 1 for shape in carried(fun, x))
+
+
+def two_elements(x):
+    y = x.copy()
+    for k in range(2, x.shape[0]):
+        y[0] = y[0] + y[1] * x[k]
+    return y
+
+
+def also_read_whole(x):
+    y = x.copy()
+    for _ in range(1, x.shape[0]):
+        y[0] = y[0] * 0.5 + np.max(y)
+    return y
+
+
+def moving(x):
+    y = x.copy()
+    for k in range(1, x.shape[0]):
+        y[k] = y[k] + x[k - 1]
+    return y
+
+
+def a_row(x):
+    y = x.copy()
+    for k in range(1, x.shape[0]):
+        y[0] = y[0] + x[k]
+    return y
+
+
+@pytest.mark.parametrize("fun, x", [(two_elements, LINE), (also_read_whole, LINE), (moving, LINE), (a_row, GRID)])
+def test_the_array_is_carried_where_more_of_it_is_touched(fun, x):
+    assert carried(fun, x) == [x.shape]
+
+
+def test_nothing_changes_without_such_loops():
+    graph = trace(moving, (LINE,)).graph
+    assert promote_elements(graph) is graph

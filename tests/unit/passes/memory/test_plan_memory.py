@@ -1,0 +1,97 @@
+"""Where values live: what is returned is made where it is returned, and updates copy no more than they must."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from bwcompiler.api.programs.executables import lower
+from bwcompiler.frontend.tracing.trace import trace
+from bwcompiler.passes.rewriting.simplify import simplify
+
+N = 1000
+X = np.linspace(-1, 1, N)
+
+
+def updates(x):
+    y = np.sin(x)
+    y[0] = 1.0
+    y[1:] += x[:-1]
+    y[::3] = 0.5
+    return y
+
+
+def scattered(x):
+    y = np.zeros_like(x)
+    np.add.at(y, np.array([5, 3, 5]), x[:3])
+    return y
+
+
+def carried(x):
+    y = np.zeros_like(x)
+    for k in range(1, N):
+        y[k] = 0.5 * y[k - 1] + x[k]
+    return y
+
+
+def two_results(x):
+    y, z = np.exp(x), np.cos(x)
+    y[0], z[1] = 0.0, 1.0
+    return y, z
+
+
+def gradient_of_picked(x):
+    return bw.grad(lambda x: np.sum(x[np.array([2, 2, 7])] ** 2))(x)
+
+
+@pytest.mark.parametrize("function", [updates, scattered, carried, two_results, gradient_of_picked])
+def test_a_returned_array_is_updated_where_it_is_returned(function) -> None:
+    plan = lower(simplify(trace(function, (X,)).graph)).plan
+    assert not plan.copied and plan.arena_bytes <= X.nbytes
+    for found, expected in zip(np.atleast_2d(bw.jit(function)(X)), np.atleast_2d(bw.jit(function, autoloop=False)(X)), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def returned_before(x):
+    y = np.sin(x)
+    z = y.copy()
+    z[0] = 1.0
+    return y, z
+
+
+def read_afterwards(x):
+    y = np.sin(x)
+    z = y.copy()
+    z[0] = 1.0
+    return z, np.sum(np.abs(y))
+
+
+def two_updates_of_one(x):
+    y = np.sin(x)
+    a, b = y.copy(), y.copy()
+    a[0] = 1.0
+    b[1] = 2.0
+    return a, b
+
+
+def of_the_argument(x):
+    y = x.copy()
+    y[3] = 1.0
+    return y
+
+
+def reversed_into_itself(x):
+    y = np.sin(x)
+    y[1:] = y[:-1]
+    y[::-1] = y.copy()
+    return y
+
+
+@pytest.mark.parametrize("function", [returned_before, read_afterwards, two_updates_of_one, of_the_argument, reversed_into_itself])
+def test_what_must_stay_stays(function) -> None:
+    program, x = bw.compile(function, X), X.copy()
+    found, expected = program(x), function(x)
+    for one, other in zip(found if isinstance(found, tuple) else (found,), expected if isinstance(expected, tuple) else (expected,), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-13)
+    np.testing.assert_array_equal(x, X)

@@ -1,0 +1,90 @@
+"""Legalisation: each rewrite gives ops that lowering accepts, and the same numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from bwcompiler.frontend.tracing.trace import trace
+from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.graph_interpreter import interpret
+from bwcompiler.passes.rewriting.legalize import legalize
+
+
+def op_names(graph: Graph) -> list[str]:
+    return [value.op.name for value in graph.body]
+
+
+def legalized(function: Callable[..., Any], *arguments: Any) -> Graph:
+    """The legalised graph, which gives the same numbers."""
+    graph = trace(function, arguments).graph
+    result = legalize(graph)
+    for found, expected in zip(interpret(result, arguments), interpret(graph, arguments), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    return result
+
+
+def test_outer_product_is_a_multiplication(rng: np.random.Generator) -> None:
+    x, y = rng.standard_normal((3, 4, 1)), rng.standard_normal((3, 1, 5))
+    graph = legalized(lambda x, y: x @ y, x, y)
+    assert "matmul" not in op_names(graph) and "multiply" in op_names(graph)
+    assert "matmul" in op_names(legalized(lambda x, y: x @ y, np.ones((4, 1), int), np.ones((1, 5), int)))
+    assert "matmul" in op_names(legalized(lambda x, y: x @ y, x[..., 0], y[:, 0, :4].T))
+
+
+@pytest.mark.parametrize("lead", [(3,), (2, 3)], ids=str)
+def test_sum_of_products_is_one_product(lead: tuple[int, ...], rng: np.random.Generator) -> None:
+    x, y = rng.standard_normal((*lead, 4, 5)), rng.standard_normal((*lead, 4, 6))
+    axes = tuple(range(len(lead)))
+
+    def turned(x, y):
+        return np.sum(np.swapaxes(x, -1, -2) @ y, axis=axes)
+
+    def plain(x, y):
+        return np.sum(np.swapaxes(x, -1, -2) @ y @ np.swapaxes(y, -1, -2), axis=axes)
+
+    for function in (turned, plain):
+        products = [value for value in legalized(function, x, y).body if value.op.name == "matmul"]
+        assert products[-1].rank == 2
+    part = legalized(lambda x, y: np.sum(np.swapaxes(x, -1, -2) @ y, axis=-1), x, y)
+    assert "sum" in op_names(part)
+
+
+def test_gradient_of_a_matrix_used_for_a_batch(rng: np.random.Generator) -> None:
+    w, x = rng.standard_normal((4, 5)), rng.standard_normal((3, 5, 6))
+    gradient = bw.grad(lambda w, x: np.sum(np.sin(w @ x)))(w, x)
+    np.testing.assert_allclose(gradient, np.sum(np.cos(w @ x) @ x.transpose(0, 2, 1), axis=0), rtol=1e-12)
+
+
+def test_windows_lose_their_padding(rng: np.random.Generator) -> None:
+    x, w = rng.standard_normal((2, 3, 6, 6)), rng.standard_normal((4, 3, 3, 3))
+    graph = legalized(lambda x, w: bw.nn.conv2d(x, w, padding=1), x, w)
+    assert "pad" in op_names(graph)
+    assert not any(any(value.attrs["low"]) for value in graph.body if value.op.name == "windows")
+
+
+@pytest.mark.parametrize("dtype", ["f8", "i8", "?"])
+def test_many_pieces_are_written_into_place(dtype: str, rng: np.random.Generator) -> None:
+    x = (rng.standard_normal((3, 4)) * 3).astype(dtype)
+    graph = legalized(lambda x: np.concatenate([x[:, :k % 4] for k in range(12)], axis=1), x)
+    assert "concatenate" not in op_names(graph) and op_names(graph).count("slice_update") == 9
+    assert "concatenate" in op_names(legalized(lambda x: np.concatenate([x, x, x]), x))
+
+
+def test_a_trajectory_of_many_steps() -> None:
+    def trajectory(x):
+        points = []
+        for _ in range(150):
+            x = x - 0.01 * np.sin(x)
+            points.append(x)
+        return np.stack(points)
+
+    x = np.array([1.0, 2.0])
+    np.testing.assert_allclose(bw.jit(trajectory)(x), trajectory(x), rtol=1e-12)
+    gradient = bw.grad(lambda x: np.sum(trajectory(x)))(x)
+    numeric = [(np.sum(trajectory(x + e)) - np.sum(trajectory(x - e))) / 2e-6 for e in 1e-6 * np.eye(2)]
+    np.testing.assert_allclose(gradient, numeric, rtol=1e-7)
