@@ -3,6 +3,7 @@
 `RenewedLock`    for state that is whole at every moment (a dict gets its entry last): free in the child.
 `held_at_fork`   for state that is torn meanwhile (LLVM's): the fork waits until the lock is free, so the work under it must end.
 `importing`      such a lock, around imports on first use (`lazy.py`).
+`once`, `renewed_properties`   what is computed once, under the first kind of lock.
 
 A fork takes `importing` first and then the lock that was made last.  Modules make theirs when imported, so a lock is never waited for
 while one is held that the owner may need: code holds a lock only while it calls modules that it imports, and never imports under one.
@@ -111,3 +112,19 @@ def once(function: Callable[..., Computed]) -> Callable[..., Computed]:
         return results[args]
 
     return cached
+
+
+Class = TypeVar("Class", bound=type)
+
+
+def renewed_properties(cls: Class) -> Class:
+    """A decorator of classes, which may be another library's: every functools.cached_property of the class can be asked in forked children.
+
+    Before Python 3.12 such a property has a lock for all objects of the class.  A thread that computes it while another one forks holds
+    this lock in the child for ever: no object there would get its value.
+    """
+    for base in cls.__mro__:
+        for attribute in vars(base).values():
+            if isinstance(attribute, functools.cached_property) and hasattr(attribute, "lock"):
+                attribute.lock = RenewedLock()
+    return cls

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import llvmlite.binding as llvm
 
 from bwcompiler.errors import TargetError
-from bwcompiler.locks import held_at_fork
+from bwcompiler.locks import held_at_fork, renewed_properties
 
 _lock = held_at_fork()         # a child of a fork in the middle of a question to LLVM would wait for the answer for ever
 
@@ -43,6 +43,7 @@ TUNINGS = (
 )
 
 
+@renewed_properties
 @dataclass(frozen=True)
 class Target:
     """A CPU in LLVM's words: its name, its instructions as `+avx2,-avx512f`, and the width of the vectors to use, in bits.

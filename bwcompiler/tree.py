@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from bwcompiler import lazy
+from bwcompiler.locks import held_at_fork
 
 if TYPE_CHECKING:
     import optree
@@ -35,6 +36,7 @@ TreeDef: TypeAlias = "optree.PyTreeSpec"
 IsLeaf: TypeAlias = "Callable[[Any], bool] | None"
 Class = TypeVar("Class", bound=type)
 
+_registering = held_at_fork()          # a class is known to optree and here, or to neither: for other threads, and in forked children
 _fields: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {}      # of the dataclasses that are nodes: leaves, and static ones
 
 
@@ -242,11 +244,6 @@ def register_dataclass(cls: Class, data_fields: Iterable[str] | None = None, met
         static = tuple([field.name for field in fields if field.metadata.get("static", False)])
     else:
         dynamic, static = tuple(data_fields), tuple(meta_fields)
-    if cls in _fields:
-        if _fields[cls] != (dynamic, static):
-            raise ValueError(f"{cls.__name__} is a node already, with {_fields[cls][0]} as leaves; register it before it is used")
-        return cls
-    _fields[cls] = dynamic, static
 
     def take_apart(node: Any) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[str, ...]]:
         children = tuple([getattr(node, name) for name in dynamic])
@@ -258,7 +255,13 @@ def register_dataclass(cls: Class, data_fields: Iterable[str] | None = None, met
             object.__setattr__(node, name, value)
         return node
 
-    optree.register_pytree_node(cls, take_apart, put_together, path_entry_type=optree.DataclassEntry, namespace=NAMESPACE)
+    register, entry = optree.register_pytree_node, optree.DataclassEntry       # imports optree, which must not happen under the lock
+    with _registering:
+        if _fields.get(cls, (dynamic, static)) != (dynamic, static):
+            raise ValueError(f"{cls.__name__} is a node already, with {_fields[cls][0]} as leaves; register it before it is used")
+        if cls not in _fields:
+            register(cls, take_apart, put_together, path_entry_type=entry, namespace=NAMESPACE)
+            _fields[cls] = dynamic, static
     return cls
 
 
@@ -284,8 +287,10 @@ def register_pytree_node(cls: type, flatten_func: Callable[[Any], tuple[Iterable
         children = tuple(children)
         return children, metadata, tuple(range(len(children)))
 
-    optree.register_pytree_node(cls, take_apart, lambda metadata, children: unflatten_func(metadata, tuple(children)),
-                                path_entry_type=optree.SequenceEntry, namespace=NAMESPACE)
+    register, entry = optree.register_pytree_node, optree.SequenceEntry
+    with _registering:
+        register(cls, take_apart, lambda metadata, children: unflatten_func(metadata, tuple(children)), path_entry_type=entry,
+                 namespace=NAMESPACE)
 
 
 def register_pytree_node_class(cls: Class) -> Class:

@@ -250,6 +250,22 @@ def check_loaded_modules(modules: list[Module]) -> list[str]:
     return problems
 
 
+def check_locks(modules: list[Module]) -> list[str]:
+    """Forked children find every lock free: locks.py makes them all, those that functools.cached_property has before Python 3.12 included."""
+    problems = []
+    for module in modules:
+        for node in ast.walk(module.tree):
+            match node:
+                case ast.Attribute(value=ast.Name(id="threading"), attr="Lock" | "RLock" | "Condition") if module.name != f"{PACKAGE}.locks":
+                    problems.append(f"{module}:{node.lineno}: makes a lock; see locks.py")
+                case ast.ClassDef(decorator_list=decorators):
+                    cached = any("cached_property" in ast.unparse(word) for part in node.body if isinstance(part, ast.FunctionDef)
+                                 for word in part.decorator_list)
+                    if cached and "renewed_properties" not in map(ast.unparse, decorators):
+                        problems.append(f"{module}:{node.lineno}: {node.name} has cached properties; decorate it with locks.renewed_properties")
+    return problems
+
+
 def core_dependencies() -> list[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return [re.split(r"\W", requirement)[0] for requirement in project["dependencies"]]
@@ -290,8 +306,8 @@ def check_ops_by_name(modules: list[Module]) -> list[str]:
     return problems
 
 
-CHECKS = (check_layers, check_cycles, check_local_imports, check_late_imports, check_late_names, check_loaded_modules, check_ops_by_name, check_file_length,
-          check_function_length, check_docstrings)
+CHECKS = (check_layers, check_cycles, check_local_imports, check_late_imports, check_late_names, check_loaded_modules, check_locks, check_ops_by_name,
+          check_file_length, check_function_length, check_docstrings)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -382,6 +398,14 @@ def test_late_name_of_one_list_only_is_found(tmp_path: Path, text: str, message:
 def test_module_that_may_not_be_loaded_is_found(tmp_path: Path, text: str) -> None:
     problems = check_loaded_modules(write_package(tmp_path, {"ops/layout.py": f"import sys\nx = {text}\ny = sys.modules['bwcompiler']"}))
     assert problems == ["bwcompiler.ops.layout:2: bwcompiler.numpy may not be loaded; ask lazy.module for it"]
+
+
+def test_lock_that_stays_held_in_a_child_is_found(tmp_path: Path) -> None:
+    body = "class A:\n    @functools.cached_property\n    def f(self): ..."
+    modules = write_package(tmp_path, {"ir/a.py": "lock = threading.RLock()", "ir/b.py": body, "ir/c.py": f"@renewed_properties\n{body}",
+                                       "locks.py": "lock = threading.RLock()"})
+    [lock, properties] = check_locks(modules)
+    assert "ir.a:1: makes a lock" in lock and "ir.b:1: A has cached properties" in properties
 
 
 def test_op_by_name_is_found(tmp_path: Path) -> None:

@@ -23,10 +23,12 @@ from bwcompiler.ir.memory import Location
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.source import Source
 from bwcompiler.ir.types import DType, TensorType, TupleType
+from bwcompiler.locks import renewed_properties
 
 SCHEMA = 1                         # of the JSON; a change that readers notice makes it 2
 
 
+@renewed_properties
 @dataclass
 class GraphView:
     """A graph and what is known of its values.

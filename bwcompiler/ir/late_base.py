@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bwcompiler.lazy import module
+from bwcompiler.locks import renewed_properties
 
 nx = module("networkx")
 
@@ -19,7 +20,7 @@ def with_networkx(graph: Any) -> Any:
     """The graph, whose class is one of networkx's from now on."""
     for cls in type(graph).__mro__:
         if cls.__bases__ == (LateDiGraph,):
-            cls.__bases__ = (nx.DiGraph,)
+            cls.__bases__ = (renewed_properties(nx.DiGraph),)
     return graph
 
 
@@ -28,7 +29,7 @@ class LateDiGraph:
 
     def __init_subclass__(cls) -> None:
         if "networkx" in sys.modules:
-            cls.__bases__ = (nx.DiGraph,)
+            cls.__bases__ = (renewed_properties(nx.DiGraph),)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         graph = object.__new__(cls)

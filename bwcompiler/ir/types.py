@@ -12,6 +12,9 @@ import numpy as np
 
 from bwcompiler.errors import DTypeError
 from bwcompiler.ir.extent import Affine, Extent, element_count
+from bwcompiler.locks import renewed_properties
+
+renewed_properties(np.finfo)          # whose numbers are computed when first asked for
 
 
 class DType:

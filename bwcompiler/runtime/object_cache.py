@@ -179,7 +179,8 @@ def _unwrap(content: bytes) -> bytes | None:
 
 
 def _write_atomically(path: Path, content: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(prefix=".tmp-", dir=path.parent)
+    with _lock:                                        # it makes its random names once, under a lock that no child gets back
+        handle, temporary = tempfile.mkstemp(prefix=".tmp-", dir=path.parent)
     try:
         with open(handle, "wb") as file:
             file.write(content)

@@ -19,6 +19,7 @@ from bwcompiler.errors import DTypeError, ShapeError
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.locks import renewed_properties
 
 Function = Callable[..., Any]
 
@@ -107,6 +108,7 @@ def as_vector(result: Any) -> Any:
     return joined([leaf if isinstance(leaf, Tracer) else np.asarray(leaf) for leaf in tree.leaves(result)])
 
 
+@renewed_properties
 class Derived:
     """A function of (tree, *args) as compiled functions of (vector, *args): its values and derivatives, each compiled when first used."""
 

@@ -89,6 +89,49 @@ sys.exit(f"exit codes of children: {failed}" if failed else 0)
 """
 
 
+# While a thread computes what a property of one object is, the main thread forks: the child computes it of another one.
+PROPERTIES = """
+import functools, importlib, os, signal, sys, threading
+import networkx, numpy as np, bwcompiler as bw
+
+bw.jit(np.sin).explain(np.ones(3))                       # loads the compiler, and makes graphs of networkx's
+found = []
+for cls in [np.finfo, *networkx.DiGraph.__mro__, *(cls for module in [*sys.modules.values()] if module.__name__.startswith("bwcompiler.")
+                                                for cls in vars(module).values() if isinstance(cls, type))]:
+    found += [one for one in vars(cls).values() if isinstance(one, functools.cached_property)]
+found = {id(one): one for one in found if hasattr(one, "lock")}.values()
+entered, leave = threading.Semaphore(0), threading.Event()
+
+class Slow:
+    def __init__(self, slow):
+        self.slow = slow
+
+def compute(self):
+    if self.slow:
+        entered.release()
+        leave.wait()
+
+threads, begun = [], [(one, one.func) for one in found]
+for one, _ in begun:
+    one.func = compute
+    threads.append(threading.Thread(target=one.__get__, args=(Slow(True),)))
+    threads[-1].start()
+for _ in threads:
+    entered.acquire()
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    for one, _ in begun:
+        one.__get__(Slow(False))
+    os._exit(0)
+leave.set()
+for thread in threads:
+    thread.join()
+assert len(begun) > 10 or sys.version_info >= (3, 12), len(begun)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
 def run(script: str) -> None:
     environment = {**os.environ, "BW_CACHE": "0", "BW_PROGRESS": "0", "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=300)
@@ -110,6 +153,10 @@ def test_fork_while_other_threads_compile() -> None:
 @pytest.mark.slow
 def test_many_forks_while_other_threads_compile() -> None:
     forks(150)
+
+
+def test_what_objects_compute_once_is_computed_in_a_child() -> None:
+    run(PROPERTIES)
 
 
 def in_thread(action) -> None:

@@ -16,6 +16,7 @@ from bwcompiler.ir.loop import Accumulate, Accumulator, Buffer, Let, Loop, Offse
 from bwcompiler.ir.reduction_tree import LANES
 from bwcompiler.ir.scalar import Scalar
 from bwcompiler.ir.types import F64
+from bwcompiler.locks import renewed_properties
 from bwcompiler.lowering.math.functions import FUNCTIONS
 from bwcompiler.target import Target
 
@@ -42,6 +43,7 @@ class Access(NamedTuple):
     writes: bool
 
 
+@renewed_properties
 class Body:
     """What one iteration of a loop does, those of loops inside included.
 
