@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from bwcompiler import ops
 from bwcompiler.ir.extent import upper
 from bwcompiler.ir.fusion import FusionGroup
 
@@ -31,7 +32,8 @@ def inner_axes(group: FusionGroup) -> frozenset[int]:
 
 
 def lane_axis(group: FusionGroup, inner: list[int], outer: list[int]) -> int | None:
-    """The outer axis that vectors run along, if any: the last one in column order, and where rows are short and dear.
+    """The outer axis that vectors run along, if any: the last one in column order, where rows are short and dear, and where they are
+    windows that slide by one element.
 
     A row of 10 elements fills no vectors, and its sum takes as long as the rest; 64 such rows side by side do.
     """
@@ -40,11 +42,25 @@ def lane_axis(group: FusionGroup, inner: list[int], outer: list[int]) -> int | N
     axis, extent = outer[-1], upper(group.extents[outer[-1]])
     if axis == len(group.extents) - 1:
         return axis if extent > 0 else None
+    if extent >= SHORT_ROWS and _slides(group, outer):
+        return axis
     work = sum(_COSTS.get(member.value.op.name, 1 if member.value.op.cheap else 20)
                for member in group.members
                if len(member.domain_axes) == len(group.extents) and member.value.op.kind == "elementwise")
     short = 0 < _volume(group, inner) <= SHORT_ROW and extent >= SHORT_ROWS
     return axis if short and work >= DEAR_ROW and not _fills_vectors(group, inner) else None
+
+
+def _slides(group: FusionGroup, outer: list[int]) -> bool:
+    """Whether what is read along the passes lies side by side along the last outer axis too, or is one number for it: windows, and what
+    they are multiplied with.
+    """
+    rank = len(group.extents)
+    read = [operand for member in group.members if len(member.domain_axes) == rank and member.value.op.kind == "elementwise"
+            for operand in member.value.operands if operand not in group.by_value]
+    windows = [value for value in read if value.op is ops.windows and value.attrs["strides"][-1] == 1 and value.rank == rank
+               and outer == list(range(rank - len(value.attrs["sizes"])))]
+    return bool(windows) and all(value in windows or (value.op is ops.broadcast and outer[-1] not in value.attrs["axes"]) for value in read)
 
 
 def _fills_vectors(group: FusionGroup, inner: Iterable[int]) -> bool:

@@ -21,6 +21,9 @@ MAX_LOADS = 24
 # A reduction over a whole array is consumed in the same tree only below this size: above, a second sweep in a kernel of
 # its own costs no more, and keeps the outer loops.
 WHOLE_ARRAY_LIMIT = 4096
+# One of columns likewise, if so many elements of a panel of columns fit into no cache: then loops over rows can be shared, and cut.
+TALL_PANEL_LIMIT = 1 << 17
+PANEL_COLUMNS = 64
 
 LONG_ROW = 16                                  # elements that vectors run along, rather than across such rows
 
@@ -280,6 +283,9 @@ class Attempt:
                 if not every - reduced and _size(group, every) > WHOLE_ARRAY_LIMIT:
                     self._refuse("whole", base)
                     return None
+                if max(every) not in reduced and self._is_tall(group, reduced):
+                    self._refuse("tall", base)
+                    return None
                 inner = reduced
             elif inner != reduced:
                 self._refuse("reduction", base)
@@ -294,6 +300,10 @@ class Attempt:
             self._refuse("columns")
             return None
         return self._accept(group, inner, every, mine)
+
+    def _is_tall(self, group: FusionGroup, reduced: frozenset[int]) -> bool:
+        """Whether columns, of which these axes are reduced, are too long for a second pass over some of them to find them in a cache."""
+        return _size(group, reduced) * min(PANEL_COLUMNS, upper(group.extents[-1])) > TALL_PANEL_LIMIT
 
     def _accept(self, group: FusionGroup, inner: frozenset[int], every: frozenset[int],
                 mine: frozenset[int], places: Sequence[int] = ()) -> frozenset[int] | None:

@@ -6,7 +6,7 @@ The words are about the value ("it"), the group's loop, and the values `{0}` tha
 
 from __future__ import annotations
 
-from bwcompiler.passes.fusion.attempt import MAX_LOADS, MAX_MEMBERS, WHOLE_ARRAY_LIMIT
+from bwcompiler.passes.fusion.attempt import MAX_LOADS, MAX_MEMBERS, PANEL_COLUMNS, TALL_PANEL_LIMIT, WHOLE_ARRAY_LIMIT
 
 RULES = {
     "unrelated": "it runs over other extents, and reads nothing that the loop computes",
@@ -19,6 +19,8 @@ RULES = {
     "reduction": "it reads {0}, which is complete only when the whole loop is",
     "whole": f"it reads {{0}}, a reduction of a whole array of more than {WHOLE_ARRAY_LIMIT} elements: "
              "a second loop costs no more than a second pass in the same loop",
+    "tall": f"it reads {{0}}, a reduction of columns of which {PANEL_COLUMNS} have more than {TALL_PANEL_LIMIT} elements: "
+            "a second loop costs no more than a second pass in the same loop",
     "extents": "it runs over fewer axes than the loop, and these are not the loop's outer ones",
     "columns": "it reduces axes that the loop would have to visit in another order",
     "settled": "it runs over more axes than the loop, whose axes a reduction has settled",

@@ -3,6 +3,8 @@
     windows(x, low, high)      -> windows(pad(x))             so that reading a window is a plain index map
     windows_add(ct, low, high) -> slice(windows_add(ct))      into the padded array
     matmul of columns and rows -> multiply                   which fuses with what uses it
+    matmul(windows(x), column) -> sum(windows(x) * ...)      so that windows are read where they lie
+    windows_add(column * row)  -> sum(windows(pad(column)) * ...)         likewise, in the other direction
     sum(matmul) over the batch -> matmul                     so that the batch of products is never stored
     concatenate of many pieces -> slice updates               each of which touches its own slice only
     x / 2**k                   -> x * 2**-k                   which has the same bits, and is faster
@@ -33,6 +35,7 @@ from bwcompiler.passes.rewriting.factorization_rules import FACTORIZATION_RULES
 from bwcompiler.passes.rewriting.half_rules import HALF_RULES, has_halves
 from bwcompiler.passes.rewriting.rewriter import Rule, is_constant, rewrite
 from bwcompiler.passes.rewriting.simplify_rules import RULES
+from bwcompiler.passes.rewriting.window_rules import WINDOW_RULES, reshaped, windows_by_column
 
 MOST_PIECES = 8                # of a concatenation that is read element by element
 
@@ -49,9 +52,14 @@ def _outer_product(type_: TensorType, x: Value, y: Value) -> Value | None:
         return None
     columns, rank = y.shape[-1], x.rank
     shape, lead = (*batch, rows, columns), tuple(range(rank - 2))
-    left, right = _reshape(x, (*batch, rows)), _reshape(y, (*batch, columns))
+    left, right = reshaped(x, (*batch, rows)), reshaped(y, (*batch, columns))
     return ops.multiply(ops.broadcast(left, shape=shape, axes=(*lead, rank - 2)),
                         ops.broadcast(right, shape=shape, axes=(*lead, rank - 1)))
+
+
+def _product(type_: TensorType, x: Value, y: Value) -> Value | None:
+    """A matrix product that is none."""
+    return _outer_product(type_, x, y) or windows_by_column(type_, x, y)
 
 
 def _sum_of_products(type_: TensorType, product: Value, *, axes: tuple[int, ...]) -> Value | None:
@@ -62,12 +70,12 @@ def _sum_of_products(type_: TensorType, product: Value, *, axes: tuple[int, ...]
     rank = x.rank
     rows, columns = type_.shape
     inner = element_count(y.shape[:-1])
-    right = _reshape(y, (inner, columns))
+    right = reshaped(y, (inner, columns))
     turned = is_matrix_transpose(x)
     if turned is not None:                                     # its memory has (b, k) side by side already
-        left = ops.transpose(_reshape(turned, (inner, rows)), axes=(1, 0))
+        left = ops.transpose(reshaped(turned, (inner, rows)), axes=(1, 0))
     else:
-        left = _reshape(ops.transpose(x, axes=(rank - 2, *range(rank - 2), rank - 1)), (rows, inner))
+        left = reshaped(ops.transpose(x, axes=(rank - 2, *range(rank - 2), rank - 1)), (rows, inner))
     return ops.matmul(left, right)
 
 
@@ -137,30 +145,6 @@ def _reshape_in_place(type_: TensorType, x: Value, *, shape: tuple[Any, ...]) ->
     return None
 
 
-def _reshape(x: Value, shape: tuple[Any, ...]) -> Value:
-    return x if x.shape == shape else ops.reshape(x, shape=shape)
-
-
-def _unpadded_windows(type_: TensorType, x: Value, *, low: tuple[int, ...], high: tuple[int, ...], **attrs: Any) -> Value | None:
-    """Windows of a padded array."""
-    if not any((*low, *high)):
-        return None
-    outside, none = (0,) * (x.rank - len(low)), (0,) * len(low)
-    padded = ops.pad(x, low=outside + low, high=outside + high, value=zero_of(x.dtype))
-    return ops.windows(padded, low=none, high=none, **attrs)
-
-
-def _unpadded_windows_add(type_: TensorType, x: Value, *, low: tuple[int, ...], high: tuple[int, ...], shape: tuple[Any, ...],
-                          **attrs: Any) -> Value | None:
-    """The adjoint of windows of a padded array, without what was added to the padding."""
-    if not any((*low, *high)):
-        return None
-    lead, none = type_.rank - len(low), (0,) * len(low)
-    whole = (*shape[:lead], *[extent + a + b for extent, a, b in zip(shape[lead:], low, high, strict=True)])
-    added = ops.windows_add(x, low=none, high=none, shape=whole, **attrs)
-    return ops.slice(added, starts=(0,) * lead + low, sizes=type_.shape, steps=(1,) * type_.rank)
-
-
 def _then(first: Rule, second: Rule | None) -> Rule:
     """The rule that applies the first of two that applies."""
     def apply(type_: TensorType, *operands: Value, **attrs: Any) -> Value | None:
@@ -170,9 +154,9 @@ def _then(first: Rule, second: Rule | None) -> Rule:
 
 
 _LEGAL: dict[str, Rule] = {
-    "windows": _unpadded_windows, "windows_add": _unpadded_windows_add, "matmul": _outer_product, "sum": _sum_of_products,
+    "matmul": _product, "sum": _sum_of_products,
     "concatenate": _pieces_in_place, "divide": _exact_quotient, "reshape": _reshape_in_place, "scatter_add": _one_per_row,
-    **FACTORIZATION_RULES,
+    **WINDOW_RULES, **FACTORIZATION_RULES,
 }
 _LEGAL_AND_SIMPLE = RULES | {name: _then(rule, RULES.get(name)) for name, rule in _LEGAL.items()}
 

@@ -55,6 +55,20 @@ def test_order(group, expected):
     assert order_of(group) == expected
 
 
+@pytest.mark.parametrize("places, strides, expected", [(200, 1, 0), (63, 1, None), (200, 2, None)])
+def test_windows_that_slide_by_one_lie_side_by_side(places, strides, expected):
+    """However cheap what is done with their elements is, and however long they are."""
+    extent = strides * (places - 1) + 40
+    group = group_of(f"""graph g(%x: f64[{extent}], %k: f64[40]) -> f64[{places}] {{
+  %w: f64[{places},40] = windows %x {{sizes=[40], strides=[{strides}], low=[0], high=[0], dilations=[1]}}
+  %b: f64[{places},40] = broadcast %k {{shape=[{places},40], axes=[1]}}
+  %m: f64[{places},40] = multiply %w, %b
+  %y: f64[{places}] = sum %m {{axes=[1]}}
+  return %y
+}}""")
+    assert order_of(group) == ([1], expected)
+
+
 def test_open_groups_run_along_the_last_axis():
     group = group_of("graph g(%x: f64[4,5,6]) -> f64[4,5,6] {\n  %y: f64[4,5,6] = exp %x\n  return %y\n}")
     assert group.inner is None

@@ -140,3 +140,16 @@ def test_second_derivatives_of_powers(exponent: float) -> None:
     expected = [[exponent * (exponent - 1) * base ** (exponent - 2), mixed], [mixed, base**exponent * log * log]]
     np.testing.assert_allclose(np.array(found, float), expected, rtol=1e-12)
     assert bw.grad(lambda b, y: b**y)(0.0, 0.0) == 0.0
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("number", [0.1, -3.0, 0.0, np.inf, 1e-40, 1e38, np.nan])
+def test_cotangents_of_quotients_by_a_known_number(number, dtype):
+    """Products with the reciprocal, where that is a number as any other."""
+    ct = np.array([1.0, -2.5, 0.0, np.inf], dtype)
+    known = np.dtype(dtype).type(number)
+    with np.errstate(all="ignore"):
+        expected = ct / known
+    _, pullback = bw.vjp(lambda x: x / known, np.ones(4, dtype))
+    (found,) = pullback(ct)
+    np.testing.assert_allclose(found, expected, rtol=2 * np.finfo(dtype).eps)

@@ -241,6 +241,19 @@ def channels_last(x, w):
     return np.transpose(np.tanh(seen) * seen + 1.0, (0, 2, 1)).reshape(12, 4) @ w.T
 
 
+@pytest.mark.parametrize("rows, together", [(1000, True), (3000, False)])
+def test_tall_columns_are_gone_through_twice_by_loops_over_rows(rows, together):
+    """What comes after the sums of columns joins their loop only where a cache keeps the columns; else rows can be shared by threads."""
+    def normalised(x):
+        e = np.exp(x)
+        return e / np.sum(e, axis=0)
+
+    fused = lowered(normalised, np.ones((rows, 64)), gradient=False).fused
+    step_of = {value.op.name: step for value, step in fused.step_of.items()}
+    assert (step_of["sum"] is step_of["divide"]) == together
+    np.testing.assert_allclose(bw.jit(normalised)(np.ones((rows, 64))), 1 / rows)
+
+
 def test_loops_run_in_the_order_of_memory():
     x, w = np.linspace(0.0, 1.0, 60).reshape(12, 5), np.linspace(-1.0, 1.0, 20).reshape(5, 4)
     [step] = [step for step in lowered(channels_last, x, w, gradient=False).fused.steps if isinstance(step, FusionGroup)]

@@ -67,6 +67,47 @@ def test_windows_lose_their_padding(rng: np.random.Generator) -> None:
     assert not any(any(value.attrs["low"]) for value in graph.body if value.op.name == "windows")
 
 
+def slid(x: Any, k: Any, stride: int = 1) -> Any:
+    """Products of k with the windows of x: a matrix product with one column."""
+    windows = np.lib.stride_tricks.sliding_window_view(x, k.shape)[(slice(None, None, stride),) * x.ndim]
+    return np.reshape(np.reshape(windows, (-1, k.size)) @ np.reshape(k, (k.size, 1)), windows.shape[:x.ndim])
+
+
+@pytest.mark.parametrize("shape, size, stride", [((200,), (31,), 1), ((200,), (7,), 3), ((70, 80), (5, 3), 1), ((20, 21), (4, 4), 2),
+                                                 ((5, 6, 70), (2, 3, 2), 1), ((9,), (9,), 1), ((9,), (1,), 1)], ids=str)
+@pytest.mark.parametrize("dtype", ["f8", "c16", "f4"])
+def test_windows_by_one_kernel_are_not_stored(shape, size, stride, dtype, rng: np.random.Generator) -> None:
+    """Neither there nor in the adjoint: their products are sums, read along all windows at a time."""
+    def normal(shape: tuple[int, ...]) -> Any:
+        found = rng.standard_normal(shape)
+        return (found + 1j * rng.standard_normal(shape) if dtype == "c16" else found).astype(dtype)
+
+    def loss(x, k):
+        found = slid(x, k, stride)
+        return np.sum(np.real(found * np.conj(found)))
+
+    x, k = normal(shape), normal(size)
+    tolerance = {"rtol": 1e-4, "atol": 1e-3} if dtype == "f4" else {"rtol": 1e-10, "atol": 1e-10}
+    np.testing.assert_allclose(bw.jit(slid, static_argnums=2)(x, k, stride), slid(x, k, stride), **tolerance)
+    places = slid(x, k, stride).shape
+    expected = np.zeros_like(x), np.zeros_like(k)
+    ct = 2 * np.conj(slid(x, k, stride))
+    for place in np.ndindex(places):
+        window = tuple([slice(stride * i, stride * i + n) for i, n in zip(place, size, strict=True)])
+        expected[0][window] += ct[place] * k
+        expected[1][...] += ct[place] * x[window]
+    gradient = bw.grad(loss, argnums=(0, 1))
+    for found, one in zip(gradient(x, k), expected, strict=True):
+        np.testing.assert_allclose(found, one, **tolerance)
+    if stride == 1:
+        assert {"matmul", "windows_add"}.isdisjoint(op_names(legalize(gradient.lower(x, k).graph)))
+
+
+def test_windows_of_several_kernels_are_a_product(rng: np.random.Generator) -> None:
+    graph = legalized(lambda x, k: np.lib.stride_tricks.sliding_window_view(x, 5) @ k, rng.standard_normal(40), rng.standard_normal((5, 3)))
+    assert "matmul" in op_names(graph)
+
+
 @pytest.mark.parametrize("dtype", ["f8", "i8", "?"])
 def test_many_pieces_are_written_into_place(dtype: str, rng: np.random.Generator) -> None:
     x = (rng.standard_normal((3, 4)) * 3).astype(dtype)
