@@ -185,7 +185,7 @@ def _core_dimensions(core: str, arrays: Sequence[_Array]) -> tuple[list[int], li
     return list(extents.values()), cores
 
 
-def stored_words(function: FunctionText, words: Sequence[int]) -> str:
+def stored_words(function: FunctionText, words: Sequence[Index]) -> str:
     """Integers in memory."""
     block = function.slot(f"[{len(words)} x i64]")
     for k, word in enumerate(words):

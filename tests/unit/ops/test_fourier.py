@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import bwcompiler as bw
+from bwcompiler.compiler.pipeline import lower
 from bwcompiler.errors import DTypeError, ShapeError
+from bwcompiler.frontend import trace
 from bwcompiler.ir.op import REGISTRY
 from bwcompiler.ir.types import C128, F64, tensor
 from tests.support.opcases import case, op_tests
@@ -59,3 +62,22 @@ def test_irfft_is_the_inverse(size):
 def test_refused(name, type_, attrs, error):
     with pytest.raises(error):
         REGISTRY[name].shape(type_, **attrs)
+
+
+@pytest.mark.parametrize("function", [np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft])
+@pytest.mark.parametrize("shape, axis", [((131, 300), 1), ((300, 131), 0), ((3, 200, 50), 1), ((2, 90, 128), -1)])
+def test_lanes_are_shared_by_threads(function, shape, axis, rng):
+    """Any number of threads computes the same bits, and every lane."""
+    x = rng.standard_normal(shape) + (1j * rng.standard_normal(shape) if function in (np.fft.fft, np.fft.ifft, np.fft.irfft) else 0)
+    before = bw.get_num_threads()
+    found = []
+    try:
+        for threads in (1, 2, 3):
+            bw.set_num_threads(threads)
+            compiled = bw.jit(lambda x: function(x, axis=axis))
+            found += [compiled(x), compiled(x)]
+    finally:
+        bw.set_num_threads(before)
+    np.testing.assert_allclose(found[0], function(x, axis=axis), rtol=1e-12, atol=1e-12)
+    assert len({array.tobytes() for array in found}) == 1
+    assert "bw_parallel" in lower(trace(lambda x: function(x, axis=axis), (x,)).graph).program.text
