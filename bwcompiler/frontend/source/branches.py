@@ -81,7 +81,7 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
     entry = names.held(variables.stored)
     source = current_source(open_region().outer)
     policy.needed = True
-    scope = Scope(is_branch=True)
+    scope = Scope(names, variables.stored, is_branch=True)
     try:
         for _ in range(ATTEMPTS):
             found = _sides((then, orelse), names, entry, variables, policy, scope)
@@ -90,6 +90,8 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
                 break
             entry |= held
             variables = variables._replace(results=(*variables.results, *held))
+        else:
+            not_capturable("it assigns to other places each time that it is traced")
         if isinstance(found, list):
             return _merge(test, found, names, entry, variables, policy, scope)
         names.restore(entry)

@@ -210,6 +210,27 @@ def positive(rng, n):
     return a @ a.T + n * np.eye(n)
 
 
+def over_arange(x):
+    small, total = np.zeros(1, np.float32), np.zeros(1)
+    for i in np.arange(1, 12):
+        for j in np.arange(i):
+            total = total + x[j] * x[i]
+    for k in np.arange(11, 0, -2):
+        total = total + (small + 1) / 3 * k * x[k] * x[k - 1]   # k is one of NumPy's 64-bit integers: the quotient is of 32 bits
+    return total, small + i, small + (k + 1), small + (3 - 2 * k)
+
+
+def over_map(x, y):
+    total = 0.0
+    for one in map(np.sin, x):
+        total = total * 0.9 + one
+    for k, product in enumerate(map(lambda a, b: a * b, x, y[1:])):
+        total = total + product * k
+    for one, (a, b) in zip(map(abs, x), zip(x, y, strict=True), strict=True):
+        total = total + one * a * b
+    return total
+
+
 PROGRAMS = {
     heat: lambda rng: (rng.random(12), 20),
     jacobi: lambda rng: (rng.random(10), rng.random(10)),
@@ -230,6 +251,8 @@ PROGRAMS = {
     strided: lambda rng: (rng.random(20),),
     distance_table: lambda rng: (rng.random(9), rng.random(8)),
     swapped: lambda rng: (rng.random(5),),
+    over_arange: lambda rng: (rng.random(12),),
+    over_map: lambda rng: (rng.random(12), rng.random(12)),
 }
 
 
