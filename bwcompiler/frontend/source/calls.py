@@ -100,6 +100,9 @@ def callable_for(function: Any, policy: Policy, form: Callable[[Any], Any]) -> A
     if twin is None:
         if policy.depth and is_message(function):
             return left_out(function, policy)
+        method = getattr(kind, "__call__", None)  # noqa: B004  (the class's, which a call of the object calls)
+        if isinstance(method, types.FunctionType) and is_convertible(method.__code__) and not isinstance(function, type):
+            return _python(types.MethodType(method, function), policy, form)
         if policy.depth:
             _require_pure(function, policy)
         if type(owner) is np.ndarray and function.__name__ in METHODS:
@@ -109,7 +112,7 @@ def callable_for(function: Any, policy: Policy, form: Callable[[Any], Any]) -> A
             return writing
     else:
         return _writing(function, twin)
-    return form(function)                          # an object with a `__call__` of the user's
+    return form(function)
 
 
 def _python(function: Any, policy: Policy, form: Callable[[Any], Any]) -> Any:

@@ -146,6 +146,8 @@ class _Rewriter(ast.NodeTransformer):
             return node
         if isinstance(node.func, ast.Name) and node.func.id in _WHOLE and len(node.args) and isinstance(node.args[0], ast.GeneratorExp):
             node.args[0] = ast.copy_location(ast.ListComp(node.args[0].elt, node.args[0].generators), node.args[0])
+        kept = _keeps(node)
+        made = [_makes(arg) if kept else False for arg in [*node.args, *[one.value for one in node.keywords]]]
         if isinstance(node.func, ast.Attribute):   # a method, no property
             node.func.value = self.visit(node.func.value)
             node.args = list(map(self.visit, node.args))
@@ -154,6 +156,12 @@ class _Rewriter(ast.NodeTransformer):
             self.generic_visit(node)
         plain = node.func.id if isinstance(node.func, ast.Name) else ""
         node.func = self._runtime("call", node.func, node.func)
+        for place, one in enumerate(made):
+            if place < len(node.args):
+                node.args[place] = self._computed(node.args[place], one)
+            else:
+                keyword = node.keywords[place - len(node.args)]
+                keyword.value = self._computed(keyword.value, one)
         return self._runtime("made", node, node) if plain in ("list", "dict", "set") else node
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:
@@ -226,8 +234,19 @@ class _Rewriter(ast.NodeTransformer):
         node.iter = self._runtime("iterable", node.iter, node.iter)
         return node
 
-    visit_GeneratorExp = _made
-    visit_List = visit_Dict = visit_Set = visit_DictComp = visit_SetComp = _made
+    def visit_Dict(self, node: ast.Dict) -> Any:
+        made = [_makes(value) for value in node.values]
+        found = self._made(node)
+        node.values = [self._computed(value, one) for value, one in zip(node.values, made, strict=True)]
+        return found
+
+    def visit_DictComp(self, node: ast.DictComp) -> Any:
+        made = _makes(node.value)
+        found = self._made(node)
+        node.value = self._computed(node.value, made)
+        return found
+
+    visit_GeneratorExp = visit_List = visit_Set = visit_SetComp = _made
 
     def visit_ListComp(self, node: ast.ListComp) -> Any:
         """[x for item in items if test] with elements that are there or not, as data decides."""
@@ -237,7 +256,8 @@ class _Rewriter(ast.NodeTransformer):
         tests = generator.ifs
         test = ast.copy_location(ast.BoolOp(ast.And(), tests), tests[0]) if len(tests) > 1 else tests[0] if tests else ast.copy_location(
             ast.Constant(True), node)
-        element, test, source = self.visit(node.elt), self.visit(test), self.visit(generator.iter)
+        made = _makes(node.elt)
+        element, test, source = self._computed(self.visit(node.elt), made), self.visit(test), self.visit(generator.iter)
         present = ast.copy_location(ast.Name(PRESENT, ast.Load()), node)
         kept = self._runtime("kept", node.elt, present, self._later(test), self._later(element))
         target: Any = ast.Tuple([ast.Name(PRESENT, ast.Store()), self.visit(generator.target)], ast.Store())
@@ -398,6 +418,16 @@ def _called(node: ast.expr) -> str:
     if isinstance(function, ast.Attribute):
         return function.attr if function.attr == "arange" else ""
     return function.id if isinstance(function, ast.Name) else ""
+
+
+_KEEPING = frozenset(("append", "insert", "setdefault", "update", "dict"))
+
+
+def _keeps(node: ast.Call) -> bool:
+    """Whether a call keeps what it gets: it adds to a container, or makes an object of a class (by its name, as these are written)."""
+    function = node.func
+    name = function.id if isinstance(function, ast.Name) else function.attr if isinstance(function, ast.Attribute) else ""
+    return name in _KEEPING or name[:1].isupper()
 
 
 def _words(node: ast.AST) -> str:

@@ -501,6 +501,32 @@ def objects_made_and_kept(x):
     return sum(p.x * p.v for p in particles)
 
 
+class Controller:
+    __slots__ = ("gain", "integral", "last")
+
+    def __init__(self, gain):
+        self.gain = gain
+        self.integral = 0.0
+        self.last = None
+
+    def __call__(self, error, *, limit=1.0):
+        change = 0.0 if self.last is None else error - self.last
+        u = self.gain * error + 0.1 * self.integral + 0.3 * change
+        if u > limit:
+            u = limit
+        else:
+            self.integral += error
+        self.last = error
+        return u
+
+
+def called_objects(x):
+    control, position = Controller(x[0] + 1.0), 0.0
+    for k in range(12):
+        position = position + 0.2 * control(x[k] - position, limit=0.7)
+    return position + control.integral
+
+
 # ----- variables of functions around those that are called
 def a_counter_by_nonlocal(x):
     calls = 0
@@ -665,7 +691,7 @@ def a_test_that_assigns(x):
     return np.sum(log * np.arange(1.0, 4.0))
 
 
-CHANGING = [a_counter_by_nonlocal, best_by_nonlocal, nonlocal_in_branches, nonlocal_that_the_loop_binds_too, nonlocal_of_a_helper,
+CHANGING = [called_objects, a_counter_by_nonlocal, best_by_nonlocal, nonlocal_in_branches, nonlocal_that_the_loop_binds_too, nonlocal_of_a_helper,
             closures_that_count, nonlocal_two_functions_in, a_test_that_steps, a_test_that_counts, a_test_that_assigns]
 
 
