@@ -81,7 +81,7 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
     entry = names.held(variables.stored)
     source = current_source(open_region().outer)
     policy.needed = True
-    scope = Scope(is_branch=True)
+    scope = Scope(names, variables.stored, is_branch=True)
     try:
         for _ in range(ATTEMPTS):
             found = _sides((then, orelse), names, entry, variables, policy, scope)
@@ -90,6 +90,8 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
                 break
             entry |= held
             variables = variables._replace(results=(*variables.results, *held))
+        else:
+            not_capturable("it assigns to other places each time that it is traced")
         if isinstance(found, list):
             return _merge(test, found, names, entry, variables, policy, scope)
         names.restore(entry)
@@ -186,24 +188,26 @@ def _arrays(leaf: Any, storages: Sequence[Storage], made_before: Collection[int]
     found: list[Before] = []
     if leaf._storage.region is not open_region():
         return [Before(leaf, "")]
-    if leaf._chain or storages.count(leaf._storage) > 1 or not _follow(leaf._storage, None, [], found):
+    if leaf._chain or storages.count(leaf._storage) > 1 or not _follow(leaf._storage, None, frozenset(), found):
         return None
     return found
 
 
-def _follow(storage: Storage, where: Any, seen: list[Storage], found: list[Any]) -> bool:
-    """Collect what a storage that the side made is the same as, and where; whether that is known."""
-    for one in storage.links or ():
-        pair = one.handles(storage)
-        if pair is None or pair[1]._storage in seen:
-            continue
-        mine, twin = pair
-        both = one.where if where is None else np.logical_and(where, one.where)
+def _follow(storage: Storage, where: Any, seen: frozenset[Storage], found: list[Any]) -> bool:
+    """Collect what a storage that the side made is the same as, and where; whether that is known.
+
+    What is linked with the storage itself is not reached through others of these as well, as where twins are written to.
+    """
+    pairs = [(one.where, *pair) for one in storage.links or () if (pair := one.handles(storage)) is not None
+             and pair[1]._storage not in seen]
+    seen = seen.union([storage], [twin._storage for _, _, twin in pairs])
+    for also, mine, twin in pairs:
+        both = also if where is None else np.logical_and(where, also)
         if mine._chain:
             return False
         if twin._storage.region is not open_region():
             found.append(Before(twin, both))
-        elif twin._chain or not _follow(twin._storage, both, [*seen, storage], found):
+        elif twin._chain or not _follow(twin._storage, both, seen, found):
             return False
     return True
 

@@ -38,7 +38,7 @@ from bwcompiler.frontend.source.makers import (
     require_unseen,
     shown,
 )
-from bwcompiler.frontend.source.places import Holder, assigned_to, refuse_change, scopes_around, short
+from bwcompiler.frontend.source.places import Holder, Place, assigned_to, note_place, own_variables, refuse_change, scopes_around, short
 from bwcompiler.frontend.source.series import is_series, series_class, without_zeros
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
 from bwcompiler.frontend.source.vectorized import vectorized
@@ -100,6 +100,9 @@ def callable_for(function: Any, policy: Policy, form: Callable[[Any], Any]) -> A
     if twin is None:
         if policy.depth and is_message(function):
             return left_out(function, policy)
+        method = getattr(kind, "__call__", None)  # noqa: B004  (the class's, which a call of the object calls)
+        if isinstance(method, types.FunctionType) and is_convertible(method.__code__) and not isinstance(function, type):
+            return _python(types.MethodType(method, function), policy, form)
         if policy.depth:
             _require_pure(function, policy)
         if type(owner) is np.ndarray and function.__name__ in METHODS:
@@ -109,7 +112,7 @@ def callable_for(function: Any, policy: Policy, form: Callable[[Any], Any]) -> A
             return writing
     else:
         return _writing(function, twin)
-    return form(function)                          # an object with a `__call__` of the user's
+    return form(function)
 
 
 def _python(function: Any, policy: Policy, form: Callable[[Any], Any]) -> Any:
@@ -126,13 +129,29 @@ def _python(function: Any, policy: Policy, form: Callable[[Any], Any]) -> Any:
                     not_capturable(f"it calls {_named(function)}, of which it is not known that it only computes")
             elif not form_of(plain).is_known:
                 not_capturable(f"it calls {_named(function)}, whose source is not to be had")
-            elif form_of(plain).writes_outside:
-                not_capturable(f"{_named(function)} assigns to variables outside of it")
+            elif form_of(plain).writes_globals:
+                not_capturable(f"{_named(function)} assigns to variables of its module")
+            else:
+                _bind(plain)
         if str(plain.__module__).partition(".")[0] == "numpy" and not is_convertible(plain.__code__):
             return _of_numbers(function)
     elif policy.depth and not isinstance(plain, types.MethodType):
         _require_pure(function, policy)            # a method in machine code (np.random.Generator's)
     return form(function)
+
+
+def defined(function: Any) -> None:
+    """A function was defined that may bind variables of functions around it."""
+    if isinstance(function, types.FunctionType):
+        own_variables(function, form_of(function).binds)
+
+
+def _bind(function: types.FunctionType) -> None:
+    """A function is called in a body: what it binds of the functions around it are variables of the body."""
+    names = form_of(function).binds
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)) if names else {}
+    for name in names:
+        note_place(Place(cells[name], "variable", name))
 
 
 def _of_numbers(function: Any) -> Any:
@@ -159,9 +178,13 @@ def _instantiating(kind: type, policy: Policy, form: Callable[[Any], Any]) -> An
     """kind(...), with the control flow of its `__init__` captured; the object is one of this iteration's own."""
     plain = _class_function(kind)
     assert plain is not None
-    if policy.depth and not (form_of(plain).is_known and not form_of(plain).writes_outside) and not (
-            hasattr(kind, "__dataclass_fields__") and not hasattr(kind, "__post_init__")):
-        not_capturable(f"it makes a {kind.__name__}, whose source is not to be had")
+    is_generated = hasattr(kind, "__dataclass_fields__") and not hasattr(kind, "__post_init__")
+    if policy.depth and not is_generated:
+        if not form_of(plain).is_known:
+            not_capturable(f"it makes a {kind.__name__}, whose source is not to be had")
+        if form_of(plain).writes_globals:
+            not_capturable(f"{_named(plain)} assigns to variables of its module")
+        _bind(plain)
     initialise = form(plain)
 
     def make(*args: Any, **kwargs: Any) -> Any:

@@ -34,7 +34,7 @@ from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout, U
 from bwcompiler.frontend.tracing.storages.region import Policy, Recapture, Region, Site, Storage, open_region
 from bwcompiler.frontend.tracing.storages.views import moves
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, fresh_array, handle
-from bwcompiler.ir.extent import Affine, Extent, Index, lower
+from bwcompiler.ir.extent import Extent, Index, lower
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TensorType
 from bwcompiler.ops.rules import zero_of
@@ -87,7 +87,7 @@ class Traceable:
 
     def __init__(self, names: Names, variables: Variables, run: Callable[[], None], site: Site, count: Extent | None = None,
                  index: Index | None = None, capacity: int | None = None, counter: str = "") -> None:
-        self.scope = Scope(self)
+        self.scope = Scope(names, variables.stored, self)
         self.count = count
         self.index = index
         self.capacity = count if isinstance(count, int) else capacity
@@ -361,7 +361,7 @@ class Traceable:
         return Result(name, end, end._storage if end._storage.region is self.region else None)
 
     # ----- afterwards
-    def place(self, leaves: Sequence[Leaf], items: Sequence[Value], last: Callable[[Affine], Any]) -> None:
+    def place(self, leaves: Sequence[Leaf], items: Sequence[Value], last: Callable[[IndexTracer], Any]) -> None:
         """Give the variables what they hold after the loop: values of the carry, then of the results' storages."""
         self.restore()
         position = 0
@@ -385,7 +385,7 @@ class Traceable:
         for result in self.results:
             storage = result.storage
             if storage is None:
-                self.names[result.name] = last(result.end._extent) if isinstance(result.end, IndexTracer) else result.end
+                self.names[result.name] = last(result.end) if isinstance(result.end, IndexTracer) else result.end
                 continue
             appended = self._last_row(result.end, result.end)
             if appended is not None:

@@ -12,10 +12,10 @@ from bwcompiler.frontend.source.iteration import Elements
 from bwcompiler.frontend.source.rewriting import Variables
 from bwcompiler.frontend.source.variables import Names, not_capturable, site_of
 from bwcompiler.frontend.tracing.control_flow.bodies import Leaf, Outer, Traced, added, as_kind, region_graph
-from bwcompiler.frontend.tracing.index_handle import index_handle
+from bwcompiler.frontend.tracing.index_handle import IndexTracer, index_handle, index_like
 from bwcompiler.frontend.tracing.storages.region import Policy
 from bwcompiler.frontend.tracing.tracer import Tracer, call
-from bwcompiler.ir.extent import Affine, Index, add_extents, lower, mentions_index, substitute
+from bwcompiler.ir.extent import Index, add_extents, lower, mentions_index, substitute
 from bwcompiler.ir.op import Value, input_value
 
 
@@ -49,8 +49,8 @@ def counted(body: Callable[[Any], None], variables: Variables, elements: Element
 
     note_captured(traceable, traced, f"one of {count} iterations{'' if inner is None else ', each of which is several'}", policy)
 
-    def last(extent: Affine) -> Any:
-        return call(index_handle, substitute(extent, {index: index.hi}))
+    def last(found: IndexTracer) -> Any:
+        return call(index_like, found, substitute(found._extent, {index: index.hi}))
 
     traceable.place(leaves, items, last)
 

@@ -1,7 +1,8 @@
 """Capture of loops whose end is data: `while` with a traced test, `for` over a traced number of elements, and loops that are left early.
 
 They may have no iterations.  So what they bind and what is read afterwards is carried, if there was something before; else it is
-unbound afterwards, unless the rewriting itself made it.
+unbound afterwards, unless the rewriting itself made it.  A test that changes things (`while step(state) > 0.1`) is part of the body:
+an iteration ends with the test of the next one.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from bwcompiler.frontend.tracing.control_flow.bodies import Leaf, Outer, Traced,
 from bwcompiler.frontend.tracing.control_flow.loops import as_truth
 from bwcompiler.frontend.tracing.index_handle import extent_of, index_handle
 from bwcompiler.frontend.tracing.operands import as_tracer
+from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.memory_order import unknown
 from bwcompiler.frontend.tracing.storages.region import Policy, open_region
@@ -34,16 +36,24 @@ from bwcompiler.ir.extent import lower
 from bwcompiler.ir.op import Value, input_value
 
 COUNTER = PREFIX + "counter"
+GOING = PREFIX + "going"
 PHASE = PREFIX + "phase"       # the number of the iteration, where arrays exchange their names: modulo their period
 
 
-def while_loop(test: Callable[[], Any], body: Callable[[], None], variables: Variables, policy: Policy) -> None:
-    """Record `while test(): body()`."""
+class _ChangingTest(NotCapturable):
+    """The test of a loop changes something."""
+
+
+def while_loop(going: Tracer, test: Callable[[], Any], body: Callable[[], None], variables: Variables, policy: Policy) -> None:
+    """Record `while test(): body()`; going: what the test has given before the first iteration."""
     names = Names(test, body)
     source = current_source(open_region().outer)
     entry = names.held(variables.stored)
     try:
-        _record(names, variables, test, body, body, policy)
+        try:
+            _record(names, variables, test, body, body, policy)
+        except _ChangingTest:
+            _record_with_test(names, variables, going, test, body, policy)
     except NotCapturable as refused:
         names.restore(entry)
         raise TracerBoolError(at(source, f"the end of this loop depends on traced values, and it cannot be recorded: {refused.reason}\n"
@@ -52,6 +62,23 @@ def while_loop(test: Callable[[], Any], body: Callable[[], None], variables: Var
         names.restore(entry)
         raise
     policy.needed = True
+
+
+def _record_with_test(names: Names, variables: Variables, going: Tracer, test: Callable[[], Any], body: Callable[[], None],
+                      policy: Policy) -> None:
+    """A loop of which each iteration ends with the test of the next one."""
+    names.add(GOING, CellType(_one_truth(going)))
+
+    def run() -> None:
+        body()
+        names[GOING] = _one_truth(HANDLERS["truth_of"](test()))
+
+    more = Variables((*variables.stored, GOING), (*variables.carried, GOING), variables.results)
+    _record(names, more, lambda: names[GOING], run, body, policy)
+
+
+def _one_truth(x: Any) -> Any:
+    return np.logical_and(np.reshape(x, ()), True) if isinstance(x, Tracer) else bool(x)
 
 
 def for_loop(elements: Elements, body: Callable[[Any], None], variables: Variables, flag: str | None, policy: Policy) -> None:
@@ -115,7 +142,13 @@ def _record_traced(traceable: Traceable, test: Callable[[], Any], body: Callable
             not_capturable(f"{result.name} is rebound, and is no array or number")
         if runs or result.name.startswith(PREFIX):
             kept.append(result)
-    tested = attempted(lambda: _condition(traceable, leaves, test), policy, Scope())
+    scope = Scope()
+    try:
+        tested = attempted(lambda: _condition(traceable, leaves, test), policy, scope)
+    finally:
+        if scope.missing:
+            scope.undo()
+            raise _ChangingTest("its test changes something")
     items = call(_emit, leaves, traced, tested)
     note_captured(traceable, traced, "one that ends when its test says so", policy)
     unbound = [result.name for result in traceable.results if result not in kept]
@@ -156,8 +189,10 @@ def _condition(traceable: Traceable, leaves: Sequence[Leaf], test: Callable[[], 
 
     found = trace_body(condition, "carry", "condition", structure, [leaf.argument() for leaf in leaves])
     outputs = found.result.outputs
-    if found.result.assigned or len(outputs) != 1 or outputs[0].type.size != 1:
-        raise TracerError("the test of a loop must give one number that is true or false, and assign to nothing")
+    if found.result.assigned:
+        raise _ChangingTest("its test assigns to an array")
+    if len(outputs) != 1 or outputs[0].type.size != 1:
+        raise TracerError("the test of a loop must give one number that is true or false")
     return found
 
 

@@ -19,12 +19,13 @@ _LIMIT = 1 << 12
 class Form(NamedTuple):
     """The rewritten code of a code object (kept alive: its id is the key); None where it is used as it is.
 
-    writes_outside: it binds variables of enclosing functions or of its module.  is_known: its source was found.
+    writes_globals: it binds variables of its module.  binds: those of enclosing functions that it binds.  is_known: its source was found.
     """
 
     original: CodeType
     code: CodeType | None
-    writes_outside: bool
+    writes_globals: bool
+    binds: tuple[str, ...]
     is_known: bool
 
 
@@ -73,23 +74,31 @@ def form(fun: FunctionType) -> Form:
 def _form(fun: FunctionType) -> Form:
     code = fun.__code__
     if not is_convertible(code) or RUNTIME in code.co_freevars:
-        return Form(code, None, False, False)
-    writes_outside = _writes_outside(code)
+        return Form(code, None, False, (), False)
+    outside = _writes_globals(code), _bound_cells(code)
     source = definition(fun)
     node = None if source is None else rewritten(source.node, frozenset(code.co_freevars), modules(source.imports))
     made = None if source is None or node is None else compiled(source._replace(node=node), code, (RUNTIME,))
     if made is None or set(made.co_freevars) - {RUNTIME} != set(code.co_freevars) or RUNTIME not in made.co_freevars:
-        return Form(code, None, writes_outside, node is not None)
-    return Form(code, _renamed(made, code), writes_outside, True)
+        return Form(code, None, *outside, node is not None)
+    return Form(code, _renamed(made, code), *outside, True)
 
 
 _STORES = ("STORE_GLOBAL", "STORE_NAME", "DELETE_GLOBAL")
 
 
-def _writes_outside(code: CodeType) -> bool:
-    return any(instruction.opname in _STORES or (instruction.opname in ("STORE_DEREF", "DELETE_DEREF")
-                                                and instruction.argval in code.co_freevars)
-               for instruction in dis.get_instructions(code))
+def _writes_globals(code: CodeType) -> bool:
+    return any(instruction.opname in _STORES for instruction in dis.get_instructions(code))
+
+
+def _bound_cells(code: CodeType) -> tuple[str, ...]:
+    """Variables of enclosing functions that it binds: itself, or functions defined in it that it may call."""
+    found = {instruction.argval: None for instruction in dis.get_instructions(code)
+             if instruction.opname in ("STORE_DEREF", "DELETE_DEREF") and instruction.argval in code.co_freevars}
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            found.update({name: None for name in _bound_cells(part) if name in code.co_freevars})
+    return tuple(found)
 
 
 _AROUND = "around.<locals>."   # see lookup.compiled

@@ -17,7 +17,7 @@ from bwcompiler.frontend.numpy.manipulation.indexing import basic_part
 from bwcompiler.frontend.source.gaps import Block, Maybe, Tail, maybe, of_block
 from bwcompiler.frontend.source.places import scopes_around, short
 from bwcompiler.frontend.source.variables import NotCapturable, not_capturable, open_policy
-from bwcompiler.frontend.tracing.index_handle import IndexTracer, extent_of, index_handle
+from bwcompiler.frontend.tracing.index_handle import IndexTracer, extent_of, index_handle, index_like
 from bwcompiler.frontend.tracing.index_parsing import cached_parse
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -331,7 +331,7 @@ def grow(growth: Growth, elements: Sequence[Element], count: int, index: Any, bu
     def leaf_of(leaf: Any, number: int) -> Any:
         if isinstance(leaf, Row):
             return row(buffers[leaf.storage], number, leaf.storage, leaf.leaf)
-        return call(index_handle, substitute(leaf._extent, {index: number})) if isinstance(leaf, IndexTracer) else leaf
+        return call(index_like, leaf, substitute(leaf._extent, {index: number})) if isinstance(leaf, IndexTracer) else leaf
 
     growth.restore()
     block = _block(elements, count, buffers, iterations)

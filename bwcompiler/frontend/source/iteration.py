@@ -1,6 +1,6 @@
 """What a loop goes over: how many elements, and the element at an index that is not known.
 
-`range`, traced and concrete arrays, and `enumerate`, `zip`, `reversed` of those.
+`range`, `np.arange` of integers, traced and concrete arrays, and `enumerate`, `zip`, `reversed`, `map` of those.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import numpy as np
 from bwcompiler.errors import TracerError
 from bwcompiler.frontend.source.makers import shown
 from bwcompiler.frontend.source.variables import not_capturable
-from bwcompiler.frontend.tracing.index_handle import IndexTracer, extent_of
+from bwcompiler.frontend.tracing.index_handle import IndexTracer, as_int64, extent_of
 from bwcompiler.frontend.tracing.operands import as_tracer
+from bwcompiler.frontend.tracing.promotion import strong
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, Tracer, call
 from bwcompiler.ir.extent import Extent, add_extents, known_le, scale_extent
@@ -62,8 +63,18 @@ def _bound(x: Any) -> Any:
         return x
 
 
+class Steps:
+    """np.arange of integers: what range gives, as numbers of NumPy's."""
+
+    def __init__(self, *bounds: Any) -> None:
+        self.span = Span(*bounds) if any(isinstance(bound, Tracer) for bound in bounds) else range(*bounds)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([np.int64(number) for number in self.span])
+
+
 class Header:
-    """enumerate, zip or reversed of things of which one is not plain."""
+    """enumerate, zip, reversed or map of things of which one is not plain."""
 
     def __init__(self, function: Any, parts: tuple[Any, ...], options: dict[str, Any]) -> None:
         self.function = function
@@ -75,10 +86,20 @@ class Header:
 
 
 def header(function: Any, parts: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """function(*parts) of the header of a loop, for Python's range, enumerate, zip or reversed."""
+    """function(*parts) of the header of a loop, for Python's range, enumerate, zip, reversed and map; of np.arange where it can be that."""
     if function is range:
         return Span(*parts) if any(isinstance(part, Tracer) for part in parts) else range(*parts)
+    if function is np.arange:
+        integers = bool(parts) and not options and all(map(_is_integer, parts)) and len(parts) <= 3
+        return Steps(*parts) if integers and (len(parts) < 3 or (type(parts[2]) is int and parts[2])) else None
     return Header(function, parts, options)
+
+
+def _is_integer(x: Any) -> bool:
+    """Whether np.arange makes 64-bit integers of it."""
+    if isinstance(x, Tracer):
+        return not x._type.shape and strong(x._kind).numpy == np.int64
+    return type(x) in (int, np.int64)
 
 
 def elements_of(source: Any) -> Elements | None:
@@ -87,6 +108,8 @@ def elements_of(source: Any) -> Elements | None:
         return Elements(len(source), _progression(source.start, source.step))
     if isinstance(source, Span):
         return _of_span(source)
+    if isinstance(source, Steps):
+        return _of_steps(source)
     if isinstance(source, ArrayTracer):
         return Elements(source._type.shape[0], lambda k: source[k])
     if type(source) is np.ndarray and source.ndim and source.dtype.kind in "biufc":
@@ -127,6 +150,11 @@ def _of_span(span: Span) -> Elements | None:
     return None if count is None else Elements(count, at)
 
 
+def _of_steps(steps: Steps) -> Elements | None:
+    found = elements_of(steps.span)
+    return None if found is None else Elements(found.count, lambda k: as_int64(found.at(k)))
+
+
 def _count(start: Extent, stop: Extent, step: int) -> Extent | None:
     """How many numbers range(start, stop, step) has; None where that is not affine, or may be thought negative."""
     distance = add_extents(stop, scale_extent(start, -1))
@@ -139,6 +167,10 @@ def _count(start: Extent, stop: Extent, step: int) -> Extent | None:
 
 
 def _of_header(source: Header) -> Elements | None:
+    if source.function is map:
+        function, *parts = source.parts
+        lines = _of_header(Header(zip, tuple(parts), {})) if parts else None
+        return None if lines is None else Elements(lines.count, lambda k: function(*lines.at(k)))
     inner = [elements_of(part) for part in source.parts]
     if source.function is enumerate:
         start = source.options.get("start", source.parts[1] if len(source.parts) == 2 else 0)

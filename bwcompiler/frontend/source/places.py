@@ -1,4 +1,5 @@
-"""What bodies of loops and branches change besides variables: attributes of objects, items of dictionaries and lists.
+"""What bodies of loops and branches change besides variables: attributes of objects, items of dictionaries and lists, and variables
+of functions around those that they call (`nonlocal`).
 
 A body is traced once, so what it assigns to objects from outside of it would happen once.  Each such *place* becomes a variable of
 the body, like those that the function has by name: `changed` gives what is assigned to a proxy that notes the place, and the body is
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import collections
 import types
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -21,11 +23,11 @@ from bwcompiler.frontend.tracing.tracer import Tracer
 _LISTS, _DICTIONARIES = (list,), (dict, collections.OrderedDict, collections.defaultdict)
 _IMMUTABLE = (bool, int, float, complex, str, bytes, tuple, frozenset, range, slice, np.generic, types.FunctionType, type(None))
 
-Key = tuple[int, str, Any]     # the id of an object, "attribute" or "item", and which
+Key = tuple[int, str, Any]     # the id of an object, "attribute", "item" or "variable" (of a cell), and which
 
 
 class Place:
-    """An attribute or an item, as a cell: a variable of bodies."""
+    """An attribute, an item or a variable of another function, as a cell: a variable of bodies."""
 
     __slots__ = ("base", "key", "kind")
 
@@ -37,20 +39,26 @@ class Place:
     @property
     def cell_contents(self) -> Any:
         try:
+            if self.kind == "variable":
+                return self.base.cell_contents
             return getattr(self.base, self.key) if self.kind == "attribute" else self.base[self.key]
         except (AttributeError, KeyError, IndexError):
             raise ValueError("nothing is there") from None
 
     @cell_contents.setter
     def cell_contents(self, value: Any) -> None:
-        if self.kind == "attribute":
+        if self.kind == "variable":
+            self.base.cell_contents = value
+        elif self.kind == "attribute":
             setattr(self.base, self.key, value)
         else:
             self.base[self.key] = value
 
     @cell_contents.deleter
     def cell_contents(self) -> None:
-        if self.kind == "attribute":
+        if self.kind == "variable":
+            del self.base.cell_contents
+        elif self.kind == "attribute":
             delattr(self.base, self.key)
         else:
             del self.base[self.key]
@@ -70,6 +78,8 @@ class Place:
             del self.cell_contents
 
     def __str__(self) -> str:
+        if self.kind == "variable":
+            return str(self.key)
         name = type(self.base).__name__
         return f"{name}.{self.key}" if self.kind == "attribute" else f"{name}[{self.key!r}]"
 
@@ -81,10 +91,13 @@ class Scope:
     places   of objects from outside, that are its variables: with the names of these.
     missing  places that were found to be assigned to in this attempt, with what they held.
     loop     the loop whose lists may grow in it (`growth.Growing`); None in branches.
+    cells, bound  the ids of the variables of functions around it that its code names, and of those that its own statements bind.
     tails    what the sides of a branch append to lists, by the ids of these (`gaps.Tail`); None elsewhere.
     """
 
-    def __init__(self, loop: Any = None, is_branch: bool = False) -> None:
+    def __init__(self, names: Names | None = None, stored: Iterable[str] = (), loop: Any = None, is_branch: bool = False) -> None:
+        self.cells = frozenset() if names is None else names.cells()
+        self.bound = frozenset() if names is None else names.cells(stored)
         self.tails: dict[int, Any] | None = {} if is_branch else None
         self.own: dict[int, Any] = {}
         self.places: dict[Key, tuple[Place, str]] = {}
@@ -123,6 +136,17 @@ def scopes_around(x: Any) -> list[Scope]:
         if scopes[number].owns(x):
             return scopes[number + 1:]
     return scopes
+
+
+def own_variables(function: types.FunctionType, names: Iterable[str]) -> None:
+    """A function was defined: variables that it binds are of the innermost body around it whose code cannot name them."""
+    policy = open_policy()
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    scopes = [] if policy is None else policy.scopes
+    for cell in [cells[name] for name in names]:
+        scope = next((scope for scope in reversed(scopes) if id(cell) not in scope.cells), None)
+        if scope is not None:
+            scope.own[id(cell)] = cell
 
 
 def refuse_change(x: Any) -> None:
@@ -233,14 +257,19 @@ class Extended:
 
 
 def _store(place: Place, value: Any) -> None:
-    key = (id(place.base), place.kind, place.key)
     before = place.held()
     if before is not UNBOUND and same(before, value):
         return
-    for scope in scopes_around(place.base):
-        if key not in scope.places and key not in scope.missing:
-            scope.missing[key] = place, before
+    note_place(place)
     place.cell_contents = value
+
+
+def note_place(place: Place) -> None:
+    """A place is assigned to, or may be: it is to be a variable of the bodies for which it is from outside."""
+    key = (id(place.base), place.kind, place.key)
+    for scope in scopes_around(place.base):
+        if key not in scope.places and key not in scope.missing and id(place.base) not in scope.bound:
+            scope.missing[key] = place, place.held()
 
 
 def bound(name: str, value: Any) -> None:

@@ -29,7 +29,7 @@ _LEAVING = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Non
 _OWN_SCOPE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _IDENTITY: dict[type[ast.cmpop], str] = {ast.Is: "is_", ast.IsNot: "is_not", ast.In: "in_", ast.NotIn: "not_in"}
 _WHOLE = frozenset(("list", "max", "min", "sorted", "sum", "tuple"))        # functions that take all elements of what they get
-_HEADERS = frozenset(("range", "enumerate", "zip", "reversed"))
+_HEADERS = frozenset(("range", "enumerate", "zip", "reversed", "map", "arange"))
 
 
 class Variables(NamedTuple):
@@ -43,7 +43,7 @@ class Variables(NamedTuple):
 def rewritten(node: Definition, free: frozenset[str], modules: frozenset[str] = frozenset()) -> Definition | None:
     """The definition with its control flow taken apart, in place; None where there is nothing that could be.
 
-    free: names of enclosing functions, which must not become variables of this one.  modules: names of imported modules.
+    free: names of variables of enclosing functions.  modules: names of imported modules.
     """
     scope: list[Any] = node.body if isinstance(node, ast.FunctionDef) else [ast.Expr(node.body)]
     for part in inside(scope):
@@ -107,7 +107,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def declared(self, body: list[ast.stmt], node: ast.FunctionDef) -> list[ast.stmt]:
         """The body, behind declarations that make all shared names variables of the function."""
-        names = [name for name in self.shared if name not in self.parameters]
+        names = [name for name in self.shared if name not in self.parameters and name not in self.free]
         made: list[ast.stmt] = [ast.AnnAssign(ast.Name(name, ast.Store()), ast.Constant(0), None, 1) for name in names]
         return [ast.copy_location(one, node) for one in made] + body
 
@@ -119,10 +119,16 @@ class _Rewriter(ast.NodeTransformer):
         return made
 
     # ----- scopes that keep their own form
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+    def visit_Lambda(self, node: ast.AST) -> Any:
         return node
 
-    visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = visit_FunctionDef  # type: ignore[assignment]
+    visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        """A function in it: noted, where it may bind variables of this one or of those around."""
+        if not any(isinstance(part, ast.Nonlocal) for part in ast.walk(node)):
+            return node
+        return [node, self._statement("defined", node, ast.copy_location(ast.Name(node.name, ast.Load()), node))]
 
     # ----- expressions
     def _runtime(self, name: str, node: ast.AST, *args: ast.expr) -> ast.Call:
@@ -140,6 +146,8 @@ class _Rewriter(ast.NodeTransformer):
             return node
         if isinstance(node.func, ast.Name) and node.func.id in _WHOLE and len(node.args) and isinstance(node.args[0], ast.GeneratorExp):
             node.args[0] = ast.copy_location(ast.ListComp(node.args[0].elt, node.args[0].generators), node.args[0])
+        kept = _keeps(node)
+        made = [_makes(arg) if kept else False for arg in [*node.args, *[one.value for one in node.keywords]]]
         if isinstance(node.func, ast.Attribute):   # a method, no property
             node.func.value = self.visit(node.func.value)
             node.args = list(map(self.visit, node.args))
@@ -148,6 +156,12 @@ class _Rewriter(ast.NodeTransformer):
             self.generic_visit(node)
         plain = node.func.id if isinstance(node.func, ast.Name) else ""
         node.func = self._runtime("call", node.func, node.func)
+        for place, one in enumerate(made):
+            if place < len(node.args):
+                node.args[place] = self._computed(node.args[place], one)
+            else:
+                keyword = node.keywords[place - len(node.args)]
+                keyword.value = self._computed(keyword.value, one)
         return self._runtime("made", node, node) if plain in ("list", "dict", "set") else node
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:
@@ -220,8 +234,19 @@ class _Rewriter(ast.NodeTransformer):
         node.iter = self._runtime("iterable", node.iter, node.iter)
         return node
 
-    visit_GeneratorExp = _made
-    visit_List = visit_Dict = visit_Set = visit_DictComp = visit_SetComp = _made
+    def visit_Dict(self, node: ast.Dict) -> Any:
+        made = [_makes(value) for value in node.values]
+        found = self._made(node)
+        node.values = [self._computed(value, one) for value, one in zip(node.values, made, strict=True)]
+        return found
+
+    def visit_DictComp(self, node: ast.DictComp) -> Any:
+        made = _makes(node.value)
+        found = self._made(node)
+        node.value = self._computed(node.value, made)
+        return found
+
+    visit_GeneratorExp = visit_List = visit_Set = visit_SetComp = _made
 
     def visit_ListComp(self, node: ast.ListComp) -> Any:
         """[x for item in items if test] with elements that are there or not, as data decides."""
@@ -231,7 +256,8 @@ class _Rewriter(ast.NodeTransformer):
         tests = generator.ifs
         test = ast.copy_location(ast.BoolOp(ast.And(), tests), tests[0]) if len(tests) > 1 else tests[0] if tests else ast.copy_location(
             ast.Constant(True), node)
-        element, test, source = self.visit(node.elt), self.visit(test), self.visit(generator.iter)
+        made = _makes(node.elt)
+        element, test, source = self._computed(self.visit(node.elt), made), self.visit(test), self.visit(generator.iter)
         present = ast.copy_location(ast.Name(PRESENT, ast.Load()), node)
         kept = self._runtime("kept", node.elt, present, self._later(test), self._later(element))
         target: Any = ast.Tuple([ast.Name(PRESENT, ast.Store()), self.visit(generator.target)], ast.Store())
@@ -294,7 +320,7 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def visit_For(self, node: ast.For) -> Any:
-        whole = not node.orelse and not leaves(node.body) and self._may_share(node.body, node.target)
+        whole = not node.orelse and not leaves(node.body)
         if not whole:
             source = self.visit(node.iter)
             kept = self._runtime("unrolled", source, self._runtime("iterable", source, source), ast.Constant(self._why(node)))
@@ -315,12 +341,10 @@ class _Rewriter(ast.NodeTransformer):
                 return "it has `try` with `except`, which compiled code cannot do"
             if isinstance(part, _LEAVING) and not isinstance(part, ast.Return):
                 return f"it has `{_words(part)}`"
-        if leaves(node.body):
-            return "it is left from inside of `with` or `try`, or a branch of it is too long to be written twice"
-        return "it assigns to variables of the function around this one"
+        return "it is left from inside of `with` or `try`, or a branch of it is too long to be written twice"
 
     def visit_While(self, node: ast.While) -> Any:
-        if node.orelse or leaves(node.body) or not self._may_share(node.body, node.test) or not _is_pure(node.test):
+        if node.orelse or leaves(node.body) or not _is_pure(node.test):
             node.test = self.visit(node.test)
             node.body, node.orelse = self.block(node.body), self.block(node.orelse)
             return node
@@ -332,13 +356,13 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_If(self, node: ast.If) -> Any:
         is_tail = getattr(node, "is_tail", False)
-        if any(leaves(block, is_tail) for block in (node.body, node.orelse)) or not self._may_share([*node.body, *node.orelse]):
+        if any(leaves(block, is_tail) for block in (node.body, node.orelse)):
             node.test = self.visit(node.test)
             node.body, node.orelse = self.block(node.body), self.block(node.orelse)
             return node
         variables = self._variables([*node.body, *node.orelse], node, frozenset())
         if is_tail:
-            variables = variables._replace(results=())
+            variables = variables._replace(results=tuple([name for name in variables.results if name in self.free]))
         test = self.visit(node.test)
         then = self._function("then", self.block(node.body), variables, node)
         orelse = self._function("orelse", self.block(node.orelse) or [ast.copy_location(ast.Pass(), node)], variables, node)
@@ -350,23 +374,20 @@ class _Rewriter(ast.NodeTransformer):
 
     def _header(self, node: ast.expr) -> ast.expr:
         """What a loop goes over, with range, zip ... of traced things."""
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _HEADERS:
-            parts = [self._header(part) if node.func.id != "range" else self.visit(part) for part in node.args]
-            if not node.keywords or node.func.id in ("enumerate", "zip"):
-                keywords = [ast.keyword(one.arg, self.visit(one.value)) for one in node.keywords]
-                made = self._runtime("header", node, node.func, *parts)
-                made.keywords = [ast.copy_location(one, node) for one in keywords]
-                return made
-        return self.visit(node)  # type: ignore[no-any-return]
+        name = _called(node)
+        if not isinstance(node, ast.Call) or name not in _HEADERS:
+            return self.visit(node)  # type: ignore[no-any-return]
+        parts = [self.visit(part) if name in ("range", "arange") or (name == "map" and place == 0) else self._header(part)
+                 for place, part in enumerate(node.args)]
+        made = self._runtime("header", node, self.visit(node.func), *parts)
+        made.keywords = [ast.copy_location(ast.keyword(one.arg, self.visit(one.value)), node) for one in node.keywords]
+        return made
 
     # ----- bodies
-    def _may_share(self, body: list[ast.stmt], *more: ast.AST) -> bool:
-        return not self.free.intersection(stores([*more, *body]))
-
     def _variables(self, nodes: list[Any], node: ast.AST, head: frozenset[str]) -> Variables:
         stored = stores(nodes)
         self.shared.update(dict.fromkeys(stored))
-        out = node.live_out  # type: ignore[attr-defined]
+        head, out = head | self.free, node.live_out | self.free   # type: ignore[attr-defined]  # others may read what is free
         return Variables(tuple(stored), tuple([name for name in stored if name in head]), tuple([name for name in stored if name in out]))
 
     def _function(self, name: str, body: list[ast.stmt], variables: Variables, node: ast.AST, parameters: tuple[str, ...] = ()) -> Any:
@@ -389,6 +410,24 @@ def _makes(node: ast.expr | None) -> bool | tuple[Any, ...]:
     if isinstance(node, ast.Tuple | ast.List):
         return tuple(map(_makes, node.elts))
     return isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare | ast.Call | ast.Subscript | ast.IfExp)
+
+
+def _called(node: ast.expr) -> str:
+    """The name of a function that an expression calls, also of `np.arange`."""
+    function = node.func if isinstance(node, ast.Call) else None
+    if isinstance(function, ast.Attribute):
+        return function.attr if function.attr == "arange" else ""
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+_KEEPING = frozenset(("append", "insert", "setdefault", "update", "dict"))
+
+
+def _keeps(node: ast.Call) -> bool:
+    """Whether a call keeps what it gets: it adds to a container, or makes an object of a class (by its name, as these are written)."""
+    function = node.func
+    name = function.id if isinstance(function, ast.Name) else function.attr if isinstance(function, ast.Attribute) else ""
+    return name in _KEEPING or name[:1].isupper()
 
 
 def _words(node: ast.AST) -> str:

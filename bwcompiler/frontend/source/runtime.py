@@ -21,7 +21,18 @@ from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source import gaps, iteration
 from bwcompiler.frontend.source.branches import branch
 from bwcompiler.frontend.source.builtin_functions import truth_of
-from bwcompiler.frontend.source.calls import added, altered, callable_for, changed, combined, combined_attribute, indexed, iterable, own
+from bwcompiler.frontend.source.calls import (
+    added,
+    altered,
+    callable_for,
+    changed,
+    combined,
+    combined_attribute,
+    defined,
+    indexed,
+    iterable,
+    own,
+)
 from bwcompiler.frontend.source.calls import attribute as attribute_of
 from bwcompiler.frontend.source.capture import MOST_COPIES, SHORT
 from bwcompiler.frontend.source.checks import Trying, raised
@@ -44,7 +55,7 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 
 __all__ = ["added", "altered", "and_", "assert_", "attribute", "call", "changed", "choose", "combined", "combined_attribute",
-           "computed", "elements", "for_", "header", "if_", "in_", "is_", "is_not", "item", "iterable", "kept", "made", "not_",
+           "computed", "defined", "elements", "for_", "header", "if_", "in_", "is_", "is_not", "item", "iterable", "kept", "made", "not_",
            "not_in", "or_", "product", "raised", "sifted", "slice", "trying", "unrolled", "while_"]
 
 SHORTEST = 3                   # loops of fewer iterations are always unrolled
@@ -64,7 +75,7 @@ HANDLERS["truth_of"] = _truth
 
 
 _NO_VARIABLES: tuple[tuple[str, ...], ...] = ((), (), ())
-_HEADERS = (range, enumerate, zip, reversed)
+_HEADERS = (range, enumerate, zip, reversed, map, np.arange)
 
 
 def form(function: Any) -> Any:
@@ -164,12 +175,19 @@ def made(container: Any) -> Any:
 
 
 def header(function: Any, *parts: Any, **options: Any) -> Any:
-    """What a loop goes over, written as range(...), enumerate(...), zip(...) or reversed(...)."""
-    if function not in _HEADERS or open_policy() is None:
+    """What a loop goes over, written as range(...), enumerate(...), zip(...), reversed(...), map(...) or np.arange(...)."""
+    if not any(function is one for one in _HEADERS) or open_policy() is None:
         return call(function)(*parts, **options)
     if any(map(gaps.has_gaps, parts)):
         gaps.refuse(f"{function.__name__}()")
-    return iteration.header(function, parts, options)
+    if function is map and len(parts) > 1:
+        parts = (functools.partial(_applied, parts[0]), *parts[1:])
+    found = iteration.header(function, parts, options)
+    return call(function)(*parts, **options) if found is None else found
+
+
+def _applied(function: Any, *args: Any) -> Any:
+    return call(function)(*args)
 
 
 def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, ...], ...], flag: str | None = None) -> None:
@@ -341,7 +359,7 @@ def while_(test: Callable[[], Any], body: Callable[..., None], variables: tuple[
         decided = _truth(test())
         if isinstance(decided, Tracer):
             assert policy is not None
-            while_loop(test, body, names, policy)
+            while_loop(decided, test, body, names, policy)
             return
         if not decided or (number == 0 and policy is not None and policy.converting and _known(test, body, names, policy)):
             return

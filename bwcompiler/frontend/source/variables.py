@@ -57,6 +57,10 @@ class Names:
         """One more variable, of nobody's function."""
         self._cells[name] = cell
 
+    def cells(self, names: Iterable[str] | None = None) -> frozenset[int]:
+        """The ids of the cells of some variables, or of all."""
+        return frozenset([id(self._cells[name]) for name in (self._cells if names is None else names) if name in self._cells])
+
     def is_place(self, name: str) -> bool:
         """Whether it is something else than a variable of the function."""
         return type(self._cells[name]) is not CellType

@@ -14,7 +14,7 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.frontend.tracing.storages.region import Storage, active_region, escaped, open_region
-from bwcompiler.frontend.tracing.tracer import ScalarTracer, call
+from bwcompiler.frontend.tracing.tracer import ScalarTracer, call, handle
 from bwcompiler.ir.extent import Affine, Extent, add_extents, known_le, scale_extent
 
 
@@ -28,8 +28,12 @@ def _combined(name: str, inner: Callable[[Extent, Extent], Extent | None], refle
             return otherwise(self, other)
         mine = self.extent()
         found = inner(extent, mine) if reflected else inner(mine, extent)
-        return otherwise(self, other) if found is None else call(index_handle, found)
+        return otherwise(self, other) if found is None else call(index_handle, found, _is_int64(self) or _is_int64(other))
     return method
+
+
+def _is_int64(x: Any) -> bool:
+    return x._kind is not int if isinstance(x, IndexTracer) else isinstance(x, np.integer)
 
 
 def _compared(name: str, decide: Callable[[Extent, Extent], bool | None]) -> Callable[[Any, Any], Any]:
@@ -68,12 +72,12 @@ def _not(found: bool | None) -> bool | None:
 
 
 class IndexTracer(ScalarTracer):
-    """A traced integer that is affine in loop indices."""
+    """A traced integer that is affine in loop indices: weak, as Python's are, or one of NumPy's 64-bit ones."""
 
     __slots__ = ("_extent",)
 
-    def __init__(self, storage: Storage, extent: Affine) -> None:
-        super().__init__(storage, (), storage.type, int)
+    def __init__(self, storage: Storage, extent: Affine, is_int64: bool) -> None:
+        super().__init__(storage, (), storage.type, storage.type.dtype if is_int64 else int)
         self._extent = extent
 
     def extent(self) -> Affine:
@@ -96,19 +100,35 @@ class IndexTracer(ScalarTracer):
     __hash__ = ScalarTracer.__hash__
 
     def __neg__(self) -> Any:
-        return call(index_handle, scale_extent(self.extent(), -1))
+        return call(index_handle, scale_extent(self.extent(), -1), _is_int64(self))
 
     def __pos__(self) -> Any:
         return self
 
 
-def index_handle(extent: Extent) -> Any:
-    """The handle of an extent; a Python integer where it is one."""
+def index_handle(extent: Extent, is_int64: bool = False) -> Any:
+    """The handle of an extent; a Python integer, or one of NumPy's, where it is one."""
     if isinstance(extent, int):
-        return extent
+        return np.int64(extent) if is_int64 else extent
     storage = Storage(open_region(), ops.index_value(extent=extent))
     storage.writable = False
-    return IndexTracer(storage, extent)
+    return IndexTracer(storage, extent, is_int64)
+
+
+def as_int64(x: Any) -> Any:
+    """An integer or index as NumPy's 64-bit integer."""
+    if isinstance(x, IndexTracer):
+        return IndexTracer(x._storage, x.extent(), True)
+    if isinstance(x, ScalarTracer):
+        found = handle(x._storage, x._chain, x._type)
+        found._kind = x._type.dtype
+        return found
+    return np.int64(x)
+
+
+def index_like(index: IndexTracer, extent: Extent) -> Any:
+    """The handle of another extent, of the same kind of integers."""
+    return index_handle(extent, _is_int64(index))
 
 
 def extent_of(x: Any) -> Extent | None:

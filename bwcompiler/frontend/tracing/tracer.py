@@ -399,7 +399,7 @@ class ArrayTracer(Tracer):
         return self._type.shape[0]  # type: ignore[return-value]
 
     def __iter__(self) -> Iterator[Any]:
-        return iter([self[position] for position in range(len(self))])
+        return (self[position] for position in range(len(self)))       # each is read when it is asked for, as in NumPy
 
     def __contains__(self, item: Any) -> bool:
         refuse(self, TracerBoolError, "`in` on a traced array: the answer is not known while tracing\n"

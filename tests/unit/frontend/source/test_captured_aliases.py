@@ -167,7 +167,25 @@ def of_rows(x):
     return best @ x
 
 
-RIGHT = [a_copy, new_arrays, not_read_any_more, written_before, always_the_same, written_to_after_the_loop, of_rows]
+def one_of_many_inside_of_a_branch(x):
+    """As many ways from one of them to another as there are orders of those in between."""
+    arrays = [x * k for k in range(10)]
+    a = arrays[0]
+    if x[0] > -2:
+        b = arrays[0] if x[1] > 0 else arrays[1]
+        c = b if x[2] > 1 else arrays[2]
+        d = c if x[0] > 0 else arrays[3]
+        e = d if x[1] > 2 else arrays[4]
+        f = e if x[2] > 0 else arrays[5]
+        g = f if x[0] > 1 else arrays[6]
+        h = g if x[1] < 0 else arrays[7]
+        k = h if x[2] < 0 else arrays[8]
+        a = k if x[0] < 0 else arrays[9]
+    a[0] = 7.0
+    return a @ x + sum([np.sum(one * one) for one in arrays])
+
+
+RIGHT = [one_of_many_inside_of_a_branch, a_copy, new_arrays, not_read_any_more, written_before, always_the_same, written_to_after_the_loop, of_rows]
 
 
 @pytest.mark.parametrize("program", RIGHT, ids=lambda program: program.__name__)

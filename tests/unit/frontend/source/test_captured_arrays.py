@@ -44,6 +44,35 @@ def reshaped(x):
     return np.sum(a * np.arange(6.0).reshape(2, 3)) + b[1, 0] ** 2
 
 
+class Layer:
+    def __init__(self, weights):
+        self.weights = weights
+
+
+def in_containers(x):
+    tables = {"a": GRID * 2, "b": np.exp(GRID)}
+    named = {f"w{k}": GRID / k for k in (1, 2)}
+    rows = [GRID + k for k in range(3)]
+    rows.append(GRID - 1)
+    for name in tables:
+        tables[name] -= x
+    named["w2"][1:] *= x[1:]
+    for row in rows:
+        row += x[0]
+    layer, other = Layer(GRID * 3), {"bias": GRID + 1}
+    for k in range(9):
+        layer.weights -= 0.1 * x
+        other["bias"][k % 6] = x[k % 6]
+    return np.sum(tables["a"] * tables["b"] + named["w2"] * rows[3] * rows[0]) + layer.weights @ other["bias"]
+
+
+def shared_by_two(x):
+    table = GRID * 2
+    tables = {"a": table, "b": table}
+    tables["a"] += x
+    return tables["b"] @ table
+
+
 def scaled(values, by):
     return values * by
 
@@ -87,7 +116,7 @@ def seen_through_views(x):
     return np.sum(same ** 2) + view[0]
 
 
-PROGRAMS = [of_operators, of_functions, of_selections, reshaped, of_own_functions, of_objects, seen_through_views]
+PROGRAMS = [of_operators, of_functions, of_selections, reshaped, of_own_functions, of_objects, seen_through_views, in_containers, shared_by_two]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)

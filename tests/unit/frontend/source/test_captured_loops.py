@@ -210,6 +210,27 @@ def positive(rng, n):
     return a @ a.T + n * np.eye(n)
 
 
+def over_arange(x):
+    small, total = np.zeros(1, np.float32), np.zeros(1)
+    for i in np.arange(1, 12):
+        for j in np.arange(i):
+            total = total + x[j] * x[i]
+    for k in np.arange(11, 0, -2):
+        total = total + (small + 1) / 3 * k * x[k] * x[k - 1]   # k is one of NumPy's 64-bit integers: the quotient is of 32 bits
+    return total, small + i, small + (k + 1), small + (3 - 2 * k)
+
+
+def over_map(x, y):
+    total = 0.0
+    for one in map(np.sin, x):
+        total = total * 0.9 + one
+    for k, product in enumerate(map(lambda a, b: a * b, x, y[1:])):
+        total = total + product * k
+    for one, (a, b) in zip(map(abs, x), zip(x, y, strict=True), strict=True):
+        total = total + one * a * b
+    return total
+
+
 PROGRAMS = {
     heat: lambda rng: (rng.random(12), 20),
     jacobi: lambda rng: (rng.random(10), rng.random(10)),
@@ -230,6 +251,8 @@ PROGRAMS = {
     strided: lambda rng: (rng.random(20),),
     distance_table: lambda rng: (rng.random(9), rng.random(8)),
     swapped: lambda rng: (rng.random(5),),
+    over_arange: lambda rng: (rng.random(12),),
+    over_map: lambda rng: (rng.random(12), rng.random(12)),
 }
 
 
@@ -290,6 +313,93 @@ def test_a_loop_with_continue_alone_runs_every_iteration():
 
     xs = [np.arange(3.0), np.array(5.0), np.ones(2)]
     assert bw.jit(skips)(xs) == skips(xs)
+
+
+# ----- what a loop goes over changes while it does: each element is read when it is its turn
+def shrinks_the_rest(b):
+    total = 0.0
+    for e in b:
+        b[1:] = b[1:] * 0.8
+        total += e
+    return total
+
+
+def goes_over_it_twice(b):
+    total = 0.0
+    for e, f in zip(b, b, strict=True):
+        b += 0.8
+        total += e * f
+    return total
+
+
+def left_early(b):
+    total = 0.0
+    for k, e in enumerate(b):
+        b[-1] = total
+        total += e * k
+        if total > 3:
+            break
+    return total
+
+
+def over_a_view(b):
+    total = 0.0
+    for e in b[::2]:
+        for f in b[1:]:
+            b[-1] += 0.1 * f
+            total += e * f
+    return total
+
+
+def over_rows(b):
+    a = np.outer(b, b) * b
+    total = 0.0
+    for row, other in zip(a.T, a[1:], strict=False):
+        a[0] *= 0.9
+        total += row @ other
+        row[1] += 1
+    return total + np.sum(a)
+
+
+def mapped_elements(b):
+    total = 0.0
+    for e in map(np.sin, b):
+        b *= 1.1
+        total += e
+    return total
+
+
+def kept_elements(b):
+    def changed(e):
+        b[-1] += e
+        return e
+
+    kept = []
+    for e in b:
+        b *= 1.1
+        kept.append(e)
+    return sum(kept) + kept[0] + sum([changed(e) for e in b]) + sum(changed(e) for e in b)
+
+
+def over_an_iterator(b):
+    numbers, total = iter(b), 0.0
+    later = (e * e for e in b)
+    b *= 2
+    for _ in range(4):
+        e = next(numbers)
+        b *= 1.3
+        total += e
+    return total + sum(later)
+
+
+@pytest.mark.parametrize("size", [6, 12])
+@pytest.mark.parametrize("program", [shrinks_the_rest, goes_over_it_twice, left_early, over_a_view, over_rows, mapped_elements, kept_elements,
+                                     over_an_iterator], ids=lambda program: program.__name__)
+def test_elements_are_read_when_it_is_their_turn(program, size, rng):
+    x = 0.5 * rng.standard_normal(size)
+    assert bw.jit(program)(x.copy()) == pytest.approx(program(x.copy()), rel=1e-12)
+    if program is not left_early:
+        assert bw.jit(program, autoloop=False)(x.copy()) == pytest.approx(program(x.copy()), rel=1e-12)
 
 
 # ----- what must not be captured
