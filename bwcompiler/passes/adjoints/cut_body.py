@@ -38,7 +38,7 @@ class CutBody(NamedTuple):
                `undone`, residuals, then the fixed inputs whose numbers are `kept`.  Outputs: cotangents of the active inputs, then
                the first versions of `undone`.
     seeded     the numbers of the outputs that have cotangents.
-    active     the numbers of the inputs that have: the carried ones, then the fixed ones.
+    active     the numbers of the inputs that have: the carried ones and those `apart`, then the fixed ones.
     undone     the numbers of the carried arrays that are restored.
     arrays     captured by rules: more fixed inputs, behind the body's own.
     inputs     the fixed inputs as the body has them; `before` is what is computed of them before the loop, and `hoisted` those of its
@@ -71,16 +71,18 @@ class CutBody(NamedTuple):
 
 
 def cut_body(body: Graph, carried: int, flags: Sequence[bool], seeded: Sequence[int], hoisting: str, trips: int = 0,
-             passed_on: Set[int] = frozenset()) -> CutBody:
+             passed_on: Set[int] = frozenset(), apart: Set[int] = frozenset(), updated: Set[int] = frozenset()) -> CutBody:
     """Differentiate a body with respect to the inputs that are flagged, and cut the result in two.
 
     seeded     the numbers of the outputs that get cotangents.
     hoisting   what may be computed before the loop: ALL, where the body surely runs; SAFE, what cannot fail; or NOTHING.
     trips      how often the body runs at most, where carried arrays may be restored.
     passed_on  the numbers of carried arrays that a loop around this one may restore: their last versions need not be kept.
+    apart      the numbers of fixed inputs whose cotangents are not added to those so far.
+    updated    the numbers of fixed inputs that are written over later: they cost their bytes, although they are kept where they are.
     """
-    fixed = [k for k in range(carried, len(body.inputs)) if flags[k]]
-    active = [*[k for k in range(carried) if flags[k]], *fixed]
+    fixed = [k for k in range(carried, len(body.inputs)) if flags[k] and k not in apart]
+    active = [*[k for k in range(len(body.inputs)) if flags[k] and (k < carried or k in apart)], *fixed]
     seeds = [INPUT_SEED if k in seeded else None for k in range(len(body.outputs))]
     linked = differentiate(body, active, seeds, started_from=fixed)
     joint, unlinked = unlink_with_mapping(linked)
@@ -91,7 +93,7 @@ def cut_body(body: Graph, carried: int, flags: Sequence[bool], seeded: Sequence[
     if hoisting != NOTHING:
         lifted = hoist(graph, [value for k, value in enumerate(graph.inputs) if k not in taken], hoisting == ALL)
     with Record() as record:
-        marks = {value: _mark(value) for value in lifted.graph.inputs[:carried]}
+        marks = {value: _mark(value) for number, value in enumerate(lifted.graph.inputs) if number < carried or number in updated}
     held = {mark: value for value, mark in marks.items()}
     copies = dict(marks)
     saved = replaced_inputs(lifted.graph, copies, lifted.graph.inputs, record.values)
@@ -102,6 +104,7 @@ def cut_body(body: Graph, carried: int, flags: Sequence[bool], seeded: Sequence[
     parts = cut.best(trips, passed_on)
     seeded_by = set(parts.seeds)
     number = {value: k for k, value in enumerate([one for one in saved.inputs[carried:] if one not in seeded_by])}
+    number |= {mark: number[value] for mark, value in held.items() if value in number}
     residuals = [value for value in parts.residuals if value not in number]
     kept = [value for value in parts.residuals if value in number]
     positions = iter(range(len(joint.cotangents)))

@@ -8,7 +8,7 @@ The body is cut in two by `cut_body`; linear bodies store nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Container, Sequence, Set
 from typing import Any, NamedTuple
 
 from bwcompiler import ops
@@ -89,7 +89,7 @@ class LoopRule:
         backwards = ops.loop(*start, *residuals, lo=attrs["lo"], hi=attrs["hi"], step=-attrs["step"], carried=len(start),
                              body=self.adjoint)
         self.backwards = backwards
-        found = totals(present, self.active, carried, backwards)
+        found = totals(present, self.active, range(carried), backwards)
         first = len(start) - len(self.extras)
         extras = [ops.item(backwards, index=place) for place in range(first, len(start))]
         for product in self.late.products:
@@ -104,15 +104,15 @@ def or_zero(ct: Value | None, like: Value) -> Value:
     return constant(0.0, like.type) if ct is None else ct
 
 
-def totals(present: Sequence[Value | None], active: Sequence[int], carried: int, backwards: Value,
+def totals(present: Sequence[Value | None], active: Sequence[int], apart: Container[int], backwards: Value,
            first: int = 0) -> list[Value | None]:
-    """The cotangents of operands: what the adjoint gave, its results from `first` on, with those present of carried operands; those of
-    fixed ones have been added to already."""
+    """The cotangents of operands: what the adjoint gave, its results from `first` on, with those present of the operands `apart`, such as
+    what a loop carries; those of others have been added to already."""
     found = list(present)
     for place, k in enumerate(active, first):
         total = ops.item(backwards, index=place)
         before = present[k]
-        found[k] = ops.add(before, total) if before is not None and k < carried else total
+        found[k] = ops.add(before, total) if before is not None and k in apart else total
     return found
 
 

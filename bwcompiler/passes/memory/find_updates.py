@@ -59,18 +59,53 @@ def find_updates(graph: Graph, mutable: Sequence[Value] = ()) -> Updates:
 
 
 def _begun(graph: Graph, mutable: Sequence[Value]) -> set[Value]:
-    """What is made from these inputs by updates alone, in the graph or in a loop that carries it; and these."""
+    """What is made from these inputs by updates alone, in the graph, in a loop that carries it or in a branch; and these."""
     found = set(mutable)
     for value in graph.body:
         if value.op.name in UPDATES:
-            before = value.operands[0]
-        elif value.op is ops.item and value.operands[0].op in (ops.loop, ops.while_loop):
-            before = value.operands[0].operands[value.attrs["index"]]
+            before: Value | None = value.operands[0]
+        elif value.op is ops.item:
+            before = passed_through(value)
         else:
             continue
         if before in found:
             found.add(value)
     return found
+
+
+def passed_through(item: Value) -> Value | None:
+    """What a result of a loop or branch starts as: the operand that the loop carries, or that both branches update or leave as it is."""
+    region, number = item.operands[0], item.attrs["index"]
+    if region.op in (ops.loop, ops.while_loop):
+        return region.operands[number]
+    place = _state(region, number) if region.op is ops.cond else None
+    return None if place is None else region.operands[place + 1]
+
+
+def branch_states(cond: Value) -> dict[int, int]:
+    """Per result of a choice that both branches make of the same array, by updates or by nothing: the number of that input."""
+    found: dict[int, int] = {}
+    for number, type_ in enumerate(cond.type.items):
+        place = _state(cond, number) if type_.size > 1 else None
+        if place is not None and place not in found.values():
+            found[number] = place
+    return found
+
+
+def _state(cond: Value, number: int) -> int | None:
+    place = _begins(cond.attrs["then_branch"], number)
+    return None if place is None or place != _begins(cond.attrs["else_branch"], number) else place
+
+
+def _begins(graph: Graph, number: int) -> int | None:
+    """The number of the input that an output is made of by updates."""
+    value: Value | None = graph.outputs[number]
+    while value is not None and value not in graph.inputs:
+        if value.op.name in UPDATES:
+            value = value.operands[0]
+        else:
+            value = passed_through(value) if value.op is ops.item else None
+    return None if value is None else graph.inputs.index(value)
 
 
 def _late_patches(graph: Graph, candidates: Sequence[Value]) -> set[Value]:

@@ -18,7 +18,7 @@ from bwcompiler.ir.access import is_virtual
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value
 from bwcompiler.passes.loops.prune_regions import LOOPS
-from bwcompiler.passes.memory.find_updates import find_updates, is_small_slice
+from bwcompiler.passes.memory.find_updates import branch_states, find_updates, is_small_slice
 
 
 def save_slices(graph: Graph, mutable: Sequence[Value] = ()) -> Graph:
@@ -41,6 +41,8 @@ def _first_updates(graph: Graph, mutable: Sequence[Value]) -> dict[Value, int]:
             arrays: Sequence[Value] = value.operands[:1]
         elif value.op in LOOPS:
             arrays = value.operands[:value.attrs["carried"]]
+        elif value.op is ops.cond:
+            arrays = [value.operands[place + 1] for place in branch_states(value).values()]
         else:
             continue
         for array in arrays:
