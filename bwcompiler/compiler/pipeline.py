@@ -37,12 +37,13 @@ from bwcompiler.passes.derivatives.inline_custom_rules import inline_custom_rule
 from bwcompiler.passes.derivatives.partition import Partition, partition
 from bwcompiler.passes.derivatives.push_forward import TangentGraph, push_forward
 from bwcompiler.passes.fusion.fuse import fuse
+from bwcompiler.passes.loops.branch_states import branch_states
 from bwcompiler.passes.loops.carry_elements import carry_elements
 from bwcompiler.passes.loops.promote_elements import promote_with_mapping
 from bwcompiler.passes.loops.prune_regions import prune_regions
+from bwcompiler.passes.loops.select_branches import select_with_mapping
 from bwcompiler.passes.loops.unroll_loops import unroll_with_mapping
 from bwcompiler.passes.loops.vectorize_loops import vectorize_with_mapping
-from bwcompiler.passes.memory.find_updates import branch_states
 from bwcompiler.passes.memory.plan_memory import plan_memory
 from bwcompiler.passes.memory.save_slices import save_slices
 from bwcompiler.passes.pass_manager import GRAPH_PASS, Before, Pass, PassOptions, PassRunner, check_order
@@ -71,6 +72,8 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("expand_custom_rules", expand_custom_rules, "calls of functions with their own derivative -> fwd, tied to bwd",
          "graph -> graph, captured arrays", graphs=lambda found: [found.graph]),
     Pass("simplify", simplify_with_mapping, "algebraic identities, constant folding, common subexpressions, dead values",
+         graphs=lambda found: [found[0]]),
+    Pass("select_branches", select_with_mapping, "choices between a few numbers in loops -> both, and which of them",
          graphs=lambda found: [found[0]]),
     Pass("promote_elements", promote_with_mapping, "loops that read and write one element of an array -> loops that carry it",
          graphs=lambda found: [found[0]]),
@@ -106,6 +109,8 @@ PIPELINE: tuple[Pass, ...] = (
 )
 ORDER = (
     Before("expand_custom_rules", "simplify", "the bodies of fwd are simplified with what surrounds them"),
+    Before("simplify", "select_branches", "what is known of indices is known of what the sides read"),
+    Before("select_branches", "promote_elements", "a sum of what is chosen is one number"),
     Before("simplify", "promote_elements", "slices look through updates of other elements"),
     Before("promote_elements", "vectorize_loops", "a sum into an element of an array is one number, and iterations around are independent"),
     Before("vectorize_loops", "expand_regions", "the derivative of array code needs no undo log and no loop"),
@@ -153,10 +158,11 @@ def push(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None = None,
 
 def _over_arrays(run: PassRunner, graph: Graph) -> tuple[Graph, *tuple[Mapping[Value, Value], ...]]:
     """A graph with operations on arrays in the places of loops, and what stands for values that were replaced, one after the other."""
-    promoted, elements = run(promote_with_mapping, graph)
+    selected, choices = run(select_with_mapping, graph)
+    promoted, elements = run(promote_with_mapping, selected)
     vectorized, arrays = run(vectorize_with_mapping, promoted)
     unrolled, iterations = run(unroll_with_mapping, vectorized)
-    return unrolled, elements, arrays, iterations
+    return unrolled, choices, elements, arrays, iterations
 
 
 def derive(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None], names: Names = NO_NAMES,

@@ -21,7 +21,7 @@ from bwcompiler.ir.types import TensorType
 from bwcompiler.passes.adjoints.cut_body import NOTHING, CutBody, cut_body
 from bwcompiler.passes.adjoints.loop_adjoint import or_zero, totals, zeros
 from bwcompiler.passes.derivatives.activity import is_differentiable
-from bwcompiler.passes.memory.find_updates import branch_states
+from bwcompiler.passes.loops.branch_states import branch_states
 
 Prepared = tuple[Graph, Sequence[Any]]         # a branch, and the arrays that are its last inputs
 

@@ -40,15 +40,16 @@ def vectorize_loops(graph: Graph) -> Graph:
 
 def vectorize_with_mapping(graph: Graph) -> tuple[Graph, Mapping[Value, Value]]:
     """The same, and what stands for values that were replaced."""
-    return with_loops_replaced(graph, vectorize_loops, lambda loop: _as_arrays(loop) if _is_parallel(loop) else None)
+    return with_regions_replaced(graph, vectorize_loops,
+                                 lambda value: _as_arrays(value) if value.op is ops.loop and _is_parallel(value) else None)
 
 
-def with_loops_replaced(graph: Graph, inside: Callable[[Graph], Graph],
-                        replacement: Callable[[Value], list[Value] | None]) -> tuple[Graph, Mapping[Value, Value]]:
-    """The graph with other values in the places of the results of loops, and what stands for values that were replaced.
+def with_regions_replaced(graph: Graph, inside: Callable[[Graph], Graph],
+                          replacement: Callable[[Value], list[Value] | None]) -> tuple[Graph, Mapping[Value, Value]]:
+    """The graph with other values in the places of the results of loops and choices, and what stands for values that were replaced.
 
     inside       does the same to the bodies of loops and branches, before.
-    replacement  emits the values that are the results of a loop; None where it stays.
+    replacement  emits the values that are the results of a loop or choice; None where it stays.
     """
     if not any(value.op.regions for value in graph.body):
         return graph, {}
@@ -61,7 +62,7 @@ def with_loops_replaced(graph: Graph, inside: Callable[[Graph], Graph],
                 mapping[value] = results[value.operands[0]][value.attrs["index"]]
                 continue
             copy = value.with_operands(tuple([mapping.get(operand, operand) for operand in value.operands])).with_regions(inside)
-            if copy.op is ops.loop:
+            if copy.op.regions:
                 record.source, record.forward = value.source, value.forward
                 found = replacement(copy)
                 if found is not None:

@@ -17,8 +17,9 @@ from bwcompiler import ops
 from bwcompiler.ir.access import is_virtual
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value
+from bwcompiler.passes.loops.branch_states import branch_states
 from bwcompiler.passes.loops.prune_regions import LOOPS
-from bwcompiler.passes.memory.find_updates import branch_states, find_updates, is_small_slice
+from bwcompiler.passes.memory.find_updates import find_updates, is_small_slice
 
 
 def save_slices(graph: Graph, mutable: Sequence[Value] = ()) -> Graph:
