@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from bwcompiler import ops
 from bwcompiler.ir.declaration import Absent
-from bwcompiler.ir.extent import Affine, Extent, Index, Region, add_extents, known_le, scale_extent, span, substitute
+from bwcompiler.ir.extent import Affine, Extent, Index, Region, add_extents, known_le, scale_extent, substitute
 from bwcompiler.ir.graph import Graph, inline, live_values
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.types import I64, tensor
