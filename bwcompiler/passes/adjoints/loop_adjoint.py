@@ -116,12 +116,19 @@ def totals(present: Sequence[Value | None], active: Sequence[int], apart: Contai
     return found
 
 
-def expand_loop(loop: Value, operands: Sequence[Value], body: Graph, arrays: Sequence[Any], flags: Sequence[bool],
-                passed_on: Set[int] = frozenset()) -> Value:
+def cut_loop(loop: Value, body: Graph, flags: Sequence[bool], passed_on: Set[int], restoring: bool) -> CutBody:
+    """The body of a loop, prepared for a derivative with respect to the inputs flagged, cut in two; the others: see `cut_body`."""
+    carried = loop.attrs["carried"]
+    hoisting = ALL if known_le(loop.attrs["lo"], loop.attrs["hi"]) else SAFE
+    assert body.index is not None
+    return cut_body(body, carried, flags, [k for k in range(carried) if flags[k]], hoisting, trips_of(body.index), passed_on,
+                    restoring=restoring)
+
+
+def expand_loop(loop: Value, operands: Sequence[Value], body: Graph, arrays: Sequence[Any], parts: CutBody) -> Value:
     """Emit the loop that gives residuals, and what ties its results to its operands.
 
-    body, its inputs behind the operands being `arrays`, is that of the loop, prepared for a derivative with respect to the inputs flagged;
-    passed_on: see `cut_body`.
+    body, its inputs behind the operands being `arrays`, is that of the loop, prepared for a derivative, and cut in these parts.
     """
     record, attrs = current_record(), loop.attrs
     if record is None or body.index is None:
@@ -130,9 +137,6 @@ def expand_loop(loop: Value, operands: Sequence[Value], body: Graph, arrays: Seq
         raise UnsupportedError(at(loop.source, f"the derivative of a loop in steps of {attrs['step']} is not supported\n"
                                "  hint: count its iterations, and compute the index from their number"))
     carried = attrs["carried"]
-    hoisting = ALL if known_le(attrs["lo"], attrs["hi"]) else SAFE
-    parts = cut_body(body, carried, flags, [k for k in range(carried) if flags[k]], hoisting, trips_of(body.index),
-                     passed_on)
     stacks = [Stack(value.shape, value.dtype, body.index) for value in parts.stored()]
     fixed = parts.fixed_operands(operands[carried:], arrays, record)
     looped = ops.loop(*operands[:carried], *[zeros(stack.type) for stack in stacks], *fixed, lo=attrs["lo"], hi=attrs["hi"],
