@@ -37,9 +37,11 @@ from bwcompiler.passes.derivatives.inline_custom_rules import inline_custom_rule
 from bwcompiler.passes.derivatives.partition import Partition, partition
 from bwcompiler.passes.derivatives.push_forward import TangentGraph, push_forward
 from bwcompiler.passes.fusion.fuse import fuse
+from bwcompiler.passes.loops.branch_states import branch_states
 from bwcompiler.passes.loops.carry_elements import carry_elements
 from bwcompiler.passes.loops.promote_elements import promote_with_mapping
 from bwcompiler.passes.loops.prune_regions import prune_regions
+from bwcompiler.passes.loops.select_branches import select_with_mapping
 from bwcompiler.passes.loops.unroll_loops import unroll_with_mapping
 from bwcompiler.passes.loops.vectorize_loops import vectorize_with_mapping
 from bwcompiler.passes.memory.plan_memory import plan_memory
@@ -70,6 +72,8 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("expand_custom_rules", expand_custom_rules, "calls of functions with their own derivative -> fwd, tied to bwd",
          "graph -> graph, captured arrays", graphs=lambda found: [found.graph]),
     Pass("simplify", simplify_with_mapping, "algebraic identities, constant folding, common subexpressions, dead values",
+         graphs=lambda found: [found[0]]),
+    Pass("select_branches", select_with_mapping, "choices between a few numbers in loops -> both, and which of them",
          graphs=lambda found: [found[0]]),
     Pass("promote_elements", promote_with_mapping, "loops that read and write one element of an array -> loops that carry it",
          graphs=lambda found: [found[0]]),
@@ -105,6 +109,8 @@ PIPELINE: tuple[Pass, ...] = (
 )
 ORDER = (
     Before("expand_custom_rules", "simplify", "the bodies of fwd are simplified with what surrounds them"),
+    Before("simplify", "select_branches", "what is known of indices is known of what the sides read"),
+    Before("select_branches", "promote_elements", "a sum of what is chosen is one number"),
     Before("simplify", "promote_elements", "slices look through updates of other elements"),
     Before("promote_elements", "vectorize_loops", "a sum into an element of an array is one number, and iterations around are independent"),
     Before("vectorize_loops", "expand_regions", "the derivative of array code needs no undo log and no loop"),
@@ -152,10 +158,11 @@ def push(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None = None,
 
 def _over_arrays(run: PassRunner, graph: Graph) -> tuple[Graph, *tuple[Mapping[Value, Value], ...]]:
     """A graph with operations on arrays in the places of loops, and what stands for values that were replaced, one after the other."""
-    promoted, elements = run(promote_with_mapping, graph)
+    selected, choices = run(select_with_mapping, graph)
+    promoted, elements = run(promote_with_mapping, selected)
     vectorized, arrays = run(vectorize_with_mapping, promoted)
     unrolled, iterations = run(unroll_with_mapping, vectorized)
-    return unrolled, elements, arrays, iterations
+    return unrolled, choices, elements, arrays, iterations
 
 
 def derive(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None], names: Names = NO_NAMES,
@@ -210,27 +217,42 @@ def _lower_bodies(graph: Graph, libraries: Libraries, options: PassOptions, pref
         if value.op.kind != "region":
             continue
         name = f"{prefix}b{len(found)}"
-        carried = value.attrs["carried"] if value.op is not ops.cond else 0
-        found[value] = tuple([
-            _lower_body(value.attrs[region], carried if region == "body" else 0, libraries, options, f"{name}{region[0]}.")
-            for region in value.op.regions])
+        if value.op is ops.cond:
+            found[value] = _lower_branches(value, libraries, options, name)
+        else:
+            carried = value.attrs["carried"]
+            found[value] = tuple([
+                _lower_body(value.attrs[region], range(carried if region == "body" else 0), libraries, options, f"{name}{region[0]}.")
+                for region in value.op.regions])
     return found
 
 
-def _lower_body(graph: Graph, carried: int, libraries: Libraries, options: PassOptions, prefix: str) -> LoweredBody:
-    """One body.  The next states of a loop are written over the last ones, or, where these are read until the end, beside them."""
+def _lower_branches(cond: Value, libraries: Libraries, options: PassOptions, name: str) -> tuple[LoweredBody, ...]:
+    """The branches of a choice.  An array that both update is written over, unless one of them makes the result beside it."""
+    states = branch_states(cond)
+    into = [states.get(number) for number in range(len(cond.type.items))]
+    bodies = [_lower_body(cond.attrs[region], into, libraries, options, f"{name}{region[0]}.") for region in cond.op.regions]
+    beside = {number for body in bodies for number in body.swapped}
+    if not beside:
+        return tuple(bodies)
+    agreed = tuple([None if number in beside else place for number, place in enumerate(into)])
+    return tuple([replace(body, into=agreed, swapped=(), plan=plan_memory(body.graph, body.steps, agreed)) for body in bodies])
+
+
+def _lower_body(graph: Graph, over: Sequence[int | None], libraries: Libraries, options: PassOptions, prefix: str) -> LoweredBody:
+    """One body.  over: per result the input that it is written over; where that is read until the end, it is written beside it."""
     run = PassRunner(PIPELINE, options)
     legal = run(legalize, run(carry_elements, run(prune_regions, run(inline_custom_rules, graph))))
-    states = legal.inputs[:carried]
+    states = [legal.inputs[place] for place in over if place is not None]
     legal = run(save_slices, legal, states)
     fused = run(fuse, legal, False, states)
-    into: tuple[int | None, ...] = tuple(range(carried))
+    into = tuple(over)
     inside = options if graph.index is None else replace(options, scope=options.scope | {graph.index})
     steps = run(lower_steps, fused, libraries, _pairs(legal, into), _lower_bodies(legal, libraries, inside, prefix), prefix)
     plan = plan_memory(legal, steps, into)
     computed = {number for value, number in plan.copies if value not in legal.inputs}
     if computed:
-        into = tuple([None if number in computed else number for number in into])
+        into = tuple([None if number in computed else place for number, place in enumerate(into)])
     plan = run(plan_memory, legal, steps, into)
     return LoweredBody(legal, steps, plan, into, tuple(sorted(computed)))
 

@@ -29,6 +29,7 @@ from bwcompiler.passes.derivatives.autodiff import JointGraph
 from bwcompiler.passes.derivatives.partition import Partition
 from bwcompiler.passes.fusion import rules as fusion_rules
 from bwcompiler.passes.fusion.fuse import fuse
+from bwcompiler.passes.loops import branch_states
 from bwcompiler.passes.memory import find_updates, plan_memory
 
 SHOWN = 40                     # entries of a section; unrolled loops have thousands
@@ -342,7 +343,7 @@ def _updates(program: ProgramLike, fused: FusedProgram, names: Names) -> list[st
         for member in step.members:
             if member.update:
                 found[f"in place  {_update_place(member.value)}"] += 1
-            elif member.value.op.name in find_updates.UPDATES:
+            elif member.value.op.name in branch_states.UPDATES:
                 rule = rules.get(member.value, "overlap")
                 found[f"as a new array  {_update_place(member.value)}: {find_updates.RULES[rule]}"] += 1
     found.update(_copies(program, fused, names))

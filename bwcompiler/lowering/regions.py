@@ -53,7 +53,7 @@ def region_text(name: str, value: Value, bodies: Sequence[LoweredBody], function
         case "while_loop":
             return _while(name, value, bodies, functions, indices)
         case "cond":
-            return _choice(name, value, functions, indices)
+            return _choice(name, value, bodies[0].into, functions, indices)
     raise InternalError(f"{value.op.name} is no loop and no choice")
 
 
@@ -243,12 +243,15 @@ def condition_offset(bodies: Sequence[LoweredBody]) -> int:
     return max([body.plan.arena_bytes for body in bodies])
 
 
-def _choice(name: str, value: Value, functions: Sequence[BodyFunction], indices: Sequence[Index]) -> RegionText:
-    """then(...) or else(...)."""
+def _choice(name: str, value: Value, into: Sequence[int | None], functions: Sequence[BodyFunction],
+            indices: Sequence[Index]) -> RegionText:
+    """then(...) or else(...), which read the arrays that they update where the results are."""
     results = len(value.type.items)
     made = _Function(name, indices, results, (), len(value.operands))
     made.lines += ["  %flag = load i8, ptr %v.0", "  %holds = icmp ne i8 %flag, 0", "  br i1 %holds, label %then, label %else"]
-    slots = [*[f"%v.{k}" for k in range(1, len(value.operands))], *[f"%c{k}" for k in range(results)]]
+    updated = {place: number for number, place in enumerate(into) if place is not None}
+    given = [f"%c{updated[k]}" if k in updated else f"%v.{k + 1}" for k in range(len(value.operands) - 1)]
+    slots = [*given, *[f"%c{k}" for k in range(results)]]
     for label, function in zip(("then", "else"), functions, strict=True):
         made.label(label)
         made.call(function, slots)

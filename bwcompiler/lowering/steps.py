@@ -49,7 +49,7 @@ class LoweredStep(StepUse):
 class LoweredBody:
     """A graph as steps, with its memory: a program, or the body of a loop or branch.
 
-    into     per result: the input whose memory it is written to.
+    into     per result: the input whose memory it is written to; the branches of a choice agree.
     swapped  of the body of a loop: the states for which it needs a second place, because it reads the last one while it writes
              the next.
     """
@@ -102,7 +102,8 @@ def _items(fused: FusedProgram) -> dict[Value, dict[int, Value]]:
 
 
 def _lower_region(value: Value, bodies: tuple[LoweredBody, ...], read: Mapping[int, Value]) -> LoweredStep:
-    """A loop: its results start as the operands that it carries.  A choice: they are written by the branch that runs."""
+    """A loop: its results start as the operands that it carries.  A choice: as those that its branches update, or they are written by the
+    branch that runs."""
     types = value.type.items
     items = [read.get(number) or Value(ops.item, (value,), {"index": number}, type_) for number, type_ in enumerate(types)]
     filled = {number for number in range(len(value.operands)) if starts_filled(value, number)}
@@ -110,16 +111,24 @@ def _lower_region(value: Value, bodies: tuple[LoweredBody, ...], read: Mapping[i
     memory = max(body.plan.arena_bytes for body in bodies)
     scratch = [memory + ALIGNMENT if value.op is ops.while_loop else memory]
     updates = []
-    if value.op is not ops.cond:
-        for number, item in enumerate(items):
-            if number in filled:
-                continue
-            others = [operand for other, operand in enumerate(operands) if other != number and other not in filled]
-            updates.append(Update(operands[number], item, operands[number] in others))
-        scratch += [types[number].nbytes for number in bodies[-1].swapped]
+    for number, item in enumerate(items):
+        start = _starts_as(value, bodies, number)
+        if start is None or start in filled:
+            continue
+        others = [operand for other, operand in enumerate(operands) if other != start and other not in filled]
+        updates.append(Update(operands[start], item, operands[start] in others))
+    scratch += [types[number].nbytes for number in bodies[-1].swapped]
     reads = [operand for number, operand in enumerate(operands) if number not in filled]
     fills = tuple([(items[number], value.operands[number].attrs["value"]) for number in sorted(filled)])
     return LoweredStep(reads, list(items), value=value, bodies=bodies, items=tuple(items), fills=fills, scratch=scratch, updates=updates)
+
+
+def _starts_as(value: Value, bodies: tuple[LoweredBody, ...], number: int) -> int | None:
+    """The number of the operand that a result of a loop or choice starts as."""
+    if value.op is not ops.cond:
+        return number
+    place = bodies[0].into[number]
+    return None if place is None else place + 1
 
 
 def _lower_groups(fused: FusedProgram, prefix: str) -> dict[int, LoweredStep]:

@@ -4,12 +4,13 @@
     adjoint   x̄ = cond(p; x̄ so far, cotangents, residuals, x)
 
 Each branch is cut in two by `cut_body`, so what is cheap to compute again is not kept, and operands are there anyway.  Residuals of the two
-branches that have one type share a place.
+branches that have one type share a place.  The cotangent of an array that both branches update is that of the result, updated in place;
+what is read of the array is kept, and not all of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any, NamedTuple
 
 from bwcompiler import ops
@@ -20,6 +21,7 @@ from bwcompiler.ir.types import TensorType
 from bwcompiler.passes.adjoints.cut_body import NOTHING, CutBody, cut_body
 from bwcompiler.passes.adjoints.loop_adjoint import or_zero, totals, zeros
 from bwcompiler.passes.derivatives.activity import is_differentiable
+from bwcompiler.passes.loops.branch_states import branch_states
 
 Prepared = tuple[Graph, Sequence[Any]]         # a branch, and the arrays that are its last inputs
 
@@ -37,9 +39,10 @@ class CondRule:
     content_key = ""
     backwards = None                   # restores no array
 
-    def __init__(self, value: Value, active: Sequence[int], seeded: Sequence[int], branches: tuple[Graph, Graph]) -> None:
+    def __init__(self, value: Value, active: Sequence[int], apart: Set[int], seeded: Sequence[int], branches: tuple[Graph, Graph]) -> None:
         self.value = value
         self.active = active
+        self.apart = apart
         self.seeded = seeded
         self.branches = branches
 
@@ -50,9 +53,9 @@ class CondRule:
              residuals: Sequence[Value], needs: Sequence[bool]) -> list[Value | None]:
         """The adjoint of the branch that was taken, added to the cotangents present."""
         given = [or_zero(cts[k], results[k]) for k in self.seeded]
-        start = [or_zero(present[k + 1], operands[k + 1]) for k in self.active]
+        start = [or_zero(present[k + 1], operands[k + 1]) for k in self.active if k not in self.apart]
         chosen = ops.cond(operands[0], *given, *start, *residuals, then_branch=self.branches[0], else_branch=self.branches[1])
-        return totals(present, [k + 1 for k in self.active], 0, chosen)
+        return totals(present, [k + 1 for k in self.active], {k + 1 for k in self.apart}, chosen)
 
 
 def expand_cond(value: Value, operands: Sequence[Value], branches: Sequence[Prepared], flags: Sequence[bool]) -> Value:
@@ -65,7 +68,10 @@ def expand_cond(value: Value, operands: Sequence[Value], branches: Sequence[Prep
         raise InternalError(f"{value!r} is expanded outside of any record")
     results, given = len(value.type.items), operands[1:]
     seeded = [k for k, output in enumerate(value.attrs["then_branch"].outputs) if is_differentiable(output)]
-    parts = [cut_body(body, 0, [*flags, *[False] * len(arrays)], seeded, NOTHING) for body, arrays in branches]
+    updated = set(branch_states(value).values())
+    apart = {place for place in updated if flags[place]}
+    parts = [cut_body(body, 0, [*flags, *[False] * len(arrays)], seeded, NOTHING, apart=apart, updated=updated)
+             for body, arrays in branches]
     fixed = [part.fixed_operands(given, arrays, record) for part, (_, arrays) in zip(parts, branches, strict=True)]
     captured = [values[len(given):] for values in fixed]
     places = _shared(parts)
@@ -73,8 +79,8 @@ def expand_cond(value: Value, operands: Sequence[Value], branches: Sequence[Prep
     chosen = ops.cond(*operands, *captured[0], *captured[1], then_branch=taken[0], else_branch=taken[1])
     items = [ops.item(chosen, index=k) for k in range(results + len(places))]
     kept = [[values[k] for k in part.kept] for part, values in zip(parts, fixed, strict=True)]
-    adjoints = [_taking(part, number, kept, places) for number, part in enumerate(parts)]
-    rule = CondRule(value, parts[0].active, seeded, (adjoints[0], adjoints[1]))
+    adjoints = [_taking(part, number, len(apart), kept, places) for number, part in enumerate(parts)]
+    rule = CondRule(value, parts[0].active, apart, seeded, (adjoints[0], adjoints[1]))
     return ops.region_link(*operands, *items, *kept[0], *kept[1], rule=rule, given=len(operands), results=results)
 
 
@@ -102,10 +108,10 @@ def _giving(part: CutBody, number: int, count: int, captured: Sequence[Sequence[
     return graph.replace(inputs=inputs, body=[*graph.body, *record.values], outputs=[*graph.outputs[:results], *held])
 
 
-def _taking(part: CutBody, number: int, kept: Sequence[Sequence[Value]], places: Sequence[Place]) -> Graph:
+def _taking(part: CutBody, number: int, apart: int, kept: Sequence[Sequence[Value]], places: Sequence[Place]) -> Graph:
     """The adjoint of branch `number`, over cotangents, places, and what both adjoints read of operands."""
     graph = part.adjoint
-    first = len(part.seeded) + len(part.active)
+    first = len(part.seeded) + len(part.active) - apart
     residuals, own = graph.inputs[first:first + part.residuals], graph.inputs[first + part.residuals:]
     inputs = list(graph.inputs[:first])
     for place in places:

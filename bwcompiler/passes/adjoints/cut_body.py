@@ -19,10 +19,11 @@ from bwcompiler import ops
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, constant, input_value
 from bwcompiler.ir.types import dtype_of, tensor
-from bwcompiler.passes.adjoints.undo_log import Chains, Undone, chains, restored
+from bwcompiler.passes.adjoints.undo_log import UPDATES, Chains, Undone, chains, restored
 from bwcompiler.passes.adjoints.unlink_regions import unlink_with_mapping
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, differentiate
 from bwcompiler.passes.derivatives.partition import partition
+from bwcompiler.passes.loops.branch_states import passed_through
 from bwcompiler.passes.loops.region_bodies import Hoisted, copied, emit_values, hoist, replaced_inputs
 from bwcompiler.passes.memory.delay_updates import delay_updates
 from bwcompiler.passes.rewriting.simplify import simplify
@@ -38,9 +39,10 @@ class CutBody(NamedTuple):
                `undone`, residuals, then the fixed inputs whose numbers are `kept`.  Outputs: cotangents of the active inputs, then
                the first versions of `undone`.
     seeded     the numbers of the outputs that have cotangents.
-    active     the numbers of the inputs that have: the carried ones, then the fixed ones.
+    active     the numbers of the inputs that have: the carried ones and those `apart`, then the fixed ones.
     undone     the numbers of the carried arrays that are restored.
     arrays     captured by rules: more fixed inputs, behind the body's own.
+    whole      bytes of carried arrays that are kept as they are at some point of an iteration, and not in parts.
     inputs     the fixed inputs as the body has them; `before` is what is computed of them before the loop, and `hoisted` those of its
                values that are the last fixed inputs.
     """
@@ -53,6 +55,7 @@ class CutBody(NamedTuple):
     undone: tuple[int, ...]
     kept: tuple[int, ...]
     arrays: tuple[Any, ...]
+    whole: int
     inputs: tuple[Value, ...]
     before: tuple[Value, ...]
     hoisted: tuple[Value, ...]
@@ -60,6 +63,10 @@ class CutBody(NamedTuple):
     def stored(self) -> tuple[Value, ...]:
         """The residuals in the forward graph."""
         return self.forward.outputs[len(self.forward.outputs) - self.residuals:]
+
+    def kept_bytes(self) -> int:
+        """What is kept in an iteration."""
+        return sum([value.type.nbytes for value in self.stored()])
 
     def fixed_operands(self, operands: Sequence[Value], arrays: Sequence[Any], record: Record) -> list[Value]:
         """The values for the fixed inputs, given those of the body's own operands and arrays; emits what is computed before the loop."""
@@ -71,16 +78,20 @@ class CutBody(NamedTuple):
 
 
 def cut_body(body: Graph, carried: int, flags: Sequence[bool], seeded: Sequence[int], hoisting: str, trips: int = 0,
-             passed_on: Set[int] = frozenset()) -> CutBody:
+             passed_on: Set[int] = frozenset(), apart: Set[int] = frozenset(), updated: Set[int] = frozenset(),
+             restoring: bool = False) -> CutBody:
     """Differentiate a body with respect to the inputs that are flagged, and cut the result in two.
 
     seeded     the numbers of the outputs that get cotangents.
     hoisting   what may be computed before the loop: ALL, where the body surely runs; SAFE, what cannot fail; or NOTHING.
     trips      how often the body runs at most, where carried arrays may be restored.
     passed_on  the numbers of carried arrays that a loop around this one may restore: their last versions need not be kept.
+    apart      the numbers of fixed inputs whose cotangents are not added to those so far.
+    restoring  whether carried arrays are restored where that is possible, even if it keeps more.
+    updated    the numbers of fixed inputs that are written over later: they cost their bytes, although they are kept where they are.
     """
-    fixed = [k for k in range(carried, len(body.inputs)) if flags[k]]
-    active = [*[k for k in range(carried) if flags[k]], *fixed]
+    fixed = [k for k in range(carried, len(body.inputs)) if flags[k] and k not in apart]
+    active = [*[k for k in range(len(body.inputs)) if flags[k] and (k < carried or k in apart)], *fixed]
     seeds = [INPUT_SEED if k in seeded else None for k in range(len(body.outputs))]
     linked = differentiate(body, active, seeds, started_from=fixed)
     joint, unlinked = unlink_with_mapping(linked)
@@ -91,7 +102,7 @@ def cut_body(body: Graph, carried: int, flags: Sequence[bool], seeded: Sequence[
     if hoisting != NOTHING:
         lifted = hoist(graph, [value for k, value in enumerate(graph.inputs) if k not in taken], hoisting == ALL)
     with Record() as record:
-        marks = {value: _mark(value) for value in lifted.graph.inputs[:carried]}
+        marks = {value: _mark(value) for number, value in enumerate(lifted.graph.inputs) if number < carried or number in updated}
     held = {mark: value for value, mark in marks.items()}
     copies = dict(marks)
     saved = replaced_inputs(lifted.graph, copies, lifted.graph.inputs, record.values)
@@ -99,9 +110,10 @@ def cut_body(body: Graph, carried: int, flags: Sequence[bool], seeded: Sequence[
     inner = _inner_loops(linked.graph, [unlinked, lifted.mapping, copies]) if trips else {}
     found = chains(saved, entries, inner) if trips else Chains({})
     cut = _Cut(saved, numbers, len(body.outputs), found, inner)
-    parts = cut.best(trips, passed_on)
+    parts = cut.best(trips, passed_on, restoring)
     seeded_by = set(parts.seeds)
     number = {value: k for k, value in enumerate([one for one in saved.inputs[carried:] if one not in seeded_by])}
+    number |= {mark: number[value] for mark, value in held.items() if value in number}
     residuals = [value for value in parts.residuals if value not in number]
     kept = [value for value in parts.residuals if value in number]
     positions = iter(range(len(joint.cotangents)))
@@ -111,7 +123,21 @@ def cut_body(body: Graph, carried: int, flags: Sequence[bool], seeded: Sequence[
     adjoint = _adjoint(parts.body, inputs, cotangents, [body.inputs[k] for k in active], parts.first, body)
     own = tuple([value for value in joint.graph.inputs[carried:] if value in number])
     return CutBody(forward, adjoint, len(residuals), tuple(seeded), tuple(active), parts.undone, tuple([number[value] for value in kept]),
-                   joint.captured, own, lifted.values, lifted.hoisted)
+                   joint.captured, _whole(residuals, saved, entries), own, lifted.values, lifted.hoisted)
+
+
+def _whole(residuals: Sequence[Value], graph: Graph, entries: Sequence[Value]) -> int:
+    """The bytes of those residuals that are carried arrays at some point between updates and loops inside."""
+    found: set[Value] = set()
+    for number, entry in enumerate(entries):
+        value: Value | None = graph.outputs[number]
+        versions = {entry}
+        while value is not None and value is not entry:
+            versions.add(value)
+            value = value.operands[0] if value.op in UPDATES else passed_through(value) if value.op is ops.item else None
+        if len(versions) > 1 and value is entry:
+            found |= versions
+    return _bytes([value for value in residuals if value in found])
 
 
 def _mark(value: Value) -> Value:
@@ -164,12 +190,12 @@ class _Cut:
         self.chains = found
         self.inner = inner
 
-    def best(self, trips: int, passed_on: Set[int]) -> _Parts:
+    def best(self, trips: int, passed_on: Set[int], restoring: bool) -> _Parts:
         """The one that keeps less, over all iterations; the last version of an array that is restored is kept once, or passed on."""
         kept = self._keeping()
         undone = self._restoring() if self.chains.of else None
-        if undone is None:
-            return kept
+        if undone is None or (restoring and passed_on >= set(undone.undone)):
+            return undone or kept
         arrays = sum([end.type.nbytes for end, number in zip(undone.ends, undone.undone, strict=True) if number not in passed_on])
         return undone if trips * undone.bytes + arrays < trips * kept.bytes else kept
 

@@ -16,7 +16,7 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.passes.adjoints.checkpoint_adjoint import expand_checkpoint
 from bwcompiler.passes.adjoints.cond_adjoint import expand_cond
-from bwcompiler.passes.adjoints.loop_adjoint import expand_loop
+from bwcompiler.passes.adjoints.loop_adjoint import cut_loop, expand_loop
 from bwcompiler.passes.adjoints.undo_log import UPDATES
 from bwcompiler.passes.adjoints.while_adjoint import expand_while
 from bwcompiler.passes.derivatives.activity import active_inputs, active_values, is_differentiable
@@ -28,10 +28,11 @@ from bwcompiler.passes.rewriting.simplify import simplify
 EXPANDED = (ops.loop, ops.while_loop, ops.cond, ops.checkpoint)
 
 
-def expand_regions(graph: Graph, wrt: Sequence[int], carried: int | None = None) -> Expanded:
+def expand_regions(graph: Graph, wrt: Sequence[int], carried: int | None = None, restoring: bool = False) -> Expanded:
     """Replace every loop and branch through which an output depends on the inputs `wrt`.
 
-    carried   of the body of another region op: how many of its inputs it carries.
+    carried    of the body of another region op: how many of its inputs it carries.
+    restoring  whether loops restore the arrays that they pass on, even where that keeps more.
     """
     if not any(value.op in EXPANDED for value in graph.body):
         return Expanded(graph)
@@ -42,7 +43,7 @@ def expand_regions(graph: Graph, wrt: Sequence[int], carried: int | None = None)
     def replace(value: Value, operands: tuple[Value, ...]) -> Value | None:
         if value.op not in EXPANDED or value not in active:
             return None
-        place = Place(carried is not None, frozenset(passed_on.get(value, ())))
+        place = Place(carried is not None, frozenset(passed_on.get(value, ())), restoring)
         return _EXPAND[value.op.name](value, operands, [operand in active for operand in value.operands], place)
 
     return expanded(graph, replace)
@@ -53,10 +54,12 @@ class Place(NamedTuple):
 
     inside     of the body of another one.
     passed_on  the numbers of what it carries that the loop around it carries too.
+    restoring  whether that is restored, so that the loop around can restore it.
     """
 
     inside: bool
     passed_on: Set[int]
+    restoring: bool
 
 
 def _passed_on(body: Graph, carried: int) -> dict[Value, list[int]]:
@@ -77,16 +80,23 @@ def _passed_on(body: Graph, carried: int) -> dict[Value, list[int]]:
 
 
 # ----- bodies
-def _prepared(body: Graph, wrt: Sequence[int], carried: int = 0) -> tuple[Graph, list[Any]]:
+def _prepared(body: Graph, wrt: Sequence[int], carried: int = 0, restoring: bool = False) -> tuple[Graph, list[Any]]:
     """A body with custom rules and regions expanded and simplified, and the arrays that it captured, its last inputs."""
     custom = expand_custom_rules(body, wrt)
-    expanded = expand_regions(simplify(custom.graph), wrt, carried)
+    expanded = expand_regions(simplify(custom.graph), wrt, carried, restoring)
     return expanded.graph.replace(captured=0), [*custom.arrays, *expanded.arrays]
 
 
 def _loop(value: Value, operands: Sequence[Value], given: Sequence[bool], place: Place) -> Value:
-    body, arrays, flags = _loop_body(value, given)
-    return expand_loop(value, operands, body, arrays, flags, place.passed_on)
+    """The loop cut in two.  Where it would keep whole arrays that it could restore, if only the loops inside did, they do."""
+    body, arrays, flags = _loop_body(value, given, place.restoring)
+    parts = cut_loop(value, body, flags, place.passed_on, place.restoring)
+    if parts.whole and not place.restoring:
+        other, more, others = _loop_body(value, given, True)
+        undone = cut_loop(value, other, others, place.passed_on, False)
+        if undone.kept_bytes() < parts.kept_bytes():
+            body, arrays, parts = other, more, undone
+    return expand_loop(value, operands, body, arrays, parts)
 
 
 def _while(value: Value, operands: Sequence[Value], given: Sequence[bool], place: Place) -> Value:
@@ -94,11 +104,11 @@ def _while(value: Value, operands: Sequence[Value], given: Sequence[bool], place
     return expand_while(value, operands, body, arrays, flags, not place.inside)
 
 
-def _loop_body(value: Value, given: Sequence[bool]) -> tuple[Graph, list[Any], list[bool]]:
+def _loop_body(value: Value, given: Sequence[bool], restoring: bool = False) -> tuple[Graph, list[Any], list[bool]]:
     """The body of a loop, prepared, the arrays that are its last inputs, and which inputs are active."""
     body = value.attrs["body"]
     flags = active_inputs(body, value.attrs["carried"], given)
-    body, arrays = _prepared(body, [k for k, flag in enumerate(flags) if flag], value.attrs["carried"])
+    body, arrays = _prepared(body, [k for k, flag in enumerate(flags) if flag], value.attrs["carried"], restoring)
     return body, arrays, [*flags, *[False] * len(arrays)]
 
 

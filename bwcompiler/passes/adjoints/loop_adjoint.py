@@ -8,7 +8,7 @@ The body is cut in two by `cut_body`; linear bodies store nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Container, Sequence, Set
 from typing import Any, NamedTuple
 
 from bwcompiler import ops
@@ -89,7 +89,7 @@ class LoopRule:
         backwards = ops.loop(*start, *residuals, lo=attrs["lo"], hi=attrs["hi"], step=-attrs["step"], carried=len(start),
                              body=self.adjoint)
         self.backwards = backwards
-        found = totals(present, self.active, carried, backwards)
+        found = totals(present, self.active, range(carried), backwards)
         first = len(start) - len(self.extras)
         extras = [ops.item(backwards, index=place) for place in range(first, len(start))]
         for product in self.late.products:
@@ -104,24 +104,31 @@ def or_zero(ct: Value | None, like: Value) -> Value:
     return constant(0.0, like.type) if ct is None else ct
 
 
-def totals(present: Sequence[Value | None], active: Sequence[int], carried: int, backwards: Value,
+def totals(present: Sequence[Value | None], active: Sequence[int], apart: Container[int], backwards: Value,
            first: int = 0) -> list[Value | None]:
-    """The cotangents of operands: what the adjoint gave, its results from `first` on, with those present of carried operands; those of
-    fixed ones have been added to already."""
+    """The cotangents of operands: what the adjoint gave, its results from `first` on, with those present of the operands `apart`, such as
+    what a loop carries; those of others have been added to already."""
     found = list(present)
     for place, k in enumerate(active, first):
         total = ops.item(backwards, index=place)
         before = present[k]
-        found[k] = ops.add(before, total) if before is not None and k < carried else total
+        found[k] = ops.add(before, total) if before is not None and k in apart else total
     return found
 
 
-def expand_loop(loop: Value, operands: Sequence[Value], body: Graph, arrays: Sequence[Any], flags: Sequence[bool],
-                passed_on: Set[int] = frozenset()) -> Value:
+def cut_loop(loop: Value, body: Graph, flags: Sequence[bool], passed_on: Set[int], restoring: bool) -> CutBody:
+    """The body of a loop, prepared for a derivative with respect to the inputs flagged, cut in two; the others: see `cut_body`."""
+    carried = loop.attrs["carried"]
+    hoisting = ALL if known_le(loop.attrs["lo"], loop.attrs["hi"]) else SAFE
+    assert body.index is not None
+    return cut_body(body, carried, flags, [k for k in range(carried) if flags[k]], hoisting, trips_of(body.index), passed_on,
+                    restoring=restoring)
+
+
+def expand_loop(loop: Value, operands: Sequence[Value], body: Graph, arrays: Sequence[Any], parts: CutBody) -> Value:
     """Emit the loop that gives residuals, and what ties its results to its operands.
 
-    body, its inputs behind the operands being `arrays`, is that of the loop, prepared for a derivative with respect to the inputs flagged;
-    passed_on: see `cut_body`.
+    body, its inputs behind the operands being `arrays`, is that of the loop, prepared for a derivative, and cut in these parts.
     """
     record, attrs = current_record(), loop.attrs
     if record is None or body.index is None:
@@ -130,9 +137,6 @@ def expand_loop(loop: Value, operands: Sequence[Value], body: Graph, arrays: Seq
         raise UnsupportedError(at(loop.source, f"the derivative of a loop in steps of {attrs['step']} is not supported\n"
                                "  hint: count its iterations, and compute the index from their number"))
     carried = attrs["carried"]
-    hoisting = ALL if known_le(attrs["lo"], attrs["hi"]) else SAFE
-    parts = cut_body(body, carried, flags, [k for k in range(carried) if flags[k]], hoisting, trips_of(body.index),
-                     passed_on)
     stacks = [Stack(value.shape, value.dtype, body.index) for value in parts.stored()]
     fixed = parts.fixed_operands(operands[carried:], arrays, record)
     looped = ops.loop(*operands[:carried], *[zeros(stack.type) for stack in stacks], *fixed, lo=attrs["lo"], hi=attrs["hi"],

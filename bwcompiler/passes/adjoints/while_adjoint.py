@@ -119,7 +119,7 @@ class WhileRule:
         given = [*snapshots, *fixed]
         condition, body = _chunks(self.value, parts, loop, [value.type for value in state], [value.type for value in given])
         backwards = ops.while_loop(*state, *given, carried=len(state), condition=condition, body=body)
-        return totals(present, parts.active, carried, backwards, 2)
+        return totals(present, parts.active, range(carried), backwards, 2)
 
 
 def expand_while(value: Value, operands: Sequence[Value], body: Graph, arrays: Sequence[Any], flags: Sequence[bool],

@@ -17,7 +17,7 @@ from bwcompiler.ir.op import Record, Value, current_record
 from bwcompiler.ir.types import I64, TupleType
 from bwcompiler.ops.region import loop_indices
 from bwcompiler.passes.loops.region_bodies import mentions
-from bwcompiler.passes.loops.vectorize_loops import with_loops_replaced
+from bwcompiler.passes.loops.vectorize_loops import with_regions_replaced
 
 LEAST_BYTES = 1 << 14          # of what is carried: less stays in the first cache from one iteration to the next
 MOST_VALUES = 64               # operations on elements in all iterations: with their derivatives they are a few loops
@@ -30,7 +30,7 @@ def unroll_loops(graph: Graph) -> Graph:
 
 def unroll_with_mapping(graph: Graph) -> tuple[Graph, Mapping[Value, Value]]:
     """The same, and what stands for values that were replaced."""
-    return with_loops_replaced(graph, unroll_loops, lambda loop: _written_out(loop) if _pays(loop) else None)
+    return with_regions_replaced(graph, unroll_loops, lambda value: _written_out(value) if value.op is ops.loop and _pays(value) else None)
 
 
 def _iterations(loop: Value) -> range | None:

@@ -8,8 +8,9 @@ operations on matrices, which are fused, are vectors and threads, and whose deri
 by the same operations as before (products of matrices have an order of their own).  A loop inside, such as a sum over k, is then a loop
 over arrays, if each iteration of the outer loop has numbers only.
 
-Iterations are independent if what one writes no other one reads or writes: two places in an array that it changes are the same one
-along an axis that moves with the index, or apart for all pairs of iterations.
+Iterations are independent if what one writes no other one writes, and no later one reads: two places in an array that it changes are the
+same one along an axis that moves with the index, or apart for all pairs of iterations.  What later iterations write may be read as it was
+before the loop (`x[i] = x[i] + x[i + 1]`).
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ from typing import Any, NamedTuple
 
 from bwcompiler import ops
 from bwcompiler.ir.declaration import Absent
-from bwcompiler.ir.extent import Affine, Extent, Index, Region, add_extents, known_le, scale_extent, span, substitute
+from bwcompiler.ir.extent import Affine, Extent, Index, Region, add_extents, known_le, scale_extent, substitute
 from bwcompiler.ir.graph import Graph, inline, live_values
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.types import I64, tensor
 from bwcompiler.passes.batching import batch_regions
+from bwcompiler.passes.loops.dependence import are_apart_later, reach
 from bwcompiler.passes.loops.region_bodies import mentions
 from bwcompiler.passes.rewriting.rewriter import Rewriter, rebuilt
 from bwcompiler.passes.rewriting.simplify_rules import RULES
@@ -40,15 +42,16 @@ def vectorize_loops(graph: Graph) -> Graph:
 
 def vectorize_with_mapping(graph: Graph) -> tuple[Graph, Mapping[Value, Value]]:
     """The same, and what stands for values that were replaced."""
-    return with_loops_replaced(graph, vectorize_loops, lambda loop: _as_arrays(loop) if _is_parallel(loop) else None)
+    return with_regions_replaced(graph, vectorize_loops,
+                                 lambda value: _as_arrays(value) if value.op is ops.loop and _is_parallel(value) else None)
 
 
-def with_loops_replaced(graph: Graph, inside: Callable[[Graph], Graph],
-                        replacement: Callable[[Value], list[Value] | None]) -> tuple[Graph, Mapping[Value, Value]]:
-    """The graph with other values in the places of the results of loops, and what stands for values that were replaced.
+def with_regions_replaced(graph: Graph, inside: Callable[[Graph], Graph],
+                          replacement: Callable[[Value], list[Value] | None]) -> tuple[Graph, Mapping[Value, Value]]:
+    """The graph with other values in the places of the results of loops and choices, and what stands for values that were replaced.
 
     inside       does the same to the bodies of loops and branches, before.
-    replacement  emits the values that are the results of a loop; None where it stays.
+    replacement  emits the values that are the results of a loop or choice; None where it stays.
     """
     if not any(value.op.regions for value in graph.body):
         return graph, {}
@@ -61,7 +64,7 @@ def with_loops_replaced(graph: Graph, inside: Callable[[Graph], Graph],
                 mapping[value] = results[value.operands[0]][value.attrs["index"]]
                 continue
             copy = value.with_operands(tuple([mapping.get(operand, operand) for operand in value.operands])).with_regions(inside)
-            if copy.op is ops.loop:
+            if copy.op.regions:
                 record.source, record.forward = value.source, value.forward
                 found = replacement(copy)
                 if found is not None:
@@ -75,11 +78,12 @@ def with_loops_replaced(graph: Graph, inside: Callable[[Graph], Graph],
 
 # ----- which loops
 class _Access(NamedTuple):
-    """A part of array `number` that an iteration reads or writes."""
+    """A part of array `number` that an iteration reads or writes; before: reads before it writes anything to the array."""
 
     number: int
     region: Region
     writes: bool
+    before: bool
 
 
 def _is_parallel(loop: Value) -> bool:
@@ -90,13 +94,15 @@ def _is_parallel(loop: Value) -> bool:
         return False
     changing = {body.inputs[k]: k for k in range(carried) if body.outputs[k] is not body.inputs[k]}
     found = _Accesses(body.index)
+    found.entries.update(changing)
     versions = found.collect(body, changing, set(body.inputs))
     if versions is None or any(versions.get(body.outputs[k]) != k for k in changing.values()):
         return False
     indices = {body.index, *found.inner}
     writes = [access for access in found.accesses if access.writes]
-    return bool(writes) and all(_independent(write, other, body.index, indices) for write in writes
-                                for other in found.accesses if other.number == write.number)
+    return bool(writes) and all(_independent(write, other, body.index, indices) or (
+        other.before and are_apart_later(write.region, other.region, body.index, attrs["step"], found.inner))
+        for write in writes for other in found.accesses if other.number == write.number)
 
 
 def _trips(lo: Extent, hi: Extent, step: int) -> Extent | None:
@@ -108,12 +114,16 @@ def _trips(lo: Extent, hi: Extent, step: int) -> Extent | None:
 
 
 class _Accesses:
-    """What an iteration of a loop over `index` reads and writes of the arrays that the loop changes; inner: indices of loops inside."""
+    """What an iteration of a loop over `index` reads and writes of the arrays that the loop changes.
+
+    inner: indices of loops inside.  entries: arrays as they are at the beginning of an iteration.
+    """
 
     def __init__(self, index: Index) -> None:
         self.index = index
         self.accesses: list[_Access] = []
         self.inner: set[Index] = set()
+        self.entries: set[Value] = set()
         self.elements = True
         self.varying: set[Value] = set()
 
@@ -154,6 +164,7 @@ class _Accesses:
             return False
         self.inner.add(body.index)
         pairs = list(zip(body.inputs, loop.operands, strict=True))[carried:]
+        self.entries.update([mine for mine, operand in pairs if operand in self.entries])
         inside = self.collect(body, {mine: versions[operand] for mine, operand in pairs if operand in versions},
                               {mine for mine, operand in pairs if operand in fixed}, False)
         return inside is not None
@@ -185,9 +196,10 @@ class _Accesses:
         return not axes or (len(axes) == 1 and sizes[axes[0]] == 1)
 
     def _note(self, versions: Mapping[Value, int], value: Value, sizes: Sequence[Extent], writes: bool) -> None:
-        if value.operands[0] in versions:
+        array = value.operands[0]
+        if array in versions:
             region = Region(value.attrs["starts"], tuple(sizes), value.attrs["steps"])
-            self.accesses.append(_Access(versions[value.operands[0]], region, writes))
+            self.accesses.append(_Access(versions[array], region, writes, not writes and array in self.entries))
 
 
 def mentions_index(extents: Sequence[Extent], index: Index) -> bool:
@@ -209,14 +221,8 @@ def _same_strip(one: Region, other: Region, axis: int, index: Index) -> bool:
 
 def _apart(one: Region, other: Region, axis: int, indices: AbstractSet[Index]) -> bool:
     """Whether one ends before the other begins, whatever the iterations."""
-    (one_low, one_high), (other_low, other_high) = _reach(one, axis, indices), _reach(other, axis, indices)
+    (one_low, one_high), (other_low, other_high) = reach(one, axis, indices), reach(other, axis, indices)
     return bool(known_le(add_extents(one_high, 1), other_low) or known_le(add_extents(other_high, 1), one_low))
-
-
-def _reach(region: Region, axis: int, indices: AbstractSet[Index]) -> tuple[Extent, Extent]:
-    """The first and the last place along an axis over all iterations."""
-    first, last = region.bounds(axis)
-    return span(first, indices)[0], span(last, indices)[1]
 
 
 # ----- arrays

@@ -17,9 +17,9 @@ from bwcompiler import ops
 from bwcompiler.ir.access import is_alias
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
+from bwcompiler.passes.loops.branch_states import UPDATES, passed_through
 
 CHAIN = 4                     # updates a chain has at least
-UPDATES = ("slice_update", "slice_add")
 LATE = ("reduction", "library", "region", "item")
 SHARE = 2                     # an update is small where its slice is at most 1/SHARE of the array
 
@@ -59,13 +59,13 @@ def find_updates(graph: Graph, mutable: Sequence[Value] = ()) -> Updates:
 
 
 def _begun(graph: Graph, mutable: Sequence[Value]) -> set[Value]:
-    """What is made from these inputs by updates alone, in the graph or in a loop that carries it; and these."""
+    """What is made from these inputs by updates alone, in the graph, in a loop that carries it or in a branch; and these."""
     found = set(mutable)
     for value in graph.body:
         if value.op.name in UPDATES:
-            before = value.operands[0]
-        elif value.op is ops.item and value.operands[0].op in (ops.loop, ops.while_loop):
-            before = value.operands[0].operands[value.attrs["index"]]
+            before: Value | None = value.operands[0]
+        elif value.op is ops.item:
+            before = passed_through(value)
         else:
             continue
         if before in found:

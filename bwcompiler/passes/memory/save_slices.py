@@ -17,6 +17,7 @@ from bwcompiler import ops
 from bwcompiler.ir.access import is_virtual
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value
+from bwcompiler.passes.loops.branch_states import branch_states
 from bwcompiler.passes.loops.prune_regions import LOOPS
 from bwcompiler.passes.memory.find_updates import find_updates, is_small_slice
 
@@ -41,6 +42,8 @@ def _first_updates(graph: Graph, mutable: Sequence[Value]) -> dict[Value, int]:
             arrays: Sequence[Value] = value.operands[:1]
         elif value.op in LOOPS:
             arrays = value.operands[:value.attrs["carried"]]
+        elif value.op is ops.cond:
+            arrays = [value.operands[place + 1] for place in branch_states(value).values()]
         else:
             continue
         for array in arrays:

@@ -16,6 +16,7 @@ from bwcompiler.ir.graph import Graph, cut
 from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.op import Record, Value, input_value, item
 from bwcompiler.ir.types import BOOL, C128, F32, F64, I64, TensorType, tensor
+from bwcompiler.lowering.steps import LoweredBody
 from tests.support.graph_strategies import run_compiled
 from tests.unit.ir.region_graphs import cond_graph, nested_loop, while_graph
 
@@ -216,6 +217,68 @@ def test_choices_of_predicates_that_are_computed():
     assert low.type == tensor(BOOL)
     check(graph, X)
     check(graph, X / 10)
+
+
+def chosen(i: Extent, given: list[Value], then: Step, other: Step) -> tuple[Value, ...]:
+    """What a choice in iteration i makes of what is given, the first of which decides."""
+    types = [value.type for value in given]
+    branches = [region(name, types, step) for name, step in (("then", then), ("other", other))]
+    low = ops.less(ops.reshape(element(given[0], i), shape=()), ops.full(value=1.5, shape=(), dtype=F64))
+    made = ops.cond(low, *given, then_branch=branches[0], else_branch=branches[1])
+    return tuple([item(made, index=k) for k in range(len(branches[0].outputs))])
+
+
+def same(*states: Value) -> tuple[Value, ...]:
+    return states
+
+
+def changed(x: Value, i: Extent, value: Value) -> Value:
+    """With a function that is too dear to be computed where it does not count."""
+    return written(x, i, ops.sin(value))
+
+
+CHOICES: dict[str, tuple[Graph, tuple[object, ...], int]] = {          # the last: how many arrays may be copied, or have a second place
+    "both update": (looped([ROW], lambda i, x: chosen(
+        i, [x], lambda a: (changed(a, i + 1, element(a, i) * 3.0),), lambda a: (changed(a, i, element(a, i + 1) * 0.5),))), (X,), 0),
+    "one updates": (looped([ROW], lambda i, x: chosen(
+        i, [x], lambda a: (changed(a, i + 1, element(a, i) * 3.0),), same)), (X,), 0),
+    "two arrays": (looped([ROW, ROW], lambda i, x, y: chosen(
+        i, [x, y], lambda a, b: (changed(a, i + 1, element(b, i)), changed(b, i, element(a, i + 1))),
+        lambda a, b: (a, changed(b, i, element(a, i))))), (X, X + 1), 0),
+    "the results change places": (looped([ROW, ROW], lambda i, x, y: chosen(
+        i, [x, y], lambda a, b: (changed(b, i, element(a, i)), changed(a, i, element(b, i))),
+        lambda a, b: (b, changed(a, i, element(a, i) * 0.5)))), (X, X + 1), 4),
+    "one makes another array": (looped([ROW], lambda i, x: chosen(
+        i, [x], lambda a: (rolled(a) * 0.75,), lambda a: (changed(a, i, element(a, i) * 0.5),))), (X,), 1),
+    "one updates what the other does not": (looped([ROW, ROW], lambda i, x, y: (chosen(
+        i, [x, y], lambda a, b: (changed(a, i, element(b, i)),), lambda a, b: (changed(b, i, element(a, i)),))[0], y)), (X, X + 1), 1),
+    "the array is read later": (looped([ROW, ROW], lambda i, x, y: (y + x, chosen(
+        i, [x], lambda a: (changed(a, i + 1, element(a, i) * 3.0),), same)[0])), (X, X + 1), 2),
+    "the array is given twice": (looped([ROW], lambda i, x: chosen(
+        i, [x, x], lambda a, b: (changed(changed(a, i, element(a, i) * 2.0), i + 1, element(b, i)),), lambda a, b: (a,))), (X,), 0),
+    "a choice in a choice": (looped([ROW, ROW], lambda i, x, y: (chosen(
+        i, [x, y], lambda a, b: chosen(i, [b, a], lambda c, d: (changed(d, i, element(c, i)),), lambda c, d: (d,)),
+        lambda a, b: (changed(a, i + 1, element(b, i)),))[0], y)), (X, X - 0.75), 0),
+}
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_branches_update_arrays_where_they_lie(name):
+    graph, arguments, copies = CHOICES[name]
+    check(graph, *arguments)
+    (step,) = [step for step in lower(graph).steps if step.bodies]
+    body = step.bodies[0]
+    assert any(len(inner.bodies) == 2 for inner in body.steps)
+    assert _copied_in(body) + len([k for k in body.swapped if body.graph.inputs[k].type.size > 1]) <= copies
+
+
+def _copied_in(body: LoweredBody) -> int:
+    """How many arrays are copied in an iteration, at most."""
+    found = len(body.plan.copies)
+    for step in body.steps:
+        found += sum([result not in body.plan.in_place for _, result, _ in step.updates])
+        found += max([_copied_in(inner) for inner in step.bodies], default=0)
+    return found
 
 
 @pytest.mark.parametrize("dtype, number", [(F64, 1.5), (F64, -0.0), (I64, 3), (BOOL, True), (C128, 1 + 2j)])

@@ -7,7 +7,7 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler import ops
-from bwcompiler.compiler.pipeline import derive
+from bwcompiler.compiler.pipeline import derive, lower, split
 from bwcompiler.frontend import trace
 from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.passes.adjoints import while_adjoint
@@ -58,3 +58,58 @@ def test_many_iterations_are_computed_a_few_times(monkeypatch):
 def test_snapshots_take_what_the_budget_allows():
     types = [[while_adjoint.tensor(while_adjoint.COUNT.dtype, (size,))] for size in (3, 1 << 13, 1 << 14, 1 << 20)]
     assert [while_adjoint.slots(one) for one in types] == [while_adjoint.SNAPSHOTS, 16, 8, while_adjoint.LEAST]
+
+
+def upwind(bw, u, a):
+    """Every element is updated by one branch or the other, which reads its neighbours."""
+    u = u.copy()
+
+    def cell(i, _):
+        def left(_):
+            u[i] -= a[i] * np.sin(u[i] - u[i - 1])
+
+        def right(_):
+            u[i] -= a[i] * np.exp(u[i] * u[i + 1])
+        bw.cond(a[i] > 0, left, right, None)
+    bw.fori_loop(1, len(u) - 1, cell, None)
+    return u
+
+
+def best_of(bw, u, a):
+    """One branch updates, the other does nothing; what was written is read again."""
+    u = u.copy()
+
+    def cell(i, _):
+        def better(_):
+            u[i] = u[i - 1] * a[i]
+            u[i - 1] += u[i] * u[i]
+
+        bw.cond(u[i - 1] > u[i], better, lambda _: None, None)
+    bw.fori_loop(1, len(u), cell, None)
+    return u * a
+
+
+@pytest.mark.parametrize("program", [upwind, best_of])
+def test_branches_that_update_an_array(program, rng):
+    check_gradients(program, rng.standard_normal(9), rng.standard_normal(9))
+
+
+@pytest.mark.parametrize("program", [upwind, best_of])
+def test_what_branches_read_of_an_array_is_kept_and_not_all_of_it(program, rng):
+    n = 60
+    traced = trace(lambda u, a: np.sum(program(bw, u, a)), (rng.standard_normal(n), rng.standard_normal(n)))
+    joint = derive(traced.graph, (0, 1), [INPUT_SEED])
+    parts = split(joint.graph, [place for place in joint.seeds if place is not None], 1)
+    assert sum([value.type.nbytes for value in parts.residuals]) <= 10 * 8 * n
+
+
+def test_the_cotangent_of_an_array_that_branches_update_is_updated(rng):
+    """In the adjoint of an iteration nothing has as many elements as the array, but what is updated in place."""
+    args = rng.standard_normal(300), rng.standard_normal(300)
+    traced = trace(lambda u, a: np.sum(upwind(bw, u, a) ** 2), args)
+    (loop,) = [step for step in lower(derive(traced.graph, (0,), [INPUT_SEED]).graph).steps if step.bodies and step.value.attrs["step"] < 0]
+    body = loop.bodies[0]
+    assert not [k for k in body.swapped if body.graph.inputs[k].type.size > 1] and not body.plan.copies
+    for inner in (body, *[branch for step in body.steps for branch in step.bodies]):
+        assert all(result in inner.plan.in_place for step in inner.steps for _, result, _ in step.updates)
+        assert inner.plan.arena_bytes < 300 * 8

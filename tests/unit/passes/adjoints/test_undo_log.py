@@ -90,6 +90,26 @@ def linear_sweep(bw, given):
     return a
 
 
+def rows_of_recurrences(bw, given):
+    """One loop inside writes a row of p, and the next one reads it: that p is restored pays in the loop around."""
+    n = len(given)
+    p, x = np.zeros_like(given), np.zeros_like(given)
+
+    def row(k, _):
+        p[k, 0] = given[k, 0]
+
+        def forth(i, _):
+            p[k, i] = given[k, i] / (4.0 - p[k, i - 1])
+
+        def back(i, _):
+            x[k, n - 2 - i] = p[k, n - 2 - i] - p[k, n - 1 - i] * x[k, n - 1 - i]
+        bw.fori_loop(1, n, forth, None)
+        x[k, n - 1] = p[k, n - 1]
+        bw.fori_loop(0, n - 1, back, None)
+    bw.fori_loop(0, n, row, None)
+    return x
+
+
 def matrix(n):
     a = RNG.standard_normal((n, n))
     return a @ a.T + n * np.eye(n)
@@ -109,7 +129,8 @@ def kept(program, x):
 
 
 @pytest.mark.parametrize("program, make, most", [
-    (cholesky, matrix, 2.0), (lu, matrix, 3.0), (nonlinear_sweep, matrix, 5.0), (linear_sweep, matrix, 0.0)])
+    (cholesky, matrix, 2.0), (lu, matrix, 3.0), (nonlinear_sweep, matrix, 5.0), (linear_sweep, matrix, 0.0),
+    (rows_of_recurrences, matrix, 8.0)])
 def test_what_is_kept_grows_as_the_matrix(program, make, most):
     """JAX keeps N³ of the first three."""
     for n in (8, 16):
@@ -122,7 +143,8 @@ def test_a_vector_that_is_updated_in_growing_parts():
 
 
 @pytest.mark.parametrize("program, x", [
-    (lu, matrix(4)), (cholesky, matrix(4)), (durbin, 0.5 ** np.arange(1.0, 6.0)), (nonlinear_sweep, matrix(4) / 4), (linear_sweep, matrix(4))])
+    (lu, matrix(4)), (cholesky, matrix(4)), (durbin, 0.5 ** np.arange(1.0, 6.0)), (nonlinear_sweep, matrix(4) / 4), (linear_sweep, matrix(4)),
+    (rows_of_recurrences, matrix(4) / 8)])
 def test_gradients(program, x):
     check_gradients(program, x)
 

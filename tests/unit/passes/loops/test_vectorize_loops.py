@@ -136,7 +136,41 @@ def blocks_of_rows(x):
     return y
 
 
+def read_ahead(x):
+    y = x.copy()
+    for i in range(x.shape[0] - 1):
+        y[i] = y[i] + y[i + 1]
+    return y
+
+
+def read_behind(x):
+    """Backwards, by steps, and what is read is written by later iterations only."""
+    y = x.copy()
+    for i in range(x.shape[0] - 1, 2, -2):
+        y[i] = y[i - 1] * y[i] + y[i - 2]
+    return y
+
+
+def shrinking(x):
+    """As the values of an option: each time one element less."""
+    y = x.copy()
+    for t in range(x.shape[0] - 1, 0, -1):
+        for i in range(t):
+            y[i] = max(0.5 * y[i + 1] + 0.4 * y[i], x[i])
+    return y
+
+
+def moved_up(x):
+    """Rows that are written later are read by a loop inside."""
+    y = x.copy()
+    for j in range(x.shape[1]):
+        for i in range(x.shape[0] - 1):
+            y[i, j] = y[i + 1, j] - y[i, j]
+    return y
+
+
 @pytest.mark.parametrize("fun, x, count", [
+    (read_ahead, LINE, 0), (read_behind, LINE, 0), (shrinking, LINE, 1), (moved_up, GRID, 0),
     (line, LINE, 0), (line, LINE.astype(np.float32), 0), (line, LINE + 1j, 0), (reversed_line, LINE, 0), (stencil, GRID, 0),
     (steps_of_a_stencil, GRID, 1), (transposed, GRID, 0), (rows_below, GRID, 1), (two_statements, LINE, 0), (triangle, GRID, 1),
     (product, GRID, 2), (convolution, LINE, 0), (blocks_of_rows, GRID, 0)])
@@ -151,9 +185,18 @@ def recurrence(x):
     return y
 
 
-def read_ahead(x):
+def written_before(x):
+    """What a later iteration writes is read after it was written to itself."""
     y = x.copy()
     for i in range(x.shape[0] - 1):
+        y[i + 1] = x[i]
+        y[i] = y[i] + y[i + 1] * y[i]
+    return y
+
+
+def backwards(x):
+    y = x.copy()
+    for i in range(x.shape[0] - 2, -1, -1):
         y[i] = y[i] + y[i + 1]
     return y
 
@@ -195,7 +238,7 @@ def neighbours_in_both(x):
     return y + z
 
 
-@pytest.mark.parametrize("fun, x", [(recurrence, LINE), (read_ahead, LINE), (one_element_for_all, LINE), (windows, LINE), (number, LINE),
+@pytest.mark.parametrize("fun, x", [(recurrence, LINE), (written_before, LINE), (backwards, LINE), (one_element_for_all, LINE), (windows, LINE), (number, LINE),
                                     (diagonal, GRID), (neighbours_in_both, LINE)])
 def test_what_depends_on_other_iterations_stays_a_loop(fun, x):
     assert left(fun, x) == 1

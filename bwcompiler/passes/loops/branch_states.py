@@ -1,0 +1,47 @@
+"""Arrays that a choice updates: which of its results both branches make of the same operand, by updates or by nothing.
+
+Such a result lies where the operand lies (`lowering/regions.py`), and the operand's cotangent is that of the result, updated too.
+"""
+
+from __future__ import annotations
+
+from bwcompiler import ops
+from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.op import Value
+
+UPDATES = ("slice_update", "slice_add")
+
+
+def passed_through(item: Value) -> Value | None:
+    """What a result of a loop or branch starts as: the operand that the loop carries, or that both branches update or leave as it is."""
+    region, number = item.operands[0], item.attrs["index"]
+    if region.op in (ops.loop, ops.while_loop):
+        return region.operands[number]
+    place = _state(region, number) if region.op is ops.cond else None
+    return None if place is None else region.operands[place + 1]
+
+
+def branch_states(cond: Value) -> dict[int, int]:
+    """Per result of a choice that both branches make of the same array, by updates or by nothing: the number of that input."""
+    found: dict[int, int] = {}
+    for number, type_ in enumerate(cond.type.items):
+        place = _state(cond, number) if type_.size > 1 else None
+        if place is not None and place not in found.values():
+            found[number] = place
+    return found
+
+
+def _state(cond: Value, number: int) -> int | None:
+    place = _begins(cond.attrs["then_branch"], number)
+    return None if place is None or place != _begins(cond.attrs["else_branch"], number) else place
+
+
+def _begins(graph: Graph, number: int) -> int | None:
+    """The number of the input that an output is made of by updates."""
+    value: Value | None = graph.outputs[number]
+    while value is not None and value not in graph.inputs:
+        if value.op.name in UPDATES:
+            value = value.operands[0]
+        else:
+            value = passed_through(value) if value.op is ops.item else None
+    return None if value is None else graph.inputs.index(value)

@@ -1,0 +1,28 @@
+"""Whether iterations of a loop touch the same elements of an array, as far as bounds of affine places tell."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from bwcompiler.ir.extent import Extent, Index, Region, add_extents, known_le, span, substitute
+
+
+def are_apart_later(first: Region, second: Region, index: Index, step: int, inner: Set[Index]) -> bool:
+    """Whether a part in one iteration of the loop over `index` has nothing in common with another part in any later iteration.
+
+    inner: the indices of loops inside, of which the two parts may be at any value.
+    """
+    here = index.extent()
+    later = Index(add_extents(here, 1), index.hi) if step > 0 else Index(index.lo, add_extents(here, -1))
+    for axis in range(len(first.starts)):
+        low, high = reach(first, axis, inner)
+        other_low, other_high = [substitute(end, {index: later.extent()}) for end in reach(second, axis, inner)]
+        if known_le(add_extents(high, 1), other_low) or known_le(add_extents(other_high, 1), low):
+            return True
+    return False
+
+
+def reach(region: Region, axis: int, indices: Set[Index]) -> tuple[Extent, Extent]:
+    """The first and the last place along an axis over all values of some indices."""
+    first, last = region.bounds(axis)
+    return span(first, indices)[0], span(last, indices)[1]
