@@ -200,6 +200,12 @@ def test_derivatives_of_two_arguments(name, point, slopes):
     np.testing.assert_allclose(found, slopes, rtol=1e-9, atol=1e-15)
 
 
+def test_log_beta_is_smooth_where_its_arguments_are_equal():
+    """Its formula depends on which is larger."""
+    slope = bw.grad(lambda a, b: special.betaln(a, b))
+    np.testing.assert_allclose(bw.grad(slope)(11.7, 11.7), scipy.special.polygamma(1, 11.7) - scipy.special.polygamma(1, 23.4), rtol=1e-12)
+
+
 @pytest.mark.parametrize(("n", "x", "expected"), [
     (n, x, (-1) ** (n + 1) * np.inf) for n, x in itertools.product((1, 2, 3), (-1.0, -2.0, -10.0, 0.0))] + [(1, np.inf, 0.0)])
 def test_polygamma_at_poles(n, x, expected):
