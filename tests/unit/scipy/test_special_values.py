@@ -235,6 +235,25 @@ def test_logsumexp_has_all_its_derivatives():
     np.testing.assert_allclose(hessian, np.diag(p) - np.outer(p, p), rtol=1e-13)
 
 
+@pytest.mark.parametrize("keywords", [{"axis": 1}, {"axis": (0, 1), "keepdims": True}, {"axis": 0, "return_sign": True}, {"return_sign": True}])
+@pytest.mark.parametrize("kinds", ["rr", "rc", "cr", "cc", "r", "c"])
+def test_sums_that_are_negative_or_complex(kinds, keywords):
+    real = np.random.default_rng(5).normal(size=(2, 3, 4))
+    given = {"r": real, "c": real + 2j * real[:, ::-1]}
+    a, *weights = (given[kind][k] for k, kind in enumerate(kinds))
+    if not (kinds in ("rr", "r") and "return_sign" not in keywords):
+        fun = lambda module: lambda a, *b: module.logsumexp(a, b=b[0] if b else None, **keywords)  # noqa: E731
+        found, expected = (of(a, *weights) for of in (bw.jit(fun(special)), fun(scipy.special)))
+        for one, other in zip(found, expected, strict=True) if "return_sign" in keywords else [(found, expected)]:
+            np.testing.assert_allclose(one, other, rtol=1e-13)
+            assert (one.dtype, one.shape) == (other.dtype, other.shape)
+
+
+def test_derivatives_of_sums_that_are_negative():
+    a, b = np.random.default_rng(6).normal(size=(2, 3))
+    bw.check_grads(lambda a, b: special.logsumexp(a, b=b, return_sign=True)[0], (a, b), order=2)
+
+
 def test_softplus_at_infinity():
     found = bw.vjp(bw.nn.softplus, np.array([np.inf, -np.inf, 800.0]))[1](np.ones(3))[0]
     np.testing.assert_array_equal(found, [1.0, 0.0, 1.0])
