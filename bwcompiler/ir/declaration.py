@@ -38,13 +38,16 @@ class Joint:
 
     into   the rule adds to the operands' cotangents itself: rule(present, ct, out, operands, needs, **attrs) gets those that there
            are (or None) and returns what they become.
+    elementwise   an element of a cotangent depends on that element of ct alone, where the operand has the shape of the result: what
+                  `where` masks stays exactly zero, whatever the derivative is there.
     """
 
-    __slots__ = ("into", "rule")
+    __slots__ = ("elementwise", "into", "rule")
 
-    def __init__(self, rule: Rule, into: bool = False) -> None:
+    def __init__(self, rule: Rule, into: bool = False, elementwise: bool = False) -> None:
         self.rule = rule
         self.into = into
+        self.elementwise = elementwise
 
 
 class Into:

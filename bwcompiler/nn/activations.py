@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from bwcompiler import ops
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import DTypeError, ShapeError
@@ -110,13 +112,15 @@ def sigmoid(x: Any) -> Any:
 
 @graph_function
 def silu(x: Any) -> Any:
-    """x sigmoid(x).  Integers become float64.
+    """x sigmoid(x), of complex numbers too.  Integers become float64.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.nn.silu(np.array([0.0, 1.0])).round(4).tolist()
     [0.0, 0.7311]
     """
-    value = real_value(x)
+    value = number_value(x)
+    if value.dtype.is_complex:
+        return fresh(ops.divide(value, ops.add(ops.exp(ops.negative(value)), constant(1, value))))
     return fresh(ops.multiply(value, ops.sigmoid(value)))
 
 
@@ -174,25 +178,25 @@ def mish(x: Any) -> Any:
 
 @graph_function
 def softsign(x: Any) -> Any:
-    """x / (1 + |x|).  Integers become float64.
+    """x / (1 + |x|), of complex numbers too.  Integers become float64.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.nn.softsign(np.array([-1.0, 3.0])).tolist()
     [-0.5, 0.75]
     """
-    value = real_value(x)
-    return fresh(ops.divide(value, ops.add(ops.absolute(value), constant(1, value))))
+    value: Any = fresh(number_value(x))
+    return value / (1 + np.abs(value))
 
 
 @graph_function
 def tanhshrink(x: Any) -> Any:
-    """x - tanh(x).  Integers become float64.
+    """x - tanh(x), of complex numbers too.  Integers become float64.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.nn.tanhshrink(np.array([0.0, 1.0])).round(4).tolist()
     [0.0, 0.2384]
     """
-    value = real_value(x)
+    value = number_value(x)
     return fresh(ops.subtract(value, ops.tanh(value)))
 
 

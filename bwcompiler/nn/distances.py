@@ -12,8 +12,8 @@ from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, value_as
 from bwcompiler.frontend.tracing.tracer import Tracer, call_back, fresh, value_of
-from bwcompiler.nn.activations import real_value
-from bwcompiler.nn.losses import float_pair, positive_part, reduce_loss
+from bwcompiler.nn.activations import number_value, real_value
+from bwcompiler.nn.losses import float_pair, number_pair, positive_part, reduce_loss
 
 
 def _at_least(x: Tracer, bound: float) -> Any:
@@ -30,13 +30,13 @@ def _clamped(x: Any) -> Any:
 
 @graph_function
 def normalize(x: Any, p: float = 2.0, axis: Any = 1, eps: float = 1e-12) -> Any:
-    """x divided by its p-norm along an axis, or by eps where that is larger.
+    """x, which may be complex, divided by its p-norm along an axis, or by eps where that is larger.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.nn.normalize(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
     [[0.6, 0.8], [0.0, 0.0]]
     """
-    value: Any = fresh(real_value(x))
+    value: Any = fresh(number_value(x))
     norm = np.linalg.vector_norm(value, axis=axis, ord=p, keepdims=True)
     return value / (_clamped(norm - eps) + eps)
 
@@ -58,13 +58,13 @@ def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Any
 
 @graph_function
 def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdims: bool = False) -> Any:
-    """The p-norm of x1 - x2 + eps along the last axis.
+    """The p-norm of x1 - x2 + eps along the last axis, of complex numbers too.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.nn.pairwise_distance(np.array([[3.0, 4.0]]), np.zeros((1, 2))).round(4).tolist()
     [5.0]
     """
-    a, b = float_pair(x1, x2)
+    a, b = number_pair(x1, x2)
     distance = fresh(ops.add(ops.subtract(a, b), constant(eps, a)))
     return np.linalg.vector_norm(distance, axis=-1, ord=p, keepdims=keepdims)
 

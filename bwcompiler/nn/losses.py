@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from bwcompiler import ops
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.manipulation.indexing import gather, index_value
 from bwcompiler.frontend.tracing.operands import align, cast, constant, value_as
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
-from bwcompiler.frontend.tracing.tracer import fresh
+from bwcompiler.frontend.tracing.tracer import fresh, value_of
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import F64, I64
@@ -32,6 +34,13 @@ def float_pair(x: Any, y: Any) -> list[Value]:
     both = [value_as(one) for one in (x, y)]
     floats = [one.dtype for one in both if one.dtype.is_float]
     return align([fresh(one) for one in both], floats[0] if len(floats) == 1 else None if floats else F64)
+
+
+def number_pair(x: Any, y: Any) -> list[Value]:
+    """The same where x or y may be complex."""
+    if any(value_as(one).dtype.is_complex for one in (x, y)):
+        return align([fresh(value_as(one)) for one in (x, y)], None)
+    return float_pair(x, y)
 
 
 def _weighed(loss: Value, weight: Any) -> Value:
@@ -75,13 +84,14 @@ def mse_loss(x: Any, y: Any, reduction: str = "mean", weight: Any = None) -> Any
 
 @graph_function
 def l1_loss(x: Any, y: Any, reduction: str = "mean", weight: Any = None) -> Any:
-    """|x - y|, x and y broadcast.  reduction: "mean" or "sum" (a scalar) or "none" (an array); weight: see `mse_loss`.
+    """|x - y|, x and y broadcast, complex too.  reduction: "mean" or "sum" (a scalar) or "none" (an array); weight: see `mse_loss`.
 
     >>> import numpy as np, bwcompiler as bw
     >>> float(bw.nn.l1_loss(np.array([1.0, 2.0]), np.array([1.0, 4.0])))
     1.0
     """
-    return _of_elements(ops.absolute(ops.subtract(*float_pair(x, y))), weight, x, reduction, True)
+    distance: Any = np.abs(fresh(ops.subtract(*number_pair(x, y))))
+    return _of_elements(value_of(distance), weight, x, reduction, True)
 
 
 @graph_function

@@ -17,7 +17,7 @@ from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.op import Value
-from bwcompiler.nn.activations import real_value
+from bwcompiler.nn.activations import number_value, real_value
 
 
 def _standardised(value: Value, axes: tuple[int, ...], eps: float) -> Value:
@@ -71,7 +71,7 @@ def rms_norm(x: Any, normalized_shape: Any, weight: Any = None, eps: float | Non
     >>> bw.nn.rms_norm(np.array([[3.0, 3.0]]), 2).round(4).tolist()
     [[1.0, 1.0]]
     """
-    value = real_value(x)
+    value = number_value(x)
     axes = _last_axes("rms_norm", value, normalized_shape)
     squares = mean_value(ops.multiply(value, value), axes)
     least = float(np.finfo(value.dtype.numpy).eps) if eps is None else eps

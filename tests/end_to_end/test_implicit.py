@@ -110,6 +110,19 @@ def test_roots() -> None:
     np.testing.assert_allclose(sum(np.sum(one * change[k]) for k, one in bw.hvp(loss)(theta, change).items()), second, rtol=1e-7)
 
 
+def test_roots_of_functions_with_loops() -> None:
+    def f(x: Any, a: Any) -> Any:
+        return bw.fori_loop(0, 3, lambda k, y: y * x * 0.5 + a, x) - 2.0
+
+    def root(a: Any) -> Any:
+        return bw.custom_root(lambda x: f(x, a), 0.5, lambda g, x: bw.fori_loop(0, 60, lambda k, x: x - g(x) * 0.5, x), lambda g, y: y / g(1.0))
+    h = 1e-5
+    ends = [bw.jit(root)(1.0 + k * h) for k in (-1, 0, 1)]
+    for slope in (bw.grad(root), bw.jacfwd(root)):
+        np.testing.assert_allclose(slope(1.0), (ends[2] - ends[0]) / (2 * h), rtol=1e-8)
+    np.testing.assert_allclose(bw.hessian(root)(1.0), (bw.grad(root)(1.0 + h) - bw.grad(root)(1.0 - h)) / (2 * h), rtol=1e-7)
+
+
 def test_a_root_by_bisection() -> None:
     """A solver without any derivative."""
     def bisect(f: Any, x: Any) -> Any:

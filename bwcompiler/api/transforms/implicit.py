@@ -150,5 +150,18 @@ def custom_root(f: Callable[[Any], Any], initial_guess: Any, solve: Callable[[Ca
         linear = lambda v: jvp(lambda x: function_of(at(primals), x), (x,), (v,))[1]  # noqa: E731
         return x, call_user(tangent_solve, (linear, tree.map(lambda leaf: -leaf, moved)), {})
 
-    function = CustomBoth(solution, None, None, push)
+    def fwd(*args: Any) -> Any:
+        x = function(*args)
+        return x, (args[:count], args[count], x)
+
+    def bwd(residuals: Any, ct: Any) -> Any:
+        """By the derivatives of what the user gave, which may be loops: they are not transposed after the fact, as `push` would be."""
+        outside, guess, x = residuals
+        linear = lambda v: jvp(lambda x: function_of(at(outside), x), (x,), (v,))[1]  # noqa: E731
+        zeros = tree.map(lambda leaf: leaf * 0.0, x)
+        u = vjp(lambda y: call_user(tangent_solve, (linear, y), {}), zeros)[1](ct)[0]
+        pullback = vjp(lambda *outside: function_of(at(outside), x), *outside)[1]
+        return *pullback(tree.map(lambda leaf: -leaf, u)), tree.map(lambda leaf: leaf * 0.0, guess)
+
+    function = CustomBoth(solution, fwd, bwd, push)
     return function(*handles, stop_gradient(guess))

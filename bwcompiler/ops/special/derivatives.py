@@ -111,7 +111,7 @@ _known("kve", None, lambda out, v, x: out - (kve(v - 1.0, x) + kve(v + 1.0, x)) 
 
 def _struve_rest(v: Value, x: Value) -> Value:
     """(x/2)ᵛ / (√π Γ(v + 3/2))."""
-    return power(x * 0.5, v) * exp(-lgamma(v + 1.5)) * (1.0 / math.sqrt(math.pi))
+    return power(x * 0.5, v) * function("rgamma")(v + 1.5) * (1.0 / math.sqrt(math.pi))
 
 
 struve, modstruve = function("struve"), function("modstruve")
@@ -344,7 +344,8 @@ def _poisson_mass(k: Value, m: Value) -> Value:
 
 _known("chdtr", lambda out, v, x: _gamma_by_shape(v * 0.5, x * 0.5) * 0.5, lambda out, v, x: _gamma_density(v * 0.5, x * 0.5) * 0.5)
 _known("chdtrc", lambda out, v, x: _gamma_by_shape(v * 0.5, x * 0.5) * -0.5, lambda out, v, x: _gamma_density(v * 0.5, x * 0.5) * -0.5)
-_known("chdtri", None, lambda out, v, p: -2.0 / _gamma_density(v * 0.5, out * 0.5))
+_known("chdtri", lambda out, v, p: -(_gamma_by_shape(v * 0.5, out * 0.5) / _gamma_density(v * 0.5, out * 0.5)),
+       lambda out, v, p: -2.0 / _gamma_density(v * 0.5, out * 0.5))
 _known("gdtr", lambda out, a, b, x: x * _gamma_density(b, a * x), lambda out, a, b, x: _gamma_by_shape(b, a * x),
        lambda out, a, b, x: a * _gamma_density(b, a * x))
 _known("gdtrc", lambda out, a, b, x: -(x * _gamma_density(b, a * x)), lambda out, a, b, x: -_gamma_by_shape(b, a * x),
@@ -353,7 +354,9 @@ _known("fdtr", lambda out, n, d, x: _f_by_freedom(n, d, x, True), lambda out, n,
        lambda out, dfn, dfd, x: _f_density(dfn, dfd, x))
 _known("fdtrc", lambda out, n, d, x: -_f_by_freedom(n, d, x, True), lambda out, n, d, x: -_f_by_freedom(n, d, x, False),
        lambda out, dfn, dfd, x: -_f_density(dfn, dfd, x))
-_known("fdtri", None, None, lambda out, dfn, dfd, p: 1.0 / _f_density(dfn, dfd, out))
+_known("fdtri", lambda out, n, d, p: -(_f_by_freedom(n, d, out, True) / _f_density(n, d, out)),
+       lambda out, n, d, p: -(_f_by_freedom(n, d, out, False) / _f_density(n, d, out)),
+       lambda out, dfn, dfd, p: 1.0 / _f_density(dfn, dfd, out))
 _known("stdtr", lambda out, df, t: _student_by_freedom(df, t), lambda out, df, t: _student_density(df, t))
 _known("stdtrit", lambda out, df, p: -(_student_by_freedom(df, out) / _student_density(df, out)),
        lambda out, df, p: 1.0 / _student_density(df, out))
@@ -403,14 +406,23 @@ _known("wright_bessel", None, None, lambda out, a, b, x: function("wright_bessel
 
 
 # ----- orthogonal polynomials, by their argument (18.9.15 - 18.9.21)
-def _polynomial(name: str, lower: str, factor: Callable[..., Value], *middle: Callable[..., Value], inner: float = 1.0) -> Rule:
-    """factor(n, parameters) times the polynomial of degree n - 1 of another family, 0 for n = 0; x is multiplied by inner."""
+def _polynomial(lower: str, factor: Callable[..., Value], *middle: Callable[..., Value], inner: float = 1.0,
+                mirror: tuple[float, float] | None = None) -> Rule:
+    """factor(n, parameters) times the polynomial of degree n - 1 of another family, of which x is multiplied by inner.
+
+    The degree n may be any number: these are functions of hypergeometric type.  mirror = (c, s): that of degree -n is s times that of
+    degree n - c; without it polynomials of degrees -1, -2, ... are zero.
+    """
     def rule(out: Value, n: Value, *rest: Value) -> Value:
         *parameters, x = rest
-        constant = less(n, full_like(n, 0.5))
+        side = full_like(n, 1.0)
+        if mirror is not None:
+            below = bitwise_and(less(n, full_like(n, 0.0)), equal(n, floor(n)))
+            n, side = select(below, -n - mirror[0], n), select(below, full_like(n, mirror[1]), side)
+        constant = bitwise_and(less_equal(n, full_like(n, 0.0)), equal(n, floor(n)))
         degree = select(constant, full_like(n, 1.0), n) - 1.0
         slope = function(lower)(degree, *[one(n, *parameters) for one in middle], x * inner if inner != 1.0 else x)
-        return select(constant, full_like(x, 0.0), factor(n, *parameters) * slope)
+        return select(constant, full_like(x, 0.0), side * factor(n, *parameters) * slope)
     return rule
 
 
@@ -418,16 +430,18 @@ def _constant(value: float) -> Callable[..., Value]:
     return lambda n, *parameters: full_like(n, value)
 
 
-_known("eval_chebyt", None, _polynomial("eval_chebyt", "eval_chebyu", lambda n: n))
-_known("eval_chebyu", None, _polynomial("eval_chebyu", "eval_gegenbauer", _constant(2.0), _constant(2.0)))
-_known("eval_chebyc", None, _polynomial("eval_chebyc", "eval_chebyu", lambda n: n, inner=0.5))
-_known("eval_chebys", None, _polynomial("eval_chebys", "eval_gegenbauer", _constant(1.0), _constant(2.0), inner=0.5))
-_known("eval_legendre", None, _polynomial("eval_legendre", "eval_gegenbauer", _constant(1.0), _constant(1.5)))
-_known("eval_gegenbauer", None, None, _polynomial("eval_gegenbauer", "eval_gegenbauer", lambda n, a: a * 2.0, lambda n, a: a + 1.0))
-_known("eval_jacobi", None, None, None, _polynomial("eval_jacobi", "eval_jacobi", lambda n, a, b: (n + a + b + 1.0) * 0.5,
-                                                    lambda n, a, b: a + 1.0, lambda n, a, b: b + 1.0))
-_known("eval_laguerre", None, _polynomial("eval_laguerre", "eval_genlaguerre", _constant(-1.0), _constant(1.0)))
-_known("eval_genlaguerre", None, None, _polynomial("eval_genlaguerre", "eval_genlaguerre", _constant(-1.0), lambda n, a: a + 1.0))
+_known("eval_chebyt", None, _polynomial("eval_chebyu", lambda n: n, mirror=(0.0, 1.0)))
+_known("eval_chebyu", None, _polynomial("eval_gegenbauer", _constant(2.0), _constant(2.0), mirror=(2.0, -1.0)))
+_known("eval_chebyc", None, _polynomial("eval_chebyu", lambda n: n, inner=0.5, mirror=(0.0, 1.0)))
+_known("eval_chebys", None, _polynomial("eval_gegenbauer", _constant(1.0), _constant(2.0), inner=0.5, mirror=(2.0, -1.0)))
+_known("eval_legendre", None, _polynomial("eval_gegenbauer", _constant(1.0), _constant(1.5), mirror=(1.0, 1.0)))
+_known("eval_gegenbauer", None, None, _polynomial("eval_gegenbauer", lambda n, a: a * 2.0, lambda n, a: a + 1.0))
+_known("eval_jacobi", None, None, None, _polynomial("eval_jacobi", lambda n, a, b: (n + a + b + 1.0) * 0.5, lambda n, a, b: a + 1.0,
+                                                    lambda n, a, b: b + 1.0))
+_known("eval_sh_jacobi", None, None, None, _polynomial("eval_sh_jacobi", lambda n, p, q: n, lambda n, p, q: p + 2.0,
+                                                       lambda n, p, q: q + 1.0))
+_known("eval_laguerre", None, _polynomial("eval_genlaguerre", _constant(-1.0), _constant(1.0)))
+_known("eval_genlaguerre", None, None, _polynomial("eval_genlaguerre", _constant(-1.0), lambda n, a: a + 1.0))
 
 # ----- derivatives of Kelvin functions, by their differential equation (10.61.3)
 def _kelvin(even: str, odd: str, sign_: float) -> Rule:

@@ -6,7 +6,9 @@ import math
 from collections.abc import Callable
 
 from bwcompiler.ir.op import Value
-from bwcompiler.ops.elementwise import equal, full_like, less, select, sin, sqrt
+from bwcompiler.ops.broadcasting import broadcast, reduce_sum
+from bwcompiler.ops.creation import iota
+from bwcompiler.ops.elementwise import cosh, equal, exp, full_like, greater, less, log, select, sin, sinh, sqrt, stop_gradient
 from bwcompiler.ops.special.derivatives import PARTIAL_DERIVATIVES, function
 
 __all__ = ["PARTIAL_DERIVATIVES", "function"]
@@ -78,13 +80,80 @@ _known("agm", _agm_slope, lambda out, x, y: _agm_slope(out, y, x))
 _known("ellipkinc", lambda out, phi, m: 1.0 / _root(phi, m), _incomplete_first)
 _known("ellipeinc", lambda out, phi, m: _root(phi, m), lambda out, phi, m: _at_zero(
     m, (sin(phi * 2.0) * 0.5 - phi) * 0.25, lambda m: (out - ellipkinc(phi, m)) / (m * 2.0)))
-_known("ellipj", lambda out, u, m: (out[1] * out[2], -(out[0] * out[2]), -(m * out[0] * out[1]), out[2]))
+
+
+def _jacobi_by_parameter(out: list[Value], u: Value, m: Value) -> tuple[Value, ...]:
+    """By m, of sn, cn, dn and the amplitude φ: dn / (2m (1 - m)) ((1 - m) u - E(φ, m) + m sn cn / dn) for φ; at 0 the limit."""
+    sn, cn, dn, phi = out
+    slope = _at_zero(m, (sn * cn - u) * 0.25,
+                     lambda m: (dn * ((1.0 - m) * u - ellipeinc(phi, m)) + m * sn * cn) / (m * (1.0 - m) * 2.0))
+    return cn * slope, -(sn * slope), -(sn * (sn * 0.5 + m * cn * slope) / dn), slope
+
+
+_known("ellipj", lambda out, u, m: (out[1] * out[2], -(out[0] * out[2]), -(m * out[0] * out[1]), out[2]), _jacobi_by_parameter)
 _known("hyp0f1", None, lambda out, v, z: function("hyp0f1")(v + 1.0, z) / v)
 _known("hyp1f1", None, None, lambda out, a, b, x: a / b * function("hyp1f1")(a + 1.0, b + 1.0, x))
 _known("hyp2f1", None, None, None, lambda out, a, b, c, z: a * b / c * function("hyp2f1")(a + 1.0, b + 1.0, c + 1.0, z))
 _known("hyperu", None, None, lambda out, a, b, x: -(a * function("hyperu")(a + 1.0, b + 1.0, x)))
-_known("elliprc", lambda out, x, y: function("elliprd")(y, y, x) * (-1.0 / 6.0),
-       lambda out, x, y: function("elliprd")(x, y, y) * (-1.0 / 3.0))
-_known("elliprf", *[lambda out, *xs, k=k: function("elliprd")(xs[k - 1], xs[k - 2], xs[k]) * (-1.0 / 6.0) for k in range(3)])     # 19.18.1
-_known("elliprg", *[lambda out, *xs, k=k: (function("elliprf")(*xs) * 3.0 - xs[k] * function("elliprd")(xs[k - 1], xs[k - 2], xs[k]))
-                    * (1.0 / 12.0) for k in range(3)])
+
+
+# ----- Carlson's symmetric integrals (19.18.1, and 19.16.1 - 19.16.5 under the integral sign)
+NODES, REACH = 256, 4.0
+ROOT, CUBE, FIFTH = -0.5, -1.5, -2.5
+
+
+def _spread(x: Value) -> Value:
+    """x once for each node, along a new last axis."""
+    return broadcast(x, shape=(*x.shape, NODES), axes=tuple(range(x.rank)))
+
+
+def _carlson(xs: tuple[Value, ...], powers: tuple[float, ...]) -> Value:
+    """∫₀^∞ Π (s + x)ᵖ ds by the double exponential rule s = scale exp(π/2 sinh t); its derivatives are those under the integral sign."""
+    scale = xs[0]
+    for x in xs[1:]:
+        scale = scale + x
+    scale = stop_gradient(scale * (1.0 / len(xs)))
+    step = 2 * REACH / (NODES - 1)
+    t = iota(shape=(*scale.shape, NODES), axis=scale.rank, dtype=scale.dtype) * step - REACH
+    place = _spread(scale) * exp(sinh(t) * (math.pi / 2))
+    logarithm = log(place)
+    for x, power_ in zip(xs, powers, strict=True):
+        logarithm = logarithm + log(place + _spread(x)) * power_
+    return reduce_sum(exp(logarithm) * cosh(t), axes=(scale.rank,)) * (step * math.pi / 2)
+
+
+elliprd = function("elliprd")
+
+
+def _second(k: int) -> Callable[..., Value]:
+    """R_D by x, y or z."""
+    powers = ((CUBE, ROOT, CUBE), (ROOT, CUBE, CUBE), (ROOT, ROOT, FIFTH))[k]
+    return lambda out, *xs: _carlson(xs, powers) * (-2.25 if k == 2 else -0.75)
+
+
+def _third(k: int) -> Callable[..., Value]:
+    """R_J by x, y, z or p; nan for principal values."""
+    powers = tuple([CUBE if j == k else ROOT for j in range(3)] + [-2.0 if k == 3 else -1.0])
+
+    def rule(out: Value, *xs: Value) -> Value:
+        known = greater(xs[3], full_like(out, 0.0))
+        xs = (*xs[:3], select(known, xs[3], full_like(out, 1.0)))
+        return select(known, _carlson(xs, powers) * (-1.5 if k == 3 else -0.75), full_like(out, math.nan))
+    return rule
+
+
+def _degenerate(out: Value, x: Value, y: Value) -> Value:
+    """R_C by x; of principal values (y < 0) by its differential equation."""
+    principal = less(y, full_like(y, 0.0))
+    one, far = full_like(x, 1.0), full_like(x, -1.0)
+    beside, below = select(principal, one, y), select(principal, y, far)
+    by_equation = (out - 1.0 / sqrt(select(principal, x, one))) / ((below - x) * 2.0)
+    return select(principal, by_equation, elliprd(beside, beside, x) * (-1.0 / 6.0))
+
+
+_known("elliprc", _degenerate, lambda out, x, y: -((out * 0.5 + x * _degenerate(out, x, y)) / y))              # homogeneous of degree -1/2
+_known("elliprd", *[_second(k) for k in range(3)])
+_known("elliprj", *[_third(k) for k in range(4)])
+_known("elliprf", *[lambda out, *xs, k=k: elliprd(xs[k - 1], xs[k - 2], xs[k]) * (-1.0 / 6.0) for k in range(3)])
+_known("elliprg", *[lambda out, *xs, k=k: (function("elliprf")(*xs) * 3.0 - xs[k] * elliprd(xs[k - 1], xs[k - 2], xs[k])) * (1.0 / 12.0)
+                    for k in range(3)])

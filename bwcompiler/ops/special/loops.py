@@ -16,6 +16,7 @@ from bwcompiler.ir.op import Op, Value, define_op
 from bwcompiler.ir.routine import InnerLoop
 from bwcompiler.ir.types import TensorType, component_of
 from bwcompiler.ops.broadcasting import LEADING_AXES, broadcast
+from bwcompiler.ops.elementwise import bitwise_and, equal, full_like, invert, isfinite, select
 from bwcompiler.ops.layout import concatenate, reshape, slice_
 from bwcompiler.ops.rules import require_same
 
@@ -75,12 +76,18 @@ def _partials(name: str, results: int, operand: int, out: Value, xs: Sequence[Va
     return (found,) if results == 1 else tuple(found)
 
 
+def _without_unknown(ct: Value, partial: Value) -> Value:
+    """ct times the partial derivative, but 0 for results that were not used and have none there: they do not spoil the others."""
+    unused = bitwise_and(equal(ct, full_like(ct, 0.0)), invert(isfinite(partial)))
+    return ct * select(unused, full_like(partial, 0.0), partial)
+
+
 def _vjp(ct: Value, out: Value, xs: Sequence[Value], needs: Sequence[bool], *, name: str, results: int) -> tuple[Value | None, ...]:
     found: list[Value | None] = []
     for operand, needed in enumerate(needs):
         total = None
         for k, partial in enumerate(_partials(name, results, operand, out, xs) if needed else ()):
-            term = part(ct, k, results) * partial
+            term = _without_unknown(part(ct, k, results), partial) if results > 1 else ct * partial
             total = term if total is None else total + term
         found.append(total)
     return tuple(found)
@@ -105,6 +112,7 @@ def _jvp(tangents: Sequence[Value | None], out: Value, *xs: Value, name: str, re
 
 special_function: Op = define_op(
     "special_function", "library", doc="The function of scipy.special of that name; several results lie along a new last axis.",
-    attributes=("name", "results"), shape=_shape, vjp=Joint(_vjp), jvp=_jvp, batch=LEADING_AXES, reference=scipy_special, kinds="fc",
-    cheap=False, library=InnerLoop((), "", module=MODULE, choose=lambda name, results: name, results=_loop_results),
+    attributes=("name", "results"), shape=_shape, vjp=Joint(_vjp, elementwise=True), jvp=_jvp, batch=LEADING_AXES,
+    reference=scipy_special, kinds="fc", cheap=False,
+    library=InnerLoop((), "", module=MODULE, choose=lambda name, results: name, results=_loop_results),
 )

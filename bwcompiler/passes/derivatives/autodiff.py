@@ -191,8 +191,10 @@ class _Sweep:
             vjp = value.op.vjp
             if value.op is ops.select:
                 self._select(value, ct)
-            elif isinstance(vjp, Joint):
+            elif isinstance(vjp, Joint) and not (vjp.elementwise and ct.value.type.shape == value.operands[0].type.shape):
                 self._joint(value, self._settle(ct))
+            elif isinstance(vjp, Joint):
+                self._joint(value, ct.value, ct.guard)
             else:
                 self._per_operand(value, vjp, ct)
         self.record.forward = None
@@ -280,7 +282,7 @@ class _Sweep:
         items = self.items.pop(value)
         return tuple(self._settle(items[k]) if k in items else None for k in range(len(value.type.items)))
 
-    def _joint(self, value: Value, ct: Any) -> None:
+    def _joint(self, value: Value, ct: Any, guard: Value | None = None) -> None:
         op = value.op
         vjp = op.vjp
         if not isinstance(vjp, Joint):
@@ -298,7 +300,7 @@ class _Sweep:
             if found is None:
                 self.stopped.append((value, position))
             else:
-                self.add(operand, Cotangent(found))
+                self.add(operand, Cotangent(found, guard, dirty=guard is not None))
 
     def _joint_into(self, value: Value, vjp: Joint, ct: Any, needs: Sequence[bool]) -> None:
         """A rule that adds to the cotangents of its operands; one that is an operand twice gets what is added as a value of its own."""

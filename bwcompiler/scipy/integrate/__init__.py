@@ -14,10 +14,11 @@ from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.nn.activations import real_value
-from bwcompiler.scipy.integrate.initial_values import quad, solve_ivp
+from bwcompiler.scipy.integrate.initial_values import solve_ivp
 from bwcompiler.scipy.integrate.ordinary_differential_equations import odeint
+from bwcompiler.scipy.integrate.quadrature import dblquad, quad
 
-__all__ = ["cumulative_trapezoid", "fixed_quad", "odeint", "quad", "romb", "simpson", "solve_ivp", "trapezoid"]
+__all__ = ["cumulative_trapezoid", "dblquad", "fixed_quad", "odeint", "quad", "romb", "simpson", "solve_ivp", "trapezoid"]
 
 
 def _lines(y: Any, x: Any, axis: int) -> tuple[Any, Any, int]:

@@ -1,4 +1,4 @@
-"""`solve_ivp` and `quad` of SciPy, for compiled functions, whose Jacobian comes from the function."""
+"""`solve_ivp` of SciPy, for compiled functions, whose Jacobian comes from the function."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ import numpy as np
 from bwcompiler import lazy
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.scipy.integrate.ordinary_differential_equations import solution_at
-from bwcompiler.scipy.integrate.right_hand_sides import returning_array, right_hand_side, slopes
-from bwcompiler.scipy.packing import Derived, is_traced_call, number_packing
+from bwcompiler.scipy.integrate.right_hand_sides import STIFF, returning_array, right_hand_side, slopes
+from bwcompiler.scipy.integrate.stiff_equations import stiff_solution
+from bwcompiler.scipy.packing import is_traced_call
 from bwcompiler.scipy.solutions import handle
 
 scipy_optimize = lazy.module("scipy.optimize")
 scipy_integrate = lazy.module("scipy.integrate")
 
 Function = Callable[..., Any]
+EXPLICIT = frozenset(("RK45", "RK23", "DOP853"))
 MOST_STEPS = 100_000
 
 
@@ -28,9 +30,10 @@ def solve_ivp(fun: Function, t_span: Sequence[float], y0: Any, method: Any = "RK
     jac   in the options: "sparse" or "dense"; left out: sparse where y0 has more than a few hundred elements and the sparse Jacobian takes
           an eighth of the products at most (`bw.sparse_jacobian`; not for LSODA); a matrix or a function as for SciPy.
 
-    Everything else goes to SciPy as it is.  Inside of a traced function: method "RK45" with t_eval (or no t_eval: the solution at the end
-    of t_span alone), the loop of `bw.scipy.integrate.odeint`, with its derivatives; events, dense_output and other methods are refused
-    with UnsupportedError.
+    Everything else goes to SciPy as it is.  Inside of a traced function it is a native loop with derivatives: for "RK45", "RK23" and
+    "DOP853" that of `bw.scipy.integrate.odeint`, for "Radau", "BDF" and "LSODA" an implicit method, both to rtol and atol.  There the
+    result has t, y (at t_eval; without it at the end of t_span alone), success and, with dense_output=True, sol(times), which solves again.
+    Raises UnsupportedError there for events and other options.
 
     >>> import numpy as np, bwcompiler as bw
     >>> stiff = lambda t, y, k: np.array([y[1], k * (1 - y[0] ** 2) * y[1] - y[0]])
@@ -40,7 +43,7 @@ def solve_ivp(fun: Function, t_span: Sequence[float], y0: Any, method: Any = "RK
     """
     args = args or ()
     if is_traced_call():
-        return _solved_in_trace(fun, t_span, y0, method, t_eval, args, {"dense_output": dense_output, "events": events, **options})
+        return _solved_in_trace(fun, t_span, y0, method, t_eval, dense_output, args, {"events": events, **options})
     y0 = np.asarray(y0)
     jac = options.pop("jac", None)
     if y0.dtype.kind != "c" and (jac is None or (isinstance(jac, str) and jac in ("sparse", "dense"))):
@@ -50,34 +53,45 @@ def solve_ivp(fun: Function, t_span: Sequence[float], y0: Any, method: Any = "RK
     return scipy_integrate.solve_ivp(right_hand_side(fun), t_span, y0, method, t_eval, dense_output, events, vectorized, args, **options)
 
 
-def _solved_in_trace(fun: Function, t_span: Sequence[Any], y0: Any, method: Any, t_eval: Any, args: tuple[Any, ...],
+def _solved_in_trace(fun: Function, t_span: Sequence[Any], y0: Any, method: Any, t_eval: Any, dense_output: bool, args: tuple[Any, ...],
                      options: dict[str, Any]) -> Any:
     rtol, atol = options.pop("rtol", 1e-3), options.pop("atol", 1e-6)
-    given = [name for name, value in options.items() if value is not None and value is not False]
-    if method != "RK45" or given:
-        what = f"method={method!r}" if method != "RK45" else f"{given[0]}="
-        raise UnsupportedError(f"solve_ivp inside of a traced function: {what} is not supported\n  hint: method='RK45' with t_eval, or "
-                               "call it outside of traced functions")
-    start, end = t_span
-    times = [end] if t_eval is None else t_eval
-    times = np.stack(list(map(handle, times))) if isinstance(times, list | tuple) else handle(times)
-    function = returning_array(fun)
-    times = np.concatenate([np.reshape(handle(start), (1,)), times])
-    found = solution_at(lambda y, t: function(t, y, *args), handle(y0), times, rtol, atol, MOST_STEPS)
-    return scipy_optimize.OptimizeResult(t=times[1:], y=found[1:].T)
+    _refuse(method, options)
+    start, end = map(handle, t_span)
+    function, y0 = returning_array(fun), handle(_stacked(y0))
+
+    def at(times: Any) -> Any:
+        times = np.concatenate([np.reshape(start, (1,)), times])
+        if method in STIFF:
+            return stiff_solution(lambda t, y: function(t, y, *args), y0, times, rtol, atol, MOST_STEPS)[1:].T
+        return solution_at(lambda y, t: function(t, y, *args), y0, times, rtol, atol, MOST_STEPS)[1:].T
+
+    def sol(t: Any) -> Any:
+        times = np.reshape(handle(_stacked(t)), (-1,))
+        order = np.argsort(np.where(end < start, -times, times))
+        found = at(times[order])[:, np.argsort(order)]
+        return found if np.ndim(t) else found[:, 0]
+
+    times = np.reshape(end, (1,)) if t_eval is None else handle(_stacked(t_eval))
+    found = at(times)
+    result = scipy_optimize.OptimizeResult(t=times, y=found, success=np.all(np.isfinite(found)))
+    if dense_output:
+        result.sol = sol
+    return result
 
 
-def quad(func: Function, a: Any, b: Any, args: Any = (), **keywords: Any) -> Any:
-    """scipy.integrate.quad of func(x, *args), compiled.
+def _refuse(method: Any, options: dict[str, Any]) -> None:
+    """What traced functions do not take."""
+    hints = {"events": "the time of an event is a root, which has derivatives too: bw.scipy.optimize.brentq(lambda t: event(t, "
+                       "solve_ivp(fun, (t0, t), y0).y[:, -1]), low, high)", "jac": "leave it out, as it comes from fun"}
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise UnsupportedError(f"solve_ivp inside of a traced function: {given[0]}= is not supported\n  hint: "
+                               f"{hints.get(given[0], 'leave it out: the steps are controlled by rtol and atol')}")
+    if not isinstance(method, str) or method not in EXPLICIT | STIFF:
+        raise UnsupportedError(f"solve_ivp inside of a traced function: method={method!r} is not supported\n  hint: method='RK45', "
+                               "method='BDF' for stiff equations, or call it outside of traced functions")
 
-    Raises UnsupportedError inside of traced functions, where `fixed_quad` is the one to use.
 
-    >>> import numpy as np, bwcompiler as bw
-    >>> round(bw.scipy.integrate.quad(lambda x, k: np.exp(-k * x * x), -np.inf, np.inf, args=(2.0,))[0], 8)
-    1.25331414
-    """
-    if is_traced_call():
-        raise UnsupportedError("quad inside of a traced function: which points it takes depends on data\n"
-                               "  hint: bw.scipy.integrate.fixed_quad(func, a, b, n=50)")
-    args = args if isinstance(args, tuple) else (args,)
-    return scipy_integrate.quad(Derived.of(func, number_packing()).value, a, b, args, **keywords)
+def _stacked(x: Any) -> Any:
+    return np.stack(list(map(handle, x))) if isinstance(x, list | tuple) else x

@@ -13,12 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler import tree
 from bwcompiler.api.inside.loops import scan, while_loop
 from bwcompiler.api.programs.functions import jit
+from bwcompiler.api.transforms.forward import jvp
 from bwcompiler.api.transforms.implicit import ClosedFunction
-from bwcompiler.api.transforms.reverse import custom_vjp, vjp
+from bwcompiler.api.transforms.reverse import vjp
 from bwcompiler.api.transforms.transformed import made_of
 from bwcompiler.errors import ShapeError, UnsupportedError
+from bwcompiler.frontend.tracing.custom_rules import CustomBoth
 from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.scipy.integrate.right_hand_sides import lsoda
 from bwcompiler.scipy.packing import is_traced_call
@@ -103,12 +106,11 @@ def _flat(leaves: Sequence[Any]) -> tuple[Any, Callable[[Any], list[Any]]]:
 
 
 def _solver(func: Function, back: Callable[[Any], list[Any]], rtol: float, atol: float, most: int) -> Any:
-    """The solution as a function of y0, times and the vector of what func(outside, y, t) reads from outside, with its derivative rule."""
+    """The solution as a function of y0, times and the vector of what func(outside, y, t) reads from outside, with its derivative rules."""
     def slope(y: Any, t: Any, vector: Any) -> Any:
         return func(back(vector), y, t) + 0.0 * y
 
-    @custom_vjp
-    def odeint(y0: Any, times: Any, vector: Any) -> Any:
+    def solution(y0: Any, times: Any, vector: Any) -> Any:
         return _solved(lambda y, t: slope(y, t, vector), y0, times, rtol, atol, most)
 
     def forward(y0: Any, times: Any, vector: Any) -> Any:
@@ -137,7 +139,23 @@ def _solver(func: Function, back: Callable[[Any], list[Any]], rtol: float, atol:
         (bar, of_start, of_vector), of_times = scan(interval, first, (ys[1:], times[1:], times[:-1], ct[1:], ct[:-1]), reverse=True)
         return bar, np.concatenate([np.reshape(of_start, (1,)), of_times]), of_vector
 
-    odeint.defvjp(forward, backward)
+    def push(primals: Any, tangents: Any) -> Any:
+        """The tangent is integrated together with the solution, from that of y0, which a later start moves against the slope."""
+        y0, times, vector = primals
+        moving = [tree.leaves(one) for one in tangents]
+        of_y0, of_times, of_vector = [one[0] if one else x * 0.0 for x, one in zip(primals, moving, strict=True)]
+        size = y0.shape[0]
+
+        def both(state: Any, t: Any) -> Any:
+            y, moved = state[:size], state[size:]
+            return np.concatenate(jvp(lambda y, vector: slope(y, t, vector), (y, vector), (moved, of_vector)))
+
+        start = of_y0 - slope(y0, times[0], vector) * of_times[0]
+        found = _solved(both, np.concatenate([y0, start]), times, rtol, atol, most)
+        later = scan(lambda _, at: (0, slope(at[0], at[1], vector) * at[2]), 0, (found[:, :size], times, of_times))[1]
+        return odeint(*primals), found[:, size:] + later
+
+    odeint = CustomBoth(solution, forward, backward, push)
     return odeint
 
 

@@ -14,16 +14,16 @@ import numpy as np
 
 from bwcompiler import lazy, ops
 from bwcompiler.api.inside.eager import graph_function
+from bwcompiler.api.transforms.reverse import stop_gradient
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axes
 from bwcompiler.frontend.numpy.elementwise.special import COMPOSED
 from bwcompiler.frontend.numpy.elementwise.ufuncs import evaluate, ufunc_named
 from bwcompiler.frontend.numpy.reductions.reductions import keep_axes
-from bwcompiler.frontend.tracing.operands import broadcast_shapes, constant, value_as
-from bwcompiler.frontend.tracing.storages.views import broadcast_value
+from bwcompiler.frontend.tracing.operands import align, constant, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import UFUNC_OPS
-from bwcompiler.nn.activations import log_softmax_value, logsumexp_value, real_value
+from bwcompiler.nn.activations import log_softmax_value, logsumexp_value, number_value, real_value
 from bwcompiler.nn.activations import softmax as nn_softmax
 from bwcompiler.ops.special.derivatives import PARTIAL_DERIVATIVES
 
@@ -169,21 +169,36 @@ def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> An
 
 
 @graph_function
-def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -> Any:
+def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:
     """log(sum(b * exp(a))) over an axis or axes (None: over all) without overflow, as scipy.special.logsumexp.
+
+    a and b may be complex.  With return_sign it is (log |sum|, sign of the sum; its direction, if it is complex).
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.scipy.special.logsumexp(np.array([[0.0, 0.0], [1000.0, 0.0]]), axis=1).round(4).tolist()
     [0.6931, 1000.0]
     """
-    value = real_value(a)
-    weights = None
-    if b is not None:
-        shape = broadcast_shapes([value.shape, value_as(b).shape])
-        value, weights = broadcast_value(value, shape), broadcast_value(value_as(b, value.dtype), shape)
+    value = number_value(a)
+    weights = None if b is None else value_as(b)
+    if weights is not None and (weights.dtype.is_complex or value.dtype.is_complex):
+        value, weights = align([fresh(value), fresh(weights)])
+    elif weights is not None:
+        value, weights = align([fresh(value), fresh(weights)], value.dtype)
     axes = normalize_axes(axis, value.rank)
+    if value.dtype.is_complex or return_sign:
+        return _log_of_sum(fresh(value), axes, 1.0 if weights is None else fresh(weights), keepdims, return_sign)
     result = logsumexp_value(value, axes, weights)
     return fresh(keep_axes(result, value, axes) if keepdims else result)
+
+
+def _log_of_sum(a: Any, axes: tuple[int, ...], weights: Any, keepdims: bool, with_sign: bool) -> Any:
+    """The same where the sum may be negative or complex."""
+    largest = stop_gradient(np.max(a.real, axes, keepdims=True))
+    largest = np.where(np.isfinite(largest), largest, 0.0)
+    total = np.sum(weights * np.exp(a - largest), axes, keepdims=True)
+    found = [np.log(np.abs(total)) + largest, np.sign(total)] if with_sign else [np.log(total) + largest]
+    kept = found if keepdims else [np.squeeze(one, axes) for one in found]
+    return tuple(kept) if with_sign else kept[0]
 
 
 @graph_function

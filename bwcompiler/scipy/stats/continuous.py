@@ -10,7 +10,7 @@ import numpy as np
 from bwcompiler.frontend.numpy.elementwise.ufuncs import UFUNCS, evaluate
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.scipy.special.functions import by_loop
-from bwcompiler.scipy.stats.distributions import Continuous, Formulas
+from bwcompiler.scipy.stats.distributions import Continuous, Formulas, size
 
 EULER = 0.5772156649015329
 LOG_ROOT_2_PI = 0.5 * math.log(2 * math.pi)
@@ -138,8 +138,8 @@ expon = Continuous("expon", (), Formulas(
 
 
 def _laplace_cdf(y: Any) -> Any:
-    tail = 0.5 * np.exp(-np.abs(y))
-    return np.where(y > 0, 1.0 - tail, tail)
+    tail = 0.5 * np.exp(-size(y))
+    return np.where(y >= 0, 1.0 - tail, tail)
 
 
 def _laplace_ppf(q: Any) -> Any:
@@ -148,13 +148,13 @@ def _laplace_ppf(q: Any) -> Any:
 
 laplace = Continuous("laplace", (), Formulas(
     log_density=lambda y: -np.abs(y) - math.log(2.0), cdf=_laplace_cdf, sf=lambda y: _laplace_cdf(-y),
-    logcdf=lambda y: np.where(y > 0, np.log1p(-0.5 * np.exp(-np.abs(y))), np.minimum(y, 0.0) - math.log(2.0)),
-    logsf=lambda y: np.where(y < 0, np.log1p(-0.5 * np.exp(-np.abs(y))), -np.maximum(y, 0.0) - math.log(2.0)),
+    logcdf=lambda y: np.where(y >= 0, np.log1p(-0.5 * np.exp(-size(y))), np.minimum(y, 0.0) - math.log(2.0)),
+    logsf=lambda y: np.where(y <= 0, np.log1p(-0.5 * np.exp(-size(-y))), -np.maximum(y, 0.0) - math.log(2.0)),
     ppf=_laplace_ppf, isf=lambda q: -_laplace_ppf(q), entropy=lambda: math.log(2.0) + 1.0, mean=lambda: 0.0, var=lambda: 2.0,
 ), "The Laplace (double exponential) distribution.", "bw.scipy.stats.laplace.pdf(np.array([0.0])).round(4).tolist()\n[0.5]")
 
 logistic = Continuous("logistic", (), Formulas(
-    log_density=lambda y: -np.abs(y) - 2.0 * np.log1p(np.exp(-np.abs(y))),
+    log_density=lambda y: -size(y) - 2.0 * np.log1p(np.exp(-size(y))),
     cdf=lambda y: special("expit", y), sf=lambda y: special("expit", -y),
     logcdf=lambda y: special("log_expit", y), logsf=lambda y: special("log_expit", -y),
     ppf=lambda q: special("logit", q), isf=lambda q: -special("logit", q), entropy=lambda: 2.0, mean=lambda: 0.0,

@@ -9,7 +9,7 @@ import numpy as np
 
 from bwcompiler.scipy.special.functions import polygamma
 from bwcompiler.scipy.stats.continuous import EULER, LOG_ROOT_2_PI, condition, gammaln, positive, psi, special, xlogy
-from bwcompiler.scipy.stats.distributions import Continuous, Formulas
+from bwcompiler.scipy.stats.distributions import Continuous, Formulas, size
 from bwcompiler.scipy.stats.positive_numbers import LARGEST, expm1_ratio, log1p_ratio
 
 
@@ -81,7 +81,7 @@ johnsonsu = Continuous("johnsonsu", ("a", "b"), Formulas(
 ), "A normal variable without bounds, by Johnson.", "bw.scipy.stats.johnsonsu.cdf(np.array([0.0]), 0.0, 1.0).tolist()\n[0.5]")
 
 genlogistic = Continuous("genlogistic", ("c",), Formulas(
-    log_density=lambda y, c: np.log(c) - np.abs(y) - (c - 1.0) * np.maximum(-y, 0.0) - (c + 1.0) * np.log1p(np.exp(-np.abs(y))),
+    log_density=lambda y, c: np.log(c) - size(y) - (c - 1.0) * np.where(y < 0, -y, 0.0) - (c + 1.0) * np.log1p(np.exp(-size(y))),
     cdf=lambda y, c: np.exp(c * special("log_expit", y)), sf=lambda y, c: -np.expm1(c * special("log_expit", y)),
     logcdf=lambda y, c: c * special("log_expit", y), ppf=lambda q, c: -np.log(np.expm1(-np.log(q) / c)), mean=lambda c: EULER + psi(c),
     var=lambda c: math.pi**2 / 6 + polygamma(1, c), valid=positive,
@@ -95,7 +95,7 @@ def _log_tangent(q: Any, rest: Any) -> Any:
 
 
 hypsecant = Continuous("hypsecant", (), Formulas(
-    log_density=lambda y: math.log(2 / math.pi) - np.abs(y) - np.log1p(np.exp(-2.0 * np.abs(y))),
+    log_density=lambda y: math.log(2 / math.pi) - size(y) - np.log1p(np.exp(-2.0 * size(y))),
     cdf=lambda y: np.arctan(np.exp(y)) * (2 / math.pi), sf=lambda y: np.arctan(np.exp(-y)) * (2 / math.pi),
     ppf=lambda q: _log_tangent(q, 1.0 - q), isf=lambda q: _log_tangent(1.0 - q, q),
     entropy=lambda: math.log(2 * math.pi), mean=lambda: 0.0, var=lambda: math.pi**2 / 4,

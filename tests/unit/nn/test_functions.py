@@ -384,3 +384,22 @@ def test_a_distance_of_ones_own() -> None:
 def test_shapes_that_do_not_fit(call: Callable[[], Any]) -> None:
     with pytest.raises(ShapeError):
         call()
+
+
+C = X + 1j * Y
+COMPLEX: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "silu": (nn.silu, lambda z: z / (1 + np.exp(-z))), "softsign": (nn.softsign, lambda z: z / (1 + np.abs(z))),
+    "tanhshrink": (nn.tanhshrink, lambda z: z - np.tanh(z)), "l1_loss": (lambda z: nn.l1_loss(z, Y), lambda z: np.abs(z - Y).mean()),
+    "normalize": (nn.normalize, lambda z: z / np.linalg.norm(z, axis=1, keepdims=True)),
+    "pairwise_distance": (lambda z: nn.pairwise_distance(z, Y, p=3.0, eps=0.0), lambda z: (np.abs(z - Y) ** 3).sum(-1) ** (1 / 3)),
+    "rms_norm": (lambda z: nn.rms_norm(z, 6, eps=0.0), lambda z: z / np.sqrt((z * z).mean(-1, keepdims=True))),
+}
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_complex_numbers(name: str) -> None:
+    ours, formula = COMPLEX[name]
+    found = traced(ours, C)
+    np.testing.assert_allclose(found, formula(C), rtol=1e-12)
+    assert found.dtype == formula(C).dtype
+    check_derivatives(lambda x, y: np.abs(ours(x + 1j * y)), X, Y, order=2, tolerance=3e-6)

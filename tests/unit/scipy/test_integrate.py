@@ -147,9 +147,54 @@ def test_solve_ivp_inside_of_traced_functions() -> None:
     last = lambda k: np.sum(integrate.solve_ivp(lambda t, y: oscillator(t, y, k), (0.0, 2.0), np.array([2.0, 0.0]), rtol=1e-10, atol=1e-12).y)  # noqa: E731
     evaluate = bw.jit(last)
     np.testing.assert_allclose(bw.grad(last)(1.5), (evaluate(1.5001) - evaluate(1.4999)) / 2e-4, rtol=1e-6)
-    for keywords in ({"method": "BDF"}, {"events": lambda t, y: y[0]}, {"dense_output": True}, {"max_step": 0.1}):
-        with pytest.raises(UnsupportedError, match="hint: method='RK45'"):
+    for keywords, hint in (({"method": "Euler"}, "method='RK45'"), ({"events": lambda t, y: y[0]}, "brentq"), ({"max_step": 0.1}, "leave it out"),
+                           ({"jac": lambda t, y: -np.eye(1)}, "leave it out")):
+        with pytest.raises(UnsupportedError, match=f"hint: .*{hint}"):
             bw.jit(lambda k, keywords=keywords: integrate.solve_ivp(lambda t, y: -k * y, (0.0, 1.0), np.ones(1), **keywords).y)(1.0)
+
+
+def robertson(t: Any, y: Any, rates: Any) -> Any:
+    slow, fast = -rates[0] * y[0] + rates[1] * y[1] * y[2], rates[2] * y[1] ** 2
+    return np.array([slow, -slow - fast, fast])
+
+
+def test_stiff_equations_inside_of_traced_functions() -> None:
+    rates, start, times = np.array([0.04, 1e4, 3e7]), np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 1e4])
+    at = lambda rates, times: integrate.solve_ivp(robertson, (0.0, 1e4), start, "Radau", times, args=(rates,), rtol=1e-9, atol=1e-12).y  # noqa: E731
+    exact = lambda rates: scipy.integrate.solve_ivp(robertson, (0.0, 1e4), start, "Radau", times, args=(rates,), rtol=1e-11, atol=1e-14).y  # noqa: E731
+    np.testing.assert_allclose(bw.jit(at)(rates, times), exact(rates), rtol=1e-7)
+    last = lambda rates, times: at(rates, times)[0, -1]  # noqa: E731
+    found, of_times = bw.grad(last, (0, 1))(rates, times)
+    for k, h in enumerate(rates * 1e-4):
+        near = [exact(rates + sign * h * np.eye(3)[k])[0, -1] for sign in (1, -1)]
+        np.testing.assert_allclose(found[k], (near[0] - near[1]) / (2 * h), rtol=1e-5)
+    np.testing.assert_allclose(of_times[2], robertson(0.0, exact(rates)[:, -1], rates)[0], rtol=1e-6)
+    assert np.abs(of_times[:2]).max() < 1e-9                                   # where a solution is read does not move it
+
+
+@pytest.mark.parametrize("method", ["RK45", "BDF"])
+def test_both_kinds_of_methods_in_every_mode(method: str) -> None:
+    """Towards smaller times, from a start that is a list, to a function that gives one."""
+    last = lambda k: integrate.solve_ivp(lambda t, y: [-k * y[0]], (0.7, 0.0), [1.0], method, rtol=1e-8, atol=1e-10).y[0, 0]  # noqa: E731
+    expected = np.exp(0.7 * 1.3) * np.array([1.0, 0.7, 0.49])
+    slope = bw.jacfwd(last)
+    np.testing.assert_allclose([*bw.value_and_grad(last)(1.3), bw.jacfwd(slope)(1.3)], expected, rtol=1e-6)
+    np.testing.assert_allclose(slope(1.3), expected[1], rtol=1e-6)
+    at = lambda k, t: integrate.solve_ivp(lambda t, y: -k * y, (0.0, 3.0), np.ones(1), method, dense_output=True, rtol=1e-8, atol=1e-10).sol(t)  # noqa: E731
+    times = np.array([2.0, 1.0, 3.0])
+    np.testing.assert_allclose(bw.jit(at)(0.5, times), [np.exp(-0.5 * times)], rtol=1e-6)
+
+
+def test_reverse_over_reverse_of_an_implicit_method() -> None:
+    last = lambda k: integrate.solve_ivp(lambda t, y: -k * y, (0.0, 1.0), np.ones(1), "Radau", rtol=1e-6).y[0, 0]  # noqa: E731
+    np.testing.assert_allclose(bw.grad(bw.grad(last))(0.5), np.exp(-0.5), rtol=1e-4)
+
+
+def test_times_of_events_are_roots() -> None:
+    def fall(g: Any) -> Any:
+        y = lambda t: integrate.solve_ivp(lambda t, y: np.array([y[1], -g + 0 * y[0]]), (0.0, t), np.array([10.0, 0.0]), rtol=1e-9, atol=1e-9).y  # noqa: E731
+        return bw.scipy.optimize.brentq(lambda t: y(t)[0, -1], 0.1, 5.0)
+    np.testing.assert_allclose(bw.value_and_grad(fall)(9.81), [np.sqrt(20 / 9.81), -0.5 * np.sqrt(20) * 9.81**-1.5], rtol=1e-7)
 
 
 def test_lsoda() -> None:
@@ -182,5 +227,34 @@ def test_quad() -> None:
         found, expected = (m.quad(gauss, *ends, args=(2.0,), full_output=True) for m in (integrate, scipy.integrate))
         np.testing.assert_allclose(found[0], expected[0], rtol=1e-12)
         assert found[2]["neval"] == expected[2]["neval"]
-    with pytest.raises(UnsupportedError, match="fixed_quad"):
-        bw.jit(lambda k: integrate.quad(gauss, 0.0, 3.0, (k,))[0])(1.0)
+
+
+def test_quad_inside_of_traced_functions() -> None:
+    """Limits, arguments, what is read from outside; infinite limits; against formulas, and SciPy's values."""
+    def fun(a: Any, b: Any, k: Any, c: Any) -> Any:
+        return integrate.quad(lambda x, k: np.exp(-k * x) * np.sin(c[0] * x) + c[1] * x, a, b, (k,), epsabs=1e-12)[0]
+
+    point = (0.2, 1.7, 1.3, np.array([2.0, 0.4]))
+    expected = scipy.integrate.quad(lambda x: np.exp(-1.3 * x) * np.sin(2.0 * x) + 0.4 * x, 0.2, 1.7)[0]
+    np.testing.assert_allclose(bw.jit(fun)(*point), expected, rtol=1e-12)
+    bw.check_grads(fun, point, order=2)
+    gauss = lambda k: integrate.quad(lambda x: np.exp(-k * x * x), -np.inf, np.inf)[0]  # noqa: E731
+    np.testing.assert_allclose([bw.grad(gauss)(2.0), bw.hessian(gauss)(2.0)], np.sqrt(np.pi) * np.array([-0.5 * 2**-1.5, 0.75 * 2**-2.5]), rtol=1e-9)
+    np.testing.assert_allclose(bw.vmap(bw.grad(gauss))(np.array([1.0, 2.0])), -0.5 * np.sqrt(np.pi) * np.array([1.0, 2**-1.5]), rtol=1e-9)
+    upper = bw.grad(lambda b: integrate.quad(lambda x: 3.0, 0.0, b, points=[0.5])[0])
+    assert upper(2.0) == 3.0
+
+
+def test_double_integrals() -> None:
+    fun = lambda k, m: m.dblquad(lambda y, x: np.exp(-k * x * y) * x, 0.0, 1.0, 0.0, lambda x: 2 * k * x)[0]  # noqa: E731
+    np.testing.assert_allclose([fun(1.2, integrate), bw.jit(lambda k: fun(k, integrate))(1.2)], fun(1.2, scipy.integrate), rtol=1e-10)
+    slope = (fun(1.20001, scipy.integrate) - fun(1.19999, scipy.integrate)) / 2e-5
+    np.testing.assert_allclose(bw.grad(lambda k: fun(k, integrate))(1.2), slope, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("keywords", "hint"), [({"weight": "cos", "wvar": 1.0}, "multiply"), ({"full_output": 1}, "leave it out")])
+def test_what_quad_does_not_take_in_traced_functions(keywords: dict[str, Any], hint: str) -> None:
+    with pytest.raises(UnsupportedError, match=f"hint: {hint}"):
+        bw.jit(lambda k: integrate.quad(lambda x: k * x, 0.0, 1.0, **keywords)[0])(1.0)
+    with pytest.raises(ShapeError, match="one number is expected"):
+        bw.jit(lambda k: integrate.quad(lambda x: k * np.ones(2), 0.0, 1.0)[0])(1.0)

@@ -46,13 +46,13 @@ POINTS: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("pbdv", "pbvv", "pbwa"), (V, X / 2)), "lpmv": (np.array([0.0, 1.0, 1.0, 2.0]), V + 1, BOTH / 4),
     "kolmogorov": (X / 2 + 0.3,), "kolmogi": (P,), **dict.fromkeys(("smirnov", "smirnovi"), (N + 1, P)), "powm1": (X, V),
     "chndtr": (X, V + 1, X + 0.1), "nctdtr": (V + 1, V, BOTH), "ncfdtr": (V + 1, V + 2, V, X), "elliprc": (X, V),
-    **dict.fromkeys(("elliprf", "elliprg"), (X, V, X + V)),
+    **dict.fromkeys(("elliprf", "elliprg", "elliprd"), (X, V, X + V)), "elliprj": (X, V, X + V, V + 0.4),
 }
 POINTS.pop("ndtr_exp")
 POINTS |= {**dict.fromkeys(("berp", "beip", "kerp", "keip", "airye"), (X,)), "itairy": (BOTH,), **dict.fromkeys(("zetac", "_riemann_zeta"), (X + 1,)), "agm": (X, V), "voigt_profile": (BOTH, X, V),
-           **dict.fromkeys(("eval_sh_legendre", "eval_sh_chebyt", "eval_sh_chebyu"), (N, P))}
+           **dict.fromkeys(("eval_sh_legendre", "eval_sh_chebyt", "eval_sh_chebyu"), (N, P)), "eval_sh_jacobi": (N, V + 2, V + 0.5, P)}
 FIRST_ONLY = {"eval_jacobi", "hyperu", "boxcox", "boxcox1p", "inv_boxcox", "inv_boxcox1p", "kolmogorov", "kolmogi", "smirnov", "smirnovi",
-              "chndtr", "nctdtr", "ncfdtr", "elliprc", "elliprf", "elliprg"}      # those of their derivatives are not known, or are limits
+              "chndtr", "nctdtr", "ncfdtr"}      # those of their derivatives are not known, or are limits
 
 
 def ufunc(name: str) -> Any:
@@ -107,6 +107,61 @@ def test_shapes_at_the_ends() -> None:
         np.testing.assert_array_equal(slopes("betainc", 1, *point), expected)
 
 
+FAMILIES: dict[str, tuple[float, ...]] = {
+    **dict.fromkeys(("chebyt", "chebyu", "chebyc", "chebys", "legendre", "laguerre", "sh_chebyt", "sh_chebyu", "sh_legendre"), ()),
+    **dict.fromkeys(("gegenbauer", "genlaguerre"), (0.7,)), **dict.fromkeys(("jacobi", "sh_jacobi"), (2.3, 0.4))}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_polynomials_of_any_degree(name: str) -> None:
+    """Degrees that are no whole numbers, and negative ones, where SciPy has values."""
+    function = ufunc(f"eval_{name}")
+    degree, x = [a.ravel() for a in np.meshgrid([-3.0, -2.0, -1.0, -0.4, 0.2, 0.5, 0.9, 1.5, 7.3], [-0.7, 0.3, 0.8])]
+    if "laguerre" in name:
+        degree = np.abs(degree)
+    at = lambda x: function(degree, *FAMILIES[name], x)  # noqa: E731
+    with np.errstate(all="ignore"):
+        differences = (at(x + 1e-5) - at(x - 1e-5)) / 2e-5
+    known = np.isfinite(differences)
+    found = bw.grad(lambda x: at(x).sum())(x)
+    assert known.sum() >= 12
+    np.testing.assert_allclose(found[known], differences[known], rtol=1e-5, atol=1e-7)
+
+
+def test_principal_values_and_ratios_of_carlsons_integrals() -> None:
+    for x, y in ((0.2, -7.3), (3.0, -0.4), (1.0, 2.0)):
+        for operand in (0, 1):
+            near = [(scipy.special.elliprc(x + h * (operand == 0), y + h * (operand == 1))) for h in (1e-6, -1e-6)]
+            np.testing.assert_allclose(slopes("elliprc", operand, x, y), (near[0] - near[1]) / 2e-6, rtol=1e-7)
+    with mp.workdps(30):
+        expected = float(mp.diff(lambda z: mp.elliprd(7, 500, z), mp.mpf("1e-6"), h=mp.mpf(10) ** -15))
+    np.testing.assert_allclose(slopes("elliprd", 2, 7.0, 500.0, 1e-6), expected, rtol=1e-9)
+
+
+def test_results_that_are_not_used_do_not_spoil_the_derivatives_of_others() -> None:
+    """Y₀ and Ai times exp(ξ) are nan for negative numbers."""
+    np.testing.assert_allclose(bw.grad(lambda x: scipy.special.itj0y0(x)[0])(-2.0), scipy.special.j0(-2.0), rtol=1e-12)
+    np.testing.assert_allclose(bw.grad(lambda x: scipy.special.airye(x)[2])(-2.0), scipy.special.airye(-2.0)[3], rtol=1e-12)
+    curved = bw.grad(bw.grad(lambda x: scipy.special.itj0y0(x)[0]))(-2.0)
+    np.testing.assert_allclose(curved, -scipy.special.j1(-2.0), rtol=1e-12)
+
+
+def test_what_where_masks_has_no_derivative() -> None:
+    def fun(x: Any) -> Any:
+        return sum(np.where(x > 0, scipy.special.y0(x) + scipy.special.spence(x) + scipy.special.kv(1.0, x) + scipy.special.erfcinv(x), 0.0))
+    x = np.array([-2.0, 0.5])
+    slopes_, curved = bw.grad(fun)(x), bw.grad(lambda x: bw.grad(fun)(x).sum())(x)
+    assert slopes_[0] == curved[0] == 0.0
+    assert np.isfinite(slopes_[1])
+    assert np.isfinite(curved[1])
+
+
+def test_orders_for_which_gamma_is_negative() -> None:
+    for name in ("struve", "modstruve"):
+        value = lambda x, name=name: bw.grad(lambda x: ufunc(name)(-7.3, x))(x)  # noqa: E731
+        np.testing.assert_allclose(bw.grad(value)(0.2), (value(0.20001) - value(0.19999)) / 2e-5, rtol=1e-5)
+
+
 def test_every_derivative_is_tested() -> None:
     assert sorted(POINTS) == sorted(PARTIAL_DERIVATIVES)
 
@@ -149,7 +204,7 @@ def test_nothing_calls_python() -> None:
 
 def test_functions_without_a_known_derivative_run() -> None:
     def fun(x: Any) -> Any:
-        return scipy.special.voigt_profile(x, 1.0, 2.0) + scipy.special.kolmogorov(x) + scipy.special.elliprd(x, 2.0, 3.0)
+        return scipy.special.voigt_profile(x, 1.0, 2.0) + scipy.special.kolmogorov(x) + scipy.special.besselpoly(x, 2.0, 3.0)
     np.testing.assert_allclose(bw.jit(fun)(X), fun(X), rtol=1e-15)
     with pytest.raises(GradientError, match=r"scipy.special.\w+ by its argument 0 is not known"):
         bw.grad(lambda x: fun(x).sum())(X)

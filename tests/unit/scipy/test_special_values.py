@@ -200,6 +200,12 @@ def test_derivatives_of_two_arguments(name, point, slopes):
     np.testing.assert_allclose(found, slopes, rtol=1e-9, atol=1e-15)
 
 
+def test_log_beta_is_smooth_where_its_arguments_are_equal():
+    """Its formula depends on which is larger."""
+    slope = bw.grad(lambda a, b: special.betaln(a, b))
+    np.testing.assert_allclose(bw.grad(slope)(11.7, 11.7), scipy.special.polygamma(1, 11.7) - scipy.special.polygamma(1, 23.4), rtol=1e-12)
+
+
 @pytest.mark.parametrize(("n", "x", "expected"), [
     (n, x, (-1) ** (n + 1) * np.inf) for n, x in itertools.product((1, 2, 3), (-1.0, -2.0, -10.0, 0.0))] + [(1, np.inf, 0.0)])
 def test_polygamma_at_poles(n, x, expected):
@@ -227,6 +233,25 @@ def test_logsumexp_has_all_its_derivatives():
     np.testing.assert_allclose(bw.grad(special.logsumexp)(x), p, rtol=1e-14)
     hessian = [bw.grad(lambda x, k=k: bw.grad(special.logsumexp)(x)[k])(x) for k in range(4)]
     np.testing.assert_allclose(hessian, np.diag(p) - np.outer(p, p), rtol=1e-13)
+
+
+@pytest.mark.parametrize("keywords", [{"axis": 1}, {"axis": (0, 1), "keepdims": True}, {"axis": 0, "return_sign": True}, {"return_sign": True}])
+@pytest.mark.parametrize("kinds", ["rr", "rc", "cr", "cc", "r", "c"])
+def test_sums_that_are_negative_or_complex(kinds, keywords):
+    real = np.random.default_rng(5).normal(size=(2, 3, 4))
+    given = {"r": real, "c": real + 2j * real[:, ::-1]}
+    a, *weights = (given[kind][k] for k, kind in enumerate(kinds))
+    if not (kinds in ("rr", "r") and "return_sign" not in keywords):
+        fun = lambda module: lambda a, *b: module.logsumexp(a, b=b[0] if b else None, **keywords)  # noqa: E731
+        found, expected = (of(a, *weights) for of in (bw.jit(fun(special)), fun(scipy.special)))
+        for one, other in zip(found, expected, strict=True) if "return_sign" in keywords else [(found, expected)]:
+            np.testing.assert_allclose(one, other, rtol=1e-13)
+            assert (one.dtype, one.shape) == (other.dtype, other.shape)
+
+
+def test_derivatives_of_sums_that_are_negative():
+    a, b = np.random.default_rng(6).normal(size=(2, 3))
+    bw.check_grads(lambda a, b: special.logsumexp(a, b=b, return_sign=True)[0], (a, b), order=2)
 
 
 def test_softplus_at_infinity():

@@ -150,6 +150,19 @@ def test_shapes_around_zero(name: str) -> None:
         np.testing.assert_allclose(slope, (ends[0] - 8 * ends[1] + 8 * ends[2] - ends[3]) / (12 * h), rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.parametrize("name", ["logistic", "hypsecant", "genlogistic", "laplace"])
+def test_densities_are_smooth_in_the_middle(name: str) -> None:
+    """Formulas of |x|: the slope of a distribution function, and the curvature of a density, at 0."""
+    shapes = (1.4,) if name == "genlogistic" else ()
+    ours, theirs, h = getattr(stats, name), getattr(scipy.stats, name), 1e-4
+    slopes = [bw.grad(lambda x, m=m: getattr(ours, m)(x, *shapes))(0.0) for m in ("cdf", "sf")]
+    np.testing.assert_allclose(slopes, theirs.pdf(0.0, *shapes) * np.array([1.0, -1.0]), rtol=1e-12)
+    if name != "laplace":
+        curved = bw.hessian(lambda x: ours.logpdf(x, *shapes))(0.0)
+        low, middle, high = theirs.logpdf(np.array([-h, 0.0, h]), *shapes)
+        np.testing.assert_allclose(curved, (low - 2 * middle + high) / h**2, rtol=1e-6)
+
+
 def test_vectors_of_student() -> None:
     for x, loc, shape in ((POINTS, MEAN, COV), (POINTS[0], MEAN, COV), (POINTS, np.zeros(3), np.diag([1.0, 2.0, 3.0])), (POINTS[:, 0], None, 2.0)):
         found = run_traced(lambda x, loc=loc, shape=shape: stats.multivariate_t.logpdf(x, loc, shape, 3.5), x)[0]

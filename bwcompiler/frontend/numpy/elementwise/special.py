@@ -162,7 +162,8 @@ def _stirling_rest(z: Value) -> Value:
 def _log_beta(a: Value, b: Value) -> Value:
     """log |B(a, b)|; where the larger one, z, is large the logarithms of Γ(z) and Γ(z + s) are not subtracted: they would cancel."""
     plain = ops.subtract(ops.add(ops.lgamma(a), ops.lgamma(b)), ops.lgamma(ops.add(a, b)))
-    z, s = ops.maximum(a, b), ops.minimum(a, b)
+    first = ops.greater_equal(a, b)
+    z, s = ops.select(first, a, b), ops.select(first, b, a)                 # not by maximum, which has a kink where they are equal
     far = ops.bitwise_and(ops.greater_equal(z, constant(LARGE, z)), ops.greater(s, constant(0, s)))
     z, s = ops.select(far, z, constant(LARGE, z)), ops.select(far, s, constant(1, s))
     total = ops.add(z, s)
