@@ -7,9 +7,9 @@ What must hold of every kernel:
     check_indices        a loop's index runs over 0..extent-1, is none of an enclosing loop; only words and indices of enclosing
                          loops are read; the extent of a loop depends on these only.
     check_lets           a let is made once, and read below it, in its own body or one nested in that.
-    check_accumulators   an accumulator is fed below its `reduce`, in its body or one nested in that, with its own combine, and
-                         a position exactly for a search; its total is read below where it is fed, and never inside of a vector
-                         loop that feeds it (there it is in lanes).
+    check_accumulators   an accumulator is opened by one `reduce`, and fed below it, in its body or one nested in that, with its own
+                         combine, and a position exactly for a search; its total is read below where it is fed, and never inside of
+                         a vector loop that feeds it (there it is in lanes).
     check_offsets        affine offsets that are not under a lazy select are inside of the buffer, whatever the indices are
                          (bodies of loops without iterations are exempt).
     check_dtypes         stores, fills and accumulations have the dtype of their target; conditions are bool, data-dependent
@@ -205,6 +205,7 @@ def check_lets(kernel: Kernel) -> None:
 
 def check_accumulators(kernel: Kernel) -> None:
     fed: set[Accumulator] = set()
+    known: set[Accumulator] = set()
 
     def feed(statement: Accumulate, accumulator: Accumulator, opened: set[Accumulator]) -> None:
         if accumulator not in opened:
@@ -228,6 +229,9 @@ def check_accumulators(kernel: Kernel) -> None:
             if isinstance(statement, Loop):
                 walk(statement.body, opened, lanes | _fed_in_lanes(statement))
             elif isinstance(statement, Reduce):
+                if statement.accumulator in known:
+                    fail(kernel, f"accumulator {statement.accumulator} is opened twice")
+                known.add(statement.accumulator)
                 opened.add(statement.accumulator)
             elif isinstance(statement, Accumulate) and isinstance(statement.target, Accumulator):
                 feed(statement, statement.target, opened)

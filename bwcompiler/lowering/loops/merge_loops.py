@@ -35,7 +35,7 @@ def _merged(loop: Loop, memory_of: Callable[[Buffer], Buffer]) -> Loop:
         return loop
     extent = scale_extent(loop.extent, inner.extent)
     index = Index(0, add_extents(extent, -1), inner.index.name)
-    copy = Copy({loop.index: 0, inner.index: index.extent()})
+    copy = Copy({loop.index: 0, inner.index: index.extent()}, in_place=True)
     merged = Loop(index, extent, copy.statements(inner.body), inner.kind)
     return merged if inner.kind == "serial" or Body(merged, memory_of).independent else loop
 

@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterator
 
 from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, known_le, substitute
-from bwcompiler.ir.loop import Accumulate, Fill, Let, Loop, Offset, Reduce, Statement, Store, load
+from bwcompiler.ir.loop import Accumulate, Accumulator, Fill, Let, Loop, Offset, Reduce, Statement, Store, load
 from bwcompiler.ir.scalar import Scalar, const, index_value
 from bwcompiler.ir.types import BOOL
 
@@ -98,10 +98,16 @@ def _guards_of(scalar: Scalar) -> Iterator[Scalar]:
 
 
 class Copy:
-    """A copy of statements with a loop index replaced; guards that the new bounds decide become constants."""
+    """A copy of statements with a loop index replaced; guards that the new bounds decide become constants.
 
-    def __init__(self, replace: dict[Index, Extent]) -> None:
+    An accumulator that is opened in the statements is the copy's own, since a kernel opens one once; `in_place`, where nothing but the
+    copy stays, it is the same.
+    """
+
+    def __init__(self, replace: dict[Index, Extent], in_place: bool = False) -> None:
         self.replace = replace
+        self.in_place = in_place
+        self.accumulators: dict[Accumulator, Accumulator] = {}
         self.lets: dict[Let, Let] = {}
         self.scalars: dict[int, Scalar] = {}
         self.kept: list[Scalar] = []
@@ -117,13 +123,18 @@ class Copy:
             return Store(statement.buffer, self.offset(statement.offset), self.scalar(statement.value))
         if isinstance(statement, Accumulate):
             target = statement.target
-            if isinstance(target, tuple):
-                target = (target[0], self.offset(target[1]))
+            target = (target[0], self.offset(target[1])) if isinstance(target, tuple) else self.accumulators.get(target, target)
             position = None if statement.position is None else self.scalar(statement.position)
             return Accumulate(target, statement.combine, self.scalar(statement.value), position)
         if isinstance(statement, Loop):
             return self.loop(statement)
-        assert isinstance(statement, Reduce | Fill)
+        if isinstance(statement, Reduce):
+            if self.in_place:
+                return statement
+            old = statement.accumulator
+            self.accumulators[old] = Accumulator(old.name, old.combine, old.dtype, old.origin, old.part)
+            return Reduce(self.accumulators[old])
+        assert isinstance(statement, Fill)
         return statement
 
     def loop(self, loop: Loop) -> Loop:
@@ -149,6 +160,9 @@ class Copy:
         if op == "local":
             let = self.lets.get(scalar.data)
             return scalar if let is None else let.ref()
+        if op in ("total", "found"):
+            accumulator = self.accumulators.get(scalar.data, scalar.data)
+            return scalar if accumulator is scalar.data else Scalar(op, (), scalar.dtype, accumulator)
         if op == "load":
             buffer, offset = scalar.data
             return load(buffer, self.offset(offset))

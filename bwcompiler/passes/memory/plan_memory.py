@@ -34,6 +34,7 @@ def plan_memory(graph: Graph, steps: Sequence[StepUse], into: Sequence[int | Non
 class _Planner:
     """holder: the value that lies in the memory of an input that a result is written to; `shared` has the result's number.
 
+    final: the holders that are these results themselves, and stay.
     early: the values that lie in the memory of a result that is made of them by updates.
     """
 
@@ -50,6 +51,7 @@ class _Planner:
         self.shared = {graph.inputs[number]: result for result, number in enumerate(into) if number is not None}
         self.holder = {source: source for source in self.shared}
         self.waiting: dict[Value, Value] = {}      # result -> the input whose memory it is written to, until it is placed
+        self.final: set[Value] = set()
         self.early: set[Value] = set()
 
     def run(self) -> MemoryPlan:
@@ -113,6 +115,8 @@ class _Planner:
     # ----- updates
     def _obstacle(self, operand: Value, result: Value, separate: bool, position: int) -> str | None:
         """The rule that keeps a result from taking over its operand's memory."""
+        if operand in self.final:
+            return "result"
         source = self._source_held_by(operand)
         if operand in self.early:
             return "taken" if self.last[operand] == position else "read later"
@@ -133,7 +137,8 @@ class _Planner:
         source = self._source_held_by(operand)
         if source is not None:
             self.holder[source] = result
-            self.waiting.pop(result, None)
+            if self.waiting.pop(result, None) is not None:
+                self.final.add(result)
             self.plan.locations[result] = Location("result", self.shared[source])
         else:
             self.blocks[result] = self.blocks.pop(operand)
@@ -156,6 +161,7 @@ class _Planner:
             self.last[value] = len(self.steps)
             return False
         self.holder[source] = value
+        self.final.add(value)
         self.plan.locations[value] = Location("result", number)
         return True
 

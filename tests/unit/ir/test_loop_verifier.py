@@ -74,6 +74,7 @@ BAD = {
     "the total of best is read before it is known": kernel(
         [Y], Reduce(BEST), store(cast(Scalar("found", (), I64, BEST), F64), 0), loop(ROW, Accumulate(BEST, "argmax", ONE, ZERO)), FILL),
     "the total of b is read before it is known": kernel([Y], FILL, Reduce(B), loop(ROW, store(B.total()))),        # never fed
+    "accumulator a is opened twice": kernel([Y], FILL, loop(ROW, Reduce(A)), loop(COLUMN, Reduce(A))),
     "accumulator c is fed before it is opened": kernel([Y], FILL, loop(COLUMN, Reduce(C)), loop(ROW, Accumulate(C, "add", ONE))),
     "the total of a is read before it is known": kernel([Y], Reduce(A), store(A.total(), 0), loop(ROW, Accumulate(A, "add", ONE))),
     "the total of a is read in a vector loop": kernel(

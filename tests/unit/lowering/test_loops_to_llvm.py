@@ -251,7 +251,7 @@ def test_what_is_shared_is_read_again_after_a_write():
     body = [Let("before", first + 0.0), Store(y, here, first * 2.0 + load(x, here)), Let("after", first + 0.0),
             Store(y, here, first + first * 10.0), Accumulate((y, here), "add", first)]
     running = [Accumulate(total, "add", first), Store(y, here, known), Accumulate(total, "add", known), Store(y, here, known + first)]
-    native(Kernel("k0", [x, y], [Loop(i, 3, body), Let("last", first + 0.0), Reduce(total), Loop(i, 3, running), Reduce(total)]),
+    native(Kernel("k0", [x, y], [Loop(i, 3, body), Let("last", first + 0.0), Reduce(total), Loop(i, 3, running)]),
            [np.array([1.0, 2.0, 3.0]), np.array([5.0, 6.0, 7.0])])
 
 

@@ -88,6 +88,15 @@ graph g(%z: c128[7], %w: c128[7]) -> (c128[7], c128[11]) {
   %padded: c128[11] = pad %chosen {low=[2], high=[2], value=1.0}
   return %chosen, %padded
 }""",
+    "rows_of_a_loop_that_is_cut": """
+graph g(%z: c128[12,8], %w: c128[1,1]) -> (c128[12,8], c128[12], c128[], c128[12], i64[12]) {
+  %added: c128[12,8] = slice_add %z, %w {starts=[1,1], steps=[1,1]}
+  %rows: c128[12] = sum %z {axes=[1]}
+  %all: c128[] = sum %z {axes=[0,1]}
+  %largest: c128[12] = max %z {axes=[1]}
+  %place: i64[12] = argmax %z {axes=[1]}
+  return %added, %rows, %all, %largest, %place
+}""",
     "matmul": """
 graph g(%a: c128[3,4], %b: c128[4,5]) -> c128[3,5] {
   %product: c128[3,5] = matmul %a, %b

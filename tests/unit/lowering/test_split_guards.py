@@ -95,6 +95,27 @@ def test_outer_loops_are_cut_too_and_what_they_decide_is_decided_inside():
 """
 
 
+def test_what_is_opened_in_a_loop_is_opened_in_each_piece_anew():
+    assert split("""\
+  for i in 0..20
+    reduce row: f64 = add
+    for j in 0..20 vector
+      row add= %x[i - 9, j] if in_range(i - 9, 0, 11) else 1.0
+    store %z[i], row
+""") == """\
+  for i in 0..9
+    reduce row: f64 = add
+    for j in 0..20 vector
+      row add= 1.0
+    store %z[i], row
+  for i in 0..11
+    reduce row: f64 = add
+    for j in 0..20 vector
+      row add= %x[i, j]
+    store %z[i + 9], row
+"""
+
+
 def test_everything_a_statement_says_is_moved():
     """Indices as values and in data-dependent positions, accumulators, positions of searches, memory, fills in the body."""
     assert split("""\

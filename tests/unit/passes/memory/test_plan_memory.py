@@ -95,3 +95,51 @@ def test_what_must_stay_stays(function) -> None:
     for one, other in zip(found if isinstance(found, tuple) else (found,), expected if isinstance(expected, tuple) else (expected,), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-13)
     np.testing.assert_array_equal(x, X)
+
+
+def updated_copy(x, at, t):
+    x *= 2.0
+    y = x.copy()
+    y[at] = t
+    return np.sum(np.sin(y))
+
+
+def copy_of_an_update(x, at, t):
+    x[at] = t
+    y = x.copy()
+    np.add.at(y, at, t)
+    return np.cumsum(y)[::2]
+
+
+def state_of_a_loop(x, at, t):
+    x *= 2.0
+    y = bw.fori_loop(0, 30, lambda k, y: np.sin(y) * t, x)
+    return np.sum(y)
+
+
+def state_of_a_loop_that_is_left(x, at, t):
+    x *= 2.0
+    for k in range(30):
+        if x[k] * t > 5.0:
+            return x
+        x = t * np.cos(x)
+    return x
+
+
+def update_chain_beside_another(x, at, t):
+    x[at] = t
+    y, z = x.copy(), x.copy()
+    y[at[0]] = 2.0 * t
+    z[at[1]] = 3.0 * t
+    x[at[2]] = y[at[0]] + z[at[1]]
+    return np.sum(y * z)
+
+
+@pytest.mark.parametrize("function", [updated_copy, copy_of_an_update, state_of_a_loop, state_of_a_loop_that_is_left, update_chain_beside_another])
+def test_what_was_written_to_an_argument_stays(function) -> None:
+    """Steps that follow must not write over what the caller gets."""
+    x, y = X.copy(), X.copy()
+    at = np.array([5, 3, 700])
+    expected, found = function(x, at, 1.5), bw.jit(function)(y, at, 1.5)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    np.testing.assert_allclose(y, x, rtol=1e-12)
