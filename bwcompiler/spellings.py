@@ -56,6 +56,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "closure_convert": "nothing: arrays that a function captures are read at every call",
         "linear_transpose": "bw.vjp(fun, x)[1]: the pullback of a linear function is its transpose",
         "custom_gradient": "bw.custom_vjp",
+        "gradient": "bw.grad",
         "custom_batching": "nothing: rules of bw.custom_vjp are mapped; for Python functions, bw.primitive(fun, vectorized=True)",
         "checkpoint_name": "nothing: bw.checkpoint(fun, policy=lambda op: op == 'matmul') chooses by the ops' names",
         "io_callback": "bw.pure_callback, whose result is used; what has effects is for outside of the function",

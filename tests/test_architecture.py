@@ -40,6 +40,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 STAGES = next(layer for layer in LAYERS if "passes" in layer)  # these never import one another
 LEVEL = {part: len(LAYERS) - height for height, layer in enumerate(LAYERS) for part in layer}
 
+# What stands in one folder (its modules, and its folders as wholes) imports in one direction only.  Not yet so: the parts of `lowering` use
+# the scalars of `kernels`, which uses them.
+TANGLED = ("bwcompiler", "bwcompiler.lowering")
+FOLDER_LIMIT = 30
 FILE_LIMIT = 500
 FUNCTION_LIMIT = 80
 
@@ -165,6 +169,34 @@ def check_cycles(modules: list[Module]) -> list[str]:
             cycle = networkx.find_cycle(graph.subgraph(sorted(component)))
             problems.append("import cycle: " + " -> ".join([cycle[0][0], *(target for _, target in cycle)]))
     return problems
+
+
+def check_rooms(modules: list[Module]) -> list[str]:
+    """What stands in one folder, modules and folders as wholes, can be seen at a glance and imports in one direction; the docstring says
+    of what there is more than a handful where to begin."""
+    imports = [(module.name, target.name) for module in modules for target, _ in internal_imports(module, modules)]
+    problems = []
+    for face in modules:
+        if not face.is_package or face.name in TANGLED:
+            continue
+        inside = {room_of(module.name, face.name) for module in modules} - {""}
+        if len(inside) > FOLDER_LIMIT:
+            problems.append(f"{face}: {len(inside)} modules and folders, at most {FOLDER_LIMIT}; look for borders between subjects")
+        if len(inside) > 3 and not any(name in (ast.get_docstring(face.tree) or "") for name in inside):
+            problems.append(f"{face}: the docstring names nothing that is in it; say where to begin")
+        graph = networkx.DiGraph((room_of(name, face.name), room_of(target, face.name)) for name, target in imports)
+        graph.remove_edges_from([*networkx.selfloop_edges(graph)])
+        graph.remove_nodes_from([name for name in ("",) if name in graph])
+        for component in networkx.strongly_connected_components(graph):
+            if len(component) > 1:
+                cycle = networkx.find_cycle(graph.subgraph(sorted(component)))
+                problems.append(f"{face}: import in a circle: " + " -> ".join([cycle[0][0], *(target for _, target in cycle)]))
+    return problems
+
+
+def room_of(name: str, folder: str) -> str:
+    """What stands in a folder and is the module of that name, or has it; empty for what is elsewhere."""
+    return name.removeprefix(f"{folder}.").partition(".")[0] if name.startswith(f"{folder}.") else ""
 
 
 def check_local_imports(modules: list[Module]) -> list[str]:
@@ -306,8 +338,8 @@ def check_ops_by_name(modules: list[Module]) -> list[str]:
     return problems
 
 
-CHECKS = (check_layers, check_cycles, check_local_imports, check_late_imports, check_late_names, check_loaded_modules, check_locks, check_ops_by_name,
-          check_file_length, check_function_length, check_docstrings)
+CHECKS = (check_layers, check_cycles, check_rooms, check_local_imports, check_late_imports, check_late_names, check_loaded_modules,
+          check_locks, check_ops_by_name, check_file_length, check_function_length, check_docstrings)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -452,6 +484,24 @@ def test_package_init_that_imports_its_families_is_no_cycle(tmp_path: Path) -> N
     layout = "from .creation import full\nfrom bwcompiler.ops import creation"
     files = {"ops/__init__.py": "from .layout import transpose", "ops/layout.py": layout, "ops/creation.py": ""}
     assert check_cycles(write_package(tmp_path, files)) == []
+
+
+def test_folders_in_a_circle_are_found(tmp_path: Path) -> None:
+    files = {"passes/loops/a.py": "from ..memory import b", "passes/memory/b.py": "", "passes/memory/c.py": "from bwcompiler.passes.loops import a"}
+    [problem] = check_rooms(write_package(tmp_path, files))
+    assert problem in ("bwcompiler.passes: import in a circle: loops -> memory -> loops",
+                       "bwcompiler.passes: import in a circle: memory -> loops -> memory")
+
+
+def test_wide_folder_is_found(tmp_path: Path) -> None:
+    files = {"passes/__init__.py": '"""Begin with p0."""', **{f"passes/p{number}.py": "" for number in range(FOLDER_LIMIT + 1)}}
+    [problem] = check_rooms(write_package(tmp_path, files))
+    assert "bwcompiler.passes: 31 modules and folders, at most 30" in problem
+
+
+def test_folder_that_does_not_say_where_to_begin_is_found(tmp_path: Path) -> None:
+    files = {"passes/__init__.py": '"""Passes."""', **{f"passes/{name}.py": "" for name in ("cse", "dce", "fold", "fuse")}}
+    assert check_rooms(write_package(tmp_path, files)) == ["bwcompiler.passes: the docstring names nothing that is in it; say where to begin"]
 
 
 def test_long_file_is_found(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""Neural network functions on arrays, with PyTorch's layouts, defaults and reductions; axes count as in NumPy."""
+"""Neural network functions on arrays, with PyTorch's layouts, defaults and reductions; axes count as in NumPy.
+
+Compositions of NumPy's functions and of ops, one file per subject; `activations.py` is the simplest.
+"""
 
 from typing import Any
 

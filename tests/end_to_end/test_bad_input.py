@@ -9,6 +9,7 @@ import functools
 import math
 import re
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,43 @@ def test_output_of_length_one_is_not_a_scalar() -> None:
         bw.grad(lambda x: x[:1])(X)
     with pytest.raises(SeedError, match=r"\(1, 1\)"):
         bw.compile(lambda x: x.reshape(1, 3) @ x.reshape(3, 1), X).backward(X)
+
+
+async def _waits(x: Any) -> Any:
+    return x
+
+
+def _yields(x: Any) -> Any:
+    yield x
+
+
+@pytest.mark.parametrize("fun, hint", [(_yields, "return a list of what it yields"), (lambda x: Fraction(1, 2), r"float\(\) of it"),
+                                       (lambda x: "a", "from a function around"), (lambda x: object(), "register it")])
+def test_outputs_that_are_no_arrays(fun: Callable[..., Any], hint: str) -> None:
+    with pytest.raises(TracerError, match=f"(?s)result is of type .*hint: .*{hint}"):
+        bw.jit(fun)(X)
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
+def test_coroutines_are_not_compiled() -> None:
+    with pytest.raises(TracerError, match="(?s)result is of type coroutine.*the functions that it awaits"):
+        bw.jit(_waits)(X)
+
+
+@pytest.mark.parametrize("transform", [bw.grad, bw.value_and_grad, bw.jacobian, bw.hessian])
+def test_arguments_given_to_a_transform(transform: Any) -> None:
+    with pytest.raises(GradientError, match=r"(?s)argnums= is an array.*hint: bw\.\w+\(f\)\(x\), not bw\.\w+\(f, x\)"):
+        transform(np.sum, X)
+
+
+def test_function_without_arguments() -> None:
+    with pytest.raises(GradientError, match="(?s)has 0 arguments.*what it reads from outside as one"):
+        bw.grad(lambda: np.sum(X))()
+
+
+def test_memory_views_are_compiled_in() -> None:
+    view = memoryview(X.copy())
+    assert bw.jit(lambda view: np.sum(np.asarray(view)))(view) == 6.0
 
 
 def test_integer_output_of_grad() -> None:

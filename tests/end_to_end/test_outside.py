@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import time
 import types
 from typing import Any
@@ -241,6 +243,15 @@ def test_what_cannot_be_read_again_warns(name: str) -> None:
     with pytest.warns(StaleValueWarning, match=message) as caught:
         bw.jit(fun)(X)
     assert "test_outside.py" in str(caught[0].message)
+
+
+@pytest.mark.parametrize("expression, warned", [("np.random.rand(3)", True), ("(np.random.rand is None)", False)])
+def test_np_random_imported_while_tracing(expression: str, warned: bool) -> None:
+    """NumPy imports np.random when it is first named: its first numbers warn, too."""
+    script = f"import numpy as np, bwcompiler as bw; bw.jit(lambda x: x * {expression})(np.ones(3))"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert ("random numbers were drawn from np.random" in run.stderr) == warned, run.stderr
 
 
 def test_assignment_outside_warns() -> None:

@@ -280,7 +280,7 @@ def static_key(value: Any) -> Any:
         return ("plain", type(value), repr(value))
     try:
         hash(value)
-    except TypeError:
+    except (TypeError, ValueError):                # ValueError: a memoryview that can be written to
         return _Identity(value)
     return (type(value), value)
 

@@ -25,8 +25,10 @@ def argument_positions(given: int | Iterable[int], count: int, option: str) -> t
     numbers = tuple(given) if isinstance(given, Iterable) else (given,)
     for number in numbers:
         if isinstance(number, bool) or not isinstance(number, int) or not -count <= number < count:
+            hint = (f"{option}=0, or a tuple of Python integers" if count else
+                    "derivatives are with respect to arguments: give the function what it reads from outside as one")
             raise GradientError(f"{option}={given!r}: the function has {count} arguments that can be named, by their positions\n"
-                                f"  hint: {option}=0, or a tuple of Python integers")
+                                f"  hint: {hint}")
     return tuple([number % count for number in numbers])
 
 

@@ -35,7 +35,8 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
     ([3.0, 6.0], [4.0, 2.0])
     """
     if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
-        raise TangentError(f"jvp: primals and tangents must be tuples or lists, got {type(primals).__name__} and {type(tangents).__name__}")
+        raise TangentError(f"jvp: primals and tangents must be tuples or lists, got {type(primals).__name__} and {type(tangents).__name__}"
+                           "\n  hint: bw.jvp(f, (x,), (t,))")
     if len(primals) != len(tangents):
         raise TangentError(f"jvp: {len(primals)} primals, but {len(tangents)} tangents")
     if not options:

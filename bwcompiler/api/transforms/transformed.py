@@ -73,6 +73,9 @@ def transformed(fun: Callable[..., Any], traced: Callable[..., Any], name: str, 
     argnums   positions that it is about: those that count from the end count the arguments that a call gives by position.
     """
     require_function(fun)
+    if getattr(argnums, "ndim", 0):
+        raise GradientError(f"{name}: argnums= is an array; it says which arguments are differentiated, by their positions\n"
+                            f"  hint: bw.{name}(f)(x), not bw.{name}(f, x)")
     check_statics(name, fun, options.static_argnums, options.static_argnames)
     functools.update_wrapper(traced, fun, updated=())
     traced.__name__ = f"{getattr(fun, '__name__', 'function')}.{name}"

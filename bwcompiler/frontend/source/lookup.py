@@ -52,9 +52,10 @@ def definition(fun: FunctionType) -> Source | None:
     if known is None or known.lines != lines:
         known = _files[code.co_filename] = _parsed(lines)
     for node in known.definitions.get(code.co_firstlineno, ()):
-        found = Source(_bare(node), known.imports)
-        if _same(compiled(found, code), code):
-            return found._replace(node=copy.deepcopy(found.node))
+        for imports in (known.imports, []):        # []: a notebook compiles the statements of a cell one by one
+            found = Source(_bare(node), imports)
+            if _same(compiled(found, code), code):
+                return found._replace(node=copy.deepcopy(found.node))
     return None
 
 

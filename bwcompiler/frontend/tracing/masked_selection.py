@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from bwcompiler.errors import TracerIndexError, UnsupportedError
-from bwcompiler.frontend.numpy.elementwise.ufuncs import evaluate, ufunc_named
 from bwcompiler.frontend.tracing.operands import cast, reshape
 from bwcompiler.frontend.tracing.promotion import require_cast
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -123,7 +122,7 @@ def compute(name: str, *inputs: Any) -> Selection:
             refuse()
         else:
             arguments.append(x)
-    result = evaluate(ufunc_named(name), tuple(arguments))
+    result = HANDLERS["evaluate"](name, tuple(arguments))
     if isinstance(result, tuple):
         raise UnsupportedError(f"np.{name} of x[mask] with a traced mask is not supported\n  hint: np.where")
     return Selection(result, first.mask)

@@ -410,7 +410,8 @@ class Outside:
         for source, path in self._clocks.values():
             _warn(source, f"{path} is called while the function is traced only: compiled calls go on with what it gave then\n"
                   "  hint: call it outside, and pass the result as an argument")
-        if any(now != before for now, before in zip(_legacy_state(), self._legacy, strict=True) if before is not None):
+        if any(now != before for now, before in zip(_legacy_state(), self._legacy, strict=True) if before is not None) or (
+                self._legacy[0] is None and _has_drawn()):
             place = next((found.source for found in self.reads.values()), None)
             _warn(place, "random numbers were drawn from np.random or random while the function was traced: they are the same in "
                   "every call\n  hint: draw them outside, and pass them as an argument")
@@ -466,6 +467,13 @@ def _legacy_state() -> Any:
     numbers = None if module is None else ctypes.string_at(module._rand._bit_generator.ctypes.state_address, _MERSENNE_BYTES)
     python = sys.modules.get("random")
     return numbers, None if python is None else python.getstate()
+
+
+def _has_drawn() -> bool:
+    """Whether np.random's own generator, made since, has given numbers: NumPy imports np.random when it is first named."""
+    module = sys.modules.get("numpy.random.mtrand")
+    places = [] if module is None else [made.get_state(legacy=False)["state"]["pos"] for made in (module._rand, module.RandomState())]
+    return len(set(places)) > 1
 
 
 def _same_state(x: Any, y: Any) -> bool:

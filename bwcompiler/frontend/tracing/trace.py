@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from numbers import Number
 from types import TracebackType
 from typing import Any
 
@@ -384,6 +385,9 @@ def _output(leaf: Any, position: int, output_tree: tree.TreeDef) -> Value:
                                  "while tracing\n  hint: return np.where(mask, x, 0), or reduce it (x[mask].sum())"))
         hint = ("return its array, .to_numpy(), and wrap the result of the call" if hasattr(leaf, "to_numpy") else
                 "return it from a function around the compiled one" if isinstance(leaf, str) else
+                "return a list of what it yields" if isinstance(leaf, Generator) else
+                "compile the functions that it awaits, which compute, and not the one that waits" if isinstance(leaf, Coroutine) else
+                "float() of it: derivatives are of machine numbers" if isinstance(leaf, Number) else
                 f"make {type(leaf).__name__} a dataclass, or register it (bw.tree.register_pytree_node)")
         raise TracerError(at(current_source(), f"{path} is of type {type(leaf).__name__}; a traced function returns arrays, "
                              f"numbers and containers of them\n  hint: {hint}"))

@@ -1,1 +1,3 @@
-"""Steps that are calls: of NumPy's loops, of LAPACK, of the matrix products of `products`."""
+"""Steps that are calls.  Begin with `library_calls.py` (NumPy's loops, sorts, index checks, copies); LAPACK is called in
+`factorization_calls.py`, NumPy's FFT in `fourier_calls.py`, the matrix products of `lowering/products` in `matrix_products.py`.
+"""

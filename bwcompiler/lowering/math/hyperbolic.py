@@ -1,4 +1,4 @@
-"""tanh, sinh, cosh and their inverses, sigmoid and logaddexp as IR: made of the parts in `math_exponential`."""
+"""tanh, sinh, cosh and their inverses, sigmoid and logaddexp as IR: made of the parts in `exponential.py`."""
 
 from __future__ import annotations
 

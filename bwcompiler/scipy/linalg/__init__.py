@@ -1,4 +1,7 @@
-"""Functions named as in scipy.linalg that work on traced and on plain arrays: matrices, in the last two axes unless said otherwise."""
+"""Functions named as in scipy.linalg that work on traced and on plain arrays: matrices, in the last two axes unless said otherwise.
+
+Begin with `factors.py` (triangles, Cholesky, LU); `matrix_functions.py` has expm and the like.
+"""
 
 from bwcompiler.scipy.linalg.decompositions import (  # noqa: F401  (the refused ones, which say what to write instead, are not offered)
     eig,

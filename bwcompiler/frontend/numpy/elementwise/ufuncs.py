@@ -304,6 +304,13 @@ def evaluate(ufunc: Ufunc, inputs: tuple[Any, ...], dtype: DType | None = None, 
                         for payload, dtype_ in zip(payloads, dtypes, strict=False)])
 
 
+def _evaluate_named(name: str, inputs: tuple[Any, ...]) -> Any:
+    return evaluate(ufunc_named(name), inputs)
+
+
+HANDLERS["evaluate"] = _evaluate_named         # for `masked_selection`
+
+
 def _shortened(name: str, x: Payload, y: Payload, dtypes: tuple[DType, ...], shape: tuple[Any, ...]) -> Value | None:
     """Powers by small constants are products and roots, as in NumPy's fast paths; comparisons with numbers out of range."""
     if name in COMPARISONS:

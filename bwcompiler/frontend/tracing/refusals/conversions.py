@@ -22,6 +22,8 @@ _COPY = ("{0} comes from outside of the function, or others have it, too: write 
          "made in the function (np.zeros_like(x), np.zeros(n))")
 _OBJECTS = ("np.array([...]) of traced numbers is to NumPy an array of Python objects: make it with bwcompiler.numpy.array([...]), "
             "or np.stack([...])")
+_UNREAD = ("\n  note: the text of this function is not at hand (Python's prompt, exec, python -c): in a file or a notebook its loops and "
+           "branches are captured, and its arrays take traced values")
 _GENERAL = "write it with NumPy's functions, which take traced arrays, or do it outside of the traced function"
 _CONVERTING = ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite", "require")
 
@@ -65,6 +67,7 @@ class Request(NamedTuple):
     keyword   the first word of the line (`while`, `assert`), or `raise` (`_keyword`).
     function  what is called, if that is a plain name.
     captured  whether it is code that was captured from source, in which arrays that the function makes take traced values.
+    unread    whether the text of the code is not at hand, so that it could not be captured.
     """
 
     node: ast.expr | ast.AugAssign | None
@@ -74,6 +77,12 @@ class Request(NamedTuple):
     keyword: str = ""
     function: Any = None
     captured: bool = False
+    unread: bool = False
+
+    @property
+    def note(self) -> str:
+        """The last line of the message."""
+        return _UNREAD if self.unread else ""
 
     def writable(self, array: str) -> str:
         """What to write so that an array takes traced values."""
@@ -92,7 +101,7 @@ def request() -> Request:
         return Request(None, False, library)
     operation, node = dis.opname[frame.f_code.co_code[frame.f_lasti]], _expression(frame)
     return Request(node, operation in ("STORE_SUBSCR", "STORE_SLICE"), library, operation, _keyword(frame), _function(frame, node),
-                   is_rewritten(frame.f_code))
+                   is_rewritten(frame.f_code), not linecache.getline(frame.f_code.co_filename, frame.f_lineno))
 
 
 def _function(frame: FrameType, node: ast.AST | None) -> Any:
@@ -132,7 +141,7 @@ def array_advice(truths: bool = False) -> str:
     """The message of a traced array, of booleans or of numbers, that was to become a concrete one."""
     asked = request()
     what, hint = _array_advice(asked, truths)
-    return f"{what}: the elements of a traced array are not known while tracing\n  hint: {hint}"
+    return f"{what}: the elements of a traced array are not known while tracing\n  hint: {hint}{asked.note}"
 
 
 def _array_advice(asked: Request, truths: bool = False) -> tuple[str, str]:
@@ -158,6 +167,8 @@ def _array_advice(asked: Request, truths: bool = False) -> tuple[str, str]:
         return (f"{ast.unparse(node)} of a sparse matrix makes a concrete array",
                 "np.bincount(rows, data * x[columns], minlength=n) of its coordinates, or its toarray(), if that is small")
     if not isinstance(node, ast.Call):
+        if asked.stores:
+            return "a traced value is assigned to a concrete array", asked.writable("it")
         return "a concrete array is asked for", _GENERAL
     function = _named_function(node.func)
     called, name = ast.unparse(function), ast.unparse(function).rpartition(".")[2]
@@ -252,7 +263,7 @@ def output_advice(name: str) -> str:
                 f"  hint: {target} = {target} + ... and so on, or make {target} with np.zeros_like(x) of a traced x, "
                 "or with bwcompiler.numpy.zeros(n), zeros_like(A), array(A)")
     return (f"np.{name}: out= is a concrete array, but the result is traced\n"
-            "  hint: leave out= away and use the result, or make the array with np.zeros_like(x) or bwcompiler.numpy.zeros(n)")
+            f"  hint: leave out= away and use the result, or make the array with np.zeros_like(x) or bwcompiler.numpy.zeros(n){asked.note}")
 
 
 def index_advice() -> str:
@@ -264,7 +275,8 @@ def index_advice() -> str:
         what, hint = _array_advice(asked)
         return f"{what}: the position is not known while tracing\n  hint: {hint}; index an array instead of a list"
     return ("a traced value as a size, axis, range() or list index: the number is not known while tracing\n"
-            "  hint: pass the number as a Python int, index an array instead of a list, or loop with bw.fori_loop(0, n, body, init)")
+            "  hint: pass the number as a Python int, index an array instead of a list, or loop with bw.fori_loop(0, n, body, init)"
+            + asked.note)
 
 
 def _slice_advice(node: ast.Subscript, part: ast.Slice) -> str:
@@ -279,7 +291,7 @@ def number_advice(kind: str) -> str:
     node = asked.node
     if asked.stores or (isinstance(node, ast.Call) and ast.unparse(node.func).endswith("__setitem__")):
         what, hint = _array_advice(asked)
-        return f"{what}: the number behind it is not known while tracing\n  hint: {hint}"
+        return f"{what}: the number behind it is not known while tracing\n  hint: {hint}{asked.note}"
     what, hint = f"{kind}() of a traced value", f"use NumPy's functions and leave the {kind}() away"
     if isinstance(node, ast.Call):
         called = ast.unparse(node.func)
@@ -303,7 +315,7 @@ def number_advice(kind: str) -> str:
             what = f"{called}() asks for a number"
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
         hint = 'an f-string, f"{x}", says what is known while tracing; print numbers after the call'
-    return f"{what}: the number behind a traced value is not known while tracing\n  hint: {hint}"
+    return f"{what}: the number behind a traced value is not known while tracing\n  hint: {hint}{asked.note}"
 
 
 def _objects_hint(node: ast.Call, called: str) -> str:
@@ -320,7 +332,7 @@ def truth_advice() -> str:
     """The message of a traced value whose truth is asked for."""
     asked = request()
     what, hint = _truth_advice(asked)
-    return f"{what}: the truth of a traced value is not known while tracing\n  hint: {hint}"
+    return f"{what}: the truth of a traced value is not known while tracing\n  hint: {hint}{asked.note}"
 
 
 def _truth_advice(asked: Request) -> tuple[str, str]:
@@ -356,7 +368,8 @@ def _truth_advice(asked: Request) -> tuple[str, str]:
                                "result")
     if asked.keyword == "while":
         return "while", "for _ in range(n): x = np.where(condition, step(x), x), with enough steps; or bw.while_loop"
-    return "if", "np.where(condition, a, b), np.maximum or np.minimum; bw.cond for whole branches; for and/or/not: & | ~"
+    return ("if or while" if asked.unread else "if",
+            "np.where(condition, a, b), np.maximum or np.minimum; bw.cond for whole branches; for and/or/not: & | ~")
 
 
 _MEMORY = "the memory of a traced array is not known while tracing: leave it away, or ask the array before the call"

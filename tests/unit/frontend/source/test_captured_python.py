@@ -1,6 +1,8 @@
 """Python's own constructs on traced values: values as Python gives them, gradients as finite differences."""
 
+import ast
 import collections
+import linecache
 import math
 import operator
 from functools import reduce
@@ -239,3 +241,23 @@ def test_objects_made_inside_are_nothing_from_outside():
 
     assert bw.jit(trained)(X) == pytest.approx(trained(X))                       # without a warning of something stale
     assert not [line for line in bw.jit(trained).explain(X).splitlines() if "is read at every call" in line]
+
+
+CELL = """import numpy as np
+import numpy.linalg as la
+def doubled(x):
+    y = np.zeros(3)
+    while np.sum(y) < 10: y[0] = np.sum(y) + np.abs(x) + la.norm(y - y)
+    return y[0]
+"""
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_cells_of_notebooks_whose_statements_are_compiled_one_by_one(whole):
+    """How Python compiles `np.sum(x)` depends on whether the module that is compiled imports np; IPython compiles statements alone."""
+    file, names = f"<cell {whole}>", {}
+    linecache.cache[file] = (len(CELL), None, CELL.splitlines(keepends=True), file)
+    statements = ast.parse(CELL).body
+    for body in [statements] if whole else [[statement] for statement in statements]:
+        exec(compile(ast.Module(body, []), file, "exec"), names)
+    assert bw.grad(names["doubled"])(1.5) == 7.0

@@ -327,6 +327,28 @@ def test_arrays_of_traced_numbers_that_numpy_refuses() -> None:
 KEPT: list[Any] = []
 
 
+UNREAD = {  # function bodies without source: what they raise, and parts of the message
+    "while": ("while x < 10.0: x = x * 2\n    return x", errors.TracerBoolError, "if or while: the truth of a traced value"),
+    "if": ("if x > 1.0: return x\n    return -x", errors.TracerBoolError, "hint: np.where"),
+    "assignment": ("y = np.zeros(3)\n    y[0] = x\n    return y.sum()", errors.TracerError, "bwcompiler.numpy.zeros"),
+    "range": ("return sum([1.0 for _ in range(x)])", errors.TracerIndexError, "bw.fori_loop"),
+}
+
+
+@pytest.mark.parametrize("name", UNREAD)
+def test_functions_without_source_are_told_so(name: str) -> None:
+    body, kind, part = UNREAD[name]
+    names: dict[str, Any] = {"np": np}
+    exec(f"def f(x):\n    {body}", names)
+    with pytest.raises(kind) as caught:
+        bw.grad(names["f"])(1.5)
+    message = str(caught.value)
+    assert message.startswith("<string>:") and part in message and "note: the text of this function is not at hand" in message, message
+    with pytest.raises(errors.TracerIndexError) as caught:                        # which those with source are not
+        bw.jit(lambda x: np.zeros(x.sum()))(np.ones(3))
+    assert "not at hand" not in str(caught.value)
+
+
 def test_escaped_tracer() -> None:
     def leak(x: Any) -> Any:
         KEPT.append(x * 2)
