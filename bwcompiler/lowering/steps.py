@@ -184,7 +184,7 @@ def _lower_call(name: str, call: Call, libraries: Libraries) -> LoweredStep:
         if is_written_out(value) or is_called(value):
             return LoweredStep(bases, [value], value=value, operands=call.operands)
         return _call_step(LoweredStep(bases, [value], value=value), build_matmul(name, value, call.operands), [*bases, value])
-    built = build_call_kernel(name, value)
+    built = build_call_kernel(name, value, call.operands)
     if built is None:
         return LoweredStep(bases, [value], value=value, operands=call.operands)
     kernel, values = built

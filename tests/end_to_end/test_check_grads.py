@@ -77,6 +77,40 @@ def test_a_wrong_custom_jvp_is_named(mode: str) -> None:
         bw.check_grads(lambda x: np.sum(cosine(x)), (X,), modes=(mode,))
 
 
+def in_a_captured_loop(x):
+    total = 0.0
+    for i in range(1, 3):
+        for j in range(3):
+            total = total + x[j] * np.sum(sine(x[:i]))
+    return total
+
+
+def in_a_while(x):
+    while np.sum(x) > 0.01:
+        x = 0.3 * sine(x)
+    return x
+
+
+INSIDE: dict[str, Any] = {
+    "cond": lambda x: bw.cond(x[0] > 0, lambda x: 2.0 * sine(x), lambda x: x, x),
+    "switch": lambda x: bw.switch(2, [lambda x: x, np.exp, lambda x: 2.0 * sine(x)], x),
+    "scan": lambda x: bw.scan(lambda c, e: (sine(c) * e, None), x, np.stack([x, x]))[0],
+    "loop": in_a_captured_loop,
+    "while": in_a_while,
+    "checkpoint": bw.checkpoint(lambda x: np.tanh(sine(x))),
+    "jit": bw.jit(lambda x: np.tanh(sine(x))),
+    "cond in a loop": lambda x: bw.fori_loop(0, 4, lambda i, c: bw.cond(i == 2, lambda c: sine(c), lambda c: 2.0 * c, c), x),
+    "mapped loop": lambda x: bw.vmap(lambda y: bw.fori_loop(0, 2, lambda i, c: sine(c) + i, y))(np.stack([x, x])),
+    "Jacobian": lambda x: bw.jacfwd(np.exp)(x) @ sine(x),
+}
+
+
+@pytest.mark.parametrize("name, mode", list(zip(INSIDE, ["fwd", "rev"] * len(INSIDE), strict=False)))
+def test_a_wrong_rule_inside_of_loops_and_branches_is_named(name: str, mode: str) -> None:
+    with pytest.raises(DerivativeError, match=r"(?s)test_check_grads.py:\d+: .*of (batched )?custom_vjp\(sine\) is wrong, at operands"):
+        bw.check_grads(INSIDE[name], (X + 0.3,), order=1, modes=(mode,))
+
+
 @pytest.mark.parametrize("name, function", [("tanh", np.tanh), ("matmul", lambda x: np.outer(x, x) @ x), ("cumsum", np.cumsum)])
 def test_a_wrong_op_is_named(name: str, function: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     op = REGISTRY[name]

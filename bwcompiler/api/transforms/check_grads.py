@@ -2,11 +2,14 @@
 
 The derivative of a function is made of the rules of the values in its graph.  So where it is wrong, one of these disagrees with the
 differences of its own op, at the operands that it has: each is differentiated by itself, by the passes that differentiate the whole.
+Loops and branches are entered, with the numbers that they have there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,16 +18,20 @@ from bwcompiler import ops, tree
 from bwcompiler.api.programs.functions import jit
 from bwcompiler.api.transforms.forward import jvp
 from bwcompiler.api.transforms.reverse import vjp
+from bwcompiler.compiler.options import pass_options
 from bwcompiler.compiler.pipeline import derive, push
 from bwcompiler.errors import DerivativeError, GradientError, SignatureError, at
 from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.graph_interpreter import interpret
+from bwcompiler.ir.graph_interpreter import Environment, concrete_attributes, interpret
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.types import TupleType
 from bwcompiler.ops.custom import custom_call
+from bwcompiler.ops.region import loop_indices
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
+from bwcompiler.passes.pass_manager import PassOptions
 
+ENTERED = 100                  # iterations of a loop whose derivative is wrong in which the op is looked for that is
 MODES = {"fwd": "forward mode", "rev": "reverse mode"}
 
 
@@ -187,41 +194,79 @@ def _culprit(fun: Callable[..., Any], args: tuple[Any, ...], mode: str, precisio
     result = trace(fun, args)
     graph, leaves = result.graph, result.arguments.dynamic_leaves
     arrays = [np.asarray(leaf, value.dtype.numpy) for leaf, value in zip([*leaves, *result.captured], graph.inputs, strict=True)]
+    found = _wrong_value(graph, arrays, {}, mode, precision, np.random.default_rng(1))
+    return found or ("  each op by itself agrees with its differences: the step may be too large, or the function not smooth here, at "
+                     "a kink or a jump (check_grads(..., eps=))")
+
+
+def _wrong_value(graph: Graph, arrays: Sequence[Any], environment: Environment, mode: str, precision: Precision,
+                 rng: np.random.Generator) -> str | None:
+    """In words: the first value of a graph whose derivative is wrong; of a loop or a branch that is wrong, the first one inside."""
     known = dict(zip(graph.inputs, arrays, strict=True))
-    known.update(zip(graph.body, interpret(graph.replace(outputs=graph.body), arrays), strict=True))
-    rng = np.random.default_rng(1)
+    known.update(zip(graph.body, interpret(graph.replace(outputs=graph.body), arrays, environment), strict=True))
     for value in graph.body:
         operands = [known[operand] for operand in value.operands]
         if value.op is ops.item or any(isinstance(operand, tuple) for operand in operands):
             continue
-        wrong = _wrong_rule(value, operands, mode, precision, rng)
-        if wrong is not None:
-            return at(value.source, wrong)
-    return ("  each op by itself agrees with its differences: the step may be too large, or the function not smooth here, at "
-            "a kink or a jump (check_grads(..., eps=))")
+        wrong = _wrong_rule(value, operands, environment, mode, precision, rng)
+        if wrong is None:
+            continue
+        for region, given, inside in itertools.islice(_entered(value, operands, environment), ENTERED):
+            found = _wrong_value(region, given, inside, mode, precision, rng)
+            if found is not None:
+                return found
+        return at(value.source, wrong)
+    return None
 
 
-def _wrong_rule(value: Value, operands: Sequence[Any], mode: str, precision: Precision, rng: np.random.Generator) -> str | None:
+def _entered(value: Value, operands: Sequence[Any], environment: Environment) -> Iterator[tuple[Graph, Sequence[Any], Environment]]:
+    """The graphs that computing a value runs, in order, with what they are given."""
+    attrs = value.attrs
+    if value.op is ops.cond:
+        yield attrs["then_branch" if operands[0] else "else_branch"], operands[1:], environment
+    elif value.op is ops.checkpoint:
+        yield attrs["body"], operands, environment
+    elif value.op in (ops.loop, ops.while_loop):
+        body, carried = attrs["body"], attrs["carried"]
+        states, fixed = list(operands[:carried]), operands[carried:]
+        for inside in _iterations(value, environment):
+            if value.op is ops.while_loop and not interpret(attrs["condition"], [*states, *fixed], environment)[0]:
+                return
+            yield body, [*states, *fixed], inside
+            states = interpret(body, [*states, *fixed], inside)
+
+
+def _iterations(loop: Value, environment: Environment) -> Iterator[Environment]:
+    """Per iteration, the numbers of all indices; a `while` has no index, and no last iteration."""
+    if loop.op is ops.while_loop:
+        yield from itertools.repeat(environment)
+    known = concrete_attributes(loop, environment)
+    for number in loop_indices(known["lo"], known["hi"], known["step"]):
+        yield {**environment, loop.attrs["body"].index: number}
+
+
+def _wrong_rule(value: Value, operands: Sequence[Any], environment: Environment, mode: str, precision: Precision,
+                rng: np.random.Generator) -> str | None:
     wrt = [k for k, operand in enumerate(operands) if operand.dtype.kind in "fc"]
     outputs = value.type.items if isinstance(value.type, TupleType) else (value.type,)
     if not wrt or not any(type_.dtype.is_differentiable for type_ in outputs):
         return None
     graph = _alone(value)
     changes = {k: np.asarray(_direction(operands[k], rng)) for k in wrt}
-    results = interpret(graph, operands)
+    results = interpret(graph, operands, environment)
     own = [k for k, result in enumerate(results) if result.dtype.kind in "fc"]
-    differences = _difference(lambda *moved: tuple(interpret(graph, [np.asarray(one) for one in moved])),
+    differences = _difference(lambda *moved: tuple(interpret(graph, [np.asarray(one) for one in moved], environment)),
                               tuple(operands), tuple([changes.get(k) for k in range(len(operands))]), precision.eps)
     expected = {k: _wide(differences[k]) for k in own}
     scale = max([1.0, *[float(np.max(np.abs(array), initial=0)) for array in expected.values() if np.isfinite(array).all()]])
     local = precision._replace(atol=precision.atol * scale)
     if mode == "fwd":
-        found = _pushed(graph, wrt, operands, changes, own)
+        found = _pushed(graph, wrt, operands, changes, {k: results[k] for k in own}, environment)
         bad = [k for k in own if not _close(found[k], expected[k], local)]
         pair = None if not bad else (found[bad[0]], expected[bad[0]])
     else:
         seeds = {k: np.asarray(_seed(results[k], rng)) for k in own}
-        one = _pulled(graph, wrt, operands, changes, seeds)
+        one = _pulled(graph, wrt, operands, changes, seeds, environment)
         two = _product([(seeds[k], expected[k]) for k in own])
         pair = None if _close(one, two, local) else (one, two)
     if pair is None:
@@ -245,17 +290,25 @@ def _alone(value: Value) -> Graph:
     return Graph(value.op.name, inputs, record.values, outputs)
 
 
-def _pushed(graph: Graph, wrt: Sequence[int], operands: Sequence[Any], changes: dict[int, Any], own: Sequence[int]) -> dict[int, Any]:
-    """output -> its tangent."""
-    pushed = push(graph, wrt)
-    found = interpret(pushed.graph, [*operands, *[changes[k] for k in wrt], *pushed.captured])
-    positions = pushed.tangents
-    return {k: np.zeros(graph.outputs[k].shape) if positions[k] is None else _wide(found[positions[k]]) for k in own}  # type: ignore[index]
+def _inside(environment: Environment) -> PassOptions:
+    """Options of passes for what stands in loops with these indices."""
+    return replace(pass_options(), scope=frozenset(environment))
 
 
-def _pulled(graph: Graph, wrt: Sequence[int], operands: Sequence[Any], changes: dict[int, Any], seeds: dict[int, Any]) -> Any:
+def _pushed(graph: Graph, wrt: Sequence[int], operands: Sequence[Any], changes: dict[int, Any], results: dict[int, Any],
+            environment: Environment) -> dict[int, Any]:
+    """result -> its tangent."""
+    pushed = push(graph, wrt, options=_inside(environment))
+    found = interpret(pushed.graph, [*operands, *[changes[k] for k in wrt], *pushed.captured], environment)
+    tangents = {k: pushed.tangents[k] for k in results}
+    return {k: np.zeros(results[k].shape) if position is None else _wide(found[position]) for k, position in tangents.items()}
+
+
+def _pulled(graph: Graph, wrt: Sequence[int], operands: Sequence[Any], changes: dict[int, Any], seeds: dict[int, Any],
+            environment: Environment) -> Any:
     """<cotangents, changes>."""
-    joint = derive(graph, wrt, [INPUT_SEED if k in seeds else None for k in range(len(graph.outputs))])
+    joint = derive(graph, wrt, [INPUT_SEED if k in seeds else None for k in range(len(graph.outputs))],
+                   options=_inside(environment))
     given = [seeds[k] for k, position in enumerate(joint.seeds) if position is not None]
-    found = interpret(joint.graph, [*operands, *given, *joint.captured])
+    found = interpret(joint.graph, [*operands, *given, *joint.captured], environment)
     return _product([(found[position], changes[k]) for k, position in zip(wrt, joint.cotangents, strict=True) if position is not None])

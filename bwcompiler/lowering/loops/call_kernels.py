@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from bwcompiler import ops
 from bwcompiler.ir.access import ArrayView
 from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, scale_extent
 from bwcompiler.ir.graph_printer import first_free
@@ -35,8 +36,10 @@ from bwcompiler.ir.scalar import IndexExpression, const, operation
 Built = tuple[Kernel, list[Value]]
 
 
-def build_call_kernel(name: str, value: Value) -> Built | None:
-    """The loop tree of a push or scan op, or None where there is none."""
+def build_call_kernel(name: str, value: Value, operands: Sequence[ArrayView]) -> Built | None:
+    """The loop tree of a push or scan op, or None where there is none.  operands: where those of windows_add lie."""
+    if value.op is ops.windows_add:
+        return _windows_add(name, value, operands[0])
     builder = _scan if value.op.kind == "scan" else _BUILDERS.get(value.op.name)
     return None if builder is None else builder(name, value)
 
@@ -89,22 +92,30 @@ def _scatter(combine: str | None) -> Callable[[str, Value], Built]:
     return build
 
 
-def _windows_add(name: str, value: Value) -> Built:
+def _windows_add(name: str, value: Value, view: ArrayView) -> Built:
     """out[lead, o*stride + k*dilation] += ct[lead, o, k]: taps outside, positions inside, so that rows vectorise."""
-    ct = value.operands[0]
     count = len(value.attrs["sizes"])
     lead = value.rank - count
-    inputs, out = _buffers(value, OUTPUT, [ct])
-    loops = _indices(ct.shape, "i")
+    inputs, out = _buffers(value, OUTPUT, [view.base])
+    loops = _indices(value.operands[0].shape, "i")
     at = _extents(loops)
     target: list[IndexExpression] = list(at[:lead])
     for k in range(count):
         corner = scale_extent(at[lead + k], value.attrs["strides"][k])
         target.append(add_extents(corner, scale_extent(at[lead + count + k], value.attrs["dilations"][k])))
     order = [*loops[:lead], *loops[lead + count:], *loops[lead:lead + count]]
-    add = Accumulate((out, linear_offset(value.shape, tuple(target))), "add", load(inputs[0], linear_offset(ct.shape, at)))
+    element = load(inputs[0], _place(view, at))
     zero = const(0.0 if value.dtype.is_differentiable else 0, value.dtype)
-    return Kernel(name, [*inputs, out], [Fill(out, zero), *_loops(order, [add])]), [ct, value]
+    add = Accumulate((out, linear_offset(value.shape, tuple(target))), "add", element)
+    return Kernel(name, [*inputs, out], [Fill(out, zero), *_loops(order, [add])]), [view.base, value]
+
+
+def _place(view: ArrayView, at: Sequence[Extent]) -> Offset:
+    """Where element `at` of a view is in its base's memory."""
+    offset: Extent = view.offset
+    for index, stride in zip(at, view.strides, strict=True):
+        offset = add_extents(offset, scale_extent(index, stride))
+    return Offset(offset, ())
 
 
 def _scan(name: str, value: Value) -> Built:
@@ -160,10 +171,7 @@ def build_matmul(name: str, value: Value, operands: Sequence[ArrayView]) -> Kern
     places = [(row, step), (step, column)]
     reads = []
     for buffer, view, place in zip(inputs, operands, places, strict=True):
-        offset: Extent = view.offset
-        for index, stride in zip((*at, *_extents(list(place))), view.strides, strict=True):
-            offset = add_extents(offset, scale_extent(index, stride))
-        reads.append(load(buffer, Offset(offset, ())))
+        reads.append(load(buffer, _place(view, (*at, *_extents(list(place))))))
     boolean = value.dtype.kind == "b"
     product = operation("bitwise_and" if boolean else "multiply", *reads)
     combine = "bitwise_or" if boolean else "add"
@@ -174,5 +182,5 @@ def build_matmul(name: str, value: Value, operands: Sequence[ArrayView]) -> Kern
 
 
 _BUILDERS: dict[str, Callable[[str, Value], Built]] = {
-    "scatter_add": _scatter("add"), "scatter_update": _scatter(None), "windows_add": _windows_add,
+    "scatter_add": _scatter("add"), "scatter_update": _scatter(None),
 }

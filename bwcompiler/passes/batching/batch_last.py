@@ -157,11 +157,32 @@ def _scatter(op: Op) -> Rule:
     return rule
 
 
+def _with_window_of_one(attrs: dict[str, Any]) -> dict[str, Any]:
+    """Windows of one more axis, of one element each: so the axis is among those that windows slide along, which are the last."""
+    return {name: (*given, 0 if name in ("low", "high") else 1) for name, given in attrs.items()}
+
+
+def _windows(operands: Operands, batched: Flags, size: Extent, **attrs: Any) -> Value:
+    inner = len(attrs["sizes"])
+    found = ops.windows(operands[0], **_with_window_of_one(attrs))            # lead, positions, batch, inside, 1
+    found = ops.reshape(found, shape=found.shape[:-1])
+    batch = found.rank - inner - 1
+    return ops.transpose(found, axes=(*range(batch), *range(batch + 1, found.rank), batch))
+
+
+def _windows_add(operands: Operands, batched: Flags, size: Extent, *, shape: Any, **attrs: Any) -> Value:
+    x, inner = operands[0], len(attrs["sizes"])
+    batch = x.rank - inner - 1
+    x = ops.transpose(x, axes=(*range(batch), x.rank - 1, *range(batch, x.rank - 1)))
+    return ops.windows_add(ops.reshape(x, shape=(*x.shape, 1)), shape=(*shape, size), **_with_window_of_one(attrs))
+
+
 _RULES: dict[Op, Rule] = {
     ops.broadcast: _broadcast, ops.transpose: _transpose, ops.reshape: _reshape, ops.flip: _same_attributes(ops.flip), ops.slice: _slice,
     ops.slice_update: _update(ops.slice_update), ops.slice_add: _update(ops.slice_add), ops.pad: _pad,
     ops.concatenate: _same_attributes(ops.concatenate), ops.barrier: _barrier, ops.matmul: _matmul, ops.gather: _gather,
     ops.scatter_add: _scatter(ops.scatter_add), ops.scatter_update: _scatter(ops.scatter_update),
+    ops.windows: _windows, ops.windows_add: _windows_add,
 }
 
 

@@ -428,15 +428,24 @@ class _Fusion:
 
 
 def _operand_views(value: Value) -> tuple[ArrayView, ...]:
-    """How a call reads its operands: matrix products and factorisations through layout ops, others whole arrays."""
+    """How a call reads its operands: matrix products, factorisations and windows that are added through layout ops, others whole arrays."""
     routine = value.op.library
     if value.op.name == "matmul":
         return tuple([view_of(operand) or whole(operand) for operand in value.operands])
+    if value.op is ops.windows_add:
+        return (_rows_of_windows(value),)
     if isinstance(routine, Native):
         return tuple([matrix_view(operand) or whole(operand) for operand in value.operands])
     if isinstance(routine, Fourier) or (isinstance(routine, InnerLoop) and routine.core and routine.operands is None):
         return tuple([view_of(operand) or whole(operand) for operand in value.operands])
     return tuple([whole(operand) for number, operand in enumerate(value.operands) if not starts_filled(value, number)])
+
+
+def _rows_of_windows(value: Value) -> ArrayView:
+    """The operand of windows_add where it lies, if its rows, along the last axis that windows slide along, lie along memory there."""
+    operand = value.operands[0]
+    view = view_of(operand)
+    return view if view is not None and view.strides[value.rank - 1] == 1 else whole(operand)
 
 
 def _forced(graph: Graph, views: dict[Value, tuple[ArrayView, ...]]) -> set[Value]:

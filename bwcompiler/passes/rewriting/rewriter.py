@@ -128,13 +128,14 @@ def _key(op: Op, operands: tuple[Value, ...], attrs: Attributes) -> tuple[Any, t
 
 def attribute_key(attrs: Attributes) -> tuple[Any, ...]:
     """Attributes as a dictionary key: floats by their bits' spelling (0.0 is not -0.0), and 1 is not 1.0 is not True."""
-    return tuple([_exact(value) for value in attrs.values()])
+    return tuple([value if type(value) in _EXACT else _exact(value) for value in attrs.values()])
+
+
+_EXACT = frozenset((tuple, int, str))
 
 
 def _exact(value: Any) -> Any:
     kind = type(value)
-    if kind is tuple or kind is int or kind is str:
-        return value
     if kind is float:
         return ("float", value.hex())
     if kind is bool or kind is complex:

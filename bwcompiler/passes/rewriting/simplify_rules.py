@@ -17,6 +17,7 @@ from bwcompiler.ir.extent import Region, add_extents, scale_extent
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.types import TensorType
 from bwcompiler.passes.rewriting.rewriter import Rule, is_constant
+from bwcompiler.passes.rewriting.update_chains import UPDATES, before_updates
 
 RULES: dict[str, Rule] = {}
 _NOT_FOLDED = ("select", "cast", "stop_gradient")              # have rules of their own; no derivative passes the last
@@ -213,31 +214,20 @@ def _slice(type_: TensorType, x: Value, *, starts: Any, sizes: Any, steps: Any) 
         return x
     if is_constant(x):
         return _full(x.attrs["value"], type_)
-    if x.op.name in _UPDATES:
+    if x.op.name in UPDATES:
         return _slice_of_update(x, starts, sizes, steps)
     return None
-
-
-_UPDATES = ("slice_update", "slice_add")
-_WALK = 256                                                    # updates to look back through, so that a slice costs little
 
 
 def _slice_of_update(x: Value, starts: Any, sizes: Any, steps: Any) -> Value | None:
     """Past updates of other elements; of exactly the sliced ones, what was stored there."""
     region = Region(starts, sizes, steps)
-    base = x
-    for _ in range(_WALK):
-        if base.op.name not in _UPDATES:
-            break
+    base = before_updates(x, region)
+    if base.op.name in UPDATES and base.attrs["starts"] == starts and base.attrs["steps"] == steps and base.operands[1].shape == sizes:
         operand, v = base.operands
-        updated = Region(base.attrs["starts"], v.shape, base.attrs["steps"])
-        if updated == region:
-            if base.op.name == "slice_update":
-                return v
-            return ops.add(ops.slice(operand, starts=starts, sizes=sizes, steps=steps), v)
-        if not region.is_apart(updated):
-            break
-        base = operand
+        if base.op.name == "slice_update":
+            return v
+        return ops.add(ops.slice(operand, starts=starts, sizes=sizes, steps=steps), v)
     return None if base is x else ops.slice(base, starts=starts, sizes=sizes, steps=steps)
 
 
@@ -290,7 +280,7 @@ def _composed(places: Mapping[str, Any], starts: Any, steps: Any) -> dict[str, A
 def _slice_update(type_: TensorType, x: Value, v: Value, *, starts: Any, steps: Any) -> Value | None:
     if v.shape == x.shape and all(step == 1 for step in steps):
         return v
-    if x.op.name in _UPDATES and x.attrs["starts"] == starts and x.attrs["steps"] == steps and x.operands[1].shape == v.shape:
+    if x.op.name in UPDATES and x.attrs["starts"] == starts and x.attrs["steps"] == steps and x.operands[1].shape == v.shape:
         return ops.slice_update(x.operands[0], v, starts=starts, steps=steps)        # x[5] = a; x[5] = b is x[5] = b
     if v.op is ops.slice and v.operands[0] is x and v.attrs["starts"] == starts and v.attrs["steps"] == steps:
         return x                                               # x[5] = x[5]

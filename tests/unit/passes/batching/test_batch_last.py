@@ -34,6 +34,11 @@ def scattered(x, i, y):
     return z
 
 
+def convolved(x, w):
+    one = bw.nn.conv1d(x[None], w[:4].reshape(2, 2, 2), stride=2, padding=1, dilation=2, groups=2)
+    return one, bw.nn.conv2d(x[None, None], w[None, None, :3], padding=(1, 0))
+
+
 RULES = {
     "elementwise": (lambda x, y: np.where(x > y, np.sin(x), y) * 2.0, (X, Y)),
     "numbers": (lambda x, y: x * y[0, 0] + np.sum(y), (1.5, Y)),
@@ -54,6 +59,8 @@ RULES = {
     "gather": (lambda x, i: (x[i], x[i, 1], x[:, i], x[i - 4, i]), (X, PLACES)),
     "take": (lambda x, i: np.take_along_axis(x, i[:, None] + np.zeros((1, 2), int), 1), (X[:3], PLACES)),
     "scatter": (scattered, (X, PLACES, Y)),
+    "windows": (convolved, (X, W)),
+    "windows that add": (lambda x, w: bw.grad(lambda x, w: np.sum(convolved(x, w)[0] ** 2) + np.sum(convolved(x, w)[1] ** 3), (0, 1))(x, w), (X, W)),
 }
 
 
