@@ -63,6 +63,8 @@ def _sums_of_windows(type_: TensorType, x: Value, *, shape: tuple[Any, ...], siz
     product = _unmerged(x)
     if product.op is not ops.multiply or strides != ones or dilations != ones or not all(isinstance(n, int) for n in x.shape):
         return None
+    if any(n >= size for n, size in zip((*low, *high), (*sizes, *sizes), strict=True)):        # windows of zeros alone
+        return None
     column, row = sorted(product.operands, key=lambda operand: _along(operand) == ((1,) if product is not x else inside))
     if x.rank != 2 * count or (_along(column), _along(row)) != (((0,), (1,)) if product is not x else (places, inside)):
         return None

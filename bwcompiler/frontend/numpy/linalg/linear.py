@@ -254,8 +254,9 @@ def cross_vectors(a: Any, b: Any, axis_a: int, axis_b: int, axis_c: int) -> Any:
     x, y = (one if one.shape[-1] == 3 else ops.concatenate(one, filled(0, one.dtype, (*one.shape[:-1], 1)), axis=one.rank - 1)
             for one in (x, y))
     x, y = broadcast_value(x, (*shape, 3)), broadcast_value(y, (*shape, 3))
-    turned = [_rotated(one, k) for one in (x, y) for k in (1, 2)]
-    result = ops.subtract(multiplied(turned[0], turned[3]), multiplied(turned[1], turned[2]))
+    xs, ys = ([cut(one, one.rank - 1, k, 1) for k in range(3)] for one in (x, y))
+    result = ops.concatenate(*[ops.subtract(multiplied(xs[k - 2], ys[k - 1]), multiplied(xs[k - 1], ys[k - 2])) for k in range(3)],
+                             axis=x.rank - 1)
     last, place = result.rank - 1, normalize_axis(axis_c, result.rank)
     return fresh(permuted(result, (*range(place), last, *range(place, last))))
 
@@ -264,12 +265,6 @@ def moved_last(x: Value, axis: int) -> Value:
     """x with one axis moved to the end."""
     place = normalize_axis(axis, x.rank)
     return permuted(x, (*[k for k in range(x.rank) if k != place], place))
-
-
-def _rotated(x: Value, distance: int) -> Value:
-    """Element k of the last axis is element k + distance of x, counted round."""
-    last = x.rank - 1
-    return ops.concatenate(cut(x, last, distance, x.shape[-1] - distance), cut(x, last, 0, distance), axis=last)
 
 
 # ----- products of matrices and vectors
