@@ -17,7 +17,7 @@ from bwcompiler.errors import DTypeError
 from bwcompiler.ir import scalar as s
 from bwcompiler.ir.declaration import NotDifferentiable, not_differentiable
 from bwcompiler.ir.op import Op, Value, Vjp, define_op
-from bwcompiler.ir.types import BOOL, F32, F64, DType, TensorType, complex_of, component_of
+from bwcompiler.ir.types import BOOL, DType, TensorType, complex_of, component_of
 from bwcompiler.ops import numpy_text
 from bwcompiler.ops.broadcasting import LEADING_AXES
 from bwcompiler.ops.creation import full
@@ -71,23 +71,12 @@ def _unary(name: str, derivative: Callable[[Value, Value, Value], Value] | NotDi
 
 
 # ----- arithmetic
-def _over(ct: Value, y: Value) -> Value:
-    """ct / y; where y is a known number the product with its reciprocal, which takes a quarter of the time and may round once more."""
-    if y.op is full and y.dtype in (F32, F64):
-        number = y.dtype.numpy.type
-        with np.errstate(all="ignore"):
-            reciprocal = number(1) / number(y.attrs["value"])
-        if np.finfo(number).tiny <= abs(reciprocal) < np.inf:
-            return ct * full_like(y, float(reciprocal))
-    return ct / y
-
-
 add = elementwise("add", np.add, (lambda ct, out, x, y: ct, lambda ct, out, x, y: ct), keeps_zero=True,
                   commutative=True, numpy=infix("+"))
 subtract = elementwise("subtract", np.subtract, (lambda ct, out, x, y: ct, lambda ct, out, x, y: -ct), keeps_zero=True, numpy=infix("-"))
 multiply = elementwise("multiply", np.multiply, (lambda ct, out, x, y: ct * y, lambda ct, out, x, y: ct * x),
                        commutative=True, numpy=infix("*"))
-divide = elementwise("divide", np.divide, (lambda ct, out, x, y: _over(ct, y), lambda ct, out, x, y: -(ct * out / y)),
+divide = elementwise("divide", np.divide, (lambda ct, out, x, y: ct / y, lambda ct, out, x, y: -(ct * out / y)),
                      kinds="fc", numpy=infix("/"))
 negative = _unary("negative", lambda ct, out, x: -ct, keeps_zero=True, numpy="-{0}")
 absolute = _unary("absolute", lambda ct, out, x: ct * sign(x), doc="|x|; the derivative at 0 is 0.", kinds="iuf")

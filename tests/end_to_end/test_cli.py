@@ -46,7 +46,8 @@ def here(tmp_path, monkeypatch):
     before = set(sys.modules)
     yield tmp_path
     for name in set(sys.modules) - before:
-        del sys.modules[name]
+        if Path(getattr(sys.modules[name], "__file__", None) or ROOT).is_relative_to(tmp_path):
+            del sys.modules[name]
 
 
 def python(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:

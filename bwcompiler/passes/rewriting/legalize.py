@@ -7,7 +7,7 @@
     windows_add(column * row)  -> sum(windows(pad(column)) * ...)         likewise, in the other direction
     sum(matmul) over the batch -> matmul                     so that the batch of products is never stored
     concatenate of many pieces -> slice updates               each of which touches its own slice only
-    x / 2**k                   -> x * 2**-k                   which has the same bits, and is faster
+    x / 2**k                   -> x * 2**-k                   which has the same bits, and is faster; of derivatives x / number
     scatter_add of one per row -> where(j == index[i], ...)   which is read element by element, as all other values are
     op(halves)                 -> cast(op(cast))              see half_rules
     solve, det, qr, sort ...   -> what they are made of, see factorization_rules
@@ -22,13 +22,15 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from bwcompiler import ops
 from bwcompiler.errors import CompileError
 from bwcompiler.ir.access import reshape_index
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.op import Value
-from bwcompiler.ir.types import I64, TensorType
+from bwcompiler.ir.op import Value, current_record
+from bwcompiler.ir.types import F16, I64, TensorType
 from bwcompiler.ops.contraction import is_matrix_transpose
 from bwcompiler.ops.rules import zero_of
 from bwcompiler.passes.rewriting.factorization_rules import FACTORIZATION_RULES
@@ -93,14 +95,23 @@ def _pieces_in_place(type_: TensorType, *pieces: Value, axis: int) -> Value | No
     return whole
 
 
-def _exact_quotient(type_: TensorType, x: Value, y: Value) -> Value | None:
-    """x / 2**k, where 2**-k is a number of the dtype too."""
+def _quotient(type_: TensorType, x: Value, y: Value) -> Value | None:
+    """x / 2**k, where 2**-k is a number of the dtype too; in a derivative x / y for any known number y.
+
+    There it may be rounded once more: nobody compares its bits with NumPy's, and a division takes as long as four products.
+    """
     if not is_constant(y) or not isinstance(y.attrs["value"], float) or not type_.dtype.is_float:
         return None
-    mantissa, exponent = math.frexp(y.attrs["value"])
-    if abs(mantissa) != 0.5 or abs(exponent) >= 60:
+    record = current_record()
+    exact = abs(math.frexp(y.attrs["value"])[0]) == 0.5
+    if not exact and (record is None or record.forward is None or type_.dtype is F16):
         return None
-    return ops.multiply(x, ops.full(value=1.0 / y.attrs["value"], shape=y.shape, dtype=y.dtype))
+    number = type_.dtype.numpy.type
+    with np.errstate(all="ignore"):
+        reciprocal = number(1) / number(y.attrs["value"])
+    if not np.finfo(number).tiny <= abs(reciprocal) < np.inf:
+        return None
+    return ops.multiply(x, ops.full(value=float(reciprocal), shape=y.shape, dtype=y.dtype))
 
 
 def _one_per_row(type_: TensorType, x: Value, updates: Value, *indices: Value, axes: tuple[int, ...]) -> Value | None:
@@ -155,7 +166,7 @@ def _then(first: Rule, second: Rule | None) -> Rule:
 
 _LEGAL: dict[str, Rule] = {
     "matmul": _product, "sum": _sum_of_products,
-    "concatenate": _pieces_in_place, "divide": _exact_quotient, "reshape": _reshape_in_place, "scatter_add": _one_per_row,
+    "concatenate": _pieces_in_place, "divide": _quotient, "reshape": _reshape_in_place, "scatter_add": _one_per_row,
     **WINDOW_RULES, **FACTORIZATION_RULES,
 }
 _LEGAL_AND_SIMPLE = RULES | {name: _then(rule, RULES.get(name)) for name, rule in _LEGAL.items()}
