@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.errors import DTypeError, SignatureError, TracerError
+from bwcompiler.errors import DTypeError, SignatureError, TracerError, UnsupportedError
 from bwcompiler.frontend.tracing.operands import require_plain
 from bwcompiler.frontend.tracing.promotion import strong
 from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout, fixed, unknown
@@ -253,6 +253,10 @@ def argument_type(leaf: Any, name: str = "argument") -> ArgumentType:
         weak = int if isinstance(leaf, int) else float if isinstance(leaf, float) else complex
         return ArgumentType(tensor(strong(weak)), weak, scalar=True)
     if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
+        if hasattr(leaf, "tocsr"):
+            raise UnsupportedError(f"{name}: a sparse array of shape {leaf.shape} is not an argument\n"
+                                   "  hint: let the function read it from outside; or pass a.data, and in the function bw.scipy.sparse.csr_array((data, "
+                                   "a.indices, a.indptr), a.shape) where its numbers change")
         return ArgumentType(tensor(_dtype(foreign_dtype(leaf), name), tuple(leaf.shape)))
     return _array_type(np.asarray(leaf), name)
 

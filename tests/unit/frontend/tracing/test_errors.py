@@ -391,6 +391,7 @@ def test_tracer_of_another_thread() -> None:
 @pytest.mark.parametrize(("argument", "message"), [
     ("text", "result is of type str"), ({"w": object()}, r"result\['w'\] is of type object"), (iter([1.0]), "an iterator is used up"),
     (np.ones(2, np.longdouble), "x: dtype float128|x: dtype longdouble"), (np.ma.ones(2), r"np.ma.getmaskarray\(x\)"), (np.matrix([1.0]), "x @ y for its"), (np.array(["a"]), "x: dtype"),
+    (scipy.sparse.csr_array(np.eye(2)), r"x: a sparse array of shape \(2, 2\) is not an argument"),
     (np.array([None]), "x: dtype object"), (np.zeros(2, [("a", "f8")]), "x: dtype"),
 ])
 def test_refused_argument(argument: Any, message: str) -> None:
