@@ -10,12 +10,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from bwcompiler import ops, tree
-from bwcompiler.errors import BwError, at
+from bwcompiler.errors import ShapeError, at
 from bwcompiler.frontend.source import same_arrays
 from bwcompiler.frontend.source.checks import note, together
 from bwcompiler.frontend.source.choices import Choice, becomes_choice, fitted
@@ -23,6 +23,7 @@ from bwcompiler.frontend.source.copies import look_for_shared_choices, protect_r
 from bwcompiler.frontend.source.growth import Again, Element, Growth, Row, buffer, elements_of, grow, last_on_entry, row, store
 from bwcompiler.frontend.source.jumps import PREFIX
 from bwcompiler.frontend.source.lined import Lined
+from bwcompiler.frontend.source.moving import Moving, find, moving
 from bwcompiler.frontend.source.places import Scope, bound
 from bwcompiler.frontend.source.rewriting import Variables
 from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, is_number, not_capturable, same
@@ -34,7 +35,7 @@ from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout, U
 from bwcompiler.frontend.tracing.storages.region import Policy, Recapture, Region, Site, Storage, open_region
 from bwcompiler.frontend.tracing.storages.views import moves
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, fresh_array, handle
-from bwcompiler.ir.extent import Extent, Index, lower
+from bwcompiler.ir.extent import Extent, Index, add_extents, lower
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TensorType
 from bwcompiler.ops.rules import zero_of
@@ -42,9 +43,6 @@ from bwcompiler.ops.rules import zero_of
 SHORT = 8                      # loops of fewer iterations are unrolled,
 MOST_COPIES = 28               # unless what is inside would be traced more often than this, as loops around and inside are short too
 MOST_REPEATED = 6              # iterations are made one
-
-
-_Found = TypeVar("_Found")
 
 
 class Exchange(NamedTuple):
@@ -83,10 +81,12 @@ class Traceable:
     exchange  arrays that exchange their names, of a loop whose end is data.
     runs     whether there surely is an iteration; still: per array that it carries, whether an iteration leaves its name with it.
     rows     arrays whose rows the iterations make, of the types `buffered`; buffers: these by the storages that the rows are of.
+    moving   variables whose shapes move with the iterations, in the parameters `rooms`; first: runs the first iteration, to find them.
     """
 
     def __init__(self, names: Names, variables: Variables, run: Callable[[], None], site: Site, count: Extent | None = None,
-                 index: Index | None = None, capacity: int | None = None, counter: str = "") -> None:
+                 index: Index | None = None, capacity: int | None = None, counter: str = "", first: Callable[[], None] | None = None,
+                 ) -> None:
         self.scope = Scope(names, variables.stored, self)
         self.count = count
         self.index = index
@@ -101,6 +101,9 @@ class Traceable:
         self.buffered: list[TensorType] = []
         self.rows: list[Tracer] = []
         self.exchange: Exchange | None = None
+        self.moving: dict[str, Moving] = {}
+        self.rooms: dict[str, Tracer] = {}
+        self.first = first
         self.names = names
         self.variables = variables
         self.run = run
@@ -122,6 +125,7 @@ class Traceable:
     def leaves(self, name: str) -> list[Leaf]:
         """What a carried variable is on entry, promoted to what it turned out to be."""
         found = [entry_leaf(leaf) for leaf in tree.leaves(self.entry[name])]
+        found = [self.moving[name].widened(leaf) for leaf in found] if name in self.moving else found
         kinds = self.kinds.setdefault(name, [leaf.kind for leaf in found])
         return [leaf.promoted(kind) for leaf, kind in zip(found, kinds, strict=True)]
 
@@ -141,8 +145,8 @@ class Traceable:
                     self.carried |= again.carried
                     self._adopt()
                     continue
-                except (Exception, NotCapturable):
-                    if not self._adopt():
+                except (Exception, NotCapturable) as error:
+                    if not self._adopt() and not (isinstance(error, ShapeError) and self._move(find(self) if self.first else {})):
                         raise
                     continue
                 if not self._adopt() and self._settled(leaves, found):
@@ -189,6 +193,15 @@ class Traceable:
         self.found_growths = {}
         return found
 
+    def _move(self, found: dict[str, Moving]) -> bool:
+        """Whether there are more variables whose shapes move: then the body is to be traced again."""
+        new = {name: one for name, one in found.items() if name not in self.moving}
+        self.moving.update(new)
+        self.carried.update(new)
+        for name in new:
+            self.kinds.pop(name, None)
+        return bool(new)
+
     def add(self, name: str, value: Any) -> None:
         """One more variable."""
         self.entry[name] = value
@@ -203,6 +216,9 @@ class Traceable:
             for number, kind in enumerate(self.kinds[name]):
                 output = found.result.outputs[place]
                 if output.shape != leaves[place].value.shape:
+                    made = moving(leaves[place].value.shape, output.shape, self.count)
+                    if made is not None and isinstance(self.entry[name], Tracer | np.ndarray) and self._move({name: made}):
+                        return False
                     not_capturable(f"{name} has shape {leaves[place].value.shape} before an iteration and {output.shape} after it",
                                    peel=True)
                 better = joined(kind, found.kinds[place])
@@ -239,7 +255,13 @@ class Traceable:
         self.ordered = [before and is_in_c_order(after) for before, after in zip(self.ordered, self._arrays(self.ends), strict=True)]
         self.results = [result for name in self.variables.results if (result := self._result(name)) is not None]
         storages = dict.fromkeys(result.storage for result in self.results if result.storage is not None)
-        return [self.ends[name] for name in self.order()], [_whole(storage) for storage in storages], together()
+        return [self._end(name) for name in self.order()], [_whole(storage) for storage in storages], together()
+
+    def _end(self, name: str) -> Any:
+        """What an iteration gives to the next one."""
+        if name not in self.moving or self.index is None:
+            return self.ends[name]
+        return self.moving[name].put(name, self.rooms[name], self.ends[name], add_extents(self.index.extent(), 1))
 
     def _end_growths(self) -> None:
         """What was appended becomes rows of the arrays for that, if there are such arrays already."""
@@ -267,12 +289,14 @@ class Traceable:
         found = dict(zip(self.order(), given, strict=True))
         for leaf in tree.leaves(given):
             leaf._storage.demandable = False
+        self.rooms = {name: found[name] for name in self.moving}
+        found |= {name: self.moving[name].taken(room, self.index.extent()) for name, room in self.rooms.items() if self.index is not None}
         self.names.restore(found)
         return found
 
     def _arrays(self, held: dict[str, Any]) -> list[Any]:
         """The leaves of the carried variables that have two axes or more: those whose memory order may matter."""
-        return [leaf for name in self.order() for leaf in tree.leaves(held[name]) if len(np.shape(leaf)) > 1]
+        return [leaf for name in self.order() for leaf in tree.leaves(held[name]) if _rank(leaf) > 1]
 
     def _unroll(self) -> NoReturn:
         """The memory order of what the loop carries was asked for: only Python knows it."""
@@ -368,6 +392,8 @@ class Traceable:
         for name in self.order():
             count = len(self.kinds[name])
             handles = [leaf.handle(value) for leaf, value in zip(leaves[position:position + count], items[position:], strict=False)]
+            if name in self.moving and self.count is not None:
+                handles = [self.moving[name].taken(one, self.count) for one in handles]
             rows = [self._last_row(end, one) for end, one in zip(tree.leaves(self.ends[name]), handles, strict=True)]
             self.names[name] = tree.unflatten(tree.structure(self.entry[name]), [
                 one if row is None else row for row, one in zip(rows, handles, strict=True)])
@@ -432,6 +458,10 @@ def _nothing_like(x: Any) -> Any:
     return tree.map(zero, x)
 
 
+def _rank(x: Any) -> int:
+    return x._type.rank if isinstance(x, Tracer) else np.ndim(x)
+
+
 def is_in_c_order(x: Any) -> bool:
     """Whether an array lies in memory in C order, whatever the arguments do."""
     if not isinstance(x, Tracer):
@@ -463,29 +493,6 @@ def note_captured(traceable: Traceable, traced: Traced, what: str, policy: Polic
     parts += [f"assigns to {', '.join(dict.fromkeys(arrays))}"] if arrays else []
     parts += [f"appends to {lists} list{'s' if lists > 1 else ''}"] if lists else []
     policy.captured[traceable.site] = f"{what}{': it ' if parts else ''}{', '.join(parts)}"
-
-
-def attempted(trace: Callable[[], _Found], policy: Policy, scope: Scope, keep: bool = False) -> _Found:
-    """A traced body; any error of the user's code says that it cannot be captured, unless it is to be kept."""
-    policy.depth += 1
-    policy.scopes.append(scope)
-    region = open_region()
-    refusal = region.refusal
-    try:
-        return trace()
-    except Exception as error:
-        if keep:
-            raise
-        region.refusal = refusal
-        raise NotCapturable(_first_line(error), getattr(error, "source", None)) from error
-    finally:
-        policy.depth -= 1
-        policy.scopes.pop()
-
-
-def _first_line(error: Exception) -> str:
-    text = str(error).strip() or type(error).__name__
-    return text if isinstance(error, BwError) else f"{type(error).__name__}: {text}"
 
 
 def zeros(value: Value) -> Value:

@@ -22,6 +22,7 @@ from bwcompiler.frontend.source.variables import open_policy
 from bwcompiler.frontend.tracing.callbacks import Struct, host_call
 from bwcompiler.frontend.tracing.control_flow.branches import cond
 from bwcompiler.frontend.tracing.control_flow.loops import as_truth
+from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source, is_hidden
 from bwcompiler.frontend.tracing.storages.region import Policy, Recapture, open_region
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, value_of
@@ -78,6 +79,9 @@ def check(failing: Tracer, side: Callable[[], Any], error: BaseException, source
         region.record.source = outside
     note(token)
     policy.needed = True
+
+
+HANDLERS["check"] = check
 
 
 def note(token: Tracer) -> None:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bwcompiler import ops, tree
-from bwcompiler.frontend.source.capture import Traceable, attempted, note_captured, zeros
+from bwcompiler.frontend.source.capture import Traceable, note_captured, zeros
 from bwcompiler.frontend.source.integers import may_overflow
 from bwcompiler.frontend.source.iteration import Elements
+from bwcompiler.frontend.source.places import attempted
 from bwcompiler.frontend.source.rewriting import Variables
 from bwcompiler.frontend.source.variables import Names, not_capturable, site_of
 from bwcompiler.frontend.tracing.control_flow.bodies import Leaf, Outer, Traced, added, as_kind, region_graph
@@ -29,7 +30,7 @@ def counted(body: Callable[[Any], None], variables: Variables, elements: Element
     def run() -> None:
         whole(elements.at(call(index_handle, index.extent())))
 
-    traceable = Traceable(names, variables, run, site_of(body), count, index)
+    traceable = Traceable(names, variables, run, site_of(body), count, index, first=lambda: whole(elements.at(0)))
     try:
         leaves, traced = attempted(lambda: traceable.traced(body.__name__), policy, traceable.scope)
         result = traced.result

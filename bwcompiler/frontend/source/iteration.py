@@ -17,6 +17,7 @@ from bwcompiler.frontend.source.variables import not_capturable
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, as_int64, extent_of
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.promotion import strong
+from bwcompiler.frontend.tracing.sections import Section
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, Tracer, call
 from bwcompiler.ir.extent import Extent, add_extents, known_le, scale_extent
@@ -112,6 +113,8 @@ def elements_of(source: Any) -> Elements | None:
         return _of_steps(source)
     if isinstance(source, ArrayTracer):
         return Elements(source._type.shape[0], lambda k: source[k])
+    if type(source) is Section:
+        return Elements(source.count, lambda k: source.source[source.start + k])
     if type(source) is np.ndarray and source.ndim and source.dtype.kind in "biufc":
         return Elements(len(source), lambda k: shown(source)[k])
     if type(source) in (list, tuple) and source and type(source[0]) is float:

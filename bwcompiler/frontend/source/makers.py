@@ -139,6 +139,12 @@ def require_unseen(array: Any) -> None:
         base = base.base
 
 
+def _parts(index: Any) -> list[Any]:
+    """What stands in brackets, slices taken apart."""
+    entries = index if isinstance(index, tuple) else (index,)
+    return [part for entry in entries for part in ((entry.start, entry.stop, entry.step) if isinstance(entry, slice) else (entry,))]
+
+
 class Target:
     """A concrete array made in this trace, of which elements are assigned to."""
 
@@ -148,12 +154,12 @@ class Target:
         self.array = array
 
     def __getitem__(self, index: Any) -> Any:
-        require_traced(self.array, *(index if isinstance(index, tuple) else (index,)))
+        require_traced(self.array, *_parts(index))
         found = self.array[index]
         return Part(found, self.array) if isinstance(found, np.ndarray) else found
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        require_traced(self.array, value, *(index if isinstance(index, tuple) else (index,)))
+        require_traced(self.array, value, *_parts(index))
         self.array[index] = value
 
 

@@ -10,19 +10,22 @@ from __future__ import annotations
 
 import collections
 import types
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import numpy as np
 
+from bwcompiler.errors import BwError
 from bwcompiler.frontend.source.makers import Part, changed_in_loop, maker_of
-from bwcompiler.frontend.source.variables import UNBOUND, Names, not_capturable, open_policy, same
+from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable, open_policy, same
 from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.storages.region import Policy, open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 
 _LISTS, _DICTIONARIES = (list,), (dict, collections.OrderedDict, collections.defaultdict)
 _IMMUTABLE = (bool, int, float, complex, str, bytes, tuple, frozenset, range, slice, np.generic, types.FunctionType, type(None))
 
+_Found = TypeVar("_Found")
 Key = tuple[int, str, Any]     # the id of an object, "attribute", "item" or "variable" (of a cell), and which
 
 
@@ -276,3 +279,26 @@ def bound(name: str, value: Any) -> None:
     """A place that a loop assigns to must be there before it."""
     if value is UNBOUND:
         not_capturable(f"{name} is new in the loop", peel=True)
+
+
+def attempted(trace: Callable[[], _Found], policy: Policy, scope: Scope, keep: bool = False) -> _Found:
+    """A traced body; any error of the user's code says that it cannot be captured, unless it is to be kept."""
+    policy.depth += 1
+    policy.scopes.append(scope)
+    region = open_region()
+    refusal = region.refusal
+    try:
+        return trace()
+    except Exception as error:
+        if keep:
+            raise
+        region.refusal = refusal
+        raise NotCapturable(_first_line(error), getattr(error, "source", None)) from error
+    finally:
+        policy.depth -= 1
+        policy.scopes.pop()
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip() or type(error).__name__
+    return text if isinstance(error, BwError) else f"{type(error).__name__}: {text}"

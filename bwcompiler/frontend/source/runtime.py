@@ -59,7 +59,7 @@ __all__ = ["added", "altered", "and_", "assert_", "attribute", "call", "changed"
            "not_in", "or_", "product", "raised", "sifted", "slice", "trying", "unrolled", "while_"]
 
 SHORTEST = 3                   # loops of fewer iterations are always unrolled
-HEAVY = 1500                   # values that the iterations of a short loop record: then it is not
+HEAVY = 400                    # values that the iterations of a short loop record: then it is not
 
 slice = builtins.slice
 

@@ -13,6 +13,15 @@ from bwcompiler.frontend.tracing.storages.views import BasicItem, Slice, Strided
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.extent import Affine, Extent, add_extents, known_le, scale_extent
 
+TRACED_BOUND = ("a slice with a traced bound: the number of elements is not known while tracing\n"
+                "  hint: a loop over its elements, `for k in range(start, stop)`, whose bounds may be data; or index with "
+                "start + np.arange(size), or make the bound static (static_argnums); the index of a loop, and sums with it, may be bounds; "
+                "x[a:b] or x[i, a:b] with steps of 1 can be computed with, and be summed")
+
+
+class TracedSizeError(TracerIndexError):
+    """How many elements an index takes is data: perhaps it can be a section, or a selection (`sections`)."""
+
 
 class ParsedIndex:
     """An index, normalised.
@@ -144,7 +153,7 @@ def _expand(entries: list[Any], shape: tuple[int, ...], missing: int) -> list[An
 
 def _mask_arrays(mask: Any, shape: tuple[int, ...], axis: int) -> list[_Array]:
     if isinstance(mask, Tracer):
-        raise TracerIndexError("x[mask] with a traced mask: the number of elements is not known while tracing\n"
+        raise TracedSizeError("x[mask] with a traced mask: the number of elements is not known while tracing\n"
                                "  hint: np.where(mask, x, 0), or np.sum(x, where=mask) for reductions; y[mask] = scalar works")
     if np.ndim(mask) == 0:
         return [_Array(np.zeros(int(bool(mask)), np.int64), True, new=True)]           # all of a new axis of extent 1, or none
@@ -240,10 +249,7 @@ def _bound(bound: Any, extent: Extent, step: int) -> Extent:
     """A bound of a slice as Python understands it: counted from the end where negative, cut to the axis."""
     place = extent_of(known(bound))
     if place is None:
-        raise TracerIndexError("a slice with a traced bound: the number of elements is not known while tracing\n"
-                               "  hint: a loop over its elements, `for k in range(start, stop)`, whose bounds may be data; or index with "
-                               "start + np.arange(size), or make the bound static (static_argnums); the index of a loop, and sums with it, "
-                               "may be bounds")
+        raise TracedSizeError(TRACED_BOUND)
     if known_le(place, -1):
         place = add_extents(place, extent)
     elif not known_le(0, place):

@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+import numpy as np
+
 from bwcompiler.errors import TracerIndexError, UnsupportedError
 from bwcompiler.frontend.tracing.operands import cast, reshape
 from bwcompiler.frontend.tracing.promotion import require_cast
 from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh
 from bwcompiler.ir.op import Value
@@ -53,9 +57,15 @@ class Selection:
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method != "__call__" or kwargs:
             call(refuse)
+        if ufunc.__name__ == "matmul":
+            return call(product, *inputs)
         return call(compute, ufunc.__name__, *inputs)
 
     def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if function.__name__ in ("dot", "inner") and not kwargs and len(args) == 2:
+            return call(product, *args)
+        if function in _PLACES and not kwargs and len(args) == 1:
+            return getattr(args[0], _PLACES[function])()
         if function.__name__ not in REDUCTIONS or not isinstance(args[0], Selection):
             call(refuse)
         return call(reduced, function.__name__, *args, **kwargs)
@@ -84,6 +94,18 @@ class Selection:
     __hash__ = None  # type: ignore[assignment]
     sum, prod, mean, var, std, any, all = (_reduction(name) for name in REDUCTIONS)
 
+    def max(self) -> Any:
+        """The largest of the selected numbers; raises ValueError where there are none, when the program runs."""
+        return extreme(self, "max")
+
+    def min(self) -> Any:
+        """The smallest of them."""
+        return extreme(self, "min")
+
+    def copy(self) -> Selection:
+        """What is selected now."""
+        return Selection(self.whole, self.mask)
+
     @property
     def size(self) -> Any:
         return call(lambda: HANDLERS["sum"](fresh(whole_mask(self.mask, self.whole))))
@@ -98,9 +120,10 @@ class Selection:
         return call(refuse)
 
     def __matmul__(self, other: Any) -> Any:
-        return call(refuse)
+        return call(product, self, other)
 
-    __rmatmul__ = __matmul__
+    def __rmatmul__(self, other: Any) -> Any:
+        return call(product, other, self)
 
 
 def refuse(*_: Any) -> NoReturn:
@@ -126,6 +149,41 @@ def compute(name: str, *inputs: Any) -> Selection:
     if isinstance(result, tuple):
         raise UnsupportedError(f"np.{name} of x[mask] with a traced mask is not supported\n  hint: np.where")
     return Selection(result, first.mask)
+
+
+_PLACES = {np.max: "max", np.min: "min", np.argmax: "argmax", np.argmin: "argmin", np.copy: "copy"}
+
+
+def extreme(x: Selection, name: str) -> Any:
+    """The largest or smallest of the selected numbers."""
+    def fail() -> NoReturn:
+        raise ValueError(f"{name} of no elements: none is selected")
+
+    def parts() -> tuple[Tracer, Tracer]:
+        return fresh(x.whole), fresh(x.mask)
+    if x.whole.rank != x.mask.rank or x.whole.dtype.kind not in "fiu":
+        call(refuse)
+    HANDLERS["check"](np.logical_not(np.any(call(parts)[1])), fail, ValueError(), current_source(open_region().outer))
+    dtype, largest = x.whole.dtype.numpy, name.endswith("max")
+    nothing = (-np.inf if largest else np.inf) if x.whole.dtype.kind == "f" else (
+        np.iinfo(dtype).min if largest else np.iinfo(dtype).max)
+    whole, mask = call(parts)
+    return getattr(np, name)(np.where(mask, whole, dtype.type(nothing)))
+
+
+def place_of_extreme(x: Selection, name: str) -> Any:
+    """The place of the largest or smallest of the selected numbers in the whole array; of the first nan, if there is one."""
+    best = extreme(x, name)
+    whole, mask = call(lambda: (fresh(x.whole), fresh(x.mask)))
+    hit = whole == best
+    return np.argmax(np.logical_and(mask, np.logical_or(hit, np.isnan(whole)) if x.whole.dtype.kind == "f" else hit))
+
+
+def product(x: Any, y: Any) -> Any:
+    """x @ y of numbers that one mask selects."""
+    if not isinstance(x, Selection) or not isinstance(y, Selection) or x.whole.rank != 1 or y.whole.rank != 1:
+        refuse()
+    return reduced("sum", compute("multiply", x, y))
 
 
 def compute_in_place(name: str, x: Selection, other: Any) -> Selection:
@@ -159,13 +217,17 @@ def whole_mask(mask: Value, whole: Value) -> Value:
     return broadcast_value(reshape(mask, mask.shape + (1,) * (whole.rank - mask.rank)), whole.shape)
 
 
-def same_value(a: Value, b: Value, depth: int = 8) -> bool:
-    """Whether two values are computed alike (`x > 0` written twice)."""
+def same_value(a: Value, b: Value, depth: int = 24, alike: dict[tuple[int, int], bool] | None = None) -> bool:
+    """Whether two values are computed alike (`x > 0` written twice); alike: pairs that were compared before."""
     if a is b:
         return True
-    return (depth > 0 and a.op is b.op and bool(a.operands or a.attrs) and a.type == b.type and dict(a.attrs) == dict(b.attrs)
+    alike = {} if alike is None else alike
+    if (id(a), id(b)) not in alike:
+        alike[id(a), id(b)] = (
+            depth > 0 and a.op is b.op and bool(a.operands or a.attrs) and a.type == b.type and dict(a.attrs) == dict(b.attrs)
             and len(a.operands) == len(b.operands)
-            and all(same_value(x, y, depth - 1) for x, y in zip(a.operands, b.operands, strict=True)))
+            and all(same_value(x, y, depth - 1, alike) for x, y in zip(a.operands, b.operands, strict=True)))
+    return alike[id(a), id(b)]
 
 
 def select(x: Tracer, mask: Value, value: Value) -> Selection:

@@ -13,6 +13,7 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.manipulation.layout import _strings, astype, contiguous, indexed
+from bwcompiler.frontend.tracing.index_handle import IndexTracer, extent_of
 from bwcompiler.frontend.tracing.operands import (
     _holds_tracers,
     as_tracer,
@@ -31,6 +32,7 @@ from bwcompiler.frontend.tracing.storages.memory_order import fixed
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.storages.views import everything_of, fortran_strides
 from bwcompiler.frontend.tracing.tracer import Tracer, call, call_numpy, fresh_array, value_of
+from bwcompiler.ir.extent import add_extents, known_le, scale_extent
 from bwcompiler.ir.types import F64, I64, DType, dtype_of
 
 
@@ -263,7 +265,25 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None) 
     >>> bw.jit(lambda x: x * bw.numpy.arange(3))(2.0).tolist()
     [0.0, 2.0, 4.0]
     """
+    if any(isinstance(bound, IndexTracer) for bound in args):
+        return _arange_of_indices(*args, dtype=dtype)
     return np.arange(*args, dtype=dtype)
+
+
+def _arange_of_indices(*bounds: Any, dtype: Any) -> Any:
+    """np.arange between bounds that are affine in the indices of loops."""
+    start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+    first, last = extent_of(start), extent_of(stop)
+    if first is None or last is None or step not in (1, -1):
+        raise UnsupportedError("np.arange between indices of loops takes integers, and steps of 1 or -1\n"
+                               "  hint: start + step * np.arange(count)")
+    size = scale_extent(add_extents(last, scale_extent(first, -1)), step)
+    if not known_le(0, size):
+        raise UnsupportedError("np.arange between indices of loops, the second of which may be less than the first one\n"
+                               "  hint: np.arange(max(0, stop - start))")
+    counted = call(lambda: fresh_array(ops.iota(shape=(size,), axis=0, dtype=I64)))
+    found = counted if step == 1 and first == 0 else start + step * counted
+    return found if dtype is None else found.astype(dtype)
 
 
 def linspace(start: Any, stop: Any, num: int = 50, **options: Any) -> Any:
@@ -321,6 +341,8 @@ implements(np.asarray)(asarray)
 
 @implements(np.arange)
 def arange_like(*args: Any, dtype: Any = None, device: Any = None) -> Any:
+    if any(isinstance(bound, IndexTracer) for bound in args):
+        return _arange_of_indices(*args, dtype=dtype)
     if any(isinstance(bound, Tracer) for bound in args):
         raise UnsupportedError("np.arange of a traced bound: the number of elements is not known while tracing\n"
                                "  hint: make the bound static (static_argnums)")

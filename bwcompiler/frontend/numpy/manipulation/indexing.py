@@ -12,7 +12,15 @@ from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.numpy.elementwise.ufuncs import store
 from bwcompiler.frontend.numpy.manipulation.layout import flat_view, indexed, is_flat, reshaped, viewed
 from bwcompiler.frontend.tracing import masked_selection
-from bwcompiler.frontend.tracing.index_parsing import ParsedIndex, cached_parse, entries_of, fill_whole_axes, is_mask, parse
+from bwcompiler.frontend.tracing.index_parsing import (
+    ParsedIndex,
+    TracedSizeError,
+    cached_parse,
+    entries_of,
+    fill_whole_axes,
+    is_mask,
+    parse,
+)
 from bwcompiler.frontend.tracing.operands import (
     Payload,
     as_tracer,
@@ -30,6 +38,7 @@ from bwcompiler.frontend.tracing.operands import (
 )
 from bwcompiler.frontend.tracing.promotion import common_dtype
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
+from bwcompiler.frontend.tracing.sections import masked, section, sized_by_data, taken
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.storages.views import PickedView, broadcast_value, same_chain, whole
 from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, fresh_array, lying_as, value_of
@@ -42,7 +51,12 @@ def getitem(x: Tracer, index: Any) -> Any:
     """x[index]: a view for basic indices, else a copy."""
     if isinstance(index, Tracer) and is_mask(index):
         return masked_selection.select(x, value_of(index), value_of(x))
-    parsed = cached_parse(index, x.shape)
+    if isinstance(index, masked_selection.Selection):
+        return taken(x, index)
+    try:
+        parsed = cached_parse(index, x.shape)
+    except TracedSizeError:
+        return sized_by_data(x, entries_of(index))
     base = basic_part(x, parsed)
     picked = _picked(base, parsed)
     if picked is not None:
@@ -143,11 +157,18 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
     entries = entries_of(index)
     masks = [entry for entry in entries if isinstance(entry, Tracer) and is_mask(entry)]
     if masks:
-        if len([entry for entry in entries if entry is not Ellipsis]) != 1:
-            raise UnsupportedError("x[mask, ...] = v: a traced mask must be the only index\n  hint: np.where(mask, v, x)")
-        _set_where(x, masks[0], value)
+        part = masked(x, entries)
+        if part is None:
+            raise UnsupportedError("x[mask, ...] = v: a traced mask must be the only index, or stand behind numbers\n"
+                                   "  hint: np.where(mask, v, x)")
+        _set_where(*part, value)
         return
-    parsed = cached_parse(tuple(entries), x.shape)
+    try:
+        parsed = cached_parse(tuple(entries), x.shape)
+    except TracedSizeError:
+        found, source = section(x, entries)
+        _set_where(source, found.where, value)
+        return
     base = basic_part(x, parsed)
     if isinstance(value, Tracer) and value._storage is x._storage and _is_view_by(parsed, base, value):
         return                      # the second half of `x[index] += v`

@@ -14,13 +14,16 @@ from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.numpy.elementwise.ufuncs import delivered
 from bwcompiler.frontend.numpy.manipulation.layout import everything, indexed, moveaxis
+from bwcompiler.frontend.tracing.index_handle import index_handle
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype, requested, require_cast
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.storages.views import Slice, broadcast_value
-from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, fresh_array, value_of
+from bwcompiler.ir.extent import add_extents, mentions_index
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import DType
+from bwcompiler.ops.rules import zero_of
 
 
 # ----- joining
@@ -45,14 +48,31 @@ def join(values: Sequence[Value], axis: Any, dtype: DType | None = None, casting
     converted = [cast(value, dtype) for value in values]
     if len(converted) == 1:
         return converted[0]
-    return ops.concatenate(*converted, axis=normalize_axis(axis, rank))
+    axis = normalize_axis(axis, rank)
+    if any(mentions_index({"shape": value.shape}) for value in converted):
+        return _put_together(converted, axis)
+    return ops.concatenate(*converted, axis=axis)
+
+
+def _put_together(values: Sequence[Value], axis: int) -> Value:
+    """Values joined whose extents depend on loop indices."""
+    before, after = values[0].shape[:axis], values[0].shape[axis + 1:]
+    if any(value.shape[:axis] != before or value.shape[axis + 1:] != after for value in values):
+        raise ShapeError("all the input array dimensions except for the concatenation axis must match: got shapes "
+                         f"{', '.join(str(value.shape) for value in values)}")
+    ends = list(itertools.accumulate([value.shape[axis] for value in values], add_extents))
+    dtype = values[0].dtype
+    found = fresh_array(ops.full(value=zero_of(dtype), shape=(*before, ends[-1], *after), dtype=dtype))
+    for value, start, end in zip(values, [0, *ends], ends, strict=False):
+        assign(found[(*[slice(None)] * axis, slice(index_handle(start), index_handle(end)))], value)
+    return value_of(found)
 
 
 @implements(np.concatenate)
 def concatenate(arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     values = _items(arrays)
     if axis is None:
-        values, axis = [reshape(value, (math.prod(value.shape),)) for value in values], 0
+        values, axis = [value if value.rank == 1 else reshape(value, (math.prod(value.shape),)) for value in values], 0
     axis = normalize_axis(axis, values[0].rank)
     return delivered("concatenate", join(values, axis, requested(dtype), casting), out, casting)
 
@@ -70,7 +90,7 @@ def stack(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, cas
 
 def _raised(values: Sequence[Value], rank: int) -> list[Value]:
     function = {1: np.atleast_1d, 2: np.atleast_2d, 3: np.atleast_3d}[rank]
-    return [value_of(as_tracer(function(fresh(value)))) for value in values]
+    return [value if value.rank >= rank else value_of(as_tracer(function(fresh(value)))) for value in values]
 
 
 @implements(np.vstack)

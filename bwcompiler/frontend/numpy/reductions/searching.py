@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -13,9 +13,10 @@ from bwcompiler.frontend.numpy.reductions.reductions import reduce_value
 from bwcompiler.frontend.numpy.reductions.sorting import require_known
 from bwcompiler.frontend.tracing.operands import cast, constant, filled, last_axis_element, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import requested
-from bwcompiler.frontend.tracing.registry import implements
+from bwcompiler.frontend.tracing.registry import HANDLERS, implements
+from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
-from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, value_of
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import C128, F64, I64, DType
@@ -120,12 +121,31 @@ def _periodic_interp(x: Any, xp: Any, fp: Any, period: Any) -> Any:
 @implements(np.bincount)
 def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     if isinstance(x, Tracer):
-        raise UnsupportedError("np.bincount of traced numbers: the number of results is not known while tracing\n"
-                               "  hint: y = bwcompiler.numpy.zeros(n); np.add.at(y, x, weights)")
+        return _traced_bincount(x, weights, minlength)
     positions = np.asarray(x)
     size = max(int(positions.max(initial=-1)) + 1, int(minlength))
     zeros = filled(0.0, F64, (size,))
     return fresh(ops.scatter_add(zeros, cast(value_as(weights), F64), value_as(positions, I64), axes=(0,)))
+
+
+def _traced_bincount(x: Tracer, weights: Any, minlength: Any) -> Any:
+    """As many numbers as `minlength` says, if there are no more: else the program raises."""
+    size = int(minlength)
+    if size < 1:
+        raise UnsupportedError("np.bincount of traced numbers: the number of results is not known while tracing\n"
+                               "  hint: np.bincount(x, weights, minlength=n), where all numbers are less than n")
+    if x.ndim != 1 or x._type.dtype.kind not in "iub" or x.dtype == np.uint64:
+        raise TypeError(f"np.bincount takes one axis of integers, not {x.dtype} of shape {x.shape}")
+    counted = filled(1, I64, x.shape) if weights is None else cast(value_as(weights), F64)
+    if counted.shape != x.shape:
+        raise ValueError("The weights and list don't have the same length.")
+
+    def fail() -> NoReturn:
+        raise ValueError(f"np.bincount of traced numbers gives minlength={size} results, and there are numbers that are negative or not "
+                         "less than that\n  hint: a larger minlength")
+    positions: Any = fresh(value_as(x, I64))
+    HANDLERS["check"](np.any((positions < 0) | (positions >= size)), fail, ValueError(), open_region().record.source)
+    return fresh(ops.scatter_add(filled(0, counted.dtype, (size,)), counted, value_of(positions), axes=(0,)))
 
 
 @implements(np.histogram)

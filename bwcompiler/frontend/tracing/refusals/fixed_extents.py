@@ -14,7 +14,8 @@ from bwcompiler.ir.types import TensorType
 
 # What takes arrays whose extents depend on loop indices, besides operators, ufuncs, indexing and assignment.
 _OF_ANY_EXTENT = frozenset((np.sum, np.max, np.min, np.any, np.all, np.matmul, np.dot, np.transpose, np.flip, np.copy, np.where, np.imag,
-                            np.zeros_like, np.ones_like, np.clip, np.matrix_transpose, np.swapaxes, np.ndarray.clip, np.ndarray.copy,
+                            np.concatenate, np.append, np.vstack, np.hstack, np.zeros_like, np.ones_like, np.clip, np.matrix_transpose,
+                            np.swapaxes, np.ndarray.clip, np.ndarray.copy,
                             *[getattr(np.ndarray, name) for name in "sum max min any all dot transpose swapaxes".split()]))
 
 

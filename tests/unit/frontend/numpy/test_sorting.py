@@ -124,3 +124,18 @@ def test_weighted_quantiles_without_nan() -> None:
     x, weights = np.where(rng.random((4, 5)) > 0.7, np.nan, rng.normal(size=(4, 5))), rng.uniform(0.5, 1, (4, 5))
     compare(lambda x, w: (np.nanquantile(x, [0.2, 0.5], axis=0, weights=w, method="inverted_cdf"),
                           np.nanpercentile(x, 30, weights=w, method="inverted_cdf")), x, weights)
+
+
+def test_traced_numbers_are_counted_up_to_minlength():
+    def counted(x):
+        bins = np.minimum((np.abs(x) * 8).astype(int), 7)
+        return np.bincount(bins, minlength=10), np.bincount(bins, x, 8), np.bincount(x > 0, minlength=2)
+
+    x = X.ravel()
+    for one, other in zip(bw.jit(counted)(x), counted(x), strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_allclose(one, other, rtol=1e-13, atol=1e-15)
+    bw.check_grads(lambda x: counted(x)[1], (x,))
+    for numbers in ([0.1, 0.6], [0.1, -0.6]):
+        with pytest.raises(ValueError, match="a larger minlength"):
+            bw.jit(lambda x: np.bincount((x * 8).astype(int), minlength=3))(np.array(numbers))

@@ -1,0 +1,148 @@
+"""`x[start:stop]` with bounds that are data: a section, the number of whose elements is not known while tracing.
+
+It can do what a selection by a mask can (`masked_selection`), the mask being that of the positions between the bounds; be multiplied with
+`@`; be an index; and be gone over in loops.  It is a view: what is written to the array later is seen in it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+
+from bwcompiler import ops
+from bwcompiler.errors import DTypeError, TracerIndexError, UnsupportedError
+from bwcompiler.frontend.tracing.index_handle import IndexTracer
+from bwcompiler.frontend.tracing.index_parsing import TRACED_BOUND, is_mask
+from bwcompiler.frontend.tracing.masked_selection import Selection, place_of_extreme, refuse, select
+from bwcompiler.frontend.tracing.operands import known, value_as
+from bwcompiler.frontend.tracing.storages.region import Region, open_region
+from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, value_of
+from bwcompiler.ir.op import Value
+from bwcompiler.ir.types import I64
+
+
+def _refuse_in_place() -> NoReturn:
+    raise UnsupportedError("x[start:stop] with traced bounds is a view, which cannot be changed in place\n"
+                           "  hint: x[start:stop] = x[start:stop] + y, or np.where")
+
+
+def _in_place(_: Any, __: Any) -> Any:
+    return call(_refuse_in_place)
+
+
+class Section(Selection):
+    """What `source[start:stop]` gives; start and stop as numbers from 0 to the length of the source."""
+
+    __slots__ = ("source", "start", "stop", "where")
+
+    def __init__(self, source: Tracer, start: Tracer, stop: Tracer) -> None:
+        self.source = source
+        self.start = start
+        self.stop = stop
+        positions = fresh(ops.iota(shape=source.shape[:1], axis=0, dtype=I64))
+        self.where = np.logical_and(positions >= start, positions < stop)
+
+    @property
+    def whole(self) -> Value:  # type: ignore[override]
+        """The elements of the source as they are now."""
+        return call(value_of, self.source)  # type: ignore[no-any-return]
+
+    @property
+    def mask(self) -> Value:  # type: ignore[override]
+        """Where they are in the section."""
+        return call(value_of, self.where)  # type: ignore[no-any-return]
+
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = __ifloordiv__ = __imod__ = __ipow__ = _in_place
+
+    def argmax(self) -> Any:
+        """The place of the largest number, counted from the start."""
+        return place_of_extreme(self, "max") - self.start
+
+    def argmin(self) -> Any:
+        """The place of the smallest one."""
+        return place_of_extreme(self, "min") - self.start
+
+    @property
+    def count(self) -> Any:
+        """How many elements there are."""
+        return np.maximum(self.stop - self.start, 0)
+
+
+def sized_by_data(x: Tracer, entries: list[Any]) -> Selection:
+    """x[...] where data says how many elements there are: with a mask behind numbers, or with a slice."""
+    behind = masked(x, entries)
+    if behind is not None:
+        return select(behind[0], value_of(behind[1]), value_of(behind[0]))
+    if any(isinstance(entry, Tracer) and is_mask(entry) for entry in entries):
+        raise TracerIndexError("x[mask, ...] with a traced mask: the number of elements is not known while tracing\n"
+                               "  hint: np.where(mask, x, 0), or np.sum(x, where=mask) for reductions; x[mask] and x[i, mask] can be "
+                               "computed with element by element, and be summed; y[mask] = scalar works")
+    return section(x, entries)[0]
+
+
+def masked(x: Tracer, entries: list[Any]) -> tuple[Tracer, Tracer] | None:
+    """Of x[i, mask]: the part of x that the numbers leave, and the mask; None where there is another index."""
+    entries = [entry for entry in entries if entry is not Ellipsis]
+    *numbers, mask = entries or [None]
+    if not (isinstance(mask, Tracer) and is_mask(mask)) or not all(map(_is_number, numbers)):
+        return None
+    return (x[tuple(numbers)] if numbers else x), mask
+
+
+def _is_number(entry: Any) -> bool:
+    return isinstance(entry, int | np.integer | Tracer) and not isinstance(entry, bool) and np.ndim(entry) == 0 and not is_mask(entry)
+
+
+def section(x: Tracer, entries: list[Any]) -> tuple[Section, Tracer]:
+    """x[...] with one slice whose bounds are data, behind numbers; and the part of x that the numbers leave."""
+    place = next(number for number, entry in enumerate(entries) if isinstance(entry, slice))
+    bounds, numbers, further = entries[place], entries[:place], entries[place + 1:]
+    plain = all(map(_is_number, numbers)) and known(bounds.step) in (None, 1)
+    if not plain or any(entry is not Ellipsis and entry != slice(None) for entry in further) or _is_known_in_each_iteration(bounds):
+        raise TracerIndexError(TRACED_BOUND)
+    source = x[tuple(numbers)] if numbers else x
+    size = source._type.shape[0]
+    if not isinstance(size, int):
+        raise TracerIndexError(TRACED_BOUND)
+    return Section(source, _bound(bounds.start, 0, size), _bound(bounds.stop, size, size)), source
+
+
+def _bound(bound: Any, default: int, size: int) -> Tracer:
+    """A bound as Python understands it: counted from the end where negative, cut to the axis."""
+    if isinstance(bound, Tracer) and (bound.ndim or not bound._type.dtype.is_integer):
+        raise DTypeError(f"slice indices must be integers or None, not {bound.dtype} of shape {bound.shape}")
+    found: Any = fresh(value_as(default if bound is None else bound, I64))
+    return np.clip(np.where(found < 0, found + size, found), 0, size)  # type: ignore[no-any-return]
+
+
+def _is_known_in_each_iteration(bounds: slice) -> bool:
+    """Whether the bounds are known once the loops are unrolled, all of which can be: then slices have known sizes."""
+    region = open_region()
+    scopes = [] if region.policy is None else region.policy.scopes
+    if not scopes or any(scope.loop is None or scope.loop.index is None for scope in scopes):
+        return False
+    traced = [bound for bound in (bounds.start, bounds.stop) if isinstance(bound, Tracer) and not isinstance(bound, IndexTracer)]
+    return all(_is_known(value_of(bound), region) for bound in traced)
+
+
+def _is_known(value: Value, region: Region) -> bool:
+    """Whether a value is computed from indices of loops and known arrays alone."""
+    stack, seen = [value], {value}
+    while stack:
+        one = stack.pop()
+        if one.op.kind == "input" and not any(one is known_one for known_one in region.capture_inputs):
+            return False
+        new = [operand for operand in one.operands if operand not in seen]
+        seen.update(new)
+        stack += new
+    return True
+
+
+def taken(x: Tracer, index: Selection) -> Selection:
+    """x[index] for an index that a mask selects: a copy."""
+    mask = index.mask
+    if not index.whole.dtype.is_integer or index.whole.rank != 1:
+        refuse()
+    nothing = ops.full(value=0, shape=index.whole.shape, dtype=index.whole.dtype)
+    return Selection(value_of(x[fresh(ops.select(mask, index.whole, nothing))]), mask)
