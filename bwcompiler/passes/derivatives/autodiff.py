@@ -205,7 +205,8 @@ class _Sweep:
         if present is None:
             self.cotangents[target] = contribution
             return
-        total = ops.add(self._settle(present), self._settle(contribution))
+        first, second = self._settle(present), self._settle(contribution)
+        total = _into(second, first) or _into(first, second) or ops.add(first, second)
         guard = None
         if present.guard is not None and contribution.guard is not None:
             guard = ops.bitwise_or(present.guard, contribution.guard)
@@ -315,3 +316,17 @@ class _Sweep:
                 self.cotangents[operand] = Cotangent(total)
             else:
                 self.add(operand, Cotangent(total))
+
+
+def _into(base: Value, parts: Value) -> Value | None:
+    """What was added to parts of an array of zeros, added to `base` instead; None where it is something else."""
+    added: list[Value] = []
+    while parts.op in (ops.slice_add, ops.scatter_add, ops.slice_update):
+        added.append(parts)
+        parts = parts.operands[0]
+    if not added or parts.op is not ops.full or parts.attrs["value"] != 0 or any(value.op is ops.slice_update for value in added[:-1]):
+        return None
+    for value in reversed(added):
+        add = ops.slice_add if value.op is ops.slice_update else value.op           # zeros with a part are zeros to which it is added
+        base = add(base, *value.operands[1:], **value.attrs)
+    return base

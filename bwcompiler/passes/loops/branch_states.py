@@ -10,6 +10,7 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 
 UPDATES = ("slice_update", "slice_add")
+WRITES = (*UPDATES, "scatter_update", "scatter_add")           # what is made where its first operand lies, if that may be
 
 
 def passed_through(item: Value) -> Value | None:
@@ -40,7 +41,7 @@ def _begins(graph: Graph, number: int) -> int | None:
     """The number of the input that an output is made of by updates."""
     value: Value | None = graph.outputs[number]
     while value is not None and value not in graph.inputs:
-        if value.op.name in UPDATES:
+        if value.op.name in WRITES:
             value = value.operands[0]
         else:
             value = passed_through(value) if value.op is ops.item else None

@@ -17,7 +17,7 @@ from bwcompiler import ops
 from bwcompiler.ir.access import is_alias
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
-from bwcompiler.passes.loops.branch_states import UPDATES, passed_through
+from bwcompiler.passes.loops.branch_states import UPDATES, WRITES, passed_through
 
 CHAIN = 4                     # updates a chain has at least
 LATE = ("reduction", "library", "region", "item")
@@ -62,7 +62,7 @@ def _begun(graph: Graph, mutable: Sequence[Value]) -> set[Value]:
     """What is made from these inputs by updates alone, in the graph, in a loop that carries it or in a branch; and these."""
     found = set(mutable)
     for value in graph.body:
-        if value.op.name in UPDATES:
+        if value.op.name in WRITES:
             before: Value | None = value.operands[0]
         elif value.op is ops.item:
             before = passed_through(value)

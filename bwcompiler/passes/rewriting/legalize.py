@@ -8,6 +8,7 @@
     sum(matmul) over the batch -> matmul                     so that the batch of products is never stored
     concatenate of many pieces -> slice updates               each of which touches its own slice only
     x / 2**k                   -> x * 2**-k                   which has the same bits, and is faster; of derivatives x / number
+    A[i] = A[i] with v at k    -> A with v at (i, k)           and added likewise: one element of a row whose place is data
     scatter_add of one per row -> where(j == index[i], ...)   which is read element by element, as all other values are
     op(halves)                 -> cast(op(cast))              see half_rules
     solve, det, qr, sort ...   -> what they are made of, see factorization_rules
@@ -27,9 +28,9 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import CompileError
 from bwcompiler.ir.access import reshape_index
-from bwcompiler.ir.extent import element_count
+from bwcompiler.ir.extent import Affine, element_count
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.op import Value, current_record
+from bwcompiler.ir.op import Op, Value, current_record
 from bwcompiler.ir.types import F16, I64, TensorType
 from bwcompiler.ops.contraction import is_matrix_transpose
 from bwcompiler.ops.rules import zero_of
@@ -140,6 +141,42 @@ def _one_per_row(type_: TensorType, x: Value, updates: Value, *indices: Value, a
     return found
 
 
+def _element_of_row(type_: TensorType, array: Value, part: Value, *, starts: tuple[Any, ...], steps: tuple[int, ...]) -> Value | None:
+    """An element of a row, found by data, is replaced or added to where it lies: the row is not written again."""
+    row = part.operands[0] if part.op is ops.reshape else part
+    if row.op not in (ops.scatter_update, ops.scatter_add) or row.rank != 1 or row.operands[2].rank:
+        return None
+    before = row.operands[0].operands[0] if row.operands[0].op is ops.reshape else row.operands[0]
+    same = {"starts": starts, "sizes": part.shape, "steps": steps}
+    if before.op is not ops.slice or before.operands[0] is not array or dict(before.attrs) != same:
+        return None
+    return _at_place(row.op, array, part, row, starts, steps)
+
+
+def _add_element_of_row(type_: TensorType, array: Value, part: Value, *, starts: tuple[Any, ...], steps: tuple[int, ...]) -> Value | None:
+    """The same of the adjoint: nothing is added to the other elements of the row."""
+    row = part.operands[0] if part.op is ops.reshape else part
+    if row.op is not ops.scatter_add or row.rank != 1 or row.operands[2].rank or not _is_zero(row.operands[0]):
+        return None
+    return _at_place(row.op, array, part, row, starts, steps)
+
+
+def _is_zero(value: Value) -> bool:
+    return is_constant(value) and value.attrs["value"] == 0
+
+
+def _at_place(op: Op, array: Value, part: Value, row: Value, starts: tuple[Any, ...], steps: tuple[int, ...]) -> Value | None:
+    """The op on an element of the array: element `index` of a part of it, which is a row."""
+    _, value, index = row.operands
+    axis = next((axis for axis, extent in enumerate(part.shape) if extent != 1), 0)
+    if any(extent != 1 for other, extent in enumerate(part.shape) if other != axis) or steps[axis] != 1:
+        return None
+    places = [ops.index_value(extent=start) if isinstance(start, Affine) else ops.full(value=start, shape=(), dtype=I64)
+              for start in starts]
+    places[axis] = ops.add(index, places[axis])
+    return op(array, value, *places, axes=tuple(range(array.rank)))
+
+
 def _counted_axis(index: Value) -> int | None:
     """The axis along which an index array counts 0, 1, 2 ..., if any."""
     if index.op is ops.broadcast:
@@ -165,7 +202,7 @@ def _then(first: Rule, second: Rule | None) -> Rule:
 
 
 _LEGAL: dict[str, Rule] = {
-    "matmul": _product, "sum": _sum_of_products,
+    "matmul": _product, "sum": _sum_of_products, "slice_update": _element_of_row, "slice_add": _add_element_of_row,
     "concatenate": _pieces_in_place, "divide": _quotient, "reshape": _reshape_in_place, "scatter_add": _one_per_row,
     **WINDOW_RULES, **FACTORIZATION_RULES,
 }

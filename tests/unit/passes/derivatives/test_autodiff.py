@@ -15,6 +15,7 @@ from bwcompiler.ir.op import Record, input_value
 from bwcompiler.ir.types import F64, tensor
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, ONE, active_values, differentiate
 from bwcompiler.passes.rewriting.simplify import simplify
+from tests.support.gradcheck import central_differences
 
 X, Y = np.array([0.5, -2.0, 3.0]), np.array([1.5, 0.25, -1.0])
 
@@ -124,6 +125,23 @@ def test_slices_are_added_into_one_accumulator():
     joint = joint_of(function, X, seeds=[ONE])
     np.testing.assert_array_equal(cotangents(joint, X)[0], [2.0, 3.0, -2.0])
     assert "pad" not in names(joint) and names(joint).count("slice_update") + names(joint).count("slice_add") == 3
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("parts", [(0,), (0, 1), (2,), (0, 2, 1)], ids=str)
+def test_parts_are_added_to_what_the_whole_has(parts, order):
+    """Whichever comes first: no array of zeros with parts in it is made, and added."""
+    x, k = np.linspace(0.5, 2.0, 8), np.array([1, 6, 1])
+    uses = [lambda x, k: np.sum(x[1:4] ** 2), lambda x, k: np.sum(x[2::3] ** 3), lambda x, k: np.sum(x[k] ** 2)]
+
+    def function(x, k):
+        terms = [lambda x, k: np.sum(np.sin(x)), *[uses[part] for part in parts]]
+        return sum(term(x, k) for term in terms[::order])
+    joint = joint_of(function, x, k, wrt=(0,), seeds=[ONE])
+    [ct] = cotangents(joint, x, k)
+    np.testing.assert_allclose(ct, central_differences(lambda x: function(x, k), x), rtol=1e-7, atol=1e-8)
+    whole = [value for value in joint.graph.body if value.type == tensor(F64, (8,))]
+    assert not [value for value in whole if value.op in (ops.add, ops.full)]
 
 
 def test_overlapping_slices_and_other_uses():

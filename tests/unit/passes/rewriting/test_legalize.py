@@ -129,3 +129,61 @@ def test_a_trajectory_of_many_steps() -> None:
     gradient = bw.grad(lambda x: np.sum(trajectory(x)))(x)
     numeric = [(np.sum(trajectory(x + e)) - np.sum(trajectory(x - e))) / 2e-6 for e in 1e-6 * np.eye(2)]
     np.testing.assert_allclose(gradient, numeric, rtol=1e-7)
+
+
+def in_loops(graph: Graph) -> list[str]:
+    """The ops of a legalised graph and of the loops in it, which are legalised too."""
+    names = []
+    for value in legalize(graph).body:
+        names += [value.op.name, *[name for region in value.op.regions for name in in_loops(value.attrs[region])]]
+    return names
+
+
+def columns(h: Any, x: Any, k: Any) -> Any:
+    h = h.copy()
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            h[i, k[i, j]] += x[i, j]
+    return h
+
+
+def rows(h: Any, x: Any, k: Any) -> Any:
+    h = h.copy()
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            h[k[i, j], i] = x[i, j] * h[k[i, j] - 1, j]
+    return h
+
+
+def part_of_a_row(h: Any, x: Any, k: Any) -> Any:
+    """Element k of what begins at column 1."""
+    h = h.copy()
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            h[i + 1, 1:5][k[i, j]] = h[i, k[i, j]] + x[i, j]
+    return h
+
+
+@pytest.mark.parametrize("function", [columns, rows, part_of_a_row])
+def test_one_element_of_a_row_is_written_where_it_lies(function: Callable[..., Any], rng: np.random.Generator) -> None:
+    h, x, k = rng.standard_normal((9, 9)), rng.standard_normal((8, 9)), rng.integers(-4, 4, (8, 9))
+    graph = trace(function, (h, x, k)).graph
+    np.testing.assert_array_equal(bw.jit(function)(h, x, k), function(h, x, k))
+    found = in_loops(graph)
+    assert "scatter_update" in found and "slice_update" not in found
+
+    def loss(h: Any, x: Any) -> Any:
+        return np.sum(np.sin(function(h, x, k)))
+    bw.check_grads(loss, (h, x), order=1)
+
+
+def test_other_rows_stay_rows(rng: np.random.Generator) -> None:
+    """Another row is changed than was read, or not one element."""
+    x, k = rng.standard_normal((5, 6)), np.array([1, 3])
+
+    def moved(x: Any, k: Any) -> Any:
+        y = x.copy()
+        y[1] = np.where(np.arange(6) == k[0], 7.0, x[0])
+        y[2, k] = y[3, k]
+        return y
+    np.testing.assert_array_equal(bw.jit(moved)(x, k), moved(x, k))
