@@ -66,7 +66,7 @@ def test_rows_of_scipys_functions(tool: dict[str, Any]) -> None:
     """Every function that takes arrays has a row, and what it says of derivatives and callbacks is so."""
     rows = {row[0].strip("`"): row[1:] for row in tool["scipy_rows"]()}
     without = {"signal": {"argrelextrema", "argrelmax", "argrelmin", "find_peaks", "find_peaks_cwt", "savgol_coeffs", "istft", "sosfreqz"},
-               "integrate": {"dblquad", "fixed_quad", "odeint", "quad", "solve_ivp"}, "fft": {"fftfreq", "next_fast_len", "prev_fast_len", "rfftfreq"}}
+               "integrate": {"dblquad", "fixed_quad", "odeint", "quad", "solve_ivp"}, "fft": {"fftfreq", "next_fast_len", "prev_fast_len", "rfftfreq"}, "sparse.linalg": {"factorized", "splu"}}
     for space in tool["SPACES"]:
         module = functools.reduce(getattr, space.split("."), bw.scipy)
         missing = {name for name in module.__all__ if f"{space}.{name}" not in rows} - without.get(space, set())
@@ -76,5 +76,6 @@ def test_rows_of_scipys_functions(tool: dict[str, Any]) -> None:
     assert rows["special.ive"][0] == "int float complex (no derivatives)"
     assert rows["stats.norm"][-1] == "loops" and rows["fft.fft"][-1] == "NumPy's FFT" and "LAPACK" in rows["linalg.eigvals"][-1]
     called_back = {name for name, row in rows.items() if "callback" in row[-1]}
-    assert called_back == {"linalg.solve_continuous_are", "linalg.solve_discrete_are", "sparse.linalg.spsolve"}       # no C entry of SciPy's
+    solves = {f"sparse.linalg.{name}" for name in bw.scipy.sparse.linalg.__all__} & set(rows)
+    assert called_back == {"linalg.solve_continuous_are", "linalg.solve_discrete_are", *solves}                      # no C entry of SciPy's
     assert {name for name, row in rows.items() if "absent" in row[1:4]} == set()

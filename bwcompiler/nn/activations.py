@@ -112,7 +112,7 @@ def sigmoid(x: Any) -> Any:
 
 @graph_function
 def silu(x: Any) -> Any:
-    """x sigmoid(x), of complex numbers too.  Integers become float64.
+    """x sigmoid(x).  Also of complex numbers; integers become float64.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.nn.silu(np.array([0.0, 1.0])).round(4).tolist()
@@ -178,7 +178,7 @@ def mish(x: Any) -> Any:
 
 @graph_function
 def softsign(x: Any) -> Any:
-    """x / (1 + |x|), of complex numbers too.  Integers become float64.
+    """x / (1 + |x|).  Also of complex numbers; integers become float64.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.nn.softsign(np.array([-1.0, 3.0])).tolist()
@@ -190,7 +190,7 @@ def softsign(x: Any) -> Any:
 
 @graph_function
 def tanhshrink(x: Any) -> Any:
-    """x - tanh(x), of complex numbers too.  Integers become float64.
+    """x - tanh(x).  Also of complex numbers; integers become float64.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.nn.tanhshrink(np.array([0.0, 1.0])).round(4).tolist()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from bwcompiler.scipy.interpolate.b_splines import BSpline, make_interp_spline, splev
 from bwcompiler.scipy.interpolate.grids import (  # noqa: F401  (the refused ones, which say what to write instead, are not offered)
     CloughTocher2DInterpolator,
@@ -25,10 +27,11 @@ from bwcompiler.scipy.interpolate.piecewise import (
     PPoly,
     pchip_interpolate,
 )
+from bwcompiler.scipy.interpolate.radial_basis_functions import RBFInterpolator
 
 __all__ = [
     "Akima1DInterpolator", "BSpline", "CubicHermiteSpline", "CubicSpline",
-    "PPoly", "PchipInterpolator", "RegularGridInterpolator", "interp1d", "interpn",
+    "PPoly", "PchipInterpolator", "RBFInterpolator", "RegularGridInterpolator", "interp1d", "interpn",
     "make_interp_spline", "pchip_interpolate", "splev",
 ]
 
@@ -44,6 +47,9 @@ def converted(of: Any) -> Any:
         return found
     if "RegularGridInterpolator" in kinds:
         return RegularGridInterpolator(of.grid, of.values, of.method, of.bounds_error, of.fill_value)
+    if "RBFInterpolator" in kinds and of.neighbors is None:
+        values = np.asarray(of.d).view(of.d_dtype).reshape(-1, *of.d_shape)
+        return RBFInterpolator(of.y, values, None, of.smoothing, of.kernel, of.epsilon, int(of.powers.sum(1).max(initial=-1)))
     if "interp1d" in kinds:
         return _line(of)
     return None

@@ -33,6 +33,7 @@ from bwcompiler.scipy.ndimage.morphology import (
 from bwcompiler.scipy.ndimage.places import (
     affine_transform,
     map_coordinates,
+    rotate,
     shift,
     spline_filter,
     spline_filter1d,
@@ -55,7 +56,7 @@ __all__ = [
     "gaussian_filter", "gaussian_filter1d", "gaussian_gradient_magnitude", "gaussian_laplace", "grey_closing",
     "grey_dilation", "grey_erosion", "grey_opening", "laplace", "map_coordinates", "maximum_filter",
     "maximum_filter1d", "median_filter", "minimum_filter", "minimum_filter1d", "morphological_gradient",
-    "morphological_laplace", "percentile_filter", "prewitt", "rank_filter", "shift", "sobel", "spline_filter",
+    "morphological_laplace", "percentile_filter", "prewitt", "rank_filter", "rotate", "shift", "sobel", "spline_filter",
     "spline_filter1d", "uniform_filter", "uniform_filter1d", "white_tophat", "zoom",
 ]
 MOST_SHIFTED = 64                                                       # weights that are a sum of shifted arrays

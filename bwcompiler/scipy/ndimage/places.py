@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler import lazy
 from bwcompiler.api.inside.eager import graph_function
+from bwcompiler.api.transforms.vmap import vmap
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.tracing.operands import cast, is_traced
@@ -18,7 +20,9 @@ from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.types import F64
 from bwcompiler.nn.activations import real_value
 from bwcompiler.scipy.ndimage.edges import array_of, continued, finished, per_axis
+from bwcompiler.scipy.special.functions import by_loop
 
+scipy_special = lazy.module("scipy.special")
 PADDED = 12                       # elements that SciPy adds where a spline has no continuation of its own
 
 
@@ -168,7 +172,22 @@ def _mapped(x: Any, coordinates: Any, cval: Any, order: int, mode: str, prefilte
     places: Any = fresh(cast(real_value(coordinates), F64))
     found = _at_places(spline, [places[k] for k in range(given.ndim)], order, mode, cval, padded)
     undefined = functools.reduce(lambda x, y: x | y, [np.isnan(places[k]) for k in range(given.ndim)])
-    return finished(np.where(undefined, math.nan, found), x, output)
+    return finished(_rounded(np.where(undefined, math.nan, found), x, output), x, output)
+
+
+def _rounded(found: Any, x: Any, output: Any) -> Any:
+    """For integers the nearest one that there is, half away from zero; for truth values without the fraction (as filters do)."""
+    if output is not None and (is_traced(output) or isinstance(output, np.ndarray)):
+        return found                                            # which `finished` refuses
+    dtype = np.dtype(x.dtype if output is None else output)
+    if dtype.kind not in "iub":
+        return found
+    if dtype.kind == "b":
+        return np.trunc(found)
+    limits = np.iinfo(dtype)
+    whole = np.trunc(np.where(found > 0, found + 0.5, found - 0.5))
+    highest = float(limits.max) if limits.bits < 64 else np.nextafter(float(limits.max), 0.0)
+    return np.clip(whole, float(limits.min), highest)
 
 
 def map_coordinates(input: Any, coordinates: Any, output: Any = None, order: int = 3, mode: str = "constant", cval: Any = 0.0,
@@ -255,3 +274,44 @@ def affine_transform(input: Any, matrix: Any, offset: Any = 0.0, output_shape: A
     moved = moved if is_traced(moved) else np.asarray(moved, np.float64)
     found = found + (moved[:, None] if moved.ndim else moved)
     return map_coordinates(input, found.reshape(places.shape), output, order, mode, cval, prefilter)
+
+
+def rotate(input: Any, angle: Any, axes: tuple[int, int] = (1, 0), reshape: bool = True, output: Any = None, order: int = 3,
+           mode: str = "constant", cval: Any = 0.0, prefilter: bool = True) -> Any:
+    """The array turned by an angle, in degrees, in the plane of two axes, as scipy.ndimage.rotate.
+
+    Input and, with reshape=False, angle may be traced; else the shape depends on it, and UnsupportedError is raised.  Raises ValueError as
+    SciPy does.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.scipy.ndimage.rotate(np.array([[1.0, 2.0], [3.0, 4.0]]), 90, order=1).tolist()
+    [[2.0, 4.0], [1.0, 3.0]]
+    """
+    rank = np.ndim(input)
+    if rank < 2:
+        raise ValueError("input array should be at least 2D")
+    if len(axes) != 2:
+        raise ValueError("axes should contain exactly two values")
+    plane = sorted(axis + rank if axis < 0 else axis for axis in axes)
+    if plane[0] < 0 or plane[1] >= rank or plane[0] == plane[1]:
+        raise ValueError("invalid rotation plane specified")
+    if reshape and is_traced(angle):
+        raise UnsupportedError("rotate by a traced angle: the shape of the result depends on it\n  hint: reshape=False")
+    cosine, sine = [by_loop(name, angle) if is_traced(angle) else getattr(scipy_special, name)(angle) for name in ("cosdg", "sindg")]
+    turn = np.stack([np.stack([cosine, sine]), np.stack([-sine, cosine])])
+    given: Any = input if is_traced(input) else np.asarray(input)
+    sizes = np.array([given.shape[axis] for axis in plane])
+    if reshape:
+        bounds = turn @ np.array([[0, 0, sizes[0], sizes[0]], [0, sizes[1], 0, sizes[1]]])
+        found_shape = tuple((np.ptp(bounds, axis=1) + 0.5).astype(int).tolist())
+    else:
+        found_shape = tuple(sizes.tolist())
+    offset = (sizes - 1) / 2 - turn @ ((np.array(found_shape) - 1) / 2)
+
+    def turned(one: Any) -> Any:
+        return affine_transform(one, turn, offset, found_shape, output, order, mode, cval, prefilter)
+    if rank == 2:
+        return turned(given)
+    planes = np.moveaxis(given, plane, (-2, -1))
+    found = vmap(turned)(planes.reshape(-1, *planes.shape[-2:]))
+    return np.moveaxis(found.reshape(*planes.shape[:-2], *found_shape), (-2, -1), plane)

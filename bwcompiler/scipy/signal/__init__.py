@@ -4,6 +4,7 @@ Designs of filters and windows (butter, firwin, get_window ...) are scipy.signal
 """
 
 from bwcompiler.scipy.refusals import refused
+from bwcompiler.scipy.signal.chirp_transforms import czt, zoom_fft
 from bwcompiler.scipy.signal.convolutions import convolve, convolve2d, correlate, correlate2d, fftconvolve, oaconvolve
 from bwcompiler.scipy.signal.filters import (
     deconvolve,
@@ -25,7 +26,7 @@ from bwcompiler.scipy.signal.smoothing import (
     savgol_filter,
     wiener,
 )
-from bwcompiler.scipy.signal.spectra import coherence, csd, istft, periodogram, spectrogram, stft, welch
+from bwcompiler.scipy.signal.spectra import coherence, csd, istft, lombscargle, periodogram, spectrogram, stft, welch
 from bwcompiler.scipy.signal.waveforms import (
     chirp,
     freqs,
@@ -48,9 +49,9 @@ find_peaks, argrelextrema, argrelmax, argrelmin, find_peaks_cwt = (
 
 __all__ = [
     "argrelextrema", "argrelmax", "argrelmin", "chirp", "coherence", "convolve", "convolve2d", "correlate", "correlate2d",
-    "csd", "decimate", "deconvolve", "detrend", "fftconvolve", "filtfilt", "find_peaks", "find_peaks_cwt", "freqs", "freqz",
-    "freqz_sos", "gausspulse", "group_delay", "hilbert", "hilbert2", "istft", "lfilter", "lfilter_zi", "lfiltic", "medfilt",
+    "csd", "czt", "decimate", "deconvolve", "detrend", "fftconvolve", "filtfilt", "find_peaks", "find_peaks_cwt", "freqs", "freqz",
+    "freqz_sos", "gausspulse", "group_delay", "hilbert", "hilbert2", "istft", "lfilter", "lfilter_zi", "lfiltic", "lombscargle", "medfilt",
     "medfilt2d", "oaconvolve", "order_filter", "periodogram", "resample", "resample_poly", "savgol_coeffs", "savgol_filter",
     "sawtooth", "sos2tf", "sosfilt", "sosfilt_zi", "sosfiltfilt", "sosfreqz", "spectrogram", "square", "stft", "upfirdn",
-    "vectorstrength", "welch", "wiener",
+    "vectorstrength", "welch", "wiener", "zoom_fft",
 ]

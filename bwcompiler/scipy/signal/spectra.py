@@ -13,7 +13,7 @@ from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.tracing.operands import is_traced, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.nn.activations import number_value
+from bwcompiler.nn.activations import number_value, real_value
 from bwcompiler.scipy.signal.filters import extended
 from bwcompiler.scipy.signal.smoothing import detrend as without_trend
 
@@ -335,3 +335,56 @@ def _added(parts: Any, step: int) -> Any:
     length = size + (number - 1) * step
     return fresh(ops.windows_add(value_as(parts), shape=(*lead, length), sizes=(size,), strides=(step,), low=(0,), high=(0,),
                                  dilations=(1,)))
+
+
+@graph_function
+def lombscargle(x: Any, y: Any, freqs: Any, precenter: bool = False, normalize: bool | str = False, *, weights: Any = None,
+                floating_mean: bool = False) -> Any:
+    """The periodogram of samples y at any times x, at angular frequencies freqs, as scipy.signal.lombscargle.
+
+    normalize   False or "power", True or "normalize" (of 0 to 1), "amplitude" (complex amplitudes).  weights of the samples; with
+                floating_mean a mean is fitted too, with precenter it is taken away before.
+
+    Raises ValueError for arrays that do not fit.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> times = np.array([0.0, 0.7, 1.1, 2.3, 3.4])
+    >>> bw.scipy.signal.lombscargle(times, np.sin(2 * times), np.array([1.0, 2.0]), normalize=True).round(3).tolist()
+    [0.302, 1.0]
+    """
+    kind = {True: "normalize", False: "power"}.get(normalize, normalize) if isinstance(normalize, bool) else normalize
+    if kind not in ("power", "normalize", "amplitude"):
+        raise ValueError("Normalize must be: False (or 'power'), True (or 'normalize'), or 'amplitude'.")
+    times, values, angular = (fresh(real_value(one)) for one in (x, y, freqs))
+    share: Any = np.ones(values.shape, values.dtype) if weights is None else fresh(real_value(weights))
+    if times.ndim != 1 or not times.size or not times.shape == values.shape == share.shape:
+        raise ValueError("Parameters x, y, weights must be 1-D arrays of equal non-zero length!")
+    if angular.ndim != 1 or not angular.size:
+        raise ValueError("Parameter freqs must be a 1-D array of non-zero length!")
+    share = share / share.sum()
+    if precenter:
+        values = values - values.mean()
+    phase = times[:, None] * angular
+    cosine, sine = np.cos(phase), np.sin(phase)
+    cc, cs = share @ (cosine * cosine), share @ (cosine * sine)
+    ss = 1.0 - cc
+    if floating_mean:
+        c, s = share @ cosine, share @ sine
+        cc, ss, cs = cc - c * c, ss - s * s, cs - c * s
+    tau = 0.5 * np.arctan2(2.0 * cs, cc - ss)
+    cosine, sine = np.cos(phase - tau), np.sin(phase - tau)
+    weighed = share * values
+    yc, ys, cc = weighed @ cosine, weighed @ sine, share @ (cosine * cosine)
+    ss = 1.0 - cc
+    if floating_mean:
+        c, s, mean = share @ cosine, share @ sine, share @ values
+        yc, ys, cc, ss = yc - mean * c, ys - mean * s, cc - c * c, ss - s * s
+    least = float(np.finfo(values.dtype).epsneg)
+    a, b = yc / np.where(cc < least, least, cc), ys / np.where(ss < least, least, ss)
+    if kind == "amplitude":
+        return (a + 1j * b) * np.exp(1j * tau)
+    power: Any = 2.0 * (a * yc + b * ys)
+    if kind == "power":
+        return power * (times.shape[0] / 4.0)
+    whole = weighed @ values
+    return power * (0.5 / (whole - (share @ values) ** 2 if floating_mean else whole))

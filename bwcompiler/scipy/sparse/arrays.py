@@ -18,7 +18,7 @@ from bwcompiler.frontend.tracing.tracer import fresh
 
 
 @graph_function
-def _product(data: Any, rows: Any, columns: Any, x: Any, count: int) -> Any:
+def product_at(data: Any, rows: Any, columns: Any, x: Any, count: int) -> Any:
     """Σ data[k] x[columns[k]] at rows[k], of vectors x or matrices."""
     values, right = value_as(data), value_as(x)
     dtype = common_dtype((values.dtype, right.dtype))
@@ -87,7 +87,7 @@ class SparseArray:
     def __matmul__(self, x: Any) -> Any:
         if np.ndim(x) not in (1, 2) or np.shape(x)[0] != self.shape[1]:
             raise ShapeError(f"matmul: dimension mismatch with signature (n,k={self.shape[1]}),(k={np.shape(x)[:1]},m)")
-        return _product(self.data, self.rows, self.columns, x, self.shape[0])
+        return product_at(self.data, self.rows, self.columns, x, self.shape[0])
 
     def dot(self, x: Any) -> Any:
         return self * x if np.ndim(x) == 0 else self @ x
@@ -139,7 +139,7 @@ class SparseArray:
         """The elements on the main diagonal."""
         count = min(self.shape)
         on = np.flatnonzero(self.rows == self.columns)
-        return _product(self.data[on], self.rows[on], np.zeros(on.size, np.int64), np.ones(1), count)
+        return product_at(self.data[on], self.rows[on], np.zeros(on.size, np.int64), np.ones(1), count)
 
 
 def _compressed(name: str, arg1: Any, shape: Any, by_rows: bool) -> SparseArray:

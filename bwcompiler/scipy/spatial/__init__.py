@@ -1,5 +1,5 @@
-"""`bw.scipy.spatial`: distances (`bw.scipy.spatial.distance`)."""
+"""`bw.scipy.spatial`: distances (`bw.scipy.spatial.distance`), rotations (`bw.scipy.spatial.transform`)."""
 
-from bwcompiler.scipy.spatial import distance
+from bwcompiler.scipy.spatial import distance, transform
 
-__all__ = ["distance"]
+__all__ = ["distance", "transform"]

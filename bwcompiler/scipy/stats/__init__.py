@@ -52,6 +52,7 @@ from bwcompiler.scipy.stats.hypotheses import (
     ttest_ind,
     ttest_rel,
 )
+from bwcompiler.scipy.stats.kernel_densities import gaussian_kde
 from bwcompiler.scipy.stats.multivariate import Family, dirichlet, multinomial, multivariate_normal, multivariate_t
 from bwcompiler.scipy.stats.positive_numbers import (
     arcsine,
@@ -122,6 +123,8 @@ def converted(of: Any) -> Any:
     """A distribution of scipy.stats, or one with its parameters, as ours; None where there is none."""
     vectors = {"multivariate_normal_frozen": lambda: multivariate_normal(of.mean, of.cov),
                "multivariate_t_frozen": lambda: multivariate_t(of.loc, of.shape, of.df), "dirichlet_frozen": lambda: dirichlet(of.alpha)}
+    if type(of).__name__ == "gaussian_kde":
+        return gaussian_kde(of.dataset, of.factor, of.weights)
     if type(of).__name__ in vectors:
         return vectors[type(of).__name__]()
     parameters = hasattr(of, "dist") and hasattr(of, "kwds")
@@ -135,7 +138,7 @@ def converted(of: Any) -> Any:
 __all__ = [
     "arcsine", "bernoulli", "beta", "betabinom", "betaprime", "binom", "boxcox", "boxcox_llf", "burr12", "cauchy", "chi",
     "chi2", "chisquare", "circmean", "circstd", "circvar", "describe", "dirichlet", "dlaplace", "energy_distance", "entropy",
-    "erlang", "expon", "exponnorm", "exponweib", "f", "f_oneway", "fisk", "gamma", "genextreme", "genlogistic", "gennorm",
+    "erlang", "expon", "exponnorm", "exponweib", "f", "f_oneway", "fisk", "gamma", "gaussian_kde", "genextreme", "genlogistic", "gennorm",
     "genpareto", "geom", "gmean", "gompertz", "gstd", "gumbel_l", "gumbel_r", "gzscore", "halfcauchy", "halflogistic",
     "halfnorm", "hmean", "hypergeom", "hypsecant", "invgamma", "invgauss", "invweibull", "iqr", "johnsonsb", "johnsonsu",
     "kurtosis", "laplace", "levy", "linregress", "loggamma", "logistic", "lognorm", "logser", "loguniform", "lomax",

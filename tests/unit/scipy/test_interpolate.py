@@ -11,7 +11,7 @@ import scipy.interpolate
 import scipy.sparse.linalg
 
 import bwcompiler as bw
-from bwcompiler.errors import UnsupportedError
+from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.scipy.interpolate.piecewise import MOST_DENSE
 from tests.support.derivatives import check_derivatives
 from tests.unit.frontend.comparing import run_traced
@@ -246,3 +246,33 @@ def test_captured_refusal() -> None:
     places = rng.normal(size=(6, 2))
     with pytest.raises(UnsupportedError, match="RegularGridInterpolator"):
         bw.jit(lambda a: scipy.interpolate.griddata(places, a, np.zeros((1, 2))))(np.ones(6))
+
+
+@pytest.mark.parametrize("kernel", ["linear", "thin_plate_spline", "cubic", "quintic", "multiquadric", "inverse_multiquadric", "inverse_quadratic",
+                                    "gaussian"])
+def test_radial_basis_functions(kernel: str) -> None:
+    y, d, x = rng.normal(size=(12, 2)), rng.normal(size=(12, 3)), rng.normal(size=(4, 2))
+    for keywords in ({"epsilon": 1.3}, {"epsilon": 0.7, "smoothing": 0.1, "degree": 2}):
+        theirs = scipy.interpolate.RBFInterpolator(y, d, kernel=kernel, **keywords)
+        ours = lambda y, d, x, k=keywords: bw.scipy.interpolate.RBFInterpolator(y, d, kernel=kernel, **k)(x)  # noqa: E731
+        np.testing.assert_allclose(bw.jit(ours)(y, d, x), theirs(x), rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(bw.jit(lambda x: theirs(x))(x), theirs(x), rtol=1e-8, atol=1e-10)
+
+    def fun(y: Any, d: Any, x: Any, s: Any, e: Any) -> Any:
+        return bw.scipy.interpolate.RBFInterpolator(y, d, kernel=kernel, smoothing=s, epsilon=e)(x)
+    bw.check_grads(fun, (y, d[:, 0], x, 0.1, 1.3), order=1)
+
+
+def test_what_radial_basis_functions_take() -> None:
+    y, x = rng.normal(size=(9, 2)), rng.normal(size=(3, 2))
+    turned = rng.normal(size=9) + 1j * rng.normal(size=9)
+    theirs = scipy.interpolate.RBFInterpolator(y, turned)
+    np.testing.assert_allclose(bw.jit(lambda x: theirs(x))(x), theirs(x), rtol=1e-9)
+    np.testing.assert_allclose(bw.scipy.interpolate.RBFInterpolator(y, turned)(x), theirs(x), rtol=1e-9)
+    assert np.isfinite(bw.grad(lambda x: bw.scipy.interpolate.RBFInterpolator(y, turned.real)(x).sum())(y)).all()        # at the data
+    make = bw.scipy.interpolate.RBFInterpolator
+    for call, kind in ((lambda: make(y, turned, neighbors=3), UnsupportedError), (lambda: make(y, turned[:3]), ValueError),
+                       (lambda: make(y, turned, kernel="other"), ValueError), (lambda: make(y, turned, kernel="gaussian"), ValueError),
+                       (lambda: make(y[:2], turned[:2]), ValueError), (lambda: make(y, turned)(x[:, :1]), ShapeError)):
+        with pytest.raises(kind):
+            call()

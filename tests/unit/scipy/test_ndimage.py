@@ -142,3 +142,37 @@ def test_captured() -> None:
     at = rng.uniform(0.2, 4.8, size=(2, 5))
     np.testing.assert_allclose(bw.jit(loss)(X, at), loss(X, at), rtol=1e-10)
     check_derivatives(loss, X, at, order=1)
+
+
+@pytest.mark.parametrize("keywords", [{}, {"reshape": False}, {"order": 1, "mode": "nearest"}, {"order": 0}, {"axes": (0, 1), "cval": 2.0}])
+def test_rotate(keywords: dict[str, Any]) -> None:
+    image = rng.normal(size=(6, 7))
+    for angle in (30.0, 90, -47.3):
+        found = bw.jit(lambda x, angle=angle: bw.scipy.ndimage.rotate(x, angle, **keywords))(image)
+        np.testing.assert_allclose(found, scipy.ndimage.rotate(image, angle, **keywords), atol=1e-12)
+
+
+def test_rotations_of_planes_and_by_traced_angles() -> None:
+    stack, image = rng.normal(size=(3, 5, 6)), rng.normal(size=(6, 7))
+    for keywords in ({"axes": (1, 2)}, {"axes": (0, 2)}, {"axes": (-1, 0), "reshape": False}):
+        np.testing.assert_allclose(bw.jit(lambda x, k=keywords: scipy.ndimage.rotate(x, 20.0, **k))(stack), scipy.ndimage.rotate(stack, 20.0, **keywords),
+                                   atol=1e-12)
+    bw.check_grads(lambda x, a: bw.scipy.ndimage.rotate(x, a, reshape=False), (image, 17.0), order=1)
+    with pytest.raises(UnsupportedError, match="reshape=False"):
+        bw.jit(lambda a: bw.scipy.ndimage.rotate(image, a))(3.0)
+    for axes in ((0, 0), (0, 2), (0,)):
+        with pytest.raises(ValueError):
+            bw.scipy.ndimage.rotate(image, 3.0, axes)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint16, np.int64, np.bool_])
+def test_integers_between_elements_are_rounded(dtype: Any) -> None:
+    """As SciPy rounds them, half away from zero, and to the nearest that there is; truth values lose the fraction."""
+    image = (rng.normal(size=(6, 7)) * 40).astype(dtype) if dtype is not np.bool_ else rng.random((6, 7)) > 0.4
+    functions = [lambda m, x: m.shift(np.cos(np.arange(42.0)).reshape(6, 7) * 300, 0.3, output=dtype)]
+    if dtype is not np.bool_:                                             # of ones and zeros there are values next to 1, on either side
+        functions += [lambda m, x: m.shift(x, 0.37, order=1), lambda m, x: m.rotate(x, 30.0, order=1), lambda m, x: m.zoom(x, 1.6, order=1)]
+    for fun in functions:
+        found, expected = bw.jit(lambda x, fun=fun: fun(bw.scipy.ndimage, x))(image), fun(scipy.ndimage, image)
+        np.testing.assert_array_equal(found, expected)
+        assert found.dtype == expected.dtype

@@ -163,3 +163,40 @@ def test_trends() -> None:
     for options in ({}, {"type": "constant"}, {"axis": 0}, {"bp": [3, 6]}):
         close(traced(lambda x, o=options: signal.detrend(x, **o), x), scipy.signal.detrend(x, **options))
     check_derivatives(signal.detrend, x)
+
+
+LINES = np.random.default_rng(44).normal(size=(3, 7))
+
+
+@pytest.mark.parametrize("keywords", [{}, {"m": 5}, {"m": 9, "w": 0.95 * np.exp(0.3j), "a": 1.1 * np.exp(0.2j)}, {"axis": 0, "m": 4}])
+def test_chirp_transforms(keywords: dict[str, Any]) -> None:
+    for x in (LINES, LINES + 1j):
+        np.testing.assert_allclose(bw.jit(lambda x: bw.scipy.signal.czt(x, **keywords))(x), scipy.signal.czt(x, **keywords), rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize(("band", "keywords"), [(1.0, {}), ([0.2, 0.9], {"m": 6}), ([0.2, 0.9], {"m": 6, "endpoint": True, "fs": 3.0, "axis": 0})])
+def test_spectra_between_two_frequencies(band: Any, keywords: dict[str, Any]) -> None:
+    found = bw.jit(lambda x: bw.scipy.signal.zoom_fft(x, band, **keywords))(LINES)
+    np.testing.assert_allclose(found, scipy.signal.zoom_fft(LINES, band, **keywords), rtol=1e-9, atol=1e-11)
+
+
+TIMES, ANGULAR, SHARES = np.sort(np.random.default_rng(45).random(12) * 9), np.array([0.5, 1.0, 2.0, 3.1]), np.random.default_rng(46).random(12)
+
+
+@pytest.mark.parametrize("keywords", [{}, {"normalize": True}, {"normalize": "amplitude"}, {"weights": SHARES, "floating_mean": True},
+                                      {"weights": SHARES, "floating_mean": True, "normalize": True}])
+def test_periodograms_of_samples_at_any_times(keywords: dict[str, Any]) -> None:
+    values = np.sin(2 * TIMES) + 0.3
+    found = bw.jit(lambda t, y, f: bw.scipy.signal.lombscargle(t, y, f, **keywords))(TIMES, values, ANGULAR)
+    np.testing.assert_allclose(found, scipy.signal.lombscargle(TIMES, values, ANGULAR, **keywords), rtol=1e-10)
+
+
+def test_derivatives_of_chirp_transforms_and_periodograms() -> None:
+    check_derivatives(lambda x: np.abs(bw.scipy.signal.czt(x, m=5)), LINES, order=1)
+    check_derivatives(lambda r, t: np.abs(bw.scipy.signal.czt(LINES, m=5, w=r * np.exp(1j * t))), np.array(0.9), np.array(0.4), order=1)
+    check_derivatives(lambda x, f: np.abs(bw.scipy.signal.zoom_fft(x, f, m=5)), LINES, np.array([0.2, 0.9]), order=1)
+    check_derivatives(lambda t, y, f: bw.scipy.signal.lombscargle(t, y, f, floating_mean=True), TIMES, np.sin(2 * TIMES), ANGULAR, order=1)
+    for call in (lambda: bw.scipy.signal.czt(LINES, 0), lambda: bw.scipy.signal.lombscargle(TIMES, TIMES[:3], ANGULAR),
+                 lambda: bw.scipy.signal.lombscargle(TIMES, TIMES, ANGULAR, normalize="other")):
+        with pytest.raises(ValueError):
+            call()

@@ -10,7 +10,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 import bwcompiler as bw
-from bwcompiler.errors import ShapeError, TracerError
+from bwcompiler.errors import ShapeError, TracerError, UnsupportedError
 from tests.support.derivatives import check_derivatives
 
 rng = np.random.default_rng(17)
@@ -88,6 +88,64 @@ def test_solves() -> None:
     np.testing.assert_allclose(bw.vmap(known)(np.stack([Y, 2 * Y])), np.stack([known(Y), 2 * known(Y)]))
     with pytest.raises(np.linalg.LinAlgError, match="singular"):
         bw.jit(traced)(0 * B.data, Y)
+
+
+S = scipy.sparse.csr_array(B + B.T)
+PLACES = S.tocoo()
+
+
+@pytest.mark.parametrize("name", ours.linalg.ITERATIVE)
+def test_iterative_solves(name: str) -> None:
+    solve = getattr(ours.linalg, name)
+
+    def found(data: Any, b: Any) -> Any:
+        return solve(ours.coo_array((data, (PLACES.row, PLACES.col)), shape=(6, 6)), b, rtol=1e-12)[0]
+
+    def exact(data: Any, b: Any) -> Any:
+        return np.linalg.solve(ours.coo_array((data, (PLACES.row, PLACES.col)), shape=(6, 6)).toarray(), b)
+
+    theirs = getattr(scipy.sparse.linalg, name)(S, Y, rtol=1e-12)[0]
+    np.testing.assert_allclose(bw.jit(found)(PLACES.data, Y), theirs, rtol=1e-8)
+    for transform in (bw.jacrev, bw.jacfwd):
+        for one, other in zip(transform(found, (0, 1))(PLACES.data, Y), bw.jacrev(exact, (0, 1))(PLACES.data, Y), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-10)
+
+
+def test_what_iterative_solvers_take() -> None:
+    cg, matrix = scipy.sparse.linalg.cg, S.toarray()
+    x = np.linalg.solve(matrix, Y)
+    assert bw.jit(lambda b, x0: cg(S, b, x0, rtol=1e-10)[1])(Y, x) == 0
+    assert bw.jit(lambda b: cg(S, b, rtol=1e-14, maxiter=1)[1])(Y) == 1
+    curved = bw.hessian(lambda b: np.sum(cg(S, b, rtol=1e-12)[0] ** 3))(Y)
+    np.testing.assert_allclose(curved, bw.hessian(lambda b: np.sum(np.linalg.solve(matrix, b) ** 3))(Y), rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(bw.vmap(lambda b: cg(S, b, rtol=1e-12)[0])(np.stack([Y, 2 * Y])), [x, 2 * x], rtol=1e-9)
+    dense = bw.grad(lambda a: ours.linalg.gmres(a, Y, rtol=1e-12)[0].sum())(matrix)
+    np.testing.assert_allclose(dense, bw.grad(lambda a: np.linalg.solve(a, Y).sum())(matrix), rtol=1e-8)
+    scaled = scipy.sparse.diags_array(1 / B.diagonal())
+    sums = bw.grad(lambda b: scipy.sparse.linalg.bicgstab(B, b, M=scaled, rtol=1e-12)[0].sum())(Y)
+    np.testing.assert_allclose(sums, np.linalg.solve(B.toarray().T, np.ones(6)), rtol=1e-9)
+    turned = Y + 1j * Y[::-1]
+    np.testing.assert_allclose(bw.jit(lambda z: ours.linalg.gmres(S, z, rtol=1e-12)[0])(turned), np.linalg.solve(matrix, turned), rtol=1e-9)
+    operator = scipy.sparse.linalg.LinearOperator((6, 6), matvec=lambda x: matrix @ x)
+    np.testing.assert_allclose(ours.linalg.cg(operator, Y, rtol=1e-12)[0], ours.linalg.cg(ours.csr_array(S), Y, rtol=1e-12)[0], rtol=1e-9)
+    with pytest.raises(UnsupportedError, match="custom_linear_solve"):
+        bw.jit(lambda b: ours.linalg.cg(operator, b)[0])(Y)
+    with pytest.raises(TracerError, match="must be known"):
+        bw.jit(lambda t: ours.linalg.cg(S, Y, rtol=t)[0])(1e-3)
+
+
+def test_factors_and_triangles() -> None:
+    factors = ours.linalg.splu(B)
+    for trans, matrix in (("N", B.toarray()), ("T", B.toarray().T)):
+        np.testing.assert_allclose(bw.jit(lambda b, t=trans: factors.solve(b, t))(Y), np.linalg.solve(matrix, Y), rtol=1e-10)
+    np.testing.assert_allclose(bw.jacfwd(lambda b: ours.linalg.factorized(B)(b))(Y), np.linalg.inv(B.toarray()), rtol=1e-9, atol=1e-12)
+    for lower, unit in ((True, False), (False, False), (True, True)):
+        triangle = np.tril(B.toarray()) if lower else np.triu(B.toarray())
+        matrix = triangle - np.diag(np.diag(triangle) - 1) if unit else triangle
+        known = scipy.sparse.csr_array(matrix)
+        solve = lambda b, a=known, k=(lower, unit): scipy.sparse.linalg.spsolve_triangular(a, b, lower=k[0], unit_diagonal=k[1])  # noqa: E731
+        np.testing.assert_allclose(bw.jit(solve)(Y), np.linalg.solve(matrix, Y), rtol=1e-9)
+        check_derivatives(lambda b, solve=solve: solve(b) ** 2, Y, order=1)
 
 
 def test_refused() -> None:

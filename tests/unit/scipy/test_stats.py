@@ -217,3 +217,27 @@ def test_dirichlet_and_multinomial() -> None:
     found = run_traced(lambda c, p: stats.multinomial.logpmf(c, 6, p), counts, x)[0]
     np.testing.assert_allclose(found, scipy.stats.multinomial.logpmf(counts, 6, x), rtol=1e-12)
     check_derivatives(lambda p: stats.multinomial.pmf(counts[:2], 6, p), x)
+
+
+@pytest.mark.parametrize(("d", "keywords"), [(1, {}), (2, {"bw_method": "silverman"}), (2, {"weights": rng.random(9)}), (1, {"bw_method": 0.4}),
+                                             (1, {"bw_method": lambda k: 0.3 + 0.0 * k.neff})])
+def test_densities_of_samples(d: int, keywords: dict[str, Any]) -> None:
+    samples = rng.normal(size=(d, 9)) if d > 1 else rng.normal(size=9)
+    points, theirs, ours = rng.normal(size=(d, 4)), scipy.stats.gaussian_kde(samples, **keywords), stats.gaussian_kde(samples, **keywords)
+    for found in (bw.jit(lambda s, p: stats.gaussian_kde(s, **keywords)(p))(samples, points), ours.pdf(points), bw.jit(lambda p: theirs(p))(points)):
+        np.testing.assert_allclose(found, theirs(points), rtol=1e-10)
+    np.testing.assert_allclose(ours.logpdf(points), theirs.logpdf(points), rtol=1e-10)
+    np.testing.assert_allclose(ours.integrate_gaussian(np.zeros(d), np.eye(d)), theirs.integrate_gaussian(np.zeros(d), np.eye(d)), rtol=1e-10)
+    np.testing.assert_allclose(ours.integrate_kde(theirs), theirs.integrate_kde(theirs), rtol=1e-10)
+    if d == 1:
+        np.testing.assert_allclose(bw.jit(lambda a: ours.integrate_box_1d(a, 1.0))(-0.3), theirs.integrate_box_1d(-0.3, 1.0), rtol=1e-10)
+    else:
+        np.testing.assert_allclose(ours([0.1, 0.2]), theirs([0.1, 0.2]), rtol=1e-10)
+
+
+def test_derivatives_of_densities_of_samples() -> None:
+    fun = lambda s, p, w, h: stats.gaussian_kde(s, h, w).logpdf(p)  # noqa: E731
+    bw.check_grads(fun, (rng.normal(size=(2, 7)), rng.normal(size=(2, 3)), rng.random(7), 0.5), order=1)
+    for given, keywords in (([1.0], {}), (np.ones((3, 2)), {}), (np.ones(4), {"weights": np.ones(3)}), (np.arange(4.0), {"bw_method": "other"})):
+        with pytest.raises(ValueError):
+            stats.gaussian_kde(given, **keywords)
