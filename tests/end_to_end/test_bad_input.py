@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import math
 import re
+import traceback
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -298,6 +299,42 @@ def test_arrays_of_other_libraries_are_converted() -> None:
         assert bw.grad(square)(Foreign()).tolist() == [2.0, 4.0] and bw.jit(square)(Foreign()) == 5.0
     assert bw.compile(square, Foreign()).backward(Foreign())[0].tolist() == [2.0, 4.0]
     assert bw.vmap(lambda x: x * 2)(Foreign()).tolist() == [2.0, 4.0] and bw.vjp(square, Foreign())[1](1.0)[0].tolist() == [2.0, 4.0]
+
+
+@pytest.mark.parametrize("call", [
+    lambda fun: bw.grad(fun)(X), lambda fun: bw.jit(fun)(X), lambda fun: bw.hessian(fun)(X), lambda fun: bw.vmap(fun)(M), lambda fun: bw.hvp(fun)(X, X),
+])
+def test_tracebacks_show_the_users_frames(call: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(x: Any) -> Any:
+        return np.sum(M.T @ x)
+
+    def missing(x: Any) -> Any:
+        return np.sum({}["key"] * x)
+
+    for fun, kind in ((wrong, ShapeError), (missing, KeyError)):
+        with pytest.raises(kind) as caught:
+            call(fun)
+        frames = traceback.extract_tb(caught.value.__traceback__)
+        assert frames[-1].name == fun.__name__ and not [frame for frame in frames if "/bwcompiler/" in frame.filename], frames
+    monkeypatch.setenv("BW_TRACEBACK", "full")
+    with pytest.raises(ShapeError) as caught:
+        call(wrong)
+    assert "/bwcompiler/" in traceback.extract_tb(caught.value.__traceback__)[-1].filename
+
+
+@pytest.mark.parametrize("call", [lambda fun: bw.vjp(fun, X), lambda fun: bw.compile(fun, X), lambda fun: bw.linearize(fun, X)])
+def test_tracebacks_of_programs_end_with_the_users_frames(call: Callable[[Any], Any]) -> None:
+    with pytest.raises(KeyError) as caught:
+        call(lambda x: {}["key"] * x)
+    frames = [frame.filename.rpartition("/")[2] for frame in traceback.extract_tb(caught.value.__traceback__)]
+    assert frames[-1] == "test_bad_input.py" and "trace.py" not in frames, frames
+
+
+def test_bugs_show_all_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bwcompiler.api.programs.functions.compile_graph", None)
+    with pytest.raises(TypeError, match="not callable") as caught:
+        bw.jit(lambda x: np.sum(x) + 17.25)(X)
+    assert traceback.extract_tb(caught.value.__traceback__)[-1].filename.endswith("functions.py")
 
 
 def test_exception_of_the_user_passes_through() -> None:
