@@ -83,6 +83,22 @@ def test_arguments_given_to_a_transform(transform: Any) -> None:
         transform(np.sum, X)
 
 
+WRONG_CALLS = {
+    "checkpoint": (lambda: bw.checkpoint(X), TypeError, "bw.checkpoint(f)(x), not"),
+    "jvp": (lambda: bw.jvp(np.sin, X, X), bw.errors.TangentError, "bw.jvp(f, (x,), (t,))"),
+    "into": (lambda: bw.compile(np.sum, X).backward(X, into=X), SignatureError, "into=(buffer,)"),
+    "float labels": (lambda: bw.nn.cross_entropy(M, np.array([0.0, 1.0])), ShapeError, "labels.astype(int)"),
+    "odeint": (lambda: bw.scipy.integrate.odeint(lambda y, t: np.ones(5), X, X), ShapeError, "func gives shape (5,), but y0 has shape (3,)"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_CALLS)
+def test_wrong_calls_say_what_to_write(name: str) -> None:
+    call, kind, part = WRONG_CALLS[name]
+    with pytest.raises(kind, match=re.escape(part)):
+        call()
+
+
 def test_function_without_arguments() -> None:
     with pytest.raises(GradientError, match="(?s)has 0 arguments.*what it reads from outside as one"):
         bw.grad(lambda: np.sum(X))()
