@@ -30,7 +30,7 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.graph_parser import parse_graph
 from bwcompiler.ir.graph_printer import graph_to_text, names_in_text
 from bwcompiler.ir.graph_verifier import verify
-from bwcompiler.ir.op import REGISTRY
+from bwcompiler.ir.op import KINDS, REGISTRY
 from bwcompiler.ir.token_reader import ParseError
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
 from bwcompiler.passes.pass_manager import pass_named, run_pass
@@ -233,21 +233,21 @@ def parser() -> argparse.ArgumentParser:
     _dump_options(command("dump", dump_command, "write a function at one stage of compilation"))
     _function_options(command("explain", explain_command, "what was fused and saved, and why a gradient is None"))
     difference = command("diff", diff_command, "compare two graphs in text files; status 1 if they differ")
-    difference.add_argument("before", metavar="A")
-    difference.add_argument("after", metavar="B")
+    difference.add_argument("before", metavar="A", help="a graph as text, as `bwc dump` writes it; - for the standard input")
+    difference.add_argument("after", metavar="B", help="another one")
     difference.add_argument("--sources", action="store_true", help="compare the users' lines too")
     listed = command("passes", passes_command, "list the passes in their order, or time those of a function")
     _function_options(listed, required=False)
     one = command("run-pass", run_pass_command, "run one pass on a graph in a text file")
-    one.add_argument("name", metavar="PASS")
+    one.add_argument("name", metavar="PASS", help="its name, as `bwc passes` lists it")
     one.add_argument("file", metavar="FILE", help="a graph as text; - for the standard input")
     one.add_argument("-o", "--output", metavar="PATH", help="write the graph to a file")
     listed = command("ops", ops_command, "list the ops, or show one")
-    listed.add_argument("name", metavar="OP", nargs="?")
-    listed.add_argument("--kind", help="only ops of this kind")
+    listed.add_argument("name", metavar="OP", nargs="?", help="the name of an op; without, all are listed")
+    listed.add_argument("--kind", help=f"only ops of this kind: {', '.join(KINDS)}")
     command("info", info_command, "versions and machine, for bug reports")
     kept = command("cache", cache_command, "the object files kept between processes")
-    kept.add_argument("action", choices=("info", "clear"))
+    kept.add_argument("action", choices=("info", "clear"), help="info: where they are and how much they take; clear: delete them")
     return top
 
 

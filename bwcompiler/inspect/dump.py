@@ -67,7 +67,8 @@ def check_stage(stage: str, format: str = "text") -> None:
     if format not in FORMATS:
         raise UnsupportedError(f"unknown format {format!r}{suggestion(format, list(FORMATS))}; formats: {', '.join(FORMATS)}")
     if stage not in STAGES:
-        raise UnsupportedError(f"unknown stage {stage!r}{suggestion(stage, STAGES)}; stages: {', '.join(STAGES)}")
+        meant = f" ({stage!r} is a format: of the stages {', '.join(FORMATS[stage])})" if stage in FORMATS else suggestion(stage, STAGES)
+        raise UnsupportedError(f"unknown stage {stage!r}{meant}; stages: {', '.join(STAGES)}")
     if stage not in FORMATS[format]:
         formats = ", ".join(name for name, stages in FORMATS.items() if stage in stages)
         raise UnsupportedError(f"stage {stage} cannot be written as {format}; its formats: {formats}")

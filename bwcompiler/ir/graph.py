@@ -10,13 +10,13 @@ graph with inputs and outputs in order; it is a plain `nx.DiGraph` of the same v
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.extent import Index
 from bwcompiler.ir.late_base import LateDiGraph, nx
-from bwcompiler.ir.op import Value, current_record
+from bwcompiler.ir.op import Record, Value, current_record
 
 
 def _read_only(*_: Any, **__: Any) -> Any:
@@ -136,10 +136,14 @@ def cut(name: str, inputs: Sequence[Value], record: Sequence[Value], outputs: Se
     return Graph(name, inputs, live_values(record, outputs), outputs, index, captured)
 
 
-def inline(graph: Graph, operands: Sequence[Value]) -> list[Value]:
+def _again(record: Record, value: Value, operands: tuple[Value, ...]) -> Value:
+    return record.emit(value.op, operands, value.attrs, value.type)
+
+
+def inline(graph: Graph, operands: Sequence[Value], emit: Callable[[Record, Value, tuple[Value, ...]], Value] = _again) -> list[Value]:
     """Re-emit a graph's body into the current record with its inputs replaced; the values of its outputs.
 
-    Names and provenance are kept; what has none gets the record's.
+    Names and provenance are kept; what has none gets the record's.  `emit(record, value, operands)` makes what stands for a value.
     """
     record = current_record()
     if record is None:
@@ -150,7 +154,7 @@ def inline(graph: Graph, operands: Sequence[Value]) -> list[Value]:
         for value in graph.body:
             record.source = value.source or source
             record.forward = forward if value.forward is None else mapping.get(value.forward, value.forward)
-            made = record.emit(value.op, tuple([mapping[operand] for operand in value.operands]), value.attrs, value.type)
+            made = emit(record, value, tuple([mapping[operand] for operand in value.operands]))
             if made.name is None:
                 made.name = value.name
             mapping[value] = made

@@ -239,7 +239,8 @@ def cross_entropy(x: Any, target: Any, weight: Any = None, ignore_index: int = -
     count = logs.shape[axis]
     goal = cast(goal, logs.dtype)
     if goal.shape != logs.shape:
-        raise ShapeError(f"cross_entropy: class probabilities must have shape {logs.shape}, got {goal.shape}")
+        raise ShapeError(f"cross_entropy: class probabilities must have shape {logs.shape}, got {goal.shape}\n"
+                         "  hint: numbers of classes are integers, labels.astype(int)")
     if label_smoothing:
         goal = ops.add(ops.multiply(goal, constant(1.0 - label_smoothing, goal)), constant(label_smoothing / count, goal))
     loss = ops.negative(ops.sum(ops.multiply(goal, _weighted(logs, weight, axis)), axes=(axis,)))

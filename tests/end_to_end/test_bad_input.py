@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import math
 import re
+import traceback
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -80,6 +81,22 @@ def test_coroutines_are_not_compiled() -> None:
 def test_arguments_given_to_a_transform(transform: Any) -> None:
     with pytest.raises(GradientError, match=r"(?s)argnums= is an array.*hint: bw\.\w+\(f\)\(x\), not bw\.\w+\(f, x\)"):
         transform(np.sum, X)
+
+
+WRONG_CALLS = {
+    "checkpoint": (lambda: bw.checkpoint(X), TypeError, "bw.checkpoint(f)(x), not"),
+    "jvp": (lambda: bw.jvp(np.sin, X, X), bw.errors.TangentError, "bw.jvp(f, (x,), (t,))"),
+    "into": (lambda: bw.compile(np.sum, X).backward(X, into=X), SignatureError, "into=(buffer,)"),
+    "float labels": (lambda: bw.nn.cross_entropy(M, np.array([0.0, 1.0])), ShapeError, "labels.astype(int)"),
+    "odeint": (lambda: bw.scipy.integrate.odeint(lambda y, t: np.ones(5), X, X), ShapeError, "func gives shape (5,), but y0 has shape (3,)"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_CALLS)
+def test_wrong_calls_say_what_to_write(name: str) -> None:
+    call, kind, part = WRONG_CALLS[name]
+    with pytest.raises(kind, match=re.escape(part)):
+        call()
 
 
 def test_function_without_arguments() -> None:
@@ -298,6 +315,42 @@ def test_arrays_of_other_libraries_are_converted() -> None:
         assert bw.grad(square)(Foreign()).tolist() == [2.0, 4.0] and bw.jit(square)(Foreign()) == 5.0
     assert bw.compile(square, Foreign()).backward(Foreign())[0].tolist() == [2.0, 4.0]
     assert bw.vmap(lambda x: x * 2)(Foreign()).tolist() == [2.0, 4.0] and bw.vjp(square, Foreign())[1](1.0)[0].tolist() == [2.0, 4.0]
+
+
+@pytest.mark.parametrize("call", [
+    lambda fun: bw.grad(fun)(X), lambda fun: bw.jit(fun)(X), lambda fun: bw.hessian(fun)(X), lambda fun: bw.vmap(fun)(M), lambda fun: bw.hvp(fun)(X, X),
+])
+def test_tracebacks_show_the_users_frames(call: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(x: Any) -> Any:
+        return np.sum(M.T @ x)
+
+    def missing(x: Any) -> Any:
+        return np.sum({}["key"] * x)
+
+    for fun, kind in ((wrong, ShapeError), (missing, KeyError)):
+        with pytest.raises(kind) as caught:
+            call(fun)
+        frames = traceback.extract_tb(caught.value.__traceback__)
+        assert frames[-1].name == fun.__name__ and not [frame for frame in frames if "/bwcompiler/" in frame.filename], frames
+    monkeypatch.setenv("BW_TRACEBACK", "full")
+    with pytest.raises(ShapeError) as caught:
+        call(wrong)
+    assert "/bwcompiler/" in traceback.extract_tb(caught.value.__traceback__)[-1].filename
+
+
+@pytest.mark.parametrize("call", [lambda fun: bw.vjp(fun, X), lambda fun: bw.compile(fun, X), lambda fun: bw.linearize(fun, X)])
+def test_tracebacks_of_programs_end_with_the_users_frames(call: Callable[[Any], Any]) -> None:
+    with pytest.raises(KeyError) as caught:
+        call(lambda x: {}["key"] * x)
+    frames = [frame.filename.rpartition("/")[2] for frame in traceback.extract_tb(caught.value.__traceback__)]
+    assert frames[-1] == "test_bad_input.py" and "trace.py" not in frames, frames
+
+
+def test_bugs_show_all_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bwcompiler.api.programs.functions.compile_graph", None)
+    with pytest.raises(TypeError, match="not callable") as caught:
+        bw.jit(lambda x: np.sum(x) + 17.25)(X)
+    assert traceback.extract_tb(caught.value.__traceback__)[-1].filename.endswith("functions.py")
 
 
 def test_exception_of_the_user_passes_through() -> None:

@@ -43,6 +43,9 @@ def checkpoint(fun: Callable[..., Any], policy: Callable[[str], bool] | None = N
     >>> bool(np.array_equal(bw.grad(lambda x: np.sum(layer(x)))(x), plain))
     True
     """
+    if not callable(fun):
+        raise TypeError(f"checkpoint: a function is expected, not a {type(fun).__name__}\n"
+                        "  hint: bw.checkpoint(f)(x), not bw.checkpoint(f(x))")
     if policy is not None and not callable(policy):
         raise TypeError(f"checkpoint: the policy must be a function of the name of an op, got {policy!r}\n"
                         "  hint: lambda op: op == 'matmul'")

@@ -18,7 +18,8 @@ def match_buffers(into: Any, traced: TraceResult, argument_numbers: Sequence[Any
     if into is None:
         return {}
     if not isinstance(into, tuple | list) or len(into) != len(argument_numbers):
-        raise SignatureError(f"into must have one entry per argument ({len(argument_numbers)}), None where there is no buffer")
+        raise SignatureError(f"into must have one entry per argument ({len(argument_numbers)}), None where there is no buffer\n"
+                             "  hint: a tuple, into=(buffer,)")
     found: dict[int, Any] = {}
     for numbers, buffers in zip(argument_numbers, into, strict=True):
         if buffers is None:

@@ -37,7 +37,7 @@ from bwcompiler.frontend.tracing.arguments import (
 )
 from bwcompiler.frontend.tracing.outside import OutsideRead, can_be_replaced
 from bwcompiler.frontend.tracing.storages.region import active_region
-from bwcompiler.frontend.tracing.trace import TraceResult, call_user, trace_arguments
+from bwcompiler.frontend.tracing.trace import TraceResult, call_user, cut_to_user_frames, trace_arguments
 from bwcompiler.ir.call_signature import ArgumentKind, is_plain
 from bwcompiler.ir.graph import live_values
 from bwcompiler.ir.source import Source
@@ -76,8 +76,12 @@ class JitFunction(CompiledFunction):
         """Any call that no native form takes."""
         if active_region() is not None:
             return call_user(self.fun, args, kwargs, self.autoloop)
-        arguments = self._arguments(args, kwargs)
-        return self._specialised(arguments).call(arguments, args, kwargs)
+        try:
+            arguments = self._arguments(args, kwargs)
+            return self._specialised(arguments).call(arguments, args, kwargs)
+        except Exception as error:
+            cut_to_user_frames(error)
+            raise
 
     def _arguments(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
         arguments = take_apart(self.fun, args, kwargs, self.static_argnums, self.static_argnames)

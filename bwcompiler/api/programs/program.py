@@ -44,7 +44,7 @@ from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.pipeline import lower
 from bwcompiler.errors import CompileError, GradientError, SignatureError
 from bwcompiler.frontend.tracing.arguments import Arguments, foreign_dtype, require_arguments, take_apart, unwrapped
-from bwcompiler.frontend.tracing.trace import TraceResult, trace_arguments
+from bwcompiler.frontend.tracing.trace import TraceResult, cut_to_user_frames, trace_arguments
 from bwcompiler.ir.call_signature import same_plain
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.graph_printer import names_in_text
@@ -117,8 +117,12 @@ class Program(CompiledFunction):
     def _trace(self, unrolled: bool = False) -> None:
         """Trace the function for the arguments; unrolled: with all its loops unrolled."""
         wrt, mutates, _, autoloop = self._options
-        with collector_paused():
-            self.traced: TraceResult = trace_arguments(self.fun, self.arguments, autoloop=autoloop, unrolled=unrolled)
+        try:
+            with collector_paused():
+                self.traced: TraceResult = trace_arguments(self.fun, self.arguments, autoloop=autoloop, unrolled=unrolled)
+        except Exception as error:
+            cut_to_user_frames(error)
+            raise
         traced = self.traced
         self.written = tuple([number for number in traced.mutated if may_mutate(mutates, number, traced.input_names)])
         self.forward_graph, self.into = forward_graph(traced, self.written)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops, tree
-from bwcompiler.errors import BwError, TracerError, at
+from bwcompiler.errors import BwError, InternalError, TracerError, at
 from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, argument_type, take_apart
 from bwcompiler.frontend.tracing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import value_as
@@ -316,6 +316,16 @@ def hidden_refusal(region: Region, error: Exception) -> BwError | None:
         return TracerError(f"{name} may have no value here, which is not known while tracing\n  hint: {unbound[name]}")
     hidden = "<traced" in str(error) or (isinstance(error, IndexError) and "are valid indices" in str(error))
     return region.refusal if hidden else None
+
+
+def cut_to_user_frames(error: Exception) -> None:
+    """Leave the user's frames in the traceback of an error, unless it is a bug of ours."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    ours = last is not None and is_hidden(last.tb_frame.f_code)
+    if (isinstance(error, BwError) and not isinstance(error, InternalError)) or not ours:
+        error.with_traceback(user_traceback(error.__traceback__))
 
 
 def user_traceback(traceback: TracebackType | None) -> TracebackType | None:

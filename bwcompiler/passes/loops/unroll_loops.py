@@ -12,8 +12,8 @@ from typing import Any
 
 from bwcompiler import ops
 from bwcompiler.ir.extent import Affine, Index, substitute
-from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.op import Record, Value, current_record
+from bwcompiler.ir.graph import Graph, inline
+from bwcompiler.ir.op import Record, Value
 from bwcompiler.ir.types import I64, TupleType
 from bwcompiler.ops.region import loop_indices
 from bwcompiler.passes.loops.region_bodies import mentions
@@ -73,26 +73,17 @@ def _written_out(loop: Value) -> list[Value]:
 
 def _at(body: Graph, operands: Sequence[Value], number: int) -> list[Value]:
     """What the body of a loop gives in one iteration."""
-    record: Record | None = current_record()
-    assert record is not None and body.index is not None
-    index: Index = body.index
-    mapping = dict(zip(body.inputs, operands, strict=True))
-    source, forward = record.source, record.forward
-    for value in body.body:
-        record.source = value.source or source
-        record.forward = forward if value.forward is None else mapping.get(value.forward, value.forward)
-        given = [mapping[operand] for operand in value.operands]
+    index = body.index
+    assert index is not None
+
+    def emit(record: Record, value: Value, given: tuple[Value, ...]) -> Value:
         if value.op is ops.index_value:
-            made = ops.full(value=_fixed(value.attrs["extent"], index, number), shape=(), dtype=I64)
-        elif mentions(value, index):
-            made = value.op(*given, **{name: _fixed(attribute, index, number) for name, attribute in value.attrs.items()})
-        else:
-            made = record.emit(value.op, tuple(given), value.attrs, value.type)
-        if made.name is None:
-            made.name = value.name
-        mapping[value] = made
-    record.source, record.forward = source, forward
-    return [mapping[output] for output in body.outputs]
+            return ops.full(value=_fixed(value.attrs["extent"], index, number), shape=(), dtype=I64)
+        if mentions(value, index):
+            return value.op(*given, **{name: _fixed(attribute, index, number) for name, attribute in value.attrs.items()})
+        return record.emit(value.op, given, value.attrs, value.type)
+
+    return inline(body, operands, emit)
 
 
 def _fixed(attribute: Any, index: Index, number: int) -> Any:

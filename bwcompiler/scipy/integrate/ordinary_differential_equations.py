@@ -203,4 +203,11 @@ def odeint(func: Function, y0: Any, t: Any, args: Any = (), Dfun: Any = None, *,
 
 def _in_trace(func: Function, options: tuple[float, float, int], y0: Any, t: Any, args: tuple[Any, ...]) -> Any:
     start = np.reshape(y0, (-1,)) + 0.0
-    return solution_at(lambda y, t: call_user(func, (y, t, *args), {}), handle(start), handle(t), *options)
+
+    def slope(y: Any, t: Any) -> Any:
+        found = call_user(func, (y, t, *args), {})
+        if getattr(found, "ndim", 0) and found.shape not in (start.shape, (1,)):
+            raise ShapeError(f"odeint: func gives shape {found.shape}, but y0 has shape {start.shape}")
+        return found
+
+    return solution_at(slope, handle(start), handle(t), *options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
 import platform
@@ -81,6 +82,7 @@ def run(folder, capsys):
     (["dmp", "x"], 2, "there is no command 'dmp'; did you mean dump?"),
     (["dump"], 2, "the following arguments are required: FUNCTION"),
     (["dump", "commands_file.py:loss", "--stgae", "fused"], 2, "unrecognized arguments: --stgae fused"),
+    (["dump", "commands_file.py:loss", "--stage", "py"], 2, "unknown stage 'py' ('py' is a format: of the stages forward, adjoint"),
     (["dump", "commands_file.py:loss", "--stage", "fusd"], 2, "unknown stage 'fusd' (did you mean 'fused'?); stages: source, forward"),
     (["dump", "commands_file.py:loss", "--format", "jsn"], 2, "unknown format 'jsn' (did you mean 'json'?); formats: text, py"),
     (["dump", "commands_file.py:loss", "--stage", "asm", "--format", "dot"], 2, "stage asm cannot be written as dot; its formats: text, html"),
@@ -215,6 +217,12 @@ def test_help_and_version(run):
     status, text, _ = run("--help")
     assert status == 0 and all(f"    {name} " in text for name in commands.COMMANDS)
     assert run()[0] == 2
+
+
+def test_every_argument_is_explained():
+    [made] = [action for action in commands.parser()._actions if isinstance(action, argparse._SubParsersAction)]
+    silent = [f"{name} {action.metavar or action.dest}" for name, one in made.choices.items() for action in one._actions if not action.help]
+    assert not silent and len(made.choices) == len(commands.COMMANDS)
 
 
 def test_colour_only_for_terminals(run, monkeypatch):

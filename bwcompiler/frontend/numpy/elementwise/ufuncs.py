@@ -7,6 +7,7 @@ takes values of the dtype that NumPy computes in and gives one value (or a tuple
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -69,6 +70,9 @@ def ufunc_named(name: str, ufunc: Any = None) -> Ufunc:
             raise UnsupportedError(f"a ufunc made of a Python function, {name}, is not supported on traced arrays\n"
                                    "  hint: call the function on the array itself; where it branches, np.where(condition, a, b)")
         space = "np" if ufunc is None or getattr(np, name, None) is ufunc else "scipy.special"
+        if space != "np" and getattr(sys.modules.get(space), name, None) is not ufunc:         # numba.vectorize
+            raise UnsupportedError(f"{name}, a ufunc that is neither NumPy's nor SciPy's, is not supported on traced arrays\n"
+                                   "  hint: call the Python function that it is made of; where it branches, np.where(condition, a, b)")
         known = [one for one in UFUNC_NAMES if (UFUNCS[one].numpy is None) == (space != "np")]
         raise UnsupportedError(f"{space}.{name} is not supported on traced arrays{nearest(name, known)}")
     return found

@@ -22,7 +22,7 @@ _COPY = ("{0} comes from outside of the function, or others have it, too: write 
          "made in the function (np.zeros_like(x), np.zeros(n))")
 _OBJECTS = ("np.array([...]) of traced numbers is to NumPy an array of Python objects: make it with bwcompiler.numpy.array([...]), "
             "or np.stack([...])")
-_UNREAD = ("\n  note: the text of this function is not at hand (Python's prompt, exec, python -c): in a file or a notebook its loops and "
+_UNREAD = ("\n  note: the text of this function is not at hand (exec, Python's prompt before 3.13): in a file or a notebook its loops and "
            "branches are captured, and its arrays take traced values")
 _GENERAL = "write it with NumPy's functions, which take traced arrays, or do it outside of the traced function"
 _CONVERTING = ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite", "require")
