@@ -13,6 +13,7 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import DTypeError, ShapeError
+from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
 from bwcompiler.ir.op import Value, constant
 from bwcompiler.ir.types import I32, I64, DType, dtype_of
@@ -249,7 +250,8 @@ def weibull_min(key: Any, scale: Any, concentration: Any, shape: Shape | None = 
     """
     kind = float_dtype(dtype, "weibull_min")
     draws = _exponential(key, common_shape(shape, "weibull_min", scale, concentration), kind, "weibull_min")
-    return np.power(draws, as_float(1.0, kind) / as_float(concentration, kind)) * as_float(scale, kind)
+    exponent = as_tracer(as_float(1.0, kind) / as_float(concentration, kind))       # no known number: a square root has other bits
+    return np.power(draws, exponent) * as_float(scale, kind)
 
 
 def _exponential(key: Any, shape: tuple[int, ...], dtype: DType, name: str) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import collections
 import random
 import subprocess
 import sys
@@ -128,6 +130,51 @@ def test_attributes(change: str, derived: bool, monkeypatch: pytest.MonkeyPatch)
     MODEL_CHANGES[change](model)
     assert np.allclose(compiled(X), plain(X), rtol=1e-7)
     assert np.allclose(compiled(X), plain(X), rtol=1e-7)
+
+
+class Table(dict[str, float]):
+    """A class of the user's whose items are a dict's."""
+
+
+class Slotted:
+    __slots__ = ("rate",)
+
+
+@pytest.mark.parametrize("make", [types.SimpleNamespace, argparse.Namespace, Slotted, type("Own", (), {})])
+def test_attributes_of_namespaces(make: Any) -> None:
+    options = make()
+    options.rate = 2.0
+    functions = [lambda x: x * options.rate, lambda x: x * getattr(options, "rate"), lambda x: x * (options.rate if x.ndim else 0)]  # noqa: B009
+    compiled = [bw.jit(function) for function in functions]
+    for rate in (2.0, 3.0, 5, 7.0):
+        options.rate = rate
+        assert all(follows(function, program, X) for function, program in zip(functions, compiled, strict=True))
+
+
+@pytest.mark.parametrize("make", [dict, collections.OrderedDict, lambda: collections.defaultdict(float), collections.Counter, Table])
+def test_items_of_other_dicts(make: Any) -> None:
+    table = make()
+    table["rate"] = 2.0
+    functions = [lambda x: x * table["rate"], lambda x: x * table.get("rate"), lambda x: x * sum(table[key] for key in table)]
+    compiled = [bw.jit(function) for function in functions]
+    for rate in (2.0, 3.0, 5, 7.0):
+        table["rate"] = rate
+        assert all(follows(function, program, X) for function, program in zip(functions, compiled, strict=True))
+    table["more"] = 1.0
+    assert all(follows(function, program, X) for function, program in zip(functions, compiled, strict=True))
+
+
+def test_nested_namespaces() -> None:
+    options = types.SimpleNamespace(layers=[types.SimpleNamespace(rate=2.0), collections.OrderedDict(rate=3.0)])
+    function = lambda x: x * options.layers[0].rate + options.layers[1]["rate"]  # noqa: E731
+    compiled = bw.jit(function)
+    assert follows(function, compiled, X)
+    options.layers[0].rate = 4.0
+    assert follows(function, compiled, X)
+    options.layers[1]["rate"] = 5.0
+    assert follows(function, compiled, X)
+    options.layers = options.layers[:1] + [{"rate": 6.0}]
+    assert follows(function, compiled, X)
 
 
 def test_items_of_containers(monkeypatch: pytest.MonkeyPatch) -> None:

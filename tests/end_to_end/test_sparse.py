@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import pickle
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -64,6 +66,8 @@ EXACT: dict[str, Callable[[Any], Any]] = {
     "transposed": lambda x: np.broadcast_to(x.reshape(2, 3).T[:, :, None], (3, 2, 2)) ** 2,
     "windows": lambda x: np.lib.stride_tricks.sliding_window_view(x, 3).sum(-1),
     "where": lambda x: np.where(x > 0, x, x[::-1]),
+    "where, known": lambda x: np.where(np.arange(6) % 2 == 0, x, x * x[::-1]),
+    "where in a loop": lambda x: bw.fori_loop(0, 3, lambda k, x: np.where(np.arange(6) == k, x, x[::-1] * x), x),
     "stopped": lambda x: x * bw.stop_gradient(np.sum(x)),
     "batched solve": lambda x: np.linalg.solve(x[:4].reshape(2, 1, 2) * np.eye(2) + np.ones((2, 2)), np.ones((2, 2, 1)))[..., 0],
     "scan": lambda x: bw.scan(lambda c, e: (c + e**2, c * e), 1.0, x)[1],
@@ -148,6 +152,45 @@ def test_numbers_of_colours() -> None:
     assert column_colours(band).max() + 1 == 3 and star_colours(band).max() + 1 == 3
 
 
+def on_grid(extents: tuple[int, ...], reach: int, corners: bool) -> Any:
+    """Which points of a grid are within reach of a point along axes, or in the box around it."""
+    found: Any = scipy.sparse.eye_array(1, dtype=bool) if corners else None
+    for axis, extent in enumerate(extents):
+        line = scipy.sparse.diags_array([np.ones(extent)] * (2 * reach + 1), offsets=range(-reach, reach + 1), shape=(extent, extent)).astype(bool)
+        before, behind = (scipy.sparse.eye_array(math.prod(part), dtype=bool) for part in (extents[:axis], extents[axis + 1:]))
+        along = scipy.sparse.kron(scipy.sparse.kron(before, line), behind)
+        found = scipy.sparse.kron(found, line) if corners else along if found is None else found + along
+    found = scipy.sparse.csr_array(found).astype(bool)
+    found.sort_indices()
+    return found
+
+
+@pytest.mark.parametrize("extents, reach, corners, least", [
+    ((40,), 2, False, 5), ((8, 8), 1, False, 5), ((10, 15), 1, False, 5), ((11, 9), 1, True, 9), ((5, 6, 7), 1, False, 7),
+])
+def test_stencils_on_grids_have_the_fewest_colours(extents: tuple[int, ...], reach: int, corners: bool, least: int) -> None:
+    """As many as the stencil has points: each row tells as many columns apart."""
+    found = on_grid(extents, reach, corners)
+    assert np.diff(found.indptr).max() == least
+    for colours in (column_colours(found), star_colours(found)):
+        assert colours.max() + 1 <= least
+    rows = np.repeat(np.arange(found.shape[0]), np.diff(found.indptr))
+    assert len(set(zip(rows.tolist(), column_colours(found)[found.indices].tolist(), strict=True))) == found.nnz
+
+
+def test_a_laplacian_on_a_grid_takes_five_products() -> None:
+    def residual(u):
+        u = np.pad(u.reshape(6, 7), 1)
+        return (4 * u[1:-1, 1:-1] - u[:-2, 1:-1] - u[2:, 1:-1] - u[1:-1, :-2] - u[1:-1, 2:] + np.exp(u[1:-1, 1:-1])).ravel()
+    u = np.linspace(-1, 1, 42)
+    jacobian = bw.sparse_jacobian(residual)
+    assert jacobian.products(u) == 5
+    np.testing.assert_allclose(jacobian(u).toarray(), bw.jacobian(residual)(u), rtol=1e-13)
+    energy = bw.sparse_hessian(lambda u: 0.5 * np.sum(residual(u) * u))
+    assert energy.products(u) <= 5
+    np.testing.assert_allclose(energy(u).toarray(), bw.hessian(lambda u: 0.5 * np.sum(residual(u) * u))(u), rtol=1e-12, atol=1e-13)
+
+
 # ----- values
 @pytest.mark.parametrize("name", ["three points", "updates", "windows", "scan", "products of both"])
 def test_jacobians(name: str) -> None:
@@ -189,6 +232,37 @@ def test_patterns_follow_integer_arguments_and_arrays_from_outside() -> None:
         for row, (i, j) in enumerate(edges):
             expected[row, i], expected[row, j] = U[j], U[i]
         np.testing.assert_allclose(function(U, edges).toarray(), expected)
+
+
+def test_patterns_follow_what_is_read_from_outside() -> None:
+    """Arrays that are written to, names that are bound again, attributes: the pattern is that of the call."""
+    places, keep, settings = np.array([0, 1, 2]), np.arange(6) < 3, types.SimpleNamespace(width=2, scale=2.0)
+    functions: list[Callable[[Any], Any]] = [
+        lambda x: x[places] ** 2,
+        lambda x: np.where(keep, x, x[::-1]),
+        lambda x: x * np.sum(x[:settings.width]) * settings.scale,
+        lambda x: np.sum(x[places] ** 2) * x[0],
+    ]
+
+    def check() -> None:
+        for function, derivative in zip(functions, derivatives, strict=True):
+            dense = bw.hessian if derivative.symmetric else bw.jacobian
+            np.testing.assert_allclose(derivative(U).toarray(), dense(function)(U), atol=1e-14)
+
+    derivatives = [*map(bw.sparse_jacobian, functions[:3]), bw.sparse_hessian(functions[3])]
+    check()
+    places[:] = [5, 3, 3]
+    check()
+    keep[:] = ~keep
+    check()
+    settings.width = 4
+    check()
+    programs = {id(one.program) for known in derivatives[2]._known.values() for one in known}
+    settings.scale = 3.0
+    check()
+    assert programs == {id(one.program) for known in derivatives[2]._known.values() for one in known}      # the pattern is the same
+    places = np.array([4, 2])
+    check()
 
 
 def energy(x: Any) -> Any:

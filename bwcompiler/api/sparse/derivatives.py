@@ -4,13 +4,14 @@
     colours     columns (or rows) that one product tells apart                       api/sparse/colouring.py
     products    the tangents (or cotangents) of all colours, as one batch, in one compiled program
 
-The first two are made once for each kind of arguments; again where an integer array that they depend on has changed.
+The first two are made once for each kind of arguments; again where an integer array that they depend on, or what the function reads
+from outside of its arguments, has changed.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -28,6 +29,7 @@ from bwcompiler.api.transforms.transformed import normalise_argnums
 from bwcompiler.api.transforms.vmap import vmap
 from bwcompiler.errors import GradientError, UnsupportedError
 from bwcompiler.frontend.tracing.arguments import require_function, take_apart, unwrapped
+from bwcompiler.frontend.tracing.outside import OutsideRead
 from bwcompiler.frontend.tracing.trace import call_user, trace_arguments
 from bwcompiler.ir.graph import live_values
 
@@ -42,7 +44,9 @@ class Compressed(NamedTuple):
     forwards   products with tangents, else with cotangents.
     reads      per element of the pattern, in the order of csr, its place in the products, flat.
     program    the function of the arguments that gives the products, one row per colour.
-    depends    what the pattern depends on: number of an input -> its contents.
+    depends    what the pattern depends on: number of an argument's leaf -> its contents.
+    captured   arrays from outside that it depends on, with their contents.
+    outside    what the function read from outside of its arguments.
     """
 
     pattern: Any
@@ -52,6 +56,18 @@ class Compressed(NamedTuple):
     reads: Any
     program: Callable[..., Any]
     depends: dict[int, bytes]
+    captured: Sequence[tuple[Any, bytes]] = ()
+    outside: Sequence[OutsideRead] = ()
+
+    def holds(self, leaves: Sequence[Any]) -> bool:
+        """Whether the pattern is that for these leaves of arguments, and for what is outside now."""
+        return (all(outside.read.holds() for outside in self.outside)
+                and all(_contents(leaves[k]) == held for k, held in self.depends.items())
+                and all(_contents(array) == held for array, held in self.captured))
+
+
+def _contents(array: Any) -> bytes:
+    return np.asarray(array).tobytes()
 
 
 class SparseDerivative:
@@ -93,15 +109,14 @@ class SparseDerivative:
                                    "  hint: bw.jacobian, or products (bw.jvp, bw.hvp); or call it outside")
         arguments = take_apart(self.fun, args, kwargs, **self.options.statics)
         known = self._known.setdefault(specialisation_key(arguments), [])
-        leaves = arguments.dynamic_leaves
         for one in known:
-            if all(k < len(leaves) and np.asarray(leaves[k]).tobytes() == held for k, held in one.depends.items()):
+            if one.holds(arguments.dynamic_leaves):
                 return one
-        known.insert(0, self._compress(args, kwargs))
+        known.insert(0, self._compress(args, kwargs, known))
         del known[VARIANTS:]
         return known[0]
 
-    def _compress(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Compressed:
+    def _compress(self, args: tuple[Any, ...], kwargs: dict[str, Any], known: Sequence[Compressed]) -> Compressed:
         arguments = take_apart(self.derived, args, kwargs, **self.options.statics)
         numbers = normalise_argnums(self.argnum, len(args))
         leaves = arguments.positions_of(numbers[0])
@@ -123,15 +138,18 @@ class SparseDerivative:
             pattern = sparse.csr_array((output.type.size, argument.type.size), dtype=bool)
         pattern = (pattern + pattern.T).tocsr() if self.symmetric else pattern
         pattern.sort_indices()
-        depends = {k: np.asarray(contents[k]).tobytes() for k in found.depends if k < len(contents)}
-        return self._coloured(pattern, depends, numbers[0])
+        same = next((one for one in known if _is_same(one.pattern, pattern)), None)
+        count = len(contents)
+        return (same or self._coloured(pattern, numbers[0]))._replace(
+            depends={k: _contents(contents[k]) for k in found.depends if k < count}, outside=result.outside,
+            captured=[(array, _contents(array)) for array in (result.captured[k - count] for k in sorted(found.depends) if k >= count)])
 
     def _require_array(self, container: Any, what: str, leaves: int) -> None:
         if leaves != 1 or not ((tree.leaves(container) and tree.leaves(container)[0] is container) or isinstance(container, int)):
             raise UnsupportedError(f"{self.__name__}: the {what} must be one array, it is {tree.structure(container)}\n"
                                    "  hint: np.concatenate its parts")
 
-    def _coloured(self, pattern: Any, depends: dict[int, bytes], number: int) -> Compressed:
+    def _coloured(self, pattern: Any, number: int) -> Compressed:
         rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
         columns = pattern.indices.astype(np.int64)
         if self.symmetric:
@@ -146,7 +164,11 @@ class SparseDerivative:
         count = _count(colours)
         products = _products(self.fun, number, colours, count, self.symmetric, forwards)
         program = JitFunction(products, **self.options.given(), mutates=False)
-        return Compressed(pattern, colours, count, forwards, reads, program, depends)
+        return Compressed(pattern, colours, count, forwards, reads, program, {})
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    return bool(one.shape == other.shape and np.array_equal(one.indptr, other.indptr) and np.array_equal(one.indices, other.indices))
 
 
 def _count(colours: Any) -> int:

@@ -48,7 +48,7 @@ def pattern_of(graph: Graph, wrt: int, arrays: Sequence[Any]) -> Pattern:
     contents = {value: (np.asarray(array), frozenset([k])) for k, (value, array) in enumerate(zip(graph.inputs, arrays, strict=True))
                 if value.dtype.kind in "biu"}
     size = argument.type.size
-    walk = _Walk(size)
+    walk = _Walk(size, len(graph.inputs) - graph.captured)
     identity = sparse.eye_array(size, dtype=bool, format="csr")
     found = walk.graph(graph, {argument: identity}, contents, {})
     return Pattern(found, frozenset(walk.depends))
@@ -58,10 +58,11 @@ Known = dict[Value, tuple[Any, frozenset[int]]]    # a value -> its contents, an
 
 
 class _Walk:
-    """columns: elements of the argument."""
+    """columns: elements of the argument.  explicit: inputs that are arguments; the others come from outside."""
 
-    def __init__(self, columns: int) -> None:
+    def __init__(self, columns: int, explicit: int) -> None:
         self.columns = columns
+        self.explicit = explicit
         self.depends: set[int] = set()
 
     def graph(self, graph: Graph, sets: dict[Value, Sets], known: Known, environment: Environment) -> list[Sets]:
@@ -95,6 +96,8 @@ class _Walk:
             return self.moved(value, operands, attrs)
         if op in ADDS:
             return self.added(value, operands, attrs)
+        if op is ops.select:
+            return self.chosen(value, operands, known, environment)
         if op.kind == "elementwise" or (all(shape == value.shape for shape in shapes) and op.kind == "library" and op in _BY_ELEMENT):
             return self.union(operands)
         if op.kind == "reduction":
@@ -171,6 +174,20 @@ class _Walk:
         target = np.asarray(target).ravel()
         inside = target >= 0
         return self.grouped(sets[np.flatnonzero(inside)], target[inside], value.type.size)
+
+    def chosen(self, value: Value, operands: list[Sets], known: Known, environment: Environment) -> Sets:
+        """The rows of the chosen elements where no argument decides (those of both, else: arguments change from call to call)."""
+        found = self._contents(value.operands[0], known, environment)
+        if found is None or any(number < self.explicit for number in found[1]):
+            return self.union(operands)
+        self.depends |= found[1]
+        condition = np.ravel(found[0])
+        return self.union([None if sets is None else self.kept(sets, np.flatnonzero(where))
+                           for sets, where in ((operands[1], condition), (operands[2], ~condition))])
+
+    def kept(self, sets: Sets, rows: Any) -> Sets:
+        """These rows where they are, and no others."""
+        return self.grouped(sets[rows], rows, sets.shape[0])
 
     # ----- rows that join
     def union(self, operands: Sequence[Sets]) -> Sets:

@@ -35,6 +35,7 @@ LIMIT = 512                    # reads that are repeated; containers with more i
 DEPTH = 4                      # of containers in containers
 _MERSENNE_BYTES = 4 * 624 + 4  # NumPy's mt19937_state: the key and the position in it
 
+_NAMESPACES = frozenset(("types.SimpleNamespace", "argparse.Namespace"))          # whose attributes are the user's
 _WRITERS = frozenset(("add", "append", "clear", "discard", "extend", "insert", "remove", "setdefault", "update"))
 
 
@@ -158,7 +159,16 @@ class _Scan:
         below = self.stack[max(0, len(self.stack) - count - 2):len(self.stack) - count]
         function = next((entry for entry in below if isinstance(entry, Place)), None)
         if function is not None:
+            if (function.kind, function.name, function.steps) == ("global", "getattr", ()) and count >= 2:
+                self._attribute_by_name(*arguments[:2])
             self.calls.append(CallPlace(function, tuple([entry if isinstance(entry, Place) else None for entry in arguments])))
+
+    def _attribute_by_name(self, owner: Any, name: Any) -> None:
+        """getattr(owner, "name")."""
+        if isinstance(owner, Place) and isinstance(name, tuple) and not isinstance(name, Place) and type(name[1]) is str:
+            found = self._extended(owner, "attribute", name[1])
+            if found is not None:
+                self.places[found] = self.places.get(found, 0) + 1
 
     def _other(self, instruction: dis.Instruction) -> None:
         """An instruction of which only the effect on the height of the stack is known."""
@@ -343,12 +353,13 @@ class Outside:
         return _MISSING if value is _MISSING else self._guard(Read("global", vars(module), name, value), path, source)
 
     def _item(self, owner: Any, key: Any, path: str, source: Source) -> Any:
-        if type(owner) is dict and key in owner:
+        kind = _container(owner)
+        if kind is dict and key in owner:
             if type(key) is str:
                 return self._guard(Read("entry", owner, key, owner[key]), path, source)
             self._contents(owner, path, source, DEPTH)
             return owner[key]
-        if type(owner) is list and type(key) is int and -len(owner) <= key < len(owner):
+        if kind is list and type(key) is int and -len(owner) <= key < len(owner):
             if key < 0:
                 self._guard(Read("size", owner, None, len(owner)), path, source)
             return self._guard(Read("item", owner, key % len(owner), owner[key]), path, source)
@@ -382,14 +393,15 @@ class Outside:
 
     def _contents(self, container: Any, path: str, source: Source, depth: int) -> None:
         """Guards for all items of a list or dict."""
-        if depth == 0 or type(container) not in (list, dict) or len(self.reads) + len(container) > LIMIT:
+        kind = _container(container)
+        if depth == 0 or kind is None or len(self.reads) + len(container) > LIMIT:
             return
         self._guard(Read("size", container, None, len(container)), path, source)
-        items: Iterable[tuple[Any, Any]] = container.items() if type(container) is dict else enumerate(container)
+        items: Iterable[tuple[Any, Any]] = container.items() if kind is dict else enumerate(container)
         for key, value in list(items):
-            if type(container) is dict and type(key) is not str:
+            if kind is dict and type(key) is not str:
                 continue
-            self._guard(Read("entry" if type(container) is dict else "item", container, key, value), f"{path}[{key!r}]", source)
+            self._guard(Read("entry" if kind is dict else "item", container, key, value), f"{path}[{key!r}]", source)
             self._contents(value, f"{path}[{key!r}]", source, depth - 1)
 
     # ----- afterwards
@@ -428,6 +440,14 @@ class _Scope(NamedTuple):
     parameters: dict[str, Any]
 
 
+def _container(value: Any) -> type | None:
+    """dict or list, where value is one whose items are read as from one: an OrderedDict, a defaultdict, a class of the user's."""
+    for kind in (dict, list):
+        if isinstance(value, kind) and type(value).__getitem__ is kind.__getitem__:
+            return kind
+    return None
+
+
 def can_be_replaced(read: Read) -> bool:
     """Whether a handle can be put in the place of the number that is read, for as long as a trace takes."""
     if read.kind == "attribute":
@@ -440,7 +460,9 @@ def _warn(source: Source | None, message: str) -> None:
 
 
 def is_hidden_type(cls: type) -> bool:
-    """Whether a class is not the user's own."""
+    """Whether a class is not the user's own, and its attributes neither."""
+    if f"{cls.__module__}.{cls.__qualname__}" in _NAMESPACES:
+        return False
     module = sys.modules.get(cls.__module__)
     file = getattr(module, "__file__", None)
     if module is None or cls.__module__ == "__main__" or file is None:

@@ -106,6 +106,25 @@ def test_extents_that_are_arguments_are_compiled_in() -> None:
         assert bw.jit(lambda k, n, shape=shape: random.normal(k, shape(n)))(KEY, 3).tolist() == random.normal(KEY, 3).tolist()
 
 
+SPECIAL: dict[str, Any] = {                        # parameters for which a formula may be another operation: a square, a square root
+    "weibull_min": [(1.0, 0.5), (1.0, 1.0), (2.0, 2.0)],
+    "pareto": [(0.5,), (1.0,)],
+    "lognormal": [(1.0,), (2.0,)],
+    "rayleigh": [(1.0,), (2.0,)],
+    "truncated_normal": [(-1.0, 1.0)],
+}
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_known_parameters_have_the_bits_of_those_that_are_given(name: str) -> None:
+    function = getattr(random, name)
+    for parameters in SPECIAL[name]:
+        known = lambda k, parameters=parameters: function(k, *parameters, shape=(50,))  # noqa: E731
+        expected = bw.jit(lambda k, *parameters: function(k, *parameters, shape=(50,)))(KEY, *parameters)
+        for found in (known(KEY), bw.jit(known)(KEY), bw.vmap(known)(KEY[None])[0]):
+            assert np.array_equal(found, expected)
+
+
 def test_elements_are_those_of_their_numbers() -> None:
     """An array of another shape begins with the same numbers."""
     assert np.array_equal(random.uniform(KEY, (7,))[:3], random.uniform(KEY, (3,)))
