@@ -255,8 +255,8 @@ def argument_type(leaf: Any, name: str = "argument") -> ArgumentType:
     if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
         if hasattr(leaf, "tocsr"):
             raise UnsupportedError(f"{name}: a sparse array of shape {leaf.shape} is not an argument\n"
-                                   "  hint: let the function read it from outside; or pass a.data, and in the function bw.scipy.sparse.csr_array((data, "
-                                   "a.indices, a.indptr), a.shape) where its numbers change")
+                                   "  hint: let the function read it from outside; or pass a.data, and in the function "
+                                   "bw.scipy.sparse.csr_array((data, a.indices, a.indptr), a.shape) where its numbers change")
         return ArgumentType(tensor(_dtype(foreign_dtype(leaf), name), tuple(leaf.shape)))
     return _array_type(np.asarray(leaf), name)
 
