@@ -97,7 +97,7 @@ def _pieces_in_place(type_: TensorType, *pieces: Value, axis: int) -> Value | No
 
 
 def _quotient(type_: TensorType, x: Value, y: Value) -> Value | None:
-    """x / 2**k, where 2**-k is a number of the dtype too; in a derivative x / y for any known number y.
+    """x / 2**k, where 2**-k is a number of the dtype too; in derivatives that are arrays x / y for any known number y.
 
     There it may be rounded once more: nobody compares its bits with NumPy's, and a division takes as long as four products.
     """
@@ -105,7 +105,7 @@ def _quotient(type_: TensorType, x: Value, y: Value) -> Value | None:
         return None
     record = current_record()
     exact = abs(math.frexp(y.attrs["value"])[0]) == 0.5
-    if not exact and (record is None or record.forward is None or type_.dtype is F16):
+    if not exact and (record is None or record.forward is None or not type_.shape or type_.dtype is F16):
         return None
     number = type_.dtype.numpy.type
     with np.errstate(all="ignore"):
