@@ -18,7 +18,7 @@ from bwcompiler.frontend.numpy.manipulation.sequences import c_, on_sequences, r
 from bwcompiler.frontend.source import iteration
 from bwcompiler.frontend.source.builtin_functions import BUILTINS, CONSUMING, NUMBERS, PURE, sort_list
 from bwcompiler.frontend.source.checks import is_message, left_out
-from bwcompiler.frontend.source.choices import Choice, refuse, table
+from bwcompiler.frontend.source.choices import Choice, picked, refuse, table
 from bwcompiler.frontend.source.functions import form as form_of
 from bwcompiler.frontend.source.gaps import element as element_of_gaps
 from bwcompiler.frontend.source.gaps import has_gaps
@@ -330,7 +330,7 @@ def indexed(array: Any, index: Any) -> Any:
         return element_of_gaps(array, index)
     if is_lined(array):
         return read(line(array), index)
-    if type(array) in (list, tuple) and isinstance(index, Tracer):
+    if type(array) in (list, tuple, str) and isinstance(index, Tracer):
         return _moving(array, index)
     if array is np.r_ or array is np.c_:
         return (r_ if array is np.r_ else c_)[index]
@@ -345,7 +345,10 @@ HANDLERS["item_of"] = indexed
 
 
 def _moving(items: Any, index: Tracer) -> Any:
-    """An item of a list or tuple at a place that is not known."""
+    """An item of a list, tuple or string at a place that is not known."""
+    string = picked(items, index)
+    if string is not None:
+        return string
     table = iteration.table(items)
     if table is not None:
         return table(index)

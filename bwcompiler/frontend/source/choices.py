@@ -24,7 +24,8 @@ from bwcompiler.frontend.source.checks import check
 from bwcompiler.frontend.source.gaps import Maybe
 from bwcompiler.frontend.source.gaps import refuse as refuse_maybe
 from bwcompiler.frontend.source.places import is_plain_object
-from bwcompiler.frontend.source.variables import UNBOUND, is_number, open_policy, same
+from bwcompiler.frontend.source.variables import UNBOUND, is_number, not_capturable, open_policy, same
+from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import open_region
@@ -114,7 +115,15 @@ class Choice:
         return float(decided(self))
 
     def __format__(self, specification: str) -> str:
+        """In a text; where the loop around can be unrolled, that knows which string it is."""
+        policy = open_policy()
+        loop = next((scope.loop for scope in reversed(policy.scopes) if scope.loop is not None), None) if policy is not None else None
+        if loop is not None and loop.index is not None and all(isinstance(thing, str) for thing in self.options.things):
+            not_capturable(f"it makes a text of one of {self.options}")
         return repr(self)
+
+    def __str__(self) -> str:
+        return format(self)
 
     def __repr__(self) -> str:
         return f"<traced {f'value or {self.options}' if self.has_value else f'choice of {self.options}'}>"
@@ -219,9 +228,33 @@ def equals(x: Choice, other: Any) -> Any:
     if x is other:
         return True
     if type(other) is Choice:
-        refuse(other)
+        return _equal_choices(x, other)
     return _where(x, [HANDLERS["truth_of"](thing == other) for thing in x.options.things],
                   x.value == other if x.has_value and not is_known(other) else False if x.has_value else None)
+
+
+def _equal_choices(x: Choice, other: Choice) -> Any:
+    """`x == other` of strings, which are equal where they are the same of all that they may be."""
+    things = (*x.options.things, *other.options.things)
+    if x.has_value or other.has_value or not all(isinstance(thing, str | bytes) for thing in things):
+        refuse(other)
+    options = covering(x, other)
+    assert options is not None
+    return number_in(x, options) == number_in(other, options)
+
+
+def picked(strings: Any, index: Any) -> Any:
+    """strings[index] at a traced place, of a string or of a list or tuple of strings; None where it is something else."""
+    if not strings or not all(type(one) is str for one in strings):
+        return None
+    options = Options(list(dict.fromkeys(strings)))
+    numbers = np.array([options.place(one) for one in strings])
+    return _made(call(as_tracer, numbers)[index], None, options, False)
+
+
+def contains(text: str, x: Choice) -> Any:
+    """`x in text`, of strings."""
+    return _where(x, [thing in text for thing in x.options.things], None)
 
 
 def truth(x: Choice) -> Any:

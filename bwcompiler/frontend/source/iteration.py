@@ -17,6 +17,7 @@ from bwcompiler.frontend.source.variables import not_capturable
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, as_int64, extent_of
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.promotion import strong
+from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.sections import Section
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, Tracer, call
@@ -117,6 +118,8 @@ def elements_of(source: Any) -> Elements | None:
         return Elements(source.count, lambda k: source.source[source.start + k])
     if type(source) is np.ndarray and source.ndim and source.dtype.kind in "biufc":
         return Elements(len(source), lambda k: shown(source)[k])
+    if type(source) is str and source:
+        return Elements(len(source), lambda k: HANDLERS["item_of"](source, k))
     if type(source) in (list, tuple) and source and type(source[0]) is float:
         found = table(source)
         return None if found is None else Elements(len(source), found)

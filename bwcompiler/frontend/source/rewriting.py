@@ -86,6 +86,8 @@ def leaves(body: list[ast.stmt], is_tail: bool = False) -> bool:
     for node in body:
         if isinstance(node, ast.Break | ast.Continue) or leaving(node):
             return True
+        if isinstance(node, _OWN_SCOPE):
+            continue
         if isinstance(node, ast.For | ast.While):
             if any(map(leaving, inside(node.body))) or leaves(node.orelse, is_tail):
                 return True
@@ -326,6 +328,10 @@ class _Rewriter(ast.NodeTransformer):
             kept = self._runtime("unrolled", source, self._runtime("iterable", source, source), ast.Constant(self._why(node)))
             node.iter, node.target = kept, self.visit(node.target)
             node.body, node.orelse = self.block(node.body), self.block(node.orelse)
+            flag = getattr(node, "flag", None)
+            if flag is not None:                   # it has jumps no more, but the flag that says that it ends
+                test = ast.copy_location(ast.Name(flag, ast.Load()), node)
+                node.body.append(ast.copy_location(ast.If(test, [ast.copy_location(ast.Break(), node)], []), node))
             return node
         variables = self._variables([node.target, *node.body], node, node.live_head)  # type: ignore[attr-defined]
         source = self._header(node.iter)

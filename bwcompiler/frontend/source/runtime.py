@@ -36,7 +36,7 @@ from bwcompiler.frontend.source.calls import (
 from bwcompiler.frontend.source.calls import attribute as attribute_of
 from bwcompiler.frontend.source.capture import MOST_COPIES, SHORT
 from bwcompiler.frontend.source.checks import Trying, raised
-from bwcompiler.frontend.source.choices import Choice, is_same, truth, unwrapped
+from bwcompiler.frontend.source.choices import Choice, contains, is_same, truth, unwrapped
 from bwcompiler.frontend.source.counted_loops import counted
 from bwcompiler.frontend.source.data_loops import for_loop, while_loop
 from bwcompiler.frontend.source.functions import converted
@@ -412,6 +412,8 @@ def in_(x: Any, items: Any) -> Any:
     """x in items."""
     if gaps.has_gaps(items):
         return gaps.contains(items, x)
+    if type(x) is Choice and type(items) is str and not x.has_value:
+        return contains(items, x)
     if type(x) is not Choice and not (isinstance(x, Tracer) and type(items) in (list, tuple)):
         return x in items
     found: Any = False

@@ -8,6 +8,7 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler.errors import TracerBoolError, TracerError
+from bwcompiler.frontend.tracing.trace import trace
 
 X = np.array([0.7, -0.4, 1.3, 0.2, -1.1, 0.9, 0.35, 1.7, -0.6, 0.45, 0.15, -0.25])
 
@@ -268,3 +269,103 @@ def test_a_choice_of_objects_of_two_classes_has_what_both_have():
 
     for x in (X, -X):
         assert bw.jit(of_two)(x) == of_two(x)
+
+
+# ----- elements of strings, at places that move with a loop
+def common_subsequence(w):
+    s, t = "GATTACAGTC", "GCATGCTTAC"
+    table = np.zeros((len(s) + 1, len(t) + 1))
+    for i in range(1, len(s) + 1):
+        for j in range(1, len(t) + 1):
+            if s[i - 1] == t[j - 1]:
+                table[i, j] = table[i - 1, j - 1] + w[0]
+            else:
+                table[i, j] = max(table[i - 1, j] - w[1], table[i, j - 1] - w[2])
+    return table[-1, -1]
+
+
+def vowels(w):
+    n, found = 0.0, 0
+    for letter in "hello world of strings":
+        if letter in "aeiou":
+            found += 1
+            n = n * w[0] + 1
+        elif letter == " ":
+            n -= w[1]
+        else:
+            n += w[2] * found
+    return n
+
+
+def costs_by_letter(w):
+    cost, total = {"A": w[0], "C": w[1], "G": w[2], "T": 0.5}, 0.0
+    for k, letter in enumerate("ACGTTGCAAC"):
+        total = total * 0.9 + cost[letter] * k
+    for a, b in zip("kitten in the barn", "sitting on a bar!!", strict=True):
+        total = total * w[0] + (a != b) * w[1] + (w[2] if a == b else 0)
+    return total
+
+
+def a_list_of_names(w):
+    modes, words, x = ["up", "down", "stay", "up", "up", "down", "stay", "stay", "down"], ["ab", "b", "abc", "c", "ab", "b", "a", "c"], 1.0
+    for k in range(9):
+        mode = modes[k]
+        if mode == "up":
+            x = x * w[0]
+        elif mode == "down":
+            x = x - w[1]
+    for k in range(8):
+        if words[k] in "abcd":
+            x += w[0] * k
+        if words[k] in ("b", "c"):
+            x += w[1]
+    return x
+
+
+def the_one_before_it(w):
+    total, last = 0.0, ""
+    for letter in "abcabcaab":
+        total += w[0] if letter == last else w[1]
+        last = letter
+    return total + w[2] * (last == "b")
+
+
+def at_a_place_that_is_data(w):
+    return w[1] * (2.0 if "abc"[int(np.argmax(w))] == "c" else 3.0)
+
+
+def made_into_texts(w):
+    total = 0.0
+    for letter in "abcabcabc":
+        if f"{letter}!" == "a!":
+            total += w[0]
+        if str(letter) == "b" or letter.upper() == "C":
+            total += w[1]
+        if "%s" % letter == "c" or letter * 2 == "aa":  # noqa: UP031
+            total += w[2] * ord(letter)
+    return total
+
+
+def kept_in_containers(w):
+    seen, count, order, text, total = set(), {}, [], "", 0.0
+    for letter in "abcabdabc":
+        if letter in seen:
+            total += w[0]
+        seen.add(letter)
+        count[letter] = count.get(letter, 0) + w[1]
+        order.append(letter)
+        text += letter
+    return total + count["a"] * len(order) + order.count("b") * w[2] + (text == "abcabdabc")
+
+
+STRINGS = [common_subsequence, vowels, costs_by_letter, a_list_of_names, the_one_before_it]
+
+
+@pytest.mark.parametrize("program", [*STRINGS, at_a_place_that_is_data, made_into_texts, kept_in_containers], ids=lambda program: program.__name__)
+def test_letters_of_strings(program):
+    w, d, h = np.array([0.7, 0.4, 1.3]), np.array([0.3, -0.5, 0.7]), 1e-6
+    found, gradient = bw.value_and_grad(program)(w)
+    assert found == pytest.approx(program(w), rel=1e-12)
+    assert gradient @ d == pytest.approx((program(w + h * d) - program(w - h * d)) / (2 * h), rel=1e-5, abs=1e-8)
+    if program in STRINGS:
+        assert not trace(program, (w,)).notes

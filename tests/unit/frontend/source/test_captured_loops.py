@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
+from bwcompiler.errors import TracerBoolError
 from bwcompiler.frontend.tracing.trace import trace
 
 SCALE = 0.5
@@ -313,6 +314,85 @@ def test_a_loop_with_continue_alone_runs_every_iteration():
 
     xs = [np.arange(3.0), np.array(5.0), np.ones(2)]
     assert bw.jit(skips)(xs) == skips(xs)
+
+
+# ----- loops that are left, and whose bodies define something
+def defines_a_function(a, b):
+    for i in range(len(a)):
+        def fun(x):
+            return x * 0.5
+        if b[i] >= 0.0:
+            break
+        a[i] = fun(a[i])
+    return a
+
+
+def returns_behind_a_function(a, b):
+    for i in range(len(a)):
+        def fun(x):
+            for k in range(3):
+                if k == 1:
+                    break
+            return x * k
+        if fun(b[i]) >= 0.0:
+            return a * 2
+        a[i] = fun(a[i]) + 1
+    return a
+
+
+def defines_one_in_a_while(a, b):
+    i = 0
+    while i < 9:
+        def fun(x):
+            return x * 0.5
+        if b[i] >= 0.0:
+            break
+        a[i] = fun(a[i])
+        i += 1
+    else:
+        a[0] = 3.0
+    return a
+
+
+def keeps_its_form(a, b):
+    for i in range(len(a)):
+        class Scaled:
+            by = 0.5
+        if i == 4:
+            break
+        a[i] *= Scaled.by
+    for i in range(len(a)):
+        import math
+        if i > 3:
+            return a * 2
+        x = math.sin(i)
+        a[i] += x
+        del x
+    return a
+
+
+@pytest.mark.parametrize("program", [defines_a_function, returns_behind_a_function, defines_one_in_a_while, keeps_its_form],
+                         ids=lambda program: program.__name__)
+def test_loops_are_left_whatever_their_bodies_define(program):
+    for place in (5, 0, 8, None):
+        a, b = np.ones(9), np.full(9, -0.5)
+        if place is not None:
+            b[place] = 0.5
+        np.testing.assert_array_equal(bw.jit(program)(a.copy(), b), program(a.copy(), b))
+
+
+def test_a_loop_that_keeps_its_form_is_not_left_by_data():
+    def left(a):
+        for i in range(len(a)):
+            class Scaled:
+                by = 0.5
+            if a[i] > 0:
+                break
+            a[i] *= Scaled.by
+        return a
+
+    with pytest.raises(TracerBoolError, match="the truth of a traced value"):
+        bw.jit(left)(np.ones(9))
 
 
 # ----- what a loop goes over changes while it does: each element is read when it is its turn
