@@ -42,6 +42,7 @@ from bwcompiler.passes.loops.carry_elements import carry_elements
 from bwcompiler.passes.loops.promote_elements import promote_with_mapping
 from bwcompiler.passes.loops.prune_regions import prune_regions
 from bwcompiler.passes.loops.select_branches import select_with_mapping
+from bwcompiler.passes.loops.split_loops import split_with_mapping
 from bwcompiler.passes.loops.unroll_loops import unroll_with_mapping
 from bwcompiler.passes.loops.vectorize_loops import vectorize_with_mapping
 from bwcompiler.passes.memory.plan_memory import plan_memory
@@ -72,6 +73,8 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("expand_custom_rules", expand_custom_rules, "calls of functions with their own derivative -> fwd, tied to bwd",
          "graph -> graph, captured arrays", graphs=lambda found: [found.graph]),
     Pass("simplify", simplify_with_mapping, "algebraic identities, constant folding, common subexpressions, dead values",
+         graphs=lambda found: [found[0]]),
+    Pass("split_loops", split_with_mapping, "loops with choices that their index decides -> loops without, for each range of the index",
          graphs=lambda found: [found[0]]),
     Pass("select_branches", select_with_mapping, "choices between a few numbers in loops -> both, and which of them",
          graphs=lambda found: [found[0]]),
@@ -109,6 +112,8 @@ PIPELINE: tuple[Pass, ...] = (
 )
 ORDER = (
     Before("expand_custom_rules", "simplify", "the bodies of fwd are simplified with what surrounds them"),
+    Before("simplify", "split_loops", "comparisons of indices are found in one form"),
+    Before("split_loops", "select_branches", "a choice that an index decides needs no selection"),
     Before("simplify", "select_branches", "what is known of indices is known of what the sides read"),
     Before("select_branches", "promote_elements", "a sum of what is chosen is one number"),
     Before("simplify", "promote_elements", "slices look through updates of other elements"),
@@ -158,11 +163,12 @@ def push(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None = None,
 
 def _over_arrays(run: PassRunner, graph: Graph) -> tuple[Graph, *tuple[Mapping[Value, Value], ...]]:
     """A graph with operations on arrays in the places of loops, and what stands for values that were replaced, one after the other."""
-    selected, choices = run(select_with_mapping, graph)
+    split_up, ranges = run(split_with_mapping, graph)
+    selected, choices = run(select_with_mapping, split_up)
     promoted, elements = run(promote_with_mapping, selected)
     vectorized, arrays = run(vectorize_with_mapping, promoted)
     unrolled, iterations = run(unroll_with_mapping, vectorized)
-    return unrolled, choices, elements, arrays, iterations
+    return unrolled, ranges, choices, elements, arrays, iterations
 
 
 def derive(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None], names: Names = NO_NAMES,

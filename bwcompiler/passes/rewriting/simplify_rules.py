@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.ir.extent import Region, add_extents, scale_extent
+from bwcompiler.ir.extent import Extent, Region, add_extents, known_le, scale_extent
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.types import TensorType
 from bwcompiler.passes.rewriting.rewriter import Rule, is_constant
@@ -229,6 +229,39 @@ def _slice_of_update(x: Value, starts: Any, sizes: Any, steps: Any) -> Value | N
             return v
         return ops.add(ops.slice(operand, starts=starts, sizes=sizes, steps=steps), v)
     return None if base is x else ops.slice(base, starts=starts, sizes=sizes, steps=steps)
+
+
+@rule("normalize_index")
+def _normalize_index(type_: TensorType, index: Value, *, extent: Extent) -> Value | None:
+    if index.op is not ops.index_value:                        # of a loop: it is known where it is
+        return None
+    place = index.attrs["extent"]
+    return index if known_le(0, place) and known_le(add_extents(place, 1), extent) else None
+
+
+@rule("gather")
+def _gather(type_: TensorType, x: Value, *indices: Value, axes: tuple[int, ...]) -> Value | None:
+    if any(index.op is not ops.index_value for index in indices):                  # x[i]: a slice, where i is an index of a loop
+        return None
+    places = dict(zip(axes, [index.attrs["extent"] for index in indices], strict=True))
+    if not all(known_le(0, place) and known_le(add_extents(place, 1), x.shape[axis]) for axis, place in places.items()):
+        return None
+    starts = tuple([places.get(axis, 0) for axis in range(x.rank)])
+    sizes = tuple([1 if axis in places else extent for axis, extent in enumerate(x.shape)])
+    return ops.reshape(_slice_of_row(x, starts, sizes), shape=type_.shape)
+
+
+def _slice_of_row(x: Value, starts: tuple[Extent, ...], sizes: tuple[Extent, ...]) -> Value:
+    """A slice; of a row of an array, one of the array."""
+    row = x.operands[0] if x.op is ops.reshape else x
+    if x.rank != 1 or row.op is not ops.slice or sum([extent != 1 for extent in row.shape]) != 1:
+        return ops.slice(x, starts=starts, sizes=sizes, steps=(1,) * x.rank)
+    axis = next(axis for axis, extent in enumerate(row.shape) if extent != 1)
+    first, steps = row.attrs["starts"], row.attrs["steps"]
+    place = add_extents(first[axis], scale_extent(starts[0], steps[axis]))
+    whole = tuple([sizes[0] if k == axis else 1 for k in range(row.rank)])
+    found = ops.slice(row.operands[0], starts=(*first[:axis], place, *first[axis + 1:]), sizes=whole, steps=steps)
+    return ops.reshape(found, shape=sizes)
 
 
 @rule("flip")

@@ -21,6 +21,19 @@ INPUTS = "%x: f64[2,3], %y: f64[2,3], %c: bool[2,3], %n: i64[2,3], %v: f64[3], %
 
 # equation -> (a body on which it fires, what that becomes, a body on which it must not fire)
 CASES = {
+    "x[i] of an index of a loop is a slice": (
+        "%i: i64[] = index_value {extent=1}\n%r: f64[3] = gather %x, %i {axes=[0]}",
+        "%part: f64[1,3] = slice %x {starts=[1,0], sizes=[1,3], steps=[1,1]}\n%r: f64[3] = reshape %part {shape=[3]}",
+        "%i: i64[] = index_value {extent=2}\n%r: f64[3] = gather %x, %i {axes=[0]}"),
+    "x[1][i] of a row": (
+        "%part: f64[1,3] = slice %x {starts=[1,0], sizes=[1,3], steps=[1,1]}\n%t: f64[3] = reshape %part {shape=[3]}\n"
+        "%i: i64[] = index_value {extent=2}\n%r: f64[] = gather %t, %i {axes=[0]}",
+        "%part: f64[1,1] = slice %x {starts=[1,2], sizes=[1,1], steps=[1,1]}\n%r: f64[] = reshape %part {shape=[]}",
+        "%part: f64[1,3] = slice %x {starts=[1,0], sizes=[1,3], steps=[1,1]}\n%t: f64[3] = reshape %part {shape=[3]}\n"
+        "%i: i64[] = index_value {extent=3}\n%r: f64[] = gather %t, %i {axes=[0]}"),
+    "an index of a loop that is in range": (
+        "%i: i64[] = index_value {extent=1}\n%r: i64[] = normalize_index %i {extent=2}", "%r: i64[] = index_value {extent=1}",
+        "%i: i64[] = index_value {extent=-1}\n%r: i64[] = normalize_index %i {extent=2}"),
     "x * 1 == x": ("%r: f64[2,3] = multiply %x, 1.0", "%x", "%r: f64[2,3] = multiply %x, 2.0"),
     "1 * x == x": ("%r: f64[2,3] = multiply 1.0, %x", "%x", "%r: f64[2,3] = multiply %x, 0.0"),
     "x * -1 == -x": ("%r: f64[2,3] = multiply %x, -1.0", "%r: f64[2,3] = negative %x", "%r: f64[2,3] = multiply %x, -2.0"),

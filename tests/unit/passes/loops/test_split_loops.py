@@ -1,0 +1,190 @@
+"""Loops whose index decides a choice: parts without it, with the same bits; and where the order of the parts is not known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from bwcompiler import ops
+from bwcompiler.frontend import trace
+from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.graph_interpreter import interpret
+from bwcompiler.ir.graph_verifier import verify
+from bwcompiler.passes.loops.split_loops import split_loops
+from bwcompiler.passes.loops.vectorize_loops import vectorize_loops
+from tests.support.gradcheck import central_differences
+from tests.support.graph_strategies import run_compiled
+
+LINE = np.sin(3.0 * np.arange(21.0)) + 0.1
+GRID = np.cos(np.arange(11.0 * 13)).reshape(11, 13)
+
+
+def count(graph: Graph, op) -> int:
+    return sum((value.op is op) + sum(count(value.attrs[region], op) for region in value.op.regions) for value in graph.body)
+
+
+def parts(fun, *args):
+    """How many choices and loops there are afterwards; bits are NumPy's, compiled too, and gradients those of differences."""
+    traced = trace(fun, args)
+    graph = split_loops(traced.graph)
+    verify(graph)
+    inputs = [*args, *traced.captured]
+    expected = interpret(traced.graph, inputs)
+    np.testing.assert_array_equal(expected[0], fun(*[np.array(argument) for argument in args]))
+    for found in (interpret(graph, inputs), run_compiled(traced.graph, inputs)):
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert count(traced.graph, ops.cond) > 0
+    found = bw.grad(lambda x: np.sum(np.sin(fun(x))))(args[0])
+    np.testing.assert_allclose(found, central_differences(lambda x: np.sum(np.sin(fun(x))), args[0]), rtol=1e-6, atol=1e-8)
+    return count(graph, ops.cond), count(graph, ops.loop)
+
+
+def differences(x):
+    y = np.zeros_like(x)
+    for i in range(len(x)):
+        before = 0.0
+        if i > 0:
+            before = x[i - 1]
+        y[i] = x[i] - before
+    return y
+
+
+def both_ends(x):
+    y = x.copy()
+    for i in range(len(x)):
+        if i == 0:
+            y[i] = x[i + 1]
+        elif i == len(x) - 1:
+            y[i] = x[i - 1]
+        else:
+            y[i] = x[i + 1] * x[i - 1]
+    return y
+
+
+def backwards(x):
+    y = x.copy()
+    for i in range(len(x) - 1, -1, -1):
+        if i < len(x) - 1:
+            y[i] = x[i] + 0.5 * y[i + 1]
+    return y
+
+
+def from_the_end(x):
+    y = x.copy()
+    for i in range(2, len(x)):
+        if 12 - i >= 0:
+            y[i] = x[12 - i] * x[i]
+        else:
+            y[i] = x[i - 12]
+    return y
+
+
+def all_but_one(x):
+    y = x.copy()
+    for i in range(len(x)):
+        if i != 7:
+            y[i] = x[i] * x[7]
+    return y
+
+
+@pytest.mark.parametrize("fun, loops", [(differences, 2), (both_ends, 3), (backwards, 2), (from_the_end, 2), (all_but_one, 3)])
+def test_one_loop_for_each_range(fun, loops):
+    assert parts(fun, LINE) == (0, loops)
+
+
+def borders(x):
+    y = np.zeros_like(x)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            if i == 0 or j == 0 or i == x.shape[0] - 1 or j == x.shape[1] - 1:
+                y[i, j] = x[i, j]
+            else:
+                y[i, j] = x[i - 1, j] + x[i + 1, j] * x[i, j - 1] - x[i, j + 1]
+    return y
+
+
+def neighbours(x):
+    y = np.zeros_like(x)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            total = x[i, j]
+            if i > 0:
+                total += x[i - 1, j]
+            if j < x.shape[1] - 1 and i > 0:
+                total *= x[i, j + 1]
+            y[i, j] = total
+    return y
+
+
+@pytest.mark.parametrize("fun", [borders, neighbours])
+def test_nests_become_operations_on_arrays(fun):
+    assert parts(fun, GRID)[0] == 0
+    assert count(vectorize_loops(split_loops(trace(fun, (GRID,)).graph)), ops.loop) == 0
+
+
+def triangles(x):
+    """Where the loop inside is to be split moves with the one around, and is at its end in some iterations."""
+    y = x.copy()
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            if j > i:
+                y[i, j] = 1.5 * x[i, j - 1]
+            else:
+                y[i, j] = x[i, j] * 1.5 * x[i, j]
+    return y
+
+
+def inner_triangles(x):
+    y = x.copy()
+    for i in range(1, x.shape[0] - 1):
+        for j in range(x.shape[1]):
+            if j > i:
+                y[i, j] = 1.5 * x[i, j - 1]
+            else:
+                y[i, j] = x[i, j] * 1.5 * x[i, j]
+    return y
+
+
+@pytest.mark.parametrize("fun, choices", [(triangles, 0), (inner_triangles, 0)])
+def test_parts_that_move_with_the_loop_around(fun, choices):
+    assert parts(fun, GRID)[0] == choices
+
+
+def of_data(x):
+    y = x.copy()
+    for i in range(1, len(x)):
+        if x[i] > 0.3:
+            y[i] = 1.5 * y[i - 1]
+    return y
+
+
+def with_data(x):
+    """What the index decides is decided; what data decides stays."""
+    y = x.copy()
+    for i in range(len(x)):
+        if i > 3 and x[i] > 0.3:
+            y[i] = 1.5 * x[i - 4]
+    return y
+
+
+def test_choices_of_data_stay():
+    assert parts(of_data, LINE) == (1, 1)
+    assert parts(with_data, LINE) == (1, 2)
+
+
+def test_many_parts_stay_one_loop():
+    def steps(x):
+        y = x.copy()
+        for i in range(len(x)):
+            if i == 3 or i == 6 or i == 9:
+                y[i] = x[i] * x[i - 1]
+        return y
+    assert parts(steps, LINE)[1] == 1
+
+
+def test_an_element_of_a_row_is_an_element():
+    """What is read at i - 1 wraps in the first iteration; where it is known not to, it is a slice of the array."""
+    graph = split_loops(trace(borders, (GRID,)).graph)
+    assert count(graph, ops.gather) == 0 and count(graph, ops.normalize_index) == 0
