@@ -260,10 +260,15 @@ class Rotation:
     def inv(self) -> Rotation:
         return Rotation(self._quat * np.array([-1.0, -1.0, -1.0, 1.0]), normalize=False)
 
-    def __mul__(self, other: Rotation) -> Rotation:
-        if not isinstance(other, Rotation):
+    def __mul__(self, other: Any) -> Rotation:
+        second = other if isinstance(other, Rotation) else converted(other)
+        if second is None:
             return NotImplemented
-        return Rotation(_product(*np.broadcast_arrays(self._quat, other._quat)), normalize=True)
+        return Rotation(_product(*np.broadcast_arrays(self._quat, second._quat)), normalize=True)
+
+    def __rmul__(self, other: Any) -> Rotation:
+        first: Rotation | None = converted(other)
+        return NotImplemented if first is None else first * self
 
     def __pow__(self, n: Any, modulus: None = None) -> Rotation:
         return Rotation.from_rotvec(self.as_rotvec() * n)
@@ -335,6 +340,12 @@ def _restored(_: Any, parts: Any) -> Rotation:
     found = object.__new__(Rotation)
     found._quat = parts[0]
     return found
+
+
+def converted(of: Any) -> Rotation | None:
+    """A rotation of SciPy's as one of these; None for anything else."""
+    known = type(of).__name__ == "Rotation" and str(type(of).__module__).startswith("scipy.spatial")
+    return Rotation(of.as_quat(), normalize=False) if known else None
 
 
 tree.register_pytree_node(Rotation, lambda one: ((one._quat,), None), _restored)
