@@ -18,6 +18,7 @@ from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.tracing.operands import is_traced
 from bwcompiler.frontend.tracing.tracer import fresh
+from bwcompiler.locks import once
 from bwcompiler.nn.activations import real_value
 
 __all__ = ["Rotation", "Slerp"]
@@ -166,6 +167,7 @@ class Rotation:
         if scalar_first:
             found = np.roll(found, -1, -1)
         self._quat: Any = _unit(found) if normalize else found
+        _known_as_a_container()
 
     # ----- made of
     @classmethod
@@ -348,4 +350,7 @@ def converted(of: Any) -> Rotation | None:
     return Rotation(of.as_quat(), normalize=False) if known else None
 
 
-tree.register_pytree_node(Rotation, lambda one: ((one._quat,), None), _restored)
+@once
+def _known_as_a_container() -> None:
+    """When the first rotation is made: what holds trees is loaded by then."""
+    tree.register_pytree_node(Rotation, lambda one: ((one._quat,), None), _restored)
