@@ -11,7 +11,8 @@ from bwcompiler import lazy
 from bwcompiler.frontend.source.vectorized import holds_traced
 from bwcompiler.frontend.tracing.operands import is_traced
 
-PLACES = {"sparse": ("sparse", "sparse.linalg"), "spatial": ("spatial.distance",)}      # where functions are, if not in the module itself
+PLACES = {"sparse": ("sparse", "sparse.linalg"),                                        # where functions are, if not in the module itself
+          "spatial": ("spatial.distance", "spatial.transform")}
 
 
 def scipy_twin(function: Any) -> Callable[..., Any] | None:
@@ -41,8 +42,10 @@ def _finder(public: Any, mine: Any, function: Any, name: str | None, owner: Any)
     """How to get what of the module `mine` stands for a function of the public one, or for an object or a method."""
     if name is None:
         return _of_object(mine, function, None)
-    if owner is None:
-        twin = getattr(mine, name, None) if getattr(public, name, None) is function else None
+    if owner is None or isinstance(owner, type):
+        cls, _, _ = str(getattr(function, "__qualname__", name)).rpartition(".")           # of what makes an object of a class
+        space, ours = (getattr(public, cls, None), getattr(mine, cls, None)) if cls else (public, mine)
+        twin = getattr(ours, name, None) if getattr(space, name, None) == function else None
         return None if twin is None else lambda: twin
     return _of_distribution(public, mine, owner, name) or _of_object(mine, owner, name)
 

@@ -1,4 +1,7 @@
-"""Functions named as in scipy.integrate that work on traced and on plain arrays."""
+"""Functions named as in scipy.integrate that work on traced and on plain arrays.
+
+Sums of samples are here, integrals of functions in `quadrature.py`, differential equations behind `initial_values.py`.
+"""
 
 from __future__ import annotations
 

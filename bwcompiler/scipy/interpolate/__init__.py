@@ -1,4 +1,7 @@
-"""Functions and classes named as in scipy.interpolate that work on traced and on plain arrays."""
+"""Functions and classes named as in scipy.interpolate that work on traced and on plain arrays.
+
+Begin with `piecewise.py` (polynomials between points); `grids.py` has several dimensions, `b_splines.py` sums of B-splines.
+"""
 
 from __future__ import annotations
 

@@ -350,7 +350,7 @@ def lombscargle(x: Any, y: Any, freqs: Any, precenter: bool = False, normalize: 
     >>> import numpy as np, bwcompiler as bw
     >>> times = np.array([0.0, 0.7, 1.1, 2.3, 3.4])
     >>> bw.scipy.signal.lombscargle(times, np.sin(2 * times), np.array([1.0, 2.0]), normalize=True).round(3).tolist()
-    [0.302, 1.0]
+    [0.198, 1.0]
     """
     kind = {True: "normalize", False: "power"}.get(normalize, normalize) if isinstance(normalize, bool) else normalize
     if kind not in ("power", "normalize", "amplitude"):

@@ -18,6 +18,7 @@ from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.tracing.operands import is_traced
 from bwcompiler.frontend.tracing.tracer import fresh
+from bwcompiler.locks import once
 from bwcompiler.nn.activations import real_value
 
 __all__ = ["Rotation", "Slerp"]
@@ -166,6 +167,7 @@ class Rotation:
         if scalar_first:
             found = np.roll(found, -1, -1)
         self._quat: Any = _unit(found) if normalize else found
+        _known_as_a_container()
 
     # ----- made of
     @classmethod
@@ -260,10 +262,15 @@ class Rotation:
     def inv(self) -> Rotation:
         return Rotation(self._quat * np.array([-1.0, -1.0, -1.0, 1.0]), normalize=False)
 
-    def __mul__(self, other: Rotation) -> Rotation:
-        if not isinstance(other, Rotation):
+    def __mul__(self, other: Any) -> Rotation:
+        second = other if isinstance(other, Rotation) else converted(other)
+        if second is None:
             return NotImplemented
-        return Rotation(_product(*np.broadcast_arrays(self._quat, other._quat)), normalize=True)
+        return Rotation(_product(*np.broadcast_arrays(self._quat, second._quat)), normalize=True)
+
+    def __rmul__(self, other: Any) -> Rotation:
+        first: Rotation | None = converted(other)
+        return NotImplemented if first is None else first * self
 
     def __pow__(self, n: Any, modulus: None = None) -> Rotation:
         return Rotation.from_rotvec(self.as_rotvec() * n)
@@ -337,4 +344,13 @@ def _restored(_: Any, parts: Any) -> Rotation:
     return found
 
 
-tree.register_pytree_node(Rotation, lambda one: ((one._quat,), None), _restored)
+def converted(of: Any) -> Rotation | None:
+    """A rotation of SciPy's as one of these; None for anything else."""
+    known = type(of).__name__ == "Rotation" and str(type(of).__module__).startswith("scipy.spatial")
+    return Rotation(of.as_quat(), normalize=False) if known else None
+
+
+@once
+def _known_as_a_container() -> None:
+    """When the first rotation is made: what holds trees is loaded by then."""
+    tree.register_pytree_node(Rotation, lambda one: ((one._quat,), None), _restored)

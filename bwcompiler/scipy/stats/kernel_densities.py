@@ -55,9 +55,9 @@ class gaussian_kde:
     >>> import numpy as np, bwcompiler as bw
     >>> k = bw.scipy.stats.gaussian_kde(np.array([0.0, 1.0, 3.0]))
     >>> k(np.array([1.0])).round(4).tolist()
-    [0.2144]
+    [0.2149]
     >>> bw.grad(lambda x: k.logpdf(x)[0])(np.array([1.0])).round(4).tolist()
-    [0.0396]
+    [-0.0632]
     """
 
     def __init__(self, dataset: Any, bw_method: Any = None, weights: Any = None) -> None:

@@ -97,6 +97,16 @@ def test_derivatives_at_the_identity() -> None:
     np.testing.assert_array_equal(bw.hessian(lambda v: OURS.Rotation.from_rotvec(v).as_rotvec().sum())(zero), np.zeros((3, 3)))
 
 
+def test_rotations_of_scipys_in_captured_code() -> None:
+    known = THEIRS.Rotation.from_euler("z", 30, degrees=True)
+
+    def fun(v: Any) -> Any:
+        turned = THEIRS.Rotation.from_rotvec(v)
+        return (known * turned * known).apply(known.apply(v)) + (turned * known).as_rotvec()
+    np.testing.assert_allclose(bw.jit(fun)(V), fun(V), atol=1e-14)
+    bw.check_grads(fun, (V[0],), order=1)
+
+
 def test_slerp() -> None:
     times, at = np.array([0.0, 1.0, 2.0, 3.0, 5.0]), np.array([0.0, 0.5, 2.0, 2.2, 5.0])
     between = lambda q, at: OURS.Slerp(times, OURS.Rotation.from_quat(q))(at)  # noqa: E731
