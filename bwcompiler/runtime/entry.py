@@ -15,6 +15,7 @@ from bwcompiler.ir.call_signature import ERROR_RECORD_BYTES
 from bwcompiler.runtime import entry_helpers as helpers
 from bwcompiler.runtime import python_abi as abi
 from bwcompiler.runtime.entry_numbers import number_text
+from bwcompiler.runtime.entry_overlaps import OVERLAPS, REACHES
 from bwcompiler.runtime.entry_results import PACK_TEXT, RESULTS_TEXT, SCALARS_TEXT
 from bwcompiler.runtime.entry_table import GUARD_BYTES, GUARDS, SOURCES
 from bwcompiler.runtime.entry_words import header, switch, word
@@ -24,7 +25,7 @@ SELF_TABLE, SELF_CAPTURED = 2, 3  # indices in the self tuple
 
 def entry_text() -> str:
     """The whole module; it depends only on the interpreter's object layout."""
-    checks = (helpers.ARRAY_DATA, helpers.ATTRIBUTE, helpers.KEYWORDS, helpers.OVERLAPS, helpers.PLAIN_EQUAL, number_text(), _GUARDS)
+    checks = (helpers.ARRAY_DATA, helpers.ATTRIBUTE, helpers.KEYWORDS, OVERLAPS, REACHES, helpers.PLAIN_EQUAL, number_text(), _GUARDS)
     effects = (helpers.NEW_ARRAY, helpers.NEW_LARGE_ARRAY, helpers.COPIES, helpers.RELEASE, helpers.RAISE, helpers.ARENAS,
                RESULTS_TEXT, SCALARS_TEXT, PACK_TEXT)
     text = "\n".join((*checks, *effects, _ENTRY))
@@ -270,23 +271,35 @@ overlap:
 {header("into_count")}
 {header("into")}
 {header("sizes")}
+{header("copied_count")}
+{header("copied")}
+  %copied.leaves = getelementptr i8, ptr %table, i64 %copied
+  %nothing.written = icmp eq i64 %into_count, 0
+  br i1 %nothing.written, label %hold.head, label %ranges
+ranges:
   %sizes.table = getelementptr i8, ptr %table, i64 %sizes
   %into.table = getelementptr i8, ptr %table, i64 %into
   %shared = add i64 %leaf_count, %captured_count
+  %shared.bytes = mul i64 %shared, 8
+  %lows = alloca i8, i64 %shared.bytes, align 64
+  %spans = alloca i8, i64 %shared.bytes, align 64
+  call void @llvm.memcpy.p0.p0.i64(ptr %lows, ptr %buffers, i64 %shared.bytes, i1 false)
+  call void @llvm.memcpy.p0.p0.i64(ptr %spans, ptr %sizes.table, i64 %shared.bytes, i1 false)
+  call void @bw.reaches(ptr %copied.leaves, i64 %copied_count, ptr %objects, ptr %lows, ptr %spans)
   br label %into.head
 into.head:
-  %w = phi i64 [ 0, %overlap ], [ %w.next, %into.body ]
+  %w = phi i64 [ 0, %ranges ], [ %w.next, %into.body ]
   %w.next = add i64 %w, 1
   %into.end = icmp eq i64 %w, %into_count
   br i1 %into.end, label %hold.head, label %into.body
 into.body:
   %written.at = getelementptr i64, ptr %into.table, i64 %w
   %written = load i64, ptr %written.at
-  %overlaps = call i1 @bw.overlaps(ptr %buffers, ptr %sizes.table, i64 %shared, i64 %written)
+  %overlaps = call i1 @bw.overlaps(ptr %lows, ptr %spans, i64 %shared, i64 %written)
   br i1 %overlaps, label %slow, label %into.head
 
 hold.head:
-  %h = phi i64 [ 0, %into.head ], [ %h.next, %hold.body ]
+  %h = phi i64 [ 0, %overlap ], [ 0, %into.head ], [ %h.next, %hold.body ]
   %hold.end = icmp eq i64 %h, %held_count
   br i1 %hold.end, label %copy, label %hold.body
 hold.body:
@@ -297,11 +310,8 @@ hold.body:
   br label %hold.head
 
 copy:
-{header("copied_count")}
-{header("copied")}
 {header("copies_at")}
   %copies = getelementptr i8, ptr %buffers, i64 %copies_at
-  %copied.leaves = getelementptr i8, ptr %table, i64 %copied
   %owned.bytes = mul i64 %result_count, 8
   call void @llvm.memset.p0.i64(ptr %owned, i8 0, i64 %owned.bytes, i1 false)
   %contiguous = call i1 @bw.copies(ptr %copied.leaves, i64 %copied_count, ptr %objects, ptr %buffers, ptr %copies)

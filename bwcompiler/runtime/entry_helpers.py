@@ -224,40 +224,6 @@ done:
 }
 """
 
-# Does buffer `self` share a byte with another one?  Without branches, so that it is vectorised: there may be hundreds.
-OVERLAPS = """
-define internal i1 @bw.overlaps(ptr %buffers, ptr %sizes, i64 %count, i64 %self) nounwind {
-start:
-  %self.at = getelementptr i64, ptr %buffers, i64 %self
-  %low = load i64, ptr %self.at
-  %self.size.at = getelementptr i64, ptr %sizes, i64 %self
-  %self.size = load i64, ptr %self.size.at
-  %high = add i64 %low, %self.size
-  br label %body
-body:
-  %k = phi i64 [ 0, %start ], [ %k.next, %body ]
-  %found = phi i1 [ false, %start ], [ %found.next, %body ]
-  %at = getelementptr i64, ptr %buffers, i64 %k
-  %other.low = load i64, ptr %at
-  %size.at = getelementptr i64, ptr %sizes, i64 %k
-  %size = load i64, ptr %size.at
-  %other.high = add i64 %other.low, %size
-  %below = icmp ult i64 %other.low, %high
-  %above = icmp ult i64 %low, %other.high
-  %filled = icmp ne i64 %size, 0
-  %other = icmp ne i64 %k, %self
-  %meets = and i1 %below, %above
-  %counts = and i1 %filled, %other
-  %overlap = and i1 %meets, %counts
-  %found.next = or i1 %found, %overlap
-  %k.next = add i64 %k, 1
-  %more = icmp ult i64 %k.next, %count
-  br i1 %more, label %body, label %done
-done:
-  ret i1 %found.next
-}
-"""
-
 # A plain static value: the same object, or an equal int, str, bytes or float (bit by bit) of the very same type.
 PLAIN_EQUAL = f"""
 define internal i1 @bw.plain_equal(ptr %object, ptr %expected) nounwind {{

@@ -7,7 +7,7 @@ import pickle
 import sys
 import timeit
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -420,6 +420,36 @@ def test_unusable_output_takes_the_slow_path() -> None:
     captured = native(sum_of(2).replace("%p2", "%p3"), replace(INTO, arguments=(Leaf(0), Leaf(1)), argument_types=(VECTOR,) * 2,
                       argument_kinds=("array",) * 2, captured_types=(VECTOR,), result_into=(1,)), [memory[:5]])  # fmt: skip
     assert takes_slow_path(captured, X, memory[4:9])
+
+
+def windows(memory: np.ndarray) -> Iterator[np.ndarray]:
+    """Views of five elements, forwards, backwards and in steps."""
+    for start in range(0, 12, 2):
+        yield from (memory[start:start + 5], memory[start:start + 5][::-1], memory[start:start + 10:2], memory[start:start + 15:3][::-1])
+
+
+def test_arrays_in_steps_reach_as_far_as_they_do(bind: Callable[..., Any]) -> None:
+    add = bind(program(4, loop(5, load(0) + load(1) + "  %s = fadd double %x0, %x1\n" + store(3, "%s"))), INTO)
+    memory, found = np.arange(28.0), set()
+    for start in range(0, 24, 3):
+        out = memory[start:start + 5]
+        for other in windows(memory):
+            overlaps = np.may_share_memory(out, other)
+            assert takes_slow_path(add, other, Y, out) == takes_slow_path(add, Y, other, out) == overlaps
+            found.add((other.strides, overlaps))
+    assert len(found) == 8
+
+
+def test_matrices_in_steps_reach_as_far_as_they_do(bind: Callable[..., Any]) -> None:
+    matrix, memory = tensor(F64, (2, 3)), np.arange(40.0)
+    signature = CallSignature(arguments=(Leaf(0), Leaf(1)), argument_types=(matrix, VECTOR), argument_kinds=("array",) * 2, result=Leaf(0),
+                              result_types=(VECTOR,), result_kinds=("array",), result_into=(1,))
+    copy = bind(copy_bytes([(0, 1, 40)], 2), signature)
+    square = memory[8:32].reshape(4, 6)
+    for part in (square[:2, :3], square[::2, ::2], square[::-2, ::-1][:, :3], square.T[::3, :3], square[2:, ::-2], square[1:3, 3:]):
+        for start in range(0, 36, 2):
+            out = memory[start:start + 5]
+            assert takes_slow_path(copy, part, out) == np.may_share_memory(part, out), (part.strides, start)
 
 
 def test_results_that_are_not_returned_are_written_all_the_same(bind: Callable[..., Any]) -> None:
