@@ -191,14 +191,14 @@ def element_count(shape: Iterable[Extent]) -> int:
     return count
 
 
-class Region(NamedTuple):
+class Section(NamedTuple):
     """Part of an array: along each axis `sizes` elements from `starts`, `steps` apart (not 0)."""
 
     starts: tuple[Extent, ...]
     sizes: tuple[Extent, ...]
     steps: tuple[int, ...]
 
-    def is_apart(self, other: Region) -> bool:
+    def is_apart(self, other: Section) -> bool:
         """Whether two parts of one array share no element, as far as one axis alone can tell."""
         for axis in range(len(self.starts)):
             low, high = self.bounds(axis)
@@ -207,8 +207,8 @@ class Region(NamedTuple):
                 return True
         return False
 
-    def joined(self, other: Region) -> Region | None:
-        """The union, where it is a region again: neighbours along one axis that agree along the others."""
+    def joined(self, other: Section) -> Section | None:
+        """The union, where it is a section again: neighbours along one axis that agree along the others."""
         different = [axis for axis in range(len(self.starts))
                      if (self.starts[axis], self.sizes[axis]) != (other.starts[axis], other.sizes[axis])]
         if self.steps != other.steps or len(different) != 1 or self.steps[different[0]] != 1:
@@ -218,7 +218,7 @@ class Region(NamedTuple):
         if add_extents(first.starts[axis], first.sizes[axis]) != second.starts[axis]:
             return None
         size = add_extents(first.sizes[axis], second.sizes[axis])
-        return Region(first.starts, (*first.sizes[:axis], size, *first.sizes[axis + 1:]), first.steps)
+        return Section(first.starts, (*first.sizes[:axis], size, *first.sizes[axis + 1:]), first.steps)
 
     def bounds(self, axis: int) -> tuple[Extent, Extent]:
         """The first and the last index along an axis."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from bwcompiler.ir.access import ArrayView, root
-from bwcompiler.ir.extent import Extent, Region
+from bwcompiler.ir.extent import Extent, Section
 from bwcompiler.ir.op import Value
 
 
@@ -68,8 +68,8 @@ class FusionGroup:
     by_value: dict[Value, Member] = field(default_factory=dict)
     loads: set[Value] = field(default_factory=set)
     closed: bool = False
-    updated: dict[Value, list[Region]] = field(default_factory=dict)
-    touched: dict[Value, list[Region | None]] = field(default_factory=dict)
+    updated: dict[Value, list[Section]] = field(default_factory=dict)
+    touched: dict[Value, list[Section | None]] = field(default_factory=dict)
 
     def add_axes(self, places: Sequence[int], extents: Mapping[int, Extent]) -> None:
         """New axes, by their numbers, between the others: axis k becomes axis places[k]."""
@@ -95,9 +95,9 @@ class FusionGroup:
         return list(last.items())
 
 
-def update_region(value: Value) -> Region:
+def update_section(value: Value) -> Section:
     """The part of its array that a slice_update or slice_add writes."""
-    return Region(value.attrs["starts"], value.operands[1].shape, value.attrs["steps"])
+    return Section(value.attrs["starts"], value.operands[1].shape, value.attrs["steps"])
 
 
 def starts_filled(value: Value, number: int) -> bool:

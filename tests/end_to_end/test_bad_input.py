@@ -346,6 +346,25 @@ def test_tracebacks_of_programs_end_with_the_users_frames(call: Callable[[Any], 
     assert frames[-1] == "test_bad_input.py" and "trace.py" not in frames, frames
 
 
+def test_tracebacks_of_running_programs() -> None:
+    def host(x: Any) -> Any:
+        raise KeyError("host")
+
+    def checked(x: Any) -> Any:
+        if x[0] > 0:
+            raise ValueError("no")
+        return bw.pure_callback(host, x, x).sum()
+
+    compiled = bw.jit(checked)
+    for _ in range(2):                                                                # the second call is native from the start
+        for x, kind in ((X, ValueError), (-X, KeyError)):
+            with pytest.raises(kind, match="test_bad_input.py") as caught:
+                compiled(x)
+            frames = traceback.extract_tb(caught.value.__traceback__)
+            assert not [frame for frame in frames if frame.filename.endswith(("native.py", "callback.py", "executables.py", "checks.py"))], frames
+    assert frames[-1].name == "host" and "functions.py" not in [frame.filename.rpartition("/")[2] for frame in frames]
+
+
 def test_bugs_show_all_frames(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bwcompiler.api.programs.functions.compile_graph", None)
     with pytest.raises(TypeError, match="not callable") as caught:

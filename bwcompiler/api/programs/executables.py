@@ -14,6 +14,8 @@ from bwcompiler.compiler.native import loops_named_in, make_callback, native_add
 from bwcompiler.compiler.options import dump_folder
 from bwcompiler.compiler.pipeline import lower
 from bwcompiler.compiler.progress import progress
+from bwcompiler.errors import InternalError
+from bwcompiler.frontend.tracing.trace import user_traceback
 from bwcompiler.ir.call_signature import ArgumentKind, CallSignature, Leaf, ResultKind
 from bwcompiler.ir.content_hash import content_hash
 from bwcompiler.ir.graph import Graph
@@ -43,7 +45,13 @@ class Compiled:
     def raise_error(self, code: int, record: bytes) -> None:
         """Raise what a status code of the program stands for, with the line of the function that was called."""
         own = self.lowered if self.graph is self.lowered.graph else lower(self.graph, self.lowered.into, self.lowered.target)
-        raise_status(code, record, own.program)
+        try:
+            raise_status(code, record, own.program)
+        except InternalError:
+            raise
+        except Exception as error:                 # the user's, with his line
+            error.with_traceback(user_traceback(error.__traceback__))
+            raise
 
     @property
     def signature(self) -> CallSignature:

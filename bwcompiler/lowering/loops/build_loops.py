@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.extent import Index, add_extents, scale_extent, upper
-from bwcompiler.ir.fusion import FusionGroup, Member, update_region
+from bwcompiler.ir.fusion import FusionGroup, Member, update_section
 from bwcompiler.ir.loop import (
     Accumulate,
     Accumulator,
@@ -128,9 +128,9 @@ class _Tree:
 
     def _write_slice(self, member: Member, scalar: Scalar) -> Statement:
         """value[start + step * k] = or += scalar."""
-        value, region = member.value, update_region(member.value)
+        value, section = member.value, update_section(member.value)
         at = [add_extents(scale_extent(position, step), start)
-              for position, step, start in zip(self.layout.at(member.domain), region.steps, region.starts, strict=True)]
+              for position, step, start in zip(self.layout.at(member.domain), section.steps, section.starts, strict=True)]
         target = self.layout.buffer(value), linear_offset(value.shape, tuple(at))
         return Accumulate(target, "add", scalar) if value.op.name == "slice_add" else Store(*target, scalar)
 

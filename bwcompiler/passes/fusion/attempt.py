@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 
 from bwcompiler.ir.access import element, expand, plain_axes, root
-from bwcompiler.ir.extent import Affine, Extent, Index, Region, add_extents, scale_extent, span, upper
-from bwcompiler.ir.fusion import FusionGroup, Member, update_region
+from bwcompiler.ir.extent import Affine, Extent, Index, Section, add_extents, scale_extent, span, upper
+from bwcompiler.ir.fusion import FusionGroup, Member, update_section
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import IndexExpression, Scalar, const
 
@@ -90,14 +90,14 @@ class Attempt:
 
         versions: earlier ones of the array, that lie in its memory.
         """
-        array, region = root(self.value.operands[0]), update_region(self.value)
+        array, section = root(self.value.operands[0]), update_section(self.value)
         own = tuple([add_extents(scale_extent(index.extent(), step) if extent != 1 else 0, start) for index, extent, start, step
-                     in zip(self.indices, self.shape, region.starts, region.steps, strict=True)])
+                     in zip(self.indices, self.shape, section.starts, section.steps, strict=True)])
         for base, index in self.reads:
             version = root(base)
             if (version is array or version in versions) and (base is not version or index != own):
-                read = region_read(base, index, self.number)
-                if read is None or not read.is_apart(region):
+                read = section_read(base, index, self.number)
+                if read is None or not read.is_apart(section):
                     return True
         return False
 
@@ -376,7 +376,7 @@ def _reduction_fits(domain: frozenset[int], reduced: tuple[int, ...], inner: fro
     return overlap == inner or not (columns or overlap)
 
 
-def region_read(base: Value, index: Sequence[IndexExpression], own: Container[Index]) -> Region | None:
+def section_read(base: Value, index: Sequence[IndexExpression], own: Container[Index]) -> Section | None:
     """The part of an array that a member reads, over all its iterations (of the loops with its own indices); None where an index
     depends on data.
     """
@@ -390,4 +390,4 @@ def region_read(base: Value, index: Sequence[IndexExpression], own: Container[In
         low, high = span(entry, own)
         starts.append(low)
         sizes.append(high - low + 1)
-    return Region(tuple(starts), tuple(sizes), (1,) * len(starts))
+    return Section(tuple(starts), tuple(sizes), (1,) * len(starts))

@@ -19,11 +19,11 @@ from typing import NamedTuple
 from bwcompiler import ops
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.access import ArrayView, is_alias, is_virtual, matrix_view, plain_axes, root, view_of, whole
-from bwcompiler.ir.fusion import Call, FusedProgram, FusionGroup, Member, Refusal, starts_filled, update_region
+from bwcompiler.ir.fusion import Call, FusedProgram, FusionGroup, Member, Refusal, starts_filled, update_section
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.routine import Fourier, InnerLoop, Native
-from bwcompiler.passes.fusion.attempt import GROW, Attempt, region_read
+from bwcompiler.passes.fusion.attempt import GROW, Attempt, section_read
 from bwcompiler.passes.fusion.axis_order import in_memory_order
 from bwcompiler.passes.fusion.step_order import StepOrder
 from bwcompiler.passes.memory.find_updates import find_updates
@@ -204,7 +204,7 @@ class _Fusion:
             self.stored.add(array)
             self.last_reader[base] = group
             if array in self.readers:
-                group.touched.setdefault(array, []).append(region_read(base, index, attempt.number))
+                group.touched.setdefault(array, []).append(section_read(base, index, attempt.number))
                 self.readers[array][group.position] = None
 
     def _inlined(self, attempt: Attempt) -> Attempt:
@@ -256,7 +256,7 @@ class _Fusion:
         """The value has the memory of the array it updates, from here on."""
         array = root(value.operands[0])
         written = group.updated.setdefault(array, [])
-        written.append(update_region(value))
+        written.append(update_section(value))
         group.updated[value] = written
         group.touched[value] = group.touched.setdefault(array, [])
         self.stored.add(value)
@@ -345,12 +345,12 @@ class _Fusion:
             written = group.updated.get(array)
             if written is None:
                 continue
-            region = region_read(base, index, attempt.number)
-            if array in group.by_value or region is None or not all(region.is_apart(other) for other in written):
+            section = section_read(base, index, attempt.number)
+            if array in group.by_value or section is None or not all(section.is_apart(other) for other in written):
                 return False
         if not attempt.update:
             return True
-        array, mine = root(attempt.value.operands[0]), update_region(attempt.value)
+        array, mine = root(attempt.value.operands[0]), update_section(attempt.value)
         made_here = array in group.by_value
         if made_here != (array in group.updated):          # made by a fused value, or another update has its memory already
             return False
@@ -359,8 +359,8 @@ class _Fusion:
         written = group.updated.get(array, [])
         if attempt.reads_what_it_writes([version for version, other in group.updated.items() if other is written]):
             return False
-        regions = [*written, *group.touched.get(array, [])]
-        return all(region is not None and mine.is_apart(region) for region in regions)
+        sections = [*written, *group.touched.get(array, [])]
+        return all(section is not None and mine.is_apart(section) for section in sections)
 
     # ----- numbers
     def _waits(self, attempt: Attempt) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from bwcompiler.ir.extent import Extent, Index, Region, add_extents, known_le, span, substitute
+from bwcompiler.ir.extent import Extent, Index, Section, add_extents, known_le, span, substitute
 
 
-def are_apart_later(first: Region, second: Region, index: Index, step: int, inner: Set[Index]) -> bool:
+def are_apart_later(first: Section, second: Section, index: Index, step: int, inner: Set[Index]) -> bool:
     """Whether a part in one iteration of the loop over `index` has nothing in common with another part in any later iteration.
 
     inner: the indices of loops inside, of which the two parts may be at any value.
@@ -22,7 +22,7 @@ def are_apart_later(first: Region, second: Region, index: Index, step: int, inne
     return False
 
 
-def reach(region: Region, axis: int, indices: Set[Index]) -> tuple[Extent, Extent]:
+def reach(section: Section, axis: int, indices: Set[Index]) -> tuple[Extent, Extent]:
     """The first and the last place along an axis over all values of some indices."""
-    first, last = region.bounds(axis)
+    first, last = section.bounds(axis)
     return span(first, indices)[0], span(last, indices)[1]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bwcompiler import ops
-from bwcompiler.ir.extent import Extent, Region, add_extents, known_le
+from bwcompiler.ir.extent import Extent, Section, add_extents, known_le
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.passes.loops.region_bodies import emit_values, mentions
@@ -93,7 +93,7 @@ def _promoted(loop: Value) -> list[Value] | None:
     return results
 
 
-def _only_element(body: Graph, number: int) -> Region | None:
+def _only_element(body: Graph, number: int) -> Section | None:
     """The place of the one element of a carried array that a body reads and writes, in the loops around; None where there is more."""
     index, versions, places = body.index, {body.inputs[number]}, set()
     assert index is not None
@@ -113,9 +113,9 @@ def _only_element(body: Graph, number: int) -> Region | None:
     return place if inside and all(size == 1 for size in place.sizes) else None
 
 
-def _place(value: Value) -> Region:
+def _place(value: Value) -> Section:
     sizes = value.attrs["sizes"] if value.op is ops.slice else value.operands[1].shape
-    return Region(value.attrs["starts"], sizes, value.attrs["steps"])
+    return Section(value.attrs["starts"], sizes, value.attrs["steps"])
 
 
 def _is_inside(starts: Sequence[Extent], shape: Sequence[Extent]) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from bwcompiler import ops
-from bwcompiler.ir.extent import Region, add_extents, known_le
+from bwcompiler.ir.extent import Section, add_extents, known_le
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value, current_record
 from bwcompiler.ir.types import TensorType, TupleType
@@ -94,10 +94,10 @@ def _side(branch: Graph, states: Mapping[int, int]) -> _Side | None:
 
 def _is_inside(value: Value, sizes: tuple[int, ...]) -> bool:
     """Whether a part is one of its array in every iteration, and not only in those that come to the side."""
-    region = Region(value.attrs["starts"], sizes, value.attrs["steps"])
+    section = Section(value.attrs["starts"], sizes, value.attrs["steps"])
     array = value.operands[0].type
     return all(known_le(0, low) and known_le(add_extents(high, 1), extent)
-               for (low, high), extent in zip([region.bounds(axis) for axis in range(array.rank)], array.shape, strict=True))
+               for (low, high), extent in zip([section.bounds(axis) for axis in range(array.rank)], array.shape, strict=True))
 
 
 class _Selection:

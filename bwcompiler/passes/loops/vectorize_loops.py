@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from bwcompiler import ops
 from bwcompiler.ir.declaration import Absent
-from bwcompiler.ir.extent import Affine, Extent, Index, Region, add_extents, known_le, scale_extent, substitute
+from bwcompiler.ir.extent import Affine, Extent, Index, Section, add_extents, known_le, scale_extent, substitute
 from bwcompiler.ir.graph import Graph, inline, live_values
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.types import I64, tensor
@@ -81,7 +81,7 @@ class _Access(NamedTuple):
     """A part of array `number` that an iteration reads or writes; before: reads before it writes anything to the array."""
 
     number: int
-    region: Region
+    section: Section
     writes: bool
     before: bool
 
@@ -101,7 +101,7 @@ def _is_parallel(loop: Value) -> bool:
     indices = {body.index, *found.inner}
     writes = [access for access in found.accesses if access.writes]
     return bool(writes) and all(_independent(write, other, body.index, indices) or (
-        other.before and are_apart_later(write.region, other.region, body.index, attrs["step"], found.inner))
+        other.before and are_apart_later(write.section, other.section, body.index, attrs["step"], found.inner))
         for write in writes for other in found.accesses if other.number == write.number)
 
 
@@ -198,8 +198,8 @@ class _Accesses:
     def _note(self, versions: Mapping[Value, int], value: Value, sizes: Sequence[Extent], writes: bool) -> None:
         array = value.operands[0]
         if array in versions:
-            region = Region(value.attrs["starts"], tuple(sizes), value.attrs["steps"])
-            self.accesses.append(_Access(versions[array], region, writes, not writes and array in self.entries))
+            section = Section(value.attrs["starts"], tuple(sizes), value.attrs["steps"])
+            self.accesses.append(_Access(versions[array], section, writes, not writes and array in self.entries))
 
 
 def mentions_index(extents: Sequence[Extent], index: Index) -> bool:
@@ -209,17 +209,17 @@ def mentions_index(extents: Sequence[Extent], index: Index) -> bool:
 
 def _independent(one: _Access, other: _Access, index: Index, indices: AbstractSet[Index]) -> bool:
     """Whether two parts have nothing in common in different iterations."""
-    return any(_same_strip(one.region, other.region, axis, index) or _apart(one.region, other.region, axis, indices)
-               for axis in range(len(one.region.starts)))
+    return any(_same_strip(one.section, other.section, axis, index) or _apart(one.section, other.section, axis, indices)
+               for axis in range(len(one.section.starts)))
 
 
-def _same_strip(one: Region, other: Region, axis: int, index: Index) -> bool:
+def _same_strip(one: Section, other: Section, axis: int, index: Index) -> bool:
     """Whether both are one element along an axis, the same one in an iteration, and another one in each."""
     start = one.starts[axis]
     return start == other.starts[axis] and one.sizes[axis] == other.sizes[axis] == 1 and mentions_index((start,), index)
 
 
-def _apart(one: Region, other: Region, axis: int, indices: AbstractSet[Index]) -> bool:
+def _apart(one: Section, other: Section, axis: int, indices: AbstractSet[Index]) -> bool:
     """Whether one ends before the other begins, whatever the iterations."""
     (one_low, one_high), (other_low, other_high) = reach(one, axis, indices), reach(other, axis, indices)
     return bool(known_le(add_extents(one_high, 1), other_low) or known_le(add_extents(other_high, 1), one_low))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.ir.extent import Extent, Region, add_extents, known_le, scale_extent
+from bwcompiler.ir.extent import Extent, Section, add_extents, known_le, scale_extent
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.types import TensorType
 from bwcompiler.passes.rewriting.rewriter import Rule, is_constant
@@ -221,8 +221,8 @@ def _slice(type_: TensorType, x: Value, *, starts: Any, sizes: Any, steps: Any) 
 
 def _slice_of_update(x: Value, starts: Any, sizes: Any, steps: Any) -> Value | None:
     """Past updates of other elements; of exactly the sliced ones, what was stored there."""
-    region = Region(starts, sizes, steps)
-    base = before_updates(x, region)
+    section = Section(starts, sizes, steps)
+    base = before_updates(x, section)
     if base.op.name in UPDATES and base.attrs["starts"] == starts and base.attrs["steps"] == steps and base.operands[1].shape == sizes:
         operand, v = base.operands
         if base.op.name == "slice_update":
@@ -324,7 +324,7 @@ def _slice_update(type_: TensorType, x: Value, v: Value, *, starts: Any, steps: 
     before, filled = x.operands
     if not _is_filled_with(filled, v.attrs["value"]):
         return None
-    joined = Region(x.attrs["starts"], filled.shape, x.attrs["steps"]).joined(Region(starts, v.shape, steps))
+    joined = Section(x.attrs["starts"], filled.shape, x.attrs["steps"]).joined(Section(starts, v.shape, steps))
     if joined is None:
         return None
     block = _full(v.attrs["value"], v.type.with_shape(joined.sizes))     # x[5] = 0; x[6] = 0 is x[5:7] = 0

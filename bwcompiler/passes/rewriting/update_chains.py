@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from bwcompiler.ir.extent import Extent, Region, most
+from bwcompiler.ir.extent import Extent, Section, most
 from bwcompiler.ir.op import Value
 
 UPDATES = ("slice_update", "slice_add")
@@ -27,12 +27,12 @@ CELLS = 4096                                       # bits per set, at most
 class Link(NamedTuple):
     """An update in its chain.
 
-    region   what it writes.
+    section  what it writes.
     jump     the version of the array before it and some more updates; depth and jump_depth: how many updates made it, and that.
     cells    what these write, the update itself included.
     """
 
-    region: Region
+    section: Section
     depth: int
     jump: Value
     jump_depth: int
@@ -42,25 +42,25 @@ class Link(NamedTuple):
 _links: WeakKeyDictionary[Value, Link] = WeakKeyDictionary()
 
 
-def before_updates(x: Value, region: Region) -> Value:
-    """The version of x that is the last to write an element of the region, or that no update made."""
-    for base in versions(x, region):
+def before_updates(x: Value, section: Section) -> Value:
+    """The version of x that is the last to write an element of the section, or that no update made."""
+    for base in versions(x, section):
         found = base
     return found
 
 
-def versions(x: Value, region: Region) -> Iterator[Value]:
-    """The versions of x that are looked at for the last one to write an element of the region; it is the last of them."""
+def versions(x: Value, section: Section) -> Iterator[Value]:
+    """The versions of x that are looked at for the last one to write an element of the section; it is the last of them."""
     cells = None
     while True:
         yield x
         if x.op.name not in UPDATES:
             return
         link = _links.get(x) or _linked(x)
-        if not region.is_apart(link.region):
+        if not section.is_apart(link.section):
             return
         if cells is None:
-            cells = _cells_of(region, x.shape)
+            cells = _cells_of(section, x.shape)
         x = x.operands[0] if link.cells & cells else link.jump
 
 
@@ -77,26 +77,26 @@ def _linked(x: Value) -> Link:
 
 def _make_link(x: Value) -> Link:
     before, v = x.operands
-    region = Region(x.attrs["starts"], v.shape, x.attrs["steps"])
-    cells = _cells_of(region, x.shape)
+    section = Section(x.attrs["starts"], v.shape, x.attrs["steps"])
+    cells = _cells_of(section, x.shape)
     last = _links.get(before)
     if last is None:
-        return Link(region, 1, before, 0, cells)
+        return Link(section, 1, before, 0, cells)
     behind = _links.get(last.jump)
     if behind is None or last.depth - last.jump_depth != last.jump_depth - behind.jump_depth:
-        return Link(region, last.depth + 1, before, last.depth, cells)
-    return Link(region, last.depth + 1, behind.jump, behind.jump_depth, cells | last.cells | behind.cells)
+        return Link(section, last.depth + 1, before, last.depth, cells)
+    return Link(section, last.depth + 1, behind.jump, behind.jump_depth, cells | last.cells | behind.cells)
 
 
 @lru_cache(maxsize=256)
-def _cells_of(region: Region, shape: tuple[Extent, ...]) -> int:
-    """The cells of a region's box.  Element k of an axis is in row k modulo the axis's number of cells: neighbours differ, however
+def _cells_of(section: Section, shape: tuple[Extent, ...]) -> int:
+    """The cells of a section's box.  Element k of an axis is in row k modulo the axis's number of cells: neighbours differ, however
     large the array is."""
     extents = most(shape)
     grid = _grid(extents)
     cells, stride = 1, 1
     for axis in reversed(range(len(grid))):
-        low, high = region.bounds(axis)
+        low, high = section.bounds(axis)
         count, length = grid[axis], high - low + 1 if isinstance(low, int) and isinstance(high, int) else extents[axis]
         first = low % count if isinstance(low, int) and length < count else 0       # what moves with a loop is anywhere
         length = min(length, count)

@@ -9,29 +9,29 @@ import pytest
 from bwcompiler import ops
 from bwcompiler.compiler.pipeline import derive
 from bwcompiler.frontend.tracing.trace import trace
-from bwcompiler.ir.extent import Affine, Index, Region
+from bwcompiler.ir.extent import Affine, Index, Section
 from bwcompiler.ir.op import Record, input_value
 from bwcompiler.ir.types import F64, tensor
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
 from bwcompiler.passes.rewriting.update_chains import before_updates, versions
 
 
-def _walked(x, region):
+def _walked(x, section):
     while x.op.name in ("slice_update", "slice_add"):
-        if not region.is_apart(Region(x.attrs["starts"], x.operands[1].shape, x.attrs["steps"])):
+        if not section.is_apart(Section(x.attrs["starts"], x.operands[1].shape, x.attrs["steps"])):
             break
         x = x.operands[0]
     return x
 
 
-def _updated(x, region, op=ops.slice_update):
-    part = input_value(tensor(F64, region.sizes))
+def _updated(x, section, op=ops.slice_update):
+    part = input_value(tensor(F64, section.sizes))
     with Record():
-        return op(x, part, starts=region.starts, steps=region.steps)
+        return op(x, part, starts=section.starts, steps=section.steps)
 
 
 def _element(*index):
-    return Region(index, (1,) * len(index), (1,) * len(index))
+    return Section(index, (1,) * len(index), (1,) * len(index))
 
 
 def _shuffled(count):
@@ -65,11 +65,11 @@ def _sweeps(count):
 
 
 def _rows(count):
-    return (count, 4), [([Region((k, 0), (1, 4), (1, 1))], Region((k, 0), (1, 4), (1, 1))) for k in range(count)]
+    return (count, 4), [([Section((k, 0), (1, 4), (1, 1))], Section((k, 0), (1, 4), (1, 1))) for k in range(count)]
 
 
 def _columns(count):
-    return (4, count), [([Region((0, k), (4, 1), (1, 1))], Region((0, k), (4, 1), (1, 1))) for k in range(count)]
+    return (4, count), [([Section((0, k), (4, 1), (1, 1))], Section((0, k), (4, 1), (1, 1))) for k in range(count)]
 
 
 def _grid(count):
@@ -83,7 +83,7 @@ def _grid_in_any_order(count):
 
 
 def _windows(count):
-    return (count + 8,), [([Region((k + 8,), (1,), (1,))], Region((k,), (8,), (1,))) for k in range(count)]
+    return (count + 8,), [([Section((k + 8,), (1,), (1,))], Section((k,), (8,), (1,))) for k in range(count)]
 
 
 KINDS = [_forward, _backward, _in_any_order, _in_a_large_array, _sweeps, _rows, _columns, _grid, _grid_in_any_order, _windows]
@@ -96,7 +96,7 @@ def test_looks_grow_with_the_logarithm_of_the_chain(kind):
     x = input_value(tensor(F64, shape))
     looks = []
     for reads, written in steps:
-        looks += [sum(1 for _ in versions(x, region)) for region in reads]
+        looks += [sum(1 for _ in versions(x, section)) for section in reads]
         x = _updated(x, written)
     assert np.mean(looks) <= 2 * math.log2(count)
     assert max(looks) <= 8 * math.log2(count)
@@ -107,8 +107,8 @@ def test_versions_found_are_those_of_a_walk(kind):
     shape, steps = kind(200)
     x = input_value(tensor(F64, shape))
     for number, (reads, written) in enumerate(steps):
-        for region in reads:
-            assert before_updates(x, region) is _walked(x, region)
+        for section in reads:
+            assert before_updates(x, section) is _walked(x, section)
         x = _updated(x, written, ops.slice_add if number % 3 else ops.slice_update)
 
 
@@ -128,7 +128,7 @@ def test_random_chains(seed):
             starts.append(start + (size - 1) * step if backwards else start)
             sizes.append(size)
             steps.append(-step if backwards else step)
-        return Region(tuple(starts), tuple(sizes), tuple(steps))
+        return Section(tuple(starts), tuple(sizes), tuple(steps))
 
     made = [input_value(tensor(F64, shape))]
     for _ in range(150):
@@ -140,11 +140,11 @@ def test_random_chains(seed):
 
 def test_parts_that_move_with_a_loop():
     i = Index(0, 8, "i").extent()
-    x = first = _updated(input_value(tensor(F64, (10,))), Region((i,), (1,), (1,)))
+    x = first = _updated(input_value(tensor(F64, (10,))), Section((i,), (1,), (1,)))
     for k in range(20):
-        x = _updated(x, Region((Affine(1, i.terms),), (1,), (1,)) if k % 2 else _element(9))
-    assert before_updates(x, Region((i,), (1,), (1,))) is _walked(x, Region((i,), (1,), (1,)))
-    assert before_updates(first, Region((Affine(1, i.terms),), (1,), (1,))) is first.operands[0]
+        x = _updated(x, Section((Affine(1, i.terms),), (1,), (1,)) if k % 2 else _element(9))
+    assert before_updates(x, Section((i,), (1,), (1,))) is _walked(x, Section((i,), (1,), (1,)))
+    assert before_updates(first, Section((Affine(1, i.terms),), (1,), (1,))) is first.operands[0]
     assert before_updates(first, _element(9)) is first.operands[0]
     assert before_updates(first, _element(3)) is first
 
@@ -152,8 +152,8 @@ def test_parts_that_move_with_a_loop():
 def test_a_recurrence_that_is_written_out_reads_numbers(monkeypatch):
     """The derivative of 600 updates: each part is compared with a few others, and no read of the array is left."""
     compared = []
-    is_apart = Region.is_apart
-    monkeypatch.setattr(Region, "is_apart", lambda self, other: compared.append(1) or is_apart(self, other))
+    is_apart = Section.is_apart
+    monkeypatch.setattr(Section, "is_apart", lambda self, other: compared.append(1) or is_apart(self, other))
 
     def recurrence(x):
         y = x * 1.0
