@@ -253,6 +253,8 @@ def test_jacobian_goes_the_cheaper_way() -> None:
     types = lambda transform, f: [value.type for value in transform(f).lower(X).graph.body]  # noqa: E731
     assert types(bw.jacobian, tall) == types(bw.jacfwd, tall) != types(bw.jacrev, tall)
     assert types(bw.jacobian, wide) == types(bw.jacrev, wide) != types(bw.jacfwd, wide)
+    square = lambda x: np.tanh(x[::-1]) * np.sum(x)  # noqa: E731
+    assert types(bw.jacobian, square) == types(bw.jacfwd, square) != types(bw.jacrev, square)
 
 
 def test_rules_in_loops_are_seen() -> None:

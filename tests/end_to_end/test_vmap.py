@@ -203,3 +203,19 @@ def test_errors(case: str) -> None:
     call, kind, message = rejects()[case]
     with pytest.raises(kind, match=message):
         call()
+
+
+@pytest.mark.parametrize("mapped", [
+    lambda a, b: bw.vmap(np.linalg.solve, (None, 0))(a, b),
+    lambda a, b: bw.vmap(bw.vmap(lambda b: np.linalg.solve(a.T, b)))(b[:, None] * np.ones((2, 1))).sum(1),
+    lambda a, b: bw.jacfwd(lambda x: np.linalg.solve(a + np.diag(x * x), x))(b[0]),
+    lambda a, b: bw.jacrev(lambda x: np.linalg.solve(a + np.diag(x * x), np.sin(x)))(b[0]),
+    lambda a, b: bw.hessian(lambda x: x @ np.linalg.solve(a, x * x))(b[0]),
+], ids=["vmap", "vmap of vmap", "jacfwd", "jacrev", "hessian"])
+def test_a_matrix_that_all_share_is_factored_once(mapped: Any, rng: Any) -> None:
+    """Right-hand sides that are mapped over become columns."""
+    a, b = rng.standard_normal((4, 4)) + 4 * np.eye(4), rng.standard_normal((5, 4))
+    lowered = bw.jit(mapped).lower(a, b)
+    text = lowered.as_text("fused")
+    sizes = {line.split("f64")[1] for line in text.splitlines() if "call lu -> " in line}
+    assert sizes == {"[5,4]"}

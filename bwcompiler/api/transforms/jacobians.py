@@ -67,7 +67,7 @@ def jacfwd(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False,
 
 def jacobian(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
              **options: Unpack[TransformOptions]) -> Any:
-    """The Jacobian of fun, by the cheaper of `jacfwd` and `jacrev`: forwards where the arguments have fewer elements than the outputs.
+    """The Jacobian of fun, by the cheaper of `jacfwd` and `jacrev`: forwards where the arguments have no more elements than the outputs.
 
     Functions with a `custom_vjp` are differentiated backwards.  Results and errors as for `jacrev`.
 
@@ -110,7 +110,7 @@ def _by_the_cheaper(call: TracedCall, outputs: Outputs) -> list[list[Value]]:
     arguments = sum(graph.inputs[k].type.size for k in call.wrt)
     results = sum(graph.outputs[k].type.size for k in outputs.numbers)
     two = any(graph.inputs[k].dtype.is_complex for k in call.wrt) and not any(graph.outputs[k].dtype.is_complex for k in outputs.numbers)
-    forwards = arguments < results and not two and not _has_pullbacks_only(graph)      # two: derivatives along a complex argument
+    forwards = arguments <= results and not two and not _has_pullbacks_only(graph)      # two: derivatives along a complex argument
     return (_by_tangents if forwards else _by_pullbacks)(call, outputs)
 
 

@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import DTypeError
-from bwcompiler.ir.declaration import TRANSPOSED, not_differentiable
-from bwcompiler.ir.extent import add_extents
+from bwcompiler.ir.declaration import TRANSPOSED, OfOp, not_differentiable
+from bwcompiler.ir.extent import Extent, add_extents
 from bwcompiler.ir.op import Op, Value, define_op
 from bwcompiler.ir.routine import InnerLoop, Native
 from bwcompiler.ir.types import F16, I64, DType, TensorType
-from bwcompiler.ops.broadcasting import LEADING_AXES, broadcast
+from bwcompiler.ops.broadcasting import LEADING_AXES, all_batched, broadcast
 from bwcompiler.ops.complex_parts import conj
 from bwcompiler.ops.contraction import is_matrix_transpose, matmul, matrix_transpose
 from bwcompiler.ops.creation import full, iota
 from bwcompiler.ops.elementwise import cast, equal, full_like, greater_equal, less_equal, select, subtract
-from bwcompiler.ops.layout import concatenate, slice_
+from bwcompiler.ops.layout import concatenate, reshape, slice_, transpose
 from bwcompiler.ops.rules import require
 
 
@@ -99,6 +99,24 @@ def _difference(b: Value | None, product: Value | None) -> Value:
     return -product if b is None else b - product
 
 
+def _over_columns(op: Op) -> Callable[..., Value]:
+    """Right-hand sides that alone are mapped over are columns: the matrix stays one, and is factored once."""
+    def batch(operands: Sequence[Value], batched: Sequence[bool], size: Extent, **attrs: Any) -> Value:
+        a, b = operands
+        *lead, n, k = b.shape[bool(batched[1]):]
+        if batched[0] or not isinstance(size, int) or not isinstance(k, int):
+            return op(*all_batched(operands, batched, size), **attrs)
+        rank = b.rank
+        columns = transpose(b, axes=(*range(1, rank - 1), 0, rank - 1))                     # lead, n, size, k
+        found = op(a, reshape(columns, shape=(*lead, n, size * k)), **attrs)
+        found = reshape(found, shape=(*lead, n, size, k))
+        return transpose(found, axes=(rank - 2, *range(rank - 2), rank - 1))
+    return batch
+
+
+RIGHT_HAND_SIDES = OfOp(_over_columns)             # the batching rule of solves
+
+
 def _solve_jvp(tangents: Sequence[Value | None], out: Value, a: Value, b: Value) -> Value | None:
     # a x = b:  da x + a dx = db
     da, db = tangents
@@ -111,7 +129,7 @@ solve: Op = define_op(
     "solve", "library", doc="x with a x = b, by LU with partial pivoting; LinAlgError if a is singular.", attributes=(),
     shape=_solve_shape("solve"), vjp=(lambda ct, out, a, b: -_product(solve(matrix_transpose(a), ct), out),
                                       lambda ct, out, a, b: solve(matrix_transpose(a), ct)),
-    jvp=_solve_jvp, batch=LEADING_AXES, reference=lambda a, b: np.linalg.solve(a, b),
+    jvp=_solve_jvp, batch=RIGHT_HAND_SIDES, reference=lambda a, b: np.linalg.solve(a, b),
     numpy="np.linalg.solve({0}, {1})", kinds="fc", cheap=False,
     library=InnerLoop(("solve",), "{}{}->{}", "(m,m),(m,n)->(m,n)", failure="Singular matrix", lapack="gesv"),
 )
@@ -236,7 +254,8 @@ def _lu_solve_vjp_packed(ct: Value, out: Value, packed: Value, b: Value, *, tran
 
 lu_solve: Op = define_op(
     "lu_solve", "library", doc="x with a x = b, or aᵀ x = b, from the factors of a; LinAlgError if a is singular.",
-    attributes=("transpose",), shape=_lu_solve_shape, vjp=(_lu_solve_vjp_packed, _lu_solve_vjp_b), jvp=TRANSPOSED, batch=LEADING_AXES,
+    attributes=("transpose",), shape=_lu_solve_shape, vjp=(_lu_solve_vjp_packed, _lu_solve_vjp_b), jvp=TRANSPOSED,
+    batch=RIGHT_HAND_SIDES,
     reference=solve_with_lu, kinds="fc", cheap=False, library=Native("BLAS trsm", failure="Singular matrix"),
 )
 
@@ -276,7 +295,7 @@ triangular_solve: Op = define_op(
     "triangular_solve", "library", doc="x with t x = b, where t is the lower (else upper) triangle of a, or its "
     "transpose; LinAlgError if a diagonal element is zero.", attributes=("lower", "transpose"),
     shape=_solve_shape("triangular_solve"), vjp=(_triangular_vjp_a, _triangular_vjp_b), jvp=_triangular_jvp,
-    batch=LEADING_AXES, reference=solve_triangle, kinds="fc", cheap=False,
+    batch=RIGHT_HAND_SIDES, reference=solve_triangle, kinds="fc", cheap=False,
     library=Native("BLAS trsm", failure="Singular matrix"),
 )
 

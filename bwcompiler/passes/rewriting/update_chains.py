@@ -57,9 +57,12 @@ def versions(x: Value, section: Section) -> Iterator[Value]:
         if x.op.name not in UPDATES:
             return
         link = _links.get(x) or _linked(x)
+        if cells is not None and not link.cells & cells:
+            x = link.jump
+            continue
         if not section.is_apart(link.section):
             return
-        if cells is None:
+        if cells is None:                          # most slices are of what was written last: these need none
             cells = _cells_of(section, x.shape)
         x = x.operands[0] if link.cells & cells else link.jump
 
