@@ -14,11 +14,11 @@ import numpy as np
 from bwcompiler.errors import TracerError
 from bwcompiler.frontend.source.makers import shown
 from bwcompiler.frontend.source.variables import not_capturable
+from bwcompiler.frontend.tracing.data_slices import DataSlice
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, as_int64, extent_of
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.promotion import strong
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.sections import Section
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, Tracer, call
 from bwcompiler.ir.extent import Extent, add_extents, known_le, scale_extent
@@ -114,7 +114,7 @@ def elements_of(source: Any) -> Elements | None:
         return _of_steps(source)
     if isinstance(source, ArrayTracer):
         return Elements(source._type.shape[0], lambda k: source[k])
-    if type(source) is Section:
+    if type(source) is DataSlice:
         return Elements(source.count, lambda k: source.source[source.start + k])
     if type(source) is np.ndarray and source.ndim and source.dtype.kind in "biufc":
         return Elements(len(source), lambda k: shown(source)[k])

@@ -3,7 +3,7 @@
     trace, arguments, outside      one call: its arguments taken apart, the function run, what it read from elsewhere (`code_reads`: where)
     tracer, operands, promotion    handles; from what the user passes to values of one dtype and shape
     registry                       the tables of what is supported, which `frontend/numpy` fills
-    index_parsing, index_handle    what stands in x[...]; masked_selection, sections: what has as many elements as data says
+    index_parsing, index_handle    what stands in x[...]; masked_selection, data_slices: what has as many elements as data says
     storages/                      what arrays hold, how their elements lie in memory
     control_flow/                  loops and branches as ops with graphs of their own
     callbacks, custom_rules        Python functions inside of programs, and functions with the user's own derivative

@@ -20,7 +20,7 @@ TRACED_BOUND = ("a slice with a traced bound: the number of elements is not know
 
 
 class TracedSizeError(TracerIndexError):
-    """How many elements an index takes is data: perhaps it can be a section, or a selection (`sections`)."""
+    """How many elements an index takes is data: perhaps it is one that can be computed with (`data_slices`)."""
 
 
 class ParsedIndex:

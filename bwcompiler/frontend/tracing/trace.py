@@ -14,11 +14,11 @@ import numpy as np
 from bwcompiler import ops, tree
 from bwcompiler.errors import BwError, InternalError, TracerError, at
 from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, argument_type, take_apart
+from bwcompiler.frontend.tracing.data_slices import DataSlice
 from bwcompiler.frontend.tracing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.outside import Outside, OutsideRead
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.sections import Section
 from bwcompiler.frontend.tracing.source import current_source, is_hidden, stop_at
 from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout
 from bwcompiler.frontend.tracing.storages.region import Policy, Recapture, Region, Site, StaticDemand, Storage, active_region, open_region
@@ -392,7 +392,7 @@ def _output(leaf: Any, position: int, output_tree: tree.TreeDef) -> Value:
     if not isinstance(leaf, bool | int | float | complex | np.generic | np.ndarray):
         path = tree.treedef_paths(output_tree, "result")[position]
         if isinstance(leaf, Selection):
-            what = "a slice with a traced bound" if isinstance(leaf, Section) else "x[mask] with a traced mask"
+            what = "a slice with a traced bound" if isinstance(leaf, DataSlice) else "x[mask] with a traced mask"
             raise TracerError(at(current_source(), f"{path} is {what}: the number of elements is not known while tracing\n"
                                  "  hint: return np.where(mask, x, 0), or reduce it (x[mask].sum())"))
         hint = ("return its array, .to_numpy(), and wrap the result of the call" if hasattr(leaf, "to_numpy") else

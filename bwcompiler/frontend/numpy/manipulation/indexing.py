@@ -12,6 +12,7 @@ from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.numpy.elementwise.ufuncs import store
 from bwcompiler.frontend.numpy.manipulation.layout import flat_view, indexed, is_flat, reshaped, viewed
 from bwcompiler.frontend.tracing import masked_selection
+from bwcompiler.frontend.tracing.data_slices import data_slice, masked, sized_by_data, taken
 from bwcompiler.frontend.tracing.index_parsing import (
     ParsedIndex,
     TracedSizeError,
@@ -38,7 +39,6 @@ from bwcompiler.frontend.tracing.operands import (
 )
 from bwcompiler.frontend.tracing.promotion import common_dtype
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
-from bwcompiler.frontend.tracing.sections import masked, section, sized_by_data, taken
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.storages.views import PickedView, broadcast_value, same_chain, whole
 from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, fresh_array, lying_as, value_of
@@ -166,7 +166,7 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
     try:
         parsed = cached_parse(tuple(entries), x.shape)
     except TracedSizeError:
-        found, source = section(x, entries)
+        found, source = data_slice(x, entries)
         _set_where(source, found.where, value)
         return
     base = basic_part(x, parsed)

@@ -1,4 +1,4 @@
-"""`x[start:stop]` with bounds that are data: a section, the number of whose elements is not known while tracing.
+"""`x[start:stop]` with bounds that are data: a slice, the number of whose elements is not known while tracing.
 
 It can do what a selection by a mask can (`masked_selection`), the mask being that of the positions between the bounds; be multiplied with
 `@`; be an index; and be gone over in loops.  It is a view: what is written to the array later is seen in it.
@@ -31,7 +31,7 @@ def _in_place(_: Any, __: Any) -> Any:
     return call(_refuse_in_place)
 
 
-class Section(Selection):
+class DataSlice(Selection):
     """What `source[start:stop]` gives; start and stop as numbers from 0 to the length of the source."""
 
     __slots__ = ("source", "start", "stop", "where")
@@ -50,7 +50,7 @@ class Section(Selection):
 
     @property
     def mask(self) -> Value:  # type: ignore[override]
-        """Where they are in the section."""
+        """Where they are in the slice."""
         return call(value_of, self.where)  # type: ignore[no-any-return]
 
     __iadd__ = __isub__ = __imul__ = __itruediv__ = __ifloordiv__ = __imod__ = __ipow__ = _in_place
@@ -78,7 +78,7 @@ def sized_by_data(x: Tracer, entries: list[Any]) -> Selection:
         raise TracerIndexError("x[mask, ...] with a traced mask: the number of elements is not known while tracing\n"
                                "  hint: np.where(mask, x, 0), or np.sum(x, where=mask) for reductions; x[mask] and x[i, mask] can be "
                                "computed with element by element, and be summed; y[mask] = scalar works")
-    return section(x, entries)[0]
+    return data_slice(x, entries)[0]
 
 
 def masked(x: Tracer, entries: list[Any]) -> tuple[Tracer, Tracer] | None:
@@ -94,7 +94,7 @@ def _is_number(entry: Any) -> bool:
     return isinstance(entry, int | np.integer | Tracer) and not isinstance(entry, bool) and np.ndim(entry) == 0 and not is_mask(entry)
 
 
-def section(x: Tracer, entries: list[Any]) -> tuple[Section, Tracer]:
+def data_slice(x: Tracer, entries: list[Any]) -> tuple[DataSlice, Tracer]:
     """x[...] with one slice whose bounds are data, behind numbers; and the part of x that the numbers leave."""
     place = next(number for number, entry in enumerate(entries) if isinstance(entry, slice))
     bounds, numbers, further = entries[place], entries[:place], entries[place + 1:]
@@ -105,7 +105,7 @@ def section(x: Tracer, entries: list[Any]) -> tuple[Section, Tracer]:
     size = source._type.shape[0]
     if not isinstance(size, int):
         raise TracerIndexError(TRACED_BOUND)
-    return Section(source, _bound(bounds.start, 0, size), _bound(bounds.stop, size, size)), source
+    return DataSlice(source, _bound(bounds.start, 0, size), _bound(bounds.stop, size, size)), source
 
 
 def _bound(bound: Any, default: int, size: int) -> Tracer:

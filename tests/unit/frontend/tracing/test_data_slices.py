@@ -155,6 +155,6 @@ def changed_in_place(x):
     lambda x: np.sum(x[:np.argmax(x)] * x[:np.argmin(x)]), lambda x: x[:np.argmax(x)] @ x, lambda x: x[:np.argmax(x)],
     lambda x: np.outer(x, x)[x > 0, 2].sum(), lambda x: np.sort(x[:np.argmax(x)])[0]])
 def test_what_needs_the_number_of_elements_is_refused(program):
-    with pytest.raises(BwError, match="test_sections.py") as caught:
+    with pytest.raises(BwError, match="test_data_slices.py") as caught:
         bw.jit(program)(np.array([0.1, 3.0, 1.0, 2.0]))
     assert "hint" in str(caught.value)
