@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from bwcompiler import ops
-from bwcompiler.ir.extent import Extent, Index, add_extents, known_le, substitute
+from bwcompiler.ir.extent import Extent, Index, add_extents, known_le, scale_extent, substitute, upper
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.passes.loops.region_bodies import copied
@@ -81,9 +81,11 @@ def _carrying(loop: Value, record: Record) -> Value:
 
 def _first_index(lo: Extent, hi: Extent, step: int) -> Extent | None:
     """The index of the first iteration; None where it is not known, or where there are few."""
-    if isinstance(lo, int) and isinstance(hi, int):
-        last = lo + (hi - lo) // abs(step) * abs(step)
-        return None if hi - lo < (FEWEST - 1) * abs(step) else lo if step > 0 else last
+    span = add_extents(hi, scale_extent(lo, -1))
+    if upper(span) < (FEWEST - 1) * abs(step):
+        return None
+    if isinstance(span, int):
+        return lo if step > 0 else add_extents(lo, span // abs(step) * abs(step))
     return lo if step > 0 else hi if step == -1 else None
 
 

@@ -206,6 +206,9 @@ class _Copy:
                 branch = value.attrs[name]
                 chosen[value] = self.values(branch, dict(zip(branch.inputs, operands[1:], strict=True)), _known_in(value, name, known))
                 continue
+            if value.op is ops.loop and self._never_runs(value):
+                chosen[value] = operands[:value.attrs["carried"]]
+                continue
             attrs = {name: self._region(value, name, known) if name in value.op.regions else self._attribute(one)
                      for name, one in value.attrs.items()}
             made = record.emit(value.op, tuple(operands), attrs, self._type(value.type))
@@ -213,6 +216,11 @@ class _Copy:
                 made.name = value.name
             mapping[value] = made
         return [mapping[output] for output in graph.outputs]
+
+    def _never_runs(self, loop: Value) -> bool:
+        """Whether a loop inside has no iterations in this part: nothing is known of its index then."""
+        lo, hi = [substitute(loop.attrs[name], self.extents) for name in ("lo", "hi")]
+        return bool(known_le(add_extents(hi, 1), lo))
 
     def _attribute(self, attribute: Any) -> Any:
         if isinstance(attribute, Affine):

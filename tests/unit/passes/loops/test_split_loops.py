@@ -147,7 +147,20 @@ def inner_triangles(x):
     return y
 
 
-@pytest.mark.parametrize("fun, choices", [(triangles, 0), (inner_triangles, 0)])
+def empty_in_a_part(x):
+    """The loop inside has no iterations in the first part of the one around; it reads the row below, which the last one has not."""
+    n = x.shape[0]
+    y = x.copy()
+    for i in range(n - 1, -1, -1):
+        for j in range(i + 1, n):
+            if i + 1 < n:
+                y[i, j] = max(y[i + 1, j], y[i, j - 1]) * 0.5
+            if i + 1 < n and i < j - 1:
+                y[i, j] += y[i + 1, j - 1]
+    return y
+
+
+@pytest.mark.parametrize("fun, choices", [(triangles, 0), (inner_triangles, 0), (empty_in_a_part, 1)])
 def test_parts_that_move_with_the_loop_around(fun, choices):
     assert parts(fun, GRID)[0] == choices
 
@@ -188,3 +201,17 @@ def test_an_element_of_a_row_is_an_element():
     """What is read at i - 1 wraps in the first iteration; where it is known not to, it is a slice of the array."""
     graph = split_loops(trace(borders, (GRID,)).graph)
     assert count(graph, ops.gather) == 0 and count(graph, ops.normalize_index) == 0
+
+
+def test_parts_of_one_iteration():
+    """No element is carried from there: the next place is none of the array."""
+    def one(x):
+        y = x.copy()
+        for i in range(x.shape[0] - 1, -1, -1):
+            for j in range(i):
+                if j - i >= 2:
+                    y[i, j] = x[i, j]
+                if i > 1 and j > 1:
+                    y[i, j] += y[i - 1, j] - x[i, j - 1]
+        return y
+    assert parts(one, GRID)[0] == 1                # j - i >= 2 never holds, which nothing asks where no part begins
