@@ -131,7 +131,7 @@ class _Module:
         key = (id(kernel), tuple(merged.items()))
         found = self.kernels.get(key)
         if found is None:
-            suffix = f".{len(self.kernels)}" if (id(kernel), ()) in self.kernels else ""
+            suffix = f".{len(self.kernels)}" if any(emitted == id(kernel) for emitted, _ in self.kernels) else ""
             found = self.kernels[key] = [self._piece(piece, merged, f"{piece.kernel.name}{suffix}") for piece in pieces(kernel, merged)]
         return found
 

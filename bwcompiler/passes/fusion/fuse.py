@@ -364,9 +364,12 @@ class _Fusion:
 
     # ----- numbers
     def _waits(self, attempt: Attempt) -> bool:
-        """Whether the value is a number that can be computed whenever it is needed: then it waits."""
+        """Whether the value is a number that can be computed whenever it is needed: then it waits.
+
+        One that is written to, or that reads what is, has its place in the order.
+        """
         bases = [root(base) for base, _ in attempt.reads]
-        if not attempt.is_number or any(base in self.readers for base in bases):
+        if not attempt.is_number or any(base in self.readers for base in (attempt.value, *bases)):
             return False
         numbers = tuple([base for base in dict.fromkeys(bases) if base in self.numbers])
         own = 1 if attempt.value.op.cheap else 1 + MOST_REPEATED

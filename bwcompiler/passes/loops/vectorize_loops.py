@@ -142,6 +142,8 @@ class _Accesses:
             elif value.op in UPDATES and value.operands[0] in versions:
                 if not may_write or value.operands[1] in versions or not self._is_strip(value, value.operands[1].shape):
                     return None
+                if not mentions_index(value.attrs["starts"], self.index):       # no element, or each iteration writes the same ones
+                    return None
                 self._note(versions, value, value.operands[1].shape, True)
                 versions[value] = versions[value.operands[0]]
                 fixed.add(value)

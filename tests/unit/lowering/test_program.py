@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import bwcompiler as bw
 from bwcompiler.ir.call_signature import ERROR_RECORD_BYTES
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.graph_interpreter import interpret
@@ -206,3 +207,23 @@ def test_pointers_to_one_place_are_one_register():
     text = calls.program_text("f", calls.Slots(0, 0), [calls.FunctionCall("g", (part, whole))], [])
     assert text.count("%memory.64 = ") == 1
     assert "@g(ptr %memory.64, ptr %memory.64)" in text
+
+
+@pytest.mark.parametrize("merged_first", [True, False])
+def test_steps_alike_of_which_one_writes_to_what_it_reads(merged_first: bool) -> None:
+    """They share a kernel, but not its function: one has two parameters in one memory, wherever it stands."""
+    def program(x: Any, y: Any) -> Any:
+        z = x.copy()
+        z[np.array([0, 1])] = y[:2]
+        if merged_first:
+            x[1:] += y[:-1]
+            z[1:] += x[:-1]
+        else:
+            z[1:] += y[:-1]
+            x[1:] += z[:-1]
+        return z
+
+    x, y = np.linspace(0.0, 1.0, 5), np.linspace(1.0, 3.0, 5)
+    other = x.copy()
+    np.testing.assert_array_equal(bw.jit(program)(other, y), program(x, y))
+    np.testing.assert_array_equal(other, x)

@@ -338,3 +338,17 @@ def test_random_nests_compute_the_same():
             for one, other in zip(found, expected, strict=True):
                 np.testing.assert_array_equal(one, other, str(seed))
     assert min(left_over) > 5
+
+
+def test_parts_without_elements():
+    """Their cotangents are added to no element, in a loop that writes to others."""
+    def program(a, b):
+        a = a.copy()
+        for i in range(len(a)):
+            a[i] -= b[i] * np.sum(a[:0]) + np.sum(b[3:1])
+        return np.sum(a * b)
+
+    a, b = np.arange(12.0), np.linspace(1.0, 2.0, 12)
+    assert bw.jit(program)(a, b) == program(a, b)
+    found = bw.grad(program, argnums=(0, 1))(a, b)
+    np.testing.assert_array_equal(found, (b, a))

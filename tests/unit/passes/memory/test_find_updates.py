@@ -281,3 +281,18 @@ def test_what_is_read_again_or_known_at_once_is_no_patch(rng):
     for fun in (read_again, at_once):
         assert not find_updates(trace(fun, (x,)).graph).values
         np.testing.assert_allclose(bw.jit(fun)(x), fun(x), rtol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_arrays_of_few_elements_that_are_written_to_late(dtype: Any, size: int) -> None:
+    """A single element is a number, computed where it is needed; but where it is written to, it must lie in memory before."""
+    rng = np.random.default_rng(size)
+    weights = rng.normal(size=size)
+
+    def program(x: Any, y: Any) -> Any:
+        return np.real(np.sum(x * np.sum(y[size:])) + np.sum(x * np.sum(y[:size // 2])) + np.sum(y * weights))
+
+    x, y = [rng.normal(size=n) + (1j * rng.normal(size=n) if dtype is np.complex128 else 0) for n in (2, size)]
+    expected = weights + np.where(np.arange(size) < size // 2, np.sum(x), 0)
+    np.testing.assert_allclose(bw.grad(program, argnums=1)(x, y), expected, rtol=1e-13)
