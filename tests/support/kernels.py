@@ -1,4 +1,4 @@
-"""Kernels under test: are two the same (`difference`), running them by native code (`NativeKernels`), random ones
+"""Kernels under test: are two the same (`difference`), running them by native code (`NativeKernels`, `native`), random ones
 (`random_kernel(seed)`, with arrays that fit).
 
 Random kernels compute with exact operations only, so that the interpreter and native code must agree in every bit.
@@ -32,6 +32,9 @@ from bwcompiler.ir.loop import (
     linear_offset,
     load,
 )
+from bwcompiler.ir.loop_interpreter import run_kernel
+from bwcompiler.ir.loop_parser import parse_kernel
+from bwcompiler.ir.loop_verifier import verify_kernel
 from bwcompiler.ir.scalar import Scalar, Word, cast, const, guard, in_range, index_value, operation, select
 from bwcompiler.ir.types import BOOL, F32, F64, I8, I32, I64, U8, U32, DType
 from bwcompiler.lowering.kernels.llvm_scalars import ScalarEmitter
@@ -39,9 +42,12 @@ from bwcompiler.lowering.kernels.loops_to_llvm import KernelText, kernel_to_llvm
 from bwcompiler.lowering.math.functions import math_text
 from bwcompiler.runtime import jit
 from bwcompiler.target import Target
-from tests.support.targets import HOST
+from tests.support.targets import HOST, narrowest
 
 Array = np.ndarray[Any, Any]
+
+
+TARGET = Target("generic", "", 256)                    # of texts that are looked at: the same on every machine
 
 
 # ----- equality
@@ -371,3 +377,22 @@ class _KernelBuilder:
 
 def copies(arrays: Sequence[Array]) -> list[Array]:
     return [array.copy() for array in arrays]
+
+
+# ----- native code against the interpreter
+def native(text: str | Kernel, arrays: list[Array]) -> list[Array]:
+    """What native code makes of the arrays; the interpreter makes the same."""
+    kernel = text if isinstance(text, Kernel) else parse_kernel(text)
+    verify_kernel(kernel)
+    expected = copies(arrays)
+    run_kernel(kernel, expected)
+    for target in dict.fromkeys([HOST, narrowest()]):
+        found = copies(arrays)
+        NativeKernels([kernel], target).run(kernel.name, found)
+        for made, wanted in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(made, wanted, str(target))
+    return expected
+
+
+def text_of(text: str, target: Target = TARGET) -> str:
+    return kernel_to_llvm(parse_kernel(text), ScalarEmitter(target)).text
