@@ -104,7 +104,21 @@ def _multiply(type_: TensorType, x: Value, y: Value) -> Value | None:
         return ops.negative(x)
     if _is_filled_with(x, -1):
         return ops.negative(y)
+    if type_.dtype.is_float and is_constant(y):
+        return _scaled(type_, x, y.attrs["value"])
     return None
+
+
+def _scaled(type_: TensorType, x: Value, factor: float) -> Value | None:
+    """-x * c == x * -c; x * a * c == x * (a * c) for a = ±2, ±4, ..., which no rounding sees, and |c| >= 1, so that what overflows does."""
+    if x.op is ops.negative:
+        return ops.multiply(x.operands[0], _full(-factor, type_))
+    if x.op is not ops.multiply or not is_constant(x.operands[1]) or not 1 <= abs(factor) < math.inf:
+        return None
+    inner = x.operands[1].attrs["value"]
+    if not 2 <= abs(inner) < math.inf or abs(math.frexp(inner)[0]) != 0.5 or abs(inner * factor) > float(np.finfo(type_.dtype.numpy).max):
+        return None
+    return ops.multiply(x.operands[0], _full(inner * factor, type_))
 
 
 @rule("add")

@@ -37,6 +37,10 @@ CASES = {
     "x * 1 == x": ("%r: f64[2,3] = multiply %x, 1.0", "%x", "%r: f64[2,3] = multiply %x, 2.0"),
     "1 * x == x": ("%r: f64[2,3] = multiply 1.0, %x", "%x", "%r: f64[2,3] = multiply %x, 0.0"),
     "x * -1 == -x": ("%r: f64[2,3] = multiply %x, -1.0", "%r: f64[2,3] = negative %x", "%r: f64[2,3] = multiply %x, -2.0"),
+    "-x * c == x * -c": ("%m: f64[2,3] = negative %x\n%r: f64[2,3] = multiply %m, 3.0", "%r: f64[2,3] = multiply %x, -3.0",
+                         "%m: f64[2,3] = negative %x\n%r: f64[2,3] = multiply %m, %y"),
+    "x * 2**k * c == x * (2**k c)": ("%m: f64[2,3] = multiply %x, -4.0\n%r: f64[2,3] = multiply %m, 3.0", "%r: f64[2,3] = multiply %x, -12.0",
+                                     "%m: f64[2,3] = multiply %x, 3.0\n%r: f64[2,3] = multiply %m, 4.0"),
     "x + -0.0 == x": ("%r: f64[2,3] = add %x, -0.0", "%x", "%r: f64[2,3] = add %x, 0.0"),
     "n + 0 == n": ("%r: i64[2,3] = add %n, 0", "%n", "%r: i64[2,3] = add %n, 1"),
     "x + x == 2 x": ("%r: f64[2,3] = add %x, %x", "%r: f64[2,3] = multiply %x, 2.0", "%r: f64[2,3] = add %x, %y"),
@@ -195,6 +199,22 @@ def test_every_rule_of_its_own_has_a_case():
     rest = {"min", "prod", "any", "all"}                   # one function with max
     own = {name for name in RULES if REGISTRY[name].kind != "elementwise"}
     assert own - rest <= covered
+
+
+@pytest.mark.parametrize("first, second", [(2.0, 100.0), (-4.0, 1.0), (8.0, -3e37), (2.0, 0.75), (0.5, 4.0), (2.0, 3e38), (2.0, 1e-45), (3.0, 2.0)])
+def test_scaling_twice_has_the_same_bits(first, second):
+    """With numbers that become infinite, or have few bits left, on the way."""
+    first, second = (float(np.float32(factor)) for factor in (first, second))
+    graph = graph_of(f"%a: f32[2,3] = cast %x {{dtype=f32}}\n%m: f32[2,3] = multiply %a, {first}\n%b: f32[2,3] = multiply %m, {second}\n"
+                     "%r: f64[2,3] = cast %b {dtype=f64}")
+    found = simplify(graph)
+    assert (found is not graph) == ((first, second) in ((2.0, 100.0), (-4.0, 1.0), (8.0, float(np.float32(-3e37)))))
+    tiny, huge = np.float64(np.finfo(np.float32).smallest_subnormal), np.float64(np.finfo(np.float32).max)
+    for x in (np.array([[tiny, 3 * tiny, -5 * tiny], [1.1754945e-38, np.nan, -np.inf]]),
+              np.array([[huge, -huge / 2, huge / 3], [0.0, -0.0, huge / 7.9]]), np.array([[1 / 3, 0.1, -1e-30], [1e30, 1.7, 12345.678]])):
+        arrays = [x, *ARRAYS[1:]]
+        [one], [two] = interpret(graph, arrays), interpret(found, arrays)
+        np.testing.assert_array_equal(np.asarray(one), np.asarray(two))
 
 
 QUOTIENTS = {"x / 2**k == x * 2**-k": ("%r: f64[2,3] = divide %x, 128.0", "%r: f64[2,3] = multiply %x, 0.0078125",
