@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bwcompiler.ir.extent import (
     Affine,
     Index,
-    Region,
+    Section,
     add_extents,
     element_count,
     evaluate,
@@ -70,7 +70,7 @@ def elements(region):
 
 
 AXIS = st.tuples(st.integers(0, 4), st.integers(0, 3), st.sampled_from((1, 2, -1, -2)))
-REGIONS = st.lists(AXIS, min_size=2, max_size=2).map(lambda axes: Region(*zip(*axes, strict=True)))
+REGIONS = st.lists(AXIS, min_size=2, max_size=2).map(lambda axes: Section(*zip(*axes, strict=True)))
 
 
 @given(REGIONS, REGIONS)
@@ -84,7 +84,7 @@ def test_regions_that_are_apart_share_nothing(a, b):
 
 
 def test_regions_that_move_with_an_index():
-    row, next_row = Region((I.extent(), 0), (1, 6), (1, 1)), Region((I.extent() + 1, 0), (1, 6), (1, 1))
+    row, next_row = Section((I.extent(), 0), (1, 6), (1, 1)), Section((I.extent() + 1, 0), (1, 6), (1, 1))
     assert row.is_apart(next_row) and not row.is_apart(row)
-    assert not row.is_apart(Region((J.extent(), 0), (1, 6), (1, 1)))
-    assert row.joined(next_row) == next_row.joined(row) == Region((I.extent(), 0), (2, 6), (1, 1))
+    assert not row.is_apart(Section((J.extent(), 0), (1, 6), (1, 1)))
+    assert row.joined(next_row) == next_row.joined(row) == Section((I.extent(), 0), (2, 6), (1, 1))
