@@ -5,8 +5,8 @@
     i32 product.matrix(words, a, b, c, rows, columns, call)               these rows and columns of one matrix of a batch
 
 `words` is an array of i64: WORDS, then AXIS_WORDS for each batch axis, the innermost one last; strides are in elements, and those
-of columns of the result 1.  `call` is an array too (`_CALL`).  A part is a block of rows and columns of one matrix, or whole matrices; bits
-depend on the product alone, not on its parts.  Extents may be 0.
+of columns of the result 1.  `call` is an array too (`_CALL`).  A part is a block of rows and columns of one matrix, or whole
+matrices.  Bits depend on the product alone, not on its parts.  Extents may be 0.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ WORDS = ("a", "b", "c", "m", "n", "k", "a.row", "a.column", "b.row", "b.column",
 AXIS_WORDS = ("extent", "a", "b", "c")
 POLL_WORK = 1 << 24            # multiplications from one look for signals to the next, about; a product of fewer does not look
 
-_CALL = ("words", "rows", "columns", "row.parts", "column.parts", "status", "first")
+_CALL = ("words", "row.tiles", "column.tiles", "row.parts", "column.parts", "status", "first")
 _LEAST_WORK = 1 << 20          # multiplications of a product that is cut among threads,
 _PART_WORK = 1 << 18           # and of a part, at least
-_PART_EXTENT = 48              # and its rows or columns: the other operand may be packed for each
-_PART_ELEMENTS = 32            # and what it computes of the product of a matrix and a vector
+_WIDE_EXTENT = 192             # rows and columns of a part: packing its operands takes little time then;
+_FEW_PARTS = 8                 # where that makes fewer parts, the longer side is cut into more,
+_PART_EXTENT = 48              # of at least so many rows or columns
+_PART_ELEMENTS = 32            # and what a part computes of the product of a matrix and a vector
 _LEAST_MATRICES = 8            # a batch of so many is cut into matrices
-_LONGEST_WORK = 1 << 29        # of a part, about, where its shorter side is still so long:
-_LONG_EXTENT = 512
 _CHUNK_WORK = 1 << 34          # multiplications and parts from one region of the pool to the next: while it waits for others, the calling
 _CHUNK_PARTS = 32              # thread does not look for signals
 
@@ -102,14 +102,19 @@ def _by_vectors(f: Routine) -> None:
 
 def _part(tiling: Tiling) -> Routine:
     """Parts are numbered along rows, then columns, then matrices; those that lie above one another are one call."""
+
+    def border(part: str, tiles: str, parts: str, unit: int, extent: Index) -> Index:
+        """Where a part begins, and the one before it ends."""
+        return f.least(f.times(f.quotient(f.product(part, tiles), parts), unit), extent)
+
     f = Routine(tiling, "product.part", ["ptr call", "i64 begin", "i64 end"], "i32")
     words = f.get(_of_call(f, "words"), "ptr")
     f.do(f"%words = getelementptr i64, ptr {words}, i64 0")
-    rows, columns, row_parts, column_parts = [f.get(_of_call(f, name)) for name in _CALL[1:5]]
+    row_tiles, column_tiles, row_parts, column_parts = [f.get(_of_call(f, name)) for name in _CALL[1:5]]
     m, n, k = _extents(f)
     a, b, c = [f.get(f.let(f"getelementptr i64, ptr %words, i64 {WORDS.index(name)}"), "ptr") for name in "abc"]
     a_row, b_column, c_row = [stride(f, name) for name in ("a.row", "b.column", "c.row")]
-    work = f.most(f.product(f.product(rows, columns), k), 1)
+    work = f.most(f.quotient(f.product(f.product(m, n), k), f.product(row_parts, column_parts)), 1)
     is_vector = _is_vector(f, m, n)                                  # such parts do not look for signals themselves
     most_run = f.pick(is_vector, f.most(f.quotient(POLL_WORK, work), 1), 1 << 62)
     first = f.get(_of_call(f, "first"))
@@ -123,8 +128,9 @@ def _part(tiling: Tiling) -> Routine:
         matrix = f.quotient(line, column_parts)
         column_part = f.minus(line, f.product(matrix, column_parts))
         run = f.least(f.least(f.minus(row_parts, row_part), f.minus(end, part)), most_run)
-        i, j = f.product(row_part, rows), f.product(column_part, columns)
-        height, width = f.least(f.minus(m, i), f.product(rows, run)), f.least(f.minus(n, j), columns)
+        i, i_end = [border(str(place), row_tiles, row_parts, tiling.height, m) for place in (row_part, f.plus(row_part, run))]
+        j, j_end = [border(str(place), column_tiles, column_parts, tiling.columns, n) for place in (column_part, f.plus(column_part, 1))]
+        height, width = f.minus(i_end, i), f.minus(j_end, j)
         a_here, b_here, c_here = _matrix_of_batch(f, matrix, (a, b, c))
         c_here = f.moved(f.moved(c_here, f.product(c_row, i)), f.times(j, tiling.size))
         status = f.let(f"call i32 @product.matrix(ptr %words, ptr {f.moved(a_here, f.product(a_row, i))}, "
@@ -168,8 +174,7 @@ def _entry(tiling: Tiling) -> Routine:
     one = f.product(f.product(m, n), k)
     large = f.compare("sge", f.product(one, matrices), _LEAST_WORK)
     row_parts, column_parts = _cut(f, m, n, one, f.let(f"and i1 {large}, {f.compare('slt', matrices, _LEAST_MATRICES)}"))
-    rows, columns = _rounded(f, m, row_parts, tiling.height), _rounded(f, n, column_parts, tiling.columns)
-    numbers: list[Index] = [rows, columns, f.parts(m, f.most(rows, 1)), f.parts(n, f.most(columns, 1)), 0, 0]
+    numbers: list[Index] = [f.parts(m, tiling.height), f.parts(n, tiling.columns), row_parts, column_parts, 0, 0]
     f.do(f"store ptr %words, ptr {_of_call(f, 'words')}")
     for name, number in zip(_CALL[1:], numbers, strict=True):
         f.put(_of_call(f, name), number)
@@ -178,7 +183,7 @@ def _entry(tiling: Tiling) -> Routine:
     for _ in f.when(alone):
         f.put(product, f.let(f"zext i32 {f.let(f'call i32 @product.part(ptr %call, i64 0, i64 {count})')} to i64"))
     f.leave_if(alone, f"i32 {f.let(f'trunc i64 {f.get(product)} to i32')}")
-    work = f.most(f.product(f.product(rows, columns), k), 1)
+    work = f.most(f.quotient(one, f.product(row_parts, column_parts)), 1)
     grain = f.most(f.quotient(_PART_WORK, work), 1)
     chunk = f.most(f.quotient(_CHUNK_WORK, work), _CHUNK_PARTS)
     for number in f.each(0, f.parts(count, chunk)):
@@ -204,25 +209,20 @@ def _is_vector(f: Routine, m: Index, n: Index) -> str:
 
 
 def _cut(f: Routine, m: Index, n: Index, work: Index, wanted: str) -> tuple[Index, Index]:
-    """Into how many parts rows and columns are cut, if at all: powers of two, which most numbers of threads share evenly.
-
-    The longer side is cut; the other one where parts are so long that a signal would wait for them.
-    """
-    along_rows = f.compare("sge", m, n)
+    """Into how many parts rows and columns are cut, if at all: powers of two, which most numbers of threads share evenly."""
     is_vector = _is_vector(f, m, n)
-    most = f.least(f.quotient(f.most(m, n), f.pick(is_vector, _PART_ELEMENTS, _PART_EXTENT)), f.quotient(work, _PART_WORK))
-    long = _power(f, f.pick(wanted, most, 1))
-    longest = f.least(f.quotient(f.quotient(work, long), _LONGEST_WORK), f.quotient(f.least(m, n), _LONG_EXTENT))
-    short = _power(f, f.pick(wanted, longest, 1))
-    return f.pick(along_rows, long, short), f.pick(along_rows, short, long)
+    most = f.pick(wanted, f.quotient(work, _PART_WORK), 1)
+    wide, narrow = [f.pick(is_vector, _PART_ELEMENTS, extent) for extent in (_WIDE_EXTENT, _PART_EXTENT)]
+    rows = _power(f, f.least(f.quotient(m, wide), most))
+    columns = _power(f, f.least(f.quotient(n, wide), f.quotient(most, rows)))
+    along_rows = f.compare("sge", m, n)
+    longer, shorter = f.pick(along_rows, rows, columns), f.pick(along_rows, columns, rows)
+    finer = f.least(f.quotient(f.most(m, n), narrow), f.quotient(f.least(most, _FEW_PARTS), shorter))
+    longer = f.most(longer, _power(f, finer))
+    return f.pick(along_rows, longer, shorter), f.pick(along_rows, shorter, longer)
 
 
 def _power(f: Routine, number: Index) -> str:
     """The largest power of two that is not more, or 1."""
     zeros = f.call("i64", "llvm.ctlz.i64", f"i64 {f.most(number, 1)}", "i1 false")
     return f.let(f"shl i64 1, {f.minus(63, zeros)}")
-
-
-def _rounded(f: Routine, extent: Index, parts: Index, unit: int) -> str:
-    """Rows or columns of a part: whole tiles, where there is more than one."""
-    return f.pick(f.compare("eq", parts, 1), extent, f.times(f.parts(f.parts(extent, parts), unit), unit))
