@@ -17,7 +17,6 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
-from types import TracebackType
 from typing import TypeVar
 
 
@@ -68,11 +67,15 @@ class RenewedLock:
         self._lock = threading.RLock()
         _renewed.add(self)
 
-    def __enter__(self) -> None:
-        self._lock.acquire()
+    # `with` calls what these give, C functions: an interrupt cannot come between them and the block.  In functions of ours it could,
+    # and the lock would stay taken for ever.
+    @property
+    def __enter__(self) -> Callable[[], bool]:
+        return self._lock.__enter__
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._lock.release()
+    @property
+    def __exit__(self) -> Callable[..., None]:
+        return self._lock.__exit__
 
     def renew(self) -> None:
         """Forget an owner that is not this thread."""
