@@ -53,8 +53,10 @@ def _code(dtype: DType, target: Target) -> bytes:
 
 def _called(graph: Graph) -> set[DType]:
     """The dtypes of the products in a graph, and in its regions, that are calls."""
-    found = {value.dtype for value in graph.body if value.op is ops.matmul and is_called(value) and not is_written_out(value)}
+    found = set()
     for value in graph.body:
+        if value.op is ops.matmul and is_called(value) and not is_written_out(value):
+            found.add(value.dtype)
         for region in value.op.regions:
             found |= _called(value.attrs[region])
     return found

@@ -39,7 +39,7 @@ class Tuning(NamedTuple):
 
 TUNING = Tuning()
 FINISHED = Tuning(("sroa", "simplify_cfg"))    # for text that says itself what is to be done, once (`lowering.products`)
-PLAIN = Tuning((), 0)                          # for code that mostly waits: a fifth of the time to compile it
+PLAIN = Tuning((), 0)                          # for code that mostly waits: compiled in a quarter of the time
 
 
 @functools.cache

@@ -19,7 +19,7 @@ from bwcompiler.lowering.libraries.library_calls import CallText, Libraries, cal
 
 _BLOCK = 16                    # lanes: a multiple of those that the loop computes side by side
 _WORK = 5                      # operations per element and halving
-_LEAST_WORK = 1 << 18          # operations of a transform that is worth other threads: some 50 microseconds
+_LEAST_WORK = 1 << 18          # operations of a transform that is worth other threads: some 15 microseconds
 _GRAIN_WORK = 1 << 17          # of what one thread takes at a time: it computes the roots of unity anew
 
 

@@ -99,7 +99,7 @@ def _pieces_in_place(type_: TensorType, *pieces: Value, axis: int) -> Value | No
 def _quotient(type_: TensorType, x: Value, y: Value) -> Value | None:
     """x / 2**k, where 2**-k is a number of the dtype too; in derivatives that are arrays x / y for any known number y.
 
-    There it may be rounded once more: nobody compares its bits with NumPy's, and a division takes as long as four products.
+    There it may be rounded once more: nobody compares its bits with NumPy's, and a division takes several times as long as a product.
     """
     if not is_constant(y) or not isinstance(y.attrs["value"], float) or not type_.dtype.is_float:
         return None

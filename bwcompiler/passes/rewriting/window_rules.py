@@ -65,8 +65,9 @@ def _sums_of_windows(type_: TensorType, x: Value, *, shape: tuple[Any, ...], siz
         return None
     if any(n >= size for n, size in zip((*low, *high), (*sizes, *sizes), strict=True)):        # windows of zeros alone
         return None
-    column, row = sorted(product.operands, key=lambda operand: _along(operand) == ((1,) if product is not x else inside))
-    if x.rank != 2 * count or (_along(column), _along(row)) != (((0,), (1,)) if product is not x else (places, inside)):
+    down, across = (places, inside) if product is x else ((0,), (1,))
+    column, row = sorted(product.operands, key=lambda operand: _along(operand) == across)
+    if x.rank != 2 * count or (_along(column), _along(row)) != (down, across):
         return None
     a, b = reshaped(column.operands[0], x.shape[:count]), reshaped(row.operands[0], sizes)
     padded = ops.pad(a, low=tuple([size - 1 - n for size, n in zip(sizes, low, strict=True)]),
