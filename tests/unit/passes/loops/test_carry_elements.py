@@ -16,6 +16,7 @@ from bwcompiler.ir.op import Record, input_value, item
 from bwcompiler.ir.types import C128, F32, F64, I64, tensor
 from bwcompiler.passes.loops.carry_elements import carry_elements
 from tests.support.graph_strategies import run_compiled
+from tests.support.loop_passes import rewritten
 from tests.support.targets import on_each, require_agreement
 
 N = 40
@@ -34,18 +35,9 @@ def loops_of(graph):
 
 def carried(fun, *args):
     """How many elements the innermost loop carries; the function gives NumPy's bits."""
-    traced = trace(fun, args)
-    graph = carry_elements(traced.graph)
-    verify(graph)
-    inputs = [*args, *traced.captured]
-    expected = interpret(traced.graph, inputs)
-    for one, other in zip(interpret(graph, inputs), expected, strict=True):
-        np.testing.assert_array_equal(one, other)
-    np.testing.assert_array_equal(expected[0], fun(*[np.array(argument) for argument in args]))
-    for one, other in zip(run_compiled(traced.graph, inputs), expected, strict=True):
-        np.testing.assert_array_equal(one, other)
-    last = loops_of(traced.graph)[-1]
-    before = [value for value in loops_before(traced.graph) if value.attrs["body"].index is last.attrs["body"].index]
+    traced, _ = rewritten(carry_elements, fun, *args)
+    last = loops_of(traced)[-1]
+    before = [value for value in loops_before(traced) if value.attrs["body"].index is last.attrs["body"].index]
     return last.attrs["carried"] - before[0].attrs["carried"]
 
 

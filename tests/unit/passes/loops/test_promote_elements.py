@@ -7,10 +7,8 @@ import pytest
 
 from bwcompiler import ops
 from bwcompiler.frontend import trace
-from bwcompiler.ir.graph_interpreter import interpret
-from bwcompiler.ir.graph_verifier import verify
 from bwcompiler.passes.loops.promote_elements import promote_elements
-from tests.support.graph_strategies import run_compiled
+from tests.support.loop_passes import rewritten
 
 LINE = np.linspace(0.5, 2.0, 20)
 GRID = np.sin(np.arange(240.0)).reshape(12, 20)
@@ -18,15 +16,7 @@ GRID = np.sin(np.arange(240.0)).reshape(12, 20)
 
 def carried(fun, *args):
     """The shapes of what the innermost loop carries; results are as before, and as NumPy's."""
-    traced = trace(fun, args)
-    graph = promote_elements(traced.graph)
-    verify(graph)
-    inputs = [*args, *traced.captured]
-    expected = interpret(traced.graph, inputs)
-    np.testing.assert_array_equal(expected[0], fun(*[np.array(argument) for argument in args]))
-    for found in (interpret(graph, inputs), run_compiled(traced.graph, inputs)):
-        for one, other in zip(found, expected, strict=True):
-            np.testing.assert_array_equal(one, other)
+    _, graph = rewritten(promote_elements, fun, *args)
     shapes: list[tuple[int, ...]] = []
     while loops := [value for value in graph.body if value.op is ops.loop]:
         shapes, graph = [type_.shape for type_ in loops[-1].type.items], loops[-1].attrs["body"]

@@ -8,11 +8,9 @@ import pytest
 import bwcompiler as bw
 from bwcompiler.frontend import trace
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.graph_interpreter import interpret
-from bwcompiler.ir.graph_verifier import verify
 from bwcompiler.passes.loops.select_branches import select_branches
 from tests.support.gradcheck import central_differences
-from tests.support.graph_strategies import run_compiled
+from tests.support.loop_passes import rewritten
 
 N = 17
 X = np.sin(3.0 * np.arange(N)) + 0.11
@@ -25,20 +23,11 @@ def ops_in(graph: Graph) -> list[str]:
 
 def choices_left(fun, *args):
     """How many choices are left; the function gives NumPy's bits, compiled too, and gradients are those of differences."""
-    traced = trace(fun, args)
-    graph = select_branches(traced.graph)
-    verify(graph)
-    inputs = [*args, *traced.captured]
-    expected = interpret(traced.graph, inputs)
-    np.testing.assert_array_equal(expected[0], fun(*[np.array(argument) for argument in args]))
-    for found in (interpret(graph, inputs), run_compiled(traced.graph, inputs)):
-        for one, other in zip(found, expected, strict=True):
-            np.testing.assert_array_equal(np.signbit(one), np.signbit(other))
-            np.testing.assert_array_equal(one, other)
+    traced, graph = rewritten(select_branches, fun, *args)
     gradient = bw.grad(lambda x: np.sum(np.sin(fun(x, *args[1:]))))
     expected = central_differences(lambda x: np.sum(np.sin(fun(x, *args[1:]))), args[0])
     np.testing.assert_allclose(gradient(*args[:1]), expected, rtol=1e-6, atol=1e-8)
-    assert "cond" in ops_in(traced.graph)
+    assert "cond" in ops_in(traced)
     return ops_in(graph).count("cond")
 
 

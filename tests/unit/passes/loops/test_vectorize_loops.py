@@ -7,7 +7,6 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler import ops
-from bwcompiler.frontend import trace
 from bwcompiler.ir.extent import Index
 from bwcompiler.ir.graph import Graph, cut
 from bwcompiler.ir.graph_interpreter import interpret
@@ -17,6 +16,7 @@ from bwcompiler.ir.types import F64, I64, tensor
 from bwcompiler.passes.loops.promote_elements import promote_elements
 from bwcompiler.passes.loops.vectorize_loops import vectorize_loops
 from tests.support.graph_strategies import run_compiled
+from tests.support.loop_passes import rewritten
 from tests.support.targets import on_each, require_agreement
 
 N = 20
@@ -30,16 +30,8 @@ def loops_in(graph: Graph) -> int:
 
 def left(fun, *args):
     """How many loops are left; the function gives NumPy's bits, compiled too."""
-    traced = trace(fun, args)
-    graph = vectorize_loops(promote_elements(traced.graph))
-    verify(graph)
-    inputs = [*args, *traced.captured]
-    expected = interpret(traced.graph, inputs)
-    np.testing.assert_array_equal(expected[0], fun(*[np.array(argument) for argument in args]))
-    for found in (interpret(graph, inputs), run_compiled(traced.graph, inputs)):
-        for one, other in zip(found, expected, strict=True):
-            np.testing.assert_array_equal(one, other)
-    assert loops_in(traced.graph) > 0
+    traced, graph = rewritten(lambda graph: vectorize_loops(promote_elements(graph)), fun, *args)
+    assert loops_in(traced) > 0
     return loops_in(graph)
 
 
