@@ -254,16 +254,20 @@ captured.body:
   %captured = getelementptr i8, ptr %self, i64 {abi.TUPLE_ITEMS + 8 * SELF_CAPTURED}
   %captured.at = getelementptr ptr, ptr %captured, i64 %c
   %captured.array = load ptr, ptr %captured.at
-  %captured.spec.at = getelementptr i64, ptr %captured.table, i64 %c
+  %captured.spec.at = getelementptr [2 x i64], ptr %captured.table, i64 %c
   %captured.spec.offset = load i64, ptr %captured.spec.at
   %captured.spec = getelementptr i8, ptr %table, i64 %captured.spec.offset
-  %captured.data = call ptr @bw.array_data(ptr %captured.array, ptr %captured.spec, i64 {abi.C_CONTIGUOUS | abi.ALIGNED})
+  %captured.flags.at = getelementptr i64, ptr %captured.spec.at, i64 1
+  %captured.flags = load i64, ptr %captured.flags.at
+  %captured.data = call ptr @bw.array_data(ptr %captured.array, ptr %captured.spec, i64 %captured.flags)
   %captured.resized = icmp eq ptr %captured.data, null
   br i1 %captured.resized, label %slow, label %captured.kept
 captured.kept:
   %captured.buffer = add i64 %leaf_count, %c
   %captured.buffer.at = getelementptr ptr, ptr %buffers, i64 %captured.buffer
   store ptr %captured.data, ptr %captured.buffer.at
+  %captured.object.at = getelementptr ptr, ptr %objects, i64 %captured.buffer
+  store ptr %captured.array, ptr %captured.object.at
   %c.next = add i64 %c, 1
   br label %captured.head
 

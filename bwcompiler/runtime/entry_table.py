@@ -72,16 +72,21 @@ def arena_size(signature: CallSignature) -> int:
 
 
 def build_table(
-    signature: CallSignature, program: int, arena_slots: int, statics: Sequence[object] = (), reads: Sequence[Read] = ()
+    signature: CallSignature, program: int, arena_slots: int, statics: Sequence[object] = (), reads: Sequence[Read] = (),
+    strided: Sequence[int] = ()
 ) -> Table:
-    """The table of `signature` for the program and the list of arenas at these addresses."""
-    return _Builder(signature, statics).build(program, arena_slots, reads)
+    """The table of `signature` for the program and the list of arenas at these addresses.
+
+    strided   captured arrays that are copied at every call, as they are not C-contiguous and aligned.
+    """
+    return _Builder(signature, statics, strided).build(program, arena_slots, reads)
 
 
 class _Builder:
-    def __init__(self, signature: CallSignature, statics: Sequence[object]) -> None:
+    def __init__(self, signature: CallSignature, statics: Sequence[object], strided: Sequence[int]) -> None:
         self.signature = signature
         self.statics = statics
+        self.strided = strided
         self.data: list[int] = []  # what operations refer to; comes right after the header
         self.guards: list[int] = []
         self.packing: list[int] = []
@@ -119,7 +124,7 @@ class _Builder:
             "into": self.place(into),
             "copied_count": len(copied),
             "copied": self.place(copied),
-            "captured_specs": self.place([self.spec(type_) for type_ in signature.captured_types]),
+            "captured_specs": self.place([word for number in range(len(signature.captured_types)) for word in self.captured(number)]),
             **self.frame(len(copied)),
         }
         words = [0] * len(HEADER) + self.data
@@ -141,7 +146,7 @@ class _Builder:
         signature = self.signature
         results = len(signature.result_types)
         parts = {
-            "objects_at": 8 * len(signature.argument_types),
+            "objects_at": 8 * (len(signature.argument_types) + len(signature.captured_types)),
             "held_at": 8 * (self.held + 1),  # one more, as every leaf is stored at the next free place
             "owned_at": 8 * results,
             "stack_at": 8 * self.depth,
@@ -245,10 +250,15 @@ class _Builder:
         return self.spec(type_, layout), STRIDES | COPY
 
     def copied(self) -> list[int]:
-        """The leaves that are copied where they are not C-contiguous and aligned."""
+        """The leaves, and behind them captured arrays, that are copied where they are not C-contiguous and aligned."""
         signature = self.signature
-        return [index for index, (kind, layout) in enumerate(zip(signature.argument_kinds, signature.layouts, strict=True))
-                if kind == "array" and layout != "C" and index not in signature.result_into]
+        leaves = [index for index, (kind, layout) in enumerate(zip(signature.argument_kinds, signature.layouts, strict=True))
+                  if kind == "array" and layout != "C" and index not in signature.result_into]
+        return leaves + [len(signature.argument_types) + number for number in self.strided]
+
+    def captured(self, number: int) -> tuple[int, int]:
+        """The specification of a captured array and its flags."""
+        return self.spec(self.signature.captured_types[number]), COPY if number in self.strided else abi.C_CONTIGUOUS | abi.ALIGNED
 
     # --- results ------------------------------------------------------------------------------------------------------
 

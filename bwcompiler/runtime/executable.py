@@ -130,7 +130,7 @@ class CallForm:
         self.reads = reads
         self.table: Table | None = None
         if executable.native:
-            self.table = build_table(signature, executable.address, ctypes.addressof(executable.arenas), statics, reads)
+            self.table = build_table(signature, executable.address, ctypes.addressof(executable.arenas), statics, reads, _strided(captured))
 
     def run(self, leaves: Sequence[Any]) -> Any:
         """`Executable.run` with this form's captured arrays and result."""
@@ -138,6 +138,8 @@ class CallForm:
 
     def over(self, captured: Sequence[Any]) -> CallForm:
         """The same over other arrays of the same types."""
+        if _strided(captured) != _strided(self.captured):
+            return CallForm(self.executable, self.signature, self.raise_error, tuple(captured), self.statics, self.reads)
         other = copy.copy(self)
         other.captured = tuple(captured)
         return other
@@ -149,6 +151,11 @@ class CallForm:
         """
         assert self.table is not None
         return (following, self.raise_error, self.table.content, *self.captured, (self.executable, self.table))
+
+
+def _strided(captured: Sequence[np.ndarray[Any, Any]]) -> list[int]:
+    """The arrays that programs cannot read where they lie."""
+    return [number for number, array in enumerate(captured) if not (array.flags.c_contiguous and array.flags.aligned)]
 
 
 def chain(forms: Sequence[CallForm], slow_path: SlowPath, name: str = "compiled") -> Callable[..., Any]:

@@ -177,8 +177,8 @@ def captured_error(signature: CallSignature, captured: Sequence[Any], statics: S
     if len(captured) != len(signature.captured_types):
         return f"{len(captured)} captured arrays given, {len(signature.captured_types)} expected"
     for number, (array, type_) in enumerate(zip(captured, signature.captured_types, strict=True)):
-        if not is_standard(array, type_):
-            return f"captured array {number} is not a standard array of type {type_}"
+        if not is_standard(array, type_, None):
+            return f"captured array {number} is not an array of type {type_}"
     wanted = signature.static_count
     return f"{len(statics)} static values given, {wanted} expected" if len(statics) != wanted else ""
 

@@ -33,7 +33,7 @@ class BoundGraph:
         self.captured = tuple(captured)
         self.layouts = tuple(layouts) or (None,) * len(compiled.signature.argument_types)
         self.alone = tuple(alone)
-        self.is_native = all(map(_is_plain_array, self.captured))
+        self.is_native = all(type(array) is np.ndarray and array.dtype.isnative for array in self.captured)
         self._flat: dict[tuple[ArgumentKind, ...], CallForm | None] = {}
 
     def over(self, captured: Sequence[Any]) -> BoundGraph:
@@ -87,8 +87,3 @@ class BoundGraph:
     def _results(self) -> Tree:
         into = self.compiled.signature.result_into
         return flat_tree(next((k for k, leaf in enumerate(into) if leaf is not None), len(into)))
-
-
-def _is_plain_array(array: np.ndarray[Any, Any]) -> bool:
-    flags = array.flags
-    return bool(flags.c_contiguous and flags.aligned and array.dtype.isnative and type(array) is np.ndarray)

@@ -364,10 +364,33 @@ def test_captured_arrays(bind: Callable[..., Any]) -> None:
     np.testing.assert_array_equal(add(Y), X + Y)
     weights += 1  # by reference
     np.testing.assert_array_equal(add(Y), X + Y + 1)
-    with pytest.raises(ValueError, match="captured array 0 is not a standard array"):
-        bind(executable_text, signature, [np.arange(10.0)[::2]])
+    with pytest.raises(ValueError, match="captured array 0 is not an array of type"):
+        bind(executable_text, signature, [np.arange(10)[::2]])
     with pytest.raises(ValueError, match="0 captured arrays given, 1 expected"):
         bind(executable_text, signature)
+
+
+def test_captured_arrays_of_any_layout_are_read_at_every_call(bind: Callable[..., Any]) -> None:
+    signature = replace(vectors(1), captured_types=(VECTOR,))
+    memory = np.arange(10.0)
+    for weights in (memory[::2], memory[::-2], np.frombuffer(bytearray(81), np.uint8)[1:].view(np.float64)[:5]):
+        add = bind(sum_of(2), signature, [weights])
+        references = sys.getrefcount(weights)
+        np.testing.assert_array_equal(add(Y), weights + Y)
+        memory += 1.0
+        np.testing.assert_array_equal(add(Y), weights + Y)
+        assert sys.getrefcount(weights) == references
+    both = Executable(sum_of(2), signature).form(raise_error, [memory[::2]])
+    for other in (memory[:5], memory[5:0:-1], memory[::2]):
+        np.testing.assert_array_equal(chain([both.over([other])], slow_path)(Y), other + Y)
+
+
+def test_a_strided_captured_array_that_a_result_is_written_to_takes_the_slow_path() -> None:
+    memory = np.zeros(10)
+    signature = replace(vectors(1), captured_types=(VECTOR,), result_into=(0,))
+    add = Executable(sum_of(2), signature).bind(slow_path, raise_error, [memory[::2]])
+    assert takes_slow_path(add, memory[4:9])
+    assert not takes_slow_path(add, np.zeros(5))
 
 
 def test_one_executable_serves_many_closures_and_keeps_their_arrays() -> None:
