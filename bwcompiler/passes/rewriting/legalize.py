@@ -2,7 +2,7 @@
 
     windows(x, low, high)      -> windows(pad(x))             so that reading a window is a plain index map
     windows_add(ct, low, high) -> slice(windows_add(ct))      into the padded array
-    matmul of columns and rows -> multiply                   which fuses with what uses it
+    matmul of columns and rows -> multiply                   which fuses with what uses it; of a batch of rows and columns -> sum
     matmul(windows(x), column) -> sum(windows(x) * ...)      so that windows are read where they lie
     windows_add(column * row)  -> sum(windows(pad(column)) * ...)         likewise, in the other direction
     sum(matmul) over the batch -> matmul                     so that the batch of products is never stored
@@ -60,9 +60,18 @@ def _outer_product(type_: TensorType, x: Value, y: Value) -> Value | None:
                         ops.broadcast(right, shape=shape, axes=(*lead, rank - 1)))
 
 
+def _inner_products(type_: TensorType, x: Value, y: Value) -> Value | None:
+    """x[b, 0, k] @ y[b, k, 0] of a batch: sums of products, which join the loops around them."""
+    *batch, rows, inner = x.shape
+    if rows != 1 or y.shape[-1] != 1 or not batch or not type_.dtype.is_differentiable:
+        return None
+    shape = (*batch, inner)
+    return reshaped(ops.sum(ops.multiply(reshaped(x, shape), reshaped(y, shape)), axes=(len(batch),)), type_.shape)
+
+
 def _product(type_: TensorType, x: Value, y: Value) -> Value | None:
     """A matrix product that is none."""
-    return _outer_product(type_, x, y) or windows_by_column(type_, x, y)
+    return _outer_product(type_, x, y) or _inner_products(type_, x, y) or windows_by_column(type_, x, y)
 
 
 def _sum_of_products(type_: TensorType, product: Value, *, axes: tuple[int, ...]) -> Value | None:
