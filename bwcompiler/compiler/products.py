@@ -12,9 +12,9 @@ import threading
 
 from bwcompiler import ops
 from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.program_interface import POLL
 from bwcompiler.ir.types import DType
 from bwcompiler.lowering.libraries.matrix_products import is_called, is_written_out
-from bwcompiler.lowering.polls import POLL
 from bwcompiler.lowering.products import products_text
 from bwcompiler.lowering.products.call import DTYPES, symbol
 from bwcompiler.runtime import interrupts, jit, memory_pool, object_cache, threads

@@ -1,9 +1,4 @@
-"""The contract between a lowered program and the runtime: how a call's Python objects map to buffers.
-
-A program is LLVM text with `define i32 @bw_program(ptr %buffers, ptr %arena)`.  `%buffers` points to an array of
-pointers: one per argument leaf, then one per captured array, then one per result (`CallSignature.buffer_count`).
-`%arena` is 64-byte aligned: a 64-byte error record {i64 node id, i64 index, i64 values[6]}, zeroed before the call,
-followed by `arena_bytes` of scratch.  0 means success; a positive code is handed with the record to `raise_error`.
+"""How a call's Python objects map to the buffers of a program (`program_interface.py`).
 
 One program serves many forms of call: the same arguments by position or by keyword, as arrays or as Python numbers, with
 other static values.  A `CallSignature` is one form.
@@ -26,8 +21,6 @@ ContainerKind = Literal["tuple", "list", "dict", "none"]
 
 # Strides in bytes that an array must have; "C": C-contiguous; None: any, it is copied where it is not C-contiguous.
 Layout = tuple[int, ...] | Literal["C"] | None
-
-ERROR_RECORD_BYTES = 64  # at the start of every arena; also the alignment of arenas
 
 
 @dataclass(frozen=True, slots=True)

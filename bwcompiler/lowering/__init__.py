@@ -2,5 +2,12 @@
 
 A program is a sequence of steps (`steps.py`).  A kernel is a loop tree, built and improved in `loops`, written as LLVM text in
 `kernels`, which calls functions of vectors from `math`.  `regions.py` writes loops and branches; `libraries` are calls of LAPACK and of
-NumPy's loops, `products` the matrix products.
+NumPy's loops, `products` the matrix products.  Imports go downwards:
+
+    program                                functions of the program (calls); loops and branches (regions); which steps there are (steps)
+    libraries                              products are one of them
+    products | kernels                     function_text writes the one, a loop tree is the other
+    loops                                  what a tree costs (polls)
+    llvm_scalars (half_casts)              scalar operations as instructions, of numbers and of vectors
+    math
 """

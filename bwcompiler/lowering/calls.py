@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bwcompiler.ir.call_signature import ERROR_RECORD_BYTES
 from bwcompiler.ir.extent import Affine, Extent, Index
 from bwcompiler.ir.memory import Location
+from bwcompiler.ir.program_interface import ERROR_RECORD_BYTES
 from bwcompiler.ir.types import I64, DType
-from bwcompiler.lowering.kernels.llvm_scalars import literal, register_type
+from bwcompiler.lowering.llvm_scalars import literal, register_type
 
 TABLE_CALLS = 48               # programs with more calls than this walk a table,
 REPEATS = 2                    # if every function is called so often on average

@@ -13,12 +13,10 @@ from typing import Protocol
 
 from bwcompiler.ir.extent import Extent, upper
 from bwcompiler.ir.loop import Accumulate, Fill, Let, Loop, Statement, Store
+from bwcompiler.ir.program_interface import DECLARE_POLL, POLL
 from bwcompiler.ir.scalar import Scalar
-from bwcompiler.lowering.kernels.llvm_scalars import ScalarEmitter
+from bwcompiler.lowering.llvm_scalars import ScalarEmitter
 from bwcompiler.lowering.math.functions import FUNCTIONS
-
-POLL = "bw_poll"
-DECLARE_POLL = f"declare i32 @{POLL}()"
 
 # Operations, each of 1/20 ns (vectors, in cache) to 20 ns (gathers from memory): 0.05 ms to 20 ms from one look to the next.
 POLL_WORK = 1 << 20

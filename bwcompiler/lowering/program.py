@@ -19,19 +19,20 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.loop import OUTPUT, Buffer, Fill, Kernel
 from bwcompiler.ir.memory import Location, MemoryPlan
 from bwcompiler.ir.op import Value
+from bwcompiler.ir.program_interface import CALLBACK_DONE, CALLBACK_ERROR, DECLARE_POLL, POLL
 from bwcompiler.ir.scalar import Word, const
 from bwcompiler.ir.types import TensorType
 from bwcompiler.lowering.calls import RECORD, FunctionCall, Pointer, Slots, Told, body_text, program_text
-from bwcompiler.lowering.kernels.llvm_scalars import ScalarEmitter
 from bwcompiler.lowering.kernels.loops_to_llvm import kernel_to_llvm
 from bwcompiler.lowering.kernels.parallel_calls import parallel_text
 from bwcompiler.lowering.libraries.factorization_calls import library_call_text
-from bwcompiler.lowering.libraries.library_calls import CALLBACK_DONE, CALLBACK_ERROR, DECLARE_LAST, Libraries, check_index_text, copy_text
+from bwcompiler.lowering.libraries.library_calls import DECLARE_LAST, Libraries, check_index_text, copy_text
 from bwcompiler.lowering.libraries.matrix_products import product_text
+from bwcompiler.lowering.llvm_scalars import ScalarEmitter
 from bwcompiler.lowering.loops.parallel import Piece, pieces
 from bwcompiler.lowering.loops.split_complex import split_complex
 from bwcompiler.lowering.math.functions import math_text
-from bwcompiler.lowering.polls import COPY_BYTES, DECLARE_POLL, POLL, POLL_WORK, product_work, statements_work
+from bwcompiler.lowering.polls import COPY_BYTES, POLL_WORK, product_work, statements_work
 from bwcompiler.lowering.regions import BodyFunction, region_text
 from bwcompiler.lowering.steps import LoweredBody, LoweredStep
 from bwcompiler.target import Target
@@ -54,7 +55,7 @@ class Callback(NamedTuple):
 class ProgramText(NamedTuple):
     """LLVM text of a program; what it calls outside; the values whose computation may fail; how many distinct functions it has.
 
-    symbols: what it declares, of libraries, the thread pool and the runtime (`polls.POLL`); LLVM's intrinsics are among them.
+    symbols: what it declares, of libraries, the thread pool and the runtime (`POLL`); LLVM's intrinsics are among them.
     """
 
     text: str

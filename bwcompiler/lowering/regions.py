@@ -20,8 +20,9 @@ from bwcompiler.errors import InternalError
 from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, lower, scale_extent, upper
 from bwcompiler.ir.memory import ALIGNMENT
 from bwcompiler.ir.op import Value
+from bwcompiler.ir.program_interface import DECLARE_POLL, POLL
 from bwcompiler.lowering.calls import extent_register
-from bwcompiler.lowering.polls import DECLARE_POLL, POLL, POLL_WORK
+from bwcompiler.lowering.polls import POLL_WORK
 from bwcompiler.lowering.steps import LoweredBody
 
 _DECLARE_COPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"

@@ -12,13 +12,13 @@ import functools
 import threading
 from typing import Any
 
+from bwcompiler.ir.program_interface import INTERRUPTED, POLL
 from bwcompiler.locks import in_forked_child, once
 from bwcompiler.runtime import jit, object_cache, python_abi
 from bwcompiler.runtime.locks_and_clocks import DECLARE_CLOCK, clock
 from bwcompiler.target import default_target
 
 LOOK_NANOSECONDS = 20_000_000      # another thread that computes in Python gives up its lock after 5 ms: a quarter of this
-INTERRUPTED = 4                    # the status of lowering/libraries/library_calls.py; the stages know nothing of each other
 
 # {identity of the main thread, time of the next look}: only the main thread reads and writes the second.
 _state = (ctypes.c_int64 * 2)()
@@ -36,7 +36,7 @@ declare i32 @py.PyErr_CheckSignals()
 declare ptr @py.PyEval_SaveThread()
 declare void @py.PyEval_RestoreThread(ptr)
 {DECLARE_CLOCK}{clock()}
-define i32 @bw_poll() nounwind {{
+define i32 @{POLL}() nounwind {{
   %main = load i64, ptr @bw.state
   %thread = call i64 @py.PyThread_get_thread_ident()
   %is.main = icmp eq i64 %thread, %main
@@ -70,21 +70,21 @@ define i32 @bw_without_lock(ptr %program, ptr %buffers, ptr %arena) nounwind {{
 """
 
 
-_NO_POLL = "define i32 @bw_poll() { ret i32 0 }"      # for interpreters that calls go to through ctypes
+_NO_POLL = f"define i32 @{POLL}() {{ ret i32 0 }}"     # for interpreters that calls go to through ctypes
 
 
 @once
 def _code() -> jit.LoadedCode:
     if not python_abi.is_supported():
-        return jit.load(object_cache.object_for(_NO_POLL, default_target()), {}, ("bw_poll",))
+        return jit.load(object_cache.object_for(_NO_POLL, default_target()), {}, (POLL,))
     symbols = {f"py.{name}": ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in _FUNCTIONS}
     symbols["bw.state"] = ctypes.addressof(_state)
-    return jit.load(object_cache.object_for(_text(), default_target()), symbols, ("bw_poll", "bw_without_lock"))
+    return jit.load(object_cache.object_for(_text(), default_target()), symbols, (POLL, "bw_without_lock"))
 
 
 def poll_address() -> int:
     """The address of `bw_poll`."""
-    return _code().addresses["bw_poll"]
+    return _code().addresses[POLL]
 
 
 def without_lock(program: int) -> Any:

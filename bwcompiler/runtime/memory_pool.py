@@ -24,6 +24,7 @@ import mmap
 import os
 import sys
 
+from bwcompiler.ir.program_interface import GIVE, TAKE
 from bwcompiler.locks import in_forked_child, once
 from bwcompiler.runtime import jit, machine, object_cache, python_abi
 from bwcompiler.runtime.locks_and_clocks import DECLARE_CLOCK, clock, spin_lock
@@ -434,7 +435,7 @@ class MemoryPool:
 
     def symbols(self) -> dict[str, int]:
         """What the native entry refers to."""
-        return {"mem.take": self.addresses["bw_memory_take"], "mem.give": self.addresses["bw_memory_give"],
+        return {"mem.take": self.addresses[TAKE], "mem.give": self.addresses[GIVE],
                 "mem.handler": id(self.numpy_handler)}
 
 
@@ -452,8 +453,8 @@ def functions() -> dict[str, int]:
     if not python_abi.is_supported():
         library = ctypes.CDLL(None)
         return {name: ctypes.cast(function, ctypes.c_void_p).value or 0
-                for name, function in (("bw_memory_take", library.malloc), ("bw_memory_give", library.free))}
-    return {name: pool().addresses[name] for name in ("bw_memory_take", "bw_memory_give")}
+                for name, function in ((TAKE, library.malloc), (GIVE, library.free))}
+    return {name: pool().addresses[name] for name in (TAKE, GIVE)}
 
 
 def _limit() -> int:

@@ -10,6 +10,7 @@ import operator
 import os
 from collections.abc import Callable
 
+from bwcompiler.ir.program_interface import PARALLEL
 from bwcompiler.locks import once
 from bwcompiler.runtime import blas, machine, thread_pool
 
@@ -74,7 +75,7 @@ def pool() -> thread_pool.ThreadPool:
 
 def symbols() -> dict[str, int]:
     """What programs refer to: `i32 bw_parallel(ptr fn, ptr context, i64 count, i64 grain)`."""
-    return {"bw_parallel": pool().address}
+    return {PARALLEL: pool().address}
 
 
 def set_blas_by(function: Callable[[int], object]) -> None:

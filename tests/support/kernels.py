@@ -37,8 +37,8 @@ from bwcompiler.ir.loop_parser import parse_kernel
 from bwcompiler.ir.loop_verifier import verify_kernel
 from bwcompiler.ir.scalar import Scalar, Word, cast, const, guard, in_range, index_value, operation, select
 from bwcompiler.ir.types import BOOL, F32, F64, I8, I32, I64, U8, U32, DType
-from bwcompiler.lowering.kernels.llvm_scalars import ScalarEmitter
 from bwcompiler.lowering.kernels.loops_to_llvm import KernelText, kernel_to_llvm
+from bwcompiler.lowering.llvm_scalars import ScalarEmitter
 from bwcompiler.lowering.math.functions import math_text
 from bwcompiler.runtime import jit
 from bwcompiler.target import Target

@@ -20,10 +20,9 @@ from bwcompiler.ir.call_signature import ArgumentKind, CallSignature, Leaf, Resu
 from bwcompiler.ir.content_hash import content_hash
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
+from bwcompiler.ir.program_interface import PARALLEL, POLL
 from bwcompiler.ir.types import TensorType, TupleType
 from bwcompiler.locks import RenewedLock
-from bwcompiler.lowering.kernels.parallel_calls import PARALLEL
-from bwcompiler.lowering.polls import POLL
 from bwcompiler.runtime import threads
 from bwcompiler.runtime.executable import Executable
 from bwcompiler.runtime.interrupts import poll_address

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bwcompiler.ir.reduction_tree import LANES
 from bwcompiler.ir.types import DType
-from bwcompiler.lowering.kernels.llvm_scalars import ScalarEmitter, memory_type
+from bwcompiler.lowering.llvm_scalars import ScalarEmitter, memory_type
 
 
 def load_lanes(emit: ScalarEmitter, lanes: str, dtype: DType) -> str:

@@ -28,10 +28,11 @@ from bwcompiler.ir.loop import (
     Statement,
     Store,
 )
+from bwcompiler.ir.program_interface import INTERRUPTED
 from bwcompiler.ir.reduction_tree import BLOCK, LANES, flushed_sums, last_feeds
 from bwcompiler.ir.scalar import Word
 from bwcompiler.lowering.kernels.kernel_values import Cell
-from bwcompiler.lowering.kernels.llvm_scalars import ScalarEmitter, memory_type, register_type
+from bwcompiler.lowering.kernels.merge_loops import merge_loops
 from bwcompiler.lowering.kernels.positions import Abreast
 from bwcompiler.lowering.kernels.registers import Register
 from bwcompiler.lowering.kernels.searches import Searches
@@ -47,8 +48,7 @@ from bwcompiler.lowering.kernels.vector_loops import (
     statement_size,
 )
 from bwcompiler.lowering.kernels.zeros import zeroed_by
-from bwcompiler.lowering.libraries.library_calls import INTERRUPTED
-from bwcompiler.lowering.loops.merge_loops import merge_loops
+from bwcompiler.lowering.llvm_scalars import ScalarEmitter, memory_type, register_type
 from bwcompiler.lowering.polls import polled, statements_work
 
 KEPT = 8                      # registers: so many may hold what a loop adds to

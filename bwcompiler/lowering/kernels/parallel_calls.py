@@ -15,15 +15,14 @@ from typing import NamedTuple
 
 from bwcompiler.ir.extent import Affine, Extent, Index, substitute, upper
 from bwcompiler.ir.loop import Buffer, Kernel
+from bwcompiler.ir.program_interface import DECLARE_PARALLEL, DECLARE_POLL, PARALLEL, POLL
 from bwcompiler.ir.scalar import Word
 from bwcompiler.lowering.calls import extent_register
-from bwcompiler.lowering.kernels.llvm_scalars import register_type
 from bwcompiler.lowering.kernels.loops_to_llvm import KernelText
+from bwcompiler.lowering.llvm_scalars import register_type
 from bwcompiler.lowering.loops.parallel import Cut
-from bwcompiler.lowering.polls import DECLARE_POLL, POLL, POLL_WORK
+from bwcompiler.lowering.polls import POLL_WORK
 
-PARALLEL = "bw_parallel"
-DECLARE_PARALLEL = f"declare i32 @{PARALLEL}(ptr, ptr, i64, i64)"
 CHUNK_WORK = 32 * POLL_WORK    # operations between two looks for signals, of all threads together;
 LEAST_CHUNK = 64               # but so many iterations at least, or there would be too few for the threads (sums have 16 blocks)
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from bwcompiler.ir.types import DType
-from bwcompiler.lowering.kernels.llvm_scalars import ScalarEmitter, register_type, vector_type
+from bwcompiler.lowering.llvm_scalars import ScalarEmitter, register_type, vector_type
 
 
 class Register(NamedTuple):

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 
 from bwcompiler.ir.loop import Accumulate, Accumulator, Buffer, Kernel, Let, Loop, Statement
 from bwcompiler.ir.types import BOOL, I64, DType
+from bwcompiler.lowering.kernels.accumulators import Accumulators
 from bwcompiler.lowering.kernels.kernel_values import Cell
-from bwcompiler.lowering.kernels.llvm_scalars import ScalarEmitter, memory_type, register_type, vector_type
 from bwcompiler.lowering.kernels.registers import Register
 from bwcompiler.lowering.kernels.vector_loops import Body, power_of_two
-from bwcompiler.lowering.loops.accumulators import Accumulators
+from bwcompiler.lowering.llvm_scalars import ScalarEmitter, memory_type, register_type, vector_type
 
 SEARCHED_VECTORS = 4          # registers of positions that are kept at once
 

@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 from bwcompiler.ir.access import ArrayView, matrix_order, whole
 from bwcompiler.ir.op import Value
+from bwcompiler.ir.program_interface import LINALG_ERROR
 from bwcompiler.ir.routine import Fourier, InnerLoop, Sort
 from bwcompiler.lowering.function_text import FunctionText, Index
-from bwcompiler.lowering.kernels.llvm_scalars import memory_type
 from bwcompiler.lowering.libraries.fourier_calls import fourier_text
-from bwcompiler.lowering.libraries.library_calls import LINALG_ERROR, CallText, Libraries, failure_lines, inner_loop_text, sort_text
+from bwcompiler.lowering.libraries.library_calls import CallText, Libraries, failure_lines, inner_loop_text, sort_text
+from bwcompiler.lowering.llvm_scalars import memory_type
 
 SMALL = 16
 UNROLLED = 4                   # rows up to which loops are written out

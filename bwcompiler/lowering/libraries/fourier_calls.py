@@ -10,12 +10,12 @@ import math
 
 from bwcompiler.ir.access import ArrayView, contiguous_strides
 from bwcompiler.ir.op import Value
+from bwcompiler.ir.program_interface import DECLARE_PARALLEL, PARALLEL
 from bwcompiler.ir.routine import Fourier
 from bwcompiler.ir.types import component_of
 from bwcompiler.lowering.function_text import FunctionText, merged_axes
-from bwcompiler.lowering.kernels.llvm_scalars import literal, memory_type
-from bwcompiler.lowering.kernels.parallel_calls import DECLARE_PARALLEL, PARALLEL
 from bwcompiler.lowering.libraries.library_calls import CallText, Libraries, call_inner_loop, stored_words
+from bwcompiler.lowering.llvm_scalars import literal, memory_type
 
 _BLOCK = 16                    # lanes: a multiple of those that the loop computes side by side
 _WORK = 5                      # operations per element and halving

@@ -11,18 +11,11 @@ from bwcompiler.errors import InternalError
 from bwcompiler.ir.access import ArrayView, contiguous_strides, view_of, whole
 from bwcompiler.ir.extent import Extent
 from bwcompiler.ir.op import Record, Value, input_value
+from bwcompiler.ir.program_interface import INDEX_ERROR, LINALG_ERROR, MEMORY_ERROR, NEGATIVE_ERROR
 from bwcompiler.ir.routine import InnerLoop, Sort, sort_symbol
 from bwcompiler.ir.types import DType
 from bwcompiler.lowering.function_text import FunctionText, Index, merged_axes
-from bwcompiler.lowering.kernels.llvm_scalars import memory_type
-
-INDEX_ERROR = 1                # status code of an index out of range; record: {number of the check, index, axis extent}
-CALLBACK_ERROR = 2
-CALLBACK_DONE = 1              # what a callback returns: not 0, which ctypes returns for one that was interrupted in its first line
-LINALG_ERROR = 3               # a factorisation failed; record: {number of the call}
-INTERRUPTED = 4                # a signal handler raised: the exception is set
-NEGATIVE_ERROR = 5             # an operand has an element below zero; record: {number of the call}
-MEMORY_ERROR = 6               # a library function found no memory; record: {number of the call}
+from bwcompiler.lowering.llvm_scalars import memory_type
 
 
 class Libraries(NamedTuple):

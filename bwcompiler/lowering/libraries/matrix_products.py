@@ -14,7 +14,7 @@ from bwcompiler.ir.access import ArrayView, contiguous_strides
 from bwcompiler.ir.extent import Extent, element_count, upper
 from bwcompiler.ir.op import Value
 from bwcompiler.lowering.function_text import FunctionText, merged_axes
-from bwcompiler.lowering.kernels.llvm_scalars import memory_type
+from bwcompiler.lowering.llvm_scalars import memory_type
 from bwcompiler.lowering.products import call
 
 SMALL_COMPLEX = 512            # multiplications of a product of complex matrices that is a loop

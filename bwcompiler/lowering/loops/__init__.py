@@ -1,8 +1,8 @@
 """Fused groups -> loop trees, and what is done to loop trees before they become text.  Begin with `build_loops.py`.
 
     group_shapes                           groups that differ in numbers only are one kernel
-    kernel_layout, loop_order, accumulators, shared_memory     how the loops of a group stand, and what they keep where
+    kernel_layout, loop_order, shared_memory     how the loops of a group stand, and what they keep where
     call_kernels                           loop trees of what is not fused
-    split_guards, merge_loops, split_complex (complex_arithmetic, complex_functions)     trees rewritten
+    split_guards, split_complex (complex_arithmetic, complex_functions)     trees rewritten
     blocks, parallel                       long reductions, and cuts among threads
 """

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bwcompiler.ir.program_interface import GIVE, TAKE
 from bwcompiler.lowering.function_text import Index
 from bwcompiler.lowering.products.call import POLL_WORK, look, stride, word
-from bwcompiler.lowering.products.routine import BLOCK, GIVE, STACK_BYTES, TAKE, Routine, Tiling
+from bwcompiler.lowering.products.routine import BLOCK, STACK_BYTES, Routine, Tiling
 
 MATRIX = ("ptr words", "ptr a", "ptr b", "ptr c", "i64 rows", "i64 columns", "ptr call")
 

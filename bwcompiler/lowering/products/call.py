@@ -11,10 +11,9 @@ matrices.  Bits depend on the product alone, not on its parts.  Extents may be 0
 
 from __future__ import annotations
 
+from bwcompiler.ir.program_interface import PARALLEL, POLL
 from bwcompiler.ir.types import C64, C128, F32, F64, DType
 from bwcompiler.lowering.function_text import Index
-from bwcompiler.lowering.kernels.parallel_calls import PARALLEL
-from bwcompiler.lowering.polls import POLL
 from bwcompiler.lowering.products.routine import Routine, Tiling
 
 DTYPES = (F32, F64, C64, C128)

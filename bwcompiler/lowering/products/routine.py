@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from bwcompiler.ir.types import DType, component_of
 from bwcompiler.lowering.function_text import FunctionText, Index
-from bwcompiler.lowering.kernels.llvm_scalars import register_type
+from bwcompiler.lowering.llvm_scalars import register_type
 from bwcompiler.target import Target
 
 BLOCK = 256                    # terms of a sum that are added one after the other; such blocks are added in order.  It decides the bits.
@@ -17,7 +17,6 @@ MIDDLE_TILE = 11               # and one between these and the highest
 STACK_BYTES = 1 << 16          # what a call packs into its own stack; the smallest blocks of all targets fit (checked in `Tiling.of`)
 
 LINE_BYTES = 64
-TAKE, GIVE = "bw_memory_take", "bw_memory_give"                # of the memory pool, from which comes what does not fit
 
 
 class Tiling(NamedTuple):

@@ -13,7 +13,7 @@ from bwcompiler.ir import scalar as s
 from bwcompiler.ir.declaration import ELEMENTWISE, LINEAR, ZERO, Joint, absent, derived_jvp, not_differentiable
 from bwcompiler.ir.op import REGISTRY, define_op
 from bwcompiler.ir.routine import Native
-from bwcompiler.lowering.kernels.llvm_scalars import require_known
+from bwcompiler.lowering.llvm_scalars import require_known
 from bwcompiler.ops.broadcasting import LEADING_AXES
 from bwcompiler.ops.elementwise import elementwise
 

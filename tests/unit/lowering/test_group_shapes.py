@@ -7,8 +7,8 @@ import pytest
 
 from bwcompiler.ir.loop import Kernel
 from bwcompiler.ir.loop_printer import kernel_to_text
-from bwcompiler.lowering.kernels.llvm_scalars import ScalarEmitter
 from bwcompiler.lowering.kernels.loops_to_llvm import kernel_to_llvm
+from bwcompiler.lowering.llvm_scalars import ScalarEmitter
 from tests.support.graph_strategies import run_compiled
 from tests.support.lowered_programs import assert_near, run_steps, steps_of
 from tests.support.targets import HOST

@@ -10,8 +10,8 @@ from bwcompiler.ir.loop_interpreter import run_kernel
 from bwcompiler.ir.loop_parser import parse_kernel
 from bwcompiler.ir.loop_verifier import verify_kernel
 from bwcompiler.lowering.kernels.kernel_pointers import first_elements
-from bwcompiler.lowering.kernels.llvm_scalars import ScalarEmitter
 from bwcompiler.lowering.kernels.loops_to_llvm import kernel_to_llvm
+from bwcompiler.lowering.llvm_scalars import ScalarEmitter
 from tests.support.kernels import NativeKernels, copies
 from tests.support.targets import HOST
 

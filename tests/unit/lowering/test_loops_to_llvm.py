@@ -15,8 +15,8 @@ from bwcompiler.ir.loop_parser import parse_kernel
 from bwcompiler.ir.loop_printer import kernel_to_text
 from bwcompiler.ir.loop_verifier import verify_kernel
 from bwcompiler.ir.types import F64
-from bwcompiler.lowering.kernels.llvm_scalars import ScalarEmitter
 from bwcompiler.lowering.kernels.loops_to_llvm import kernel_to_llvm
+from bwcompiler.lowering.llvm_scalars import ScalarEmitter
 from bwcompiler.target import Target
 from tests.support.kernels import TARGET, NativeKernels, copies, native, text_of
 from tests.support.targets import TARGETS

@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.ir.call_signature import ERROR_RECORD_BYTES
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.memory import Location, MemoryPlan
+from bwcompiler.ir.program_interface import CALLBACK_DONE, CALLBACK_ERROR, ERROR_RECORD_BYTES, INDEX_ERROR
 from bwcompiler.lowering import calls
-from bwcompiler.lowering.libraries.library_calls import CALLBACK_DONE, CALLBACK_ERROR, INDEX_ERROR
 from bwcompiler.lowering.program import ProgramEmitter, ProgramText
 from bwcompiler.passes.memory import find_updates
 from bwcompiler.passes.memory.plan_memory import plan_memory

@@ -17,7 +17,7 @@ from bwcompiler import ops  # noqa: F401  (declares the operations that are chec
 from bwcompiler.errors import CompileError, InternalError
 from bwcompiler.ir.scalar import PRIMITIVES
 from bwcompiler.ir.types import BOOL, F16, F32, I32, I64, DType, component_of
-from bwcompiler.lowering.kernels import half_casts
+from bwcompiler.lowering import half_casts
 from bwcompiler.lowering.math.functions import FUNCTIONS, math_function
 from bwcompiler.target import Target
 

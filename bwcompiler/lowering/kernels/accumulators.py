@@ -13,8 +13,8 @@ from bwcompiler.ir.reduction_tree import BLOCK, LANES, flushed_sums, in_lanes, t
 from bwcompiler.ir.types import BOOL, DType
 from bwcompiler.lowering.kernels.kernel_values import Cell, KernelValues
 from bwcompiler.lowering.kernels.lanes import add_to_totals, combined, load_lanes, reset_lanes
-from bwcompiler.lowering.kernels.llvm_scalars import ScalarEmitter, literal, memory_type, register_type, vector_type
 from bwcompiler.lowering.kernels.registers import Register
+from bwcompiler.lowering.llvm_scalars import ScalarEmitter, literal, memory_type, register_type, vector_type
 
 
 class Accumulators(KernelValues):
