@@ -27,11 +27,11 @@ from bwcompiler.errors import BwError, TargetError
 from bwcompiler.inspect import dump
 from bwcompiler.inspect.lowered_texts import object_code
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.graph_parser import parse_graph
-from bwcompiler.ir.graph_printer import graph_to_text, names_in_text
-from bwcompiler.ir.graph_verifier import verify
 from bwcompiler.ir.op import KINDS, REGISTRY
-from bwcompiler.ir.token_reader import ParseError
+from bwcompiler.ir.semantics.graph_verifier import verify
+from bwcompiler.ir.texts.graph_parser import parse_graph
+from bwcompiler.ir.texts.graph_printer import graph_to_text, names_in_text
+from bwcompiler.ir.texts.token_reader import ParseError
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
 from bwcompiler.passes.pass_manager import pass_named, run_pass
 from bwcompiler.target import Target, compiling_for, current_target

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bwcompiler.ir.fusion import FusedProgram
+from bwcompiler.ir.contracts.fusion import FusedProgram
+from bwcompiler.ir.contracts.memory import MemoryPlan
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.memory import MemoryPlan
 from bwcompiler.lowering.program import ProgramText
 from bwcompiler.lowering.steps import LoweredStep
 from bwcompiler.passes.pass_manager import PassRun

@@ -12,9 +12,9 @@ import numpy as np
 
 from bwcompiler.errors import InternalError, at, located
 from bwcompiler.ir.access import whole
+from bwcompiler.ir.contracts.program_interface import CALLBACK_DONE, CALLBACK_ERROR, INDEX_ERROR, LINALG_ERROR, MEMORY_ERROR, NEGATIVE_ERROR
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import REGISTRY, Value
-from bwcompiler.ir.program_interface import CALLBACK_DONE, CALLBACK_ERROR, INDEX_ERROR, LINALG_ERROR, MEMORY_ERROR, NEGATIVE_ERROR
 from bwcompiler.ir.routine import FOURIER_LOOPS, SORT_KINDS, Fourier, InnerLoop, sort_symbol
 from bwcompiler.ir.types import BOOL, C64, C128, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, TensorType, complex_of
 from bwcompiler.lowering.libraries.library_calls import Libraries, blas_symbol

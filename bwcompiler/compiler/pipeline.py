@@ -21,11 +21,11 @@ from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.native import loops_named_in, native_libraries
 from bwcompiler.compiler.options import pass_options
 from bwcompiler.ir.access import root
+from bwcompiler.ir.contracts.memory import MemoryPlan
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.graph_printer import NO_NAMES, Names
-from bwcompiler.ir.loop_verifier import verify_kernel
-from bwcompiler.ir.memory import MemoryPlan
 from bwcompiler.ir.op import Value
+from bwcompiler.ir.semantics.loop_verifier import verify_kernel
+from bwcompiler.ir.texts.graph_printer import NO_NAMES, Names
 from bwcompiler.lowering.libraries.library_calls import Libraries
 from bwcompiler.lowering.program import ProgramEmitter, ProgramText
 from bwcompiler.lowering.steps import LoweredBody, LoweredStep, lower_steps

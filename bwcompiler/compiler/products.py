@@ -11,8 +11,8 @@ import functools
 import threading
 
 from bwcompiler import ops
+from bwcompiler.ir.contracts.program_interface import POLL
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.program_interface import POLL
 from bwcompiler.ir.types import DType
 from bwcompiler.lowering.libraries.matrix_products import is_called, is_written_out
 from bwcompiler.lowering.products import products_text

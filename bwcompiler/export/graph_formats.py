@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.compiler.lowered import Lowered
-from bwcompiler.ir.fusion import FusionGroup
+from bwcompiler.ir.contracts.fusion import FusionGroup
+from bwcompiler.ir.contracts.memory import Location
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.graph_printer import Names, attributes_text, first_free, names_in_text, plain_name
-from bwcompiler.ir.memory import Location
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.source import Source
+from bwcompiler.ir.texts.graph_printer import Names, attributes_text, first_free, names_in_text, plain_name
 from bwcompiler.ir.types import DType, TensorType, TupleType
 from bwcompiler.locks import renewed_properties
 

@@ -22,8 +22,8 @@ from bwcompiler.inspect.html_page import Pane, graph_panes, html_page, lowered_p
 from bwcompiler.inspect.lowered_texts import LOWERED_STAGES, lowered_text, object_code
 from bwcompiler.inspect.source_listing import source_text
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.graph_printer import graph_to_text, names_in_text
 from bwcompiler.ir.op import Value
+from bwcompiler.ir.texts.graph_printer import graph_to_text, names_in_text
 
 STAGES = ("source", "forward", "adjoint", *LOWERED_STAGES)
 GRAPH_STAGES = ("forward", "adjoint", "simplified", "fused", "plan")

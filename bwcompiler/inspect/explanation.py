@@ -16,7 +16,7 @@ from bwcompiler import ops
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.inspect.gradient_reasons import Flow, Stop, Ways, derivative_flow, way_to, ways_from
 from bwcompiler.ir.access import is_virtual, root
-from bwcompiler.ir.fusion import Call, FusedProgram, FusionGroup, Refusal
+from bwcompiler.ir.contracts.fusion import Call, FusedProgram, FusionGroup, Refusal
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.routine import Native

@@ -18,10 +18,10 @@ from bwcompiler.inspect.graph_drawing import STYLE as DRAWING_STYLE
 from bwcompiler.inspect.graph_drawing import graph_svg
 from bwcompiler.inspect.lowered_texts import lowered_text, step_text
 from bwcompiler.inspect.source_listing import source_lines
-from bwcompiler.ir.fusion import FusionGroup
+from bwcompiler.ir.contracts.fusion import FusionGroup
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.graph_printer import NO_NAMES, Names, graph_to_text, names_in_text
 from bwcompiler.ir.op import Value
+from bwcompiler.ir.texts.graph_printer import NO_NAMES, Names, graph_to_text, names_in_text
 
 DRAWN = 400                        # graphs of more values are not drawn: nobody could read the picture
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.errors import UnsupportedError
-from bwcompiler.ir.fusion import Call, FusionGroup
-from bwcompiler.ir.graph_printer import graph_to_text, names_in_text
+from bwcompiler.ir.contracts.fusion import Call, FusionGroup
 from bwcompiler.ir.loop import Kernel
-from bwcompiler.ir.loop_printer import kernel_to_text
 from bwcompiler.ir.op import Value
+from bwcompiler.ir.texts.graph_printer import graph_to_text, names_in_text
+from bwcompiler.ir.texts.loop_printer import kernel_to_text
 from bwcompiler.lowering.steps import LoweredStep
 from bwcompiler.runtime import jit, object_cache
 

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bwcompiler.ir.contracts.memory import Location
+from bwcompiler.ir.contracts.program_interface import ERROR_RECORD_BYTES
 from bwcompiler.ir.extent import Affine, Extent, Index
-from bwcompiler.ir.memory import Location
-from bwcompiler.ir.program_interface import ERROR_RECORD_BYTES
 from bwcompiler.ir.types import I64, DType
 from bwcompiler.lowering.llvm_scalars import literal, register_type
 

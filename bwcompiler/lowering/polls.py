@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
+from bwcompiler.ir.contracts.program_interface import DECLARE_POLL, POLL
 from bwcompiler.ir.extent import Extent, upper
 from bwcompiler.ir.loop import Accumulate, Fill, Let, Loop, Statement, Store
-from bwcompiler.ir.program_interface import DECLARE_POLL, POLL
 from bwcompiler.ir.scalar import Scalar
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter
 from bwcompiler.lowering.math.functions import FUNCTIONS

@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 from bwcompiler.errors import CompileError, at
 from bwcompiler.ir.access import ArrayView, root
+from bwcompiler.ir.contracts.memory import Location, MemoryPlan
+from bwcompiler.ir.contracts.program_interface import CALLBACK_DONE, CALLBACK_ERROR, DECLARE_POLL, POLL
 from bwcompiler.ir.extent import Affine, Extent, Index, element_count, scale_extent, substitute, upper
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.loop import OUTPUT, Buffer, Fill, Kernel
-from bwcompiler.ir.memory import Location, MemoryPlan
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.program_interface import CALLBACK_DONE, CALLBACK_ERROR, DECLARE_POLL, POLL
 from bwcompiler.ir.scalar import Word, const
 from bwcompiler.ir.types import TensorType
 from bwcompiler.lowering.calls import RECORD, FunctionCall, Pointer, Slots, Told, body_text, program_text

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from bwcompiler.errors import InternalError
+from bwcompiler.ir.contracts.memory import ALIGNMENT
+from bwcompiler.ir.contracts.program_interface import DECLARE_POLL, POLL
 from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, lower, scale_extent, upper
-from bwcompiler.ir.memory import ALIGNMENT
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.program_interface import DECLARE_POLL, POLL
 from bwcompiler.lowering.calls import extent_register
 from bwcompiler.lowering.polls import POLL_WORK
 from bwcompiler.lowering.steps import LoweredBody

@@ -9,11 +9,11 @@ from typing import Any
 
 from bwcompiler import ops
 from bwcompiler.ir.access import ArrayView, root
+from bwcompiler.ir.contracts.fusion import Call, FusedProgram, FusionGroup, starts_filled
+from bwcompiler.ir.contracts.memory import ALIGNMENT, MemoryPlan, StepUse, Update
 from bwcompiler.ir.extent import Index
-from bwcompiler.ir.fusion import Call, FusedProgram, FusionGroup, starts_filled
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.loop import INPUT, UPDATED, Kernel
-from bwcompiler.ir.memory import ALIGNMENT, MemoryPlan, StepUse, Update
 from bwcompiler.ir.op import Value
 from bwcompiler.lowering.kernels.kernel_pointers import free_indices
 from bwcompiler.lowering.libraries.library_calls import Libraries

@@ -1,7 +1,7 @@
 """Ops that own graphs (loop, while_loop, cond), and `index_value`, which turns a loop index into data.
 
 A region is a closed graph: every array it reads is an operand of the op, only loop indices are inherited from outside.
-References get regions as callables `body(arrays, index=None) -> arrays` (`bwcompiler.ir.graph_interpreter`).
+References get regions as callables `body(arrays, index=None) -> arrays` (`bwcompiler.ir.semantics.graph_interpreter`).
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 from bwcompiler.errors import BwError, CompileError, InternalError
 from bwcompiler.ir.extent import Index
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.graph_printer import graph_to_text
-from bwcompiler.ir.graph_verifier import verify
+from bwcompiler.ir.semantics.graph_verifier import verify
+from bwcompiler.ir.texts.graph_printer import graph_to_text
 
 log = logging.getLogger("bwcompiler.passes")
 _number = itertools.count()            # of dumps in this process: files sort in the order they were written

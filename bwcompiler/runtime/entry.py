@@ -11,7 +11,7 @@ guards meet in one block that drops all references.  `python_entry.py` is the sa
 
 from __future__ import annotations
 
-from bwcompiler.ir.program_interface import ERROR_RECORD_BYTES
+from bwcompiler.ir.contracts.program_interface import ERROR_RECORD_BYTES
 from bwcompiler.runtime import entry_helpers as helpers
 from bwcompiler.runtime import python_abi as abi
 from bwcompiler.runtime.entry_numbers import number_text

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bwcompiler.ir.call_signature import CallSignature, Leaf, Read, Static, Tree
-from bwcompiler.ir.program_interface import ERROR_RECORD_BYTES
+from bwcompiler.ir.contracts.call_signature import CallSignature, Leaf, Read, Static, Tree
+from bwcompiler.ir.contracts.program_interface import ERROR_RECORD_BYTES
 from bwcompiler.ir.types import DTYPES, TensorType
 from bwcompiler.runtime import python_abi as abi
 

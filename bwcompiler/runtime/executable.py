@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.ir.call_signature import CallSignature, Read
+from bwcompiler.ir.contracts.call_signature import CallSignature, Read
 from bwcompiler.locks import once
 from bwcompiler.runtime import jit, memory_pool, object_cache, python_abi
 from bwcompiler.runtime.entry import entry_text

@@ -12,7 +12,7 @@ import functools
 import threading
 from typing import Any
 
-from bwcompiler.ir.program_interface import INTERRUPTED, POLL
+from bwcompiler.ir.contracts.program_interface import INTERRUPTED, POLL
 from bwcompiler.locks import in_forked_child, once
 from bwcompiler.runtime import jit, object_cache, python_abi
 from bwcompiler.runtime.locks_and_clocks import DECLARE_CLOCK, clock

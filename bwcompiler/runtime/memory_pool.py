@@ -24,7 +24,7 @@ import mmap
 import os
 import sys
 
-from bwcompiler.ir.program_interface import GIVE, TAKE
+from bwcompiler.ir.contracts.program_interface import GIVE, TAKE
 from bwcompiler.locks import in_forked_child, once
 from bwcompiler.runtime import jit, machine, object_cache, python_abi
 from bwcompiler.runtime.locks_and_clocks import DECLARE_CLOCK, clock, spin_lock

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import SignatureError
-from bwcompiler.ir.call_signature import CallSignature, Layout, Leaf, Static, Tree, is_expected, leaf_indices
-from bwcompiler.ir.program_interface import ERROR_RECORD_BYTES
+from bwcompiler.ir.contracts.call_signature import CallSignature, Layout, Leaf, Static, Tree, is_expected, leaf_indices
+from bwcompiler.ir.contracts.program_interface import ERROR_RECORD_BYTES
 from bwcompiler.ir.types import TensorType
 from bwcompiler.runtime.entry_table import int_shape
 from bwcompiler.runtime.interrupts import without_lock

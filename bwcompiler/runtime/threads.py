@@ -10,7 +10,7 @@ import operator
 import os
 from collections.abc import Callable
 
-from bwcompiler.ir.program_interface import PARALLEL
+from bwcompiler.ir.contracts.program_interface import PARALLEL
 from bwcompiler.locks import once
 from bwcompiler.runtime import blas, machine, thread_pool
 

@@ -14,7 +14,7 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler.api.programs import executables
-from bwcompiler.ir.program_interface import POLL
+from bwcompiler.ir.contracts.program_interface import POLL
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
 

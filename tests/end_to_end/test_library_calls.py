@@ -14,8 +14,8 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler.compiler import native, pipeline
-from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.op import REGISTRY
+from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.lowering.libraries.factorization_calls import ADJOINT_BLOCK, SMALL
 from bwcompiler.lowering.libraries.library_calls import Libraries
 from bwcompiler.runtime import blas_calls

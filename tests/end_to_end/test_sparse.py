@@ -17,7 +17,7 @@ from bwcompiler.api.sparse.colouring import column_colours, star_colours
 from bwcompiler.api.sparse.sparsity import pattern_of
 from bwcompiler.errors import GradientError, UnsupportedError
 from bwcompiler.frontend import trace
-from bwcompiler.ir.graph_interpreter import interpret
+from bwcompiler.ir.semantics.graph_interpreter import interpret
 from tests.end_to_end.test_transform_pairs import FUNCTIONS, X
 
 U = np.array([0.5, 1.5, -0.7, 2.0, 0.25, -1.0])

@@ -10,7 +10,7 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler.frontend import trace
-from bwcompiler.ir.graph_interpreter import interpret
+from bwcompiler.ir.semantics.graph_interpreter import interpret
 from tests.end_to_end.test_transform_pairs import cosine, sine
 
 Function = Callable[[Any], Any]

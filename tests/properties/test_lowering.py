@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.ir.fusion import FusionGroup
-from bwcompiler.ir.graph_interpreter import interpret
-from bwcompiler.ir.loop_printer import kernel_to_text
+from bwcompiler.ir.contracts.fusion import FusionGroup
+from bwcompiler.ir.semantics.graph_interpreter import interpret
+from bwcompiler.ir.texts.loop_printer import kernel_to_text
 from bwcompiler.lowering.steps import lower_steps
 from bwcompiler.passes.fusion.fuse import fuse
 from bwcompiler.scipy import special

@@ -14,13 +14,13 @@ import pytest
 
 from bwcompiler.api.programs import executables
 from bwcompiler.api.sparse.sparsity import pattern_of
-from bwcompiler.ir.content_hash import content_hash
 from bwcompiler.ir.graph import Graph, cut
-from bwcompiler.ir.graph_interpreter import interpret
-from bwcompiler.ir.graph_parser import parse_graph
-from bwcompiler.ir.graph_printer import graph_to_text
-from bwcompiler.ir.graph_verifier import verify
 from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler.ir.semantics.content_hash import content_hash
+from bwcompiler.ir.semantics.graph_interpreter import interpret
+from bwcompiler.ir.semantics.graph_verifier import verify
+from bwcompiler.ir.texts.graph_parser import parse_graph
+from bwcompiler.ir.texts.graph_printer import graph_to_text
 from bwcompiler.ir.types import BOOL, C64, F32, F64
 from bwcompiler.lowering.loops import blocks, loop_order, parallel
 from bwcompiler.passes.batching.batch import batch_graph

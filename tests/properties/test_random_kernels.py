@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bwcompiler.ir.loop_interpreter import run_kernel
-from bwcompiler.ir.loop_printer import kernel_to_text
-from bwcompiler.ir.loop_verifier import verify_kernel
+from bwcompiler.ir.semantics.loop_interpreter import run_kernel
+from bwcompiler.ir.semantics.loop_verifier import verify_kernel
+from bwcompiler.ir.texts.loop_printer import kernel_to_text
 from bwcompiler.target import Target
 from tests.support.kernels import NativeKernels, copies, random_kernel
 from tests.support.targets import TARGETS

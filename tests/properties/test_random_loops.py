@@ -11,8 +11,8 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler.frontend import trace
-from bwcompiler.ir.graph_interpreter import interpret
-from bwcompiler.ir.graph_verifier import verify
+from bwcompiler.ir.semantics.graph_interpreter import interpret
+from bwcompiler.ir.semantics.graph_verifier import verify
 from tests.support import plain_loops as plain
 
 SIZE = 5

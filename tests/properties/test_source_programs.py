@@ -14,7 +14,7 @@ import pytest
 import bwcompiler as bw
 from bwcompiler.errors import TracerError, UnsupportedError
 from bwcompiler.frontend import trace
-from bwcompiler.ir.graph_interpreter import interpret
+from bwcompiler.ir.semantics.graph_interpreter import interpret
 from tests.support.gradcheck import directional, inner
 from tests.support.source_programs import arguments, source_program
 

@@ -13,7 +13,7 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler.frontend.tracing.trace import trace
-from bwcompiler.ir.graph_interpreter import interpret
+from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, differentiate
 from bwcompiler.target import Target, compiling_for
 from tests.support.graph_strategies import run_compiled

@@ -14,7 +14,7 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler.frontend import TraceResult, trace
-from bwcompiler.ir.graph_interpreter import interpret
+from bwcompiler.ir.semantics.graph_interpreter import interpret
 from tests.properties.test_memory_order import ORDERS
 from tests.support.arrays import strided_copy
 

@@ -10,7 +10,7 @@ import numpy as np
 import bwcompiler as bw
 from bwcompiler import tree
 from bwcompiler.frontend import trace
-from bwcompiler.ir.graph_interpreter import interpret
+from bwcompiler.ir.semantics.graph_interpreter import interpret
 
 
 def interpreted(fun: Callable[..., Any], args: Sequence[Any]) -> Callable[..., list[Any]]:

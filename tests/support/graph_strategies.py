@@ -14,8 +14,8 @@ import numpy as np
 from bwcompiler.api.programs.executables import compile_graph
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.graph import Graph, live_values
-from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.op import Value, input_value
+from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.ir.types import F64, DType
 from tests.support.graph_builder import GraphBuilder, RandomGraph
 from tests.support.graph_makers import ALL, SMOOTH

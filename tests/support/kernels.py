@@ -32,10 +32,10 @@ from bwcompiler.ir.loop import (
     linear_offset,
     load,
 )
-from bwcompiler.ir.loop_interpreter import run_kernel
-from bwcompiler.ir.loop_parser import parse_kernel
-from bwcompiler.ir.loop_verifier import verify_kernel
 from bwcompiler.ir.scalar import Scalar, Word, cast, const, guard, in_range, index_value, operation, select
+from bwcompiler.ir.semantics.loop_interpreter import run_kernel
+from bwcompiler.ir.semantics.loop_verifier import verify_kernel
+from bwcompiler.ir.texts.loop_parser import parse_kernel
 from bwcompiler.ir.types import BOOL, F32, F64, I8, I32, I64, U8, U32, DType
 from bwcompiler.lowering.kernels.loops_to_llvm import KernelText, kernel_to_llvm
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter

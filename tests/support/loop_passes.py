@@ -9,8 +9,8 @@ import numpy as np
 
 from bwcompiler.frontend import trace
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.graph_interpreter import interpret
-from bwcompiler.ir.graph_verifier import verify
+from bwcompiler.ir.semantics.graph_interpreter import interpret
+from bwcompiler.ir.semantics.graph_verifier import verify
 from tests.support.graph_strategies import run_compiled
 
 

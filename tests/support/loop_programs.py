@@ -14,8 +14,8 @@ import numpy as np
 import bwcompiler as bw
 from bwcompiler import tree
 from bwcompiler.frontend import trace
-from bwcompiler.ir.graph_interpreter import interpret
-from bwcompiler.ir.graph_verifier import verify
+from bwcompiler.ir.semantics.graph_interpreter import interpret
+from bwcompiler.ir.semantics.graph_verifier import verify
 from tests.support import plain_loops as plain
 from tests.support.arrays import copies
 from tests.support.gradcheck import central_differences

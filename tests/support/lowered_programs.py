@@ -13,14 +13,14 @@ import numpy as np
 from bwcompiler import ops  # noqa: F401  (registers them)
 from bwcompiler.ir.access import ArrayView, whole
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.graph_interpreter import interpret
-from bwcompiler.ir.graph_parser import parse_graph
 from bwcompiler.ir.loop import INPUT, UPDATED, Buffer, Kernel
-from bwcompiler.ir.loop_interpreter import run_kernel
-from bwcompiler.ir.loop_parser import parse_kernel
-from bwcompiler.ir.loop_printer import kernel_to_text
-from bwcompiler.ir.loop_verifier import verify_kernel
 from bwcompiler.ir.op import Value
+from bwcompiler.ir.semantics.graph_interpreter import interpret
+from bwcompiler.ir.semantics.loop_interpreter import run_kernel
+from bwcompiler.ir.semantics.loop_verifier import verify_kernel
+from bwcompiler.ir.texts.graph_parser import parse_graph
+from bwcompiler.ir.texts.loop_parser import parse_kernel
+from bwcompiler.ir.texts.loop_printer import kernel_to_text
 from bwcompiler.lowering.libraries.library_calls import Libraries
 from bwcompiler.lowering.steps import LoweredStep, lower_steps
 from bwcompiler.passes.fusion.fuse import fuse

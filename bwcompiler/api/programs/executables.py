@@ -16,11 +16,11 @@ from bwcompiler.compiler.pipeline import lower
 from bwcompiler.compiler.progress import progress
 from bwcompiler.errors import InternalError
 from bwcompiler.frontend.tracing.trace import user_traceback
-from bwcompiler.ir.call_signature import ArgumentKind, CallSignature, Leaf, ResultKind
-from bwcompiler.ir.content_hash import content_hash
+from bwcompiler.ir.contracts.call_signature import ArgumentKind, CallSignature, Leaf, ResultKind
+from bwcompiler.ir.contracts.program_interface import PARALLEL, POLL
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.program_interface import PARALLEL, POLL
+from bwcompiler.ir.semantics.content_hash import content_hash
 from bwcompiler.ir.types import TensorType, TupleType
 from bwcompiler.locks import RenewedLock
 from bwcompiler.runtime import threads

@@ -16,9 +16,9 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import at
 from bwcompiler.ir.graph import Graph, live_values
-from bwcompiler.ir.graph_interpreter import Environment, concrete_attributes, interpret
-from bwcompiler.ir.graph_printer import names_in_text
 from bwcompiler.ir.op import Value
+from bwcompiler.ir.semantics.graph_interpreter import Environment, concrete_attributes, interpret
+from bwcompiler.ir.texts.graph_printer import names_in_text
 from bwcompiler.ir.types import TupleType
 from bwcompiler.ops.region import loop_indices
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.frontend.tracing.arguments import Arguments
-from bwcompiler.ir.call_signature import ArgumentKind, Container, Layout, Leaf, Static, Tree
+from bwcompiler.ir.contracts.call_signature import ArgumentKind, Container, Layout, Leaf, Static, Tree
 
 
 def flat_tree(count: int) -> Tree:

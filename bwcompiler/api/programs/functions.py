@@ -38,7 +38,7 @@ from bwcompiler.frontend.tracing.arguments import (
 from bwcompiler.frontend.tracing.outside import OutsideRead, can_be_replaced
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.trace import TraceResult, call_user, cut_to_user_frames, trace_arguments
-from bwcompiler.ir.call_signature import ArgumentKind, is_plain
+from bwcompiler.ir.contracts.call_signature import ArgumentKind, is_plain
 from bwcompiler.ir.graph import live_values
 from bwcompiler.ir.source import Source
 from bwcompiler.locks import RenewedLock

@@ -45,11 +45,11 @@ from bwcompiler.compiler.pipeline import lower
 from bwcompiler.errors import CompileError, GradientError, SignatureError
 from bwcompiler.frontend.tracing.arguments import Arguments, foreign_dtype, require_arguments, take_apart, unwrapped
 from bwcompiler.frontend.tracing.trace import TraceResult, cut_to_user_frames, trace_arguments
-from bwcompiler.ir.call_signature import same_plain
+from bwcompiler.ir.contracts.call_signature import same_plain
 from bwcompiler.ir.graph import Graph, live_values
-from bwcompiler.ir.graph_printer import names_in_text
 from bwcompiler.ir.late_base import with_networkx
 from bwcompiler.ir.op import Value
+from bwcompiler.ir.texts.graph_printer import names_in_text
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
 from bwcompiler.runtime.executable import CallForm, CompiledFunction, chain
 from bwcompiler.spellings import missing_attribute, says_instead

@@ -13,8 +13,8 @@ from bwcompiler.errors import GradientError
 from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType
 from bwcompiler.frontend.tracing.trace import TraceResult
 from bwcompiler.ir.graph import Graph, live_values
-from bwcompiler.ir.graph_printer import names_in_text
 from bwcompiler.ir.op import Record, Value, input_value
+from bwcompiler.ir.texts.graph_printer import names_in_text
 from bwcompiler.ir.types import F64, tensor
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, JointGraph, cotangent_or_zero
 from bwcompiler.passes.derivatives.partition import Partition

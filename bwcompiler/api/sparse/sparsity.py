@@ -19,8 +19,8 @@ from bwcompiler.errors import UnsupportedError, at
 from bwcompiler.ir.declaration import NotDifferentiable
 from bwcompiler.ir.extent import Index
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.graph_interpreter import concrete_attributes
 from bwcompiler.ir.op import Value
+from bwcompiler.ir.semantics.graph_interpreter import concrete_attributes
 from bwcompiler.ir.types import TupleType
 
 sparse = lazy.module("scipy.sparse")

@@ -23,8 +23,8 @@ from bwcompiler.compiler.pipeline import derive, push
 from bwcompiler.errors import DerivativeError, GradientError, SignatureError, at
 from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.graph_interpreter import Environment, concrete_attributes, interpret
 from bwcompiler.ir.op import Record, Value, input_value
+from bwcompiler.ir.semantics.graph_interpreter import Environment, concrete_attributes, interpret
 from bwcompiler.ir.types import TupleType
 from bwcompiler.ops.custom import custom_call
 from bwcompiler.ops.region import loop_indices

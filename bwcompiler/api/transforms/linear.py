@@ -25,7 +25,7 @@ from bwcompiler.errors import TangentError
 from bwcompiler.frontend.tracing.arguments import unwrapped
 from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.ir.call_signature import ArgumentKind
+from bwcompiler.ir.contracts.call_signature import ArgumentKind
 from bwcompiler.ir.graph import Graph, inline
 from bwcompiler.ir.op import constant
 from bwcompiler.ir.types import TensorType

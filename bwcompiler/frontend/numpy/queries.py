@@ -17,7 +17,7 @@ from bwcompiler.frontend.tracing.storages.undecided_views import decide_views
 from bwcompiler.frontend.tracing.storages.views import PickedView, c_strides
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.graph import cut
-from bwcompiler.ir.graph_interpreter import interpret
+from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.ir.types import I64
 
 NOTHING = np._NoValue

@@ -12,7 +12,7 @@ from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import Policy, Site, active_region
 from bwcompiler.frontend.tracing.storages.views import same_chain
 from bwcompiler.frontend.tracing.tracer import Tracer
-from bwcompiler.ir.call_signature import is_plain
+from bwcompiler.ir.contracts.call_signature import is_plain
 from bwcompiler.ir.source import Source
 
 

@@ -1,7 +1,7 @@
 """What a traced function reads from outside of its arguments: globals, variables of enclosing functions, attributes, items.
 
 A compiled program holds what was found there while tracing, so every such read is repeated at every call, and the function
-traced again where it finds something else (`bwcompiler.ir.call_signature.Read`).  Reads are found in the bytecode of the user's
+traced again where it finds something else (`bwcompiler.ir.contracts.call_signature.Read`).  Reads are found in the bytecode of the user's
 functions: `code_reads.py` follows chains such as `net.layers[0].rate` from a global name, a variable of an enclosing function or
 a parameter; `Outside` looks at what they lead to.  The functions are those that are called by such names, and all that run
 while values are recorded (`Outside.frame`).
@@ -27,7 +27,7 @@ from bwcompiler.frontend.tracing.code_reads import Place, code_reads
 from bwcompiler.frontend.tracing.source import is_hidden, is_library, is_library_file, original_code
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.tracer import Tracer
-from bwcompiler.ir.call_signature import Read, is_plain
+from bwcompiler.ir.contracts.call_signature import Read, is_plain
 from bwcompiler.ir.source import Source
 
 LIMIT = 512                    # reads that are repeated; containers with more items are read once

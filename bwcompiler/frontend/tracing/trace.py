@@ -24,7 +24,7 @@ from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout
 from bwcompiler.frontend.tracing.storages.region import Policy, Recapture, Region, Site, StaticDemand, Storage, active_region, open_region
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, value_of
 from bwcompiler.frontend.tracing.user_names import name_values
-from bwcompiler.ir.call_signature import ResultKind
+from bwcompiler.ir.contracts.call_signature import ResultKind
 from bwcompiler.ir.graph import Graph, cut
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.source import Source

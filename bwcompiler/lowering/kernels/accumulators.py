@@ -1,4 +1,4 @@
-"""Accumulators of a kernel: numbers, vectors with a number per iteration, or the lanes of `ir/reduction_tree.py`.
+"""Accumulators of a kernel: numbers, vectors with a number per iteration, or the lanes of `ir/semantics/reduction_tree.py`.
 
 They are memory on the stack, which LLVM keeps in registers.
 """
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from bwcompiler.ir.extent import Index, upper
 from bwcompiler.ir.loop import Accumulate, Accumulator, Buffer, Kernel, Loop, Statement, identity_of
-from bwcompiler.ir.reduction_tree import BLOCK, LANES, flushed_sums, in_lanes, total_dtype
+from bwcompiler.ir.semantics.reduction_tree import BLOCK, LANES, flushed_sums, in_lanes, total_dtype
 from bwcompiler.ir.types import BOOL, DType
 from bwcompiler.lowering.kernels.kernel_values import Cell, KernelValues
 from bwcompiler.lowering.kernels.lanes import add_to_totals, combined, load_lanes, reset_lanes

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, scale_extent
 from bwcompiler.ir.loop import Accumulate, Accumulator, Buffer, Fill, Kernel, Loop, Offset, Reduce, Statement, Store
-from bwcompiler.ir.loop_verifier import roots, statements
 from bwcompiler.ir.scalar import Scalar, Word
+from bwcompiler.ir.semantics.loop_verifier import roots, statements
 
 
 def first_elements(kernel: Kernel) -> dict[Buffer, Extent]:

@@ -5,7 +5,7 @@ Vectors are cut into halves and into single elements only: other shuffles of LLV
 
 from __future__ import annotations
 
-from bwcompiler.ir.reduction_tree import LANES
+from bwcompiler.ir.semantics.reduction_tree import LANES
 from bwcompiler.ir.types import DType
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter, memory_type
 

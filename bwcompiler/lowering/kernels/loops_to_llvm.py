@@ -2,8 +2,8 @@
 
 Vector loops are written as vectors (`vector_loops.py` says of how many elements), all others as plain counted loops or, if they are
 small, written out: LLVM neither makes vectors nor unrolls (`runtime/jit.py`).  A reduction in a vector loop has the tree of
-`ir/reduction_tree.py`: the loop is cut into strips of LANES iterations, iteration j adds into lane j % LANES of an accumulator, which is
-a vector, and the lanes are combined pairwise.  Scalars and elements: `kernel_values.py`.
+`ir/semantics/reduction_tree.py`: the loop is cut into strips of LANES iterations, iteration j adds into lane j % LANES of an
+accumulator, which is a vector, and the lanes are combined pairwise.  Scalars and elements: `kernel_values.py`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import NamedTuple
 
+from bwcompiler.ir.contracts.program_interface import INTERRUPTED
 from bwcompiler.ir.extent import Affine, Extent, Index, upper
 from bwcompiler.ir.loop import (
     INPUT,
@@ -28,9 +29,8 @@ from bwcompiler.ir.loop import (
     Statement,
     Store,
 )
-from bwcompiler.ir.program_interface import INTERRUPTED
-from bwcompiler.ir.reduction_tree import BLOCK, LANES, flushed_sums, last_feeds
 from bwcompiler.ir.scalar import Word
+from bwcompiler.ir.semantics.reduction_tree import BLOCK, LANES, flushed_sums, last_feeds
 from bwcompiler.lowering.kernels.kernel_values import Cell
 from bwcompiler.lowering.kernels.merge_loops import merge_loops
 from bwcompiler.lowering.kernels.positions import Abreast

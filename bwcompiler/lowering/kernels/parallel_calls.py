@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from bwcompiler.ir.contracts.program_interface import DECLARE_PARALLEL, DECLARE_POLL, PARALLEL, POLL
 from bwcompiler.ir.extent import Affine, Extent, Index, substitute, upper
 from bwcompiler.ir.loop import Buffer, Kernel
-from bwcompiler.ir.program_interface import DECLARE_PARALLEL, DECLARE_POLL, PARALLEL, POLL
 from bwcompiler.ir.scalar import Word
 from bwcompiler.lowering.calls import extent_register
 from bwcompiler.lowering.kernels.loops_to_llvm import KernelText

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, lower, scale_extent, substitute, upper
 from bwcompiler.ir.loop import Accumulate, Accumulator, Buffer, Let, Loop, Offset, Reduce, Statement, Store
-from bwcompiler.ir.reduction_tree import LANES
 from bwcompiler.ir.scalar import Scalar
+from bwcompiler.ir.semantics.reduction_tree import LANES
 from bwcompiler.ir.types import F64
 from bwcompiler.locks import renewed_properties
 from bwcompiler.lowering.math.functions import FUNCTIONS

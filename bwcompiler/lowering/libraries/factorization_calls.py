@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from bwcompiler.ir.access import ArrayView, matrix_order, whole
+from bwcompiler.ir.contracts.program_interface import LINALG_ERROR
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.program_interface import LINALG_ERROR
 from bwcompiler.ir.routine import Fourier, InnerLoop, Sort
 from bwcompiler.lowering.function_text import FunctionText, Index
 from bwcompiler.lowering.libraries.fourier_calls import fourier_text

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 
 from bwcompiler.ir.access import ArrayView, contiguous_strides
+from bwcompiler.ir.contracts.program_interface import DECLARE_PARALLEL, PARALLEL
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.program_interface import DECLARE_PARALLEL, PARALLEL
 from bwcompiler.ir.routine import Fourier
 from bwcompiler.ir.types import component_of
 from bwcompiler.lowering.function_text import FunctionText, merged_axes

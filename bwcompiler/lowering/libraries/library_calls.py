@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.access import ArrayView, contiguous_strides, view_of, whole
+from bwcompiler.ir.contracts.program_interface import INDEX_ERROR, LINALG_ERROR, MEMORY_ERROR, NEGATIVE_ERROR
 from bwcompiler.ir.extent import Extent
 from bwcompiler.ir.op import Record, Value, input_value
-from bwcompiler.ir.program_interface import INDEX_ERROR, LINALG_ERROR, MEMORY_ERROR, NEGATIVE_ERROR
 from bwcompiler.ir.routine import InnerLoop, Sort, sort_symbol
 from bwcompiler.ir.types import DType
 from bwcompiler.lowering.function_text import FunctionText, Index, merged_axes

@@ -17,7 +17,6 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from bwcompiler.ir.extent import Affine, Extent, Index, add_extents
-from bwcompiler.ir.graph_printer import first_free
 from bwcompiler.ir.loop import (
     SCRATCH,
     Accumulate,
@@ -33,8 +32,9 @@ from bwcompiler.ir.loop import (
     identity_of,
     load,
 )
-from bwcompiler.ir.loop_verifier import scalars, statements, targets
 from bwcompiler.ir.scalar import const
+from bwcompiler.ir.semantics.loop_verifier import scalars, statements, targets
+from bwcompiler.ir.texts.graph_printer import first_free
 from bwcompiler.lowering.loops.parallel import private_scratch
 from bwcompiler.lowering.loops.split_guards import with_index
 from bwcompiler.lowering.polls import statements_work

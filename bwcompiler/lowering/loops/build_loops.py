@@ -19,8 +19,8 @@ A member needed in a later pass than the one that first needs it is stored and r
 from __future__ import annotations
 
 from bwcompiler.errors import InternalError
+from bwcompiler.ir.contracts.fusion import FusionGroup, Member, update_section
 from bwcompiler.ir.extent import Index, add_extents, scale_extent, upper
-from bwcompiler.ir.fusion import FusionGroup, Member, update_section
 from bwcompiler.ir.loop import (
     Accumulate,
     Accumulator,

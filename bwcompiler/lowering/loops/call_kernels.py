@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from bwcompiler import ops
 from bwcompiler.ir.access import ArrayView
 from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, scale_extent
-from bwcompiler.ir.graph_printer import first_free
 from bwcompiler.ir.loop import (
     INPUT,
     OUTPUT,
@@ -32,6 +31,7 @@ from bwcompiler.ir.loop import (
 )
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import IndexExpression, const, operation
+from bwcompiler.ir.texts.graph_printer import first_free
 
 Built = tuple[Kernel, list[Value]]
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 from bwcompiler.ir.access import is_virtual, root
+from bwcompiler.ir.contracts.fusion import FusionGroup, Member
 from bwcompiler.ir.extent import Affine, Extent, Index, add_extents
-from bwcompiler.ir.fusion import FusionGroup, Member
 from bwcompiler.ir.loop import Kernel
 from bwcompiler.ir.op import Attributes, Value
 from bwcompiler.ir.scalar import Word

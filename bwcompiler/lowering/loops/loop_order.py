@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable
 
 from bwcompiler import ops
+from bwcompiler.ir.contracts.fusion import FusionGroup
 from bwcompiler.ir.extent import upper
-from bwcompiler.ir.fusion import FusionGroup
 
 PANEL_BYTES = 1 << 18         # what one column panel may keep in cache
 PANEL_LIMITS = (64, 512)      # narrower panels use a cache line or two per row: many rows then fall into few cache sets

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, scale_extent, span, upper
 from bwcompiler.ir.loop import INPUT, SCRATCH, Accumulate, Accumulator, Buffer, Fill, Kernel, Let, Loop, Offset, Reduce, Statement, Store
-from bwcompiler.ir.loop_verifier import scalars, statements, targets
 from bwcompiler.ir.scalar import Scalar
+from bwcompiler.ir.semantics.loop_verifier import scalars, statements, targets
 from bwcompiler.lowering.loops.split_guards import with_index
 from bwcompiler.lowering.polls import statements_work
 

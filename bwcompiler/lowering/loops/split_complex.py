@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, scale_extent
-from bwcompiler.ir.graph_printer import first_free
 from bwcompiler.ir.loop import (
     SCRATCH,
     Accumulate,
@@ -29,6 +28,7 @@ from bwcompiler.ir.loop import (
     load,
 )
 from bwcompiler.ir.scalar import Scalar, cast, const, select
+from bwcompiler.ir.texts.graph_printer import first_free
 from bwcompiler.ir.types import BOOL, I64, component_of
 from bwcompiler.lowering.loops.complex_arithmetic import ARITHMETIC, TO_REAL, Pair, better, either, truth, where
 from bwcompiler.lowering.loops.complex_functions import FUNCTIONS

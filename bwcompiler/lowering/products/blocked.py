@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bwcompiler.ir.program_interface import GIVE, TAKE
+from bwcompiler.ir.contracts.program_interface import GIVE, TAKE
 from bwcompiler.lowering.function_text import Index
 from bwcompiler.lowering.products.call import POLL_WORK, look, stride, word
 from bwcompiler.lowering.products.routine import BLOCK, STACK_BYTES, Routine, Tiling

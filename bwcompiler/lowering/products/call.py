@@ -11,7 +11,7 @@ matrices.  Bits depend on the product alone, not on its parts.  Extents may be 0
 
 from __future__ import annotations
 
-from bwcompiler.ir.program_interface import PARALLEL, POLL
+from bwcompiler.ir.contracts.program_interface import PARALLEL, POLL
 from bwcompiler.ir.types import C64, C128, F32, F64, DType
 from bwcompiler.lowering.function_text import Index
 from bwcompiler.lowering.products.routine import Routine, Tiling

@@ -11,7 +11,7 @@ a copy of the vector.
 
 from __future__ import annotations
 
-from bwcompiler.ir.program_interface import GIVE, TAKE
+from bwcompiler.ir.contracts.program_interface import GIVE, TAKE
 from bwcompiler.lowering.products.routine import BLOCK, STACK_BYTES, Routine, Tiling
 
 LANES = 32                     # of a sum along a row; it decides the bits

@@ -22,8 +22,8 @@ from bwcompiler import ops
 from bwcompiler.errors import GradientError, UnsupportedError, at
 from bwcompiler.ir.declaration import Absent, Into, Joint, NotDifferentiable
 from bwcompiler.ir.graph import Graph, live_values
-from bwcompiler.ir.graph_printer import NO_NAMES, Names, plain_name
 from bwcompiler.ir.op import Op, Record, Value, constant, input_value
+from bwcompiler.ir.texts.graph_printer import NO_NAMES, Names, plain_name
 from bwcompiler.passes.derivatives.activity import active_values
 from bwcompiler.passes.pass_manager import PassRun
 from bwcompiler.passes.rewriting.rewriter import Rewriter

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 
 from bwcompiler.ir.access import element, expand, plain_axes, root
+from bwcompiler.ir.contracts.fusion import FusionGroup, Member, update_section
 from bwcompiler.ir.extent import Affine, Extent, Index, Section, add_extents, scale_extent, span, upper
-from bwcompiler.ir.fusion import FusionGroup, Member, update_section
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import IndexExpression, Scalar, const
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from bwcompiler.ir.access import contiguous_strides
+from bwcompiler.ir.contracts.fusion import FusionGroup, Member, update_section
 from bwcompiler.ir.extent import Affine, upper
-from bwcompiler.ir.fusion import FusionGroup, Member, update_section
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import IndexExpression, Scalar
 from bwcompiler.passes.fusion.attempt import Attempt

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from bwcompiler import ops
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.access import ArrayView, is_alias, is_virtual, matrix_view, plain_axes, root, view_of, whole
-from bwcompiler.ir.fusion import Call, FusedProgram, FusionGroup, Member, Refusal, starts_filled, update_section
+from bwcompiler.ir.contracts.fusion import Call, FusedProgram, FusionGroup, Member, Refusal, starts_filled, update_section
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.routine import Fourier, InnerLoop, Native

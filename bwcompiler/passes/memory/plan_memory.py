@@ -11,8 +11,8 @@ import bisect
 from collections.abc import Sequence
 
 from bwcompiler.ir.access import root
+from bwcompiler.ir.contracts.memory import ALIGNMENT, Copied, Location, MemoryPlan, StepUse
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.memory import ALIGNMENT, Copied, Location, MemoryPlan, StepUse
 from bwcompiler.ir.op import Value
 
 # Why an update gets a copy of its operand `{0}` instead of the operand's memory, in words about the update.

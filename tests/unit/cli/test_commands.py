@@ -13,8 +13,8 @@ import pytest
 from bwcompiler.cli import commands, main
 from bwcompiler.compiler.pipeline import PIPELINE
 from bwcompiler.errors import CompileError
-from bwcompiler.ir.graph_parser import parse_graph
 from bwcompiler.ir.op import REGISTRY
+from bwcompiler.ir.texts.graph_parser import parse_graph
 from bwcompiler.target import default_target
 
 FILE = """

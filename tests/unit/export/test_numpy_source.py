@@ -18,8 +18,8 @@ from bwcompiler.errors import UnsupportedError
 from bwcompiler.export.numpy_source import array_text, graph_source, program_source
 from bwcompiler.ir.extent import Index
 from bwcompiler.ir.graph import Graph, cut
-from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.op import REGISTRY, Record, input_value, item
+from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.ir.types import F64, tensor
 from bwcompiler.ops.layout import slice_, slice_update
 from bwcompiler.ops.numpy_text import float_text, index_text, rule_of

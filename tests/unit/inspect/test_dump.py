@@ -18,8 +18,8 @@ from bwcompiler.errors import CompileError, UnsupportedError
 from bwcompiler.export.graph_formats import GraphView, graph_dot, graph_json, node_link
 from bwcompiler.inspect import dump, html_page
 from bwcompiler.inspect.graph_drawing import layout
-from bwcompiler.ir.graph_parser import parse_graph
-from bwcompiler.ir.graph_printer import names_in_text
+from bwcompiler.ir.texts.graph_parser import parse_graph
+from bwcompiler.ir.texts.graph_printer import names_in_text
 from tests.support.source import from_text
 from tests.unit.ir import region_graphs
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from bwcompiler.errors import InternalError
-from bwcompiler.ir.content_hash import content_hash
 from bwcompiler.ir.graph import Graph, cut
 from bwcompiler.ir.op import Record, Value, constant, input_value
+from bwcompiler.ir.semantics.content_hash import content_hash
 from bwcompiler.ir.source import Source
 from bwcompiler.ir.types import C128, F32, F64, I64, tensor
 from bwcompiler.ops.elementwise import add, cast, subtract
@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_same_in_every_process():
-    code = ("from tests.unit.ir.region_graphs import ALL\nfrom bwcompiler.ir.content_hash import content_hash\n"
+    code = ("from tests.unit.ir.region_graphs import ALL\nfrom bwcompiler.ir.semantics.content_hash import content_hash\n"
             "print(*[content_hash(make()) for make in ALL])")
     found = [subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True,
                             env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}).stdout.split() for seed in "12"]

@@ -11,8 +11,8 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler.errors import InternalError
-from bwcompiler.ir.content_hash import content_hash
 from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.semantics.content_hash import content_hash
 
 
 def loss(w, x):

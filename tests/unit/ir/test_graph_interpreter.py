@@ -8,8 +8,8 @@ import pytest
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.extent import Index
 from bwcompiler.ir.graph import Graph, cut
-from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.op import Record, Value, input_value
+from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.ir.types import F32, F64, tensor
 from bwcompiler.ops.elementwise import log, negative
 from bwcompiler.ops.layout import slice_

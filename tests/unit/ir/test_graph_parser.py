@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from bwcompiler.ir.content_hash import content_hash
 from bwcompiler.ir.graph import cut
-from bwcompiler.ir.graph_interpreter import interpret
-from bwcompiler.ir.graph_parser import parse_graph
-from bwcompiler.ir.graph_printer import graph_to_text
-from bwcompiler.ir.graph_verifier import verify
 from bwcompiler.ir.op import Record, input_value, provenance
+from bwcompiler.ir.semantics.content_hash import content_hash
+from bwcompiler.ir.semantics.graph_interpreter import interpret
+from bwcompiler.ir.semantics.graph_verifier import verify
 from bwcompiler.ir.source import Source
-from bwcompiler.ir.token_reader import ParseError
+from bwcompiler.ir.texts.graph_parser import parse_graph
+from bwcompiler.ir.texts.graph_printer import graph_to_text
+from bwcompiler.ir.texts.token_reader import ParseError
 from bwcompiler.ir.types import C128, F32, F64, I64, tensor
 from bwcompiler.ops.creation import full
 from bwcompiler.ops.elementwise import add, less, maximum, multiply, negative, select, sin, subtract

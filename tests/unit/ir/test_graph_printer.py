@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from bwcompiler.ir.graph import cut
-from bwcompiler.ir.graph_printer import graph_excerpt, graph_to_text, scalar_text
 from bwcompiler.ir.op import Record, input_value, provenance
 from bwcompiler.ir.source import Source
+from bwcompiler.ir.texts.graph_printer import graph_excerpt, graph_to_text, scalar_text
 from bwcompiler.ir.types import F64, tensor
 from bwcompiler.ops.creation import full
 from bwcompiler.ops.elementwise import less, select, tanh

@@ -7,8 +7,8 @@ import pytest
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.extent import Index
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.graph_verifier import verify
 from bwcompiler.ir.op import INPUT, NO_ATTRIBUTES, Op, Record, Value, input_value
+from bwcompiler.ir.semantics.graph_verifier import verify
 from bwcompiler.ir.types import F64, TupleType, tensor
 from bwcompiler.ops.elementwise import negative, sin
 from bwcompiler.ops.region import index_value

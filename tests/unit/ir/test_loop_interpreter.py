@@ -8,8 +8,8 @@ import pytest
 from bwcompiler import ops  # noqa: F401  (registers the ops: special functions)
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.loop import OUTPUT, UPDATED, Accumulate, Accumulator, Fill, Let, Reduce, Store
-from bwcompiler.ir.loop_interpreter import run_kernel
 from bwcompiler.ir.scalar import Scalar, cast, const, guard, in_range, index_value, operation, select
+from bwcompiler.ir.semantics.loop_interpreter import run_kernel
 from bwcompiler.ir.types import F32, F64, I64
 from tests.unit.ir.loop_kernels import at, buffer, element, index, kernel, loop, row_sums
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from bwcompiler import ops  # noqa: F401  (registers the ops: special functions)
-from bwcompiler.ir.loop_interpreter import run_kernel
-from bwcompiler.ir.loop_parser import parse_kernel, parse_kernels
-from bwcompiler.ir.loop_printer import kernel_to_text
-from bwcompiler.ir.loop_verifier import verify_kernel
-from bwcompiler.ir.token_reader import ParseError
+from bwcompiler.ir.semantics.loop_interpreter import run_kernel
+from bwcompiler.ir.semantics.loop_verifier import verify_kernel
+from bwcompiler.ir.texts.loop_parser import parse_kernel, parse_kernels
+from bwcompiler.ir.texts.loop_printer import kernel_to_text
+from bwcompiler.ir.texts.token_reader import ParseError
 from tests.support.kernels import copies, difference, random_kernel
 from tests.unit.ir.test_loop_verifier import BAD, GOOD
 

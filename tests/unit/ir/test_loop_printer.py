@@ -6,9 +6,9 @@ import pytest
 
 from bwcompiler import ops  # noqa: F401  (registers the ops)
 from bwcompiler.ir.loop import OUTPUT, SCRATCH, Accumulate, Accumulator, Buffer, Fill, Let, Offset, Reduce, Store, load
-from bwcompiler.ir.loop_printer import kernel_to_text
 from bwcompiler.ir.op import input_value
 from bwcompiler.ir.scalar import Scalar, cast, const, guard, in_range, index_value, operation, select
+from bwcompiler.ir.texts.loop_printer import kernel_to_text
 from bwcompiler.ir.types import BOOL, F32, F64, I64, tensor
 from tests.unit.ir.loop_kernels import at, buffer, element, index, kernel, loop, row_sums
 

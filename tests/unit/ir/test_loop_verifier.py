@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from bwcompiler.errors import InternalError
-from bwcompiler.ir import loop_verifier
 from bwcompiler.ir.extent import Index
 from bwcompiler.ir.loop import OUTPUT, SCRATCH, Accumulate, Accumulator, Buffer, Fill, Kernel, Let, Loop, Offset, Reduce, Store, load
-from bwcompiler.ir.loop_verifier import verify_kernel
 from bwcompiler.ir.scalar import Scalar, Word, cast, const, guard, in_range, index_value, select
+from bwcompiler.ir.semantics import loop_verifier
+from bwcompiler.ir.semantics.loop_verifier import verify_kernel
 from bwcompiler.ir.types import BOOL, F32, F64, I64
 from tests.unit.ir.loop_kernels import at, buffer, element, index, kernel, loop, row_sums
 

@@ -7,9 +7,9 @@ import re
 import numpy as np
 import pytest
 
-from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.loop import INPUT, SCRATCH, Kernel
-from bwcompiler.ir.loop_printer import kernel_to_text
+from bwcompiler.ir.semantics.graph_interpreter import interpret
+from bwcompiler.ir.texts.loop_printer import kernel_to_text
 from bwcompiler.ir.types import BOOL
 from bwcompiler.passes.memory import find_updates
 from tests.support.graph_strategies import run_compiled

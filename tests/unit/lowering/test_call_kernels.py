@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bwcompiler.ir.graph_interpreter import interpret
-from bwcompiler.ir.loop_printer import kernel_to_text
 from bwcompiler.ir.op import Value
+from bwcompiler.ir.semantics.graph_interpreter import interpret
+from bwcompiler.ir.texts.loop_printer import kernel_to_text
 from bwcompiler.lowering.loops.call_kernels import build_call_kernel
 from tests.support.kernels import Array, NativeKernels, copies
 from tests.support.lowered_programs import run_steps, steps_of

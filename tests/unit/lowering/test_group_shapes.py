@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bwcompiler.ir.loop import Kernel
-from bwcompiler.ir.loop_printer import kernel_to_text
+from bwcompiler.ir.texts.loop_printer import kernel_to_text
 from bwcompiler.lowering.kernels.loops_to_llvm import kernel_to_llvm
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter
 from tests.support.graph_strategies import run_compiled

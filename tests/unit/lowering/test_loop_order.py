@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bwcompiler.ir.fusion import FusionGroup
-from bwcompiler.ir.graph_parser import parse_graph
+from bwcompiler.ir.contracts.fusion import FusionGroup
+from bwcompiler.ir.texts.graph_parser import parse_graph
 from bwcompiler.lowering.loops import loop_order
 from bwcompiler.lowering.loops.loop_order import inner_axes, lane_axis, panel_width
 from bwcompiler.passes.fusion.fuse import fuse

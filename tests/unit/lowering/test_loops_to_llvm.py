@@ -10,10 +10,10 @@ import pytest
 
 from bwcompiler.ir.extent import Index
 from bwcompiler.ir.loop import Accumulate, Accumulator, Kernel, Let, Loop, Reduce, Store, linear_offset, load
-from bwcompiler.ir.loop_interpreter import run_kernel
-from bwcompiler.ir.loop_parser import parse_kernel
-from bwcompiler.ir.loop_printer import kernel_to_text
-from bwcompiler.ir.loop_verifier import verify_kernel
+from bwcompiler.ir.semantics.loop_interpreter import run_kernel
+from bwcompiler.ir.semantics.loop_verifier import verify_kernel
+from bwcompiler.ir.texts.loop_parser import parse_kernel
+from bwcompiler.ir.texts.loop_printer import kernel_to_text
 from bwcompiler.ir.types import F64
 from bwcompiler.lowering.kernels.loops_to_llvm import kernel_to_llvm
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from bwcompiler.ir.contracts.fusion import Call
 from bwcompiler.ir.extent import upper
-from bwcompiler.ir.fusion import Call
-from bwcompiler.ir.graph_parser import parse_graph
+from bwcompiler.ir.texts.graph_parser import parse_graph
 from bwcompiler.lowering.libraries import matrix_products
 from bwcompiler.lowering.libraries.matrix_products import product_text
 from bwcompiler.lowering.products.call import WORDS

@@ -11,7 +11,7 @@ import pytest
 import bwcompiler as bw
 from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.ir.access import ArrayView, matrix_order, view_of
-from bwcompiler.ir.fusion import Call
+from bwcompiler.ir.contracts.fusion import Call
 from bwcompiler.ir.op import REGISTRY, Record, input_value
 from bwcompiler.ir.types import F64, tensor
 from bwcompiler.passes.fusion.fuse import fuse

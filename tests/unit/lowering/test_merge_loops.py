@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from bwcompiler.ir.loop import Kernel, Loop
-from bwcompiler.ir.loop_interpreter import run_kernel
-from bwcompiler.ir.loop_parser import parse_kernel
-from bwcompiler.ir.loop_printer import kernel_to_text
-from bwcompiler.ir.loop_verifier import verify_kernel
+from bwcompiler.ir.semantics.loop_interpreter import run_kernel
+from bwcompiler.ir.semantics.loop_verifier import verify_kernel
+from bwcompiler.ir.texts.loop_parser import parse_kernel
+from bwcompiler.ir.texts.loop_printer import kernel_to_text
 from bwcompiler.lowering.kernels.merge_loops import merge_loops
 
 BUFFERS = "%x: in f64[4,6,5], %n: in i64[4,6], %y: out f64[4,6,5], %z: inout f64[120]"

@@ -8,9 +8,9 @@ import re
 import numpy as np
 import pytest
 
-from bwcompiler.ir.loop_interpreter import run_kernel
-from bwcompiler.ir.loop_parser import parse_kernel
-from bwcompiler.ir.loop_printer import kernel_to_text
+from bwcompiler.ir.semantics.loop_interpreter import run_kernel
+from bwcompiler.ir.texts.loop_parser import parse_kernel
+from bwcompiler.ir.texts.loop_printer import kernel_to_text
 from tests.support.kernels import NativeKernels, native, text_of
 from tests.support.targets import TARGETS, with_fma
 

@@ -10,10 +10,10 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler.ir.loop import Kernel
-from bwcompiler.ir.loop_interpreter import run_kernel
-from bwcompiler.ir.loop_parser import parse_kernel
-from bwcompiler.ir.loop_printer import kernel_to_text
-from bwcompiler.ir.loop_verifier import verify_kernel
+from bwcompiler.ir.semantics.loop_interpreter import run_kernel
+from bwcompiler.ir.semantics.loop_verifier import verify_kernel
+from bwcompiler.ir.texts.loop_parser import parse_kernel
+from bwcompiler.ir.texts.loop_printer import kernel_to_text
 from bwcompiler.lowering import polls, program
 from bwcompiler.lowering.kernels import parallel_calls
 from bwcompiler.lowering.loops import blocks, parallel

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
+from bwcompiler.ir.contracts.memory import Location, MemoryPlan
+from bwcompiler.ir.contracts.program_interface import CALLBACK_DONE, CALLBACK_ERROR, ERROR_RECORD_BYTES, INDEX_ERROR
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.graph_interpreter import interpret
-from bwcompiler.ir.memory import Location, MemoryPlan
-from bwcompiler.ir.program_interface import CALLBACK_DONE, CALLBACK_ERROR, ERROR_RECORD_BYTES, INDEX_ERROR
+from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.lowering import calls
 from bwcompiler.lowering.program import ProgramEmitter, ProgramText
 from bwcompiler.passes.memory import find_updates

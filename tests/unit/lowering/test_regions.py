@@ -13,8 +13,8 @@ from bwcompiler.compiler.pipeline import lower
 from bwcompiler.errors import CompileError
 from bwcompiler.ir.extent import Extent, Index
 from bwcompiler.ir.graph import Graph, cut
-from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.op import Record, Value, input_value, item
+from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.ir.types import BOOL, C128, F32, F64, I64, TensorType, tensor
 from bwcompiler.lowering.steps import LoweredBody
 from tests.support.graph_strategies import run_compiled

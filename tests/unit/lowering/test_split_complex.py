@@ -11,10 +11,10 @@ import pytest
 import bwcompiler as bw
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.extent import Index
-from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.loop import INPUT, OUTPUT, SCRATCH, Buffer, Kernel, Loop, Offset, Store, load
-from bwcompiler.ir.loop_printer import kernel_to_text
 from bwcompiler.ir.scalar import operation
+from bwcompiler.ir.semantics.graph_interpreter import interpret
+from bwcompiler.ir.texts.loop_printer import kernel_to_text
 from bwcompiler.ir.types import C128
 from bwcompiler.lowering.loops.split_complex import split_complex
 from tests.support.graph_strategies import run_compiled

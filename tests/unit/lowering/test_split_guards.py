@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from bwcompiler.ir.loop import Kernel
-from bwcompiler.ir.loop_interpreter import run_kernel
-from bwcompiler.ir.loop_parser import parse_kernel
-from bwcompiler.ir.loop_printer import kernel_to_text
-from bwcompiler.ir.loop_verifier import verify_kernel
+from bwcompiler.ir.semantics.loop_interpreter import run_kernel
+from bwcompiler.ir.semantics.loop_verifier import verify_kernel
+from bwcompiler.ir.texts.loop_parser import parse_kernel
+from bwcompiler.ir.texts.loop_printer import kernel_to_text
 from bwcompiler.lowering.loops.split_guards import split_guards
 
 HEAD = "kernel k0(%x: in f64[20,20], %v: in i64[20], %y: out f64[20,20], %z: out f64[20])\n  fill %y, 0.0\n  fill %z, 0.0\n"

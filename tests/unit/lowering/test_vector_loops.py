@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from bwcompiler.ir.loop import Loop
-from bwcompiler.ir.loop_parser import parse_kernel
+from bwcompiler.ir.texts.loop_parser import parse_kernel
 from bwcompiler.lowering.kernels.vector_loops import LONGEST, Body, Piece, group_start, pieces, power_of_two
 from bwcompiler.target import Target
 

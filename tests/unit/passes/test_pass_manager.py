@@ -7,10 +7,10 @@ import pytest
 from bwcompiler import ops
 from bwcompiler.compiler.pipeline import GRAPH_PASSES, ORDER, PIPELINE, derive, lower, push, split
 from bwcompiler.errors import CompileError, InternalError
-from bwcompiler.ir.content_hash import content_hash
 from bwcompiler.ir.graph import cut
-from bwcompiler.ir.graph_parser import parse_graph
 from bwcompiler.ir.op import Record, input_value
+from bwcompiler.ir.semantics.content_hash import content_hash
+from bwcompiler.ir.texts.graph_parser import parse_graph
 from bwcompiler.ir.types import F64, tensor
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
 from bwcompiler.passes.derivatives.inline_custom_rules import inline_custom_rules

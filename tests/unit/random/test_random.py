@@ -17,7 +17,7 @@ import bwcompiler as bw
 from bwcompiler import random
 from bwcompiler.errors import DTypeError, ShapeError
 from bwcompiler.frontend import trace
-from bwcompiler.ir.graph_interpreter import interpret
+from bwcompiler.ir.semantics.graph_interpreter import interpret
 
 KEY = random.key(42)
 P = np.array([0.1, 0.2, 0.3, 0.4])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bwcompiler.ir.call_signature import CallSignature
+from bwcompiler.ir.contracts.call_signature import CallSignature
 from bwcompiler.runtime import python_abi
 from bwcompiler.runtime.executable import Executable
 from tests.unit.runtime.programs import (

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.ir.call_signature import CallSignature, Container, Leaf
+from bwcompiler.ir.contracts.call_signature import CallSignature, Container, Leaf
 from bwcompiler.ir.types import F64, TensorType, tensor
 from bwcompiler.runtime.executable import Executable
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bwcompiler.ir.call_signature import CallSignature, Container, Leaf, Read, Static
+from bwcompiler.ir.contracts.call_signature import CallSignature, Container, Leaf, Read, Static
 from bwcompiler.ir.types import BOOL, C64, C128, DTYPES, F32, F64, I8, I64, U8, U64, DType, tensor
 from bwcompiler.runtime import python_abi
 from bwcompiler.runtime.executable import CompiledFunction, Executable, chain

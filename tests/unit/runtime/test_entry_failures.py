@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bwcompiler.ir.call_signature import Container, Leaf
+from bwcompiler.ir.contracts.call_signature import Container, Leaf
 from bwcompiler.ir.types import F64, tensor
 from bwcompiler.runtime.executable import Executable
 from tests.unit.runtime.programs import (

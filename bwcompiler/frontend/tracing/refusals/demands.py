@@ -10,8 +10,8 @@ from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import Region, StaticDemand, active_region, escaped_message, open_region
 from bwcompiler.ir.extent import mentions_index
 from bwcompiler.ir.graph import cut, live_values
-from bwcompiler.ir.graph_interpreter import interpret
 from bwcompiler.ir.op import Value
+from bwcompiler.ir.semantics.graph_interpreter import interpret
 
 
 def refuse(tracer: Any, kind: type[BwError], message: str) -> NoReturn:

@@ -18,7 +18,7 @@ from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
 from bwcompiler.ir.graph import inline
-from bwcompiler.ir.graph_interpreter import interpret
+from bwcompiler.ir.semantics.graph_interpreter import interpret
 from tests.unit.frontend.comparing import assert_same, compare, run_traced
 
 Point = namedtuple("Point", ["a", "b"])

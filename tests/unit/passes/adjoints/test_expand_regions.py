@@ -9,7 +9,7 @@ import bwcompiler as bw
 from bwcompiler import ops
 from bwcompiler.compiler.pipeline import derive, lower, split
 from bwcompiler.frontend import trace
-from bwcompiler.ir.graph_interpreter import interpret
+from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.passes.adjoints import while_adjoint
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
 from tests.support.loop_programs import PROGRAMS, check_gradients

@@ -10,8 +10,8 @@ from bwcompiler import ops
 from bwcompiler.compiler.pipeline import derive, split
 from bwcompiler.frontend import trace
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.graph_verifier import verify
 from bwcompiler.ir.op import Record, input_value
+from bwcompiler.ir.semantics.graph_verifier import verify
 from bwcompiler.ir.types import F64, tensor
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
 from bwcompiler.passes.memory.delay_updates import delay_updates

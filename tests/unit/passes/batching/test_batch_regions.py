@@ -9,8 +9,8 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler.frontend import trace
-from bwcompiler.ir.graph_interpreter import interpret
-from bwcompiler.ir.graph_verifier import verify
+from bwcompiler.ir.semantics.graph_interpreter import interpret
+from bwcompiler.ir.semantics.graph_verifier import verify
 from bwcompiler.passes.batching.batch import batch_graph
 from tests.support.loop_programs import PROGRAMS, weighted
 

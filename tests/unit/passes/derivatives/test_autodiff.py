@@ -9,9 +9,9 @@ import bwcompiler as bw
 from bwcompiler import ops
 from bwcompiler.frontend import trace
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.graph_interpreter import interpret
-from bwcompiler.ir.graph_verifier import verify
 from bwcompiler.ir.op import Record, input_value
+from bwcompiler.ir.semantics.graph_interpreter import interpret
+from bwcompiler.ir.semantics.graph_verifier import verify
 from bwcompiler.ir.types import F64, tensor
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, ONE, active_values, differentiate
 from bwcompiler.passes.rewriting.simplify import simplify

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.ir.graph_parser import parse_graph
-from bwcompiler.ir.graph_printer import graph_to_text
+from bwcompiler.ir.texts.graph_parser import parse_graph
+from bwcompiler.ir.texts.graph_printer import graph_to_text
 
 X, Y = np.ones(3), np.full(3, 2.0)
 

@@ -13,9 +13,9 @@ from bwcompiler import ops
 from bwcompiler.errors import CompileError
 from bwcompiler.frontend import trace
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.graph_interpreter import interpret
-from bwcompiler.ir.graph_verifier import verify
 from bwcompiler.ir.op import Record, input_value
+from bwcompiler.ir.semantics.graph_interpreter import interpret
+from bwcompiler.ir.semantics.graph_verifier import verify
 from bwcompiler.ir.types import F64, tensor
 from bwcompiler.passes.derivatives import partition as module
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, differentiate

@@ -14,9 +14,9 @@ from bwcompiler.errors import GradientError, UnsupportedError
 from bwcompiler.frontend import trace
 from bwcompiler.ir.declaration import LINEAR, TRANSPOSED, absent
 from bwcompiler.ir.graph import Graph, cut
-from bwcompiler.ir.graph_interpreter import interpret
-from bwcompiler.ir.graph_verifier import verify
 from bwcompiler.ir.op import REGISTRY, Record, Value, input_value
+from bwcompiler.ir.semantics.graph_interpreter import interpret
+from bwcompiler.ir.semantics.graph_verifier import verify
 from bwcompiler.ir.types import F64, I64, tensor
 from bwcompiler.passes.derivatives.push_forward import push_forward
 from tests.support.gradcheck import directional

@@ -11,7 +11,7 @@ import bwcompiler as bw
 from bwcompiler.compiler.pipeline import derive, lower
 from bwcompiler.frontend import trace
 from bwcompiler.ir.access import is_virtual, root
-from bwcompiler.ir.fusion import Call, FusionGroup
+from bwcompiler.ir.contracts.fusion import Call, FusionGroup
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
 from bwcompiler.passes.fusion import fuse as fuse_module
 

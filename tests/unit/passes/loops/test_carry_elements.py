@@ -10,9 +10,9 @@ from bwcompiler import ops
 from bwcompiler.frontend import trace
 from bwcompiler.ir.extent import Index
 from bwcompiler.ir.graph import cut
-from bwcompiler.ir.graph_interpreter import interpret
-from bwcompiler.ir.graph_verifier import verify
 from bwcompiler.ir.op import Record, input_value, item
+from bwcompiler.ir.semantics.graph_interpreter import interpret
+from bwcompiler.ir.semantics.graph_verifier import verify
 from bwcompiler.ir.types import C128, F32, F64, I64, tensor
 from bwcompiler.passes.loops.carry_elements import carry_elements
 from tests.support.graph_strategies import run_compiled

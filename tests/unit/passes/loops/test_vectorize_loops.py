@@ -9,9 +9,9 @@ import bwcompiler as bw
 from bwcompiler import ops
 from bwcompiler.ir.extent import Index
 from bwcompiler.ir.graph import Graph, cut
-from bwcompiler.ir.graph_interpreter import interpret
-from bwcompiler.ir.graph_verifier import verify
 from bwcompiler.ir.op import Record, input_value, item
+from bwcompiler.ir.semantics.graph_interpreter import interpret
+from bwcompiler.ir.semantics.graph_verifier import verify
 from bwcompiler.ir.types import F64, I64, tensor
 from bwcompiler.passes.loops.promote_elements import promote_elements
 from bwcompiler.passes.loops.vectorize_loops import vectorize_loops

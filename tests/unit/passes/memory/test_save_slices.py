@@ -11,9 +11,9 @@ import pytest
 from bwcompiler import ops
 from bwcompiler.compiler.pipeline import derive, lower
 from bwcompiler.frontend import trace
-from bwcompiler.ir.graph_interpreter import interpret
-from bwcompiler.ir.graph_parser import parse_graph
-from bwcompiler.ir.graph_verifier import verify
+from bwcompiler.ir.semantics.graph_interpreter import interpret
+from bwcompiler.ir.semantics.graph_verifier import verify
+from bwcompiler.ir.texts.graph_parser import parse_graph
 from bwcompiler.lowering.steps import LoweredBody
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
 from bwcompiler.passes.memory.save_slices import save_slices

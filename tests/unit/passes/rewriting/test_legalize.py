@@ -11,7 +11,7 @@ import pytest
 import bwcompiler as bw
 from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.graph_interpreter import interpret
+from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.passes.rewriting.legalize import legalize
 
 

@@ -6,8 +6,8 @@ import numpy as np
 
 import bwcompiler as bw
 from bwcompiler.ir.graph import cut
-from bwcompiler.ir.graph_printer import graph_to_text
 from bwcompiler.ir.op import REGISTRY, Record, constant, input_value
+from bwcompiler.ir.texts.graph_printer import graph_to_text
 from bwcompiler.ir.types import F64, tensor
 from bwcompiler.passes.rewriting.simplify import simplify, simplify_with_mapping
 

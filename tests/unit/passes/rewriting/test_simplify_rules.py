@@ -8,11 +8,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bwcompiler.ir.graph_interpreter import interpret
-from bwcompiler.ir.graph_parser import parse_graph
-from bwcompiler.ir.graph_printer import graph_to_text
-from bwcompiler.ir.graph_verifier import verify
 from bwcompiler.ir.op import REGISTRY
+from bwcompiler.ir.semantics.graph_interpreter import interpret
+from bwcompiler.ir.semantics.graph_verifier import verify
+from bwcompiler.ir.texts.graph_parser import parse_graph
+from bwcompiler.ir.texts.graph_printer import graph_to_text
 from bwcompiler.passes.rewriting.legalize import legalize
 from bwcompiler.passes.rewriting.simplify import simplify
 from bwcompiler.passes.rewriting.simplify_rules import RULES

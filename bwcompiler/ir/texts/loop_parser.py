@@ -1,4 +1,4 @@
-"""Text -> kernel: `parse_kernel` reads what `bwcompiler.ir.loop_printer` writes; the grammar is in docs/ir.md.
+"""Text -> kernel: `parse_kernel` reads what `bwcompiler.ir.texts.loop_printer` writes; the grammar is in docs/ir.md.
 
 Statements are read line by line, bodies by their indentation.  An expression is read twice: as it is written, and then typed,
 because a literal gets its dtype from what stands beside it.  Text that does not type is an error; whether the kernel is valid
@@ -11,7 +11,6 @@ import re
 from typing import NamedTuple, TypeAlias
 
 from bwcompiler.ir.extent import Extent, Index, add_extents, scale_extent
-from bwcompiler.ir.graph_printer import plain_name
 from bwcompiler.ir.loop import (
     COMBINES,
     INPUT,
@@ -32,10 +31,11 @@ from bwcompiler.ir.loop import (
     element_strides,
     load,
 )
-from bwcompiler.ir.loop_printer import INFIX, PREFIX, RESERVED, default_dtype
 from bwcompiler.ir.op import REGISTRY
 from bwcompiler.ir.scalar import OPERATIONS, PREDICATES, Scalar, Word, const, in_range
-from bwcompiler.ir.token_reader import REAL, STRING, Token, TokenReader
+from bwcompiler.ir.texts.graph_printer import plain_name
+from bwcompiler.ir.texts.loop_printer import INFIX, PREFIX, RESERVED, default_dtype
+from bwcompiler.ir.texts.token_reader import REAL, STRING, Token, TokenReader
 from bwcompiler.ir.types import BOOL, DTYPES, I64, DType, dtype_named
 
 

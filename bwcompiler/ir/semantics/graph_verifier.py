@@ -30,9 +30,9 @@ from typing import Any, NoReturn
 from bwcompiler.errors import BwError, InternalError
 from bwcompiler.ir.extent import Affine, Extent, Index, lower
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.graph_printer import graph_excerpt
 from bwcompiler.ir.op import INPUT, REGISTRY, Value
 from bwcompiler.ir.source import Source
+from bwcompiler.ir.texts.graph_printer import graph_excerpt
 from bwcompiler.ir.types import TensorType, TupleType
 
 Scope = frozenset[Index]

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Any
 
 from bwcompiler.ir.extent import Extent, Index, add_extents, lower, scale_extent, upper
-from bwcompiler.ir.graph_printer import BARE_NAME, NO_NAMES, Names, first_free, plain_name, quoted
 from bwcompiler.ir.loop import (
     Accumulate,
     Accumulator,
@@ -31,6 +30,7 @@ from bwcompiler.ir.loop import (
     element_strides,
 )
 from bwcompiler.ir.scalar import PREDICATES, Scalar, Word
+from bwcompiler.ir.texts.graph_printer import BARE_NAME, NO_NAMES, Names, first_free, plain_name, quoted
 from bwcompiler.ir.types import BOOL, F64, I64, DType
 
 # Infix operators with their binding strength (Python's).

@@ -1,4 +1,4 @@
-"""Text -> graph: `parse_graph` reads what `bwcompiler.ir.graph_printer` writes; the grammar is in docs/ir.md.
+"""Text -> graph: `parse_graph` reads what `bwcompiler.ir.texts.graph_printer` writes; the grammar is in docs/ir.md.
 
 A recursive descent over tokens made on demand.  Every statement runs the shape rule of its op again; a printed type that
 disagrees with it is an error, so a test that is written as text cannot lie about types.
@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 from bwcompiler.errors import BwError
 from bwcompiler.ir.extent import Index
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.graph_printer import RESERVED, sibling
 from bwcompiler.ir.op import INPUT, NO_ATTRIBUTES, REGISTRY, Op, Value, input_value
 from bwcompiler.ir.source import Source
-from bwcompiler.ir.token_reader import REAL, STRING, ParseError, Token, TokenReader
+from bwcompiler.ir.texts.graph_printer import RESERVED, sibling
+from bwcompiler.ir.texts.token_reader import REAL, STRING, ParseError, Token, TokenReader
 from bwcompiler.ir.types import DTYPES, TensorType, TupleType, dtype_named, tensor
 
 

@@ -1,4 +1,4 @@
-"""Graph IR as text: `graph_to_text`, whose inverse is `bwcompiler.ir.graph_parser`; the grammar is in docs/ir.md.
+"""Graph IR as text: `graph_to_text`, whose inverse is `bwcompiler.ir.texts.graph_parser`; the grammar is in docs/ir.md.
 
     graph loss(%x: f64[3]; captured %w: f64[3]) -> f64[] {
       %tanh:     f64[3] = tanh %x               ; model.py:4

@@ -45,8 +45,8 @@ from bwcompiler.ir.loop import (
     Statement,
     Store,
 )
-from bwcompiler.ir.loop_printer import kernel_to_text
 from bwcompiler.ir.scalar import OPERATIONS, PREDICATES, Scalar
+from bwcompiler.ir.texts.loop_printer import kernel_to_text
 from bwcompiler.ir.types import BOOL, I64, DType
 
 Enter = Callable[[Statement, tuple[Loop, ...]], None]

@@ -28,8 +28,8 @@ from bwcompiler.ir.loop import (
     identity_of,
 )
 from bwcompiler.ir.op import REGISTRY
-from bwcompiler.ir.reduction_tree import BLOCK, LANES, flushed_sums, in_lanes, last_feeds, total_dtype
 from bwcompiler.ir.scalar import OPERATIONS, Scalar, Word
+from bwcompiler.ir.semantics.reduction_tree import BLOCK, LANES, flushed_sums, in_lanes, last_feeds, total_dtype
 
 Array = np.ndarray[Any, Any]
 
