@@ -16,7 +16,8 @@ from bwcompiler.inspect.op_table import absences, batch_text, dtypes_text, jvp_t
 from bwcompiler.ir.declaration import numpy_name
 from bwcompiler.ir.op import KINDS, REGISTRY, Op
 from bwcompiler.passes.pass_manager import PassRun
-from bwcompiler.runtime import blas, jit, object_cache
+from bwcompiler.runtime import jit, object_cache
+from bwcompiler.runtime.addresses import blas
 from bwcompiler.target import Target, current_target
 
 _FEATURES = ("sse4.2", "avx", "avx2", "fma", "avx512f", "avx512bw", "neon", "sve")

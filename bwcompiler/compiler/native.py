@@ -19,8 +19,9 @@ from bwcompiler.ir.routine import FOURIER_LOOPS, SORT_KINDS, Fourier, InnerLoop,
 from bwcompiler.ir.types import BOOL, C64, C128, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, TensorType, complex_of
 from bwcompiler.lowering.libraries.library_calls import Libraries, blas_symbol
 from bwcompiler.lowering.program import Callback, ProgramText
-from bwcompiler.runtime import blas, blas_calls, gufuncs
-from bwcompiler.runtime.sorting import sort_function
+from bwcompiler.runtime import blas_calls
+from bwcompiler.runtime.addresses import blas, gufuncs
+from bwcompiler.runtime.addresses.sorting import sort_function
 
 _PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_void_p))
 

@@ -1,5 +1,12 @@
 """Native execution: LLVM text and a call signature in, a Python callable out.  Start reading at `executable.py`.
 
-`jit.py` and `object_cache.py` make code of text; `entry*.py` are the native call (`python_entry.py` says in Python what it does);
-`memory_pool.py` and `thread_*.py` are what programs share.  Modules that say "in LLVM text" write functions of the runtime itself.
+    jit, object_cache                      text to machine code, kept on the disk
+    entry                                  the native call: from Python objects to buffers and back
+    pool, threads                          the threads that programs share, and how many they are
+    memory_pool, memory                    large blocks of memory, and what users see of them
+    addresses, blas_calls                  functions of NumPy's libraries; BLAS in the threads of the pool
+    interrupts                             signals during long calls
+    python_abi, machine, locks_and_clocks  what CPython, the machine and LLVM text offer all of these
+
+Modules that say "in LLVM text" write functions of the runtime itself.
 """

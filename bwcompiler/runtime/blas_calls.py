@@ -1,4 +1,4 @@
-"""BLAS as factorisations call it, in LLVM text: small calls stay in one thread, large ones are cut for the pool (`thread_pool.py`).
+"""BLAS as factorisations call it, in LLVM text: small calls stay in one thread, large ones are cut for the pool (`pool/thread_pool.py`).
 
 OpenBLAS cuts products from 64 x 64 x 64 on, and its threads spin: where they do not get a CPU at once, a product of 40 us takes
 milliseconds.  So it runs with one thread inside of programs, and with as many as before outside of them (NumPy's own products): the
@@ -19,7 +19,8 @@ import ctypes
 from collections.abc import Mapping
 
 from bwcompiler.locks import in_forked_child, once
-from bwcompiler.runtime import blas, jit, object_cache, threads
+from bwcompiler.runtime import jit, object_cache, threads
+from bwcompiler.runtime.addresses import blas
 from bwcompiler.runtime.locks_and_clocks import spin_lock
 from bwcompiler.target import default_target
 

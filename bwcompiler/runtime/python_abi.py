@@ -3,7 +3,7 @@
 Sources: CPython's Include/cpython/{object,tupleobject,listobject,floatobject,complexobject}.h and NumPy's
 numpy/ndarraytypes.h (struct tagPyArrayObject_fields, unchanged from 1.7 to 2.4, and _PyArray_Descr up to `type_num`).
 `is_supported` compares all of it with real objects, once; where it is false (PyPy, a free-threaded build, another
-layout) calls go through Python and ctypes instead (`python_entry.py`).
+layout) calls go through Python and ctypes instead (`entry/python_entry.py`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The number of threads that compiled programs use: in their loops (`thread_pool.py`) and in the libraries they call.
+"""The number of threads that compiled programs use: in their loops (`pool/thread_pool.py`) and in the libraries they call.
 
 The BLAS is the one NumPy uses, so the number holds for NumPy's own products too.
 """
@@ -12,7 +12,9 @@ from collections.abc import Callable
 
 from bwcompiler.ir.contracts.program_interface import PARALLEL
 from bwcompiler.locks import once
-from bwcompiler.runtime import blas, machine, thread_pool
+from bwcompiler.runtime import machine
+from bwcompiler.runtime.addresses import blas
+from bwcompiler.runtime.pool import thread_pool
 
 
 class _Setting:

@@ -13,7 +13,7 @@ from bwcompiler.api.programs.finite import check_finite
 from bwcompiler.api.programs.forms import argument_kinds, flat_tree
 from bwcompiler.compiler.options import checks_finite
 from bwcompiler.ir.contracts.call_signature import ArgumentKind, CallSignature, Layout, Leaf, Read, ResultKind, Tree
-from bwcompiler.runtime.entry_table import takes_numbers
+from bwcompiler.runtime.entry.table import takes_numbers
 from bwcompiler.runtime.executable import CallForm, chain
 
 

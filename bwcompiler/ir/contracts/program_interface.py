@@ -22,6 +22,6 @@ MEMORY_ERROR = 6               # a library function found no memory; record: {nu
 # ----- functions of the runtime that programs call
 POLL = "bw_poll"               # looks for signals: 0, or the status to return (`runtime/interrupts.py`)
 DECLARE_POLL = f"declare i32 @{POLL}()"
-PARALLEL = "bw_parallel"       # i32 (ptr fn, ptr context, i64 count, i64 grain): shares iterations (`runtime/thread_pool.py`)
+PARALLEL = "bw_parallel"       # i32 (ptr fn, ptr context, i64 count, i64 grain): shares iterations (`runtime/pool/thread_pool.py`)
 DECLARE_PARALLEL = f"declare i32 @{PARALLEL}(ptr, ptr, i64, i64)"
 TAKE, GIVE = "bw_memory_take", "bw_memory_give"    # memory for what does not fit into the arena (`runtime/memory_pool.py`)

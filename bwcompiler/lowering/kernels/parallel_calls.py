@@ -1,7 +1,7 @@
 """The text of a kernel that is cut among threads: a function that hands ranges of iterations to the thread pool.
 
     void k(pointers, words)                                      what the program calls: it puts these into a block, and calls
-    i32 bw_parallel(ptr part, ptr block, i64 count, i64 grain)   the pool (`runtime/thread_pool.py`), which calls, from its threads,
+    i32 bw_parallel(ptr part, ptr block, i64 count, i64 grain)   the pool (`runtime/pool/thread_pool.py`), which calls, from its threads,
     i32 k.part(ptr block, i64 begin, i64 end)                    it takes the block apart and calls the kernel, with scratch of its own
 
 Only the main thread looks for signals: where one iteration is long it looks in the parts that it runs itself, and what it finds ends the

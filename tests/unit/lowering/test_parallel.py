@@ -19,8 +19,8 @@ from bwcompiler.lowering.kernels import parallel_calls
 from bwcompiler.lowering.loops import blocks, parallel
 from bwcompiler.lowering.loops.blocks import in_blocks
 from bwcompiler.lowering.loops.parallel import pieces
-from bwcompiler.runtime import thread_pool
-from bwcompiler.runtime.thread_state import has_threads
+from bwcompiler.runtime.pool import thread_pool
+from bwcompiler.runtime.pool.thread_state import has_threads
 from tests.support.kernels import Array, copies
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bwcompiler.runtime import blas, gufuncs
+from bwcompiler.runtime.addresses import blas, gufuncs
 
 Array = np.ndarray[Any, Any]
 

@@ -13,7 +13,8 @@ import pytest
 import scipy.linalg
 
 import bwcompiler as bw
-from bwcompiler.runtime import blas, blas_calls, threads
+from bwcompiler.runtime import blas_calls, threads
+from bwcompiler.runtime.addresses import blas
 
 _FOUND = blas.find()
 pytestmark = pytest.mark.skipif(_FOUND is None or not _FOUND.set_num_threads, reason="needs NumPy's OpenBLAS")

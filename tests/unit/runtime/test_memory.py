@@ -20,7 +20,7 @@ from numpy._core.multiarray import get_handler_name  # type: ignore[attr-defined
 
 import bwcompiler as bw
 from bwcompiler.runtime import memory_pool, python_abi
-from bwcompiler.runtime.entry_table import LARGE_BYTES
+from bwcompiler.runtime.entry.table import LARGE_BYTES
 from bwcompiler.runtime.executable import Executable
 from bwcompiler.runtime.memory_pool import KEPT_BLOCKS, pool
 from tests.unit.runtime.programs import program, vectors

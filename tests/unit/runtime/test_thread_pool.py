@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from bwcompiler.runtime import jit, object_cache, threads
-from bwcompiler.runtime.thread_pool import PARTS_PER_THREAD, ThreadPool
-from bwcompiler.runtime.thread_state import MOST_THREADS, STATE, has_threads
+from bwcompiler.runtime.pool.thread_pool import PARTS_PER_THREAD, ThreadPool
+from bwcompiler.runtime.pool.thread_state import MOST_THREADS, STATE, has_threads
 from bwcompiler.target import default_target
 
 # What regions run: add 1 to words; keep who ran which part; fail; nest; take their time.
@@ -316,7 +316,7 @@ def test_callers_that_sleep_are_woken() -> None:
     """A caller that does not spin: in some of so many regions the last thread leaves just as the caller goes to sleep."""
     script = """
 import numpy as np
-from bwcompiler.runtime import thread_pool
+from bwcompiler.runtime.pool import thread_pool
 spins = f"ugt i64 %turn, {thread_pool.SPIN_TURNS}"
 assert spins in thread_pool._REGION
 thread_pool._REGION = thread_pool._REGION.replace(spins, "ugt i64 %turn, 0")

@@ -11,7 +11,7 @@ import scipy.fft
 
 import bwcompiler as bw
 from bwcompiler.errors import DTypeError
-from bwcompiler.runtime import gufuncs
+from bwcompiler.runtime.addresses import gufuncs
 from tests.support.gradcheck import directional, inner
 
 rng = np.random.default_rng(17)

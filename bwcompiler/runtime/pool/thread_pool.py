@@ -28,7 +28,7 @@ import ctypes
 
 from bwcompiler.locks import in_forked_child, once
 from bwcompiler.runtime import jit, object_cache
-from bwcompiler.runtime.thread_state import (
+from bwcompiler.runtime.pool.thread_state import (
     DECLARATIONS,
     MOST_THREADS,
     NOW,
@@ -43,7 +43,7 @@ from bwcompiler.runtime.thread_state import (
     has_threads,
     put,
 )
-from bwcompiler.runtime.thread_workers import PLACE, WORKER
+from bwcompiler.runtime.pool.thread_workers import PLACE, WORKER
 from bwcompiler.target import default_target
 
 PARTS_PER_THREAD = 4

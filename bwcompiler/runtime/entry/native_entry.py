@@ -1,7 +1,7 @@
 """The native entry: LLVM text of the one CPython function through which all compiled programs of a process are called.
 
 `@bw_entry` is a METH_FASTCALL | METH_KEYWORDS function.  Its `self` is a *record*, the tuple
-(next, raise_error, table, captured arrays ..., owner); the table (`entry_table.py`) says what to do for this form of
+(next, raise_error, table, captured arrays ..., owner); the table (`table.py`) says what to do for this form of
 call.  Where a guard fails, which has no effects, the next record is tried, until `next` is no tuple but the slow path, a
 callable that is tail-called with the same arguments.  It runs in this order: reads of the world outside and guards;
 references held to arrays that sit in lists and dicts, which may change meanwhile; copies of arrays that are not
@@ -12,13 +12,13 @@ guards meet in one block that drops all references.  `python_entry.py` is the sa
 from __future__ import annotations
 
 from bwcompiler.ir.contracts.program_interface import ERROR_RECORD_BYTES
-from bwcompiler.runtime import entry_helpers as helpers
 from bwcompiler.runtime import python_abi as abi
-from bwcompiler.runtime.entry_numbers import number_text
-from bwcompiler.runtime.entry_overlaps import OVERLAPS, REACHES
-from bwcompiler.runtime.entry_results import PACK_TEXT, RESULTS_TEXT, SCALARS_TEXT
-from bwcompiler.runtime.entry_table import GUARD_BYTES, GUARDS, SOURCES
-from bwcompiler.runtime.entry_words import header, switch, word
+from bwcompiler.runtime.entry import helpers
+from bwcompiler.runtime.entry.numbers import number_text
+from bwcompiler.runtime.entry.overlaps import OVERLAPS, REACHES
+from bwcompiler.runtime.entry.results import PACK_TEXT, RESULTS_TEXT, SCALARS_TEXT
+from bwcompiler.runtime.entry.table import GUARD_BYTES, GUARDS, SOURCES
+from bwcompiler.runtime.entry.words import header, switch, word
 
 SELF_TABLE, SELF_CAPTURED = 2, 3  # indices in the self tuple
 

@@ -1,8 +1,8 @@
-"""Pieces of LLVM text that read a table of `entry_table.py`."""
+"""Pieces of LLVM text that read a table of `table.py`."""
 
 from __future__ import annotations
 
-from bwcompiler.runtime.entry_table import HEADER
+from bwcompiler.runtime.entry.table import HEADER
 
 
 def header(name: str, of: str = "%table", type_: str = "i64", name_as: str = "") -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bwcompiler.runtime.thread_state import CPU_BYTES, MOST_THREADS, OPEN, WAITING, at, get, put
+from bwcompiler.runtime.pool.thread_state import CPU_BYTES, MOST_THREADS, OPEN, WAITING, at, get, put
 
 SPIN_NANOSECONDS = 200_000
 STACK_BYTES = 8 * 2**20            # of address space

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bwcompiler.runtime import python_abi as abi
-from bwcompiler.runtime.entry_table import DTYPE_NUMBERS, NUMBER_DTYPES, NUMBER_KINDS
-from bwcompiler.runtime.entry_words import switch
+from bwcompiler.runtime.entry.table import DTYPE_NUMBERS, NUMBER_DTYPES, NUMBER_KINDS
+from bwcompiler.runtime.entry.words import switch
 
 _PYTHON_TYPES = {"float": "PyFloat_Type", "int": "PyLong_Type", "complex": "PyComplex_Type"}
 _INTEGERS = {"8": "i8", "16": "i16", "32": "i32", "64": "i64"}

@@ -1,4 +1,4 @@
-"""LLVM text of the helper functions of the native entry (`entry.py`), and declarations of what they call.
+"""LLVM text of the helper functions of the native entry (`native_entry.py`), and declarations of what they call.
 
 An array *specification* is {ptr descr, i32 type number, i32 rank, [rank x i64] shape}, in the table of the signature.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from bwcompiler.runtime import python_abi as abi
-from bwcompiler.runtime.entry_table import LARGE_BYTES, STRIDES
+from bwcompiler.runtime.entry.table import LARGE_BYTES, STRIDES
 
 ARENA_SLOTS = 4  # arenas that an executable keeps for its next calls
 

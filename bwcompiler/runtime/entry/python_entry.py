@@ -1,4 +1,4 @@
-"""The entry in Python: what `entry.py` emits as machine code, for slow paths and for interpreters it does not know.
+"""The entry in Python: what `native_entry.py` emits as machine code, for slow paths and for interpreters it does not know.
 
 `NativeProgram` calls `@bw_program` through ctypes; `NativeProgram.run` takes leaves of any memory layout.  `bind_python` is the
 whole entry, guards included, and is the specification of the native one: the tests run both on the same calls.
@@ -16,7 +16,7 @@ from bwcompiler.errors import SignatureError
 from bwcompiler.ir.contracts.call_signature import CallSignature, Layout, Leaf, Static, Tree, is_expected, leaf_indices
 from bwcompiler.ir.contracts.program_interface import ERROR_RECORD_BYTES
 from bwcompiler.ir.types import TensorType
-from bwcompiler.runtime.entry_table import int_shape
+from bwcompiler.runtime.entry.table import int_shape
 from bwcompiler.runtime.interrupts import without_lock
 
 Array = np.ndarray[Any, Any]

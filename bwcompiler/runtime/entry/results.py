@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bwcompiler.runtime import python_abi as abi
-from bwcompiler.runtime.entry_table import PACKING, RESULTS, STEP_BYTES
-from bwcompiler.runtime.entry_words import header, switch, word
+from bwcompiler.runtime.entry.table import PACKING, RESULTS, STEP_BYTES
+from bwcompiler.runtime.entry.words import header, switch, word
 
 # References to the results, or new arrays, into %owned; pointers to their data into %buffers.  False: no memory.
 RESULTS_TEXT = f"""
