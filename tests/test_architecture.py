@@ -320,14 +320,15 @@ def check_docstrings(modules: list[Module]) -> list[str]:
 
 
 def check_ops_by_name(modules: list[Module]) -> list[str]:
-    """Families import one another's ops, others write `ops.name`; only `ir`, which is below them, looks ops up by name."""
+    """Families import one another's ops, others write `ops.name`; only `ir`, which is below them, and the command line look ops up."""
     problems = []
     for module in modules:
         for node in ast.walk(module.tree):
             match node:
                 case ast.Name(id="REGISTRY" | "op_named") if module.part == "ops":
                     problems.append(f"{module}:{node.lineno}: looks an op up by its name; import it from its family")
-                case ast.Call(func=ast.Name(id="getattr"), args=[ast.Name(id="ops"), *_]):
+                case (ast.Call(func=ast.Name(id="getattr"), args=[ast.Name(id="ops"), *_])
+                      | ast.Subscript(value=ast.Name(id="REGISTRY"))) if module.part not in ("ir", "ops", "cli"):
                     problems.append(f"{module}:{node.lineno}: looks an op up by its name; write ops.name")
     return problems
 
@@ -437,8 +438,9 @@ def test_lock_that_stays_held_in_a_child_is_found(tmp_path: Path) -> None:
 def test_op_by_name_is_found(tmp_path: Path) -> None:
     [problem] = check_ops_by_name(write_package(tmp_path, {"ops/layout.py": "def f(x):\n    return REGISTRY['sum'](x)"}))
     assert "ops.layout:2: looks an op up by its name" in problem
-    [problem] = check_ops_by_name(write_package(tmp_path, {"ops/layout.py": "", "passes/cse.py": "def f(x):\n    return getattr(ops, x.name)(x)"}))
-    assert "passes.cse:2: looks an op up by its name" in problem
+    for found in ("getattr(ops, x.name)", "REGISTRY['sum']"):
+        [problem] = check_ops_by_name(write_package(tmp_path, {"ops/layout.py": "", "passes/cse.py": f"def f(x):\n    return {found}(x)"}))
+        assert "passes.cse:2: looks an op up by its name" in problem
 
 
 def test_allowed_imports(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from bwcompiler.frontend.tracing.operands import cast, constant, cut, value_as
 from bwcompiler.frontend.tracing.promotion import requested
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler.ir.op import Op, Value
 from bwcompiler.ir.types import F64
 
 
@@ -32,9 +32,9 @@ def number_value(x: Any) -> Value:
     return value if value.dtype.is_differentiable else cast(value, F64)
 
 
-def reduced(name: str, x: Value, axes: tuple[int, ...]) -> Value:
+def reduced(op: Op, x: Value, axes: tuple[int, ...]) -> Value:
     """The reduction with the reduced axes kept, broadcast back to x's shape."""
-    return broadcast_value(keep_axes(REGISTRY[name](x, axes=axes), x, axes), x.shape)
+    return broadcast_value(keep_axes(op(x, axes=axes), x, axes), x.shape)
 
 
 # ----- activations
@@ -243,7 +243,7 @@ def softmax(x: Any, axis: Any = -1, dtype: Any = None) -> Any:
     value = _as_dtype(x, dtype)
     axes = reduction_axes(axis, value.rank)
     weights = ops.exp(_shifted(value, axes))
-    return fresh(ops.divide(weights, reduced("sum", weights, axes)))
+    return fresh(ops.divide(weights, reduced(ops.sum, weights, axes)))
 
 
 @graph_function
@@ -259,7 +259,7 @@ def softmin(x: Any, axis: Any = -1, dtype: Any = None) -> Any:
 
 def _finite_maximum(x: Value, axes: tuple[int, ...]) -> Value:
     """The maximum over axes, 0 where it is not finite; without derivative."""
-    largest = ops.stop_gradient(reduce_value("max", x, axes))
+    largest = ops.stop_gradient(reduce_value(ops.max, x, axes))
     return ops.select(ops.isfinite(largest), largest, constant(0, largest))
 
 
@@ -269,8 +269,8 @@ def _log_of_sum(distance: Value, axes: tuple[int, ...]) -> Value:
     The maxima count 1 each and are left out of the sum: log1p of the rest keeps the digits of terms that are small beside 1.
     """
     attained = cast(ops.equal(distance, constant(0, distance)), distance.dtype)
-    rest = reduce_value("sum", ops.subtract(ops.exp(distance), attained), axes)
-    count = reduce_value("sum", attained, axes)
+    rest = reduce_value(ops.sum, ops.subtract(ops.exp(distance), attained), axes)
+    count = reduce_value(ops.sum, attained, axes)
     return ops.log1p(ops.add(rest, ops.subtract(count, constant(1, count))))
 
 
@@ -298,7 +298,7 @@ def logsumexp_value(x: Value, axes: tuple[int, ...], weights: Value | None = Non
     distance = ops.subtract(x, broadcast_value(keep_axes(largest, x, axes), x.shape))
     if weights is None:
         return ops.add(_log_of_sum(distance, axes), largest)
-    return ops.add(ops.log(reduce_value("sum", ops.multiply(ops.exp(distance), weights), axes)), largest)
+    return ops.add(ops.log(reduce_value(ops.sum, ops.multiply(ops.exp(distance), weights), axes)), largest)
 
 
 @graph_function

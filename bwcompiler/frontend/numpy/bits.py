@@ -52,7 +52,7 @@ def packbits(a: Any, /, axis: Any = None, bitorder: Any = "big") -> Any:
     if missing:
         bits = ops.concatenate(bits, filled(0, U8, (*bits.shape[:-1], missing)), axis=bits.rank - 1)
     grouped = reshape(bits, (*bits.shape[:-1], bits.shape[-1] // 8, 8))
-    return _moved_back(reduce_value("sum", ops.multiply(grouped, _weights(bitorder, grouped.shape)), (grouped.rank - 1,)), place)
+    return _moved_back(reduce_value(ops.sum, ops.multiply(grouped, _weights(bitorder, grouped.shape)), (grouped.rank - 1,)), place)
 
 
 @implements(np.unpackbits)

@@ -15,6 +15,9 @@ from bwcompiler.ir.access import ArrayView, root
 from bwcompiler.ir.extent import Extent, Section
 from bwcompiler.ir.op import Value
 
+PANEL_COLUMNS = 64             # that one panel of columns has, at least: of fewer, many rows fall into few cache sets
+SEARCHES = ("argmax", "argmin")                # their groups hold nothing else
+
 
 @dataclass
 class Member:

@@ -19,7 +19,7 @@ A member needed in a later pass than the one that first needs it is stored and r
 from __future__ import annotations
 
 from bwcompiler.errors import InternalError
-from bwcompiler.ir.contracts.fusion import FusionGroup, Member, update_section
+from bwcompiler.ir.contracts.fusion import SEARCHES, FusionGroup, Member, update_section
 from bwcompiler.ir.extent import Index, add_extents, scale_extent, upper
 from bwcompiler.ir.loop import (
     Accumulate,
@@ -41,7 +41,7 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import IndexExpression, Scalar, cast, const, index_value
 from bwcompiler.ir.types import C64, C128, F32, F64
 from bwcompiler.lowering.loops.kernel_layout import KernelLayout
-from bwcompiler.lowering.loops.loop_order import SEARCHES, panel_width
+from bwcompiler.lowering.loops.loop_order import panel_width
 from bwcompiler.lowering.loops.split_guards import split_guards
 
 

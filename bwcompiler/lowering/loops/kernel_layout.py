@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bwcompiler.ir.access import Leaf, element, expand, is_virtual, root
-from bwcompiler.ir.contracts.fusion import FusionGroup, Member
+from bwcompiler.ir.contracts.fusion import SEARCHES, FusionGroup, Member
 from bwcompiler.ir.extent import Extent, Index
 from bwcompiler.ir.loop import INPUT, OUTPUT, SCRATCH, UPDATED, Buffer, Let, Offset, Statement, Store, linear_offset, load
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import IndexExpression, Scalar, const
 from bwcompiler.ir.texts.graph_printer import first_free
 from bwcompiler.ir.types import DType
-from bwcompiler.lowering.loops.loop_order import SEARCHES, inner_axes, lane_axis
+from bwcompiler.lowering.loops.loop_order import inner_axes, lane_axis
 
 RECOMPUTE_WEIGHT = 8          # members up to this many cheap operations are recomputed in a later pass
 

@@ -6,18 +6,17 @@ import math
 from collections.abc import Iterable
 
 from bwcompiler import ops
-from bwcompiler.ir.contracts.fusion import FusionGroup
+from bwcompiler.ir.contracts.fusion import PANEL_COLUMNS, SEARCHES, FusionGroup
 from bwcompiler.ir.extent import upper
 
 PANEL_BYTES = 1 << 18         # what one column panel may keep in cache
-PANEL_LIMITS = (64, 512)      # narrower panels use a cache line or two per row: many rows then fall into few cache sets
+PANEL_LIMITS = (PANEL_COLUMNS, 512)
 SHORT_ROW = 32                # rows of at most this many elements are handled ...
 SHORT_ROWS = 64               # ... this many at a time, one per vector lane,
 DEAR_ROW = 10                 # if there are this many operations per element: the elements of a lane are apart in memory;
 FULL_ROW = 0.75               # not where rows fill so much of the vectors that they take, and nothing is summed up per row
 _VECTOR_BYTES = 64
 _COSTS = {"divide": 4, "sqrt": 4}
-SEARCHES = ("argmax", "argmin")
 
 
 def inner_axes(group: FusionGroup) -> frozenset[int]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 
 from bwcompiler.ir.access import element, expand, plain_axes, root
-from bwcompiler.ir.contracts.fusion import FusionGroup, Member, update_section
+from bwcompiler.ir.contracts.fusion import PANEL_COLUMNS, SEARCHES, FusionGroup, Member, update_section
 from bwcompiler.ir.extent import Affine, Extent, Index, Section, add_extents, scale_extent, span, upper
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import IndexExpression, Scalar, const
@@ -23,13 +23,11 @@ MAX_LOADS = 24
 WHOLE_ARRAY_LIMIT = 4096
 # One of columns likewise, if so many elements of a panel of columns fit into no cache: then loops over rows can be shared, and cut.
 TALL_PANEL_LIMIT = 1 << 17
-PANEL_COLUMNS = 64
 
 LONG_ROW = 16                                  # elements that vectors run along, rather than across such rows
 
 MANY_SCALARS = 3                               # operations around a short row that are worth vectors of their own
 GROW: tuple[str, tuple[Value, ...]] = ("", ())         # no reason yet: the value is asked for again
-_SEARCHES = ("argmax", "argmin")               # their groups hold nothing else
 
 
 class Attempt:
@@ -70,7 +68,7 @@ class Attempt:
     @property
     def is_number(self) -> bool:
         """Whether the value is one number, computed from what it reads alone."""
-        return not self.wide and not self.update and self.value.op.name not in _SEARCHES
+        return not self.wide and not self.update and self.value.op.name not in SEARCHES
 
     def is_shifted(self, base: Value, index: Sequence[IndexExpression]) -> bool:
         """Whether a read is not element by element, so that no loop computes the value and what it reads together."""
@@ -105,7 +103,7 @@ class Attempt:
         """Open a group with this value."""
         group.extents = [self.shape[d] for d in self.wide]
         member = self._member({d: k for k, d in enumerate(self.wide)})
-        if self.value.op.name in _SEARCHES and member.reduced:
+        if self.value.op.name in SEARCHES and member.reduced:
             group.inner = frozenset(member.reduced)
             group.closed = True
         return member
@@ -125,7 +123,7 @@ class Attempt:
 
         grow  whether the group may get axes; where it would have to, the refusal is GROW.
         """
-        if group.closed or self.value.op.name in _SEARCHES:
+        if group.closed or self.value.op.name in SEARCHES:
             self._refuse("search")
             return None
         if self.is_number and group.extents:

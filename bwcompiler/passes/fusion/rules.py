@@ -6,7 +6,8 @@ The words are about the value ("it"), the group's loop, and the values `{0}` tha
 
 from __future__ import annotations
 
-from bwcompiler.passes.fusion.attempt import MAX_LOADS, MAX_MEMBERS, PANEL_COLUMNS, TALL_PANEL_LIMIT, WHOLE_ARRAY_LIMIT
+from bwcompiler.ir.contracts.fusion import PANEL_COLUMNS
+from bwcompiler.passes.fusion.attempt import MAX_LOADS, MAX_MEMBERS, TALL_PANEL_LIMIT, WHOLE_ARRAY_LIMIT
 
 RULES = {
     "unrelated": "it runs over other extents, and reads nothing that the loop computes",

@@ -14,13 +14,13 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.ir.extent import Extent, Section, add_extents, known_le, scale_extent
-from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler.ir.op import REGISTRY, Op, Value
 from bwcompiler.ir.types import TensorType
 from bwcompiler.passes.rewriting.rewriter import Rule, is_constant
 from bwcompiler.passes.rewriting.update_chains import UPDATES, before_updates
 
 RULES: dict[str, Rule] = {}
-_NOT_FOLDED = ("select", "cast", "stop_gradient")              # have rules of their own; no derivative passes the last
+_NOT_FOLDED = (ops.select, ops.cast, ops.stop_gradient)         # have rules of their own; no derivative passes the last
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
@@ -44,20 +44,20 @@ def _full(value: Any, type_: TensorType) -> Value:
     return ops.full(value=value, shape=type_.shape, dtype=type_.dtype)
 
 
-def fold(type_: TensorType, op_name: str, *operands: Value, **attrs: Any) -> Value | None:
+def fold(type_: TensorType, op: Op, *operands: Value, **attrs: Any) -> Value | None:
     """An elementwise op of constants is a constant."""
     for operand in operands:
         if operand.op.name != "full":
             return None
-    if op_name in _NOT_FOLDED:
+    if op in _NOT_FOLDED:
         return None
     scalars = [np.asarray(operand.attrs["value"], operand.dtype.numpy) for operand in operands]
     with np.errstate(all="ignore"):
-        result = REGISTRY[op_name].reference(*scalars, **attrs)
+        result = op.reference(*scalars, **attrs)
     return _full(np.asarray(result, type_.dtype.numpy).item(), type_)
 
 
-def sink_reshape(type_: TensorType, op_name: str, *operands: Value, **attrs: Any) -> Value | None:
+def sink_reshape(type_: TensorType, op: Op, *operands: Value, **attrs: Any) -> Value | None:
     """f(reshape(x), reshape(y), 2) == reshape(f(x, y, 2)) where axes of extent 1 are put in or left out: so the reshapes before
     and after what is computed with keepdims=True meet, and cancel."""
     shape = None
@@ -75,20 +75,20 @@ def sink_reshape(type_: TensorType, op_name: str, *operands: Value, **attrs: Any
             inner.append(_full(operand.attrs["value"], operand.type.with_shape(shape)))
         else:
             return None
-    return ops.reshape(REGISTRY[op_name](*inner, **attrs), shape=type_.shape)
+    return ops.reshape(op(*inner, **attrs), shape=type_.shape)
 
 
 def _is_same_but_for_ones(shape: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
     return [extent for extent in shape if extent != 1] == [extent for extent in other if extent != 1]
 
 
-def _elementwise(name: str, inner: Rule | None) -> Rule:
+def _elementwise(op: Op, inner: Rule | None) -> Rule:
     """The rules of all elementwise ops, and those of this one."""
     def apply(type_: TensorType, *operands: Value, **attrs: Any) -> Value | None:
-        found = fold(type_, name, *operands, **attrs)
+        found = fold(type_, op, *operands, **attrs)
         if found is None and inner is not None:
             found = inner(type_, *operands, **attrs)
-        return sink_reshape(type_, name, *operands, **attrs) if found is None else found
+        return sink_reshape(type_, op, *operands, **attrs) if found is None else found
     return apply
 
 
@@ -362,7 +362,7 @@ def _reduce_nothing(type_: TensorType, x: Value, *, axes: Any) -> Value | None:
 def _install_elementwise() -> None:
     for name, op in list(REGISTRY.items()):
         if op.kind == "elementwise":
-            RULES[name] = _elementwise(name, RULES.get(name))
+            RULES[name] = _elementwise(op, RULES.get(name))
 
 
 _install_elementwise()

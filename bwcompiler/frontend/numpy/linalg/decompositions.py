@@ -209,9 +209,9 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     values = ops.svdvals(matrix)
     if not values.shape[0]:
         return solution, residuals, fresh(filled(0, I32, ())), fresh(values)
-    largest = broadcast_value(reduce_value("max", values, (0,)), values.shape)
+    largest = broadcast_value(reduce_value(ops.max, values, (0,)), values.shape)
     above = ops.greater(values, ops.multiply(largest, constant(cutoff, values)))
-    rank = fresh(reduce_value("sum", cast(above, I32), (0,)))
+    rank = fresh(reduce_value(ops.sum, cast(above, I32), (0,)))
     return solution, residuals, rank, fresh(values)
 
 
@@ -248,7 +248,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> An
     value = value if value.dtype.is_differentiable else cast(value, F64)
     axes = normalize_axes(axis, value.rank)
     if ord is None or (len(axes) == 2 and ord == "fro") or (len(axes) == 1 and ord == 2):
-        squares = reduce_value("sum", square_of_magnitude(value), axes)
+        squares = reduce_value(ops.sum, square_of_magnitude(value), axes)
         return finished(root(squares), value, axes, keepdims, None, "norm")
     if len(axes) == 1:
         return finished(_vector_norm(value, ord, axes), value, axes, keepdims, None, "norm")
@@ -263,37 +263,37 @@ def _matrix_norm(x: Value, order: Any, rows_axis: int, columns_axis: int) -> Val
         rest = [k for k in range(x.rank) if k not in (rows_axis, columns_axis)]
         values = ops.svdvals(permuted(x, (*rest, rows_axis, columns_axis)))
         last = (values.rank - 1,)
-        return _largest(values, last) if order == 2 else reduce_value("sum" if order == "nuc" else "min", values, last)
+        return _largest(values, last) if order == 2 else reduce_value(ops.sum if order == "nuc" else ops.min, values, last)
     if order not in (1, -1, np.inf, -np.inf):
         raise ValueError(f"Invalid norm order {order!r} for matrices.")
     inner, remaining = (rows_axis, columns_axis) if abs(order) == 1 else (columns_axis, rows_axis)
-    sums = reduce_value("sum", magnitude(x), (inner,))
+    sums = reduce_value(ops.sum, magnitude(x), (inner,))
     last = (remaining - (inner < remaining),)
-    return _largest(sums, last) if order > 0 else reduce_value("min", sums, last)
+    return _largest(sums, last) if order > 0 else reduce_value(ops.min, sums, last)
 
 
 def _largest(x: Value, axes: Axes) -> Value:
     """The largest of magnitudes; 0 where there are none."""
     if 0 in [x.shape[axis] for axis in axes]:
         return filled(0.0, x.dtype, tuple([extent for axis, extent in enumerate(x.shape) if axis not in axes]))
-    return reduce_value("max", x, axes)
+    return reduce_value(ops.max, x, axes)
 
 
 def _vector_norm(x: Value, order: Any, axes: Axes) -> Value:
     if order == 2:
-        return root(reduce_value("sum", square_of_magnitude(x), axes))
+        return root(reduce_value(ops.sum, square_of_magnitude(x), axes))
     x = magnitude(x)
     if order in (np.inf, -np.inf):
-        return _largest(x, axes) if order > 0 else reduce_value("min", x, axes)
+        return _largest(x, axes) if order > 0 else reduce_value(ops.min, x, axes)
     if order == 0:
-        return reduce_value("sum", cast(truth(x), x.dtype), axes)
+        return reduce_value(ops.sum, cast(truth(x), x.dtype), axes)
     if order == 1:
-        return reduce_value("sum", x, axes)
+        return reduce_value(ops.sum, x, axes)
     if isinstance(order, str | Tracer):
         raise DTypeError(f"np.linalg.norm: invalid norm order {order!r} for vectors")
     zero = ops.equal(x, constant(0, x))                   # where |x|**p has derivative 0, for p < 1 too
     powers = ops.power(ops.select(zero, constant(1, x), x), constant(order, x))
-    total = reduce_value("sum", ops.select(zero, constant(0 if order > 0 else np.inf, x), powers), axes)
+    total = reduce_value(ops.sum, ops.select(zero, constant(0 if order > 0 else np.inf, x), powers), axes)
     exponent = scalar_of(1.0 / order, x.dtype)
     if order < 0:
         return ops.power(total, constant(exponent, total))
@@ -325,7 +325,7 @@ def cond(x: Any, p: Any = None) -> Any:
     if p in (None, 2, -2):
         values = ops.svdvals(value)
         last = values.rank - 1
-        largest, smallest = (reduce_value(name, values, (last,)) for name in ("max", "min"))
+        largest, smallest = (reduce_value(op, values, (last,)) for op in (ops.max, ops.min))
         return _infinite_if_nan(fresh(ops.divide(smallest, largest) if p == -2 else ops.divide(largest, smallest)), value)
     square = fresh(float_matrix(fresh(value), "cond"))
     return _infinite_if_nan(norm(square, p, (-2, -1)) * norm(np.linalg.inv(square), p, (-2, -1)), value)
@@ -340,7 +340,7 @@ def _infinite_if_nan(found: Any, matrix: Value) -> Any:
 @implements(np.linalg.matrix_rank)
 def matrix_rank(A: Any, tol: Any = None, hermitian: Any = False, *, rtol: Any = None) -> Any:
     if as_tracer(A).ndim < 2:
-        return fresh(cast(reduce_value("any", truth(value_as(A)), normalize_axes(None, as_tracer(A).ndim)), I64))
+        return fresh(cast(reduce_value(ops.any, truth(value_as(A)), normalize_axes(None, as_tracer(A).ndim)), I64))
     x = _matrix(A, "matrix_rank")
     values: Any = svd(fresh(x), compute_uv=False, hermitian=hermitian)
     if tol is None:

@@ -16,7 +16,7 @@ from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import fresh, fresh_array, value_of
 from bwcompiler.ir.extent import element_count
-from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, I64, DType, dtype_of
 from bwcompiler.ops.complex_parts import conj
 from bwcompiler.ops.contraction import matrix_transpose
@@ -38,12 +38,12 @@ def conjugated_first(both: tuple[Value, Value]) -> tuple[Value, Value]:
 
 def multiplied(x: Value, y: Value) -> Value:
     """x * y, element by element; of booleans: and."""
-    return REGISTRY["bitwise_and" if x.dtype is BOOL else "multiply"](x, y)
+    return (ops.bitwise_and if x.dtype is BOOL else ops.multiply)(x, y)
 
 
 def totalled(x: Value, axes: tuple[int, ...]) -> Value:
     """The sum over axes; of booleans: any."""
-    return REGISTRY["any" if x.dtype is BOOL else "sum"](x, axes=axes)
+    return (ops.any if x.dtype is BOOL else ops.sum)(x, axes=axes)
 
 
 def matrix_product(x: Value, y: Value) -> Value:

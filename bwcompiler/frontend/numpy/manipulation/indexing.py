@@ -42,7 +42,7 @@ from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.storages.views import PickedView, broadcast_value, same_chain, whole
 from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, fresh_array, lying_as, value_of
-from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler.ir.op import Op, Value
 from bwcompiler.ir.types import BOOL, I64
 
 
@@ -173,7 +173,7 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
     if isinstance(value, Tracer) and value._storage is x._storage and _is_view_by(parsed, base, value):
         return                      # the second half of `x[index] += v`
     if parsed.arrays:
-        _scatter("scatter_update", base, parsed, value)
+        _scatter(ops.scatter_update, base, parsed, value)
         return
     assign(base, fitted(operand(value.item() if isinstance(value, np.generic) else value)[0], x, base.shape))   # must fit, as a number
 
@@ -205,7 +205,7 @@ def _fits(own: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     return all(extent in (1, target) for extent, target in zip(reversed(own), reversed(shape), strict=False))
 
 
-def _scatter(op: str, base: Tracer, parsed: ParsedIndex, value: Any) -> None:
+def _scatter(op: Op, base: Tracer, parsed: ParsedIndex, value: Any) -> None:
     x = value_of(base)
     axes = tuple([axis for axis, _, _ in parsed.arrays])
     indices = _index_values(parsed, x.shape)
@@ -218,7 +218,7 @@ def _scatter(op: str, base: Tracer, parsed: ParsedIndex, value: Any) -> None:
     order = _result_order(len(index_shape), len(result_shape), parsed.place)
     if order is not None:
         updates = ops.transpose(updates, axes=tuple(sorted(range(len(order)), key=order.__getitem__)))
-    assign(base, REGISTRY[op](x, updates, *indices, axes=axes))
+    assign(base, op(x, updates, *indices, axes=axes))
 
 
 def _set_where(x: Tracer, mask: Tracer, value: Any) -> None:
@@ -252,7 +252,7 @@ def scatter_add(x: Tracer, index: Any, value: Any) -> None:
     parsed = parse(tuple(entries), x.shape)
     base = basic_part(x, parsed)
     if parsed.arrays:
-        _scatter("scatter_add", base, parsed, value)
+        _scatter(ops.scatter_add, base, parsed, value)
     else:
         assign(base, ops.add(value_of(base), fitted(operand(value)[0], x, base.shape)))
 

@@ -28,7 +28,7 @@ from bwcompiler.frontend.tracing.operands import constant, value_as
 from bwcompiler.frontend.tracing.promotion import requested
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.ir.op import Value
+from bwcompiler.ir.op import Op, Value
 
 
 def _without_nan(a: Any, replacement: Any) -> tuple[Value, Value | None]:
@@ -60,27 +60,27 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdi
     return mean(fresh(x), axis, dtype, out, keepdims, where=_present(missing, where))
 
 
-def _nan_extreme(name: str, a: Any, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
+def _nan_extreme(op: Op, a: Any, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
     if where is not NOTHING and where is not True and initial is NOTHING:
-        raise ValueError(f"reduction operation 'f{name}' does not have an identity, so to use a where mask one has to specify 'initial'")
-    worst = -np.inf if name == "max" else np.inf
+        raise ValueError(f"reduction operation 'f{op.name}' does not have an identity, so to use a where mask one has to specify 'initial'")
+    worst = -np.inf if op is ops.max else np.inf
     x, missing = _without_nan(a, complex(worst, worst) if value_as(a).dtype.is_complex else worst)
     if missing is None or initial is not NOTHING:  # of integers nothing is nan; with initial= nan is skipped like what where= leaves out
-        return (max_ if name == "max" else min_)(fresh(x), axis, out, keepdims, initial, where)
+        return (max_ if op is ops.max else min_)(fresh(x), axis, out, keepdims, initial, where)
     axes = reduction_axes(axis, x.rank)
-    value = reduce_value(name, x, axes)
-    value = ops.select(reduce_value("all", missing, axes), constant(np.nan, value), value)
-    return finished(value, x, axes, keepdims, out, f"nan{name}")
+    value = reduce_value(op, x, axes)
+    value = ops.select(reduce_value(ops.all, missing, axes), constant(np.nan, value), value)
+    return finished(value, x, axes, keepdims, out, f"nan{op.name}")
 
 
 @implements(np.nanmax)
 def nanmax(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, initial: Any = NOTHING, where: Any = NOTHING) -> Any:
-    return _nan_extreme("max", a, axis, out, keepdims, initial, where)
+    return _nan_extreme(ops.max, a, axis, out, keepdims, initial, where)
 
 
 @implements(np.nanmin)
 def nanmin(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, initial: Any = NOTHING, where: Any = NOTHING) -> Any:
-    return _nan_extreme("min", a, axis, out, keepdims, initial, where)
+    return _nan_extreme(ops.min, a, axis, out, keepdims, initial, where)
 
 
 def _present(missing: Value | None, where: Any = NOTHING) -> Any:

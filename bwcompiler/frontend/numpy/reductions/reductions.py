@@ -28,15 +28,13 @@ from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.extent import element_count
-from bwcompiler.ir.op import REGISTRY, Op, Value
+from bwcompiler.ir.op import Op, Value
 from bwcompiler.ir.types import BOOL, F16, F32, F64, I64, DType
 
 
-def reduce_value(name: str, x: Value, axes: Axes) -> Value:
+def reduce_value(op: Op, x: Value, axes: Axes) -> Value:
     """The core reduction; nothing where there are no axes."""
-    if not axes and name not in ("sum", "argmax", "argmin"):
-        return x
-    return REGISTRY[name](x, axes=axes)
+    return op(x, axes=axes) if axes or op is ops.sum else x
 
 
 def keep_axes(value: Value, like: Value, axes: Axes) -> Value:
@@ -73,33 +71,34 @@ def with_initial(name: str, value: Value, initial: Any) -> Value:
     return combine(value, materialise(operand(initial)[0], value.dtype, value.shape))
 
 
-_UFUNC = {"sum": np.add, "prod": np.multiply}
-_NEUTRAL = {"sum": 0, "prod": 1}
+_UFUNC = {ops.sum: np.add, ops.prod: np.multiply}
+_NEUTRAL = {ops.sum: 0, ops.prod: 1}
 
 
-def _accumulated(name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
+def _accumulated(op: Op, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
     x = value_as(a)
-    target = requested(dtype) or resolve_reduction(_UFUNC[name], x.dtype)
+    target = requested(dtype) or resolve_reduction(_UFUNC[op], x.dtype)
     axes = reduction_axes(axis, x.rank)
     if target is BOOL:
-        return _truth_reduction({"sum": "any", "prod": "all"}[name], fresh(x), axis, out, keepdims, where)
-    x = masked(cast(x, target), where, _NEUTRAL[name])
-    return finished(with_initial(name, reduce_value(name, x, axes), initial), x, axes, keepdims, out, name)
+        return _truth_reduction({ops.sum: ops.any, ops.prod: ops.all}[op], fresh(x), axis, out, keepdims, where)
+    x = masked(cast(x, target), where, _NEUTRAL[op])
+    return finished(with_initial(op.name, reduce_value(op, x, axes), initial), x, axes, keepdims, out, op.name)
 
 
 @implements(np.sum)
 def sum_(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING, initial: Any = NOTHING,
          where: Any = NOTHING) -> Any:
-    return _accumulated("sum", a, axis, dtype, out, keepdims, initial, where)
+    return _accumulated(ops.sum, a, axis, dtype, out, keepdims, initial, where)
 
 
 @implements(np.prod)
 def prod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING, initial: Any = NOTHING,
          where: Any = NOTHING) -> Any:
-    return _accumulated("prod", a, axis, dtype, out, keepdims, initial, where)
+    return _accumulated(ops.prod, a, axis, dtype, out, keepdims, initial, where)
 
 
-def _extreme(name: str, a: Any, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
+def _extreme(op: Op, a: Any, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
+    name = op.name
     x = value_as(a)
     axes = reduction_axes(axis, x.rank)
     if where is not NOTHING and where is not True:
@@ -113,68 +112,66 @@ def _extreme(name: str, a: Any, axis: Any, out: Any, keepdims: Any, initial: Any
         value = filled(operand(initial)[0].value, x.dtype,  # type: ignore[union-attr]
                        tuple([extent for axis, extent in enumerate(x.shape) if axis not in axes]))
         return finished(value, x, axes, keepdims, out, name)
-    if x.dtype is BOOL:
-        reduced = reduce_value("any" if name == "max" else "all", x, axes)
-    else:
-        reduced = reduce_value(name, x, axes)
+    of_truth = {ops.max: ops.any, ops.min: ops.all}
+    reduced = reduce_value(of_truth[op] if x.dtype is BOOL else op, x, axes)
     return finished(with_initial(name, reduced, initial), x, axes, keepdims, out, name)
 
 
 @implements(np.max, np.amax)
 def max_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, initial: Any = NOTHING, where: Any = NOTHING) -> Any:
-    return _extreme("max", a, axis, out, keepdims, initial, where)
+    return _extreme(ops.max, a, axis, out, keepdims, initial, where)
 
 
 @implements(np.min, np.amin)
 def min_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, initial: Any = NOTHING, where: Any = NOTHING) -> Any:
-    return _extreme("min", a, axis, out, keepdims, initial, where)
+    return _extreme(ops.min, a, axis, out, keepdims, initial, where)
 
 
 @implements(np.ptp)
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING) -> Any:
     x = value_as(a)
     axes = reduction_axes(axis, x.rank)
-    return finished(ops.subtract(reduce_value("max", x, axes), reduce_value("min", x, axes)), x, axes, keepdims, out, "ptp")
+    return finished(ops.subtract(reduce_value(ops.max, x, axes), reduce_value(ops.min, x, axes)), x, axes, keepdims, out, "ptp")
 
 
-def _truth_reduction(name: str, a: Any, axis: Any, out: Any, keepdims: Any, where: Any) -> Any:
-    x = masked(truth(value_as(a)), where, name == "all")
+def _truth_reduction(op: Op, a: Any, axis: Any, out: Any, keepdims: Any, where: Any) -> Any:
+    x = masked(truth(value_as(a)), where, op is ops.all)
     axes = reduction_axes(axis, x.rank)
-    return finished(reduce_value(name, x, axes), x, axes, keepdims, out, name)
+    return finished(reduce_value(op, x, axes), x, axes, keepdims, out, op.name)
 
 
 @implements(np.any)
 def any_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, *, where: Any = NOTHING) -> Any:
-    return _truth_reduction("any", a, axis, out, keepdims, where)
+    return _truth_reduction(ops.any, a, axis, out, keepdims, where)
 
 
 @implements(np.all)
 def all_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, *, where: Any = NOTHING) -> Any:
-    return _truth_reduction("all", a, axis, out, keepdims, where)
+    return _truth_reduction(ops.all, a, axis, out, keepdims, where)
 
 
-def _position(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
+def _position(op: Op, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
     x = value_as(a)
     axes = reduction_axes(axis if axis is None else operator.index(axis), x.rank)
     if 0 in [x.shape[axis] for axis in axes]:
-        raise ValueError(f"attempt to get {name} of an empty sequence")
+        raise ValueError(f"attempt to get {op.name} of an empty sequence")
     if x.dtype is BOOL:
         x = cast(x, I64)
     value = filled(0, I64, ())
     if axes:
         line = x if len(axes) == 1 else reshape(x, (element_count(x.shape),))
-        value = REGISTRY[name](line, axes=axes if len(axes) == 1 else (0,))
-    return finished(value, x, axes, keepdims, out, name)
+        value = op(line, axes=axes if len(axes) == 1 else (0,))
+    return finished(value, x, axes, keepdims, out, op.name)
 
 
 @implements(np.argmax)
 def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NOTHING) -> Any:
-    return _position("argmax", a, axis, out, keepdims)
+    return _position(ops.argmax, a, axis, out, keepdims)
 
 
 @implements(np.argmin)
 def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NOTHING) -> Any:
-    return _position("argmin", a, axis, out, keepdims)
+    return _position(ops.argmin, a, axis, out, keepdims)
 
 
 # ----- means and moments
@@ -184,7 +181,7 @@ def _count(x: Value, axes: Axes, where: Any, dtype: DType) -> Value:
     if where is True or where is NOTHING:
         return filled(element_count([x.shape[axis] for axis in axes]), dtype, shape)
     mask = broadcast_value(mask_as(where, "mean"), x.shape)
-    return reduce_value("sum", cast(mask, dtype), axes)
+    return reduce_value(ops.sum, cast(mask, dtype), axes)
 
 
 def _mean_dtype(x: Value, dtype: Any) -> DType:
@@ -198,7 +195,7 @@ def _axes_of_mean(axis: Any, rank: int, where: Any) -> Axes:
 
 def mean_value(x: Value, axes: Axes, where: Any = NOTHING) -> Value:
     """The mean of a float value over axes."""
-    return ops.divide(reduce_value("sum", masked(x, where, 0), axes), _count(x, axes, where, x.dtype))
+    return ops.divide(reduce_value(ops.sum, masked(x, where, 0), axes), _count(x, axes, where, x.dtype))
 
 
 @implements(np.mean)
@@ -209,7 +206,7 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
     if target.is_differentiable:
         x = cast(x, F32 if x.dtype is F16 and dtype is None else target)                               # as NumPy: sums outgrow halves
         return finished(cast(mean_value(x, axes, where), target), x, axes, keepdims, out, "mean")
-    total = reduce_value("sum", masked(cast(x, I64 if target is BOOL else target), where, 0), axes)    # NumPy sums as integers,
+    total = reduce_value(ops.sum, masked(cast(x, I64 if target is BOOL else target), where, 0), axes)    # NumPy sums as integers,
     count = _count(x, axes, where, F64)                                                                # then divides as floats
     return finished(cast(ops.divide(cast(total, F64), count), target), x, axes, keepdims, out, "mean")
 
@@ -222,7 +219,7 @@ def variance(x: Value, axes: Axes, ddof: Any, where: Any = NOTHING, given_mean: 
         centre = value_as(given_mean, x.dtype)
     distance = ops.subtract(x, broadcast_value(centre, x.shape))
     squares = square_of_magnitude(distance)
-    total = reduce_value("sum", masked(squares, where, 0), axes)
+    total = reduce_value(ops.sum, masked(squares, where, 0), axes)
     count = _count(x, axes, where, squares.dtype)
     freedom = ops.subtract(count, constant(ddof, count)) if ddof else count
     return ops.divide(total, ops.maximum(freedom, constant(0, freedom)) if ddof else freedom)

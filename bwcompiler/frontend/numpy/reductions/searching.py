@@ -236,7 +236,7 @@ def _edges(flat: Value, bins: Any, limits: Any, dtype: DType) -> Any:
         return np.linspace(limits[0], limits[1], bins + 1, dtype=dtype.numpy)
     if not flat.shape[0]:
         return np.linspace(0, 1, bins + 1, dtype=dtype.numpy)
-    low, high = (reduce_value(name, flat, (0,)) for name in ("min", "max"))
+    low, high = (reduce_value(op, flat, (0,)) for op in (ops.min, ops.max))
     widened = ops.select(ops.equal(low, high), constant(0.5, low), constant(0.0, low))
     return np.linspace(fresh(ops.subtract(low, widened)), fresh(ops.add(high, widened)), bins + 1, dtype=dtype.numpy)
 
@@ -247,5 +247,5 @@ def isin(element: Any, test_elements: Any, assume_unique: Any = False, invert: A
     shape = (*x.shape, element_count(y.shape))
     spread = broadcast_value(reshape(x, (*x.shape, 1)), shape)
     equal = ops.equal(spread, broadcast_value(reshape(y, (shape[-1],)), shape))
-    found = reduce_value("any", equal, (len(shape) - 1,))
+    found = reduce_value(ops.any, equal, (len(shape) - 1,))
     return fresh_array(ops.invert(found) if invert else found)

@@ -307,7 +307,7 @@ def _counted(lanes: Value) -> tuple[Value, Value]:
     """The lanes sorted (nan last), and how many of each are not nan, as floats."""
     ordered = sorted_value(lanes if lanes.dtype.is_float else cast(lanes, F64), lanes.rank - 1)
     present = cast(ops.invert(ops.isnan(ordered)), F64)
-    return ordered, reduce_value("sum", present, (ordered.rank - 1,))
+    return ordered, reduce_value(ops.sum, present, (ordered.rank - 1,))
 
 
 def _index(place: Value) -> Value:
