@@ -47,7 +47,7 @@ def train(layers, key):
         mean = bw.tree.map(lambda m, g: 0.9 * m + 0.1 * g, mean, slope)
         square = bw.tree.map(lambda s, g: 0.99 * s + 0.01 * g * g, square, slope)
         rate = 0.01 / (1 + number / 300)
-        move = lambda p, m, s: p - rate * (m / (1 - 0.9 ** (number + 1))) / (np.sqrt(s / (1 - 0.99 ** (number + 1))) + 1e-8)  # noqa: E731
+        move = lambda p, m, s: p - rate * (m / (1 - 0.9 ** (number + 1))) / (np.sqrt(s / (1 - 0.99 ** (number + 1))) + 1e-8)
         return (bw.tree.map(move, layers, mean, square), mean, square), value
 
     (layers, _, _), values = bw.scan(step, (layers, zeros, zeros), np.arange(600))
@@ -64,7 +64,7 @@ assert accuracy > 0.97
 again = train(start, key)[1]
 assert np.array_equal(values, again) and not np.array_equal(values, train(start, bw.random.key(1))[1])
 
-hidden = lambda key: np.mean(bw.nn.softmax(net(layers, points[:5], key), axis=1), axis=0)  # noqa: E731
+hidden = lambda key: np.mean(bw.nn.softmax(net(layers, points[:5], key), axis=1), axis=0)
 means = np.mean(bw.vmap(hidden)(bw.random.split(key, 2000)), axis=0)                      # 2000 masks as one batch
 print("mean over masks:", means.round(2), "without:", np.mean(bw.nn.softmax(net(layers, points[:5]), axis=1), axis=0).round(2))
 assert np.allclose(means.sum(), 1.0)

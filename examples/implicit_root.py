@@ -27,7 +27,7 @@ def equilibrium(a, b):
 
         return bw.while_loop(unfinished, improve, (x, 0))[0]
 
-    tangent_solve = lambda g, y: np.linalg.solve(bw.jacobian(g)(y), y)  # noqa: E731
+    tangent_solve = lambda g, y: np.linalg.solve(bw.jacobian(g)(y), y)
     return bw.custom_root(lambda x: balance(x, a, b), np.array([2.0, 0.5]), newton, tangent_solve)
 
 

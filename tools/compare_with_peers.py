@@ -114,7 +114,7 @@ def prepare_torch(framework: str, function: Callable[..., Any], arrays: tuple[An
     import torch
     tensors = [torch.tensor(array) for array in arrays]
     tensors[0].requires_grad_()
-    called: Callable[..., Any] = lambda *args: function(torch, *args)  # noqa: E731
+    called: Callable[..., Any] = lambda *args: function(torch, *args)
     if framework == "torch.compile":
         called = torch.compile(called, fullgraph=True)
 

@@ -152,7 +152,7 @@ class Net:
     lambda f: lambda *args: bw.hvp(f)(*args, args[0]), lambda f: lambda *args: bw.compile(f, *args, wrt=0),
 ], ids=("grad", "value_and_grad", "jacobian", "jacfwd", "hessian", "two arguments", "hvp", "compile"))
 def test_an_object_has_no_gradient(transform: Any) -> None:
-    fun = lambda net, x: np.sum(x ** 2)  # noqa: E731
+    fun = lambda net, x: np.sum(x ** 2)
     with pytest.raises(GradientError, match="net is of type Net, .*\n  hint: pass its arrays, .* or make Net a dataclass"):
         transform(fun)(Net(), np.ones(3))
     with pytest.raises(GradientError, match="net is of type str, .*\n  hint: leave it out of argnums / wrt"):
@@ -310,7 +310,7 @@ class Foreign:
 
 
 def test_arrays_of_other_libraries_are_converted() -> None:
-    square = lambda x: np.sum(x * x)  # noqa: E731
+    square = lambda x: np.sum(x * x)
     for _ in range(2):
         assert bw.grad(square)(Foreign()).tolist() == [2.0, 4.0] and bw.jit(square)(Foreign()) == 5.0
     assert bw.compile(square, Foreign()).backward(Foreign())[0].tolist() == [2.0, 4.0]
@@ -472,7 +472,7 @@ LAYOUTS = {
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_arguments_of_any_layout(layout: str, dtype: type, rng: np.random.Generator) -> None:
     x = LAYOUTS[layout](rng.standard_normal((4, 6)).astype(dtype))
-    function = lambda x: np.sum(np.tanh(x) @ np.ones(6, dtype))  # noqa: E731
+    function = lambda x: np.sum(np.tanh(x) @ np.ones(6, dtype))
     expected = np.ascontiguousarray(x).astype(dtype)
     value, gradient = bw.value_and_grad(function)(x)
     np.testing.assert_allclose(value, function(expected), rtol=1e-5)

@@ -297,7 +297,7 @@ def test_transposed_arrays_from_outside_are_read_where_they_lie(view: Any) -> No
     base = np.arange(24.0).reshape(2, 3, 4)
     outside = view(base)
     function = bw.jit(lambda x: x * outside + (x - outside))
-    expected = lambda: outside + (1.0 - outside)  # noqa: E731
+    expected = lambda: outside + (1.0 - outside)
     np.testing.assert_array_equal(assert_native(function, np.ones(outside.shape)), expected())
     outside[0] = 7.0
     np.testing.assert_array_equal(function(np.ones(outside.shape)), expected())

@@ -39,7 +39,7 @@ def test_trees_dtypes_and_options() -> None:
         return {"sorted": np.sort(x) * scale, "k": options["k"] + 1, "text": [np.float32(1.5), True]}
 
     spec = {"sorted": X, "k": bw.ShapeDtypeStruct((), np.int64), "text": [bw.ShapeDtypeStruct((), np.float32), bw.ShapeDtypeStruct((), bool)]}
-    function = lambda x, k: bw.pure_callback(host, spec, x, {"k": k}, scale=2.0, name="b")  # noqa: E731
+    function = lambda x, k: bw.pure_callback(host, spec, x, {"k": k}, scale=2.0, name="b")
     for found in (bw.jit(function)(X, 3), function(X, 3), bw.jit(lambda x, k: function(x, k))(X, 3)):
         assert found["sorted"].tolist() == [2.0, 4.0, 6.0] and found["k"] == 4
         assert found["text"] == [1.5, True] and found["text"][0].dtype == np.float32
@@ -68,7 +68,7 @@ def test_vmap(vectorized: bool) -> None:
         shapes.append(x.shape)
         return np.sort(x, axis=-1) + y[..., None]
 
-    function = lambda x, y: bw.pure_callback(host, X, x, y, vectorized=vectorized)  # noqa: E731
+    function = lambda x, y: bw.pure_callback(host, X, x, y, vectorized=vectorized)
     batch = np.stack([X, -X])
     expected = np.sort(batch, axis=-1) + 5.0
     np.testing.assert_allclose(bw.vmap(function, in_axes=(0, None))(batch, 5.0), expected)
@@ -78,14 +78,14 @@ def test_vmap(vectorized: bool) -> None:
 
 
 def test_no_derivative_says_what_to_do() -> None:
-    function = lambda x: np.sum(bw.pure_callback(np.sin, x, x))  # noqa: E731
+    function = lambda x: np.sum(bw.pure_callback(np.sin, x, x))
     for derivative in (bw.grad(function), lambda x: bw.jvp(function, (x,), (x,)), bw.hessian(function)):
         with pytest.raises(UnsupportedError, match=r"(?s)test_callbacks.py:\d+: .*pure_callback\(np.sin.*bw.primitive\(fun\)"):
             derivative(X)
-    stopped = lambda x: np.sum(bw.pure_callback(np.sin, x, bw.stop_gradient(x)) * x)  # noqa: E731
+    stopped = lambda x: np.sum(bw.pure_callback(np.sin, x, bw.stop_gradient(x)) * x)
     np.testing.assert_allclose(bw.grad(stopped)(X), np.sin(X))
     np.testing.assert_allclose(bw.jvp(stopped, (X,), (np.ones(3),))[1], np.sum(np.sin(X)))
-    index = lambda x: x[bw.pure_callback(np.argmax, bw.ShapeDtypeStruct((), np.int64), x)]  # noqa: E731
+    index = lambda x: x[bw.pure_callback(np.argmax, bw.ShapeDtypeStruct((), np.int64), x)]
     np.testing.assert_allclose(bw.grad(index)(X), [1.0, 0.0, 0.0])
 
 
@@ -201,7 +201,7 @@ def test_derivatives_of_derivatives_need_traced_rules() -> None:
     cosine = bw.primitive(np.cos, result_spec=lambda x: x)
     sine.defvjp(lambda x: (sine(x), x), lambda x, ct: (ct * cosine(x),), traced=True)
     cosine.defvjp(lambda x: (cosine(x), x), lambda x, ct: (-ct * sine(x),), traced=True)
-    function = lambda x: np.sum(sine(x) * x)  # noqa: E731
+    function = lambda x: np.sum(sine(x) * x)
     np.testing.assert_allclose(bw.hessian(function)(X), np.diag(2 * np.cos(X) - X * np.sin(X)), rtol=1e-12)
     np.testing.assert_allclose(bw.hvp(function)(X, X), (2 * np.cos(X) - X * np.sin(X)) * X, rtol=1e-12)
 

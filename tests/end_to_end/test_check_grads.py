@@ -129,7 +129,7 @@ def test_the_second_order_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_kink_is_no_wrong_rule() -> None:
-    function = lambda x: np.sum(np.maximum(x, 0.0) * 2)  # noqa: E731
+    function = lambda x: np.sum(np.maximum(x, 0.0) * 2)
     with pytest.raises(DerivativeError, match="not smooth here"):
         bw.check_grads(function, (np.zeros(3),))
     assert bw.grad(function)(np.zeros(3)).tolist() == [1.0] * 3

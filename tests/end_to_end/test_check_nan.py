@@ -140,5 +140,5 @@ def test_inside_of_loops_and_branches(name: str, kept: int, monkeypatch: pytest.
 
 
 def test_what_a_loop_masks_is_no_finding() -> None:
-    masked = lambda x: bw.fori_loop(0, 3, lambda k, c: np.where(c > 0, np.log(np.abs(c)) + c, c - 1.0), x)  # noqa: E731
+    masked = lambda x: bw.fori_loop(0, 3, lambda k, c: np.where(c > 0, np.log(np.abs(c)) + c, c - 1.0), x)
     assert np.isfinite(bw.jit(masked)(np.array([0.0, 1.0]))).all()

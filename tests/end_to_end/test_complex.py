@@ -208,7 +208,7 @@ def test_long_sums_are_accurate():
 @pytest.mark.parametrize("layout", [np.asfortranarray, lambda z: z[::2], lambda z: z.T, lambda z: z[:, ::-1]])
 def test_memory_orders(layout):
     z = layout(noise(6, 8))
-    function = lambda z: (z * z, z.sum(0), z.real.copy(), z @ z.T)  # noqa: E731
+    function = lambda z: (z * z, z.sum(0), z.real.copy(), z @ z.T)
     for ours, numpys in zip(outputs(bw.jit(function)(z)), outputs(function(z)), strict=True):
         np.testing.assert_allclose(ours, numpys, rtol=1e-12)
     gradient = bw.grad(lambda z: np.sum(np.abs(z * z)))(z)
@@ -345,7 +345,7 @@ def test_errors_of_derivatives():
 def test_forward_mode():
     """The tangent of a function of complex numbers is linear over the real numbers; of a holomorphic one over the complex ones."""
     t = noise(3, 4)
-    function = lambda z: np.abs(z) ** 2 + (z * np.conj(z) * 1j).imag + np.exp(z).real  # noqa: E731
+    function = lambda z: np.abs(z) ** 2 + (z * np.conj(z) * 1j).imag + np.exp(z).real
     out, tangent = bw.jvp(function, (Z,), (t,))
     np.testing.assert_allclose(out, function(Z))
     np.testing.assert_allclose(tangent, 4 * (Z.conj() * t).real + (np.exp(Z) * t).real)
@@ -368,7 +368,7 @@ def test_whole_derivatives_forwards():
     found = bw.jacobian(lambda z: np.abs(z[0] * np.ones(5)))(V[:1])            # more outputs than arguments, and still two derivatives
     np.testing.assert_allclose(found, np.full((5, 1), (V[0].conj() / abs(V[0]))))
     v = noise(4)
-    function = lambda z: np.sum(np.abs(z) ** 4)  # noqa: E731
+    function = lambda z: np.sum(np.abs(z) ** 4)
     step = 1e-5
     expected = (bw.grad(function)(V + step * v) - bw.grad(function)(V - step * v)) / (2 * step)
     np.testing.assert_allclose(bw.hvp(function)(V, v), expected, rtol=1e-6)
@@ -409,7 +409,7 @@ def test_loops():
 
     for ours, expected in zip(bw.jit(rotate)(Z[0], X[:, 0]), by_hand(Z[0], X[:, 0]), strict=True):
         np.testing.assert_allclose(ours, expected)
-    real = lambda z, x: np.sum(np.abs(by_hand(z, x)[0]))  # noqa: E731
+    real = lambda z, x: np.sum(np.abs(by_hand(z, x)[0]))
     found = bw.grad(lambda z, x: np.sum(np.abs(rotate(z, x)[0])), (0, 1))(Z[0], X[:, 0])
     for number, gradient in enumerate(found):
         np.testing.assert_allclose(gradient, difference_gradient(real, (Z[0], X[:, 0]), number), rtol=1e-6, atol=1e-7)

@@ -135,7 +135,7 @@ def test_arrays_from_outside_of_a_rule() -> None:
         return x * scale
 
     f.defjvp(lambda primals, tangents: (f(*primals), tangents[0] * scale * scale))
-    function = lambda x: np.sum(f(x))  # noqa: E731
+    function = lambda x: np.sum(f(x))
     assert bw.grad(function)(X).tolist() == (scale**2).tolist()
     assert bw.jvp(f, (X,), (V,))[1].tolist() == (scale**2 * V).tolist()
     assert bw.vmap(bw.grad(function))(np.stack([X, X]))[1].tolist() == (scale**2).tolist()

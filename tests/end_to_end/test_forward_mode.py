@@ -73,7 +73,7 @@ def test_trees() -> None:
 
 
 def test_none_is_zero_anywhere() -> None:
-    function = lambda x, tree: (x * tree["a"], tree["b"] + 1.0)  # noqa: E731
+    function = lambda x, tree: (x * tree["a"], tree["b"] + 1.0)
     _, tangent = bw.jvp(function, (X, {"a": X, "b": 2.0}), (V, None))
     np.testing.assert_allclose(tangent[0], V * X)
     assert tangent[1] == 0.0
@@ -117,7 +117,7 @@ def test_inside_jit_the_error_has_the_same_text() -> None:
 
 
 def test_has_aux() -> None:
-    function = lambda x: (x**2, {"k": np.argmax(x), "x": x + 1})  # noqa: E731
+    function = lambda x: (x**2, {"k": np.argmax(x), "x": x + 1})
     out, tangent, aux = bw.jvp(function, (X,), (V,), has_aux=True)
     np.testing.assert_allclose(out, X**2)
     np.testing.assert_allclose(tangent, 2 * X * V)
@@ -149,7 +149,7 @@ def test_perturbations_of_levels_are_not_confused() -> None:
 
 def test_arrays_from_outside_are_read_at_each_call() -> None:
     scale = np.array([1.0, 2.0, 3.0, 4.0])
-    function = lambda x: x * scale  # noqa: E731
+    function = lambda x: x * scale
     assert bw.jvp(function, (X,), (V,))[1].tolist() == (V * scale).tolist()
     scale[0] = 10.0
     assert bw.jvp(function, (X,), (V,))[1][0] == 10.0
@@ -183,7 +183,7 @@ def test_what_was_compiled_goes_with_the_function() -> None:
     import weakref
 
     def made() -> Any:
-        function = lambda x: x * 2  # noqa: E731
+        function = lambda x: x * 2
         bw.jvp(function, (X,), (V,))
         bw.vjp(function, X)
         bw.linearize(function, X)
@@ -196,7 +196,7 @@ def test_what_was_compiled_goes_with_the_function() -> None:
 
 def test_wrapped_functions_have_their_own_derivative() -> None:
     """functools.wraps copies the attributes of a function."""
-    inner = lambda x: x * 2  # noqa: E731
+    inner = lambda x: x * 2
     bw.jvp(inner, (X,), (V,))
     outer = functools.wraps(inner)(lambda x: x * 3)
     assert np.array_equal(bw.jvp(outer, (X,), (V,))[1], 3 * V)
@@ -236,7 +236,7 @@ def test_pullbacks_inside_of_traces() -> None:
 def test_jacobians_agree(argnums: Any) -> None:
     rng = np.random.default_rng(1)
     m, x = rng.standard_normal((3, 4)), rng.standard_normal((4, 2))
-    function = lambda m, x, scale=1.0: {"p": scale * (m @ x), "s": np.sum(x), "c": np.ones(2)}  # noqa: E731
+    function = lambda m, x, scale=1.0: {"p": scale * (m @ x), "s": np.sum(x), "c": np.ones(2)}
     for kwargs in ({}, {"scale": 2.0}):
         expected = bw.jacrev(function, argnums)(m, x, **kwargs)
         for other in (bw.jacfwd, bw.jacobian):
@@ -248,12 +248,12 @@ def test_jacobians_agree(argnums: Any) -> None:
 
 
 def test_jacobian_goes_the_cheaper_way() -> None:
-    tall = lambda x: np.concatenate([x, x**2, np.sin(x)])  # noqa: E731
-    wide = lambda x: tall(x)[:2]  # noqa: E731
-    types = lambda transform, f: [value.type for value in transform(f).lower(X).graph.body]  # noqa: E731
+    tall = lambda x: np.concatenate([x, x**2, np.sin(x)])
+    wide = lambda x: tall(x)[:2]
+    types = lambda transform, f: [value.type for value in transform(f).lower(X).graph.body]
     assert types(bw.jacobian, tall) == types(bw.jacfwd, tall) != types(bw.jacrev, tall)
     assert types(bw.jacobian, wide) == types(bw.jacrev, wide) != types(bw.jacfwd, wide)
-    square = lambda x: np.tanh(x[::-1]) * np.sum(x)  # noqa: E731
+    square = lambda x: np.tanh(x[::-1]) * np.sum(x)
     assert types(bw.jacobian, square) == types(bw.jacfwd, square) != types(bw.jacrev, square)
 
 
@@ -261,7 +261,7 @@ def test_rules_in_loops_are_seen() -> None:
     """A custom_vjp in the body of a loop, whose rule is not linear: its Jacobian and Hessian go backwards."""
     clipped = bw.custom_vjp(lambda x: x * 1.0)
     clipped.defvjp(lambda x: (clipped(x), None), lambda _, ct: (np.clip(ct, -1.0, 1.0),))
-    function = lambda x: bw.fori_loop(0, 2, lambda k, c: clipped(c) * 0.5, x) * np.ones(3)  # noqa: E731
+    function = lambda x: bw.fori_loop(0, 2, lambda k, c: clipped(c) * 0.5, x) * np.ones(3)
     assert bw.jacobian(function)(1.0).tolist() == [0.25] * 3
     assert bw.hessian(lambda x: np.sum(function(x)))(1.0) == 0.0
 
@@ -282,14 +282,14 @@ def test_empty_and_zero_dimensional() -> None:
 
 @pytest.mark.parametrize("argnums", [0, (0, 1), (1,)])
 def test_hvp(argnums: Any) -> None:
-    function = lambda p, x, k: np.sum(np.sin(p["w"] * x) * x**2) * p["b"] ** k  # noqa: E731
+    function = lambda p, x, k: np.sum(np.sin(p["w"] * x) * x**2) * p["b"] ** k
     p, x = {"w": X, "b": np.float64(1.5)}, X + 1
     v = ({"w": V, "b": np.float64(2.0)}, V * 2)
     chosen = v[0] if argnums == 0 else tuple(v[k] for k in argnums)
     found = bw.hvp(function, argnums)(p, x, 3, chosen)
     gradient = bw.grad(function, argnums)
     numbers = (0,) if argnums == 0 else argnums
-    args = lambda h: [bw.tree.map(lambda a, b: a + h * b, one, v[k]) if k in numbers else one for k, one in enumerate((p, x))]  # noqa: E731
+    args = lambda h: [bw.tree.map(lambda a, b: a + h * b, one, v[k]) if k in numbers else one for k, one in enumerate((p, x))]
     differences = bw.tree.map(lambda a, b: (a - b) / 2e-6, gradient(*args(1e-6), 3), gradient(*args(-1e-6), 3))
     assert bw.tree.structure(found) == bw.tree.structure(differences)
     for one, two in zip(bw.tree.leaves(found), bw.tree.leaves(differences), strict=True):
@@ -297,7 +297,7 @@ def test_hvp(argnums: Any) -> None:
 
 
 def test_hvp_takes_static_and_keyword_arguments() -> None:
-    function = lambda x, n, *, shift=0.0: sum(np.sum((x + shift) ** k) for k in range(n))  # noqa: E731
+    function = lambda x, n, *, shift=0.0: sum(np.sum((x + shift) ** k) for k in range(n))
     expected = (2 + 6 * (X + 1.0)) * V
     np.testing.assert_allclose(bw.hvp(function, static_argnums=1)(X, 4, V, shift=1.0), expected)
     np.testing.assert_allclose(bw.hvp(function, static_argnums=-1)(X, 4, V, shift=1.0), expected)
@@ -330,9 +330,9 @@ def operations(function: Any, *args: Any) -> float:
 def test_costs() -> None:
     rng = np.random.default_rng(0)
     w, x = rng.standard_normal((8, 8)), rng.standard_normal((5, 8))
-    products = lambda function, *args: sum(  # noqa: E731
+    products = lambda function, *args: sum(
         value.op.name == "matmul" for value in function.lower(*args).forward_runner().compiled.lowered.simplified.body)
-    loss = lambda w, x: np.sum(np.tanh(np.tanh(x @ w) @ w) ** 2)  # noqa: E731
+    loss = lambda w, x: np.sum(np.tanh(np.tanh(x @ w) @ w) ** 2)
     forward = products(bw.jit(loss), w, x)
     gradient = products(bw.grad(loss), w, x)
     assert forward == 2
@@ -343,7 +343,7 @@ def test_costs() -> None:
 
 def test_later_calls_are_native() -> None:
     """A call that is not the first one of its kind does not get to Python."""
-    function = lambda x: np.sin(x) * x  # noqa: E731
+    function = lambda x: np.sin(x) * x
     made = bw.api.transforms.transformed.made_of
     bw.jvp(function, (X,), (V,))
     pushed = made(function, ("jvp", False), lambda: None)

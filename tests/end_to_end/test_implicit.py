@@ -33,13 +33,13 @@ def symmetric(a: Any, b: Any) -> Any:
 
 
 def general(a: Any, b: Any) -> Any:
-    dense = lambda matvec, b: np.linalg.solve(bw.jacobian(matvec)(b), b)  # noqa: E731
+    dense = lambda matvec, b: np.linalg.solve(bw.jacobian(matvec)(b), b)
     return bw.custom_linear_solve(lambda x: a @ x, b, dense, transpose_solve=dense)
 
 
 @pytest.mark.parametrize("solve, a", [(symmetric, A), (general, M + 3 * np.eye(4))], ids=["conjugate gradients", "dense"])
 def test_linear_solve(solve: Any, a: Any) -> None:
-    direct = lambda a, b: np.linalg.solve(a, b)  # noqa: E731
+    direct = lambda a, b: np.linalg.solve(a, b)
     symmetrised = (lambda g: (g + g.T) / 2) if solve is symmetric else (lambda g: g)
     np.testing.assert_allclose(bw.jit(solve)(a, B), direct(a, B), rtol=1e-10)
     for f in (lambda x: np.sum(np.sin(x)), lambda x: x[0]):
@@ -57,15 +57,15 @@ def test_linear_solve(solve: Any, a: Any) -> None:
 
 @pytest.mark.parametrize("solve", [symmetric, general])
 def test_second_derivatives_of_solves(solve: Any) -> None:
-    of = lambda solve: lambda s: np.sum(solve(A + s * np.outer(V, V), B) ** 3)  # noqa: E731
+    of = lambda solve: lambda s: np.sum(solve(A + s * np.outer(V, V), B) ** 3)
     expected = bw.grad(bw.grad(of(np.linalg.solve)))(0.3)
     np.testing.assert_allclose(bw.grad(bw.grad(of(solve)))(0.3), expected, rtol=1e-8)
     np.testing.assert_allclose(bw.jvp(bw.grad(of(solve)), (0.3,), (1.0,))[1], expected, rtol=1e-8)
 
 
 def test_trees_and_plain_arrays() -> None:
-    solve = lambda matvec, b: {"u": b["u"] / 2.0, "v": b["v"] / 4.0}  # noqa: E731
-    function = lambda b: bw.custom_linear_solve(lambda x: {"u": 2.0 * x["u"], "v": 4.0 * x["v"]}, b, solve, symmetric=True)  # noqa: E731
+    solve = lambda matvec, b: {"u": b["u"] / 2.0, "v": b["v"] / 4.0}
+    function = lambda b: bw.custom_linear_solve(lambda x: {"u": 2.0 * x["u"], "v": 4.0 * x["v"]}, b, solve, symmetric=True)
     b = {"u": B, "v": 3.0}
     assert function(b)["v"] == 0.75
     gradient = bw.grad(lambda b: np.sum(function(b)["u"]) * function(b)["v"])(b)
@@ -98,9 +98,9 @@ def test_roots() -> None:
     theta = {"w": 0.3 * M, "c": B}
     x = bw.jit(fixed_point)(theta)
     np.testing.assert_allclose(x, np.tanh(0.3 * M @ x) + B, rtol=1e-12)
-    loss = lambda theta: np.sum(fixed_point(theta) ** 2)  # noqa: E731
+    loss = lambda theta: np.sum(fixed_point(theta) ** 2)
     change = {"w": np.outer(V, B), "c": V}
-    moved = lambda h: bw.tree.map(lambda a, b: a + h * b, theta, change)  # noqa: E731
+    moved = lambda h: bw.tree.map(lambda a, b: a + h * b, theta, change)
     expected = (bw.jit(loss)(moved(1e-5)) - bw.jit(loss)(moved(-1e-5))) / 2e-5
     gradient = bw.grad(loss)(theta)
     np.testing.assert_allclose(sum(np.sum(gradient[k] * change[k]) for k in change), expected, rtol=1e-8)
@@ -133,7 +133,7 @@ def test_a_root_by_bisection() -> None:
             return np.where(positive, low, middle), np.where(positive, middle, high)
         return bw.while_loop(lambda state: state[1] - state[0] > 1e-13, step, (x - 10.0, x + 10.0))[0]
 
-    cube_root = lambda a: bw.custom_root(lambda x: x**3 - a, 0.0, bisect, lambda g, y: y / g(1.0))  # noqa: E731
+    cube_root = lambda a: bw.custom_root(lambda x: x**3 - a, 0.0, bisect, lambda g, y: y / g(1.0))
     np.testing.assert_allclose(bw.jit(cube_root)(5.0), 5.0 ** (1 / 3))
     np.testing.assert_allclose(bw.grad(cube_root)(5.0), 5.0 ** (-2 / 3) / 3)
     np.testing.assert_allclose(bw.grad(bw.grad(cube_root))(5.0), -2 * 5.0 ** (-5 / 3) / 9, rtol=1e-9)
@@ -161,5 +161,5 @@ def test_branches_on_data_wherever_functions_are_called() -> None:
             x = x - f(x) / (2 * x)
         return x
 
-    root = lambda a: bw.custom_root(lambda x: x * x - a, 1.0, newton, lambda g, y: y / g(1.0))  # noqa: E731
+    root = lambda a: bw.custom_root(lambda x: x * x - a, 1.0, newton, lambda g, y: y / g(1.0))
     np.testing.assert_allclose(bw.grad(root)(2.0), 0.5 / np.sqrt(2.0))

@@ -38,7 +38,7 @@ def test_values(name: str) -> None:
     expected = np.stack(columns, axis=-1).reshape(*columns[0].shape, *x.shape)
     for jacobian in (bw.jacfwd, bw.jacrev):
         np.testing.assert_allclose(jacobian(function)(x), expected, atol=1e-8)
-    products = lambda f: sum(value.op.name == "matmul" for value in trace(f, (x,)).graph.body)  # noqa: E731
+    products = lambda f: sum(value.op.name == "matmul" for value in trace(f, (x,)).graph.body)
     own = 1 if name in ("two layers", "transposed, in another shape", "a stack") else 0
     assert products(bw.jacfwd(function)) <= left + own
 

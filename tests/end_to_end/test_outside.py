@@ -166,7 +166,7 @@ def test_items_of_other_dicts(make: Any) -> None:
 
 def test_nested_namespaces() -> None:
     options = types.SimpleNamespace(layers=[types.SimpleNamespace(rate=2.0), collections.OrderedDict(rate=3.0)])
-    function = lambda x: x * options.layers[0].rate + options.layers[1]["rate"]  # noqa: E731
+    function = lambda x: x * options.layers[0].rate + options.layers[1]["rate"]
     compiled = bw.jit(function)
     assert follows(function, compiled, X)
     options.layers[0].rate = 4.0

@@ -129,7 +129,7 @@ def test_scale_is_a_number(two: bw.Program, scale: Any) -> None:
 
 
 def test_wrt_of_the_program_and_of_the_call() -> None:
-    fun = lambda x, y, z: np.sum(x * y * z)  # noqa: E731
+    fun = lambda x, y, z: np.sum(x * y * z)
     program = bw.compile(fun, X, X, X, wrt=(0, 2))
     gradients = program.backward(X, X, X)
     assert gradients[1] is None and gradients[0].tolist() == gradients[2].tolist() == (X * X).tolist()

@@ -55,7 +55,7 @@ def test_every_method_gets_the_derivatives_that_it_uses(method: str | None) -> N
 
 
 def test_the_value_and_the_gradient_are_one_program(compilations: list[str]) -> None:
-    loss = lambda x, a: quartic(x, a)  # noqa: E731
+    loss = lambda x, a: quartic(x, a)
     for a in (1.0, 2.0, 3.0):
         optimize.minimize(loss, START, args=(np.full(3, a),))
     assert len(compilations) == 1
@@ -67,7 +67,7 @@ def test_the_value_and_the_gradient_are_one_program(compilations: list[str]) -> 
 
 
 def test_trees_and_shapes() -> None:
-    as_vector = lambda p: np.concatenate([np.ravel(p["a"]), np.reshape(p["b"], 1)])  # noqa: E731
+    as_vector = lambda p: np.concatenate([np.ravel(p["a"]), np.reshape(p["b"], 1)])
     seen = []
     found = optimize.minimize(lambda p: rosenbrock(as_vector(p)), {"a": np.zeros((2, 2)), "b": 0}, callback=seen.append)
     expected = reference.minimize(rosenbrock, np.zeros(5), jac=reference.rosen_der)
@@ -94,7 +94,7 @@ def test_bounds() -> None:
             (optimize.minimize, {}), (reference.minimize, {"jac": reference.rosen_der})))
         np.testing.assert_allclose(found.x, expected.x, rtol=1e-8)
     tree = {"a": np.array([0.5, -0.3]), "b": 1.2}
-    of = lambda p: rosenbrock(np.concatenate([p["a"], np.reshape(p["b"], 1)]))  # noqa: E731
+    of = lambda p: rosenbrock(np.concatenate([p["a"], np.reshape(p["b"], 1)]))
     found = optimize.minimize(of, tree, bounds={"a": ([-1.0, -1.0], 0.5), "b": (0.0, 0.2)}, method="trust-constr")
     expected = reference.minimize(rosenbrock, START, bounds=[(-1.0, 0.5), (-1.0, 0.5), (0.0, 0.2)], jac=reference.rosen_der)
     np.testing.assert_allclose([*found.x["a"], found.x["b"]], expected.x, atol=1e-4)
@@ -106,7 +106,7 @@ def test_bounds() -> None:
 
 @pytest.mark.parametrize("method", ["trust-constr", "SLSQP", "COBYLA"])
 def test_constraints(method: str) -> None:
-    disc = lambda x: x[0] ** 2 + x[1] ** 2 + x[2] ** 2  # noqa: E731
+    disc = lambda x: x[0] ** 2 + x[1] ** 2 + x[2] ** 2
     keywords: dict[str, Any] = {} if method == "COBYLA" else {"jac": reference.rosen_der}
     nonlinear = reference.NonlinearConstraint(disc, -np.inf, 1.0)
     found = optimize.minimize(rosenbrock, np.zeros(3), method=method, constraints=nonlinear)
@@ -154,11 +154,11 @@ def test_derivatives_that_are_given() -> None:
 
 
 def test_minimize_scalar() -> None:
-    f = lambda x, a: (x - a) ** 2 + np.cos(x)  # noqa: E731
+    f = lambda x, a: (x - a) ** 2 + np.cos(x)
     for keywords in ({}, {"bracket": (1.0, 3.0)}, {"bounds": (0.0, 1.0), "method": "bounded"}):
         found, expected = (m.minimize_scalar(f, args=(2.0,), **keywords) for m in (optimize, reference))
         assert abs(found.x - expected.x) < 1e-8 and found.nfev == expected.nfev
-    at = lambda a: optimize.minimize_scalar(f, args=(a,), tol=1e-12).x  # noqa: E731
+    at = lambda a: optimize.minimize_scalar(f, args=(a,), tol=1e-12).x
     x = at(2.0)
     np.testing.assert_allclose(bw.grad(at)(2.0), 2 / (2 - np.cos(x)), rtol=1e-6)
     np.testing.assert_allclose(bw.grad(lambda a: optimize.minimize_scalar(f, args=(a,), bounds=(0.0, 1.0)).x)(2.0), 0.0)
@@ -179,7 +179,7 @@ def test_root(method: str) -> None:
 
 
 def test_root_of_trees() -> None:
-    of = lambda p: {"one": p["u"] ** 2 - 4.0, "two": p["v"] - p["u"]}  # noqa: E731
+    of = lambda p: {"one": p["u"] ** 2 - 4.0, "two": p["v"] - p["u"]}
     found = optimize.root(of, {"u": 1.0, "v": np.ones(2)})
     np.testing.assert_allclose(found.x["v"], [2.0, 2.0])
     assert np.shape(found.x["u"]) == () and found.fun.shape == (3,)
@@ -189,7 +189,7 @@ def test_root_of_trees() -> None:
 
 @pytest.mark.parametrize("name", ["bisect", "brenth", "brentq", "ridder", "toms748"])
 def test_roots_between_two_places(name: str) -> None:
-    cubic = lambda x, a: x**3 - a  # noqa: E731
+    cubic = lambda x, a: x**3 - a
     mine, theirs = getattr(optimize, name), getattr(reference, name)
     found, expected = (m(cubic, 0.0, 10.0, args=(8.0,), xtol=1e-10, full_output=True) for m in (mine, theirs))
     assert found[0] == expected[0] and found[1].function_calls == expected[1].function_calls
@@ -212,14 +212,14 @@ def test_root_scalar() -> None:
         assert abs(found.root - 2.0) < 1e-7 and found.method == expected.method and found.iterations == expected.iterations
         result = bw.jit(lambda a, k=keywords: dict(optimize.root_scalar(cubic, (a,), **k)))(8.0)
         assert result["converged"] and abs(result["root"] - 2.0) < 1e-7 and result["iterations"] == found.iterations
-    by_bracket = lambda top: optimize.root_scalar(cubic, (8.0,), bracket=(0.0, top)).root  # noqa: E731
+    by_bracket = lambda top: optimize.root_scalar(cubic, (8.0,), bracket=(0.0, top)).root
     np.testing.assert_allclose(bw.value_and_grad(by_bracket)(9.0), (2.0, 0.0))
     pair = optimize.root_scalar(lambda x, a: (x**3 - a, 3 * x**2), (8.0,), x0=1.0, fprime=True)
     assert abs(pair.root - 2.0) < 1e-7
 
 
 def test_newton() -> None:
-    square = lambda x, a: x**2 - a  # noqa: E731
+    square = lambda x, a: x**2 - a
     a = np.array([1.0, 4.0, 9.0])
     np.testing.assert_allclose(optimize.newton(square, np.ones(3), args=(a,)), np.sqrt(a))
     for keywords in ({}, {"fprime2": True}, {"x1": 2.0}):
@@ -228,7 +228,7 @@ def test_newton() -> None:
         found = optimize.newton(square, 1.0, args=(9.0,), full_output=True, **keywords)
         expected = reference.newton(square, 1.0, args=(9.0,), full_output=True, **theirs)
         assert abs(found[0] - 3.0) < 1e-8 and found[1].iterations == expected[1].iterations
-    root = lambda a: optimize.newton(square, np.ones(3), args=(a,))  # noqa: E731
+    root = lambda a: optimize.newton(square, np.ones(3), args=(a,))
     np.testing.assert_allclose(bw.jacobian(root)(a), np.diag(0.5 / np.sqrt(a)), rtol=1e-7)
     assert abs(bw.grad(bw.grad(lambda a: optimize.newton(square, 1.0, args=(a,))))(9.0) + 0.25 / 27) < 1e-9
 
@@ -249,7 +249,7 @@ def slopes(t: Any, scale: Any, rate: Any) -> Any:
 @pytest.mark.parametrize("keywords", [{}, {"method": "lm"}, {"method": "dogbox"}, {"loss": "cauchy", "f_scale": 0.1}, {"loss": "huber"},
                                       {"bounds": ([0.0, 0.0], [2.5, 9.0])}, {"jac": "sparse"}, {"jac": "2-point"}], ids=str)
 def test_least_squares(keywords: dict[str, Any]) -> None:
-    residuals = lambda p, y: decay(T, p[0], p[1]) - y  # noqa: E731
+    residuals = lambda p, y: decay(T, p[0], p[1]) - y
     theirs = keywords if keywords.get("jac") == "2-point" else {**keywords, "jac": lambda p, y: slopes(T, p[0], p[1])}
     found, expected = (f(residuals, [1.0, 1.0], args=(Y,), **given) for f, given in (
         (optimize.least_squares, keywords), (reference.least_squares, theirs)))
@@ -273,10 +273,10 @@ def test_least_squares_of_trees() -> None:
 
 
 def test_a_sparse_jacobian_is_used_where_it_pays() -> None:
-    banded = lambda x: (x[1:] - x[:-1] ** 2) * 3.0 + 0.1 * x[1:]  # noqa: E731
+    banded = lambda x: (x[1:] - x[:-1] ** 2) * 3.0 + 0.1 * x[1:]
     found = optimize.least_squares(banded, np.full(1100, 0.5), max_nfev=2)
     assert found.jac.nnz == 2 * 1099
-    full = lambda x: x * np.sum(x)  # noqa: E731
+    full = lambda x: x * np.sum(x)
     assert optimize.least_squares(full, np.full(1100, 0.5), max_nfev=1).jac.shape == (1100, 1100)
 
 
@@ -314,8 +314,8 @@ SOLUTIONS: dict[str, Any] = {
 def test_derivatives_of_solutions(name: str) -> None:
     solution = SOLUTIONS[name]
     compiled, v, h = bw.jit(solution), np.array([0.3, -0.7]), 1e-4
-    moved = lambda f, k: f(A + k * h * v)  # noqa: E731
-    difference = lambda f: (8 * (moved(f, 1) - moved(f, -1)) - moved(f, 2) + moved(f, -2)) / (12 * h)  # noqa: E731
+    moved = lambda f, k: f(A + k * h * v)
+    difference = lambda f: (8 * (moved(f, 1) - moved(f, -1)) - moved(f, 2) + moved(f, -2)) / (12 * h)
     slope = bw.jit(lambda a: bw.jvp(solution, (a,), (v,))[1])
     np.testing.assert_allclose(slope(A), difference(compiled), rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(bw.jacrev(solution)(A) @ v, slope(A), rtol=1e-7, atol=1e-9)
@@ -326,10 +326,10 @@ def test_derivatives_of_solutions(name: str) -> None:
 
 
 def test_solutions_at_bounds_do_not_move() -> None:
-    at = lambda a: optimize.minimize(quartic, np.zeros(2), args=(a,), bounds=[(None, 0.5), (None, None)], **exactly).x  # noqa: E731
+    at = lambda a: optimize.minimize(quartic, np.zeros(2), args=(a,), bounds=[(None, 0.5), (None, None)], **exactly).x
     free = bw.jacobian(SOLUTIONS["minimize"])(A)
     np.testing.assert_allclose(bw.jacobian(at)(A), [[0.0, 0.0], [0.0, free[1, 1]]], atol=1e-8)
-    fit = lambda a: optimize.least_squares(lambda x: x - a, np.zeros(2), bounds=(-9.0, [0.5, 9.0])).x  # noqa: E731
+    fit = lambda a: optimize.least_squares(lambda x: x - a, np.zeros(2), bounds=(-9.0, [0.5, 9.0])).x
     np.testing.assert_allclose(bw.jacobian(fit)(A), [[0.0, 0.0], [0.0, 1.0]], atol=1e-6)
 
 
@@ -345,9 +345,9 @@ def test_what_is_refused_inside_of_traced_functions() -> None:
 
 
 def test_scipys_own_functions_in_captured_code() -> None:
-    by_argument = lambda a: reference.brentq(lambda x, a: x**3 - a, 0.0, 10.0, args=(a,))  # noqa: E731
-    by_closure = lambda a: reference.brentq(lambda x: x**3 - a, 0.0, 10.0)  # noqa: E731
-    plain = lambda a: a * reference.brentq(lambda x: x**3 - 8.0, 0.0, 10.0)  # noqa: E731
+    by_argument = lambda a: reference.brentq(lambda x, a: x**3 - a, 0.0, 10.0, args=(a,))
+    by_closure = lambda a: reference.brentq(lambda x: x**3 - a, 0.0, 10.0)
+    plain = lambda a: a * reference.brentq(lambda x: x**3 - 8.0, 0.0, 10.0)
     np.testing.assert_allclose([bw.grad(f)(8.0) for f in (by_argument, by_closure, plain)], [1 / 12, 1 / 12, 2.0])
 
 

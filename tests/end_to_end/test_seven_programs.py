@@ -249,7 +249,7 @@ def test_backward_of_backward(rng: np.random.Generator) -> None:
 
 
 def test_derivatives_to_fifth_order() -> None:
-    function = lambda x: x**6  # noqa: E731
+    function = lambda x: x**6
     for k, expected in enumerate((6.0, 30.0, 120.0, 360.0, 720.0)):
         function = bw.grad(function)
         np.testing.assert_allclose(function(2.0), expected * 2.0 ** (5 - k))

@@ -203,8 +203,8 @@ def test_jacobians(name: str) -> None:
 
 
 def test_the_cheaper_side() -> None:
-    row = lambda x: np.concatenate([x, [np.sum(x)]])  # noqa: E731
-    column = lambda x: np.concatenate([x[1:] ** 2 + x[0], x[:1]])  # noqa: E731
+    row = lambda x: np.concatenate([x, [np.sum(x)]])
+    column = lambda x: np.concatenate([x[1:] ** 2 + x[0], x[:1]])
     both = {"row": bw.sparse_jacobian(row), "column": bw.sparse_jacobian(column)}
     assert both["row"].products(U) == 2 and both["column"].products(U) == 2
     np.testing.assert_allclose(both["row"](U).toarray(), bw.jacobian(row)(U))
@@ -212,7 +212,7 @@ def test_the_cheaper_side() -> None:
 
 
 def test_arguments() -> None:
-    function = lambda p, x, scale=1.0: scale * np.tanh(x) * p["a"] * x[::-1]  # noqa: E731
+    function = lambda p, x, scale=1.0: scale * np.tanh(x) * p["a"] * x[::-1]
     for argnums in (1, -1):
         found = bw.sparse_jacobian(function, argnums)({"a": 2.0}, U.reshape(2, 3), scale=3.0)
         expected = bw.jacobian(lambda x: function({"a": 2.0}, x, 3.0))(U.reshape(2, 3)).reshape(6, 6)
@@ -275,7 +275,7 @@ def test_hessians() -> None:
     np.testing.assert_allclose(found.toarray(), bw.hessian(energy)(U), rtol=1e-12, atol=1e-12)
     assert found.nnz == 6 + 2 * 6 and sparse.products(U) <= 4
     assert (found != found.T).nnz == 0
-    arrow = lambda x: np.sum(x[0] * x[1:] ** 2)  # noqa: E731
+    arrow = lambda x: np.sum(x[0] * x[1:] ** 2)
     assert bw.sparse_hessian(arrow).products(U) == 2
     np.testing.assert_allclose(bw.sparse_hessian(arrow)(U).toarray(), bw.hessian(arrow)(U), atol=1e-15)
 
@@ -286,7 +286,7 @@ def test_pickle() -> None:
 
 def test_a_hundred_thousand_unknowns_cost_three_products() -> None:
     n = 100_000
-    residual = lambda u: np.pad(u, 1)[2:] - 2 * u + np.pad(u, 1)[:-2] + np.sin(u)  # noqa: E731
+    residual = lambda u: np.pad(u, 1)[2:] - 2 * u + np.pad(u, 1)[:-2] + np.sin(u)
     sparse = bw.sparse_jacobian(residual)
     u = np.linspace(0.0, 1.0, n)
     found = sparse(u)

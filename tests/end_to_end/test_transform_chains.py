@@ -75,7 +75,7 @@ FUNCTIONS: dict[str, tuple[Function, Function]] = {
     "jit in vmap in scan": (lambda x: bw.scan(lambda c, _: (bw.vmap(bw.jit(lambda a: np.sin(a) * a))(c) * x, None), x, None, length=2)[0],
                             lambda x: (lambda c: np.sin(c) * c * x)(np.sin(x) * x * x)),
 }
-scalar = lambda g: lambda x: np.sum(np.sin(g(x)))  # noqa: E731
+scalar = lambda g: lambda x: np.sum(np.sin(g(x)))
 # name: g -> a function of x that takes chains of transforms of it
 CHAINS: dict[str, Callable[[Function], Function]] = {
     "itself": lambda g: g,

@@ -75,8 +75,8 @@ def updated(x):
 
 
 INDEX = np.array([2, 0, 1, 2])
-POSITIVE = lambda m: m @ np.swapaxes(m, -1, -2) + 2 * np.eye(m.shape[-1])  # noqa: E731
-SQUARE = lambda x: np.reshape(x, (2, 3))[:, :2] + 0.3 * np.reshape(x, (3, 2))[1:]  # noqa: E731
+POSITIVE = lambda m: m @ np.swapaxes(m, -1, -2) + 2 * np.eye(m.shape[-1])
+SQUARE = lambda x: np.reshape(x, (2, 3))[:, :2] + 0.3 * np.reshape(x, (3, 2))[1:]
 FUNCTIONS: dict[str, Function] = {
     "elementwise": lambda x: np.tanh(x) * x / (1.0 + x**2) - np.exp(-x) * np.sqrt(x**2 + 1.0) + np.arctan2(x, 2.0),
     "powers": lambda x: np.abs(x + 2.0) ** (0.5 * x) + np.hypot(x, 1.5) + np.log1p(x * x),
@@ -149,6 +149,6 @@ def test_compiled_equals_interpreted(name: str) -> None:
 
 
 def test_three_deep() -> None:
-    third = lambda x: bw.vmap(lambda v: bw.jvp(lambda y: bw.jvp(bw.grad(lambda z: np.sum(np.sin(z))), (y,), (v,))[1], (x,), (v,))[1])(np.eye(2))  # noqa: E731
+    third = lambda x: bw.vmap(lambda v: bw.jvp(lambda y: bw.jvp(bw.grad(lambda z: np.sum(np.sin(z))), (y,), (v,))[1], (x,), (v,))[1])(np.eye(2))
     np.testing.assert_allclose(bw.jit(third)(np.array([0.5, 2.0])), np.diag(-np.cos([0.5, 2.0])), atol=1e-14)
     assert abs(bw.jvp(bw.grad(bw.grad(bw.grad(np.sin))), (0.3,), (1.0,))[1] - np.sin(0.3)) < 1e-15

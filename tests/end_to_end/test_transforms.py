@@ -76,7 +76,7 @@ def test_what_is_no_position_of_an_argument(argnums: Any) -> None:
 
 
 def test_argnums_from_the_end_count_positional_arguments() -> None:
-    function = lambda x, y, scale=1.0: np.sum(x * y) * scale  # noqa: E731
+    function = lambda x, y, scale=1.0: np.sum(x * y) * scale
     x, y = np.full(2, 3.0), np.full(2, 5.0)
     for transform in (bw.grad, bw.jacrev, bw.jacfwd, lambda f, k: lambda *a, **b: bw.value_and_grad(f, k)(*a, **b)[1]):
         assert transform(function, -1)(x, y, scale=2.0).tolist() == [6.0, 6.0]
@@ -160,7 +160,7 @@ def test_has_aux_needs_a_pair() -> None:
 
 
 def test_jit_of_grad_and_grad_of_jit() -> None:
-    function = lambda x: np.sum(np.sin(x) ** 2)  # noqa: E731
+    function = lambda x: np.sum(np.sin(x) ** 2)
     expected = np.sin(2 * X)
     for transformed in (bw.grad(function), bw.jit(bw.grad(function)), bw.grad(bw.jit(function)), bw.jit(bw.grad(bw.jit(function)))):
         np.testing.assert_allclose(transformed(X), expected, rtol=1e-14)
@@ -173,9 +173,9 @@ def test_grad_inside_jit() -> None:
 
 def test_closures_over_traced_values() -> None:
     """Perturbations of different levels must not be confused."""
-    inner = lambda x: x * bw.grad(lambda y: x + y)(1.0)  # noqa: E731
+    inner = lambda x: x * bw.grad(lambda y: x + y)(1.0)
     assert bw.grad(inner)(1.0) == 1.0
-    outer = lambda x: bw.grad(lambda y: x**2 * y**3)(2.0)  # noqa: E731
+    outer = lambda x: bw.grad(lambda y: x**2 * y**3)(2.0)
     assert bw.grad(outer)(3.0) == 72.0
     assert bw.jit(bw.grad(outer))(3.0) == 72.0
 
@@ -286,7 +286,7 @@ def test_methods_with_a_static_object() -> None:
 def test_reductions_over_axes_of_length_one(shape: tuple[int, ...], function: Any, rng: np.random.Generator) -> None:
     x = rng.standard_normal(shape)
     for axis in range(len(shape)):
-        reduced = lambda x, axis=axis: function(np.sin(x), axis=axis)  # noqa: E731
+        reduced = lambda x, axis=axis: function(np.sin(x), axis=axis)
         np.testing.assert_allclose(bw.jit(reduced)(x), reduced(x), atol=1e-15)
     assert bw.grad(lambda x: np.sum(np.sum(x, axis=0) ** 2))(x).shape == shape
 

@@ -36,7 +36,7 @@ def module_function(x: Any) -> Any:
 @pytest.mark.parametrize("out_axis", [0, 1, 2, -1, -3])
 @pytest.mark.parametrize("in_axis", SIZE)
 def test_axes(in_axis: int, out_axis: int) -> None:
-    function = lambda x: np.cumsum(np.sin(x), axis=0) @ np.ones((x.shape[1], 2))  # noqa: E731
+    function = lambda x: np.cumsum(np.sin(x), axis=0) @ np.ones((x.shape[1], 2))
     expected = np.stack([function(np.take(X, k, in_axis)) for k in range(SIZE[in_axis])], out_axis)
     for mapped in (bw.vmap(function, in_axis, out_axis), bw.jit(bw.vmap(function, in_axes=(in_axis,), out_axes=out_axis))):
         np.testing.assert_allclose(mapped(X), expected, rtol=1e-14)
@@ -46,8 +46,8 @@ def test_axes(in_axis: int, out_axis: int) -> None:
 def test_two_arguments(axes: Any) -> None:
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((3, 3)), rng.standard_normal((3, 3))
-    pick = lambda a, axis, k: a if axis is None else np.take(a, k, axis)  # noqa: E731
-    function = lambda x, y: np.tanh(x) @ y  # noqa: E731
+    pick = lambda a, axis, k: a if axis is None else np.take(a, k, axis)
+    function = lambda x, y: np.tanh(x) @ y
     expected = np.stack([function(pick(x, axes[0], k), pick(y, axes[1], k)) for k in range(3)])
     np.testing.assert_allclose(bw.vmap(function, in_axes=axes)(x, y), expected, rtol=1e-14)
 
@@ -56,7 +56,7 @@ def test_containers() -> None:
     rng = np.random.default_rng(0)
     layer = Layer(rng.standard_normal((4, 3, 2)), rng.standard_normal(2))
     tree = {"a": (rng.standard_normal((5, 4)), 2.0), "b": None, "c": [np.arange(4)]}
-    function = lambda layer, tree: Pair(tree["a"][0] @ np.ones(5) * layer.weight.sum(0) + layer.bias, {"c": tree["c"][0] * tree["a"][1], "k": 7})  # noqa: E731
+    function = lambda layer, tree: Pair(tree["a"][0] @ np.ones(5) * layer.weight.sum(0) + layer.bias, {"c": tree["c"][0] * tree["a"][1], "k": 7})
     mapped = bw.vmap(function, in_axes=(Layer(0, None), {"a": (1, None), "b": None, "c": [0]}), out_axes=Pair(1, {"c": 0, "k": None}))
     found = mapped(layer, tree)
     rows = [function(Layer(layer.weight[k], layer.bias), {"a": (tree["a"][0][:, k], 2.0), "b": None, "c": [k]}) for k in range(4)]
@@ -97,7 +97,7 @@ def test_empty_batch() -> None:
 
 def test_arrays_from_outside_and_dtypes() -> None:
     table = np.arange(6.0).reshape(3, 2)
-    look = lambda k: bw.numpy.take(table, k, axis=0) * 2  # noqa: E731
+    look = lambda k: bw.numpy.take(table, k, axis=0) * 2
     found = bw.vmap(look)(np.array([2, 0], np.int32))
     assert found.tolist() == [[8.0, 10.0], [0.0, 2.0]]
     table[:] = 1.0
@@ -125,7 +125,7 @@ def test_nested_maps() -> None:
 def test_gradients_per_example() -> None:
     rng = np.random.default_rng(0)
     w, x, y = rng.standard_normal(4), rng.standard_normal((6, 4)), rng.standard_normal(6)
-    loss = lambda w, x, y: (np.tanh(x @ w) - y) ** 2  # noqa: E731
+    loss = lambda w, x, y: (np.tanh(x @ w) - y) ** 2
     values, gradients = bw.vmap(bw.value_and_grad(loss), in_axes=(None, 0, 0))(w, x, y)
     for k in range(6):
         value, gradient = bw.value_and_grad(loss)(w, x[k], y[k])
@@ -136,7 +136,7 @@ def test_gradients_per_example() -> None:
 
 
 def test_closures_over_traced_values() -> None:
-    inner = lambda x: bw.vmap(lambda y: x * y)(np.arange(3.0))  # noqa: E731
+    inner = lambda x: bw.vmap(lambda y: x * y)(np.arange(3.0))
     assert bw.jit(inner)(2.0).tolist() == [0.0, 2.0, 4.0]
     assert bw.jacobian(inner)(2.0).tolist() == [0.0, 1.0, 2.0]
 
@@ -167,7 +167,7 @@ def test_later_calls_are_native() -> None:
 
 # ----- errors
 def rejects() -> dict[str, tuple[Callable[[], Any], type[Exception], str]]:
-    pair = lambda x, y: x * y  # noqa: E731
+    pair = lambda x, y: x * y
 
     def assigns() -> Any:
         def outer(total: Any, x: Any) -> Any:

@@ -147,7 +147,7 @@ def custom_root(f: Callable[[Any], Any], initial_guess: Any, solve: Callable[[Ca
         if not any(tree.leaves(tangent) for tangent in tangents[:count]):
             return x, tree.map(lambda leaf: leaf * 0.0, x)
         moved = jvp(lambda *outside: function_of(at(outside), x), primals[:count], tangents[:count])[1]
-        linear = lambda v: jvp(lambda x: function_of(at(primals), x), (x,), (v,))[1]  # noqa: E731
+        linear = lambda v: jvp(lambda x: function_of(at(primals), x), (x,), (v,))[1]
         return x, call_user(tangent_solve, (linear, tree.map(lambda leaf: -leaf, moved)), {})
 
     def fwd(*args: Any) -> Any:
@@ -157,7 +157,7 @@ def custom_root(f: Callable[[Any], Any], initial_guess: Any, solve: Callable[[Ca
     def bwd(residuals: Any, ct: Any) -> Any:
         """By the derivatives of what the user gave, which may be loops: they are not transposed after the fact, as `push` would be."""
         outside, guess, x = residuals
-        linear = lambda v: jvp(lambda x: function_of(at(outside), x), (x,), (v,))[1]  # noqa: E731
+        linear = lambda v: jvp(lambda x: function_of(at(outside), x), (x,), (v,))[1]
         zeros = tree.map(lambda leaf: leaf * 0.0, x)
         u = vjp(lambda y: call_user(tangent_solve, (linear, y), {}), zeros)[1](ct)[0]
         pullback = vjp(lambda *outside: function_of(at(outside), x), *outside)[1]

@@ -41,14 +41,6 @@ class ArgumentType:
         self.scalar = scalar
         self.layout = layout
 
-    def lies_like(self, array: np.ndarray[Any, Any]) -> bool:
-        """Whether an array of this type has the same strides, where they mean something."""
-        strides = self.layout.strides()
-        if strides is None or array.size < 2:
-            return array.size < 2 or array.flags.c_contiguous
-        return all(step == stride * array.itemsize for step, stride, extent in zip(array.strides, strides, array.shape, strict=True)
-                   if extent != 1)
-
     def __repr__(self) -> str:
         return f"{'weak ' if self.weak else ''}{self.type}"
 

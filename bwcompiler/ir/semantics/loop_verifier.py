@@ -23,7 +23,7 @@ Every check is one walk over the kernel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NoReturn
 
 from bwcompiler.errors import InternalError
@@ -48,8 +48,6 @@ from bwcompiler.ir.loop import (
 from bwcompiler.ir.scalar import OPERATIONS, PREDICATES, Scalar
 from bwcompiler.ir.texts.loop_printer import kernel_to_text
 from bwcompiler.ir.types import BOOL, I64, DType
-
-Enter = Callable[[Statement, tuple[Loop, ...]], None]
 
 
 def verify_kernel(kernel: Kernel) -> None:

@@ -71,7 +71,7 @@ def least_squares(fun: Function, x0: Any, jac: Any = None, bounds: Any = (-np.in
     elif callable(jac):
         own = jac
         slopes = _with_keywords(own) if kwargs else own
-        jac = lambda x, *args: slopes(packing.restore(x), *args)  # noqa: E731
+        jac = lambda x, *args: slopes(packing.restore(x), *args)
     result = scipy_optimize.least_squares(derived.values, start, jac, places, args=args, **options)
     if not packing.is_vector:
         result.x = packing.restore(result.x)

@@ -178,7 +178,7 @@ def _constraint(constraint: Any, packing: Packing, name: Any) -> Any:
     jac = _matrix(constraint.jac, packing) if callable(constraint.jac) else derived.jacobian
     hess = constraint.hess
     if callable(hess):
-        hess = lambda x, weights: constraint.hess(packing.restore(x), weights)  # noqa: E731
+        hess = lambda x, weights: constraint.hess(packing.restore(x), weights)
     elif name == "trust-constr" and type(hess) is scipy_optimize.BFGS:             # SciPy's default
         hess = _weighted_hessian(derived, packing.size)
     return scipy_optimize.NonlinearConstraint(derived.values, constraint.lb, constraint.ub, jac, hess, constraint.keep_feasible,

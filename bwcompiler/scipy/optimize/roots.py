@@ -141,14 +141,14 @@ def _first(f: Function) -> Function:
     """f's derivative, element by element: the tangent along ones."""
     def first(x: Any, *args: Any) -> Any:
         return jvp(lambda x: call_user(f, (x, *args), {}), (x,), (np.ones_like(x),))[1]
-    return made_of(f, "first derivative", lambda: jit(functools.update_wrapper(first, f, updated=()), mutates=False))  # type: ignore
+    return made_of(f, "first derivative", lambda: jit(functools.update_wrapper(first, f, updated=()), mutates=False))  # type: ignore[no-any-return]
 
 
 def _second(f: Function) -> Function:
     def second(x: Any, *args: Any) -> Any:
-        slope = lambda x: jvp(lambda x: call_user(f, (x, *args), {}), (x,), (np.ones_like(x),))[1]  # noqa: E731
+        slope = lambda x: jvp(lambda x: call_user(f, (x, *args), {}), (x,), (np.ones_like(x),))[1]
         return jvp(slope, (x,), (np.ones_like(x),))[1]
-    return made_of(f, "second derivative", lambda: jit(functools.update_wrapper(second, f, updated=()), mutates=False))  # type: ignore
+    return made_of(f, "second derivative", lambda: jit(functools.update_wrapper(second, f, updated=()), mutates=False))  # type: ignore[no-any-return]
 
 
 def newton(func: Function, x0: Any, fprime: Any = None, args: Any = (), tol: float = 1.48e-08, maxiter: int = 50, fprime2: Any = None,

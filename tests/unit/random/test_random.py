@@ -119,7 +119,7 @@ SPECIAL: dict[str, Any] = {                        # parameters for which a form
 def test_known_parameters_have_the_bits_of_those_that_are_given(name: str) -> None:
     function = getattr(random, name)
     for parameters in SPECIAL[name]:
-        known = lambda k, parameters=parameters: function(k, *parameters, shape=(50,))  # noqa: E731
+        known = lambda k, parameters=parameters: function(k, *parameters, shape=(50,))
         expected = bw.jit(lambda k, *parameters: function(k, *parameters, shape=(50,)))(KEY, *parameters)
         for found in (known(KEY), bw.jit(known)(KEY), bw.vmap(known)(KEY[None])[0]):
             assert np.array_equal(found, expected)
@@ -178,20 +178,20 @@ def test_the_implicit_derivative_of_gamma(a: float) -> None:
     x = scipy.special.gammaincinv(a, ranks)
     x, ranks = x[x > 1e-290], ranks[x > 1e-290]
     h = 1e-4 * a
-    inverse = lambda a: np.log(scipy.special.gammaincinv(a, ranks))  # noqa: E731
+    inverse = lambda a: np.log(scipy.special.gammaincinv(a, ranks))
     expected = (8 * (inverse(a + h) - inverse(a - h)) - (inverse(a + 2 * h) - inverse(a - 2 * h))) / (12 * h)
     found = bw.jit(lambda a, x: random.positive.slope_of_log(a, np.log(x)))(np.full_like(x, a), x)
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 def test_derivatives_in_parameters() -> None:
-    gamma = lambda a: random.gamma(KEY, a)  # noqa: E731
+    gamma = lambda a: random.gamma(KEY, a)
     for a, slope in ((2.5, 1.1456414862339959), (0.1, 0.002639112988909411), (50.0, 1.0310751344484292)):      # JAX's
         np.testing.assert_allclose(bw.grad(gamma)(a), slope, rtol=1e-12)
         np.testing.assert_allclose(bw.jvp(gamma, (a,), (2.0,))[1], 2 * slope, rtol=1e-12)
     np.testing.assert_allclose(bw.grad(lambda s: np.sum(random.lognormal(KEY, s, (3,))))(0.5),
                                np.sum(random.normal(KEY, (3,)) * random.lognormal(KEY, 0.5, (3,))))
-    weibull = lambda b: random.weibull_min(KEY, 2.0, b, (3,))  # noqa: E731
+    weibull = lambda b: random.weibull_min(KEY, 2.0, b, (3,))
     np.testing.assert_allclose(bw.jvp(weibull, (3.0,), (1.0,))[1], (weibull(3.0 + 1e-6) - weibull(3.0 - 1e-6)) / 2e-6, rtol=1e-7)
     assert bw.grad(gamma)(np.float32(2.5)).dtype == np.float32
 

@@ -111,7 +111,7 @@ def test_solve_ivp(method: str) -> None:
 
 
 def test_options_of_solve_ivp_go_to_scipy() -> None:
-    crossing = lambda t, y, k: y[0]  # noqa: E731
+    crossing = lambda t, y, k: y[0]
     crossing.terminal = True
     found, expected = (m.solve_ivp(oscillator, (0.0, 9.0), [2.0, 0.0], args=(2.0,), events=crossing, dense_output=True, t_eval=[0.5, 1.0]) for m in (
         integrate, scipy.integrate))
@@ -140,11 +140,11 @@ def test_sparse_jacobians_where_they_pay() -> None:
 
 def test_solve_ivp_inside_of_traced_functions() -> None:
     times = np.array([0.0, 0.5, 2.0])
-    at = lambda y0, k, times: integrate.solve_ivp(oscillator, (0.0, 2.0), y0, t_eval=times, args=(k,), rtol=1e-10, atol=1e-12).y  # noqa: E731
+    at = lambda y0, k, times: integrate.solve_ivp(oscillator, (0.0, 2.0), y0, t_eval=times, args=(k,), rtol=1e-10, atol=1e-12).y
     found = bw.jit(at)(np.array([2.0, 0.0]), 1.5, times)
     expected = scipy.integrate.solve_ivp(oscillator, (0.0, 2.0), [2.0, 0.0], t_eval=times, args=(1.5,), rtol=1e-10, atol=1e-12).y
     np.testing.assert_allclose(found, expected, rtol=1e-8)
-    last = lambda k: np.sum(integrate.solve_ivp(lambda t, y: oscillator(t, y, k), (0.0, 2.0), np.array([2.0, 0.0]), rtol=1e-10, atol=1e-12).y)  # noqa: E731
+    last = lambda k: np.sum(integrate.solve_ivp(lambda t, y: oscillator(t, y, k), (0.0, 2.0), np.array([2.0, 0.0]), rtol=1e-10, atol=1e-12).y)
     evaluate = bw.jit(last)
     np.testing.assert_allclose(bw.grad(last)(1.5), (evaluate(1.5001) - evaluate(1.4999)) / 2e-4, rtol=1e-6)
     for keywords, hint in (({"method": "Euler"}, "method='RK45'"), ({"events": lambda t, y: y[0]}, "brentq"), ({"max_step": 0.1}, "leave it out"),
@@ -160,10 +160,10 @@ def robertson(t: Any, y: Any, rates: Any) -> Any:
 
 def test_stiff_equations_inside_of_traced_functions() -> None:
     rates, start, times = np.array([0.04, 1e4, 3e7]), np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 1e4])
-    at = lambda rates, times: integrate.solve_ivp(robertson, (0.0, 1e4), start, "Radau", times, args=(rates,), rtol=1e-9, atol=1e-12).y  # noqa: E731
-    exact = lambda rates: scipy.integrate.solve_ivp(robertson, (0.0, 1e4), start, "Radau", times, args=(rates,), rtol=1e-11, atol=1e-14).y  # noqa: E731
+    at = lambda rates, times: integrate.solve_ivp(robertson, (0.0, 1e4), start, "Radau", times, args=(rates,), rtol=1e-9, atol=1e-12).y
+    exact = lambda rates: scipy.integrate.solve_ivp(robertson, (0.0, 1e4), start, "Radau", times, args=(rates,), rtol=1e-11, atol=1e-14).y
     np.testing.assert_allclose(bw.jit(at)(rates, times), exact(rates), rtol=1e-7)
-    last = lambda rates, times: at(rates, times)[0, -1]  # noqa: E731
+    last = lambda rates, times: at(rates, times)[0, -1]
     found, of_times = bw.grad(last, (0, 1))(rates, times)
     for k, h in enumerate(rates * 1e-4):
         near = [exact(rates + sign * h * np.eye(3)[k])[0, -1] for sign in (1, -1)]
@@ -175,31 +175,31 @@ def test_stiff_equations_inside_of_traced_functions() -> None:
 @pytest.mark.parametrize("method", ["RK45", "BDF"])
 def test_both_kinds_of_methods_in_every_mode(method: str) -> None:
     """Towards smaller times, from a start that is a list, to a function that gives one."""
-    last = lambda k: integrate.solve_ivp(lambda t, y: [-k * y[0]], (0.7, 0.0), [1.0], method, rtol=1e-8, atol=1e-10).y[0, 0]  # noqa: E731
+    last = lambda k: integrate.solve_ivp(lambda t, y: [-k * y[0]], (0.7, 0.0), [1.0], method, rtol=1e-8, atol=1e-10).y[0, 0]
     expected = np.exp(0.7 * 1.3) * np.array([1.0, 0.7, 0.49])
     slope = bw.jacfwd(last)
     np.testing.assert_allclose([*bw.value_and_grad(last)(1.3), bw.jacfwd(slope)(1.3)], expected, rtol=1e-6)
     np.testing.assert_allclose(slope(1.3), expected[1], rtol=1e-6)
-    at = lambda k, t: integrate.solve_ivp(lambda t, y: -k * y, (0.0, 3.0), np.ones(1), method, dense_output=True, rtol=1e-8, atol=1e-10).sol(t)  # noqa: E731
+    at = lambda k, t: integrate.solve_ivp(lambda t, y: -k * y, (0.0, 3.0), np.ones(1), method, dense_output=True, rtol=1e-8, atol=1e-10).sol(t)
     times = np.array([2.0, 1.0, 3.0])
     np.testing.assert_allclose(bw.jit(at)(0.5, times), [np.exp(-0.5 * times)], rtol=1e-6)
 
 
 def test_reverse_over_reverse_of_an_implicit_method() -> None:
-    last = lambda k: integrate.solve_ivp(lambda t, y: -k * y, (0.0, 1.0), np.ones(1), "Radau", rtol=1e-6).y[0, 0]  # noqa: E731
+    last = lambda k: integrate.solve_ivp(lambda t, y: -k * y, (0.0, 1.0), np.ones(1), "Radau", rtol=1e-6).y[0, 0]
     np.testing.assert_allclose(bw.grad(bw.grad(last))(0.5), np.exp(-0.5), rtol=1e-4)
 
 
 def test_times_of_events_are_roots() -> None:
     def fall(g: Any) -> Any:
-        y = lambda t: integrate.solve_ivp(lambda t, y: np.array([y[1], -g + 0 * y[0]]), (0.0, t), np.array([10.0, 0.0]), rtol=1e-9, atol=1e-9).y  # noqa: E731
+        y = lambda t: integrate.solve_ivp(lambda t, y: np.array([y[1], -g + 0 * y[0]]), (0.0, t), np.array([10.0, 0.0]), rtol=1e-9, atol=1e-9).y
         return bw.scipy.optimize.brentq(lambda t: y(t)[0, -1], 0.1, 5.0)
     np.testing.assert_allclose(bw.value_and_grad(fall)(9.81), [np.sqrt(20 / 9.81), -0.5 * np.sqrt(20) * 9.81**-1.5], rtol=1e-7)
 
 
 def test_lsoda() -> None:
-    stiff = lambda y, t, k: -k * (y - np.cos(t)) * np.array([1.0, 2.0])  # noqa: E731
-    slope = lambda y, t, k: np.diag([-k, -2.0 * k])  # noqa: E731
+    stiff = lambda y, t, k: -k * (y - np.cos(t)) * np.array([1.0, 2.0])
+    slope = lambda y, t, k: np.diag([-k, -2.0 * k])
     times = np.linspace(0.0, 5.0, 6)
     expected, report = scipy.integrate.odeint(stiff, np.zeros(2), times, (1e4,), Dfun=slope, full_output=True)
     for keywords in ({"Dfun": True}, {"Dfun": slope}, {}, {"col_deriv": True}):
@@ -213,16 +213,16 @@ def test_lsoda() -> None:
 
 
 def test_what_right_hand_sides_read_from_outside_has_derivatives() -> None:
-    end = lambda k, by: integrate.odeint(*by(k), rtol=1e-11, atol=1e-11)[-1, 0]  # noqa: E731
-    given = lambda k: (lambda y, t, k: -k["a"] * y, np.ones(1), np.array([0.0, 1.0]), (k,))  # noqa: E731
-    closed = lambda k: (lambda y, t: -k["a"] * y, np.ones(1), np.array([0.0, 1.0]))  # noqa: E731
+    end = lambda k, by: integrate.odeint(*by(k), rtol=1e-11, atol=1e-11)[-1, 0]
+    given = lambda k: (lambda y, t, k: -k["a"] * y, np.ones(1), np.array([0.0, 1.0]), (k,))
+    closed = lambda k: (lambda y, t: -k["a"] * y, np.ones(1), np.array([0.0, 1.0]))
     for by in (given, closed):
         np.testing.assert_allclose(bw.grad(end)({"a": 0.7}, by)["a"], -np.exp(-0.7), rtol=1e-8)
         np.testing.assert_allclose(bw.grad(bw.grad(lambda a, by=by: end({"a": a}, by)))(0.7), np.exp(-0.7), rtol=1e-7)
 
 
 def test_quad() -> None:
-    gauss = lambda x, k: np.exp(-k * x * x)  # noqa: E731
+    gauss = lambda x, k: np.exp(-k * x * x)
     for ends in ((-np.inf, np.inf), (0.0, 3.0)):
         found, expected = (m.quad(gauss, *ends, args=(2.0,), full_output=True) for m in (integrate, scipy.integrate))
         np.testing.assert_allclose(found[0], expected[0], rtol=1e-12)
@@ -238,7 +238,7 @@ def test_quad_inside_of_traced_functions() -> None:
     expected = scipy.integrate.quad(lambda x: np.exp(-1.3 * x) * np.sin(2.0 * x) + 0.4 * x, 0.2, 1.7)[0]
     np.testing.assert_allclose(bw.jit(fun)(*point), expected, rtol=1e-12)
     bw.check_grads(fun, point, order=2)
-    gauss = lambda k: integrate.quad(lambda x: np.exp(-k * x * x), -np.inf, np.inf)[0]  # noqa: E731
+    gauss = lambda k: integrate.quad(lambda x: np.exp(-k * x * x), -np.inf, np.inf)[0]
     np.testing.assert_allclose([bw.grad(gauss)(2.0), bw.hessian(gauss)(2.0)], np.sqrt(np.pi) * np.array([-0.5 * 2**-1.5, 0.75 * 2**-2.5]), rtol=1e-9)
     np.testing.assert_allclose(bw.vmap(bw.grad(gauss))(np.array([1.0, 2.0])), -0.5 * np.sqrt(np.pi) * np.array([1.0, 2**-1.5]), rtol=1e-9)
     upper = bw.grad(lambda b: integrate.quad(lambda x: 3.0, 0.0, b, points=[0.5])[0])
@@ -246,7 +246,7 @@ def test_quad_inside_of_traced_functions() -> None:
 
 
 def test_double_integrals() -> None:
-    fun = lambda k, m: m.dblquad(lambda y, x: np.exp(-k * x * y) * x, 0.0, 1.0, 0.0, lambda x: 2 * k * x)[0]  # noqa: E731
+    fun = lambda k, m: m.dblquad(lambda y, x: np.exp(-k * x * y) * x, 0.0, 1.0, 0.0, lambda x: 2 * k * x)[0]
     np.testing.assert_allclose([fun(1.2, integrate), bw.jit(lambda k: fun(k, integrate))(1.2)], fun(1.2, scipy.integrate), rtol=1e-10)
     slope = (fun(1.20001, scipy.integrate) - fun(1.19999, scipy.integrate)) / 2e-5
     np.testing.assert_allclose(bw.grad(lambda k: fun(k, integrate))(1.2), slope, rtol=1e-6)

@@ -254,7 +254,7 @@ def test_radial_basis_functions(kernel: str) -> None:
     y, d, x = rng.normal(size=(12, 2)), rng.normal(size=(12, 3)), rng.normal(size=(4, 2))
     for keywords in ({"epsilon": 1.3}, {"epsilon": 0.7, "smoothing": 0.1, "degree": 2}):
         theirs = scipy.interpolate.RBFInterpolator(y, d, kernel=kernel, **keywords)
-        ours = lambda y, d, x, k=keywords: bw.scipy.interpolate.RBFInterpolator(y, d, kernel=kernel, **k)(x)  # noqa: E731
+        ours = lambda y, d, x, k=keywords: bw.scipy.interpolate.RBFInterpolator(y, d, kernel=kernel, **k)(x)
         np.testing.assert_allclose(bw.jit(ours)(y, d, x), theirs(x), rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(bw.jit(lambda x: theirs(x))(x), theirs(x), rtol=1e-8, atol=1e-10)
 

@@ -143,7 +143,7 @@ def test_factors_and_triangles() -> None:
         triangle = np.tril(B.toarray()) if lower else np.triu(B.toarray())
         matrix = triangle - np.diag(np.diag(triangle) - 1) if unit else triangle
         known = scipy.sparse.csr_array(matrix)
-        solve = lambda b, a=known, k=(lower, unit): scipy.sparse.linalg.spsolve_triangular(a, b, lower=k[0], unit_diagonal=k[1])  # noqa: E731
+        solve = lambda b, a=known, k=(lower, unit): scipy.sparse.linalg.spsolve_triangular(a, b, lower=k[0], unit_diagonal=k[1])
         np.testing.assert_allclose(bw.jit(solve)(Y), np.linalg.solve(matrix, Y), rtol=1e-9)
         check_derivatives(lambda b, solve=solve: solve(b) ** 2, Y, order=1)
 

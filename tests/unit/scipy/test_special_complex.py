@@ -95,7 +95,7 @@ def test_spherical_functions() -> None:
 @pytest.mark.parametrize(("n", "m"), [(0, 0), (1, 0), (2, 1), (3, -2), (5, 5), (2, 3), (40, -17)])
 def test_spherical_harmonics(n: int, m: int) -> None:
     theta, phi = np.array([[0.3], [1.4], [2.9]]), np.array([0.2, 4.0])
-    fun = lambda theta, phi: bw.scipy.special.sph_harm_y(n, m, theta, phi)  # noqa: E731
+    fun = lambda theta, phi: bw.scipy.special.sph_harm_y(n, m, theta, phi)
     np.testing.assert_allclose(bw.jit(fun)(theta, phi), scipy.special.sph_harm_y(n, m, theta, phi), rtol=1e-11, atol=1e-14)
     check_derivatives(lambda theta, phi: (fun(theta, phi).real, fun(theta, phi).imag), theta, phi, tolerance=1e-4 if n > 9 else 1e-6)
 

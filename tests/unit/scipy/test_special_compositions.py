@@ -54,7 +54,7 @@ def test_lambert_of_real_numbers() -> None:
 def test_spherical_bessel_functions(name: str, n: int) -> None:
     x = {"spherical_yn": LINE[LINE != 0], "spherical_kn": LINE[LINE > 0]}.get(name, LINE)
     for derivative in (False, True):
-        ours = lambda x, d=derivative: getattr(special, name)(n, x, d)  # noqa: E731
+        ours = lambda x, d=derivative: getattr(special, name)(n, x, d)
         np.testing.assert_allclose(traced(ours, x), getattr(scipy.special, name)(n, x, derivative), rtol=1e-10, atol=1e-300)
     places = np.array([0.7, 2.5]) if name in ("spherical_yn", "spherical_kn") else np.array([0.0, 0.7, -2.5])
     check_derivatives(lambda x: getattr(special, name)(n, x), places)

@@ -119,7 +119,7 @@ def test_polynomials_of_any_degree(name: str) -> None:
     degree, x = [a.ravel() for a in np.meshgrid([-3.0, -2.0, -1.0, -0.4, 0.2, 0.5, 0.9, 1.5, 7.3], [-0.7, 0.3, 0.8])]
     if "laguerre" in name:
         degree = np.abs(degree)
-    at = lambda x: function(degree, *FAMILIES[name], x)  # noqa: E731
+    at = lambda x: function(degree, *FAMILIES[name], x)
     with np.errstate(all="ignore"):
         differences = (at(x + 1e-5) - at(x - 1e-5)) / 2e-5
     known = np.isfinite(differences)
@@ -158,7 +158,7 @@ def test_what_where_masks_has_no_derivative() -> None:
 
 def test_orders_for_which_gamma_is_negative() -> None:
     for name in ("struve", "modstruve"):
-        value = lambda x, name=name: bw.grad(lambda x: ufunc(name)(-7.3, x))(x)  # noqa: E731
+        value = lambda x, name=name: bw.grad(lambda x: ufunc(name)(-7.3, x))(x)
         np.testing.assert_allclose(bw.grad(value)(0.2), (value(0.20001) - value(0.19999)) / 2e-5, rtol=1e-5)
 
 

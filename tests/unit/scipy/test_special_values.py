@@ -242,7 +242,7 @@ def test_sums_that_are_negative_or_complex(kinds, keywords):
     given = {"r": real, "c": real + 2j * real[:, ::-1]}
     a, *weights = (given[kind][k] for k, kind in enumerate(kinds))
     if not (kinds in ("rr", "r") and "return_sign" not in keywords):
-        fun = lambda module: lambda a, *b: module.logsumexp(a, b=b[0] if b else None, **keywords)  # noqa: E731
+        fun = lambda module: lambda a, *b: module.logsumexp(a, b=b[0] if b else None, **keywords)
         found, expected = (of(a, *weights) for of in (bw.jit(fun(special)), fun(scipy.special)))
         for one, other in zip(found, expected, strict=True) if "return_sign" in keywords else [(found, expected)]:
             np.testing.assert_allclose(one, other, rtol=1e-13)

@@ -122,8 +122,8 @@ def test_distributions_with_parameters() -> None:
                 + binom(3, x[0]).pmf(np.array([1, 2])).sum() + vectors(mean, np.eye(2)).logpdf(x[:2]) + vectors(x[:2], 2.0).pdf(mean)
                 + gamma(x[2]).interval(0.9)[1] + gamma(x[2]).median() + norm(x[0], x[1]).std())
 
-    theirs = lambda x: total(scipy.stats.norm, scipy.stats.gamma, scipy.stats.binom, scipy.stats.multivariate_normal, x)  # noqa: E731
-    ours = lambda x: total(stats.norm, stats.gamma, stats.binom, stats.multivariate_normal, x)  # noqa: E731
+    theirs = lambda x: total(scipy.stats.norm, scipy.stats.gamma, scipy.stats.binom, scipy.stats.multivariate_normal, x)
+    ours = lambda x: total(stats.norm, stats.gamma, stats.binom, stats.multivariate_normal, x)
     for fun in (theirs, ours):
         assert bw.jit(fun)(x) == pytest.approx(theirs(x), rel=1e-12)
     check_derivatives(ours, x, tolerance=1e-5)
@@ -236,7 +236,7 @@ def test_densities_of_samples(d: int, keywords: dict[str, Any]) -> None:
 
 
 def test_derivatives_of_densities_of_samples() -> None:
-    fun = lambda s, p, w, h: stats.gaussian_kde(s, h, w).logpdf(p)  # noqa: E731
+    fun = lambda s, p, w, h: stats.gaussian_kde(s, h, w).logpdf(p)
     bw.check_grads(fun, (rng.normal(size=(2, 7)), rng.normal(size=(2, 3)), rng.random(7), 0.5), order=1)
     for given, keywords in (([1.0], {}), (np.ones((3, 2)), {}), (np.ones(4), {"weights": np.ones(3)}), (np.arange(4.0), {"bw_method": "other"})):
         with pytest.raises(ValueError):

@@ -29,7 +29,7 @@ def assert_same(found: Any, expected: Any, tolerance: float = 1e-12) -> None:
 
 @pytest.mark.parametrize("name", ["as_quat", "as_matrix", "as_rotvec", "as_mrp", "magnitude"])
 def test_forms(name: str) -> None:
-    fun = lambda q: getattr(OURS.Rotation.from_quat(q), name)()  # noqa: E731
+    fun = lambda q: getattr(OURS.Rotation.from_quat(q), name)()
     expected = getattr(THEIRS.Rotation.from_quat(Q), name)()
     np.testing.assert_allclose(bw.jit(fun)(Q), expected, atol=1e-13)
     np.testing.assert_allclose(bw.jit(fun)(Q[0]), expected[0], atol=1e-13)
@@ -109,7 +109,7 @@ def test_rotations_of_scipys_in_captured_code() -> None:
 
 def test_slerp() -> None:
     times, at = np.array([0.0, 1.0, 2.0, 3.0, 5.0]), np.array([0.0, 0.5, 2.0, 2.2, 5.0])
-    between = lambda q, at: OURS.Slerp(times, OURS.Rotation.from_quat(q))(at)  # noqa: E731
+    between = lambda q, at: OURS.Slerp(times, OURS.Rotation.from_quat(q))(at)
     assert_same(bw.jit(between)(Q, at), THEIRS.Slerp(times, THEIRS.Rotation.from_quat(Q))(at))
     bw.check_grads(lambda q, at: between(q, at).as_matrix(), (Q, at[[1, 3]]), order=1)
 

@@ -85,7 +85,7 @@ def test_an_integer_argument_repeats_a_sequence(made: Callable[[Any, Any], Any])
 
 @pytest.mark.parametrize("power", [3, 0, -2])
 def test_a_power_of_integer_arguments_is_what_python_makes_of_it(power: int) -> None:
-    fun = lambda n, k: (n ** k, 2 ** k)  # noqa: E731
+    fun = lambda n, k: (n ** k, 2 ** k)
     assert bw.jit(fun)(4, power) == fun(4, power)
     assert [type(one.item()) for one in bw.jit(fun)(4, power)] == [type(one) for one in fun(4, power)]
 

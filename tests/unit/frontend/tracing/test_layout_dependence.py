@@ -11,6 +11,7 @@ import pytest
 import bwcompiler as bw
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend import trace
+from bwcompiler.frontend.tracing.arguments import ArgumentType
 from tests.unit.frontend.comparing import compare
 
 X = np.arange(6.0).reshape(2, 3)
@@ -115,13 +116,22 @@ def test_only_the_argument_that_is_asked() -> None:
     assert compare(lambda d: _written(d["b"]) + d["a"], {"a": X, "b": F}).layout_dependent == {1}
 
 
+def lies_like(argument: ArgumentType, array: Any) -> bool:
+    """Whether an array of this type has the same strides, where they mean something."""
+    strides = argument.layout.strides()
+    if strides is None or array.size < 2:
+        return array.size < 2 or array.flags.c_contiguous
+    return all(step == stride * array.itemsize for step, stride, extent in zip(array.strides, strides, array.shape, strict=True)
+               if extent != 1)
+
+
 def test_arguments_that_lie_alike() -> None:
     for order, x in ORDERS.items():
         (argument,) = trace(_written, (x,)).argument_types
-        assert [other for other, y in ORDERS.items() if argument.lies_like(y)] == [order]
+        assert [other for other, y in ORDERS.items() if lies_like(argument, y)] == [order]
     (argument,) = trace(_written, (X[:1],)).argument_types
-    assert argument.lies_like(np.asfortranarray(X[:1])) and argument.lies_like(np.zeros((1, 9))[:, 2:5])
-    assert not argument.lies_like(X[:1, ::-1])
+    assert lies_like(argument, np.asfortranarray(X[:1])) and lies_like(argument, np.zeros((1, 9))[:, 2:5])
+    assert not lies_like(argument, X[:1, ::-1])
 
 
 def test_no_order_to_depend_on() -> None:

@@ -60,11 +60,11 @@ def loops_of(fun, *args):
 
 def test_no_loop_runs_twice():
     x = np.ones(3)
-    program = lambda x: bw.scan(lambda c, v: (np.sin(c * v), c), 1.0, x)        # noqa: E731
+    program = lambda x: bw.scan(lambda c, v: (np.sin(c * v), c), 1.0, x)
     assert len(loops_of(lambda x: bw.jvp(program, (x,), (x,)), x)) == 1
-    branch = lambda x: bw.cond(x[0] > 0, lambda: np.sin(x), lambda: x)          # noqa: E731
+    branch = lambda x: bw.cond(x[0] > 0, lambda: np.sin(x), lambda: x)
     assert len(loops_of(lambda x: bw.jvp(branch, (x,), (x,)), x)) == 1
-    until = lambda x: bw.while_loop(lambda c: c[0] < 9.0, lambda c: c * 2.0, x)       # noqa: E731
+    until = lambda x: bw.while_loop(lambda c: c[0] < 9.0, lambda c: c * 2.0, x)
     assert len(loops_of(lambda x: bw.jvp(until, (x,), (x,)), x)) == 1
 
 
