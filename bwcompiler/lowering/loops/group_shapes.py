@@ -21,6 +21,7 @@ from bwcompiler.ir.scalar import Word
 from bwcompiler.ir.types import DType
 from bwcompiler.lowering.loops.blocks import in_blocks
 from bwcompiler.lowering.loops.build_loops import build_kernel
+from bwcompiler.lowering.loops.tiles import in_tiles
 
 Number: TypeAlias = int | float
 WordValue: TypeAlias = Extent | float         # what a kernel gets for a word: a number, or in a loop one that moves with its index
@@ -74,7 +75,7 @@ def build_shared_kernel(name: str, groups: Sequence[FusionGroup], shapes: Sequen
                                  {pattern.members.get(value, value) for value in first.values if value in forced})
     count = len(kernel.buffers)
     kernel.words = [*first.indices, *words]
-    kernel = in_blocks(kernel)
+    kernel = in_tiles(in_blocks(kernel))
     built += [None] * (len(kernel.buffers) - count)
     origin = {made: value for value, made in pattern.members.items()}
     number_of = {value: number for number, value in enumerate(first.values)}
