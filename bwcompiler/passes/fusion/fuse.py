@@ -218,9 +218,10 @@ class _Fusion:
         return attempt if inlined.update and inlined.reads_what_it_writes() else inlined
 
     def _expanded(self, attempt: Attempt, group: FusionGroup | None) -> Attempt:
-        """The attempt with what it would have to load, but is cheaply made of much smaller arrays, computed again.
+        """The attempt with what it would have to load, but is cheaply made of much smaller arrays, or of these and one stored array that
+        is loaded in its place, computed again.
 
-        So the differences x[:, None] - x[None, :] are never stored, however many loops read them.
+        So the differences x[:, None] - x[None, :] are never stored, however many loops read them, nor is x - mean(x, axis=0).
         """
         inside = {} if group is None else group.by_value
         again: frozenset[Value] = frozenset()
@@ -230,9 +231,11 @@ class _Fusion:
         return Attempt(attempt.value, self.is_leaf, attempt.inlined | again, attempt.update) if again else attempt
 
     def _expansion(self, value: Value) -> frozenset[Value]:
-        """What has to be computed to have the value again, none of it stored, from much smaller arrays; nothing if it is not so."""
+        """What has to be computed to have the value again, none of it stored, from much smaller arrays and at most one like it that is;
+        nothing if it is not so."""
         found: dict[Value, None] = {}
         leaves: dict[Value, None] = {}
+        likes: dict[Value, None] = {}
         waiting = [value]
         while waiting:
             array = waiting.pop()
@@ -245,12 +248,16 @@ class _Fusion:
                     return frozenset()
                 if leaf.type.nbytes * EXPANSION <= value.type.nbytes:
                     leaves[leaf] = None
+                elif leaf in self.stored:
+                    if base is not leaf or leaf not in array.operands or leaf.shape != value.shape:
+                        return frozenset()
+                    likes[leaf] = None
                 elif base not in found:
                     waiting.append(base)
             if len(found) + len(waiting) > MOST_INLINED:
                 return frozenset()
         small = sum([leaf.type.nbytes for leaf in leaves]) * EXPANSION <= value.type.nbytes
-        return frozenset(found) if small else frozenset()
+        return frozenset(found) if small and len(likes) <= 1 else frozenset()
 
     def _record_update(self, value: Value, group: FusionGroup) -> None:
         """The value has the memory of the array it updates, from here on."""

@@ -135,6 +135,31 @@ def test_what_is_made_of_much_smaller_arrays_is_not_stored(monkeypatch):
         np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
+def centred(x):
+    """Columns without their means, along columns and along rows: x is read there again, and the differences are never stored."""
+    d = x - np.mean(x, axis=0)
+    return np.max(np.abs(d), axis=0), np.mean(d * d, axis=1)
+
+
+def test_what_one_stored_array_makes_is_not_stored(monkeypatch, rng):
+    x = rng.standard_normal((300, 200))
+    assert lowered(centred, x, gradient=False).plan.arena_bytes < x.nbytes
+    numbers = bw.jit(centred)(x)
+    monkeypatch.setattr(fuse_module, "LEAST_EXPANDED", 1 << 60)
+    assert lowered(centred, x, gradient=False).plan.arena_bytes >= x.nbytes
+    for one, other in zip(numbers, centred(x), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+def test_what_two_arrays_make_is_stored(rng):
+    """Two loads in the place of one, in every loop that reads it, cost more than a store."""
+    def function(x, y):
+        d = x - y
+        return np.max(np.abs(d), axis=0), np.mean(np.tanh(d - np.mean(d, axis=0)), axis=1)
+    x, y = rng.standard_normal((2, 300, 200))
+    assert lowered(function, x, y, gradient=False).plan.arena_bytes >= x.nbytes
+
+
 def test_what_is_written_to_later_is_not_read_again():
     def function(x):
         y = np.sin(x)
