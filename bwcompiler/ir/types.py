@@ -63,6 +63,16 @@ _BY_NAME = {dtype.name: dtype for dtype in DTYPES}
 _BY_NUMPY: dict[Any, DType] = {dtype.numpy: dtype for dtype in DTYPES}
 
 
+_INSTEAD = (                                   # what to write, by the kind of a dtype of NumPy's
+    ("O", "x.astype(float), if these are numbers"),
+    ("US", "numbers, outside of the function: names, codes = np.unique(x, return_inverse=True)"),
+    ("mM", "numbers: (t - t[0]) / np.timedelta64(1, 's')"),
+    ("V", "a dict of its columns, {name: x[name] for name in x.dtype.names}"),
+    ("f", "x.astype(np.float64)"),
+    ("c", "x.astype(np.complex128)"),
+)
+
+
 def dtype_named(name: str) -> DType:
     """The dtype that is printed as `name`."""
     return _BY_NAME[name]
@@ -77,7 +87,9 @@ def dtype_of(dtype: Any) -> DType:
         numpy_dtype = np.dtype(dtype).newbyteorder("=")
         found = _BY_NUMPY.get(numpy_dtype)
         if found is None:
-            raise DTypeError(f"dtype {numpy_dtype} is not supported; supported: {', '.join(str(d.numpy) for d in DTYPES)}")
+            hint = next((text for kinds, text in _INSTEAD if numpy_dtype.kind in kinds), "")
+            raise DTypeError(f"dtype {numpy_dtype} is not supported; supported: {', '.join(str(d.numpy) for d in DTYPES)}"
+                             + (f"\n  hint: {hint}" if hint else ""))
     return found
 
 

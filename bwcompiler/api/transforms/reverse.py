@@ -16,6 +16,7 @@ from bwcompiler.api.transforms.transformed import (
     TracedCall,
     as_floats,
     capture,
+    check_function,
     made_of,
     outputs_of,
     traced_call,
@@ -36,11 +37,15 @@ from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, ONE, cotangent_or
 def scalar_output(result: TraceResult, numbers: Sequence[int], what: str, holomorphic: bool = False) -> int:
     """The number of the one output, which must be a scalar, and real (or complex, of a holomorphic function)."""
     outputs = [result.outputs[k] for k in numbers]
+    if not outputs:
+        raise GradientError(f"{what} needs a function with one scalar output; it returned nothing that is a number\n"
+                            "  hint: is a `return` missing? (with has_aux=True: return (value, rest))")
     if len(outputs) != 1 or outputs[0].shape != ():
-        shapes = ", ".join(str(output.shape) for output in outputs) if outputs else "None; is a return missing?"
-        raise GradientError(at(outputs[0].source if outputs else None,
-                               f"{what} needs a function with one scalar output; it returned {'shape ' if outputs else ''}{shapes}\n"
-                               "  hint: reduce it (.sum()), or use bw.jacobian, or bw.vjp with a seed"))
+        shapes = ", ".join(str(output.shape) for output in outputs)
+        hint = ("reduce it (.sum()), or use bw.jacobian, or bw.vjp with a seed" if len(outputs) == 1 else
+                "return one number; has_aux=True for a pair of it and what is not differentiated")
+        raise GradientError(at(outputs[0].source, f"{what} needs a function with one scalar output; it returned shape {shapes}\n"
+                                                  f"  hint: {hint}"))
     check_output(outputs[0], what, holomorphic)
     return numbers[0]
 
@@ -119,6 +124,7 @@ def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, h
     [3.0, 12.0]
     """
     chosen = Options.of("grad", options)
+    check_function(fun, "grad", argnums)
     both = value_and_grad(fun, argnums, has_aux, holomorphic, **options)
 
     def traced(*args: Any, **kwargs: Any) -> Any:

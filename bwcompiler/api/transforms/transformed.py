@@ -66,16 +66,21 @@ def without_names(traced: Callable[..., Any]) -> Callable[..., Any]:
     return traced
 
 
+def check_function(fun: Callable[..., Any], name: str, argnums: Argnums) -> None:
+    """Raise for `grad(f(x))` and `grad(f, x)`, which should be `grad(f)(x)`."""
+    require_function(fun)
+    if getattr(argnums, "ndim", 0):
+        raise GradientError(f"{name}: argnums= is an array; it says which arguments are differentiated, by their positions\n"
+                            f"  hint: bw.{name}(f)(x), not bw.{name}(f, x)")
+
+
 def transformed(fun: Callable[..., Any], traced: Callable[..., Any], name: str, options: Options, transform: Callable[..., Any],
                 *args: Any, backward: bool = False, argnums: Argnums = 0) -> Transformed:
     """The function `traced` of handles, which is `fun` as `transform(fun, *args)` makes it, as users hold it.
 
     argnums   positions that it is about: those that count from the end count the arguments that a call gives by position.
     """
-    require_function(fun)
-    if getattr(argnums, "ndim", 0):
-        raise GradientError(f"{name}: argnums= is an array; it says which arguments are differentiated, by their positions\n"
-                            f"  hint: bw.{name}(f)(x), not bw.{name}(f, x)")
+    check_function(fun, name, argnums)
     check_statics(name, fun, options.static_argnums, options.static_argnames)
     functools.update_wrapper(traced, fun, updated=())
     traced.__name__ = f"{getattr(fun, '__name__', 'function')}.{name}"

@@ -136,7 +136,8 @@ class Arguments:
 def require_function(fun: Any) -> None:
     """Raise TypeError for what cannot be called: `bw.grad(f(x))`."""
     if not callable(fun):
-        raise TypeError(f"a function is expected, not {fun!r} of type {type(fun).__name__}\n  hint: bw.grad(f)(x), not bw.grad(f(x))")
+        hint = "@classmethod goes above, nearer to the caller" if isinstance(fun, classmethod) else "bw.grad(f)(x), not bw.grad(f(x))"
+        raise TypeError(f"a function is expected, not {fun!r} of type {type(fun).__name__}\n  hint: {hint}")
 
 
 def check_statics(transform: str, fun: Callable[..., Any], static_argnums: int | Iterable[int],

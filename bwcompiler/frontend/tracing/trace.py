@@ -18,6 +18,7 @@ from bwcompiler.frontend.tracing.data_slices import DataSlice
 from bwcompiler.frontend.tracing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.outside import Outside, OutsideRead
+from bwcompiler.frontend.tracing.refusals.foreign_calls import foreign_refusal
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source, is_hidden, stop_at
 from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout
@@ -231,7 +232,7 @@ def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[Argum
         except Exception as error:
             if region.demand is not None:          # somebody put an exception of his own in its place
                 raise region.demand from None
-            ours = error if isinstance(error, BwError) else hidden_refusal(region, error)
+            ours = error if isinstance(error, BwError) else hidden_refusal(region, error) or foreign_refusal(error)
             if ours is None:
                 if isinstance(error, TypeError) and any(text in str(error) for text in _OBJECT_ERRORS):
                     error.add_note(_OBJECT_NOTE)
@@ -395,6 +396,8 @@ def _output(leaf: Any, position: int, output_tree: tree.TreeDef) -> Value:
             what = "a slice with a traced bound" if isinstance(leaf, DataSlice) else "x[mask] with a traced mask"
             raise TracerError(at(current_source(), f"{path} is {what}: the number of elements is not known while tracing\n"
                                  "  hint: return np.where(mask, x, 0), or reduce it (x[mask].sum())"))
+        if isinstance(leaf, Coroutine):
+            leaf.close()                       # or Python warns that nobody waited for it
         hint = ("return its array, .to_numpy(), and wrap the result of the call" if hasattr(leaf, "to_numpy") else
                 "return it from a function around the compiled one" if isinstance(leaf, str) else
                 "return a list of what it yields" if isinstance(leaf, Generator) else

@@ -310,6 +310,8 @@ class Tracer:
         raise BufferError(at(current_source(), "a traced array has no memory to export\n"
                              "  hint: return it from the function first"))
 
+    __dlpack_device__ = __dlpack__
+
     # ----- operators
     __add__, __radd__, __iadd__ = _operator("add"), _operator("add", True), _in_place("add")
     __sub__, __rsub__, __isub__ = _operator("subtract"), _operator("subtract", True), _in_place("subtract")

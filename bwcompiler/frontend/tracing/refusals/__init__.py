@@ -1,3 +1,4 @@
 """What a handle is asked for and cannot give: numbers (`demands.py`; integers are had by tracing again), arrays (`conversions.py`),
-attributes of other libraries' arrays, functions of arrays whose extents move with a loop.  Each error says what to write instead.
+attributes of other libraries' arrays, calls of these libraries (`foreign_calls.py`), functions of arrays whose extents move with a loop.
+Each error says what to write instead.
 """

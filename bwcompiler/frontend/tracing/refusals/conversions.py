@@ -97,8 +97,11 @@ def request() -> Request:
         if not is_ours(frame.f_code):
             library = str(frame.f_globals.get("__name__", "")).split(".")[0]
         frame = frame.f_back
-    if frame is None:
-        return Request(None, False, library)
+    return Request(None, False, library) if frame is None else request_of(frame, library)
+
+
+def request_of(frame: FrameType, library: str = "") -> Request:
+    """What the line that this frame is at asks for."""
     operation, node = dis.opname[frame.f_code.co_code[frame.f_lasti]], _expression(frame)
     return Request(node, operation in ("STORE_SUBSCR", "STORE_SLICE"), library, operation, _keyword(frame), _function(frame, node),
                    is_rewritten(frame.f_code), not linecache.getline(frame.f_code.co_filename, frame.f_lineno))

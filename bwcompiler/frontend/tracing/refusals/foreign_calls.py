@@ -1,0 +1,90 @@
+"""What other libraries (PyTorch, JAX, Numba, fractions ...) say where they are given a traced value, and what to write instead.
+
+Their code asks nothing of ours before it refuses a type that it does not know.  So their error is read, and the user's line.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterator
+from types import FrameType, ModuleType, TracebackType
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.errors import TracerError, at
+from bwcompiler.frontend.tracing.refusals.conversions import Request, request_of
+from bwcompiler.frontend.tracing.source import is_library, is_ours
+from bwcompiler.ir.source import Source
+
+_SIGNS = ("ArrayTracer", "ScalarTracer", "<traced ")
+_HINTS = {
+    "torch": "NumPy's functions, and bw.nn for torch.nn.functional; tensor.detach().numpy() of a tensor from outside",
+    "jax": "np in the place of jnp; np.asarray(array) of an array of JAX's from outside",
+    "numba": "{called}.py_func(...), the Python function that it is made of, which is compiled here as any other",
+}
+_PACKAGES = {"torch": "torch", "jax": "jax", "jaxlib": "jax", "numba": "numba"}
+_OPERAND_HINT = "traced values go with Python's numbers and NumPy's arrays: float() or np.asarray() of the other operand"
+_CALL_HINT = ("write it with NumPy's functions; bw.pure_callback calls a Python function back with numbers, bw.primitive one with a "
+              "derivative of its own")
+
+
+def foreign_refusal(error: Exception) -> TracerError | None:
+    """Our error in the place of another library's about a traced value; None for all other errors."""
+    message = str(error)
+    if not any(sign in message for sign in _SIGNS):
+        return None
+    frame, line = _users_place(error.__traceback__)
+    asked = request_of(frame) if frame is not None else Request(None, False, "")
+    if asked.operation == "RAISE_VARARGS":                   # the user's own words
+        return None
+    source = Source(frame.f_code.co_filename, line) if frame is not None else None
+    library = next((_PACKAGES[root] for root in _roots(error.__traceback__, frame, asked) if root in _PACKAGES), "")
+    text = ast.unparse(asked.node) if asked.node is not None else ""
+    what = text if 0 < len(text) < 80 else "what stands here" if frame is not None else "the function"
+    who = f" is computed by {library}, which" if library else ""
+    said = next((one for one in message.splitlines() if any(sign in one for sign in _SIGNS)), message).strip()
+    return TracerError(at(source, f"{what}{who} takes no traced values\n  hint: {_hint(library, asked, frame is not None)}\n"
+                                  f"  {type(error).__name__}: {said}"))
+
+
+def _users_place(traceback: TracebackType | None) -> tuple[FrameType | None, int]:
+    """The user's innermost frame, and its line."""
+    frame, line = None, 0
+    while traceback is not None:
+        if not is_library(traceback.tb_frame.f_code):
+            frame, line = traceback.tb_frame, traceback.tb_lineno
+        traceback = traceback.tb_next
+    return frame, line
+
+
+def _roots(traceback: TracebackType | None, frame: FrameType | None, asked: Request) -> Iterator[str]:
+    """The packages whose code was running, or whose objects the user's expression names."""
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if is_library(code) and not is_ours(code):
+            yield str(traceback.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
+        traceback = traceback.tb_next
+    if asked.node is None or frame is None:
+        return
+    for name in [node.id for node in ast.walk(asked.node) if isinstance(node, ast.Name)]:
+        value = next((names[name] for names in (frame.f_locals, frame.f_globals, vars(builtins)) if name in names), None)
+        for owner in (_module_of(value), _module_of(type(value))):
+            yield owner.partition(".")[0]
+
+
+def _module_of(value: Any) -> str:
+    return value.__name__ if isinstance(value, ModuleType) else str(getattr(value, "__module__", ""))
+
+
+def _hint(library: str, asked: Request, in_function: bool) -> str:
+    if not in_function:
+        return "the plain Python function, written with NumPy"
+    if not isinstance(asked.node, ast.Call):
+        return _HINTS.get(library, _OPERAND_HINT)
+    called = ast.unparse(asked.node.func)
+    name = called.rpartition(".")[2]
+    if library in ("torch", "jax") and "." in called and callable(getattr(np, name, None)):
+        return f"np.{name}"
+    return _HINTS.get(library, _CALL_HINT).format(called=called)
