@@ -10,7 +10,7 @@ The piece becomes a kernel with two more words, the first iteration and their nu
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, scale_extent, span, upper
@@ -57,10 +57,10 @@ def pieces(kernel: Kernel, shared: Collection[Buffer] = ()) -> list[Piece]:
     body = kernel.body
     if statements_work(body) < LEAST_WORK:
         return [Piece(kernel)]
-    lets: set[Let] = set()
+    lets: dict[Let, int] = {}                            # and their places in the body: each reads those before it only
     for statement in body:
         if isinstance(statement, Let) and _means_the_same(statement, lets, shared):
-            lets.add(statement)
+            lets[statement] = len(lets)
     found: list[Piece] = []
     rest: list[Statement] = []
     for statement in body:
@@ -77,7 +77,7 @@ def pieces(kernel: Kernel, shared: Collection[Buffer] = ()) -> list[Piece]:
     return found if any(piece.cut for piece in found) and all(_is_closed(piece.kernel) for piece in found) else [Piece(kernel)]
 
 
-def _means_the_same(let: Let, others: Set[Let], shared: Collection[Buffer]) -> bool:
+def _means_the_same(let: Let, others: Collection[Let], shared: Collection[Buffer]) -> bool:
     """Whether a let means the same in any part of the kernel: it reads inputs that stay, and lets of which that is known."""
     def stays(scalar: Scalar) -> bool:
         if scalar.op == "load":
@@ -86,19 +86,16 @@ def _means_the_same(let: Let, others: Set[Let], shared: Collection[Buffer]) -> b
     return all(stays(scalar) for scalar, _ in scalars(let))
 
 
-def _with_lets(body: list[Statement], lets: Set[Let]) -> list[Statement]:
-    """The statements, below those lets of the kernel's that they read."""
-    needed: dict[Let, None] = {}
-
-    def need(statement: Statement) -> None:
-        for scalar, _ in scalars(statement):
+def _with_lets(body: list[Statement], lets: Mapping[Let, int]) -> list[Statement]:
+    """The statements, below those lets of the kernel's that they read.  Chains of lets are as long as programs: no recursion."""
+    needed: set[Let] = set()
+    readers = [statement for statement, _ in statements(body)]
+    while readers:
+        for scalar, _ in scalars(readers.pop()):
             if scalar.op == "local" and scalar.data in lets and scalar.data not in needed:
-                need(scalar.data)
-                needed[scalar.data] = None
-
-    for statement, _ in statements(body):
-        need(statement)
-    return [*needed, *body]
+                needed.add(scalar.data)
+                readers.append(scalar.data)
+    return [*sorted(needed, key=lambda let: lets[let]), *body]
 
 
 def _is_closed(kernel: Kernel) -> bool:
@@ -116,7 +113,7 @@ def _is_closed(kernel: Kernel) -> bool:
     return read <= made
 
 
-def _part(kernel: Kernel, body: list[Statement], number: int, lets: Set[Let], cut: Cut | None = None) -> Kernel:
+def _part(kernel: Kernel, body: list[Statement], number: int, lets: Mapping[Let, int], cut: Cut | None = None) -> Kernel:
     words = kernel.words if cut is None else [*kernel.words, cut.first, cut.number]
     return Kernel(f"{kernel.name}.{number}", kernel.buffers, _with_lets(body, lets), words)
 

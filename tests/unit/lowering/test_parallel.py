@@ -81,6 +81,15 @@ def test_what_is_read_where_a_part_writes_is_not_read_again():
     assert [piece.kernel for piece in pieces(kernel, {number})] == [kernel]
 
 
+def test_a_long_chain_of_what_is_read_before_stands_in_its_order_in_every_part():
+    length = 3000                                          # more than Python calls itself
+    chain = "  let h0 = %h[] * 0.5\n" + "".join(f"  let h{k} = h{k - 1} * 0.5\n" for k in range(1, length))
+    loops = f"  for i in 0..9 vector\n    store %y[i], h{length - 1}\n  for i in 0..9 vector\n    store %z[i], h1\n"
+    first, second = pieces(kernel_of("%h: in f64[], %y: out f64[9], %z: out f64[9]", chain + loops))
+    assert [statement.name for statement in first.kernel.body[:-1]] == [f"h{k}" for k in range(length)]
+    assert [statement.name for statement in second.kernel.body[:-1]] == ["h0", "h1"]
+
+
 def test_a_loop_that_counts_down_where_its_rows_are_read():
     """The adjoint of a loop over arrays that are cut among threads: its counter is written over the last one, in the kernel that reads it."""
     def run(a, b, rows, t):
