@@ -20,7 +20,7 @@ from bwcompiler.frontend.tracing.operands import as_tracer, cast, cut, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.types import F64, complex_of, component_of
+from bwcompiler.ir.types import F16, F32, F64, complex_of, component_of
 from bwcompiler.ops.rules import zero_of
 
 _TURNED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
@@ -158,16 +158,25 @@ def inverse_real_transforms(x: Value, s: Any, axes: Any, norm: str | None) -> Va
 
 
 # ----- NumPy's functions
+def _as_small_as(x: Value, found: Value) -> Value:
+    """Real results of float16 along one axis are float16, though computed as float32."""
+    return cast(found, F16) if x.dtype is F16 and found.dtype is F32 else found
+
+
 def _of_one_axis(name: str, rule: Callable[..., Value]) -> None:
     def function(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> Any:
-        return delivered(f"fft.{name}", rule(value_as(a), n, axis, norm), out)
+        value = value_as(a)
+        return delivered(f"fft.{name}", _as_small_as(value, rule(value, n, axis, norm)), out)
 
     implements(getattr(np.fft, name))(function)
 
 
 def _of_axes(name: str, rule: Callable[..., Value], default: Sequence[int] | None) -> None:
     def function(a: Any, s: Any = None, axes: Any = default, norm: Any = None, out: Any = None) -> Any:
-        return delivered(f"fft.{name}", rule(value_as(a), s, axes, norm), out)
+        value, unstated = value_as(a), s is None and axes is None
+        found = rule(value, s, axes, norm)
+        one = value.rank == 1 if unstated else len(axes if axes is not None else s) == 1
+        return delivered(f"fft.{name}", _as_small_as(value, found) if one else found, out)
 
     implements(getattr(np.fft, name))(function)
 

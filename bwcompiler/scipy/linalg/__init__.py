@@ -7,6 +7,7 @@ from bwcompiler.scipy.linalg.decompositions import (  # noqa: F401  (the refused
     eig,
     eigh_tridiagonal,
     eigvals,
+    eigvalsh_tridiagonal,
     hessenberg,
     ldl,
     lstsq,
@@ -63,9 +64,12 @@ from bwcompiler.scipy.linalg.matrix_functions import (
 )
 from bwcompiler.scipy.linalg.structured import (
     block_diag,
+    cho_solve_banded,
+    cholesky_banded,
     circulant,
     companion,
     convolution_matrix,
+    eig_banded,
     eigvals_banded,
     fiedler,
     hankel,
@@ -81,12 +85,12 @@ from bwcompiler.scipy.linalg.structured import (
 )
 
 __all__ = [
-    "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion", "convolution_matrix", "coshm", "cosm", "det",
-    "eig", "eigh", "eigh_tridiagonal", "eigvals", "eigvals_banded", "eigvalsh", "expm", "expm_frechet", "fiedler",
-    "fractional_matrix_power", "hankel", "hessenberg", "inv", "khatri_rao", "kron", "leslie", "logm", "lstsq", "lu",
-    "lu_factor", "lu_solve", "matmul_toeplitz", "norm", "orthogonal_procrustes", "pinv", "pinvh", "polar",
-    "qr", "rq", "signm", "sinhm", "sinm", "solve", "solve_banded", "solve_circulant", "solve_continuous_are",
-    "solve_continuous_lyapunov", "solve_discrete_are", "solve_discrete_lyapunov", "solve_lyapunov", "solve_sylvester",
-    "solve_toeplitz", "solve_triangular", "solveh_banded", "sqrtm", "subspace_angles", "svd", "svdvals", "tanhm", "tanm",
-    "toeplitz",
+    "block_diag", "cho_factor", "cho_solve", "cho_solve_banded", "cholesky", "cholesky_banded", "circulant", "companion",
+    "convolution_matrix", "coshm", "cosm", "det", "eig", "eig_banded", "eigh", "eigh_tridiagonal", "eigvals",
+    "eigvals_banded", "eigvalsh", "eigvalsh_tridiagonal", "expm", "expm_frechet", "fiedler", "fractional_matrix_power",
+    "hankel", "hessenberg", "inv", "khatri_rao", "kron", "leslie", "logm", "lstsq", "lu", "lu_factor", "lu_solve",
+    "matmul_toeplitz", "norm", "orthogonal_procrustes", "pinv", "pinvh", "polar", "qr", "rq", "signm", "sinhm", "sinm",
+    "solve", "solve_banded", "solve_circulant", "solve_continuous_are", "solve_continuous_lyapunov", "solve_discrete_are",
+    "solve_discrete_lyapunov", "solve_lyapunov", "solve_sylvester", "solve_toeplitz", "solve_triangular", "solveh_banded",
+    "sqrtm", "subspace_angles", "svd", "svdvals", "tanhm", "tanm", "toeplitz",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,10 @@ from bwcompiler.frontend.tracing.tracer import fresh, value_of
 from bwcompiler.nn.activations import number_value
 from bwcompiler.ops.contraction import matrix_transpose
 from bwcompiler.ops.linalg.factorization import row, rows
-from bwcompiler.scipy.linalg.factors import solve_triangular
+from bwcompiler.scipy.linalg.batches import EITHER, over_batches
+from bwcompiler.scipy.linalg.factors import eigh, pinv, solve, solve_triangular
 from bwcompiler.scipy.linalg.matrix_equations import adjoint, matrices
-from bwcompiler.scipy.refusals import refused
+from bwcompiler.scipy.refusals import refuse_options, refused
 
 
 def _matrix(name: str, given: Any, square: bool = False) -> Any:
@@ -82,64 +84,60 @@ def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite:
     return (np.arange(m)[:, None] == order[..., None, :]).astype(matrix.real.dtype), lower, upper
 
 
-# ----- Hessenberg, RQ
-@graph_function
+@over_batches(a=2)
 def hessenberg(a: Any, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """H = Qᴴ a Q with zeros below the first diagonal under the main one, of a real matrix; or (H, Q).  By Householder's reflections.
-
-    Complex matrices are refused (UnsupportedError).  The matrix is not balanced before.
+    """H = Qᴴ a Q with zeros below the first diagonal under the main one; or (H, Q).  By Householder's reflections, without balancing.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.scipy.linalg.hessenberg(np.array([[1.0, 2.0], [3.0, 4.0]])).tolist()
     [[1.0, 2.0], [3.0, 4.0]]
     """
     matrix = _matrix("hessenberg", a, square=True)
-    if matrix.ndim != 2 or matrix.dtype.kind == "c":
-        raise UnsupportedError("hessenberg of traced values: one real matrix is supported")
-    n = matrix.shape[0]
+    n, complex_ = matrix.shape[0], matrix.dtype.kind == "c"
     numbers, identity = np.arange(n), np.eye(n, dtype=matrix.dtype) + 0 * matrix
     if n < 3:
         return (matrix + 0.0, identity) if calc_q else matrix + 0.0
 
-    def reflect(k: Any, state: Any) -> Any:
+    def reflect(k: Any, state: Any) -> Any:                                 # I - τ v vᴴ, which makes the column below real and short
         h, q = state
         x = np.where(numbers > k, h[:, k], 0.0)
         first = x[k + 1]
-        rest = np.sum(np.where(numbers > k + 1, x * x, 0.0))
-        size = np.sqrt(np.where(rest > 0, first * first + rest, 1.0))
-        one = np.where(numbers == k + 1, np.where(first < 0, -size, size), 0.0)
-        v = np.where(rest > 0, x + one, 0.0)                                # nothing to do where the column is zero below
-        scale = 2.0 / np.where(rest > 0, v @ v, 1.0)
-        h = h - scale * np.outer(v, v @ h)
-        h = h - scale * np.outer(h @ v, v)
-        return h, q - scale * np.outer(q @ v, v)
+        rest = np.sum(np.where(numbers > k + 1, np.abs(x) ** 2, 0.0)) + first.imag ** 2
+        size = np.sqrt(np.where(rest > 0, first.real ** 2 + rest, 1.0))
+        length = np.where(first.real < 0, size, -size)
+        v = np.where(numbers == k + 1, 1.0, x / np.where(rest > 0, first - length, 1.0))
+        scale = np.where(rest > 0, (length - first) / length, 0.0)          # nothing to do where the column is zero below
+        h = h - np.conj(scale) * np.outer(v, np.conj(v) @ h)
+        h = h - scale * np.outer(h @ v, np.conj(v))
+        return h, q - scale * np.outer(q @ v, np.conj(v))
 
-    h, q = fori_loop(0, n - 2, reflect, (matrix, identity))
+    h, q = fori_loop(0, n - 1 if complex_ else n - 2, reflect, (matrix, identity))
     h = np.triu(h, -1)
     return (h, q) if calc_q else h
 
 
 @graph_function
-def rq(a: Any, mode: str = "full") -> Any:
-    """(R, Q) with a = R Q, or R alone (mode "r"), of matrices with no more rows than columns (mode "economic"), or square ones.
+def rq(a: Any, overwrite_a: bool = False, lwork: int | None = None, mode: str = "full", check_finite: bool = True) -> Any:
+    """(R, Q) with a = R Q, or R alone (mode "r"); in mode "economic" without the rows of Q that R does not need.
+
+    The derivative of the whole Q needs a with no fewer columns than rows, as that of `qr` does.
 
     >>> import numpy as np, bwcompiler as bw
     >>> abs(bw.scipy.linalg.rq(np.array([[3.0, 4.0]]), mode="economic")[0]).tolist()
     [[5.0]]
     """
     matrix = _matrix("rq", a)
-    m, n = matrix.shape[-2:]
-    if mode not in ("full", "economic", "r") or m > n or (mode != "economic" and m != n):
-        raise UnsupportedError(f"rq of shape {matrix.shape}, mode={mode!r}: supported are square matrices, and those with fewer rows than "
-                               "columns in mode 'economic'")
-    q, r = np.linalg.qr(adjoint(matrix[..., ::-1, ::-1]))
+    if mode not in ("full", "economic", "r"):
+        raise ValueError("Mode argument should be one of ['full', 'r', 'economic']")
+    q, r = np.linalg.qr(adjoint(matrix[..., ::-1, ::-1]), "reduced" if mode == "economic" else "complete")
     triangle, rows_ = (adjoint(one)[..., ::-1, ::-1] for one in (r, q))
     return triangle if mode == "r" else (triangle, rows_)
 
 
 # ----- by other decompositions
-@graph_function
-def lstsq(a: Any, b: Any, cond: float | None = None) -> Any:
+@over_batches(a=2, b=EITHER)
+def lstsq(a: Any, b: Any, cond: float | None = None, overwrite_a: bool = False, overwrite_b: bool = False,
+          check_finite: bool = True, lapack_driver: str | None = None) -> Any:
     """(x, sums of squares of what is left, rank, singular values): numpy.linalg.lstsq with SciPy's cutoff.
 
     >>> import numpy as np, bwcompiler as bw
@@ -148,25 +146,27 @@ def lstsq(a: Any, b: Any, cond: float | None = None) -> Any:
     """
     matrix = _matrix("lstsq", a)
     found = np.linalg.lstsq(matrix, fresh(number_value(b)), rcond=float(np.finfo(matrix.dtype).eps) if cond is None else cond)
-    return tuple(found)
+    return found[0], found[1], found[2].astype(np.int64), found[3]
 
 
 @graph_function
-def pinvh(a: Any, rtol: float | None = None, lower: bool = True) -> Any:
-    """The Moore-Penrose inverse of a symmetric (Hermitian) matrix, by its eigenvalues.
+def pinvh(a: Any, atol: float | None = None, rtol: float | None = None, lower: bool = True, return_rank: bool = False,
+          check_finite: bool = True) -> Any:
+    """The Moore-Penrose inverse of a symmetric (Hermitian) matrix, read in one triangle; atol, rtol and return_rank as in `pinv`.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.scipy.linalg.pinvh(np.diag([2.0, 0.0])).tolist()
     [[0.5, 0.0], [0.0, 0.0]]
     """
     matrix = _matrix("pinvh", a, square=True)
-    half = np.tril(matrix) if lower else np.triu(matrix)
-    whole = half + adjoint(half) - half * np.eye(matrix.shape[-1], dtype=matrix.dtype)
-    return np.linalg.pinv(whole, rcond=matrix.shape[-1] * float(np.finfo(matrix.dtype).eps) if rtol is None else rtol)
+    half = np.tril(matrix, -1) if lower else np.triu(matrix, 1)
+    diagonal = np.diagonal(matrix, 0, -2, -1).real                          # as LAPACK reads it
+    whole = half + adjoint(half) + diagonal[..., None] * np.eye(matrix.shape[-1], dtype=diagonal.dtype)
+    return pinv(whole, atol=atol, rtol=rtol, return_rank=return_rank)
 
 
-@graph_function
-def orthogonal_procrustes(A: Any, B: Any) -> Any:
+@over_batches(A=2, B=2)
+def orthogonal_procrustes(A: Any, B: Any, check_finite: bool = True) -> Any:
     """(R, scale): the orthogonal R that brings A R nearest to B, and the sum of the singular values of Aᴴ B.
 
     >>> import numpy as np, bwcompiler as bw
@@ -176,11 +176,11 @@ def orthogonal_procrustes(A: Any, B: Any) -> Any:
     a, b = matrices("orthogonal_procrustes", A, B)
     if a.shape != b.shape:
         raise ValueError(f"the shapes of A and B differ ({a.shape} vs {b.shape})")
-    u, s, v = np.linalg.svd(np.conj(b).T @ a)
-    return adjoint(u @ v), np.sum(s)
+    u, s, v = np.linalg.svd(adjoint(a) @ b)
+    return u @ v, np.sum(s)
 
 
-@graph_function
+@over_batches(A=2, B=2)
 def subspace_angles(A: Any, B: Any) -> Any:
     """The angles between the spaces of the columns of A and B, descending.
 
@@ -203,36 +203,50 @@ def subspace_angles(A: Any, B: Any) -> Any:
 
 
 @graph_function
-def eigvals(a: Any) -> Any:
-    """The eigenvalues, complex always; numpy.linalg.eigvals.
+def eigvals(a: Any, b: Any = None, overwrite_a: bool = False, check_finite: bool = True, homogeneous_eigvals: bool = False) -> Any:
+    """The eigenvalues, complex always; with b those of a v = w b v, for an invertible b.
 
     >>> import numpy as np, bwcompiler as bw
     >>> np.sort(bw.scipy.linalg.eigvals(np.diag([2.0, 1.0]))).tolist()
     [(1+0j), (2+0j)]
     """
-    return np.linalg.eigvals(_matrix("eigvals", a, square=True)).astype(np.complex128)
+    return eig(a, b, right=False, homogeneous_eigvals=homogeneous_eigvals)
 
 
 @graph_function
-def eig(a: Any, b: Any = None, left: bool = False, right: bool = True) -> Any:
-    """(eigenvalues, right eigenvectors of length 1), complex always; the eigenvalues alone with right=False.
+def eig(a: Any, b: Any = None, left: bool = False, right: bool = True, overwrite_a: bool = False, overwrite_b: bool = False,
+        check_finite: bool = True, homogeneous_eigvals: bool = False) -> Any:
+    """(eigenvalues, left eigenvectors, right eigenvectors), those that are wanted: complex always, vectors of length 1.
 
-    Raises UnsupportedError for the generalised problem (b=) and for left eigenvectors.
+    With b they are those of a v = w b v, for an invertible b (LinAlgError for others; SciPy has infinite eigenvalues then), and their order
+    may be another than SciPy's.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.scipy.linalg.eig(np.array([[2.0]]))[0].tolist()
     [(2+0j)]
     """
-    if b is not None or left:
-        raise UnsupportedError("eig of traced values: b= and left=True are not supported\n"
-                               "  hint: eig(solve(b, a)); eig(a.conj().T) for left ones")
+    refuse_options("linalg.eig", homogeneous_eigvals=(homogeneous_eigvals, False))
     matrix = _matrix("eig", a, square=True)
-    return tuple(np.linalg.eig(matrix)) if right else np.linalg.eigvals(matrix)
+    known = None if b is None else _matrix("eig", b, square=True)
+    if known is not None:
+        matrix = solve(known, matrix)
+    if not left and not right:
+        return np.linalg.eigvals(matrix)
+    values, vectors = np.linalg.eig(matrix)
+    if not left:
+        return values, vectors
+    rows_ = adjoint(np.linalg.inv(vectors))                                 # uᴴ a = w uᴴ; with b, u is b⁻ᴴ of that
+    rows_ = rows_ if known is None else np.linalg.solve(adjoint(known), rows_)
+    rows_ = rows_ / np.linalg.norm(rows_, axis=-2, keepdims=True)
+    return (values, rows_, vectors) if right else (values, rows_)
 
 
-@graph_function
-def eigh_tridiagonal(d: Any, e: Any, eigvals_only: bool = False) -> Any:
+@over_batches(d=1, e=1)
+def eigh_tridiagonal(d: Any, e: Any, eigvals_only: bool = False, select: str = "a", select_range: Sequence[int] | None = None,
+                     check_finite: bool = True, tol: float = 0.0, lapack_driver: str = "auto") -> Any:
     """Eigenvalues, ascending, and eigenvectors of the real symmetric matrix with diagonal d and e beside it; as a dense matrix.
+
+    With select="i" those from the number select_range[0] to select_range[1].
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.scipy.linalg.eigh_tridiagonal(np.array([1.0, 2.0]), np.array([0.0]), eigvals_only=True).tolist()
@@ -240,8 +254,31 @@ def eigh_tridiagonal(d: Any, e: Any, eigvals_only: bool = False) -> Any:
     """
     diagonal: Any = fresh(number_value(d))
     beside: Any = fresh(number_value(e))
+    if "c" in (diagonal.dtype.kind, beside.dtype.kind):
+        raise TypeError("Only real arrays currently supported")
+    if diagonal.ndim != 1 or beside.shape != (diagonal.shape[0] - 1,):
+        raise ValueError(f"d ({diagonal.shape}) must have one more element than e ({beside.shape})")
     matrix = np.diag(diagonal) + np.diag(beside, -1) + np.diag(beside, 1)
-    return np.linalg.eigvalsh(matrix) if eigvals_only else tuple(np.linalg.eigh(matrix))
+    return eigh(matrix, eigvals_only=eigvals_only, subset_by_index=chosen_numbers("eigh_tridiagonal", select, select_range))
+
+
+def chosen_numbers(name: str, select: str, select_range: Any) -> Any:
+    """Which eigenvalues `select` chooses, as `eigh` takes it."""
+    if select in ("v", "value", 1):
+        raise UnsupportedError(f"scipy.linalg.{name} of traced values: how many eigenvalues lie in a range depends on the data")
+    return tuple([int(one) for one in select_range]) if select in ("i", "index", 2) else None
+
+
+@graph_function
+def eigvalsh_tridiagonal(d: Any, e: Any, select: str = "a", select_range: Sequence[int] | None = None, check_finite: bool = True,
+                         tol: float = 0.0, lapack_driver: str = "auto") -> Any:
+    """`eigh_tridiagonal` with eigvals_only.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.scipy.linalg.eigvalsh_tridiagonal(np.array([1.0, 2.0]), np.array([0.0])).tolist()
+    [1.0, 2.0]
+    """
+    return eigh_tridiagonal(d, e, True, select, select_range)
 
 
 # ----- refused

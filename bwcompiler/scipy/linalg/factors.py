@@ -5,12 +5,17 @@ Of complex matrices too; ᴴ is the conjugate transpose there, the transpose of 
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from bwcompiler import ops
+from bwcompiler.api.inside.callbacks import pure_callback
 from bwcompiler.api.inside.eager import graph_function
+from bwcompiler.api.programs.shapes import ShapeDtypeStruct
+from bwcompiler.api.transforms.reverse import stop_gradient
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.tracing.operands import broadcast_shapes, cast, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype
@@ -22,6 +27,7 @@ from bwcompiler.nn.activations import number_value
 from bwcompiler.ops.complex_parts import conj
 from bwcompiler.ops.contraction import matrix_transpose
 from bwcompiler.ops.linalg.factorization import row, rows
+from bwcompiler.scipy.refusals import refuse_options
 
 
 # ----- triangles
@@ -49,7 +55,8 @@ def _is_transposed(trans: int | str) -> bool:
 
 
 @graph_function
-def solve_triangular(a: Any, b: Any, trans: int | str = 0, lower: bool = False, unit_diagonal: bool = False) -> Any:
+def solve_triangular(a: Any, b: Any, trans: int | str = 0, lower: bool = False, unit_diagonal: bool = False,
+                     overwrite_b: bool = False, check_finite: bool = True) -> Any:
     """x with t x = b, where t is the upper (or lower) triangle of a, with trans=1 its transpose, with trans=2 tᴴ; b is (n,) or (..., n, k).
 
     unit_diagonal takes the diagonal for ones.  Raises ShapeError where a and b do not fit, LinAlgError for a zero on the diagonal.
@@ -66,7 +73,7 @@ def solve_triangular(a: Any, b: Any, trans: int | str = 0, lower: bool = False, 
 
 
 @graph_function
-def cholesky(a: Any, lower: bool = False) -> Any:
+def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The upper factor R with a = Rᴴ R, or the lower one with a = L Lᴴ, of a positive definite matrix, read in that triangle.
 
     Raises LinAlgError if the matrix is not positive definite.
@@ -83,7 +90,7 @@ def _adjoint(x: Value) -> Value:
     return conj(matrix_transpose(x))
 
 
-def cho_factor(a: Any, lower: bool = False) -> tuple[Any, bool]:
+def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, bool]:
     """The factor that `cholesky` gives, and `lower`, for `cho_solve`.
 
     >>> import numpy as np, bwcompiler as bw
@@ -93,7 +100,7 @@ def cho_factor(a: Any, lower: bool = False) -> tuple[Any, bool]:
     return cholesky(a, lower), lower
 
 
-def cho_solve(c_and_lower: tuple[Any, bool], b: Any) -> Any:
+def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
     """x with a x = b, from what `cho_factor` gives for a; b is (n,) or (..., n, k).
 
     >>> import numpy as np, bwcompiler as bw
@@ -112,7 +119,7 @@ def _places(x: Value) -> Value:
 
 
 @graph_function
-def lu_factor(a: Any) -> Any:
+def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """(LU, pivots): L below the diagonal and U on and above it; row k was exchanged with row pivots[k], one after the other.
 
     >>> import numpy as np, bwcompiler as bw
@@ -133,7 +140,7 @@ def _solve_factored(factors: Any, pivots: Any, b: Any, transpose: bool) -> Any:
     return _solution(ops.lu_solve(packed, columns, transpose=transpose), vector)
 
 
-def lu_solve(lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0) -> Any:
+def lu_solve(lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True) -> Any:
     """x with a x = b, or with trans=1 aᵀ x = b, from what `lu_factor` gives for a; b is (n,) or (..., n, k).
 
     Raises LinAlgError if a is singular.
@@ -147,7 +154,8 @@ def lu_solve(lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0) -> Any:
 
 # ----- as in numpy.linalg
 @graph_function
-def solve(a: Any, b: Any, lower: bool = False, assume_a: str | None = None, transposed: bool = False) -> Any:
+def solve(a: Any, b: Any, lower: bool = False, overwrite_a: bool = False, overwrite_b: bool = False,
+          check_finite: bool = True, assume_a: str | None = None, transposed: bool = False) -> Any:
     """x with a x = b; b is (n,) or (..., n, k).  With assume_a="pos" a is positive definite and read in one triangle.
 
     Raises LinAlgError if a is singular (or not positive definite).
@@ -169,18 +177,21 @@ def solve(a: Any, b: Any, lower: bool = False, assume_a: str | None = None, tran
 
 
 @graph_function
-def inv(a: Any) -> Any:
-    """The inverse; LinAlgError if a is singular.
+def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True, *, assume_a: str | None = None, lower: bool = False) -> Any:
+    """The inverse; LinAlgError if a is singular.  assume_a and lower say what is read of a, as in `solve`.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.scipy.linalg.inv(np.array([[4.0]])).tolist()
     [[0.25]]
     """
-    return np.linalg.inv(fresh(number_value(a)))
+    matrix: Any = fresh(number_value(a))
+    if assume_a is None:
+        return np.linalg.inv(matrix)
+    return solve(matrix, np.eye(matrix.shape[-1], dtype=matrix.dtype), lower, assume_a=assume_a)
 
 
 @graph_function
-def det(a: Any) -> Any:
+def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The determinant.
 
     >>> import numpy as np, bwcompiler as bw
@@ -191,7 +202,7 @@ def det(a: Any) -> Any:
 
 
 @graph_function
-def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True) -> Any:
     """numpy.linalg.norm.
 
     >>> import numpy as np, bwcompiler as bw
@@ -202,19 +213,30 @@ def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 
 
 @graph_function
-def pinv(a: Any, rtol: float | None = None) -> Any:
-    """The Moore-Penrose inverse; singular values up to rtol times the largest one (max(shape) eps) count as 0.
+def pinv(a: Any, *, atol: float | None = None, rtol: float | None = None, return_rank: bool = False, check_finite: bool = True) -> Any:
+    """The Moore-Penrose inverse; singular values up to atol + rtol times the largest one count as 0 (max(shape) eps, 0 if atol is given).
+
+    With return_rank it is (inverse, number of the others).
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.scipy.linalg.pinv(np.array([[2.0], [0.0]])).tolist()
     [[0.5, 0.0]]
     """
     matrix: Any = fresh(number_value(a))
-    return np.linalg.pinv(matrix, rcond=max(matrix.shape[-2:]) * float(np.finfo(matrix.dtype).eps) if rtol is None else rtol)
+    relative = (max(matrix.shape[-2:]) * float(np.finfo(matrix.dtype).eps) if atol is None else 0.0) if rtol is None else rtol
+    values = np.linalg.svd(matrix, compute_uv=False)
+    largest = values[..., :1]
+    cutoff = (atol or 0.0) + relative * largest
+    if atol:                                                                # relative to the largest, as numpy.linalg.pinv takes it
+        found = np.linalg.pinv(matrix, rcond=np.squeeze(cutoff / np.where(largest > 0, largest, 1.0), -1))
+    else:
+        found = np.linalg.pinv(matrix, rcond=relative)
+    return (found, np.sum(values > cutoff, -1)) if return_rank else found
 
 
 @graph_function
-def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False, check_finite: bool = True,
+        lapack_driver: str = "gesdd") -> Any:
     """(U, s, Vᴴ), or s alone; as numpy.linalg.svd.
 
     >>> import numpy as np, bwcompiler as bw
@@ -226,7 +248,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
 
 
 @graph_function
-def svdvals(a: Any) -> Any:
+def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The singular values, descending.
 
     >>> import numpy as np, bwcompiler as bw
@@ -237,8 +259,11 @@ def svdvals(a: Any) -> Any:
 
 
 @graph_function
-def qr(a: Any, mode: str = "full") -> Any:
+def qr(a: Any, overwrite_a: bool = False, lwork: int | None = None, mode: str = "full", pivoting: bool = False,
+       check_finite: bool = True) -> Any:
     """(Q, R) or R alone (mode "r"), for mode "economic", and for "full" where a has no more rows than columns.
+
+    With pivoting there is also P last, with a[:, P] = Q R and a descending diagonal of R; SciPy finds the order when the program runs.
 
     >>> import numpy as np, bwcompiler as bw
     >>> abs(bw.scipy.linalg.qr(np.array([[3.0], [4.0]]), mode="economic")[1]).tolist()
@@ -247,38 +272,82 @@ def qr(a: Any, mode: str = "full") -> Any:
     modes = {"full": "complete", "economic": "reduced", "r": "r"}
     if mode not in modes:
         raise UnsupportedError(f"qr: mode={mode!r} is not supported on traced arrays; supported: {', '.join(modes)}")
-    found = np.linalg.qr(fresh(number_value(a)), modes[mode])  # type: ignore[call-overload]
-    return (found,) if mode == "r" else tuple(found)
+    matrix: Any = fresh(number_value(a))
+    order = _order_of_columns(matrix) if pivoting else None
+    if order is not None:
+        matrix = np.take_along_axis(matrix, np.broadcast_to(order[..., None, :], matrix.shape), -1)
+    found = np.linalg.qr(matrix, modes[mode])  # type: ignore[call-overload]
+    rest = () if order is None else (order,)
+    if mode != "r":
+        return (*found, *rest)
+    missing = matrix.shape[-2] - found.shape[-2]                              # SciPy's R has all rows of a
+    return (np.pad(found, [(0, 0)] * (found.ndim - 2) + [(0, missing), (0, 0)]) if missing else found, *rest)
+
+
+def _order_of_columns(matrix: Any) -> Any:
+    """The columns as LAPACK's pivoting takes them."""
+    def order(a: Any) -> Any:
+        qr_of = importlib.import_module("scipy.linalg").qr
+        found = np.empty((*a.shape[:-2], a.shape[-1]), np.int32)
+        for place in np.ndindex(a.shape[:-2]):
+            found[place] = qr_of(a[place], mode="r", pivoting=True)[-1]
+        return found
+
+    return pure_callback(order, ShapeDtypeStruct((*matrix.shape[:-2], matrix.shape[-1]), np.int32), stop_gradient(matrix))
 
 
 @graph_function
-def eigh(a: Any, b: Any = None, lower: bool = True, eigvals_only: bool = False) -> Any:
+def eigh(a: Any, b: Any = None, lower: bool = True, eigvals_only: bool = False, *, overwrite_a: bool = False, overwrite_b: bool = False,
+         type: int = 1, check_finite: bool = True, subset_by_index: Sequence[int] | None = None,
+         subset_by_value: Sequence[float] | None = None, driver: str | None = None) -> Any:
     """Eigenvalues, ascending, and eigenvectors of symmetric (Hermitian) matrices; with b of a v = w b v, for which vᴴ b v = 1.
+
+    type=2 is a b v = w v, type=3 b a v = w v.  subset_by_index has the numbers of the first and the last one that are wanted.  How many
+    subset_by_value would leave depends on the data: UnsupportedError.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.scipy.linalg.eigh(np.array([[2.0, 0.0], [0.0, 1.0]]), eigvals_only=True).tolist()
     [1.0, 2.0]
     """
+    refuse_options("linalg.eigh", subset_by_value=(subset_by_value, None))
+    if type not in (1, 2, 3):
+        raise ValueError('"type" keyword only accepts 1, 2, and 3.')
     matrix: Any = fresh(number_value(a))
     triangle: Any = "L" if lower else "U"
-    if b is None:
-        return np.linalg.eigvalsh(matrix, triangle) if eigvals_only else tuple(np.linalg.eigh(matrix, triangle))
-    half = np.tril(matrix) if lower else np.triu(matrix)
-    whole = half + np.conj(np.swapaxes(half, -1, -2)) - half * np.eye(matrix.shape[-1], dtype=matrix.dtype)
-    factor = cholesky(b, True) if lower else np.conj(np.swapaxes(cholesky(b, False), -1, -2))
-    inner = solve_triangular(factor, np.conj(np.swapaxes(solve_triangular(factor, whole, 0, True), -1, -2)), 0, True)
+    n = matrix.shape[-1]
+    chosen = slice(None) if subset_by_index is None else slice(subset_by_index[0], subset_by_index[1] + 1)
+    if subset_by_index is not None and not 0 <= subset_by_index[0] <= subset_by_index[1] < n:
+        raise ValueError(f"Requested eigenvalue indices are not valid. Valid range is [0, {n - 1}] and start <= end, "
+                         f"but start={subset_by_index[0]}, end={subset_by_index[1]} is given")
+    inner, factor = (matrix, None) if b is None else _standard_form(matrix, b, lower, type)
+    triangle = triangle if b is None else "L"
     if eigvals_only:
-        return np.linalg.eigvalsh(inner)
-    values, vectors = np.linalg.eigh(inner)
-    return values, solve_triangular(factor, vectors, 2, True)
+        return np.linalg.eigvalsh(inner, triangle)[..., chosen]
+    values, vectors = np.linalg.eigh(inner, triangle)
+    if factor is not None:
+        vectors = np.matmul(factor, vectors) if type == 3 else solve_triangular(factor, vectors, 2, True)
+    return values[..., chosen], vectors[..., chosen]
+
+
+def _standard_form(matrix: Any, b: Any, lower: bool, type: int) -> tuple[Any, Any]:
+    """The Hermitian matrix with the same eigenvalues, and the factor L with b = L Lᴴ."""
+    half = np.tril(matrix, -1) if lower else np.triu(matrix, 1)
+    diagonal = np.diagonal(matrix, 0, -2, -1).real                                # as LAPACK reads it
+    whole = half + np.conj(np.swapaxes(half, -1, -2)) + diagonal[..., None] * np.eye(matrix.shape[-1], dtype=diagonal.dtype)
+    factor = cholesky(b, True) if lower else np.conj(np.swapaxes(cholesky(b, False), -1, -2))
+    if type != 1:
+        return np.conj(np.swapaxes(factor, -1, -2)) @ whole @ factor, factor
+    return solve_triangular(factor, np.conj(np.swapaxes(solve_triangular(factor, whole, 0, True), -1, -2)), 0, True), factor
 
 
 @graph_function
-def eigvalsh(a: Any, b: Any = None, lower: bool = True) -> Any:
+def eigvalsh(a: Any, b: Any = None, lower: bool = True, *, overwrite_a: bool = False, overwrite_b: bool = False, type: int = 1,
+             check_finite: bool = True, subset_by_index: Sequence[int] | None = None, subset_by_value: Sequence[float] | None = None,
+             driver: str | None = None) -> Any:
     """`eigh` with eigvals_only.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.scipy.linalg.eigvalsh(np.array([[2.0, 0.0], [0.0, 1.0]])).tolist()
     [1.0, 2.0]
     """
-    return eigh(a, b, lower, True)
+    return eigh(a, b, lower, True, type=type, subset_by_index=subset_by_index, subset_by_value=subset_by_value)

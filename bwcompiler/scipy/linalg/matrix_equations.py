@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.api.inside.callbacks import pure_callback
-from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.api.programs.shapes import ShapeDtypeStruct
 from bwcompiler.api.transforms.reverse import custom_jvp, custom_vjp
 from bwcompiler.errors import ShapeError, UnsupportedError
@@ -20,6 +19,7 @@ from bwcompiler.frontend.tracing.operands import cast
 from bwcompiler.frontend.tracing.promotion import common_dtype
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.nn.activations import number_value
+from bwcompiler.scipy.linalg.batches import over_batches
 
 MOST_UNKNOWNS = 64                     # of an equation that is solved as one linear system; larger ones by Schur forms, through SciPy
 
@@ -80,7 +80,7 @@ def _require(fits: bool, name: str, *given: Any) -> None:
         raise ShapeError(f"{name}: shapes {', '.join(str(one.shape) for one in given)} do not fit")
 
 
-@graph_function
+@over_batches(a=2, b=2, q=2)
 def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
     """x with a x + x b = q.
 
@@ -97,7 +97,7 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
     return sylvester(left, right, known) if known.size else known + 0.0
 
 
-@graph_function
+@over_batches(a=2, q=2)
 def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
     """x with a x + x aᴴ = q; see `solve_sylvester`.
 
@@ -120,7 +120,7 @@ def solve_lyapunov(a: Any, q: Any) -> Any:
     return solve_continuous_lyapunov(a, q)
 
 
-@graph_function
+@over_batches(a=2, q=2)
 def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Any:
     """x with a x aᴴ - x + q = 0: as one linear system ("direct", of up to 64 unknowns), or by a bilinear transformation.
 
@@ -192,7 +192,7 @@ def _discrete_jvp(primals: Any, tangents: Any) -> Any:
 _discrete.defjvp(_discrete_jvp)
 
 
-@graph_function
+@over_batches(a=2, b=2, q=2, r=2, e=2, s=2)
 def solve_continuous_are(a: Any, b: Any, q: Any, r: Any, e: Any = None, s: Any = None, balanced: bool = True) -> Any:
     """x with aᴴ x + x a - x b r⁻¹ bᴴ x + q = 0, the stabilising one, by SciPy; q and r are symmetric (Hermitian).
 
@@ -208,7 +208,7 @@ def solve_continuous_are(a: Any, b: Any, q: Any, r: Any, e: Any = None, s: Any =
     return _continuous(*_of_system("solve_continuous_are", a, b, q, r))
 
 
-@graph_function
+@over_batches(a=2, b=2, q=2, r=2, e=2, s=2)
 def solve_discrete_are(a: Any, b: Any, q: Any, r: Any, e: Any = None, s: Any = None, balanced: bool = True) -> Any:
     """x with aᴴ x a - x - aᴴ x b (r + bᴴ x b)⁻¹ bᴴ x a + q = 0, the stabilising one; see `solve_continuous_are`.
 

@@ -18,6 +18,7 @@ from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.tracing.operands import cast
 from bwcompiler.frontend.tracing.tracer import fresh, value_of
 from bwcompiler.nn.activations import number_value
+from bwcompiler.scipy.linalg.batches import over_batches
 from bwcompiler.scipy.linalg.matrix_equations import adjoint, matrices, sylvester
 
 # Numerator coefficients of the Padé approximant of order 13 of exp, and the 1-norm up to which it is exact to rounding
@@ -94,7 +95,7 @@ def _root_jvp(primals: Any, tangents: Any) -> Any:
 _root.defjvp(_root_jvp)
 
 
-@graph_function
+@over_batches(A=2)
 def sqrtm(A: Any) -> Any:
     """The square root of a matrix whose eigenvalues have positive real parts or are not on the negative real axis; of real matrices real.
 
@@ -121,7 +122,7 @@ LOGARITHM_LIMIT = 2.64e-1
 MOST_ROOTS = 40
 
 
-@graph_function
+@over_batches(A=2)
 def logm(A: Any) -> Any:
     """The principal logarithm of a matrix without eigenvalues on the closed negative real axis; of real matrices real.
 
@@ -157,7 +158,7 @@ def _logarithm(a: Any) -> Any:
     return np.where(count < MOST_ROOTS, total * np.exp2(fresh(cast(number_value(count), total.real._type.dtype))), math.nan)
 
 
-@graph_function
+@over_batches(A=2)
 def fractional_matrix_power(A: Any, t: Any) -> Any:
     """A to the power t, which may be traced: for integers known while tracing a product, else exp(t log A); see `logm`.
 
@@ -171,7 +172,7 @@ def fractional_matrix_power(A: Any, t: Any) -> Any:
     return expm(fresh(number_value(t)) * _logarithm(a)) if a.size else a + 0.0
 
 
-@graph_function
+@over_batches(A=2)
 def signm(A: Any) -> Any:
     """The sign of a matrix without eigenvalues on the imaginary axis: A (A²)^(-1/2).
 
@@ -184,7 +185,7 @@ def signm(A: Any) -> Any:
 
 
 # ----- what is made of the exponential
-@graph_function
+@over_batches(A=2, E=2)
 def expm_frechet(A: Any, E: Any, method: str | None = None, compute_expm: bool = True, check_finite: bool = True) -> Any:
     """(exp(A), the derivative of exp at A in the direction E), or that derivative alone: from the exponential of [[A, E], [0, A]].
 
@@ -301,7 +302,7 @@ def _polar_jvp(primals: Any, tangents: Any) -> Any:
 _polar.defjvp(_polar_jvp)
 
 
-@graph_function
+@over_batches(a=2)
 def polar(a: Any, side: str = "right") -> Any:
     """(u, p) with a = u p, or with side="left" a = p u: u has orthonormal columns (or rows), p is positive semidefinite.
 

@@ -184,14 +184,18 @@ def slogdet(a: Any) -> Any:
 @implements(np.linalg.pinv)
 def pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = np._NoValue) -> Any:
     cutoff = rcond if rtol is np._NoValue else rtol
-    if isinstance(cutoff, Tracer) or (isinstance(cutoff, np.ndarray) and cutoff.size != 1):
-        raise UnsupportedError("np.linalg.pinv: rcond must be one number that is known while tracing")
     x = _matrix(a, "pinv")
     if 0 in x.shape[-2:]:
         return fresh(filled(0, value_as(a).dtype, (*x.shape[:-2], x.shape[-1], x.shape[-2])))
     if hermitian:                                  # NumPy reads the lower triangle
-        lower: Any = np.tril(fresh(x))
-        x = value_of(lower + np.conj(np.swapaxes(np.tril(fresh(x), -1), -1, -2)))
+        below: Any = np.tril(fresh(x), -1)
+        diagonal: Any = np.diagonal(fresh(x), 0, -2, -1).real
+        x = value_of(below + np.conj(np.swapaxes(below, -1, -2)) + diagonal[..., None] * np.eye(x.shape[-1], dtype=diagonal.dtype))
+    if isinstance(cutoff, Tracer) or (cutoff is not None and np.size(cutoff) != 1):
+        u, s, v = np.linalg.svd(fresh(x), full_matrices=False)
+        large: Any = s > np.expand_dims(cutoff, -1) * np.max(s, -1, keepdims=True)
+        inverse = np.where(large, 1.0 / np.where(large, s, 1.0), 0.0)
+        return np.conj(np.swapaxes(v, -1, -2)) @ (inverse[..., None] * np.conj(np.swapaxes(u, -1, -2)))
     return fresh(ops.pinv(x, rcond=None if cutoff is None else float(np.reshape(cutoff, ()))))
 
 
@@ -328,7 +332,10 @@ def cond(x: Any, p: Any = None) -> Any:
         largest, smallest = (reduce_value(op, values, (last,)) for op in (ops.max, ops.min))
         return _infinite_if_nan(fresh(ops.divide(smallest, largest) if p == -2 else ops.divide(largest, smallest)), value)
     square = fresh(float_matrix(fresh(value), "cond"))
-    return _infinite_if_nan(norm(square, p, (-2, -1)) * norm(np.linalg.inv(square), p, (-2, -1)), value)
+    singular: Any = np.linalg.slogdet(square)[0] == 0
+    regular: Any = np.where(singular[..., None, None], np.eye(value.shape[-1]), square).astype(square.dtype)
+    found: Any = norm(square, p, (-2, -1)) * norm(np.linalg.inv(regular), p, (-2, -1))
+    return _infinite_if_nan(np.where(singular, np.inf, found), value)
 
 
 def _infinite_if_nan(found: Any, matrix: Value) -> Any:

@@ -11,13 +11,13 @@ import numpy as np
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.elementwise.ufuncs import store
 from bwcompiler.frontend.numpy.linalg.diagonals import diagonal_value
-from bwcompiler.frontend.numpy.linalg.linear import matrix_product, multiplied, permuted, totalled
+from bwcompiler.frontend.numpy.linalg.linear import dot, matrix_product, multiplied, permuted, totalled
 from bwcompiler.frontend.numpy.manipulation.layout import transposed, viewed
 from bwcompiler.frontend.tracing.operands import cast, operand, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype, requested, require_cast, strong
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.storages.views import DiagonalView, broadcast_value
-from bwcompiler.frontend.tracing.tracer import Tracer, fresh
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import Value
 
@@ -235,6 +235,15 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
     values = align_dtypes(arrays)
     if len(values) < 2:
         raise ValueError("Expecting at least two arrays.")
+    if len(values) == 2:                                              # np.dot, of any number of axes
+        found = dot(*map(fresh, values))
+        if out is None:
+            return found
+        store(out, value_of(found), "same_kind", "linalg.multi_dot")
+        return out
+    for place, value in enumerate(values):
+        if value.rank != 2 and not (value.rank == 1 and place in (0, len(values) - 1)):
+            raise np.linalg.LinAlgError(f"{value.rank}-dimensional array given. Array must be two-dimensional")
     for first, second in itertools.pairwise(values):
         if first.shape[-1:] != second.shape[:1]:
             raise ShapeError(f"np.linalg.multi_dot: shapes {first.shape} and {second.shape} are not aligned")
