@@ -29,7 +29,7 @@ from bwcompiler.ir.texts.graph_printer import NO_NAMES, Names
 from bwcompiler.lowering.libraries.library_calls import Libraries
 from bwcompiler.lowering.program import ProgramEmitter, ProgramText
 from bwcompiler.lowering.steps import LoweredBody, LoweredStep, lower_steps
-from bwcompiler.passes.adjoints.expand_regions import expand_regions
+from bwcompiler.passes.adjoints.expand_regions import REGIONS, expand_regions
 from bwcompiler.passes.adjoints.unlink_regions import unlink_regions
 from bwcompiler.passes.derivatives.autodiff import JointGraph, differentiate, origins_of
 from bwcompiler.passes.derivatives.expand_custom_rules import expand_custom_rules
@@ -155,9 +155,9 @@ def push(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None = None,
     """The graph with tangents of its outputs for tangents of its inputs `wrt`: see `push_forward`."""
     with collector_paused():
         run = PassRunner(PIPELINE, options or pass_options())
-        expanded = run(expand_custom_rules, graph, wrt)
+        expanded = run(expand_custom_rules, graph, wrt, REGIONS)
         simplified, _ = run(simplify_with_mapping, expanded.graph)
-        pushed = run(push_forward, _over_arrays(run, simplified)[0], wrt, wanted, apart)
+        pushed = run(push_forward, _over_arrays(run, simplified)[0], wrt, wanted, apart, REGIONS)
         return pushed._replace(captured=(*expanded.arrays, *pushed.captured), passes=run.runs)
 
 
@@ -177,7 +177,7 @@ def derive(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None], names:
     products.begin(graph, current_target())
     with collector_paused():
         run = PassRunner(PIPELINE, options or pass_options())
-        expanded = run(expand_custom_rules, graph, wrt)
+        expanded = run(expand_custom_rules, graph, wrt, REGIONS)
         simplified, merged = run(simplify_with_mapping, expanded.graph)
         vectorized, *over_arrays = _over_arrays(run, simplified)
         looped = run(expand_regions, vectorized, wrt)

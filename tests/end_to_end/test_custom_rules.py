@@ -294,3 +294,52 @@ def test_errors(case: str) -> None:
 def test_a_rule_that_is_not_linear_still_pushes() -> None:
     f = made(lambda p, t: (p[0] * 2.0, np.clip(t[0], -1, 1)))
     assert bw.jvp(f, (X,), (V,))[1].tolist() == [1.0, 0.5, -1.0]
+
+
+# ----- rules with loops and branches
+WEIGHTS = np.array([0.2, 0.3, 0.5])
+ROUNDS: dict[str, Any] = {                                               # cos(x) t, made in another way
+    "fori_loop": lambda x, t: bw.fori_loop(0, 3, lambda i, s: s + WEIGHTS[i] * np.cos(x) * t, 0 * t),
+    "scan": lambda x, t: bw.scan(lambda s, w: (s + w * np.cos(x) * t, s), 0 * t, WEIGHTS)[0],
+    "cond": lambda x, t: bw.cond(x[0] > 0, lambda t: np.cos(x) * t, lambda t: np.cos(x) * t + 0 * t, t),
+    "nested": lambda x, t: bw.fori_loop(0, 2, lambda i, s: bw.fori_loop(0, 2, lambda j, r: r + np.cos(x) * t / 4, s), 0 * t),
+}
+
+
+def _with_rule(kind: str, product: Any) -> Any:
+    if kind == "jvp":
+        by_tangents = bw.custom_jvp(np.sin)
+        by_tangents.defjvp(lambda primals, tangents: (by_tangents(*primals), product(*primals, *tangents)))
+        return by_tangents
+    by_cotangents = bw.custom_vjp(np.sin)
+    by_cotangents.defvjp(lambda x: (by_cotangents(x), x), lambda x, ct: (product(x, ct),))
+    return by_cotangents
+
+
+@pytest.mark.parametrize("kind", ["jvp", "vjp"])
+@pytest.mark.parametrize("name", ROUNDS)
+def test_rules_with_loops_in_both_modes(kind: str, name: str) -> None:
+    fun = _with_rule(kind, ROUNDS[name])
+    x, v = np.array([0.3, -0.5, 1.1]), np.array([1.0, 2.0, -0.5])
+
+    def repeated(x: Any) -> Any:
+        return bw.fori_loop(0, 2, lambda i, y: fun(y), x)
+
+    def plain(x: Any) -> Any:
+        return np.sin(np.sin(x))
+
+    for ours, expected in ((fun, np.sin), (repeated, plain)):
+        np.testing.assert_allclose(bw.grad(lambda x, f=ours: np.sum(f(x)))(x), bw.grad(lambda x, f=expected: np.sum(f(x)))(x), rtol=1e-12)
+        np.testing.assert_allclose(bw.jvp(ours, (x,), (v,))[1], bw.jvp(expected, (x,), (v,))[1], rtol=1e-12)
+    np.testing.assert_allclose(bw.hessian(lambda x: np.sum(fun(x)))(x), np.diag(-np.sin(x)), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(bw.jacobian(bw.grad(lambda x: np.sum(fun(x))))(x), np.diag(-np.sin(x)), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(bw.vmap(bw.grad(lambda x: np.sum(fun(x))))(np.stack([x, v])), np.cos(np.stack([x, v])), rtol=1e-12)
+
+
+def test_rules_with_loops_that_are_not_linear_are_refused() -> None:
+    fun = _with_rule("jvp", lambda x, t: bw.fori_loop(0, 2, lambda i, s: s * t, t))
+    with pytest.raises(GradientError, match="not a linear function"):
+        bw.grad(lambda x: np.sum(fun(x)))(np.ones(3))
+    fun = _with_rule("jvp", lambda x, t: bw.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] + np.cos(x) * t / 3), (0, 0 * t))[1])
+    with pytest.raises(GradientError, match="while"):
+        bw.grad(lambda x: np.sum(fun(x)))(np.ones(3))

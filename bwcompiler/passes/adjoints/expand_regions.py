@@ -18,10 +18,12 @@ from bwcompiler.passes.adjoints.checkpoint_adjoint import expand_checkpoint
 from bwcompiler.passes.adjoints.cond_adjoint import expand_cond
 from bwcompiler.passes.adjoints.loop_adjoint import cut_loop, expand_loop
 from bwcompiler.passes.adjoints.undo_log import UPDATES
+from bwcompiler.passes.adjoints.unlink_regions import unlink_regions
 from bwcompiler.passes.adjoints.while_adjoint import expand_while
 from bwcompiler.passes.derivatives.activity import active_inputs, active_values, is_differentiable
 from bwcompiler.passes.derivatives.expand_custom_rules import expand_custom_rules
 from bwcompiler.passes.derivatives.expansion import Expanded, expanded
+from bwcompiler.passes.derivatives.transposed_rule import Regions
 from bwcompiler.passes.loops.prune_regions import prune_regions
 from bwcompiler.passes.rewriting.simplify import simplify
 
@@ -82,7 +84,7 @@ def _passed_on(body: Graph, carried: int) -> dict[Value, list[int]]:
 # ----- bodies
 def _prepared(body: Graph, wrt: Sequence[int], carried: int = 0, restoring: bool = False) -> tuple[Graph, list[Any]]:
     """A body with custom rules and regions expanded and simplified, and the arrays that it captured, its last inputs."""
-    custom = expand_custom_rules(body, wrt)
+    custom = expand_custom_rules(body, wrt, REGIONS)
     expanded = expand_regions(simplify(custom.graph), wrt, carried, restoring)
     return expanded.graph.replace(captured=0), [*custom.arrays, *expanded.arrays]
 
@@ -125,4 +127,5 @@ def _checkpoint(value: Value, operands: Sequence[Value], given: Sequence[bool], 
     return expand_checkpoint(value, operands, body, arrays, flags)
 
 
+REGIONS = Regions(expand_regions, unlink_regions, prune_regions)
 _EXPAND: dict[str, Callable[..., Value]] = {"loop": _loop, "while_loop": _while, "cond": _cond, "checkpoint": _checkpoint}

@@ -13,25 +13,28 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ops.custom import custom_call, custom_link, inline_with_captured
 from bwcompiler.passes.derivatives.activity import active_values
 from bwcompiler.passes.derivatives.expansion import Expanded, expanded
-from bwcompiler.passes.derivatives.transposed_rule import TransposedRule
+from bwcompiler.passes.derivatives.transposed_rule import Regions, TransposedRule
 
 
-def expand_custom_rules(graph: Graph, wrt: Sequence[int]) -> Expanded:
-    """Replace every custom_call through which an output depends on the inputs `wrt`."""
+def expand_custom_rules(graph: Graph, wrt: Sequence[int], regions: Regions | None = None) -> Expanded:
+    """Replace every custom_call through which an output depends on the inputs `wrt`.
+
+    With `regions` rules for tangents may have loops and branches where reverse mode is taken of them.
+    """
     if not any(value.op is custom_call for value in graph.body):
         return Expanded(graph)
     active = active_values(graph, [graph.inputs[k] for k in wrt])
 
     def replace(value: Value, operands: tuple[Value, ...]) -> Value | None:
-        return _expand(value, operands) if value.op is custom_call and value in active else None
+        return _expand(value, operands, regions) if value.op is custom_call and value in active else None
 
     return expanded(graph, replace)
 
 
-def _expand(call: Value, operands: tuple[Value, ...]) -> Value:
+def _expand(call: Value, operands: tuple[Value, ...], regions: Regions | None) -> Value:
     rule = call.attrs["rule"]
     if not rule.has_cotangents:
-        rule = TransposedRule(rule, expand_custom_rules)
+        rule = TransposedRule(rule, expand_custom_rules, regions)
     primals = operands[:rule.primals]
     graph, arrays = rule.forward([operand.type for operand in primals])
     results = inline_with_captured(graph, primals, arrays)

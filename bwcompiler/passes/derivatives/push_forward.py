@@ -10,6 +10,7 @@ linear in the cotangent, so that the derivative of the VJP with respect to the c
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from bwcompiler.ops.custom import custom_link, inline_with_captured
 from bwcompiler.passes.derivatives.activity import active_values
 from bwcompiler.passes.derivatives.expand_custom_rules import expand_custom_rules
 from bwcompiler.passes.derivatives.push_regions import PUSHED, push_region, use_results
-from bwcompiler.passes.derivatives.transposed_rule import transposed
+from bwcompiler.passes.derivatives.transposed_rule import Regions, transposed
 from bwcompiler.passes.pass_manager import PassRun
 from bwcompiler.passes.rewriting.rewriter import Rewriter
 from bwcompiler.passes.rewriting.simplify_rules import RULES
@@ -48,12 +49,14 @@ class TangentGraph(NamedTuple):
     passes: Sequence[PassRun] = ()
 
 
-def push_forward(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None = None, apart: bool = False) -> TangentGraph:
+def push_forward(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None = None, apart: bool = False,
+                 regions: Regions | None = None) -> TangentGraph:
     """The graph with the tangents of its outputs, for tangents of its inputs `wrt`, which are new inputs.
 
     wanted   per output whether its tangent is; default: of all.
     apart    what is computed of no tangent stays so: the outputs of the graph given do not come out of loops that carry tangents, which
              run again what those compute.
+    regions  how loops are differentiated in rules for cotangents, which are transposed.
     """
     explicit = len(graph.inputs) - graph.captured
     targets = [graph.inputs[k] for k in wrt]
@@ -72,9 +75,9 @@ def push_forward(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None
                 record.source, record.forward = value.source, value.forward
                 given = [tangents.get(operand) for operand in value.operands]
                 if value.op in PUSHED and any(tangent is not None for tangent in given):
-                    replaced[value], tangents[value] = push_region(value, given, _push_body)
+                    replaced[value], tangents[value] = push_region(value, given, functools.partial(_push_body, regions=regions))
                     continue
-                tangents[value] = _of_value(value, given)
+                tangents[value] = _of_value(value, given, regions)
                 _name(tangents[value], value)
     found = [tangents.get(output) if wanted is None or wanted[k] else None for k, output in enumerate(graph.outputs)]
     present = [tangent for tangent in found if isinstance(tangent, Value)]
@@ -90,10 +93,10 @@ def push_forward(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None
                         tuple(range(explicit, explicit + len(targets))), tuple([array for array, _ in captured]))
 
 
-def _push_body(body: Graph, wrt: Sequence[int]) -> tuple[TangentGraph, list[Any]]:
+def _push_body(body: Graph, wrt: Sequence[int], regions: Regions | None) -> tuple[TangentGraph, list[Any]]:
     """The body of a loop or branch with tangents, custom rules expanded, which capture the arrays."""
-    expanded = expand_custom_rules(body, wrt)
-    return push_forward(expanded.graph.replace(captured=0), wrt), list(expanded.arrays)
+    expanded = expand_custom_rules(body, wrt, regions)
+    return push_forward(expanded.graph.replace(captured=0), wrt, regions=regions), list(expanded.arrays)
 
 
 def _reached(graph: Graph, active: set[Value], outputs: Sequence[Value]) -> set[Value]:
@@ -115,7 +118,7 @@ def _name(tangent: Tangents, value: Value) -> None:
         tangent.name = f"{value.label}.tangent"
 
 
-def _of_value(value: Value, tangents: Sequence[Tangents]) -> Tangents:
+def _of_value(value: Value, tangents: Sequence[Tangents], regions: Regions | None) -> Tangents:
     if all(tangent is None for tangent in tangents):
         return None
     if value.op is ops.item:
@@ -123,7 +126,7 @@ def _of_value(value: Value, tangents: Sequence[Tangents]) -> Tangents:
         assert isinstance(of_all, Sequence)
         return of_all[value.attrs["index"]]
     single = [tangent if isinstance(tangent, Value) else None for tangent in tangents]
-    found = tangent_of(value, single)
+    found = tangent_of(value, single, regions)
     _check(value, found)
     return found
 
@@ -137,13 +140,13 @@ def _check(value: Value, found: Tangents) -> None:
 
 
 # ----- one op
-def tangent_of(value: Value, tangents: Sequence[Tangent]) -> Tangents:
+def tangent_of(value: Value, tangents: Sequence[Tangent], regions: Regions | None = None) -> Tangents:
     """The tangent of one value, made in the current record from those of its operands, of which one is not zero."""
     op, rule = value.op, value.op.jvp
     if rule is ZERO:
         return None
     if value.op is custom_link:
-        return _of_link(value, tangents)
+        return _of_link(value, tangents, regions)
     if isinstance(rule, Absent):
         raise UnsupportedError(at(value.source, rule.reason))
     if rule is LINEAR:
@@ -202,7 +205,7 @@ def _cotangent(rule: Any, ct: Value, value: Value, operand: Value) -> Value | No
     return rule(ct, value, *value.operands, **value.attrs)  # type: ignore[no-any-return]
 
 
-def _of_link(value: Value, tangents: Sequence[Tangent]) -> Tangents:
+def _of_link(value: Value, tangents: Sequence[Tangent], regions: Regions | None) -> Tangents:
     """A custom rule: by the user's rule for tangents if that is what there is, else by the one for cotangents."""
     rule, primals = value.attrs["rule"], value.operands[:value.attrs["primals"]]
     given = tangents[:len(primals)]
@@ -216,10 +219,10 @@ def _of_link(value: Value, tangents: Sequence[Tangent]) -> Tangents:
         needs = tuple(tangent is not None for tangent in tangents)
         return value.op.vjp.rule(cts, value, value.operands, needs, **value.attrs)  # type: ignore[no-any-return]
 
-    return _transpose(value, pullback, [*given, *[None] * (len(value.operands) - len(primals))])
+    return _transpose(value, pullback, [*given, *[None] * (len(value.operands) - len(primals))], regions)
 
 
-def _transpose(value: Value, pullback: Pullback, tangents: Sequence[Tangent]) -> Tangents:
+def _transpose(value: Value, pullback: Pullback, tangents: Sequence[Tangent], regions: Regions | None = None) -> Tangents:
     """What the pullback, a linear function of cotangents of `value`, makes of tangents when it is transposed."""
     types: Sequence[TensorType] = value.type.items if isinstance(value.type, TupleType) else [value.type]
     cts = [input_value(type_, "ct", value.source) for type_ in types]
@@ -236,8 +239,8 @@ def _transpose(value: Value, pullback: Pullback, tangents: Sequence[Tangent]) ->
     captured = list(record.captured.values())
     outputs = [ct for ct, _ in pairs]
     wrt = [k for k, ct in enumerate(cts) if ct.dtype.is_differentiable]
-    expanded = expand_custom_rules(Graph("pullback", [*cts, *outside], live_values(record.values, outputs), outputs), wrt)
-    joint = transposed(expanded.graph, wrt)
+    expanded = expand_custom_rules(Graph("pullback", [*cts, *outside], live_values(record.values, outputs), outputs), wrt, regions)
+    joint = transposed(expanded.graph, wrt, regions)
     if joint is None:
         raise _not_linear(value)
     given = iter([tangent for _, tangent in pairs])
@@ -262,6 +265,7 @@ def _recaptured(array: Any, held: Value) -> Value:
 def _not_linear(value: Value) -> GradientError:
     name = value.attrs["rule"] if value.op is custom_link else value.op.name
     return GradientError(at(value.source, (
-        f"forward mode through {name}: its rule for cotangents is not a linear function of them (it clips them, say), so that there "
+        f"forward mode through {name}: its rule for cotangents is not a linear function of them (it clips them, say, or carries them in a "
+        "while loop), so that there "
         "is no rule for tangents that fits it\n  hint: use reverse mode (bw.vjp, bw.grad, bw.jacrev), or give the function its rule "
         "for tangents with bw.custom_jvp")))

@@ -2,31 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from bwcompiler.errors import GradientError
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Value, input_value
 from bwcompiler.ir.types import TensorType
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, JointGraph, differentiate
+from bwcompiler.passes.derivatives.expansion import Expanded
 
 
-def transposed(graph: Graph, linear: Sequence[int]) -> JointGraph | None:
+class Regions(NamedTuple):
+    """How loops and branches are differentiated, for which `passes/adjoints` is given.
+
+    expand  (graph, inputs) -> the graph whose loops also give residuals.
+    unlink  what follows the reverse sweep.
+    prune   a graph -> without what loops compute and nothing reads.
+    """
+
+    expand: Callable[[Graph, Sequence[int]], Expanded]
+    unlink: Callable[[JointGraph], JointGraph]
+    prune: Callable[[Graph], Graph]
+
+
+def transposed(graph: Graph, linear: Sequence[int], regions: Regions | None) -> JointGraph | None:
     """Of a graph that is a linear function of its inputs `linear`: cotangents of its outputs -> cotangents of these inputs alone.
 
     None where it is not linear: then the derivative with respect to these inputs depends on them.
     """
+    looped = Expanded(graph) if regions is None else regions.expand(graph, linear)
+    graph = looped.graph
     joint = differentiate(graph, linear, [INPUT_SEED] * len(graph.outputs))
+    joint = joint if regions is None else regions.unlink(joint)
     positions = [position for position in joint.cotangents if position is not None]
-    outputs = [joint.graph.outputs[position] for position in positions]
-    body = live_values(joint.graph.body, outputs)
+    outputs: Sequence[Value] = [joint.graph.outputs[position] for position in positions]
+    body: Sequence[Value] = live_values(joint.graph.body, outputs)
+    if regions is not None:
+        pruned = regions.prune(joint.graph.replace(body=body, outputs=outputs))
+        body, outputs = pruned.body, pruned.outputs
     inputs = {graph.inputs[k] for k in linear}
     if not inputs.isdisjoint(outputs) or any(not inputs.isdisjoint(value.operands) for value in body):
         return None
     numbers = iter(range(len(positions)))
     found = tuple([None if position is None else next(numbers) for position in joint.cotangents])
-    return joint._replace(graph=joint.graph.replace(body=body, outputs=outputs), cotangents=found)
+    return joint._replace(graph=joint.graph.replace(body=body, outputs=outputs), cotangents=found,
+                          captured=(*looped.arrays, *joint.captured))
 
 
 class TransposedRule:
@@ -35,9 +56,10 @@ class TransposedRule:
     content_key = ""                   # as that of any rule
     has_tangents = has_cotangents = True
 
-    def __init__(self, rule: Any, expand: Any) -> None:
+    def __init__(self, rule: Any, expand: Any, regions: Regions | None) -> None:
         self.rule = rule
         self.expand = expand           # `expand_custom_rules`, which makes these objects
+        self.regions = regions
         self.primals: int = rule.primals
         self.output_count: int = rule.output_count
         self.forward = rule.forward
@@ -52,10 +74,11 @@ class TransposedRule:
         own = [k for k, type_ in enumerate(primals) if type_.dtype.is_differentiable]
         pushed, arrays, present = self.rule.push(primals, [k in own for k in range(len(primals))])
         linear = range(len(primals), len(primals) + len(own))
-        expanded = self.expand(pushed, linear)
-        joint = transposed(expanded.graph, linear)
+        expanded = self.expand(pushed, linear, self.regions)
+        joint = transposed(expanded.graph, linear, self.regions)
         if joint is None:
-            raise GradientError(f"reverse mode through {self!r}: its rule is not a linear function of the tangents (it clips them, say), "
+            raise GradientError(f"reverse mode through {self!r}: its rule is not a linear function of the tangents (it clips them, say, or "
+                                "carries them in a while loop), "
                                 "so that it cannot be transposed\n  hint: use forward mode (bw.jvp, bw.jacfwd), or give the function its "
                                 "rule for cotangents with bw.custom_vjp")
         seeds = iter([joint.graph.inputs[position] for position in joint.seeds if position is not None])
