@@ -94,6 +94,7 @@ def symbols() -> dict[str, int]:
     process = ctypes.CDLL(None)
     found["c.aligned_alloc"] = _function_address(process.aligned_alloc)
     found["c.free"] = _function_address(process.free)
+    found["c.memcmp"] = _function_address(process.memcmp)
     return found
 
 

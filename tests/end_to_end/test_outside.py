@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import array
 import collections
 import random
 import subprocess
@@ -187,6 +188,39 @@ def test_items_of_containers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert follows(fun, compiled, X)
     monkeypatch.setitem(OPTIONS, "names", ["a"])
     assert follows(fun, compiled, X)
+
+
+class Counts(collections.UserDict[str, float]):
+    pass
+
+
+@pytest.mark.parametrize(("container", "read", "change"), [
+    (collections.deque([1.0, 2.0]), lambda c: c[0] + len(c), lambda c: c.appendleft(5.0)),
+    (collections.deque([1.0, 2.0]), sum, lambda c: c.rotate()),
+    (collections.UserDict(a=1.0), lambda c: c["a"], lambda c: c.update(a=3.0)),
+    (Counts(a=1.0), lambda c: c.get("a", 0.0), lambda c: c.update(a=3.0)),
+    (collections.ChainMap({"b": 2.0}, {"a": 1.0}), lambda c: c["a"], lambda c: c.maps[1].update(a=3.0)),
+    (collections.ChainMap({"b": 2.0}, {"a": 1.0}), lambda c: c["a"], lambda c: c.update(a=3.0)),
+    (collections.UserList([1.0, 2.0]), lambda c: c[1], lambda c: c.__setitem__(1, 7.0)),
+    ({1.0, 2.0}, sum, lambda c: c.add(3.0)),
+    ({1.0, 2.0}, lambda c: 1.0 if 3.0 in c else 2.0, lambda c: c.add(3.0)),
+    ({0: 1.0, 1: 5.0}, lambda c: c[0], lambda c: c.update({0: 3.0})),
+    ({(0, 1): 1.0}, lambda c: sum(value * i for (_, i), value in c.items()), lambda c: c.update({(0, 2): 3.0})),
+    (array.array("d", [1.0, 2.0]), lambda c: c[0], lambda c: c.__setitem__(0, 4.0)),
+    (bytearray(b"ab"), lambda c: c[0], lambda c: c.__setitem__(0, 7)),
+    ([float(k) for k in range(1000)], sum, lambda c: c.__setitem__(500, 4.0)),
+    ([{"w": [1.0, {"v": np.ones(2)}]}], lambda c: c[0]["w"][1]["v"][0], lambda c: c[0]["w"][1]["v"].__setitem__(0, 4.0)),
+], ids=lambda part: type(part).__name__)
+def test_changes_of_containers(container: Any, read: Any, change: Any) -> None:
+    holder = types.SimpleNamespace(kept=container)
+    plain, attribute = bw.jit(lambda x: x * read(container)), bw.jit(lambda x: x * read(holder.kept))
+    for function in (plain, attribute):
+        np.testing.assert_array_equal(function(X), X * read(container))
+    before = read(container)
+    change(container)
+    assert read(container) != before or type(container) is collections.deque
+    for function in (plain, attribute):
+        np.testing.assert_array_equal(function(X), X * read(container))
 
 
 def test_modules_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,7 +126,7 @@ class JitFunction(CompiledFunction):
     def _warn(self, arguments: Arguments, changed: Sequence[OutsideRead]) -> None:
         """Say that the function is traced again and again, and why this time."""
         if changed:
-            why = f"{changed[0].path} was rebound"
+            why = f"{changed[0].path} {'was written to' if changed[0].read.kind == 'bytes' else 'was rebound'}"
             hint = f"pass {changed[0].path} as an argument"
             source: Any = changed[0].source
         else:
@@ -208,7 +208,8 @@ class JitFunction(CompiledFunction):
             where = traced.demanded.get(position)
             why = f", which was asked for its number ({where.short})" if where is not None else ""
             lines.append(f"{names[position]} = {unwrapped(traced.arguments.leaves[position])!r} is compiled in{why}")
-        lines += [f"{outside.path} is read at every call; another value compiles again ({outside.source.short})"
+        lines += [f"{outside.path} is {'compared' if outside.read.kind == 'bytes' else 'read'} at every call; another value compiles "
+                  f"again{'' if outside.source is None else f' ({outside.source.short})'}"
                   for outside in traced.outside if not callable(outside.read.expected) and not isinstance(
                       outside.read.expected, types.ModuleType)]
         return lines

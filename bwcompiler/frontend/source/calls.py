@@ -19,14 +19,8 @@ from bwcompiler.frontend.source import iteration
 from bwcompiler.frontend.source.builtin_functions import BUILTINS, CONSUMING, NUMBERS, PURE, sort_list
 from bwcompiler.frontend.source.checks import is_message, left_out
 from bwcompiler.frontend.source.choices import Choice, picked, refuse, table
-from bwcompiler.frontend.source.functions import form as form_of
-from bwcompiler.frontend.source.gaps import element as element_of_gaps
-from bwcompiler.frontend.source.gaps import has_gaps
-from bwcompiler.frontend.source.gaps import refuse as refuse_gaps
-from bwcompiler.frontend.source.growth import append, element, expect, is_growing, refuse_whole
-from bwcompiler.frontend.source.libraries import scipy_twin
-from bwcompiler.frontend.source.lined import is_lined, line, read
-from bwcompiler.frontend.source.makers import (
+from bwcompiler.frontend.source.concrete.contents import read as read_contents
+from bwcompiler.frontend.source.concrete.makers import (
     MAKERS,
     METHODS,
     Target,
@@ -38,11 +32,18 @@ from bwcompiler.frontend.source.makers import (
     require_unseen,
     shown,
 )
+from bwcompiler.frontend.source.concrete.writes import CHANGING, places_of
+from bwcompiler.frontend.source.functions import form as form_of
+from bwcompiler.frontend.source.gaps import element as element_of_gaps
+from bwcompiler.frontend.source.gaps import has_gaps
+from bwcompiler.frontend.source.gaps import refuse as refuse_gaps
+from bwcompiler.frontend.source.growth import append, element, expect, is_growing, refuse_whole
+from bwcompiler.frontend.source.libraries import scipy_twin
+from bwcompiler.frontend.source.lined import is_lined, line, read
 from bwcompiler.frontend.source.places import Holder, Place, assigned_to, note_place, own_variables, refuse_change, scopes_around, short
 from bwcompiler.frontend.source.series import is_series, series_class, without_zeros
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
 from bwcompiler.frontend.source.vectorized import vectorized
-from bwcompiler.frontend.source.writes import CHANGING, places_of
 from bwcompiler.frontend.tracing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.operands import known_parts
 from bwcompiler.frontend.tracing.registry import FUNCTIONS, HANDLERS
@@ -436,6 +437,7 @@ def added(x: Any, value: Any) -> Any:
     policy = open_policy()
     if policy is None or isinstance(x, Tracer):
         return value
+    read_contents(value)
     if type(x) is np.ndarray:
         if policy.depth:
             changed_in_loop(x)

@@ -21,11 +21,11 @@ from bwcompiler.frontend.source.checks import note, together
 from bwcompiler.frontend.source.choices import Choice, becomes_choice, fitted
 from bwcompiler.frontend.source.copies import look_for_shared_choices, protect_rows
 from bwcompiler.frontend.source.growth import Again, Element, Growth, Row, buffer, elements_of, grow, last_on_entry, row, store
-from bwcompiler.frontend.source.jumps import PREFIX
 from bwcompiler.frontend.source.lined import Lined
 from bwcompiler.frontend.source.moving import Moving, find, moving
 from bwcompiler.frontend.source.places import Scope, bound
-from bwcompiler.frontend.source.rewriting import Variables
+from bwcompiler.frontend.source.syntax.jumps import PREFIX
+from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, is_number, not_capturable, same
 from bwcompiler.frontend.tracing.control_flow.bodies import PROMOTIONS, Leaf, Traced, entry_leaf, joined, trace_body
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, index_handle

@@ -10,7 +10,7 @@ from bwcompiler.frontend.source.capture import Traceable, note_captured, zeros
 from bwcompiler.frontend.source.integers import may_overflow
 from bwcompiler.frontend.source.iteration import Elements
 from bwcompiler.frontend.source.places import attempted
-from bwcompiler.frontend.source.rewriting import Variables
+from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.variables import Names, not_capturable, site_of
 from bwcompiler.frontend.tracing.control_flow.bodies import Leaf, Outer, Traced, added, as_kind, region_graph
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, index_handle, index_like

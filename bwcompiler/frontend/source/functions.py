@@ -8,9 +8,9 @@ import types
 from types import CellType, CodeType, FunctionType
 from typing import Any, NamedTuple
 
-from bwcompiler.frontend.source.jumps import PREFIX
-from bwcompiler.frontend.source.lookup import compiled, definition, modules
-from bwcompiler.frontend.source.rewriting import RUNTIME, rewritten
+from bwcompiler.frontend.source.syntax.jumps import PREFIX
+from bwcompiler.frontend.source.syntax.lookup import compiled, definition, modules
+from bwcompiler.frontend.source.syntax.rewriting import RUNTIME, rewritten
 from bwcompiler.frontend.tracing.source import is_convertible, stands_for
 
 _LIMIT = 1 << 12

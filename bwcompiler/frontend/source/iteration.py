@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bwcompiler.errors import TracerError
-from bwcompiler.frontend.source.makers import shown
+from bwcompiler.frontend.source.concrete.contents import read_items
+from bwcompiler.frontend.source.concrete.makers import shown
 from bwcompiler.frontend.source.variables import not_capturable
 from bwcompiler.frontend.tracing.data_slices import DataSlice
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, as_int64, extent_of
@@ -84,6 +85,8 @@ class Header:
         self.options = options
 
     def __iter__(self) -> Iterator[Any]:
+        for part in self.parts:
+            read_items(part)
         return iter(self.function(*self.parts, **self.options))
 
 

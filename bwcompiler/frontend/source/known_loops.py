@@ -15,7 +15,7 @@ from bwcompiler.frontend.source.capture import Traceable
 from bwcompiler.frontend.source.growth import POISON, Again
 from bwcompiler.frontend.source.iteration import Elements
 from bwcompiler.frontend.source.places import attempted
-from bwcompiler.frontend.source.rewriting import Variables
+from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, site_of
 from bwcompiler.frontend.tracing.control_flow.bodies import Traced
 from bwcompiler.frontend.tracing.promotion import Kind

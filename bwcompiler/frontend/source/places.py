@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bwcompiler.errors import BwError
-from bwcompiler.frontend.source.makers import Part, changed_in_loop, maker_of
+from bwcompiler.frontend.source.concrete.makers import Part, changed_in_loop, maker_of
 from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable, open_policy, same
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.storages.region import Policy, open_region

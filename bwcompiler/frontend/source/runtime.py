@@ -12,7 +12,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,6 @@ import numpy as np
 from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source import gaps, iteration
 from bwcompiler.frontend.source.branches import branch
-from bwcompiler.frontend.source.builtin_functions import truth_of
 from bwcompiler.frontend.source.calls import (
     added,
     altered,
@@ -35,28 +34,58 @@ from bwcompiler.frontend.source.calls import (
 )
 from bwcompiler.frontend.source.calls import attribute as attribute_of
 from bwcompiler.frontend.source.capture import MOST_COPIES, SHORT
-from bwcompiler.frontend.source.checks import Trying, raised
-from bwcompiler.frontend.source.choices import Choice, contains, is_same, truth, unwrapped
+from bwcompiler.frontend.source.checks import Trying as trying
+from bwcompiler.frontend.source.checks import raised
+from bwcompiler.frontend.source.choices import Choice, unwrapped
+from bwcompiler.frontend.source.concrete.contents import (
+    as_written,
+    binary,
+    read,
+    read_index,
+    read_item,
+    read_items,
+    reading,
+    touched,
+    unary,
+    user_method,
+)
+from bwcompiler.frontend.source.concrete.makers import computed
 from bwcompiler.frontend.source.counted_loops import counted
 from bwcompiler.frontend.source.data_loops import for_loop, while_loop
+from bwcompiler.frontend.source.decisions import (
+    and_,
+    assert_,
+    choose,
+    decided,
+    elements,
+    if_,
+    in_,
+    is_,
+    is_not,
+    kept,
+    not_,
+    not_in,
+    nothing,
+    or_,
+    sifted,
+)
 from bwcompiler.frontend.source.functions import converted
 from bwcompiler.frontend.source.growth import append, is_growing, length, refuse_whole
 from bwcompiler.frontend.source.known_loops import counted_while
 from bwcompiler.frontend.source.libraries import sparse_product
-from bwcompiler.frontend.source.makers import computed
-from bwcompiler.frontend.source.rewriting import ITEM, Variables
+from bwcompiler.frontend.source.syntax.rewriting import ITEM, Variables
 from bwcompiler.frontend.source.variables import Names, NotCapturable, open_policy, site_of
 from bwcompiler.frontend.source.vectorized import vectorized
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source, is_library
 from bwcompiler.frontend.tracing.storages.region import Policy, Site, open_region
-from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.frontend.tracing.tracer import ArrayTracer, Tracer
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 
-__all__ = ["added", "altered", "and_", "assert_", "attribute", "call", "changed", "choose", "combined", "combined_attribute",
+__all__ = ["added", "altered", "and_", "assert_", "attribute", "binary", "call", "changed", "choose", "combined", "combined_attribute",
            "computed", "defined", "elements", "for_", "header", "if_", "in_", "is_", "is_not", "item", "iterable", "kept", "made", "not_",
-           "not_in", "or_", "product", "raised", "sifted", "slice", "trying", "unrolled", "while_"]
+           "not_in", "or_", "product", "raised", "read_index", "read_items", "sifted", "slice", "trying", "unary", "unrolled", "while_"]
 
 SHORTEST = 3                   # loops of fewer iterations are always unrolled
 HEAVY = 400                    # values that the iterations of a short loop record: then it is not
@@ -64,17 +93,6 @@ HEAVY = 400                    # values that the iterations of a short loop reco
 slice = builtins.slice
 
 
-def _truth(x: Any) -> Any:
-    refuse_whole(x)
-    if gaps.has_gaps(x):
-        return gaps.length(x) > 0
-    return truth(x) if type(x) is Choice else truth_of(x)
-
-
-HANDLERS["truth_of"] = _truth
-
-
-_NO_VARIABLES: tuple[tuple[str, ...], ...] = ((), (), ())
 _HEADERS = (range, enumerate, zip, reversed, map, np.arange)
 
 
@@ -84,6 +102,8 @@ def form(function: Any) -> Any:
     policy = open_policy()
     if found is not function and policy is not None:
         policy.met = True
+    if found is function:
+        as_written(function)
     return found
 
 
@@ -100,9 +120,11 @@ def call(function: Any) -> Any:
     found = callable_for(function, policy, form)
     plain = getattr(function, "__func__", function)
     if type(plain) is not FunctionType or is_library(plain.__code__):
-        found = _of_anything(function, found, policy)
+        found = _of_anything(function, reading(function, found), policy)
     return _guarded(function, found) if any(scope.loop is not None and scope.loop.growths for scope in policy.scopes) else found
 
+
+HANDLERS["call_of"] = call
 
 _ASKING = frozenset((isinstance, type, print, repr, str, len, bool, hash, id, callable, getattr, hasattr))
 
@@ -153,6 +175,8 @@ def _guarded(function: Any, found: Any) -> Any:
 
 def product(left: Any, right: Any) -> Any:
     """left @ right."""
+    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
+        read(left, right)
     return sparse_product(left, right)
 
 
@@ -166,7 +190,20 @@ HANDLERS["attribute_of"] = attribute
 
 def item(array: Any, index: Any) -> Any:
     """array[index]."""
-    return indexed(array, index)
+    method = None if type(array) in _ITEMS else user_method(type(array), "__getitem__")
+    if method is not None and open_policy() is not None:
+        return call(MethodType(method, array))(index)
+    concrete = isinstance(array, np.ndarray) or isinstance(index, np.ndarray) or (
+        type(index) is tuple and any(isinstance(part, np.ndarray) for part in index))
+    if not concrete:
+        return indexed(array, index)
+    before = touched()
+    found = indexed(array, index)
+    read_item(array, index, before, found)
+    return found
+
+
+_ITEMS = (list, tuple, dict, str, np.ndarray, ArrayTracer)
 
 
 def made(container: Any) -> Any:
@@ -201,7 +238,7 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
         if captured:
             return
         first = captured is not None               # of the rest of the iterations it is not known yet
-    source = source if gaps.has_gaps(source) else iterable(source)
+    source = source if gaps.has_gaps(source) else read_items(iterable(source))
     held = None if flag is None else Names(body)
     tested = names._replace(results=tuple(dict.fromkeys((*names.carried, *names.results, *([] if flag is None else [flag])))))
     if policy is not None and gaps.has_gaps(source) and flag is None and _captured_block(source, body, names, tested, policy):
@@ -220,7 +257,7 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
             if type(element) is gaps.Maybe:
                 going, element = np.logical_and(going, element.present), element.value
             if isinstance(going, Tracer) and policy is not None:
-                branch(going, functools.partial(body, element), _nothing, tested, Names(body), policy)
+                branch(going, functools.partial(body, element), nothing, tested, Names(body), policy)
             else:
                 before = -1 if policy is None or number else len(open_region().record.values)
                 body(element)
@@ -240,7 +277,7 @@ def _captured_block(source: Any, body: Callable[[Any], None], names: Variables, 
         return False
 
     def where_there(number: Any) -> None:
-        branch(block.present[number], functools.partial(body, block.row(number)), _nothing, tested, Names(body), policy)
+        branch(block.present[number], functools.partial(body, block.row(number)), nothing, tested, Names(body), policy)
     try:
         counted(where_there, names, iteration.Elements(block.count, lambda k: k), policy, body)
     except NotCapturable as refused:
@@ -274,13 +311,10 @@ def _is_heavy(elements: iteration.Elements, policy: Policy, body: Callable[..., 
     return each * elements.count > HEAVY and site_of(body) not in policy.unrolled and site_of(body) not in policy.notes
 
 
-def _nothing() -> None:
-    pass
-
-
 def unrolled(source: Any, reason: str) -> Any:
     """What a loop goes over that keeps its form; noted, if it is long and traced values are computed in it."""
     policy = open_policy()
+    read_items(source)
     if policy is None:
         return source
     frame = sys._getframe(1)
@@ -356,12 +390,12 @@ def while_(test: Callable[[], Any], body: Callable[..., None], variables: tuple[
     """while test(): body()."""
     policy, names = open_policy(), Variables(*variables)
     for number in itertools.count():
-        decided = _truth(test())
-        if isinstance(decided, Tracer):
+        going = decided(test())
+        if isinstance(going, Tracer):
             assert policy is not None
-            while_loop(decided, test, body, names, policy)
+            while_loop(going, test, body, names, policy)
             return
-        if not decided or (number == 0 and policy is not None and policy.converting and _known(test, body, names, policy)):
+        if not going or (number == 0 and policy is not None and policy.converting and _known(test, body, names, policy)):
             return
         body()
 
@@ -386,108 +420,3 @@ def _known(test: Callable[[], Any], body: Callable[..., None], names: Variables,
     if captured:
         found.settle()
     return captured
-
-
-def if_(test: Any, then: Callable[[], Any], orelse: Callable[[], Any], variables: tuple[tuple[str, ...], ...]) -> Any:
-    """if test: then() else: orelse(); what is returned is the value of a branch that ends the function."""
-    decided = _truth(test)
-    if isinstance(decided, Tracer):
-        policy = open_policy()
-        assert policy is not None
-        return branch(decided, then, orelse, Variables(*variables), Names(then, orelse), policy)
-    return then() if decided else orelse()
-
-
-def is_(x: Any, y: Any) -> Any:
-    """x is y."""
-    return is_same(x, y) if type(x) is Choice or type(y) is Choice else x is y
-
-
-def is_not(x: Any, y: Any) -> Any:
-    """x is not y."""
-    return not_(is_(x, y))
-
-
-def in_(x: Any, items: Any) -> Any:
-    """x in items."""
-    if gaps.has_gaps(items):
-        return gaps.contains(items, x)
-    if type(x) is Choice and type(items) is str and not x.has_value:
-        return contains(items, x)
-    if type(x) is not Choice and not (isinstance(x, Tracer) and type(items) in (list, tuple)):
-        return x in items
-    found: Any = False
-    for one in items:
-        found = or_(found, _equal(x, one))
-    return found
-
-
-def _equal(x: Any, y: Any) -> Callable[[], Any]:
-    return lambda: x == y
-
-
-def not_in(x: Any, items: Any) -> Any:
-    """x not in items."""
-    return not_(in_(x, items))
-
-
-_SKIPPED = object()
-
-
-def elements(source: Any) -> Iterator[tuple[Any, Any]]:
-    """What a comprehension goes over, each with whether it is there."""
-    if not gaps.has_gaps(source):
-        return zip(itertools.repeat(True), iterable(source))
-    return iter([(one.present, one.value) if type(one) is gaps.Maybe else (True, one) for one in source])
-
-
-def kept(present: Any, test: Callable[[], Any], element: Callable[[], Any]) -> Any:
-    """An element of a comprehension."""
-    going = and_(present, test)
-    if isinstance(going, Tracer):
-        made: list[Any] = own([])
-        if_(going, lambda: append(made, element()), _nothing, _NO_VARIABLES)
-        return made[0]
-    return element() if _truth(going) else _SKIPPED
-
-
-def sifted(found: list[Any]) -> list[Any]:
-    """The elements that a comprehension keeps."""
-    return [one for one in found if one is not _SKIPPED]
-
-
-def assert_(test: Any, message: Callable[[], Any] | None = None) -> None:
-    """assert test, message()."""
-    def fail() -> None:
-        raise raised(AssertionError() if message is None else AssertionError(message()))
-    if_(test, _nothing, fail, _NO_VARIABLES)
-
-
-trying = Trying
-
-
-def choose(test: Any, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any:
-    """then() if test else orelse()."""
-    return if_(test, then, orelse, _NO_VARIABLES)
-
-
-def and_(x: Any, other: Callable[[], Any]) -> Any:
-    """x and other()."""
-    decided = _truth(x)
-    if not isinstance(decided, Tracer):
-        return other() if decided else x
-    return choose(decided, other, lambda: x)
-
-
-def or_(x: Any, other: Callable[[], Any]) -> Any:
-    """x or other()."""
-    decided = _truth(x)
-    if not isinstance(decided, Tracer):
-        return x if decided else other()
-    return choose(decided, lambda: x, other)
-
-
-def not_(x: Any) -> Any:
-    """not x."""
-    decided = _truth(x)
-    return np.logical_not(decided) if isinstance(decided, Tracer) else not decided

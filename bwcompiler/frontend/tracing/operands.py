@@ -106,6 +106,8 @@ def _captured(array: np.ndarray[Any, Any]) -> Value:
     """The value of a concrete array.  A transposed one is the transpose of what lies in memory, which programs read in place."""
     if array.flags.c_contiguous or array.ndim < 2:
         return open_region().capture(array)
+    touched = open_region().touched
+    touched[id(array)] = touched.get(id(array), 0) + 1
     order = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
     memory = array.transpose(order)
     if not memory.flags.c_contiguous:

@@ -11,12 +11,14 @@ Reads that Python hides (getattr with a computed name, vars(), C code) are not s
 
 from __future__ import annotations
 
+import array
+import collections
 import ctypes
 import functools
 import sys
 import types
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
@@ -27,7 +29,7 @@ from bwcompiler.frontend.tracing.code_reads import Place, code_reads
 from bwcompiler.frontend.tracing.source import is_hidden, is_library, is_library_file, original_code
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.tracer import Tracer
-from bwcompiler.ir.contracts.call_signature import Read, is_plain
+from bwcompiler.ir.contracts.call_signature import Read, is_plain, items_of
 from bwcompiler.ir.source import Source
 
 LIMIT = 512                    # reads that are repeated; containers with more items are read once
@@ -43,7 +45,7 @@ class OutsideRead(NamedTuple):
 
     read: Read
     path: str
-    source: Source
+    source: Source | None
 
 
 class Outside:
@@ -58,6 +60,7 @@ class Outside:
         self.settled: set[CodeType] = set()
         self._seen: set[Any] = set()
         self._frames: dict[CodeType, FrameType] = {}
+        self._memory: dict[tuple[int, int], _Memory] = {}
         self._generators: dict[int, tuple[Any, Any, Source, str]] = {}
         self._clocks: dict[Any, tuple[Source, str]] = {}
         self._legacy = _legacy_state()
@@ -127,6 +130,29 @@ class Outside:
                 arguments = [_MISSING if place is None else self._follow(place, scope, contents=False) for place in call.arguments]
                 self.function(found, arguments)
 
+    # ----- arrays
+    def array(self, array: np.ndarray[Any, Any], source: Source | None) -> None:
+        """What a concrete array holds is read while tracing: its memory is compared at every call, if others have it too."""
+        if array.size == 0 or array.dtype.hasobject or _is_frozen(array):
+            return
+        memory = memory_of(array)
+        key = (memory.__array_interface__["data"][0], memory.size)
+        if key not in self._memory:
+            self._memory[key] = _Memory(_owner(array), memory, memory.tobytes(), source)
+
+    def as_written(self, function: types.FunctionType) -> None:
+        """A function that runs as it is written, where nobody sees what it does: it reads what the arrays hold that it names."""
+        code = function.__code__
+        if is_library(code) or (code, True) in self._seen:
+            return
+        self._seen.add((code, True))
+        cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+        scope = _Scope(code, function.__globals__, cells, {})
+        for place in code_reads(code).places:
+            found = self._follow(place, scope, contents=True)
+            if isinstance(found, np.ndarray):
+                self.array(found, Source(code.co_filename, place.line, 0, code.co_name))
+
     # ----- chains
     def _follow(self, place: Place, scope: _Scope, contents: bool) -> Any:
         """What a chain leads to, with a guard for every link; `_MISSING` where it leaves what can be guarded."""
@@ -165,7 +191,7 @@ class Outside:
             return self._module_attribute(owner, name, path, source)
         if isinstance(owner, np.ndarray | np.generic | Tracer) or is_plain(owner):
             return _MISSING
-        if isinstance(owner, dict | list | set):   # a method of a container reads all of it
+        if _is_collection(owner):                  # a method of a container reads all of it
             if name not in _WRITERS:
                 self._contents(owner, path, source, DEPTH)
             return _MISSING
@@ -208,6 +234,8 @@ class Outside:
             return self._guard(Read("item", owner, key % len(owner), owner[key]), path, source)
         if type(owner) is tuple and type(key) is int and -len(owner) <= key < len(owner):
             return owner[key]
+        if _is_collection(owner):
+            self._contents(owner, path, source, DEPTH)
         return _MISSING
 
     # ----- values
@@ -220,7 +248,7 @@ class Outside:
 
     def _value(self, value: Any, path: str, source: Source) -> None:
         """What else belongs to a value that is used as it is."""
-        if isinstance(value, dict | list):
+        if _is_collection(value):
             self._contents(value, path, source, DEPTH)
         elif isinstance(value, types.FunctionType | types.MethodType | functools.partial):
             self.function(value)
@@ -235,16 +263,24 @@ class Outside:
             self._generators.setdefault(id(value), (value, value.bit_generator.state, source, path))
 
     def _contents(self, container: Any, path: str, source: Source, depth: int) -> None:
-        """Guards for all items of a list or dict."""
-        kind = _container(container)
-        if depth == 0 or kind is None or len(self.reads) + len(container) > LIMIT:
+        """Guards for all items of a container."""
+        if depth == 0 or not _is_collection(container):
             return
-        self._guard(Read("size", container, None, len(container)), path, source)
-        items: Iterable[tuple[Any, Any]] = container.items() if kind is dict else enumerate(container)
-        for key, value in list(items):
-            if kind is dict and type(key) is not str:
-                continue
-            self._guard(Read("entry" if kind is dict else "item", container, key, value), f"{path}[{key!r}]", source)
+        if isinstance(container, _WRAPPERS):
+            name = "maps" if isinstance(container, collections.ChainMap) else "data"
+            self._contents(self._guard(Read("attribute", container, name, getattr(container, name)), path, source), path, source, depth)
+            return
+        kind = _container(container)
+        items: list[tuple[Any, Any]] = list(container.items() if hasattr(container, "items") else enumerate(container))
+        one_by_one = kind is not None and len(self.reads) + len(items) <= LIMIT and (
+            kind is list or all(type(key) is str for key, _ in items))
+        if not one_by_one:
+            self._guard(Read("items", container, None, items_of(container)), path, source)
+        else:
+            self._guard(Read("size", container, None, len(items)), path, source)
+        for key, value in items:
+            if one_by_one:
+                self._guard(Read("entry" if kind is dict else "item", container, key, value), f"{path}[{key!r}]", source)
             self._contents(value, f"{path}[{key!r}]", source, depth - 1)
 
     # ----- afterwards
@@ -258,6 +294,11 @@ class Outside:
             elif not isinstance(found.read.look(), Tracer):
                 _warn(found.source, f"{found.path} is assigned to while the function is traced: compiled calls do not repeat that, and "
                       "go on with what was read\n  hint: return the new value instead of storing it")
+        for memory in self._memory.values():
+            if not _is_alone(memory):
+                path = next((one.path for one in self.reads.values() if one.read.expected is memory.owner), "an array")
+                kept.append(OutsideRead(Read("bytes", memory.view, None, memory.content), path, memory.source))
+        self._memory.clear()
         for generator, state, source, path in self._generators.values():
             if not _same_state(generator.bit_generator.state, state):
                 _warn(source, f"{path} gives random numbers while the function is traced: they are the same in every call\n"
@@ -291,11 +332,73 @@ def _container(value: Any) -> type | None:
     return None
 
 
+_WRAPPERS = (collections.UserDict, collections.UserList, collections.ChainMap)
+_COLLECTIONS = (dict, list, set, collections.deque, array.array, bytearray, types.MappingProxyType, *_WRAPPERS)
+
+
+def _is_collection(value: Any) -> bool:
+    """Whether it is a container that may change, other than an array of NumPy's; of the user's own classes those with Python's items."""
+    if not isinstance(value, _COLLECTIONS):
+        return False
+    base = next(kind for kind in _COLLECTIONS if isinstance(value, kind))
+    mine, theirs = [getattr(kind, "__getitem__", None) or kind.__iter__ for kind in (type(value), base)]
+    return mine is theirs or type(value).__module__ == "collections"
+
+
+class _Memory(NamedTuple):
+    """Memory that is read: view is of its bytes, owner the array whose it is, content what it held."""
+
+    owner: Any
+    view: np.ndarray[Any, Any]
+    content: bytes
+    source: Source | None
+
+
+def _owner(array: Any) -> Any:
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def _is_frozen(array: Any) -> bool:
+    """Whether nobody can write to an array."""
+    while isinstance(array, np.ndarray):
+        if array.flags.writeable:
+            return False
+        array = array.base
+    return array is None or isinstance(array, bytes)
+
+
+def memory_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """From the first byte of an array to its last, gaps included."""
+    if array.flags.c_contiguous:
+        return array.reshape(-1).view(np.uint8)
+    forwards = array[tuple([slice(None, None, -1 if stride < 0 else 1) for stride in array.strides])]
+    length = sum((extent - 1) * stride for extent, stride in zip(forwards.shape, forwards.strides, strict=True)) + array.itemsize
+    first = forwards[(slice(0, 1),) * array.ndim].reshape(-1).view(np.uint8)
+    return np.lib.stride_tricks.as_strided(first, (length,), (1,), writeable=False)
+
+
+def _is_alone(memory: _Memory) -> bool:
+    """Whether nobody else has the array: what the function made, that is gone."""
+    return sys.getrefcount(memory.owner) <= _ALONE and memory.owner.base is None
+
+
+def _references() -> int:
+    array = np.zeros(2)
+    made = _Memory(array, memory_of(array), b"", None)
+    del array
+    return sys.getrefcount(made.owner)
+
+
+_ALONE = _references()
+
+
 def can_be_replaced(read: Read) -> bool:
     """Whether a handle can be put in the place of the number that is read, for as long as a trace takes."""
     if read.kind == "attribute":
         return not isinstance(read.base, type) and read.key in getattr(read.base, "__dict__", {})
-    return read.kind != "size"
+    return read.kind not in ("size", "items", "bytes")
 
 
 def _warn(source: Source | None, message: str) -> None:

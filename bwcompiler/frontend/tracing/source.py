@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
-from types import CodeType, FrameType
-from typing import Protocol
+from types import CodeType, FrameType, FunctionType
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -97,6 +97,10 @@ class FrameObserver(Protocol):
     settled: set[CodeType]
 
     def frame(self, frame: FrameType) -> None: ...
+
+    def array(self, array: np.ndarray[Any, Any], source: Source | None) -> None: ...
+
+    def as_written(self, function: FunctionType) -> None: ...
 
 
 def current_source(outer: Source | None = None, observer: FrameObserver | None = None) -> Source | None:

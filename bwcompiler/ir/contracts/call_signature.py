@@ -109,6 +109,11 @@ def is_expected(found: object, expected: object) -> bool:
     return found is expected or (is_plain(expected) and same_plain(found, expected))
 
 
+def items_of(container: Any) -> tuple[Any, ...]:
+    """The items of a container in order; keys and values of a dict in turn."""
+    return tuple([part for pair in container.items() for part in pair]) if hasattr(container, "items") else tuple(container)
+
+
 NOTHING = object()             # what a read finds where there is nothing
 
 
@@ -117,12 +122,13 @@ class Read(NamedTuple):
 
     kind      "global": base is a dict, key a name in it; "cell": base is a closure's cell; "attribute": of base, named
               key; "item": of the list base at position key; "entry": of the dict base under the string key; "size": the
-              number of items of the list or dict base.
-    expected  what must be found: that very object, or an equal plain value (`is_plain`).
+              number of items of the list or dict base; "items": all of them, of any container (a dict's as pairs); "bytes":
+              the memory of the array base, of one axis and without gaps.
+    expected  what must be found: that very object, or an equal plain value (`is_plain`); a tuple of these for "items".
     leaf      instead: the number found there is this argument leaf.
     """
 
-    kind: Literal["global", "cell", "attribute", "item", "entry", "size"]
+    kind: Literal["global", "cell", "attribute", "item", "entry", "size", "items", "bytes"]
     base: Any
     key: Any
     expected: Any = None
@@ -143,13 +149,20 @@ class Read(NamedTuple):
                     return getattr(self.base, self.key)
                 case "size":
                     return len(self.base)
+                case "items":
+                    return items_of(self.base)
+                case "bytes":
+                    return self.base.tobytes()
             return self.base[self.key]
-        except (AttributeError, LookupError, ValueError):
+        except (AttributeError, LookupError, ValueError, RuntimeError):        # the last: it changed while its items were read
             return NOTHING
 
     def holds(self) -> bool:
         """Whether what was expected is found."""
-        return is_expected(self.look(), self.expected)
+        found = self.look()
+        if self.kind == "items":
+            return type(found) is tuple and len(found) == len(self.expected) and all(map(is_expected, found, self.expected))
+        return is_expected(found, self.expected)
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ _FUNCTIONS = {
     "mem.give": "void (ptr)",
     "c.aligned_alloc": "ptr (i64, i64)",
     "c.free": "void (ptr)",
+    "c.memcmp": "i32 (ptr, ptr, i64)",
 }
 
 _EXTERNAL = re.compile(r'@"?((?:py|np|mem|c)\.[\w.]+)')

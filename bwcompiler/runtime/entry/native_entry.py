@@ -155,6 +155,19 @@ size:
   %count = load i64, ptr %size.at
   %count.ok = icmp eq i64 %count, %a
   br i1 %count.ok, label %accept, label %fail
+bytes:
+  %memory.at = getelementptr i8, ptr %object, i64 {abi.ARRAY_DATA}
+  %memory = load ptr, ptr %memory.at
+  %difference = call i32 @c.memcmp(ptr %memory, ptr %a.pointer, i64 %b)
+  %unchanged = icmp eq i32 %difference, 0
+  br i1 %unchanged, label %accept, label %fail
+holds:
+  %answer = call i32 @py.PyObject_RichCompareBool(ptr %object, ptr @py._Py_NoneStruct, i32 2)
+  %yes = icmp eq i32 %answer, 1
+  br i1 %yes, label %accept, label %no
+no:
+  call void @py.PyErr_Clear()
+  ret i1 false
 none:
   %is.none = icmp eq ptr %object, @py._Py_NoneStruct
   br i1 %is.none, label %accept, label %fail

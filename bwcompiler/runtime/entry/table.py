@@ -29,7 +29,7 @@ HEADER = (
 # A guard operation is 8 words: operation, source, base, key, a, b, is the object held, leaf.
 # The source says where the object is: item `key` of the vector in register `base`, entry `key` of the dict in it; or, of
 # the object at address `base`: its entry `key` as a dict, contents as a cell, attribute `key`, item `key` as a list, itself.
-GUARDS = {name: number for number, name in enumerate("end array number scalar plain none tuple list dict same size".split())}
+GUARDS = {name: number for number, name in enumerate("end array number scalar plain none tuple list dict same size bytes holds".split())}
 SOURCES = {name: number for number, name in enumerate("item entry global cell attribute list_item itself".split())}
 GUARD_BYTES = 64
 COPY, STRIDES = 1 << 32, 1 << 33  # in word b of an array: it may be copied; its strides follow in the specification
@@ -52,6 +52,19 @@ def takes_numbers(signature: CallSignature) -> bool:
     """Whether every Python number among the arguments can be passed as the dtype that the program wants."""
     return all(kind not in NUMBER_KINDS or type_.dtype.name in NUMBER_DTYPES[kind]
                for kind, type_ in zip(signature.argument_kinds, signature.argument_types, strict=True))
+
+
+class Question:
+    """Whether a read holds, as machine code asks: by comparing this with anything."""
+
+    __slots__ = ("read",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, read: Read) -> None:
+        self.read = read
+
+    def __eq__(self, other: object) -> bool:
+        return self.read.holds()
 
 
 @dataclass(frozen=True)
@@ -95,6 +108,7 @@ class _Builder:
         self.keys: dict[str, str] = {}
         self.registers = 1  # register 0 is the vector of arguments
         self.held = self.numbers = self.depth = 0
+        self.questions: list[Question] = []
 
     def build(self, program: int, arena_slots: int, reads: Sequence[Read]) -> Table:
         signature = self.signature
@@ -134,7 +148,7 @@ class _Builder:
             words += operations
         words[: len(HEADER)] = [header[name] for name in HEADER]
         content = b"".join([word.to_bytes(8, sys.byteorder) for word in words])
-        return Table(content, (*self.keys.values(), *self.statics, *reads))
+        return Table(content, (*self.keys.values(), *self.statics, *reads, *self.questions))
 
     def place(self, words: Sequence[int]) -> int:
         """The offset at which `words` lie from now on."""
@@ -214,6 +228,15 @@ class _Builder:
         """A guard for something outside of the arguments, or a number found there."""
         if read.kind == "size":
             self.guards += [GUARDS["size"], SOURCES["itself"], id(read.base), 0, read.expected, 0, 0, 0]
+            return
+        if read.kind == "bytes":
+            expected = id(read.expected) + abi.BYTES_DATA
+            self.guards += [GUARDS["bytes"], SOURCES["itself"], id(read.base), 0, expected, len(read.expected), 0, 0]
+            return
+        if read.kind == "items":
+            question = Question(read)
+            self.questions.append(question)
+            self.guards += [GUARDS["holds"], SOURCES["itself"], id(question), 0, 0, 0, 0, 0]
             return
         kind = {"item": "list_item", "entry": "global"}.get(read.kind, read.kind)
         key = 0 if kind == "cell" else read.key if kind == "list_item" else self.key(read.key)

@@ -7,6 +7,7 @@ import pickle
 import sys
 import timeit
 import tracemalloc
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -201,6 +202,31 @@ def test_reads_from_outside_are_guards(bind: Callable[..., Any]) -> None:
     entries["w"] = 1.0
     del names["n"]
     assert refused()
+
+
+def test_memory_and_items_read_from_outside_are_guards(bind: Callable[..., Any]) -> None:
+    array, queue, table = np.arange(5.0), deque([1.0, X]), {1: "a", (2, 3): 0.5}
+    reads = [Read("bytes", array.view(np.uint8), None, array.tobytes()), Read("items", queue, None, (1.0, X)),
+             Read("items", table, None, (1, "a", (2, 3), 0.5))]
+    copy = bind(copy_bytes([(0, 1, 40)], 2), vectors(1), reads=reads)
+    assert not takes_slow_path(copy, X)
+    array[4] = 7.0
+    assert takes_slow_path(copy, X)
+    array[4] = 4.0
+    assert not takes_slow_path(copy, X)
+    queue.rotate()
+    assert takes_slow_path(copy, X)
+    queue.rotate()
+    assert not takes_slow_path(copy, X)
+    queue[1] = X.copy()
+    assert takes_slow_path(copy, X)            # arrays must be the same
+    queue[1] = X
+    table[1] = "b"
+    assert takes_slow_path(copy, X)
+    table[1] = "".join(["a"])
+    assert not takes_slow_path(copy, X)
+    del table[1]
+    assert takes_slow_path(copy, X)
 
 
 def test_numbers_read_from_outside(bind: Callable[..., Any]) -> None:

@@ -14,7 +14,7 @@ from bwcompiler.frontend.numpy.reductions.sorting import require_known
 from bwcompiler.frontend.tracing.operands import cast, constant, filled, last_axis_element, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import requested
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
-from bwcompiler.frontend.tracing.storages.region import open_region
+from bwcompiler.frontend.tracing.storages.region import open_region, read_contents
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, value_of
 from bwcompiler.ir.extent import element_count
@@ -67,6 +67,7 @@ def digitize(x: Any, bins: Any, right: Any = False) -> Any:
     if value_as(x).dtype.is_complex:
         raise TypeError("x may not be complex")
     edges = np.asarray(bins)
+    read_contents(edges)
     steps = np.diff(edges)
     if not ((steps >= 0).all() or (steps <= 0).all()):
         raise ValueError("bins must be monotonically increasing or decreasing")
@@ -123,6 +124,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     if isinstance(x, Tracer):
         return _traced_bincount(x, weights, minlength)
     positions = np.asarray(x)
+    read_contents(positions)
     size = max(int(positions.max(initial=-1)) + 1, int(minlength))
     zeros = filled(0.0, F64, (size,))
     return fresh(ops.scatter_add(zeros, cast(value_as(weights), F64), value_as(positions, I64), axes=(0,)))

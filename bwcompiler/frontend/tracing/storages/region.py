@@ -194,7 +194,7 @@ class Region:
     """A function being traced: its record of values, its inputs, the arrays it captured and the storages it lifted.
 
     arguments  storages of the inputs, in order, with their inputs in `argument_inputs`.
-    captured   concrete arrays by reference, with their inputs in `capture_inputs`.
+    captured   concrete arrays by reference, with their inputs in `capture_inputs`; touched: how often each was asked for, by its id.
     lifted     storages of enclosing regions, with their inputs in `lifted_inputs`.
     layouts_asked  numbers of the arguments whose memory order was asked for.
     refusal    the last error raised by a handle that was asked for a number; NumPy may hide it behind one of its own.
@@ -207,7 +207,8 @@ class Region:
     """
 
     __slots__ = ("_capture_of", "_seen", "argument_inputs", "arguments", "capture_inputs", "captured", "checks", "closed", "demand",
-                 "layouts_asked", "lifted", "lifted_inputs", "name", "observer", "outer", "parent", "policy", "record", "refusal", "site")
+                 "layouts_asked", "lifted", "lifted_inputs", "name", "observer", "outer", "parent", "policy", "record", "refusal", "site",
+                 "touched")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -225,6 +226,7 @@ class Region:
         self.arguments: list[Storage] = []
         self.argument_inputs: list[Value] = []
         self.captured: list[np.ndarray[Any, Any]] = []
+        self.touched: dict[int, int] = {}
         self.capture_inputs: list[Value] = []
         self.lifted: list[Storage] = []
         self.lifted_inputs: list[Value] = []
@@ -296,6 +298,7 @@ class Region:
 
     def capture(self, array: np.ndarray[Any, Any]) -> Value:
         """The input that stands for a concrete array, which is bound by reference unless it changes while tracing."""
+        self.touched[id(array)] = self.touched.get(id(array), 0) + 1
         position = self._capture_of.get(id(array))
         if position is not None:
             if self._seen[position].matches(array):
@@ -346,6 +349,13 @@ def untraced() -> Iterator[None]:
         yield
     finally:
         _state.region = region
+
+
+def read_contents(array: np.ndarray[Any, Any]) -> None:
+    """What a concrete array holds decides what is traced: it is compared at every call, where it is from outside."""
+    region = _state.region
+    if region is not None and region.observer is not None:
+        region.observer.array(array, current_source(region.outer))
 
 
 def placed(tracer: Any, specification: str) -> str | None:

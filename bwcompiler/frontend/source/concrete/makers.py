@@ -17,6 +17,7 @@ from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.numpy.manipulation import creation
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
 from bwcompiler.frontend.tracing.operands import as_tracer, is_traced
+from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import Recapture, Site, active_region
 from bwcompiler.frontend.tracing.storages.views import ConcreteView
@@ -160,6 +161,7 @@ class Target:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         require_traced(self.array, value, *_parts(index))
+        HANDLERS["read_contents"](value, *_parts(index))
         self.array[index] = value
 
 
@@ -171,6 +173,7 @@ def _in_place(name: str) -> Callable[[Any, Any], Any]:
         if policy is not None and policy.depth:
             changed_in_loop(self.whole)
         require_traced(self.whole, other)
+        HANDLERS["read_contents"](other)
         return operation(self.array, other)
     return method
 

@@ -15,19 +15,23 @@ from __future__ import annotations
 import ast
 from typing import Any, NamedTuple
 
-from bwcompiler.frontend.source.jumps import PREFIX, without_jumps
-from bwcompiler.frontend.source.liveness import annotate, stores
-from bwcompiler.frontend.source.lookup import NO_TYPE_PARAMETERS, Definition
+from bwcompiler.frontend.source.syntax.expressions import LEAVING, called, inside, is_pure, keeps, leaves, makes, words
+from bwcompiler.frontend.source.syntax.jumps import PREFIX, without_jumps
+from bwcompiler.frontend.source.syntax.liveness import annotate, stores
+from bwcompiler.frontend.source.syntax.lookup import NO_TYPE_PARAMETERS, Definition
 
 RUNTIME = "__bw__"
 ITEM = "__bw_item__"
 PRESENT = "__bw_present__"     # whether an element is there, in comprehensions
 
 _KEPT = frozenset(("locals", "vars", "globals", "eval", "exec", "dir"))     # functions that see the frame they are called in
-_LEAVING = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal, ast.Import,
-            ast.ImportFrom, ast.Delete, ast.AsyncFor, ast.AsyncWith, ast.Match, ast.ClassDef)
-_OWN_SCOPE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _IDENTITY: dict[type[ast.cmpop], str] = {ast.Is: "is_", ast.IsNot: "is_not", ast.In: "in_", ast.NotIn: "not_in"}
+_COMPARE: dict[type[ast.cmpop], str] = {
+    ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
+_UNARY: dict[type[ast.unaryop], str] = {ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert"}
+_BINARY: dict[type[ast.operator], str] = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod", ast.Pow: "pow",
+    ast.BitAnd: "and_", ast.BitOr: "or_", ast.BitXor: "xor", ast.LShift: "lshift", ast.RShift: "rshift"}
 _WHOLE = frozenset(("list", "max", "min", "sorted", "sum", "tuple"))        # functions that take all elements of what they get
 _HEADERS = frozenset(("range", "enumerate", "zip", "reversed", "map", "arange"))
 
@@ -61,40 +65,6 @@ def rewritten(node: Definition, free: frozenset[str], modules: frozenset[str] = 
     annotate(node.body)
     node.body = rewriter.declared(rewriter.block(node.body), node)
     return node
-
-
-def inside(nodes: Any) -> list[ast.AST]:
-    """All nodes that run in this frame: not those of functions and classes defined in it."""
-    found: list[ast.AST] = []
-    stack = list(nodes)
-    while stack:
-        node = stack.pop()
-        found.append(node)
-        if not isinstance(node, _OWN_SCOPE):
-            stack += ast.iter_child_nodes(node)
-    return found
-
-
-def leaves(body: list[ast.stmt], is_tail: bool = False) -> bool:
-    """Whether control can leave a block otherwise than at its end or by an exception, or something in it cannot be put in a function.
-
-    is_tail: the function ends with the block, so that a `return` in it is one of the block.
-    """
-    def leaving(node: ast.AST) -> bool:
-        return (isinstance(node, _LEAVING) and not (is_tail and isinstance(node, ast.Return))) or bool(getattr(node, "handlers", ()))
-
-    for node in body:
-        if isinstance(node, ast.Break | ast.Continue) or leaving(node):
-            return True
-        if isinstance(node, _OWN_SCOPE):
-            continue
-        if isinstance(node, ast.For | ast.While):
-            if any(map(leaving, inside(node.body))) or leaves(node.orelse, is_tail):
-                return True
-        elif any(map(leaving, inside([node]))) or any(
-                leaves(getattr(node, name, []), is_tail) for name in ("body", "orelse", "finalbody")):
-            return True
-    return False
 
 
 class _Rewriter(ast.NodeTransformer):
@@ -148,8 +118,8 @@ class _Rewriter(ast.NodeTransformer):
             return node
         if isinstance(node.func, ast.Name) and node.func.id in _WHOLE and len(node.args) and isinstance(node.args[0], ast.GeneratorExp):
             node.args[0] = ast.copy_location(ast.ListComp(node.args[0].elt, node.args[0].generators), node.args[0])
-        kept = _keeps(node)
-        made = [_makes(arg) if kept else False for arg in [*node.args, *[one.value for one in node.keywords]]]
+        kept = keeps(node)
+        made = [makes(arg) if kept else False for arg in [*node.args, *[one.value for one in node.keywords]]]
         if isinstance(node.func, ast.Attribute):   # a method, no property
             node.func.value = self.visit(node.func.value)
             node.args = list(map(self.visit, node.args))
@@ -174,6 +144,8 @@ class _Rewriter(ast.NodeTransformer):
                 return node
             return self._runtime("item", node, node.value, _index(node.slice))
         node.value = self._runtime("changed", node.value, node.value)
+        if not isinstance(node.slice, ast.Constant | ast.Slice):
+            node.slice = self._runtime("read_index", node.slice, _index(node.slice))
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
@@ -185,12 +157,12 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
-        plain = _is_pure(node.body) and _is_pure(node.orelse)
+        plain = is_pure(node.body) and is_pure(node.orelse)
         self.generic_visit(node)
         return self._runtime("choose", node, node.test, self._later(node.body), self._later(node.orelse)) if plain else node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
-        plain = all(map(_is_pure, node.values))
+        plain = all(map(is_pure, node.values))
         self.generic_visit(node)
         if not plain:
             return node
@@ -201,21 +173,42 @@ class _Rewriter(ast.NodeTransformer):
         return found
 
     def visit_BinOp(self, node: ast.BinOp) -> Any:
-        """a @ b, of which one may be a sparse array of SciPy's."""
+        """x + y, of which both may be concrete arrays; x @ y, of which one may be a sparse array of SciPy's."""
+        asked = self._may_read(node.left, node.right)
         self.generic_visit(node)
-        return self._runtime("product", node, node.left, node.right) if isinstance(node.op, ast.MatMult) else node
+        if isinstance(node.op, ast.MatMult):
+            return self._runtime("product", node, node.left, node.right)
+        return self._operator("binary", _BINARY[type(node.op)], node, node.left, node.right) if asked else node
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        asked = self._may_read(node.operand)
         self.generic_visit(node)
-        return self._runtime("not_", node, node.operand) if isinstance(node.op, ast.Not) else node
+        if isinstance(node.op, ast.Not):
+            return self._runtime("not_", node, node.operand)
+        return self._operator("unary", _UNARY[type(node.op)], node, node.operand) if asked else node
+
+    def _operator(self, kind: str, name: str, node: ast.AST, *operands: ast.expr) -> ast.expr:
+        return self._runtime(kind, node, ast.copy_location(ast.Constant(name), node), *operands)
+
+    def _may_read(self, *operands: ast.expr) -> bool:
+        """Whether one of these may be an array, or an object of the user's own: no constant."""
+        def may(node: ast.expr) -> bool:
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in self.modules:
+                return False
+            return not isinstance(node, ast.Constant | ast.JoinedStr)
+        return any(map(may, operands))
 
     def visit_Compare(self, node: ast.Compare) -> Any:
         """a < b < c is (a < b) and (b < c), where evaluating b twice makes no difference."""
         middle = node.comparators[:-1]
-        if not middle and type(node.ops[0]) in _IDENTITY:
+        if not middle:
+            asked = self._may_read(node.left, node.comparators[0])
             self.generic_visit(node)
-            return self._runtime(_IDENTITY[type(node.ops[0])], node, node.left, node.comparators[0])
-        if not middle or not all(isinstance(part, ast.Name | ast.Constant) for part in middle) or not _is_pure(node):
+            kind, both = type(node.ops[0]), (node.left, node.comparators[0])
+            if kind in _IDENTITY:
+                return self._runtime(_IDENTITY[kind], node, *both)
+            return self._operator("binary", _COMPARE[kind], node, *both) if asked else node
+        if not middle or not all(isinstance(part, ast.Name | ast.Constant) for part in middle) or not is_pure(node):
             self.generic_visit(node)
             return node
         sides = [node.left, *node.comparators]
@@ -232,18 +225,40 @@ class _Rewriter(ast.NodeTransformer):
         return self._runtime("made", node, node) if isinstance(getattr(node, "ctx", None), ast.Load | None) else node
 
     def visit_comprehension(self, node: ast.comprehension) -> Any:
+        self._consumed(node.iter, node.target)
         self.generic_visit(node)
-        node.iter = self._runtime("iterable", node.iter, node.iter)
+        node.iter = self._items(self._runtime("iterable", node.iter, node.iter), 1 + _depth(node.target))
+        return node
+
+    def _items(self, node: ast.expr, levels: int) -> ast.expr:
+        """An expression of which elements are taken, and of these again: so many times."""
+        return self._runtime("read_items", node, node, ast.copy_location(ast.Constant(levels), node))
+
+    def _consumed(self, node: ast.expr, target: ast.expr) -> None:
+        """What stands in `zip(...)`, `enumerate(...)` or `reversed(...)`, whose elements are taken apart at once."""
+        name = called(node)
+        if not isinstance(node, ast.Call) or name not in ("zip", "enumerate", "reversed"):
+            return
+        parts = target.elts if isinstance(target, ast.Tuple | ast.List) else []
+        targets = {"zip": parts, "enumerate": parts[1:], "reversed": [target]}[name]
+        for place, (arg, part) in enumerate(zip(node.args, targets, strict=False)):
+            if _depth(part):
+                node.args[place] = self._items(arg, 1 + _depth(part))
+
+    def visit_Starred(self, node: ast.Starred) -> Any:
+        self.generic_visit(node)
+        if isinstance(node.ctx, ast.Load):
+            node.value = self._items(node.value, 1)
         return node
 
     def visit_Dict(self, node: ast.Dict) -> Any:
-        made = [_makes(value) for value in node.values]
+        made = [makes(value) for value in node.values]
         found = self._made(node)
         node.values = [self._computed(value, one) for value, one in zip(node.values, made, strict=True)]
         return found
 
     def visit_DictComp(self, node: ast.DictComp) -> Any:
-        made = _makes(node.value)
+        made = makes(node.value)
         found = self._made(node)
         node.value = self._computed(node.value, made)
         return found
@@ -253,17 +268,19 @@ class _Rewriter(ast.NodeTransformer):
     def visit_ListComp(self, node: ast.ListComp) -> Any:
         """[x for item in items if test] with elements that are there or not, as data decides."""
         generator = node.generators[0]
-        if len(node.generators) > 1 or generator.is_async or not all(map(_is_pure, (node.elt, *generator.ifs))):
+        if len(node.generators) > 1 or generator.is_async or not all(map(is_pure, (node.elt, *generator.ifs))):
             return self._made(node)
         tests = generator.ifs
         test = ast.copy_location(ast.BoolOp(ast.And(), tests), tests[0]) if len(tests) > 1 else tests[0] if tests else ast.copy_location(
             ast.Constant(True), node)
-        made = _makes(node.elt)
+        made = makes(node.elt)
+        self._consumed(generator.iter, generator.target)
         element, test, source = self._computed(self.visit(node.elt), made), self.visit(test), self.visit(generator.iter)
         present = ast.copy_location(ast.Name(PRESENT, ast.Load()), node)
         kept = self._runtime("kept", node.elt, present, self._later(test), self._later(element))
         target: Any = ast.Tuple([ast.Name(PRESENT, ast.Store()), self.visit(generator.target)], ast.Store())
         ast.copy_location(target, generator.target)
+        source = self._items(source, 1 + _depth(generator.target))
         looped = ast.comprehension(target, self._runtime("elements", generator.iter, source), [], 0)
         found = ast.copy_location(ast.ListComp(kept, [looped]), node)
         return self._runtime("made", node, self._runtime("sifted", node, found))
@@ -271,9 +288,12 @@ class _Rewriter(ast.NodeTransformer):
     # ----- statements
     def visit_Assign(self, node: Any) -> Any:
         """target = value; what is made by the value alone may have to be a traced array from the beginning."""
-        made = _makes(node.value)
+        made = makes(node.value)
         self.generic_visit(node)
         node.value = self._computed(node.value, made)
+        depth = max(map(_depth, getattr(node, "targets", ())), default=0)
+        if isinstance(made, bool) and depth:
+            node.value = self._items(node.value, depth)
         return node
 
     visit_AnnAssign = visit_Return = visit_Assign
@@ -295,7 +315,7 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def visit_Assert(self, node: ast.Assert) -> Any:
-        if node.msg is not None and not _is_pure(node.msg):
+        if node.msg is not None and not is_pure(node.msg):
             self.generic_visit(node)
             return node
         self.generic_visit(node)
@@ -335,7 +355,10 @@ class _Rewriter(ast.NodeTransformer):
             return node
         variables = self._variables([node.target, *node.body], node, node.live_head)  # type: ignore[attr-defined]
         source = self._header(node.iter)
-        first = ast.copy_location(ast.Assign([self.visit(node.target)], ast.Name(ITEM, ast.Load())), node.target)
+        item: ast.expr = ast.copy_location(ast.Name(ITEM, ast.Load()), node.target)
+        if _depth(node.target):
+            item = self._items(item, _depth(node.target))
+        first = ast.copy_location(ast.Assign([self.visit(node.target)], item), node.target)
         body = self._function("body", [first, *self.block(node.body)], variables, node, (ITEM,))
         flag = getattr(node, "flag", None)
         return [body, self._statement("for_", node, source, body, variables, *([] if flag is None else [ast.Constant(flag)]))]
@@ -345,12 +368,12 @@ class _Rewriter(ast.NodeTransformer):
         for part in inside(node.body):
             if getattr(part, "handlers", ()):
                 return "it has `try` with `except`, which compiled code cannot do"
-            if isinstance(part, _LEAVING) and not isinstance(part, ast.Return):
-                return f"it has `{_words(part)}`"
+            if isinstance(part, LEAVING) and not isinstance(part, ast.Return):
+                return f"it has `{words(part)}`"
         return "it is left from inside of `with` or `try`, or a branch of it is too long to be written twice"
 
     def visit_While(self, node: ast.While) -> Any:
-        if node.orelse or leaves(node.body) or not _is_pure(node.test):
+        if node.orelse or leaves(node.body) or not is_pure(node.test):
             node.test = self.visit(node.test)
             node.body, node.orelse = self.block(node.body), self.block(node.orelse)
             return node
@@ -380,7 +403,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def _header(self, node: ast.expr) -> ast.expr:
         """What a loop goes over, with range, zip ... of traced things."""
-        name = _called(node)
+        name = called(node)
         if not isinstance(node, ast.Call) or name not in _HEADERS:
             return self.visit(node)  # type: ignore[no-any-return]
         parts = [self.visit(part) if name in ("range", "arange") or (name == "map" and place == 0) else self._header(part)
@@ -411,40 +434,9 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(ast.Expr(self._runtime(name, place, *args)), node)
 
 
-def _makes(node: ast.expr | None) -> bool | tuple[Any, ...]:
-    """Whether an expression may make a new array; which elements of a tuple or list do."""
-    if isinstance(node, ast.Tuple | ast.List):
-        return tuple(map(_makes, node.elts))
-    return isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare | ast.Call | ast.Subscript | ast.IfExp)
-
-
-def _called(node: ast.expr) -> str:
-    """The name of a function that an expression calls, also of `np.arange`."""
-    function = node.func if isinstance(node, ast.Call) else None
-    if isinstance(function, ast.Attribute):
-        return function.attr if function.attr == "arange" else ""
-    return function.id if isinstance(function, ast.Name) else ""
-
-
-_KEEPING = frozenset(("append", "insert", "setdefault", "update", "dict"))
-
-
-def _keeps(node: ast.Call) -> bool:
-    """Whether a call keeps what it gets: it adds to a container, or makes an object of a class (by its name, as these are written)."""
-    function = node.func
-    name = function.id if isinstance(function, ast.Name) else function.attr if isinstance(function, ast.Attribute) else ""
-    return name in _KEEPING or name[:1].isupper()
-
-
-def _words(node: ast.AST) -> str:
-    """How a statement is written."""
-    names = {ast.Delete: "del", ast.ImportFrom: "import", ast.ClassDef: "class", ast.YieldFrom: "yield from"}
-    return names.get(type(node), type(node).__name__.lower())
-
-
-def _is_pure(node: ast.AST) -> bool:
-    """Whether an expression can be put in a function: it binds nothing, and waits for nothing."""
-    return not any(isinstance(part, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom) for part in inside([node]))
+def _depth(target: ast.expr) -> int:
+    """How often what is assigned to a target is taken apart."""
+    return 1 + max(map(_depth, target.elts), default=0) if isinstance(target, ast.Tuple | ast.List) else 0
 
 
 def _constant(variables: Variables) -> ast.expr:

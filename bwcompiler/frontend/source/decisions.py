@@ -1,0 +1,144 @@
+"""Branches and tests in captured code: `if`, `and`, `or`, `not`, `is`, `in`, `assert`, and comprehensions with conditions."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.frontend.source import gaps
+from bwcompiler.frontend.source.branches import branch
+from bwcompiler.frontend.source.builtin_functions import truth_of
+from bwcompiler.frontend.source.calls import iterable, own
+from bwcompiler.frontend.source.checks import raised
+from bwcompiler.frontend.source.choices import Choice, contains, is_same, truth
+from bwcompiler.frontend.source.concrete.contents import read
+from bwcompiler.frontend.source.growth import append, refuse_whole
+from bwcompiler.frontend.source.syntax.rewriting import Variables
+from bwcompiler.frontend.source.variables import Names, open_policy
+from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.tracer import Tracer
+
+_NO_VARIABLES: tuple[tuple[str, ...], ...] = ((), (), ())
+
+
+def decided(x: Any) -> Any:
+    """The truth of a test, which data may decide."""
+    refuse_whole(x)
+    if isinstance(x, np.ndarray):
+        read(x)
+    if gaps.has_gaps(x):
+        return gaps.length(x) > 0
+    return truth(x) if type(x) is Choice else truth_of(x)
+
+
+HANDLERS["truth_of"] = decided
+
+
+def nothing() -> None:
+    """The side of a branch that is not written."""
+
+
+def if_(test: Any, then: Callable[[], Any], orelse: Callable[[], Any], variables: tuple[tuple[str, ...], ...]) -> Any:
+    """if test: then() else: orelse(); what is returned is the value of a branch that ends the function."""
+    found = decided(test)
+    if isinstance(found, Tracer):
+        policy = open_policy()
+        assert policy is not None
+        return branch(found, then, orelse, Variables(*variables), Names(then, orelse), policy)
+    return then() if found else orelse()
+
+
+def is_(x: Any, y: Any) -> Any:
+    """x is y."""
+    return is_same(x, y) if type(x) is Choice or type(y) is Choice else x is y
+
+
+def is_not(x: Any, y: Any) -> Any:
+    """x is not y."""
+    return not_(is_(x, y))
+
+
+def in_(x: Any, items: Any) -> Any:
+    """x in items."""
+    if gaps.has_gaps(items):
+        return gaps.contains(items, x)
+    if type(x) is Choice and type(items) is str and not x.has_value:
+        return contains(items, x)
+    if type(x) is not Choice and not (isinstance(x, Tracer) and type(items) in (list, tuple)):
+        read(x, items)
+        return x in items
+    found: Any = False
+    for one in items:
+        found = or_(found, _equal(x, one))
+    return found
+
+
+def _equal(x: Any, y: Any) -> Callable[[], Any]:
+    return lambda: x == y
+
+
+def not_in(x: Any, items: Any) -> Any:
+    """x not in items."""
+    return not_(in_(x, items))
+
+
+_SKIPPED = object()
+
+
+def elements(source: Any) -> Iterator[tuple[Any, Any]]:
+    """What a comprehension goes over, each with whether it is there."""
+    if not gaps.has_gaps(source):
+        return zip(itertools.repeat(True), iterable(source))
+    return iter([(one.present, one.value) if type(one) is gaps.Maybe else (True, one) for one in source])
+
+
+def kept(present: Any, test: Callable[[], Any], element: Callable[[], Any]) -> Any:
+    """An element of a comprehension."""
+    going = and_(present, test)
+    if isinstance(going, Tracer):
+        made: list[Any] = own([])
+        if_(going, lambda: append(made, element()), nothing, _NO_VARIABLES)
+        return made[0]
+    return element() if decided(going) else _SKIPPED
+
+
+def sifted(found: list[Any]) -> list[Any]:
+    """The elements that a comprehension keeps."""
+    return [one for one in found if one is not _SKIPPED]
+
+
+def assert_(test: Any, message: Callable[[], Any] | None = None) -> None:
+    """assert test, message()."""
+    def fail() -> None:
+        raise raised(AssertionError() if message is None else AssertionError(message()))
+    if_(test, nothing, fail, _NO_VARIABLES)
+
+
+def choose(test: Any, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any:
+    """then() if test else orelse()."""
+    return if_(test, then, orelse, _NO_VARIABLES)
+
+
+def and_(x: Any, other: Callable[[], Any]) -> Any:
+    """x and other()."""
+    found = decided(x)
+    if not isinstance(found, Tracer):
+        return other() if found else x
+    return choose(found, other, lambda: x)
+
+
+def or_(x: Any, other: Callable[[], Any]) -> Any:
+    """x or other()."""
+    found = decided(x)
+    if not isinstance(found, Tracer):
+        return x if found else other()
+    return choose(found, lambda: x, other)
+
+
+def not_(x: Any) -> Any:
+    """not x."""
+    found = decided(x)
+    return np.logical_not(found) if isinstance(found, Tracer) else not found

@@ -1,0 +1,80 @@
+"""What statements and expressions may do: leave a block, make an array, keep what they get."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+LEAVING = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal, ast.Import,
+            ast.ImportFrom, ast.Delete, ast.AsyncFor, ast.AsyncWith, ast.Match, ast.ClassDef)
+OWN_SCOPE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+
+def inside(nodes: Any) -> list[ast.AST]:
+    """All nodes that run in this frame: not those of functions and classes defined in it."""
+    found: list[ast.AST] = []
+    stack = list(nodes)
+    while stack:
+        node = stack.pop()
+        found.append(node)
+        if not isinstance(node, OWN_SCOPE):
+            stack += ast.iter_child_nodes(node)
+    return found
+
+
+def leaves(body: list[ast.stmt], is_tail: bool = False) -> bool:
+    """Whether control can leave a block otherwise than at its end or by an exception, or something in it cannot be put in a function.
+
+    is_tail: the function ends with the block, so that a `return` in it is one of the block.
+    """
+    def leaving(node: ast.AST) -> bool:
+        return (isinstance(node, LEAVING) and not (is_tail and isinstance(node, ast.Return))) or bool(getattr(node, "handlers", ()))
+
+    for node in body:
+        if isinstance(node, ast.Break | ast.Continue) or leaving(node):
+            return True
+        if isinstance(node, OWN_SCOPE):
+            continue
+        if isinstance(node, ast.For | ast.While):
+            if any(map(leaving, inside(node.body))) or leaves(node.orelse, is_tail):
+                return True
+        elif any(map(leaving, inside([node]))) or any(
+                leaves(getattr(node, name, []), is_tail) for name in ("body", "orelse", "finalbody")):
+            return True
+    return False
+
+
+def makes(node: ast.expr | None) -> bool | tuple[Any, ...]:
+    """Whether an expression may make a new array; which elements of a tuple or list do."""
+    if isinstance(node, ast.Tuple | ast.List):
+        return tuple(map(makes, node.elts))
+    return isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare | ast.Call | ast.Subscript | ast.IfExp)
+
+
+def called(node: ast.expr) -> str:
+    """The name of a function that an expression calls, also of `np.arange`."""
+    function = node.func if isinstance(node, ast.Call) else None
+    if isinstance(function, ast.Attribute):
+        return function.attr if function.attr == "arange" else ""
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+_KEEPING = frozenset(("append", "insert", "setdefault", "update", "dict"))
+
+
+def keeps(node: ast.Call) -> bool:
+    """Whether a call keeps what it gets: it adds to a container, or makes an object of a class (by its name, as these are written)."""
+    function = node.func
+    name = function.id if isinstance(function, ast.Name) else function.attr if isinstance(function, ast.Attribute) else ""
+    return name in _KEEPING or name[:1].isupper()
+
+
+def words(node: ast.AST) -> str:
+    """How a statement is written."""
+    names = {ast.Delete: "del", ast.ImportFrom: "import", ast.ClassDef: "class", ast.YieldFrom: "yield from"}
+    return names.get(type(node), type(node).__name__.lower())
+
+
+def is_pure(node: ast.AST) -> bool:
+    """Whether an expression can be put in a function: it binds nothing, and waits for nothing."""
+    return not any(isinstance(part, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom) for part in inside([node]))
