@@ -368,6 +368,8 @@ def becomes_choice(loop: Any, name: str, start: Any, end: Any, nothing_like: Cal
         return False
     if name in loop.carried and tree.structure(start) == tree.structure(end):
         return False
+    if isinstance(start, types.FunctionType) and isinstance(end, types.FunctionType) and start.__code__ is end.__code__:
+        not_capturable(f"{name} is a function that is made anew in every iteration, and may be called in the next one")
     if loop.count is not None and is_known(start) and not is_known(end) and type(end) is not Choice:
         return False                               # in all iterations but the first it is a value
     choice = None if start is UNBOUND or end is UNBOUND else call(on_entry, start, end, nothing_like)

@@ -372,7 +372,10 @@ def _repeated(elements: iteration.Elements, body: Callable[[Any], None], names: 
 
 def _pays(elements: iteration.Elements, policy: Policy, body: Callable[..., Any]) -> bool:
     """Whether a loop is to be captured: it is long enough, or its length is not known."""
-    if isinstance(elements.count, int) and (not policy.loops or site_of(body) in policy.unrolled):
+    site = site_of(body)
+    if isinstance(elements.count, int) and (not policy.loops or site in policy.unrolled):
+        if site in policy.unrolled and elements.count >= SHORT:
+            policy.notes.setdefault(site, policy.unrolled[site])
         return False
     if not isinstance(elements.count, int) or elements.count >= SHORT:
         return True

@@ -147,7 +147,9 @@ def trace_arguments(fun: Callable[..., Any], arguments: Arguments, *, name: str 
     refused: BwError | None = None                 # the first way's error, which is told if none of the simpler ways does
     while True:
         try:
-            return _traced(fun, arguments, policy, name, argument_types, varying)
+            found = _traced(fun, arguments, policy, name, argument_types, varying)
+            found.unrolled_for = None if refused is None else str(refused)
+            return found
         except Exception as error:
             may_go_without = policy.converting and policy.met and not policy.needed
             if refused is not None and not may_go_without:

@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 LEAVING = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal, ast.Import,
-            ast.ImportFrom, ast.Delete, ast.AsyncFor, ast.AsyncWith, ast.Match, ast.ClassDef)
+            ast.ImportFrom, ast.Delete, ast.AsyncFor, ast.AsyncWith, ast.Match)
 OWN_SCOPE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 

@@ -16,7 +16,7 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 def annotate(body: list[ast.stmt]) -> None:
     """Of all statements of a function's body."""
-    everywhere = frozenset(name for part in body for node in ast.walk(part) if isinstance(node, _SCOPES) for name in loads(node))
+    everywhere = frozenset(name for part in body for node in ast.walk(part) if isinstance(node, _SCOPES) for name in _free(node))
     _Liveness(everywhere).block(body, everywhere)
 
 
@@ -25,6 +25,27 @@ def loads(node: ast.AST | None) -> Names:
     if node is None:
         return _NONE
     return frozenset(part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load))
+
+
+def _free(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Names:
+    """The names that a function reads of those around it; its own name, by which it calls itself, is bound whenever it runs."""
+    given = node.args
+    bound = {arg.arg for arg in (*given.posonlyargs, *given.args, *given.kwonlyargs, *filter(None, (given.vararg, given.kwarg)))}
+    body = [node.body] if isinstance(node, ast.Lambda) else node.body
+    outer = {name for part in body for one in ast.walk(part) if isinstance(one, ast.Nonlocal) for name in one.names}
+    bound |= set(stores(body)) - outer
+    read: set[str] = set()
+    stack: list[ast.AST] = list(body)
+    while stack:
+        part = stack.pop()
+        if isinstance(part, _SCOPES):
+            read |= _free(part)
+            stack += [*part.args.defaults, *filter(None, part.args.kw_defaults), *getattr(part, "decorator_list", ())]
+            continue
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
+            read.add(part.id)
+        stack += ast.iter_child_nodes(part)
+    return frozenset(read - bound - {getattr(node, "name", "")})
 
 
 def stores(nodes: Iterable[ast.AST]) -> list[str]:
@@ -90,7 +111,10 @@ class _Liveness:
                 return inside | frozenset(name for item in items for name in loads(item))
             case ast.Try():
                 return self._try(node, out)
-            case ast.FunctionDef() | ast.ClassDef():
+            case ast.FunctionDef():
+                around = [*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults)]
+                return (out - {node.name}) | _free(node) | frozenset().union(*map(loads, around))
+            case ast.ClassDef():
                 return (out - {node.name}) | loads(node)
             case _:
                 return out | loads(node)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
+from bwcompiler.frontend.tracing.trace import trace
 from tests.unit.frontend.comparing import compare
 
 X, Y = np.linspace(-1.0, 1.0, 4), np.linspace(2.0, 3.0, 4)
@@ -291,3 +292,144 @@ def test_what_cannot_be_known_is_read_only():
 
     with pytest.raises(ValueError, match=r"test_captured_names.py:\d+: x\[0\] = 7.0\n.*read-only: after the loop x is one of several"):
         bw.jit(row)(X, 0.5)
+
+
+# ----- functions and classes that are defined in loops
+class Scaled:
+    def __init__(self, v):
+        self.v = v
+
+
+def with_a_function(x):
+    for t in range(12):
+        dt = 0.1 * (t + 1)
+
+        def flow(v, flux):
+            return v - dt * flux
+        x = flow(x, np.sin(x))
+    return x
+
+
+def with_defaults(x):
+    for t in range(12):
+        def flow(v, k=t, *, w=x[0]):
+            return v + k * w * 0.01
+        x = flow(x)
+    return x
+
+
+def with_recursion(x):
+    for t in range(12):
+        def factorial(n):
+            return 1.0 if n == 0 else n * factorial(n - 1)
+        x = x + 0.001 * factorial(3) * t
+    return x
+
+
+def with_a_decorator(x):
+    for t in range(12):
+        def twice(g):
+            def inner(v):
+                return g(g(v))
+            return inner
+
+        @twice
+        def flow(v):
+            return v * 0.9 + 0.01 * t
+        x = flow(x)
+    return x
+
+
+def with_a_sum_outside(x):
+    for _ in range(12):
+        total = 0.0
+
+        def add(v):
+            nonlocal total
+            total += v
+        add(x[0])
+        add(x[1])
+        x = x * 0.9 + total * 0.01
+    return x
+
+
+def with_one_of_two(x):
+    for t in range(12):
+        if x[0] > 1.0:
+            def flow(v):
+                return v * 0.9
+        else:
+            def flow(v):
+                return v + 0.1 * t
+        x = flow(x)
+    return x
+
+
+def used_behind(x):
+    for t in range(12):
+        def flow(v):
+            return v * t
+        x = x + 1.0
+    return flow(x)
+
+
+def with_a_class(x):
+    for t in range(12):
+        class Step(Scaled):
+            gain = 0.9
+
+            def __init__(self, v):
+                super().__init__(v)
+                self.t = t
+
+            def taken(self):
+                return self.v * self.gain + self.t
+        x = Step(x).taken()
+    return x
+
+
+def with_a_class_left_early(x):
+    for t in range(12):
+        class Step:
+            def taken(self, v, t=t):
+                return v * 0.9 + t
+        x = Step().taken(x)
+        if x[0] > 20.0:
+            break
+    return x
+
+
+@pytest.mark.parametrize("function", [
+    with_a_function, with_defaults, with_recursion, with_a_decorator, with_a_sum_outside, with_one_of_two, used_behind, with_a_class,
+    with_a_class_left_early])
+def test_functions_and_classes_defined_in_loops_do_not_unroll_them(function):
+    x = np.array([1.2, 0.7, 2.0])
+    traced = trace(function, (x,))
+    assert not traced.notes and len(traced.loops) == 1
+    np.testing.assert_allclose(bw.jit(function)(x), function(x), rtol=1e-14)
+
+
+def test_why_loops_with_functions_that_outlive_iterations_are_unrolled():
+    def mutual(x):
+        for _ in range(12):
+            def even(n):
+                return 1.0 if n == 0 else odd(n - 1)
+
+            def odd(n):
+                return 0.0 if n == 0 else even(n - 1)
+            x = x + even(4) * 0.1
+        return x
+
+    def kept(x):
+        flow = np.sin
+        for t in range(12):
+            x = flow(x) * 0.9
+
+            def flow(v, t=x[0]):
+                return v + t
+        return x
+
+    x = np.array([1.2, 0.7, 2.0])
+    for function, reason in ((mutual, "even is a function that is made anew in every iteration"), (kept, "used outside of the loop")):
+        np.testing.assert_allclose(bw.jit(function)(x), function(x), rtol=1e-14)
+        assert reason in bw.jit(function).explain(x)
