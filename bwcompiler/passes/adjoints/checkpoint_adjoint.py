@@ -9,7 +9,7 @@ before the cotangents are there; so only x and what the policy keeps live from t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 from bwcompiler import ops
@@ -31,11 +31,13 @@ class CheckpointRule:
     content_key = ""
     backwards = None                   # restores no array
 
-    def __init__(self, value: Value, body: Graph, kept: Sequence[Value], active: Sequence[int]) -> None:
+    def __init__(self, value: Value, body: Graph, kept: Sequence[Value], active: Sequence[int], chosen: Set[int]) -> None:
         self.value = value
         self.body = body
         self.kept = kept
         self.active = active
+        self.chosen = chosen
+        self.masked: Set[int] = frozenset()            # known when the adjoint was made
 
     def __repr__(self) -> str:
         return f"adjoint of {self.value!r}"
@@ -46,7 +48,9 @@ class CheckpointRule:
         body = self.body
         started = [k for k in self.active if present[k] is not None]
         seeds = [None if ct is None or not is_differentiable(output) else INPUT_SEED for ct, output in zip(cts, body.outputs, strict=True)]
-        joint, mapping = unlink_with_mapping(differentiate(body, self.active, seeds, started_from=started))
+        linked = differentiate(body, self.active, seeds, started_from=started, masked=self.chosen, inside=True)
+        self.masked = frozenset([k for k, masked in zip(self.active, linked.masked, strict=True) if masked])
+        joint, mapping = unlink_with_mapping(linked)
         outputs = [joint.graph.outputs[place] for place in joint.cotangents if place is not None]
         held = {mapping.get(value, value): input_value(value.type, value.name) for value in self.kept}
         count = len(joint.graph.inputs) - len(joint.captured)
@@ -64,8 +68,10 @@ class CheckpointRule:
         return totals
 
 
-def expand_checkpoint(value: Value, operands: Sequence[Value], body: Graph, arrays: Sequence[Any], flags: Sequence[bool]) -> Value:
-    """Emit the body, and what ties its results to its operands; body, its inputs behind the operands being `arrays`, is prepared."""
+def expand_checkpoint(value: Value, operands: Sequence[Value], body: Graph, arrays: Sequence[Any], flags: Sequence[bool],
+                      masked: Set[int]) -> Value:
+    """Emit the body, and what ties its results to its operands; body, its inputs behind the operands being `arrays`, is prepared; masked:
+    the outputs of whose cotangents a choice may mask parts."""
     record = current_record()
     if record is None:
         raise InternalError(f"{value!r} is expanded outside of any record")
@@ -73,6 +79,6 @@ def expand_checkpoint(value: Value, operands: Sequence[Value], body: Graph, arra
     kept = [one for one in body.body if not isinstance(one.type, TupleType) and policy.kept(one)]
     captured = [record.capture(array, tensor(dtype_of(array.dtype), array.shape)) for array in arrays]
     found = inline(body.replace(outputs=[*body.outputs, *kept]), [*operands, *captured])
-    rule = CheckpointRule(value, body, kept, [k for k, flag in enumerate(flags) if flag])
+    rule = CheckpointRule(value, body, kept, [k for k, flag in enumerate(flags) if flag], masked)
     residuals = [*found[len(body.outputs):], *captured]
     return ops.region_link(*operands, *found[:len(body.outputs)], *residuals, rule=rule, given=len(operands), results=len(body.outputs))

@@ -39,12 +39,14 @@ class CondRule:
     content_key = ""
     backwards = None                   # restores no array
 
-    def __init__(self, value: Value, active: Sequence[int], apart: Set[int], seeded: Sequence[int], branches: tuple[Graph, Graph]) -> None:
+    def __init__(self, value: Value, active: Sequence[int], apart: Set[int], seeded: Sequence[int], branches: tuple[Graph, Graph],
+                 masked: Set[int]) -> None:
         self.value = value
         self.active = active
         self.apart = apart
         self.seeded = seeded
         self.branches = branches
+        self.masked = masked
 
     def __repr__(self) -> str:
         return f"adjoint of {self.value!r}"
@@ -58,10 +60,12 @@ class CondRule:
         return totals(present, [k + 1 for k in self.active], {k + 1 for k in self.apart}, chosen)
 
 
-def expand_cond(value: Value, operands: Sequence[Value], branches: Sequence[Prepared], flags: Sequence[bool]) -> Value:
+def expand_cond(value: Value, operands: Sequence[Value], branches: Sequence[Prepared], flags: Sequence[bool],
+                masked: Set[int]) -> Value:
     """Emit the cond that gives residuals, and what ties its results to its operands.
 
     branches   prepared for a derivative with respect to the inputs that are flagged, with the arrays that are their last inputs.
+    masked     the outputs of whose cotangents a choice may mask parts.
     """
     record = current_record()
     if record is None:
@@ -70,7 +74,7 @@ def expand_cond(value: Value, operands: Sequence[Value], branches: Sequence[Prep
     seeded = [k for k, output in enumerate(value.attrs["then_branch"].outputs) if is_differentiable(output)]
     updated = set(branch_states(value).values())
     apart = {place for place in updated if flags[place]}
-    parts = [cut_body(body, 0, [*flags, *[False] * len(arrays)], seeded, NOTHING, apart=apart, updated=updated)
+    parts = [cut_body(body, 0, [*flags, *[False] * len(arrays)], seeded, NOTHING, apart=apart, updated=updated, masked=masked)
              for body, arrays in branches]
     fixed = [part.fixed_operands(given, arrays, record) for part, (_, arrays) in zip(parts, branches, strict=True)]
     captured = [values[len(given):] for values in fixed]
@@ -80,7 +84,8 @@ def expand_cond(value: Value, operands: Sequence[Value], branches: Sequence[Prep
     items = [ops.item(chosen, index=k) for k in range(results + len(places))]
     kept = [[values[k] for k in part.kept] for part, values in zip(parts, fixed, strict=True)]
     adjoints = [_taking(part, number, len(apart), kept, places) for number, part in enumerate(parts)]
-    rule = CondRule(value, parts[0].active, apart, seeded, (adjoints[0], adjoints[1]))
+    rule = CondRule(value, parts[0].active, apart, seeded, (adjoints[0], adjoints[1]),
+                    {k + 1 for part in parts for k in part.masked})
     return ops.region_link(*operands, *items, *kept[0], *kept[1], rule=rule, given=len(operands), results=results)
 
 

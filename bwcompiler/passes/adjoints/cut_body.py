@@ -45,6 +45,7 @@ class CutBody(NamedTuple):
     whole      bytes of carried arrays that are kept as they are at some point of an iteration, and not in parts.
     inputs     the fixed inputs as the body has them; `before` is what is computed of them before the loop, and `hoisted` those of its
                values that are the last fixed inputs.
+    masked     the numbers of the inputs of whose cotangents zeros may come of guards.
     """
 
     forward: Graph
@@ -59,6 +60,7 @@ class CutBody(NamedTuple):
     inputs: tuple[Value, ...]
     before: tuple[Value, ...]
     hoisted: tuple[Value, ...]
+    masked: frozenset[int]
 
     def stored(self) -> tuple[Value, ...]:
         """The residuals in the forward graph."""
@@ -79,7 +81,7 @@ class CutBody(NamedTuple):
 
 def cut_body(body: Graph, carried: int, flags: Sequence[bool], seeded: Sequence[int], hoisting: str, trips: int = 0,
              passed_on: Set[int] = frozenset(), apart: Set[int] = frozenset(), updated: Set[int] = frozenset(),
-             restoring: bool = False) -> CutBody:
+             restoring: bool = False, masked: Set[int] = frozenset()) -> CutBody:
     """Differentiate a body with respect to the inputs that are flagged, and cut the result in two.
 
     seeded     the numbers of the outputs that get cotangents.
@@ -89,11 +91,12 @@ def cut_body(body: Graph, carried: int, flags: Sequence[bool], seeded: Sequence[
     apart      the numbers of fixed inputs whose cotangents are not added to those so far.
     restoring  whether carried arrays are restored where that is possible, even if it keeps more.
     updated    the numbers of fixed inputs that are written over later: they cost their bytes, although they are kept where they are.
+    masked     the numbers of the outputs of whose cotangents a choice may mask parts.
     """
     fixed = [k for k in range(carried, len(body.inputs)) if flags[k] and k not in apart]
     active = [*[k for k in range(len(body.inputs)) if flags[k] and (k < carried or k in apart)], *fixed]
     seeds = [INPUT_SEED if k in seeded else None for k in range(len(body.outputs))]
-    linked = differentiate(body, active, seeds, started_from=fixed)
+    linked = differentiate(body, active, seeds, started_from=fixed, masked=masked, inside=True)
     joint, unlinked = unlink_with_mapping(linked)
     graph = joint.graph.replace(captured=0)
     numbers = [position for position in joint.seeds if position is not None] + list(joint.started)
@@ -123,7 +126,8 @@ def cut_body(body: Graph, carried: int, flags: Sequence[bool], seeded: Sequence[
     adjoint = _adjoint(parts.body, inputs, cotangents, [body.inputs[k] for k in active], parts.first, body)
     own = tuple([value for value in joint.graph.inputs[carried:] if value in number])
     return CutBody(forward, adjoint, len(residuals), tuple(seeded), tuple(active), parts.undone, tuple([number[value] for value in kept]),
-                   joint.captured, _whole(residuals, saved, entries), own, lifted.values, lifted.hoisted)
+                   joint.captured, _whole(residuals, saved, entries), own, lifted.values, lifted.hoisted,
+                   frozenset([k for k, zeros in zip(active, linked.masked, strict=True) if zeros]))
 
 
 def _whole(residuals: Sequence[Value], graph: Graph, entries: Sequence[Value]) -> int:

@@ -8,7 +8,7 @@ custom rules expanded, simplified, and their own loops expanded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any, NamedTuple
 
 from bwcompiler import ops
@@ -23,6 +23,7 @@ from bwcompiler.passes.adjoints.while_adjoint import expand_while
 from bwcompiler.passes.derivatives.activity import active_inputs, active_values, is_differentiable
 from bwcompiler.passes.derivatives.expand_custom_rules import expand_custom_rules
 from bwcompiler.passes.derivatives.expansion import Expanded, expanded
+from bwcompiler.passes.derivatives.masks import masked_outputs, masked_values
 from bwcompiler.passes.derivatives.transposed_rule import Regions
 from bwcompiler.passes.loops.prune_regions import prune_regions
 from bwcompiler.passes.rewriting.simplify import simplify
@@ -30,22 +31,29 @@ from bwcompiler.passes.rewriting.simplify import simplify
 EXPANDED = (ops.loop, ops.while_loop, ops.cond, ops.checkpoint)
 
 
-def expand_regions(graph: Graph, wrt: Sequence[int], carried: int | None = None, restoring: bool = False) -> Expanded:
+def expand_regions(graph: Graph, wrt: Sequence[int], carried: int | None = None, restoring: bool = False,
+                   masked: Iterable[int] = ()) -> Expanded:
     """Replace every loop and branch through which an output depends on the inputs `wrt`.
 
     carried    of the body of another region op: how many of its inputs it carries.
     restoring  whether loops restore the arrays that they pass on, even where that keeps more.
+    masked     the outputs of whose cotangents a choice may mask parts.
     """
     if not any(value.op in EXPANDED for value in graph.body):
         return Expanded(graph)
     graph = prune_regions(graph)
     active = active_values(graph, [graph.inputs[k] for k in wrt])
     passed_on = _passed_on(graph, carried or 0)
+    chosen = masked_values(graph, masked)
+    results: dict[Value, list[int]] = {}
+    for value in graph.body:
+        if value.op is ops.item and value in chosen:
+            results.setdefault(value.operands[0], []).append(value.attrs["index"])
 
     def replace(value: Value, operands: tuple[Value, ...]) -> Value | None:
         if value.op not in EXPANDED or value not in active:
             return None
-        place = Place(carried is not None, frozenset(passed_on.get(value, ())), restoring)
+        place = Place(carried is not None, frozenset(passed_on.get(value, ())), restoring, frozenset(results.get(value, ())))
         return _EXPAND[value.op.name](value, operands, [operand in active for operand in value.operands], place)
 
     return expanded(graph, replace)
@@ -57,11 +65,13 @@ class Place(NamedTuple):
     inside     of the body of another one.
     passed_on  the numbers of what it carries that the loop around it carries too.
     restoring  whether that is restored, so that the loop around can restore it.
+    masked     the numbers of the results of whose cotangents a choice may mask parts.
     """
 
     inside: bool
     passed_on: Set[int]
     restoring: bool
+    masked: Set[int]
 
 
 def _passed_on(body: Graph, carried: int) -> dict[Value, list[int]]:
@@ -82,35 +92,37 @@ def _passed_on(body: Graph, carried: int) -> dict[Value, list[int]]:
 
 
 # ----- bodies
-def _prepared(body: Graph, wrt: Sequence[int], carried: int = 0, restoring: bool = False) -> tuple[Graph, list[Any]]:
+def _prepared(body: Graph, wrt: Sequence[int], masked: Set[int], carried: int = 0, restoring: bool = False) -> tuple[Graph, list[Any]]:
     """A body with custom rules and regions expanded and simplified, and the arrays that it captured, its last inputs."""
     custom = expand_custom_rules(body, wrt, REGIONS)
-    expanded = expand_regions(simplify(custom.graph), wrt, carried, restoring)
+    expanded = expand_regions(simplify(custom.graph), wrt, carried, restoring, masked)
     return expanded.graph.replace(captured=0), [*custom.arrays, *expanded.arrays]
 
 
 def _loop(value: Value, operands: Sequence[Value], given: Sequence[bool], place: Place) -> Value:
     """The loop cut in two.  Where it would keep whole arrays that it could restore, if only the loops inside did, they do."""
-    body, arrays, flags = _loop_body(value, given, place.restoring)
-    parts = cut_loop(value, body, flags, place.passed_on, place.restoring)
+    masked = masked_outputs(value.attrs["body"], value.attrs["carried"], place.masked)
+    body, arrays, flags = _loop_body(value, given, masked, place.restoring)
+    parts = cut_loop(value, body, flags, masked, place.passed_on, place.restoring)
     if parts.whole and not place.restoring:
-        other, more, others = _loop_body(value, given, True)
-        undone = cut_loop(value, other, others, place.passed_on, False)
+        other, more, others = _loop_body(value, given, masked, True)
+        undone = cut_loop(value, other, others, masked, place.passed_on, False)
         if undone.kept_bytes() < parts.kept_bytes():
             body, arrays, parts = other, more, undone
     return expand_loop(value, operands, body, arrays, parts)
 
 
 def _while(value: Value, operands: Sequence[Value], given: Sequence[bool], place: Place) -> Value:
-    body, arrays, flags = _loop_body(value, given)
-    return expand_while(value, operands, body, arrays, flags, not place.inside)
+    masked = masked_outputs(value.attrs["body"], value.attrs["carried"], place.masked)
+    body, arrays, flags = _loop_body(value, given, masked)
+    return expand_while(value, operands, body, arrays, flags, masked, not place.inside)
 
 
-def _loop_body(value: Value, given: Sequence[bool], restoring: bool = False) -> tuple[Graph, list[Any], list[bool]]:
+def _loop_body(value: Value, given: Sequence[bool], masked: Set[int], restoring: bool = False) -> tuple[Graph, list[Any], list[bool]]:
     """The body of a loop, prepared, the arrays that are its last inputs, and which inputs are active."""
     body = value.attrs["body"]
     flags = active_inputs(body, value.attrs["carried"], given)
-    body, arrays = _prepared(body, [k for k, flag in enumerate(flags) if flag], value.attrs["carried"], restoring)
+    body, arrays = _prepared(body, [k for k, flag in enumerate(flags) if flag], masked, value.attrs["carried"], restoring)
     return body, arrays, [*flags, *[False] * len(arrays)]
 
 
@@ -118,13 +130,13 @@ def _cond(value: Value, operands: Sequence[Value], given: Sequence[bool], place:
     branches = value.attrs["then_branch"], value.attrs["else_branch"]
     flags = [flag and is_differentiable(operand) for flag, operand in zip(given[1:], value.operands[1:], strict=True)]
     wrt = [k for k, flag in enumerate(flags) if flag]
-    return expand_cond(value, operands, [_prepared(branch, wrt) for branch in branches], flags)
+    return expand_cond(value, operands, [_prepared(branch, wrt, place.masked) for branch in branches], flags, place.masked)
 
 
 def _checkpoint(value: Value, operands: Sequence[Value], given: Sequence[bool], place: Place) -> Value:
     flags = [flag and is_differentiable(operand) for flag, operand in zip(given, value.operands, strict=True)]
-    body, arrays = _prepared(value.attrs["body"], [k for k, flag in enumerate(flags) if flag])
-    return expand_checkpoint(value, operands, body, arrays, flags)
+    body, arrays = _prepared(value.attrs["body"], [k for k, flag in enumerate(flags) if flag], place.masked)
+    return expand_checkpoint(value, operands, body, arrays, flags, place.masked)
 
 
 REGIONS = Regions(expand_regions, unlink_regions, prune_regions)

@@ -71,6 +71,7 @@ class LoopRule:
         self.adjoint = adjoint
         self.extras = extras
         self.backwards: Value | None = None
+        self.masked = parts.masked
         self.active = [k for place, k in enumerate(parts.active) if place not in late.untouched]
 
     def undone(self) -> list[tuple[int, int]]:
@@ -116,13 +117,13 @@ def totals(present: Sequence[Value | None], active: Sequence[int], apart: Contai
     return found
 
 
-def cut_loop(loop: Value, body: Graph, flags: Sequence[bool], passed_on: Set[int], restoring: bool) -> CutBody:
+def cut_loop(loop: Value, body: Graph, flags: Sequence[bool], masked: Set[int], passed_on: Set[int], restoring: bool) -> CutBody:
     """The body of a loop, prepared for a derivative with respect to the inputs flagged, cut in two; the others: see `cut_body`."""
     carried = loop.attrs["carried"]
     hoisting = ALL if known_le(loop.attrs["lo"], loop.attrs["hi"]) else SAFE
     assert body.index is not None
     return cut_body(body, carried, flags, [k for k in range(carried) if flags[k]], hoisting, trips_of(body.index), passed_on,
-                    restoring=restoring)
+                    restoring=restoring, masked=masked)
 
 
 def expand_loop(loop: Value, operands: Sequence[Value], body: Graph, arrays: Sequence[Any], parts: CutBody) -> Value:

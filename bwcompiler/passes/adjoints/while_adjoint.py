@@ -15,7 +15,7 @@ snapshots, which short loops would spend most of their time on: what the rings d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any, NamedTuple
 
 from bwcompiler import ops
@@ -101,6 +101,7 @@ class WhileRule:
         self.parts = parts
         self.loop = loop
         self.keeps_rings = keeps_rings
+        self.masked = parts.masked
 
     def __repr__(self) -> str:
         return f"adjoint of {self.value!r}"
@@ -123,16 +124,17 @@ class WhileRule:
 
 
 def expand_while(value: Value, operands: Sequence[Value], body: Graph, arrays: Sequence[Any], flags: Sequence[bool],
-                 keeps_rings: bool) -> Value:
+                 masked: Set[int], keeps_rings: bool) -> Value:
     """Emit the loop that counts its iterations and keeps residuals, and what ties its results to its operands.
 
-    body, its inputs behind the operands being `arrays`, is prepared for a derivative with respect to the inputs flagged.
+    body, its inputs behind the operands being `arrays`, is prepared for a derivative with respect to the inputs flagged; masked: the
+    outputs of whose cotangents a choice may mask parts.
     """
     record = current_record()
     if record is None:
         raise InternalError(f"{value!r} is expanded outside of any record")
     carried = value.attrs["carried"]
-    parts = cut_body(body, carried, flags, [k for k in range(carried) if flags[k]], SAFE)
+    parts = cut_body(body, carried, flags, [k for k in range(carried) if flags[k]], SAFE, masked=masked)
     fixed = parts.fixed_operands(operands[carried:], arrays, record)
     kinds = [tensor(stored.dtype, padded(stored.shape)) for stored in parts.stored()]
     size = rows(kinds)

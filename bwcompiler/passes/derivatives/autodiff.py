@@ -7,7 +7,9 @@ pruning to what `wrt` and the seeds need, symbolic zeros, and guards.  Broadcast
 Guards (NaN-safe where).  A cotangent that came through `select` carries the condition: where the guard is false it is to
 be read as 0, whatever bits later rules multiplied into it (0 * inf = nan).  Elementwise rules pass the guard on, moves
 apply to it too, and it is settled, `select(guard, ct, 0)`, before anything mixes elements, at accumulation, and at the
-outputs, unless every op since the select maps 0 to 0.
+outputs, unless every op since the select maps 0 to 0.  What was settled is `masked`: its zeros may stand for a nan that was not
+chosen.  Where one of these meets a rule that does not map 0 to 0 (before the sum, slice, loop or branch that it came through), it has
+the guard `ct != 0`.
 
 What the rules emit is simplified as it is made, and merged with the forward values: no value is computed twice.  The result
 is ordinary graph IR, so a higher derivative is this pass applied again.
@@ -15,7 +17,7 @@ is ordinary graph IR, so a higher derivative is this pass applied again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bwcompiler import ops
@@ -25,6 +27,7 @@ from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Op, Record, Value, constant, input_value
 from bwcompiler.ir.texts.graph_printer import NO_NAMES, Names, plain_name
 from bwcompiler.passes.derivatives.activity import active_values
+from bwcompiler.passes.derivatives.masks import TAME, hides_nan, is_multiple, wild_values
 from bwcompiler.passes.pass_manager import PassRun
 from bwcompiler.passes.rewriting.rewriter import Rewriter
 from bwcompiler.passes.rewriting.simplify_rules import RULES
@@ -38,11 +41,22 @@ _MOVES = frozenset(("transpose", "reshape", "flip"))
 
 
 class Cotangent(NamedTuple):
-    """A cotangent; where `guard` (a boolean value of its shape) is false it reads as 0; dirty: 0 may have become nan."""
+    """A cotangent; where `guard` (a boolean value of its shape) is false it reads as 0.
+
+    dirty   0 may have become nan.
+    hides   the guard may hide a nan, and not only what a value is by its own size.
+    masked  zeros may come of such guards, which were settled.
+    """
 
     value: Value
     guard: Value | None = None
     dirty: bool = False
+    hides: bool = False
+    masked: bool = False
+
+    @property
+    def has_masked_zeros(self) -> bool:
+        return self.masked or self.hides
 
 
 class JointGraph(NamedTuple):
@@ -55,6 +69,7 @@ class JointGraph(NamedTuple):
     started      input positions of the cotangents that those of `started_from` start with.
     stopped      (value, position) where the rule of the value's op gave the operand at the position no cotangent.
     passes       what the passes that led here did.
+    masked       per entry of wrt whether zeros of its cotangent may come of guards that were settled.
     """
 
     graph: Graph
@@ -65,14 +80,18 @@ class JointGraph(NamedTuple):
     stopped: Sequence[tuple[Value, int]] = ()
     passes: Sequence[PassRun] = ()
     started: tuple[int, ...] = ()
+    masked: tuple[bool, ...] = ()
 
 
 def differentiate(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None], names: Names = NO_NAMES,
-                  origins: Mapping[Value, Value] = NO_ORIGINS, started_from: Sequence[int] = ()) -> JointGraph:
+                  origins: Mapping[Value, Value] = NO_ORIGINS, started_from: Sequence[int] = (),
+                  masked: Container[int] = (), inside: bool = False) -> JointGraph:
     """The joint graph of `graph`: cotangents of inputs `wrt`, for the seeds given per output (ONE, INPUT_SEED or None).
 
     The cotangents of the inputs `started_from` start with values that are further inputs of the joint graph, behind the seeds, and
     not with zero: so the body of a loop adds to what the iterations before it have found.
+
+    Zeros in the seeds of the outputs `masked` may come of guards that were settled; inside: the graph is of a loop or branch.
 
     Calls of functions with rules of their own are expanded before, and equal values merged: merged values have one cotangent,
     so that `X @ w` written twice gives one `X.T @ ct`.
@@ -86,13 +105,14 @@ def differentiate(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None],
     record.learn(graph.body)
     with record:
         label = _Label(origins, names)
-        sweep = _Sweep(record, active_values(graph, targets), frozenset(graph.body), label)
-        seed_inputs, positions = _seed(sweep, graph, seeds)
+        sweep = _Sweep(record, active_values(graph, targets), frozenset(graph.body), wild_values(graph, inside), label)
+        seed_inputs, positions = _seed(sweep, graph, seeds, masked)
         starts = [input_value(graph.inputs[k].type, f"{graph.inputs[k].label}.ct") for k in started_from]
         for k, start in zip(started_from, starts, strict=True):
-            sweep.add(graph.inputs[k], Cotangent(start))
+            sweep.add(graph.inputs[k], Cotangent(start, masked=True))            # as what is added to it is
         sweep.run(graph.body)
         found = [sweep.settled(target) for target in targets]
+    zeros = tuple([target in sweep.cotangents and sweep.cotangents[target].has_masked_zeros for target in targets])
     present = [value for value in found if value is not None]
     numbers = iter(range(len(graph.outputs), len(graph.outputs) + len(present)))
     outputs = [*graph.outputs, *present]
@@ -103,10 +123,10 @@ def differentiate(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None],
     first = explicit + len(seed_inputs)
     return JointGraph(joint, tuple([None if value is None else next(numbers) for value in found]), tuple(positions),
                       tuple([array for array, _ in captured]), origins, sweep.stopped,
-                      started=tuple(range(first, first + len(starts))))
+                      started=tuple(range(first, first + len(starts))), masked=zeros)
 
 
-def _seed(sweep: _Sweep, graph: Graph, seeds: Sequence[str | None]) -> tuple[list[Value], list[int | None]]:
+def _seed(sweep: _Sweep, graph: Graph, seeds: Sequence[str | None], masked: Container[int]) -> tuple[list[Value], list[int | None]]:
     """Give the outputs their cotangents; new inputs of the joint graph, and per output the position of its own."""
     explicit = len(graph.inputs) - graph.captured
     inputs: list[Value] = []
@@ -121,7 +141,7 @@ def _seed(sweep: _Sweep, graph: Graph, seeds: Sequence[str | None]) -> tuple[lis
             value = input_value(output.type, sweep.label(output) if len(seeds) == 1 else f"seed{number}")
             positions[-1] = explicit + len(inputs)
             inputs.append(value)
-        sweep.add(output, Cotangent(value))
+        sweep.add(output, Cotangent(value, masked=number in masked))
     return inputs, positions
 
 
@@ -161,10 +181,11 @@ class _Label:
 class _Sweep:
     """The reverse sweep: cotangents per value, and the rules applied to them."""
 
-    def __init__(self, record: Record, active: set[Value], primals: frozenset[Value], label: _Label) -> None:
+    def __init__(self, record: Record, active: set[Value], primals: frozenset[Value], wild: set[Value], label: _Label) -> None:
         self.record = record
         self.active = active
         self.primals = primals
+        self.wild = wild
         self.label = label
         self.cotangents: dict[Value, Cotangent] = {}
         self.items: dict[Value, dict[int, Cotangent]] = {}
@@ -182,7 +203,8 @@ class _Sweep:
             self.record.source = value.source
             self.record.forward = value
             if value in self.items:
-                self._joint(value, self._item_cotangents(value))
+                masked = any(ct.has_masked_zeros for ct in self.items[value].values())
+                self._joint(value, self._item_cotangents(value), masked=masked)
                 continue
             ct = self.cotangents.pop(value, None)
             if ct is None:
@@ -192,9 +214,10 @@ class _Sweep:
             if value.op is ops.select:
                 self._select(value, ct)
             elif isinstance(vjp, Joint) and not (vjp.elementwise and ct.value.type.shape == value.operands[0].type.shape):
-                self._joint(value, self._settle(ct))
+                self._joint(value, self._settle(ct), masked=ct.has_masked_zeros)
             elif isinstance(vjp, Joint):
-                self._joint(value, ct.value, ct.guard)
+                ct = self._exposed(value, ct)
+                self._joint(value, ct.value, ct.guard, ct.masked, ct.hides)
             else:
                 self._per_operand(value, vjp, ct)
         self.record.forward = None
@@ -210,7 +233,8 @@ class _Sweep:
         guard = None
         if present.guard is not None and contribution.guard is not None:
             guard = ops.bitwise_or(present.guard, contribution.guard)
-        self.cotangents[target] = Cotangent(total, guard)
+        masked = present.has_masked_zeros and contribution.has_masked_zeros
+        self.cotangents[target] = Cotangent(total, guard, False, masked and guard is not None, masked and guard is None)
 
     def settled(self, target: Value) -> Value | None:
         """The finished cotangent of an input."""
@@ -244,20 +268,31 @@ class _Sweep:
             branch = ops.select(condition, ct.value, zero) if chosen else ops.select(condition, zero, ct.value)
             if ct.guard is not None:
                 guard = ops.bitwise_and(guard, ct.guard)
-            self.add(operand, Cotangent(branch, guard, ct.dirty))
+            self.add(operand, Cotangent(branch, guard, ct.dirty, ct.hides or hides_nan(condition, operand), ct.masked))
+
+    def _exposed(self, value: Value, ct: Cotangent) -> Cotangent:
+        """The cotangent of a value whose rules may make a nan of its zeros."""
+        if not ct.masked or value.op.keeps_zero or is_multiple(value):
+            return ct
+        if value.op in TAME and self.wild.isdisjoint(value.operands):
+            return ct
+        alive = ops.invert(_is_zero(ct.value))
+        return Cotangent(ct.value, alive if ct.guard is None else ops.bitwise_and(ct.guard, alive), ct.dirty, True)
 
     def _per_operand(self, value: Value, rules: Any, ct: Cotangent) -> None:
         op, operands = value.op, value.operands
         if isinstance(rules, NotDifferentiable):
             return
         keeps_guard = op.kind == "elementwise" or op.name in _MOVES
-        if not keeps_guard:
-            ct = Cotangent(self._settle(ct))
+        if keeps_guard:
+            ct = self._exposed(value, ct)
+        else:
+            ct = Cotangent(self._settle(ct), masked=ct.has_masked_zeros and op.keeps_zero)
         for position, (operand, rule) in enumerate(zip(operands, rules, strict=False)):   # index operands of gathers have no rule
             if operand not in self.active or isinstance(rule, NotDifferentiable):
                 continue
             if isinstance(rule, Into):
-                self._into(value, operand, rule, ct.value)
+                self._into(value, operand, rule, ct)
                 continue
             found = rule(ct.value, value, *operands, **value.attrs)
             if found is None:
@@ -267,23 +302,23 @@ class _Sweep:
 
     def _guarded(self, op: Op, rule: Any, found: Value, ct: Cotangent, value: Value) -> Cotangent:
         if ct.guard is None:
-            return Cotangent(found)
+            return Cotangent(found, masked=ct.masked)
         guard = ct.guard
         if op.kind != "elementwise":
             guard = rule(guard, value, *value.operands, **value.attrs)
-        return Cotangent(found, guard, ct.dirty or not op.keeps_zero)
+        return Cotangent(found, guard, ct.dirty or not op.keeps_zero, ct.hides, ct.masked)
 
-    def _into(self, value: Value, operand: Value, rule: Into, ct: Value) -> None:
+    def _into(self, value: Value, operand: Value, rule: Into, ct: Cotangent) -> None:
         present = self.cotangents.get(operand)
         accumulator = constant(0.0, operand.type) if present is None else self._settle(present)
-        found = rule.rule(accumulator, ct, value, *value.operands, **value.attrs)
-        self.cotangents[operand] = Cotangent(found)
+        found = rule.rule(accumulator, ct.value, value, *value.operands, **value.attrs)
+        self.cotangents[operand] = Cotangent(found, masked=ct.has_masked_zeros and (present is None or present.has_masked_zeros))
 
     def _item_cotangents(self, value: Value) -> tuple[Value | None, ...]:
         items = self.items.pop(value)
         return tuple(self._settle(items[k]) if k in items else None for k in range(len(value.type.items)))
 
-    def _joint(self, value: Value, ct: Any, guard: Value | None = None) -> None:
+    def _joint(self, value: Value, ct: Any, guard: Value | None = None, masked: bool = False, hides: bool = False) -> None:
         op = value.op
         vjp = op.vjp
         if not isinstance(vjp, Joint):
@@ -292,18 +327,19 @@ class _Sweep:
             raise UnsupportedError(at(value.source, vjp.rule.reason))
         needs = tuple(operand in self.active for operand in value.operands)
         if vjp.into:
-            self._joint_into(value, vjp, ct, needs)
+            self._joint_into(value, vjp, ct, needs, masked)
             return
         cotangents = vjp.rule(ct, value, value.operands, needs, **value.attrs)
+        masked = masked and (op.kind == "elementwise" or op.keeps_zero)
         for position, (operand, found) in enumerate(zip(value.operands, cotangents, strict=True)):
             if operand not in self.active:
                 continue
             if found is None:
                 self.stopped.append((value, position))
             else:
-                self.add(operand, Cotangent(found, guard, dirty=guard is not None))
+                self.add(operand, Cotangent(found, guard, guard is not None, hides, masked))
 
-    def _joint_into(self, value: Value, vjp: Joint, ct: Any, needs: Sequence[bool]) -> None:
+    def _joint_into(self, value: Value, vjp: Joint, ct: Any, needs: Sequence[bool], masked: bool) -> None:
         """A rule that adds to the cotangents of its operands; one that is an operand twice gets what is added as a value of its own."""
         operands = value.operands
         present = [self._settle(self.cotangents[operand]) if operand in self.cotangents and operands.index(operand) == k else None
@@ -312,10 +348,19 @@ class _Sweep:
         for k, (operand, total) in enumerate(zip(operands, found, strict=True)):
             if operand not in self.active or total is None:
                 continue
+            zeros = masked or k in value.attrs["rule"].masked
+            before = self.cotangents.get(operand)
             if operands.index(operand) == k:
-                self.cotangents[operand] = Cotangent(total)
+                self.cotangents[operand] = Cotangent(total, masked=zeros and (before is None or before.has_masked_zeros))
             else:
-                self.add(operand, Cotangent(total))
+                self.add(operand, Cotangent(total, masked=zeros))
+
+
+def _is_zero(x: Value) -> Value:
+    """Whether x is 0, asked by size: not as a choice that leaves out one number (`masks.hides_nan`)."""
+    if x.dtype.is_complex:
+        return ops.bitwise_and(_is_zero(ops.real(x)), _is_zero(ops.imag(x)))
+    return ops.less_equal(ops.absolute(x), constant(0.0, x.type))
 
 
 def _into(base: Value, parts: Value) -> Value | None:

@@ -1,0 +1,94 @@
+"""Which values `np.where` may hide a nan of, across sums, slices, loops and branches: what guards of cotangents are for (`autodiff`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from bwcompiler import ops
+from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.op import Value
+
+COMPARISONS = (ops.equal, ops.not_equal, ops.less, ops.less_equal, ops.greater, ops.greater_equal)
+TAME = (ops.add, ops.subtract, ops.multiply, ops.negative, ops.absolute, ops.sign, ops.maximum, ops.minimum, ops.sin, ops.cos, ops.tanh,
+        ops.arctan, ops.cast)      # with finite operands: finite, as their derivatives are
+
+NEAR = 3
+
+
+def hides_nan(condition: Value, operand: Value) -> bool:
+    """Whether a choice may be there to hide what a value is where it is not chosen: unless it is one by the value's own size (a ReLU), or
+    leaves out one number (a function that has a limit there)."""
+    while condition.op in (ops.invert, ops.broadcast):
+        condition = condition.operands[0]
+    if condition.op not in COMPARISONS:
+        return True
+    made_of = _near(operand) if condition.op in (ops.equal, ops.not_equal) else {operand}
+    return made_of.isdisjoint([value for value in condition.operands if value.op.kind != "constant"])
+
+
+def _near(value: Value) -> set[Value]:
+    """What the value is made of by a few operations on elements, and itself."""
+    found, last = {value}, [value]
+    for _ in range(NEAR):
+        last = [operand for one in last if one.op.kind == "elementwise" for operand in one.operands]
+        found.update(last)
+    return found
+
+
+def masked_values(graph: Graph, outputs: Iterable[int] = ()) -> set[Value]:
+    """The values that a choice may hide parts of, as they are or after other operations; and those that these outputs are made of.
+
+    Their cotangents may have zeros that stand where a nan was not chosen.
+    """
+    found = {graph.outputs[k] for k in outputs}
+    for value in reversed(graph.body):
+        if value.op is ops.select:
+            found.update([operand for operand in value.operands[1:] if value in found or hides_nan(value.operands[0], operand)])
+        elif value.op.regions:
+            results = range(len(value.type.items)) if value in found else ()
+            found.update(_masked_operands(value, results))
+        elif value in found and (value.op.kind in ("elementwise", "item") or value.op.keeps_zero):
+            found.update(value.operands)
+    return found
+
+
+def _masked_operands(value: Value, results: Iterable[int]) -> list[Value]:
+    """The operands of a loop or branch of which its regions hide parts, and those that its hidden results are made of."""
+    given = value.operands[len(value.operands) - len(value.attrs[value.op.regions[-1]].inputs):]
+    found = []
+    for name in value.op.regions:
+        region = value.attrs[name]
+        hidden = masked_values(region, masked_outputs(region, value.attrs.get("carried", 0), results) if name != "condition" else ())
+        found += [operand for operand, inside in zip(given, region.inputs, strict=True) if inside in hidden]
+    return found
+
+
+def masked_outputs(body: Graph, carried: int, results: Iterable[int]) -> frozenset[int]:
+    """The outputs of a body of whose cotangents parts may be masked, given of which results of the op they are: what is carried is read
+    in the next iteration, too."""
+    found = frozenset(results)
+    while True:
+        hidden = masked_values(body, found)
+        more = found.union([k for k in range(carried) if body.inputs[k] in hidden])
+        if more == found:
+            return found
+        found = more
+
+
+def wild_values(graph: Graph, inside: bool) -> set[Value]:
+    """The values that may be nan or inf where the graph's inputs are finite; inside of a region nothing is known of these."""
+    found = set(graph.inputs) if inside else set()
+    for value in graph.body:
+        tame = value.op in TAME or value.op is ops.select or (value.op.kind != "elementwise" and value.op.keeps_zero) or is_multiple(value)
+        if value.op.kind != "constant" and (not tame or not found.isdisjoint(value.operands)):
+            found.add(value)
+    return found
+
+
+def is_multiple(value: Value) -> bool:
+    """Whether it is a known multiple of its first operand."""
+    if value.op not in (ops.multiply, ops.divide) or value.operands[1].op is not ops.full:
+        return False
+    factor = abs(value.operands[1].attrs["value"])
+    return math.isfinite(factor) and (factor > 0 or value.op is ops.multiply)

@@ -1,0 +1,179 @@
+"""Derivatives of what `np.where` did not choose are exact zeros, whatever is between the choice and what made the nan."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from bwcompiler.compiler.pipeline import derive
+from bwcompiler.frontend.tracing.trace import trace
+from bwcompiler.passes.derivatives.autodiff import ONE
+from tests.support.derivatives import check_derivatives
+
+B = np.array([0.5, -0.3, 0.8, -0.2])
+T = 10
+
+
+@pytest.fixture(autouse=True)
+def _no_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)            # of NumPy, on the nan
+        yield
+
+
+# ----- between the choice and the nan: moves and sums
+def a_slice(b):
+    return np.sum(np.where(b[1:] > 0, np.sqrt(b)[1:], 0)) + b[0]
+
+
+def a_gather(b):
+    k = np.array([2, 1, 1])
+    return np.sum(np.where(b[k] > 0, np.log(b)[k], 0.5))
+
+
+def a_broadcast(b):
+    return np.sum(np.where((b > 0)[:, None], np.sqrt(b)[:, None] * np.arange(3.0), 1.0))
+
+
+def a_sum(b):
+    return np.where(b[1] > 0, np.sum(np.sqrt(b)), 2.0) * b[0]
+
+
+def a_running_sum(b):
+    return np.sum(np.where(np.cumsum(b) > 9, np.cumsum(np.log(b)), b))
+
+
+def pieces_and_padding(b):
+    y = np.pad(np.concatenate([np.sqrt(b), b]), 1)
+    return np.sum(np.where(np.isnan(y), 0.0, y) ** 2)
+
+
+def two_uses(b):
+    y = np.sqrt(b)
+    return np.sum(np.where(b > 0, y, 0.0)[::2]) + np.sum(np.where(b[:2] > 0, y[:2] ** 2, 0.0))
+
+
+def a_complex_number(b):
+    y = np.sqrt(b) * (1 + 2j)
+    return np.sum(np.where(b[::-1] > 0, y[::-1], 0.0).imag)
+
+
+# ----- loops and branches
+def hoisted_out_of_a_loop(b):
+    s = 1.0
+    for i in range(T):
+        s = s + np.sum(np.where(b > 0.01 * i + 0.1, np.sqrt(b), 0.5 * b)) * 0.01 * s
+    return s
+
+
+def carried_and_masked_in_the_loop(b):
+    before, total = b, 0.0
+    for i in range(T):
+        total = total + np.sum(np.where(b > 0.1, before, 0.0))
+        before = np.sqrt(b - 0.001 * i) * before
+    return total
+
+
+def masked_after_the_loop(b):
+    y = b
+    for _ in range(T):
+        y = np.sqrt(y)
+    return np.sum(np.where(b > 0, y, 0.0))
+
+
+def masked_after_two_loops(b):
+    y = b + 0.0
+    for i in range(T):
+        for j in range(2, T):
+            y = np.sqrt(y) * (1.0 + i / j)
+    return np.sum(np.where(b > 0, y, 0.0)[1:])
+
+
+def masked_in_the_next_loop(b):
+    y, total = b, 0.0
+    for _ in range(T):
+        y = np.sqrt(y)
+    for k in range(4):
+        total = total + np.where(b[k] > 0, y[k] * total, 1.0)
+    return total
+
+
+def masked_in_a_while(b):
+    y, t = np.log(b), 0.0
+    while t < 5.0:
+        t = t + np.sum(np.where(b > 0, y * y, b * b)) + 0.1
+    return t
+
+
+def masked_after_a_while(b):
+    y, k = b, 0.0
+    while k < np.sum(b) * 10.3:
+        y, k = np.sqrt(y), k + 1.0
+    return np.sum(np.where(b > 0, y, 0.0))
+
+
+def masked_in_a_branch(b):
+    return bw.cond(b[0] > 0, lambda y: np.sum(np.where(b > 0, y * y * y, 0.0)), np.sum, np.sqrt(b))
+
+
+def masked_after_a_branch(b):
+    y = bw.cond(b[0] > 0, np.sqrt, np.log, b)
+    return np.sum(np.where(b > 0, y, 0.0))
+
+
+def masked_in_a_checkpoint(b):
+    return bw.checkpoint(lambda y: np.sum(np.where(b > 0, np.sin(y), 0.0)))(np.sqrt(b))
+
+
+def masked_after_a_checkpoint(b):
+    return np.sum(np.where(b > 0, bw.checkpoint(lambda b: np.log(np.sqrt(b)))(b), 0.0))
+
+
+def branches_in_a_loop(b):
+    y = b
+    for i in range(T):
+        y = bw.cond(np.sum(b) * i > 4.3, np.sqrt, lambda y: y * 0.9 + np.sqrt(y), y)
+    return np.sum(np.where(b > 0, y, 0.0))
+
+
+PROGRAMS = [a_slice, a_gather, a_broadcast, a_sum, a_running_sum, pieces_and_padding, two_uses, a_complex_number, hoisted_out_of_a_loop,
+            carried_and_masked_in_the_loop, masked_after_the_loop, masked_after_two_loops, masked_in_the_next_loop, masked_in_a_while,
+            masked_after_a_while, masked_in_a_branch, masked_after_a_branch, masked_in_a_checkpoint, masked_after_a_checkpoint,
+            branches_in_a_loop]
+
+
+@pytest.mark.parametrize("fun", PROGRAMS, ids=lambda fun: fun.__name__)
+def test_first_and_second_derivatives(fun) -> None:
+    check_derivatives(fun, B, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("fun", [masked_after_two_loops, masked_after_a_while, branches_in_a_loop], ids=lambda fun: fun.__name__)
+def test_compiled(fun) -> None:
+    found = bw.jacfwd(bw.grad(fun))(B)
+    kept = B > 0
+    assert found[np.ix_(kept, kept)].any() and not found[~kept].any() and not found[:, ~kept].any()
+
+
+@pytest.mark.parametrize("fun", [
+    lambda b: np.sum(np.sqrt(np.exp(b)[1:]) * 3.0),
+    lambda b: np.sum(np.where(b > 0, b[::-1], np.sum(b))[1:] * np.sin(b[1:])),
+    lambda b: np.sum(np.where(b > 0, np.maximum(b[::-1], 0.1)[::-1], 2.0)[1:]),
+    lambda b: np.sum(np.std(np.exp(b)[1:])),
+    lambda b: np.sum(np.where(np.exp(b)[1:] > 0.5, np.exp(b)[1:], 0.0)),
+    lambda b: bw.fori_loop(0, T, lambda i, s: np.tanh(s) * np.sum(np.exp(b)), 1.0),
+    lambda b: bw.fori_loop(0, T, lambda i, s: np.where(b > 0, s * 0.5, s), b).sum(),
+], ids=["no choice", "nothing that makes a nan", "sizes that stay finite", "a deviation", "a choice by size",
+       "a loop without choices", "a loop whose zeros stay"])
+def test_nothing_is_asked_where_no_zero_can_become_a_nan(fun) -> None:
+    joint = derive(trace(fun, (B,)).graph, (0,), [ONE]).graph
+    inside = [value.op.name for one in joint.body for region in one.op.regions for value in one.attrs[region].body]
+    assert "absolute" not in [value.op.name for value in joint.body] + inside
+
+
+def test_a_nan_that_was_chosen_shows() -> None:
+    found = bw.grad(lambda b: np.sum(np.where(b < 0.6, np.sqrt(b), 0.0)[1:]) + np.sum(np.sqrt(b)[1:2]))(B)
+    np.testing.assert_array_equal(np.isnan(found), [False, True, False, True])
