@@ -39,6 +39,7 @@ from bwcompiler.passes.derivatives.push_forward import TangentGraph, push_forwar
 from bwcompiler.passes.fusion.fuse import fuse
 from bwcompiler.passes.loops.branch_states import branch_states
 from bwcompiler.passes.loops.carry_elements import carry_elements
+from bwcompiler.passes.loops.hoist_invariants import hoist_invariants, hoist_with_mapping
 from bwcompiler.passes.loops.promote_elements import promote_with_mapping
 from bwcompiler.passes.loops.prune_regions import prune_regions
 from bwcompiler.passes.loops.select_branches import select_with_mapping
@@ -84,6 +85,8 @@ PIPELINE: tuple[Pass, ...] = (
          graphs=lambda found: [found[0]]),
     Pass("unroll_loops", unroll_with_mapping, "short loops that do a little to each element of large arrays -> their iterations",
          graphs=lambda found: [found[0]]),
+    Pass("hoist_invariants", hoist_with_mapping, "what is the same in all iterations of a loop -> before the loop",
+         graphs=lambda found: [found[0]]),
     Pass("push_forward", push_forward, "tangents of the outputs, simplified as they are made", "graph -> graph with tangents",
          graphs=lambda found: [found.graph]),
     Pass("expand_regions", expand_regions, "loops and branches -> those that also give residuals, tied to their adjoints",
@@ -101,6 +104,7 @@ PIPELINE: tuple[Pass, ...] = (
     # native code
     Pass("carry_elements", carry_elements, "elements that the next iteration of a loop reads are carried beside their array"),
     Pass("legalize", legalize, "ops that lowering does not take -> ops that it takes, simplified"),
+    Pass("hoist_factors", hoist_invariants, "what legalisation makes that is the same in all iterations, as LU factors -> before the loop"),
     Pass("save_slices", save_slices, "slices that are read after their array was updated -> copies made before"),
     Pass("fuse", fuse, "values that share one loop tree", "graph -> fusion groups and calls", graphs=_none),
     Pass("lower_steps", lower_steps, "a loop tree per group", "groups and calls -> kernels and calls", graphs=_none,
@@ -123,6 +127,10 @@ ORDER = (
     Before("vectorize_loops", "unroll_loops", "a loop around becomes one over large arrays"),
     Before("unroll_loops", "expand_regions", "what is written out leaves no residuals that a loop stacks"),
     Before("unroll_loops", "push_forward", "the tangents of what is written out are in the same sweep"),
+    Before("vectorize_loops", "hoist_invariants", "a loop that becomes array code hands nothing on"),
+    Before("unroll_loops", "hoist_invariants", "what is written out is merged, and there is no loop to stand before"),
+    Before("hoist_invariants", "expand_regions", "cotangents of what is the same meet before they are pulled through it, once"),
+    Before("hoist_invariants", "push_forward", "its tangents are the same in all iterations too"),
     Before("simplify", "push_forward", "equal values have one tangent"),
     Before("simplify", "expand_regions", "what is computed twice is not a residual twice"),
     Before("expand_regions", "differentiate", "a loop must give residuals in the run whose results are used"),
@@ -139,6 +147,8 @@ ORDER = (
     Before("partition", "carry_elements", "what is carried is a residual of every iteration, what lies in an array is there"),
     Before("prune_regions", "carry_elements", "what nobody reads is not carried"),
     Before("carry_elements", "legalize", "the reads that it makes are legalised with the others"),
+    Before("legalize", "hoist_factors", "solves, inverses and determinants of one matrix share factors that legalisation makes"),
+    Before("hoist_factors", "fuse", "what is before a loop is no part of its body's kernels"),
     Before("legalize", "save_slices", "what is read of an array, and when, is known of legal ops"),
     Before("save_slices", "fuse", "an update is in place where nothing reads the array afterwards"),
     Before("legalize", "fuse", "fusion takes ops with an element rule, reductions and calls only"),
@@ -168,7 +178,8 @@ def _over_arrays(run: PassRunner, graph: Graph) -> tuple[Graph, *tuple[Mapping[V
     promoted, elements = run(promote_with_mapping, selected)
     vectorized, arrays = run(vectorize_with_mapping, promoted)
     unrolled, iterations = run(unroll_with_mapping, vectorized)
-    return unrolled, ranges, choices, elements, arrays, iterations
+    hoisted, same = run(hoist_with_mapping, unrolled)
+    return hoisted, ranges, choices, elements, arrays, iterations, same
 
 
 def derive(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None], names: Names = NO_NAMES,
@@ -207,7 +218,8 @@ def lower(graph: Graph, into: Sequence[int | None] = (), target: Target | None =
         options = options or pass_options()
         run = PassRunner(PIPELINE, options)
         inlined = run(inline_custom_rules, _over_arrays(run, graph)[0])
-        legal = run(save_slices, run(legalize, run(carry_elements, run(prune_regions, inlined))))
+        legal = run(legalize, run(carry_elements, run(prune_regions, inlined)))
+        legal = run(save_slices, run(hoist_invariants, legal))
         libraries = libraries._replace(symbols=libraries.symbols.union(loops_named_in(legal)))
         fused = run(fuse, legal)
         steps = run(lower_steps, fused, libraries, _pairs(legal, into), _lower_bodies(legal, libraries, options))

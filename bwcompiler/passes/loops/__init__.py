@@ -1,6 +1,7 @@
 """Loops and branches before they are lowered.
 
     vectorize_loops     loops over elements are operations on arrays (dependence: whether iterations touch the same ones); begin here
+    hoist_invariants    what is the same in all iterations is computed before
     unroll_loops        short loops over large arrays are written out
     select_branches     choices between a few numbers compute both sides; branch_states: arrays that a choice updates
     promote_elements, carry_elements     elements that an iteration reads or leaves to the next one are numbers

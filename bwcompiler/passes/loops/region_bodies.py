@@ -4,7 +4,7 @@ copies of graphs with other inputs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from bwcompiler import ops
@@ -46,10 +46,11 @@ class Hoisted(NamedTuple):
     mapping: Mapping[Value, Value] = {}
 
 
-def hoist(graph: Graph, fixed: Iterable[Value], may_fail: bool) -> Hoisted:
+def hoist(graph: Graph, fixed: Iterable[Value], may_fail: bool, stays: Callable[[Value], bool] = lambda value: False) -> Hoisted:
     """Take what depends only on the inputs `fixed` out of a body; what may fail only where the body surely runs.
 
-    Constants and moves of elements stay, since they cost nothing where they are read, unless something that is hoisted needs them.
+    Constants and moves of elements stay, since they cost nothing where they are read, unless something that is hoisted needs them; so
+    do values of which `stays` says so.
     """
     same: set[Value] = set(fixed)
     for value in graph.body:
@@ -57,7 +58,7 @@ def hoist(graph: Graph, fixed: Iterable[Value], may_fail: bool) -> Hoisted:
                 graph.index is None or not mentions(value, graph.index)):
             same.add(value)
     needed = {operand for value in graph.body if value not in same for operand in value.operands}.union(graph.outputs)
-    worth = _worth(graph, same, needed)
+    worth = _worth(graph, same, needed, stays)
     if not worth:
         return Hoisted(graph)
     before = live_values([value for value in graph.body if value in same], worth)
@@ -70,22 +71,25 @@ def hoist(graph: Graph, fixed: Iterable[Value], may_fail: bool) -> Hoisted:
 
 
 def _cannot_fail(value: Value) -> bool:
-    return value.op.kind not in ("library", "region", "item") and value.op is not ops.normalize_index
+    if value.op.kind == "library":
+        routine = value.op.library
+        return routine is not None and routine.failure is None and getattr(routine, "natural", None) is None
+    return value.op.kind not in ("region", "item") and value.op is not ops.normalize_index
 
 
-def _worth(graph: Graph, same: set[Value], needed: set[Value]) -> list[Value]:
+def _worth(graph: Graph, same: set[Value], needed: set[Value], stays: Callable[[Value], bool]) -> list[Value]:
     """The values to hand to the loop: what it needs and what is no constant or move; of moves, what they move."""
     found: set[Value] = set()
     pending = [value for value in graph.body if value in same and value in needed]
     seen = set(pending)
     while pending:
         value = pending.pop()
-        if value.op.kind in ("constant", "layout") and not isinstance(value.type, TupleType):
+        if isinstance(value.type, TupleType):
+            continue                                   # its items are handed over
+        if value.op.kind in ("constant", "layout") or stays(value):
             fresh = [operand for operand in value.operands if operand.op.kind != "input" and operand not in seen]
             seen.update(fresh)
             pending += fresh
-        elif isinstance(value.type, TupleType):
-            continue                                   # its items are handed over
         else:
             found.add(value)
     return [value for value in graph.body if value in found]

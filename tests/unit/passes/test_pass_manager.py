@@ -81,7 +81,7 @@ def test_every_pass_of_the_table_runs_once():
     lowered = lower(parts.adjoint)
     names = [one.name for one in (*pushed.passes, *joint.passes[2:], *parts.passes, *lowered.passes)]
     again = [step.name for step in PIPELINE if step.run in (inline_custom_rules, prune_regions)]    # of the joint graph, and of what is lowered
-    again += 2 * ["split_loops", "select_branches", "promote_elements", "vectorize_loops", "unroll_loops"]                              # pushed, derived and lowered
+    again += 2 * ["split_loops", "select_branches", "promote_elements", "vectorize_loops", "unroll_loops", "hoist_invariants"]      # pushed, derived and lowered
     assert [name for k, name in enumerate(names) if name not in names[:k]] == [step.name for step in PIPELINE]
     assert len(names) == len(PIPELINE) + len(again)
 
