@@ -146,7 +146,7 @@ def test_what_is_as_in_numpy() -> None:
 def test_generalised_eigenvalues() -> None:
     b = SPD + np.diag(np.arange(4.0))
     for lower in (True, False):
-        values, vectors = traced(lambda a, b: linalg.eigh(a, b, lower), A + A.T, b)  # noqa: B023
+        values, vectors = traced(lambda a, b: linalg.eigh(a, b, lower), A + A.T, b)
         same(values, scipy.linalg.eigh(A + A.T, b, eigvals_only=True), rtol=1e-9)
         same(vectors.T @ b @ vectors, np.eye(4))
         same((A + A.T) @ vectors, b @ vectors * values, rtol=1e-8)

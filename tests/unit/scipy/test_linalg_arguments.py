@@ -36,7 +36,7 @@ def test_parameters_are_those_of_scipy(name: str) -> None:
 def of(function: Any, *args: Any) -> Any:
     """The arrays that it returns."""
     found = function(*args)
-    return [leaf for part in found for leaf in of(lambda: part)] if isinstance(found, tuple | list) else [found]  # noqa: B023
+    return [leaf for part in found for leaf in of(lambda: part)] if isinstance(found, tuple | list) else [found]
 
 
 def ordered(values: Any) -> Any:

@@ -10,8 +10,8 @@ from bwcompiler import ops
 from bwcompiler.compiler.pipeline import derive, lower
 from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.graph_interpreter import interpret
-from bwcompiler.ir.graph_verifier import verify
+from bwcompiler.ir.semantics.graph_interpreter import interpret
+from bwcompiler.ir.semantics.graph_verifier import verify
 from bwcompiler.passes.derivatives.autodiff import ONE
 from bwcompiler.passes.loops.hoist_invariants import hoist_invariants
 from tests.support.derivatives import check_derivatives
