@@ -77,6 +77,7 @@ class _Fusion:
         self.stored: set[Value] = set(graph.inputs)
         self.last_reader: dict[Value, FusionGroup] = {}
         self.updates = find_updates(graph, mutable)
+        self.forced.update([array for array in self.updates.arrays if array.op is ops.full])
         self.readers: dict[Value, dict[int, None]] = {array: {} for array in self.updates.arrays}    # steps, per array to be written to
         self.made_of: dict[Value, list[Value]] = {}                   # what a cheap value reads where nothing is computed again
         self.numbers: dict[Value, _Number] = {}

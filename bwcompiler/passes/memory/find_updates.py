@@ -87,10 +87,15 @@ def _late_patches(graph: Graph, candidates: Sequence[Value]) -> set[Value]:
     found: set[Value] = set()
     for value in candidates:
         array, part = value.operands
-        own = array in found or (array.op.kind == "elementwise" and array not in late)
-        if own and readers[array] == 1 and array not in outputs and part in late:
+        own = array in found or (array.op.kind in ("elementwise", "constant") and array not in late)
+        if own and readers[array] == 1 and array not in outputs and (part in late or is_stepped(value)):
             found |= {array, value}
     return found
+
+
+def is_stepped(value: Value) -> bool:
+    """Whether an update leaves elements out: a walk through the whole array would divide at each of them."""
+    return any(abs(step) > 1 and extent != 1 for step, extent in zip(value.attrs["steps"], value.operands[1].shape, strict=True))
 
 
 def why_not_in_place(graph: Graph) -> dict[Value, str]:

@@ -1,4 +1,5 @@
 """Passes that are tables of rules for one engine, `rewriter.py`: `simplify.py` (rules: `simplify_rules.py`; what slices of
 updated arrays read: `update_chains.py`), and `legalize.py`, which rewrites into what lowering accepts (linear algebra:
-`factorization_rules.py`; half precision: `half_rules.py`; sliding windows: `window_rules.py`).
+`factorization_rules.py`; half precision: `half_rules.py`; sliding windows: `window_rules.py`; products that are read transposed:
+`turned_products.py`).
 """

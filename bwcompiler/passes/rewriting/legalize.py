@@ -6,6 +6,7 @@
     matmul(windows(x), column) -> sum(windows(x) * ...)      so that windows are read where they lie
     windows_add(column * row)  -> sum(windows(pad(column)) * ...)         likewise, in the other direction
     sum(matmul) over the batch -> matmul                     so that the batch of products is never stored
+    (x @ y).T                  -> y.T @ x.T                   see turned_products
     concatenate of many pieces -> slice updates               each of which touches its own slice only
     x / 2**k                   -> x * 2**-k                   which has the same bits, and is faster; of derivatives x / number
     A[i] = A[i] with v at k    -> A with v at (i, k)           and added likewise: one element of a row whose place is data
@@ -38,6 +39,7 @@ from bwcompiler.passes.rewriting.factorization_rules import FACTORIZATION_RULES
 from bwcompiler.passes.rewriting.half_rules import HALF_RULES, has_halves
 from bwcompiler.passes.rewriting.rewriter import Rule, is_constant, rewrite
 from bwcompiler.passes.rewriting.simplify_rules import RULES
+from bwcompiler.passes.rewriting.turned_products import turn_products
 from bwcompiler.passes.rewriting.window_rules import WINDOW_RULES, reshaped, windows_by_column
 
 MOST_PIECES = 8                # of a concatenation that is read element by element
@@ -45,7 +47,7 @@ MOST_PIECES = 8                # of a concatenation that is read element by elem
 
 def legalize(graph: Graph) -> Graph:
     """The same computation in ops that lowering accepts, simplified."""
-    return rewrite(graph, _of_halves() if has_halves(graph) else _LEGAL_AND_SIMPLE)[0]
+    return rewrite(turn_products(graph), _of_halves() if has_halves(graph) else _LEGAL_AND_SIMPLE)[0]
 
 
 def _outer_product(type_: TensorType, x: Value, y: Value) -> Value | None:

@@ -296,3 +296,20 @@ def test_arrays_of_few_elements_that_are_written_to_late(dtype: Any, size: int) 
     x, y = [rng.normal(size=n) + (1j * rng.normal(size=n) if dtype is np.complex128 else 0) for n in (2, size)]
     expected = weights + np.where(np.arange(size) < size // 2, np.sum(x), 0)
     np.testing.assert_allclose(bw.grad(program, argnums=1)(x, y), expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("index", [np.s_[::3, ::5], np.s_[:, ::-2], np.s_[1::2, 3], np.s_[::-1, 4:5]], ids=str)
+def test_steps_are_written_into_zeros_and_not_asked_for_at_each_element(index: Any, rng: np.random.Generator) -> None:
+    x = rng.standard_normal((30, 41))
+    expected = np.zeros_like(x)
+    expected[index] = np.cos(x[index])
+    np.testing.assert_allclose(bw.grad(lambda x: np.sum(np.sin(x[index])))(x), expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("function", [np.trace, lambda x: np.sum(np.diagonal(x)), lambda x: np.sum(x[::3, ::5]) + np.sum(x[1::3, ::5])])
+def test_no_loop_over_an_array_divides_for_the_steps_of_a_slice(function: Callable[..., Any], rng: np.random.Generator) -> None:
+    x = rng.standard_normal((40, 40))
+    gradient = bw.grad(lambda x: function(x) ** 2)
+    assert "remainder" not in gradient.as_text("loops", x)
+    seeds = np.array([[function(np.eye(40)[:, [i]] * np.eye(40)[[j]]) for j in range(40)] for i in range(40)])
+    np.testing.assert_allclose(gradient(x), 2 * function(x) * seeds, rtol=1e-13)
