@@ -35,10 +35,16 @@ class UserFunction(NamedTuple):
     name: str
 
 
+_SHOWN = 24                    # names
+
+
 def closest(name: str, known: Sequence[str]) -> str:
-    """`; did you mean ...?`, or all known names where none is close."""
+    """`; did you mean ...?`, or the known names where none is close."""
     close = difflib.get_close_matches(name, known, 1)
-    return f"; did you mean {close[0]}?" if close else f"; there are: {', '.join(known) or 'none'}"
+    if close:
+        return f"; did you mean {close[0]}?"
+    more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
+    return f"; there are: {', '.join(known[:_SHOWN]) or 'none'}{more}"
 
 
 # ----- the function

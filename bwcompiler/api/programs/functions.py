@@ -14,7 +14,7 @@ import types
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -423,6 +423,16 @@ class Specialisation:
         leaves = arguments.dynamic_leaves
         check_written(self.traced, leaves, self.bound.captured, self.into)
         return tree.unflatten(self.traced.output_tree, self.bound.call([*leaves, *[read.look() for read in self.numbers]]))
+
+
+@overload
+def jit(fun: Callable[..., Any], *, static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = (),
+        mutates: bool | int | str | Iterable[int | str] = True, autoloop: bool = True) -> Any: ...
+
+
+@overload                     # as a decorator with options: type checkers take what it decorates for typed
+def jit(fun: None = None, *, static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = (),
+        mutates: bool | int | str | Iterable[int | str] = True, autoloop: bool = True) -> Callable[[Callable[..., Any]], Any]: ...
 
 
 @says_instead
