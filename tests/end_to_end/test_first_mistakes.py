@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.errors import DTypeError, GradientError, TracerError
+from bwcompiler.errors import DTypeError, EscapedTracerError, GradientError, TracerBoolError, TracerError
+from tests.support.user_errors import raises_at_user_line
 
 X = np.array([1.0, 2.0, 3.0])
 
@@ -47,3 +49,67 @@ def test_dtype(array: Any, hint: str) -> None:
     with pytest.raises(DTypeError, match="x: dtype .* is not supported") as raised:
         bw.jit(lambda x: x)(array)
     assert hint in str(raised.value)
+
+
+# ----- Python on traced values
+def test_if_on_a_traced_value() -> None:
+    def relu(x):
+        if x > 0:
+            return x
+        return 0.0
+
+    raises_at_user_line(TracerBoolError, lambda: bw.grad(bw.jit(relu, autoloop=False))(1.0), "if x > 0", "np.where")
+    assert (bw.grad(relu)(1.0), bw.grad(relu)(-1.0)) == (1.0, 0.0)
+
+
+def test_while_and_min_on_traced_values() -> None:
+    def halve(x):
+        while x > 1:
+            x = x / 2
+        return x
+
+    def plain(fun):
+        return bw.jit(fun, autoloop=False)
+
+    raises_at_user_line(TracerBoolError, lambda: plain(halve)(8.0), "while x > 1")
+    raises_at_user_line(TracerBoolError, lambda: plain(lambda x: max(x[0], x[1]))(X))
+    raises_at_user_line(TracerBoolError, lambda: plain(lambda x: x[0] > 0 and x[1] > 0)(X))
+    assert bw.jit(halve)(8.0) == 1.0
+    assert bw.jit(lambda x: max(x[0], x[1]))(X) == max(X[0], X[1])
+    assert bw.jit(lambda x: x[0] > 0 and x[1] > 0)(X) == (X[0] > 0 and X[1] > 0)
+
+
+@pytest.mark.parametrize("convert", [float, int, complex, range, math.sin, "{:.2f}".format, np.float64],
+                         ids=["float", "int", "complex", "range", "sin", "format", "float64"])
+def test_conversions_of_traced_values(convert: Callable[[Any], Any]) -> None:
+    raises_at_user_line(TracerError, lambda: bw.jit(lambda x: convert(x[0]), autoloop=False)(X))
+
+
+def test_assignment_into_a_concrete_array() -> None:
+    table = np.zeros(3)
+
+    def fill(x):
+        table[0] = x[0]
+        return table
+
+    raises_at_user_line(TracerError, lambda: bw.jit(fill)(X), "table[0] = x[0]", "np.zeros_like")
+    assert not table.any()
+
+
+def test_copyto_paths() -> None:
+    raises_at_user_line(TracerError, lambda: bw.jit(lambda x: np.copyto(np.zeros(3), x), autoloop=False)(X))
+    raises_at_user_line(TracerError, lambda: bw.jit(lambda x: np.add(x, 1.0, out=np.zeros(3)), autoloop=False)(X))
+
+
+def test_escaped_tracer() -> None:
+    kept = []
+
+    def keep(x):
+        kept.append(x * 2)
+        return x
+
+    bw.jit(keep)(X)
+    with pytest.raises(EscapedTracerError):
+        kept[0] + 1
+    with pytest.raises(EscapedTracerError):
+        bw.jit(lambda x: x + kept[0])(X)

@@ -307,8 +307,7 @@ class Tracer:
         return lazy.stand_in("numpy")
 
     def __dlpack__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise BufferError(at(current_source(), "a traced array has no memory to export\n"
-                             "  hint: return it from the function first"))
+        raise BufferError(at(current_source(), "a traced array has no memory to export\n  hint: return it from the function first"))
 
     __dlpack_device__ = __dlpack__
 
