@@ -388,6 +388,10 @@ _METHOD_HINTS = {
 
 
 def method_advice(name: str) -> str:
-    """What to write instead of a method or attribute of arrays that traced ones do not have."""
+    """What to write for a method or attribute of arrays that traced ones do not have, or of a library's function that asks for it."""
+    asked = request()
+    if asked.library not in ("", "numpy") and isinstance(asked.node, ast.Call):
+        called = ast.unparse(_named_function(asked.node.func))
+        return f"; {called} asks for it\n  hint: {_library_hint(asked.library, called, called.rpartition('.')[2], asked.function)}"
     hint = _METHOD_HINTS.get(name)
     return f"\n  hint: {hint}" if hint else ""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import os
+import sysconfig
 import types
 from collections.abc import Callable
 from fractions import Fraction
@@ -12,7 +14,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.errors import TracerError
+from bwcompiler.errors import TracerError, UnsupportedError
 
 torch, jnp = types.ModuleType("torch"), types.ModuleType("jax.numpy")
 torch.sum = torch.from_numpy = jnp.sum = ",".join                           # "expected str instance, ArrayTracer found"
@@ -61,3 +63,13 @@ def test_words_of_the_user_stay() -> None:
 
     with pytest.raises(ValueError, match="^not for ArrayTracer$"):
         bw.jit(function, autoloop=False)(np.ones(3))
+
+
+def test_attribute_that_a_library_asks_for() -> None:
+    names: dict[str, Any] = {"__name__": "installed"}
+    exec(compile("def metric(x):\n    return x.device", os.path.join(sysconfig.get_path("purelib"), "installed.py"), "exec"), names)
+    metric = names["metric"]
+    with pytest.raises(UnsupportedError, match=r"ndarray.device .*; metric asks for it\n  hint: .*, or call metric outside of the traced"):
+        bw.jit(lambda x: metric(x))(np.ones(3))
+    with pytest.raises(UnsupportedError, match="ndarray.device is not supported on traced arrays\n  hint: the memory of a traced array"):
+        bw.jit(lambda x: x.device)(np.ones(3))
