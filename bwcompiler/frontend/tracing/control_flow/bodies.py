@@ -142,16 +142,21 @@ def _class(dtype: DType) -> str:
 def require_tree(what: str, found: tree.TreeDef, expected: tree.TreeDef, source: Source | None) -> None:
     """Raise TracerError unless a body returns the structure that it got."""
     if found != expected:
-        raise TracerError(at(source, f"{what} has the structure {_shown(expected)} on entry and {_shown(found)} after the body"))
+        hint = "" if found.num_leaves else "\n  hint: is a `return` missing in the body? (* is a number or an array)"
+        raise TracerError(at(source, f"{what} has the structure {shown(expected)} on entry and {shown(found)} after the body{hint}"))
 
 
-def _shown(treedef: tree.TreeDef) -> str:
-    return str(tree.unflatten(treedef, [_Star()] * treedef.num_leaves))
+def shown(treedef: tree.TreeDef, leaves: Sequence[Any] = ()) -> str:
+    """A structure with these leaves, else a star for each, as messages have it."""
+    return str(tree.unflatten(treedef, [_Word(str(leaf)) for leaf in leaves] or [_Word("*")] * treedef.num_leaves))
 
 
-class _Star:
+class _Word:
+    def __init__(self, text: str) -> None:
+        self.text = text
+
     def __repr__(self) -> str:
-        return "*"
+        return self.text
 
 
 def require_shapes(what: str, expected: Sequence[Leaf], outputs: Sequence[Value], paths: Sequence[str], source: Source | None) -> None:

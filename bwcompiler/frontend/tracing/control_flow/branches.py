@@ -9,7 +9,7 @@ import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.errors import ShapeError, TracerError, at
-from bwcompiler.frontend.tracing.control_flow.bodies import Outer, Traced, added, as_kind, joined, region_graph, trace_body
+from bwcompiler.frontend.tracing.control_flow.bodies import Outer, Traced, added, as_kind, joined, region_graph, shown, trace_body
 from bwcompiler.frontend.tracing.control_flow.loops import as_truth
 from bwcompiler.frontend.tracing.operands import as_tracer, value_as
 from bwcompiler.frontend.tracing.promotion import Kind
@@ -80,7 +80,7 @@ def _unified(branches: Sequence[Traced], source: Source | None) -> list[Kind]:
 
 
 def _shown(branch: Traced) -> str:
-    return str(tree.unflatten(branch.result.output_tree, [str(output.type) for output in branch.result.outputs]))
+    return shown(branch.result.output_tree, [output.type for output in branch.result.outputs])
 
 
 def _emit_cond(test: Value, branches: Sequence[Traced], kinds: Sequence[Kind]) -> list[Value]:
