@@ -138,57 +138,68 @@ def _copied(graph: Graph, first: dict[Value, int], late: dict[Value, dict[Value,
     due: dict[int, list[Value]] = {}
     for array, found in late.items():
         due.setdefault(first[array], []).extend(found)
-    body: list[Value] = []
-    placed: set[Value] = set()
+    made = _Body()
     saved: set[Value] = set()
-    views: dict[Value, list[Value]] = {}       # of a value, those that are in the body
-    mapping: dict[Value, Value] = {}           # what is read in the place of a value by what is placed from now on
-
-    def now(value: Value) -> Value:
-        if value not in mapping and value in placed and is_virtual(value):
-            place(value)
-        return mapping.get(value, value)
-
-    def place(value: Value) -> None:
-        """A value, or a view again of which the array is read elsewhere now."""
-        copy = value.with_operands(tuple([now(operand) for operand in value.operands]))
-        if copy is not value:
-            mapping[value] = copy
-        if copy is not value or value not in placed:
-            body.append(copy)
-        if is_virtual(value) and value not in placed:
-            for operand in value.operands:
-                views.setdefault(operand, []).append(value)
-        placed.add(value)
-
-    def place_view(value: Value) -> None:
-        """A view of an array, before the rest of the graph reaches it."""
-        if value not in placed and is_virtual(value):
-            for operand in value.operands:
-                place_view(operand)
-            place(value)
-
-    def save(part: Value) -> None:
-        """Make a copy of a slice, which is read from now on."""
-        place_view(part)
-        with Record() as record:
-            record.source, record.forward = part.source, part.forward
-            copy = ops.barrier(now(part))
-        body.extend(record.values)
-        outdated = [part]
-        while outdated:
-            value = outdated.pop()
-            mapping.pop(value, None)
-            outdated += views.get(value, ())
-        mapping[part] = copy
-
     for position, value in enumerate(graph.body):
-        if value in placed:
+        if value in made.placed:
             continue
         parts = [part for part in due.get(position, ()) if part not in saved]
         for part in parts:
-            save(part)
+            made.save(part)
         saved.update(parts)
-        place(value)
-    outputs = [now(output) for output in graph.outputs]
-    return graph.replace(body=live_values(body, outputs), outputs=outputs)
+        made.place(value)
+    outputs = [made.now(output) for output in graph.outputs]
+    return graph.replace(body=live_values(made.body, outputs), outputs=outputs)
+
+
+class _Body:
+    """The values of the graph with copies, in order as they are placed.
+
+    views    of a value, those that are in the body.
+    mapping  what is read in the place of a value by what is placed from now on.
+    """
+
+    def __init__(self) -> None:
+        self.body: list[Value] = []
+        self.placed: set[Value] = set()
+        self.views: dict[Value, list[Value]] = {}
+        self.mapping: dict[Value, Value] = {}
+
+    def now(self, value: Value) -> Value:
+        """What is to be read in the place of a value."""
+        if value not in self.mapping and value in self.placed and is_virtual(value):
+            self.place(value)
+        return self.mapping.get(value, value)
+
+    def place(self, value: Value) -> None:
+        """A value, or a view again of which the array is read elsewhere now."""
+        copy = value.with_operands(tuple([self.now(operand) for operand in value.operands]))
+        if copy is not value:
+            self.mapping[value] = copy
+        if copy is not value or value not in self.placed:
+            self.body.append(copy)
+        if is_virtual(value) and value not in self.placed:
+            for operand in value.operands:
+                self.views.setdefault(operand, []).append(value)
+        self.placed.add(value)
+
+    def place_view(self, value: Value) -> None:
+        """A view of an array, before the rest of the graph reaches it."""
+        if value not in self.placed and is_virtual(value):
+            for operand in value.operands:
+                self.place_view(operand)
+            self.place(value)
+
+    def save(self, part: Value) -> None:
+        """Make a copy of a slice, which is read from now on."""
+        self.place_view(part)
+        with Record() as record:
+            record.source, record.forward = part.source, part.forward
+            copy = ops.barrier(self.now(part))
+        self.body.extend(record.values)
+        outdated = [part]
+        while outdated:
+            value = outdated.pop()
+            self.mapping.pop(value, None)
+            outdated += self.views.get(value, ())
+        self.mapping[part] = copy
