@@ -1,0 +1,51 @@
+"""Factors of a matrix that are computed anyway give its eigenvalues and singular values too: a derivative of these needs the vectors.
+
+    eigvalsh(a), where eigh(a) is computed   -> of eigh(a)
+    eigvals(a), where eig(a) is computed     -> of eig(a)
+    svdvals(a), where svd(a) is computed     -> of svd(a)
+
+It runs after differentiation, like the rules for LU factors (`factorization_rules.py`), but these can say what is shared by the
+values they make; whether vectors are wanted is known of a whole graph only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from bwcompiler import ops
+from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.op import Op, Value
+from bwcompiler.ir.types import TensorType
+from bwcompiler.ops.linalg.factorization import row, svd_parts
+from bwcompiler.passes.rewriting.rewriter import Rule, attribute_key, rewrite
+
+FACTORS = {ops.eigvalsh: ops.eigh, ops.eigvals: ops.eig, ops.svdvals: ops.svd}
+
+
+def share_factorizations(graph: Graph) -> Graph:
+    """The same computation, with eigenvalues and singular values read out of factors that are computed too."""
+    values = list(_all_values(graph))
+    if not any(value.op in FACTORS for value in values):
+        return graph
+    found = {(value.op, value.operands[0], attribute_key(value.attrs)) for value in values if value.op in FACTORS.values()}
+    return rewrite(graph, {op.name: _reading(factors, found) for op, factors in FACTORS.items()})[0]
+
+
+def _all_values(graph: Graph) -> Iterator[Value]:
+    """Of a graph and of those that its values own."""
+    for value in graph.body:
+        yield value
+        for region in value.op.regions:
+            yield from _all_values(value.attrs[region])
+
+
+def _reading(factors: Op, found: set[tuple[Any, ...]]) -> Rule:
+    """The rule of the values alone.  Factors of what is rewritten itself are not known by it, and computed beside the values."""
+    def rule(type_: TensorType, a: Value, **attrs: Any) -> Value | None:
+        if (factors, a, attribute_key(attrs)) not in found:
+            return None
+        made = factors(a, **attrs)
+        values = svd_parts(made, *a.shape[-2:])[1] if factors is ops.svd else row(made, 0)
+        return values if values.dtype is type_.dtype else ops.cast(values, dtype=type_.dtype)
+    return rule
