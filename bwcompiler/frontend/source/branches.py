@@ -20,7 +20,7 @@ from bwcompiler.frontend.source.checks import check, error_source, is_raised, no
 from bwcompiler.frontend.source.choices import Choice, Options, covering, is_known, joined, number_in, parts, undefined
 from bwcompiler.frontend.source.concrete.makers import shown
 from bwcompiler.frontend.source.gaps import appended
-from bwcompiler.frontend.source.growth import append
+from bwcompiler.frontend.source.growth import Unbounded, append
 from bwcompiler.frontend.source.places import Scope, attempted
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
@@ -100,6 +100,8 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
     except NotCapturable as refused:
         scope.undo()
         names.restore(entry)
+        if isinstance(refused, Unbounded):         # the loop around can be recorded in another way
+            raise
         raise TracerBoolError(at(refused.source or source, f"a branch on a traced value, which cannot be recorded: {refused.reason}\n"
                                  "  hint: np.where(condition, a, b), bw.cond(condition, then, otherwise), or decide outside of the function"
                                  )) from None

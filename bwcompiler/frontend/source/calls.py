@@ -46,6 +46,7 @@ from bwcompiler.frontend.source.variables import not_capturable, open_policy
 from bwcompiler.frontend.source.vectorized import vectorized
 from bwcompiler.frontend.tracing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.operands import known_parts
+from bwcompiler.frontend.tracing.outside import is_hidden_type
 from bwcompiler.frontend.tracing.registry import FUNCTIONS, HANDLERS
 from bwcompiler.frontend.tracing.source import is_convertible, is_hidden, is_library
 from bwcompiler.frontend.tracing.storages.region import Policy
@@ -166,8 +167,9 @@ def _is_plain_class(kind: type) -> bool:
     """Whether it is a class of the user's whose objects are made by its own `__init__` alone."""
     made = _class_function(kind)
     new: Any = kind.__new__
-    return (made is not None and new is object.__new__ and not is_library(made.__code__)
-            and not issubclass(kind, BaseException))
+    init: Any = kind.__init__  # type: ignore[misc]
+    mine = init is object.__init__ and not is_hidden_type(kind) if made is None else not is_library(made.__code__)
+    return mine and new is object.__new__ and not issubclass(kind, BaseException)
 
 
 def _class_function(kind: type) -> types.FunctionType | None:
@@ -178,7 +180,12 @@ def _class_function(kind: type) -> types.FunctionType | None:
 def _instantiating(kind: type, policy: Policy, form: Callable[[Any], Any]) -> Any:
     """kind(...), with the control flow of its `__init__` captured; the object is one of this iteration's own."""
     plain = _class_function(kind)
-    assert plain is not None
+    if plain is None:                              # without an `__init__` of its own
+        def make_empty() -> Any:
+            found = own(object.__new__(kind))
+            policy.objects[id(found)] = found
+            return found
+        return make_empty
     is_generated = hasattr(kind, "__dataclass_fields__") and not hasattr(kind, "__post_init__")
     if policy.depth and not is_generated:
         if not form_of(plain).is_known:

@@ -17,6 +17,7 @@ from bwcompiler import ops, tree
 from bwcompiler.errors import TracerBoolError, TracerError, at
 from bwcompiler.frontend.source.capture import Exchange, Traceable, can_be_carried, note_captured, zeros
 from bwcompiler.frontend.source.choices import is_known
+from bwcompiler.frontend.source.growth import Unbounded
 from bwcompiler.frontend.source.iteration import Elements
 from bwcompiler.frontend.source.places import Scope, attempted
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
@@ -35,6 +36,7 @@ from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh_array, value_
 from bwcompiler.ir.extent import lower
 from bwcompiler.ir.op import Value, input_value
 
+APPENDED = 1000                # iterations in which a list grows, where the test of the loop does not say how many there may be
 COUNTER = PREFIX + "counter"
 GOING = PREFIX + "going"
 PHASE = PREFIX + "phase"       # the number of the iteration, where arrays exchange their names: modulo their period
@@ -44,16 +46,21 @@ class _ChangingTest(NotCapturable):
     """The test of a loop changes something."""
 
 
-def while_loop(going: Tracer, test: Callable[[], Any], body: Callable[[], None], variables: Variables, policy: Policy) -> None:
-    """Record `while test(): body()`; going: what the test has given before the first iteration."""
+def while_loop(going: Tracer, test: Callable[[], Any], body: Callable[[], None], variables: Variables, policy: Policy,
+               bound: Any = None) -> None:
+    """Record `while test(): body()`; going: what the test has given before the first iteration.
+
+    bound: how long a list may get, as the test says; not every iteration need append to it.
+    """
     names = Names(test, body)
     source = current_source(open_region().outer)
     entry = names.held(variables.stored)
     try:
         try:
-            _record(names, variables, test, body, body, policy)
-        except _ChangingTest:
-            _record_with_test(names, variables, going, test, body, policy)
+            _record_while(names, variables, going, test, body, policy)
+        except Unbounded:
+            names.restore(entry)
+            _record_bounded(names, variables, going, test, body, policy, max(APPENDED, 2 * bound if type(bound) is int else 0))
     except NotCapturable as refused:
         names.restore(entry)
         raise TracerBoolError(at(source, f"the end of this loop depends on traced values, and it cannot be recorded: {refused.reason}\n"
@@ -64,8 +71,39 @@ def while_loop(going: Tracer, test: Callable[[], Any], body: Callable[[], None],
     policy.needed = True
 
 
+def _record_while(names: Names, variables: Variables, going: Tracer, test: Callable[[], Any], body: Callable[[], None], policy: Policy,
+                  capacity: int | None = None) -> None:
+    try:
+        _record(names, variables, test, body, body, policy, capacity=capacity)
+    except _ChangingTest:
+        _record_with_test(names, variables, going, test, body, policy, capacity)
+
+
+def _record_bounded(names: Names, variables: Variables, going: Tracer, test: Callable[[], Any], body: Callable[[], None], policy: Policy,
+                    capacity: int) -> None:
+    """A loop in which lists grow: it ends after `capacity` iterations at last, with an exception if it was to go on."""
+    names.add(COUNTER, CellType(0))
+    source = current_source(open_region().outer)
+
+    def run() -> None:
+        body()
+        names[COUNTER] = names[COUNTER] + 1
+
+    def bounded() -> Any:
+        return np.logical_and(HANDLERS["truth_of"](test()), names[COUNTER] < capacity)
+
+    more = Variables((*variables.stored, COUNTER), (*variables.carried, COUNTER), variables.results)
+    _record_while(names, more, going, bounded, run, policy, capacity)
+    text = (f"a list got more than {capacity} elements in this loop: compiled code has room for {capacity}\n"
+            f"  hint: another bound, `while ... and len(kept) < {10 * capacity}`; or `for _ in range({10 * capacity})` with `break`")
+
+    def fail() -> None:
+        raise TracerError(text)
+    HANDLERS["check"](np.logical_and(test(), True), fail, TracerError(text), source)
+
+
 def _record_with_test(names: Names, variables: Variables, going: Tracer, test: Callable[[], Any], body: Callable[[], None],
-                      policy: Policy) -> None:
+                      policy: Policy, capacity: int | None = None) -> None:
     """A loop of which each iteration ends with the test of the next one."""
     names.add(GOING, CellType(_one_truth(going)))
 
@@ -74,7 +112,7 @@ def _record_with_test(names: Names, variables: Variables, going: Tracer, test: C
         names[GOING] = _one_truth(HANDLERS["truth_of"](test()))
 
     more = Variables((*variables.stored, GOING), (*variables.carried, GOING), variables.results)
-    _record(names, more, lambda: names[GOING], run, body, policy)
+    _record(names, more, lambda: names[GOING], run, body, policy, capacity=capacity)
 
 
 def _one_truth(x: Any) -> Any:

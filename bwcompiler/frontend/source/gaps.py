@@ -39,10 +39,11 @@ def _refuse(*_args: Any, **_options: Any) -> Any:
 class Block:
     """What a loop has appended: `count` elements, whether each is there, and the values, as arrays with a leading axis.
 
-    is_prefix  whether those that are there are the first ones.
+    is_prefix  whether those that are there are the first ones.  made: the element with a number as the list holds it.
     """
 
-    def __init__(self, count: int, present: Any, value: Any, is_prefix: bool) -> None:
+    def __init__(self, count: int, present: Any, value: Any, is_prefix: bool, made: Callable[[int], Any]) -> None:
+        self.made = made
         self.count = count
         self.present = present
         self.value = value
@@ -71,12 +72,18 @@ class Maybe:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return refuse("an element")
+        if name not in ("present", "value") or self._block is None:
+            return refuse("an element")
+        block, number = self._block                # when it is asked for: of a thousand elements few are
+        found = block.present[number] if name == "present" else block.made(number)
+        setattr(self, name, found)
+        return found
 
 
-def of_block(block: Block, number: int, present: Any, value: Any) -> Maybe:
+def of_block(block: Block, number: int) -> Maybe:
     """An element of a block."""
-    found = maybe(present, value)
+    maybe(False, None)                             # that there are such elements is noted
+    found = object.__new__(Maybe)
     found._block = block, number  # type: ignore[misc]
     return found
 

@@ -7,7 +7,7 @@ can be read, `kept[-1]`; the loop carries them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from bwcompiler.frontend.tracing.index_handle import IndexTracer, extent_of, ind
 from bwcompiler.frontend.tracing.index_parsing import cached_parse
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import Region, Storage
 from bwcompiler.frontend.tracing.storages.views import StridedView
 from bwcompiler.frontend.tracing.tracer import Tracer, assign, call, fresh_array, handle
@@ -38,6 +39,10 @@ class Again(BaseException):
     def __init__(self, loop: Any, carried: set[str] | None = None) -> None:
         self.loop = loop
         self.carried = carried or set()
+
+
+class Unbounded(NotCapturable):
+    """A list grows in a loop of nobody knows how many iterations."""
 
 
 class _Poison:
@@ -121,8 +126,8 @@ def append(base: list[Any], *values: Any) -> None:
         return
     loops = [scope.loop for scope in scopes if scope.loop is not None]
     if any(loop.capacity is None for loop in loops):
-        not_capturable("it appends to a list, which gets nobody knows how long (in `for k in range(n)` with a `break` it may; or write "
-                       "into an array that is made before, kept[k] = x)")
+        raise Unbounded("it appends to a list, which gets nobody knows how long (in `for k in range(n)` with a `break` it may; or write "
+                        "into an array that is made before, kept[k] = x)", current_source())
     if any(scope.loop is None and scope.tails is None for scope in scopes):
         not_capturable(f"it calls list.append(), which may change list {short(base)}")
     lined = next((loop for loop in loops if id(base) in loop.lined), None)
@@ -254,7 +259,8 @@ def elements_of(growth: Growth, region: Region) -> list[Element]:
 BLOCK = 12                     # elements, from which on arrays stand for them
 
 
-def _block(elements: Sequence[Element], count: int, buffers: dict[Storage, Tracer], iterations: Any) -> Block | None:
+def _block(elements: Sequence[Element], count: int, buffers: dict[Storage, Tracer], iterations: Any,
+           made: Callable[[int], Any]) -> Block | None:
     """What all iterations have appended of which data decides whether they have, as arrays."""
     if count < BLOCK or len(elements) != 1 or not all(isinstance(leaf, Row) and not leaf.leaf._chain for leaf in elements[0].leaves):
         return None
@@ -265,7 +271,7 @@ def _block(elements: Sequence[Element], count: int, buffers: dict[Storage, Trace
         return None
     reached = None if iterations is None else np.arange(count) < iterations
     present = flags if reached is None else reached if flags is None else np.logical_and(reached, flags)
-    return Block(count, present, value, flags is None)
+    return Block(count, present, value, flags is None, made)
 
 
 def _value(item: Any) -> Any:
@@ -333,12 +339,14 @@ def grow(growth: Growth, elements: Sequence[Element], count: int, index: Any, bu
             return row(buffers[leaf.storage], number, leaf.storage, leaf.leaf)
         return call(index_like, leaf, substitute(leaf._extent, {index: number})) if isinstance(leaf, IndexTracer) else leaf
 
-    growth.restore()
-    block = _block(elements, count, buffers, iterations)
-    if block is not None:
+    def made_of(number: int) -> Any:
         structure, leaves = elements[0]
-        append(growth.base, *[of_block(block, number, block.present[number], _value(tree.unflatten(
-            structure, [leaf_of(leaf, number) for leaf in leaves]))) for number in range(count)])
+        return _value(tree.unflatten(structure, [leaf_of(leaf, number) for leaf in leaves]))
+
+    growth.restore()
+    block = _block(elements, count, buffers, iterations, made_of)
+    if block is not None:
+        append(growth.base, *[of_block(block, number) for number in range(count)])
         return
     for number in range(count):
         made = [tree.unflatten(one.structure, [leaf_of(leaf, number) for leaf in one.leaves]) for one in elements]

@@ -389,14 +389,15 @@ def _nested(code: CodeType) -> int:
     return max([_nested(one) + (one.co_varnames[:1] == (ITEM,)) for one in inner], default=0)
 
 
-def while_(test: Callable[[], Any], body: Callable[..., None], variables: tuple[tuple[str, ...], ...]) -> None:
-    """while test(): body()."""
+def while_(test: Callable[[], Any], body: Callable[..., None], variables: tuple[tuple[str, ...], ...],
+           bound: Callable[[], Any] | None = None) -> None:
+    """while test(): body(); bound: of the length of a list, which the test gives."""
     policy, names = open_policy(), Variables(*variables)
     for number in itertools.count():
         going = decided(test())
         if isinstance(going, Tracer):
             assert policy is not None
-            while_loop(going, test, body, names, policy)
+            while_loop(going, test, body, names, policy, None if bound is None else bound())
             return
         if not going or (number == 0 and policy is not None and policy.converting and _known(test, body, names, policy)):
             return

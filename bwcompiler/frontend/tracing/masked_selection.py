@@ -18,12 +18,12 @@ from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
-from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh
+from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, value_of
 from bwcompiler.ir.op import Value
 
 _ADVICE = ("x[mask] with a traced mask: the number of elements is not known while tracing\n"
            "  hint: np.where(mask, x, 0), or np.sum(x, where=mask) for reductions; x[mask] can be computed with element by element, "
-           "summed as a whole and assigned back to y[mask]")
+           "summed as a whole, asked for one row (x[mask][-1]) and assigned back to y[mask]")
 REDUCTIONS = ("sum", "prod", "mean", "var", "std", "any", "all")
 
 
@@ -117,7 +117,8 @@ class Selection:
         return call(refuse)
 
     def __getitem__(self, index: Any) -> Any:
-        return call(refuse)
+        """A row, counted from the first or the last that is selected, `[-1]`; columns, `[:, 0]`.  IndexError when the program runs."""
+        return item(self, index)
 
     def __matmul__(self, other: Any) -> Any:
         return call(product, self, other)
@@ -177,6 +178,26 @@ def place_of_extreme(x: Selection, name: str) -> Any:
     whole, mask = call(lambda: (fresh(x.whole), fresh(x.mask)))
     hit = whole == best
     return np.argmax(np.logical_and(mask, np.logical_or(hit, np.isnan(whole)) if x.whole.dtype.kind == "f" else hit))
+
+
+def item(x: Selection, index: Any) -> Any:
+    """x[mask][index], for the number of a row, and for all rows with what is taken of each."""
+    first, *rest = index if isinstance(index, tuple) else (index,)
+    if x.mask.rank != 1 or not x.mask.shape[0] or any(not isinstance(one, int | np.integer | slice) for one in rest):
+        call(refuse)
+    whole, mask = call(lambda: (fresh(x.whole), fresh(x.mask)))
+    if isinstance(first, slice) and first == slice(None) and rest:
+        return Selection(call(value_of, whole[(first, *rest)]), x.mask)
+    if not isinstance(first, int | np.integer) or isinstance(first, bool):
+        call(refuse)
+    number = np.cumsum(mask)                       # of each that is selected, from 1
+    wanted = first + 1 if first >= 0 else number[-1] + (first + 1)
+
+    def fail() -> NoReturn:
+        raise IndexError(f"index {first} is out of bounds: fewer elements are selected")
+    missing = number[-1] < wanted if first >= 0 else wanted < 1
+    HANDLERS["check"](missing, fail, IndexError(), current_source(open_region().outer))
+    return whole[(np.argmax(np.logical_and(mask, number == wanted)), *rest)]
 
 
 def product(x: Any, y: Any) -> Any:

@@ -13,6 +13,7 @@ did.  Every node keeps its line and column.  A statement whose body leaves it (`
 from __future__ import annotations
 
 import ast
+import copy
 from typing import Any, NamedTuple
 
 from bwcompiler.frontend.source.syntax.expressions import LEAVING, called, inside, is_pure, keeps, leaves, makes, words
@@ -378,10 +379,11 @@ class _Rewriter(ast.NodeTransformer):
             node.body, node.orelse = self.block(node.body), self.block(node.orelse)
             return node
         variables = self._variables(node.body, node, node.live_head)  # type: ignore[attr-defined]
+        bounds = [self._later(copy.deepcopy(bound)) for bound in _bounds(node.test)]
         test = self._later(self.visit(node.test))
         body = self._function("body", self.block(node.body), variables, node, (ITEM,))
         body.args.defaults = [ast.copy_location(ast.Constant(None), node)]         # there is an item where iterations are counted
-        return [body, self._statement("while_", node, test, body, variables)]
+        return [body, self._statement("while_", node, test, body, variables, *bounds)]
 
     def visit_If(self, node: ast.If) -> Any:
         is_tail = getattr(node, "is_tail", False)
@@ -432,6 +434,16 @@ class _Rewriter(ast.NodeTransformer):
                 _constant(part) if isinstance(part, Variables) else part for part in parts]
         place = node.iter if isinstance(node, ast.For) else node.test if isinstance(node, ast.While | ast.If) else node
         return ast.copy_location(ast.Expr(self._runtime(name, place, *args)), node)
+
+
+def _bounds(test: ast.expr) -> list[ast.expr]:
+    """How long a list may get in a loop: `while ... and len(kept) < bound`."""
+    parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+    inner = [bound for part in parts if isinstance(part, ast.BoolOp) for bound in _bounds(part)]
+    found: list[ast.expr] = [
+        part.comparators[0] for part in parts if isinstance(part, ast.Compare) and isinstance(part.ops[0], ast.Lt | ast.LtE)
+        and called(part.left) == "len" and isinstance(part.comparators[0], ast.Constant | ast.Name | ast.Attribute)]
+    return [*found, *inner][:1]
 
 
 def _depth(target: ast.expr) -> int:

@@ -1,0 +1,121 @@
+"""Lists that grow in loops whose end is data: there is room for as many elements as the test of the loop allows, or a thousand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from bwcompiler.errors import TracerError
+from tests.unit.frontend.comparing import compare
+
+
+def halved(x: Any) -> Any:
+    kept = [x]
+    while x > 1e-3:
+        x = x * 0.5
+        kept.append(x)
+    return kept[-1], len(kept), sum(kept), max(kept), np.mean(kept), np.sum(np.array(kept) ** 2), kept[0], kept[2]
+
+
+def newton(x: Any) -> Any:
+    steps, z = [], x
+    while True:
+        step = (z**3 - x) / (3 * z**2)
+        z = z - step
+        steps.append(abs(step))
+        if abs(step) < 1e-12:
+            break
+    return z, len(steps), steps[0]
+
+
+def adaptive(x: Any) -> Any:
+    """Heun's method with steps that are taken or not."""
+    t, y, h = 0.0, np.array([x, 0.3]), 0.1
+    times, states = [t], [y]
+    while t < 2.0:
+        h = min(h, 2.0 - t)
+        slope = np.array([y[1], -np.sin(y[0])])
+        other = y + h * slope
+        error = np.max(np.abs(np.array([other[1], -np.sin(other[0])]) - slope)) * h / 2
+        if error < 1e-2:
+            y = y + h * (slope + np.array([other[1], -np.sin(other[0])])) / 2
+            t = t + h
+            times.append(t)
+            states.append(y)
+        h = h * min(2.0, max(0.3, 0.9 * np.sqrt(1e-2 / (error + 1e-30))))
+    states, times = np.array(states), np.array(times)
+    return states[-1], states[0, 1], np.sum(states[:, 0]), np.mean(times), times[-1], len(times)
+
+
+def inside_of_a_loop(x: Any) -> Any:
+    total = 0.0
+    for k in range(10):
+        kept, y = [], x + k
+        while y > 1.0:
+            y = y * 0.5
+            kept.append(y)
+        total = total + len(kept) + y
+    return total
+
+
+@pytest.mark.parametrize("function", [halved, newton, adaptive, inside_of_a_loop])
+def test_values_and_gradients(function: Any) -> None:
+    compare(function, 2.3)
+
+    def number(x: Any) -> Any:
+        found = function(x)
+        return found[0].sum() + found[2] if isinstance(found, tuple) else found
+    difference = (number(np.float64(2.3 + 1e-6)) - number(np.float64(2.3 - 1e-6))) / 2e-6
+    np.testing.assert_allclose(bw.grad(number)(np.float64(2.3)), difference, rtol=1e-5)
+
+
+def test_the_bound_that_the_test_gives_is_room_enough() -> None:
+    def slow(x: Any, most: Any = 5000) -> Any:
+        kept = [x]
+        while x > 1e-100 and len(kept) < most:
+            x = x * 0.9
+            kept.append(x)
+        return len(kept), kept[-1]
+
+    count, last = bw.jit(slow)(1.0)
+    assert (count, last) == slow(1.0) and count > 2000
+
+
+def test_more_elements_than_there_is_room_for_raise() -> None:
+    def endless(x: Any) -> Any:
+        kept = []
+        while x > 1e-300:
+            x = x * 0.9
+            kept.append(x)
+        return len(kept)
+
+    function = bw.jit(endless)
+    assert function(1e-280) == endless(1e-280) < 1000
+    with pytest.raises(TracerError, match=r"(?s)more than 1000 elements.*`while \.\.\. and len\(kept\) < 10000`"):
+        function(1.0)
+
+
+def test_results_of_unknown_length_are_refused_with_what_to_return() -> None:
+    def whole(x: Any) -> Any:
+        kept = [x]
+        while x > 1e-3:
+            x = x * 0.5
+            kept.append(x)
+        return np.array(kept)
+
+    with pytest.raises(TracerError, match=r"(?s)a list that grew as data decided.*kept\[-1\]"):
+        bw.jit(whole)(2.0)
+
+
+@pytest.mark.parametrize("index", [0, 1, -1, -2, (-1, 1), (0, slice(1, None))])
+def test_rows_of_selections(index: Any) -> None:
+    x = np.arange(12.0).reshape(4, 3)
+    mask = np.array([0.5, -1.0, 2.0, 3.0])
+    function = lambda x, m: x[m > 0][index]
+    np.testing.assert_array_equal(bw.jit(function)(x, mask), function(x, mask))
+    with pytest.raises(IndexError):
+        bw.jit(function)(x, mask - 9.0)
+    np.testing.assert_array_equal(bw.jit(lambda x, m: x[m > 0][:, 1].sum())(x, mask), x[mask > 0][:, 1].sum())
