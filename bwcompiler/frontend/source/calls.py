@@ -38,7 +38,7 @@ from bwcompiler.frontend.source.gaps import element as element_of_gaps
 from bwcompiler.frontend.source.gaps import has_gaps
 from bwcompiler.frontend.source.gaps import refuse as refuse_gaps
 from bwcompiler.frontend.source.growth import append, element, expect, is_growing, refuse_whole
-from bwcompiler.frontend.source.libraries import scipy_twin
+from bwcompiler.frontend.source.libraries import factors_twin, scipy_twin
 from bwcompiler.frontend.source.lined import is_lined, line, read
 from bwcompiler.frontend.source.places import Holder, Place, assigned_to, note_place, own_variables, refuse_change, scopes_around, short
 from bwcompiler.frontend.source.series import is_series, series_class, without_zeros
@@ -96,7 +96,7 @@ def callable_for(function: Any, policy: Policy, form: Callable[[Any], Any]) -> A
         return series_class(function, form)
     if kind is type and _is_plain_class(function):
         return _instantiating(function, policy, form)
-    twin = _twin(function)
+    twin = _twin(function) or factors_twin(function)
     if policy.depth and function.__class__ in (type, types.BuiltinFunctionType) and function in CONSUMING:
         return _consuming(twin or function)
     if twin is None:

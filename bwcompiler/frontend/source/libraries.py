@@ -15,6 +15,19 @@ PLACES = {"sparse": ("sparse", "sparse.linalg"),                                
           "spatial": ("spatial.distance", "spatial.transform")}
 
 
+def factors_twin(function: Any) -> Callable[..., Any] | None:
+    """What is called in the place of the method `solve` of known LU factors (`splu(A)`, `factorized(A)`): a type in machine code."""
+    owner = getattr(function, "__self__", None)
+    if type(owner).__name__ != "SuperLU" or type(owner).__module__ != "builtins" or function.__name__ != "solve":
+        return None
+
+    def solve(*args: Any, **kwargs: Any) -> Any:
+        if not any(map(is_traced, (*args, *kwargs.values()))):
+            return function(*args, **kwargs)
+        return lazy.stand_in("scipy").sparse.linalg.KnownFactors(owner).solve(*args, **kwargs)
+    return solve
+
+
 def scipy_twin(function: Any) -> Callable[..., Any] | None:
     """What is called in the place of a public function or class of SciPy's, of one of its objects, or of a method of one."""
     package, *space = str(getattr(function, "__module__", "")).split(".")[:2]

@@ -137,6 +137,43 @@ class SuperLU:
         return _solved(data, rows, columns, rhs)
 
 
+class KnownFactors:
+    """A SuperLU object of SciPy's, of a matrix that is known, whose `solve` takes traced right-hand sides."""
+
+    def __init__(self, factors: Any) -> None:
+        self.factors = factors
+        self.shape = factors.shape
+
+    def solve(self, rhs: Any, trans: str = "N") -> Any:
+        """x for a vector or matrix on the right; derivatives solve with the same factors.  Raises ShapeError where it does not fit."""
+        if trans not in ("N", "T", "H"):
+            raise ValueError("trans must be N, T, or H")
+        if np.shape(rhs)[:1] != self.shape[:1]:
+            raise ShapeError(f"solve: shapes {self.shape} and {np.shape(rhs)} do not fit")
+        right = _promoted(np.zeros((), self.factors.L.dtype), rhs)[1]
+        if trans == "H" and right.dtype.kind == "c":
+            return np.conj(_by_factors(self.factors, "T")(np.conj(right)))
+        return _by_factors(self.factors, "N" if trans == "N" else "T")(right)
+
+
+def _by_factors(factors: Any, trans: str) -> Any:
+    """b -> x by known factors, on the host; linear, with itself as derivative and the other `trans` as transpose."""
+    def solution(b: Any) -> Any:
+        return pure_callback(lambda b: np.asarray(factors.solve(b, trans=trans), b.dtype), ShapeDtypeStruct(b.shape, b.dtype), b)
+
+    def forward(b: Any) -> Any:
+        return solved(b), None
+
+    def backward(_: Any, ct: Any) -> Any:
+        return (_by_factors(factors, "T" if trans == "N" else "N")(ct),)
+
+    def push(primals: Any, tangents: Any) -> Any:
+        return solved(primals[0]), solved(tangents[0])
+
+    solved: Any = CustomBoth(solution, forward, backward, push)
+    return solved
+
+
 def splu(A: Any, **options: Any) -> SuperLU:
     """The LU factors of a sparse A as scipy.sparse.linalg.splu, with solve(b, trans="N"); A's data and b may be traced.
 

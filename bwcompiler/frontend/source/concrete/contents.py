@@ -88,6 +88,7 @@ def reading(function: Any, found: Callable[..., Any]) -> Callable[..., Any]:
     def called(*args: Any, **kwargs: Any) -> Any:
         given = [*args, *kwargs.values(), *([owner] if isinstance(owner, np.ndarray) else [])]
         given += [part for one in given if type(one) in (list, tuple) for part in one]
+        given += [part for one in given if str(type(one).__module__).startswith("scipy.sparse") for part in vars(one).values()]
         arrays = [one for one in given if isinstance(one, np.ndarray) and (one.ndim < 2 or function not in _TAKING)]
         functions = [one for one in given if isinstance(one, types.FunctionType)]
         if functions:

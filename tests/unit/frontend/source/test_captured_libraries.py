@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.sparse.linalg
 import scipy.special
 import scipy.stats
 from scipy.special import logsumexp
@@ -154,3 +155,43 @@ def test_a_module_of_the_users_with_a_name_like_numpys() -> None:
     branching.__module__ = "numpy_tools"
     np.testing.assert_allclose(bw.jit(lambda x: branching(x))(X), np.sin(X))
     np.testing.assert_allclose(bw.jit(lambda x: branching(x))(-X), np.cos(X))
+
+
+# ----- known factors of sparse matrices
+def _sparse():
+    return scipy.sparse.diags([-np.ones(4), np.arange(2.5, 7.0), -0.5 * np.ones(4)], [-1, 0, 1]).tocsc()
+
+
+MATRIX = _sparse()
+
+
+@pytest.mark.parametrize("solve", [
+    lambda factors, b: factors.solve(b), lambda factors, b: factors.solve(b, trans="T"), lambda factors, b: factors.solve(b, "H"),
+    lambda _, b: scipy.sparse.linalg.splu(MATRIX).solve(b), lambda _, b: scipy.sparse.linalg.factorized(MATRIX)(b),
+    lambda _, b: scipy.sparse.linalg.spilu(MATRIX).solve(b)])
+def test_known_factors_solve_for_traced_right_hand_sides(solve):
+    factors = scipy.sparse.linalg.splu(MATRIX)
+    for b in (np.arange(5.0), np.arange(15.0).reshape(5, 3)):
+        np.testing.assert_allclose(bw.jit(lambda b: solve(factors, b))(b), solve(factors, b), rtol=1e-14)
+    bw.check_grads(lambda b: solve(factors, b) ** 2, (np.arange(5.0),), order=2)
+
+
+def test_known_complex_factors_and_factors_in_loops():
+    factors, steps = scipy.sparse.linalg.splu((MATRIX * (1 + 0.5j)).tocsc()), scipy.sparse.linalg.splu(MATRIX)
+    b = np.arange(5.0) + 1j
+    for trans in "NTH":
+        np.testing.assert_allclose(bw.jit(lambda b, t=trans: factors.solve(b, trans=t))(b), factors.solve(b, trans=trans), rtol=1e-14)
+
+    def implicit(u):
+        for _ in range(20):
+            u = steps.solve(u + 0.1)
+        return u
+    np.testing.assert_allclose(bw.jit(implicit)(np.ones(5)), implicit(np.ones(5)), rtol=1e-14)
+
+
+def test_matrices_that_change_in_place_are_factorised_again():
+    matrix = _sparse()
+    function = bw.jit(lambda b: scipy.sparse.linalg.splu(matrix).solve(b))
+    before = function(np.ones(5))
+    matrix.data *= 2.0
+    np.testing.assert_allclose(function(np.ones(5)), before / 2.0, rtol=1e-14)

@@ -3,7 +3,7 @@
 Each program binds a name so that it depends on data which array it is, and then writes to it, or to the array by its other name.
 """
 
-# ruff: noqa: B023  (functions in loops that read the loop's variables are what is tested)
+
 
 import numpy as np
 import pytest
