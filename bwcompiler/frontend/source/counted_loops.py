@@ -11,7 +11,7 @@ from bwcompiler.frontend.source.integers import may_overflow
 from bwcompiler.frontend.source.iteration import Elements
 from bwcompiler.frontend.source.places import attempted
 from bwcompiler.frontend.source.syntax.rewriting import Variables
-from bwcompiler.frontend.source.variables import Names, not_capturable, site_of
+from bwcompiler.frontend.source.variables import Divided, Names, NotCapturable, not_capturable, site_of
 from bwcompiler.frontend.tracing.control_flow.bodies import Leaf, Outer, Traced, added, as_kind, region_graph
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, index_handle, index_like
 from bwcompiler.frontend.tracing.storages.region import Policy
@@ -21,8 +21,11 @@ from bwcompiler.ir.op import Value, input_value
 
 
 def counted(body: Callable[[Any], None], variables: Variables, elements: Elements, policy: Policy,
-            inner: Callable[[Any], None] | None = None) -> None:
-    """Record a loop over elements of which the number is an extent of at least one; `inner` is the user's body that `body` calls."""
+            inner: Callable[[Any], None] | None = None, divisible: bool = False) -> None:
+    """Record a loop over elements of which the number is an extent of at least one; `inner` is the user's body that `body` calls.
+
+    divisible   whether NotCapturable may ask for several iterations to be one.
+    """
     whole, body = body, inner or body
     names, count = Names(body), elements.count
     index = Index(0, add_extents(count, -1), variables.stored[0] if variables.stored else "i")
@@ -31,6 +34,8 @@ def counted(body: Callable[[Any], None], variables: Variables, elements: Element
         whole(elements.at(call(index_handle, index.extent())))
 
     traceable = Traceable(names, variables, run, site_of(body), count, index, first=lambda: whole(elements.at(0)))
+    if divisible:
+        policy.divisible.add(index)
     try:
         leaves, traced = attempted(lambda: traceable.traced(body.__name__), policy, traceable.scope)
         result = traced.result
@@ -44,9 +49,13 @@ def counted(body: Callable[[Any], None], variables: Variables, elements: Element
         if lower(count) < 1 and any(result.name not in traceable.carried for result in traceable.results):
             not_capturable("the loop may have no iterations, and a variable that it binds is used after it")
         items = call(_emit, leaves, traced, index)
-    except BaseException:
+    except BaseException as refused:
         traceable.restore()
+        if isinstance(refused, Divided) and refused.index is index:
+            raise NotCapturable("a range in it begins or ends where the remainder of its index says", repeat=refused.parts) from None
         raise
+    finally:
+        policy.divisible.discard(index)
 
     note_captured(traceable, traced, f"one of {count} iterations{'' if inner is None else ', each of which is several'}", policy)
 

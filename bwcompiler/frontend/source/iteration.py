@@ -6,23 +6,26 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from bwcompiler import ops
 from bwcompiler.errors import TracerError
 from bwcompiler.frontend.source.concrete.contents import read_items
 from bwcompiler.frontend.source.concrete.makers import shown
-from bwcompiler.frontend.source.variables import not_capturable
+from bwcompiler.frontend.source.variables import Divided, not_capturable
 from bwcompiler.frontend.tracing.data_slices import DataSlice
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, as_int64, extent_of
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.promotion import strong
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.storages.region import open_region
-from bwcompiler.frontend.tracing.tracer import ArrayTracer, Tracer, call
+from bwcompiler.frontend.tracing.tracer import ArrayTracer, Tracer, call, value_of
 from bwcompiler.ir.extent import Extent, add_extents, known_le, scale_extent
+
+MOST_PARTS = 4                 # iterations of a loop that are made one, so that remainders of its index are known
 
 
 class Elements(NamedTuple):
@@ -152,11 +155,30 @@ def _of_span(span: Span) -> Elements | None:
     at = _progression(span.start, span.step)
     start, stop = extent_of(span.start), extent_of(span.stop)
     if start is None or stop is None:
+        _divide([bound for bound, extent in ((span.start, start), (span.stop, stop)) if extent is None])
         distance = span.stop - span.start if span.step > 0 else span.start - span.stop
         width = abs(span.step)
         return Elements(distance if width == 1 else (distance + (width - 1)) // width, at)
     count = _count(start, stop, span.step)
     return None if count is None else Elements(count, at)
+
+
+def _divide(bounds: Sequence[Tracer]) -> None:
+    """Raise Divided where bounds are made of a remainder or quotient of indices by a small number, as in `range((i + 1) % 2, n, 2)`."""
+    policy = open_region().policy
+    divisible = set() if policy is None else policy.divisible
+    pending = [call(value_of, bound) for bound in bounds]
+    seen = set(pending)
+    while pending and divisible:
+        value = pending.pop()
+        fresh = [operand for operand in value.operands if operand not in seen]
+        seen.update(fresh)
+        pending += fresh
+        if value.op in (ops.remainder, ops.floor_divide) and value.operands[0].op is ops.index_value and value.operands[1].op is ops.full:
+            extent, parts = value.operands[0].attrs["extent"], value.operands[1].attrs["value"]
+            moving = [index for index, factor in extent.terms if factor % parts] if 1 < parts <= MOST_PARTS else []
+            if moving and divisible.issuperset(moving):
+                raise Divided(moving[0], parts)        # one after the other
 
 
 def _of_steps(steps: Steps) -> Elements | None:

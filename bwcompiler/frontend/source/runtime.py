@@ -336,7 +336,7 @@ def _captured(elements: iteration.Elements, body: Callable[[Any], None], names: 
         if flag is not None or isinstance(elements.count, Tracer):
             for_loop(elements, body, names, flag, policy)
         else:
-            counted(body, names, elements, policy)
+            counted(body, names, elements, policy, divisible=isinstance(elements.count, int) and elements.count > iteration.MOST_PARTS * 2)
         return True
     except NotCapturable as refused:
         if refused.repeat > 1 and flag is None and isinstance(elements.count, int) and elements.count >= refused.repeat * 2:

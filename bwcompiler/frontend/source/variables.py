@@ -13,6 +13,7 @@ from bwcompiler.frontend.tracing.storages.region import Policy, Site, active_reg
 from bwcompiler.frontend.tracing.storages.views import same_chain
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.contracts.call_signature import is_plain
+from bwcompiler.ir.extent import Index
 from bwcompiler.ir.source import Source
 
 
@@ -37,6 +38,14 @@ class NotCapturable(BaseException):
         self.source = source
         self.peel = peel
         self.repeat = repeat
+
+
+class Divided(BaseException):
+    """What is in the body of the loop over `index` is affine in it if `parts` iterations are one."""
+
+    def __init__(self, index: Index, parts: int) -> None:
+        self.index = index
+        self.parts = parts
 
 
 def not_capturable(reason: str, peel: bool = False) -> NoReturn:

@@ -57,6 +57,26 @@ def _difference(x: Extent, y: Extent) -> Extent:
     return add_extents(x, scale_extent(y, -1))
 
 
+def _remainder(x: Extent, y: Extent) -> Extent | None:
+    """x % y where that is one number for all values of the indices in x."""
+    return x.constant % y if isinstance(x, Affine) and isinstance(y, int) and _are_multiples(x, y) else None
+
+
+def _quotient(x: Extent, y: Extent) -> Extent | None:
+    """x // y where that is affine."""
+    if not (isinstance(x, Affine) and isinstance(y, int) and _are_multiples(x, y)):
+        return None
+    found: Extent = x.constant // y
+    for index, factor in x.terms:
+        found = add_extents(found, scale_extent(index.extent(), factor // y))
+    return found
+
+
+def _are_multiples(x: Affine, y: int) -> bool:
+    """Whether what the indices add to x are multiples of y."""
+    return y > 0 and all(factor % y == 0 for _, factor in x.terms)
+
+
 def _less(x: Extent, y: Extent) -> bool | None:
     return known_le(add_extents(x, 1), y)
 
@@ -91,6 +111,7 @@ class IndexTracer(ScalarTracer):
     __sub__, __rsub__ = _combined("sub", _difference), _combined("sub", _difference, True)
     __mul__, __rmul__ = _combined("mul", _product), _combined("mul", _product, True)
     __iadd__, __isub__, __imul__ = __add__, __sub__, __mul__
+    __mod__, __floordiv__ = _combined("mod", _remainder), _combined("floordiv", _quotient)
     __le__ = _compared("le", known_le)
     __lt__ = _compared("lt", _less)
     __ge__ = _compared("ge", lambda x, y: known_le(y, x))

@@ -20,6 +20,7 @@ import numpy as np
 from bwcompiler.errors import BwError, EscapedTracerError, UnsupportedError, at
 from bwcompiler.frontend.tracing.source import FrameObserver, current_source
 from bwcompiler.frontend.tracing.storages.memory_order import Layout
+from bwcompiler.ir.extent import Index
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.source import Source
 from bwcompiler.ir.types import TensorType, dtype_of, tensor
@@ -150,10 +151,12 @@ class Policy:
     choices     whether a variable became one whose kind depends on data (`source.choices`).
     gaps        whether a list got elements that are there or not as data decides (`source.gaps`).
     told        lines whose messages were left out, and of which that was said.
+    divisible   indices of the loops around of which several iterations can be made one.
     """
 
-    __slots__ = ("captured", "choices", "converting", "copies", "depth", "formatted", "gaps", "loops", "made", "met", "needed", "notes",
-                 "objects", "one_kind", "raised", "scopes", "shown", "told", "trying", "types_asked", "unbound", "uncounted", "unrolled")
+    __slots__ = ("captured", "choices", "converting", "copies", "depth", "divisible", "formatted", "gaps", "loops",
+                 "made", "met", "needed", "notes", "objects", "one_kind", "raised", "scopes", "shown", "told",
+                 "trying", "types_asked", "unbound", "uncounted", "unrolled")
 
     def __init__(self, converting: bool) -> None:
         self.converting = converting
@@ -172,6 +175,7 @@ class Policy:
     def restart(self) -> None:
         """At the beginning of each attempt to trace the function."""
         self.copies = 1
+        self.divisible: set[Index] = set()
         self.depth = 0
         self.needed = False
         self.made: dict[int, tuple[Any, Site]] = {}
