@@ -9,7 +9,7 @@
     (x @ y).T                  -> y.T @ x.T                   see turned_products
     concatenate of many pieces -> slice updates               each of which touches its own slice only
     x / 2**k                   -> x * 2**-k                   which has the same bits, and is faster; of derivatives x / number
-    A[i] = A[i] with v at k    -> A with v at (i, k)           and added likewise: one element of a row whose place is data
+    A[i] = A[i] with v at k    -> A with v at (i, k)           and added likewise: elements of a part whose places are data
     scatter_add of one per row -> where(j == index[i], ...)   which is read element by element, as all other values are
     op(halves)                 -> cast(op(cast))              see half_rules
     solve, det, qr, sort ...   -> what they are made of, see factorization_rules
@@ -31,7 +31,7 @@ from bwcompiler.errors import CompileError
 from bwcompiler.ir.access import reshape_index
 from bwcompiler.ir.extent import Affine, element_count
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.op import Op, Value, current_record
+from bwcompiler.ir.op import Value, current_record
 from bwcompiler.ir.types import F16, I64, TensorType
 from bwcompiler.ops.contraction import is_matrix_transpose
 from bwcompiler.ops.rules import zero_of
@@ -152,40 +152,62 @@ def _one_per_row(type_: TensorType, x: Value, updates: Value, *indices: Value, a
     return found
 
 
-def _element_of_row(type_: TensorType, array: Value, part: Value, *, starts: tuple[Any, ...], steps: tuple[int, ...]) -> Value | None:
-    """An element of a row, found by data, is replaced or added to where it lies: the row is not written again."""
-    row = part.operands[0] if part.op is ops.reshape else part
-    if row.op not in (ops.scatter_update, ops.scatter_add) or row.rank != 1 or row.operands[2].rank:
+def _elements_of_part(type_: TensorType, array: Value, part: Value, *, starts: tuple[Any, ...], steps: tuple[int, ...]) -> Value | None:
+    """Elements of a part of an array, found by data, are replaced or added to where they lie: the part is not written again."""
+    inner = part.operands[0] if part.op is ops.reshape else part
+    if inner.op not in (ops.scatter_update, ops.scatter_add):
         return None
-    before = row.operands[0].operands[0] if row.operands[0].op is ops.reshape else row.operands[0]
+    before = inner.operands[0].operands[0] if inner.operands[0].op is ops.reshape else inner.operands[0]
     same = {"starts": starts, "sizes": part.shape, "steps": steps}
     if before.op is not ops.slice or before.operands[0] is not array or dict(before.attrs) != same:
         return None
-    return _at_place(row.op, array, part, row, starts, steps)
+    return _in_whole(array, part, inner, starts, steps)
 
 
-def _add_element_of_row(type_: TensorType, array: Value, part: Value, *, starts: tuple[Any, ...], steps: tuple[int, ...]) -> Value | None:
-    """The same of the adjoint: nothing is added to the other elements of the row."""
-    row = part.operands[0] if part.op is ops.reshape else part
-    if row.op is not ops.scatter_add or row.rank != 1 or row.operands[2].rank or not _is_zero(row.operands[0]):
+def _add_elements_of_part(type_: TensorType, array: Value, part: Value, *, starts: tuple[Any, ...], steps: tuple[int, ...]) -> Value | None:
+    """The same of the adjoint: nothing is added to the other elements of the part."""
+    inner = part.operands[0] if part.op is ops.reshape else part
+    if inner.op is not ops.scatter_add or not _is_zero(inner.operands[0]):
         return None
-    return _at_place(row.op, array, part, row, starts, steps)
+    return _in_whole(array, part, inner, starts, steps)
 
 
 def _is_zero(value: Value) -> bool:
     return is_constant(value) and value.attrs["value"] == 0
 
 
-def _at_place(op: Op, array: Value, part: Value, row: Value, starts: tuple[Any, ...], steps: tuple[int, ...]) -> Value | None:
-    """The op on an element of the array: element `index` of a part of it, which is a row."""
-    _, value, index = row.operands
-    axis = next((axis for axis, extent in enumerate(part.shape) if extent != 1), 0)
-    if any(extent != 1 for other, extent in enumerate(part.shape) if other != axis) or steps[axis] != 1:
+def _in_whole(array: Value, part: Value, inner: Value, starts: tuple[Any, ...], steps: tuple[int, ...]) -> Value | None:
+    """The scatter into a part of an array (perhaps without axes of one element) as one into the array: indices along more axes."""
+    _, values, *indices = inner.operands
+    axis_of = _same_axes(part.shape, inner.shape)
+    if axis_of is None:
         return None
-    places = [ops.index_value(extent=start) if isinstance(start, Affine) else ops.full(value=start, shape=(), dtype=I64)
-              for start in starts]
-    places[axis] = ops.add(index, places[axis])
-    return op(array, value, *places, axes=tuple(range(array.rank)))
+    shape, index_of = indices[0].shape, dict(zip(inner.attrs["axes"], indices, strict=True))
+    places: dict[int, Value] = {}
+    for axis, (start, step) in enumerate(zip(starts, steps, strict=True)):
+        own = axis_of.get(axis)
+        if own is not None and own not in index_of:            # all of it
+            if (start, step, part.shape[axis]) != (0, 1, array.shape[axis]):
+                return None
+            continue
+        if own is not None and step != 1:
+            return None
+        first = ops.index_value(extent=start) if isinstance(start, Affine) else ops.full(value=start, shape=(), dtype=I64)
+        first = ops.broadcast(first, shape=shape, axes=()) if shape else first
+        places[axis] = first if own is None else ops.add(index_of[own], first)
+    return inner.op(array, values, *places.values(), axes=tuple(places))
+
+
+def _same_axes(shape: tuple[Any, ...], inner: tuple[Any, ...]) -> dict[int, int] | None:
+    """Which axes of a shape are those of one without some axes of one element; None where it is not that."""
+    found: dict[int, int] = {}
+    for axis, extent in enumerate(shape):
+        own = len(found)
+        if own < len(inner) and inner[own] == extent:
+            found[axis] = own
+        elif extent != 1:
+            return None
+    return found if len(found) == len(inner) else None
 
 
 def _counted_axis(index: Value) -> int | None:
@@ -213,7 +235,7 @@ def _then(first: Rule, second: Rule | None) -> Rule:
 
 
 _LEGAL: dict[str, Rule] = {
-    "matmul": _product, "sum": _sum_of_products, "slice_update": _element_of_row, "slice_add": _add_element_of_row,
+    "matmul": _product, "sum": _sum_of_products, "slice_update": _elements_of_part, "slice_add": _add_elements_of_part,
     "concatenate": _pieces_in_place, "divide": _quotient, "reshape": _reshape_in_place, "scatter_add": _one_per_row,
     **WINDOW_RULES, **FACTORIZATION_RULES,
 }

@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
+from bwcompiler import ops
 from bwcompiler.frontend.tracing.trace import trace
-from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.graph import Graph, cut
+from bwcompiler.ir.op import Record, input_value
 from bwcompiler.ir.semantics.graph_interpreter import interpret
+from bwcompiler.ir.types import F64, I64, tensor
 from bwcompiler.passes.rewriting.legalize import legalize
 
 
@@ -184,6 +187,40 @@ def test_one_element_of_a_row_is_written_where_it_lies(function: Callable[..., A
     def loss(h: Any, x: Any) -> Any:
         return np.sum(np.sin(function(h, x, k)))
     bw.check_grads(loss, (h, x), order=1)
+
+
+# starts, sizes and steps of a part of an array of shape (4, 5, 6), its shape without some axes, the axes that are indexed, and the indices
+PARTS = [((1, 0, 0), (1, 5, 6), (1, 1, 1), (5, 6), (0,), ([3, 0, 3],)), ((1, 0, 0), (1, 5, 6), (1, 1, 1), (5, 6), (0, 1), (4, 2)),
+         ((0, 2, 0), (4, 1, 6), (1, 1, 1), (4, 6), (1,), ([[5, 1], [0, 5]],)), ((2, 1, 3), (1, 3, 1), (1, 1, 1), (3,), (0,), (2,)),
+         ((0, 1, 0), (4, 3, 6), (1, 1, 1), (4, 3, 6), (1,), ([2, 0],)), ((0, 4, 2), (4, 1, 4), (1, 1, 1), (4, 4), (0, 1), ([1, 3], [3, 0]))]
+OTHERS = [((0, 0, 0), (1, 3, 6), (1, 2, 1), (3, 6), (0,), ([1, 2],)), ((1, 1, 0), (1, 3, 6), (1, 1, 1), (3, 6), (1,), ([5, 1],)),
+          ((1, 0, 0), (1, 5, 6), (1, 1, 1), (6, 5), (0,), ([5, 1],)),
+          ((3, 0, 2), (1, 5, 1), (1, 1, 1), (1, 5, 1), (1, 2), ([4, 4], [0, 0]))]
+
+
+@pytest.mark.parametrize("part, fires", [*[(part, True) for part in PARTS], *[(part, False) for part in OTHERS]])
+@pytest.mark.parametrize("operation", ["add to zeros", "add", "update"])
+def test_elements_of_parts_are_changed_where_they_lie(part: Any, fires: bool, operation: str, rng: np.random.Generator) -> None:
+    starts, sizes, steps, inner, axes, indices = part
+    places = [np.array(index) for index in indices]
+    array = input_value(tensor(F64, (4, 5, 6)), "array")
+    shape = (*places[0].shape, *[extent for axis, extent in enumerate(inner) if axis not in axes])
+    values = input_value(tensor(F64, shape), "values")
+    given = [input_value(tensor(I64, place.shape), "index") for place in places]
+    with Record() as record:
+        if operation == "add to zeros":
+            before = ops.full(value=0.0, shape=inner, dtype=F64)
+        else:
+            before = ops.reshape(ops.slice(array, starts=starts, sizes=sizes, steps=steps), shape=inner)
+        scatter = ops.scatter_update if operation == "update" else ops.scatter_add
+        changed = ops.reshape(scatter(before, values, *given, axes=axes), shape=sizes)
+        write = ops.slice_add if operation == "add to zeros" else ops.slice_update
+        out = write(array, changed, starts=starts, steps=steps)
+    graph = cut("f", [array, values, *given], record.values, [out])
+    found = legalize(graph)
+    arguments = [rng.standard_normal((4, 5, 6)), rng.standard_normal(shape), *places]
+    np.testing.assert_allclose(interpret(found, arguments)[0], interpret(graph, arguments)[0], rtol=1e-13)
+    assert ({"slice_add", "slice_update"}.isdisjoint(op_names(found))) == fires
 
 
 def test_other_rows_stay_rows(rng: np.random.Generator) -> None:
