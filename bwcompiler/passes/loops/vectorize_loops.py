@@ -5,8 +5,9 @@
 The body is mapped over the index, as `vmap` would: an element a[i, j] is a slice, a number that depends on the index has a leading axis,
 the index itself is a range, the products of a matrix with vectors are one with a matrix.  Inner loops first, so that a nest becomes
 operations on matrices, which are fused, are vectors and threads, and whose derivative is that of array code.  Every element is computed
-by the same operations as before (products of matrices have an order of their own).  A loop inside, such as a sum over k, is then a loop
-over arrays, if each iteration of the outer loop has numbers only.
+by the same operations as before (products of matrices, and sums, have an order of their own).  A loop inside, such as a sum over k, is
+then a loop over arrays, if each iteration of the outer loop has numbers only.  Parts that slide over an array (`x[i:i + 3]`) are windows,
+where a sum of products reads them: a convolution.
 
 Iterations are independent if what one writes no other one writes, and no later one reads: two places in an array that it changes are the
 same one along an axis that moves with the index, or apart for all pairs of iterations.  What later iterations write may be read as it was
@@ -21,7 +22,7 @@ from typing import Any, NamedTuple
 
 from bwcompiler import ops
 from bwcompiler.ir.declaration import Absent
-from bwcompiler.ir.extent import Affine, Extent, Index, Section, add_extents, known_le, scale_extent, substitute
+from bwcompiler.ir.extent import Affine, Extent, Index, Section, add_extents, known_le, scale_extent, substitute, upper
 from bwcompiler.ir.graph import Graph, inline, live_values
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.types import I64, tensor
@@ -33,6 +34,7 @@ from bwcompiler.passes.rewriting.simplify_rules import RULES
 
 UPDATES = (ops.slice_update, ops.slice_add)
 MAPPED = ("elementwise", "layout", "constant")
+MOST_READ = 1 << 22            # bytes of what sums of products read
 
 
 def vectorize_loops(graph: Graph) -> Graph:
@@ -90,19 +92,26 @@ def _is_parallel(loop: Value) -> bool:
     """Whether the iterations of a loop are independent, and its body can be mapped."""
     attrs, carried = loop.attrs, loop.attrs["carried"]
     body, lo, hi = attrs["body"], attrs["lo"], attrs["hi"]
-    if not known_le(lo, add_extents(hi, 1)) or _trips(lo, hi, attrs["step"]) is None:
+    trips = _trips(lo, hi, attrs["step"])
+    if not known_le(lo, add_extents(hi, 1)) or trips is None:
         return False
     changing = {body.inputs[k]: k for k in range(carried) if body.outputs[k] is not body.inputs[k]}
     found = _Accesses(body.index)
     found.entries.update(changing)
     versions = found.collect(body, changing, set(body.inputs))
-    if versions is None or any(versions.get(body.outputs[k]) != k for k in changing.values()):
+    if versions is None or _is_large(body, trips) or any(versions.get(body.outputs[k]) != k for k in changing.values()):
         return False
     indices = {body.index, *found.inner}
     writes = [access for access in found.accesses if access.writes]
     return bool(writes) and all(_independent(write, other, body.index, indices) or (
         other.before and are_apart_later(write.section, other.section, body.index, attrs["step"], found.inner))
         for write in writes for other in found.accesses if other.number == write.number)
+
+
+def _is_large(body: Graph, trips: Extent) -> bool:
+    """Whether what sums of products read would be more than a cache holds, if it was stored for all iterations, as derivatives do."""
+    read = [value.type.nbytes for value in _contracted(body) if value.op.kind == "layout" and value.op is not ops.broadcast]
+    return bool(read) and max(read) * upper(trips) > MOST_READ
 
 
 def _trips(lo: Extent, hi: Extent, step: int) -> Extent | None:
@@ -134,9 +143,10 @@ class _Accesses:
         arrays: those that are the same for all iterations, of which parts that move with the index may be read.
         """
         versions, fixed = dict(changing), set(arrays)
+        contracted = _contracted(body)
         for value in body.body:
             if value.op is ops.slice and value.operands[0] in fixed:
-                if not self._is_strip(value, value.attrs["sizes"]):
+                if not self._is_strip(value, value.attrs["sizes"]) and not (may_write and self._is_window(value, versions, contracted)):
                     return None
                 self._note(versions, value, value.attrs["sizes"], False)
             elif value.op in UPDATES and value.operands[0] in versions:
@@ -152,7 +162,8 @@ class _Accesses:
             elif value.op is ops.loop:
                 if not self._collect_inside(value, versions, fixed):
                     return None
-            elif value.op is not ops.item and not self._can_be_mapped(value) and not (may_write and self._is_product(value)):
+            elif value.op is not ops.item and not self._can_be_mapped(value) and not (may_write and (
+                    self._is_product(value) or (value in contracted and not mentions(value, self.index)))):
                 return None
             if self._varies(value):
                 self.varying.add(value)
@@ -197,11 +208,47 @@ class _Accesses:
         self.elements &= not axes or all(size == 1 for size in sizes)
         return not axes or (len(axes) == 1 and sizes[axes[0]] == 1)
 
+    def _is_window(self, value: Value, versions: Mapping[Value, int], contracted: AbstractSet[Value]) -> bool:
+        """Whether a part of an array that does not change slides along one axis, and nothing but a sum of products reads it."""
+        starts, sizes, steps = value.attrs["starts"], value.attrs["sizes"], value.attrs["steps"]
+        axes = [axis for axis, start in enumerate(starts) if mentions_index((start,), self.index)]
+        if value.operands[0] in versions or value not in contracted or len(axes) != 1 or steps[axes[0]] != 1:
+            return False
+        if any(one.op is ops.windows for one in contracted):       # of two axes: memory for all windows, and moves of them
+            return False
+        self.elements = False
+        known = isinstance(self.index.lo, int) and isinstance(self.index.hi, int) and all(isinstance(size, int) for size in sizes)
+        return known and dict(starts[axes[0]].terms)[self.index] > 0
+
     def _note(self, versions: Mapping[Value, int], value: Value, sizes: Sequence[Extent], writes: bool) -> None:
         array = value.operands[0]
         if array in versions:
             section = Section(value.attrs["starts"], tuple(sizes), value.attrs["steps"])
             self.accesses.append(_Access(versions[array], section, writes, not writes and array in self.entries))
+
+
+def _contracted(body: Graph) -> set[Value]:
+    """Sums of products of what is moved about only, those products, and what is read by these alone: no array of all products is stored."""
+    users: dict[Value, list[Value]] = {}
+    for value in body.body:
+        for operand in value.operands:
+            users.setdefault(operand, []).append(value)
+    found: set[Value] = set()
+    for value in body.body:
+        product = value.operands[0] if value.op is ops.sum else value
+        if value.op is ops.sum and product.op is ops.multiply and len(users[product]) == 1 and value not in body.outputs:
+            found |= {value, product}
+    for value in reversed(body.body):
+        if value.op.kind == "layout" and value not in body.outputs and all(user in found for user in users.get(value, ())):
+            found.add(value)
+    return {value for value in found if value.op is not ops.sum or all(_is_moved(operand) for operand in value.operands[0].operands)}
+
+
+def _is_moved(value: Value) -> bool:
+    """Whether it is an array, or a part of one, in some order."""
+    while value.op.kind == "layout" and len(value.operands) == 1:
+        value = value.operands[0]
+    return value.op.kind == "input"
 
 
 def mentions_index(extents: Sequence[Extent], index: Index) -> bool:
@@ -313,6 +360,8 @@ class _Mapped:
         """All parts: the axis along which they move becomes the leading one."""
         sizes = attrs["sizes"]
         axis, starts, steps = self._strip(attrs["starts"], attrs["steps"])
+        if sizes[axis] != 1:
+            return _windows(array, axis, starts, sizes, steps, size)
         found = ops.slice(array, starts=starts, sizes=(*sizes[:axis], size, *sizes[axis + 1:]), steps=steps)
         order = (axis, *[k for k in range(array.rank) if k != axis])
         if any(sizes[k] != 1 for k in range(axis)):
@@ -345,6 +394,17 @@ class _Mapped:
         else:
             begin = ops.broadcast(ops.index_value(extent=first), shape=(size,), axes=())
         return ops.add(begin, count), True
+
+
+def _windows(array: Value, axis: int, starts: tuple[Extent, ...], sizes: tuple[Any, ...], steps: tuple[int, ...], size: Any) -> Value:
+    """The parts that slide along an axis, by steps[axis], with a leading axis for them."""
+    rank, stride = array.rank, steps[axis]
+    length = (size - 1) * stride + sizes[axis]
+    whole = ops.slice(array, starts=starts, sizes=(*sizes[:axis], length, *sizes[axis + 1:]), steps=(*steps[:axis], 1, *steps[axis + 1:]))
+    others = [k for k in range(rank) if k != axis]
+    found = ops.windows(ops.transpose(whole, axes=(*others, axis)), sizes=(sizes[axis],), strides=(stride,), low=(0,), high=(0,),
+                        dilations=(1,))
+    return ops.transpose(found, axes=(rank - 1, *[rank if k == axis else others.index(k) for k in range(rank)]))
 
 
 def _products(operands: Sequence[Value], left: bool, size: Extent) -> Value:

@@ -7,6 +7,7 @@
     windows_add(column * row)  -> sum(windows(pad(column)) * ...)         likewise, in the other direction
     sum(matmul) over the batch -> matmul                     so that the batch of products is never stored
     (x @ y).T                  -> y.T @ x.T                   see turned_products
+    sum(x[i, s] * y[s, j])     -> matmul                     in derivatives
     concatenate of many pieces -> slice updates               each of which touches its own slice only
     x / 2**k                   -> x * 2**-k                   which has the same bits, and is faster; of derivatives x / number
     A[i] = A[i] with v at k    -> A with v at (i, k)           and added likewise: elements of a part whose places are data
@@ -21,7 +22,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,8 @@ from bwcompiler.passes.rewriting.simplify_rules import RULES
 from bwcompiler.passes.rewriting.turned_products import turn_products
 from bwcompiler.passes.rewriting.window_rules import WINDOW_RULES, reshaped, windows_by_column
 
+LEAST_SIDE = 4                 # of the matrices that a sum of products becomes a product of,
+LEAST_PRODUCTS = 1 << 15       # and how many products there are at least: fewer are a loop
 MOST_PIECES = 8                # of a concatenation that is read element by element
 
 
@@ -91,6 +94,37 @@ def _sum_of_products(type_: TensorType, product: Value, *, axes: tuple[int, ...]
     else:
         left = reshaped(ops.transpose(x, axes=(rank - 2, *range(rank - 2), rank - 1)), (rows, inner))
     return ops.matmul(left, right)
+
+
+def _contraction(type_: TensorType, product: Value, *, axes: tuple[int, ...]) -> Value | None:
+    """sum_s x[i, s] y[s, j] of arrays that are broadcast against one another: a product of matrices, of which i, s and j may be several
+    axes each.  In derivatives only: forward values are the sums that were written, with their bits."""
+    record = current_record()
+    if product.op is not ops.multiply or record is None or record.forward is None or not type_.dtype.is_differentiable or not all(
+            operand.op is ops.broadcast for operand in product.operands) or not all(isinstance(n, int) for n in product.shape):
+        return None
+    (x, of_x), (y, of_y) = [(operand.operands[0], operand.attrs["axes"]) for operand in product.operands]
+    rows, columns = ([axis for axis in one if axis not in other] for one, other in ((of_x, of_y), (of_y, of_x)))
+    if sorted((*rows, *columns, *axes)) != list(range(product.rank)):
+        return None
+    inner, m, n = (element_count(tuple([product.shape[axis] for axis in part])) for part in (axes, rows, columns))
+    if min(inner, m, n) < LEAST_SIDE or inner * m * n < LEAST_PRODUCTS:
+        return None
+    left = reshaped(_ordered(x, of_x, (*rows, *axes)), (m, inner))
+    right = reshaped(_ordered(y, of_y, (*axes, *columns)), (inner, n))
+    found = ops.reshape(ops.matmul(left, right), shape=tuple([product.shape[axis] for axis in (*rows, *columns)]))
+    return _ordered(found, (*rows, *columns), tuple(sorted((*rows, *columns))))
+
+
+def _ordered(x: Value, axes: Sequence[int], wanted: Sequence[int]) -> Value:
+    """An array of which these are the axes, with its axes in another order."""
+    order = tuple([axes.index(axis) for axis in wanted])
+    return x if order == tuple(range(x.rank)) else ops.transpose(x, axes=order)
+
+
+def _sum(type_: TensorType, x: Value, *, axes: tuple[int, ...]) -> Value | None:
+    """A sum of products that is a matrix product."""
+    return _sum_of_products(type_, x, axes=axes) or _contraction(type_, x, axes=axes)
 
 
 def _pieces_in_place(type_: TensorType, *pieces: Value, axis: int) -> Value | None:
@@ -235,7 +269,7 @@ def _then(first: Rule, second: Rule | None) -> Rule:
 
 
 _LEGAL: dict[str, Rule] = {
-    "matmul": _product, "sum": _sum_of_products, "slice_update": _elements_of_part, "slice_add": _add_elements_of_part,
+    "matmul": _product, "sum": _sum, "slice_update": _elements_of_part, "slice_add": _add_elements_of_part,
     "concatenate": _pieces_in_place, "divide": _quotient, "reshape": _reshape_in_place, "scatter_add": _one_per_row,
     **WINDOW_RULES, **FACTORIZATION_RULES,
 }

@@ -10,12 +10,15 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler import ops
+from bwcompiler.compiler.pipeline import derive
 from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.ir.graph import Graph, cut
 from bwcompiler.ir.op import Record, input_value
 from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.ir.types import F64, I64, tensor
+from bwcompiler.passes.derivatives.autodiff import ONE
 from bwcompiler.passes.rewriting.legalize import legalize
+from bwcompiler.passes.rewriting.simplify import simplify
 
 
 def op_names(graph: Graph) -> list[str]:
@@ -64,6 +67,27 @@ def test_sum_of_products_is_one_product(lead: tuple[int, ...], rng: np.random.Ge
         assert products[-1].rank == 2
     part = legalized(lambda x, y: np.sum(np.swapaxes(x, -1, -2) @ y, axis=-1), x, y)
     assert "sum" in op_names(part)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
+def test_sums_of_products_in_derivatives_are_products_of_matrices(dtype: str, rng: np.random.Generator) -> None:
+    """Of x[i, k] w[k, l, j] summed over k and l, i being two axes; the forward value is the sum that was written."""
+    x, w = (np.asarray(rng.standard_normal(shape), dtype) for shape in ((6, 9, 8, 7), (8, 7, 12)))
+
+    def function(x: Any, w: Any) -> Any:
+        return np.sum(np.sin(np.sum(x[:, :, :, :, None] * w, axis=(2, 3))).real)
+
+    joint = derive(simplify(trace(function, (x, w)).graph), (0, 1), [ONE]).graph
+    found = legalize(joint)
+    assert op_names(found).count("matmul") == 2 and "matmul" not in op_names(legalize(trace(function, (x, w)).graph))
+    for one, other in zip(interpret(found, [x, w]), interpret(joint, [x, w]), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4 if dtype == "f4" else 1e-12, atol=1e-5 if dtype == "f4" else 1e-13)
+
+
+def test_small_sums_of_products_stay_sums(rng: np.random.Generator) -> None:
+    x, w = rng.standard_normal((6, 5)), rng.standard_normal((5, 4))
+    joint = derive(trace(lambda x, w: np.sum(np.sum(x[:, :, None] * w, axis=1) ** 2), (x, w)).graph, (0, 1), [ONE]).graph
+    assert "matmul" not in op_names(legalize(joint))
 
 
 def test_gradient_of_a_matrix_used_for_a_batch(rng: np.random.Generator) -> None:
