@@ -21,6 +21,18 @@ from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.types import F64
 from bwcompiler.nn.activations import real_value
 from bwcompiler.scipy.ndimage.edges import Edges, array_of, axes_of, continued, finished, per_axis
+from bwcompiler.scipy.ndimage.measurements import (
+    fourier_gaussian,
+    fourier_shift,
+    fourier_uniform,
+    maximum,
+    mean,
+    minimum,
+    standard_deviation,
+    sum,
+    sum_labels,
+    variance,
+)
 from bwcompiler.scipy.ndimage.morphology import (
     black_tophat,
     center_of_mass,
@@ -53,11 +65,12 @@ from bwcompiler.scipy.ndimage.ranks import (
 
 __all__ = [
     "affine_transform", "black_tophat", "center_of_mass", "convolve", "convolve1d", "correlate", "correlate1d",
-    "gaussian_filter", "gaussian_filter1d", "gaussian_gradient_magnitude", "gaussian_laplace", "grey_closing",
-    "grey_dilation", "grey_erosion", "grey_opening", "laplace", "map_coordinates", "maximum_filter",
-    "maximum_filter1d", "median_filter", "minimum_filter", "minimum_filter1d", "morphological_gradient",
-    "morphological_laplace", "percentile_filter", "prewitt", "rank_filter", "rotate", "shift", "sobel", "spline_filter",
-    "spline_filter1d", "uniform_filter", "uniform_filter1d", "white_tophat", "zoom",
+    "fourier_gaussian", "fourier_shift", "fourier_uniform", "gaussian_filter", "gaussian_filter1d",
+    "gaussian_gradient_magnitude", "gaussian_laplace", "grey_closing", "grey_dilation", "grey_erosion", "grey_opening",
+    "laplace", "map_coordinates", "maximum", "maximum_filter", "maximum_filter1d", "mean", "median_filter", "minimum",
+    "minimum_filter", "minimum_filter1d", "morphological_gradient", "morphological_laplace", "percentile_filter", "prewitt",
+    "rank_filter", "rotate", "shift", "sobel", "spline_filter", "spline_filter1d", "standard_deviation", "sum",
+    "sum_labels", "uniform_filter", "uniform_filter1d", "variance", "white_tophat", "zoom",
 ]
 MOST_SHIFTED = 64                                                       # weights that are a sum of shifted arrays
 
@@ -87,14 +100,14 @@ def _shifted_sum(x: Any, weights: Any, axes: Sequence[int], modes: Sequence[str]
 
 @graph_function
 def _filtered(x: Any, weights: Any, cval: Any, axes: tuple[int, ...], modes: tuple[str, ...], origins: tuple[int, ...], flip: bool,
-              output: Any) -> Any:
+              output: Any, divisor: int = 1) -> Any:
     given = array_of(x)
     kernel = np.asarray(weights, np.float64) if not is_traced(weights) else fresh(cast(real_value(weights), F64))
     if flip:
         kernel = kernel[tuple([slice(None, None, -1)] * kernel.ndim)]
         origins = tuple([-origin - (size % 2 == 0) for origin, size in zip(origins, kernel.shape, strict=True)])
-    found = _shifted_sum(given, kernel, axes, modes, cval, origins)
-    return finished(found, x, output)
+    found = _shifted_sum(given, kernel, axes, modes, cval, origins) if given.size else given
+    return finished(found if divisor == 1 else found / divisor, x, output)
 
 
 def _filter(x: Any, weights: Any, output: Any, mode: Edges, cval: Any, origin: Any, axes: Any, flip: bool) -> Any:
@@ -160,7 +173,7 @@ def _gaussian(sigma: Any, order: int, radius: int) -> Any:
     for _ in range(order):                                            # q' - q x / σ²
         grown = [*coefficients, 0.0, 0.0]
         coefficients = [(k + 1) * grown[k + 1] - (grown[k - 1] / (sigma * sigma) if k else 0.0) for k in range(len(coefficients) + 1)]
-    return sum([coefficient * x**k for k, coefficient in enumerate(coefficients)]) * weights
+    return functools.reduce(lambda x, y: x + y, [coefficient * x**k for k, coefficient in enumerate(coefficients)]) * weights
 
 
 def gaussian_filter1d(input: Any, sigma: Any, axis: int = -1, order: int = 0, output: Any = None, mode: str = "reflect", cval: Any = 0.0,
@@ -207,7 +220,9 @@ def uniform_filter1d(input: Any, size: int, axis: int = -1, output: Any = None, 
     """
     if size < 1:
         raise RuntimeError("incorrect filter size")
-    return correlate1d(input, np.full(size, 1.0 / size), axis, output, mode, cval, origin)
+    place = normalize_axis(axis, np.ndim(input))
+    given = input if is_traced(input) else np.asarray(input)                # the sum is divided: means of integers are exact
+    return _filtered(given, np.ones(size), cval, (place,), (mode,), (origin,), False, output, size)
 
 
 def uniform_filter(input: Any, size: Any = 3, output: Any = None, mode: Edges = "reflect", cval: Any = 0.0, origin: Any = 0, *,
@@ -298,4 +313,5 @@ def gaussian_gradient_magnitude(input: Any, sigma: Any, output: Any = None, mode
     [0.457, 1.048, 0.591]
     """
     parts = [part * part for part in _derivatives(input, sigma, 1, output, mode, cval, axes, kwargs)]
-    return np.sqrt(functools.reduce(lambda x, y: x + y, parts))
+    found = np.sqrt(functools.reduce(lambda x, y: x + y, parts))
+    return found if found.dtype == parts[0].dtype else found.astype(parts[0].dtype)

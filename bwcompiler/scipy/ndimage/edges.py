@@ -31,6 +31,8 @@ def finished(found: Any, given: Any, output: Any = None) -> Any:
     if output is not None and (is_traced(output) or isinstance(output, np.ndarray)):
         raise UnsupportedError("scipy.ndimage of traced values: output= as an array is not supported\n  hint: output=its dtype, and assign")
     dtype = np.dtype(given.dtype if output is None else output)
+    if given.dtype.kind == "c" and dtype.kind != "c":
+        dtype = np.promote_types(dtype, np.complex64)                       # as SciPy, which warns of it
     return found.astype(dtype) if found.dtype != dtype else found
 
 

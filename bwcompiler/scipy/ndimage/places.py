@@ -111,7 +111,8 @@ def _folded(place: Any, n: int, mode: str, padded: int) -> tuple[Any, Any]:
         turned = (place + 0.5) % (2 * n)
         return np.where(turned >= n, 2 * n - turned, turned) - 0.5, None
     if mode == "wrap":
-        return np.where((place < 0) | (place > last), place % last, place), None
+        turned = np.abs(place) - last * np.floor(np.abs(place) / last)       # what is whole turns before the array is its last element
+        return np.where(place < 0, last - turned, np.where(place > last, turned, place)), None
     if mode == "grid-wrap":
         return place % n, None
     raise RuntimeError("boundary mode not supported")

@@ -19,6 +19,8 @@ def _chosen(x: Any, cval: Any, axes: tuple[int, ...], sizes: tuple[int, ...], mo
             footprint: tuple[int, ...], which: str, rank: int, output: Any) -> Any:
     """The largest, the smallest, or element `rank` in order, of the elements of each window that the footprint names."""
     found: Any = fresh(value_as(x))
+    if not found.size:
+        return finished(found, x, output)
     for axis, size, mode, origin in zip(axes, sizes, modes, origins, strict=True):
         if not -(size // 2) <= origin <= (size - 1) // 2:
             raise ValueError("invalid origin")
@@ -33,6 +35,8 @@ def _chosen(x: Any, cval: Any, axes: tuple[int, ...], sizes: tuple[int, ...], mo
 def _filter(x: Any, size: Any, footprint: Any, output: Any, mode: Edges, cval: Any, origin: Any, axes: Any, which: str, rank: Any = None,
             turned: bool = False) -> Any:
     chosen = axes_of(axes, np.ndim(x))
+    if np.iscomplexobj(x):
+        raise TypeError("Complex type not supported")
     if footprint is None and size is None:
         raise RuntimeError("no footprint or filter size provided")
     mask = np.ones([int(one) for one in per_axis(size, chosen, "size")], bool) if footprint is None else np.asarray(footprint, bool)

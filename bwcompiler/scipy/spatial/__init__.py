@@ -1,5 +1,6 @@
 """`bw.scipy.spatial`: distances (`bw.scipy.spatial.distance`), rotations (`bw.scipy.spatial.transform`)."""
 
 from bwcompiler.scipy.spatial import distance, transform
+from bwcompiler.scipy.spatial.distance import distance_matrix, minkowski_distance, minkowski_distance_p
 
-__all__ = ["distance", "transform"]
+__all__ = ["distance", "distance_matrix", "minkowski_distance", "minkowski_distance_p", "transform"]

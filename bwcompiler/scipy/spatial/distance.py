@@ -58,7 +58,7 @@ def _minkowski(x: Any, y: Any, p: float = 2.0, w: Any = None) -> Any:
 
 def _chebyshev(x: Any, y: Any, w: Any = None) -> Any:
     size = np.abs(x - y)
-    return (size if w is None else np.where(w > 0, size, 0.0)).max(-1)
+    return (size if w is None else np.where(w > 0, size, 0.0)).max(-1, initial=0.0)
 
 
 def _seuclidean(x: Any, y: Any, V: Any) -> Any:
@@ -94,8 +94,9 @@ def _jensenshannon(x: Any, y: Any, base: float | None = None) -> Any:
     middle = (p + q) / 2.0
 
     def entropy(one: Any) -> Any:
-        zero = one == 0
-        return np.where(zero, 0.0, one * np.log(np.where(zero, 1.0, one) / np.where(zero, 1.0, middle)))
+        positive = (one > 0) & (middle > 0)
+        quotient = np.where(positive, one, 1.0) / np.where(positive, middle, 1.0)
+        return np.where(positive, one * np.log(quotient), np.where((one == 0) & (middle >= 0), one, math.inf))
 
     total = (entropy(p) + entropy(q)).sum(-1) / 2.0
     total = total if base is None else total / math.log(base)
@@ -108,9 +109,8 @@ def _hamming(x: Any, y: Any, w: Any = None) -> Any:
 
 
 def _counts(x: Any, y: Any, w: Any) -> tuple[Any, Any, Any, Any]:
-    """How many elements are (not 0, not 0), (not 0, 0), (0, not 0), (0, 0)."""
-    a, b = x != 0, y != 0
-    pairs = [_weighted(both * 1.0, w).sum(-1) for both in (a & b, a & ~b, ~a & b, ~a & ~b)]
+    """How many elements are (1, 1), (1, 0), (0, 1), (0, 0); of other numbers than 0 and 1 parts of them, as in SciPy."""
+    pairs = [_weighted(both, w).sum(-1) for both in (x * y, x * (1.0 - y), (1.0 - x) * y, (1.0 - x) * (1.0 - y))]
     return pairs[0], pairs[1], pairs[2], pairs[3]
 
 
@@ -120,7 +120,7 @@ def _dice(x: Any, y: Any, w: Any = None) -> Any:
 
 
 def _jaccard(x: Any, y: Any, w: Any = None) -> Any:
-    tt, tf, ft, _ = _counts(x, y, w)
+    tt, tf, ft, _ = _counts((x != 0) * 1.0, (y != 0) * 1.0, w)
     return _quotient(tf + ft, tt + tf + ft)
 
 
@@ -152,6 +152,8 @@ METRICS: dict[str, Callable[..., Any]] = {
     "hamming": _hamming, "jaccard": _jaccard, "jensenshannon": _jensenshannon, "mahalanobis": _mahalanobis, "minkowski": _minkowski,
     "rogerstanimoto": _rogerstanimoto, "russellrao": _russellrao, "seuclidean": _seuclidean, "sokalsneath": _sokalsneath,
     "sqeuclidean": _sqeuclidean, "yule": _yule}
+_OF_TRUTH_VALUES = ("rogerstanimoto", "russellrao", "sokalsneath", "yule")            # in matrices of distances
+_WIDE = ("braycurtis", "canberra", "euclidean", "minkowski", "seuclidean", "mahalanobis", "dice", *_OF_TRUTH_VALUES)   # float64 always
 _ALIASES = {
     "manhattan": "cityblock", "l1": "cityblock", "l2": "euclidean", "sqe": "sqeuclidean", "se": "seuclidean", "mahal":
     "mahalanobis", "js": "jensenshannon", "cos": "cosine", "co": "correlation", "euclid": "euclidean", "eu": "euclidean",
@@ -189,6 +191,9 @@ def _pairs(x: Any, y: Any, first: Any, metric: str, number: float | None, one_se
     if a.shape[1] != b.shape[1]:
         raise ValueError("XA and XB must have the same number of columns (i.e. feature dimension.)")
     formula = METRICS[metric]
+    a, b = (one.astype(np.float64) for one in (a, b))                       # SciPy's C code computes with doubles
+    if metric in _OF_TRUTH_VALUES:
+        a, b = ((one != 0) * 1.0 for one in (a, b))
     options: dict[str, Any] = {}
     if metric == "seuclidean":
         joint = a if one_set else np.concatenate([a, b])
@@ -250,7 +255,7 @@ def squareform(X: Any, force: str = "no", checks: bool = True) -> Any:
     >>> bw.scipy.spatial.distance.squareform(np.array([1.0, 3.0, 2.0])).tolist()
     [[0.0, 1.0, 3.0], [1.0, 0.0, 2.0], [3.0, 2.0, 0.0]]
     """
-    given = _vectors(X)
+    given: Any = fresh(value_as(X))
     if given.ndim == 2 and force != "tomatrix":
         if given.shape[0] != given.shape[1]:
             raise ValueError("The matrix argument must be square.")
@@ -266,6 +271,45 @@ def squareform(X: Any, force: str = "no", checks: bool = True) -> Any:
     return np.concatenate([given, np.zeros(1, given.dtype)])[places]
 
 
+# ----- of `bw.scipy.spatial`
+@graph_function
+def minkowski_distance_p(x: Any, y: Any, p: float = 2.0) -> Any:
+    """Σ |x - y|**p over the last axis, arrays broadcast against each other; for p = inf the largest of |x - y|.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> float(bw.scipy.spatial.minkowski_distance_p(np.array([0.0, 0.0]), np.array([3.0, 4.0])))
+    25.0
+    """
+    size = np.abs(_vectors(x).astype(np.float64) - _vectors(y).astype(np.float64))
+    if math.isinf(p):
+        return size.max(-1)
+    return size.sum(-1) if p == 1 else (size**p).sum(-1)
+
+
+@graph_function
+def minkowski_distance(x: Any, y: Any, p: float = 2.0) -> Any:
+    """The root of order p of `minkowski_distance_p`.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> float(bw.scipy.spatial.minkowski_distance(np.array([0.0, 0.0]), np.array([3.0, 4.0])))
+    5.0
+    """
+    a, b = (_vectors(one).astype(np.float64) for one in (x, y))
+    return _minkowski(a, b, p)
+
+
+def distance_matrix(x: Any, y: Any, p: float = 2.0, threshold: int = 1000000) -> Any:
+    """The distances of order p of all rows of x from all of y; threshold is of no use here.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.scipy.spatial.distance_matrix(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0], [0.0, 1.0]])).tolist()
+    [[5.0, 1.0]]
+    """
+    if np.ndim(x) != 2 or np.ndim(y) != 2 or np.shape(x)[1] != np.shape(y)[1]:
+        raise ValueError(f"x of shape {np.shape(x)} and y of shape {np.shape(y)} must be matrices with as many columns")
+    return minkowski_distance(x[:, None, :], y[None, :, :], p)
+
+
 # ----- of two vectors
 def _of_vectors(name: str) -> Any:
     formula = METRICS[name]
@@ -275,7 +319,11 @@ def _of_vectors(name: str) -> Any:
         options = {} if first is None else {names[-1] if name != "minkowski" else "w": _vectors(first)}
         if number is not None:
             options[names[0]] = number
-        return formula(_vectors(u, 1), _vectors(v, 1), **options)
+        vectors = [_vectors(one, 1) for one in (u, v)]
+        vectors = [one.astype(np.float64) for one in vectors] if name in _WIDE else vectors
+        found = formula(*vectors, **options)
+        whole = name in ("cityblock", "chebyshev") and not options and value_as(u).dtype.is_integer and value_as(v).dtype.is_integer
+        return found.astype(np.promote_types(value_as(u).dtype.numpy, value_as(v).dtype.numpy)) if whole else found
 
     compiled = graph_function(function)
     scalar = names[0] if names and names[0] in ("p", "base") else None
