@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import mpmath as mp
@@ -219,6 +220,27 @@ def test_integer_orders_and_numbers() -> None:
     assert bw.jit(lambda x: scipy.special.j0(x))(1.5) == scipy.special.j0(1.5)
     assert bw.jit(lambda x: scipy.special.j0(x))(np.zeros((2, 0))).shape == (2, 0)
     np.testing.assert_array_equal(bw.jit(lambda x: scipy.special.sici(x.T)[0])(X.reshape(2, 2)), scipy.special.sici(X.reshape(2, 2).T)[0])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int8", "uint8", "int16", "bool", "int32"])
+def test_dtypes_are_those_of_scipy(dtype: str) -> None:
+    composed = {"hankel1", "hankel2", "kelvin", "wofz"}                   # of others, whose dtypes they have
+    of_integers = {"eval_hermite", "eval_hermitenorm"}                    # there is no other loop
+    for name in sorted(set(dir(bw.scipy.special)) - composed - of_integers):
+        theirs = getattr(scipy.special, name, None)
+        if not isinstance(theirs, np.ufunc):
+            continue
+        given = np.ones(1, dtype)
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                expected = theirs(*[given] * theirs.nin)
+            except TypeError:
+                continue
+        function = getattr(bw.scipy.special, name)
+        found = bw.eval_shape(lambda *xs, f=function: f(*xs), *[bw.ShapeDtypeStruct((1,), given.dtype)] * theirs.nin)
+        pair = [[np.dtype(one.dtype) for one in (part if isinstance(part, tuple) else (part,))] for part in (found, expected)]
+        assert pair[0] == pair[1], name
 
 
 def test_fractions_of_orders_are_cut_off_without_a_warning() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from bwcompiler import lazy, ops
 from bwcompiler.errors import DTypeError, UnsupportedError
-from bwcompiler.frontend.numpy.elementwise.ufuncs import Ufunc
+from bwcompiler.frontend.numpy.elementwise.ufuncs import Ufunc, is_single
 from bwcompiler.frontend.tracing.operands import broadcast_shapes, cast, materialise, operand
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import fresh
@@ -33,7 +33,7 @@ def special_by_loop(name: str, ufunc: Any) -> Ufunc | None:
         return None
     sides = [types.partition("->") for types in own.types if set(types) <= set("fdFD->")]
     if all(set(given) & set("FD") and set(found) <= set("FD") for given, _, found in sides):      # real numbers are taken as complex
-        return Ufunc(name, None, lambda *xs: complex_special(name, tuple(map(fresh, xs))), True)
+        return Ufunc(name, None, lambda *xs: complex_special(name, tuple(map(fresh, xs)), xs[0].dtype is F32), True, own)
     if f"{'d' * own.nin}->{'d' * own.nout}" not in own.types or name in WARN_OF_FLOATS:
         raise UnsupportedError(f"scipy.special.{name} has no loop for real numbers alone ({', '.join(own.types)}), and is not supported on "
                                "traced arrays")
@@ -44,10 +44,10 @@ def special_by_loop(name: str, ufunc: Any) -> Ufunc | None:
         operands = [ops.trunc(cast(x, real)) if k in whole else cast(x, real) for k, x in enumerate(xs)]
         found = ops.special_function(*operands, name=name, results=own.nout)
         return tuple([part(found, k, own.nout) for k in range(own.nout)]) if own.nout > 1 else found
-    return Ufunc(name, None, rule, True)
+    return Ufunc(name, None, rule, True, own)
 
 
-def complex_special(name: str, inputs: tuple[Any, ...]) -> Any:
+def complex_special(name: str, inputs: tuple[Any, ...], known_single: bool | None = None) -> Any:
     """The function of scipy.special on inputs of which some are complex, or that is complex of real ones: a value or a tuple of values."""
     own: Any = getattr(loops, name, None)
     payloads, kinds = zip(*[operand(x) for x in inputs], strict=True)
@@ -56,9 +56,8 @@ def complex_special(name: str, inputs: tuple[Any, ...]) -> Any:
     if not patterns:
         raise DTypeError(f"scipy.special.{name} is not defined for complex numbers, or not for complex parameters")
     pattern = min(patterns, key=lambda one: one.count("D"))
-    given = [kind for kind in kinds if isinstance(kind, DType)]
     single = pattern.replace("d", "f").replace("D", "F")
-    if given and all(kind in (F32, C64) for kind in given) and any(one.startswith(f"{single}->") for one in own.types):
+    if any(one.startswith(f"{single}->") for one in own.types) and (is_single(own, kinds) if known_single is None else known_single):
         pattern = single
     shape = payloads[0].shape if len(payloads) == 1 else broadcast_shapes([payload.shape for payload in payloads])
     values = [materialise(payload, CHARACTERS[character], shape) for payload, character in zip(payloads, pattern, strict=True)]

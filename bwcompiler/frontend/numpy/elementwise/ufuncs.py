@@ -43,12 +43,14 @@ class Ufunc(NamedTuple):
     """A supported ufunc: NumPy's object for its type resolution, and its rule.
 
     special   it is of scipy.special: its rule is for floats, and SciPy's loops take complex numbers.
+    loops     SciPy's object, where its loops compute it: they say whether with single or double precision.
     """
 
     name: str
     numpy: Any
     rule: Rule
     special: bool = False
+    loops: Any = None
 
 
 UFUNCS: dict[str, Ufunc] = {}
@@ -284,7 +286,25 @@ def _computed_in(ufunc: Ufunc, kinds: tuple[Kind, ...], dtype: DType | None, cas
     if ufunc.numpy is not None:
         return resolve(ufunc.numpy, kinds, dtype, casting).inputs
     own = [kind for kind in kinds if isinstance(kind, DType)]
-    return (F32 if own and all(kind is F32 for kind in own) else F64,) * len(kinds)
+    if ufunc.loops is not None:
+        single = is_single(ufunc.loops, kinds)
+    elif ufunc.name in SINGLE_OF_SMALL:
+        single = bool(own) and all(np.can_cast(kind.numpy, np.float32) for kind in own)
+    else:
+        single = bool(own) and all(kind is F32 for kind in own)
+    return (F32 if single else F64,) * len(kinds)
+
+
+# Functions of scipy.special that give float32 for small integers and float16, where others give float64.
+SINGLE_OF_SMALL = frozenset(("entr", "erfinv", "huber", "kl_div", "pseudo_huber", "rel_entr"))
+
+
+def is_single(loops: Any, kinds: tuple[Kind, ...]) -> bool:
+    """Whether a function of scipy.special computes arguments of these kinds with single precision."""
+    given = [kind.numpy if isinstance(kind, DType) else int if kind is bool else kind for kind in kinds]
+    if not any(isinstance(kind, DType) for kind in kinds):
+        return False
+    return str(loops.resolve_dtypes((*given, *[None] * loops.nout))[-1].char) in "fF"
 
 
 def evaluate(ufunc: Ufunc, inputs: tuple[Any, ...], dtype: DType | None = None, casting: str = "same_kind") -> Any:
