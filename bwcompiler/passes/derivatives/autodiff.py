@@ -189,6 +189,7 @@ class _Sweep:
         self.label = label
         self.cotangents: dict[Value, Cotangent] = {}
         self.items: dict[Value, dict[int, Cotangent]] = {}
+        self.parts = _PartsOfZeros()
         self.stopped: list[tuple[Value, int]] = []
 
     def run(self, body: Sequence[Value]) -> None:
@@ -229,7 +230,7 @@ class _Sweep:
             self.cotangents[target] = contribution
             return
         first, second = self._settle(present), self._settle(contribution)
-        total = _into(second, first) or _into(first, second) or ops.add(first, second)
+        total = self.parts.into(first, second) or self.parts.into(second, first) or ops.add(first, second)
         guard = None
         if present.guard is not None and contribution.guard is not None:
             guard = ops.bitwise_or(present.guard, contribution.guard)
@@ -363,15 +364,38 @@ def _is_zero(x: Value) -> Value:
     return ops.less_equal(ops.absolute(x), constant(0.0, x.type))
 
 
-def _into(base: Value, parts: Value) -> Value | None:
-    """What was added to parts of an array of zeros, added to `base` instead; None where it is something else."""
-    added: list[Value] = []
-    while parts.op in (ops.slice_add, ops.scatter_add, ops.slice_update):
-        added.append(parts)
-        parts = parts.operands[0]
-    if not added or parts.op is not ops.full or parts.attrs["value"] != 0 or any(value.op is ops.slice_update for value in added[:-1]):
-        return None
-    for value in reversed(added):
-        add = ops.slice_add if value.op is ops.slice_update else value.op           # zeros with a part are zeros to which it is added
-        base = add(base, *value.operands[1:], **value.attrs)
-    return base
+class _PartsOfZeros:
+    """Which cotangents are arrays of zeros to whose parts something was added; asked for again and again along one chain of them."""
+
+    def __init__(self) -> None:
+        self.known: dict[Value, bool] = {}
+
+    def into(self, base: Value, parts: Value) -> Value | None:
+        """What was added to parts of an array of zeros, added to `base` instead; None where it is something else."""
+        if not self.holds(parts):
+            return None
+        added: list[Value] = []
+        while parts.op is not ops.full:
+            added.append(parts)
+            parts = parts.operands[0]
+        for value in reversed(added):
+            add = ops.slice_add if value.op is ops.slice_update else value.op       # zeros with a part are zeros to which it is added
+            base = add(base, *value.operands[1:], **value.attrs)
+        return base
+
+    def holds(self, value: Value) -> bool:
+        """Whether a value is one."""
+        chain: list[Value] = []
+        while value.op in _ADDED_PARTS and value not in self.known:
+            chain.append(value)
+            before = value.operands[0]
+            if before.op is ops.full or value.op is ops.slice_update:
+                self.known[value] = before.op is ops.full and before.attrs["value"] == 0
+                break
+            value = before
+        found = self.known.get(value, False)
+        self.known.update(dict.fromkeys(chain, found))
+        return found
+
+
+_ADDED_PARTS = frozenset((ops.slice_add, ops.scatter_add, ops.slice_update))
