@@ -7,6 +7,7 @@ functions and of ops.  Solvers (`optimize`, `integrate`, `sparse`) call SciPy ba
 
 from typing import TYPE_CHECKING
 
+from bwcompiler import spellings
 from bwcompiler.lazy import loader
 
 if TYPE_CHECKING:
@@ -15,4 +16,5 @@ if TYPE_CHECKING:
 __all__ = ["fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial", "special", "stats"]
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = loader(__name__, {}, "fft integrate interpolate linalg ndimage optimize signal sparse spatial special stats")
+    __getattr__, __dir__ = loader(__name__, {}, "fft integrate interpolate linalg ndimage optimize signal sparse spatial special stats",
+                                  lambda name: spellings.missing("bw.scipy", name, lambda: __all__))

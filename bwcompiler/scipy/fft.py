@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from bwcompiler.frontend.tracing.operands import cast, constant, cut, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import F64, component_of
+from bwcompiler.scipy.missing import says_instead
 
 Axes = int | Sequence[int] | None
 
@@ -403,3 +404,6 @@ def _is_fast(number: int, real: bool) -> bool:
 
 __all__ = """dct dctn dst dstn fft fft2 fftfreq fftn fftshift hfft hfft2 hfftn idct idctn idst idstn ifft ifft2 ifftn ifftshift ihfft ihfft2
     ihfftn irfft irfft2 irfftn next_fast_len prev_fast_len rfft rfft2 rfftfreq rfftn""".split()
+
+if not TYPE_CHECKING:
+    __getattr__ = says_instead("fft", __all__)

@@ -29,6 +29,12 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: bw.grad(lambda x: (np.sum(x), x))(X), GradientError, "it returned shape (), (3,)\n  hint: return one number; has_aux=True for a pair"),
     (lambda: bw.grad(np.sum, X), GradientError, "grad: argnums= is an array; it says which arguments are differentiated, by their positions\n"
                                                 "  hint: bw.grad(f)(x), not bw.grad(f, x)"),
+    (lambda: bw.jit(lambda x: x + _forgets(x))(X), TracerError, "hint: None is what a function gives whose `return` is missing"),
+    (lambda: bw.jit(lambda x: np.add(x, _forgets(x)))(X), DTypeError, "hint: it is what a function gives whose `return` is missing"),
+    (lambda: bw.jit(lambda x: x(2))(X), TracerError, "hint: x is an array: x[...] is an element of it"),
+    (lambda: bw.jit(lambda x: np.max(x, x))(X), TracerError, "np.max(...): the second argument is an axis, not an operand\n  hint: np.maximum(x, x)"),
+    (lambda: bw.jit(lambda x: np.stack(x, x))(X), TracerError, "the second argument is an axis, not an operand\n  hint: np.stack([x, x])"),
+    (lambda: eval("bw.jit(lambda x: x + {})(X)"), TracerError, "what stands here takes no traced values"),          # its text is not at hand
     (lambda: bw.jit(classmethod(lambda cls, x: x)), TypeError, "of type classmethod\n  hint: @classmethod goes above"),
     (lambda: bw.jit(_waits)(X), TracerError, "result is of type coroutine"),                  # and no warning that nobody waited for it
 ]

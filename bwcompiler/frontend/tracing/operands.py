@@ -90,7 +90,8 @@ def array_operand(x: Any) -> tuple[Payload, Kind]:
         if isinstance(x, int | float | complex):                   # subclasses such as IntEnum
             return operand(int(x) if isinstance(x, int) else float(x) if isinstance(x, float) else complex(x))
         if not hasattr(x, "__array__"):
-            raise DTypeError(f"an object of type {type(x).__name__} is not an array: {x!r}")
+            hint = "\n  hint: it is what a function gives whose `return` is missing" if x is None else ""
+            raise DTypeError(f"an object of type {type(x).__name__} is not an array: {x!r}{hint}")
         x = np.asarray(x)
     require_plain(x, "")
     if x.dtype == object:

@@ -6,7 +6,7 @@ Sums of samples are here, integrals of functions in `quadrature.py`, differentia
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from bwcompiler.nn.activations import number_value, real_value
 from bwcompiler.scipy.integrate.initial_values import solve_ivp
 from bwcompiler.scipy.integrate.ordinary_differential_equations import odeint
 from bwcompiler.scipy.integrate.quadrature import dblquad, quad
+from bwcompiler.scipy.missing import says_instead
 
 __all__ = [
     "cumulative_simpson", "cumulative_trapezoid", "dblquad", "fixed_quad", "odeint", "quad", "romb", "simpson", "solve_ivp",
@@ -180,3 +181,6 @@ def fixed_quad(func: Callable[..., Any], a: Any, b: Any, args: tuple[Any, ...] =
     half = (b - a) / 2.0
     given = ((points + 1.0) * half + a, *args)
     return half * np.sum(weights * (call_user(func, given, {}) if is_tracing(given) else func(*given)), axis=-1), None
+
+if not TYPE_CHECKING:
+    __getattr__ = says_instead("integrate", __all__)

@@ -5,7 +5,7 @@ Begin with `piecewise.py` (polynomials between points); `grids.py` has several d
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from bwcompiler.scipy.interpolate.piecewise import (
     pchip_interpolate,
 )
 from bwcompiler.scipy.interpolate.radial_basis_functions import RBFInterpolator
+from bwcompiler.scipy.missing import says_instead
 
 __all__ = [
     "Akima1DInterpolator", "BSpline", "CubicHermiteSpline", "CubicSpline",
@@ -62,3 +63,6 @@ def _line(of: Any) -> interp1d:
     kind = of._spline.k if of._kind == "spline" else of._kind
     fill = of.fill_value
     return interp1d(of.x, of.y, kind, of.axis, bounds_error=of.bounds_error, fill_value=fill, assume_sorted=True)
+
+if not TYPE_CHECKING:
+    __getattr__ = says_instead("interpolate", __all__)

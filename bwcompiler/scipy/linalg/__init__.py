@@ -3,6 +3,8 @@
 Begin with `factors.py` (triangles, Cholesky, LU); `matrix_functions.py` has expm and the like.
 """
 
+from typing import TYPE_CHECKING
+
 from bwcompiler.scipy.linalg.decompositions import (  # noqa: F401  (the refused ones, which say what to write instead, are not offered)
     eig,
     eigh_tridiagonal,
@@ -83,6 +85,7 @@ from bwcompiler.scipy.linalg.structured import (
     solveh_banded,
     toeplitz,
 )
+from bwcompiler.scipy.missing import says_instead
 
 __all__ = [
     "block_diag", "cho_factor", "cho_solve", "cho_solve_banded", "cholesky", "cholesky_banded", "circulant", "companion",
@@ -94,3 +97,6 @@ __all__ = [
     "solve_discrete_lyapunov", "solve_lyapunov", "solve_sylvester", "solve_toeplitz", "solve_triangular", "solveh_banded",
     "sqrtm", "subspace_angles", "svd", "svdvals", "tanhm", "tanm", "toeplitz",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = says_instead("linalg", __all__)

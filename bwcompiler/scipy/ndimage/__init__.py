@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from bwcompiler.frontend.tracing.operands import cast, is_traced
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.types import F64
 from bwcompiler.nn.activations import real_value
+from bwcompiler.scipy.missing import says_instead
 from bwcompiler.scipy.ndimage.edges import Edges, array_of, axes_of, continued, finished, per_axis
 from bwcompiler.scipy.ndimage.measurements import (
     fourier_gaussian,
@@ -315,3 +316,7 @@ def gaussian_gradient_magnitude(input: Any, sigma: Any, output: Any = None, mode
     parts = [part * part for part in _derivatives(input, sigma, 1, output, mode, cval, axes, kwargs)]
     found = np.sqrt(functools.reduce(lambda x, y: x + y, parts))
     return found if found.dtype == parts[0].dtype else found.astype(parts[0].dtype)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = says_instead("ndimage", __all__)

@@ -3,6 +3,9 @@
 Designs of filters and windows (butter, firwin, get_window ...) are scipy.signal's own: their numbers are known while tracing.
 """
 
+from typing import TYPE_CHECKING
+
+from bwcompiler.scipy.missing import says_instead
 from bwcompiler.scipy.refusals import refused
 from bwcompiler.scipy.signal.chirp_transforms import czt, zoom_fft
 from bwcompiler.scipy.signal.convolutions import convolve, convolve2d, correlate, correlate2d, fftconvolve, oaconvolve
@@ -55,3 +58,6 @@ __all__ = [
     "sawtooth", "sos2tf", "sosfilt", "sosfilt_zi", "sosfiltfilt", "sosfreqz", "spectrogram", "square", "stft", "upfirdn",
     "vectorstrength", "welch", "wiener", "zoom_fft",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = says_instead("signal", __all__)

@@ -1,5 +1,8 @@
 """`bw.scipy.sparse`: sparse arrays whose structure is known (`arrays`), and linear systems with them (`linalg`)."""
 
+from typing import TYPE_CHECKING
+
+from bwcompiler.scipy.missing import says_instead
 from bwcompiler.scipy.sparse import linalg
 from bwcompiler.scipy.sparse.arrays import (  # noqa: F401  (captured code asks for `converted` and `product`)
     converted,
@@ -13,3 +16,6 @@ from bwcompiler.scipy.sparse.arrays import (  # noqa: F401  (captured code asks 
 )
 
 __all__ = ["coo_array", "coo_matrix", "csc_array", "csc_matrix", "csr_array", "csr_matrix", "linalg"]
+
+if not TYPE_CHECKING:
+    __getattr__ = says_instead("sparse", __all__)

@@ -1,7 +1,8 @@
 """Functions and distributions named as in scipy.stats that work on traced and on plain arrays."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from bwcompiler.scipy.missing import says_instead
 from bwcompiler.scipy.stats.continuous import (
     beta,
     cauchy,
@@ -148,3 +149,6 @@ __all__ = [
     "trim_mean", "truncexpon", "truncnorm", "ttest_1samp", "ttest_ind", "ttest_rel", "uniform", "variation", "vonmises",
     "wald", "wasserstein_distance", "weibull_max", "weibull_min", "yeojohnson", "yeojohnson_llf", "zipf", "zmap", "zscore",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = says_instead("stats", __all__)

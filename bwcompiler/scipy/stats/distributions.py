@@ -140,7 +140,8 @@ class Distribution:
     def __getattr__(self, method: str) -> Any:
         if method.startswith("_"):
             raise AttributeError(method)
-        raise AttributeError(f"bw.scipy.stats.{self.name} has no {method}; it has {self._listed()}")
+        hint = {"rvs": "\n  hint: bw.random has samples that are functions of keys", "fit": "\n  hint: bw.scipy.optimize.minimize of nnlf"}
+        raise AttributeError(f"bw.scipy.stats.{self.name} has no {method}; it has {self._listed()}{hint.get(method, '')}")
 
     def __repr__(self) -> str:
         return f"<bwcompiler.scipy.stats.{self.name}: {self._listed()}>"

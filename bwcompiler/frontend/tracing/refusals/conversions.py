@@ -129,6 +129,8 @@ def _expression(frame: FrameType) -> ast.expr | ast.AugAssign | None:
     lines[-1] = lines[-1][:end]
     lines[0] = lines[0][start:]
     text = b"".join(lines)
+    if not text:
+        return None
     try:
         return ast.parse(b"(" + text + b")", mode="eval").body
     except (SyntaxError, ValueError):
@@ -277,9 +279,22 @@ def index_advice() -> str:
     if isinstance(asked.node, ast.Subscript) and not asked.stores:
         what, hint = _array_advice(asked)
         return f"{what}: the position is not known while tracing\n  hint: {hint}; index an array instead of a list"
+    if isinstance(asked.node, ast.Call) and (better := _with_all_operands(asked.node)):
+        return f"{ast.unparse(asked.node.func)}(...): the second argument is an axis, not an operand\n  hint: {better}"
     return ("a traced value as a size, axis, range() or list index: the number is not known while tracing\n"
             "  hint: pass the number as a Python int, index an array instead of a list, or loop with bw.fori_loop(0, n, body, init)"
             + asked.note)
+
+
+def _with_all_operands(node: ast.Call) -> str:
+    """`np.maximum(a, b)` for `np.max(a, b)`, `np.stack([a, b])` for `np.stack(a, b)`; "" for what is no such mistake."""
+    space, _, name = ast.unparse(node.func).rpartition(".")
+    if space not in ("np", "numpy") or len(node.args) < 2 or node.keywords:
+        return ""
+    arguments = ", ".join([ast.unparse(argument) for argument in node.args])
+    if name in ("max", "min") and len(node.args) == 2:
+        return f"np.{name}imum({arguments})"
+    return f"np.{name}([{arguments}])" if name in ("concatenate", "stack") else ""
 
 
 def _slice_advice(node: ast.Subscript, part: ast.Slice) -> str:

@@ -26,6 +26,7 @@ _HINTS = {
 }
 _PACKAGES = {"torch": "torch", "jax": "jax", "jaxlib": "jax", "numba": "numba"}
 _OPERAND_HINT = "traced values go with Python's numbers and NumPy's arrays: float() or np.asarray() of the other operand"
+_MISSING_HINT = "None is what a function gives whose `return` is missing"
 _CALL_HINT = ("write it with NumPy's functions; bw.pure_callback calls a Python function back with numbers, bw.primitive one with a "
               "derivative of its own")
 
@@ -45,7 +46,7 @@ def foreign_refusal(error: Exception) -> TracerError | None:
     what = text if 0 < len(text) < 80 else "what stands here" if frame is not None else "the function"
     who = f" is computed by {library}, which" if library else ""
     said = next((one for one in message.splitlines() if any(sign in one for sign in _SIGNS)), message).strip()
-    return TracerError(at(source, f"{what}{who} takes no traced values\n  hint: {_hint(library, asked, frame is not None)}\n"
+    return TracerError(at(source, f"{what}{who} takes no traced values\n  hint: {_hint(library, asked, message, frame is not None)}\n"
                                   f"  {type(error).__name__}: {said}"))
 
 
@@ -78,12 +79,14 @@ def _module_of(value: Any) -> str:
     return value.__name__ if isinstance(value, ModuleType) else str(getattr(value, "__module__", ""))
 
 
-def _hint(library: str, asked: Request, in_function: bool) -> str:
+def _hint(library: str, asked: Request, message: str, in_function: bool) -> str:
     if not in_function:
         return "the plain Python function, written with NumPy"
     if not isinstance(asked.node, ast.Call):
-        return _HINTS.get(library, _OPERAND_HINT)
+        return _HINTS.get(library, _MISSING_HINT if "'NoneType'" in message else _OPERAND_HINT)
     called = ast.unparse(asked.node.func)
+    if message.endswith("object is not callable"):
+        return f"{called} is an array: {called}[...] is an element of it"
     name = called.rpartition(".")[2]
     if library in ("torch", "jax") and "." in called and callable(getattr(np, name, None)):
         return f"np.{name}"
