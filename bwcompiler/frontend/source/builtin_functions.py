@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import builtins
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -280,6 +281,11 @@ NUMBERS: dict[str, Any] = {"item": _item, "tolist": _tolist}       # methods of 
 
 PURE = frozenset((abs, ascii, bin, callable, chr, complex, dict, divmod, enumerate, filter, format, getattr, hasattr, hash, hex, id,
                   issubclass, iter, list, map, oct, ord, pow, range, repr, reversed, round, set, slice, str, tuple, type, zip,
-                  frozenset, bytes, super, object))
+                  frozenset, bytes, super, object, itertools.chain, itertools.combinations, itertools.combinations_with_replacement,
+                  itertools.count, itertools.cycle, itertools.islice, itertools.pairwise, itertools.permutations, itertools.product,
+                  itertools.repeat, itertools.zip_longest))
 
-CONSUMING = frozenset((list, tuple, set, frozenset, dict, sorted, sum, any, all, min, max, zip, map, filter, enumerate, iter))
+CONSUMING = frozenset((list, tuple, set, frozenset, dict, sorted, sum, any, all, min, max, zip, map, filter, enumerate, iter,
+                       itertools.chain, itertools.combinations, itertools.combinations_with_replacement, itertools.count, itertools.cycle,
+                       itertools.islice, itertools.pairwise, itertools.permutations, itertools.product, itertools.repeat,
+                       itertools.zip_longest))

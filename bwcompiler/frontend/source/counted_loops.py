@@ -63,6 +63,28 @@ def counted(body: Callable[[Any], None], variables: Variables, elements: Element
         return call(index_like, found, substitute(found._extent, {index: index.hi}))
 
     traceable.place(leaves, items, last)
+    if isinstance(count, int):
+        _settle_counters(traceable, traced, count)
+
+
+def _settle_counters(traceable: Traceable, traced: Traced, count: int) -> None:
+    """After the loop integers that count its iterations are known: n += 1."""
+    place = 0
+    for name in traceable.order():
+        start = traceable.entry[name]
+        step = _step(traced.result.outputs[place], traced.result.graph.inputs[place]) if type(start) is int else None
+        if step is not None and not traceable.names.is_place(name):
+            traceable.names[name] = start + step * count
+        place += len(traceable.kinds[name])
+
+
+def _step(after: Value, before: Value) -> int | None:
+    """The number that an iteration adds; None where it is not one, or something else happens."""
+    if after.op is not ops.add or before not in after.operands:
+        return None
+    other = after.operands[0] if after.operands[1] is before else after.operands[1]
+    step = other.attrs.get("value") if other.op is ops.full else None
+    return step if type(step) is int else None
 
 
 def _emit(leaves: Sequence[Leaf], traced: Traced, index: Index) -> list[Value]:

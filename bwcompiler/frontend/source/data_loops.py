@@ -18,7 +18,7 @@ from bwcompiler.errors import TracerBoolError, TracerError, at
 from bwcompiler.frontend.source.capture import Exchange, Traceable, can_be_carried, note_captured, zeros
 from bwcompiler.frontend.source.choices import is_known
 from bwcompiler.frontend.source.growth import Unbounded
-from bwcompiler.frontend.source.iteration import Elements
+from bwcompiler.frontend.source.iteration import ENDLESS, Elements
 from bwcompiler.frontend.source.places import Scope, attempted
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
@@ -141,7 +141,7 @@ def for_loop(elements: Elements, body: Callable[[Any], None], variables: Variabl
     entry = names.held(variables.stored)
     try:
         _record(names, more, test, run, body, policy, runs=extent_of(count) is not None and lower(count) >= 1,
-                capacity=count if isinstance(count, int) else None)
+                capacity=count if isinstance(count, int) and count < ENDLESS else None)
     except BaseException:
         names.restore(entry)
         raise

@@ -14,7 +14,7 @@ from bwcompiler.frontend.source.builtin_functions import truth_of
 from bwcompiler.frontend.source.calls import iterable, own
 from bwcompiler.frontend.source.checks import raised
 from bwcompiler.frontend.source.choices import Choice, contains, is_same, truth
-from bwcompiler.frontend.source.concrete.contents import read
+from bwcompiler.frontend.source.concrete.contents import read, require_known_text
 from bwcompiler.frontend.source.growth import append, refuse_whole
 from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.variables import Names, open_policy
@@ -69,6 +69,7 @@ def in_(x: Any, items: Any) -> Any:
         return contains(items, x)
     if type(x) is not Choice and not (isinstance(x, Tracer) and type(items) in (list, tuple)):
         read(x, items)
+        require_known_text(x, *items if type(items) in (list, tuple, set) else ())
         return x in items
     found: Any = False
     for one in items:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -26,6 +27,7 @@ from bwcompiler.frontend.tracing.tracer import ArrayTracer, Tracer, call, value_
 from bwcompiler.ir.extent import Extent, add_extents, known_le, scale_extent
 
 MOST_PARTS = 4                 # iterations of a loop that are made one, so that remainders of its index are known
+ENDLESS = 1 << 62              # elements of itertools.count()
 
 
 class Elements(NamedTuple):
@@ -124,6 +126,9 @@ def elements_of(source: Any) -> Elements | None:
         return Elements(source.count, lambda k: source.source[source.start + k])
     if type(source) is np.ndarray and source.ndim and source.dtype.kind in "biufc":
         return Elements(len(source), lambda k: shown(source)[k])
+    if type(source) is itertools.count:
+        start, step = (*source.__reduce__()[1], 1)[:2]
+        return Elements(ENDLESS, _progression(start, step)) if type(start) is int and type(step) is int else None
     if type(source) is str and source:
         return Elements(len(source), lambda k: HANDLERS["item_of"](source, k))
     if type(source) in (list, tuple) and source and type(source[0]) is float:

@@ -19,6 +19,7 @@ from bwcompiler.errors import BwError
 from bwcompiler.frontend.source.concrete.makers import Part, changed_in_loop, maker_of
 from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable, open_policy, same
 from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.source import is_library
 from bwcompiler.frontend.tracing.storages.region import Policy, open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 
@@ -188,7 +189,7 @@ class Holder:
         object.__setattr__(self, "_bw_shared", shared)
 
     def __getattr__(self, name: str) -> Any:
-        return part_of(getattr(self._bw_shared, name))
+        return part_of(HANDLERS["attribute_of"](self._bw_shared, name))
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(self._bw_shared, name, value)
@@ -209,6 +210,9 @@ class Shared(Holder):
         if not is_plain_object(self._bw_shared):
             refuse_change(self._bw_shared)
         defined = getattr(type(self._bw_shared), name, None)
+        if isinstance(defined, property) and isinstance(defined.fset, types.FunctionType) and not is_library(defined.fset.__code__):
+            HANDLERS["call_of"](types.MethodType(defined.fset, self._bw_shared))(value)
+            return
         if hasattr(type(defined), "__set__") and not isinstance(defined, types.MemberDescriptorType):
             not_capturable(f"it sets the property {type(self._bw_shared).__name__}.{name}")
         _store(Place(self._bw_shared, "attribute", name), value)

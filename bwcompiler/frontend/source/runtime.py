@@ -8,6 +8,7 @@ from __future__ import annotations
 import builtins
 import functools
 import itertools
+import operator
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -45,6 +46,7 @@ from bwcompiler.frontend.source.concrete.contents import (
     read_item,
     read_items,
     reading,
+    require_known_text,
     touched,
     unary,
     user_method,
@@ -83,10 +85,11 @@ from bwcompiler.frontend.tracing.tracer import ArrayTracer, Tracer
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 
-__all__ = ["added", "altered", "and_", "assert_", "attribute", "binary", "call", "changed", "choose", "combined", "combined_attribute",
+__all__ = ["altered", "and_", "assert_", "attribute", "augmented", "binary", "call", "changed", "choose", "combined", "combined_attribute",
            "computed", "defined", "elements", "for_", "header", "if_", "in_", "is_", "is_not", "item", "iterable", "kept", "made", "not_",
            "not_in", "or_", "product", "raised", "read_index", "read_items", "sifted", "slice", "trying", "unary", "unrolled", "while_"]
 
+MOST_UNROLLED = 10_000         # iterations of a loop whose end is data, which may have no end
 SHORTEST = 3                   # loops of fewer iterations are always unrolled
 HEAVY = 400                    # values that the iterations of a short loop record: then it is not
 
@@ -180,6 +183,16 @@ def product(left: Any, right: Any) -> Any:
     return sparse_product(left, right)
 
 
+def augmented(name: str, x: Any, value: Any) -> Any:
+    """What a variable holds after `x += value`, by the operator's name in `operator`."""
+    method = None if type(x) in _ITEMS else user_method(type(x), f"__{name}__")
+    if method is not None and open_policy() is not None:
+        found = call(MethodType(method, x))(value)
+        if found is not NotImplemented:
+            return found
+    return getattr(operator, name)(x, added(x, value))
+
+
 def attribute(x: Any, name: str) -> Any:
     """x.name."""
     return attribute_of(x, name, form)
@@ -196,6 +209,8 @@ def item(array: Any, index: Any) -> Any:
     concrete = isinstance(array, np.ndarray) or isinstance(index, np.ndarray) or (
         type(index) is tuple and any(isinstance(part, np.ndarray) for part in index))
     if not concrete:
+        if type(index) is str:
+            require_known_text(index)
         return indexed(array, index)
     before = touched()
     found = indexed(array, index)
@@ -257,6 +272,10 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
             if type(element) is gaps.Maybe:
                 going, element = np.logical_and(going, element.present), element.value
             if isinstance(going, Tracer) and policy is not None:
+                if number == MOST_UNROLLED:
+                    why = policy.notes.get(site_of(body), "it goes over an iterator")
+                    raise TracerError(at(current_source(open_region().outer), "the end of this loop depends on traced values, and it "
+                                         f"cannot be recorded: {why}\n  hint: for _ in range(n), with a `break`"))
                 branch(going, functools.partial(body, element), nothing, tested, Names(body), policy)
             else:
                 before = -1 if policy is None or number else len(open_region().record.values)

@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source.concrete.makers import maker_of
 from bwcompiler.frontend.tracing.operands import is_traced
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import is_library
+from bwcompiler.frontend.tracing.source import current_source, is_library
 from bwcompiler.frontend.tracing.storages.region import active_region, read_contents
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer
 
@@ -152,12 +153,24 @@ _OPERATORS = {name: (getattr(operator, name), f"__{name.strip('_')}__", _MIRRORE
     "neg", "pos", "invert")}
 
 
+def require_known_text(*texts: Any) -> None:
+    """Refuse to compare the text of a traced value, or to look it up: it is not the number's."""
+    region = active_region()
+    if region is not None and any("<traced " in text for text in texts if type(text) is str):
+        if region.policy is not None:
+            region.policy.needed = True            # as it is written it would go on with that text
+        raise TracerError(at(current_source(), "a text that a traced value stands in is compared: its numbers are not known while tracing\n"
+                             "  hint: compare the numbers"))
+
+
 def binary(name: str, x: Any, y: Any) -> Any:
     """An operator, by its name in `operator`: x + y."""
     function, method, mirrored = _OPERATORS[name]
     if isinstance(x, np.ndarray) or isinstance(y, np.ndarray):
         if not (is_traced(x) or is_traced(y)):
             read(x, y)
+    elif type(x) is str and type(y) is str:
+        require_known_text(x, y)
     elif type(x) not in _NUMBERS or type(y) not in _NUMBERS:
         found = _called(x, method, y)
         if found is NotImplemented and type(x) is not type(y) and (type(x) in _NUMBERS or getattr(type(x), method, None) is None):

@@ -196,7 +196,7 @@ class _Rewriter(ast.NodeTransformer):
         def may(node: ast.expr) -> bool:
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in self.modules:
                 return False
-            return not isinstance(node, ast.Constant | ast.JoinedStr)
+            return not isinstance(node, ast.Constant)
         return any(map(may, operands))
 
     def visit_Compare(self, node: ast.Compare) -> Any:
@@ -339,8 +339,9 @@ class _Rewriter(ast.NodeTransformer):
             is_attribute = isinstance(holder, ast.Attribute)   # in the place of `altered` or `changed`
             holder.value.func.attr = "combined_attribute" if is_attribute else "combined"
             return node
-        node.value = self._runtime("added", node.value, ast.copy_location(ast.Name(name, ast.Load()), node), node.value)
-        return node
+        operator = ast.copy_location(ast.Constant(f"i{_BINARY.get(type(node.op), 'matmul').strip('_')}"), node)
+        value = self._runtime("augmented", node, operator, ast.copy_location(ast.Name(name, ast.Load()), node), node.value)
+        return ast.copy_location(ast.Assign([node.target], value), node)
 
     def visit_For(self, node: ast.For) -> Any:
         whole = not node.orelse and not leaves(node.body)

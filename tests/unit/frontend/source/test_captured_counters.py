@@ -1,0 +1,133 @@
+"""Counters, endless iterators and texts of numbers in captured loops; operators in place of the users' own classes; setters."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from bwcompiler.errors import TracerError
+from bwcompiler.frontend.tracing.trace import trace
+
+X = np.arange(12.0)
+
+
+def counted(x):
+    n, m = 0, 50
+    for _ in x:
+        n += 1
+        m -= 2
+    return np.zeros(n) + x, f"{n}".isdigit() * 2.0 + m
+
+
+def until(x):
+    for k in itertools.count(3, 2):
+        x = x * 0.5
+        if x[1] < 1e-3:
+            break
+    return x, k
+
+
+def numbered(x):
+    for k, v in zip(itertools.count(), x, strict=False):
+        x = x * 0.5 + k * v
+    return x
+
+
+def by_text(x):
+    total = 0.0
+    for k in range(12):
+        if f"{k}" == "3" or str(k) in ("5", "7"):
+            total = total + x[k]
+    return total
+
+
+def paired(x):
+    total = 0.0
+    for _ in range(10):
+        for i, j in itertools.combinations(range(4), 2):
+            total = total + x[i] * x[j]
+    return total
+
+
+@pytest.mark.parametrize("function", [counted, until, numbered, by_text, paired])
+def test_values(function):
+    for one, other in zip(bw.tree.leaves(bw.jit(function)(X)), bw.tree.leaves(function(X)), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-14)
+
+
+@pytest.mark.parametrize("function", [counted, until, numbered, paired])
+def test_loops_with_these_are_captured(function):
+    assert not trace(function, (X,)).notes
+
+
+def test_an_endless_loop_that_cannot_be_recorded_raises():
+    def endless(x):
+        shapes = []
+        for k in itertools.count():
+            shapes.insert(0, k)
+            x = x * 0.5
+            if x[1] < 1e-3:
+                break
+        return x
+
+    with pytest.raises(TracerError, match="list.insert"):
+        bw.jit(endless)(X)
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: x * (2.0 if f"{x[0]:.1f}" == "0.0" else 1.0), lambda x: x * {"0.0": 2.0}[f"{x[0]}"],
+    lambda x: x if str(x[0]) in ("0.0", "1.0") else -x])
+def test_texts_of_traced_numbers_are_not_compared(function):
+    with pytest.raises(TracerError, match="a text that a traced value stands in"):
+        bw.jit(function)(X)
+
+
+class Vector:
+    __slots__ = ("x", "y")
+
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+
+    def __iadd__(self, other):
+        if self.x > 3.0:
+            self.x -= 1.0
+        self.x += other.x
+        self.y += other.y
+        return self
+
+
+class Level:
+    def __init__(self, level):
+        self._level = level
+
+    @property
+    def level(self):
+        return self._level
+
+    @level.setter
+    def level(self, value):
+        self._level = np.maximum(value, 0.5)
+
+
+def moved(x):
+    place = Vector(x[1], x[2])
+    for k in range(20):
+        place += Vector(0.5, x[k % 3])
+    return place.x + place.y
+
+
+def refilled(x):
+    shop, cost = Level(x[4]), 0.0
+    for k in range(12):
+        shop.level -= x[k] * 0.2
+        if shop.level < 1.0:
+            shop.level += 3.0
+            cost += 1.0
+    return shop.level + cost
+
+
+@pytest.mark.parametrize("function", [moved, refilled])
+def test_operators_in_place_and_setters_of_the_users_own_classes(function):
+    np.testing.assert_allclose(bw.jit(function)(X), function(X), rtol=1e-14)
+    assert len(trace(function, (X,)).loops) == 1
