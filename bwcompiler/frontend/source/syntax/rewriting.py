@@ -439,12 +439,11 @@ class _Rewriter(ast.NodeTransformer):
 
 def _bounds(test: ast.expr) -> list[ast.expr]:
     """How long a list may get in a loop: `while ... and len(kept) < bound`."""
-    parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
-    inner = [bound for part in parts if isinstance(part, ast.BoolOp) for bound in _bounds(part)]
-    found: list[ast.expr] = [
-        part.comparators[0] for part in parts if isinstance(part, ast.Compare) and isinstance(part.ops[0], ast.Lt | ast.LtE)
-        and called(part.left) == "len" and isinstance(part.comparators[0], ast.Constant | ast.Name | ast.Attribute)]
-    return [*found, *inner][:1]
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        return [bound for part in test.values for bound in _bounds(part)][:1]
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Lt | ast.LtE) or called(test.left) != "len":
+        return []
+    return [test.comparators[0]] if isinstance(test.comparators[0], ast.Constant | ast.Name | ast.Attribute) else []
 
 
 def _depth(target: ast.expr) -> int:

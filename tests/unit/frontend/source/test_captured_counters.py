@@ -22,7 +22,7 @@ def counted(x):
 
 def until(x):
     for k in itertools.count(3, 2):
-        x = x * 0.5
+        x = x * 0.5 + 0.0 * k
         if x[1] < 1e-3:
             break
     return x, k
