@@ -1,6 +1,15 @@
 """Capture of Python's control flow: the user's functions, rewritten from their source so that loops and branches are recorded.
 
-`functions.converted` gives the rewritten form of a function; `rewriting` is what is done to its syntax tree, with what `liveness`
-knows of its variables; `runtime` is what the rewritten code calls, `capture` how it records bodies, `counted_loops` and `data_loops` loops,
-`branches` branches, `checks` exceptions.  `places` and `growth` are what bodies change besides variables.
+`syntax.functions.converted` gives the rewritten form of a function, and `runtime` is what the rewritten code calls: `calls` and
+`decisions`, and `bodies` for loops and branches.  Imports go downwards only:
+    runtime
+    decisions        branches, tests, and what comprehensions keep
+    calls            what is called instead, items, assignments; `library` for functions of others
+    bodies           loops and branches, recorded; begin with `capture`
+    carried          lists and arrays that loops take along
+    undecided        lists with gaps, variables of several kinds
+    effects          objects and containers that bodies change, exceptions
+    concrete         arrays that are known while tracing
+    variables        of a body, and what they hold
+    syntax           the text of functions
 """

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.frontend.numpy.manipulation.sequences import c_, on_sequences, r_
-from bwcompiler.frontend.source import iteration
-from bwcompiler.frontend.source.builtin_functions import BUILTINS, CONSUMING, NUMBERS, PURE, sort_list
-from bwcompiler.frontend.source.checks import is_message, left_out
-from bwcompiler.frontend.source.choices import Choice, picked, refuse, table
+from bwcompiler.frontend.source.bodies import iteration
+from bwcompiler.frontend.source.carried.growth import append, element, expect, is_growing, refuse_whole
+from bwcompiler.frontend.source.carried.lined import is_lined, line, read
 from bwcompiler.frontend.source.concrete.contents import read as read_contents
 from bwcompiler.frontend.source.concrete.makers import (
     MAKERS,
@@ -33,17 +32,27 @@ from bwcompiler.frontend.source.concrete.makers import (
     shown,
 )
 from bwcompiler.frontend.source.concrete.writes import CHANGING, places_of
-from bwcompiler.frontend.source.functions import form as form_of
-from bwcompiler.frontend.source.gaps import element as element_of_gaps
-from bwcompiler.frontend.source.gaps import has_gaps
-from bwcompiler.frontend.source.gaps import refuse as refuse_gaps
-from bwcompiler.frontend.source.growth import append, element, expect, is_growing, refuse_whole
-from bwcompiler.frontend.source.libraries import factors_twin, scipy_twin
-from bwcompiler.frontend.source.lined import is_lined, line, read
-from bwcompiler.frontend.source.places import Holder, Place, assigned_to, note_place, own_variables, refuse_change, scopes_around, short
-from bwcompiler.frontend.source.series import is_series, series_class, without_zeros
+from bwcompiler.frontend.source.effects.checks import is_message, left_out
+from bwcompiler.frontend.source.effects.places import (
+    Holder,
+    Place,
+    assigned_to,
+    note_place,
+    own_variables,
+    refuse_change,
+    scopes_around,
+    short,
+)
+from bwcompiler.frontend.source.library.builtin_functions import BUILTINS, CONSUMING, NUMBERS, PURE, sort_list
+from bwcompiler.frontend.source.library.libraries import factors_twin, scipy_twin
+from bwcompiler.frontend.source.library.series import is_series, series_class, without_zeros
+from bwcompiler.frontend.source.library.vectorized import vectorized
+from bwcompiler.frontend.source.syntax.functions import form as form_of
+from bwcompiler.frontend.source.undecided.choices import Choice, picked, refuse, table
+from bwcompiler.frontend.source.undecided.gaps import element as element_of_gaps
+from bwcompiler.frontend.source.undecided.gaps import has_gaps
+from bwcompiler.frontend.source.undecided.gaps import refuse as refuse_gaps
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
-from bwcompiler.frontend.source.vectorized import vectorized
 from bwcompiler.frontend.tracing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.operands import known_parts
 from bwcompiler.frontend.tracing.outside import is_hidden_type

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.frontend.source import gaps
-from bwcompiler.frontend.source.branches import branch
-from bwcompiler.frontend.source.builtin_functions import truth_of
+from bwcompiler.frontend.source.bodies.branches import branch
 from bwcompiler.frontend.source.calls import iterable, own
-from bwcompiler.frontend.source.checks import raised
-from bwcompiler.frontend.source.choices import Choice, contains, is_same, truth
+from bwcompiler.frontend.source.carried.growth import append, refuse_whole
 from bwcompiler.frontend.source.concrete.contents import read, require_known_text
-from bwcompiler.frontend.source.growth import append, refuse_whole
+from bwcompiler.frontend.source.effects.checks import raised
+from bwcompiler.frontend.source.library.builtin_functions import truth_of
 from bwcompiler.frontend.source.syntax.rewriting import Variables
+from bwcompiler.frontend.source.undecided import gaps
+from bwcompiler.frontend.source.undecided.choices import Choice, contains, is_same, truth
 from bwcompiler.frontend.source.variables import Names, open_policy
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer

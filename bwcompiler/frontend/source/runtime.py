@@ -19,8 +19,12 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import TracerError, at
-from bwcompiler.frontend.source import gaps, iteration
-from bwcompiler.frontend.source.branches import branch
+from bwcompiler.frontend.source.bodies import iteration
+from bwcompiler.frontend.source.bodies.branches import branch
+from bwcompiler.frontend.source.bodies.capture import MOST_COPIES, SHORT
+from bwcompiler.frontend.source.bodies.counted_loops import counted
+from bwcompiler.frontend.source.bodies.data_loops import for_loop, while_loop
+from bwcompiler.frontend.source.bodies.known_loops import counted_while
 from bwcompiler.frontend.source.calls import (
     added,
     altered,
@@ -34,10 +38,7 @@ from bwcompiler.frontend.source.calls import (
     own,
 )
 from bwcompiler.frontend.source.calls import attribute as attribute_of
-from bwcompiler.frontend.source.capture import MOST_COPIES, SHORT
-from bwcompiler.frontend.source.checks import Trying as trying
-from bwcompiler.frontend.source.checks import raised
-from bwcompiler.frontend.source.choices import Choice, unwrapped
+from bwcompiler.frontend.source.carried.growth import append, is_growing, length, refuse_whole
 from bwcompiler.frontend.source.concrete.contents import (
     as_written,
     binary,
@@ -52,8 +53,6 @@ from bwcompiler.frontend.source.concrete.contents import (
     user_method,
 )
 from bwcompiler.frontend.source.concrete.makers import computed
-from bwcompiler.frontend.source.counted_loops import counted
-from bwcompiler.frontend.source.data_loops import for_loop, while_loop
 from bwcompiler.frontend.source.decisions import (
     and_,
     assert_,
@@ -71,13 +70,15 @@ from bwcompiler.frontend.source.decisions import (
     or_,
     sifted,
 )
-from bwcompiler.frontend.source.functions import converted
-from bwcompiler.frontend.source.growth import append, is_growing, length, refuse_whole
-from bwcompiler.frontend.source.known_loops import counted_while
-from bwcompiler.frontend.source.libraries import sparse_product
+from bwcompiler.frontend.source.effects.checks import Trying as trying
+from bwcompiler.frontend.source.effects.checks import raised
+from bwcompiler.frontend.source.library.libraries import sparse_product
+from bwcompiler.frontend.source.library.vectorized import vectorized
+from bwcompiler.frontend.source.syntax.functions import converted
 from bwcompiler.frontend.source.syntax.rewriting import ITEM, Variables
+from bwcompiler.frontend.source.undecided import gaps
+from bwcompiler.frontend.source.undecided.choices import Choice, unwrapped
 from bwcompiler.frontend.source.variables import Names, NotCapturable, open_policy, site_of
-from bwcompiler.frontend.source.vectorized import vectorized
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source, is_library
 from bwcompiler.frontend.tracing.storages.region import Policy, Site, open_region

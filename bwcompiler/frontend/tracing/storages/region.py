@@ -139,7 +139,7 @@ class Policy:
     made        concrete arrays made by the function, by their ids, with the places of what made them.
     shown       concrete arrays, by their ids, that were indexed with traced values: there may be traced views of them.
     unbound     variables that Python would have bound or not, depending on traced values, and what to do about that.
-    scopes      the bodies that are being traced (`source.places.Scope`), innermost last.
+    scopes      the bodies that are being traced (`source.effects.places.Scope`), innermost last.
     captured    in words, with the places: loops that were.
     notes       in words, with the places: what was not captured.
     one_kind    whether the two sides of a branch must give the same kind of numbers, as np.vectorize asks the first element for its type.
@@ -148,8 +148,8 @@ class Policy:
     formatted   traced values, with format specifications, that stand in the text of an exception; None where none is being made.
     uncounted   sites of `while` loops whose iterations cannot be counted.
     types_asked whether the type of a traced value was asked for, which a loop may change.
-    choices     whether a variable became one whose kind depends on data (`source.choices`).
-    gaps        whether a list got elements that are there or not as data decides (`source.gaps`).
+    choices     whether a variable became one whose kind depends on data (`source.undecided.choices`).
+    gaps        whether a list got elements that are there or not as data decides (`source.undecided.gaps`).
     told        lines whose messages were left out, and of which that was said.
     divisible   indices of the loops around of which several iterations can be made one.
     """

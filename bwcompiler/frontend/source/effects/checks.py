@@ -17,7 +17,7 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import LeftOutWarning, TracerBoolError, at
-from bwcompiler.frontend.source.places import Scope
+from bwcompiler.frontend.source.effects.places import Scope
 from bwcompiler.frontend.source.variables import open_policy
 from bwcompiler.frontend.tracing.callbacks import Struct, host_call
 from bwcompiler.frontend.tracing.control_flow.branches import cond

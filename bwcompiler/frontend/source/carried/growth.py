@@ -14,8 +14,8 @@ import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.frontend.numpy.manipulation.indexing import basic_part
-from bwcompiler.frontend.source.gaps import Block, Maybe, Tail, maybe, of_block
-from bwcompiler.frontend.source.places import scopes_around, short
+from bwcompiler.frontend.source.effects.places import scopes_around, short
+from bwcompiler.frontend.source.undecided.gaps import Block, Maybe, Tail, maybe, of_block
 from bwcompiler.frontend.source.variables import NotCapturable, not_capturable, open_policy
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, extent_of, index_handle, index_like
 from bwcompiler.frontend.tracing.index_parsing import cached_parse

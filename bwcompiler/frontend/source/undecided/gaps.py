@@ -17,8 +17,8 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.errors import TracerError, at
-from bwcompiler.frontend.source.builtin_functions import choose_number
-from bwcompiler.frontend.source.checks import check
+from bwcompiler.frontend.source.effects.checks import check
+from bwcompiler.frontend.source.library.builtin_functions import choose_number
 from bwcompiler.frontend.source.variables import is_number, open_policy, same
 from bwcompiler.frontend.tracing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import as_tracer

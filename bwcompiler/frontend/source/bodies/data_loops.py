@@ -15,13 +15,13 @@ import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.errors import TracerBoolError, TracerError, at
-from bwcompiler.frontend.source.capture import Exchange, Traceable, can_be_carried, note_captured, zeros
-from bwcompiler.frontend.source.choices import is_known
-from bwcompiler.frontend.source.growth import Unbounded
-from bwcompiler.frontend.source.iteration import ENDLESS, Elements
-from bwcompiler.frontend.source.places import Scope, attempted
+from bwcompiler.frontend.source.bodies.capture import Exchange, Traceable, can_be_carried, note_captured, zeros
+from bwcompiler.frontend.source.bodies.iteration import ENDLESS, Elements
+from bwcompiler.frontend.source.carried.growth import Unbounded
+from bwcompiler.frontend.source.effects.places import Scope, attempted
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
+from bwcompiler.frontend.source.undecided.choices import is_known
 from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable, site_of
 from bwcompiler.frontend.tracing.control_flow.bodies import Leaf, Outer, Traced, added, as_kind, region_graph, trace_body
 from bwcompiler.frontend.tracing.control_flow.loops import as_truth

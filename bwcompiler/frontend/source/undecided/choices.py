@@ -19,11 +19,11 @@ import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.errors import TracerError, at
-from bwcompiler.frontend.source.builtin_functions import choose_number
-from bwcompiler.frontend.source.checks import check
-from bwcompiler.frontend.source.gaps import Maybe
-from bwcompiler.frontend.source.gaps import refuse as refuse_maybe
-from bwcompiler.frontend.source.places import is_plain_object
+from bwcompiler.frontend.source.effects.checks import check
+from bwcompiler.frontend.source.effects.places import is_plain_object
+from bwcompiler.frontend.source.library.builtin_functions import choose_number
+from bwcompiler.frontend.source.undecided.gaps import Maybe
+from bwcompiler.frontend.source.undecided.gaps import refuse as refuse_maybe
 from bwcompiler.frontend.source.variables import UNBOUND, is_number, not_capturable, open_policy, same
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS

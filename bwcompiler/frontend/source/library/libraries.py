@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bwcompiler import lazy
-from bwcompiler.frontend.source.vectorized import holds_traced
+from bwcompiler.frontend.source.library.vectorized import holds_traced
 from bwcompiler.frontend.tracing.operands import is_traced
 
 PLACES = {"sparse": ("sparse", "sparse.linalg"),                                        # where functions are, if not in the module itself

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bwcompiler.frontend.source.capture import Traceable
-from bwcompiler.frontend.source.growth import POISON, Again
-from bwcompiler.frontend.source.iteration import Elements
-from bwcompiler.frontend.source.places import attempted
+from bwcompiler.frontend.source.bodies.capture import Traceable
+from bwcompiler.frontend.source.bodies.iteration import Elements
+from bwcompiler.frontend.source.carried.growth import POISON, Again
+from bwcompiler.frontend.source.effects.places import attempted
 from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, site_of
 from bwcompiler.frontend.tracing.control_flow.bodies import Traced

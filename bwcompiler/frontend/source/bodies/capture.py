@@ -16,16 +16,16 @@ import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.errors import ShapeError, at
-from bwcompiler.frontend.source import same_arrays
-from bwcompiler.frontend.source.checks import note, together
-from bwcompiler.frontend.source.choices import Choice, becomes_choice, fitted
-from bwcompiler.frontend.source.copies import look_for_shared_choices, protect_rows
-from bwcompiler.frontend.source.growth import Again, Element, Growth, Row, buffer, elements_of, grow, last_on_entry, row, store
-from bwcompiler.frontend.source.lined import Lined
-from bwcompiler.frontend.source.moving import Moving, find, moving
-from bwcompiler.frontend.source.places import Scope, bound
+from bwcompiler.frontend.source.carried import same_arrays
+from bwcompiler.frontend.source.carried.copies import look_for_shared_choices, protect_rows
+from bwcompiler.frontend.source.carried.growth import Again, Element, Growth, Row, buffer, elements_of, grow, last_on_entry, row, store
+from bwcompiler.frontend.source.carried.lined import Lined
+from bwcompiler.frontend.source.carried.moving import Moving, find, moving
+from bwcompiler.frontend.source.effects.checks import note, together
+from bwcompiler.frontend.source.effects.places import Scope, bound
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
+from bwcompiler.frontend.source.undecided.choices import Choice, becomes_choice, fitted
 from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, is_number, not_capturable, same
 from bwcompiler.frontend.tracing.control_flow.bodies import PROMOTIONS, Leaf, Traced, entry_leaf, joined, trace_body
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, index_handle

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bwcompiler import tree
-from bwcompiler.frontend.source.choices import Choice
+from bwcompiler.frontend.source.undecided.choices import Choice
 from bwcompiler.frontend.source.variables import not_capturable
 from bwcompiler.frontend.tracing.storages.views import BroadcastView
 from bwcompiler.frontend.tracing.tracer import Tracer

@@ -14,16 +14,16 @@ import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.errors import TracerBoolError, at
-from bwcompiler.frontend.source.builtin_functions import choose_number
-from bwcompiler.frontend.source.capture import is_in_c_order, zeros
-from bwcompiler.frontend.source.checks import check, error_source, is_raised, note, together
-from bwcompiler.frontend.source.choices import Choice, Options, covering, is_known, joined, number_in, parts, undefined
+from bwcompiler.frontend.source.bodies.capture import is_in_c_order, zeros
+from bwcompiler.frontend.source.carried.growth import Unbounded, append
 from bwcompiler.frontend.source.concrete.makers import shown
-from bwcompiler.frontend.source.gaps import appended
-from bwcompiler.frontend.source.growth import Unbounded, append
-from bwcompiler.frontend.source.places import Scope, attempted
+from bwcompiler.frontend.source.effects.checks import check, error_source, is_raised, note, together
+from bwcompiler.frontend.source.effects.places import Scope, attempted
+from bwcompiler.frontend.source.library.builtin_functions import choose_number
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
+from bwcompiler.frontend.source.undecided.choices import Choice, Options, covering, is_known, joined, number_in, parts, undefined
+from bwcompiler.frontend.source.undecided.gaps import appended
 from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable, same
 from bwcompiler.frontend.tracing.control_flow.bodies import Outer, Traced, added, as_kind, region_graph, trace_body
 from bwcompiler.frontend.tracing.control_flow.bodies import joined as joined_kind
