@@ -13,7 +13,7 @@ from typing import Any
 from bwcompiler.ir.op import Value
 from bwcompiler.ops.complex_parts import imag, make_complex, real
 from bwcompiler.ops.elementwise import cast, cos, cosh, equal, exp, full_like, less, log, select, sin, sinh, sqrt
-from bwcompiler.ops.special.elliptic_derivatives import PARTIAL_DERIVATIVES, function
+from bwcompiler.ops.special.hypergeometric_derivatives import PARTIAL_DERIVATIVES, function
 from bwcompiler.ops.special.loops import COMPLEX_DERIVATIVES, part, special_function
 
 __all__ = ["COMPLEX_DERIVATIVES", "PARTIAL_DERIVATIVES", "special_function", "trigamma"]

@@ -24,6 +24,7 @@ from bwcompiler.ops.elementwise import (
     full_like,
     greater,
     greater_equal,
+    invert,
     isfinite,
     isinf,
     isnan,
@@ -275,9 +276,33 @@ for _name, _sign in (("betaincinv", 1.0), ("betainccinv", -1.0)):
            lambda out, a, b, y: -(_beta_by_shape(a, b, out, False) / _beta_density(a, b, out)),
            lambda out, a, b, y, sign=_sign: sign / _beta_density(a, b, out))
 _known("loggamma", lambda out, x: digamma(x))
-_known("poch", lambda out, a, m: out * (digamma(a + m) - digamma(a)), lambda out, a, m: out * digamma(a + m))
-_known("binom", lambda out, n, k: out * (digamma(n + 1.0) - digamma(n - k + 1.0)),
-       lambda out, n, k: out * (digamma(n - k + 1.0) - digamma(k + 1.0)))
+
+
+def _is_pole(x: Value) -> Value:
+    """Whether Γ(x) is infinite: x = 0, -1, -2, ..."""
+    return bitwise_and(less_equal(x, full_like(x, 0.0)), equal(x, floor(x)))
+
+
+def _past_poles(name: str, slope: Rule, at: Callable[[Value, Value], Value], operand: int) -> Rule:
+    """slope(out, x, y), a difference of digammas times out; where these are infinite (`at`) and out is 0, the mean of the slopes a small
+    step to both sides along an operand, whose error is of the order of the step squared."""
+    def rule(out: Value, x: Value, y: Value) -> Value:
+        pole = at(x, y)
+        step = select(pole, full_like(x, 1e-5 if x.dtype.itemsize == 8 else 1e-2), full_like(x, 0.0))
+        sides = []
+        for moved in (step, -step):
+            place = (x + moved, y) if operand == 0 else (x, y + moved)
+            sides.append(slope(function(name)(*place), *place))
+        return select(pole, (sides[0] + sides[1]) * 0.5, slope(out, x, y))
+    return rule
+
+
+_known("poch", _past_poles("poch", lambda out, a, m: out * (digamma(a + m) - digamma(a)),
+                           lambda a, m: _is_pole(a), 0), lambda out, a, m: out * digamma(a + m))
+_known("binom", _past_poles("binom", lambda out, n, k: out * (digamma(n + 1.0) - digamma(n - k + 1.0)),
+                            lambda n, k: bitwise_or(_is_pole(n + 1.0), _is_pole(n - k + 1.0)), 0),
+       _past_poles("binom", lambda out, n, k: out * (digamma(n - k + 1.0) - digamma(k + 1.0)),
+                   lambda n, k: bitwise_and(bitwise_or(_is_pole(k + 1.0), _is_pole(n - k + 1.0)), invert(_is_pole(n + 1.0))), 1))
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798)
 
 
@@ -304,8 +329,19 @@ def _zeta_by_order(out: Value | None, s: Value, q: Value) -> Value:
 
 
 _known("_zeta", _zeta_by_order, lambda out, x, q: -(x * function("_zeta")(x + 1.0, q)))                                    # 25.11.17
-_known("_riemann_zeta", lambda out, s: select(greater(s, full_like(s, -2.0)), _zeta_by_order(None, s, full_like(s, 1.0)),
-                                              full_like(s, math.nan)))          # to the left of that the terms cancel
+def _riemann_slope(out: Value | None, s: Value) -> Value:
+    """For s < 0 of ζ(s) = 2ˢ πˢ⁻¹ sin(πs/2) Γ(1 - s) ζ(1 - s) (25.4.1), as the terms cancel there."""
+    left = less(s, full_like(s, 0.0))
+    mirrored = select(left, 1.0 - s, full_like(s, 2.0))
+    value, slope = function("_riemann_zeta")(mirrored), _zeta_by_order(None, mirrored, full_like(s, 1.0))
+    half = (1.0 - mirrored) * (math.pi / 2)
+    scale = exp((1.0 - mirrored) * math.log(2 * math.pi) + lgamma(mirrored)) * (1 / math.pi)
+    odd = sin(half) * ((math.log(2 * math.pi) - digamma(mirrored)) * value - slope)
+    reflected = scale * (odd + cos(half) * value * (math.pi / 2))
+    return select(left, reflected, _zeta_by_order(None, select(left, full_like(s, 0.5), s), full_like(s, 1.0)))
+
+
+_known("_riemann_zeta", _riemann_slope)
 
 
 # ----- distribution functions

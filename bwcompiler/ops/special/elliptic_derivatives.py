@@ -1,4 +1,4 @@
-"""Partial derivatives of elliptic integrals, elliptic and hypergeometric functions, as in `derivatives`."""
+"""Partial derivatives of elliptic integrals and elliptic functions, as in `derivatives`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _known(name: str, *rules: object) -> None:
     PARTIAL_DERIVATIVES[name] = rules
 
 
-# ----- elliptic and hypergeometric functions (19.4.1 - 19.5, 13.3.15, 13.3.22, 15.5.1)
+# ----- elliptic functions (19.4.1 - 19.5)
 ellipk, ellipe, ellipkinc, ellipeinc = (function(_name) for _name in ("ellipk", "ellipe", "ellipkinc", "ellipeinc"))
 
 
@@ -91,10 +91,6 @@ def _jacobi_by_parameter(out: list[Value], u: Value, m: Value) -> tuple[Value, .
 
 
 _known("ellipj", lambda out, u, m: (out[1] * out[2], -(out[0] * out[2]), -(m * out[0] * out[1]), out[2]), _jacobi_by_parameter)
-_known("hyp0f1", None, lambda out, v, z: function("hyp0f1")(v + 1.0, z) / v)
-_known("hyp1f1", None, None, lambda out, a, b, x: a / b * function("hyp1f1")(a + 1.0, b + 1.0, x))
-_known("hyp2f1", None, None, None, lambda out, a, b, c, z: a * b / c * function("hyp2f1")(a + 1.0, b + 1.0, c + 1.0, z))
-_known("hyperu", None, None, lambda out, a, b, x: -(a * function("hyperu")(a + 1.0, b + 1.0, x)))
 
 
 # ----- Carlson's symmetric integrals (19.18.1, and 19.16.1 - 19.16.5 under the integral sign)

@@ -15,6 +15,7 @@ from bwcompiler.errors import GradientError, UnsupportedError
 from bwcompiler.ops.special.derivatives import PARTIAL_DERIVATIVES
 from tests.support.derivatives import check_derivatives, interpreted
 
+special = bw.scipy.special
 rng = np.random.default_rng(3)
 X = np.array([0.3, 0.9, 1.7, 4.2])
 P = np.array([0.1, 0.35, 0.6, 0.85])
@@ -52,7 +53,10 @@ POINTS: dict[str, tuple[Any, ...]] = {
 POINTS.pop("ndtr_exp")
 POINTS |= {**dict.fromkeys(("berp", "beip", "kerp", "keip", "airye"), (X,)), "itairy": (BOTH,), **dict.fromkeys(("zetac", "_riemann_zeta"), (X + 1,)), "agm": (X, V), "voigt_profile": (BOTH, X, V),
            **dict.fromkeys(("eval_sh_legendre", "eval_sh_chebyt", "eval_sh_chebyu"), (N, P)), "eval_sh_jacobi": (N, V + 2, V + 0.5, P)}
-FIRST_ONLY = {"eval_jacobi", "hyperu", "boxcox", "boxcox1p", "inv_boxcox", "inv_boxcox1p", "kolmogorov", "kolmogi", "smirnov", "smirnovi",
+POINTS |= {"mathieu_a": (N, X), "mathieu_b": (N + 1, X), "mathieu_cem": (N, X, BOTH * 20), "mathieu_sem": (N + 1, X, BOTH * 20),
+           **dict.fromkeys(("mathieu_modcem1", "mathieu_modcem2"), (N, X, P)),
+           **dict.fromkeys(("mathieu_modsem1", "mathieu_modsem2"), (N + 1, X, P))}
+FIRST_ONLY = {"mathieu_a", "mathieu_b", "eval_jacobi", "hyperu", "boxcox", "boxcox1p", "inv_boxcox", "inv_boxcox1p", "kolmogorov", "kolmogi", "smirnov", "smirnovi",
               "chndtr", "nctdtr", "ncfdtr"}      # those of their derivatives are not known, or are limits
 
 
@@ -99,6 +103,45 @@ def test_incomplete_beta_functions_by_their_shapes(a: float, b: float, x: float)
 def slopes(name: str, operand: int, *point: float) -> Any:
     """A derivative, through the interpreter."""
     return interpreted(bw.grad(ufunc(name), operand), point)(*point)[0]
+
+
+@pytest.mark.parametrize("s", [-20.0, -7.3, -3.0, -2.0, -0.3, 0.4])
+def test_zeta_to_the_left(s: float) -> None:
+    for order, found in enumerate((bw.grad(special.zeta)(s), bw.grad(bw.grad(special.zetac))(s)), 1):
+        np.testing.assert_allclose(found, float(mp.diff(mp.zeta, s, order)), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("a", "b", "x"), [(0.5, 1.2, -2.3), (2.5, 0.7, 30.0), (2.5, 3.7, -40.0), (-2.0, 1.3, 1.5), (1.5, 0.7, 90.0),
+                                           (-0.5, -1.5, 2.0), (3.0, 3.0, -1.0), (-2.0, 1.3, -5.0)])
+def test_confluent_functions_by_their_parameters(a: float, b: float, x: float) -> None:
+    found = bw.grad(lambda a, b: special.hyp1f1(a, b, x), (0, 1))(a, b)
+    expected = mp.diff(lambda t: mp.hyp1f1(t, b, x), a), mp.diff(lambda t: mp.hyp1f1(a, t, x), b)
+    np.testing.assert_allclose(found, [float(one) for one in expected], rtol=1e-12)
+    twice = bw.grad(lambda a: bw.grad(lambda a: special.hyp1f1(a, b, x))(a))(a)
+    np.testing.assert_allclose(twice, float(mp.diff(lambda t: mp.hyp1f1(t, b, x), a, 2)), rtol=1e-9)
+
+
+@pytest.mark.parametrize(("a", "b", "c", "z"), [(0.5, 1.2, 0.7, 0.3), (0.5, 1.2, 0.7, -3.3), (2.5, 0.7, 1.3, 0.9), (-2.0, 0.7, 1.3, 0.5),
+                                                (1.0, -3.0, 1.3, -0.8), (1.0, 1.0, 2.0, 0.5)])
+def test_hypergeometric_functions_by_their_parameters(a: float, b: float, c: float, z: float) -> None:
+    found = bw.grad(lambda a, b, c: special.hyp2f1(a, b, c, z), (0, 1, 2))(a, b, c)
+    expected = (mp.diff(lambda t: mp.hyp2f1(t, b, c, z), a), mp.diff(lambda t: mp.hyp2f1(a, t, c, z), b),
+                mp.diff(lambda t: mp.hyp2f1(a, b, t, z), c))
+    np.testing.assert_allclose(found, [float(one) for one in expected], rtol=1e-11)
+    same = bw.grad(lambda a: special.hyp2f1(a, a, c, z))(a)                      # one value twice
+    np.testing.assert_allclose(same, float(mp.diff(lambda t: mp.hyp2f1(t, t, c, z), a)), rtol=1e-9)
+
+
+def test_where_the_series_is_too_long() -> None:
+    assert np.isnan(bw.grad(lambda a: special.hyp2f1(a, 1.0, 1.5, 0.999))(0.5)) and np.isnan(bw.grad(lambda a: special.hyp1f1(a, 1.0, 300.0))(0.5))
+
+
+def test_derivatives_where_gamma_is_infinite() -> None:
+    np.testing.assert_allclose(bw.grad(special.poch)(-2.0, 5.0), 4.0, rtol=1e-8)
+    np.testing.assert_allclose(bw.grad(special.poch)(0.0, 2.0), 1.0, rtol=1e-8)
+    for n, k in ((5.0, 7.0), (2.0, 3.0), (-3.0, 2.0)):
+        np.testing.assert_allclose(bw.grad(special.binom)(n, k), float(mp.diff(lambda t: mp.binomial(t, k), n)), rtol=1e-7)  # noqa: B023
+    np.testing.assert_allclose(bw.grad(special.binom, 1)(5.0, 7.0), float(mp.diff(lambda t: mp.binomial(5, t), 7)), rtol=1e-7)
 
 
 def test_shapes_at_the_ends() -> None:
