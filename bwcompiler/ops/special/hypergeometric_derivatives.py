@@ -31,7 +31,7 @@ def _slope_of_series(above: Sequence[Value], below: Sequence[Value], z: Value, n
     """The derivative by one of the parameters (their number, those above first), of which each term has the factors p, p + 1, ...
 
     The logarithmic derivative of a product of factors is the sum of their reciprocals.  Where a factor is 0 (p = 0, -1, ...), the product
-    of the others is the derivative; what vanishes there is written down, for second derivatives.  Where so many terms are too few it is nan.
+    of the others is the derivative; what vanishes there is written down, for second derivatives.  It is nan where the terms are too few.
     """
     last = z.rank
     n = iota(shape=(*z.shape, terms), axis=last, dtype=z.dtype)

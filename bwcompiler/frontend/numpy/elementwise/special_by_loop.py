@@ -9,7 +9,8 @@ import numpy as np
 
 from bwcompiler import lazy, ops
 from bwcompiler.errors import DTypeError, UnsupportedError
-from bwcompiler.frontend.numpy.elementwise.ufuncs import Ufunc, is_single
+from bwcompiler.frontend.numpy.elementwise.special_precision import is_single
+from bwcompiler.frontend.numpy.elementwise.ufuncs import Ufunc
 from bwcompiler.frontend.tracing.operands import broadcast_shapes, cast, materialise, operand
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import fresh

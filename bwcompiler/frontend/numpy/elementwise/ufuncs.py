@@ -15,6 +15,7 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import ShapeError, TracerArrayError, UnsupportedError
+from bwcompiler.frontend.numpy.elementwise.special_precision import is_single, is_single_composed
 from bwcompiler.frontend.tracing.operands import (
     Constant,
     Payload,
@@ -285,26 +286,8 @@ def special_ufunc(name: str, rule: Rule) -> None:
 def _computed_in(ufunc: Ufunc, kinds: tuple[Kind, ...], dtype: DType | None, casting: str) -> tuple[DType, ...]:
     if ufunc.numpy is not None:
         return resolve(ufunc.numpy, kinds, dtype, casting).inputs
-    own = [kind for kind in kinds if isinstance(kind, DType)]
-    if ufunc.loops is not None:
-        single = is_single(ufunc.loops, kinds)
-    elif ufunc.name in SINGLE_OF_SMALL:
-        single = bool(own) and all(np.can_cast(kind.numpy, np.float32) for kind in own)
-    else:
-        single = bool(own) and all(kind is F32 for kind in own)
+    single = is_single(ufunc.loops, kinds) if ufunc.loops is not None else is_single_composed(ufunc.name, kinds)
     return (F32 if single else F64,) * len(kinds)
-
-
-# Functions of scipy.special that give float32 for small integers and float16, where others give float64.
-SINGLE_OF_SMALL = frozenset(("entr", "erfinv", "huber", "kl_div", "pseudo_huber", "rel_entr"))
-
-
-def is_single(loops: Any, kinds: tuple[Kind, ...]) -> bool:
-    """Whether a function of scipy.special computes arguments of these kinds with single precision."""
-    given = [kind.numpy if isinstance(kind, DType) else int if kind is bool else kind for kind in kinds]
-    if not any(isinstance(kind, DType) for kind in kinds):
-        return False
-    return str(loops.resolve_dtypes((*given, *[None] * loops.nout))[-1].char) in "fF"
 
 
 def evaluate(ufunc: Ufunc, inputs: tuple[Any, ...], dtype: DType | None = None, casting: str = "same_kind") -> Any:
