@@ -230,8 +230,11 @@ rayleigh = Continuous("rayleigh", (), Formulas(
 ), "The Rayleigh distribution.", "bw.scipy.stats.rayleigh.sf(np.array([0.0])).tolist()\n[1.0]")
 
 def _gennorm_sf(y: Any, beta: Any) -> Any:
-    tail = 0.5 * special("gammaincc", 1.0 / beta, np.abs(y) ** beta)
-    return np.where(y > 0, tail, 1.0 - tail)
+    middle = y == 0                                                     # where the formula has no derivative, but the function
+    z = np.where(middle, 1.0, y)
+    tail = 0.5 * special("gammaincc", 1.0 / beta, np.abs(z) ** beta)
+    straight = 0.5 - y * np.exp(np.log(beta / 2.0) - special("gammaln", 1.0 / beta))
+    return np.where(middle, straight, np.where(z > 0, tail, 1.0 - tail))
 
 
 gennorm = Continuous("gennorm", ("beta",), Formulas(

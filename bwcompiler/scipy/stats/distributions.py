@@ -7,6 +7,7 @@ derivative either.
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import math
 from collections.abc import Callable, Sequence
@@ -15,7 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler.api.inside.callbacks import pure_callback
 from bwcompiler.api.inside.eager import graph_function
+from bwcompiler.api.programs.shapes import ShapeDtypeStruct
+from bwcompiler.api.transforms.forward import jvp
+from bwcompiler.api.transforms.reverse import custom_jvp, stop_gradient
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.operands import broadcast_shapes
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
@@ -86,6 +91,42 @@ def _positive(scale: Any) -> Any:
     return found if found is True or not isinstance(found, bool) else np.asarray(found)
 
 
+# ----- quantiles that SciPy searches
+def _as_arrays(xs: Sequence[Any]) -> list[Any]:
+    """Of one shape and dtype."""
+    handles = [real(x) for x in xs]
+    shape, dtype = np.broadcast_shapes(*[x.shape for x in handles]), np.result_type(*xs)
+    dtype = dtype if dtype.kind == "f" else np.dtype(np.float64)
+    return [np.broadcast_to(x.astype(dtype), shape) for x in handles]
+
+
+def _on_host(distribution: str, name: str, xs: Sequence[Any]) -> Any:
+    def host(*xs: Any) -> Any:
+        found = getattr(getattr(importlib.import_module("scipy.stats"), distribution), name)(*xs)
+        return np.asarray(found, xs[0].dtype)
+
+    return pure_callback(host, ShapeDtypeStruct(xs[0].shape, xs[0].dtype), *xs)
+
+
+def searched(distribution: str, name: str, cumulative: Rule, log_density: Rule) -> Any:
+    """SciPy's `ppf` or `isf`: y with cumulative(y, *shapes) = q, of which the derivative is that of the implicit function."""
+    sign = 1.0 if name == "ppf" else -1.0
+
+    @custom_jvp
+    def quantile(q: Any, *shapes: Any) -> Any:
+        return _on_host(distribution, name, [q, *shapes])
+
+    def push(primals: Any, tangents: Any) -> Any:
+        y = quantile(*primals)
+        change = tangents[0]
+        if len(primals) > 1:
+            change = change - jvp(lambda *shapes: cumulative(y, *shapes), tuple(primals[1:]), tuple(tangents[1:]))[1]
+        return y, change * (sign * np.exp(-log_density(y, *primals[1:])))
+
+    quantile.defjvp(push)
+    return quantile
+
+
 class Frozen:
     """A distribution with its parameters; it has the methods of the distribution, without these."""
 
@@ -124,9 +165,10 @@ class Distribution:
     def _methods(self) -> dict[str, Rule]:
         formulas, (density, log_density) = self.formulas, self.densities
         found: dict[str, Rule] = {density: self._density, log_density: self._log_density}
-        for method in ("cdf", "sf", "logcdf", "logsf", "ppf", "isf"):
-            if getattr(formulas, method) is not None or (method in ("logcdf", "logsf") and formulas.cdf is not None):
-                found[method] = getattr(self, f"_{method}")
+        if formulas.cdf is not None or formulas.sf is not None:
+            found.update({method: getattr(self, f"_{method}") for method in ("cdf", "sf", "logcdf", "logsf")})
+        if formulas.ppf is not None or formulas.cdf is not None or formulas.sf is not None:
+            found.update(ppf=self._ppf, isf=self._isf)
         for method in ("entropy", "mean", "var"):
             if getattr(formulas, method) is not None:
                 found[method] = getattr(self, f"_{method}")
@@ -278,16 +320,27 @@ class Continuous(Distribution):
         valid = _both(self._valid(shapes), _positive(scale))
         return (moved if plain else moved / scale), shapes, valid, 0 if plain else np.log(scale)
 
-    def _quantile(self, rule: Rule, q: Any, parameters: Sequence[Any]) -> Any:
+    def _quantile(self, name: str, q: Any, parameters: Sequence[Any]) -> Any:
         *shapes, loc, scale = parameters
-        found = rule(q, *shapes) * scale + loc
+        found = self._quantile_rule(name)(q, *shapes) * scale + loc
         return _guarded(_both(self._valid(shapes), _positive(scale), (q >= 0) & (q <= 1)), found, math.nan)
 
     def _ppf(self, q: Any, *parameters: Any) -> Any:
-        return self._quantile(self._rule("ppf"), q, parameters)
+        return self._quantile("ppf", q, parameters)
 
     def _isf(self, q: Any, *parameters: Any) -> Any:
-        return self._quantile(self._rule("isf"), q, parameters)
+        return self._quantile("isf", q, parameters)
+
+    def _quantile_rule(self, name: str) -> Rule:
+        formulas = self.formulas
+        rule = formulas.ppf if name == "ppf" else formulas.isf
+        if rule is None and name == "isf" and formulas.ppf is not None:
+            ppf = formulas.ppf
+            return lambda q, *shapes: ppf(1.0 - q, *shapes)
+        if rule is not None:
+            return rule
+        by_scipy = searched(self.name, name, self._rule("cdf" if name == "ppf" else "sf"), formulas.log_density)
+        return lambda q, *shapes: by_scipy(*_as_arrays((q, *shapes)))
 
     def _entropy(self, *parameters: Any) -> Any:
         *shapes, loc, scale = parameters
@@ -326,6 +379,17 @@ class Discrete(Distribution):
         if not (isinstance(high, float) and high == math.inf):
             found = np.where(whole >= high, above, found)
         return _guarded(valid, found, math.nan)
+
+    def _steps(self, name: str, q: Any, parameters: Sequence[Any]) -> Any:
+        *shapes, loc = parameters
+        found = _on_host(self.name, name, [stop_gradient(one) for one in _as_arrays((q, *shapes))])
+        return _guarded(_both(self._valid(shapes), (q >= 0) & (q <= 1)), found + loc, math.nan)
+
+    def _ppf(self, q: Any, *parameters: Any) -> Any:
+        return self._steps("ppf", q, parameters)
+
+    def _isf(self, q: Any, *parameters: Any) -> Any:
+        return self._steps("isf", q, parameters)
 
     def _entropy(self, *parameters: Any) -> Any:
         *shapes, _ = parameters
