@@ -170,7 +170,8 @@ def binary(name: str, x: Any, y: Any) -> Any:
         if not (is_traced(x) or is_traced(y)):
             read(x, y)
     elif type(x) is str and type(y) is str:
-        require_known_text(x, y)
+        if name in _MIRRORED:                      # comparisons
+            require_known_text(x, y)
     elif type(x) not in _NUMBERS or type(y) not in _NUMBERS:
         found = _called(x, method, y)
         if found is NotImplemented and type(x) is not type(y) and (type(x) in _NUMBERS or getattr(type(x), method, None) is None):

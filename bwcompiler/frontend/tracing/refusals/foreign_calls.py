@@ -38,7 +38,7 @@ def foreign_refusal(error: Exception) -> TracerError | None:
         return None
     frame, line = _users_place(error.__traceback__)
     asked = request_of(frame) if frame is not None else Request(None, False, "")
-    if asked.operation == "RAISE_VARARGS":                   # the user's own words
+    if asked.operation == "RAISE_VARARGS" or _is_assertion(error):                     # the user's own words
         return None
     source = Source(frame.f_code.co_filename, line) if frame is not None else None
     library = next((_PACKAGES[root] for root in _roots(error.__traceback__, frame, asked) if root in _PACKAGES), "")
@@ -48,6 +48,14 @@ def foreign_refusal(error: Exception) -> TracerError | None:
     said = next((one for one in message.splitlines() if any(sign in one for sign in _SIGNS)), message).strip()
     return TracerError(at(source, f"{what}{who} takes no traced values\n  hint: {_hint(library, asked, message, frame is not None)}\n"
                                   f"  {type(error).__name__}: {said}"))
+
+
+def _is_assertion(error: Exception) -> bool:
+    """Whether it is raised by what captured code calls for the user's `assert`."""
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return isinstance(error, AssertionError) and traceback is not None and is_ours(traceback.tb_frame.f_code)
 
 
 def _users_place(traceback: TracebackType | None) -> tuple[FrameType | None, int]:

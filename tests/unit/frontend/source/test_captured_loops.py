@@ -384,11 +384,10 @@ def test_loops_are_left_whatever_their_bodies_define(program):
 def test_a_loop_that_keeps_its_form_is_not_left_by_data():
     def left(a):
         for i in range(len(a)):
-            class Scaled:
-                by = 0.5
+            import math
             if a[i] > 0:
                 break
-            a[i] *= Scaled.by
+            a[i] *= math.sqrt(0.25)
         return a
 
     with pytest.raises(TracerBoolError, match="the truth of a traced value"):
