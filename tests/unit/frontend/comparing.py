@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
+import bwcompiler as bw
 from bwcompiler import tree
 from bwcompiler.frontend import TraceResult, trace
 from bwcompiler.ir.semantics.graph_interpreter import interpret
@@ -52,6 +54,17 @@ def compare(fun: Callable[..., Any], *args: Any) -> TraceResult:
         else:
             np.testing.assert_array_equal(leaf, before)
     return result
+
+
+def as_python(program: Callable[[Any], Any], x: Any) -> None:
+    """Value and gradient of a program of twelve numbers, compiled: Python's, and central differences."""
+    compiled = bw.value_and_grad(program)
+    for start in (x, 0.5 - x):
+        found, gradient = compiled(start.copy())
+        np.testing.assert_allclose(found, program(start.copy()), rtol=1e-12)
+        direction, h = np.cos(np.arange(12.0)), 1e-6
+        difference = (program(start + h * direction) - program(start - h * direction)) / (2 * h)
+        assert gradient @ direction == pytest.approx(difference, rel=2e-5, abs=1e-7)
 
 
 def _leaves(result: Any) -> list[Any]:
