@@ -26,6 +26,9 @@ _CHAIN_LIMIT = 12           # frames of the user's call chain that are remembere
 _HIDE, _STOP, _SHOW, _LIBRARY = 0, 1, 2, 3
 _roles: dict[int, tuple[CodeType, int]] = {}              # id of a code object -> (itself, kept alive; role)
 _sources: dict[tuple[int, int, Source | None], tuple[CodeType, Source]] = {}
+Positions = tuple[tuple[int | None, int | None, int | None, int | None], ...]
+_positions: dict[int, tuple[CodeType, Positions]] = {}
+_MOST_POSITIONS = 64
 _LIMIT = 1 << 14            # entries of each: programs that make code (notebooks, exec) must not keep all of it for ever
 _stops: set[CodeType] = set()
 _rewritten: dict[int, tuple[CodeType, CodeType | None]] = {}   # id of a code object -> (itself, kept alive; what it was made from)
@@ -133,8 +136,18 @@ def current_source(outer: Source | None = None, observer: FrameObserver | None =
     return source
 
 
+def _positions_of(code: CodeType) -> Positions:
+    """Where each instruction of a code object stands; all are needed soon if one is, and are read one after another."""
+    found = _positions.get(id(code))
+    if found is None:
+        if len(_positions) >= _MOST_POSITIONS:
+            _positions.clear()
+        found = _positions[id(code)] = (code, tuple(code.co_positions()))
+    return found[1]
+
+
 def _make(key: tuple[int, int, Source | None], code: CodeType, instruction: int, caller: Source | None) -> Source:
-    positions = list(code.co_positions())[instruction // 2]
+    positions = _positions_of(code)[instruction // 2]
     name = getattr(code, "co_qualname", code.co_name)
     source = Source(code.co_filename, positions[0] or code.co_firstlineno, positions[2] or 0, name, caller)
     if len(_sources) >= _LIMIT:
