@@ -150,8 +150,17 @@ def changed_in_place(x):
     return np.sum(y)
 
 
+@pytest.mark.parametrize("index", [0, 1, -1, -2])
+def test_elements_counted_from_either_end(index):
+    x = np.array([0.1, 0.5, 1.0, 3.0, 2.0])
+    np.testing.assert_array_equal(bw.jit(lambda x: x[1:np.argmax(x)][index])(x), x[1:3][index])
+    np.testing.assert_array_equal(bw.grad(lambda x: x[1:np.argmax(x)][index])(x), np.arange(5) == 1 + index % 2)
+    with pytest.raises(IndexError):
+        bw.jit(lambda x: x[1:np.argmax(x)][index])(-x)
+
+
 @pytest.mark.parametrize("program", [
-    changed_in_place, lambda x: x[:np.argmax(x)][0], lambda x: np.sum(x[:np.argmax(x):2]), lambda x: np.sum(np.outer(x, x)[:, :np.argmax(x)]),
+    changed_in_place, lambda x: np.sum(x[:np.argmax(x):2]), lambda x: np.sum(np.outer(x, x)[:, :np.argmax(x)]),
     lambda x: np.sum(x[:np.argmax(x)] * x[:np.argmin(x)]), lambda x: x[:np.argmax(x)] @ x, lambda x: x[:np.argmax(x)],
     lambda x: np.outer(x, x)[x > 0, 2].sum(), lambda x: np.sort(x[:np.argmax(x)])[0]])
 def test_what_needs_the_number_of_elements_is_refused(program):
