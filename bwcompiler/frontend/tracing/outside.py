@@ -18,7 +18,7 @@ import functools
 import sys
 import types
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
@@ -61,6 +61,7 @@ class Outside:
         self._seen: set[Any] = set()
         self._frames: dict[CodeType, FrameType] = {}
         self._memory: dict[tuple[int, int], _Memory] = {}
+        self._arrays: dict[int, Any] = {}          # of these by their ids, those that are no views
         self._generators: dict[int, tuple[Any, Any, Source, str]] = {}
         self._clocks: dict[Any, tuple[Source, str]] = {}
         self._legacy = _legacy_state()
@@ -131,14 +132,16 @@ class Outside:
                 self.function(found, arguments)
 
     # ----- arrays
-    def array(self, array: np.ndarray[Any, Any], source: Source | None) -> None:
+    def array(self, array: np.ndarray[Any, Any], source: Callable[[], Source | None]) -> None:
         """What a concrete array holds is read while tracing: its memory is compared at every call, if others have it too."""
-        if array.size == 0 or array.dtype.hasobject or _is_frozen(array):
+        if id(array) in self._arrays or array.size == 0 or array.dtype.hasobject or _is_frozen(array):
             return
+        if array.base is None:
+            self._arrays[id(array)] = array
         memory = memory_of(array)
         key = (memory.__array_interface__["data"][0], memory.size)
         if key not in self._memory:
-            self._memory[key] = _Memory(_owner(array), memory, memory.tobytes(), source)
+            self._memory[key] = _Memory(_owner(array), memory, memory.tobytes(), source())
 
     def as_written(self, function: types.FunctionType) -> None:
         """A function that runs as it is written, where nobody sees what it does: it reads what the arrays hold that it names."""
@@ -151,7 +154,7 @@ class Outside:
         for place in code_reads(code).places:
             found = self._follow(place, scope, contents=True)
             if isinstance(found, np.ndarray):
-                self.array(found, Source(code.co_filename, place.line, 0, code.co_name))
+                self.array(found, functools.partial(Source, code.co_filename, place.line, 0, code.co_name))
 
     # ----- chains
     def _follow(self, place: Place, scope: _Scope, contents: bool) -> Any:
@@ -294,6 +297,7 @@ class Outside:
             elif not isinstance(found.read.look(), Tracer):
                 _warn(found.source, f"{found.path} is assigned to while the function is traced: compiled calls do not repeat that, and "
                       "go on with what was read\n  hint: return the new value instead of storing it")
+        self._arrays.clear()
         for memory in self._memory.values():
             if not _is_alone(memory):
                 path = next((one.path for one in self.reads.values() if one.read.expected is memory.owner), "an array")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+from collections.abc import Callable
 from types import CodeType, FrameType, FunctionType
 from typing import Any, Protocol
 
@@ -101,7 +102,7 @@ class FrameObserver(Protocol):
 
     def frame(self, frame: FrameType) -> None: ...
 
-    def array(self, array: np.ndarray[Any, Any], source: Source | None) -> None: ...
+    def array(self, array: np.ndarray[Any, Any], source: Callable[[], Source | None]) -> None: ...
 
     def as_written(self, function: FunctionType) -> None: ...
 

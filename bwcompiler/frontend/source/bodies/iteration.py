@@ -127,8 +127,9 @@ def elements_of(source: Any) -> Elements | None:
     if type(source) is np.ndarray and source.ndim and source.dtype.kind in "biufc":
         return Elements(len(source), lambda k: shown(source)[k])
     if type(source) is itertools.count:
-        start, step = (*source.__reduce__()[1], 1)[:2]
-        return Elements(ENDLESS, _progression(start, step)) if type(start) is int and type(step) is int else None
+        numbers = [int(text) if text.lstrip("-").isdigit() else None for text in repr(source)[6:-1].split(", ")]     # count(3, 2)
+        start, step = (*numbers, 1)[:2]
+        return None if start is None or step is None else Elements(ENDLESS, _progression(start, step))
     if type(source) is str and source:
         return Elements(len(source), lambda k: HANDLERS["item_of"](source, k))
     if type(source) in (list, tuple) and source and type(source[0]) is float:

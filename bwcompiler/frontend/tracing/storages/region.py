@@ -359,7 +359,7 @@ def read_contents(array: np.ndarray[Any, Any]) -> None:
     """What a concrete array holds decides what is traced: it is compared at every call, where it is from outside."""
     region = _state.region
     if region is not None and region.observer is not None:
-        region.observer.array(array, current_source(region.outer))
+        region.observer.array(array, lambda: current_source(region.outer))
 
 
 def placed(tracer: Any, specification: str) -> str | None:
