@@ -209,7 +209,7 @@ class _Rewriter(ast.NodeTransformer):
             if kind in _IDENTITY:
                 return self._runtime(_IDENTITY[kind], node, *both)
             return self._operator("binary", _COMPARE[kind], node, *both) if asked else node
-        if not middle or not all(isinstance(part, ast.Name | ast.Constant) for part in middle) or not is_pure(node):
+        if not middle or any(isinstance(part, ast.Call) for one in middle for part in ast.walk(one)) or not is_pure(node):
             self.generic_visit(node)
             return node
         sides = [node.left, *node.comparators]

@@ -1,4 +1,4 @@
-"""Counters, endless iterators and texts of numbers in captured loops; operators in place of the users' own classes; setters."""
+"""Counters, endless iterators, chains of comparisons and texts of numbers in captured loops; operators in place of the users' own classes; setters."""
 
 import itertools
 
@@ -42,6 +42,14 @@ def by_text(x):
     return total
 
 
+def chained(x):
+    total = 0.0
+    for k in range(9):
+        if x[k] < x[k + 1] * 0.99 < x[k + 2] <= x[-1] - x[0]:
+            total = total + x[k]
+    return total * (1.0 if x[0] < x[1] < x[2] else 2.0)
+
+
 def paired(x):
     total = 0.0
     for _ in range(10):
@@ -50,13 +58,13 @@ def paired(x):
     return total
 
 
-@pytest.mark.parametrize("function", [counted, until, numbered, by_text, paired])
+@pytest.mark.parametrize("function", [counted, until, numbered, by_text, chained, paired])
 def test_values(function):
     for one, other in zip(bw.tree.leaves(bw.jit(function)(X)), bw.tree.leaves(function(X)), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-14)
 
 
-@pytest.mark.parametrize("function", [counted, until, numbered, paired])
+@pytest.mark.parametrize("function", [counted, until, numbered, chained, paired])
 def test_loops_with_these_are_captured(function):
     assert not trace(function, (X,)).notes
 
