@@ -250,8 +250,16 @@ def _without_trailing_zeros(seq: Any) -> Any:
     return seq if isinstance(seq, Tracer) else np.polynomial.polyutils.trimseq(seq)
 
 
+def _ndenumerate(array: Any) -> Any:
+    """np.ndenumerate: the places of all elements, and these."""
+    if not isinstance(array, Tracer):
+        return np.ndenumerate(array)
+    return ((place, array[place]) for place in np.ndindex(*array.shape))
+
+
 BUILTINS: dict[Any, Any] = {
-    np.isscalar: _is_scalar, np.polynomial.polyutils.trimseq: _without_trailing_zeros, series.numpy_fit: series.fit,
+    np.isscalar: _is_scalar, np.ndenumerate: _ndenumerate, np.polynomial.polyutils.trimseq: _without_trailing_zeros,
+    series.numpy_fit: series.fit,
     float: _number(float, F64, "float"), int: _number(int, I64, "int"), complex: _number(complex, C128, "complex"), bool: _bool,
     len: _len, min: _extreme(builtins.min, lambda x, y: x < y), max: _extreme(builtins.max, lambda x, y: x > y), sum: _sum,
     sorted: _sorted, any: _truth(builtins.any, np.any), all: _truth(builtins.all, np.all), isinstance: _isinstance, type: _type,

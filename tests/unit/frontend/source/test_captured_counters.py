@@ -50,6 +50,13 @@ def chained(x):
     return total * (1.0 if x[0] < x[1] < x[2] else 2.0)
 
 
+def enumerated(x):
+    total = 0.0
+    for (i, j), value in np.ndenumerate(x.reshape(3, 4)):
+        total = total + (i - 2 * j) * value ** 2
+    return total + sum(k * value for (k,), value in np.ndenumerate(x[:3]))
+
+
 def paired(x):
     total = 0.0
     for _ in range(10):
@@ -58,7 +65,7 @@ def paired(x):
     return total
 
 
-@pytest.mark.parametrize("function", [counted, until, numbered, by_text, chained, paired])
+@pytest.mark.parametrize("function", [counted, until, numbered, by_text, chained, enumerated, paired])
 def test_values(function):
     for one, other in zip(bw.tree.leaves(bw.jit(function)(X)), bw.tree.leaves(function(X)), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-14)
