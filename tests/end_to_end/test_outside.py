@@ -347,6 +347,22 @@ def test_assignment_outside_warns() -> None:
         bw.jit(fun)(X)
 
 
+@pytest.mark.parametrize("loops", [1, 100])
+def test_state_that_a_call_leaves_behind_warns(loops: int) -> None:
+    """A traced value in an attribute, as in an optimiser that remembers its step: the second call would be wrong in silence."""
+    class Optimiser:
+        step = np.zeros(3)
+
+        def __call__(self, x: Any) -> Any:
+            for _ in range(loops):
+                self.step = 0.9 * self.step + x
+            return self.step
+
+    function = bw.jit(Optimiser())
+    with pytest.warns(StaleValueWarning, match=r"self.step is assigned to while the function is traced: compiled calls neither repeat"):
+        assert function(X).tolist() == Optimiser()(X).tolist()
+
+
 def test_lists_that_are_only_written_to_do_not_matter() -> None:
     log: list[Any] = []
 

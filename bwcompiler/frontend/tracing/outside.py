@@ -294,9 +294,9 @@ class Outside:
         for found in self.reads.values():
             if found.read.holds():
                 kept.append(found)
-            elif not isinstance(found.read.look(), Tracer):
-                _warn(found.source, f"{found.path} is assigned to while the function is traced: compiled calls do not repeat that, and "
-                      "go on with what was read\n  hint: return the new value instead of storing it")
+            else:
+                _warn(found.source, f"{found.path} is assigned to while the function is traced: compiled calls neither repeat that nor "
+                      "read it again\n  hint: return the new value instead of storing it, and pass the old one as an argument")
         self._arrays.clear()
         for memory in self._memory.values():
             if not _is_alone(memory):
