@@ -136,3 +136,20 @@ def test_import_initialises_nothing() -> None:
     script = "from bwcompiler.runtime import jit; print(jit._initialise.cache_info().misses)"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert result.stdout.startswith("0")
+
+
+def test_long_blocks_are_compiled_at_once() -> None:
+    """In time that grows as they do, and to the same bits: the level of code generation changes no arithmetic."""
+    def chain(length: int) -> str:
+        steps = "".join(f"  %s{k} = fmul double %r{k}, 0x3FEFAE147AE147AE\n  %r{k + 1} = fadd double %s{k}, %x\n" for k in range(length))
+        return f"define double @chain(double %x, double %r0) {{\nstart:\n{steps}  ret double %r{length}\n}}\n"
+
+    tuning = jit.Tuning(longest=100)
+    assert jit._level(chain(40), tuning) == 3 and jit._level(chain(60), tuning) == 0
+    assert jit._level("\n".join(chain(40).replace("@chain", f"@chain{k}") for k in range(5)), tuning) == 3       # many blocks
+    images = [jit.optimise(chain(60), HOST, one) for one in (tuning, jit.TUNING)]
+    assert images[0] != images[1]
+    signature = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double, ctypes.c_double)
+    loaded = [jit.load(image, {}, ["chain"]) for image in images]
+    found = [signature(code.addresses["chain"])(0.1, 0.7) for code in loaded]
+    assert found[0] == found[1]
