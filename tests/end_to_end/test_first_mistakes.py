@@ -34,6 +34,8 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: bw.jit(lambda x: x(2))(X), TracerError, "hint: x is an array: x[...] is an element of it"),
     (lambda: bw.jit(lambda x: np.max(x, x))(X), TracerError, "np.max(...): the second argument is an axis, not an operand\n  hint: np.maximum(x, x)"),
     (lambda: bw.jit(lambda x: np.stack(x, x))(X), TracerError, "the second argument is an axis, not an operand\n  hint: np.stack([x, x])"),
+    (lambda: bw.jit(lambda x: sum(v for v in np.nditer(x)))(X), TracerError, "hint: for element in x.ravel()"),
+    (lambda: bw.jit(lambda x: sum(v for _, v in np.ndenumerate(x)))(X), TracerError, "hint: for index in np.ndindex(x.shape), and x[index]"),
     (lambda: eval("bw.jit(lambda x: x + {})(X)"), TracerError, "what stands here takes no traced values"),          # its text is not at hand
     (lambda: bw.jit(classmethod(lambda cls, x: x)), TypeError, "of type classmethod\n  hint: @classmethod goes above"),
     (lambda: bw.jit(_waits)(X), TracerError, "result is of type coroutine"),                  # and no warning that nobody waited for it
@@ -45,6 +47,12 @@ def test_mistake(call: Callable[[], Any], error: type[Exception], message: str) 
     with pytest.raises(error) as raised:
         call()
     assert message in str(raised.value)
+
+
+def test_what_is_written_for_iterators() -> None:
+    m = np.arange(6.0).reshape(2, 3)
+    assert bw.grad(lambda x: sum(v * v for v in x.ravel()))(m).tolist() == (2 * m).tolist()
+    assert bw.grad(lambda x: sum(x[index] * index[1] for index in np.ndindex(x.shape)))(m).tolist() == [[0, 1, 2], [0, 1, 2]]
 
 
 @pytest.mark.parametrize(("array", "hint"), [

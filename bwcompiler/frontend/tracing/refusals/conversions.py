@@ -242,6 +242,8 @@ def _numpy_hint(node: ast.Call, called: str, name: str, arguments: str) -> str:
         return f"bwcompiler.numpy.full({arguments}), or np.full_like(x, ...) of a traced x"
     if name in ("arange", "fromiter"):
         return "the number of elements has to be known: bind or make static what it comes from; index with start + np.arange(n)"
+    if name == "ndenumerate":
+        return f"for index in np.ndindex({arguments}.shape), and {arguments}[index]"
     if name == "dot" and isinstance(node.func, ast.Attribute):
         return f"{ast.unparse(node.func.value)} @ {arguments}"
     if "vectorize" in called:

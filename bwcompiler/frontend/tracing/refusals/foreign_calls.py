@@ -18,7 +18,7 @@ from bwcompiler.frontend.tracing.refusals.conversions import Request, request_of
 from bwcompiler.frontend.tracing.source import is_library, is_ours
 from bwcompiler.ir.source import Source
 
-_SIGNS = ("ArrayTracer", "ScalarTracer", "<traced ")
+_SIGNS = ("ArrayTracer", "ScalarTracer", "<traced ", "Iterator operand")       # the last is np.nditer's
 _HINTS = {
     "torch": "NumPy's functions, and bw.nn for torch.nn.functional; tensor.detach().numpy() of a tensor from outside",
     "jax": "np in the place of jnp; np.asarray(array) of an array of JAX's from outside",
@@ -93,9 +93,11 @@ def _hint(library: str, asked: Request, message: str, in_function: bool) -> str:
     if not isinstance(asked.node, ast.Call):
         return _HINTS.get(library, _MISSING_HINT if "'NoneType'" in message else _OPERAND_HINT)
     called = ast.unparse(asked.node.func)
+    name = called.rpartition(".")[2]
+    if name == "nditer":
+        return "for element in x.ravel(), or operations on the whole array"
     if message.endswith("object is not callable"):
         return f"{called} is an array: {called}[...] is an element of it"
-    name = called.rpartition(".")[2]
     if library in ("torch", "jax") and "." in called and callable(getattr(np, name, None)):
         return f"np.{name}"
     return _HINTS.get(library, _CALL_HINT).format(called=called)
