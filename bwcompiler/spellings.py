@@ -84,6 +84,9 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("isinstance", "dict", "list", "tuple"), "Python's own"),
         # PyTorch, Numba
         "njit": "bw.jit",
+        "np": "import numpy as np, as always; bw.numpy makes arrays that take traced values where a function's source is not at hand",
+        "Function": "a Python function of arrays; bw.custom_vjp, where it has a derivative of its own",
+        **dict.fromkeys(("MX", "SX", "DM"), "arguments of a Python function, which are NumPy's arrays: bw.jit(lambda x: ...)"),
         "prange": "range; operations on large arrays, and what bw.vmap makes of a function, run on all cores by themselves",
         "vectorize": "bw.vmap(fun), or NumPy's operations on arrays",
         "guvectorize": "bw.vmap(fun)",

@@ -363,6 +363,19 @@ def test_state_that_a_call_leaves_behind_warns(loops: int) -> None:
         assert function(X).tolist() == Optimiser()(X).tolist()
 
 
+def test_attributes_that_are_assigned_to_before_they_are_read_do_not_matter() -> None:
+    class Layer:
+        output = None
+
+        def __call__(self, x: Any) -> Any:
+            self.output = np.tanh(x)
+            return self.output * self.output
+
+    function = bw.jit(Layer())
+    for x in (X, X + 1):
+        np.testing.assert_allclose(function(x), np.tanh(x) ** 2, rtol=1e-15)
+
+
 def test_lists_that_are_only_written_to_do_not_matter() -> None:
     log: list[Any] = []
 

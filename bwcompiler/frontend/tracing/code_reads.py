@@ -17,6 +17,11 @@ class Place(NamedTuple):
     steps: tuple[tuple[str, Any], ...]         # ("attribute", name) or ("item", constant)
     line: int
 
+    @property
+    def path(self) -> str:
+        """As it is written: `self.layers[0]`."""
+        return self.name + "".join([f".{key}" if kind == "attribute" else f"[{key!r}]" for kind, key in self.steps])
+
 
 class CallPlace(NamedTuple):
     """A call of something that was read, with what was read for its positional arguments (None: something else)."""
@@ -26,11 +31,15 @@ class CallPlace(NamedTuple):
 
 
 class CodeReads(NamedTuple):
-    """What one function reads from outside, and the names of its parameters that it reads attributes of."""
+    """What one function reads from outside, and the names of its parameters that it reads attributes of.
+
+    assigned  paths (`self.step`) that it assigns to further up than it reads them.
+    """
 
     places: tuple[Place, ...]
     calls: tuple[CallPlace, ...]
     parameters: frozenset[str]
+    assigned: frozenset[str]
 
 
 _code_reads: weakref.WeakKeyDictionary[CodeType, CodeReads] = weakref.WeakKeyDictionary()
@@ -55,6 +64,8 @@ class _Scan:
         self.stack: list[Any] = []
         self.places: dict[Place, int] = {}             # how often each is used as it is
         self.calls: list[CallPlace] = []
+        self.read: set[str] = set()                    # paths so far
+        self.assigned: set[str] = set()
         self.line = code.co_firstlineno
         self.parameters = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
         self.known: dict[str, Any] = {name: Place("parameter", name, (), 0) for name in self.parameters}
@@ -76,8 +87,8 @@ class _Scan:
         for reads in inner:                        # their parameters are their own, their cells may be ours
             places += [place for place in reads.places if place.kind == "global" or place.name in self.code.co_freevars]
         calls = self.calls + [call for reads in inner for call in reads.calls if call.function.kind == "global"]
-        return CodeReads(tuple(dict.fromkeys(places)), tuple(calls),
-                         frozenset(place.name for place in places if place.kind == "parameter"))
+        return CodeReads(tuple(dict.fromkeys(places)), tuple(calls), frozenset(place.name for place in places if place.kind == "parameter"),
+                         frozenset(self.assigned.union(*[reads.assigned for reads in inner])))
 
     def _step(self, instruction: dis.Instruction) -> None:
         name, stack = instruction.opname, self.stack
@@ -103,9 +114,17 @@ class _Scan:
             if instruction.argval in self.once and isinstance(value, Place):
                 self.known[instruction.argval] = value
         else:
+            if name in ("STORE_GLOBAL", "STORE_NAME", "STORE_DEREF"):
+                self._assign(instruction.argval)
+            if name == "STORE_ATTR" and stack and isinstance(stack[-1], Place):
+                self._assign(f"{stack[-1].path}.{instruction.argval}")
             if name == _CALL:
                 self._call(instruction.arg or 0)
             self._other(instruction)
+
+    def _assign(self, path: str) -> None:
+        if path not in self.read:
+            self.assigned.add(path)
 
     def _extended(self, owner: Any, kind: str, key: Any) -> Place | None:
         """The place one step further; its beginning is not used as it is, then."""
@@ -118,6 +137,7 @@ class _Scan:
         """One operand, and the null or self that some loads push with it."""
         if isinstance(place, Place):
             self.places[place] = self.places.get(place, 0) + 1
+            self.read.add(place.path)
         extra = 0 if alone else _pushed(instruction) - 1
         self.stack += [place, *[None] * extra] if after else [*[None] * extra, place]
 

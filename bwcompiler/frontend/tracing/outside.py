@@ -59,6 +59,7 @@ class Outside:
         self.reads: dict[Any, OutsideRead] = {}
         self.settled: set[CodeType] = set()
         self._seen: set[Any] = set()
+        self._assigned: set[tuple[str, str, str]] = set()       # (file, function, path) that are assigned to before they are read
         self._frames: dict[CodeType, FrameType] = {}
         self._memory: dict[tuple[int, int], _Memory] = {}
         self._arrays: dict[int, Any] = {}          # of these by their ids, those that are no views
@@ -122,6 +123,7 @@ class Outside:
         if key in self._seen:
             return
         self._seen.add(key)
+        self._assigned.update([(code.co_filename, code.co_name, path) for path in code_reads(code).assigned])
         scope = _Scope(code, names, cells, parameters)
         for place in code_reads(code).places:
             self._follow(place, scope, contents=True)
@@ -294,7 +296,7 @@ class Outside:
         for found in self.reads.values():
             if found.read.holds():
                 kept.append(found)
-            else:
+            elif not (isinstance(found.read.look(), Tracer) and self._is_assigned_first(found)):
                 _warn(found.source, f"{found.path} is assigned to while the function is traced: compiled calls neither repeat that nor "
                       "read it again\n  hint: return the new value instead of storing it, and pass the old one as an argument")
         self._arrays.clear()
@@ -316,6 +318,11 @@ class Outside:
             _warn(place, "random numbers were drawn from np.random or random while the function was traced: they are the same in "
                   "every call\n  hint: draw them outside, and pass them as an argument")
         return kept
+
+
+    def _is_assigned_first(self, found: OutsideRead) -> bool:
+        """Whether what was there before the call was never read."""
+        return found.source is not None and (found.source.file, found.source.function, found.path) in self._assigned
 
 
 _MISSING = object()
