@@ -121,7 +121,13 @@ def multigammaln(a: Any, d: int) -> Any:
 
 
 def by_loop(name: str, *xs: Any) -> Any:
-    """A function of scipy.special of handles or numbers, inside a trace; SciPy is loaded for it."""
+    """A function of scipy.special of handles or numbers, inside a trace; SciPy is loaded for it.
+
+    Numbers do not widen float32 here, as they do in some of SciPy's own calls.
+    """
+    kinds = {x.dtype for x in xs if not isinstance(x, int | float)}
+    if kinds == {np.dtype(np.float32)}:
+        xs = tuple([np.float32(x) if isinstance(x, int | float) else x for x in xs])
     return fresh(evaluate(ufunc_named(name, getattr(scipy_special._ufuncs, name)), xs))
 
 
