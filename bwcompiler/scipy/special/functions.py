@@ -20,7 +20,7 @@ from bwcompiler.frontend.numpy.axes import normalize_axes
 from bwcompiler.frontend.numpy.elementwise.special import COMPOSED
 from bwcompiler.frontend.numpy.elementwise.ufuncs import evaluate, ufunc_named
 from bwcompiler.frontend.numpy.reductions.reductions import keep_axes
-from bwcompiler.frontend.tracing.operands import align, constant, value_as
+from bwcompiler.frontend.tracing.operands import align, constant, filled, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import UFUNC_OPS
 from bwcompiler.nn.activations import log_softmax_value, logsumexp_value, number_value, real_value
@@ -191,6 +191,10 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     elif weights is not None:
         value, weights = align([fresh(value), fresh(weights)], value.dtype)
     axes = normalize_axes(axis, value.rank)
+    if 0 in [value.shape[k] for k in axes]:                                # the logarithm of an empty sum
+        kept = tuple([1 if k in axes else extent for k, extent in enumerate(value.shape) if keepdims or k not in axes])
+        none, nothing = (fresh(filled(one, value.dtype, kept)) for one in (-math.inf, 0.0))
+        return (none, nothing) if return_sign else none
     if value.dtype.is_complex or return_sign:
         return _log_of_sum(fresh(value), axes, 1.0 if weights is None else fresh(weights), keepdims, return_sign)
     result = logsumexp_value(value, axes, weights)

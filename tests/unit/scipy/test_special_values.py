@@ -227,6 +227,15 @@ def test_sums_of_exponentials(x):
         np.testing.assert_allclose(bw.jit(getattr(special, name))(x), expected, rtol=1e-15, err_msg=name)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_logsumexp_of_nothing():
+    for shape, keywords in (((0,), {}), ((0,), {"keepdims": True}), ((0,), {"axis": 0})):
+        for dtype in (np.float64, np.float32, np.complex128):
+            x = np.zeros(shape, dtype)
+            np.testing.assert_array_equal(special.logsumexp(x, **keywords), scipy.special.logsumexp(x, **keywords), strict=True)
+    assert special.logsumexp(np.zeros((3, 0)), 1).tolist() == [-np.inf] * 3
+
+
 def test_logsumexp_has_all_its_derivatives():
     x = np.array([0.3, -1.2, 0.3, 0.1])
     p = scipy.special.softmax(x)

@@ -32,7 +32,7 @@ from bwcompiler.frontend.tracing.operands import (
 from bwcompiler.frontend.tracing.promotion import Kind, requested, require_cast, resolve
 from bwcompiler.frontend.tracing.refusals.conversions import output_advice
 from bwcompiler.frontend.tracing.registry import HANDLERS, UFUNC_METHODS, UFUNC_NAMES, nearest
-from bwcompiler.frontend.tracing.tracer import ScalarTracer, Tracer, assign, fresh, value_of
+from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, assign, fresh, value_of
 from bwcompiler.ir.op import UFUNC_OPS, Op, Value
 from bwcompiler.ir.types import BOOL, F32, F64, I8, DType
 from bwcompiler.ops.creation import full
@@ -390,6 +390,9 @@ def operator(name: str, *inputs: Any) -> Any:
             return inputs[0] ** int(inputs[1])
         if not isinstance(inputs[1], Tracer) and inputs[1] < 0:
             inputs = (HANDLERS["operator"]("multiply", inputs[0], 1.0), inputs[1])
+    base, exponent = inputs if len(inputs) == 2 else (None, None)
+    if name == "power" and isinstance(base, ArrayTracer) and base._type.dtype is BOOL and type(exponent) is int and exponent == 2:
+        name, inputs = "square", inputs[:1]                # of booleans int8, where np.power gives int64
     result = evaluate(UFUNCS[name], inputs)
     if isinstance(result, tuple):
         return tuple([laid_out(fresh(value), inputs) for value in result])
