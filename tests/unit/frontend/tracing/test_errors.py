@@ -70,7 +70,7 @@ HINTS: dict[str, Row] = {
     "np.r_": (lambda x: np.r_[x, 1.0], errors.TracerArrayError, "hint: bwcompiler.numpy.r_[x, 1.0]"),
     "A[mask]": (lambda x: np.eye(3)[x > 0], errors.TracerArrayError, "hint: where it is reduced, bwcompiler.numpy.array(np.eye(3))[x > 0]"),
     "np.float32": (lambda x: np.float32(x), errors.TracerArrayError, "hint: x.astype(np.float32)"),
-    "np.ndenumerate": (lambda x: list(np.ndenumerate(x)), errors.TracerArrayError, "with NumPy's functions"),
+    "np.ndenumerate": (lambda x: list(np.ndenumerate(x)), errors.TracerArrayError, "for index in np.ndindex(x.shape), and x[index]"),
     "np.polynomial": (lambda x: np.polynomial.polynomial.polyval(2.0, x), errors.TracerArrayError, "with NumPy's functions"),
     "sparse": (lambda x: scipy.sparse.eye(3, format="csr") @ x, errors.TracerArrayError, "np.bincount(rows, data * x[columns], minlength=n)"),
     "ufunc of another library": (lambda x: x.__array_ufunc__(SimpleNamespace(__name__="k", signature=None), "__call__", x), errors.UnsupportedError,
