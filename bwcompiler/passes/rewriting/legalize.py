@@ -7,6 +7,7 @@
     windows_add(column * row)  -> sum(windows(pad(column)) * ...)         likewise, in the other direction
     sum(matmul) over the batch -> matmul                     so that the batch of products is never stored
     (x @ y).T                  -> y.T @ x.T                   see turned_products
+    fft of real numbers, real(ifft) -> rfft, irfft             see half_spectra
     sum(x[i, s] * y[s, j])     -> matmul                     in derivatives
     concatenate of many pieces -> slice updates               each of which touches its own slice only
     x / 2**k                   -> x * 2**-k                   which has the same bits, and is faster; of derivatives x / number
@@ -38,6 +39,7 @@ from bwcompiler.ops.contraction import is_matrix_transpose
 from bwcompiler.ops.rules import zero_of
 from bwcompiler.passes.rewriting.factorization_rules import FACTORIZATION_RULES
 from bwcompiler.passes.rewriting.half_rules import HALF_RULES, has_halves
+from bwcompiler.passes.rewriting.half_spectra import use_half_spectra
 from bwcompiler.passes.rewriting.rewriter import Rule, is_constant, rewrite
 from bwcompiler.passes.rewriting.simplify_rules import RULES
 from bwcompiler.passes.rewriting.turned_products import turn_products
@@ -50,7 +52,8 @@ MOST_PIECES = 8                # of a concatenation that is read element by elem
 
 def legalize(graph: Graph) -> Graph:
     """The same computation in ops that lowering accepts, simplified."""
-    return rewrite(turn_products(graph), _of_halves() if has_halves(graph) else _LEGAL_AND_SIMPLE)[0]
+    graph = use_half_spectra(turn_products(graph))
+    return rewrite(graph, _of_halves() if has_halves(graph) else _LEGAL_AND_SIMPLE)[0]
 
 
 def _outer_product(type_: TensorType, x: Value, y: Value) -> Value | None:

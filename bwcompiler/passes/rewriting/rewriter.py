@@ -9,7 +9,7 @@ that values own, bodies of loops and branches, are rewritten by the same rules, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from bwcompiler import ops
 from bwcompiler.ir.graph import Graph, live_values
@@ -60,6 +60,32 @@ def rebuilt(graph: Graph, values: list[Value], mapping: Mapping[Value, Value]) -
         return graph if len(body) == len(graph.body) else graph.replace(body=body)
     outputs = tuple([mapping.get(output, output) for output in graph.outputs])
     return graph.replace(body=live_values(values, outputs), outputs=outputs)
+
+
+class Replacement(NamedTuple):
+    """What a value is made of instead, and how; the operands are values of the graph that stand above it."""
+
+    operands: tuple[Value, ...]
+    make: Callable[..., Value]
+
+
+def with_replaced(graph: Graph, rules: Rules, replacements: Mapping[Value, Replacement]) -> Graph:
+    """The graph with some values made otherwise, simplified by rules on the way."""
+    record = Rewriter(rules)
+    mapping: dict[Value, Value] = {}
+    with record:
+        for value in graph.body:
+            replacement = replacements.get(value)
+            operands = tuple([mapping.get(operand, operand) for operand in (replacement or value).operands])
+            record.source, record.forward = value.source, value.forward
+            if replacement is None:
+                found = record.visit(value, operands)
+            else:
+                found = replacement.make(*operands)
+                found.name = found.name or value.name
+            if found is not value:
+                mapping[value] = found
+    return rebuilt(graph, record.values, mapping)
 
 
 class Rewriter(Record):

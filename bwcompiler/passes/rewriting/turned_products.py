@@ -12,7 +12,7 @@ from bwcompiler import ops
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.ops.contraction import is_matrix_transpose, matrix_transpose
-from bwcompiler.passes.rewriting.rewriter import Rewriter, rebuilt
+from bwcompiler.passes.rewriting.rewriter import Replacement, with_replaced
 from bwcompiler.passes.rewriting.simplify_rules import RULES
 
 
@@ -20,25 +20,12 @@ def turn_products(graph: Graph) -> Graph:
     """The graph with such products turned; the same graph where there is none."""
     uses = Counter([operand for value in graph.body for operand in value.operands])
     uses.update(graph.outputs)
-    turned = {value for value in graph.body if _is_turned(value) and uses[value.operands[0]] == 1}
-    if not turned:
-        return graph
-    record = Rewriter(RULES)
-    mapping: dict[Value, Value] = {}
-    with record:
-        for value in graph.body:
-            product = value.operands[0] if value in turned else None
-            operands = tuple([mapping.get(operand, operand) for operand in (product or value).operands])
-            record.source, record.forward = value.source, value.forward
-            if product is None:
-                found = record.visit(value, operands)
-            else:
-                x, y = operands
-                found = ops.matmul(matrix_transpose(y), matrix_transpose(x))
-                found.name = found.name or value.name
-            if found is not value:
-                mapping[value] = found
-    return rebuilt(graph, record.values, mapping)
+    turned = [value for value in graph.body if _is_turned(value) and uses[value.operands[0]] == 1]
+    return with_replaced(graph, RULES, {value: Replacement(value.operands[0].operands, _turned) for value in turned}) if turned else graph
+
+
+def _turned(x: Value, y: Value) -> Value:
+    return ops.matmul(matrix_transpose(y), matrix_transpose(x))
 
 
 def _is_turned(value: Value) -> bool:
