@@ -70,7 +70,7 @@ EXPRESSIONS: dict[str, tuple[Callable[..., Any], ...] | tuple[Any, ...]] = {
     "integer powers": (lambda x: (x**2, x**3, x**0.5, np.power(x, 2), 2**x, np.float_power(x, 2)), N),
     "comparisons": (lambda x, y: (x < y, x <= 0, x > y, x >= 1, x == y, x != y), X, Y),
     "boolean": (lambda b: (b & ~b, b | True, b ^ b, b + b, b * 2, b + 1.5, np.square(b), b.sum(), abs(b)), B),
-    "powers of booleans": (lambda b: (b**2, b**3, b**0, b**2.0, b[0, 0] ** 2, np.power(b, 2), 2**b, b**b), B),
+    "powers of booleans": (lambda b: (b**2, b**3, b**0, b[0, 0] ** 2, np.power(b, 2), 2**b, b**b), B),
     "bits": (lambda i: (i & 3, i | 8, i ^ i, ~i, abs(i) << 2, i >> 1, -i), I),
     "ndarray left": (lambda x: (Y + x, Y * x, Y @ x.T, Y / x, x > Y, Y**2 + x, np.float64(2) * x, np.float32(2) - x), X),
     "in place": (lambda x: _in_place(x), X),
