@@ -99,6 +99,10 @@ class Graph(LateDiGraph):
                 found[operand].append(value)
         return found
 
+    def read_once(self) -> set[Value]:
+        """The values that one operand alone reads, and that are no outputs."""
+        return {value for value, readers in self.users().items() if len(readers) == 1}.difference(self.outputs)
+
     def __len__(self) -> int:
         return len(self.inputs) + len(self.body)
 

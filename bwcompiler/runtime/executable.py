@@ -115,7 +115,7 @@ class CallForm:
     Raises ValueError for captured arrays or statics that do not fit the signature.
     """
 
-    __slots__ = ("captured", "executable", "raise_error", "reads", "signature", "statics", "table")
+    __slots__ = ("captured", "executable", "raise_error", "reads", "signature", "statics", "strided", "table")
 
     def __init__(self, executable: Executable, signature: CallSignature, raise_error: RaiseError, captured: tuple[Any, ...],
                  statics: tuple[object, ...], reads: tuple[Read, ...]) -> None:
@@ -128,9 +128,10 @@ class CallForm:
         self.captured = captured
         self.statics = statics
         self.reads = reads
+        self.strided = _strided(captured)
         self.table: Table | None = None
         if executable.native:
-            self.table = build_table(signature, executable.address, ctypes.addressof(executable.arenas), statics, reads, _strided(captured))
+            self.table = build_table(signature, executable.address, ctypes.addressof(executable.arenas), statics, reads, self.strided)
 
     def run(self, leaves: Sequence[Any]) -> Any:
         """`Executable.run` with this form's captured arrays and result."""
@@ -138,7 +139,7 @@ class CallForm:
 
     def over(self, captured: Sequence[Any]) -> CallForm:
         """The same over other arrays of the same types."""
-        if _strided(captured) != _strided(self.captured):
+        if _strided(captured) != self.strided:
             return CallForm(self.executable, self.signature, self.raise_error, tuple(captured), self.statics, self.reads)
         other = copy.copy(self)
         other.captured = tuple(captured)

@@ -5,7 +5,7 @@ quadratic in the length of the chain; so in a chain of small updates each one wr
 version before.  The first of a chain, and updates of most of an array, are ordinary fused values.
 
 A sum, product or the like that is written into an array that is computed just for this is known when the array is: it is written where
-the array lies, too, and not by another walk through all of it.
+the array lies, too, and not by another walk through all of it.  So is what is written in steps into such an array, or into a constant.
 """
 
 from __future__ import annotations
@@ -88,12 +88,12 @@ def _late_patches(graph: Graph, candidates: Sequence[Value]) -> set[Value]:
     for value in candidates:
         array, part = value.operands
         own = array in found or (array.op.kind in ("elementwise", "constant") and array not in late)
-        if own and readers[array] == 1 and array not in outputs and (part in late or is_stepped(value)):
+        if own and readers[array] == 1 and array not in outputs and (part in late or _is_stepped(value)):
             found |= {array, value}
     return found
 
 
-def is_stepped(value: Value) -> bool:
+def _is_stepped(value: Value) -> bool:
     """Whether an update leaves elements out: a walk through the whole array would divide at each of them."""
     return any(abs(step) > 1 and extent != 1 for step, extent in zip(value.attrs["steps"], value.operands[1].shape, strict=True))
 

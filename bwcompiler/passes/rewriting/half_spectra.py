@@ -11,8 +11,7 @@ eight halves of transforms.  Only transforms that nothing else reads between the
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from typing import NamedTuple
 
 from bwcompiler import ops
@@ -44,30 +43,29 @@ def use_half_spectra(graph: Graph) -> Graph:
     """The graph with half as many frequencies where that is enough; the same graph where it never is."""
     if not any(value.op is ops.fft for value in graph.body):
         return graph
-    uses = Counter([operand for value in graph.body for operand in value.operands])
-    uses.update(graph.outputs)
+    once = graph.read_once()
     made: dict[Value, Replacement] = {}
     inside: set[Value] = set()
     for value in reversed(graph.body):
         if value.op is ops.fft and value not in inside:
-            chain = _chain(value, uses, inside)
+            chain = _chain(value, once, inside)
             x = _real_source(chain.source)
             if x is not None:
                 made[value] = Replacement((x,), _of_real(chain))
-        elif _takes_real_part(value) and value.operands[0].op is ops.fft and uses[value.operands[0]] == 1:
+        elif _takes_real_part(value) and value.operands[0].op is ops.fft and value.operands[0] in once:
             own: set[Value] = {value.operands[0]}
-            chain = _chain(value.operands[0], uses, own)
+            chain = _chain(value.operands[0], once, own)
             if _real_source(chain.source) is None:
                 inside |= own
                 made[value] = Replacement((chain.source,), _real_part(chain))
     return with_replaced(graph, RULES, made) if made else graph
 
 
-def _chain(value: Value, uses: Counter[Value], inside: set[Value]) -> _Chain:
+def _chain(value: Value, once: Set[Value], inside: set[Value]) -> _Chain:
     """The chain that ends with a transform; those before it are put into `inside`."""
     inverse, scales = value.attrs["inverse"], {value.attrs["axis"]: value.attrs["scale"]}
     source = value.operands[0]
-    while source.op is ops.fft and source.attrs["inverse"] == inverse and source.attrs["axis"] not in scales and uses[source] == 1:
+    while source.op is ops.fft and source.attrs["inverse"] == inverse and source.attrs["axis"] not in scales and source in once:
         inside.add(source)
         scales[source.attrs["axis"]] = source.attrs["scale"]
         source = source.operands[0]

@@ -6,8 +6,6 @@ columns.  Products read transposed operands where they lie.
 
 from __future__ import annotations
 
-from collections import Counter
-
 from bwcompiler import ops
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
@@ -18,10 +16,12 @@ from bwcompiler.passes.rewriting.simplify_rules import RULES
 
 def turn_products(graph: Graph) -> Graph:
     """The graph with such products turned; the same graph where there is none."""
-    uses = Counter([operand for value in graph.body for operand in value.operands])
-    uses.update(graph.outputs)
-    turned = [value for value in graph.body if _is_turned(value) and uses[value.operands[0]] == 1]
-    return with_replaced(graph, RULES, {value: Replacement(value.operands[0].operands, _turned) for value in turned}) if turned else graph
+    turned = [value for value in graph.body if _is_turned(value)]
+    if not turned:
+        return graph
+    once = graph.read_once()
+    made = {value: Replacement(value.operands[0].operands, _turned) for value in turned if value.operands[0] in once}
+    return with_replaced(graph, RULES, made) if made else graph
 
 
 def _turned(x: Value, y: Value) -> Value:
