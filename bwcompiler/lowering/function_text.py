@@ -133,18 +133,42 @@ class FunctionText:
     def arithmetic(self, operation: str, x: str, y: str) -> str:
         return self.let(f"{operation} {self.real} {x}, {y}")
 
+    def subtract_product(self, target: str, factor: str, other: str) -> None:
+        """The element at target -= factor * the element at other."""
+        product = self.arithmetic("fmul", factor, self.load(other))
+        self.store(self.arithmetic("fsub", self.load(target), product), target)
+
+    def divide(self, target: str, divisor: str) -> None:
+        """The element at target /= divisor."""
+        self.store(self.arithmetic("fdiv", self.load(target), divisor), target)
+
     def row(self, columns: int) -> str:
         """The type of so many elements side by side."""
         return self.real if columns == 1 else f"<{columns} x {self.real}>"
+
+    def row_of(self, number: str, columns: int, type_: str | None = None) -> str:
+        """A row of which every element is the number."""
+        if columns == 1:
+            return number
+        row = f"<{columns} x {type_ or self.real}>"
+        first = self.let(f"insertelement {row} poison, {type_ or self.real} {number}, i64 0")
+        return self.let(f"shufflevector {row} {first}, {row} poison, <{columns} x i32> zeroinitializer")
 
     def scaled_row(self, factor: str, address: str, columns: int) -> str:
         """factor times the row of a matrix."""
         type_ = self.row(columns)
         elements = self.let(f"load {type_}, ptr {address}, align {4 if self.real == 'float' else 8}")
-        if columns > 1:
-            first = self.let(f"insertelement {type_} poison, {self.real} {factor}, i64 0")
-            factor = self.let(f"shufflevector {type_} {first}, {type_} poison, <{columns} x i32> zeroinitializer")
-        return self.let(f"fmul {type_} {elements}, {factor}")
+        return self.let(f"fmul {type_} {elements}, {self.row_of(factor, columns)}")
+
+    def copy_elements(self, source: str, target: str, count: int) -> None:
+        """So many elements that are side by side."""
+        size = count * (4 if self.real == "float" else 8)
+        self.call("void", "llvm.memcpy.p0.p0.i64", f"ptr {target}", f"ptr {source}", f"i64 {size}", "i1 false")
+
+    def clear(self, target: str, count: Index) -> None:
+        """Zeros for so many elements that are side by side."""
+        size = self.times(count, 4 if self.real == "float" else 8)
+        self.call("void", "llvm.memset.p0.i64", f"ptr {target}", "i8 0", f"i64 {size}", "i1 false")
 
     def copy(self, shape: Sequence[int], source: str, source_strides: Sequence[int], target: str, strides: Sequence[int]) -> None:
         """target[...] = source[...]."""

@@ -124,6 +124,11 @@ from bwcompiler.ops.layout import (
 from bwcompiler.ops.layout import (
     slice_ as slice,
 )
+from bwcompiler.ops.linalg.cholesky import (
+    cholesky,
+    cholesky_adjoint,
+    cholesky_tangent,
+)
 from bwcompiler.ops.linalg.determinants import (
     cofactor_change,
     cofactors,
@@ -145,8 +150,6 @@ from bwcompiler.ops.linalg.factorization import (
     svdvals,
 )
 from bwcompiler.ops.linalg.solves import (
-    cholesky,
-    cholesky_adjoint,
     inv,
     lu,
     lu_solve,
@@ -242,6 +245,7 @@ __all__ = [
     "checkpoint",
     "cholesky",
     "cholesky_adjoint",
+    "cholesky_tangent",
     "cofactor_change",
     "cofactors",
     "concatenate",

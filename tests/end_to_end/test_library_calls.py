@@ -16,7 +16,8 @@ import bwcompiler as bw
 from bwcompiler.compiler import native, pipeline
 from bwcompiler.ir.op import REGISTRY
 from bwcompiler.ir.semantics.graph_interpreter import interpret
-from bwcompiler.lowering.libraries.factorization_calls import ADJOINT_BLOCK, SMALL
+from bwcompiler.lowering.libraries.cholesky_calls import WHOLE
+from bwcompiler.lowering.libraries.factorization_calls import SMALL
 from bwcompiler.lowering.libraries.library_calls import Libraries
 from bwcompiler.runtime import blas_calls
 
@@ -114,7 +115,7 @@ PIECES: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("n", [3, 2 * ADJOINT_BLOCK + 5])
+@pytest.mark.parametrize("n", [3, WHOLE + 5])
 @pytest.mark.parametrize("name", PIECES)
 def test_gradient(name: str, n: int) -> None:
     """Against central differences along a direction, of the value and of the gradient."""
@@ -132,7 +133,7 @@ def test_gradient(name: str, n: int) -> None:
 
 @pytest.mark.parametrize("name", PIECES)
 def test_compiled_is_interpreted(name: str) -> None:
-    a = matrices(2 * ADJOINT_BLOCK + 5) / 69
+    a = matrices(WHOLE + 5) / 69
     program = bw.compile(PIECES[name], a)
     value, [gradient] = program.value_and_backward(a)
     expected = interpret(program.joint_compiled().lowered.simplified, [a, np.ones(())])
@@ -157,7 +158,7 @@ def test_without_libraries(no_libraries: None) -> None:
 
 
 def test_gradients_without_libraries(no_libraries: None) -> None:
-    a = matrices(2 * ADJOINT_BLOCK + 7) / 70
+    a = matrices(WHOLE + 7) / 70
     direction = np.sin(np.arange(a.size)).reshape(a.shape) / 70
     for name in ("cholesky", "solve and logdet"):
         change = (PIECES[name](a + 1e-5 * direction) - PIECES[name](a - 1e-5 * direction)) / 2e-5

@@ -305,9 +305,9 @@ def _along(shape: Any, axes: Sequence[int]) -> Any:
     return np.broadcast_to(np.arange(math.prod(kept)).reshape(kept), shape)
 
 
-MATRICES = frozenset(("solve", "lu", "lu_solve", "triangular_solve", "inv", "cholesky", "cholesky_adjoint", "eig", "eigh", "eigvalsh",
-                      "svd", "svdvals", "qr", "householder", "orthonormal", "slogdet", "det", "pinv", "cofactors",
-                      "cofactor_change"))    # along the last two axes
+MATRICES = frozenset(("solve", "lu", "lu_solve", "triangular_solve", "inv", "cholesky", "cholesky_tangent", "cholesky_adjoint",
+                      "eig", "eigh", "eigvalsh", "svd", "svdvals", "qr", "householder", "orthonormal", "slogdet", "det", "pinv",
+                      "cofactors", "cofactor_change"))    # along the last two axes
 
 
 def _batch_rank(value: Value) -> int:

@@ -1,7 +1,7 @@
 """Factorisations and linear solves of the matrices in the last two axes; leading axes are equal batch axes.
 
 Derivatives: M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation"
-(2008); I. Murray, "Differentiation of the Cholesky decomposition" (2016).  Transposes are never conjugated.
+(2008).  Transposes are never conjugated.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from bwcompiler.ir.op import Op, Value, define_op
 from bwcompiler.ir.routine import InnerLoop, Native
 from bwcompiler.ir.types import F16, I64, DType, TensorType
 from bwcompiler.ops.broadcasting import LEADING_AXES, all_batched, broadcast
-from bwcompiler.ops.complex_parts import conj
-from bwcompiler.ops.contraction import is_matrix_transpose, matmul, matrix_transpose
+from bwcompiler.ops.contraction import matmul, matrix_transpose
 from bwcompiler.ops.creation import full, iota
-from bwcompiler.ops.elementwise import cast, equal, full_like, greater_equal, less_equal, select, subtract
+from bwcompiler.ops.elementwise import cast, equal, full_like, greater_equal, less_equal, select
 from bwcompiler.ops.layout import concatenate, reshape, slice_, transpose
 from bwcompiler.ops.rules import require
 
@@ -39,14 +38,14 @@ def _require_square(name: str, a: TensorType) -> None:
     require(a.rank >= 2 and a.shape[-1] == a.shape[-2], f"{name}: the last two axes of the array must be square", a)
 
 
-def _square_shape(name: str) -> Callable[..., TensorType]:
+def square_shape(name: str) -> Callable[..., TensorType]:
     def shape(a: TensorType) -> TensorType:
         _require_square(name, a)
         return a
     return shape
 
 
-def _solve_shape(name: str) -> Callable[..., TensorType]:
+def solve_shape(name: str) -> Callable[..., TensorType]:
     def shape(a: TensorType, b: TensorType, **attrs: Any) -> TensorType:
         _require_square(name, a)
         if a.dtype is not b.dtype:
@@ -57,13 +56,13 @@ def _solve_shape(name: str) -> Callable[..., TensorType]:
     return shape
 
 
-def _row_and_column(x: Value) -> tuple[Value, Value]:
+def row_and_column(x: Value) -> tuple[Value, Value]:
     return iota(shape=x.shape, axis=x.rank - 2, dtype=I64), iota(shape=x.shape, axis=x.rank - 1, dtype=I64)
 
 
 def triangle(x: Value, lower: bool) -> Value:
     """x with zeros above (lower) or below the diagonal."""
-    row, column = _row_and_column(x)
+    row, column = row_and_column(x)
     kept = greater_equal(row, column) if lower else less_equal(row, column)
     return select(kept, x, full_like(x, 0.0))
 
@@ -73,17 +72,6 @@ def identity_like(x: Value) -> Value:
     square, rank = x.shape[-2:], x.rank
     row, column = (iota(shape=square, axis=axis, dtype=I64) for axis in (0, 1))
     return broadcast(cast(equal(row, column), dtype=x.dtype), shape=x.shape, axes=(rank - 2, rank - 1))
-
-
-def _half_lower(x: Value) -> Value:
-    """Murray's Φ: the lower triangle with the diagonal halved."""
-    row, column = _row_and_column(x)
-    return select(equal(row, column), x * 0.5, triangle(x, True))
-
-
-def _symmetrized(x: Value) -> Value:
-    """(x + xᵀ) / 2."""
-    return (x + matrix_transpose(x)) * 0.5
 
 
 # ----- solve
@@ -127,7 +115,7 @@ def _solve_jvp(tangents: Sequence[Value | None], out: Value, a: Value, b: Value)
 
 solve: Op = define_op(
     "solve", "library", doc="x with a x = b, by LU with partial pivoting; LinAlgError if a is singular.", attributes=(),
-    shape=_solve_shape("solve"), vjp=(lambda ct, out, a, b: -_product(solve(matrix_transpose(a), ct), out),
+    shape=solve_shape("solve"), vjp=(lambda ct, out, a, b: -_product(solve(matrix_transpose(a), ct), out),
                                       lambda ct, out, a, b: solve(matrix_transpose(a), ct)),
     jvp=_solve_jvp, batch=RIGHT_HAND_SIDES, reference=lambda a, b: np.linalg.solve(a, b),
     numpy="np.linalg.solve({0}, {1})", kinds="fc", cheap=False,
@@ -294,7 +282,7 @@ def _triangular_jvp(tangents: Sequence[Value | None], out: Value, a: Value, b: V
 triangular_solve: Op = define_op(
     "triangular_solve", "library", doc="x with t x = b, where t is the lower (else upper) triangle of a, or its "
     "transpose; LinAlgError if a diagonal element is zero.", attributes=("lower", "transpose"),
-    shape=_solve_shape("triangular_solve"), vjp=(_triangular_vjp_a, _triangular_vjp_b), jvp=_triangular_jvp,
+    shape=solve_shape("triangular_solve"), vjp=(_triangular_vjp_a, _triangular_vjp_b), jvp=_triangular_jvp,
     batch=RIGHT_HAND_SIDES, reference=solve_triangle, kinds="fc", cheap=False,
     library=Native("BLAS trsm", failure="Singular matrix"),
 )
@@ -311,135 +299,8 @@ def _inv_vjp(ct: Value, out: Value, a: Value) -> Value:
 
 
 inv: Op = define_op(
-    "inv", "library", doc="The inverse of a; LinAlgError if a is singular.", attributes=(), shape=_square_shape("inv"),
+    "inv", "library", doc="The inverse of a; LinAlgError if a is singular.", attributes=(), shape=square_shape("inv"),
     vjp=(_inv_vjp,), jvp=_inv_jvp, batch=LEADING_AXES, reference=lambda a: np.linalg.inv(a),
     numpy="np.linalg.inv({0})", kinds="fc", cheap=False,
     library=InnerLoop(("inv",), "{}->{}", "(m,m)->(m,m)", failure="Singular matrix", lapack="gesv"),
 )
-
-
-# ----- cholesky
-def _hermitian_part(x: Value) -> Value:
-    """(x + xᴴ) / 2."""
-    return _symmetrized(x) if not x.dtype.is_complex else (x + conj(matrix_transpose(x))) * 0.5
-
-
-def _cholesky_vjp(ct: Value, out: Value, a: Value) -> Value:
-    if not out.dtype.is_complex:
-        return cholesky_adjoint(out, ct)
-    # With dL = L Φ(L⁻¹ dA L⁻ᴴ): L⁻ᵀ Φ(Lᵀ L̄) conj(L)⁻¹, of which a Hermitian change sees the Hermitian part
-    middle = _half_lower(matmul(matrix_transpose(out), triangle(ct, True)))
-    left = triangular_solve(out, middle, lower=True, transpose=True)
-    both = triangular_solve(conj(out), matrix_transpose(left), lower=True, transpose=True)
-    return _hermitian_part(matrix_transpose(both))
-
-
-def _cholesky_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Value | None:
-    # Murray (2016), eq. 8: dL = L Φ(L⁻¹ dΣ L⁻ᵀ)
-    if tangents[0] is None:
-        return None
-    left = triangular_solve(out, _hermitian_part(tangents[0]), lower=True, transpose=False)
-    both = triangular_solve(out, conj(matrix_transpose(left)), lower=True, transpose=False)
-    return matmul(out, _half_lower(both))
-
-
-cholesky: Op = define_op(
-    "cholesky", "library", doc="The lower factor L with a = L Lᴴ of a positive definite matrix, of which only the "
-    "lower triangle is read; the cotangent is symmetric (Hermitian).  LinAlgError if a is not positive definite.", attributes=(),
-    shape=_square_shape("cholesky"), vjp=(_cholesky_vjp,), jvp=_cholesky_jvp, batch=LEADING_AXES,
-    reference=lambda a: np.linalg.cholesky(a), numpy="np.linalg.cholesky({0})", kinds="fc", cheap=False,
-    library=InnerLoop(("cholesky_lo",), "{}->{}", "(m,m)->(m,m)", failure="Matrix is not positive definite", lapack="potrf"),
-)
-
-
-# ----- cholesky_adjoint
-def half_lower_of(x: Any) -> Any:
-    return np.tril(x) - 0.5 * x * np.eye(x.shape[-1], dtype=x.dtype)
-
-
-def adjoint_of_cholesky(factor: Any, ct: Any) -> Any:
-    # Murray (2016), eq. 10: Σ̄ = ½ L⁻ᵀ (P + Pᵀ) L⁻¹ with P = Φ(Lᵀ L̄)
-    middle = half_lower_of(np.matmul(np.swapaxes(np.tril(factor), -1, -2), np.tril(ct)))
-    middle = (middle + np.swapaxes(middle, -1, -2)) / 2
-    left = solve_triangle(factor, middle, lower=True, transpose=True)
-    return solve_triangle(factor, np.swapaxes(left, -1, -2), lower=True, transpose=True)
-
-
-def _between_factors(factor: Value, x: Value) -> Value:
-    """L⁻¹ x L⁻ᵀ of a symmetric x."""
-    left = triangular_solve(factor, x, lower=True, transpose=False)
-    return triangular_solve(factor, matrix_transpose(left), lower=True, transpose=False)
-
-
-def _around_factors(factor: Value, x: Value) -> Value:
-    """L⁻ᵀ x L⁻¹ of a symmetric x."""
-    left = triangular_solve(factor, x, lower=True, transpose=True)
-    return triangular_solve(factor, matrix_transpose(left), lower=True, transpose=True)
-
-
-def _adjoint_vjp_factor(w: Value, out: Value, factor: Value, ct: Value) -> Value:
-    # dS = -(dL L⁻¹)ᵀ S - S dL L⁻¹ + L⁻ᵀ sym(Φ(dLᵀ L̄)) L⁻¹, so the cotangent is tril(L̄ Φ(V)ᵀ - 2 S W L⁻ᵀ) with V = L⁻¹ W L⁻ᵀ
-    w = _symmetrized(w)
-    back = triangular_solve(factor, matmul(w, out), lower=True, transpose=False)            # L⁻¹ W S, the transpose of S W L⁻ᵀ
-    through = _product(triangle(ct, True), _half_lower(_between_factors(factor, w)))
-    return triangle(through - 2.0 * matrix_transpose(back), True)
-
-
-def _adjoint_vjp_ct(w: Value, out: Value, factor: Value, ct: Value) -> Value:
-    return triangle(matmul(triangle(factor, True), _half_lower(_between_factors(factor, _symmetrized(w)))), True)
-
-
-def _adjoint_jvp(tangents: Sequence[Value | None], out: Value, factor: Value, ct: Value) -> Value | None:
-    change, ct_change = tangents
-    found = None if ct_change is None else cholesky_adjoint(factor, ct_change)
-    if change is None:
-        return found
-    change = triangle(change, True)
-    moved = triangular_solve(factor, matmul(matrix_transpose(change), out), lower=True, transpose=True)     # L⁻ᵀ dLᵀ S
-    middle = _symmetrized(_half_lower(matmul(matrix_transpose(change), triangle(ct, True))))
-    through = _around_factors(factor, middle) - moved - matrix_transpose(moved)
-    return through if found is None else found + through
-
-
-cholesky_adjoint: Op = define_op(
-    "cholesky_adjoint", "library", doc="The symmetric cotangent of a from the factor L of a = L Lᵀ and the cotangent of L, both of which "
-    "are read in the lower triangle.", attributes=(), shape=_solve_shape("cholesky_adjoint"),
-    vjp=(_adjoint_vjp_factor, _adjoint_vjp_ct), jvp=_adjoint_jvp, batch=LEADING_AXES,
-    reference=adjoint_of_cholesky, kinds="fc", cheap=False, library=Native("BLAS gemm and trsm, block by block"),
-)
-
-
-# ----- what is known of a matrix
-def known_triangle(a: Value) -> tuple[Value, bool, bool] | None:
-    """(t, lower, transpose) where a is a matrix of zeros on one side of the diagonal: the t of triangular_solve; else None."""
-    turned = is_matrix_transpose(a)
-    if turned is not None:
-        found = known_triangle(turned)
-        return None if found is None else (found[0], found[1], not found[2])
-    if a.op is cholesky:
-        return a, True, False
-    if a.op is select and _is_zero(a.operands[2]) and a.operands[0].op in (greater_equal, less_equal):
-        lower = _keeps_lower(a.operands[0])
-        return None if lower is None else (a, lower, False)
-    return None
-
-
-def _keeps_lower(condition: Value) -> bool | None:
-    """Whether row >= column is what holds (True), or row <= column (False)."""
-    left, right = condition.operands
-    if left.op is subtract and _is_zero(right):                 # np.tril and np.triu compare the difference with 0
-        left, right = left.operands
-    rank = condition.rank
-    axes = (_counted(left), _counted(right))
-    if axes not in ((rank - 2, rank - 1), (rank - 1, rank - 2)):
-        return None
-    return (condition.op is greater_equal) == (axes[0] == rank - 2)
-
-
-def _is_zero(x: Value) -> bool:
-    return x.op.name == "full" and not x.attrs["value"]
-
-
-def _counted(x: Value) -> int | None:
-    """The axis along which x counts from 0."""
-    return x.attrs["axis"] if x.op is iota else None

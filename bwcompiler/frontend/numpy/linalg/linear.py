@@ -20,7 +20,8 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, I64, DType, dtype_of
 from bwcompiler.ops.complex_parts import conj
 from bwcompiler.ops.contraction import matrix_transpose
-from bwcompiler.ops.linalg.solves import identity_like, known_triangle
+from bwcompiler.ops.linalg.known_triangles import known_triangle
+from bwcompiler.ops.linalg.solves import identity_like
 
 
 def pair(a: Any, b: Any, dtype: DType | None = None) -> tuple[Value, Value]:

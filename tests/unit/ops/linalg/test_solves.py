@@ -14,7 +14,6 @@ from tests.support.opcases import case, op_tests
 N = 3
 A = np.cos(np.arange(18.0)).reshape(2, N, N) + 3 * np.eye(N)
 B = np.sin(np.arange(12.0)).reshape(2, N, 2)
-SPD = A @ A.swapaxes(1, 2)
 Z = A + 1j * np.sin(np.arange(18.0)).reshape(2, N, N)
 NOTHING = np.zeros((0, 0))
 LU = REGISTRY["lu"].reference(A)
@@ -27,11 +26,6 @@ CASES = [
     *[case("triangular_solve", a, b, lower=lower, transpose=transpose) for lower in (False, True)
       for transpose in (False, True) for a, b in ((A, B), (Z[0], B[0] * 1j), (A[0, :1, :1], B[0, :1]), (A[:0], B[:0]))],
     case("inv", A), case("inv", Z[0]), case("inv", NOTHING), case("inv", A[0, :1, :1]),
-    case("cholesky", SPD).but(symmetric=True), case("cholesky", SPD[0]).but(symmetric=True),
-    case("cholesky", SPD[0, :1, :1]).but(symmetric=True), case("cholesky", NOTHING), case("cholesky", SPD[:0]),
-    case("cholesky", Z[0] @ Z[0].conj().T).but(smooth=False),
-    case("cholesky_adjoint", SPD, A), case("cholesky_adjoint", SPD[0], A[1]), case("cholesky_adjoint", SPD[0, :1, :1], A[0, :1, :1]),
-    case("cholesky_adjoint", SPD[:0], A[:0]), case("cholesky_adjoint", NOTHING, NOTHING),
     case("lu", Z), *[case("lu_solve", Z_LU, (1 + 1j) * B, transpose=transpose) for transpose in (False, True)],
     case("lu", A), case("lu", A[0]), case("lu", np.zeros((2, 2))).but(smooth=False), case("lu", A[:0]), case("lu", NOTHING),
     *[case("lu_solve", lu, b, transpose=transpose) for transpose in (False, True)
@@ -61,22 +55,6 @@ def test_lu_factors_and_solves(transpose):
     np.testing.assert_allclose((A.swapaxes(1, 2) if transpose else A) @ x, B, rtol=1e-12, atol=1e-14)
 
 
-def test_cholesky_adjoint_is_the_formula():
-    factor = np.linalg.cholesky(SPD)
-    found = REGISTRY["cholesky_adjoint"].reference(factor, A)
-    step = 1e-6
-    for direction in (np.eye(N), np.ones((N, N)), SPD[1]):
-        change = (np.linalg.cholesky(SPD + step * direction) - np.linalg.cholesky(SPD - step * direction)) / (2 * step)
-        np.testing.assert_allclose(np.sum(found * direction, (1, 2)), np.sum(np.tril(A) * change, (1, 2)), rtol=1e-6)
-
-
-def test_cholesky_reads_the_lower_triangle_and_gives_a_symmetric_cotangent():
-    factor = REGISTRY["cholesky"].reference(np.tril(SPD))
-    np.testing.assert_allclose(factor @ factor.swapaxes(1, 2), SPD, rtol=1e-12)
-    [bar] = vjp(case("cholesky", SPD).program(), [0]).run(SPD, A)
-    np.testing.assert_allclose(bar, bar.swapaxes(1, 2), rtol=1e-12)
-
-
 def test_failures_are_those_of_numpy():
     singular = np.zeros((2, 2))
     with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
@@ -85,8 +63,6 @@ def test_failures_are_those_of_numpy():
         REGISTRY["triangular_solve"].reference(singular, singular, lower=True, transpose=False)
     with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
         REGISTRY["inv"].reference(singular)
-    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
-        REGISTRY["cholesky"].reference(singular - 1)
 
 
 def test_complex_cholesky_has_a_hermitian_cotangent():
