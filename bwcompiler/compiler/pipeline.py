@@ -50,7 +50,7 @@ from bwcompiler.passes.memory.plan_memory import plan_memory
 from bwcompiler.passes.memory.save_slices import save_slices
 from bwcompiler.passes.pass_manager import GRAPH_PASS, Before, Pass, PassOptions, PassRunner, check_order
 from bwcompiler.passes.rewriting.legalize import legalize
-from bwcompiler.passes.rewriting.share_factorizations import share_factorizations
+from bwcompiler.passes.rewriting.share_results import share_results
 from bwcompiler.passes.rewriting.simplify import simplify_with_mapping
 from bwcompiler.target import Target, current_target
 
@@ -99,7 +99,7 @@ PIPELINE: tuple[Pass, ...] = (
     # any graph, before it is cut or compiled
     Pass("inline_custom_rules", inline_custom_rules, "calls of functions with their own derivative -> their bodies"),
     Pass("prune_regions", prune_regions, "loops and branches without what is not read of them"),
-    Pass("share_factorizations", share_factorizations, "eigenvalues and singular values -> parts of factors that are computed too"),
+    Pass("share_results", share_results, "eigenvalues, singular values and sorted elements -> read out of what is computed too"),
     # two programs
     Pass("partition", partition, "what the forward program saves, what the adjoint program computes again",
          "joint graph -> forward and adjoint graph", graphs=lambda parts: [parts.forward, parts.adjoint]),
@@ -143,9 +143,9 @@ ORDER = (
     Before("differentiate", "inline_custom_rules", "a custom rule must still be there for the derivative, and for that of the derivative"),
     Before("inline_custom_rules", "prune_regions", "loops are in bodies of calls too"),
     Before("prune_regions", "partition", "what nobody reads is not saved"),
-    Before("prune_regions", "share_factorizations", "factors that nobody reads are not shared"),
-    Before("share_factorizations", "partition", "the factors that the derivative needs are made in the forward program, and saved"),
-    Before("share_factorizations", "legalize", "factors are found by the matrix that the user factored"),
+    Before("prune_regions", "share_results", "results that nobody reads are not shared"),
+    Before("share_results", "partition", "what the derivative needs of a function is made in the forward program, and saved"),
+    Before("share_results", "legalize", "they are found by the array that the user factored or sorted"),
     Before("prune_regions", "legalize", "what nobody reads is not compiled"),
     Before("inline_custom_rules", "partition", "what is inside of a call can be saved or computed again by itself"),
     Before("partition", "legalize", "a residual is a value of the user's; pads and pieces are made on the side that needs them"),
@@ -208,7 +208,7 @@ def split(joint: Graph, seeds: Sequence[int], outputs: int, memory_limit: int | 
     """A joint graph as two programs: see `partition`."""
     with collector_paused():
         run = PassRunner(PIPELINE, options or pass_options())
-        joint = run(share_factorizations, run(prune_regions, run(inline_custom_rules, joint)))
+        joint = run(share_results, run(prune_regions, run(inline_custom_rules, joint)))
         return run(partition, joint, seeds, outputs, memory_limit)._replace(passes=run.runs)
 
 
@@ -223,7 +223,7 @@ def lower(graph: Graph, into: Sequence[int | None] = (), target: Target | None =
         options = options or pass_options()
         run = PassRunner(PIPELINE, options)
         inlined = run(inline_custom_rules, _over_arrays(run, graph)[0])
-        shared = run(share_factorizations, run(prune_regions, inlined))
+        shared = run(share_results, run(prune_regions, inlined))
         legal = run(legalize, run(carry_elements, shared))
         legal = run(save_slices, run(hoist_invariants, legal))
         libraries = libraries._replace(symbols=libraries.symbols.union(loops_named_in(legal)))

@@ -6,9 +6,10 @@ it unrolled (`each(..., unroll=True)` yields integers).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 Index = int | str
+_BYTES = {"float": 4, "double": 8, **{f"i{8 * size}": size for size in (1, 2, 4, 8)}}
 
 
 class FunctionText:
@@ -78,6 +79,17 @@ class FunctionText:
         self.start(inside)
         yield
         self.do(f"br label %{after}")
+        self.start(after)
+
+    def while_(self, condition: Callable[[], str]) -> Iterator[None]:
+        """`for _ in f.while_(c):` writes what runs again and again while what c writes holds."""
+        head, body, after = self.fresh(), self.fresh(), self.fresh()
+        self.do(f"br label %{head}")
+        self.start(head)
+        self.do(f"br i1 {condition()}, label %{body}, label %{after}")
+        self.start(body)
+        yield
+        self.do(f"br label %{head}")
         self.start(after)
 
     def each(self, start: Index, stop: Index, unroll: bool = False, down: bool = False) -> Iterator[Index]:
@@ -160,14 +172,18 @@ class FunctionText:
         elements = self.let(f"load {type_}, ptr {address}, align {4 if self.real == 'float' else 8}")
         return self.let(f"fmul {type_} {elements}, {self.row_of(factor, columns)}")
 
+    @property
+    def element_bytes(self) -> int:
+        return _BYTES[self.real]
+
     def copy_elements(self, source: str, target: str, count: int) -> None:
         """So many elements that are side by side."""
-        size = count * (4 if self.real == "float" else 8)
+        size = count * self.element_bytes
         self.call("void", "llvm.memcpy.p0.p0.i64", f"ptr {target}", f"ptr {source}", f"i64 {size}", "i1 false")
 
     def clear(self, target: str, count: Index) -> None:
         """Zeros for so many elements that are side by side."""
-        size = self.times(count, 4 if self.real == "float" else 8)
+        size = self.times(count, self.element_bytes)
         self.call("void", "llvm.memset.p0.i64", f"ptr {target}", "i8 0", f"i64 {size}", "i1 false")
 
     def copy(self, shape: Sequence[int], source: str, source_strides: Sequence[int], target: str, strides: Sequence[int]) -> None:

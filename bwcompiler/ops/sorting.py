@@ -51,12 +51,17 @@ def _indices(x: Value, axis: int) -> list[Value]:
     return [positions if k == axis else iota(shape=x.shape, axis=k, dtype=I64) for k in range(x.rank)]
 
 
+def sorted_by_positions(values: Value, x: Value, axis: int) -> Value:
+    """The values at the places of the elements of x, in the order that sorts x."""
+    return gather(values, *_indices(x, axis), axes=tuple(range(x.rank)))
+
+
 def _sort_vjp(acc: Value, ct: Value, out: Value, x: Value, *, axis: int, kind: str | None) -> Value:
     return scatter_add(acc, ct, *_indices(x, axis), axes=tuple(range(x.rank)))
 
 
 def _sort_jvp(tangents: Sequence[Value | None], out: Value, x: Value, *, axis: int, kind: str | None) -> Value | None:
-    return None if tangents[0] is None else gather(tangents[0], *_indices(x, axis), axes=tuple(range(x.rank)))
+    return None if tangents[0] is None else sorted_by_positions(tangents[0], x, axis)
 
 
 sort: Op = define_op(

@@ -265,6 +265,33 @@ def test_sorts(dtype: str) -> None:
     assert all(sorted(row) == list(range(40)) for row in found.tolist())
 
 
+def hard_to_order(dtype: str, count: int) -> dict[str, Any]:
+    """Lanes whose elements differ in any of their bits: far apart, close together, in clusters, equal, at the ends of the range."""
+    rng, kind = np.random.default_rng(count), np.dtype(dtype).kind
+    if kind == "f":
+        near = rng.permutation(1.0 + np.arange(count) * np.finfo(dtype).eps)
+        far = rng.standard_normal(count) * 10.0 ** rng.integers(-30, 30, count)
+        special = rng.choice([0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1e-40, 1.0, -1.0], count)
+        lanes = {"random": rng.standard_normal(count), "near": near, "far": far, "special": special, "cluster and outlier": np.where(
+            np.arange(count) == 0, -1e30, near), "pairs": np.repeat(rng.standard_normal(count), 2)[:count] * (1 + np.finfo(dtype).eps * (
+                rng.integers(0, 2, count)))}
+    else:
+        low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+        whole = rng.integers(low, high, count, endpoint=True, dtype=dtype)
+        lanes = {"whole range": whole, "few": rng.integers(0, 9, count).astype(dtype), "ends": np.where(rng.random(count) < 0.5, low, whole),
+                 "top": np.array(high, dtype) - rng.integers(0, 3, count).astype(dtype)}
+    return {name: lane.astype(dtype) for name, lane in lanes.items()}
+
+
+@pytest.mark.parametrize("dtype", ["i4", "u4", "i8", "u8", "f4", "f8"])
+@pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 100, 5000])
+def test_stable_positions(dtype: str, count: int) -> None:
+    lanes = hard_to_order(dtype, count)
+    found = bw.jit(lambda x: np.argsort(x, kind="stable"))(np.stack(list(lanes.values())))
+    for (name, lane), positions in zip(lanes.items(), found, strict=True):
+        np.testing.assert_array_equal(positions, np.argsort(lane, kind="stable"), err_msg=name)
+
+
 def test_gradient_of_a_sort_is_that_of_a_stable_one() -> None:
     x = ties("f8")[2]
     bar = bw.grad(lambda x: np.sum(np.sort(x) * np.arange(40.0)))(x)

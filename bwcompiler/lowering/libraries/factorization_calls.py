@@ -19,7 +19,8 @@ from bwcompiler.lowering.function_text import FunctionText, Index
 from bwcompiler.lowering.libraries import cholesky_calls
 from bwcompiler.lowering.libraries.cblas import LEFT_OPERAND, LOWER, NON_UNIT, PLAIN, ROW_MAJOR, TRANSPOSED, UNIT, UPPER
 from bwcompiler.lowering.libraries.fourier_calls import fourier_text
-from bwcompiler.lowering.libraries.library_calls import CallText, Libraries, failure_lines, inner_loop_text, sort_text
+from bwcompiler.lowering.libraries.library_calls import CallText, Libraries, failure_lines, inner_loop_text
+from bwcompiler.lowering.libraries.sort_calls import sort_text
 from bwcompiler.lowering.llvm_scalars import memory_type
 
 SMALL = 16

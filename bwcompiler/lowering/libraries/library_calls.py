@@ -1,18 +1,18 @@
-"""Calls into libraries: NumPy's inner loops and sort functions; index checks; copies.  Matrix products: matrix_products.py;
-substitution and LU: factorization_calls.py.
+"""Calls into libraries: NumPy's inner loops; index checks; copies.  Matrix products: matrix_products.py; substitution and LU:
+factorization_calls.py; Fourier transforms: fourier_calls.py; sorting: sort_calls.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from bwcompiler.errors import InternalError
-from bwcompiler.ir.access import ArrayView, contiguous_strides, view_of, whole
-from bwcompiler.ir.contracts.program_interface import INDEX_ERROR, LINALG_ERROR, MEMORY_ERROR, NEGATIVE_ERROR
+from bwcompiler.ir.access import ArrayView, view_of, whole
+from bwcompiler.ir.contracts.program_interface import INDEX_ERROR, LINALG_ERROR, NEGATIVE_ERROR
 from bwcompiler.ir.extent import Extent
 from bwcompiler.ir.op import Record, Value, input_value
-from bwcompiler.ir.routine import InnerLoop, Sort, sort_symbol
+from bwcompiler.ir.routine import InnerLoop
 from bwcompiler.ir.types import DType
 from bwcompiler.lowering.function_text import FunctionText, Index, merged_axes
 from bwcompiler.lowering.llvm_scalars import memory_type
@@ -204,77 +204,6 @@ def _refuse_negative(function: FunctionText, value: Value, operand: int) -> None
         function.store(function.let(f"select i1 {below}, {function.real} {element}, {function.real} {least}"), lowest)
     least = function.load(lowest)
     function.fail_if(function.let(f"icmp slt {function.real} {least}, 0"))
-
-
-# ----- sorting
-def sort_text(name: str, value: Value, views: Sequence[ArrayView], libraries: Libraries) -> CallText | None:
-    """Every lane along the last axis, by NumPy's sort function; None where this process has no address of it."""
-    routine, x = value.op.library, value.operands[0]
-    assert isinstance(routine, Sort)
-    kind = value.attrs["kind"]
-    symbol, by_index = routine.symbol(x.dtype, kind), sort_symbol(False, value.dtype, 0)
-    quick = sort_symbol(True, x.dtype, 0)
-    stable = routine.positions and symbol == sort_symbol(True, x.dtype, 2) and x.dtype.itemsize >= 4 and not x.dtype.is_complex
-    symbol = quick if stable and {quick, by_index} <= libraries.symbols else symbol
-    if symbol not in libraries.symbols or value.attrs["axis"] != x.rank - 1:
-        return None
-    function = FunctionText(name, ["p0", "out"], memory_type(x.dtype), fallible=True)
-    count = x.shape[-1]
-    strides = contiguous_strides(x.shape)[:-1]
-    for source, lane in _lanes(function, x, value, strides):
-        if routine.positions:
-            for index in function.each(0, count):
-                function.do(f"store i64 {index}, ptr {function.at(lane, (index, 1), type_='i64')}")
-            arguments = [f"ptr {source}", f"ptr {lane}"]
-        else:
-            size = count * x.dtype.itemsize
-            function.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {lane}, ptr {source}, i64 {size}, i1 false)")
-            arguments = [f"ptr {lane}"]
-        status = function.call("i32", symbol, *arguments, f"i64 {count}", "ptr null")
-        function.fail_if(function.let(f"icmp ne i32 {status}, 0"))
-        if stable and symbol == quick:
-            _order_equal_elements(function, source, lane, count, x.dtype.is_float, by_index)
-    declares = [*function.declares, "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"]
-    return CallText(function.text(failure_lines(MEMORY_ERROR)), declares, True)
-
-
-def _lanes(function: FunctionText, x: Value, value: Value, strides: Sequence[int]) -> Iterator[list[str]]:
-    """Where each lane starts, in the operand and in the result."""
-    arrays = [(pointer, 0, [stride * size for stride in strides]) for pointer, size in (
-        ("%p0", x.dtype.itemsize), ("%out", value.dtype.itemsize))]
-    return function.batch(x.shape[:-1], arrays, "i8")
-
-
-def _order_equal_elements(function: FunctionText, source: str, lane: str, count: int, is_float: bool, sort: str) -> None:
-    """Positions that sort the elements -> those that a stable sort gives: in every run of equal elements, in ascending order.
-
-    Several times faster than a stable sort where the processor sorts in vectors.
-    """
-    start = function.slot("i64")
-    function.do(f"store i64 0, ptr {start}")
-
-    def element(place: Index) -> str:
-        position = function.let(f"load i64, ptr {function.at(lane, (place, 1), type_='i64')}")
-        return function.load(function.at(source, (position, 1)))
-
-    for index in function.each(1, count + 1):
-        last = function.let(f"icmp eq i64 {index}, {count}")
-        here = element(function.let(f"select i1 {last}, i64 0, i64 {index}"))
-        before = element(function.minus(index, 1))
-        if is_float:                                 # all nan are equal here
-            apart = function.let(f"fcmp une {function.real} {before}, {here}")
-            both = [function.let(f"fcmp uno {function.real} {one}, 0.0") for one in (before, here)]
-            apart = function.let(f"xor i1 {function.let(f'and i1 {both[0]}, {both[1]}')}, {apart}")       # nan differs from itself
-        else:
-            apart = function.let(f"icmp ne {function.real} {before}, {here}")
-        for _ in function.when(function.let(f"or i1 {apart}, {last}")):
-            first = function.let(f"load i64, ptr {start}")
-            length = function.let(f"sub i64 {index}, {first}")
-            for _ in function.when(function.let(f"icmp sgt i64 {length}, 1")):
-                run = function.at(lane, (first, 1), type_="i64")
-                status = function.call("i32", sort, f"ptr {run}", f"i64 {length}", "ptr null")
-                function.fail_if(function.let(f"icmp ne i32 {status}, 0"))
-            function.do(f"store i64 {index}, ptr {start}")
 
 
 # ----- indices

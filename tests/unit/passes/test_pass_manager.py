@@ -18,7 +18,7 @@ from bwcompiler.passes.fusion.fuse import fuse
 from bwcompiler.passes.loops.prune_regions import prune_regions
 from bwcompiler.passes.pass_manager import Before, Pass, PassOptions, PassRunner, check_order, pass_named, run_pass
 from bwcompiler.passes.rewriting.legalize import legalize
-from bwcompiler.passes.rewriting.share_factorizations import share_factorizations
+from bwcompiler.passes.rewriting.share_results import share_results
 
 
 def graph():
@@ -81,7 +81,7 @@ def test_every_pass_of_the_table_runs_once():
     parts = split(joint.graph, [1], 1)
     lowered = lower(parts.adjoint)
     names = [one.name for one in (*pushed.passes, *joint.passes[2:], *parts.passes, *lowered.passes)]
-    both = (inline_custom_rules, prune_regions, share_factorizations)                          # of the joint graph, and of what is lowered
+    both = (inline_custom_rules, prune_regions, share_results)                          # of the joint graph, and of what is lowered
     again = [step.name for step in PIPELINE if step.run in both]
     again += 2 * ["split_loops", "select_branches", "promote_elements", "vectorize_loops", "unroll_loops", "hoist_invariants"]      # pushed, derived and lowered
     assert [name for k, name in enumerate(names) if name not in names[:k]] == [step.name for step in PIPELINE]

@@ -1,11 +1,12 @@
-"""Factors of a matrix that are computed anyway give its eigenvalues and singular values too: a derivative of these needs the vectors.
+"""Results that are computed anyway have others in them: a derivative wants more of a function than its value.
 
     eigvalsh(a), where eigh(a) is computed   -> of eigh(a)
     eigvals(a), where eig(a) is computed     -> of eig(a)
     svdvals(a), where svd(a) is computed     -> of svd(a)
+    sort(x), where the stable argsort(x) is  -> x, gathered
 
 It runs after differentiation, like the rules for LU factors (`factorization_rules.py`), but these can say what is shared by the
-values they make; whether vectors are wanted is known of a whole graph only.
+values they make; whether vectors or positions are wanted is known of a whole graph only.
 """
 
 from __future__ import annotations
@@ -18,18 +19,22 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Op, Value
 from bwcompiler.ir.types import TensorType
 from bwcompiler.ops.linalg.factorization import row, svd_parts
+from bwcompiler.ops.sorting import sorted_by_positions
 from bwcompiler.passes.rewriting.rewriter import Rule, attribute_key, rewrite
 
 FACTORS = {ops.eigvalsh: ops.eigh, ops.eigvals: ops.eig, ops.svdvals: ops.svd}
+Found = set[tuple[Any, ...]]
 
 
-def share_factorizations(graph: Graph) -> Graph:
-    """The same computation, with eigenvalues and singular values read out of factors that are computed too."""
+def share_results(graph: Graph) -> Graph:
+    """The same computation, with eigenvalues, singular values and sorted elements read out of what is computed too."""
     values = list(_all_values(graph))
-    if not any(value.op in FACTORS for value in values):
+    if not any(value.op in FACTORS or value.op is ops.sort for value in values):
         return graph
-    found = {(value.op, value.operands[0], attribute_key(value.attrs)) for value in values if value.op in FACTORS.values()}
-    return rewrite(graph, {op.name: _reading(factors, found) for op, factors in FACTORS.items()})[0]
+    sources = {*FACTORS.values(), ops.argsort}
+    found = {(value.op, value.operands[0], attribute_key(value.attrs)) for value in values if value.op in sources}
+    rules = {op.name: _reading(factors, found) for op, factors in FACTORS.items()}
+    return rewrite(graph, {**rules, ops.sort.name: _gathering(found)})[0] if found else graph
 
 
 def _all_values(graph: Graph) -> Iterator[Value]:
@@ -40,7 +45,7 @@ def _all_values(graph: Graph) -> Iterator[Value]:
             yield from _all_values(value.attrs[region])
 
 
-def _reading(factors: Op, found: set[tuple[Any, ...]]) -> Rule:
+def _reading(factors: Op, found: Found) -> Rule:
     """The rule of the values alone.  Factors of what is rewritten itself are not known by it, and computed beside the values."""
     def rule(type_: TensorType, a: Value, **attrs: Any) -> Value | None:
         if (factors, a, attribute_key(attrs)) not in found:
@@ -48,4 +53,12 @@ def _reading(factors: Op, found: set[tuple[Any, ...]]) -> Rule:
         made = factors(a, **attrs)
         values = svd_parts(made, *a.shape[-2:])[1] if factors is ops.svd else row(made, 0)
         return values if values.dtype is type_.dtype else ops.cast(values, dtype=type_.dtype)
+    return rule
+
+
+def _gathering(found: Found) -> Rule:
+    """The rule of sorted elements."""
+    def rule(type_: TensorType, x: Value, *, axis: int, kind: str | None) -> Value | None:
+        known = (ops.argsort, x, attribute_key({"axis": axis, "kind": "stable"})) in found
+        return sorted_by_positions(x, x, axis) if known else None
     return rule

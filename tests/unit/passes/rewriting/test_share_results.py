@@ -1,4 +1,4 @@
-"""Eigenvalues and singular values are parts of factors that are computed too, and stay calls of their own where there are none."""
+"""Eigenvalues, singular values and sorted elements are read out of what is computed too, and stay calls of their own elsewhere."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
-from bwcompiler.passes.rewriting.share_factorizations import share_factorizations
+from bwcompiler.passes.rewriting.share_results import share_results
 
 LIBRARY = {"eigvalsh", "eigh", "eigvals", "eig", "svdvals", "svd"}
 VALUES = {
@@ -37,7 +37,7 @@ def matrices(shape: tuple[int, ...], dtype: str, rng: np.random.Generator) -> np
 
 def shared(function: Callable[..., Any], *arguments: Any) -> Graph:
     graph = trace(function, arguments).graph
-    result = share_factorizations(graph)
+    result = share_results(graph)
     tolerance = 1e-4 if arguments[0].dtype.itemsize == 4 else 1e-11
     for found, expected in zip(interpret(result, arguments), interpret(graph, arguments), strict=True):
         assert found.dtype == expected.dtype and found.shape == expected.shape
@@ -54,6 +54,20 @@ def test_values_are_read_out_of_factors(name: str, dtype: str, rng: np.random.Ge
         assert calls(shared(lambda a: (values(a), vectors(a), values(a) * 2), a)).total() == 1
         assert calls(shared(lambda a: values(a), a)).total() == 1
         assert calls(shared(lambda a: (values(a), vectors(a * 2)), a)).total() == 2
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_sorted_elements_are_gathered(axis: int, rng: np.random.Generator) -> None:
+    x = np.round(rng.standard_normal((5, 7)), 1)
+
+    def sorts(kind: str | None) -> Callable[..., Any]:
+        return lambda x: (np.sort(x, axis), np.argsort(x, axis, kind=kind))
+
+    assert [value.op.name for value in shared(sorts("stable"), x).body].count("sort") == 0
+    assert [value.op.name for value in shared(sorts(None), x).body].count("sort") == 1          # positions of equal elements differ
+    derivative = derive(trace(lambda x: np.sum(np.sort(x, axis) ** 2), (x,)).graph, (0,), [INPUT_SEED])
+    names = [value.op.name for value in share_results(derivative.graph).body]
+    assert (names.count("sort"), names.count("argsort")) == (0, 1)
 
 
 def test_another_triangle_is_another_matrix(rng: np.random.Generator) -> None:
