@@ -20,7 +20,8 @@ import numpy as np
 from bwcompiler.ir.contracts.call_signature import CallSignature, Read
 from bwcompiler.locks import once
 from bwcompiler.runtime import jit, memory_pool, object_cache, python_abi
-from bwcompiler.runtime.entry.helpers import ARENA_SLOTS, external_symbols
+from bwcompiler.runtime.entry.allocations import ARENA_SLOTS
+from bwcompiler.runtime.entry.externals import external_symbols
 from bwcompiler.runtime.entry.native_entry import entry_text
 from bwcompiler.runtime.entry.python_entry import NativeProgram, bind_python, captured_error
 from bwcompiler.runtime.entry.table import Table, build_table

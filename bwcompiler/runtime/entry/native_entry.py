@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from bwcompiler.ir.contracts.program_interface import ERROR_RECORD_BYTES
 from bwcompiler.runtime import python_abi as abi
-from bwcompiler.runtime.entry import helpers
+from bwcompiler.runtime.entry.allocations import ARENAS, NEW_ARRAY, NEW_LARGE_ARRAY, RELEASE
+from bwcompiler.runtime.entry.buffers import COPIES, OVERLAPS, REACHES
+from bwcompiler.runtime.entry.checks import ARRAY_DATA, ATTRIBUTE, KEYWORDS, PLAIN_EQUAL
+from bwcompiler.runtime.entry.externals import declarations
 from bwcompiler.runtime.entry.numbers import number_text
-from bwcompiler.runtime.entry.overlaps import OVERLAPS, REACHES
 from bwcompiler.runtime.entry.results import PACK_TEXT, RESULTS_TEXT, SCALARS_TEXT
 from bwcompiler.runtime.entry.table import GUARD_BYTES, GUARDS, SOURCES
 from bwcompiler.runtime.entry.words import header, switch, word
@@ -25,11 +27,10 @@ SELF_TABLE, SELF_CAPTURED = 2, 3  # indices in the self tuple
 
 def entry_text() -> str:
     """The whole module; it depends only on the interpreter's object layout."""
-    checks = (helpers.ARRAY_DATA, helpers.ATTRIBUTE, helpers.KEYWORDS, OVERLAPS, REACHES, helpers.PLAIN_EQUAL, number_text(), _GUARDS)
-    effects = (helpers.NEW_ARRAY, helpers.NEW_LARGE_ARRAY, helpers.COPIES, helpers.RELEASE, helpers.RAISE, helpers.ARENAS,
-               RESULTS_TEXT, SCALARS_TEXT, PACK_TEXT)
+    checks = (ARRAY_DATA, ATTRIBUTE, KEYWORDS, OVERLAPS, REACHES, PLAIN_EQUAL, number_text(), _GUARDS)
+    effects = (NEW_ARRAY, NEW_LARGE_ARRAY, COPIES, RELEASE, _RAISE, ARENAS, RESULTS_TEXT, SCALARS_TEXT, PACK_TEXT)
     text = "\n".join((*checks, *effects, _ENTRY))
-    return f"{helpers.declarations(text)}\n{text}"
+    return f"{declarations(text)}\n{text}"
 
 
 # --- the parts of a call ----------------------------------------------------------------------------------------------
@@ -202,6 +203,44 @@ pass:
   ret i1 true
 fail:
   ret i1 false
+}}
+"""
+
+# Call raise_error(code, record) (item 1 of `self`), unless the program left an exception itself.
+_RAISE = f"""
+@bw.silent = private unnamed_addr constant [47 x i8] c"native code failed, but raise_error() returned\\00"
+define internal void @bw.raise(ptr %self, i32 %status, ptr %arena) noinline cold nounwind {{
+start:
+  %arguments = alloca [2 x ptr]
+  %pending = call ptr @py.PyErr_Occurred()
+  %is.pending = icmp ne ptr %pending, null
+  br i1 %is.pending, label %done, label %code
+code:
+  %wide = sext i32 %status to i64
+  %code.object = call ptr @py.PyLong_FromLong(i64 %wide)
+  %record = call ptr @py.PyBytes_FromStringAndSize(ptr %arena, i64 64)
+  store ptr %code.object, ptr %arguments
+  %second = getelementptr ptr, ptr %arguments, i64 1
+  store ptr %record, ptr %second
+  %no.code = icmp eq ptr %code.object, null
+  %no.record = icmp eq ptr %record, null
+  %no.memory = or i1 %no.code, %no.record
+  br i1 %no.memory, label %drop, label %callback
+callback:
+  %function.at = getelementptr i8, ptr %self, i64 {abi.TUPLE_ITEMS + 8}
+  %function = load ptr, ptr %function.at
+  %answer = call ptr @py.PyObject_Vectorcall(ptr %function, ptr %arguments, i64 2, ptr null)
+  %raised = icmp eq ptr %answer, null
+  br i1 %raised, label %drop, label %returned
+returned:
+  call void @py.Py_DecRef(ptr %answer)
+  call void @py.PyErr_SetString(ptr @py.SystemError, ptr @bw.silent)
+  br label %drop
+drop:
+  call void @bw.release(ptr %arguments, i64 2)
+  br label %done
+done:
+  ret void
 }}
 """
 

@@ -1,16 +1,18 @@
-"""Which of the buffers of a call share memory, as functions in LLVM text of the native entry: a written one must not be another's, too."""
+"""From the leaves of a call to its buffers, as functions in LLVM text of the native entry: how far the strided arrays among them reach,
+contiguous copies of these, and which buffers share memory (a written one must not be another's, too).
+"""
 
 from __future__ import annotations
 
 from bwcompiler.runtime import python_abi as abi
 
-# Where the arrays among the leaves that are not C-contiguous begin and how many bytes they reach over, in place of their data and size.
-REACHES = f"""
-define internal void @bw.reaches(ptr %leaves, i64 %count, ptr %objects, ptr %lows, ptr %spans) nounwind {{
-start:
-  br label %head
+
+def _each_without(flags: int) -> str:
+    """The head of a loop over %count leaves.  What follows it is done with each array, %object, that lacks one of these flags, and ends
+    in `br label %next`; after the last one, control is at %done."""
+    return f"""  br label %head
 head:
-  %k = phi i64 [ 0, %start ], [ %k.next, %body ], [ %k.next, %filled ], [ %k.next, %known ]
+  %k = phi i64 [ 0, %start ], [ %k.next, %next ]
   %end = icmp eq i64 %k, %count
   br i1 %end, label %done, label %body
 body:
@@ -20,15 +22,24 @@ body:
   %object = load ptr, ptr %object.at
   %flags.at = getelementptr i8, ptr %object, i64 {abi.ARRAY_FLAGS}
   %flags = load i32, ptr %flags.at
-  %common = and i32 %flags, {abi.C_CONTIGUOUS}
-  %contiguous = icmp ne i32 %common, 0
+  %common = and i32 %flags, {flags}
+  %has.all = icmp eq i32 %common, {flags}
+  br i1 %has.all, label %next, label %work
+next:
   %k.next = add i64 %k, 1
-  br i1 %contiguous, label %head, label %filled
-filled:
+  br label %head
+work:"""
+
+
+# Where the arrays among the leaves that are not C-contiguous begin and how many bytes they reach over, in place of their data and size.
+REACHES = f"""
+define internal void @bw.reaches(ptr %leaves, i64 %count, ptr %objects, ptr %lows, ptr %spans) nounwind {{
+start:
+{_each_without(abi.C_CONTIGUOUS)}
   %span.at = getelementptr i64, ptr %spans, i64 %leaf
   %bytes = load i64, ptr %span.at
   %empty = icmp eq i64 %bytes, 0
-  br i1 %empty, label %head, label %axes
+  br i1 %empty, label %next, label %axes
 axes:
   %low.at = getelementptr i64, ptr %lows, i64 %leaf
   %data = load i64, ptr %low.at
@@ -66,11 +77,37 @@ known:
   %span = add i64 %reach, %item
   store i64 %low, ptr %low.at
   store i64 %span, ptr %span.at
-  br label %head
+  br label %next
 done:
   ret void
 }}
 declare i64 @llvm.abs.i64(i64, i1)
+"""
+
+# C-contiguous copies, in %copies, of those of the leaves that are not so or not aligned; null for the others.  False: no
+# memory.
+COPIES = f"""
+define internal i1 @bw.copies(ptr %leaves, i64 %count, ptr %objects, ptr %buffers, ptr %copies) nounwind {{
+start:
+  %bytes = mul i64 %count, 8
+  call void @llvm.memset.p0.i64(ptr %copies, i8 0, i64 %bytes, i1 false)
+{_each_without(abi.C_CONTIGUOUS | abi.ALIGNED)}
+  %new = call ptr @np.PyArray_NewCopy(ptr %object, i32 0)
+  %no.memory = icmp eq ptr %new, null
+  br i1 %no.memory, label %no, label %copied
+copied:
+  %copy.at = getelementptr ptr, ptr %copies, i64 %k
+  store ptr %new, ptr %copy.at
+  %data.at = getelementptr i8, ptr %new, i64 {abi.ARRAY_DATA}
+  %data = load ptr, ptr %data.at
+  %buffer.at = getelementptr ptr, ptr %buffers, i64 %leaf
+  store ptr %data, ptr %buffer.at
+  br label %next
+done:
+  ret i1 true
+no:
+  ret i1 false
+}}
 """
 
 # Does buffer `self` share a byte with another one?  Without branches, so that it is vectorised: there may be hundreds.
