@@ -1,15 +1,9 @@
 """Autodiff: a forward graph -> the joint graph that also computes cotangents of its inputs.
 
 One reverse sweep over the forward values.  The driver owns everything that is not a formula: accumulation, seeds,
-pruning to what `wrt` and the seeds need, symbolic zeros, and guards.  Broadcasting needs nothing special: the graph says
-`broadcast`, whose VJP is `sum` over the new axes, as the VJP of `transpose` is the inverse transpose.
-
-Guards (NaN-safe where).  A cotangent that came through `select` carries the condition: where the guard is false it is to
-be read as 0, whatever bits later rules multiplied into it (0 * inf = nan).  Elementwise rules pass the guard on, moves
-apply to it too, and it is settled, `select(guard, ct, 0)`, before anything mixes elements, at accumulation, and at the
-outputs, unless every op since the select maps 0 to 0.  What was settled is `masked`: its zeros may stand for a nan that was not
-chosen.  Where one of these meets a rule that does not map 0 to 0 (before the sum, slice, loop or branch that it came through), it has
-the guard `ct != 0`.
+pruning to what `wrt` and the seeds need, symbolic zeros.  Broadcasting needs nothing special: the graph says
+`broadcast`, whose VJP is `sum` over the new axes, as the VJP of `transpose` is the inverse transpose.  What `where` masks is
+exactly zero: a `Cotangent` has a guard (`cotangents.py`).
 
 What the rules emit is simplified as it is made, and merged with the forward values: no value is computed twice.  The result
 is ordinary graph IR, so a higher derivative is this pass applied again.
@@ -17,17 +11,18 @@ is ordinary graph IR, so a higher derivative is this pass applied again.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bwcompiler import ops
 from bwcompiler.errors import GradientError, UnsupportedError, at
 from bwcompiler.ir.declaration import Absent, Into, Joint, NotDifferentiable
 from bwcompiler.ir.graph import Graph, live_values
-from bwcompiler.ir.op import Op, Record, Value, constant, input_value
+from bwcompiler.ir.op import Record, Value, constant, input_value
 from bwcompiler.ir.texts.graph_printer import NO_NAMES, Names, plain_name
 from bwcompiler.passes.derivatives.activity import active_values
-from bwcompiler.passes.derivatives.masks import TAME, hides_nan, is_multiple, wild_values
+from bwcompiler.passes.derivatives.cotangents import MOVES, Cotangent
+from bwcompiler.passes.derivatives.masks import wild_values
 from bwcompiler.passes.pass_manager import PassRun
 from bwcompiler.passes.rewriting.rewriter import Rewriter
 from bwcompiler.passes.rewriting.simplify_rules import RULES
@@ -36,27 +31,6 @@ ONE = "one"            # seed 1.0, for a scalar output
 INPUT_SEED = "input"   # the seed is a new input of the joint graph
 
 NO_ORIGINS: Mapping[Value, Value] = {}
-
-_MOVES = frozenset(("transpose", "reshape", "flip"))
-
-
-class Cotangent(NamedTuple):
-    """A cotangent; where `guard` (a boolean value of its shape) is false it reads as 0.
-
-    dirty   0 may have become nan.
-    hides   the guard may hide a nan, and not only what a value is by its own size.
-    masked  zeros may come of such guards, which were settled.
-    """
-
-    value: Value
-    guard: Value | None = None
-    dirty: bool = False
-    hides: bool = False
-    masked: bool = False
-
-    @property
-    def has_masked_zeros(self) -> bool:
-        return self.masked or self.hides
 
 
 class JointGraph(NamedTuple):
@@ -201,27 +175,26 @@ class _Sweep:
                 if ct is not None:
                     self.items.setdefault(value.operands[0], {})[value.attrs["index"]] = ct
                 continue
-            self.record.source = value.source
-            self.record.forward = value
+            self.record.source, self.record.forward = value.source, value
             if value in self.items:
                 masked = any(ct.has_masked_zeros for ct in self.items[value].values())
-                self._joint(value, self._item_cotangents(value), masked=masked)
-                continue
-            ct = self.cotangents.pop(value, None)
-            if ct is None:
-                continue
-            self._name(ct.value, value)
-            vjp = value.op.vjp
-            if value.op is ops.select:
-                self._select(value, ct)
-            elif isinstance(vjp, Joint) and not (vjp.elementwise and ct.value.type.shape == value.operands[0].type.shape):
-                self._joint(value, self._settle(ct), masked=ct.has_masked_zeros)
-            elif isinstance(vjp, Joint):
-                ct = self._exposed(value, ct)
-                self._joint(value, ct.value, ct.guard, ct.masked, ct.hides)
-            else:
-                self._per_operand(value, vjp, ct)
+                self._joint(value, self._item_cotangents(value), masked)
+            elif value in self.cotangents:
+                self._pass_on(value, self.cotangents.pop(value))
         self.record.forward = None
+
+    def _pass_on(self, value: Value, ct: Cotangent) -> None:
+        """Apply the rules of a value to its finished cotangent."""
+        self._name(ct.value, value)
+        vjp = value.op.vjp
+        if value.op is ops.select:
+            self._select(value, ct)
+        elif not isinstance(vjp, Joint):
+            self._per_operand(value, vjp, ct)
+        elif vjp.elementwise and ct.value.type.shape == value.operands[0].type.shape:
+            self._joint_by_elements(value, ct)
+        else:
+            self._joint(value, ct.settled(), ct.has_masked_zeros)
 
     def add(self, target: Value, contribution: Cotangent) -> None:
         """Accumulate one contribution to the cotangent of target."""
@@ -229,13 +202,9 @@ class _Sweep:
         if present is None:
             self.cotangents[target] = contribution
             return
-        first, second = self._settle(present), self._settle(contribution)
+        first, second = present.settled(), contribution.settled()
         total = self.parts.into(first, second) or self.parts.into(second, first) or ops.add(first, second)
-        guard = None
-        if present.guard is not None and contribution.guard is not None:
-            guard = ops.bitwise_or(present.guard, contribution.guard)
-        masked = present.has_masked_zeros and contribution.has_masked_zeros
-        self.cotangents[target] = Cotangent(total, guard, False, masked and guard is not None, masked and guard is None)
+        self.cotangents[target] = present.total(total, contribution)
 
     def settled(self, target: Value) -> Value | None:
         """The finished cotangent of an input."""
@@ -243,7 +212,7 @@ class _Sweep:
         ct = self.cotangents.get(target)
         if ct is None:
             return None
-        value = self._settle(ct)
+        value = ct.settled()
         self._name(value, target)
         return value
 
@@ -252,43 +221,17 @@ class _Sweep:
         if cotangent.name is None and cotangent not in self.primals:
             cotangent.name = self.label(target)
 
-    def _settle(self, ct: Cotangent) -> Value:
-        if ct.guard is None or not ct.dirty:
-            return ct.value
-        return ops.select(ct.guard, ct.value, constant(0.0, ct.value.type))
-
     def _select(self, value: Value, ct: Cotangent) -> None:
-        condition, x, y = value.operands
-        zero: Value | None = None
-        for operand, chosen in ((x, True), (y, False)):
-            if operand not in self.active:
-                continue
-            guard = condition if chosen else ops.invert(condition)
-            if zero is None:
-                zero = constant(0.0, ct.value.type)
-            branch = ops.select(condition, ct.value, zero) if chosen else ops.select(condition, zero, ct.value)
-            if ct.guard is not None:
-                guard = ops.bitwise_and(guard, ct.guard)
-            self.add(operand, Cotangent(branch, guard, ct.dirty, ct.hides or hides_nan(condition, operand), ct.masked))
-
-    def _exposed(self, value: Value, ct: Cotangent) -> Cotangent:
-        """The cotangent of a value whose rules may make a nan of its zeros."""
-        if not ct.masked or value.op.keeps_zero or is_multiple(value):
-            return ct
-        if value.op in TAME and self.wild.isdisjoint(value.operands):
-            return ct
-        alive = ops.invert(_is_zero(ct.value))
-        return Cotangent(ct.value, alive if ct.guard is None else ops.bitwise_and(ct.guard, alive), ct.dirty, True)
+        for number in (1, 2):
+            if value.operands[number] in self.active:
+                self.add(value.operands[number], ct.of_side(value, number))
 
     def _per_operand(self, value: Value, rules: Any, ct: Cotangent) -> None:
         op, operands = value.op, value.operands
         if isinstance(rules, NotDifferentiable):
             return
-        keeps_guard = op.kind == "elementwise" or op.name in _MOVES
-        if keeps_guard:
-            ct = self._exposed(value, ct)
-        else:
-            ct = Cotangent(self._settle(ct), masked=ct.has_masked_zeros and op.keeps_zero)
+        by_elements = op.kind == "elementwise" or op in MOVES
+        ct = ct.before_rule_by_elements(value, self.wild) if by_elements else ct.before_rule_that_mixes(op)
         for position, (operand, rule) in enumerate(zip(operands, rules, strict=False)):   # index operands of gathers have no rule
             if operand not in self.active or isinstance(rule, NotDifferentiable):
                 continue
@@ -299,53 +242,53 @@ class _Sweep:
             if found is None:
                 self.stopped.append((value, position))
                 continue
-            self.add(operand, self._guarded(op, rule, found, ct, value))
-
-    def _guarded(self, op: Op, rule: Any, found: Value, ct: Cotangent, value: Value) -> Cotangent:
-        if ct.guard is None:
-            return Cotangent(found, masked=ct.masked)
-        guard = ct.guard
-        if op.kind != "elementwise":
-            guard = rule(guard, value, *value.operands, **value.attrs)
-        return Cotangent(found, guard, ct.dirty or not op.keeps_zero, ct.hides, ct.masked)
+            guard = rule(ct.guard, value, *operands, **value.attrs) if op in MOVES and ct.guard is not None else ct.guard
+            self.add(operand, ct.of_operand(op, found, guard))
 
     def _into(self, value: Value, operand: Value, rule: Into, ct: Cotangent) -> None:
         present = self.cotangents.get(operand)
-        accumulator = constant(0.0, operand.type) if present is None else self._settle(present)
+        accumulator = constant(0.0, operand.type) if present is None else present.settled()
         found = rule.rule(accumulator, ct.value, value, *value.operands, **value.attrs)
         self.cotangents[operand] = Cotangent(found, masked=ct.has_masked_zeros and (present is None or present.has_masked_zeros))
 
     def _item_cotangents(self, value: Value) -> tuple[Value | None, ...]:
         items = self.items.pop(value)
-        return tuple(self._settle(items[k]) if k in items else None for k in range(len(value.type.items)))
+        return tuple(items[k].settled() if k in items else None for k in range(len(value.type.items)))
 
-    def _joint(self, value: Value, ct: Any, guard: Value | None = None, masked: bool = False, hides: bool = False) -> None:
-        op = value.op
-        vjp = op.vjp
-        if not isinstance(vjp, Joint):
-            raise GradientError(at(value.source, f"{op.name} has several results but no joint derivative rule"))
-        if isinstance(vjp.rule, Absent):
-            raise UnsupportedError(at(value.source, vjp.rule.reason))
-        needs = tuple(operand in self.active for operand in value.operands)
-        if vjp.into:
-            self._joint_into(value, vjp, ct, needs, masked)
+    def _joint(self, value: Value, ct: Any, masked: bool) -> None:
+        """A rule for all operands, of one settled cotangent or those of all results; masked: these have masked zeros."""
+        rule = _joint_rule(value)
+        if rule.into:
+            self._joint_into(value, rule, ct, masked)
             return
-        cotangents = vjp.rule(ct, value, value.operands, needs, **value.attrs)
-        masked = masked and (op.kind == "elementwise" or op.keeps_zero)
+        for operand, found in self._found(value, rule, ct):
+            self.add(operand, Cotangent(found, masked=masked and value.op.keeps_zero))
+
+    def _joint_by_elements(self, value: Value, ct: Cotangent) -> None:
+        ct = ct.before_rule_by_elements(value, self.wild)
+        for operand, found in self._found(value, _joint_rule(value), ct.value):
+            self.add(operand, ct.of_operand(value.op, found, ct.guard))
+
+    def _found(self, value: Value, vjp: Joint, ct: Any) -> Iterator[tuple[Value, Value]]:
+        """The operands that a joint rule gives a cotangent, with these."""
+        cotangents = vjp.rule(ct, value, value.operands, self._needs(value), **value.attrs)
         for position, (operand, found) in enumerate(zip(value.operands, cotangents, strict=True)):
             if operand not in self.active:
                 continue
             if found is None:
                 self.stopped.append((value, position))
             else:
-                self.add(operand, Cotangent(found, guard, guard is not None, hides, masked))
+                yield operand, found
 
-    def _joint_into(self, value: Value, vjp: Joint, ct: Any, needs: Sequence[bool], masked: bool) -> None:
+    def _needs(self, value: Value) -> tuple[bool, ...]:
+        return tuple([operand in self.active for operand in value.operands])
+
+    def _joint_into(self, value: Value, vjp: Joint, ct: Any, masked: bool) -> None:
         """A rule that adds to the cotangents of its operands; one that is an operand twice gets what is added as a value of its own."""
         operands = value.operands
-        present = [self._settle(self.cotangents[operand]) if operand in self.cotangents and operands.index(operand) == k else None
+        present = [self.cotangents[operand].settled() if operand in self.cotangents and operands.index(operand) == k else None
                    for k, operand in enumerate(operands)]
-        found = vjp.rule(present, ct, value, operands, needs, **value.attrs)
+        found = vjp.rule(present, ct, value, operands, self._needs(value), **value.attrs)
         for k, (operand, total) in enumerate(zip(operands, found, strict=True)):
             if operand not in self.active or total is None:
                 continue
@@ -357,11 +300,13 @@ class _Sweep:
                 self.add(operand, Cotangent(total, masked=zeros))
 
 
-def _is_zero(x: Value) -> Value:
-    """Whether x is 0, asked by size: not as a choice that leaves out one number (`masks.hides_nan`)."""
-    if x.dtype.is_complex:
-        return ops.bitwise_and(_is_zero(ops.real(x)), _is_zero(ops.imag(x)))
-    return ops.less_equal(ops.absolute(x), constant(0.0, x.type))
+def _joint_rule(value: Value) -> Joint:
+    vjp = value.op.vjp
+    if not isinstance(vjp, Joint):
+        raise GradientError(at(value.source, f"{value.op.name} has several results but no joint derivative rule"))
+    if isinstance(vjp.rule, Absent):
+        raise UnsupportedError(at(value.source, vjp.rule.reason))
+    return vjp
 
 
 class _PartsOfZeros:

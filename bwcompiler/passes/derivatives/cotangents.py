@@ -1,0 +1,90 @@
+"""Cotangents with guards: what becomes of them on their way through operations, so that a nan that was not chosen stays a zero.
+
+A cotangent that came through `select` carries the condition: where the guard is false it is to be read as 0, whatever bits later
+rules multiplied into it (0 * inf = nan).  Elementwise rules pass the guard on, moves apply to it too, and it is settled,
+`select(guard, ct, 0)`, before anything mixes elements, at accumulation, and at the outputs, unless every op since the select maps
+0 to 0.  What was settled is `masked`: its zeros may stand for a nan that was not chosen.  Where one of these meets a rule that does
+not map 0 to 0 (before the sum, slice, loop or branch that it came through), it has the guard `ct != 0`.
+
+`masks.py` says of which values a choice may hide something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import NamedTuple
+
+from bwcompiler import ops
+from bwcompiler.ir.op import Op, Value, constant
+from bwcompiler.passes.derivatives.masks import TAME, hides_nan, is_multiple
+
+MOVES = frozenset((ops.transpose, ops.reshape, ops.flip))         # what their rules do to a cotangent, they do to its guard
+
+
+class Cotangent(NamedTuple):
+    """A cotangent; where `guard` (a boolean value of its shape) is false it reads as 0.
+
+    dirty   0 may have become nan.
+    hides   the guard may hide a nan, and not only what a value is by its own size.
+    masked  zeros may come of such guards, which were settled.
+    """
+
+    value: Value
+    guard: Value | None = None
+    dirty: bool = False
+    hides: bool = False
+    masked: bool = False
+
+    @property
+    def has_masked_zeros(self) -> bool:
+        return self.masked or self.hides
+
+    def settled(self) -> Value:
+        """The cotangent without a guard: 0 where it is false."""
+        if self.guard is None or not self.dirty:
+            return self.value
+        return ops.select(self.guard, self.value, constant(0.0, self.value.type))
+
+    def total(self, value: Value, other: Cotangent) -> Cotangent:
+        """`value`, the sum of this one and the other, both settled."""
+        guard = None
+        if self.guard is not None and other.guard is not None:
+            guard = ops.bitwise_or(self.guard, other.guard)
+        masked = self.has_masked_zeros and other.has_masked_zeros
+        return Cotangent(value, guard, False, masked and guard is not None, masked and guard is None)
+
+    def of_side(self, choice: Value, number: int) -> Cotangent:
+        """That of operand `number` (1 or 2) of the `choice` whose cotangent this is."""
+        condition, operand = choice.operands[0], choice.operands[number]
+        guard = condition if number == 1 else ops.invert(condition)
+        zero = constant(0.0, self.value.type)
+        side = ops.select(condition, self.value, zero) if number == 1 else ops.select(condition, zero, self.value)
+        if self.guard is not None:
+            guard = ops.bitwise_and(guard, self.guard)
+        return Cotangent(side, guard, self.dirty, self.hides or hides_nan(condition, operand), self.masked)
+
+    def before_rule_by_elements(self, value: Value, wild: Container[Value]) -> Cotangent:
+        """The cotangent of `value` with what its op's rules, which do not mix elements, must not make a nan of."""
+        if not self.masked or value.op.keeps_zero or is_multiple(value):
+            return self
+        if value.op in TAME and not any(operand in wild for operand in value.operands):
+            return self
+        alive = ops.invert(_is_zero(self.value))
+        return Cotangent(self.value, alive if self.guard is None else ops.bitwise_and(self.guard, alive), self.dirty, True)
+
+    def before_rule_that_mixes(self, op: Op) -> Cotangent:
+        """What rules of `op` get that mix elements, and so take no guard."""
+        return Cotangent(self.settled(), masked=self.has_masked_zeros and op.keeps_zero)
+
+    def of_operand(self, op: Op, found: Value, guard: Value | None) -> Cotangent:
+        """`found`, which a rule of `op` made of this one for an operand; guard: this one's, moved as the elements are."""
+        if guard is None:
+            return Cotangent(found, masked=self.masked)
+        return Cotangent(found, guard, self.dirty or not op.keeps_zero, self.hides, self.masked)
+
+
+def _is_zero(x: Value) -> Value:
+    """Whether x is 0, asked by size: not as a choice that leaves out one number (`masks.hides_nan`)."""
+    if x.dtype.is_complex:
+        return ops.bitwise_and(_is_zero(ops.real(x)), _is_zero(ops.imag(x)))
+    return ops.less_equal(ops.absolute(x), constant(0.0, x.type))
