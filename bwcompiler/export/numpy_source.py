@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from bwcompiler import tree
+from bwcompiler import ops, tree
 from bwcompiler.compiler.pipeline import derive, split
 from bwcompiler.export.numpy_helpers import helper_source
 from bwcompiler.export.numpy_statements import INDENT, Names, StatementWriter
@@ -227,7 +227,7 @@ class _Module:
 
 def _result(value: Value, names: Names) -> str:
     """The text of a result: never a read-only view."""
-    return f"np.array({names.of[value]})" if value.op.name in ("broadcast", "iota") else names.of[value]
+    return f"np.array({names.of[value]})" if value.op in (ops.broadcast, ops.iota) else names.of[value]
 
 
 def _function_text(name: str, parameters: Sequence[str], doc: str, lines: Sequence[str]) -> str:

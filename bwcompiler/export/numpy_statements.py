@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bwcompiler import ops
 from bwcompiler.errors import UnsupportedError, at
 from bwcompiler.export.numpy_helpers import reserved_names
 from bwcompiler.ir.extent import Index, add_extents
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
-from bwcompiler.ops.numpy_text import UPDATES, Application, Statements, extent_text, new_axes, rule_of, scalar_literal
+from bwcompiler.ops.numpy_text import Application, Statements, extent_text, new_axes, rule_of, scalar_literal
 
 COMMENT_COLUMN = 72                # comments are aligned up to here
 INDENT = "    "
@@ -54,7 +55,7 @@ class Names:
 # ----- literals
 def literal_sites(graph: Graph) -> set[Value]:
     """Constants that are written where they are read: beside an operand of their type, or as the start of an update."""
-    found = {value for value in graph.body if value.op.name == "full"}
+    found = {value for value in graph.body if value.op is ops.full}
     found.difference_update(graph.outputs)
     for value in graph.body:
         for position, operand in enumerate(value.operands):
@@ -64,17 +65,17 @@ def literal_sites(graph: Graph) -> set[Value]:
 
 
 def _takes_literal(reader: Value, position: int, literal: Value) -> bool:
-    if reader.op.name in UPDATES:
+    if reader.op in ops.WRITES:
         return position == 0 and reader.rank > 0 and literal not in reader.operands[1:]
     if reader.op.kind != "elementwise":
         return False
-    return any(other.op.name != "full" and other.type == literal.type for other in reader.operands)
+    return any(other.op is not ops.full and other.type == literal.type for other in reader.operands)
 
 
 # ----- broadcasting
 def implicit_broadcasts(graph: Graph, literals: set[Value]) -> set[Value]:
     """The broadcasts that need no statement: NumPy does each where it is read, beside an operand that has the other axes."""
-    found = {value for value in graph.body if value.op.name == "broadcast"}
+    found = {value for value in graph.body if value.op is ops.broadcast}
     found.difference_update(graph.outputs)
     for value in graph.body:
         if not found.isdisjoint(value.operands) and not _broadcasts(value, found, literals):
@@ -118,7 +119,7 @@ class StatementWriter:
         self.forward_names = forward_names
         self._hints = dict(hints or {})
         self._results: dict[Value, Sequence[str]] = {}            # the variables that hold the results of a region op
-        self._regions = {"loop": self._loop, "while_loop": self._while, "cond": self._cond}
+        self._regions = {ops.loop: self._loop, ops.while_loop: self._while, ops.cond: self._cond}
 
     def lines(self, graph: Graph) -> list[str]:
         """One statement per operation, with comments aligned."""
@@ -138,10 +139,10 @@ class StatementWriter:
         return found
 
     def _statements(self, value: Value, literals: set[Value]) -> list[Line]:
-        region = self._regions.get(value.op.name)
+        region = self._regions.get(value.op)
         if region is not None:
             return region(value)
-        if value.op.name == "item" and value.operands[0] in self._results:
+        if value.op is ops.item and value.operands[0] in self._results:
             self.names.of[value] = self._results[value.operands[0]][value.attrs["index"]]
             return []
         rule = rule_of(value.op)

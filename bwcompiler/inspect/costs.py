@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from bwcompiler import ops
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.graph import Graph
@@ -34,7 +35,7 @@ def cost_of(program: ProgramLike) -> dict[str, float]:
     lowered = program.lowered()
     flops = 0
     for value in lowered.simplified.body:
-        if value.op.name == "matmul":
+        if value.op is ops.matmul:
             flops += 2 * value.type.size * value.operands[0].shape[-1]
         elif value.op.kind == "elementwise":
             flops += value.type.size

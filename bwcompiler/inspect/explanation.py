@@ -29,7 +29,6 @@ from bwcompiler.passes.derivatives.autodiff import JointGraph
 from bwcompiler.passes.derivatives.partition import Partition
 from bwcompiler.passes.fusion import rules as fusion_rules
 from bwcompiler.passes.fusion.fuse import fuse
-from bwcompiler.passes.loops import branch_states
 from bwcompiler.passes.memory import find_updates, plan_memory
 
 SHOWN = 40                     # entries of a section; unrolled loops have thousands
@@ -77,7 +76,7 @@ def _place(value: Value, width: int = 0) -> str:
     if value.op.kind == "input":
         return f"argument {value.name}"
     if value.source is None:
-        return f"(constant {value.attrs['value']})" if value.op.name == "full" else f"({value.op.name})"
+        return f"(constant {value.attrs['value']})" if value.op is ops.full else f"({value.op.name})"
     code = linecache.getline(value.source.file, value.source.line).strip()
     return f"{value.source.short:<{width}}  {code}".rstrip()
 
@@ -155,7 +154,7 @@ def _differentiated(name: str, gradient: Value, ways: Ways, flow: Flow) -> list[
         return [f"gradient of {name} is zero: nothing that is returned depends on it"]
     if not ways.flows:
         return [f"gradient of {name} is zero: on every way from it to what is returned, the derivative ends", *_stops(ways, flow)]
-    if gradient.op.name == "full" and gradient.attrs["value"] == 0:
+    if gradient.op is ops.full and gradient.attrs["value"] == 0:
         return [f"gradient of {name} is zero: the derivatives on the way from it to what is returned multiply to the constant 0"]
     return [f"gradient of {name} is computed: {gradient.type}, {bytes_text(gradient.type.nbytes)}"]
 
@@ -276,16 +275,16 @@ class _Steps:
         if call.position in self.kernels:
             why = _NOT_FUSED.get(value.op.kind)
             return f"loop of its own for {value.op.name}" + (f": {why}" if why else "")
-        if value.op.name == "matmul":
+        if value.op is ops.matmul:
             return f"{product_method(value)}, {2 * value.type.size * value.operands[0].shape[-1]:,} floating-point operations"
-        if value.op.name == "normalize_index":
+        if value.op is ops.normalize_index:
             return "check that indices are in range"
         if value.op.kind == "region":
             return _region_text(value, self.bodies[value])
         routine = value.op.library
         if factorization_calls.is_written_out(value):
             return f"{value.op.name} of small matrices, written out"
-        real_only = isinstance(routine, Native) and value.op.name != "triangular_solve"
+        real_only = isinstance(routine, Native) and value.op is not ops.triangular_solve
         known = routine is not None and not (real_only and value.dtype.is_complex)
         return f"library call: {value.op.name}" + (f" by {routine.text(value.attrs)}" if routine is not None and known else "")
 
@@ -295,7 +294,7 @@ _NOT_FUSED = {"scan": "each element needs the one before", "push": "its operands
 
 def _region_text(value: Value, bodies: Sequence[LoweredBody]) -> str:
     """`native loop, t in 0..49: 2 kernels and 1 call in each iteration`."""
-    what = {"while_loop": "native while loop", "cond": "native branch"}.get(value.op.name, "native loop")
+    what = {ops.while_loop: "native while loop", ops.cond: "native branch"}.get(value.op, "native loop")
     if value.op is ops.loop:
         lo, hi, step = value.attrs["lo"], value.attrs["hi"], value.attrs["step"]
         what += f", {value.attrs['body'].index} in {lo}..{hi}" + (f" by {step}" if step != 1 else "")
@@ -343,7 +342,7 @@ def _updates(program: ProgramLike, fused: FusedProgram, names: Names) -> list[st
         for member in step.members:
             if member.update:
                 found[f"in place  {_update_place(member.value)}"] += 1
-            elif member.value.op.name in branch_states.UPDATES:
+            elif member.value.op in ops.UPDATES:
                 rule = rules.get(member.value, "overlap")
                 found[f"as a new array  {_update_place(member.value)}: {find_updates.RULES[rule]}"] += 1
     found.update(_copies(program, fused, names))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
+from bwcompiler import ops
 from bwcompiler.ir.declaration import NotDifferentiable
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.late_base import nx
@@ -85,7 +86,7 @@ def way_to(flow: Flow, argument: Value, stop: Stop) -> list[Value]:
 def stop_reason(value: Value, position: int, stopped: Collection[Edge]) -> str | None:
     """Why no derivative goes from a value to its operand at a position; None where one does."""
     op, type_ = value.op, value.type
-    if op.name == "cast" and not type_.dtype.is_differentiable:
+    if op is ops.cast and not type_.dtype.is_differentiable:
         return f"the conversion to {type_.dtype.numpy} has no derivative"
     if isinstance(op.vjp, NotDifferentiable):
         return op.vjp.reason if op.name in op.vjp.reason else f"{op.name}: {op.vjp.reason}"

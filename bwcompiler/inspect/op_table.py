@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bwcompiler import ops
 from bwcompiler.ir.declaration import Absent, Derived, Into, Joint, NotDifferentiable
 from bwcompiler.ir.op import Op
 from bwcompiler.passes.rewriting.factorization_rules import FACTORIZATION_RULES
@@ -51,9 +52,9 @@ def computed_by(op: Op) -> str:
     """What computes a library op: its routine, or what legalisation makes of it."""
     if op.library is not None:
         return op.library.text()
-    if op.name == "matmul":
+    if op is ops.matmul:
         return "tiles; of integers loops"
-    return "other ops" if op.name in FACTORIZATION_RULES else "callback into NumPy"
+    return "other ops" if op in FACTORIZATION_RULES else "callback into NumPy"
 
 
 def lowering_text(op: Op) -> str:

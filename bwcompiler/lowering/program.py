@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from bwcompiler import ops
 from bwcompiler.errors import CompileError, at
 from bwcompiler.ir.access import ArrayView, root
 from bwcompiler.ir.contracts.memory import Location, MemoryPlan
@@ -291,9 +292,9 @@ class _Calls:
             self._append(FunctionCall(self.module.function(copy_text(name, count), name), places), count * POLL_WORK // COPY_BYTES)
 
     def _call(self, value: Value, operands: Sequence[ArrayView]) -> None:
-        if value.op.name == "matmul":
+        if value.op is ops.matmul:
             self._gemm(value, operands)
-        elif value.op.name == "normalize_index":
+        elif value.op is ops.normalize_index:
             name = self.module.new_name("check")
             self.declares[DECLARE_LAST] = None
             count = Told(_element_count(value))

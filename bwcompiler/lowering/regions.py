@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from bwcompiler import ops
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.contracts.memory import ALIGNMENT
 from bwcompiler.ir.contracts.program_interface import DECLARE_POLL, POLL
@@ -48,13 +49,12 @@ class RegionText(NamedTuple):
 def region_text(name: str, value: Value, bodies: Sequence[LoweredBody], functions: Sequence[BodyFunction],
                 indices: Sequence[Index]) -> RegionText:
     """The function of a loop, while loop or choice inside of loops with these indices."""
-    match value.op.name:
-        case "loop":
-            return _counted(name, value, bodies[0], functions[0], indices)
-        case "while_loop":
-            return _while(name, value, bodies, functions, indices)
-        case "cond":
-            return _choice(name, value, bodies[0].into, functions, indices)
+    if value.op is ops.loop:
+        return _counted(name, value, bodies[0], functions[0], indices)
+    if value.op is ops.while_loop:
+        return _while(name, value, bodies, functions, indices)
+    if value.op is ops.cond:
+        return _choice(name, value, bodies[0].into, functions, indices)
     raise InternalError(f"{value.op.name} is no loop and no choice")
 
 

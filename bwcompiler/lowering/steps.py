@@ -180,7 +180,7 @@ def _sharing(kernel: Kernel, owners: Sequence[Value | None], pairs: Mapping[Valu
 def _lower_call(name: str, call: Call, libraries: Libraries) -> LoweredStep:
     value = call.value
     bases = [view.base for view in call.operands]
-    if value.op.name == "matmul":
+    if value.op is ops.matmul:
         if is_written_out(value) or is_called(value):
             return LoweredStep(bases, [value], value=value, operands=call.operands)
         return _call_step(LoweredStep(bases, [value], value=value), build_matmul(name, value, call.operands), [*bases, value])

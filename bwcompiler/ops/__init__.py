@@ -217,7 +217,14 @@ from bwcompiler.ops.special.functions import (
     trigamma,
 )
 
+UPDATES = (slice_update, slice_add)                     # the first operand but for a section, which is set or added to
+WRITES = (*UPDATES, scatter_update, scatter_add)        # all that are made where the first operand lies, if that may be
+SEARCHES = (argmax, argmin)
+
 __all__ = [
+    "SEARCHES",
+    "UPDATES",
+    "WRITES",
     "absolute",
     "add",
     "all",

@@ -18,8 +18,6 @@ from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, scale_exten
 from bwcompiler.ir.op import Op, Value
 from bwcompiler.ir.types import F64, I64, DType, TensorType
 
-UPDATES = ("slice_update", "slice_add", "scatter_add", "scatter_update")
-
 
 @dataclass(frozen=True)
 class Statements:

@@ -67,7 +67,7 @@ class _Run(NamedTuple):
         """The first value on the way back whose operands are sound, and the index of an element of it that is not."""
         known = self.known
         while True:
-            if value.op is ops.item and value.operands[0].op.name in _REGIONS:
+            if value.op is ops.item and value.operands[0].op in _REGIONS:
                 inside = _through(self, value, index)
                 if isinstance(inside, _Finding):
                     return inside
@@ -100,7 +100,7 @@ def _through(run: _Run, item: Value, index: tuple[int, ...]) -> _Finding | tuple
     region = item.operands[0]
     place: int = item.attrs["index"]
     carried = region.attrs.get("carried", 0)
-    for inner in _REGIONS[region.op.name](run, region):
+    for inner in _REGIONS[region.op](run, region):
         found = inner.origin(inner.graph.outputs[place], index)
         inputs = inner.graph.inputs
         if found.run is not inner or found.value not in inputs:
@@ -108,7 +108,7 @@ def _through(run: _Run, item: Value, index: tuple[int, ...]) -> _Finding | tuple
         place, index = inputs.index(found.value), found.place
         if place >= carried:
             break
-    operand: Value = region.operands[place + (region.op.name == "cond")]
+    operand: Value = region.operands[place + (region.op is ops.cond)]
     return operand, index
 
 
@@ -169,7 +169,7 @@ def _named(region: Value) -> str:
     return f"the {region.op.name.replace('_', ' ')}{f' in {region.source.short}' if region.source is not None else ''}"
 
 
-_REGIONS = {"loop": _iterations, "while_loop": _rounds, "cond": _branch, "checkpoint": _body}
+_REGIONS = {ops.loop: _iterations, ops.while_loop: _rounds, ops.cond: _branch, ops.checkpoint: _body}
 
 
 def _bad_operand(known: dict[Value, Any], value: Value, index: tuple[int, ...], is_nan: bool) -> tuple[Value, tuple[int, ...]] | None:

@@ -305,16 +305,17 @@ def _along(shape: Any, axes: Sequence[int]) -> Any:
     return np.broadcast_to(np.arange(math.prod(kept)).reshape(kept), shape)
 
 
-MATRICES = frozenset(("solve", "lu", "lu_solve", "triangular_solve", "inv", "cholesky", "cholesky_tangent", "cholesky_adjoint",
-                      "eig", "eigh", "eigvalsh", "svd", "svdvals", "qr", "householder", "orthonormal", "slogdet", "det", "pinv",
-                      "cofactors", "cofactor_change"))    # along the last two axes
+MATRICES = frozenset((             # along the last two axes
+    ops.solve, ops.lu, ops.lu_solve, ops.triangular_solve, ops.inv, ops.cholesky, ops.cholesky_tangent, ops.cholesky_adjoint, ops.eig,
+    ops.eigh, ops.eigvalsh, ops.svd, ops.svdvals, ops.qr, ops.householder, ops.orthonormal, ops.slogdet, ops.det, ops.pinv, ops.cofactors,
+    ops.cofactor_change))
 
 
 def _batch_rank(value: Value) -> int:
     """How many leading axes a library op works along: those before matrices; all, for functions of numbers; of other ops none is known."""
     shapes = [operand.shape for operand in value.operands]
-    if value.op.name in MATRICES:
+    if value.op in MATRICES:
         return len(shapes[0]) - 2
-    if value.op.name == "special_function" and all(shape == shapes[0] for shape in shapes) and value.shape[:len(shapes[0])] == shapes[0]:
+    if value.op is ops.special_function and all(shape == shapes[0] for shape in shapes) and value.shape[:len(shapes[0])] == shapes[0]:
         return len(shapes[0])
     return 0

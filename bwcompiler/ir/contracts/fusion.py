@@ -16,7 +16,6 @@ from bwcompiler.ir.extent import Extent, Section
 from bwcompiler.ir.op import Value
 
 PANEL_COLUMNS = 64             # that one panel of columns has, at least: of fewer, many rows fall into few cache sets
-SEARCHES = ("argmax", "argmin")                # their groups hold nothing else
 
 
 @dataclass

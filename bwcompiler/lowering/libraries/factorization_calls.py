@@ -13,7 +13,7 @@ from typing import NamedTuple
 from bwcompiler import ops
 from bwcompiler.ir.access import ArrayView, matrix_order, whole
 from bwcompiler.ir.contracts.program_interface import LINALG_ERROR
-from bwcompiler.ir.op import Value
+from bwcompiler.ir.op import Op, Value
 from bwcompiler.ir.routine import Fourier, InnerLoop, Sort
 from bwcompiler.lowering.function_text import FunctionText, Index
 from bwcompiler.lowering.libraries import cholesky_calls
@@ -47,7 +47,7 @@ class Triangle(NamedTuple):
 def is_written_out(value: Value) -> bool:
     """Whether an op is loops of the program itself, where there is a BLAS."""
     rows = cholesky_calls.WHOLE if value.op in _CHOLESKY_DERIVATIVES else SMALL
-    return bool(value.op.name in _EMITTERS and not value.dtype.is_complex and value.operands[0].shape[-1] <= rows)
+    return bool(value.op in _EMITTERS and not value.dtype.is_complex and value.operands[0].shape[-1] <= rows)
 
 
 def library_call_text(name: str, value: Value, views: Sequence[ArrayView], libraries: Libraries) -> CallText | None:
@@ -72,18 +72,18 @@ def _has_text(value: Value, views: Sequence[ArrayView], libraries: Libraries) ->
 
 def _is_by_blas(value: Value, views: Sequence[ArrayView], libraries: Libraries) -> bool:
     """Whether an op of complex numbers, of which there are no loops of our own, is a routine of BLAS that is there."""
-    if value.op.name == "lu":
+    if value.op is ops.lu:
         return libraries.blas("getrf", value.dtype) is not None
     n, columns = value.shape[-2:]
     routine = libraries.blas("trsv" if columns == 1 else "trsm", value.dtype)
-    if value.op.name == "lu_solve":
+    if value.op is ops.lu_solve:
         return routine is not None
-    return value.op.name == "triangular_solve" and routine is not None and matrix_order(views[0], n, n) is not None
+    return value.op is ops.triangular_solve and routine is not None and matrix_order(views[0], n, n) is not None
 
 
 def native_text(name: str, value: Value, views: Sequence[ArrayView], libraries: Libraries) -> CallText:
     """The function of an op that is declared as `Native`, or is small."""
-    emit, fallible = _EMITTERS[value.op.name]
+    emit, fallible = _EMITTERS[value.op]
     function = FunctionText(name, [*[f"p{k}" for k in range(len(views))], "out"], memory_type(value.dtype), fallible)
     arrays = [*[(f"%p{k}", view) for k, view in enumerate(views)], ("%out", whole(value))]
     lead = value.shape[:-2]
@@ -261,8 +261,8 @@ def _permute(function: FunctionText, n: int, columns: int, pivots: str, x: str, 
 
 # ----- which function writes which op
 _Emitter = Callable[[FunctionText, Value, Sequence[ArrayView], Sequence[str], Libraries], None]
-_EMITTERS: dict[str, tuple[_Emitter, bool]] = {
-    "triangular_solve": (_triangular_solve, True), "lu": (_lu, False), "lu_solve": (_lu_solve, True),
-    "cholesky": (cholesky_calls.cholesky, True), "cholesky_tangent": (cholesky_calls.cholesky_tangent, False),
-    "cholesky_adjoint": (cholesky_calls.cholesky_adjoint, False),
+_EMITTERS: dict[Op, tuple[_Emitter, bool]] = {
+    ops.triangular_solve: (_triangular_solve, True), ops.lu: (_lu, False), ops.lu_solve: (_lu_solve, True),
+    ops.cholesky: (cholesky_calls.cholesky, True), ops.cholesky_tangent: (cholesky_calls.cholesky_tangent, False),
+    ops.cholesky_adjoint: (cholesky_calls.cholesky_adjoint, False),
 }

@@ -18,8 +18,9 @@ A member needed in a later pass than the one that first needs it is stored and r
 
 from __future__ import annotations
 
+from bwcompiler import ops
 from bwcompiler.errors import InternalError
-from bwcompiler.ir.contracts.fusion import SEARCHES, FusionGroup, Member, update_section
+from bwcompiler.ir.contracts.fusion import FusionGroup, Member, update_section
 from bwcompiler.ir.extent import Index, add_extents, scale_extent, upper
 from bwcompiler.ir.loop import (
     Accumulate,
@@ -132,7 +133,7 @@ class _Tree:
         at = [add_extents(scale_extent(position, step), start)
               for position, step, start in zip(self.layout.at(member.domain), section.steps, section.starts, strict=True)]
         target = self.layout.buffer(value), linear_offset(value.shape, tuple(at))
-        return Accumulate(target, "add", scalar) if value.op.name == "slice_add" else Store(*target, scalar)
+        return Accumulate(target, "add", scalar) if value.op is ops.slice_add else Store(*target, scalar)
 
     def _outer_member(self, member: Member, statements: list[Statement]) -> None:
         value = member.value
@@ -252,7 +253,7 @@ class _Tree:
 
     def _position(self, member: Member) -> Scalar | None:
         """For argmax and argmin, the position along the searched axis."""
-        if member.value.op.name not in SEARCHES:
+        if member.value.op not in ops.SEARCHES:
             return None
         return index_value(self.layout.positions[member.reduced[0]])
 
@@ -276,7 +277,7 @@ class _Tree:
 
     def _into_memory(self, member: Member, scalar: Scalar, statements: list[Statement]) -> None:
         value, combine = member.value, _combine(member.value)
-        if value.op.name in SEARCHES:
+        if value.op in ops.SEARCHES:
             raise InternalError(f"{value.op.name} cannot be accumulated in memory")
         buffer, zero = self.layout.memory(value), const(identity_of(combine, value.dtype), value.dtype)
         self.layout.fills[buffer] = Fill(buffer, zero)
@@ -314,6 +315,6 @@ def _combine(value: Value) -> str:
 
 def _total(accumulator: Accumulator, value: Value) -> Scalar:
     """The result: the combined value, or for a search its position."""
-    if value.op.name in SEARCHES:
+    if value.op in ops.SEARCHES:
         return Scalar("found", (), value.dtype, accumulator)
     return accumulator.total()

@@ -29,7 +29,7 @@ from bwcompiler.ir.loop import (
     linear_offset,
     load,
 )
-from bwcompiler.ir.op import Value
+from bwcompiler.ir.op import Op, Value
 from bwcompiler.ir.scalar import IndexExpression, const, operation
 from bwcompiler.ir.texts.graph_printer import first_free
 
@@ -40,7 +40,7 @@ def build_call_kernel(name: str, value: Value, operands: Sequence[ArrayView]) ->
     """The loop tree of a push or scan op, or None where there is none.  operands: where those of windows_add lie."""
     if value.op is ops.windows_add:
         return _windows_add(name, value, operands[0])
-    builder = _scan if value.op.kind == "scan" else _BUILDERS.get(value.op.name)
+    builder = _scan if value.op.kind == "scan" else _BUILDERS.get(value.op)
     return None if builder is None else builder(name, value)
 
 
@@ -181,6 +181,6 @@ def build_matmul(name: str, value: Value, operands: Sequence[ArrayView]) -> Kern
     return Kernel(name, [*inputs, out], [zero, *_loops([*batch, row, step, column], body)])
 
 
-_BUILDERS: dict[str, Callable[[str, Value], Built]] = {
-    "scatter_add": _scatter("add"), "scatter_update": _scatter(None),
+_BUILDERS: dict[Op, Callable[[str, Value], Built]] = {
+    ops.scatter_add: _scatter("add"), ops.scatter_update: _scatter(None),
 }

@@ -12,6 +12,7 @@ from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
+from bwcompiler import ops
 from bwcompiler.ir.access import is_virtual, root
 from bwcompiler.ir.contracts.fusion import FusionGroup, Member
 from bwcompiler.ir.extent import Affine, Extent, Index, add_extents
@@ -131,7 +132,7 @@ class _Reader:
         if found is not None:
             return found
         reads = tuple([self._read(operand, inlined, local) for operand in value.operands])
-        return self._note(local, value, (again, reads, *self._declaration(value, value.op.name == "slice")))
+        return self._note(local, value, (again, reads, *self._declaration(value, value.op is ops.slice)))
 
     def _note(self, known: dict[Value, int], value: Value, entry: Hashable) -> int:
         known[value] = number = len(self.values)
@@ -148,7 +149,7 @@ class _Reader:
         if has_starts:
             left = tuple([self._start(value, position, start) for position, start in enumerate(attrs["starts"])])
             attrs = _without(attrs, "starts")
-        elif value.op.name == "full" and value.dtype.kind in _WORD_KINDS:
+        elif value.op is ops.full and value.dtype.kind in _WORD_KINDS:
             self.numbers.append(attrs["value"])
             self.holes.append(Hole(value, None))
             attrs = _without(attrs, "value")

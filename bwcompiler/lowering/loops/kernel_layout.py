@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from bwcompiler import ops
 from bwcompiler.ir.access import Leaf, element, expand, is_virtual, root
-from bwcompiler.ir.contracts.fusion import SEARCHES, FusionGroup, Member
+from bwcompiler.ir.contracts.fusion import FusionGroup, Member
 from bwcompiler.ir.extent import Extent, Index
 from bwcompiler.ir.loop import INPUT, OUTPUT, SCRATCH, UPDATED, Buffer, Let, Offset, Statement, Store, linear_offset, load
 from bwcompiler.ir.op import Value
@@ -139,7 +140,7 @@ class KernelLayout:
             return expand(value.operands[1], at, leaf, self._is_leaf)
         if value.op.kind != "reduction":
             return element(value, at, leaf, self._is_leaf)
-        if value.op.name in SEARCHES and not member.reduced:
+        if value.op in ops.SEARCHES and not member.reduced:
             return const(0, value.dtype)
         return expand(value.operands[0], at, leaf, self._is_leaf)
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 
 from bwcompiler import ops
-from bwcompiler.ir.contracts.fusion import PANEL_COLUMNS, SEARCHES, FusionGroup
+from bwcompiler.ir.contracts.fusion import PANEL_COLUMNS, FusionGroup
 from bwcompiler.ir.extent import upper
 
 PANEL_BYTES = 1 << 18         # what one column panel may keep in cache
@@ -16,7 +16,7 @@ SHORT_ROWS = 64               # ... this many at a time, one per vector lane,
 DEAR_ROW = 10                 # if there are this many operations per element: the elements of a lane are apart in memory;
 FULL_ROW = 0.75               # not where rows fill so much of the vectors that they take, and nothing is summed up per row
 _VECTOR_BYTES = 64
-_COSTS = {"divide": 4, "sqrt": 4}
+_COSTS = {ops.divide: 4, ops.sqrt: 4}
 
 
 def inner_axes(group: FusionGroup) -> frozenset[int]:
@@ -36,14 +36,14 @@ def lane_axis(group: FusionGroup, inner: list[int], outer: list[int]) -> int | N
 
     A row of 10 elements fills no vectors, and its sum takes as long as the rest; 64 such rows side by side do.
     """
-    if not outer or not isinstance(group.extents[outer[-1]], int) or any(member.value.op.name in SEARCHES for member in group.members):
+    if not outer or not isinstance(group.extents[outer[-1]], int) or any(member.value.op in ops.SEARCHES for member in group.members):
         return None
     axis, extent = outer[-1], upper(group.extents[outer[-1]])
     if axis == len(group.extents) - 1:
         return axis if extent > 0 else None
     if extent >= SHORT_ROWS and _slides(group, outer):
         return axis
-    work = sum(_COSTS.get(member.value.op.name, 1 if member.value.op.cheap else 20)
+    work = sum(_COSTS.get(member.value.op, 1 if member.value.op.cheap else 20)
                for member in group.members
                if len(member.domain_axes) == len(group.extents) and member.value.op.kind == "elementwise")
     short = 0 < _volume(group, inner) <= SHORT_ROW and extent >= SHORT_ROWS

@@ -19,7 +19,7 @@ from bwcompiler import ops
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, constant, input_value
 from bwcompiler.ir.types import dtype_of, tensor
-from bwcompiler.passes.adjoints.undo_log import UPDATES, Chains, Undone, chains, restored
+from bwcompiler.passes.adjoints.undo_log import Chains, Undone, chains, restored
 from bwcompiler.passes.adjoints.unlink_regions import unlink_with_mapping
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, differentiate
 from bwcompiler.passes.derivatives.partition import partition
@@ -138,7 +138,7 @@ def _whole(residuals: Sequence[Value], graph: Graph, entries: Sequence[Value]) -
         versions = {entry}
         while value is not None and value is not entry:
             versions.add(value)
-            value = value.operands[0] if value.op in UPDATES else passed_through(value) if value.op is ops.item else None
+            value = value.operands[0] if value.op in ops.UPDATES else passed_through(value) if value.op is ops.item else None
         if len(versions) > 1 and value is entry:
             found |= versions
     return _bytes([value for value in residuals if value in found])

@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 
 from bwcompiler import ops
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.op import Value
+from bwcompiler.ir.op import Op, Value
 from bwcompiler.passes.adjoints.checkpoint_adjoint import expand_checkpoint
 from bwcompiler.passes.adjoints.cond_adjoint import expand_cond
 from bwcompiler.passes.adjoints.loop_adjoint import cut_loop, expand_loop
-from bwcompiler.passes.adjoints.undo_log import UPDATES
 from bwcompiler.passes.adjoints.unlink_regions import unlink_regions
 from bwcompiler.passes.adjoints.while_adjoint import expand_while
 from bwcompiler.passes.derivatives.activity import active_inputs, active_values, is_differentiable
@@ -54,7 +53,7 @@ def expand_regions(graph: Graph, wrt: Sequence[int], carried: int | None = None,
         if value.op not in EXPANDED or value not in active:
             return None
         place = Place(carried is not None, frozenset(passed_on.get(value, ())), restoring, frozenset(results.get(value, ())))
-        return _EXPAND[value.op.name](value, operands, [operand in active for operand in value.operands], place)
+        return _EXPAND[value.op](value, operands, [operand in active for operand in value.operands], place)
 
     return expanded(graph, replace)
 
@@ -79,7 +78,7 @@ def _passed_on(body: Graph, carried: int) -> dict[Value, list[int]]:
     found: dict[Value, list[int]] = {}
     for number in range(carried):
         value, passed = body.outputs[number], []
-        while value.op in UPDATES or (value.op is ops.item and value.operands[0].op is ops.loop):
+        while value.op in ops.UPDATES or (value.op is ops.item and value.operands[0].op is ops.loop):
             if value.op is ops.item:
                 passed.append((value.operands[0], value.attrs["index"]))
                 value = value.operands[0].operands[value.attrs["index"]]
@@ -140,4 +139,4 @@ def _checkpoint(value: Value, operands: Sequence[Value], given: Sequence[bool], 
 
 
 REGIONS = Regions(expand_regions, unlink_regions, prune_regions)
-_EXPAND: dict[str, Callable[..., Value]] = {"loop": _loop, "while_loop": _while, "cond": _cond, "checkpoint": _checkpoint}
+_EXPAND: dict[Op, Callable[..., Value]] = {ops.loop: _loop, ops.while_loop: _while, ops.cond: _cond, ops.checkpoint: _checkpoint}

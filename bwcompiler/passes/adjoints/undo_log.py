@@ -23,8 +23,6 @@ from bwcompiler.ir.op import Record, Value
 from bwcompiler.passes.rewriting.rewriter import Rewriter
 from bwcompiler.passes.rewriting.simplify_rules import RULES
 
-UPDATES = (ops.slice_update, ops.slice_add)
-
 
 class Undone(NamedTuple):
     """An inner loop that has an undo log: what it made of `before`, and the loop backwards, whose result `place` is `before` again."""
@@ -84,7 +82,7 @@ def _versions(last: Value, entry: Value, inner: Mapping[Value, Undone]) -> list[
     versions = [last]
     while versions[-1] is not entry:
         value = versions[-1]
-        if value.op in UPDATES:
+        if value.op in ops.UPDATES:
             versions.append(value.operands[0])
         elif value in inner:
             versions.append(inner[value].before)
@@ -95,7 +93,7 @@ def _versions(last: Value, entry: Value, inner: Mapping[Value, Undone]) -> list[
 
 def _old(before: Value, after: Value) -> Value | None:
     """What an update overwrites, in the current record."""
-    if after.op not in UPDATES:
+    if after.op not in ops.UPDATES:
         return None
     return ops.slice(before, starts=after.attrs["starts"], sizes=after.operands[1].shape, steps=after.attrs["steps"])
 

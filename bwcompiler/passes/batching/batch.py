@@ -58,8 +58,8 @@ def batch_graph(graph: Graph, batched: Sequence[bool], size: Extent, last: bool 
                 if varies[number]:
                     mapped.add(value)
                 continue
-            if value.op.name in _REGIONS:
-                regions[value] = _REGIONS[value.op.name](value, operands, flags, size, mapping_of_regions)
+            if value.op in _REGIONS:
+                regions[value] = _REGIONS[value.op](value, operands, flags, size, mapping_of_regions)
                 mapped.add(value)
                 mapping[value] = value                     # only its items are read
                 continue
@@ -135,7 +135,7 @@ def _without_axis(type_: TensorType, flag: bool) -> TensorType:
     return tensor(type_.dtype, type_.shape[1:]) if flag else type_
 
 
-_REGIONS = {"loop": batched_loop, "while_loop": batched_while, "cond": batched_cond, "checkpoint": batched_checkpoint}
+_REGIONS = {ops.loop: batched_loop, ops.while_loop: batched_while, ops.cond: batched_cond, ops.checkpoint: batched_checkpoint}
 _FIRST = Mapping(batch_graph, last=False)
 
 

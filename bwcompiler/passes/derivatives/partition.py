@@ -25,7 +25,6 @@ from bwcompiler.ir.types import TupleType
 from bwcompiler.passes.derivatives.minimum_cut import INFINITE, Network
 from bwcompiler.passes.pass_manager import PassRun
 
-UPDATES = (ops.slice_update, ops.slice_add)
 CHAIN = 32                     # operations in a row that are computed again: more would not stay in the registers of one loop
 WORK = 12_000_000              # steps along edges that a cut may take, some seconds; beyond, `_greedy` chooses
 
@@ -170,7 +169,7 @@ class Costs:
         if value in self.free:
             return 0
         size: int = self.UNIT * value.type.nbytes + 1
-        return size + size // 4 if value.op.kind == "layout" and value.op not in UPDATES else size
+        return size + size // 4 if value.op.kind == "layout" and value.op not in ops.UPDATES else size
 
     def again(self, value: Value) -> int | None:
         """Of computing it again from its operands; None where that is not done."""
@@ -180,7 +179,7 @@ class Costs:
         size: int = value.type.nbytes
         if kind == "constant":
             return 0
-        if value.op in UPDATES:
+        if value.op in ops.UPDATES:
             return self.UNIT * size
         if kind == "layout":
             return self.MOVED * size
@@ -210,7 +209,7 @@ def _moved_floats(operands: Sequence[Value]) -> Iterator[Value]:
     pending = list(operands)
     while pending:
         value = pending.pop()
-        if value.op.kind == "layout" and value.op not in UPDATES:
+        if value.op.kind == "layout" and value.op not in ops.UPDATES:
             pending += value.operands
         elif value.op.kind != "constant" and value.dtype.kind in "fc":
             yield value

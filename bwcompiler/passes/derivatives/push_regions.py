@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from bwcompiler import ops
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.op import Record, Value, constant, current_record, input_value
+from bwcompiler.ir.op import Op, Record, Value, constant, current_record, input_value
 from bwcompiler.ir.types import dtype_of, tensor
 
 Tangent = Value | None
@@ -48,7 +48,7 @@ class RegionTangents(NamedTuple):
 
 def push_region(value: Value, tangents: Sequence[Any], push: Push) -> RegionTangents:
     """The region op with tangents, emitted into the current record, given the tangents of its operands (None: zero)."""
-    return _PUSHED[value.op.name](value, [tangent if isinstance(tangent, Value) else None for tangent in tangents], push)
+    return _PUSHED[value.op](value, [tangent if isinstance(tangent, Value) else None for tangent in tangents], push)
 
 
 def _pushed(graph: Graph, wrt: Sequence[int], push: Push) -> tuple[Graph, dict[int, Value], tuple[Any, ...]]:
@@ -173,8 +173,8 @@ def _checkpoint(value: Value, given: Sequence[Tangent], push: Push) -> RegionTan
     return RegionTangents(made, found)
 
 
-_PUSHED: dict[str, Callable[[Value, Sequence[Tangent], Push], RegionTangents]] = {
-    "loop": _loop, "while_loop": _while, "cond": _cond, "checkpoint": _checkpoint}
+_PUSHED: dict[Op, Callable[[Value, Sequence[Tangent], Push], RegionTangents]] = {
+    ops.loop: _loop, ops.while_loop: _while, ops.cond: _cond, ops.checkpoint: _checkpoint}
 
 
 def use_results(graph: Graph, replaced: Mapping[Value, Value]) -> Graph:

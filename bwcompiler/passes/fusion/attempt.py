@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
 
+from bwcompiler import ops
 from bwcompiler.ir.access import element, expand, plain_axes, root
-from bwcompiler.ir.contracts.fusion import PANEL_COLUMNS, SEARCHES, FusionGroup, Member, update_section
+from bwcompiler.ir.contracts.fusion import PANEL_COLUMNS, FusionGroup, Member, update_section
 from bwcompiler.ir.extent import Affine, Extent, Index, Section, add_extents, scale_extent, span, upper
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import IndexExpression, Scalar, const
@@ -68,7 +69,7 @@ class Attempt:
     @property
     def is_number(self) -> bool:
         """Whether the value is one number, computed from what it reads alone."""
-        return not self.wide and not self.update and self.value.op.name not in SEARCHES
+        return not self.wide and not self.update and self.value.op not in ops.SEARCHES
 
     def is_shifted(self, base: Value, index: Sequence[IndexExpression]) -> bool:
         """Whether a read is not element by element, so that no loop computes the value and what it reads together."""
@@ -103,7 +104,7 @@ class Attempt:
         """Open a group with this value."""
         group.extents = [self.shape[d] for d in self.wide]
         member = self._member({d: k for k, d in enumerate(self.wide)})
-        if self.value.op.name in SEARCHES and member.reduced:
+        if self.value.op in ops.SEARCHES and member.reduced:
             group.inner = frozenset(member.reduced)
             group.closed = True
         return member
@@ -123,7 +124,7 @@ class Attempt:
 
         grow  whether the group may get axes; where it would have to, the refusal is GROW.
         """
-        if group.closed or self.value.op.name in SEARCHES:
+        if group.closed or self.value.op in ops.SEARCHES:
             self._refuse("search")
             return None
         if self.is_number and group.extents:

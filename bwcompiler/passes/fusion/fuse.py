@@ -34,7 +34,6 @@ LEAST_EXPANDED = 1 << 16                       # bytes of an array that is compu
 EXPANSION = 4                                  # if it has so many times the bytes of what it is made of
 
 _FUSABLE = frozenset(("elementwise", "layout", "reduction", "constant", "index"))
-_NEVER_FUSED = frozenset(("normalize_index",))
 
 
 def fuse(graph: Graph, reasons: bool = False, mutable: Sequence[Value] = ()) -> FusedProgram:
@@ -47,7 +46,7 @@ def fuse(graph: Graph, reasons: bool = False, mutable: Sequence[Value] = ()) -> 
 
 def is_fusable(value: Value) -> bool:
     """Whether value has an element rule or is a reduction of one."""
-    return value.op.kind in _FUSABLE and value.op.name not in _NEVER_FUSED
+    return value.op.kind in _FUSABLE and value.op is not ops.normalize_index
 
 
 class _Number(NamedTuple):
@@ -441,7 +440,7 @@ class _Fusion:
 def _operand_views(value: Value) -> tuple[ArrayView, ...]:
     """How a call reads its operands: matrix products, factorisations and windows that are added through layout ops, others whole arrays."""
     routine = value.op.library
-    if value.op.name == "matmul":
+    if value.op is ops.matmul:
         return tuple([view_of(operand) or whole(operand) for operand in value.operands])
     if value.op is ops.windows_add:
         return (_rows_of_windows(value),)

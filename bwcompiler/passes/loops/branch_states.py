@@ -9,9 +9,6 @@ from bwcompiler import ops
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 
-UPDATES = ("slice_update", "slice_add")
-WRITES = (*UPDATES, "scatter_update", "scatter_add")           # what is made where its first operand lies, if that may be
-
 
 def passed_through(item: Value) -> Value | None:
     """What a result of a loop or branch starts as: the operand that the loop carries, or that both branches update or leave as it is."""
@@ -41,7 +38,7 @@ def _begins(graph: Graph, number: int) -> int | None:
     """The number of the input that an output is made of by updates."""
     value: Value | None = graph.outputs[number]
     while value is not None and value not in graph.inputs:
-        if value.op.name in WRITES:
+        if value.op in ops.WRITES:
             value = value.operands[0]
         else:
             value = passed_through(value) if value.op is ops.item else None

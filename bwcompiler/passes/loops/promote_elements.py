@@ -18,8 +18,6 @@ from bwcompiler.passes.loops.region_bodies import emit_values, mentions
 from bwcompiler.passes.rewriting.rewriter import Rewriter, rebuilt
 from bwcompiler.passes.rewriting.simplify_rules import RULES
 
-UPDATES = (ops.slice_update, ops.slice_add)
-
 
 def promote_elements(graph: Graph) -> Graph:
     """The graph whose loops carry elements in the places of arrays, the inner ones first; the same graph where there are none."""
@@ -100,10 +98,10 @@ def _only_element(body: Graph, number: int) -> Section | None:
     for value in body.body:
         if versions.isdisjoint(value.operands):
             continue
-        if value.op not in (ops.slice, *UPDATES) or not versions.isdisjoint(value.operands[1:]) or mentions(value, index):
+        if value.op not in (ops.slice, *ops.UPDATES) or not versions.isdisjoint(value.operands[1:]) or mentions(value, index):
             return None
         places.add(_place(value))
-        if value.op in UPDATES:
+        if value.op in ops.UPDATES:
             versions.add(value)
     outputs = [output for output in body.outputs if output in versions]
     if len(places) != 1 or outputs != [body.outputs[number]] or outputs == [body.inputs[number]]:

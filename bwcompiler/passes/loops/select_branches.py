@@ -21,7 +21,7 @@ from bwcompiler.ir.types import TensorType, TupleType
 from bwcompiler.ops.rules import zero_of
 from bwcompiler.passes.loops.branch_states import branch_states
 from bwcompiler.passes.loops.region_bodies import emit_values
-from bwcompiler.passes.loops.vectorize_loops import UPDATES, with_regions_replaced
+from bwcompiler.passes.loops.vectorize_loops import with_regions_replaced
 
 MOST = 32                      # operations on numbers in both sides
 
@@ -73,7 +73,7 @@ def _side(branch: Graph, states: Mapping[int, int]) -> _Side | None:
     updates: dict[int, list[Value]] = {number: [] for number in states}
     last = {branch.inputs[place]: number for number, place in states.items()}
     for value in branch.body:
-        if value.op in UPDATES and value.operands[0] in last:
+        if value.op in ops.UPDATES and value.operands[0] in last:
             number = last.pop(value.operands[0])                      # versions that others follow are read no more
             if not _is_number(value.operands[1].type) or not _is_inside(value, value.operands[1].shape):
                 return None

@@ -32,7 +32,6 @@ from bwcompiler.passes.loops.region_bodies import mentions
 from bwcompiler.passes.rewriting.rewriter import Rewriter, rebuilt
 from bwcompiler.passes.rewriting.simplify_rules import RULES
 
-UPDATES = (ops.slice_update, ops.slice_add)
 MAPPED = ("elementwise", "layout", "constant")
 MOST_READ = 1 << 22            # bytes of what sums of products read
 
@@ -149,7 +148,7 @@ class _Accesses:
                 if not self._is_strip(value, value.attrs["sizes"]) and not (may_write and self._is_window(value, versions, contracted)):
                     return None
                 self._note(versions, value, value.attrs["sizes"], False)
-            elif value.op in UPDATES and value.operands[0] in versions:
+            elif value.op in ops.UPDATES and value.operands[0] in versions:
                 if not may_write or value.operands[1] in versions or not self._is_strip(value, value.operands[1].shape):
                     return None
                 if not mentions_index(value.attrs["starts"], self.index):       # no element, or each iteration writes the same ones

@@ -10,8 +10,6 @@ from bwcompiler import ops
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 
-UPDATES = (ops.slice_update, ops.slice_add)
-
 
 def delay_updates(graph: Graph) -> Graph:
     """The graph with its values in that order; the same graph where it is so already."""
@@ -29,7 +27,7 @@ def delay_updates(graph: Graph) -> Graph:
             waiting.pop(body[-1], None)
 
     for value in graph.body:
-        if value.op in UPDATES:
+        if value.op in ops.UPDATES:
             waiting[value] = None
         else:
             place(value)

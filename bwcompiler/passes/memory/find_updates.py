@@ -17,7 +17,7 @@ from bwcompiler import ops
 from bwcompiler.ir.access import is_alias
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
-from bwcompiler.passes.loops.branch_states import UPDATES, WRITES, passed_through
+from bwcompiler.passes.loops.branch_states import passed_through
 
 CHAIN = 4                     # updates a chain has at least
 LATE = ("reduction", "library", "region", "item")
@@ -62,7 +62,7 @@ def _begun(graph: Graph, mutable: Sequence[Value]) -> set[Value]:
     """What is made from these inputs by updates alone, in the graph, in a loop that carries it or in a branch; and these."""
     found = set(mutable)
     for value in graph.body:
-        if value.op.name in WRITES:
+        if value.op in ops.WRITES:
             before: Value | None = value.operands[0]
         elif value.op is ops.item:
             before = passed_through(value)
@@ -104,7 +104,7 @@ def why_not_in_place(graph: Graph) -> dict[Value, str]:
     found: dict[Value, str] = {}
     patches = _late_patches(graph, list(depth))
     for value in graph.body:
-        if value.op.name not in UPDATES or value.operands[0] in patches:
+        if value.op not in ops.UPDATES or value.operands[0] in patches:
             continue
         if value not in depth:
             found[value] = "alias" if is_alias(value.operands[0]) else "large"
@@ -129,7 +129,7 @@ def _chains(candidates: list[Value]) -> tuple[dict[Value, int], dict[Value, int]
 
 
 def _is_small(value: Value) -> bool:
-    return (value.op.name in UPDATES and is_small_slice(value.operands[1], value.operands[0])
+    return (value.op in ops.UPDATES and is_small_slice(value.operands[1], value.operands[0])
             and not is_alias(value.operands[0]))
 
 

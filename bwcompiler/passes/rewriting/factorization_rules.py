@@ -218,10 +218,10 @@ def _if_fixed(rule: Rule) -> Rule:
     return of_fixed
 
 
-FACTORIZATION_RULES: dict[str, Rule] = {
-    **{name: _for_real(rule) for name, rule in (
-        ("solve", _solve), ("inv", _inv), ("det", _det), ("slogdet", _slogdet))},
-    **{name: _if_fixed(rule) for name, rule in (
-        ("qr", _qr), ("pinv", _pinv), ("cofactors", _cofactors), ("cofactor_change", _cofactor_change))},
-    "sort": _along_last_axis(ops.sort), "argsort": _along_last_axis(ops.argsort),
+FACTORIZATION_RULES: dict[Op, Rule] = {
+    **{op: _for_real(rule) for op, rule in (
+        (ops.solve, _solve), (ops.inv, _inv), (ops.det, _det), (ops.slogdet, _slogdet))},
+    **{op: _if_fixed(rule) for op, rule in (
+        (ops.qr, _qr), (ops.pinv, _pinv), (ops.cofactors, _cofactors), (ops.cofactor_change, _cofactor_change))},
+    ops.sort: _along_last_axis(ops.sort), ops.argsort: _along_last_axis(ops.argsort),
 }

@@ -16,7 +16,7 @@ from bwcompiler.ir.types import F16, F32, TensorType
 from bwcompiler.passes.rewriting.rewriter import Rule
 
 _MOVING_KINDS = ("input", "item", "layout", "constant", "region", "index")
-_MOVING = ("callback", "scatter_update", "select", "cast", "stop_gradient", "nextafter", "spacing")
+_MOVING = (ops.callback, ops.scatter_update, ops.select, ops.cast, ops.stop_gradient, ops.nextafter, ops.spacing)
 
 
 def has_halves(graph: Graph) -> bool:
@@ -52,6 +52,6 @@ def _slice_add(type_: TensorType, x: Value, update: Value, *, starts: Any, steps
     return ops.slice_update(x, ops.add(before, update), starts=starts, steps=steps)
 
 
-HALF_RULES: dict[str, Rule] = {
-    "slice_add": _slice_add,
-    **{name: _in_single(op) for name, op in REGISTRY.items() if op.kind not in _MOVING_KINDS and name not in _MOVING}}
+HALF_RULES: dict[Op, Rule] = {
+    ops.slice_add: _slice_add,
+    **{op: _in_single(op) for op in REGISTRY.values() if op.kind not in _MOVING_KINDS and op not in _MOVING}}

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -33,14 +33,14 @@ from bwcompiler.errors import CompileError
 from bwcompiler.ir.access import reshape_index
 from bwcompiler.ir.extent import Affine, element_count
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.op import Value, current_record
+from bwcompiler.ir.op import Op, Value, current_record
 from bwcompiler.ir.types import F16, I64, TensorType
 from bwcompiler.ops.contraction import is_matrix_transpose
 from bwcompiler.ops.rules import zero_of
 from bwcompiler.passes.rewriting.factorization_rules import FACTORIZATION_RULES
 from bwcompiler.passes.rewriting.half_rules import HALF_RULES, has_halves
 from bwcompiler.passes.rewriting.half_spectra import use_half_spectra
-from bwcompiler.passes.rewriting.rewriter import Rule, is_constant, rewrite
+from bwcompiler.passes.rewriting.rewriter import Rule, Rules, is_constant, rewrite
 from bwcompiler.passes.rewriting.simplify_rules import RULES
 from bwcompiler.passes.rewriting.turned_products import turn_products
 from bwcompiler.passes.rewriting.window_rules import WINDOW_RULES, reshaped, windows_by_column
@@ -271,14 +271,14 @@ def _then(first: Rule, second: Rule | None) -> Rule:
     return apply
 
 
-_LEGAL: dict[str, Rule] = {
-    "matmul": _product, "sum": _sum, "slice_update": _elements_of_part, "slice_add": _add_elements_of_part,
-    "concatenate": _pieces_in_place, "divide": _quotient, "reshape": _reshape_in_place, "scatter_add": _one_per_row,
+_LEGAL: dict[Op, Rule] = {
+    ops.matmul: _product, ops.sum: _sum, ops.slice_update: _elements_of_part, ops.slice_add: _add_elements_of_part,
+    ops.concatenate: _pieces_in_place, ops.divide: _quotient, ops.reshape: _reshape_in_place, ops.scatter_add: _one_per_row,
     **WINDOW_RULES, **FACTORIZATION_RULES,
 }
-_LEGAL_AND_SIMPLE = RULES | {name: _then(rule, RULES.get(name)) for name, rule in _LEGAL.items()}
+_LEGAL_AND_SIMPLE = RULES | {op: _then(rule, RULES.get(op)) for op, rule in _LEGAL.items()}
 
 
 @functools.cache
-def _of_halves() -> Mapping[str, Rule]:
-    return _LEGAL_AND_SIMPLE | {name: _then(rule, _LEGAL_AND_SIMPLE.get(name)) for name, rule in HALF_RULES.items()}
+def _of_halves() -> Rules:
+    return _LEGAL_AND_SIMPLE | {op: _then(rule, _LEGAL_AND_SIMPLE.get(op)) for op, rule in HALF_RULES.items()}

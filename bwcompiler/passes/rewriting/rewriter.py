@@ -16,7 +16,7 @@ from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Attributes, Op, Record, Value
 
 Rule = Callable[..., Value | None]                 # (type, *operands, **attributes) -> what stands for the value, or None
-Rules = Mapping[str, Rule]                         # per name of an op
+Rules = Mapping[Op, Rule]
 
 
 def rewrite(graph: Graph, rules: Rules, regions: dict[Graph, Graph] | None = None) -> tuple[Graph, dict[Value, Value]]:
@@ -115,7 +115,7 @@ class Rewriter(Record):
             kept = value.with_operands(operands)
             self.values.append(kept)
             return kept
-        rule = self.rules.get(op.name)
+        rule = self.rules.get(op)
         if rule is not None:
             replaced = rule(value.type, *operands, **value.attrs)
             if replaced is not None:
@@ -142,14 +142,14 @@ class Rewriter(Record):
 
 def is_constant(value: Value) -> bool:
     """Whether value is filled with one known scalar."""
-    return value.op.name == "full"
+    return value.op is ops.full
 
 
 def _key(op: Op, operands: tuple[Value, ...], attrs: Attributes) -> tuple[Any, tuple[Value, ...]]:
     """What values are equal by; and the operands in their canonical order, constants last."""
     if op.commutative and is_constant(operands[0]) and not is_constant(operands[1]):
         operands = (operands[1], operands[0])
-    return (op.name, operands, attribute_key(attrs) if attrs else None), operands
+    return (op, operands, attribute_key(attrs) if attrs else None), operands
 
 
 def attribute_key(attrs: Attributes) -> tuple[Any, ...]:

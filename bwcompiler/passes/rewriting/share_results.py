@@ -33,8 +33,8 @@ def share_results(graph: Graph) -> Graph:
         return graph
     sources = {*FACTORS.values(), ops.argsort}
     found = {(value.op, value.operands[0], attribute_key(value.attrs)) for value in values if value.op in sources}
-    rules = {op.name: _reading(factors, found) for op, factors in FACTORS.items()}
-    return rewrite(graph, {**rules, ops.sort.name: _gathering(found)})[0] if found else graph
+    rules = {op: _reading(factors, found) for op, factors in FACTORS.items()}
+    return rewrite(graph, {**rules, ops.sort: _gathering(found)})[0] if found else graph
 
 
 def _all_values(graph: Graph) -> Iterator[Value]:

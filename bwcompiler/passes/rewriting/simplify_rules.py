@@ -1,4 +1,4 @@
-"""Algebraic rules: RULES[op name](type, *operands, **attributes) -> a replacement, or None.
+"""Algebraic rules: RULES[op](type, *operands, **attributes) -> a replacement, or None.
 
 A rule may only replace a value by one with the same bits (nan, inf and the sign of zero included); so `x + 0` stays for
 floats, and `x * 0` always.  Each rule is named by its equation in the comment.
@@ -17,23 +17,23 @@ from bwcompiler.ir.extent import Extent, Section, add_extents, known_le, scale_e
 from bwcompiler.ir.op import REGISTRY, Op, Value
 from bwcompiler.ir.types import TensorType
 from bwcompiler.passes.rewriting.rewriter import Rule, is_constant
-from bwcompiler.passes.rewriting.update_chains import UPDATES, before_updates
+from bwcompiler.passes.rewriting.update_chains import before_updates
 
-RULES: dict[str, Rule] = {}
+RULES: dict[Op, Rule] = {}
 _NOT_FOLDED = (ops.select, ops.cast, ops.stop_gradient)         # have rules of their own; no derivative passes the last
 
 
-def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Register a rule for the ops of these names."""
+def rule(*of: Op) -> Callable[[Rule], Rule]:
+    """Register a rule for these ops."""
     def register(function: Rule) -> Rule:
-        for name in names:
-            RULES[name] = function
+        for op in of:
+            RULES[op] = function
         return function
     return register
 
 
 def _is_filled_with(value: Value, number: float) -> bool:
-    if value.op.name != "full":
+    if value.op is not ops.full:
         return False
     found = value.attrs["value"]
     parts = (complex(found).real, complex(found).imag) if value.dtype.is_complex else (found,)
@@ -47,7 +47,7 @@ def _full(value: Any, type_: TensorType) -> Value:
 def fold(type_: TensorType, op: Op, *operands: Value, **attrs: Any) -> Value | None:
     """An elementwise op of constants is a constant."""
     for operand in operands:
-        if operand.op.name != "full":
+        if operand.op is not ops.full:
             return None
     if op in _NOT_FOLDED:
         return None
@@ -92,7 +92,7 @@ def _elementwise(op: Op, inner: Rule | None) -> Rule:
     return apply
 
 
-@rule("multiply")
+@rule(ops.multiply)
 def _multiply(type_: TensorType, x: Value, y: Value) -> Value | None:
     if type_.dtype.is_complex:                                 # (inf + iy)(1 + 0i) has a nan
         return None
@@ -121,7 +121,7 @@ def _scaled(type_: TensorType, x: Value, factor: float) -> Value | None:
     return ops.multiply(x.operands[0], _full(inner * factor, type_))
 
 
-@rule("add")
+@rule(ops.add)
 def _add(type_: TensorType, x: Value, y: Value) -> Value | None:
     zero = -0.0 if type_.dtype.is_differentiable else 0        # x + -0.0 == x (x + 0.0 is not: -0.0 + 0.0 == 0.0)
     if _is_filled_with(y, zero):
@@ -135,46 +135,46 @@ def _add(type_: TensorType, x: Value, y: Value) -> Value | None:
     return ops.subtract(y, x.operands[0]) if x.op is ops.negative else None
 
 
-@rule("subtract")
+@rule(ops.subtract)
 def _subtract(type_: TensorType, x: Value, y: Value) -> Value | None:
     if _is_filled_with(y, 0):                                  # x - 0 == x
         return x
     return ops.add(x, y.operands[0]) if y.op is ops.negative else None        # x - -y == x + y
 
 
-@rule("divide")
+@rule(ops.divide)
 def _divide(type_: TensorType, x: Value, y: Value) -> Value | None:
     if _is_filled_with(y, 1) and not type_.dtype.is_complex:   # x / 1 == x
         return x
     return None
 
 
-@rule("negative")
+@rule(ops.negative)
 def _negative(type_: TensorType, x: Value) -> Value | None:
-    return x.operands[0] if x.op.name == "negative" else None  # -(-x) == x
+    return x.operands[0] if x.op is ops.negative else None  # -(-x) == x
 
 
-@rule("invert")
+@rule(ops.invert)
 def _invert(type_: TensorType, x: Value) -> Value | None:
-    return x.operands[0] if x.op.name == "invert" else None    # ~~x == x
+    return x.operands[0] if x.op is ops.invert else None    # ~~x == x
 
 
-@rule("select")
+@rule(ops.select)
 def _select(type_: TensorType, condition: Value, x: Value, y: Value) -> Value | None:
     if x is y:                                                 # select(c, x, x) == x
         return x
     if is_constant(condition):
         return x if condition.attrs["value"] else y
-    if condition.op.name == "invert":                          # select(~c, x, y) == select(c, y, x)
+    if condition.op is ops.invert:                          # select(~c, x, y) == select(c, y, x)
         return ops.select(condition.operands[0], y, x)
-    if x.op.name == "select" and x.operands[0] is condition:   # select(c, select(c, x, _), y) == select(c, x, y)
+    if x.op is ops.select and x.operands[0] is condition:   # select(c, select(c, x, _), y) == select(c, x, y)
         return ops.select(condition, x.operands[1], y)
-    if y.op.name == "select" and y.operands[0] is condition:
+    if y.op is ops.select and y.operands[0] is condition:
         return ops.select(condition, x, y.operands[2])
     return None
 
 
-@rule("cast")
+@rule(ops.cast)
 def _cast(type_: TensorType, x: Value, *, dtype: Any) -> Value | None:
     if x.dtype is dtype:                                       # cast to the same dtype
         return x
@@ -182,53 +182,53 @@ def _cast(type_: TensorType, x: Value, *, dtype: Any) -> Value | None:
         value = np.asarray(x.attrs["value"], x.dtype.numpy)
         with np.errstate(all="ignore"):
             return _full(ops.cast.reference(value, dtype=dtype).item(), type_)
-    if x.op.name == "cast" and x.dtype.is_float and dtype.is_float and x.dtype.bits > dtype.bits and x.operands[0].dtype is dtype:
+    if x.op is ops.cast and x.dtype.is_float and dtype.is_float and x.dtype.bits > dtype.bits and x.operands[0].dtype is dtype:
         return x.operands[0]                                   # f32 -> f64 -> f32 is exact
     return None
 
 
-@rule("broadcast")
+@rule(ops.broadcast)
 def _broadcast(type_: TensorType, x: Value, *, shape: Any, axes: Any) -> Value | None:
     if len(axes) == len(shape):                                # nothing is new
         return x
     if is_constant(x):
         return _full(x.attrs["value"], type_)
-    if x.op.name == "broadcast":                               # broadcast(broadcast(x))
+    if x.op is ops.broadcast:                               # broadcast(broadcast(x))
         inner = x.attrs["axes"]
         return ops.broadcast(x.operands[0], shape=shape, axes=tuple(axes[k] for k in inner))
     return None
 
 
-@rule("transpose")
+@rule(ops.transpose)
 def _transpose(type_: TensorType, x: Value, *, axes: Any) -> Value | None:
     if axes == tuple(range(len(axes))):                        # the identity permutation
         return x
     if is_constant(x):
         return _full(x.attrs["value"], type_)
-    if x.op.name == "transpose":                               # (x^p)^q == x^(p[q])
+    if x.op is ops.transpose:                               # (x^p)^q == x^(p[q])
         inner = x.attrs["axes"]
         return ops.transpose(x.operands[0], axes=tuple(inner[k] for k in axes))
     return None
 
 
-@rule("reshape")
+@rule(ops.reshape)
 def _reshape(type_: TensorType, x: Value, *, shape: Any) -> Value | None:
     if x.shape == shape:
         return x
     if is_constant(x):
         return _full(x.attrs["value"], type_)
-    if x.op.name == "reshape":                                 # reshape(reshape(x)) == reshape(x)
+    if x.op is ops.reshape:                                 # reshape(reshape(x)) == reshape(x)
         return ops.reshape(x.operands[0], shape=shape)
     return None
 
 
-@rule("slice")
+@rule(ops.slice)
 def _slice(type_: TensorType, x: Value, *, starts: Any, sizes: Any, steps: Any) -> Value | None:
     if sizes == x.shape and all(step == 1 for step in steps):  # the whole array
         return x
     if is_constant(x):
         return _full(x.attrs["value"], type_)
-    if x.op.name in UPDATES:
+    if x.op in ops.UPDATES:
         return _slice_of_update(x, starts, sizes, steps)
     return None
 
@@ -237,15 +237,15 @@ def _slice_of_update(x: Value, starts: Any, sizes: Any, steps: Any) -> Value | N
     """Past updates of other elements; of exactly the sliced ones, what was stored there."""
     section = Section(starts, sizes, steps)
     base = before_updates(x, section)
-    if base.op.name in UPDATES and base.attrs["starts"] == starts and base.attrs["steps"] == steps and base.operands[1].shape == sizes:
+    if base.op in ops.UPDATES and base.attrs["starts"] == starts and base.attrs["steps"] == steps and base.operands[1].shape == sizes:
         operand, v = base.operands
-        if base.op.name == "slice_update":
+        if base.op is ops.slice_update:
             return v
         return ops.add(ops.slice(operand, starts=starts, sizes=sizes, steps=steps), v)
     return None if base is x else ops.slice(base, starts=starts, sizes=sizes, steps=steps)
 
 
-@rule("normalize_index")
+@rule(ops.normalize_index)
 def _normalize_index(type_: TensorType, index: Value, *, extent: Extent) -> Value | None:
     if index.op is not ops.index_value:                        # of a loop: it is known where it is
         return None
@@ -253,7 +253,7 @@ def _normalize_index(type_: TensorType, index: Value, *, extent: Extent) -> Valu
     return index if known_le(0, place) and known_le(add_extents(place, 1), extent) else None
 
 
-@rule("gather")
+@rule(ops.gather)
 def _gather(type_: TensorType, x: Value, *indices: Value, axes: tuple[int, ...]) -> Value | None:
     if any(index.op is not ops.index_value for index in indices):                  # x[i]: a slice, where i is an index of a loop
         return None
@@ -278,16 +278,16 @@ def _slice_of_row(x: Value, starts: tuple[Extent, ...], sizes: tuple[Extent, ...
     return ops.reshape(found, shape=sizes)
 
 
-@rule("flip")
+@rule(ops.flip)
 def _flip(type_: TensorType, x: Value, *, axes: Any) -> Value | None:
     if not axes or is_constant(x):
         return x
-    return x.operands[0] if x.op.name == "flip" and x.attrs["axes"] == axes else None
+    return x.operands[0] if x.op is ops.flip and x.attrs["axes"] == axes else None
 
 
-@rule("slice_add")
+@rule(ops.slice_add)
 def _slice_add(type_: TensorType, x: Value, v: Value, *, starts: Any, steps: Any) -> Value | None:
-    if x.op.name == "slice_update" and x.attrs["starts"] == starts and x.attrs["steps"] == steps and x.operands[1].shape == v.shape:
+    if x.op is ops.slice_update and x.attrs["starts"] == starts and x.attrs["steps"] == steps and x.operands[1].shape == v.shape:
         before, written = x.operands                           # x[5] = a; x[5] += b is x[5] = a + b
         return ops.slice_update(before, v if _is_filled_with(written, 0) else ops.add(written, v), starts=starts, steps=steps)
     placed = _placed_in_zeros(v)
@@ -303,13 +303,13 @@ def _slice_add(type_: TensorType, x: Value, v: Value, *, starts: Any, steps: Any
 
 def _placed_in_zeros(v: Value) -> tuple[Value, Mapping[str, Any]] | None:
     """(w, places) where v is zeros with w placed in them, up to the sign of zeros: also -v, and v times a finite number."""
-    if v.op.name == "slice_update":
+    if v.op is ops.slice_update:
         zeros, inner = v.operands
         return (inner, v.attrs) if _is_filled_with(zeros, 0) else None
-    if v.op.name == "negative":
+    if v.op is ops.negative:
         found = _placed_in_zeros(v.operands[0])
         return None if found is None else (ops.negative(found[0]), found[1])
-    if v.op.name == "multiply" and v.dtype.is_float:
+    if v.op is ops.multiply and v.dtype.is_float:
         for x, y in (v.operands, v.operands[::-1]):
             found = _placed_in_zeros(y) if is_constant(x) and math.isfinite(x.attrs["value"]) else None
             if found is not None:
@@ -323,17 +323,17 @@ def _composed(places: Mapping[str, Any], starts: Any, steps: Any) -> dict[str, A
             "steps": tuple([a * b for a, b in zip(places["steps"], steps, strict=True)])}
 
 
-@rule("slice_update")
+@rule(ops.slice_update)
 def _slice_update(type_: TensorType, x: Value, v: Value, *, starts: Any, steps: Any) -> Value | None:
     if v.shape == x.shape and all(step == 1 for step in steps):
         return v
-    if x.op.name in UPDATES and x.attrs["starts"] == starts and x.attrs["steps"] == steps and x.operands[1].shape == v.shape:
+    if x.op in ops.UPDATES and x.attrs["starts"] == starts and x.attrs["steps"] == steps and x.operands[1].shape == v.shape:
         return ops.slice_update(x.operands[0], v, starts=starts, steps=steps)        # x[5] = a; x[5] = b is x[5] = b
     if v.op is ops.slice and v.operands[0] is x and v.attrs["starts"] == starts and v.attrs["steps"] == steps:
         return x                                               # x[5] = x[5]
-    if v.op.name == "slice_update" and is_constant(x) and _is_filled_with(v.operands[0], x.attrs["value"]):
+    if v.op is ops.slice_update and is_constant(x) and _is_filled_with(v.operands[0], x.attrs["value"]):
         return ops.slice_update(x, v.operands[1], **_composed(v.attrs, starts, steps))     # zeros in zeros
-    if x.op.name != "slice_update" or not is_constant(v) or not is_constant(x.operands[1]):
+    if x.op is not ops.slice_update or not is_constant(v) or not is_constant(x.operands[1]):
         return None
     before, filled = x.operands
     if not _is_filled_with(filled, v.attrs["value"]):
@@ -345,7 +345,7 @@ def _slice_update(type_: TensorType, x: Value, v: Value, *, starts: Any, steps: 
     return ops.slice_update(before, block, starts=joined.starts, steps=joined.steps)
 
 
-@rule("sum")
+@rule(ops.sum)
 def _sum(type_: TensorType, x: Value, *, axes: Any) -> Value | None:
     if any(x.shape[axis] != 1 for axis in axes):
         return None
@@ -354,15 +354,15 @@ def _sum(type_: TensorType, x: Value, *, axes: Any) -> Value | None:
     return ops.reshape(x, shape=type_.shape)                   # sum over axes of extent 1 == x + 0
 
 
-@rule("max", "min", "prod", "any", "all")
+@rule(ops.max, ops.min, ops.prod, ops.any, ops.all)
 def _reduce_nothing(type_: TensorType, x: Value, *, axes: Any) -> Value | None:
     return x if not axes else None
 
 
 def _install_elementwise() -> None:
-    for name, op in list(REGISTRY.items()):
+    for op in REGISTRY.values():
         if op.kind == "elementwise":
-            RULES[name] = _elementwise(op, RULES.get(name))
+            RULES[op] = _elementwise(op, RULES.get(op))
 
 
 _install_elementwise()

@@ -17,10 +17,10 @@ from functools import lru_cache
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
+from bwcompiler import ops
 from bwcompiler.ir.extent import Extent, Section, most
 from bwcompiler.ir.op import Value
 
-UPDATES = ("slice_update", "slice_add")
 CELLS = 4096                                       # bits per set, at most
 
 
@@ -54,7 +54,7 @@ def versions(x: Value, section: Section) -> Iterator[Value]:
     cells = None
     while True:
         yield x
-        if x.op.name not in UPDATES:
+        if x.op not in ops.UPDATES:
             return
         link = _links.get(x) or _linked(x)
         if cells is not None and not link.cells & cells:
@@ -70,7 +70,7 @@ def versions(x: Value, section: Section) -> Iterator[Value]:
 def _linked(x: Value) -> Link:
     """The link of an update; those of the updates before it are made first."""
     missing = []
-    while x.op.name in UPDATES and x not in _links:
+    while x.op in ops.UPDATES and x not in _links:
         missing.append(x)
         x = x.operands[0]
     for value in reversed(missing):

@@ -6,7 +6,7 @@ from typing import Any
 
 from bwcompiler import ops
 from bwcompiler.ir.extent import element_count
-from bwcompiler.ir.op import Value
+from bwcompiler.ir.op import Op, Value
 from bwcompiler.ir.types import TensorType
 from bwcompiler.ops.contraction import is_matrix_transpose
 from bwcompiler.ops.rules import zero_of
@@ -90,4 +90,4 @@ def reshaped(x: Value, shape: tuple[Any, ...]) -> Value:
     return x if x.shape == shape else ops.reshape(x, shape=shape)
 
 
-WINDOW_RULES: dict[str, Rule] = {"windows": _unpadded_windows, "windows_add": _windows_add}
+WINDOW_RULES: dict[Op, Rule] = {ops.windows: _unpadded_windows, ops.windows_add: _windows_add}

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from bwcompiler import ops
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TensorType
 
-_BOUNDING = frozenset(("remainder", "bitwise_and", "floor_divide", "sign", "minimum", "clip", "right_shift"))
-_ADDING = frozenset(("add", "subtract"))
-_POWERS = frozenset(("power", "integer_power", "left_shift"))
-_GROWING = _POWERS | {"multiply"}
+_BOUNDING = frozenset((ops.remainder, ops.bitwise_and, ops.floor_divide, ops.sign, ops.minimum, ops.right_shift))
+_ADDING = frozenset((ops.add, ops.subtract))
+_POWERS = frozenset((ops.power, ops.integer_power, ops.left_shift))
+_GROWING = _POWERS | {ops.multiply}
 
 
 def may_overflow(graph: Graph, numbers: Sequence[int]) -> bool:
@@ -31,8 +32,8 @@ def _is_exponential(value: Value) -> bool:
     """Whether a number is raised to a power, or shifted, that depends on the iteration."""
     if not isinstance(value.type, TensorType):
         return any(_is_exponential(part) for inside in _regions(value) for part in inside.body)
-    return value.op.name in _POWERS and not value.shape and value.dtype.is_integer and (
-        value.operands[-1].op.kind != "constant" or value.operands[-1].op.name == "index_value")
+    return value.op in _POWERS and not value.shape and value.dtype.is_integer and (
+        value.operands[-1].op.kind != "constant" or value.operands[-1].op is ops.index_value)
 
 
 def _grows(value: Value, inputs: Iterable[Value]) -> bool:
@@ -60,12 +61,11 @@ def _grows(value: Value, inputs: Iterable[Value]) -> bool:
     stack, seen = [value], set()
     while stack:
         part = stack.pop()
-        if part in seen or part in roots or not dependent(part) or part.op.name in _BOUNDING:
+        if part in seen or part in roots or not dependent(part) or part.op in _BOUNDING:
             continue
         seen.add(part)
-        name = part.op.name
         inner = [operand for operand in part.operands if dependent(operand)]
-        if name in _GROWING or (name in _ADDING and len(inner) > 1):
+        if part.op in _GROWING or (part.op in _ADDING and len(inner) > 1):
             return True
         if part.op.kind == "region" and any(_may_grow(inside) for inside in _regions(part)):
             return True
@@ -86,6 +86,6 @@ def _may_grow(graph: Graph) -> bool:
                 return True
             continue
         known = [operand.op.kind == "constant" for operand in value.operands]
-        if value.op.name in _GROWING or (value.op.name in _ADDING and not any(known)):
+        if value.op in _GROWING or (value.op in _ADDING and not any(known)):
             return True
     return False

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bwcompiler import ops
 from bwcompiler.frontend.source.bodies.capture import Traceable
 from bwcompiler.frontend.source.bodies.iteration import Elements
 from bwcompiler.frontend.source.carried.growth import POISON, Again
@@ -27,8 +28,9 @@ from bwcompiler.ir.types import TensorType
 
 MOST = 1 << 16                 # iterations that are counted
 _EXACT = 1 << 53               # integers below are what Python and floats have
-_OPS = frozenset(("absolute", "add", "cast", "divide", "equal", "floor_divide", "greater", "greater_equal", "less", "less_equal",
-                  "maximum", "minimum", "multiply", "negative", "not_equal", "remainder", "select", "subtract"))     # as Python's
+_OPS = frozenset((                 # that compute what Python computes
+    ops.absolute, ops.add, ops.cast, ops.divide, ops.equal, ops.floor_divide, ops.greater, ops.greater_equal, ops.less, ops.less_equal,
+    ops.maximum, ops.minimum, ops.multiply, ops.negative, ops.not_equal, ops.remainder, ops.select, ops.subtract))
 
 
 class Counted(NamedTuple):
@@ -124,8 +126,8 @@ def _plan(inputs: dict[str, Value], outputs: dict[str, Value]) -> list[Value]:
 def _collect(value: Value, known: set[Value], order: dict[Value, None]) -> bool:
     if value in known or value in order:
         return True
-    constant = value.op.name == "full" and not value.operands
-    if not isinstance(value.type, TensorType) or value.shape or not (constant or value.op.name in _OPS):
+    constant = value.op is ops.full and not value.operands
+    if not isinstance(value.type, TensorType) or value.shape or not (constant or value.op in _OPS):
         return False
     if not all(_collect(operand, known, order) for operand in value.operands):
         return False
