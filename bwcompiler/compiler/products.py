@@ -1,7 +1,7 @@
 """Native code of matrix products: one module per dtype and target, compiled for the first program that calls it.
 
 Compiling it takes longer than most programs do, so `begin` starts it in a thread of its own as soon as a graph is known to need it: LLVM
-works without the interpreter's lock while the graph is differentiated and fused.  Later processes find the code on disk.
+works without the interpreter's lock while the program around is made and compiled.  Later processes find the code on disk.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def address(dtype: DType, target: Target) -> int:
 
 
 def _code(dtype: DType, target: Target) -> bytes:
-    return object_cache.object_for(products_text(dtype, target), target, jit.FINISHED)
+    return object_cache.object_for(products_text(dtype, target), target, jit.FINISHED, ahead=True)
 
 
 def _called(graph: Graph) -> set[DType]:

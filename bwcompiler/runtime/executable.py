@@ -47,9 +47,9 @@ class _MethodDefinition(ctypes.Structure):
 class Executable:
     """Loaded machine code of `text`, which defines `@bw_program`.
 
-    `symbols` are addresses of what the program refers to (BLAS, thread pool); `keep_alive` are the owners of these
-    addresses; `target` is what to compile for, by default the current one.  The code is unloaded when the executable and
-    every function bound to it are gone.
+    `symbols()` gives the addresses of what the program refers to (BLAS, thread pool); it is asked when there is code, since some of it
+    is compiled beside the program.  `keep_alive` are the owners of these addresses; `target` is what to compile for, by default the
+    current one.  The code is unloaded when the executable and every function bound to it are gone.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Executable:
         text: str,
         signature: CallSignature,
         *,
-        symbols: Mapping[str, int] | None = None,
+        symbols: Callable[[], Mapping[str, int]] = dict,
         keep_alive: tuple[object, ...] = (),
         name: str = "compiled",
         target: Target | None = None,
@@ -66,7 +66,8 @@ class Executable:
         self.signature = signature
         self.native = python_abi.is_supported()
         self._keep_alive = keep_alive
-        self._code = jit.load(object_cache.object_for(text, target or current_target()), symbols or {}, ("bw_program",))
+        code = object_cache.object_for(text, target or current_target())
+        self._code = jit.load(code, symbols(), ("bw_program",))
         self.address = self._code.addresses["bw_program"]
         if self.native:
             self.arenas = (ctypes.c_void_p * ARENA_SLOTS)()

@@ -1,12 +1,15 @@
 """LLVM: text to optimised object code (`optimise`), object code to addresses (`load`), dumps (`assembly`).
 
-One target machine per `Target` and one LLJIT per process, made on first use: importing this module initialises nothing.  The
+Target machines and one LLJIT per process, made on first use: importing this module initialises nothing.  The
 relocation model is PIC with the small code model (rip-relative constants; far calls through stubs, far data by the GOT).
-LLVM runs under llvmlite's process-wide lock, so compiling in several threads at once gains nothing.
+
+Two modules can be compiled at once, in two lanes.  LLVM asks only that threads share neither a context nor a target machine; llvmlite lets
+one thread at a time into the library, so that code generation, most of the time that a module takes, is called past its lock.
 """
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import itertools
 import weakref
@@ -21,7 +24,7 @@ from bwcompiler.locks import held_at_fork
 from bwcompiler.runtime.python_abi import make_immortal
 from bwcompiler.target import Target
 
-_lock = held_at_fork()         # around every call of LLVM: a fork in the middle of one would leave a child with half of it
+_lock = held_at_fork()         # around every call of LLVM but in lanes: a fork in the middle of one would leave a child with half of it
 
 
 class Tuning(NamedTuple):
@@ -69,9 +72,26 @@ def _new_target_machine(target: Target, level: int = TUNING.level) -> Any:
     )
 
 
-@functools.cache
-def _target_machine(target: Target, level: int = TUNING.level) -> Any:
-    return _new_target_machine(target, level)
+class _Lane:
+    """What one thread at a time compiles with."""
+
+    def __init__(self) -> None:
+        self.lock = held_at_fork()
+        self.contexts: list[Any] = []              # one, when there was a module
+        self.machines: dict[tuple[Target, int], Any] = {}
+
+    def context(self) -> Any:
+        if not self.contexts:
+            self.contexts.append(llvm.create_context())
+        return self.contexts[0]
+
+    def machine(self, target: Target, level: int) -> Any:
+        if (target, level) not in self.machines:
+            self.machines[target, level] = _new_target_machine(target, level)
+        return self.machines[target, level]
+
+
+_PROGRAMS, _AHEAD = _Lane(), _Lane()
 
 
 @functools.cache
@@ -80,9 +100,9 @@ def _lljit() -> Any:
     return llvm.create_lljit_compiler(_new_target_machine(Target.host()), use_jit_link=True)
 
 
-def _parse(text: str, machine: Any) -> Any:
+def _parse(text: str, machine: Any, context: Any) -> Any:
     try:
-        module = llvm.parse_assembly(text)
+        module = llvm.parse_assembly(text, context)
         module.verify()
     except RuntimeError as error:
         raise CompileError(f"invalid LLVM text: {error}") from error
@@ -105,9 +125,10 @@ def _longest_block(text: str) -> int:
     return max(len(list(lines)) * indented for indented, lines in itertools.groupby(line[:1] == " " for line in text.splitlines()))
 
 
-def _optimised_module(text: str, target: Target, tuning: Tuning) -> Any:
-    machine = _target_machine(target, _level(text, tuning))
-    module = _parse(text, machine)
+def _optimised_module(lane: _Lane, text: str, target: Target, tuning: Tuning) -> tuple[Any, Any]:
+    """The target machine and the module."""
+    machine = lane.machine(target, _level(text, tuning))
+    module = _parse(text, machine, lane.context())
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options())
     manager = llvm.create_new_module_pass_manager()
     for name in tuning.passes:
@@ -116,26 +137,42 @@ def _optimised_module(text: str, target: Target, tuning: Tuning) -> Any:
     # llvmlite finds an empty _dispose before that of NewPassManager and never frees a manager: 0.1 MB each.
     llvm.newpassmanagers.NewPassManager._dispose(manager)
     manager.detach()
-    return module
+    return machine, module
 
 
-def optimise(text: str, target: Target, tuning: Tuning | None = None) -> bytes:
-    """Parse, verify and optimise a module; its object code."""
-    tuning = tuning or TUNING
-    with _lock:
-        return bytes(_target_machine(target, _level(text, tuning)).emit_object(_optimised_module(text, target, tuning)))
+def optimise(text: str, target: Target, tuning: Tuning | None = None, ahead: bool = False) -> bytes:
+    """Parse, verify and optimise a module; its object code.  ahead: beside programs, by a thread of its own."""
+    lane = _AHEAD if ahead else _PROGRAMS
+    with lane.lock:
+        return _object_code(*_optimised_module(lane, text, target, tuning or TUNING))
+
+
+def _object_code(machine: Any, module: Any) -> bytes:
+    """`machine.emit_object(module)`, but that other threads may call llvmlite meanwhile."""
+    library = llvm.ffi.lib
+    locked = library.LLVMPY_TargetMachineEmitToMemory
+    emit = getattr(locked, "_cfn", locked)             # the function that llvmlite puts its lock around
+    with llvm.ffi.OutputString() as message:
+        buffer = emit(machine, module, 1, message)
+        if not buffer:
+            raise CompileError(f"LLVM makes no code: {message}")
+    try:
+        return ctypes.string_at(library.LLVMPY_GetBufferStart(buffer), library.LLVMPY_GetBufferSize(buffer))
+    finally:
+        library.LLVMPY_DisposeMemoryBuffer(buffer)
 
 
 def assembly(text: str, target: Target) -> str:
     """Machine code of the module as assembler text."""
-    with _lock:
-        return str(_target_machine(target, _level(text, TUNING)).emit_assembly(_optimised_module(text, target, TUNING)))
+    with _PROGRAMS.lock:
+        machine, module = _optimised_module(_PROGRAMS, text, target, TUNING)
+        return str(machine.emit_assembly(module))
 
 
 def optimised_ir(text: str, target: Target) -> str:
     """The module after LLVM's passes."""
-    with _lock:
-        return str(_optimised_module(text, target, TUNING))
+    with _PROGRAMS.lock:
+        return str(_optimised_module(_PROGRAMS, text, target, TUNING)[1])
 
 
 def object_sections(code: bytes) -> list[tuple[str, int, bool]]:

@@ -234,8 +234,9 @@ def disk() -> DiskCache | None:
     return cache
 
 
-def object_for(text: str, target: Target, tuning: jit.Tuning | None = None) -> bytes:
-    """Object code of a module: from memory, from disk, or compiled now (`jit.TUNING` where no other tuning is told)."""
+def object_for(text: str, target: Target, tuning: jit.Tuning | None = None, ahead: bool = False) -> bytes:
+    """Object code of a module: from memory, from disk, or compiled now (`jit.TUNING` where no other tuning is told; ahead: beside
+    programs, in a thread of its own)."""
     key = key_of(text, target, tuning)
     code = memory.get(key)
     if code is not None:
@@ -243,7 +244,7 @@ def object_for(text: str, target: Target, tuning: jit.Tuning | None = None) -> b
     on_disk = disk()
     code = on_disk.get(key) if on_disk is not None else None
     if code is None:
-        code = jit.optimise(text, target, tuning)
+        code = jit.optimise(text, target, tuning, ahead)
         if on_disk is not None:
             on_disk.put(key, code)
     memory.put(key, code)

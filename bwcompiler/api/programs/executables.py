@@ -23,6 +23,7 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.semantics.content_hash import content_hash
 from bwcompiler.ir.types import TensorType, TupleType
 from bwcompiler.locks import RenewedLock
+from bwcompiler.lowering.program import ProgramText
 from bwcompiler.runtime import threads
 from bwcompiler.runtime.executable import Executable
 from bwcompiler.runtime.interrupts import poll_address
@@ -148,20 +149,32 @@ def _build(graph: Graph, into: Into, name: str, target: Target) -> Compiled:
     lowered = lower(graph, into, target)
     if dump is not None:
         dump.finish(lowered)
-    program = lowered.program
-    symbols: dict[str, int] = {}
-    keep: list[object] = []
-    for number, callback in enumerate(program.callbacks):
-        address, owner = make_callback(number, callback)
-        symbols[callback.symbol] = address
-        keep.append(owner)
-    symbols.update(native_addresses(program.symbols))
-    symbols.update(loops_named_in(lowered.simplified))
-    symbols.update(products.addresses(program.symbols, target))
-    if POLL in program.symbols:
-        symbols[POLL] = poll_address()
-    if PARALLEL in program.symbols:
-        symbols.update(threads.symbols())
+    callbacks, keep = _callbacks(lowered.program)
+
+    def symbols() -> dict[str, int]:
+        return {**callbacks, **_addresses(lowered, target)}
+
     signature = _signature(graph, into, lowered.plan.arena_bytes)
-    executable = Executable(program.text, signature, symbols=symbols, keep_alive=tuple(keep), name=name, target=target)
+    executable = Executable(lowered.program.text, signature, symbols=symbols, keep_alive=keep, name=name, target=target)
     return Compiled(lowered, executable, graph)
+
+
+def _callbacks(program: ProgramText) -> tuple[dict[str, int], tuple[object, ...]]:
+    """Addresses of the Python functions that a program calls, and their owners."""
+    addresses: dict[str, int] = {}
+    owners: list[object] = []
+    for number, callback in enumerate(program.callbacks):
+        addresses[callback.symbol], owner = make_callback(number, callback)
+        owners.append(owner)
+    return addresses, tuple(owners)
+
+
+def _addresses(lowered: Lowered, target: Target) -> dict[str, int]:
+    """Of the native functions that a program calls."""
+    symbols = lowered.program.symbols
+    found = {**native_addresses(symbols), **loops_named_in(lowered.simplified), **products.addresses(symbols, target)}
+    if POLL in symbols:
+        found[POLL] = poll_address()
+    if PARALLEL in symbols:
+        found.update(threads.symbols())
+    return found

@@ -5,10 +5,13 @@ from __future__ import annotations
 import ctypes
 import subprocess
 import sys
+import threading
 
 import pytest
 
 from bwcompiler.errors import CompileError
+from bwcompiler.ir.types import F32, F64
+from bwcompiler.lowering.products import products_text
 from bwcompiler.runtime import jit
 from bwcompiler.target import Target
 from tests.support.targets import HOST, TARGETS
@@ -53,6 +56,25 @@ def call(code: jit.LoadedCode, name: str, argument: int) -> int:
 def test_compile_load_call() -> None:
     code = jit.load(jit.optimise(TWICE, HOST), {}, ["twice"])
     assert call(code, "twice", 21) == 42
+
+
+def test_two_modules_at_once_are_what_they_are_alone() -> None:
+    """Each lane has a context and target machines of its own; neither waits for the other."""
+    texts = [products_text(dtype, HOST) for dtype in (F32, F64)]
+    alone = [jit.optimise(text, HOST, jit.FINISHED) for text in texts]
+    begun, made = [threading.Event() for _ in texts], {}
+
+    def compile_(number: int) -> None:
+        begun[number].set()
+        begun[1 - number].wait(60)
+        made[number] = jit.optimise(texts[number], HOST, jit.FINISHED, ahead=number == 1)
+
+    threads = [threading.Thread(target=compile_, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [made[number] for number in range(2)] == alone
 
 
 def test_one_object_can_be_loaded_again_and_again() -> None:

@@ -1,0 +1,37 @@
+"""Matrix products are compiled beside the programs that call them."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from bwcompiler.compiler import products
+from bwcompiler.runtime import jit
+
+
+def test_a_program_is_compiled_before_it_waits_for_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled, patience = threading.Event(), 60.0
+    in_time: list[bool] = []
+    real_code, real_optimise = products._code, jit.optimise
+
+    def code(*arguments: Any) -> bytes:
+        in_time.append(compiled.wait(patience))
+        return real_code(*arguments)
+
+    def optimise(text: str, *rest: Any) -> bytes:
+        found = real_optimise(text, *rest)
+        if "@bw_program(" in text:
+            compiled.set()
+        return found
+
+    monkeypatch.setattr(products, "_code", code)
+    monkeypatch.setattr(products, "_begun", {})
+    monkeypatch.setattr(products, "address", products.address.__wrapped__)
+    monkeypatch.setattr(jit, "optimise", optimise)
+    x = np.random.default_rng(3).standard_normal((70, 70))
+    np.testing.assert_allclose(bw.jit(lambda x: np.sin(x @ x * 0.37281))(x), np.sin(x @ x * 0.37281), atol=1e-9)
+    assert in_time and all(in_time)
