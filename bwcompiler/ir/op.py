@@ -222,6 +222,11 @@ def constant(value: Any, like: TensorType) -> Value:
     return REGISTRY["full"](value=value, shape=like.shape, dtype=like.dtype)
 
 
+def is_constant(value: Value) -> bool:
+    """Whether value is filled with one known scalar."""
+    return value.op.name == "full"
+
+
 def _binary(name: str, x: Any, y: Any) -> Value:
     if not isinstance(x, Value):
         x = constant(x, y.type)

@@ -26,7 +26,7 @@ def matrix_transpose(x: Value) -> Value:
 def is_matrix_transpose(x: Value) -> Value | None:
     """y where x is y with its last two axes swapped, else None."""
     rank = x.rank
-    swapped = x.op.name == "transpose" and x.attrs["axes"] == (*range(rank - 2), rank - 1, rank - 2)
+    swapped = x.op is transpose and x.attrs["axes"] == (*range(rank - 2), rank - 1, rank - 2)
     return x.operands[0] if swapped else None
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.declaration import WITHOUT_NUMPY, is_plain_function, numpy_name
 from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, scale_extent
-from bwcompiler.ir.op import Op, Value
+from bwcompiler.ir.op import Op, Value, is_constant
 from bwcompiler.ir.types import F64, I64, DType, TensorType
 
 
@@ -248,7 +248,7 @@ def slice_(a: Application) -> str:
 
 def _start_of_update(a: Application) -> str:
     """`target = copy of operand 0`; a constant operand is made on the spot."""
-    return f"{a.target} = {full_text(a.x.attrs['value'], a.x.type, a.indices) if a.x.op.name == 'full' else a.reads[0] + '.copy()'}"
+    return f"{a.target} = {full_text(a.x.attrs['value'], a.x.type, a.indices) if is_constant(a.x) else a.reads[0] + '.copy()'}"
 
 
 def slice_write(sign: str) -> Rule:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from bwcompiler.ir.access import ArrayView, root
 from bwcompiler.ir.extent import Extent, Section
-from bwcompiler.ir.op import Value
+from bwcompiler.ir.op import Value, is_constant
 
 PANEL_COLUMNS = 64             # that one panel of columns has, at least: of fewer, many rows fall into few cache sets
 
@@ -105,7 +105,7 @@ def update_section(value: Value) -> Section:
 def starts_filled(value: Value, number: int) -> bool:
     """Whether operand `number` of a loop is a state that starts as one number everywhere: its memory is filled, and not copied."""
     operand = value.operands[number]
-    return value.op.name in ("loop", "while_loop") and number < value.attrs["carried"] and operand.op.name == "full"
+    return value.op.name in ("loop", "while_loop") and number < value.attrs["carried"] and is_constant(operand)
 
 
 @dataclass

@@ -23,7 +23,7 @@ import numpy as np
 
 from bwcompiler.ir.extent import Affine, Extent, Index
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.op import Attributes, Op, Value
+from bwcompiler.ir.op import Attributes, Op, Value, is_constant
 from bwcompiler.ir.types import DTYPES, DType, TensorType, TupleType
 
 BARE_NAME = re.compile(r"[^\W\d]\w*(?:\.\w+)*")
@@ -70,14 +70,14 @@ def sibling(operands: Iterable[Value]) -> Value | None:
     """The operand that gives literals among `operands` their type: the last one that is not a constant."""
     found = None
     for operand in operands:
-        if operand.op.name != "full":
+        if not is_constant(operand):
             found = operand
     return found
 
 
 def literal_values(graph: Graph) -> set[Value]:
     """The constants that are written where they are read: each reader has a sibling operand of the same type."""
-    constants = {value for value in graph.body if value.op.name == "full"}
+    constants = {value for value in graph.body if is_constant(value)}
     if not constants:
         return constants
     read: set[Value] = set()

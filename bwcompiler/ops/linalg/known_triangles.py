@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bwcompiler.ir.op import Value
+from bwcompiler.ir.op import Value, is_constant
 from bwcompiler.ops.contraction import is_matrix_transpose
 from bwcompiler.ops.creation import iota
 from bwcompiler.ops.elementwise import greater_equal, less_equal, select, subtract
@@ -36,7 +36,7 @@ def _keeps_lower(condition: Value) -> bool | None:
 
 
 def _is_zero(x: Value) -> bool:
-    return x.op.name == "full" and not x.attrs["value"]
+    return is_constant(x) and not x.attrs["value"]
 
 
 def _counted(x: Value) -> int | None:

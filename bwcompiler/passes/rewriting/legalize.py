@@ -33,14 +33,14 @@ from bwcompiler.errors import CompileError
 from bwcompiler.ir.access import reshape_index
 from bwcompiler.ir.extent import Affine, element_count
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.op import Op, Value, current_record
+from bwcompiler.ir.op import Op, Value, current_record, is_constant
 from bwcompiler.ir.types import F16, I64, TensorType
 from bwcompiler.ops.contraction import is_matrix_transpose
 from bwcompiler.ops.rules import zero_of
 from bwcompiler.passes.rewriting.factorization_rules import FACTORIZATION_RULES
 from bwcompiler.passes.rewriting.half_rules import HALF_RULES, has_halves
 from bwcompiler.passes.rewriting.half_spectra import use_half_spectra
-from bwcompiler.passes.rewriting.rewriter import Rule, Rules, is_constant, rewrite
+from bwcompiler.passes.rewriting.rewriter import Rule, Rules, rewrite
 from bwcompiler.passes.rewriting.simplify_rules import RULES
 from bwcompiler.passes.rewriting.turned_products import turn_products
 from bwcompiler.passes.rewriting.window_rules import WINDOW_RULES, reshaped, windows_by_column

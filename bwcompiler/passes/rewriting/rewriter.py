@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from bwcompiler import ops
 from bwcompiler.ir.graph import Graph, live_values
-from bwcompiler.ir.op import Attributes, Op, Record, Value
+from bwcompiler.ir.op import Attributes, Op, Record, Value, is_constant
 
 Rule = Callable[..., Value | None]                 # (type, *operands, **attributes) -> what stands for the value, or None
 Rules = Mapping[Op, Rule]
@@ -138,11 +138,6 @@ class Rewriter(Record):
     def emit(self, op: Op, operands: tuple[Value, ...], attrs: Attributes, type: Any) -> Value:
         """What stands for the value of op applied to operands."""
         return self.visit(Value(op, operands, attrs, type, None, self.source, self.forward), operands)
-
-
-def is_constant(value: Value) -> bool:
-    """Whether value is filled with one known scalar."""
-    return value.op is ops.full
 
 
 def _key(op: Op, operands: tuple[Value, ...], attrs: Attributes) -> tuple[Any, tuple[Value, ...]]:

@@ -14,9 +14,9 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.ir.extent import Extent, Section, add_extents, known_le, scale_extent
-from bwcompiler.ir.op import REGISTRY, Op, Value
+from bwcompiler.ir.op import REGISTRY, Op, Value, is_constant
 from bwcompiler.ir.types import TensorType
-from bwcompiler.passes.rewriting.rewriter import Rule, is_constant
+from bwcompiler.passes.rewriting.rewriter import Rule
 from bwcompiler.passes.rewriting.update_chains import before_updates
 
 RULES: dict[Op, Rule] = {}
@@ -33,7 +33,7 @@ def rule(*of: Op) -> Callable[[Rule], Rule]:
 
 
 def _is_filled_with(value: Value, number: float) -> bool:
-    if value.op is not ops.full:
+    if not is_constant(value):
         return False
     found = value.attrs["value"]
     parts = (complex(found).real, complex(found).imag) if value.dtype.is_complex else (found,)
@@ -47,7 +47,7 @@ def _full(value: Any, type_: TensorType) -> Value:
 def fold(type_: TensorType, op: Op, *operands: Value, **attrs: Any) -> Value | None:
     """An elementwise op of constants is a constant."""
     for operand in operands:
-        if operand.op is not ops.full:
+        if not is_constant(operand):
             return None
     if op in _NOT_FOLDED:
         return None

@@ -1,0 +1,125 @@
+"""The package as text: its modules, their syntax trees and what they import.  Nothing is imported."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PACKAGE = "bwcompiler"
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+@dataclass(frozen=True)
+class Import:
+    name: str  # the module imported, or `module.attribute` for `from module import attribute`
+    line: int
+    local: bool  # inside a function
+
+
+@dataclass(frozen=True)
+class Module:
+    name: str
+    path: Path
+    text: str
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text, str(self.path))
+
+    @property
+    def part(self) -> str:
+        """The name below the package: `passes` for `bwcompiler.passes.cse`, empty for `bwcompiler` itself."""
+        return self.name.partition(".")[2].partition(".")[0]
+
+    @property
+    def is_package(self) -> bool:
+        return self.path.name == "__init__.py"
+
+    @cached_property
+    def imports(self) -> list[Import]:
+        return list(imports_below(self.tree, self.name if self.is_package else self.name.rpartition(".")[0]))
+
+    def __str__(self) -> str:
+        return self.name
+
+
+Check = Callable[[list[Module]], list[str]]         # one line per violation
+
+
+def load(root: Path) -> list[Module]:
+    """All modules of the package in the folder `root`."""
+    modules = []
+    for path in sorted((root / PACKAGE).rglob("*.py")):
+        parts = path.relative_to(root).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        modules.append(Module(name, path, path.read_text(encoding="utf-8")))
+    return modules
+
+
+@functools.cache
+def package() -> list[Module]:
+    """The modules of this package, parsed once for all checks."""
+    return load(ROOT)
+
+
+def imports_below(node: ast.AST, package: str, local: bool = False) -> Iterator[Import]:
+    """Every import statement (and `import_module("...")`) under `node`, relative names resolved against `package`."""
+    for child in ast.iter_child_nodes(node):
+        match child:
+            case ast.Import(names=names):
+                yield from (Import(alias.name, child.lineno, local) for alias in names)
+            case ast.ImportFrom(names=names, level=level, module=source):
+                parents = package.split(".")[: len(package.split(".")) - level + 1] if level else []
+                base = ".".join([*parents, *([source] if source else [])])
+                yield from (Import(f"{base}.{alias.name}", child.lineno, local) for alias in names)
+            case ast.Call(
+                func=ast.Name(id="import_module" | "__import__") | ast.Attribute(attr="import_module"),
+                args=[ast.Constant(value=str(name)), *_],
+            ):
+                yield Import(name, child.lineno, local)
+        yield from imports_below(child, package, local or isinstance(child, Function))
+
+
+def internal_imports(module: Module, modules: list[Module]) -> Iterator[tuple[Module, Import]]:
+    """The package's modules that `module` imports.
+
+    `from bwcompiler.ops import layout` imports the module `layout`; `from bwcompiler.ops import add` the package `ops`.
+    That Python runs the `__init__` of every parent package first is no dependency here.
+    """
+    by_name = {other.name: other for other in modules}
+    for found in module.imports:
+        target = by_name.get(found.name) or by_name.get(found.name.rpartition(".")[0])
+        if target is not None:
+            yield target, found
+
+
+def late_calls(module: Module) -> Iterator[tuple[str, ast.Call]]:
+    """The calls of `loader` and `module`, or of `lazy.loader` and `lazy.module`."""
+    names = {found.name.rpartition(".")[2] for found in module.imports if found.name.startswith(f"{PACKAGE}.lazy.")}
+    for node in ast.walk(module.tree):
+        match node:
+            case ast.Call(func=ast.Name(id=name)) if name in names:
+                yield name, node
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="lazy"), attr="loader" | "module" as name)):
+                yield name, node
+
+
+def write_package(root: Path, files: dict[str, str]) -> list[Module]:
+    """A package with the given files and the empty `__init__` files around them."""
+    for name, text in files.items():
+        path = root / PACKAGE / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        for folder in path.relative_to(root).parents[:-1]:
+            (root / folder / "__init__.py").touch()
+    return load(root)
+
+
+GOOD_FILES = ("cli.py", "api.py", "frontend/tracer.py", "passes/cse.py", "lowering/tile.py", "runtime/jit.py")
+GOOD = dict.fromkeys((*GOOD_FILES, "ops/layout.py", "ir/graph.py", "errors.py", "tree.py"), "")
