@@ -1,4 +1,7 @@
-"""The entry: the same calls through machine code and through `python_entry.py`: forms of calls, guards, results."""
+"""The entry: the same calls through machine code and through `python_entry.py`: forms of calls, guards, results.
+
+`test_entry_numbers.py`, `test_entry_buffers.py` and `test_entry_failures.py` go on.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,21 @@ import gc
 import pickle
 import sys
 import timeit
-import tracemalloc
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from bwcompiler.ir.contracts.call_signature import CallSignature, Container, Leaf, Read, Static
-from bwcompiler.ir.types import BOOL, C64, C128, DTYPES, F32, F64, I8, I64, U8, U64, DType, tensor
+from bwcompiler.ir.contracts.call_signature import Container, Leaf, Read, Static
+from bwcompiler.ir.types import DTYPES, F64, DType, tensor
 from bwcompiler.runtime import python_abi
 from bwcompiler.runtime.executable import CompiledFunction, Executable, chain
 from tests.unit.runtime.programs import (
     NESTED,
     NESTED_TEXT,
-    SCALAR,
     VECTOR,
     X,
     Y,
@@ -59,13 +60,6 @@ class Subclass(np.ndarray[Any, Any]):
     pass
 
 
-LAYOUTS = {
-    "strided": np.arange(10.0)[::2],
-    "reversed": np.arange(5.0)[::-1],
-    "misaligned": np.zeros(41, np.uint8)[1:].view(np.float64),
-    "repeated": np.broadcast_to(np.float64(2.5), 5),
-}
-
 OTHERS = {
     "byte-swapped": np.arange(5.0).astype(">f8"),
     "dtype": np.arange(5),
@@ -84,38 +78,6 @@ def test_failed_guards_take_the_slow_path(bind: Callable[..., Any], name: str) -
     add = bind(sum_of(2), vectors(2))
     assert takes_slow_path(add, X, OTHERS[name])
     assert takes_slow_path(add, OTHERS[name], X)
-
-
-@pytest.mark.parametrize("name", LAYOUTS)
-def test_any_layout_is_taken(bind: Callable[..., Any], name: str) -> None:
-    add, other = bind(sum_of(2), vectors(2)), LAYOUTS[name]
-    np.testing.assert_array_equal(add(X, other), X + other)
-    np.testing.assert_array_equal(add(other, other), 2 * other)
-    strict = bind(sum_of(2), vectors(2, layouts=("C", "C")))
-    assert takes_slow_path(strict, X, other) and not takes_slow_path(strict, X, X)
-
-
-def test_layouts_that_are_asked_for(bind: Callable[..., Any]) -> None:
-    type_ = tensor(F64, (2, 3))
-    a = np.arange(6.0).reshape(2, 3)
-    fortran, sliced = np.asfortranarray(a), np.arange(24.0).reshape(4, 6)[::2, ::2]
-    copy = bind(copy_bytes([(0, 1, 48)], 2), vectors(1, type_, layouts=((8, 16),)))
-    np.testing.assert_array_equal(copy(fortran), a)
-    assert takes_slow_path(copy, a) and takes_slow_path(copy, sliced)
-    backwards = bind(copy_bytes([(0, 1, 48)], 2), vectors(1, type_, layouts=((-24, 8),)))
-    np.testing.assert_array_equal(backwards(a[::-1]), a[::-1])
-
-
-def test_copies_are_released() -> None:
-    add, strided = native(sum_of(2), vectors(2)), np.arange(10.0)[::2]
-    references = sys.getrefcount(strided)
-    tracemalloc.start()
-    add(strided, strided)
-    before = tracemalloc.get_traced_memory()[0]
-    for _ in range(100):
-        add(strided, strided)
-    assert tracemalloc.get_traced_memory()[0] - before < 200 and sys.getrefcount(strided) == references
-    tracemalloc.stop()
 
 
 def test_keywords(bind: Callable[..., Any]) -> None:
@@ -229,31 +191,6 @@ def test_memory_and_items_read_from_outside_are_guards(bind: Callable[..., Any])
     assert takes_slow_path(copy, X)
 
 
-def test_numbers_read_from_outside(bind: Callable[..., Any]) -> None:
-    names, config = {"rate": 0.5}, Config()
-    signature = CallSignature(
-        arguments=(Leaf(0),), argument_types=(VECTOR, SCALAR, SCALAR), argument_kinds=("array", "float", "float"),
-        result=Leaf(0), result_types=(VECTOR,), result_kinds=("array",))
-    text = program(4, loop(5, load(0) + load(1, "0") + load(2, "0") + "  %a = fmul double %x0, %x1\n  %s = fadd double %a, %x2\n"
-                           + store(3, "%s")))
-    scale = bind(text, signature, reads=[Read("global", names, "rate", leaf=1), Read("attribute", config, "rate", leaf=2)])
-    np.testing.assert_array_equal(scale(X), X * 0.5 + 1.5)
-    names["rate"], config.rate = 2.0, 7.25
-    np.testing.assert_array_equal(scale(X), X * 2.0 + 7.25)
-    names["rate"] = 2                          # type: ignore[assignment]
-    assert takes_slow_path(scale, X)
-
-
-def test_a_number_made_by_a_property_takes_the_slow_path() -> None:
-    class Lazy:
-        @property
-        def rate(self) -> float:
-            return sys.getrefcount(self) * 1e300
-
-    copy = native(copy_bytes([(0, 1, 40)], 2), vectors(1), reads=[Read("attribute", Lazy(), "rate", 1e300)])
-    assert takes_slow_path(copy, X)
-
-
 def test_wrong_number_and_keywords_take_the_slow_path(bind: Callable[..., Any]) -> None:
     add = bind(sum_of(2), vectors(2))
     assert takes_slow_path(add) and takes_slow_path(add, X) and takes_slow_path(add, X, X, X)
@@ -284,63 +221,6 @@ def test_every_dtype_and_rank(bind: Callable[..., Any], dtype: DType, shape: tup
     result = copy(array)
     assert (type(result), result.dtype, result.shape) == (np.ndarray, dtype.numpy, shape)
     np.testing.assert_array_equal(result, array)
-
-
-@pytest.mark.parametrize("dtype", DTYPES, ids=repr)
-def test_numpy_scalars(bind: Callable[..., Any], dtype: DType) -> None:
-    type_ = tensor(dtype, ())
-    signature = replace(vectors(1, type_), argument_kinds=("scalar",), result_kinds=("scalar",))
-    copy = bind(copy_bytes([(0, 1, type_.nbytes)], 2), signature)
-    for number in (dtype.numpy.type(1), dtype.numpy.type(0), dtype.numpy.type(100)):
-        result = copy(number)
-        assert type(result) is dtype.numpy.type and result == number
-    assert takes_slow_path(copy, 1) and takes_slow_path(copy, np.ones((), dtype.numpy))
-
-
-NUMBERS: list[tuple[Any, Any, DType, Any]] = [
-    ("float", 1.1, F64, 1.1),
-    ("float", 1.1, F32, np.float32(1.1)),
-    ("float", 1.1, C128, 1.1),
-    ("float", 1.1, C64, np.complex64(1.1)),
-    ("int", -7, I64, -7),
-    ("int", 2**63 - 1, I64, 2**63 - 1),
-    ("int", -128, I8, -128),
-    ("int", 255, U8, 255),
-    ("int", 2**40, U64, 2**40),
-    ("int", 3, F64, 3.0),
-    ("int", 3, F32, 3.0),
-    ("int", 3, C128, 3.0),
-    ("int", -3, C64, -3.0),
-    ("bool", True, BOOL, True),
-    ("bool", False, BOOL, False),
-    ("bool", True, F64, 1.0),
-    ("bool", True, I64, 1),
-    ("bool", True, C64, 1.0),
-    ("complex", 1.1 + 2j, C128, 1.1 + 2j),
-    ("complex", 1.1 - 2j, C64, np.complex64(1.1 - 2j)),
-]
-
-
-@pytest.mark.parametrize(("kind", "number", "dtype", "expected"), NUMBERS, ids=str)
-def test_python_numbers(bind: Callable[..., Any], kind: Any, number: Any, dtype: DType, expected: Any) -> None:
-    type_ = tensor(dtype, ())
-    copy = bind(copy_bytes([(0, 1, type_.nbytes)], 2), replace(vectors(1, type_), argument_kinds=(kind,)))
-    result = copy(number)
-    assert (result.dtype, result.shape) == (dtype.numpy, ()) and result[()] == expected
-    for other in (True, 1, 1.0, 1j, np.float64(1.0), np.int64(1), np.ones(()), "1", None):
-        assert takes_slow_path(copy, other) == (type(other).__name__ != kind)
-
-
-@pytest.mark.parametrize(("dtype", "number"), [(I8, 128), (I8, -129), (U8, -1), (U8, 256), (U64, -1), (I64, 2**63)])
-def test_integers_that_do_not_fit_take_the_slow_path(bind: Callable[..., Any], dtype: DType, number: int) -> None:
-    type_ = tensor(dtype, ())
-    copy = bind(copy_bytes([(0, 1, type_.nbytes)], 2), replace(vectors(1, type_), argument_kinds=("int",)))
-    assert takes_slow_path(copy, number)
-
-
-def test_impossible_number_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"a Python float cannot be passed as i64\[\]"):
-        native("define i32 @bw_program(ptr %b, ptr %a) { ret i32 0 }", replace(vectors(1, tensor(I64)), argument_kinds=("float",)))
 
 
 def test_nested_trees(bind: Callable[..., Any]) -> None:
@@ -444,84 +324,6 @@ def test_static_values_are_compared_by_type_and_bits(bind: Callable[..., Any], s
     copy = bind(copy_bytes([(0, 1, 40)], 2), replace(vectors(1), arguments=(Static(0), Leaf(0))), (), (static,))
     assert not takes_slow_path(copy, static, X)
     assert all(takes_slow_path(copy, other, X) for other in others)
-
-
-INTO = replace(vectors(3), result_into=(2,))
-
-
-def test_result_into_an_argument(bind: Callable[..., Any]) -> None:
-    add = bind(program(4, loop(5, load(0) + load(1) + "  %s = fadd double %x0, %x1\n" + store(3, "%s"))), INTO)
-    out = np.empty(5)
-    assert add(X, Y, out) is out
-    np.testing.assert_array_equal(out, X + Y)
-
-
-def test_unusable_output_takes_the_slow_path() -> None:
-    add = native(program(4, loop(5, load(0) + load(1) + "  %s = fadd double %x0, %x1\n" + store(3, "%s"))), INTO)
-    frozen = np.empty(5)
-    frozen.flags.writeable = False
-    memory = np.arange(12.0)
-    assert takes_slow_path(add, X, Y, frozen) and takes_slow_path(add, X, Y, np.empty(10)[::2])
-    assert takes_slow_path(add, X, Y, np.zeros(41, np.uint8)[1:].view(np.float64))
-    for start, overlaps in ((0, True), (1, True), (4, True), (5, False), (6, False)):
-        out = memory[start : start + 5]
-        assert takes_slow_path(add, memory[:5], Y, out) == takes_slow_path(add, Y, memory[:5], out) == overlaps
-    captured = native(sum_of(2).replace("%p2", "%p3"), replace(INTO, arguments=(Leaf(0), Leaf(1)), argument_types=(VECTOR,) * 2,
-                      argument_kinds=("array",) * 2, captured_types=(VECTOR,), result_into=(1,)), [memory[:5]])  # fmt: skip
-    assert takes_slow_path(captured, X, memory[4:9])
-
-
-def windows(memory: np.ndarray) -> Iterator[np.ndarray]:
-    """Views of five elements, forwards, backwards and in steps."""
-    for start in range(0, 12, 2):
-        yield from (memory[start:start + 5], memory[start:start + 5][::-1], memory[start:start + 10:2], memory[start:start + 15:3][::-1])
-
-
-def test_arrays_in_steps_reach_as_far_as_they_do(bind: Callable[..., Any]) -> None:
-    add = bind(program(4, loop(5, load(0) + load(1) + "  %s = fadd double %x0, %x1\n" + store(3, "%s"))), INTO)
-    memory, found = np.arange(28.0), set()
-    for start in range(0, 24, 3):
-        out = memory[start:start + 5]
-        for other in windows(memory):
-            overlaps = np.may_share_memory(out, other)
-            assert takes_slow_path(add, other, Y, out) == takes_slow_path(add, Y, other, out) == overlaps
-            found.add((other.strides, overlaps))
-    assert len(found) == 8
-
-
-def test_matrices_in_steps_reach_as_far_as_they_do(bind: Callable[..., Any]) -> None:
-    matrix, memory = tensor(F64, (2, 3)), np.arange(40.0)
-    signature = CallSignature(arguments=(Leaf(0), Leaf(1)), argument_types=(matrix, VECTOR), argument_kinds=("array",) * 2, result=Leaf(0),
-                              result_types=(VECTOR,), result_kinds=("array",), result_into=(1,))
-    copy = bind(copy_bytes([(0, 1, 40)], 2), signature)
-    square = memory[8:32].reshape(4, 6)
-    for part in (square[:2, :3], square[::2, ::2], square[::-2, ::-1][:, :3], square.T[::3, :3], square[2:, ::-2], square[1:3, 3:]):
-        for start in range(0, 36, 2):
-            out = memory[start:start + 5]
-            assert takes_slow_path(copy, part, out) == np.may_share_memory(part, out), (part.strides, start)
-
-
-def test_results_that_are_not_returned_are_written_all_the_same(bind: Callable[..., Any]) -> None:
-    text = program(6, loop(5, load(0) + load(1) + "  %s = fadd double %x0, %x1\n" + store(5, "%s")) + "")
-    signature = CallSignature(
-        arguments=(Leaf(0), Leaf(1), Leaf(2)), argument_types=(VECTOR,) * 3, argument_kinds=("array",) * 3, captured_types=(VECTOR,),
-        result=Leaf(0), result_types=(VECTOR,) * 2, result_kinds=("array",) * 2, result_into=(None, 2))
-    add, out = bind(text, signature, [Z]), np.empty(5)
-    references = sys.getrefcount(out)
-    assert add(X, Y, out) is not out
-    np.testing.assert_array_equal(out, X + Y)
-    assert sys.getrefcount(out) == references
-
-
-def test_slow_run_converts_copies_and_handles_overlap() -> None:
-    run = Executable(sum_of(2), vectors(2)).form(raise_error).run
-    for other in (LAYOUTS["strided"], OTHERS["byte-swapped"], OTHERS["dtype"], LAYOUTS["misaligned"], OTHERS["list"]):
-        np.testing.assert_array_equal(run([X, other]), X + np.asarray(other))
-    text = program(4, loop(5, load(0) + load(1) + "  %s = fadd double %x0, %x1\n" + store(3, "%s")))
-    memory = np.arange(12.0)
-    out = memory[1:6]
-    assert Executable(text, INTO).form(raise_error).run([memory[:5], X, out]) is out
-    np.testing.assert_array_equal(out, 2 * X)
 
 
 # --- CompiledFunction, speed ------------------------------------------------------------------------------------------
