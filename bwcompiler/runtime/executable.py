@@ -13,7 +13,7 @@ import copy
 import ctypes
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Generic, ParamSpec, Self, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from bwcompiler.runtime.entry.native_entry import entry_text
 from bwcompiler.runtime.entry.python_entry import NativeProgram, bind_python, captured_error
 from bwcompiler.runtime.entry.table import Table, build_table
 from bwcompiler.target import Target, current_target, default_target
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 SlowPath = Callable[..., Any]
 RaiseError = Callable[[int, bytes], Any]
@@ -208,14 +211,14 @@ def _builtin_maker() -> Any:
 _new_builtin = _builtin_maker()
 
 
-class CompiledFunction:
+class CompiledFunction(Generic[P, R]):
     """A callable object whose calls go straight to `_install`ed native code.
 
     Python looks `__call__` up in the class, so every instance has a class of its own.  A builtin in a class is no
     descriptor: it is called without `self`, as it should be.  Instances have attributes like any object.
     """
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> CompiledFunction:
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         own = type(cls.__name__, (cls,), {"__module__": cls.__module__, "__doc__": cls.__doc__, "__slots__": ()})
         return object.__new__(own)
 
@@ -224,5 +227,5 @@ class CompiledFunction:
         is_builtin = isinstance(function, type(len))
         type(self).__call__ = function if is_builtin else staticmethod(function)  # type: ignore[method-assign]
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         raise NotImplementedError(f"{type(self).__name__} has no code installed")

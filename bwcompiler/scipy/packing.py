@@ -134,17 +134,17 @@ class Derived:
     @functools.cached_property
     def value(self) -> Function:
         """The number."""
-        return jit(self.scalar_valued, mutates=False)  # type: ignore[no-any-return]
+        return jit(self.scalar_valued, mutates=False)
 
     @functools.cached_property
     def value_and_gradient(self) -> Function:
         """Both, in one program."""
-        return value_and_grad(self.scalar_valued)  # type: ignore[no-any-return]
+        return value_and_grad(self.scalar_valued)
 
     @functools.cached_property
     def hessian(self) -> Function:
         """The Hessian, dense."""
-        return hessian(self.scalar_valued)  # type: ignore[no-any-return]
+        return hessian(self.scalar_valued)
 
     @functools.cached_property
     def product(self) -> Function:
@@ -156,12 +156,12 @@ class Derived:
     @functools.cached_property
     def values(self) -> Function:
         """What it returns, as one vector."""
-        return jit(self.vector_valued, mutates=False)  # type: ignore[no-any-return]
+        return jit(self.vector_valued, mutates=False)
 
     @functools.cached_property
     def jacobian(self) -> Function:
         """The Jacobian, dense."""
-        return jacobian(self.vector_valued)  # type: ignore[no-any-return]
+        return jacobian(self.vector_valued)
 
     @functools.cached_property
     def sparse_jacobian(self) -> Any:

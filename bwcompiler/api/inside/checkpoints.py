@@ -6,7 +6,7 @@ import functools
 import math
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -25,11 +25,14 @@ from bwcompiler.ops.region import Policy
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
 from bwcompiler.spellings import says_instead
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
 
 
 @says_instead
-def checkpoint(fun: Callable[..., Any], policy: Callable[[str], bool] | None = None) -> Callable[..., Any]:
+def checkpoint(fun: Callable[P, R], policy: Callable[[str], bool] | None = None) -> Callable[P, R]:
     """The function, whose derivative computes the values inside of it again instead of keeping them.
 
     What is kept is its arguments, what it reads from outside, and results of the ops that policy(name of the op) is true for, such as
@@ -52,10 +55,10 @@ def checkpoint(fun: Callable[..., Any], policy: Callable[[str], bool] | None = N
     kept = Policy(policy)
 
     @functools.wraps(fun)
-    def checkpointed_function(*args: Any, **kwargs: Any) -> Any:
+    def checkpointed_function(*args: P.args, **kwargs: P.kwargs) -> R:
         if active_region() is None:
             return fun(*args, **kwargs)
-        return checkpointed(fun, kept, args, kwargs)
+        return checkpointed(fun, kept, args, kwargs)  # type: ignore[no-any-return]
     return checkpointed_function
 
 

@@ -59,7 +59,7 @@ def is_array(value: Any) -> bool:
 
 
 @functools.cache
-def _compiled(fun: Callable[..., Any], static: tuple[str, ...], mutates: bool) -> JitFunction:
+def _compiled(fun: Callable[..., Any], static: tuple[str, ...], mutates: bool) -> JitFunction[..., Any]:
     return JitFunction(fun, static_argnames=static, mutates=mutates)
 
 

@@ -47,7 +47,7 @@ def _run(make: Callable[..., Callable[..., Any]], options: tuple[Any, ...], *arg
 
 
 @functools.lru_cache(maxsize=BODIES)
-def _compiled(make: Callable[..., Callable[..., Any]], options: tuple[Any, ...]) -> JitFunction:
+def _compiled(make: Callable[..., Callable[..., Any]], options: tuple[Any, ...]) -> JitFunction[..., Any]:
     return JitFunction(make(*options), mutates=False)
 
 

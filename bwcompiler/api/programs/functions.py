@@ -14,7 +14,7 @@ import types
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, overload
 
 import numpy as np
 
@@ -45,15 +45,19 @@ from bwcompiler.locks import RenewedLock
 from bwcompiler.runtime.executable import CallForm, CompiledFunction, chain
 from bwcompiler.spellings import missing_attribute, says_instead
 
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R")
+
 FORMS = 64                     # forms of call that the native entry of one function tries at most
 WARN_AT = (16, 64, 256, 1024)  # traces of one function
 VARIANTS = 8                   # specialisations for arguments of one kind: other layouts, other values outside
 
 
-class JitFunction(CompiledFunction):
+class JitFunction(CompiledFunction[P, R]):
     """What `jit` returns: call it like the function.  Each new kind of arguments (shapes, dtypes, tree, static values) compiles once."""
 
-    def __init__(self, fun: Callable[..., Any], static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = (),
+    def __init__(self, fun: Callable[P, R], static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = (),
                  mutates: bool | Any = True, autoloop: bool = True) -> None:
         self.fun = fun
         self.autoloop = autoloop
@@ -69,8 +73,15 @@ class JitFunction(CompiledFunction):
         functools.update_wrapper(self, fun, updated=())
         self._install(self._slow)
 
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Self: ...
+
+    @overload
+    def __get__(self: JitFunction[Concatenate[Any, Q], R], instance: object, owner: type | None = None) -> Callable[Q, R]: ...
+
     def __get__(self, instance: object, owner: type | None = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        method: Callable[..., Any] = self
+        return self if instance is None else functools.partial(method, instance)
 
     def _slow(self, *args: Any, **kwargs: Any) -> Any:
         """Any call that no native form takes."""
@@ -353,7 +364,7 @@ class Specialisation:
     into   per result: the argument leaf that it is written to (what the function assigns to its arguments), or None.
     """
 
-    def __init__(self, owner: JitFunction, arguments: Arguments, varying: Sequence[OutsideRead] = ()) -> None:
+    def __init__(self, owner: JitFunction[..., Any], arguments: Arguments, varying: Sequence[OutsideRead] = ()) -> None:
         self.owner = owner
         with collector_paused():                   # once for all stages: it would walk what each of them makes, which stays
             try:
@@ -425,14 +436,19 @@ class Specialisation:
         return tree.unflatten(self.traced.output_tree, self.bound.call([*leaves, *[read.look() for read in self.numbers]]))
 
 
+@overload                     # a ufunc takes arrays too, which the first of its overloads does not say
+def jit(fun: np.ufunc, *, static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = (),
+        mutates: bool | int | str | Iterable[int | str] = True, autoloop: bool = True) -> JitFunction[..., Any]: ...
+
+
 @overload
-def jit(fun: Callable[..., Any], *, static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = (),
-        mutates: bool | int | str | Iterable[int | str] = True, autoloop: bool = True) -> Any: ...
+def jit(fun: Callable[P, R], *, static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = (),
+        mutates: bool | int | str | Iterable[int | str] = True, autoloop: bool = True) -> JitFunction[P, R]: ...
 
 
-@overload                     # as a decorator with options: type checkers take what it decorates for typed
+@overload                     # as a decorator with options
 def jit(fun: None = None, *, static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = (),
-        mutates: bool | int | str | Iterable[int | str] = True, autoloop: bool = True) -> Callable[[Callable[..., Any]], Any]: ...
+        mutates: bool | int | str | Iterable[int | str] = True, autoloop: bool = True) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 
 
 @says_instead

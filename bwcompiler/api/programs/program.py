@@ -78,7 +78,7 @@ class Runner(NamedTuple):
         return self.bound.compiled
 
 
-class Program(CompiledFunction):
+class Program(CompiledFunction[..., Any]):
     """A compiled function with its backward program.  Made by `bw.compile`.
 
     Arguments must have the tree, shapes and dtypes that the program was compiled for; SignatureError is raised for others.

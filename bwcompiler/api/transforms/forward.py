@@ -46,7 +46,7 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
     return made(chosen.declare(fun, primals), tuple(tangents))
 
 
-class _Pushed(Transformed):
+class _Pushed(Transformed[..., Any]):
     """fun with its forward derivative: a function of (primals, tangents)."""
 
     def __init__(self, fun: Callable[..., Any], has_aux: bool, **options: Unpack[TransformOptions]) -> None:

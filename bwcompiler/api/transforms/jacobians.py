@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
 from bwcompiler import ops, tree
+from bwcompiler.api.programs.functions import JitFunction, P
 from bwcompiler.api.transforms.options import Options, TransformOptions
 from bwcompiler.api.transforms.reverse import check_arguments, check_output, grad, scalar_output
 from bwcompiler.api.transforms.tangents import checked_tangent, match_leaves
@@ -13,6 +14,7 @@ from bwcompiler.api.transforms.transformed import (
     Argnums,
     Outputs,
     TracedCall,
+    Transformed,
     capture,
     inline_call,
     normalise_argnums,
@@ -36,8 +38,8 @@ LONG = 16                                  # columns of a Jacobian that are wort
 Rows = Callable[[TracedCall, Outputs], list[list[Value]]]         # per output, per differentiated leaf: its Jacobian
 
 
-def jacrev(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
-           **options: Unpack[TransformOptions]) -> Any:
+def jacrev(fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
+           **options: Unpack[TransformOptions]) -> JitFunction[P, Any]:
     """The Jacobian of fun: shape output.shape + argument.shape, computed as one batch of pullbacks.
 
     Outputs and arguments may be trees; the result is then a tree of outputs of trees of arguments.  With has_aux, fun returns
@@ -51,8 +53,8 @@ def jacrev(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False,
     return _jacobian(_by_pullbacks, jacrev, fun, argnums, has_aux, holomorphic, Options.of("jacrev", options))
 
 
-def jacfwd(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
-           **options: Unpack[TransformOptions]) -> Any:
+def jacfwd(fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
+           **options: Unpack[TransformOptions]) -> JitFunction[P, Any]:
     """The Jacobian of fun as `jacrev` gives it, computed as one batch of tangents: cheaper where outputs outnumber arguments.
 
     Outputs may be complex, but arguments only with holomorphic=True.  Errors otherwise as for `jacrev`, and as for `jvp` where there
@@ -65,8 +67,8 @@ def jacfwd(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False,
     return _jacobian(_by_tangents, jacfwd, fun, argnums, has_aux, holomorphic, Options.of("jacfwd", options))
 
 
-def jacobian(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
-             **options: Unpack[TransformOptions]) -> Any:
+def jacobian(fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
+             **options: Unpack[TransformOptions]) -> JitFunction[P, Any]:
     """The Jacobian of fun, by the cheaper of `jacfwd` and `jacrev`: forwards where the arguments have no more elements than the outputs.
 
     Functions with a `custom_vjp` are differentiated backwards.  Results and errors as for `jacrev`.
@@ -78,8 +80,8 @@ def jacobian(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = Fals
     return _jacobian(_by_the_cheaper, jacobian, fun, argnums, has_aux, holomorphic, Options.of("jacobian", options))
 
 
-def _jacobian(rows: Rows, transform: Callable[..., Any], fun: Callable[..., Any], argnums: Argnums, has_aux: bool,
-              holomorphic: bool, options: Options) -> Any:
+def _jacobian(rows: Rows, transform: Callable[..., Any], fun: Callable[P, Any], argnums: Argnums, has_aux: bool,
+              holomorphic: bool, options: Options) -> Transformed[P, Any]:
     def traced(*args: Any, **kwargs: Any) -> Any:
         call = traced_call(fun, args, kwargs, argnums, options)
         outputs = outputs_of(call.result, has_aux)
@@ -205,8 +207,8 @@ def _unit_vectors(type_: TensorType, last: bool = False) -> Value:
 
 
 # ----- second derivatives
-def hessian(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
-            **options: Unpack[TransformOptions]) -> Any:
+def hessian(fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
+            **options: Unpack[TransformOptions]) -> JitFunction[P, Any]:
     """The Hessian of a scalar function, of shape argument.shape + argument.shape: the gradient, differentiated forwards (backwards
     where there is a `custom_vjp`).
 
@@ -219,7 +221,7 @@ def hessian(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
     """
     chosen = Options.of("hessian", options)
     gradient = grad(fun, argnums, has_aux, holomorphic, **options)
-    made = _jacobian(_as_second, hessian, gradient, argnums, has_aux, holomorphic, chosen)
+    made: Transformed[P, Any] = _jacobian(_as_second, hessian, gradient, argnums, has_aux, holomorphic, chosen)
     made.made_by = (hessian, (fun, argnums, has_aux, holomorphic), chosen)
     return made
 

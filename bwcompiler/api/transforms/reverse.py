@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Unpack
 
 from bwcompiler import ops, tree
-from bwcompiler.api.programs.functions import VARIANTS, JitFunction, specialisation_key
+from bwcompiler.api.programs.functions import VARIANTS, JitFunction, P, R, specialisation_key
 from bwcompiler.api.programs.program import Program
 from bwcompiler.api.programs.traced_seeds import is_tracing, match_seeds
 from bwcompiler.api.transforms.options import Options, TransformOptions
@@ -70,8 +70,8 @@ def check_arguments(call: TracedCall, what: str) -> None:
             raise GradientError(f"{what} with holomorphic=True needs complex arguments; {name} has dtype {dtype.numpy}")
 
 
-def value_and_grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
-                   **options: Unpack[TransformOptions]) -> Any:
+def value_and_grad(fun: Callable[P, R], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
+                   **options: Unpack[TransformOptions]) -> JitFunction[P, tuple[R, Any]]:
     """A function that returns fun's value and its gradient with respect to the arguments argnums.
 
     The gradient has the shape and dtype of its argument, and its tree; a tuple of argnums gives a tuple of gradients.  With has_aux,
@@ -113,8 +113,8 @@ def _cotangent(found: Sequence[Value], position: int | None, argument: Value) ->
     return cotangent_or_zero(None if position is None else found[position], argument)
 
 
-def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
-         **options: Unpack[TransformOptions]) -> Any:
+def grad(fun: Callable[P, R], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
+         **options: Unpack[TransformOptions]) -> JitFunction[P, Any]:
     """A function that returns the gradient of fun with respect to the arguments argnums.
 
     The gradient has the shape, dtype and tree of the argument.  Errors as for `value_and_grad`; with has_aux, returns (gradient, aux).
@@ -125,10 +125,10 @@ def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, h
     """
     chosen = Options.of("grad", options)
     check_function(fun, "grad", argnums)
-    both = value_and_grad(fun, argnums, has_aux, holomorphic, **options)
+    traced_both: Callable[..., Any] = value_and_grad(fun, argnums, has_aux, holomorphic, **options).fun
 
     def traced(*args: Any, **kwargs: Any) -> Any:
-        value, gradient = both.fun(*args, **kwargs)
+        value, gradient = traced_both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
 
     return transformed(fun, traced, "grad", chosen, grad, argnums, has_aux, holomorphic, backward=True, argnums=argnums)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from bwcompiler import ops, tree
-from bwcompiler.api.programs.functions import JitFunction
+from bwcompiler.api.programs.functions import JitFunction, P, R
 from bwcompiler.api.programs.program import Program
 from bwcompiler.api.programs.requests import argument_positions, check_differentiable, check_has_arrays
 from bwcompiler.api.transforms.options import Options, TransformOptions
@@ -35,7 +35,7 @@ Argnums = int | Sequence[int]
 REMEMBERED = 64                # bound methods and other callables without attributes whose transforms are kept
 
 
-class Transformed(JitFunction):
+class Transformed(JitFunction[P, R]):
     """A transform of a function: compiled when called with arrays, inlined when called inside another trace.
 
     made_by   the transform, its arguments and options, to make it again from a pickle.
@@ -59,7 +59,7 @@ class Transformed(JitFunction):
         return Program(fun, arguments, argnums, autoloop=self.autoloop)
 
 
-def without_names(traced: Callable[..., Any]) -> Callable[..., Any]:
+def without_names(traced: Callable[..., R]) -> Callable[..., R]:
     """Say that the parameters of a function are not those of the function that it is made of."""
     vars(traced)["__signature__"] = inspect.Signature([inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL),
                                                        inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)])
@@ -74,8 +74,8 @@ def check_function(fun: Callable[..., Any], name: str, argnums: Argnums) -> None
                             f"  hint: bw.{name}(f)(x), not bw.{name}(f, x)")
 
 
-def transformed(fun: Callable[..., Any], traced: Callable[..., Any], name: str, options: Options, transform: Callable[..., Any],
-                *args: Any, backward: bool = False, argnums: Argnums = 0) -> Transformed:
+def transformed(fun: Callable[P, Any], traced: Callable[..., R], name: str, options: Options, transform: Callable[..., Any],
+                *args: Any, backward: bool = False, argnums: Argnums = 0) -> Transformed[P, R]:
     """The function `traced` of handles, which is `fun` as `transform(fun, *args)` makes it, as users hold it.
 
     argnums   positions that it is about: those that count from the end count the arguments that a call gives by position.
@@ -87,7 +87,7 @@ def transformed(fun: Callable[..., Any], traced: Callable[..., Any], name: str, 
     traced.__qualname__ = f"{getattr(fun, '__qualname__', 'function')}.{name}"
     from_the_end = count_from_the_end(argnums)
     own = options.by_position(fun) if from_the_end else options
-    made = Transformed(without_names(traced) if from_the_end else traced, own, (transform, (fun, *args)), backward)
+    made: Transformed[P, R] = Transformed(without_names(traced) if from_the_end else traced, own, (transform, (fun, *args)), backward)
     made.made_by = (transform, (fun, *args), options)
     return made
 
