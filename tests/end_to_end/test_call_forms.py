@@ -231,29 +231,9 @@ def test_an_argument_that_is_also_captured() -> None:
 
     captured = X.copy()
     for function in (bw.jit(fun), bw.jit(fun, mutates=False), bw.grad(fun)):
-        with pytest.raises(SignatureError, match="share memory with an array that the function captures"):
+        with pytest.raises(SignatureError, match="x is assigned to and shares memory with an array that the function captures"):
             function(captured)
         function(X.copy())
-
-
-@pytest.mark.parametrize("mutates", [True, False])
-def test_an_argument_that_shares_memory_in_steps(mutates: bool) -> None:
-    """Also when the form of the call is known: views backwards and in steps reach before their first element and far behind."""
-    def fun(x: Any, y: Any) -> Any:
-        y[:] = 2 * x
-        return x
-
-    function, memory = bw.jit(fun, mutates=mutates), np.arange(20.0)
-    function(np.ones(4), np.zeros(4))
-    for x in (memory[8:12][::-1], memory[4:16:3], memory[4:16:3][::-1], memory[10:14]):
-        for start in range(16):
-            y = memory[start:start + 4]
-            if np.may_share_memory(x, y):
-                with pytest.raises(SignatureError, match="y is assigned to and may share memory with x"):
-                    function(x, y)
-            else:
-                function(x, y)
-                np.testing.assert_array_equal(y, 2 * x if mutates else memory[start:start + 4])
 
 
 def test_buffers_are_added_to_in_place() -> None:

@@ -403,16 +403,6 @@ def test_program_writes_back_and_its_derivatives_do_not() -> None:
     assert bw.compile(assigns, x, y, mutates=False)(x, y) == 27.0 and x.tolist() == [1.0, 1.0, 1.0]
 
 
-def test_assignment_to_an_argument_that_is_passed_twice() -> None:
-    x = np.ones(4)
-    for function in (bw.jit(assigns), bw.compile(assigns, x, np.ones(4))):
-        with pytest.raises(SignatureError, match="share memory"):
-            function(x, x)
-    with pytest.raises(SignatureError, match="share memory"):
-        bw.jit(assigns)(x[:2], x[1:3])
-    assert x.tolist() == [1.0] * 4
-
-
 @pytest.mark.parametrize(("shape", "axis"), [((1, 2), 0), ((2, 1), 1), ((1,), 0), ((2,), ()), ((3, 2), 0), ((2, 40), 1), ((), None)], ids=str)
 def test_sums_of_negative_zeros(shape, axis):
     """A sum begins with 0.0, so that it is 0.0, of one element too."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,11 @@ def may_mutate(mutates: Any, number: int, names: Sequence[str]) -> bool:
     return root in selected or number in selected
 
 
-def check_written(traced: TraceResult, leaves: Sequence[Any], captured: Sequence[Any], into: Sequence[int | None]) -> None:
-    """Raise where an argument that is written back cannot be, or where another array would change with one that is assigned to."""
+def check_written(traced: TraceResult, leaves: Sequence[Any], captured: Sequence[Any], into: Sequence[int | None]) -> list[list[int]]:
+    """Raise where an argument that is assigned to cannot be written back, or a captured array would change with it.
+
+    Returns the arguments that would change with others, in groups: the program is for arguments that do not (`shared_arguments`).
+    """
     names = traced.input_names
     for number in sorted(traced.written):
         target = leaves[number]
@@ -29,8 +32,43 @@ def check_written(traced: TraceResult, leaves: Sequence[Any], captured: Sequence
             raise SignatureError(f"{names[number]} is assigned to, but the argument is not an array")
         if number in into and not target.flags.writeable:
             raise ValueError(f"{names[number]} is assigned to, but the array is read-only")
-        others = [*zip(leaves, names, strict=False), *[(array, "an array that the function captures") for array in captured]]
-        for other, (leaf, name) in enumerate(others):
-            if other != number and isinstance(leaf, np.ndarray) and np.may_share_memory(target, leaf):
-                raise SignatureError(f"{names[number]} is assigned to and may share memory with {name}: the other would "
-                                     f"change too\n  hint: pass a copy, {names[number]}.copy()")
+        if any(overlap(target, array) for array in captured):
+            raise SignatureError(f"{names[number]} is assigned to and shares memory with an array that the function captures, which would "
+                                 f"change too\n  hint: pass a copy, {names[number]}.copy(); or pass the other array as an argument as well")
+    return overlapping(leaves, traced.written)
+
+
+def refuse_overlaps(traced: TraceResult, groups: Sequence[Sequence[int]]) -> None:
+    """Raise where arguments of a derivative overlap, and one of them is assigned to."""
+    for group in groups:
+        number = next(k for k in group if k in traced.written)
+        name, other = traced.input_names[number], traced.input_names[next(k for k in group if k != number)]
+        raise SignatureError(f"{name} is assigned to and shares memory with {other}: the other would change too, and a derivative is with "
+                             f"respect to one alone\n  hint: pass a copy, {name}.copy()")
+
+
+SEARCH = 10_000                # work that finding out whether two arrays overlap may take; beyond, they are taken to
+
+
+def overlap(one: Any, other: Any) -> bool:
+    """Whether two leaves have an element in common."""
+    if not isinstance(one, np.ndarray) or not isinstance(other, np.ndarray) or not np.may_share_memory(one, other):
+        return False
+    try:
+        return np.shares_memory(one, other, max_work=SEARCH)  # type: ignore[arg-type]     # NumPy's stub knows -1 and 0 only
+    except np.exceptions.TooHardError:
+        return True
+
+
+def overlapping(leaves: Sequence[Any], written: Iterable[int]) -> list[list[int]]:
+    """Leaves in groups, each of which hangs together by overlaps and has one that is written to."""
+    groups: list[list[int]] = []
+    for number in sorted(written):
+        if any(number in group for group in groups):
+            continue
+        group = [number]
+        for member in group:                       # which grows
+            group += [k for k, leaf in enumerate(leaves) if k not in group and overlap(leaves[member], leaf)]
+        if len(group) > 1:
+            groups.append(sorted(group))
+    return groups

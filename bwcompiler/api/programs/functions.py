@@ -24,6 +24,7 @@ from bwcompiler.api.programs.bound_graph import BoundGraph
 from bwcompiler.api.programs.executables import compile_graph
 from bwcompiler.api.programs.forms import argument_kinds, argument_trees, layout_of, signature_tree
 from bwcompiler.api.programs.program import Program, require_stage
+from bwcompiler.api.programs.shared_arguments import SharedArguments
 from bwcompiler.collector import collector_paused
 from bwcompiler.errors import CompileError, RecompileWarning, at
 from bwcompiler.frontend.tracing.arguments import (
@@ -36,6 +37,7 @@ from bwcompiler.frontend.tracing.arguments import (
     unwrapped,
 )
 from bwcompiler.frontend.tracing.outside import OutsideRead, can_be_replaced
+from bwcompiler.frontend.tracing.source import is_hidden
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.trace import TraceResult, call_user, cut_to_user_frames, trace_arguments
 from bwcompiler.ir.contracts.call_signature import ArgumentKind, is_plain
@@ -69,6 +71,7 @@ class JitFunction(CompiledFunction[P, R]):
         self._outside = ChangingNumbers()
         self._traces = 0
         self._forms: list[CallForm] = []
+        self._shared: SharedArguments | None = None
         self._lock = RenewedLock()
         functools.update_wrapper(self, fun, updated=())
         self._install(self._slow)
@@ -115,6 +118,12 @@ class JitFunction(CompiledFunction[P, R]):
                 return candidate
         return None
 
+    def _call_overlapping(self, traced: TraceResult, arguments: Arguments, groups: Sequence[Sequence[int]]) -> Any:
+        """The result for arguments in groups that share memory, of which the function assigns to some."""
+        if self._shared is None:
+            self._shared = SharedArguments(self.fun, self.mutates, self.autoloop, lambda fun, back: jit(fun, mutates=back))
+        return self._shared(traced, arguments, arguments.dynamic_leaves, groups)
+
     def _compile(self, arguments: Arguments) -> Specialisation:
         structure = _structure(arguments)
         before = self._entries.get(specialisation_key(arguments), [])
@@ -144,7 +153,7 @@ class JitFunction(CompiledFunction[P, R]):
             why, source = difference(specialisation_key(arguments), next(reversed(self._entries), None), arguments.names()), None
             hint = "pad arrays to a few shapes, or pass numbers that change as arrays"
         warnings.warn(at(source, f"{self.__name__} has been traced and compiled {self._traces} times; this time because {why}\n"
-                         f"  hint: {hint}"), RecompileWarning, stacklevel=5)
+                         f"  hint: {hint}"), RecompileWarning, stacklevel=_levels_to_the_user())
 
     def _add_form(self, form: CallForm) -> None:
         with self._lock:
@@ -253,6 +262,7 @@ class JitFunction(CompiledFunction[P, R]):
         with self._lock:
             self._entries.clear()
             self._demanded.clear()
+            self._shared = None
             self._forms = []
             self._install(self._slow)
 
@@ -328,9 +338,19 @@ def _described(leaf: Any) -> str:
         return f"a Python {leaf.__name__}"
     if isinstance(leaf, tuple) and leaf[0] == "plain":
         return str(leaf[2])
+    if isinstance(leaf, tuple) and isinstance(leaf[0], type):
+        return repr(leaf[1])
     if isinstance(leaf, tuple) and isinstance(leaf[0], np.dtype):
         return f"{leaf[0]}{list(leaf[1]) if isinstance(leaf[1], tuple) else ' scalar'}"
     return repr(leaf)
+
+
+def _levels_to_the_user() -> int:
+    """How many frames up from its caller's the first one is that is not ours, counted as `warnings.warn` does."""
+    frame, levels = sys._getframe(1), 1
+    while frame.f_back is not None and is_hidden(frame.f_code):
+        frame, levels = frame.f_back, levels + 1
+    return levels
 
 
 class ChangingNumbers:
@@ -432,7 +452,9 @@ class Specialisation:
 
     def _run(self, arguments: Arguments) -> Any:
         leaves = arguments.dynamic_leaves
-        check_written(self.traced, leaves, self.bound.captured, self.into)
+        groups = check_written(self.traced, leaves, self.bound.captured, self.into)
+        if groups:
+            return self.owner._call_overlapping(self.traced, arguments, groups)
         return tree.unflatten(self.traced.output_tree, self.bound.call([*leaves, *[read.look() for read in self.numbers]]))
 
 

@@ -20,6 +20,7 @@ from bwcompiler.api.programs.backward_forms import BackwardCall, backward_signat
 from bwcompiler.api.programs.bound_graph import BoundGraph
 from bwcompiler.api.programs.buffers import check_scale, match_buffers, refuse_shared_buffers
 from bwcompiler.api.programs.executables import Compiled, compile_graph
+from bwcompiler.api.programs.fitting import fitting_leaves
 from bwcompiler.api.programs.forms import argument_kinds, argument_trees, flat_tree, layout_of, signature_tree
 from bwcompiler.api.programs.native_calls import FORMS, Calls
 from bwcompiler.api.programs.requests import (
@@ -38,14 +39,14 @@ from bwcompiler.api.programs.requests import (
     stand_ins,
 )
 from bwcompiler.api.programs.seeds import filled, seeds_of
+from bwcompiler.api.programs.shared_arguments import ProgramsOver, SharedArguments
 from bwcompiler.api.programs.traced_seeds import is_tracing, pull_in_trace
 from bwcompiler.collector import collector_paused
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.pipeline import lower
 from bwcompiler.errors import CompileError, GradientError, SignatureError
-from bwcompiler.frontend.tracing.arguments import Arguments, foreign_dtype, require_arguments, take_apart, unwrapped
+from bwcompiler.frontend.tracing.arguments import Arguments, require_arguments, take_apart
 from bwcompiler.frontend.tracing.trace import TraceResult, cut_to_user_frames, trace_arguments
-from bwcompiler.ir.contracts.call_signature import same_plain
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.late_base import with_networkx
 from bwcompiler.ir.op import Value
@@ -107,6 +108,7 @@ class Program(CompiledFunction[..., Any]):
         self._runners: dict[Any, Runner] = {}
         self._halves: dict[Request, Halves] = {}
         self._lowered: Lowered | None = None
+        self._shared: SharedArguments | None = None
         self._pullback_forms: list[CallForm] = []
         self._run_half: Callable[..., Any]
         self._calls = Calls(self.__name__, self._slow_call, self._install)
@@ -320,11 +322,23 @@ class Program(CompiledFunction[..., Any]):
     def _slow_call(self, *args: Any, **named: Any) -> Any:
         leaves = self.leaves_of(args, named)
         bound = self.forward_runner().bound
-        check_written(self.traced, leaves, bound.captured, self.into)
+        groups = check_written(self.traced, leaves, bound.captured, self.into)
+        if groups:
+            return self._overlapping()(self.traced, self.arguments, leaves, groups)
         kinds, trees, result = argument_kinds(leaves), argument_trees(self.arguments, len(args), ()), signature_tree(self.result_tree)
         if kinds is not None and trees is not None and result is not None:
             self._calls.add(bound.form(bound.signature(trees, kinds, result), self.arguments.static_values))
         return tree.unflatten(self.traced.output_tree, bound.call(leaves))
+
+    def _overlapping(self) -> SharedArguments:
+        """The programs for arguments that share memory, of which the function assigns to some."""
+        if self._shared is None:
+            _, mutates, _, autoloop = self._options
+            self._shared = SharedArguments(self.fun, mutates, autoloop, self._compile_over)
+        return self._shared
+
+    def _compile_over(self, fun: Callable[..., Any], back: Sequence[int]) -> ProgramsOver:
+        return ProgramsOver(lambda *args: Program(fun, take_apart(fun, args), (), back))
 
     def _slow_backward(self, value: bool, /, *args: Any, **given: Any) -> Any:
         call = BackwardCall.of(given, "value_and_backward" if value else "backward")
@@ -422,28 +436,7 @@ class Program(CompiledFunction[..., Any]):
         """The leaves of a call; SignatureError where they do not fit, and for arguments that are passed by name."""
         if named:
             raise SignatureError(f"{self.__name__}: arguments of a program are passed by position, got {', '.join(named)} by name")
-        leaves, treedef = tree.flatten((tuple(args), {}))
-        mine = self.arguments
-        if treedef != mine.treedef:
-            if len(args) != len(mine.args):
-                raise SignatureError(f"{self.__name__} was compiled for {len(mine.args)} arguments, got {len(args)}")
-            raise SignatureError(f"{self.__name__} was compiled for arguments of the structure {mine.treedef}, got {treedef}")
-        for position in mine.static:
-            expected, name = mine.leaves[position], mine.names()[position]
-            given, expected = unwrapped(leaves[position]), unwrapped(expected)
-            if not (same_plain(given, expected) or given == expected):
-                raise SignatureError(f"{name} is {given!r}, but the program was compiled for {expected!r}")
-        dynamic = [leaves[position] for position in mine.dynamic]
-        rows = zip(dynamic, self.traced.argument_types, self.traced.input_names, self.layouts, strict=True)
-        for leaf, argument, name, layout in rows:
-            shape, dtype = np.shape(leaf), foreign_dtype(leaf) if hasattr(leaf, "dtype") else None
-            if shape != argument.type.shape or (dtype is not None and dtype.newbyteorder("=") != argument.type.dtype.numpy):
-                raise SignatureError(f"{name} has shape {shape} and dtype {dtype}, but the program was compiled for shape "
-                                     f"{argument.type.shape} and dtype {argument.type.dtype.numpy}")
-            if layout is not None and layout_of(leaf) != layout:
-                raise SignatureError(f"{name} has another memory layout (strides) than the program was compiled for, and what it "
-                                     "computes depends on that\n  hint: pass np.ascontiguousarray(...), here and to bw.compile")
-        return dynamic
+        return fitting_leaves(self.__name__, self.arguments, self.traced, self.layouts, args)
 
     # ----- compiling
     def _default_runner(self) -> Runner:

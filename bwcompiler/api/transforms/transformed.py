@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from bwcompiler import ops, tree
+from bwcompiler.api.programs.assignments import refuse_overlaps
 from bwcompiler.api.programs.functions import JitFunction, P, R
 from bwcompiler.api.programs.program import Program
 from bwcompiler.api.programs.requests import argument_positions, check_differentiable, check_has_arrays
@@ -51,6 +52,9 @@ class Transformed(JitFunction[P, R]):
     def _remake(self) -> tuple[Any, ...]:
         transform, args, options = self.made_by
         return transform, args, options.given()
+
+    def _call_overlapping(self, traced: TraceResult, arguments: Arguments, groups: Sequence[Sequence[int]]) -> Any:
+        refuse_overlaps(traced, groups)
 
     def _shown(self, arguments: Arguments) -> Program:
         if not self._backward:

@@ -1,0 +1,40 @@
+"""Whether the arguments of a call are those that a program was compiled for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bwcompiler import tree
+from bwcompiler.api.programs.forms import layout_of
+from bwcompiler.errors import SignatureError
+from bwcompiler.frontend.tracing.arguments import Arguments, foreign_dtype, unwrapped
+from bwcompiler.frontend.tracing.trace import TraceResult
+from bwcompiler.ir.contracts.call_signature import Layout, same_plain
+
+
+def fitting_leaves(function: str, compiled: Arguments, traced: TraceResult, layouts: Sequence[Layout], args: Sequence[Any]) -> list[Any]:
+    """The leaves of a call that are not compiled in; SignatureError where they do not fit."""
+    leaves, treedef = tree.flatten((tuple(args), {}))
+    if treedef != compiled.treedef:
+        if len(args) != len(compiled.args):
+            raise SignatureError(f"{function} was compiled for {len(compiled.args)} arguments, got {len(args)}")
+        raise SignatureError(f"{function} was compiled for arguments of the structure {compiled.treedef}, got {treedef}")
+    for position in compiled.static:
+        expected, name = compiled.leaves[position], compiled.names()[position]
+        given, expected = unwrapped(leaves[position]), unwrapped(expected)
+        if not (same_plain(given, expected) or given == expected):
+            raise SignatureError(f"{name} is {given!r}, but the program was compiled for {expected!r}")
+    dynamic = [leaves[position] for position in compiled.dynamic]
+    rows = zip(dynamic, traced.argument_types, traced.input_names, layouts, strict=True)
+    for leaf, argument, name, layout in rows:
+        shape, dtype = np.shape(leaf), foreign_dtype(leaf) if hasattr(leaf, "dtype") else None
+        if shape != argument.type.shape or (dtype is not None and dtype.newbyteorder("=") != argument.type.dtype.numpy):
+            raise SignatureError(f"{name} has shape {shape} and dtype {dtype}, but the program was compiled for shape "
+                                 f"{argument.type.shape} and dtype {argument.type.dtype.numpy}")
+        if layout is not None and layout_of(leaf) != layout:
+            raise SignatureError(f"{name} has another memory layout (strides) than the program was compiled for, and what it "
+                                 "computes depends on that\n  hint: pass np.ascontiguousarray(...), here and to bw.compile")
+    return dynamic

@@ -1,0 +1,197 @@
+"""Arguments that share memory, of a function that assigns to one of them: NumPy's meaning, by a program over the memory itself.
+
+The program of a call is made for arguments each of which has memory of its own.  Where what a function assigns to overlaps
+another argument, the function is compiled once more for this overlap (`SharedArguments`): its arguments are the arrays in which
+the overlapping ones lie, and these are views of them while it is traced.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from bwcompiler import tree
+from bwcompiler.api.programs.assignments import may_mutate
+from bwcompiler.errors import SignatureError
+from bwcompiler.frontend.tracing.arguments import Arguments, StaticArgument
+from bwcompiler.frontend.tracing.storages.common_memory import Place, chain_of
+from bwcompiler.frontend.tracing.trace import TraceResult, call_user
+from bwcompiler.frontend.tracing.tracer import handle
+from bwcompiler.ir.types import tensor
+
+Array = np.ndarray[Any, Any]
+
+class View:
+    """What stands in the place of an argument: elements of the array number `memory`; `first` is the first leaf that is the same object."""
+
+    __slots__ = ("first", "memory", "place")
+
+    def __init__(self, memory: int, place: Place, first: int) -> None:
+        self.memory = memory
+        self.place = place
+        self.first = first
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, View) and (self.memory, self.place, self.first) == (other.memory, other.place, other.first)
+
+    def __hash__(self) -> int:
+        return hash((self.memory, self.place, self.first))
+
+    def __repr__(self) -> str:
+        offset, shape, strides = self.place
+        return f"<a view of shared memory from element {offset}, of shape {shape} and steps {strides}>"
+
+
+class SharedArguments:
+    """The programs of one function for arguments that overlap.
+
+    compiled   makes a function of handles callable with arrays: (function, arguments that are written back).
+    """
+
+    def __init__(self, fun: Callable[..., Any], mutates: Any, autoloop: bool, compiled: Callable[[Any, Any], Callable[..., Any]]) -> None:
+        self.fun = fun
+        self.mutates = mutates
+        self.autoloop = autoloop
+        self.compiled = compiled
+        self._programs: dict[Any, Any] = {}
+
+    def __call__(self, traced: TraceResult, arguments: Arguments, given: Sequence[Any], groups: Sequence[Sequence[int]]) -> Any:
+        """The result for these dynamic leaves, of which those of a group overlap.  traced: the function with arguments that do not.
+
+        Raises SignatureError for arrays that are no views of one array.
+        """
+        leaves = list(given)
+        memories: list[Array] = []
+        back: list[bool] = []
+        for group in groups:
+            chosen = {may_mutate(self.mutates, k, traced.input_names) for k in group if k in traced.written}
+            memory = _common_memory([leaves[k] for k in group])
+            if memory is None or len(chosen) > 1:
+                why = "they are of different dtypes, or lie askew" if memory is None else "mutates= does not name them alike"
+                listed = " and ".join([traced.input_names[k] for k in group])
+                raise SignatureError(f"{listed} share memory, one of them is assigned to, and {why}\n"
+                                     f"  hint: pass a copy, {traced.input_names[group[-1]]}.copy()")
+            objects = [id(leaves[k]) for k in group]
+            views = [View(len(memories), _place(leaves[k], memory), group[objects.index(id(leaves[k]))]) for k in group]
+            for k, view in zip(group, views, strict=True):
+                leaves[k] = StaticArgument(view)
+            memories.append(memory)
+            back.append(chosen == {True})
+        args, kwargs = arguments.with_leaves(leaves, declare=True)
+        return self._program(tuple([k for k, one in enumerate(back) if one]))(memories, *args, **kwargs)
+
+    def _program(self, back: tuple[int, ...]) -> Any:
+        found = self._programs.get(back)
+        if found is None:
+            over = functools.update_wrapper(functools.partial(_over, self.fun, self.autoloop), self.fun, updated=())
+            vars(over)["__signature__"] = _signature_over(self.fun)
+            found = self._programs[back] = self.compiled(over, back)
+        return found
+
+
+class ProgramsOver:
+    """A compiled function of memories and views: a program for each kind of these, made for the first arguments of the kind."""
+
+    def __init__(self, program: Callable[..., Any]) -> None:
+        self.program = program
+        self.programs: dict[Any, Any] = {}
+
+    def __call__(self, memories: Sequence[Array], *args: Any) -> Any:
+        views = [leaf.value for leaf in tree.leaves(args) if isinstance(leaf, StaticArgument) and isinstance(leaf.value, View)]
+        key = (*[(array.shape, array.dtype) for array in memories], *views)
+        if key not in self.programs:
+            self.programs[key] = self.program(memories, *args)
+        return self.programs[key](memories, *args)
+
+
+def _over(fun: Callable[..., Any], autoloop: bool, memories: Sequence[Any], /, *args: Any, **kwargs: Any) -> Any:
+    """The call of fun, whose arguments are views of traced memories where a `View` stands for them."""
+    made: dict[int, Any] = {}
+
+    def argument(leaf: Any) -> Any:
+        if not isinstance(leaf, View):
+            return leaf
+        if leaf.first not in made:
+            memory = memories[leaf.memory]
+            made[leaf.first] = handle(memory._storage, chain_of(leaf.place, memory.shape), tensor(memory._type.dtype, leaf.place.shape))
+        return made[leaf.first]
+
+    args, kwargs = tree.map(argument, (args, kwargs))
+    return call_user(fun, args, kwargs, autoloop)
+
+
+def _signature_over(fun: Callable[..., Any]) -> inspect.Signature:
+    """Of `_over`: that of fun after one more argument, so that leaves keep their names."""
+    first = inspect.Parameter("shared_memory", inspect.Parameter.POSITIONAL_ONLY)
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+        return inspect.Signature([first, *parameters])
+    except (TypeError, ValueError):                # it has no signature, or a parameter of this name
+        return inspect.Signature([first, inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL),
+                                  inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)])
+
+
+# ----- memory
+def _common_memory(arrays: Sequence[Array]) -> Array | None:
+    """An array in C order, all of it memory of these arrays' owners, in which all of them lie; None where there is none.
+
+    It has the axes of the array that they are views of, as far as that is one in C or Fortran order: rows of it.
+    """
+    first = arrays[0]
+    size = first.itemsize
+    starts = [_lowest(array) for array in arrays]
+    if any(array.dtype != first.dtype or not array.dtype.isnative or (start - starts[0]) % size or not _steps_whole(array)
+           for array, start in zip(arrays, starts, strict=True)):
+        return None
+    low, high = min(starts), max(start + _reach(array) for array, start in zip(arrays, starts, strict=True))
+    row: tuple[int, ...] = ()
+    owners = [_owner(array) for array in arrays]
+    if all(owner is owners[0] for owner in owners) and owners[0].dtype == first.dtype:
+        owner = owners[0] if owners[0].flags.c_contiguous else owners[0].T
+        if owner.flags.c_contiguous and owner.ndim > 1:
+            row, begin = owner.shape[1:], owner.__array_interface__["data"][0]
+            stride = prod(row) * size
+            low, high = begin + (low - begin) // stride * stride, begin - (begin - high) // stride * stride
+    return np.asarray(_Bytes(low, high - low, arrays)).view(first.dtype).reshape(-1, *row)
+
+
+class _Bytes:
+    """Memory of arrays, which it keeps alive."""
+
+    def __init__(self, address: int, count: int, arrays: Sequence[Array]) -> None:
+        self.arrays = arrays
+        self.__array_interface__ = {"version": 3, "shape": (count,), "typestr": "|u1", "data": (address, False)}
+
+
+def _owner(array: Array) -> Array:
+    """The array whose memory it is a view of."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def _lowest(array: Array) -> int:
+    """The address of the element that lies first."""
+    before = [stride * (extent - 1) for stride, extent in zip(array.strides, array.shape, strict=True) if stride < 0]
+    return int(array.__array_interface__["data"][0] + sum(before))
+
+
+def _reach(array: Array) -> int:
+    """Bytes from the element that lies first to the end of the last."""
+    return int(array.itemsize + sum([abs(stride) * (extent - 1) for stride, extent in zip(array.strides, array.shape, strict=True)]))
+
+
+def _steps_whole(array: Array) -> bool:
+    return all(stride % array.itemsize == 0 for stride, extent in zip(array.strides, array.shape, strict=True) if extent > 1)
+
+
+def _place(array: Array, memory: Array) -> Place:
+    size = array.itemsize
+    start = array.__array_interface__["data"][0] - memory.__array_interface__["data"][0]
+    return Place(start // size, array.shape, tuple([stride // size if extent > 1 else 0
+                                                    for stride, extent in zip(array.strides, array.shape, strict=True)]))
