@@ -178,6 +178,62 @@ def test_mutates_says_what_is_written_back() -> None:
     assert x.tolist() == [0.0, 0.0, 2.0, 4.0]
 
 
+@pytest.mark.parametrize("columns", [False, True])
+def test_what_lies_between_the_elements_of_others(columns: bool) -> None:
+    """Arrays that share no element with what overlaps, but lie in the same stretch of memory, and another such group."""
+    def fun(x: Any, y: Any, z: Any, w: Any) -> Any:
+        z += 0.5
+        first = x.copy()
+        x[:] = np.cumsum(y)
+        w[1:] -= z[:-1]
+        return first, y * 1.0, np.sum(w)
+
+    def arguments() -> tuple[Any, ...]:
+        memory = np.arange(48.0).reshape(16, 3)
+        line = memory[:, 1] if columns else memory.reshape(-1)[:16]
+        return memory, line[8:0:-2], line[1:5], line[5:13:2], line[7:15:2]
+
+    assert_as_numpy(fun, bw.jit(fun), arguments)
+
+
+def test_others_are_written_back_too() -> None:
+    def all_of(p: Any, y: Any, z: Any) -> Any:
+        p["x"] += 1
+        y *= 2
+        z -= p["x"]
+        p["w"] += 5
+        return y.sum()
+
+    for mutates, same in ((True, "pyz"), (("p", 1), "py"), (("p", -2, "z"), "pyz"), (False, "")):
+        for compile in (lambda f, m=mutates: bw.jit(f, mutates=m), lambda f, m=mutates: bw.compile(f, *arguments(), mutates=m)):
+            def arguments() -> Any:
+                memory = np.arange(6.0)
+                return {"x": memory[:4], "w": np.zeros(1)}, memory[2:], np.ones(4)
+
+            expected, given, found = arguments(), arguments(), arguments()
+            assert compile(all_of)(*found) == all_of(*expected)
+            for name, *arrays in zip("pyz", given, expected, found, strict=True):
+                before, after, got = [np.concatenate(bw.tree.leaves(one)) for one in arrays]
+                assert got.tolist() == (after if name in same else before).tolist()
+
+
+def test_positions_in_mutates_are_of_arguments() -> None:
+    def fun(p: Any, b: Any) -> None:
+        for array in (p["a"], p["c"], b):
+            array += 1
+
+    for mutates, expected in ((1, [0, 0, 1]), ((0,), [1, 1, 0]), (-1, [0, 0, 1]), ("b", [0, 0, 1]), (("p", 1), [1, 1, 1])):
+        for call in (lambda p, b, m=mutates: bw.jit(fun, mutates=m)(p, b), lambda p, b, m=mutates: bw.jit(fun, mutates=m)(b=b, p=p),
+                     lambda p, b, m=mutates: bw.compile(fun, p, b, mutates=m)(p, b)):
+            p, b = {"a": np.zeros(1), "c": np.zeros(1)}, np.zeros(1)
+            call(p, b)
+            assert [p["a"][0], p["c"][0], b[0]] == expected
+    for unknown in ("x", 2, (0, "c"), -3):
+        for transform in (lambda m: bw.jit(fun, mutates=m), lambda m: bw.compile(fun, p, b, mutates=m)):
+            with pytest.raises(SignatureError, match="mutates has .*, but fun takes p, b"):
+                transform(unknown)
+
+
 def test_what_cannot_be() -> None:
     z = np.ones(3) + 2j
     with pytest.raises(SignatureError, match=r"z and r share memory, one of them is assigned to, and they are of different dtypes(.|\n)*r.copy()"):

@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from bwcompiler.errors import SignatureError
+from bwcompiler.frontend.tracing.arguments import parameter_names
 from bwcompiler.frontend.tracing.trace import TraceResult
 
 
-def may_mutate(mutates: Any, number: int, names: Sequence[str]) -> bool:
-    """Whether argument leaf `number` is to be written back, by the option `mutates` of `jit` and `compile`."""
+def check_mutates(transform: str, fun: Callable[..., Any], mutates: Any) -> None:
+    """Raise SignatureError for positions and names that are no arguments of fun, as far as its signature says."""
+    try:
+        parameters = inspect.signature(fun).parameters
+    except (TypeError, ValueError):
+        return
+    kinds = {parameter.kind for parameter in parameters.values()}
+    count = len(parameter_names(fun))
+    for one in _listed(mutates):
+        known = (one in parameters or inspect.Parameter.VAR_KEYWORD in kinds if isinstance(one, str) else
+                 -count <= one < count or inspect.Parameter.VAR_POSITIONAL in kinds)
+        if not known:
+            raise SignatureError(f"{transform}: mutates has {one!r}, but {getattr(fun, '__name__', 'the function')} takes "
+                                 f"{', '.join(parameters) or 'nothing'}")
+
+
+def _listed(mutates: Any) -> tuple[int | str, ...]:
+    if isinstance(mutates, bool):
+        return ()
+    return (mutates,) if isinstance(mutates, int | str) else tuple(mutates)
+
+
+def may_mutate(mutates: Any, number: int, traced: TraceResult) -> bool:
+    """Whether argument leaf `number` is to be written back, by the option `mutates` of `jit` and `compile`: arguments, or single leaves
+    by their names."""
     if isinstance(mutates, bool):
         return mutates
-    root = names[number].split(".")[0]
-    selected = (mutates,) if isinstance(mutates, int | str) else tuple(mutates)
-    return root in selected or number in selected
+    parameters, name = traced.arguments.parameters, traced.input_names[number]
+    chosen = {parameters[one] if isinstance(one, int) and -len(parameters) <= one < len(parameters) else one for one in _listed(mutates)}
+    return name in chosen or name.partition(".")[0] in chosen
 
 
 def check_written(traced: TraceResult, leaves: Sequence[Any], captured: Sequence[Any], into: Sequence[int | None]) -> list[list[int]]:

@@ -19,7 +19,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, overload
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.api.programs.assignments import check_written, may_mutate
+from bwcompiler.api.programs.assignments import check_mutates, check_written, may_mutate
 from bwcompiler.api.programs.bound_graph import BoundGraph
 from bwcompiler.api.programs.executables import compile_graph
 from bwcompiler.api.programs.forms import argument_kinds, argument_trees, layout_of, signature_tree
@@ -121,7 +121,7 @@ class JitFunction(CompiledFunction[P, R]):
     def _call_overlapping(self, traced: TraceResult, arguments: Arguments, groups: Sequence[Sequence[int]]) -> Any:
         """The result for arguments in groups that share memory, of which the function assigns to some."""
         if self._shared is None:
-            self._shared = SharedArguments(self.fun, self.mutates, self.autoloop, lambda fun, back: jit(fun, mutates=back))
+            self._shared = SharedArguments(self.fun, self.mutates, self.autoloop, lambda fun, back: JitFunction(fun, mutates=back))
         return self._shared(traced, arguments, arguments.dynamic_leaves, groups)
 
     def _compile(self, arguments: Arguments) -> Specialisation:
@@ -400,7 +400,7 @@ class Specialisation:
         self.traced: TraceResult = trace_arguments(owner.fun, arguments, varying=varying, autoloop=owner.autoloop, unrolled=unrolled)
         traced = self.traced
         outputs = len(traced.outputs)
-        written = [number for number in traced.mutated if may_mutate(owner.mutates, number, traced.input_names)]
+        written = [number for number in traced.mutated if may_mutate(owner.mutates, number, traced)]
         results = [*traced.outputs, *[traced.mutated[number] for number in written]]
         self.into: tuple[int | None, ...] = (*[None] * outputs, *written)
         graph = traced.graph.replace(body=live_values(traced.graph.body, results), outputs=results)
@@ -501,6 +501,7 @@ def jit(fun: Callable[..., Any] | None = None, *, static_argnums: int | Iterable
                                  autoloop=autoloop)
     require_function(fun)
     check_statics("jit", fun, static_argnums, static_argnames)
+    check_mutates("jit", fun, mutates)
     if isinstance(fun, JitFunction) and (static_argnums, static_argnames, mutates, autoloop) == ((), (), True, True):
         return fun
     return JitFunction(fun, static_argnums, static_argnames, mutates, autoloop)

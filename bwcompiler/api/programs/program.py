@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bwcompiler import inspect, tree
-from bwcompiler.api.programs.assignments import check_written, may_mutate
+from bwcompiler.api.programs.assignments import check_mutates, check_written, may_mutate
 from bwcompiler.api.programs.backward_forms import BackwardCall, backward_signature, regrouped, usual_seeds
 from bwcompiler.api.programs.bound_graph import BoundGraph
 from bwcompiler.api.programs.buffers import check_scale, match_buffers, refuse_shared_buffers
@@ -126,7 +126,7 @@ class Program(CompiledFunction[..., Any]):
             cut_to_user_frames(error)
             raise
         traced = self.traced
-        self.written = tuple([number for number in traced.mutated if may_mutate(mutates, number, traced.input_names)])
+        self.written = tuple([number for number in traced.mutated if may_mutate(mutates, number, traced)])
         self.forward_graph, self.into = forward_graph(traced, self.written)
         traced.graph = traced.graph.replace(body=live_values(traced.graph.body, traced.outputs), outputs=traced.outputs)
         self.layouts = tuple([layout_of(leaf) if number in traced.layout_dependent else None
@@ -488,4 +488,5 @@ def compile(fun: Callable[..., Any], *example_args: Any, wrt: Sequence[int] | in
     """
     name = getattr(fun, "__name__", "fun")
     require_arguments(fun, example_args, "compile", f"bw.compile({name}, ", f"; or bw.jit({name}), which compiles when it is called")
+    check_mutates("compile", fun, mutates)
     return Program(fun, take_apart(fun, example_args), wrt, mutates, memory_limit, autoloop)

@@ -26,6 +26,8 @@ from bwcompiler.ir.types import tensor
 
 Array = np.ndarray[Any, Any]
 
+_MEMORIES = "shared_memory"    # the first argument of a function over memories
+
 class View:
     """What stands in the place of an argument: elements of the array number `memory`; `first` is the first leaf that is the same object."""
 
@@ -68,9 +70,8 @@ class SharedArguments:
         leaves = list(given)
         memories: list[Array] = []
         back: list[bool] = []
-        for group in groups:
-            chosen = {may_mutate(self.mutates, k, traced.input_names) for k in group if k in traced.written}
-            memory = _common_memory([leaves[k] for k in group])
+        for group, memory in _with_memories(groups, leaves):
+            chosen = {may_mutate(self.mutates, k, traced) for k in group if k in traced.written}
             if memory is None or len(chosen) > 1:
                 why = "they are of different dtypes, or lie askew" if memory is None else "mutates= does not name them alike"
                 listed = " and ".join([traced.input_names[k] for k in group])
@@ -83,9 +84,16 @@ class SharedArguments:
             memories.append(memory)
             back.append(chosen == {True})
         args, kwargs = arguments.with_leaves(leaves, declare=True)
-        return self._program(tuple([k for k, one in enumerate(back) if one]))(memories, *args, **kwargs)
+        return self._program(self._written_back(back, traced))(memories, *args, **kwargs)
 
-    def _program(self, back: tuple[int, ...]) -> Any:
+    def _written_back(self, back: Sequence[bool], traced: TraceResult) -> Any:
+        """`mutates` of the function over memories: of these the ones in `back`, and of the other arguments what is chosen."""
+        if isinstance(self.mutates, bool):
+            return self.mutates
+        others = {name for number, name in enumerate(traced.input_names) if may_mutate(self.mutates, number, traced)}
+        return (*[f"{_MEMORIES}.{k}" for k, one in enumerate(back) if one], *sorted(others))
+
+    def _program(self, back: Any) -> Any:
         found = self._programs.get(back)
         if found is None:
             over = functools.update_wrapper(functools.partial(_over, self.fun, self.autoloop), self.fun, updated=())
@@ -127,16 +135,34 @@ def _over(fun: Callable[..., Any], autoloop: bool, memories: Sequence[Any], /, *
 
 def _signature_over(fun: Callable[..., Any]) -> inspect.Signature:
     """Of `_over`: that of fun after one more argument, so that leaves keep their names."""
-    first = inspect.Parameter("shared_memory", inspect.Parameter.POSITIONAL_ONLY)
+    first = inspect.Parameter(_MEMORIES, inspect.Parameter.POSITIONAL_ONLY)
     try:
         parameters = list(inspect.signature(fun).parameters.values())
         return inspect.Signature([first, *parameters])
     except (TypeError, ValueError):                # it has no signature, or a parameter of this name
-        return inspect.Signature([first, inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL),
+        return inspect.Signature([first, inspect.Parameter("arg", inspect.Parameter.VAR_POSITIONAL),
                                   inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)])
 
 
 # ----- memory
+def _with_memories(groups: Sequence[Sequence[int]], leaves: Sequence[Any]) -> list[tuple[list[int], Array | None]]:
+    """The groups with the memory that each lies in (None: there is none); what lies between the elements of a group joins it."""
+    found: list[tuple[list[int], Array | None]] = []
+    waiting = [list(group) for group in groups]
+    while waiting:
+        group = waiting.pop()
+        memory = _common_memory([leaves[k] for k in group])
+        more = [k for k, leaf in enumerate(leaves) if k not in group and memory is not None and isinstance(leaf, np.ndarray)
+                and np.may_share_memory(memory, leaf)]
+        if not more:
+            found.append((group, memory))
+            continue
+        met = [other for other in (*waiting, *[one for one, _ in found]) if {*other} & {*more}]
+        found = [pair for pair in found if pair[0] not in met]
+        waiting = [*[other for other in waiting if other not in met], sorted({*group, *more}.union(*met))]
+    return sorted(found, key=lambda pair: pair[0])
+
+
 def _common_memory(arrays: Sequence[Array]) -> Array | None:
     """An array in C order, all of it memory of these arrays' owners, in which all of them lie; None where there is none.
 
