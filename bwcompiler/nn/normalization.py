@@ -13,6 +13,7 @@ from bwcompiler.errors import ShapeError, StaleValueWarning, at
 from bwcompiler.frontend.numpy.elementwise.ufuncs import operator
 from bwcompiler.frontend.numpy.reductions.reductions import keep_axes, mean_value, variance
 from bwcompiler.frontend.tracing.operands import constant
+from bwcompiler.frontend.tracing.source import levels_to_the_user
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
@@ -104,7 +105,7 @@ def _running(name: str, old: Any, found: Value, momentum: float) -> None:
         return
     message = (f"{name}: running statistics that are no arguments of the traced function are not updated\n"
                "  hint: pass them as arguments of it")
-    warnings.warn(at(open_region().record.source, message), StaleValueWarning, stacklevel=2)
+    warnings.warn(at(open_region().record.source, message), StaleValueWarning, stacklevel=levels_to_the_user())
 
 
 def _update(name: str, value: Value, axes: tuple[int, ...], mean: Any, var: Any, momentum: float) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import array
 import collections
+import io
 import random
 import subprocess
 import sys
 import time
 import types
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -315,6 +317,9 @@ UNREPEATED = {
     "random": (lambda x: x * random.random(), "random numbers were drawn"),
     "generator": (lambda x: x + GENERATOR.normal(size=3), "GENERATOR gives random numbers while the function is traced"),
     "clock": (lambda x: x * time.time(), "time.time is called while the function is traced only"),
+    "open": (lambda x: x * len(open(__file__).read()), "open is called while the function is traced only"),  # noqa: SIM115
+    "loaded": (lambda x: x * np.loadtxt(io.StringIO("2")), "np.loadtxt is called while the function is traced only"),
+    "path": (lambda x: x * len(Path(__file__).read_text()), "read_text is called while the function is traced only"),
 }
 
 
@@ -323,7 +328,7 @@ def test_what_cannot_be_read_again_warns(name: str) -> None:
     fun, message = UNREPEATED[name]
     with pytest.warns(StaleValueWarning, match=message) as caught:
         bw.jit(fun)(X)
-    assert "test_outside.py" in str(caught[0].message)
+    assert "test_outside.py" in str(caught[0].message) and caught[0].filename == __file__
 
 
 @pytest.mark.parametrize("expression, warned", [("np.random.rand(3)", True), ("(np.random.rand is None)", False)])

@@ -37,7 +37,7 @@ from bwcompiler.frontend.tracing.arguments import (
     unwrapped,
 )
 from bwcompiler.frontend.tracing.outside import OutsideRead, can_be_replaced
-from bwcompiler.frontend.tracing.source import is_hidden
+from bwcompiler.frontend.tracing.source import levels_to_the_user
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.trace import TraceResult, call_user, cut_to_user_frames, trace_arguments
 from bwcompiler.ir.contracts.call_signature import ArgumentKind, is_plain
@@ -153,7 +153,7 @@ class JitFunction(CompiledFunction[P, R]):
             why, source = difference(specialisation_key(arguments), next(reversed(self._entries), None), arguments.names()), None
             hint = "pad arrays to a few shapes, or pass numbers that change as arrays"
         warnings.warn(at(source, f"{self.__name__} has been traced and compiled {self._traces} times; this time because {why}\n"
-                         f"  hint: {hint}"), RecompileWarning, stacklevel=_levels_to_the_user())
+                         f"  hint: {hint}"), RecompileWarning, stacklevel=levels_to_the_user())
 
     def _add_form(self, form: CallForm) -> None:
         with self._lock:
@@ -343,14 +343,6 @@ def _described(leaf: Any) -> str:
     if isinstance(leaf, tuple) and isinstance(leaf[0], np.dtype):
         return f"{leaf[0]}{list(leaf[1]) if isinstance(leaf[1], tuple) else ' scalar'}"
     return repr(leaf)
-
-
-def _levels_to_the_user() -> int:
-    """How many frames up from its caller's the first one is that is not ours, counted as `warnings.warn` does."""
-    frame, levels = sys._getframe(1), 1
-    while frame.f_back is not None and is_hidden(frame.f_code):
-        frame, levels = frame.f_back, levels + 1
-    return levels
 
 
 class ChangingNumbers:

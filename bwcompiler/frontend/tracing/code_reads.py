@@ -34,12 +34,14 @@ class CodeReads(NamedTuple):
     """What one function reads from outside, and the names of its parameters that it reads attributes of.
 
     assigned  paths (`self.step`) that it assigns to further up than it reads them.
+    files     methods that read files, whatever they are called on, with their lines.
     """
 
     places: tuple[Place, ...]
     calls: tuple[CallPlace, ...]
     parameters: frozenset[str]
     assigned: frozenset[str]
+    files: tuple[tuple[str, int], ...] = ()
 
 
 _code_reads: weakref.WeakKeyDictionary[CodeType, CodeReads] = weakref.WeakKeyDictionary()
@@ -52,6 +54,8 @@ def code_reads(code: CodeType) -> CodeReads:
         found = _code_reads[code] = _Scan(code).run()
     return found
 
+
+_FILE_METHODS = frozenset(("read_text", "read_bytes"))            # of pathlib
 
 _CALL = "PRECALL" if sys.version_info < (3, 12) else "CALL"       # the instruction at which the arguments lie on the stack
 
@@ -66,6 +70,7 @@ class _Scan:
         self.calls: list[CallPlace] = []
         self.read: set[str] = set()                    # paths so far
         self.assigned: set[str] = set()
+        self.files: list[tuple[str, int]] = []
         self.line = code.co_firstlineno
         self.parameters = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
         self.known: dict[str, Any] = {name: Place("parameter", name, (), 0) for name in self.parameters}
@@ -88,7 +93,8 @@ class _Scan:
             places += [place for place in reads.places if place.kind == "global" or place.name in self.code.co_freevars]
         calls = self.calls + [call for reads in inner for call in reads.calls if call.function.kind == "global"]
         return CodeReads(tuple(dict.fromkeys(places)), tuple(calls), frozenset(place.name for place in places if place.kind == "parameter"),
-                         frozenset(self.assigned.union(*[reads.assigned for reads in inner])))
+                         frozenset(self.assigned.union(*[reads.assigned for reads in inner])),
+                         (*self.files, *[found for reads in inner for found in reads.files]))
 
     def _step(self, instruction: dis.Instruction) -> None:
         name, stack = instruction.opname, self.stack
@@ -104,6 +110,8 @@ class _Scan:
             for variable in _names(instruction):
                 self._push(self.known.get(variable), instruction, alone=True)
         elif name in ("LOAD_ATTR", "LOAD_METHOD"):
+            if instruction.argval in _FILE_METHODS:
+                self.files.append((instruction.argval, self.line))
             self._push(self._extended(stack.pop() if stack else None, "attribute", instruction.argval), instruction)
         elif name == "BINARY_SUBSCR" and len(stack) >= 2:
             key, owner = stack.pop(), stack.pop()

@@ -14,6 +14,7 @@ from bwcompiler.frontend.tracing.promotion import Kind, common_dtype, scalar_of,
 from bwcompiler.frontend.tracing.refusals.conversions import index_advice
 from bwcompiler.frontend.tracing.refusals.demands import number_if_known
 from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.source import levels_to_the_user
 from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout, fixed
 from bwcompiler.frontend.tracing.storages.new_strides import result_strides
 from bwcompiler.frontend.tracing.storages.region import active_region, open_region
@@ -275,7 +276,7 @@ def without_imaginary_part(value: Value, dtype: DType) -> Value:
     if not value.type.dtype.is_complex or dtype.kind in "bc":
         return value
     message = at(open_region().record.source, "Casting complex values to real discards the imaginary part")
-    warnings.warn(message, np.exceptions.ComplexWarning, stacklevel=2)
+    warnings.warn(message, np.exceptions.ComplexWarning, stacklevel=levels_to_the_user())
     return ops.real(value)
 
 

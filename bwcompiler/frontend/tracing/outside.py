@@ -26,7 +26,7 @@ import numpy as np
 
 from bwcompiler.errors import StaleValueWarning, at
 from bwcompiler.frontend.tracing.code_reads import Place, code_reads
-from bwcompiler.frontend.tracing.source import is_hidden, is_library, is_library_file, original_code
+from bwcompiler.frontend.tracing.source import is_hidden, is_library, is_library_file, levels_to_the_user, original_code
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.contracts.call_signature import Read, is_plain, items_of
@@ -53,6 +53,7 @@ class Outside:
 
     reads    by what is read (`Read.place`).
     settled  code objects whose frames hold nothing new.
+    once     functions that give something else in each call: clocks, and what reads files.
     """
 
     def __init__(self) -> None:
@@ -64,7 +65,7 @@ class Outside:
         self._memory: dict[tuple[int, int], _Memory] = {}
         self._arrays: dict[int, Any] = {}          # of these by their ids, those that are no views
         self._generators: dict[int, tuple[Any, Any, Source, str]] = {}
-        self._clocks: dict[Any, tuple[Source, str]] = {}
+        self._once: dict[Any, tuple[Source, str]] = {}
         self._legacy = _legacy_state()
 
     # ----- functions
@@ -125,6 +126,8 @@ class Outside:
         self._seen.add(key)
         self._assigned.update([(code.co_filename, code.co_name, path) for path in code_reads(code).assigned])
         scope = _Scope(code, names, cells, parameters)
+        for name, line in code_reads(code).files:
+            self._once.setdefault((code, name), (Source(code.co_filename, line, 0, code.co_name), name))
         for place in code_reads(code).places:
             self._follow(place, scope, contents=True)
         for call in code_reads(code).calls:
@@ -181,6 +184,8 @@ class Outside:
 
     def _global(self, name: str, names: dict[str, Any], source: Source) -> Any:
         if name not in names:
+            if name in ("open", "input"):          # of Python's own
+                self._once.setdefault(name, (source, name))
             return _MISSING
         return self._guard(Read("global", names, name, names[name]), name, source)
 
@@ -255,10 +260,10 @@ class Outside:
         """What else belongs to a value that is used as it is."""
         if _is_collection(value):
             self._contents(value, path, source, DEPTH)
+        elif _gives_other_things(value):
+            self._once.setdefault(value, (source, path))
         elif isinstance(value, types.FunctionType | types.MethodType | functools.partial):
             self.function(value)
-        elif _is_clock(value):
-            self._clocks.setdefault(value, (source, path))
         self._generator(getattr(value, "__self__", value), path, source)
 
     def _generator(self, value: Any, path: str, source: Source) -> None:
@@ -309,7 +314,7 @@ class Outside:
             if not _same_state(generator.bit_generator.state, state):
                 _warn(source, f"{path} gives random numbers while the function is traced: they are the same in every call\n"
                       "  hint: draw them outside, and pass them as an argument")
-        for source, path in self._clocks.values():
+        for source, path in self._once.values():
             _warn(source, f"{path} is called while the function is traced only: compiled calls go on with what it gave then\n"
                   "  hint: call it outside, and pass the result as an argument")
         if any(now != before for now, before in zip(_legacy_state(), self._legacy, strict=True) if before is not None) or (
@@ -413,7 +418,7 @@ def can_be_replaced(read: Read) -> bool:
 
 
 def _warn(source: Source | None, message: str) -> None:
-    warnings.warn(at(source, message), StaleValueWarning, stacklevel=2)
+    warnings.warn(at(source, message), StaleValueWarning, stacklevel=levels_to_the_user())
 
 
 def is_hidden_type(cls: type) -> bool:
@@ -434,10 +439,13 @@ def _class_attribute(cls: type, name: str) -> Any:
     return None
 
 
-def _is_clock(value: Any) -> bool:
-    module = getattr(value, "__module__", None)
-    return isinstance(value, types.BuiltinFunctionType) and (
-        (module == "time" and value.__name__ != "sleep") or value.__name__ in ("now", "utcnow", "today") or value is open)
+def _gives_other_things(value: Any) -> bool:
+    """Whether it is a function that may give something else in each call: a clock, or what reads a file."""
+    module, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
+    if module == "numpy":
+        return name in ("load", "loadtxt", "genfromtxt", "fromfile", "memmap")
+    clock = (module == "time" and name != "sleep") or name in ("now", "utcnow", "today")
+    return value is open or (clock and isinstance(value, types.BuiltinFunctionType))
 
 
 def _legacy_state() -> Any:

@@ -155,3 +155,11 @@ def _make(key: tuple[int, int, Source | None], code: CodeType, instruction: int,
         _sources.clear()
     _sources[key] = (code, source)                        # the code too: its id is the key
     return source
+
+
+def levels_to_the_user() -> int:
+    """How many frames up from its caller's the first one is that is not ours, counted as `warnings.warn` does."""
+    frame, levels = sys._getframe(1), 1
+    while frame.f_back is not None and is_hidden(frame.f_code):
+        frame, levels = frame.f_back, levels + 1
+    return levels

@@ -23,7 +23,7 @@ from bwcompiler.frontend.tracing.callbacks import Struct, host_call
 from bwcompiler.frontend.tracing.control_flow.branches import cond
 from bwcompiler.frontend.tracing.control_flow.loops import as_truth
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import current_source, is_hidden
+from bwcompiler.frontend.tracing.source import current_source, is_hidden, levels_to_the_user
 from bwcompiler.frontend.tracing.storages.region import Policy, Recapture, open_region
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, value_of
 from bwcompiler.ir.source import Source
@@ -173,5 +173,5 @@ def left_out(function: Any, policy: Policy) -> Callable[..., None]:
         if key not in policy.told:
             policy.told.add(key)
             warnings.warn(at(source, f"{name}() is left out: compiled loops and branches tell nothing\n"
-                             "  hint: return the values, or trace without autoloop"), LeftOutWarning, stacklevel=2)
+                             "  hint: return the values, or trace without autoloop"), LeftOutWarning, stacklevel=levels_to_the_user())
     return tell_nothing
