@@ -322,12 +322,20 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
     },
     "checkpoint": {
         "prevent_cse": f"{_NOTHING}: what is computed again is never merged with what was computed before",
-        "static_argnums": f"{_NOTHING}: integers, strings and functions are passed as they are",
         "concrete": _NOTHING, "use_reentrant": _NOTHING, "preserve_rng_state": f"{_NOTHING}: random numbers are functions of keys",
     },
     "defvjp": _RULE,
     "defjvp": _RULE,
     "key": {"impl": f"{_NOTHING}: there is one generator, threefry2x32"},
+}
+
+
+# Shorter names of parameters, which are taken as well.
+ALSO: Mapping[str, Mapping[str, str]] = {
+    "fori_loop": {"lo": "lower", "hi": "upper"},
+    "while_loop": {"cond": "cond_fun", "body": "body_fun"},
+    "cond": {"t": "true_fun", "f": "false_fun"},
+    "switch": {"i": "index"},
 }
 
 
@@ -410,13 +418,17 @@ def keyword_hint(function: str, keyword: str) -> str:
 
 
 def says_instead(fun: Fun) -> Fun:
-    """The function, which says of keywords that other libraries' functions of its name have what to write instead (TypeError)."""
+    """The function, which says of keywords that other libraries' functions of its name have what to write instead (TypeError), and takes
+    those of `ALSO`."""
     foreign = KEYWORDS[fun.__name__].keys() - inspect.signature(fun).parameters.keys()
+    also = ALSO.get(fun.__name__, {})
 
     @functools.wraps(fun)
     def checked(*args: Any, **kwargs: Any) -> Any:
         for keyword in kwargs:
             if keyword in foreign:
                 raise TypeError(f"{fun.__name__} has no keyword {keyword!r}{keyword_hint(fun.__name__, keyword)}")
+        if also and not also.keys().isdisjoint(kwargs):
+            kwargs = {keyword if also.get(keyword) in (None, *kwargs) else also[keyword]: value for keyword, value in kwargs.items()}
         return fun(*args, **kwargs)
     return checked  # type: ignore[return-value]

@@ -154,11 +154,31 @@ def test_static_arguments_that_the_function_has_not() -> None:
     for options, message in (({"static_argnums": 3}, "static_argnums has 3, but g takes x, n"),
                              ({"static_argnums": (0, -3)}, "has -3"), ({"static_argnames": "m"}, "static_argnames has 'm', but g takes x, n"),
                              ({"static_argnames": ["n", "k"]}, "has 'k'")):
-        for transform in (bw.jit, bw.grad, bw.vmap, bw.jacobian, bw.hessian):
+        for transform in (bw.jit, bw.grad, bw.vmap, bw.jacobian, bw.hessian, bw.checkpoint):
             with pytest.raises(SignatureError, match=message):
                 transform(g, **options)
     assert bw.jit(lambda *args: args[1], static_argnums=1)(1, 2) == 2
     assert bw.jit(lambda x, **options: options["n"] * x, static_argnames="n")(1, n=2) == 2
+
+
+def test_short_names_of_parameters() -> None:
+    assert bw.fori_loop(lo=0, hi=3, body=lambda i, c: c + i, init=0.0) == 3.0
+    assert bw.while_loop(cond=lambda c: c < 3, body=lambda c: c + 1, init=0.0) == 3.0
+    assert bw.cond(True, t=lambda: 1.0, f=lambda: 2.0) == 1.0
+    assert bw.switch(i=1, branches=[lambda: 1.0, lambda: 2.0]) == 2.0
+    with pytest.raises(TypeError, match="unexpected keyword argument 'lo'"):
+        bw.fori_loop(lo=0, lower=0, upper=3, body=lambda i, c: c, init=0.0)
+    for function, names in spellings.ALSO.items():
+        parameters = inspect.signature(FUNCTIONS[function]).parameters
+        assert set(names.values()) <= parameters.keys() and not names.keys() & parameters.keys()
+
+
+def test_static_arguments_of_checkpoint() -> None:
+    layer = bw.checkpoint(lambda x, n, m=2: np.sin(x) ** n * m, static_argnums=1, static_argnames="m")
+    assert bw.grad(lambda x: layer(x, 2, m=3))(0.5) == pytest.approx(6 * np.sin(0.5) * np.cos(0.5)) and layer(0.5, 1) == 2 * np.sin(0.5)
+    for n in (np.ones(2), [1]):
+        with pytest.raises(SignatureError, match="static arguments must be hashable"):
+            bw.grad(lambda x, n=n: layer(x, n))(0.5)
 
 
 def g(x: Any, n: int = 2) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.compiler.pipeline import derive, split
 from bwcompiler.errors import CompileError, TracerError, at
+from bwcompiler.frontend.tracing.arguments import check_statics, take_apart
 from bwcompiler.frontend.tracing.control_flow import loops as traced_loops
 from bwcompiler.frontend.tracing.control_flow.bodies import trace_body
 from bwcompiler.frontend.tracing.control_flow.checkpoints import checkpointed
@@ -32,12 +33,14 @@ UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "g
 
 
 @says_instead
-def checkpoint(fun: Callable[P, R], policy: Callable[[str], bool] | None = None) -> Callable[P, R]:
+def checkpoint(fun: Callable[P, R], policy: Callable[[str], bool] | None = None, *, static_argnums: int | Iterable[int] = (),
+               static_argnames: str | Iterable[str] = ()) -> Callable[P, R]:
     """The function, whose derivative computes the values inside of it again instead of keeping them.
 
     What is kept is its arguments, what it reads from outside, and results of the ops that policy(name of the op) is true for, such as
     `lambda op: op == "matmul"` (names as in `Program.as_text`; None: of no op).  Values and derivatives are the same, bit for bit.
-    Raises TypeError for a policy that cannot be called.
+    Arguments are passed on as they are; static_argnums and static_argnames, as for `jit`, only say that some are compile-time values.
+    Raises TypeError for a policy that cannot be called, SignatureError for static arguments that are arrays or cannot be hashed.
 
     >>> import numpy as np, bwcompiler as bw
     >>> layer = bw.checkpoint(lambda x: np.sin(np.exp(np.sin(x))))
@@ -52,10 +55,13 @@ def checkpoint(fun: Callable[P, R], policy: Callable[[str], bool] | None = None)
     if policy is not None and not callable(policy):
         raise TypeError(f"checkpoint: the policy must be a function of the name of an op, got {policy!r}\n"
                         "  hint: lambda op: op == 'matmul'")
+    check_statics("checkpoint", fun, static_argnums, static_argnames)
     kept = Policy(policy)
 
     @functools.wraps(fun)
     def checkpointed_function(*args: P.args, **kwargs: P.kwargs) -> R:
+        if static_argnums != () or static_argnames != ():
+            take_apart(fun, args, kwargs, static_argnums, static_argnames)         # for its errors
         if active_region() is None:
             return fun(*args, **kwargs)
         return checkpointed(fun, kept, args, kwargs)  # type: ignore[no-any-return]
