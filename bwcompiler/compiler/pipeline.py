@@ -32,10 +32,11 @@ from bwcompiler.lowering.steps import LoweredBody, LoweredStep, lower_steps
 from bwcompiler.passes.adjoints.expand_regions import REGIONS, expand_regions
 from bwcompiler.passes.adjoints.unlink_regions import unlink_regions
 from bwcompiler.passes.derivatives.autodiff import JointGraph, differentiate, origins_of
-from bwcompiler.passes.derivatives.expand_custom_rules import expand_custom_rules
+from bwcompiler.passes.derivatives.expand_custom_rules import expand_custom_rules, expand_moved_rules
 from bwcompiler.passes.derivatives.inline_custom_rules import inline_custom_rules
 from bwcompiler.passes.derivatives.partition import Partition, partition
 from bwcompiler.passes.derivatives.push_forward import TangentGraph, push_forward
+from bwcompiler.passes.derivatives.unlink_custom_rules import unlink_rules_with_mapping
 from bwcompiler.passes.fusion.fuse import fuse
 from bwcompiler.passes.loops.branch_states import branch_states
 from bwcompiler.passes.loops.carry_elements import carry_elements
@@ -72,6 +73,8 @@ def _none(result: Any) -> Sequence[Graph]:
 
 PIPELINE: tuple[Pass, ...] = (
     # a derivative
+    Pass("unlink_custom_rules", unlink_rules_with_mapping, "outputs of fwd that are tied to a custom rule -> the outputs",
+         graphs=lambda found: [found[0]]),
     Pass("expand_custom_rules", expand_custom_rules, "calls of functions with their own derivative -> fwd, tied to bwd",
          "graph -> graph, captured arrays", graphs=lambda found: [found.graph]),
     Pass("simplify", simplify_with_mapping, "algebraic identities, constant folding, common subexpressions, dead values",
@@ -88,6 +91,8 @@ PIPELINE: tuple[Pass, ...] = (
          graphs=lambda found: [found[0]]),
     Pass("hoist_invariants", hoist_with_mapping, "what is the same in all iterations of a loop -> before the loop",
          graphs=lambda found: [found[0]]),
+    Pass("expand_moved_rules", expand_moved_rules, "likewise calls that stood in loops until now", "graph -> graph, captured arrays",
+         graphs=lambda found: [found.graph]),
     Pass("push_forward", push_forward, "tangents of the outputs, simplified as they are made", "graph -> graph with tangents",
          graphs=lambda found: [found.graph]),
     Pass("expand_regions", expand_regions, "loops and branches -> those that also give residuals, tied to their adjoints",
@@ -117,6 +122,7 @@ PIPELINE: tuple[Pass, ...] = (
          graphs=_none),
 )
 ORDER = (
+    Before("unlink_custom_rules", "expand_custom_rules", "links that are there are of derivatives that were taken"),
     Before("expand_custom_rules", "simplify", "the bodies of fwd are simplified with what surrounds them"),
     Before("simplify", "split_loops", "comparisons of indices are found in one form"),
     Before("split_loops", "select_branches", "a choice that an index decides needs no selection"),
@@ -133,6 +139,9 @@ ORDER = (
     Before("unroll_loops", "hoist_invariants", "what is written out is merged, and there is no loop to stand before"),
     Before("hoist_invariants", "expand_regions", "cotangents of what is the same meet before they are pulled through it, once"),
     Before("hoist_invariants", "push_forward", "its tangents are the same in all iterations too"),
+    Before("hoist_invariants", "expand_moved_rules", "what is the same in all iterations is called once, before the loop"),
+    Before("expand_moved_rules", "push_forward", "a call has no tangent before it is expanded"),
+    Before("expand_moved_rules", "expand_regions", "what is left of calls is in bodies, which are expanded there"),
     Before("simplify", "push_forward", "equal values have one tangent"),
     Before("simplify", "expand_regions", "what is computed twice is not a residual twice"),
     Before("expand_regions", "differentiate", "a loop must give residuals in the run whose results are used"),
@@ -170,10 +179,11 @@ def push(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None = None,
     """The graph with tangents of its outputs for tangents of its inputs `wrt`: see `push_forward`."""
     with collector_paused():
         run = PassRunner(PIPELINE, options or pass_options())
-        expanded = run(expand_custom_rules, graph, wrt, REGIONS)
+        expanded = run(expand_custom_rules, run(unlink_rules_with_mapping, graph)[0], wrt, REGIONS)
         simplified, _ = run(simplify_with_mapping, expanded.graph)
-        pushed = run(push_forward, _over_arrays(run, simplified)[0], wrt, wanted, apart, REGIONS)
-        return pushed._replace(captured=(*expanded.arrays, *pushed.captured), passes=run.runs)
+        moved = run(expand_moved_rules, _over_arrays(run, simplified)[0], wrt, REGIONS)
+        pushed = run(push_forward, moved.graph, wrt, wanted, apart, REGIONS)
+        return pushed._replace(captured=(*expanded.arrays, *moved.arrays, *pushed.captured), passes=run.runs)
 
 
 def _over_arrays(run: PassRunner, graph: Graph) -> tuple[Graph, *tuple[Mapping[Value, Value], ...]]:
@@ -193,14 +203,16 @@ def derive(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None], names:
     products.begin(graph, current_target())
     with collector_paused():
         run = PassRunner(PIPELINE, options or pass_options())
-        expanded = run(expand_custom_rules, graph, wrt, REGIONS)
+        untied, results = run(unlink_rules_with_mapping, graph)
+        expanded = run(expand_custom_rules, untied, wrt, REGIONS)
         simplified, merged = run(simplify_with_mapping, expanded.graph)
         vectorized, *over_arrays = _over_arrays(run, simplified)
-        looped = run(expand_regions, vectorized, wrt)
-        origins = origins_of(graph, expanded.mapping, merged, *over_arrays, looped.mapping)
+        moved = run(expand_moved_rules, vectorized, wrt, REGIONS)
+        looped = run(expand_regions, moved.graph, wrt)
+        origins = origins_of(graph, results, expanded.mapping, merged, *over_arrays, moved.mapping, looped.mapping)
         joint = run(differentiate, looped.graph, wrt, seeds, names, origins)
         joint = run(unlink_regions, joint)
-        return joint._replace(captured=(*expanded.arrays, *looped.arrays, *joint.captured), passes=run.runs)
+        return joint._replace(captured=(*expanded.arrays, *moved.arrays, *looped.arrays, *joint.captured), passes=run.runs)
 
 
 def split(joint: Graph, seeds: Sequence[int], outputs: int, memory_limit: int | None = None,

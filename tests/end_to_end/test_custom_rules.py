@@ -69,6 +69,68 @@ def test_the_derivative_of_the_rule_is_the_second_derivative(name: str) -> None:
     np.testing.assert_allclose(bw.jit(second(bw.jit(square)))(3.0), 100.0)
 
 
+def rounded(kind: str) -> Any:
+    """round(3 x), whose rules say that its derivative is x; they compute the primal anew, another one: round(3 x) + x^2, or call it."""
+    def anew(x):
+        return np.round(3 * x) + x * x if kind.endswith("anew") else made(x)
+
+    if kind.startswith("vjp"):
+        made = bw.custom_vjp(lambda x: np.round(3 * x))
+        made.defvjp(lambda x: (anew(x), x), lambda x, ct: (ct * x,))
+    else:
+        made = bw.custom_jvp(lambda x: np.round(3 * x))
+        made.defjvp(lambda primals, tangents: (anew(primals[0]), primals[0] * tangents[0]))
+    return made
+
+
+ROUNDED: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {      # a program with f, and its value where f(x) = a + b x + c x^2 near x
+    "product": (lambda f: lambda x: f(x) ** 2 * x, lambda f: lambda x: f(x) ** 2 * x),
+    "loop": (lambda f: lambda x: bw.scan(lambda c, a: (f(x) * c * a, c), x, np.array([1.0, 2.0, 0.5]))[0], lambda f: lambda x: f(x) ** 3 * x),
+    "branch": (lambda f: lambda x: bw.cond(x > 0, lambda x: f(x) * x * x, lambda x: x, x), lambda f: lambda x: f(x) * x * x),
+    "checkpoint": (lambda f: lambda x: bw.checkpoint(lambda y: f(y) ** 2)(x) * x, lambda f: lambda x: f(x) ** 2 * x),
+    "batch": (lambda f: lambda x: np.sum(bw.vmap(lambda y: f(y) ** 2)(x + np.zeros(3))) * x, lambda f: lambda x: 3 * f(x) ** 2 * x),
+}
+
+
+@pytest.mark.parametrize("kind", ["vjp", "jvp", "vjp anew", "jvp anew"])
+@pytest.mark.parametrize("program", ROUNDED)
+@pytest.mark.parametrize("name", SECOND)
+def test_second_derivatives_are_of_what_the_rule_computed(name: str, program: str, kind: str) -> None:
+    """The first derivative is g = df/df f' + ..., with f' from the rule; in that program f(x) is what the rule computed in its place."""
+    x = 0.7
+    made, meant = ROUNDED[program]
+    value, slope = (2.0 + x * x, 2 * x) if kind.endswith("anew") else (2.0, x)
+
+    def first(y, part=0.0):                # f is value + slope (y - x) there, and its derivative y, whose derivative is 1
+        f, df = value + slope * (y - x), y
+        step = 1e-30
+        return np.imag(meant(lambda z: f + df * (z - y))(y + step * 1j)) / step
+
+    expected = (first(x + 1e-6) - first(x - 1e-6)) / 2e-6
+    assert SECOND[name](made(rounded(kind)))(x) == pytest.approx(expected, rel=1e-7)
+
+
+@pytest.mark.parametrize("count", [3, 40])
+@pytest.mark.parametrize("kind", ["vjp", "jvp"])
+def test_calls_that_are_the_same_in_all_iterations(kind: str, count: int) -> None:
+    """They are moved before the loop, or the loop is unrolled, before the derivative is taken."""
+    f = rounded(kind)
+
+    def fun(x: Any) -> Any:
+        c = x
+        for k in range(count):
+            c = c * 0.5 + f(x) + k
+        return c
+
+    def scanned(x: Any) -> Any:
+        return bw.scan(lambda c, a: (c * 0.5 + f(x) * a, None), x, np.ones(count))[0]
+
+    expected = 0.5 ** count + 0.7 * 2 * (1 - 0.5 ** count)
+    for one in (fun, scanned, lambda x: bw.fori_loop(0, count, lambda k, c: c * 0.5 + f(x), x)):
+        for derivative in (bw.grad(one)(0.7), bw.jvp(one, (0.7,), (1.0,))[1], bw.jacfwd(one)(0.7), bw.vmap(bw.grad(one))(np.array([0.7]))[0]):
+            assert derivative == pytest.approx(expected)
+
+
 def test_batches_keep_the_rule() -> None:
     batch = np.stack([X, 2 * X])
     np.testing.assert_allclose(bw.vmap(square)(batch), batch**2)

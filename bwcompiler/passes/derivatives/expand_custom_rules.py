@@ -14,6 +14,8 @@ from bwcompiler.ops.custom import custom_call, custom_link, inline_with_captured
 from bwcompiler.passes.derivatives.activity import active_values
 from bwcompiler.passes.derivatives.expansion import Expanded, expanded
 from bwcompiler.passes.derivatives.transposed_rule import Regions, TransposedRule
+from bwcompiler.passes.derivatives.unlink_custom_rules import unlink_custom_rules
+from bwcompiler.passes.rewriting.simplify import simplify_with_mapping
 
 
 def expand_custom_rules(graph: Graph, wrt: Sequence[int], regions: Regions | None = None) -> Expanded:
@@ -31,11 +33,21 @@ def expand_custom_rules(graph: Graph, wrt: Sequence[int], regions: Regions | Non
     return expanded(graph, replace)
 
 
+def expand_moved_rules(graph: Graph, wrt: Sequence[int], regions: Regions | None = None) -> Expanded:
+    """As `expand_custom_rules`, simplified, of calls that stood in loops before: these have been unrolled, or compute them once."""
+    found = expand_custom_rules(graph, wrt, regions)
+    if found.graph is graph:
+        return found
+    simplified, merged = simplify_with_mapping(found.graph)
+    mapping = {value: merged.get(now, now) for value, now in found.mapping.items()}
+    return Expanded(simplified, found.arrays, {**merged, **mapping})
+
+
 def _expand(call: Value, operands: tuple[Value, ...], regions: Regions | None) -> Value:
     rule = call.attrs["rule"]
     if not rule.has_cotangents:
         rule = TransposedRule(rule, expand_custom_rules, regions)
     primals = operands[:rule.primals]
     graph, arrays = rule.forward([operand.type for operand in primals])
-    results = inline_with_captured(graph, primals, arrays)
+    results = inline_with_captured(unlink_custom_rules(graph), primals, arrays)
     return custom_link(*primals, *results, rule=rule, primals=len(primals), outputs=len(call.type.items))
