@@ -331,6 +331,20 @@ def test_what_cannot_be_read_again_warns(name: str) -> None:
     assert "test_outside.py" in str(caught[0].message) and caught[0].filename == __file__
 
 
+def test_what_the_caller_reads_is_no_part_of_the_function() -> None:
+    def crossing(x: Any) -> Any:
+        found = None                               # is put together after the function returned
+        for k in range(1, len(x)):
+            if x[k] > 1.0:
+                found = k
+                break
+        return found
+
+    text = Path(__file__).read_text()
+    assert time.time() > 0 and text
+    assert bw.jit(crossing)(np.arange(3.0)) == 2
+
+
 @pytest.mark.parametrize("expression, warned", [("np.random.rand(3)", True), ("(np.random.rand is None)", False)])
 def test_np_random_imported_while_tracing(expression: str, warned: bool) -> None:
     """NumPy imports np.random when it is first named: its first numbers warn, too."""

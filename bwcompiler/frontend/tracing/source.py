@@ -24,7 +24,7 @@ _HIDDEN_FOLDERS = tuple(folder + os.sep for folder in (_OURS, _NUMPY, _SCIPY))
 _LIBRARY_FOLDERS = tuple([sysconfig.get_path(key) + os.sep for key in ("purelib", "platlib", "stdlib", "platstdlib")])
 _CHAIN_LIMIT = 12           # frames of the user's call chain that are remembered
 
-_HIDE, _STOP, _SHOW, _LIBRARY = 0, 1, 2, 3
+_HIDE, _STOP, _SHOW, _LIBRARY, _BORDER = 0, 1, 2, 3, 4
 _roles: dict[int, tuple[CodeType, int]] = {}              # id of a code object -> (itself, kept alive; role)
 _sources: dict[tuple[int, int, Source | None], tuple[CodeType, Source]] = {}
 Positions = tuple[tuple[int | None, int | None, int | None, int | None], ...]
@@ -32,12 +32,18 @@ _positions: dict[int, tuple[CodeType, Positions]] = {}
 _MOST_POSITIONS = 64
 _LIMIT = 1 << 14            # entries of each: programs that make code (notebooks, exec) must not keep all of it for ever
 _stops: set[CodeType] = set()
+_borders: set[CodeType] = set()
 _rewritten: dict[int, tuple[CodeType, CodeType | None]] = {}   # id of a code object -> (itself, kept alive; what it was made from)
 
 
 def stop_at(code: CodeType) -> None:
     """The call chain ends where this code calls the user's function."""
     _stops.add(code)
+
+
+def observe_below(code: CodeType) -> None:
+    """Callers of this code are no part of what is traced: their lines may be told, but what they read is not observed."""
+    _borders.add(code)
 
 
 def stands_for(code: CodeType, original: CodeType | None) -> None:
@@ -88,7 +94,8 @@ def is_convertible(code: CodeType) -> bool:
 
 
 def _role(code: CodeType) -> int:
-    role = _STOP if code in _stops else _HIDE if is_hidden(code) else _LIBRARY if is_library(code) else _SHOW
+    role = (_STOP if code in _stops else _BORDER if code in _borders else _HIDE if is_hidden(code) else
+            _LIBRARY if is_library(code) else _SHOW)
     if len(_roles) >= _LIMIT:
         _roles.clear()
     _roles[id(code)] = (code, role)
@@ -124,6 +131,8 @@ def current_source(outer: Source | None = None, observer: FrameObserver | None =
                 break
         elif role == _STOP:
             break
+        elif role == _BORDER:
+            observer = None
         elif role == _LIBRARY and library is None:
             library = (code, frame.f_lasti)
         frame = frame.f_back

@@ -20,7 +20,7 @@ from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.outside import Outside, OutsideRead
 from bwcompiler.frontend.tracing.refusals.foreign_calls import foreign_refusal
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import current_source, is_hidden, stop_at
+from bwcompiler.frontend.tracing.source import current_source, is_hidden, observe_below, stop_at
 from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout
 from bwcompiler.frontend.tracing.storages.region import Policy, Recapture, Region, Site, StaticDemand, Storage, active_region, open_region
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, value_of
@@ -248,6 +248,9 @@ def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[Argum
             made.outside = [found for found in outside.settle() if found.read.place not in inside]
             made.varying = list(varying)
         return made
+
+
+observe_below(_trace_once.__code__)
 
 
 @contextmanager
