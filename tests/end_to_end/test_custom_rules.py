@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -405,3 +406,22 @@ def test_rules_with_loops_that_are_not_linear_are_refused() -> None:
     fun = _with_rule("jvp", lambda x, t: bw.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] + np.cos(x) * t / 3), (0, 0 * t))[1])
     with pytest.raises(GradientError, match="while"):
         bw.grad(lambda x: np.sum(fun(x)))(np.ones(3))
+
+
+def test_errors_of_rules_name_the_call() -> None:
+    """Also where the rule is traced or transposed after the function around it."""
+    host = bw.primitive(np.sin)
+    host.defjvp(lambda primals, tangents: (np.sin(primals[0]), np.cos(primals[0]) * tangents[0]))
+    wrong = _vjp(lambda residuals, ct: (np.sum(ct),))
+
+    def loss(f: Any) -> Any:
+        def called(x: Any) -> Any:
+            y = f(x)                                          # this line
+            return np.sum(y)
+        return called
+
+    line = 1 + next(k for k, text in enumerate(Path(__file__).read_text().splitlines()) if text.endswith("# this line"))
+    for f in (host, wrong):
+        for derivative in (bw.grad(loss(f)), bw.jit(bw.grad(loss(f))), lambda x, f=f: bw.compile(loss(f), x).backward(x), bw.hessian(loss(f))):
+            with pytest.raises((GradientError, UnsupportedError), match=rf"^\S*test_custom_rules.py:{line}: "):
+                derivative(X)

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from bwcompiler import ops, tree
-from bwcompiler.errors import EscapedTracerError, GradientError, SignatureError, UnsupportedError
+from bwcompiler.errors import EscapedTracerError, GradientError, SignatureError, UnsupportedError, at
 from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, StaticArgument, declared, parameter_names
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.storages.memory_order import unknown
-from bwcompiler.frontend.tracing.storages.region import active_region
+from bwcompiler.frontend.tracing.storages.region import active_region, open_region
 from bwcompiler.frontend.tracing.trace import TraceResult, call_user, trace
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, value_of
 from bwcompiler.ir.graph import Graph, inline
@@ -193,6 +193,7 @@ class Rule:
     """What is common to the rules of calls: the arguments and outputs of one call.
 
     own  the arguments that have derivatives, by their positions; nondiff: the others, which rules get first.
+    source  the user's line of the call.
     """
 
     content_key = ""                   # what a call computes is said by its body, that of a link by its operands
@@ -209,6 +210,7 @@ class Rule:
         self.output_count = len(self.outputs)
         self.primals = primals
         self.own = [k for k in range(len(self.arguments.args)) if k not in owner.nondiff]
+        self.source = open_region().record.source
         self.nondiff = [declared_again(arg) for k, arg in enumerate(self.arguments.args) if k in owner.nondiff]
 
     def __repr__(self) -> str:
@@ -219,6 +221,9 @@ class Rule:
         argument = primal.argument_types[leaf]
         layout = argument.layout if argument.layout.settled else unknown(f"{primal.input_names[leaf]} of {self.name}")
         return ArgumentType(argument.type, argument.weak, argument.scalar, layout)
+
+    def _error(self, text: str) -> GradientError:
+        return GradientError(at(self.source, text))
 
     def _arguments(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
         """All arguments, with other leaves."""
@@ -235,7 +240,7 @@ class Rule:
         self._require_closed(result, what)
         whole = tree.unflatten(result.output_tree, range(len(result.outputs)))
         if not (isinstance(whole, tuple | list) and len(whole) == 2):
-            raise GradientError(f"{self.name}: {what} must return a pair ({parts})")
+            raise self._error(f"{self.name}: {what} must return a pair ({parts})")
         return whole[0], whole[1]
 
     def _check_output(self, result: TraceResult, out: Any, what: str) -> list[int]:
@@ -243,7 +248,7 @@ class Rule:
         numbers, treedef = tree.flatten(out)
         found = [result.outputs[k].type for k in numbers]
         if treedef != self.output_tree or found != self.outputs:
-            raise GradientError(f"{self.name}: {what} returned an output of {found}, but the function returns {self.outputs}")
+            raise self._error(f"{self.name}: {what} returned an output of {found}, but the function returns {self.outputs}")
         return numbers
 
     def _require_closed(self, result: TraceResult, what: str) -> None:
@@ -251,13 +256,13 @@ class Rule:
             raise self._not_closed(what)
 
     def _not_closed(self, what: str) -> UnsupportedError:
-        return UnsupportedError(f"{self.name}: {what} reads a traced value from outside\n"
-                                "  hint: pass it as an argument of the function, or return it with the residuals")
+        return UnsupportedError(at(self.source, f"{self.name}: {what} reads a traced value from outside\n"
+                                   "  hint: pass it as an argument of the function, or return it with the residuals"))
 
     def _trace_rule(self, rule: Callable[..., Any], args: Sequence[Any], what: str, types: Sequence[ArgumentType]) -> TraceResult:
         """A rule is traced when it is needed, often after the function around it: what that traced is not there any more."""
         try:
-            return trace(rule, args, name=f"{self.name}.{what}", argument_types=types)
+            return trace(rule, args, name=f"{self.name}.{what}", argument_types=types, outer=self.source)
         except EscapedTracerError as error:
             raise self._not_closed(what) from error
 
@@ -266,20 +271,20 @@ class Rule:
         try:
             rows = tree.match_prefix(given, expected, what)
         except ValueError:
-            raise GradientError(f"{self.name}: {what} does not have the structure of {of}") from None
+            raise self._error(f"{self.name}: {what} does not have the structure of {of}") from None
         found: dict[int, int] = {}
         for number, leaf, path in rows:
             if number is None or leaf is None:
                 continue
             if not isinstance(leaf, int):
-                raise GradientError(f"{self.name}: {path} does not have the structure of {of}")
+                raise self._error(f"{self.name}: {path} does not have the structure of {of}")
             type_, wanted = result.outputs[number].type, types[leaf]
             if not wanted.dtype.is_differentiable:
                 continue
             if type_.shape != wanted.shape:
-                raise GradientError(f"{self.name}: {path} has shape {type_.shape}, but {of} has shape {wanted.shape}")
+                raise self._error(f"{self.name}: {path} has shape {type_.shape}, but {of} has shape {wanted.shape}")
             if type_.dtype is not wanted.dtype:
-                raise GradientError(f"{self.name}: {path} has dtype {type_.dtype.numpy}, but {of} has dtype {wanted.dtype.numpy}")
+                raise self._error(f"{self.name}: {path} has dtype {type_.dtype.numpy}, but {of} has dtype {wanted.dtype.numpy}")
             found[leaf] = number
         return found
 
@@ -303,7 +308,7 @@ class VjpRule(Rule):
         """What is traced for the forward half."""
         found: Callable[..., Any] | None = self.owner.fwd
         if found is None:
-            raise GradientError(f"{self.name} is a custom_vjp without rules: call {self.name}.defvjp(fwd, bwd)")
+            raise self._error(f"{self.name} is a custom_vjp without rules: call {self.name}.defvjp(fwd, bwd)")
         return found
 
     def bwd(self, primals: Sequence[TensorType]) -> Callable[..., Any]:
@@ -334,7 +339,7 @@ class VjpRule(Rule):
         if len(self.own) == 1 and not isinstance(whole, tuple):
             whole = (whole,)
         if not isinstance(whole, tuple | list) or len(whole) != len(self.own):
-            raise GradientError(f"{self.name}: bwd must return a tuple of {len(self.own)} cotangents, one per argument")
+            raise self._error(f"{self.name}: bwd must return a tuple of {len(self.own)} cotangents, one per argument")
         numbers = self.leaf_numbers()
         found: dict[int, int] = {}
         for number, (part, position) in enumerate(zip(whole, self.own, strict=True)):
@@ -368,7 +373,7 @@ class JvpRule(Rule):
         """What is traced."""
         found: Callable[..., Any] | None = self.owner.jvp
         if found is None:
-            raise GradientError(f"{self.name} is a custom_jvp without a rule: call {self.name}.defjvp(jvp)")
+            raise self._error(f"{self.name} is a custom_jvp without a rule: call {self.name}.defjvp(jvp)")
         return found
 
     def _at(self, result: TraceResult, given: Sequence[bool], outputs: Sequence[Value]) -> Graph:

@@ -120,20 +120,21 @@ class TraceResult:
 
 def trace(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any] | None = None, *,
           static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = (), name: str | None = None,
-          argument_types: Sequence[ArgumentType] | None = None, autoloop: bool = True) -> TraceResult:
+          argument_types: Sequence[ArgumentType] | None = None, autoloop: bool = True, outer: Source | None = None) -> TraceResult:
     """Run fun on handles and return what it computed.
 
     Leaves of args and kwargs are arrays, NumPy scalars, Python numbers, handles of an enclosing trace, or anything with
     shape and dtype; other leaves are compile-time values.  `argument_types` overrides what the leaves say.  An integer that
-    fun asks for its number becomes a compile-time value, and fun is traced again.
+    fun asks for its number becomes a compile-time value, and fun is traced again.  outer: the user's line that it belongs to, where no
+    line of his is running.
     """
     arguments = take_apart(fun, args, kwargs, static_argnums, static_argnames)
-    return trace_arguments(fun, arguments, name=name, argument_types=argument_types, autoloop=autoloop)
+    return trace_arguments(fun, arguments, name=name, argument_types=argument_types, autoloop=autoloop, outer=outer)
 
 
 def trace_arguments(fun: Callable[..., Any], arguments: Arguments, *, name: str | None = None,
                     argument_types: Sequence[ArgumentType] | None = None, varying: Sequence[OutsideRead] = (),
-                    autoloop: bool = True, unrolled: bool = False) -> TraceResult:
+                    autoloop: bool = True, unrolled: bool = False, outer: Source | None = None) -> TraceResult:
     """As `trace`, of arguments that have been taken apart; those that fun asks for become static in them.
 
     varying: numbers outside that are to be inputs; where fun needs to know one after all, none is (`TraceResult.varying`).
@@ -141,13 +142,13 @@ def trace_arguments(fun: Callable[..., Any], arguments: Arguments, *, name: str 
     function cannot be traced so, but with all its loops unrolled, it is.  unrolled: that at once.
     """
     if active_region() is not None:
-        return _traced(fun, arguments, None, name, argument_types, varying)
+        return _traced(fun, arguments, None, name, argument_types, varying, outer)
     policy = Policy(autoloop)
     policy.loops = not unrolled
     refused: BwError | None = None                 # the first way's error, which is told if none of the simpler ways does
     while True:
         try:
-            found = _traced(fun, arguments, policy, name, argument_types, varying)
+            found = _traced(fun, arguments, policy, name, argument_types, varying, outer)
             found.unrolled_for = None if refused is None else str(refused)
             return found
         except Exception as error:
@@ -161,7 +162,8 @@ def trace_arguments(fun: Callable[..., Any], arguments: Arguments, *, name: str 
 
 
 def _traced(fun: Callable[..., Any], arguments: Arguments, policy: Policy | None, name: str | None,
-            argument_types: Sequence[ArgumentType] | None, varying: Sequence[OutsideRead]) -> TraceResult:
+            argument_types: Sequence[ArgumentType] | None, varying: Sequence[OutsideRead],
+            outer: Source | None = None) -> TraceResult:
     """Trace until nothing more is asked for; the policy is that of the outermost region."""
     demanded: dict[int, Source | None] = {}
     given = None if argument_types is None else dict(zip(arguments.dynamic, argument_types, strict=True))
@@ -170,6 +172,7 @@ def _traced(fun: Callable[..., Any], arguments: Arguments, policy: Policy | None
         types = [given[position] for position in arguments.dynamic] if given is not None else [
             argument_type(leaf, where) for leaf, where in zip(arguments.dynamic_leaves, names, strict=True)]
         region = Region(name or str(getattr(fun, "__name__", "function")))
+        region.outer = outer
         if policy is not None:
             policy.restart()
             region.policy = policy

@@ -240,7 +240,7 @@ class Region:
     def __enter__(self) -> Region:
         self.parent = _state.region
         if self.parent is not None:
-            self.outer = current_source(self.parent.outer)
+            self.outer = current_source(self.parent.outer) or self.outer
             self.observer = self.parent.observer
             self.policy = self.parent.policy
         _state.region = self
