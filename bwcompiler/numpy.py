@@ -24,13 +24,14 @@ from bwcompiler.frontend.numpy.manipulation.creation import (
     linspace,
     ndarray,
     ones,
+    require,
     zeros,
 )
 from bwcompiler.frontend.numpy.manipulation.sequences import c_, on_sequences, r_
 
 __all__ = [
     "arange", "array", "asanyarray", "asarray", "ascontiguousarray", "asfortranarray", "c_", "empty", "eye", "fromiter",
-    "full", "identity", "linspace", "ndarray", "ones", "r_", "zeros",
+    "full", "identity", "linspace", "ndarray", "ones", "r_", "require", "zeros",
 ]
 
 

@@ -62,16 +62,20 @@ class Offset:
 
 
 class Accumulator:
-    """A reduction in progress.  combine: one of COMBINES.  origin: the value of the graph that it computes, if any; part: of it."""
+    """A reduction in progress.  combine: one of COMBINES.  origin: the value of the graph that it computes, if any; part: of it.
 
-    __slots__ = ("combine", "dtype", "name", "origin", "part")
+    start      what it is opened with, the identity of combine: of sums 0.0, or -0.0, to which any first element is added as it is.
+    """
 
-    def __init__(self, name: str, combine: str, dtype: DType, origin: Value | None = None, part: str = "") -> None:
+    __slots__ = ("combine", "dtype", "name", "origin", "part", "start")
+
+    def __init__(self, name: str, combine: str, dtype: DType, origin: Value | None = None, part: str = "", start: Any = None) -> None:
         self.name = name
         self.origin = origin
         self.part = part
         self.combine = combine
         self.dtype = dtype
+        self.start: Any = identity_of(combine, dtype) if start is None else complex(start, start) if dtype.is_complex else start
 
     def __repr__(self) -> str:
         return self.name
@@ -103,7 +107,7 @@ class Store:
 
 @dataclass(eq=False)
 class Reduce:
-    """Open an accumulator with its identity."""
+    """Open an accumulator with its start."""
 
     accumulator: Accumulator
 

@@ -80,7 +80,7 @@ def dtype_named(name: str) -> DType:
 
 def dtype_of(dtype: Any) -> DType:
     """The DType of anything np.dtype takes; byte order is ignored; raises DTypeError for one that is not supported."""
-    found = _BY_NUMPY.get(dtype)
+    found = None if isinstance(dtype, list | dict) else _BY_NUMPY.get(dtype)                  # those are of records
     if found is None:
         if isinstance(dtype, DType):
             return dtype

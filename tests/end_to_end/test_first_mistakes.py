@@ -34,7 +34,9 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: bw.jit(lambda x: x(2))(X), TracerError, "hint: x is an array: x[...] is an element of it"),
     (lambda: bw.jit(lambda x: np.max(x, x))(X), TracerError, "np.max(...): the second argument is an axis, not an operand\n  hint: np.maximum(x, x)"),
     (lambda: bw.jit(lambda x: np.stack(x, x))(X), TracerError, "the second argument is an axis, not an operand\n  hint: np.stack([x, x])"),
-    (lambda: bw.jit(lambda x: sum(v for v in np.nditer(x)))(X), TracerError, "hint: for element in x.ravel()"),
+    (lambda: bw.jit(lambda x: math.sin(x))(X), TypeError, "math.sin takes numbers, not an array of shape (3,)\n  hint: np.sin instead"),
+    (lambda: bw.jit(lambda x: x.astype([("a", float)]))(X), DTypeError, "is not supported"),
+    (lambda: bw.jit(lambda x: x.astype({"names": ["a"], "formats": ["f8"]}))(X), DTypeError, "hint: a dict of its columns"),
     (lambda: eval("bw.jit(lambda x: x + {})(X)"), TracerError, "what stands here takes no traced values"),          # its text is not at hand
     (lambda: bw.jit(classmethod(lambda cls, x: x)), TypeError, "of type classmethod\n  hint: @classmethod goes above"),
     (lambda: bw.jit(_waits)(X), TracerError, "result is of type coroutine"),                  # and no warning that nobody waited for it

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from numbers import Rational
 from typing import Any
 
 import numpy as np
@@ -90,6 +91,8 @@ def array_operand(x: Any) -> tuple[Payload, Kind]:
     if not isinstance(x, np.ndarray):
         if isinstance(x, int | float | complex):                   # subclasses such as IntEnum
             return operand(int(x) if isinstance(x, int) else float(x) if isinstance(x, float) else complex(x))
+        if isinstance(x, Rational):                                # fractions: Python floats, as NumPy's objects would be with floats
+            return operand(float(x))
         if not hasattr(x, "__array__"):
             hint = "\n  hint: it is what a function gives whose `return` is missing" if x is None else ""
             raise DTypeError(f"an object of type {type(x).__name__} is not an array: {x!r}{hint}")

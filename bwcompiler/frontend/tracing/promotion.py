@@ -5,6 +5,7 @@ A *kind* is what promotion sees of an operand: a DType, or the Python type int, 
 
 from __future__ import annotations
 
+from numbers import Rational
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -14,6 +15,7 @@ from bwcompiler.ir.types import BOOL, C128, F64, I64, DType, dtype_of
 
 Kind: TypeAlias = DType | type
 
+OPERANDS = (bool, int, float, complex, np.generic, np.ndarray, list, tuple, Rational)      # besides handles
 STRONG: dict[type, DType] = {bool: BOOL, int: I64, float: F64, complex: C128}   # the dtype of a Python number on its own
 
 

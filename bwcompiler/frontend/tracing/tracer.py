@@ -25,7 +25,7 @@ from bwcompiler.errors import (
     at,
     located,
 )
-from bwcompiler.frontend.tracing.promotion import Kind, strong
+from bwcompiler.frontend.tracing.promotion import OPERANDS, Kind, strong
 from bwcompiler.frontend.tracing.refusals.conversions import array_advice, index_advice, method_advice, number_advice, truth_advice
 from bwcompiler.frontend.tracing.refusals.demands import number_of, refuse
 from bwcompiler.frontend.tracing.refusals.fixed_extents import require_fixed
@@ -38,8 +38,6 @@ from bwcompiler.frontend.tracing.storages.undecided_views import decide_views, i
 from bwcompiler.frontend.tracing.storages.views import Chain
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, TensorType
-
-OPERANDS = (bool, int, float, complex, np.generic, np.ndarray, list, tuple)    # besides tracers
 
 
 def call(handler: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -25,7 +25,6 @@ from bwcompiler.ir.loop import (
     Reduce,
     Statement,
     Store,
-    identity_of,
 )
 from bwcompiler.ir.op import REGISTRY
 from bwcompiler.ir.scalar import OPERATIONS, Scalar, Word
@@ -53,7 +52,7 @@ class _Reduction:
 
     def __init__(self, accumulator: Accumulator) -> None:
         self.dtype = accumulator.dtype
-        self.identity = accumulator.dtype.numpy.type(identity_of(accumulator.combine, accumulator.dtype))
+        self.identity = accumulator.dtype.numpy.type(accumulator.start)
         self.value: Any = self.identity
         self.position = -1
         self.lanes: list[Any] = [self.identity] * LANES

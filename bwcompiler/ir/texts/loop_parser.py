@@ -218,7 +218,10 @@ class _Parser(TokenReader):
         self.require(":")
         dtype = self.dtype()
         self.require("=")
-        accumulator = Accumulator(token.text, self.combine(), dtype)
+        combine, start = self.combine(), None
+        if self.on_this_line() and self.accept("from"):
+            start = self.literal(-1 if self.accept("-") else 1).value
+        accumulator = Accumulator(token.text, combine, dtype, start=start)
         self.named[token.text] = accumulator
         return Reduce(accumulator)
 

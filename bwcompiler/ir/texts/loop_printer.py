@@ -206,7 +206,8 @@ class _Printer:
             return f"store {shown}, {self.scalar(statement.value, _CHOICE, statement.buffer.dtype)}"
         if isinstance(statement, Reduce):
             accumulator = statement.accumulator
-            return f"reduce {self.name(accumulator)}: {accumulator.dtype} = {accumulator.combine}"
+            start = " from -0.0" if accumulator.combine == "add" and str(accumulator.start.real) == "-0.0" else ""
+            return f"reduce {self.name(accumulator)}: {accumulator.dtype} = {accumulator.combine}{start}"
         if isinstance(statement, Fill):
             buffer = statement.buffer
             return f"fill {self.memory(buffer)}, {self.scalar(statement.value, _CHOICE, buffer.dtype)}"

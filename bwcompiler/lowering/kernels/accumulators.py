@@ -69,7 +69,7 @@ class Accumulators(KernelValues):
             emit.lines.append(f"  store {vector_type('i64', width)} {nowhere}, ptr {self.places[accumulator].pointer}, align 8")
 
     def _memory_literal(self, accumulator: Accumulator) -> str:
-        value = identity_of(accumulator.combine, accumulator.dtype)
+        value = accumulator.start
         return str(int(value)) if accumulator.dtype is BOOL else literal(value, accumulator.dtype)
 
     def alloca(self, type_: str, count: int) -> str:

@@ -133,7 +133,8 @@ def _scan(name: str, value: Value) -> Built:
     combine = value.op.combine or "add"
     outer = [index for k, index in enumerate(loops) if k != axis]
     if axis == x.rank - 1:
-        running = Accumulator("running", combine, value.dtype, value)
+        start = -0.0 if combine == "add" and value.dtype.is_differentiable else None         # the first sum is the first element
+        running = Accumulator("running", combine, value.dtype, value, start=start)
         inner: list[Statement] = [Reduce(running), Loop(loops[axis], extent, [
             Accumulate(running, combine, element), Store(out, here, running.total())])]
         return Kernel(name, [*inputs, out], _loops(outer, inner, vector=False)), [x, value]

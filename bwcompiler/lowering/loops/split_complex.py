@@ -122,7 +122,8 @@ class _Splitter:
             return [statement]
         real, combine = component_of(dtype), accumulator.combine
         if combine == "add":
-            made = [Accumulator(accumulator.name, combine, real, accumulator.origin, part) for part in ("re", "im")]
+            start = accumulator.start.real                               # of both parts
+            made = [Accumulator(accumulator.name, combine, real, accumulator.origin, part, start) for part in ("re", "im")]
             self.sums[accumulator] = made[0], made[1]
             return [Reduce(one) for one in made]
         cell = self.cell[accumulator] = self.new_cell(f"{accumulator.name}.cell", Buffer("", real, (2,), SCRATCH))

@@ -132,7 +132,7 @@ class Copy:
             if self.in_place:
                 return statement
             old = statement.accumulator
-            self.accumulators[old] = Accumulator(old.name, old.combine, old.dtype, old.origin, old.part)
+            self.accumulators[old] = Accumulator(old.name, old.combine, old.dtype, old.origin, old.part, old.start)
             return Reduce(self.accumulators[old])
         assert isinstance(statement, Fill)
         return statement

@@ -73,3 +73,14 @@ def test_gradient_of_a_running_maximum_is_native():
     weights = np.arange(1.0, 7.0).reshape(2, 3)
     found = bw.jit(bw.grad(lambda x: np.sum(weights * np.maximum.accumulate(x, axis=1))))(x)
     np.testing.assert_array_equal(found, [[3.0, 0.0, 3.0], [4.0, 11.0, 0.0]])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128])
+def test_running_sums_keep_the_sign_of_zero(dtype):
+    """They start from the first element, not from 0.0."""
+    for axis in (0, 1):
+        for x in (np.full((2, 3), -0.0, dtype), -np.zeros((2, 3), dtype), np.array([[-0.0, -0.0, 0.0], [0.0, -0.0, -0.0]], dtype)):
+            x = np.conj(x)
+            found, expected = bw.jit(lambda x, axis=axis: np.cumsum(x, axis))(x), np.cumsum(x, axis)
+            np.testing.assert_array_equal(np.signbit(found.real), np.signbit(expected.real))
+            np.testing.assert_array_equal(np.signbit(found.imag), np.signbit(expected.imag))

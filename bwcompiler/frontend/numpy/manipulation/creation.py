@@ -225,6 +225,24 @@ def _ordered(function: Any, a: Any, dtype: Any, order: str) -> Any:
     return call_numpy(function, (a,), {"dtype": dtype}, _array_traced, a, dtype, 1, False, order)
 
 
+def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Any:
+    """np.require: an array of that dtype in C or Fortran order; traced arrays can be written to, and are aligned.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.jit(lambda x: bw.numpy.require(x.T, float, "C"))(np.ones((2, 3))).shape
+    (3, 2)
+    """
+    if active_region() is None or (isinstance(a, np.ndarray) and a.dtype != np.dtype(object)):
+        return np.require(a, dtype, requirements)
+    names = {str(name).upper()[:1] for name in requirements or ()}
+    if names - set("CFAWOE") or {"C", "F"} <= names:
+        raise ValueError(f"np.require: the requirements are C or F, A, W, O and E, got {requirements!r}")
+    order = "C" if "C" in names else "F" if "F" in names else None
+    if "O" in names:                                           # data of its own
+        return array(a, dtype, order=order or "K")
+    return call_numpy(np.asarray, (a,), {"dtype": dtype, "order": order}, _array_traced, a, dtype, 0, False, order)
+
+
 def fromiter(iter: Any, dtype: Any, count: int = -1, *, like: Any = None) -> Any:
     """np.fromiter; the items may be traced.
 

@@ -9,13 +9,13 @@ import builtins
 import itertools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.errors import TracerError
-from bwcompiler.frontend.source.library import series
+from bwcompiler.frontend.source.library import iterators, series
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, index_handle
 from bwcompiler.frontend.tracing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import as_tracer
@@ -216,9 +216,16 @@ def _mathematical(function: Any, numpy: Any) -> Callable[..., Any]:
         if not any(isinstance(x, Tracer) for x in args):
             return function(*args)
         found = numpy(*args)
+        if found._type.size != 1:
+            call(_refuse_array, function.__name__, numpy, found)
         return call(_converted, found, F64, float) if found._type.dtype is not BOOL else found
     compute.__name__ = function.__name__
     return compute
+
+
+def _refuse_array(name: str, numpy: Any, found: Tracer) -> NoReturn:
+    better = f"np.{numpy.__name__.strip('_')}"
+    raise TypeError(f"math.{name} takes numbers, not an array of shape {found.shape}\n  hint: {better} instead of math.{name}")
 
 
 _MATH = {math.fabs: np.abs, math.pow: np.power, math.acos: np.arccos, math.asin: np.arcsin, math.atan: np.arctan,
@@ -250,16 +257,10 @@ def _without_trailing_zeros(seq: Any) -> Any:
     return seq if isinstance(seq, Tracer) else np.polynomial.polyutils.trimseq(seq)
 
 
-def _ndenumerate(array: Any) -> Any:
-    """np.ndenumerate: the places of all elements, and these."""
-    if not isinstance(array, Tracer):
-        return np.ndenumerate(array)
-    return ((place, array[place]) for place in np.ndindex(*array.shape))
-
-
 BUILTINS: dict[Any, Any] = {
-    np.isscalar: _is_scalar, np.ndenumerate: _ndenumerate, np.polynomial.polyutils.trimseq: _without_trailing_zeros,
-    series.numpy_fit: series.fit,
+    np.isscalar: _is_scalar, np.polynomial.polyutils.trimseq: _without_trailing_zeros, series.numpy_fit: series.fit,
+    np.ndenumerate: iterators.ndenumerate, np.nditer: iterators.nditer, np.broadcast: iterators.broadcast,
+    np.isfortran: iterators.isfortran,
     float: _number(float, F64, "float"), int: _number(int, I64, "int"), complex: _number(complex, C128, "complex"), bool: _bool,
     len: _len, min: _extreme(builtins.min, lambda x, y: x < y), max: _extreme(builtins.max, lambda x, y: x > y), sum: _sum,
     sorted: _sorted, any: _truth(builtins.any, np.any), all: _truth(builtins.all, np.all), isinstance: _isinstance, type: _type,

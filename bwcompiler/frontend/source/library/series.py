@@ -6,6 +6,7 @@ Coefficients that are traced all count: none is known to be 0.
 
 from __future__ import annotations
 
+import math
 import types
 from collections.abc import Callable
 from typing import Any
@@ -64,6 +65,8 @@ def _class_of(kind: Any, form: Form) -> type:
     for name in ("__radd__", "__rsub__", "__rmul__"):
         if name in members and kind is not np.poly1d:
             members[name] = _reflected(members[name], members[name.replace("__r", "__")], kind)
+    if kind is not np.poly1d:
+        members["__call__"] = _of_series(members["__call__"], kind, form)
     return type(kind.__name__, (kind,), members)
 
 
@@ -82,6 +85,45 @@ def _of_poly1d(function: types.FunctionType, form: Form) -> types.FunctionType:
 def _reflected(reflected: Callable[..., Any], plain: Callable[..., Any], kind: Any) -> Callable[..., Any]:
     """Where an object with known coefficients is on the left."""
     return lambda self, other: plain(other, self) if isinstance(other, kind) else reflected(self, other)
+
+
+# ----- values at series: `convert` and `cast`, which ask for the value at the identity
+def _of_series(plain: Callable[..., Any], kind: Any, form: Form) -> Callable[..., Any]:
+    """`__call__`, also of a series: what is linear in the coefficients is a product with a matrix, which is known where the rest is."""
+    def value(self: Any, arg: Any) -> Any:
+        if not isinstance(arg, ABCPolyBase):
+            return plain(self, arg)
+        coefficients, known = self.coef, type(arg) is arg.__class__                          # ours say that they are of NumPy's class
+        if known and not is_traced(self.domain) and not is_traced(self.window):
+            rows = [kind.basis(k, self.domain, self.window)(arg).coef for k in range(len(coefficients))]
+        else:
+            coefficients = _shifted(_product(coefficients, [_powers(kind, k) for k in range(len(coefficients))]), self)
+            rows, power = [np.ones(1)], arg
+            for _ in coefficients[1:]:
+                rows, power = [*rows, power.coef], power * arg
+        return series_class(type(arg).__mro__[0 if known else 1], form)(_product(coefficients, rows), arg.domain, arg.window, arg.symbol)
+    return value
+
+
+def _powers(kind: Any, degree: int) -> Any:
+    """The coefficients of the powers in a basis polynomial."""
+    return kind.basis(degree).convert(kind=np.polynomial.Polynomial).coef
+
+
+def _product(coefficients: Any, rows: list[Any]) -> Any:
+    """The sum of rows of several lengths, times the coefficients."""
+    return coefficients @ np.stack([np.pad(row, (0, max(map(len, rows)) - len(row))) for row in rows])
+
+
+def _shifted(coefficients: Any, series: Any) -> Any:
+    """The coefficients of p(off + scl v), of those of p: c'_j = scl^j Σ_k c_k binom(k, j) off^(k-j)."""
+    (start, end), (low, high) = series.domain, series.window
+    off, scl = (end * low - start * high) / (end - start), (high - low) / (end - start)
+    count = len(coefficients)
+    k, j = np.arange(count)[:, None], np.arange(count)
+    binomials = np.array([[float(math.comb(row, column)) for column in range(count)] for row in range(count)])
+    powers = np.stack([off ** power for power in range(count)])
+    return coefficients @ (binomials * powers[np.maximum(k - j, 0)]) * scl ** j
 
 
 # ----- functions that ask whether a coefficient is 0

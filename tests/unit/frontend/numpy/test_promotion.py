@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
+import bwcompiler as bw
 from bwcompiler.frontend import trace
 
 DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
@@ -83,3 +85,15 @@ def test_python_numbers_stay_weak_under_operators() -> None:
     for fun in (lambda x, s: x * (s + 1), lambda x, s: x * (2 * s**2 - s), lambda x, s: x * np.sin(s), lambda x, s: x + -s,
                 lambda x, s: x * (s > 1), lambda x, s: np.where(s > 1, x, s)):
         assert traced_dtype(fun, x, 2.5) == numpy_dtype(fun, x, 2.5)
+
+
+@pytest.mark.parametrize("x", [np.array([0.5, 2.0]), np.array([0.5, 2.0], np.float32), np.array([1, 3]), 2.0])
+def test_fractions_are_numbers(x: Any) -> None:
+    """As floats of Python's; NumPy makes arrays of objects of them."""
+    def fun(x: Any, half: Any, third: Any) -> Any:
+        return half * x + third - x / half + (x + 1) ** half, np.multiply(x, third), np.maximum(half, x)
+
+    found, expected = bw.jit(lambda x: fun(x, Fraction(1, 2), Fraction(1, 3)))(x), fun(x, 0.5, 1 / 3)
+    for one, other in zip(found, expected, strict=True):
+        assert np.asarray(one).dtype == np.asarray(other).dtype
+        np.testing.assert_allclose(one, other)

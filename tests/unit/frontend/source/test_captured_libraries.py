@@ -130,6 +130,24 @@ def test_derivatives_of_polynomials() -> None:
     check_derivatives(lambda x: (P.legendre.legval(x, TABLE), P.Chebyshev([1, 2, 3], domain=[0, 2])(x), P.polynomial.polymul(x, x)), X)
 
 
+CONVERSIONS = {
+    "kinds": lambda x: [kind(x).convert(kind=P.Polynomial).coef for kind in (P.Chebyshev, P.Legendre, P.Hermite, P.HermiteE, P.Laguerre)],
+    "domains": lambda x: [P.Chebyshev(x, domain=[0, 2]).convert(domain=[-1, 3]).coef, P.Laguerre.cast(P.Legendre(x), domain=[1, 2]).coef],
+    "fits": lambda x: [P.Polynomial.fit(np.arange(3.0), x, 2).convert().coef, P.Polynomial.fit(x, x**3, 2).convert().coef,
+                       P.Chebyshev.fit(x, np.exp(x), 1).convert(kind=P.Hermite, domain=[0, 1])(0.3)],
+    "series of series": lambda x: [P.Legendre(x)(P.Polynomial([1.0, 2.0, 3.0])).coef, P.Polynomial(x)(P.Chebyshev(x)).coef,
+                                   P.Polynomial(x[:1]).convert().coef],
+}
+
+
+@pytest.mark.parametrize("name", CONVERSIONS)
+def test_conversions_of_series(name: str) -> None:
+    fun = CONVERSIONS[name]
+    for one, other in zip(bw.jit(fun)(X), fun(X), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
+    check_derivatives(fun, X)
+
+
 def test_is_scalar() -> None:
     """As of NumPy's scalars and arrays without axes."""
     found = bw.jit(lambda x, y, z: (np.isscalar(x), np.isscalar(x[0]), np.isscalar(y), np.isscalar(z), np.isscalar("")))(X, 2.0, np.array(2.0))

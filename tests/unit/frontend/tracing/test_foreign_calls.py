@@ -7,7 +7,7 @@ import os
 import sysconfig
 import types
 from collections.abc import Callable
-from fractions import Fraction
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ PROGRAMS = [
     (lambda x: tensor * x[0], "tensor * x[0] is computed by torch"),
     (lambda x: jnp.sum([x]), "jnp.sum([x]) is computed by jax, which takes no traced values\n  hint: np.sum\n"),
     (lambda x: kernel([x]), "kernel([x]) is computed by numba, which takes no traced values\n  hint: kernel.py_func(...), the Python function"),
-    (lambda x: x[0] * Fraction(1, 2), "x[0] * Fraction(1, 2) takes no traced values\n  hint: traced values go with Python's numbers and"),
+    (lambda x: x[0] * Decimal(2), "x[0] * Decimal(2) takes no traced values\n  hint: traced values go with Python's numbers and"),
     (lambda x: ",".join([x]), "','.join([x]) takes no traced values\n  hint: write it with NumPy's functions; bw.pure_callback"),
 ]
 
