@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.api.inside.eager import graph_function
+from bwcompiler.api.inside.eager import network_function
 from bwcompiler.errors import DTypeError, ShapeError
 from bwcompiler.frontend.numpy.axes import normalize_axis, reduction_axes
 from bwcompiler.frontend.numpy.reductions.reductions import keep_axes, reduce_value
-from bwcompiler.frontend.tracing.operands import cast, constant, cut, value_as
+from bwcompiler.frontend.tracing.operands import cast, constant, cut, filled, value_as
 from bwcompiler.frontend.tracing.promotion import requested
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import fresh
@@ -38,7 +38,7 @@ def reduced(op: Op, x: Value, axes: tuple[int, ...]) -> Value:
 
 
 # ----- activations
-@graph_function
+@network_function
 def relu(x: Any) -> Any:
     """max(x, 0), of x's shape and dtype; the derivative at 0 is 0.
 
@@ -51,7 +51,7 @@ def relu(x: Any) -> Any:
     return fresh(ops.select(ops.less_equal(value, zero), zero, value))
 
 
-@graph_function
+@network_function
 def leaky_relu(x: Any, negative_slope: float = 0.01) -> Any:
     """x where positive, else negative_slope * x.  Integers become float64.
 
@@ -64,7 +64,7 @@ def leaky_relu(x: Any, negative_slope: float = 0.01) -> Any:
     return fresh(ops.select(positive, value, ops.multiply(value, constant(negative_slope, value))))
 
 
-@graph_function
+@network_function
 def elu(x: Any, alpha: float = 1.0) -> Any:
     """x where positive, else alpha * (exp(x) - 1).  Integers become float64.
 
@@ -77,7 +77,7 @@ def elu(x: Any, alpha: float = 1.0) -> Any:
     return fresh(ops.select(ops.greater(value, constant(0, value)), value, below))
 
 
-@graph_function
+@network_function
 def gelu(x: Any, approximate: str = "none") -> Any:
     """x Φ(x), with Φ the normal distribution function; approximate="tanh" gives its approximation by tanh.
 
@@ -99,7 +99,7 @@ def gelu(x: Any, approximate: str = "none") -> Any:
     return fresh(ops.multiply(half, ops.add(inner, constant(1, value))))
 
 
-@graph_function
+@network_function
 def sigmoid(x: Any) -> Any:
     """1 / (1 + exp(-x)), without overflow.  Integers become float64.
 
@@ -110,7 +110,7 @@ def sigmoid(x: Any) -> Any:
     return fresh(ops.sigmoid(real_value(x)))
 
 
-@graph_function
+@network_function
 def silu(x: Any) -> Any:
     """x sigmoid(x).  Also of complex numbers; integers become float64.
 
@@ -124,7 +124,7 @@ def silu(x: Any) -> Any:
     return fresh(ops.multiply(value, ops.sigmoid(value)))
 
 
-@graph_function
+@network_function
 def softplus(x: Any, beta: float = 1.0, threshold: float | None = None) -> Any:
     """log(1 + exp(beta x)) / beta, without overflow; x itself where beta x is above a threshold.  Integers become float64.
 
@@ -141,7 +141,7 @@ def softplus(x: Any, beta: float = 1.0, threshold: float | None = None) -> Any:
     return fresh(result if threshold is None else ops.select(ops.greater(scaled, constant(threshold, scaled)), value, result))
 
 
-@graph_function
+@network_function
 def tanh(x: Any) -> Any:
     """Hyperbolic tangent.  Integers become float64.
 
@@ -152,7 +152,7 @@ def tanh(x: Any) -> Any:
     return fresh(ops.tanh(real_value(x)))
 
 
-@graph_function
+@network_function
 def logsigmoid(x: Any) -> Any:
     """log(1 / (1 + exp(-x))), without overflow.  Integers become float64.
 
@@ -164,7 +164,7 @@ def logsigmoid(x: Any) -> Any:
     return fresh(ops.negative(ops.logaddexp(ops.negative(value), constant(0, value))))
 
 
-@graph_function
+@network_function
 def mish(x: Any) -> Any:
     """x tanh(softplus(x)).  Integers become float64.
 
@@ -176,7 +176,7 @@ def mish(x: Any) -> Any:
     return fresh(ops.multiply(value, ops.tanh(ops.logaddexp(value, constant(0, value)))))
 
 
-@graph_function
+@network_function
 def softsign(x: Any) -> Any:
     """x / (1 + |x|).  Also of complex numbers; integers become float64.
 
@@ -188,7 +188,7 @@ def softsign(x: Any) -> Any:
     return value / (1 + np.abs(value))
 
 
-@graph_function
+@network_function
 def tanhshrink(x: Any) -> Any:
     """x - tanh(x).  Also of complex numbers; integers become float64.
 
@@ -200,7 +200,7 @@ def tanhshrink(x: Any) -> Any:
     return fresh(ops.subtract(value, ops.tanh(value)))
 
 
-@graph_function
+@network_function
 def glu(x: Any, axis: int = -1) -> Any:
     """a * sigmoid(b), where a and b are the halves of x along an axis.  Integers become float64.
 
@@ -228,11 +228,18 @@ def _as_dtype(x: Any, dtype: Any) -> Value:
     return value if target is None else cast(value, target)
 
 
+def _maximum(x: Value, axes: tuple[int, ...]) -> Value:
+    """The maximum over axes, without derivative; 0 of no elements."""
+    if 0 in [x.shape[axis] for axis in axes]:
+        return filled(0, x.dtype, tuple([extent for axis, extent in enumerate(x.shape) if axis not in axes]))
+    return ops.stop_gradient(reduce_value(ops.max, x, axes))
+
+
 def _shifted(x: Value, axes: tuple[int, ...]) -> Value:
-    return ops.subtract(x, broadcast_value(keep_axes(ops.stop_gradient(ops.max(x, axes=axes)), x, axes), x.shape))
+    return ops.subtract(x, broadcast_value(keep_axes(_maximum(x, axes), x, axes), x.shape))
 
 
-@graph_function
+@network_function
 def softmax(x: Any, axis: Any = -1, dtype: Any = None) -> Any:
     """exp(x) / sum(exp(x)) along an axis or axes (None: over all), of x's shape, without overflow; computed in dtype, if given.
 
@@ -246,7 +253,7 @@ def softmax(x: Any, axis: Any = -1, dtype: Any = None) -> Any:
     return fresh(ops.divide(weights, reduced(ops.sum, weights, axes)))
 
 
-@graph_function
+@network_function
 def softmin(x: Any, axis: Any = -1, dtype: Any = None) -> Any:
     """softmax(-x).
 
@@ -259,7 +266,7 @@ def softmin(x: Any, axis: Any = -1, dtype: Any = None) -> Any:
 
 def _finite_maximum(x: Value, axes: tuple[int, ...]) -> Value:
     """The maximum over axes, 0 where it is not finite; without derivative."""
-    largest = ops.stop_gradient(reduce_value(ops.max, x, axes))
+    largest = _maximum(x, axes)
     return ops.select(ops.isfinite(largest), largest, constant(0, largest))
 
 
@@ -280,7 +287,7 @@ def log_softmax_value(x: Value, axes: tuple[int, ...]) -> Value:
     return ops.subtract(distance, broadcast_value(keep_axes(_log_of_sum(distance, axes), x, axes), x.shape))
 
 
-@graph_function
+@network_function
 def log_softmax(x: Any, axis: Any = -1, dtype: Any = None) -> Any:
     """log(softmax(x)) along an axis or axes (None: over all), of x's shape, without overflow; computed in dtype, if given.
 
@@ -301,7 +308,7 @@ def logsumexp_value(x: Value, axes: tuple[int, ...], weights: Value | None = Non
     return ops.add(ops.log(reduce_value(ops.sum, ops.multiply(ops.exp(distance), weights), axes)), largest)
 
 
-@graph_function
+@network_function
 def logsumexp(x: Any, axis: Any = -1, keepdims: bool = False) -> Any:
     """log(sum(exp(x))) along an axis or axes (None: over all), without overflow; these axes are dropped or kept as 1.
 

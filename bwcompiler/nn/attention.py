@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.api.inside.eager import graph_function
+from bwcompiler.api.inside.eager import network_function
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.tracer import fresh
@@ -16,7 +16,7 @@ from bwcompiler.nn.layers import linear
 from bwcompiler.nn.noise import dropped
 
 
-@graph_function
+@network_function
 def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
                                  scale: float | None = None, enable_gqa: bool = False, key_of_dropout: Any = None) -> Any:
     """softmax(query keyᵀ scale + mask) value along the last two axes; scale is 1 / sqrt(features) by default.
@@ -56,7 +56,7 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
     return np.matmul(dropped(weights, dropout_p, True, None, key_of_dropout, "scaled_dot_product_attention", None), v)
 
 
-@graph_function
+@network_function
 def multi_head_attention_forward(query: Any, key: Any, value: Any, embed_dim_to_check: int, num_heads: int, in_proj_weight: Any,
                                  in_proj_bias: Any, bias_k: Any, bias_v: Any, add_zero_attn: bool, dropout_p: float, out_proj_weight: Any,
                                  out_proj_bias: Any, training: bool = True, key_padding_mask: Any = None, need_weights: bool = True,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.api.inside.eager import graph_function
+from bwcompiler.api.inside.eager import network_function
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.elementwise.ufuncs import operator
 from bwcompiler.frontend.numpy.linalg.linear import pair, permuted
@@ -124,7 +124,7 @@ def _convolution(rank: int) -> Callable[..., Any]:
     >>> bw.nn.{name}(np.ones((2, 3{", 8" * rank})), np.ones((4, 3{", 3" * rank})), padding=1).shape
     (2, 4{", 8" * rank})
     """
-    return graph_function(conv)
+    return network_function(conv)
 
 
 def _transposed_convolution(rank: int) -> Callable[..., Any]:
@@ -139,6 +139,8 @@ def _transposed_convolution(rank: int) -> Callable[..., Any]:
                              "(in, out / groups, kernel...)")
         strides, dilations = sizes_of(stride, rank, "stride"), sizes_of(dilation, rank, "dilation")
         paddings, extra = sizes_of(padding, rank, "padding"), sizes_of(output_padding, rank, "output_padding")
+        if any(e and e >= max(s, d) for e, s, d in zip(extra, strides, dilations, strict=True)):
+            raise ShapeError(f"{name}: output_padding={output_padding!r} must be smaller than stride or dilation")
         kernel = right.shape[2:]
         low = [d * (k - 1) - p for d, k, p in zip(dilations, kernel, paddings, strict=True)]
         spread = _dilated(value, strides)
@@ -158,7 +160,7 @@ def _transposed_convolution(rank: int) -> Callable[..., Any]:
     >>> bw.nn.{name}(np.ones((2, 3{", 4" * rank})), np.ones((3, 5{", 2" * rank})), stride=2).shape
     (2, 5{", 8" * rank})
     """
-    return graph_function(conv)
+    return network_function(conv)
 
 
 def _swapped(w: Value, groups: int) -> Value:

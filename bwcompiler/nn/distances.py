@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.api.inside.eager import graph_function
+from bwcompiler.api.inside.eager import network_function
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, value_as
 from bwcompiler.frontend.tracing.tracer import Tracer, call_back, fresh, value_of
@@ -28,7 +28,7 @@ def _clamped(x: Any) -> Any:
     return fresh(positive_part(value_of(x)))
 
 
-@graph_function
+@network_function
 def normalize(x: Any, p: float = 2.0, axis: Any = 1, eps: float = 1e-12) -> Any:
     """x, which may be complex, divided by its p-norm along an axis, or by eps where that is larger.
 
@@ -41,7 +41,7 @@ def normalize(x: Any, p: float = 2.0, axis: Any = 1, eps: float = 1e-12) -> Any:
     return value / (_clamped(norm - eps) + eps)
 
 
-@graph_function
+@network_function
 def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Any:
     """x1 · x2 / (‖x1‖ ‖x2‖) along an axis of x1 and x2, broadcast; norms are eps at least.
 
@@ -56,7 +56,7 @@ def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Any
     return (directions[0] * directions[1]).sum(axis)
 
 
-@graph_function
+@network_function
 def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdims: bool = False) -> Any:
     """The p-norm of x1 - x2 + eps along the last axis, of complex numbers too.
 
@@ -69,7 +69,7 @@ def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepd
     return np.linalg.vector_norm(distance, axis=-1, ord=p, keepdims=keepdims)
 
 
-@graph_function
+@network_function
 def pdist(x: Any, p: float = 2.0) -> Any:
     """The p-norms of the differences of all pairs of rows i < j of x, (0, 1), (0, 2), ...  Raises ShapeError unless x has 2 axes.
 
@@ -85,7 +85,7 @@ def pdist(x: Any, p: float = 2.0) -> Any:
 
 
 # ----- losses with a margin
-@graph_function
+@network_function
 def hinge_embedding_loss(x: Any, target: Any, margin: float = 1.0, reduction: str = "mean") -> Any:
     """x where the target is 1, max(0, margin - x) where it is -1.  reduction: "mean" or "sum" (a scalar) or "none" (an array).
 
@@ -99,7 +99,7 @@ def hinge_embedding_loss(x: Any, target: Any, margin: float = 1.0, reduction: st
     return reduce_loss(value_of(apart + together), reduction)
 
 
-@graph_function
+@network_function
 def margin_ranking_loss(x1: Any, x2: Any, target: Any, margin: float = 0.0, reduction: str = "mean") -> Any:
     """max(0, margin - t (x1 - x2)) for t of 1 and -1.  reduction: "mean" or "sum" (a scalar) or "none" (an array).
 
@@ -113,7 +113,7 @@ def margin_ranking_loss(x1: Any, x2: Any, target: Any, margin: float = 0.0, redu
     return reduce_loss(value_of(_clamped(moved)), reduction)
 
 
-@graph_function
+@network_function
 def cosine_embedding_loss(x1: Any, x2: Any, target: Any, margin: float = 0.0, reduction: str = "mean") -> Any:
     """1 - cos(x1, x2) where the target is 1, max(0, cos(x1, x2) - margin) where it is -1; vectors lie along the last axis.
 
@@ -136,7 +136,7 @@ def _triplet(near: Any, far: Any, between: Any, margin: float, reduction: str) -
     return reduce_loss(value_of(_clamped(near - far + margin)), reduction)
 
 
-@graph_function
+@network_function
 def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6,
                         swap: bool = False, reduction: str = "mean") -> Any:
     """max(0, d(anchor, positive) - d(anchor, negative) + margin), d = pairwise_distance with p and eps.
@@ -151,7 +151,7 @@ def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: float
     return _triplet(near, far, pairwise_distance(positive, negative, p, eps) if swap else None, margin, reduction)
 
 
-@graph_function
+@network_function
 def triplet_margin_with_distance_loss(anchor: Any, positive: Any, negative: Any, *, distance_function: Callable[..., Any] | None = None,
                                       margin: float = 1.0, swap: bool = False, reduction: str = "mean") -> Any:
     """`triplet_margin_loss` with a distance of one's own, a function of two arrays (None: pairwise_distance).
@@ -166,7 +166,7 @@ def triplet_margin_with_distance_loss(anchor: Any, positive: Any, negative: Any,
     return _triplet(near, far, call_back(distance, positive, negative) if swap else None, margin, reduction)
 
 
-@graph_function
+@network_function
 def multi_margin_loss(x: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None, reduction: str = "mean") -> Any:
     """The mean over the classes i other than the target y of w_y max(0, margin - x_y + x_i)ᵖ; classes lie along the last axis.
 
@@ -186,7 +186,7 @@ def multi_margin_loss(x: Any, target: Any, p: int = 1, margin: float = 1.0, weig
     return reduce_loss(value_of(others.sum(-1) / value.shape[-1]), reduction)
 
 
-@graph_function
+@network_function
 def multilabel_margin_loss(x: Any, target: Any, reduction: str = "mean") -> Any:
     """Σ max(0, 1 - x_j + x_i) over labels j and other classes i, divided by the number of classes, which lie along the last axis.
 

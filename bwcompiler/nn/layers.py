@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.api.inside.eager import graph_function
+from bwcompiler.api.inside.eager import network_function
 from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.elementwise.ufuncs import operator
 from bwcompiler.frontend.numpy.linalg.linear import contract, pair
@@ -20,7 +20,7 @@ from bwcompiler.ir.types import I64
 from bwcompiler.nn.activations import real_value
 
 
-@graph_function
+@network_function
 def linear(x: Any, w: Any, b: Any = None) -> Any:
     """x @ w.T + b: x is (..., in), w is (out, in), b is (out,), the result (..., out); or w (in,), b a number and the result (...).
 
@@ -37,7 +37,7 @@ def linear(x: Any, w: Any, b: Any = None) -> Any:
     return product if b is None else operator("add", product, b)
 
 
-@graph_function
+@network_function
 def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None) -> Any:
     """Σ x1[..., i] weight[o, i, j] x2[..., j] + bias[o], of shape (..., o).
 
@@ -55,7 +55,7 @@ def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None) -> Any:
     return product if bias is None else operator("add", product, bias)
 
 
-@graph_function
+@network_function
 def embedding(x: Any, weight: Any, padding_idx: int | None = None, max_norm: float | None = None, norm_type: float = 2.0,
               scale_grad_by_freq: bool = False, sparse: bool = False) -> Any:
     """The rows of weight (count, ...) at the integer indices x: shape x.shape + weight.shape[1:].
@@ -96,7 +96,7 @@ def _scaled_by_frequency(rows: Value, places: Value, count: int) -> Value:
     return ops.add(share, ops.stop_gradient(ops.subtract(rows, share)))
 
 
-@graph_function
+@network_function
 def one_hot(x: Any, num_classes: int, dtype: Any = None) -> Any:
     """1 at the class, 0 elsewhere, along a new last axis of num_classes; int64 unless a dtype is given.
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.api.inside.eager import graph_function
+from bwcompiler.api.inside.eager import network_function
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.elementwise.ufuncs import UFUNCS, evaluate
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant
@@ -17,7 +17,7 @@ from bwcompiler.nn.activations import real_value
 from bwcompiler.nn.losses import float_pair, reduce_loss
 
 
-@graph_function
+@network_function
 def kl_div(x: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Any:
     """t (log t - x) for log-probabilities x and probabilities t; with log_target the logarithms of t are given.
 
@@ -41,7 +41,7 @@ def kl_div(x: Any, target: Any, reduction: str = "mean", log_target: bool = Fals
     return reduce_loss(loss, "sum") / float(first)
 
 
-@graph_function
+@network_function
 def poisson_nll_loss(x: Any, target: Any, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean") -> Any:
     """exp(x) - t x; without log_input x - t log(x + eps).  full adds Stirling's t log t - t + ½ log 2πt where t > 1.
 
@@ -65,7 +65,7 @@ def poisson_nll_loss(x: Any, target: Any, log_input: bool = True, full: bool = F
     return reduce_loss(loss, reduction)
 
 
-@graph_function
+@network_function
 def gaussian_nll_loss(x: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> Any:
     """½ (log v + (x - t)² / v) with v = max(var, eps), for which no derivative is lost; full adds ½ log 2π.
 
@@ -91,7 +91,7 @@ def gaussian_nll_loss(x: Any, target: Any, var: Any, full: bool = False, eps: fl
     return reduce_loss(value_of(loss + 0.5 * math.log(2 * math.pi) if full else loss), reduction)
 
 
-@graph_function
+@network_function
 def soft_margin_loss(x: Any, target: Any, reduction: str = "mean") -> Any:
     """log(1 + exp(-t x)) for t of 1 and -1, without overflow.  reduction: "mean" or "sum" (a scalar) or "none" (an array).
 
@@ -103,7 +103,7 @@ def soft_margin_loss(x: Any, target: Any, reduction: str = "mean") -> Any:
     return reduce_loss(evaluate(UFUNCS["logaddexp"], (fresh(ops.negative(ops.multiply(a, b))), 0.0)), reduction)
 
 
-@graph_function
+@network_function
 def multilabel_soft_margin_loss(x: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Any:
     """The mean over classes (the last axis) of -(t log σ(x) + (1 - t) log σ(-x)), times weight per class.
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.api.inside.eager import graph_function
+from bwcompiler.api.inside.eager import network_function
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.manipulation.indexing import gather, index_value
 from bwcompiler.frontend.tracing.operands import align, cast, constant, value_as
@@ -67,7 +67,7 @@ def _of_elements(loss: Value, weight: Any, x: Any, reduction: str, by_weight: bo
     return total / reduce_loss(given, "sum")
 
 
-@graph_function
+@network_function
 def mse_loss(x: Any, y: Any, reduction: str = "mean", weight: Any = None) -> Any:
     """(x - y)², x and y broadcast.  reduction: "mean" or "sum" (a scalar) or "none" (an array).
 
@@ -82,7 +82,7 @@ def mse_loss(x: Any, y: Any, reduction: str = "mean", weight: Any = None) -> Any
     return _of_elements(ops.multiply(distance, distance), weight, x, reduction, True)
 
 
-@graph_function
+@network_function
 def l1_loss(x: Any, y: Any, reduction: str = "mean", weight: Any = None) -> Any:
     """|x - y|, x and y broadcast, complex too.  reduction: "mean" or "sum" (a scalar) or "none" (an array); weight: see `mse_loss`.
 
@@ -94,7 +94,7 @@ def l1_loss(x: Any, y: Any, reduction: str = "mean", weight: Any = None) -> Any:
     return _of_elements(value_of(distance), weight, x, reduction, True)
 
 
-@graph_function
+@network_function
 def huber_loss(x: Any, y: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
     """½ d² for |d| <= delta, else delta (|d| - ½ delta), with d = x - y.  reduction: "mean" or "sum" (a scalar) or "none" (an array).
 
@@ -111,7 +111,7 @@ def huber_loss(x: Any, y: Any, reduction: str = "mean", delta: float = 1.0, weig
     return _of_elements(ops.select(ops.less_equal(size, constant(delta, size)), inside, outside), weight, x, reduction, False)
 
 
-@graph_function
+@network_function
 def smooth_l1_loss(x: Any, y: Any, reduction: str = "mean", beta: float = 1.0) -> Any:
     """½ d² / beta for |d| < beta, else |d| - ½ beta, with d = x - y.  reduction: "mean" or "sum" (a scalar) or "none" (an array).
 
@@ -132,7 +132,7 @@ def smooth_l1_loss(x: Any, y: Any, reduction: str = "mean", beta: float = 1.0) -
     return reduce_loss(ops.select(ops.less(size, constant(beta, size)), inside, outside), reduction)
 
 
-@graph_function
+@network_function
 def binary_cross_entropy(x: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Any:
     """-(y log x + (1 - y) log(1 - x)) times weight, for probabilities x; logarithms count as -100 below that.
 
@@ -149,7 +149,7 @@ def binary_cross_entropy(x: Any, target: Any, weight: Any = None, reduction: str
     return reduce_loss(_weighed(ops.negative(loss), weight), reduction)
 
 
-@graph_function
+@network_function
 def binary_cross_entropy_with_logits(x: Any, y: Any, weight: Any = None, reduction: str = "mean", pos_weight: Any = None) -> Any:
     """-(p y log σ(x) + (1 - y) log(1 - σ(x))) without overflow, for logits x and y in [0, 1]; p = pos_weight (1), times weight.
 
@@ -170,7 +170,7 @@ def binary_cross_entropy_with_logits(x: Any, y: Any, weight: Any = None, reducti
     return reduce_loss(_weighed(loss, weight), reduction)
 
 
-@graph_function
+@network_function
 def nll_loss(x: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> Any:
     """-x at the target class; x holds log-probabilities, classes along axis 1 (axis 0 if x has one axis).
 
@@ -220,7 +220,7 @@ def _weighted(logs: Value, weight: Any, axis: int) -> Value:
     return ops.multiply(logs, ops.broadcast(value_as(weight, logs.dtype), shape=logs.shape, axes=(axis,)))
 
 
-@graph_function
+@network_function
 def cross_entropy(x: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean",
                   label_smoothing: float = 0.0) -> Any:
     """nll_loss of log_softmax(x); the arguments are those of `nll_loss`, x holds scores.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.api.inside.eager import graph_function
+from bwcompiler.api.inside.eager import network_function
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.tracing.operands import constant, value_as
@@ -51,7 +51,7 @@ def dropped(x: Any, p: float, training: bool, mask: Any, key: Any, name: str, le
     return fresh(ops.select(kept(value, p, mask, key, name, lead), scaled, constant(0, value)))
 
 
-@graph_function
+@network_function
 def dropout(x: Any, p: float = 0.5, training: bool = True, mask: Any = None, key: Any = None) -> Any:
     """x with zeros where mask is false, the others times 1 / (1 - p); x itself if not training.
 
@@ -81,7 +81,7 @@ def _channel_dropout(rank: int) -> Callable[..., Any]:
     >>> bw.nn.{name}(np.ones((1, 2{", 1" * rank})), 0.5, mask=np.array([[True, False]])).ravel().tolist()
     [2.0, 0.0]
     """
-    return graph_function(drop)
+    return network_function(drop)
 
 
 dropout1d, dropout2d, dropout3d = (_channel_dropout(_rank) for _rank in (1, 2, 3))
@@ -101,7 +101,7 @@ def _alpha(x: Any, p: float, training: bool, mask: Any, key: Any, name: str, lea
     return chosen * scale - scale * lowest * p
 
 
-@graph_function
+@network_function
 def alpha_dropout(x: Any, p: float = 0.5, training: bool = False, mask: Any = None, key: Any = None) -> Any:
     """Dropout that keeps mean and variance of what `selu` gives: elements become its lower end, and all are scaled and moved.
 
@@ -114,7 +114,7 @@ def alpha_dropout(x: Any, p: float = 0.5, training: bool = False, mask: Any = No
     return _alpha(x, p, training, mask, key, "alpha_dropout", None)
 
 
-@graph_function
+@network_function
 def feature_alpha_dropout(x: Any, p: float = 0.5, training: bool = False, mask: Any = None, key: Any = None) -> Any:
     """`alpha_dropout` of whole channels of x (batch, channels, ...): mask is (batch, channels).
 
@@ -125,7 +125,7 @@ def feature_alpha_dropout(x: Any, p: float = 0.5, training: bool = False, mask: 
     return _alpha(x, p, training, mask, key, "feature_alpha_dropout", 2)
 
 
-@graph_function
+@network_function
 def rrelu(x: Any, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, key: Any = None) -> Any:
     """x where not negative, else x times a slope: the mean of lower and upper, when training a random one between them.
 
@@ -144,7 +144,7 @@ def rrelu(x: Any, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool
     return fresh(ops.select(ops.less(value, constant(0, value)), ops.multiply(value, slope), value))
 
 
-@graph_function
+@network_function
 def gumbel_softmax(x: Any, tau: float = 1.0, hard: bool = False, axis: int = -1, key: Any = None) -> Any:
     """softmax((x + g) / tau) with Gumbel noise g; hard gives 1 at the largest and 0 elsewhere, with the derivative of the soft one.
 

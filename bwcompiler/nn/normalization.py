@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.api.inside.eager import graph_function, mutating_function
+from bwcompiler.api.inside.eager import mutating_network_function, network_function
 from bwcompiler.errors import ShapeError, StaleValueWarning, at
 from bwcompiler.frontend.numpy.elementwise.ufuncs import operator
 from bwcompiler.frontend.numpy.reductions.reductions import keep_axes, mean_value, variance
@@ -46,7 +46,7 @@ def _last_axes(name: str, value: Value, normalized_shape: Any) -> tuple[int, ...
     return tuple(range(value.rank - len(shape), value.rank))
 
 
-@graph_function
+@network_function
 def layer_norm(x: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
     """(x - mean) / sqrt(var + eps) over the last axes, times weight, plus bias.
 
@@ -61,7 +61,7 @@ def layer_norm(x: Any, normalized_shape: Any, weight: Any = None, bias: Any = No
     return _affine(fresh(_standardised(value, _last_axes("layer_norm", value, normalized_shape), eps)), weight, bias)
 
 
-@graph_function
+@network_function
 def rms_norm(x: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
     """x / sqrt(mean(x²) + eps) over the last axes, times weight; eps is the machine's by default.
 
@@ -80,7 +80,7 @@ def rms_norm(x: Any, normalized_shape: Any, weight: Any = None, eps: float | Non
     return _affine(fresh(ops.divide(value, broadcast_value(keep_axes(scale, value, axes), value.shape))), weight, None)
 
 
-@graph_function
+@network_function
 def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
     """(x - mean) / sqrt(var + eps) over each sample's groups of channels and all further axes; weight and bias are (channels,).
 
@@ -116,7 +116,7 @@ def _update(name: str, value: Value, axes: tuple[int, ...], mean: Any, var: Any,
             _running(name, old, mean_value(found, batch) if batch else found, momentum)
 
 
-@mutating_function
+@mutating_network_function
 def batch_norm(x: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None, training: bool = False,
                momentum: float = 0.1, eps: float = 1e-5) -> Any:
     """(x - mean) / sqrt(var + eps) per channel (axis 1), times weight, plus bias; all of these are (channels,).
@@ -141,19 +141,19 @@ def batch_norm(x: Any, running_mean: Any, running_var: Any, weight: Any = None, 
         centred: Any = fresh(value) - _per_channel(running_mean, value.rank)
         return _affine(centred / _per_channel(spread, value.rank), _per_channel(weight, value.rank), _per_channel(bias, value.rank))
     axes = (0, *range(2, value.rank))
-    if value.type.size <= value.shape[1]:
+    if [value.shape[axis] for axis in axes] == [1] * len(axes):
         raise ShapeError(f"batch_norm: more than 1 value per channel is needed when training, got x of shape {value.shape}")
     _update("batch_norm", value, axes, running_mean, running_var, momentum)
     return _affine(fresh(_standardised(value, axes, eps)), _per_channel(weight, value.rank), _per_channel(bias, value.rank))
 
 
-@mutating_function
+@mutating_network_function
 def instance_norm(x: Any, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None,
                   use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5) -> Any:
     """(x - mean) / sqrt(var + eps) per sample and channel, times weight, plus bias; all of these are (channels,).
 
     Running statistics, if given, are updated in place as by `batch_norm`; with use_input_stats=False they are what is used.  Raises
-    ShapeError for x of fewer than 3 axes.
+    ShapeError for x of fewer than 3 axes, or of one value per channel.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.nn.instance_norm(np.array([[[1.0, 3.0], [5.0, 5.0]]])).round(4).tolist()
@@ -165,11 +165,13 @@ def instance_norm(x: Any, running_mean: Any = None, running_var: Any = None, wei
     if not use_input_stats:
         return batch_norm(fresh(value), running_mean, running_var, weight, bias, False, momentum, eps)
     axes = tuple(range(2, value.rank))
+    if [value.shape[axis] for axis in axes] == [1] * len(axes):
+        raise ShapeError(f"instance_norm: more than 1 value per channel is needed, got x of shape {value.shape}")
     _update("instance_norm", value, axes, running_mean, running_var, momentum)
     return _affine(fresh(_standardised(value, axes, eps)), _per_channel(weight, value.rank), _per_channel(bias, value.rank))
 
 
-@graph_function
+@network_function
 def local_response_norm(x: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Any:
     """x / (k + alpha m)**beta, where m is the mean of x² over `size` neighbouring channels, those beyond the ends counting as 0.
 

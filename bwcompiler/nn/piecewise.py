@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from bwcompiler import ops
-from bwcompiler.api.inside.eager import graph_function
+from bwcompiler.api.inside.eager import network_function
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.tracing.operands import constant, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
@@ -20,7 +20,7 @@ def bounded(x: Value, low: float, high: float) -> Value:
     return ops.select(below, constant(low, x), ops.select(above, constant(high, x), x))
 
 
-@graph_function
+@network_function
 def relu6(x: Any) -> Any:
     """x between 0 and 6.
 
@@ -31,7 +31,7 @@ def relu6(x: Any) -> Any:
     return fresh(bounded(value_as(x), 0, 6))
 
 
-@graph_function
+@network_function
 def hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     """x between min_val and max_val.  Integers become float64.
 
@@ -42,7 +42,7 @@ def hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     return fresh(bounded(real_value(x), min_val, max_val))
 
 
-@graph_function
+@network_function
 def hardsigmoid(x: Any) -> Any:
     """relu6(x + 3) / 6.  Integers become float64.
 
@@ -55,7 +55,7 @@ def hardsigmoid(x: Any) -> Any:
     return fresh(ops.divide(moved, constant(6, moved)))
 
 
-@graph_function
+@network_function
 def hardswish(x: Any) -> Any:
     """x relu6(x + 3) / 6.  Integers become float64.
 
@@ -70,7 +70,7 @@ def hardswish(x: Any) -> Any:
     return fresh(ops.select(ops.less_equal(value, ops.negative(three)), constant(0, value), above))
 
 
-@graph_function
+@network_function
 def hardshrink(x: Any, lambd: float = 0.5) -> Any:
     """x, but 0 where |x| <= lambd.  Integers become float64.
 
@@ -82,7 +82,7 @@ def hardshrink(x: Any, lambd: float = 0.5) -> Any:
     return fresh(ops.select(ops.less_equal(ops.absolute(value), constant(lambd, value)), constant(0, value), value))
 
 
-@graph_function
+@network_function
 def softshrink(x: Any, lambd: float = 0.5) -> Any:
     """x moved towards 0 by lambd, at most to 0.  Integers become float64.
 
@@ -98,7 +98,7 @@ def softshrink(x: Any, lambd: float = 0.5) -> Any:
     return fresh(ops.select(outside, moved, constant(0, value)))
 
 
-@graph_function
+@network_function
 def threshold(x: Any, threshold: float, value: float) -> Any:
     """x where it is above the threshold, else value.
 
@@ -110,7 +110,7 @@ def threshold(x: Any, threshold: float, value: float) -> Any:
     return fresh(ops.select(ops.less_equal(found, constant(threshold, found)), constant(value, found), found))
 
 
-@graph_function
+@network_function
 def prelu(x: Any, weight: Any) -> Any:
     """x where positive, else weight * x; weight has one element, or one for each channel (axis 1 of x).
 
@@ -143,7 +143,7 @@ def exponential_below(x: Value, alpha: float, width: float) -> Value:
     return ops.select(positive, x, below)
 
 
-@graph_function
+@network_function
 def selu(x: Any) -> Any:
     """scale * elu(x, alpha) with the constants of self-normalising networks (Klambauer et al., 2017).  Integers become float64.
 
@@ -155,7 +155,7 @@ def selu(x: Any) -> Any:
     return fresh(ops.multiply(found, constant(SELU_SCALE, found)))
 
 
-@graph_function
+@network_function
 def celu(x: Any, alpha: float = 1.0) -> Any:
     """x where positive, else alpha * (exp(x / alpha) - 1).  Integers become float64.  Raises ValueError for alpha = 0.
 

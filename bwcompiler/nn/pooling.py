@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.api.inside.eager import graph_function
+from bwcompiler.api.inside.eager import network_function
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.linalg.linear import permuted
 from bwcompiler.frontend.numpy.manipulation.indexing import gather, index_value
@@ -113,7 +113,7 @@ def _max_pooling(rank: int) -> Callable[..., Any]:
     >>> bw.nn.{name}(np.ones((2, 3{", 8" * rank})), 2).shape
     (2, 3{", 4" * rank})
     """
-    return graph_function(pool)
+    return network_function(pool)
 
 
 def _max_unpooling(rank: int) -> Callable[..., Any]:
@@ -148,7 +148,7 @@ def _max_unpooling(rank: int) -> Callable[..., Any]:
     >>> bw.nn.{name}(y, places, 2).shape
     (2, 3{", 8" * rank})
     """
-    return graph_function(unpool)
+    return network_function(unpool)
 
 
 # ----- means
@@ -185,7 +185,7 @@ def _average_pooling(rank: int) -> Callable[..., Any]:
     >>> bw.nn.{name}(np.ones((2, 3{", 8" * rank})), 2).shape
     (2, 3{", 4" * rank})
     """
-    return graph_function(pool)
+    return network_function(pool)
 
 
 def _power_pooling(rank: int) -> Callable[..., Any]:
@@ -204,7 +204,7 @@ def _power_pooling(rank: int) -> Callable[..., Any]:
     >>> bw.nn.{name}(np.ones((2, 3{", 8" * rank})), 2.0, 2).shape
     (2, 3{", 4" * rank})
     """
-    return graph_function(pool)
+    return network_function(pool)
 
 
 # ----- pooling to given extents
@@ -285,7 +285,7 @@ def _documented(pool: Callable[..., Any], name: str, rank: int, what: str, more:
     >>> bw.nn.{name}(np.ones((2, 3{", 7" * rank})), 4).shape
     (2, 3{", 4" * rank})
     """
-    return graph_function(pool)
+    return network_function(pool)
 
 
 max_pool1d, max_pool2d, max_pool3d = (_max_pooling(_rank) for _rank in (1, 2, 3))

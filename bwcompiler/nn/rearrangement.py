@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from bwcompiler import ops
-from bwcompiler.api.inside.eager import graph_function
+from bwcompiler.api.inside.eager import network_function
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.linalg.linear import permuted
 from bwcompiler.frontend.tracing.operands import reshape, value_as
@@ -14,7 +14,7 @@ from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.nn.convolutions import Option, sizes_of, windows_of, with_batch
 
 
-@graph_function
+@network_function
 def unfold(x: Any, kernel_size: Option, dilation: Option = 1, padding: Option = 0, stride: Option = 1) -> Any:
     """The patches of images x (batch, channels, height, width) or without batch: (batch, channels * kernel, places).
 
@@ -32,7 +32,7 @@ def unfold(x: Any, kernel_size: Option, dilation: Option = 1, padding: Option = 
     return fresh(reshape(found, shape if batched else shape[1:]))
 
 
-@graph_function
+@network_function
 def fold(x: Any, output_size: Option, kernel_size: Option, dilation: Option = 1, padding: Option = 0, stride: Option = 1) -> Any:
     """The images of output_size whose patches, as `unfold` gives them, are x; where patches overlap they are added.
 
@@ -59,7 +59,7 @@ def fold(x: Any, output_size: Option, kernel_size: Option, dilation: Option = 1,
     return fresh(found if batched else reshape(found, found.shape[1:]))
 
 
-@graph_function
+@network_function
 def pixel_shuffle(x: Any, upscale_factor: int) -> Any:
     """(..., channels r², height, width) as (..., channels, height r, width r), r = upscale_factor.  Raises ShapeError for other channels.
 
@@ -78,7 +78,7 @@ def pixel_shuffle(x: Any, upscale_factor: int) -> Any:
     return fresh(reshape(permuted(split, order), (*lead, channels // (r * r), height * r, width * r)))
 
 
-@graph_function
+@network_function
 def pixel_unshuffle(x: Any, downscale_factor: int) -> Any:
     """The inverse of `pixel_shuffle`.  Raises ShapeError where height and width are no multiples of the factor.
 
@@ -96,7 +96,7 @@ def pixel_unshuffle(x: Any, downscale_factor: int) -> Any:
     return fresh(reshape(permuted(split, order), (*lead, channels * r * r, height // r, width // r)))
 
 
-@graph_function
+@network_function
 def channel_shuffle(x: Any, groups: int) -> Any:
     """x (batch, channels, ...) with channel g n + k (n per group) at k groups + g.  Raises ShapeError for other channels.
 

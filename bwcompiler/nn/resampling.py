@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.api.inside.eager import graph_function
+from bwcompiler.api.inside.eager import network_function
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.tracing.operands import as_tracer, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
@@ -28,7 +28,7 @@ AREA = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
 PAD_MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
-@graph_function
+@network_function
 def pad(x: Any, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Any:
     """x with elements before and after its last axes: pad = (before, after) of the last axis, then of the one before it, ...
 
@@ -128,7 +128,7 @@ def _target(extents: Sizes, size: Option, factor: Any, recompute: bool | None) -
     return sizes, ((None,) * rank if recompute else factors)
 
 
-@graph_function
+@network_function
 def interpolate(x: Any, size: Option = None, scale_factor: float | Sequence[float] | None = None, mode: str = "nearest",
                 align_corners: bool | None = None, recompute_scale_factor: bool | None = None, antialias: bool = False) -> Any:
     """x with other spatial extents: those of `size`, or scale_factor times its own; as torch.nn.functional.interpolate.
@@ -161,7 +161,7 @@ def interpolate(x: Any, size: Option = None, scale_factor: float | Sequence[floa
     return value
 
 
-@graph_function
+@network_function
 def upsample(x: Any, size: Option = None, scale_factor: float | Sequence[float] | None = None, mode: str = "nearest",
              align_corners: bool | None = None) -> Any:
     """`interpolate`, under its older name.
@@ -173,7 +173,7 @@ def upsample(x: Any, size: Option = None, scale_factor: float | Sequence[float] 
     return interpolate(x, size, scale_factor, mode, align_corners)
 
 
-@graph_function
+@network_function
 def upsample_nearest(x: Any, size: Option = None, scale_factor: float | Sequence[float] | None = None) -> Any:
     """`interpolate` with mode "nearest".
 
@@ -184,7 +184,7 @@ def upsample_nearest(x: Any, size: Option = None, scale_factor: float | Sequence
     return interpolate(x, size, scale_factor)
 
 
-@graph_function
+@network_function
 def upsample_bilinear(x: Any, size: Option = None, scale_factor: float | Sequence[float] | None = None) -> Any:
     """`interpolate` with mode "bilinear" and align_corners.
 
@@ -196,7 +196,7 @@ def upsample_bilinear(x: Any, size: Option = None, scale_factor: float | Sequenc
 
 
 # ----- sampling at points
-@graph_function
+@network_function
 def affine_grid(theta: Any, size: Sequence[int], align_corners: bool = False) -> Any:
     """Where `grid_sample` is to read for an affine map: theta is (batch, 2, 3) or (batch, 3, 4), size the shape of its result.
 
@@ -250,7 +250,7 @@ def _read(x: Any, places: Sequence[Any], padding_mode: str, align_corners: bool)
     return np.moveaxis(np.where(inside[..., None], found, 0.0), -1, 1)
 
 
-@graph_function
+@network_function
 def grid_sample(x: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None) -> Any:
     """x at the points of a grid (batch, points..., rank), whose coordinates run from -1 to 1, x before y before z.
 

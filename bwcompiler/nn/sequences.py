@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.api.inside.eager import graph_function
+from bwcompiler.api.inside.eager import network_function
 from bwcompiler.api.inside.loops import scan
 from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
 from bwcompiler.frontend.tracing.operands import as_tracer
@@ -33,7 +33,7 @@ def _labels(targets: Any, lengths: Any) -> Any:
     return np.take(targets, places) if longest else np.zeros((lengths.shape[0], 0), np.int64)
 
 
-@graph_function
+@network_function
 def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: str = "mean",
              zero_infinity: bool = False) -> Any:
     """-log of the probability of all ways to write the labels with repetitions and blanks between them (Graves et al., 2006).
@@ -92,7 +92,7 @@ def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: A
     return reduce_loss(value_of(loss[0] if single else loss), reduction)
 
 
-@graph_function
+@network_function
 def embedding_bag(x: Any, weight: Any, offsets: Any = None, max_norm: float | None = None, norm_type: float = 2.0,
                   scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, per_sample_weights: Any = None,
                   include_last_offset: bool = False, padding_idx: int | None = None) -> Any:

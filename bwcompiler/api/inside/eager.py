@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,6 +17,8 @@ from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.tracer import call
 
 OPTIONS = frozenset(("axis", "stride", "padding", "dilation", "kernel_size", "output_padding", "normalized_shape", "dtype"))
+PYTORCH = (("input", "x"), ("tensor", "x"), ("logits", "x"), ("input1", "x1"), ("input2", "x2"), ("weight", "w"), ("bias", "b"),
+           ("target", "y"), ("dim", "axis"), ("keepdim", "keepdims"))         # its keywords, and ours where it has other ones
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -28,18 +30,26 @@ def graph_function(fun: Function) -> Function:
     return _made(fun, False)
 
 
-def mutating_function(fun: Function) -> Function:
-    """A `graph_function` that writes to its arguments, on plain arrays too."""
-    return _made(fun, True)
+def network_function(fun: Function) -> Function:
+    """A `graph_function` that also takes the keywords of PyTorch's function of that name."""
+    return _made(fun, False, PYTORCH)
 
 
-def _made(fun: Function, mutates: bool) -> Function:
+def mutating_network_function(fun: Function) -> Function:
+    """A `network_function` that writes to its arguments, on plain arrays too."""
+    return _made(fun, True, PYTORCH)
+
+
+def _made(fun: Function, mutates: bool, spellings: Sequence[tuple[str, str]] = ()) -> Function:
     signature = inspect.signature(fun)
     signature_text = ", ".join([str(one.replace(annotation=one.empty)) for one in signature.parameters.values()])
     options = OPTIONS.union([parameter.name for parameter in signature.parameters.values() if parameter.annotation != "Any"])
+    keywords = {theirs: ours for theirs, ours in spellings if ours in signature.parameters and theirs not in signature.parameters}
 
     @functools.wraps(fun)
     def function(*args: Any, **kwargs: Any) -> Any:
+        if keywords and not keywords.keys().isdisjoint(kwargs):
+            kwargs = _respelled(fun, keywords, kwargs)
         if active_region() is not None:
             return call(fun, *args, **kwargs)
         try:
@@ -51,6 +61,13 @@ def _made(fun: Function, mutates: bool) -> Function:
         return _compiled(function, tuple(sorted(static)), mutates)(**{**arguments, **chosen})
 
     return function  # type: ignore[return-value]
+
+
+def _respelled(fun: Callable[..., Any], keywords: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:
+    both = next((f"{keywords[name]}= and {name}=" for name in given if keywords.get(name) in given), None)
+    if both:
+        raise TypeError(f"{fun.__name__}() got {both}, which are the same")
+    return {keywords.get(name, name): value for name, value in given.items()}
 
 
 def is_array(value: Any) -> bool:

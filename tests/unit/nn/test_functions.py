@@ -380,6 +380,8 @@ def test_a_distance_of_ones_own() -> None:
     lambda: nn.scaled_dot_product_attention(QKV[0], QKV[1][..., :2], QKV[2]), lambda: nn.adaptive_avg_pool2d(IMAGES, (1, 2, 3)),
     lambda: nn.max_unpool2d(IMAGES, np.zeros((2, 4, 5, 5), int), 2), lambda: nn.pdist(IMAGES), lambda: nn.bilinear(X, Y, np.ones((2, 3, 6))),
     lambda: nn.gaussian_nll_loss(X, Y, np.ones((2, 6))), lambda: nn.multilabel_margin_loss(X, LABELS),
+    lambda: nn.instance_norm(IMAGES[..., :1, :1]), lambda: nn.batch_norm(X[:1], None, None, training=True),
+    lambda: nn.conv_transpose1d(X[None], np.ones((4, 2, 3)), output_padding=1, stride=1),
 ])
 def test_shapes_that_do_not_fit(call: Callable[[], Any]) -> None:
     with pytest.raises(ShapeError):
@@ -403,3 +405,36 @@ def test_complex_numbers(name: str) -> None:
     np.testing.assert_allclose(found, formula(C), rtol=1e-12)
     assert found.dtype == formula(C).dtype
     check_derivatives(lambda x, y: np.abs(ours(x + 1j * y)), X, Y, order=2, tolerance=3e-6)
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "softmin"])
+def test_softmax_of_nothing(name: str) -> None:
+    for shape, axis in (((0,), -1), ((2, 0), 1), ((2, 0), None), ((0, 3), 0)):
+        assert getattr(nn, name)(np.zeros(shape, np.float32), axis).shape == shape
+        assert bw.grad(lambda x, axis=axis: getattr(nn, name)(x, axis).sum())(np.zeros(shape)).shape == shape
+    assert nn.logsumexp(np.zeros((2, 0))).tolist() == [-np.inf, -np.inf]
+    assert nn.batch_norm(np.zeros((0, 4, 1)), None, None, training=True).shape == (0, 4, 1)
+
+
+KEYWORDS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {          # PyTorch's, and ours
+    "linear": (lambda: nn.linear(X, weight=Y, bias=Y[:, 0]), lambda: nn.linear(X, Y, Y[:, 0])),
+    "conv2d": (lambda: nn.conv2d(input=IMAGES, weight=IMAGES[..., :2, :3], bias=X[0, :2]), lambda: nn.conv2d(IMAGES, IMAGES[..., :2, :3], X[0, :2])),
+    "mse_loss": (lambda: nn.mse_loss(X, target=Y), lambda: nn.mse_loss(x=X, y=Y)),
+    "softmax": (lambda: nn.softmax(input=X, dim=0), lambda: nn.softmax(X, axis=0)),
+    "pairwise_distance": (lambda: nn.pairwise_distance(X, Y, keepdim=True), lambda: nn.pairwise_distance(X, Y, keepdims=True)),
+    "bilinear": (lambda: nn.bilinear(input1=X, input2=Y, weight=np.ones((1, 6, 6))), lambda: nn.bilinear(X, Y, np.ones((1, 6, 6)))),
+    "batch_norm": (lambda: nn.batch_norm(input=X, running_mean=None, running_var=None, training=True), lambda: nn.batch_norm(X, None, None, training=True)),
+    "one_hot": (lambda: nn.one_hot(tensor=LABELS, num_classes=6), lambda: nn.one_hot(LABELS, 6)),
+}
+
+
+@pytest.mark.parametrize("name", KEYWORDS)
+def test_keywords_of_pytorch(name: str) -> None:
+    theirs, ours = KEYWORDS[name]
+    np.testing.assert_array_equal(theirs(), ours())
+    np.testing.assert_allclose(bw.jit(theirs)(), ours(), rtol=1e-12)
+
+
+def test_two_keywords_for_one_argument() -> None:
+    with pytest.raises(TypeError, match="softmax.. got axis= and dim=, which are the same"):
+        nn.softmax(X, axis=0, dim=0)
