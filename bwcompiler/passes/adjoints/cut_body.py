@@ -5,9 +5,9 @@ A body (carried c, fixed v) -> c' is differentiated like any graph, and its join
     forward   c, v -> c', residuals
     adjoint   c̄', v̄, residuals, v -> c̄, v̄ + ...
 
-What is carried costs its bytes if the adjoint reads it (it is another one in every iteration); what is fixed is there anyway, and what
-can be computed of it alone is computed once, before the loop.  Carried arrays that are updated in place may be restored instead
-(`undo_log`), where that keeps less.  Branches are bodies that carry nothing.
+What is carried costs its bytes if the adjoint reads it (it is another one in every iteration), but for what is known on the way back,
+as counters are; what is fixed is there anyway, and what can be computed of it alone is computed once, before the loop.  Carried arrays
+that are updated in place may be restored instead (`undo_log`), where that keeps less.  Branches are bodies that carry nothing.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class CutBody(NamedTuple):
 
     forward    inputs: what is carried, what is fixed.  Outputs: those of the body, then residuals.
     adjoint    inputs: cotangents of the outputs that are `seeded`, those so far of the fixed inputs that are active, the last versions of
-               `undone`, residuals, then the fixed inputs whose numbers are `kept`.  Outputs: cotangents of the active inputs, then
-               the first versions of `undone`.
+               `undone`, residuals, then the fixed inputs whose numbers are `kept`, then the carried ones whose numbers are `counted`.
+               Outputs: cotangents of the active inputs, then the first versions of `undone`.
     seeded     the numbers of the outputs that have cotangents.
     active     the numbers of the inputs that have: the carried ones and those `apart`, then the fixed ones.
     undone     the numbers of the carried arrays that are restored.
@@ -55,6 +55,7 @@ class CutBody(NamedTuple):
     active: tuple[int, ...]
     undone: tuple[int, ...]
     kept: tuple[int, ...]
+    counted: tuple[int, ...]
     arrays: tuple[Any, ...]
     whole: int
     inputs: tuple[Value, ...]
@@ -81,7 +82,8 @@ class CutBody(NamedTuple):
 
 def cut_body(body: Graph, carried: int, flags: Sequence[bool], seeded: Sequence[int], hoisting: str, trips: int = 0,
              passed_on: Set[int] = frozenset(), apart: Set[int] = frozenset(), updated: Set[int] = frozenset(),
-             restoring: bool = False, masked: Set[int] = frozenset()) -> CutBody:
+             restoring: bool = False, masked: Set[int] = frozenset(), known: Set[int] = frozenset(),
+             sparing: bool = False, products: bool = False) -> CutBody:
     """Differentiate a body with respect to the inputs that are flagged, and cut the result in two.
 
     seeded     the numbers of the outputs that get cotangents.
@@ -92,6 +94,8 @@ def cut_body(body: Graph, carried: int, flags: Sequence[bool], seeded: Sequence[
     restoring  whether carried arrays are restored where that is possible, even if it keeps more.
     updated    the numbers of fixed inputs that are written over later: they cost their bytes, although they are kept where they are.
     masked     the numbers of the outputs of whose cotangents a choice may mask parts.
+    known      the numbers of carried inputs that are known in each iteration on the way back, as counters are.
+    sparing    whether more is computed again than pays if then nothing has to be kept; products: also products and the like.
     """
     fixed = [k for k in range(carried, len(body.inputs)) if flags[k] and k not in apart]
     active = [*[k for k in range(len(body.inputs)) if flags[k] and (k < carried or k in apart)], *fixed]
@@ -105,29 +109,33 @@ def cut_body(body: Graph, carried: int, flags: Sequence[bool], seeded: Sequence[
     if hoisting != NOTHING:
         lifted = hoist(graph, [value for k, value in enumerate(graph.inputs) if k not in taken], hoisting == ALL)
     with Record() as record:
-        marks = {value: _mark(value) for number, value in enumerate(lifted.graph.inputs) if number < carried or number in updated}
+        marks = {value: _mark(value) for number, value in enumerate(lifted.graph.inputs)
+                 if (number < carried and number not in known) or number in updated}
     held = {mark: value for value, mark in marks.items()}
     copies = dict(marks)
     saved = replaced_inputs(lifted.graph, copies, lifted.graph.inputs, record.values)
-    entries = [copies[value] for value in lifted.graph.inputs[:carried]]
+    entries = [copies.get(value, value) for value in lifted.graph.inputs[:carried]]
     inner = _inner_loops(linked.graph, [unlinked, lifted.mapping, copies]) if trips else {}
     found = chains(saved, entries, inner) if trips else Chains({})
     cut = _Cut(saved, numbers, len(body.outputs), found, inner)
-    parts = cut.best(trips, passed_on, restoring)
+    parts = cut.keeping_nothing(products) if sparing else None
+    parts = parts or cut.best(trips, passed_on, restoring)
     seeded_by = set(parts.seeds)
     number = {value: k for k, value in enumerate([one for one in saved.inputs[carried:] if one not in seeded_by])}
     number |= {mark: number[value] for mark, value in held.items() if value in number}
-    residuals = [value for value in parts.residuals if value not in number]
+    counters = {value: k for k, value in enumerate(saved.inputs[:carried]) if k in known}
+    residuals = [value for value in parts.residuals if value not in number and value not in counters]
+    counted = [value for value in parts.residuals if value in counters]
     kept = [value for value in parts.residuals if value in number]
     positions = iter(range(len(joint.cotangents)))
     cotangents = [None if position is None else parts.cotangents[next(positions)] for position in joint.cotangents]
     forward = _without_marks(parts.forward, held, len(body.outputs), residuals)
-    inputs = [*parts.seeds, *parts.ends, *[parts.holders[value] for value in (*residuals, *kept)]]
+    inputs = [*parts.seeds, *parts.ends, *[parts.holders[value] for value in (*residuals, *kept, *counted)]]
     adjoint = _adjoint(parts.body, inputs, cotangents, [body.inputs[k] for k in active], parts.first, body)
     own = tuple([value for value in joint.graph.inputs[carried:] if value in number])
     return CutBody(forward, adjoint, len(residuals), tuple(seeded), tuple(active), parts.undone, tuple([number[value] for value in kept]),
-                   joint.captured, _whole(residuals, saved, entries), own, lifted.values, lifted.hoisted,
-                   frozenset([k for k, zeros in zip(active, linked.masked, strict=True) if zeros]))
+                   tuple([counters[value] for value in counted]), joint.captured, _whole(residuals, saved, entries), own, lifted.values,
+                   lifted.hoisted, frozenset([k for k, zeros in zip(active, linked.masked, strict=True) if zeros]))
 
 
 def _whole(residuals: Sequence[Value], graph: Graph, entries: Sequence[Value]) -> int:
@@ -203,8 +211,13 @@ class _Cut:
         arrays = sum([end.type.nbytes for end, number in zip(undone.ends, undone.undone, strict=True) if number not in passed_on])
         return undone if trips * undone.bytes + arrays < trips * kept.bytes else kept
 
-    def _keeping(self) -> _Parts:
-        parts = partition(self.joint, self.seeds, self.outputs)
+    def keeping_nothing(self, products: bool) -> _Parts | None:
+        """The one that computes again all that it reads; None where that is more than a function of what is there."""
+        parts = self._keeping(True, products)
+        return None if any(value.op.kind != "input" for value in parts.residuals) else parts
+
+    def _keeping(self, sparing: bool = False, products: bool = False) -> _Parts:
+        parts = partition(self.joint, self.seeds, self.outputs, gathers=True, sparing=sparing, products=products)
         residuals = list(parts.residuals)
         holders = dict(zip(residuals, parts.adjoint.inputs, strict=False))
         return _Parts(parts.forward, residuals, holders, [self.joint.inputs[k] for k in self.seeds], [], (), list(parts.adjoint.body),
@@ -214,7 +227,7 @@ class _Cut:
         olds = [old for chain in self.chains.of.values() for old in chain.stored()]
         first, last = self.joint.outputs[:self.outputs], self.joint.outputs[self.outputs:]
         joint = self.joint.replace(body=[*self.joint.body, *self.chains.values], outputs=[*first, *olds, *last])
-        parts = partition(joint, self.seeds, self.outputs + len(olds), free=self.chains.free())
+        parts = partition(joint, self.seeds, self.outputs + len(olds), free=self.chains.free(), gathers=True)
         undone = self.chains.read(parts.residuals)
         if not undone:
             return None

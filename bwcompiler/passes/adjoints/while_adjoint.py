@@ -11,6 +11,9 @@ distance doubles and every second one makes room.  So up to K iterations per slo
 1 + n / (2 K S) times more.  K is as large as `BUDGET` bytes allow, and for large residuals up to `ENOUGH` rows, as far as `LARGEST` bytes
 allow.  In the body of a loop the rings are not kept from one iteration to the next: there the loop is run again first, and there are no
 snapshots, which short loops would spend most of their time on: what the rings do not hold is computed from the start.
+
+Counters (`k = k + 1`) are known on the way back, and what is made of them and of what the loop does not change is computed there
+(`counted_adjoint`).  Where that is all that the adjoint reads, there are no rings.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from bwcompiler.errors import InternalError
 from bwcompiler.ir.graph import Graph, cut, inline
 from bwcompiler.ir.op import Record, Value, constant, current_record, input_value
 from bwcompiler.ir.types import I64, TensorType, tensor
+from bwcompiler.passes.adjoints.counted_adjoint import Counter, counters_in, expand_counted
 from bwcompiler.passes.adjoints.cut_body import SAFE, CutBody, cut_body
 from bwcompiler.passes.adjoints.loop_adjoint import or_zero, stack_inputs, totals, zeros
 from bwcompiler.passes.loops.region_bodies import padded
@@ -96,10 +100,11 @@ class WhileRule:
     content_key = ""
     backwards = None                   # restores no array
 
-    def __init__(self, value: Value, parts: CutBody, loop: _Loop, keeps_rings: bool) -> None:
+    def __init__(self, value: Value, parts: CutBody, loop: _Loop, counters: Sequence[Counter], keeps_rings: bool) -> None:
         self.value = value
         self.parts = parts
         self.loop = loop
+        self.counters = counters
         self.keeps_rings = keeps_rings
         self.masked = parts.masked
 
@@ -117,8 +122,8 @@ class WhileRule:
         if not self.keeps_rings:
             rings, snapshots, filled = [zeros(type_) for type_ in loop.types], operands[:carried], constant(0, COUNT)
         state = [count, filled, *start, *rings]
-        given = [*snapshots, *fixed]
-        condition, body = _chunks(self.value, parts, loop, [value.type for value in state], [value.type for value in given])
+        given = [*[operands[counter.number] for counter in self.counters], *snapshots, *fixed]
+        condition, body = _chunks(parts, loop, self.counters, [value.type for value in state], [value.type for value in given])
         backwards = ops.while_loop(*state, *given, carried=len(state), condition=condition, body=body)
         return totals(present, parts.active, range(carried), backwards, 2)
 
@@ -134,8 +139,13 @@ def expand_while(value: Value, operands: Sequence[Value], body: Graph, arrays: S
     if record is None:
         raise InternalError(f"{value!r} is expanded outside of any record")
     carried = value.attrs["carried"]
-    parts = cut_body(body, carried, flags, [k for k in range(carried) if flags[k]], SAFE, masked=masked)
+    counters = counters_in(body, carried)
+    parts = cut_body(body, carried, flags, [k for k in range(carried) if flags[k]], SAFE, masked=masked,
+                     known={counter.number for counter in counters}, sparing=True, products=not keeps_rings)
+    counters = [counter for counter in counters if counter.number in parts.counted]
     fixed = parts.fixed_operands(operands[carried:], arrays, record)
+    if not parts.residuals:
+        return expand_counted(value, operands, fixed, parts, counters)
     kinds = [tensor(stored.dtype, padded(stored.shape)) for stored in parts.stored()]
     size = rows(kinds)
     types = tuple([tensor(type_.dtype, (size, *type_.shape)) for type_ in kinds])
@@ -149,7 +159,7 @@ def expand_while(value: Value, operands: Sequence[Value], body: Graph, arrays: S
     else:
         found = loop.run(condition, operands[:carried], zero, zero, [zeros(type_) for type_ in types], fixed)
     residuals = [found[carried], *fixed, *(found[carried + 1:] if keeps_rings else ())]
-    rule = WhileRule(value, parts, loop, keeps_rings)
+    rule = WhileRule(value, parts, loop, counters, keeps_rings)
     return ops.region_link(*operands, *found[:carried], *residuals, rule=rule, given=len(operands), results=carried)
 
 
@@ -228,8 +238,10 @@ def _free(numbers: Value, every: Value) -> Value:
 
 
 # ----- backwards
-def _chunks(value: Value, parts: CutBody, loop: _Loop, state: Sequence[TensorType], given: Sequence[TensorType]) -> tuple[Graph, Graph]:
-    """Condition and body of the loop over chunks: (left, filled, cotangents, rings; snapshots or what is carried on entry, fixed).
+def _chunks(parts: CutBody, loop: _Loop, counters: Sequence[Counter], state: Sequence[TensorType],
+            given: Sequence[TensorType]) -> tuple[Graph, Graph]:
+    """Condition and body of the loop over chunks: (left, filled, cotangents, rings; what counters start with, snapshots or what is
+    carried on entry, fixed).
 
     left     iterations that are still to be gone back over; filled: the rings hold the residuals of the iterations up to there.
     """
@@ -241,7 +253,8 @@ def _chunks(value: Value, parts: CutBody, loop: _Loop, state: Sequence[TensorTyp
     left, filled = inputs[:2]
     first = 2 + len(parts.active)
     cotangents, rings = inputs[2:first], inputs[first:len(state)]
-    snapshots, fixed = inputs[len(state):len(inputs) - len(loop.fixed)], inputs[len(inputs) - len(loop.fixed):]
+    starts, behind = inputs[len(state):len(state) + len(counters)], len(inputs) - len(loop.fixed)
+    snapshots, fixed = inputs[len(state) + len(counters):behind], inputs[behind:]
     with Record() as record:
         size = constant(loop.size, COUNT)
         start = ops.multiply(ops.floor_divide(ops.subtract(left, constant(1, COUNT)), size), size)
@@ -249,7 +262,7 @@ def _chunks(value: Value, parts: CutBody, loop: _Loop, state: Sequence[TensorTyp
         begin = ops.select(ops.equal(filled, left), left, number)
         again = loop.run(_below_limit(loop), entry, begin, left, rings, fixed)
         rings = again[len(loop.carried) + 1:]
-        back = _backwards(parts, loop, left, start, cotangents, rings, [fixed[k] for k in parts.kept])
+        back = _backwards(parts, loop, left, start, cotangents, rings, [fixed[k] for k in parts.kept], counters, starts)
         none = constant(-1, COUNT)
     return condition, cut("chunk", inputs, record.values, [start, none, *back, *rings])
 
@@ -263,12 +276,12 @@ def _last_before(start: Value, kept: Sequence[Value]) -> list[Value]:
 
 
 def _backwards(parts: CutBody, loop: _Loop, left: Value, start: Value, cotangents: Sequence[Value], rings: Sequence[Value],
-               kept: Sequence[Value]) -> list[Value]:
-    """The adjoint body for iterations left - 1, ..., start: the cotangents afterwards."""
+               kept: Sequence[Value], counters: Sequence[Counter], starts: Sequence[Value]) -> list[Value]:
+    """The adjoint body for iterations left - 1, ..., start: the cotangents afterwards.  starts: of the counters."""
     def regions(types: Sequence[TensorType]) -> list[Value]:
         return [input_value(type_) for type_ in types]
 
-    state, given = [left, *cotangents], [start, *rings, *kept]
+    state, given = [left, *cotangents], [start, *rings, *kept, *starts]
     inputs = regions([value.type for value in (*state, *given)])
     with Record() as record:
         test = ops.less(inputs[len(state)], inputs[0])
@@ -279,7 +292,9 @@ def _backwards(parts: CutBody, loop: _Loop, left: Value, start: Value, cotangent
         row = ops.remainder(last, constant(loop.size, COUNT))
         first = len(state) + 1
         read = [ops.gather(ring, row, axes=(0,)) for ring in inputs[first:first + len(rings)]]
-        found = inline(parts.adjoint, [*inputs[1:len(state)], *read, *inputs[first + len(rings):]])
+        behind = len(inputs) - len(counters)
+        counted = [counter.after(begin, last) for counter, begin in zip(counters, inputs[behind:], strict=True)]
+        found = inline(parts.adjoint, [*inputs[1:len(state)], *read, *inputs[first + len(rings):behind], *counted])
     body = cut("step", inputs, record.values, [last, *found])
     looped = ops.while_loop(*state, *given, carried=len(state), condition=condition, body=body)
     return [ops.item(looped, index=k) for k in range(1, len(state))]

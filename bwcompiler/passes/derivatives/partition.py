@@ -26,6 +26,7 @@ from bwcompiler.passes.derivatives.minimum_cut import INFINITE, Network
 from bwcompiler.passes.pass_manager import PassRun
 
 CHAIN = 32                     # operations in a row that are computed again: more would not stay in the registers of one loop
+SPARING = 1 << 30              # how often what is saved counts, where it is to be as little as can be
 WORK = 12_000_000              # steps along edges that a cut may take, some seconds; beyond, `_greedy` chooses
 
 # Why a value is saved, in words about it.
@@ -58,12 +59,15 @@ class Partition(NamedTuple):
 
 
 def partition(joint: Graph, seeds: Sequence[int], outputs: int, memory_limit: int | None = None,
-              free: Set[Value] = frozenset()) -> Partition:
+              free: Set[Value] = frozenset(), gathers: bool = False, sparing: bool = False, products: bool = False) -> Partition:
     """Split a joint graph whose inputs number `seeds` are seeds and whose first `outputs` outputs are the function's own.
 
     memory_limit   bytes that residuals other than arguments may take.  To keep to it, products, reductions and library calls
                    are computed again too.  CompileError where even that saves more.
     free           values that cost nothing to save.
+    gathers        whether gathers may be computed again: where what is saved is copied, as in the body of a loop.
+    sparing        whether as little as can be is saved, whatever computing the rest again costs; products: they may be, too, and
+                   reductions and library calls.
     """
     explicit = len(joint.inputs) - joint.captured
     captured, seed_inputs = joint.inputs[explicit:], [joint.inputs[k] for k in seeds]
@@ -71,10 +75,10 @@ def partition(joint: Graph, seeds: Sequence[int], outputs: int, memory_limit: in
     adjoint_body = [value for value in joint.body if value in behind]
     before = [value for value in joint.body if value not in behind]
     wanted = [value for value in _reads(adjoint_body, behind, joint.outputs[outputs:]) if value not in set(captured)]
-    costs = Costs(joint, asked=False, free=free)
-    saved = _choose(before, wanted, costs, 1)
+    costs = Costs(joint, asked=products, free=free, gathers=gathers)
+    saved = _choose(before, wanted, costs, SPARING if sparing else 1)
     if memory_limit is not None and _bytes_of(saved) > memory_limit:
-        costs = Costs(joint, asked=True, free=free)
+        costs = Costs(joint, asked=True, free=free, gathers=gathers)
         saved = _within(memory_limit, before, wanted, costs)
     residuals = [value for value in (*joint.inputs[:explicit], *before) if value in saved]
     forward_outputs = [*joint.outputs[:outputs], *residuals]
@@ -149,16 +153,18 @@ class Costs:
     small part of that; a transcendental function is a little more than that; moving elements about is next to nothing, because
     it happens in the loops that read them, unless it updates an array.
 
-    asked   a limit of memory asks for computing again what is not otherwise: products, reductions, library calls.
+    asked    a limit of memory asks for computing again what is not otherwise: products, reductions, library calls.
+    gathers  gathers are computed again too: they read what saving them would write and read.
     """
 
     UNIT = 64
     CHEAP, DEAR, MOVED = 4, 80, 1              # per byte of the result; saving costs UNIT per byte
     FLOATING = 26                              # per floating-point operation of a matrix product: 0.4 bytes
 
-    def __init__(self, joint: Graph, asked: bool, free: Set[Value] = frozenset()) -> None:
+    def __init__(self, joint: Graph, asked: bool, free: Set[Value] = frozenset(), gathers: bool = False) -> None:
         self.asked = asked
         self.free = free
+        self.gathers = gathers
         self.compared: set[Value] = set()
         for value in joint.body:
             if value.op is ops.equal or value.op is ops.not_equal:
@@ -185,6 +191,8 @@ class Costs:
             return self.MOVED * size
         if kind == "elementwise":
             return (self.CHEAP if value.op.cheap else self.DEAR) * size
+        if kind == "index" and self.gathers:
+            return self.UNIT * size // 2
         if not self.asked or kind not in ("reduction", "scan", "index", "library", "push"):
             return None
         moved: int = self.UNIT * (size + sum([operand.type.nbytes for operand in value.operands]))
