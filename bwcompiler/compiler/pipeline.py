@@ -41,6 +41,7 @@ from bwcompiler.passes.fusion.fuse import fuse
 from bwcompiler.passes.loops.branch_states import branch_states
 from bwcompiler.passes.loops.carry_elements import carry_elements
 from bwcompiler.passes.loops.hoist_invariants import hoist_invariants, hoist_with_mapping
+from bwcompiler.passes.loops.narrow_sums import narrow_with_mapping
 from bwcompiler.passes.loops.promote_elements import promote_with_mapping
 from bwcompiler.passes.loops.prune_regions import prune_regions
 from bwcompiler.passes.loops.select_branches import select_with_mapping
@@ -78,6 +79,8 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("expand_custom_rules", expand_custom_rules, "calls of functions with their own derivative -> fwd, tied to bwd",
          "graph -> graph, captured arrays", graphs=lambda found: [found.graph]),
     Pass("simplify", simplify_with_mapping, "algebraic identities, constant folding, common subexpressions, dead values",
+         graphs=lambda found: [found[0]]),
+    Pass("narrow_sums", narrow_with_mapping, "sums over slices between data bounds, in loops -> over a few elements, where they are few",
          graphs=lambda found: [found[0]]),
     Pass("split_loops", split_with_mapping, "loops with choices that their index decides -> loops without, for each range of the index",
          graphs=lambda found: [found[0]]),
@@ -124,6 +127,8 @@ PIPELINE: tuple[Pass, ...] = (
 ORDER = (
     Before("unlink_custom_rules", "expand_custom_rules", "links that are there are of derivatives that were taken"),
     Before("expand_custom_rules", "simplify", "the bodies of fwd are simplified with what surrounds them"),
+    Before("simplify", "narrow_sums", "slices between the same bounds have one mask"),
+    Before("narrow_sums", "split_loops", "loops over a few elements are looked at like the user's"),
     Before("simplify", "split_loops", "comparisons of indices are found in one form"),
     Before("split_loops", "select_branches", "a choice that an index decides needs no selection"),
     Before("simplify", "select_branches", "what is known of indices is known of what the sides read"),
@@ -188,13 +193,14 @@ def push(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None = None,
 
 def _over_arrays(run: PassRunner, graph: Graph) -> tuple[Graph, *tuple[Mapping[Value, Value], ...]]:
     """A graph with operations on arrays in the places of loops, and what stands for values that were replaced, one after the other."""
-    split_up, ranges = run(split_with_mapping, graph)
+    narrowed, sums = run(narrow_with_mapping, graph)
+    split_up, ranges = run(split_with_mapping, narrowed)
     selected, choices = run(select_with_mapping, split_up)
     promoted, elements = run(promote_with_mapping, selected)
     vectorized, arrays = run(vectorize_with_mapping, promoted)
     unrolled, iterations = run(unroll_with_mapping, vectorized)
     hoisted, same = run(hoist_with_mapping, unrolled)
-    return hoisted, ranges, choices, elements, arrays, iterations, same
+    return hoisted, sums, ranges, choices, elements, arrays, iterations, same
 
 
 def derive(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None], names: Names = NO_NAMES,

@@ -30,16 +30,21 @@ def branch_states(cond: Value) -> dict[int, int]:
 
 
 def _state(cond: Value, number: int) -> int | None:
-    place = _begins(cond.attrs["then_branch"], number)
-    return None if place is None or place != _begins(cond.attrs["else_branch"], number) else place
+    places = _begins(cond.attrs["then_branch"], number)
+    return min(places & _begins(cond.attrs["else_branch"], number), default=None) if places else None
 
 
-def _begins(graph: Graph, number: int) -> int | None:
-    """The number of the input that an output is made of by updates."""
-    value: Value | None = graph.outputs[number]
-    while value is not None and value not in graph.inputs:
-        if value.op in ops.WRITES:
-            value = value.operands[0]
-        else:
-            value = passed_through(value) if value.op is ops.item else None
-    return None if value is None else graph.inputs.index(value)
+def _begins(graph: Graph, number: int) -> set[int]:
+    """The numbers of the inputs that an output may be made of by updates, or by adding to all of one."""
+    pending, found = [graph.outputs[number]], set()
+    while pending:
+        value = pending.pop()
+        if value.op.kind == "input":
+            found.add(graph.inputs.index(value))
+        elif value.op in ops.WRITES:
+            pending.append(value.operands[0])
+        elif value.op is ops.add:
+            pending += value.operands
+        elif value.op is ops.item and (before := passed_through(value)) is not None:
+            pending.append(before)
+    return found
