@@ -16,6 +16,7 @@ import numpy as np
 
 from bwcompiler.frontend.numpy.manipulation.sequences import c_, on_sequences, r_
 from bwcompiler.frontend.source.bodies import iteration
+from bwcompiler.frontend.source.carried.copying import copying
 from bwcompiler.frontend.source.carried.growth import append, element, expect, is_growing, refuse_whole
 from bwcompiler.frontend.source.carried.lined import is_lined, line, read
 from bwcompiler.frontend.source.concrete.contents import read as read_contents
@@ -33,6 +34,7 @@ from bwcompiler.frontend.source.concrete.makers import (
 )
 from bwcompiler.frontend.source.concrete.writes import CHANGING, places_of
 from bwcompiler.frontend.source.effects.checks import is_message, left_out
+from bwcompiler.frontend.source.effects.doubles import is_double, refuse_double
 from bwcompiler.frontend.source.effects.places import (
     Holder,
     Place,
@@ -87,9 +89,14 @@ def callable_for(function: Any, policy: Policy, form: Callable[[Any], Any]) -> A
         twin = without_zeros(function, form)
         if twin is not None:
             return twin
+    copied = copying(function)
+    if copied is not None:
+        return copied
     if kind is types.FunctionType or kind is types.MethodType:
         return _python(function, policy, form)
     owner = getattr(function, "__self__", None)
+    if is_double(owner) and function.__name__ not in _READING.get(type(owner), frozenset()):
+        refuse_double(owner)
     if type(owner) is list and policy.depth and scopes_around(owner):
         if function.__name__ in ("append", "extend"):
             return functools.partial(append, owner) if function.__name__ == "append" else lambda values: append(owner, *values)
@@ -195,7 +202,7 @@ def _instantiating(kind: type, policy: Policy, form: Callable[[Any], Any]) -> An
             policy.objects[id(found)] = found
             return found
         return make_empty
-    is_generated = hasattr(kind, "__dataclass_fields__") and not hasattr(kind, "__post_init__")
+    is_generated = hasattr(kind, "__dataclass_fields__") and plain.__code__.co_filename == "<string>"
     if policy.depth and not is_generated:
         if not form_of(plain).is_known:
             not_capturable(f"it makes a {kind.__name__}, whose source is not to be had")
@@ -203,13 +210,26 @@ def _instantiating(kind: type, policy: Policy, form: Callable[[Any], Any]) -> An
             not_capturable(f"{_named(plain)} assigns to variables of its module")
         _bind(plain)
     initialise = form(plain)
+    begun: Any = _with_captured_end(kind) if is_generated and hasattr(kind, "__post_init__") else kind
 
     def make(*args: Any, **kwargs: Any) -> Any:
-        found = own(object.__new__(kind))
+        found = own(object.__new__(begun))
         policy.objects[id(found)] = found
         initialise(found, *args, **kwargs)
+        if begun is not kind:
+            object.__setattr__(found, "__class__", kind)
         return found
     return make
+
+
+@functools.cache
+def _with_captured_end(kind: Any) -> type:
+    """A class like a dataclass of the user's, whose generated `__init__` calls its `__post_init__` with the control flow captured."""
+    def captured(self: Any, *args: Any) -> None:
+        call_of = HANDLERS["call_of"]
+        call_of(types.MethodType(kind.__post_init__, self))(*args)
+    return type(kind)(kind.__name__, (kind,), {"__slots__": (), "__post_init__": captured, "__module__": kind.__module__,
+                                               "__qualname__": kind.__qualname__})
 
 
 def _is_pure_module(function: Any) -> bool:
@@ -425,6 +445,7 @@ def changed(x: Any) -> Any:
         return x
     if type(x) is Choice:
         return x.value if x.has_value else refuse(x)
+    refuse_double(x)
     if has_gaps(x):
         refuse_gaps("assignments to elements")
     if type(x) is np.ndarray and policy.made:
@@ -454,6 +475,7 @@ def added(x: Any, value: Any) -> Any:
     if policy is None or isinstance(x, Tracer):
         return value
     read_contents(value)
+    refuse_double(x)
     if type(x) is np.ndarray:
         if policy.depth:
             changed_in_loop(x)

@@ -13,6 +13,7 @@ from bwcompiler.frontend.source.calls import iterable, own
 from bwcompiler.frontend.source.carried.growth import append, refuse_whole
 from bwcompiler.frontend.source.concrete.contents import read, require_known_text
 from bwcompiler.frontend.source.effects.checks import raised
+from bwcompiler.frontend.source.effects.doubles import refuse_identity
 from bwcompiler.frontend.source.library.builtin_functions import truth_of
 from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.undecided import gaps
@@ -53,7 +54,11 @@ def if_(test: Any, then: Callable[[], Any], orelse: Callable[[], Any], variables
 
 def is_(x: Any, y: Any) -> Any:
     """x is y."""
-    return is_same(x, y) if type(x) is Choice or type(y) is Choice else x is y
+    if type(x) is Choice or type(y) is Choice:
+        return is_same(x, y)
+    if x is not y:
+        refuse_identity(x, y)
+    return x is y
 
 
 def is_not(x: Any, y: Any) -> Any:

@@ -55,9 +55,13 @@ def not_capturable(reason: str, peel: bool = False) -> NoReturn:
 
 
 class Names:
-    """Variables of a function by name, as its bodies see them: cells."""
+    """Variables of a function by name, as its bodies see them: cells.
+
+    once    the ids of objects that one of them held before, and nothing else did (`carried.parts.held_once`).
+    """
 
     def __init__(self, *bodies: Callable[..., Any]) -> None:
+        self.once: frozenset[int] = frozenset()
         self._cells: dict[str, CellType] = {}
         for body in bodies:
             self._cells.update(zip(body.__code__.co_freevars, body.__closure__ or (), strict=True))

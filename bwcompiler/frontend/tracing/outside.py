@@ -119,6 +119,11 @@ class Outside:
                       if name in values and not isinstance(values[name], list | dict | tuple | Tracer) and id(values[name]) not in made}
         self._code(code, frame.f_globals, {}, parameters)
 
+    def snapshots(self) -> list[dict[str, Any]]:
+        """What Python keeps of the variables of frames that were looked at (until 3.12), and refers to."""
+        found = [frame.f_locals for frame in self._frames.values()]
+        return [values for values in found if type(values) is dict]
+
     def _code(self, code: CodeType, names: dict[str, Any], cells: dict[str, Any], parameters: dict[str, Any]) -> None:
         key = (code, tuple([(name, id(value)) for name, value in parameters.items()]), tuple(map(id, cells.values())))
         if key in self._seen:

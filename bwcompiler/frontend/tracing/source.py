@@ -109,6 +109,9 @@ class FrameObserver(Protocol):
 
     def frame(self, frame: FrameType) -> None: ...
 
+    def snapshots(self) -> list[dict[str, Any]]:
+        """What Python keeps of the variables of frames."""
+
     def array(self, array: np.ndarray[Any, Any], source: Callable[[], Source | None]) -> None: ...
 
     def as_written(self, function: FunctionType) -> None: ...

@@ -16,8 +16,10 @@ from bwcompiler import ops, tree
 from bwcompiler.errors import TracerBoolError, at
 from bwcompiler.frontend.source.bodies.capture import is_in_c_order, zeros
 from bwcompiler.frontend.source.carried.growth import Unbounded, append
+from bwcompiler.frontend.source.carried.parts import Alone, Form, form_of, held_once, put_together
 from bwcompiler.frontend.source.concrete.makers import shown
 from bwcompiler.frontend.source.effects.checks import check, error_source, is_raised, note, together
+from bwcompiler.frontend.source.effects.doubles import note_double
 from bwcompiler.frontend.source.effects.places import Scope, attempted
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
@@ -39,6 +41,7 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import DType
 
 RETURNED = PREFIX + "result"   # stands for what a side of a branch returns
+APART = "\0"                   # after the name of a part
 ATTEMPTS = 8                   # to find all that the sides assign to
 CHECKED = PREFIX + "checked"   # for what its checks give
 APPENDED = PREFIX + "appended_"                # and the number of a list, for what it appends
@@ -48,12 +51,16 @@ class Side(NamedTuple):
     """One traced side: what variables hold at its end, and where the leaves of those that hold values are among its outputs.
 
     arrays  per leaf of these the arrays from before the branch that it is, or may be.
+    forms   of variables that can be taken apart, with the names of their parts, which are among the ends; made: which of their objects
+            this side has made, and no other name has.
     """
 
     traced: Traced
     ends: dict[str, Any]
     places: dict[str, list[int]]
     arrays: dict[str, list[Arrays]]
+    forms: dict[str, tuple[Form, list[str]]]
+    made: set[str]
 
 
 class Before(NamedTuple):
@@ -82,9 +89,10 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
     source = current_source(open_region().outer)
     policy.needed = True
     scope = Scope(names, variables.stored, is_branch=True)
+    once = held_once(entry)
     try:
         for _ in range(ATTEMPTS):
-            found = _sides((then, orelse), names, entry, variables, policy, scope)
+            found = _sides((then, orelse), names, entry, variables, policy, scope, once)
             held = scope.adopt(names)              # what else they assign to
             if not held or isinstance(found, Failure):
                 break
@@ -120,12 +128,12 @@ class Failure(NamedTuple):
 
 
 def _sides(runs: Sequence[Callable[[], Any]], names: Names, entry: dict[str, Any], variables: Variables, policy: Policy,
-           scope: Scope) -> list[Side] | Failure:
+           scope: Scope, once: Collection[int]) -> list[Side] | Failure:
     """Both sides, traced; or one that raises."""
     found = []
     for number, run in enumerate(runs):
         try:
-            found.append(_side(run, names, entry, variables, policy, scope, number))
+            found.append(_side(run, names, entry, variables, policy, scope, number, once))
         except Exception as error:
             if is_raised(error):
                 return Failure(run, error)
@@ -144,10 +152,12 @@ def _negated(test: Any) -> Any:
 
 
 def _side(run: Callable[[], Any], names: Names, entry: dict[str, Any], variables: Variables, policy: Policy, scope: Scope, side: int,
-          ) -> Side:
+          once: Collection[int]) -> Side:
     ends: dict[str, Any] = {}
     places: dict[str, list[int]] = {}
     arrays: dict[str, list[Arrays]] = {}
+    forms: dict[str, tuple[Form, list[str]]] = {}
+    made: set[str] = set()
     made_before = set(policy.made)
 
     def traced() -> Any:
@@ -155,6 +165,9 @@ def _side(run: Callable[[], Any], names: Names, entry: dict[str, Any], variables
         returned = run()
         ends.update(names.held(variables.results))
         ends[RETURNED] = returned
+        forms.update(_taken_apart(ends))
+        alone = Alone(scope, [ends[name] for name in (*variables.results, RETURNED)], once)
+        made.update([name for name in forms if alone(ends[name])])
         checks = together()
         ends[CHECKED] = checks[0] if checks else UNBOUND
         ends.update({f"{APPENDED}{number}": tail.taken() for number, tail in enumerate((scope.tails or {}).values())})
@@ -176,7 +189,22 @@ def _side(run: Callable[[], Any], names: Names, entry: dict[str, Any], variables
                     wheres[number] = Before(array, name)
         return found
 
-    return Side(attempted(lambda: trace_body(traced, "", "side"), policy, scope, keep=True), ends, places, arrays)
+    return Side(attempted(lambda: trace_body(traced, "", "side"), policy, scope, keep=True), ends, places, arrays, forms, made)
+
+
+def _taken_apart(ends: dict[str, Any]) -> dict[str, tuple[Form, list[str]]]:
+    """How variables are taken apart, and what they hold; the parts are added to what variables hold at the end of a side."""
+    forms: dict[str, tuple[Form, list[str]]] = {}
+    pending = list(ends)
+    for whole in pending:
+        form = None if type(ends[whole]) is Choice else form_of(ends[whole])
+        if form is None:
+            continue
+        names = [f"{form.name(whole, key)}{APART}" for key in form.keys]
+        forms[whole] = form, names
+        ends.update(zip(names, form.parts(ends[whole]), strict=True))
+        pending += names
+    return forms
 
 
 def _arrays(leaf: Any, storages: Sequence[Storage], made_before: Collection[int], policy: Policy) -> Arrays:
@@ -229,7 +257,9 @@ def _merge(test: Tracer, sides: list[Side], names: Names, entry: dict[str, Any],
     tails = {f"{APPENDED}{number}": tail for number, tail in enumerate((scope.tails or {}).values())}
     for name in tails:
         slots += _appended(name, sides)
-    for name in (*variables.results, RETURNED, CHECKED):
+    apart: list[str] = []
+    pending = [*variables.results, RETURNED, CHECKED]
+    for name in pending:
         one, other = (side.ends[name] for side in sides)
         start, slot = entry.get(name), Slot(name, (sides[0].places.get(name), sides[1].places.get(name)))
         if same(one, start) and same(other, start):
@@ -238,7 +268,11 @@ def _merge(test: Tracer, sides: list[Side], names: Names, entry: dict[str, Any],
             after[name] = one
             continue
         options = None if one is UNBOUND or other is UNBOUND else _choice(one, other, slot, scope)
-        if options is not None:
+        forms = [side.forms.get(name) for side in sides]
+        if options is None and forms[0] is not None and forms[0] == forms[1]:
+            apart.append(name)
+            pending += forms[0][1]
+        elif options is not None:
             choices[name] = options
             slots += _parts(slot, one, other)
         elif all(slot.places):
@@ -279,11 +313,23 @@ def _merge(test: Tracer, sides: list[Side], names: Names, entry: dict[str, Any],
     for name, made in found.items():
         given = next(side for side in sides if name in side.places)
         after[name] = tree.unflatten(tree.structure(given.ends[name]), made[0])
+    for name in reversed(apart):
+        after[name] = _whole(name, sides, after)
+    after = {name: value for name, value in after.items() if not name.endswith(APART)}
     returned, checked = after.pop(RETURNED, None), after.pop(CHECKED, UNBOUND)
     if isinstance(checked, Tracer):
         note(checked)
     names.restore(after)
     return returned
+
+
+def _whole(name: str, sides: Sequence[Side], after: dict[str, Any]) -> Any:
+    """A variable that was taken apart: an object of its parts, a double where it is not one that each side has made."""
+    form, names = sides[0].forms[name]
+    is_double = any(name not in side.made for side in sides)
+    if is_double:
+        note_double(*[side.ends[name] for side in sides if not isinstance(side.ends[name], tuple)])
+    return put_together(form, [after.get(one, sides[0].ends[one]) for one in names], is_double)
 
 
 def _appended(name: str, sides: Sequence[Side]) -> list[Slot]:
@@ -322,7 +368,8 @@ def _parts(slot: Slot, *ends: Any) -> list[Slot]:
     """The leaves of a variable that becomes a choice: which thing it is, on sides where it is one already, and the value."""
     found: list[Slot] = []
     values: list[list[int] | None] = []
-    for number, (end, place) in enumerate(zip(ends, slot.places, strict=True)):
+    for number, (end, given) in enumerate(zip(ends, slot.places, strict=True)):
+        place = None if is_known(end) else given
         if type(end) is Choice and place:
             found.append(Slot(slot.name, (place[:1], None) if number == 0 else (None, place[:1])))
             place = place[1:]
@@ -342,7 +389,7 @@ def _chosen(test: Tracer, sides: Sequence[Side], name: str, options: Options, ma
 
 
 def _called(name: str) -> str:
-    return "what is returned" if name.startswith(PREFIX) else name
+    return "what is returned" if name.startswith(PREFIX) else name.replace(APART, "")
 
 
 # What is written to the result of a branch would be seen by another name of that array, or not.
@@ -365,7 +412,7 @@ def _handle(value: Value, kind: Kind, sides: Sequence[Side], slot: Slot, k: int,
     if not all(is_in_c_order(end) for end in ends if isinstance(end, Tracer | np.ndarray)):
         found._storage.layout = unknown("the result of a branch")
     # what is kept of a `return` in a loop, nobody writes to before that
-    is_named = name == RETURNED or not name.startswith(PREFIX) or name.startswith(APPENDED)
+    is_named = name.startswith(RETURNED) or not name.startswith(PREFIX) or name.startswith(APPENDED)
     for arrays, where in zip(befores, (truth, _negated(truth)), strict=True):
         for before in arrays or ():
             if isinstance(before.array, np.ndarray):
@@ -380,7 +427,7 @@ def _handle(value: Value, kind: Kind, sides: Sequence[Side], slot: Slot, k: int,
 
 
 def _read_only(value: Value, name: str) -> Chain:
-    return (BroadcastView(value.shape, _WHY_NOT.format("it" if name.startswith(PREFIX) else name)),)
+    return (BroadcastView(value.shape, _WHY_NOT.format("it" if name.startswith(PREFIX) else _called(name))),)
 
 
 def _truth(test: Tracer) -> Tracer:

@@ -21,6 +21,7 @@ from bwcompiler.frontend.source.carried.copies import look_for_shared_choices, p
 from bwcompiler.frontend.source.carried.growth import Again, Element, Growth, Row, buffer, elements_of, grow, last_on_entry, row, store
 from bwcompiler.frontend.source.carried.lined import Lined
 from bwcompiler.frontend.source.carried.moving import Moving, find, moving
+from bwcompiler.frontend.source.carried.parts import Apart
 from bwcompiler.frontend.source.effects.checks import note, together
 from bwcompiler.frontend.source.effects.places import Scope, bound
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
@@ -32,7 +33,7 @@ from bwcompiler.frontend.tracing.index_handle import IndexTracer, index_handle
 from bwcompiler.frontend.tracing.promotion import Kind
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout, UnknownOrderError, unknown
-from bwcompiler.frontend.tracing.storages.region import Policy, Recapture, Region, Site, Storage, open_region
+from bwcompiler.frontend.tracing.storages.region import Recapture, Region, Site, Storage, open_region
 from bwcompiler.frontend.tracing.storages.views import moves
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, fresh_array, handle
 from bwcompiler.ir.extent import Extent, Index, add_extents, lower
@@ -43,6 +44,7 @@ from bwcompiler.ops.rules import zero_of
 SHORT = 8                      # loops of fewer iterations are unrolled,
 MOST_COPIES = 28               # unless what is inside would be traced more often than this, as loops around and inside are short too
 MOST_REPEATED = 6              # iterations are made one
+MOST_ATTEMPTS = 60             # to find all that a body carries and assigns to
 
 
 class Exchange(NamedTuple):
@@ -81,6 +83,7 @@ class Traceable:
     exchange  arrays that exchange their names, of a loop whose end is data.
     runs     whether there surely is an iteration; still: per array that it carries, whether an iteration leaves its name with it.
     rows     arrays whose rows the iterations make, of the types `buffered`; buffers: these by the storages that the rows are of.
+    apart    variables that are bound anew to objects and containers, of which the parts are carried.
     moving   variables whose shapes move with the iterations, in the parameters `rooms`; first: runs the first iteration, to find them.
     """
 
@@ -109,6 +112,7 @@ class Traceable:
         self.run = run
         self.site = site
         self.entry = names.held(variables.stored)
+        self.apart = Apart(self)
         self.carried = {name for name in variables.carried if is_number(self.entry[name])}
         self.kinds: dict[str, list[Kind]] = {}
         self.ends: dict[str, Any] = {}
@@ -133,7 +137,7 @@ class Traceable:
         """The traced body, when what it carries has settled."""
         try:
             attempts = itertools.count()
-            while next(attempts) < PROMOTIONS + 2 * len(self.variables.carried):
+            while next(attempts) < min(PROMOTIONS + 2 * len(self.variables.carried), MOST_ATTEMPTS):
                 self._prepare()
                 leaves = call(lambda: [leaf for one in self.order() for leaf in self.leaves(one)])
                 treedef = tree.structure([self.entry[one] for one in self.order()])
@@ -245,6 +249,7 @@ class Traceable:
         for lined in self.lined.values():
             lined.begin()
         self.run()
+        self.apart.end()
         self._end_growths()
         self.ends = self.names.held(self.variables.stored)
         self.ends |= {name: call(fitted, self.ends[name], self.entry[name]) for name in self.order() if type(self.entry[name]) is Choice}
@@ -292,6 +297,7 @@ class Traceable:
         self.rooms = {name: found[name] for name in self.moving}
         found |= {name: self.moving[name].taken(room, self.index.extent()) for name, room in self.rooms.items() if self.index is not None}
         self.names.restore(found)
+        self.apart.begin()
         return found
 
     def _arrays(self, held: dict[str, Any]) -> list[Any]:
@@ -304,10 +310,12 @@ class Traceable:
 
     def _look_for_more(self) -> None:
         """Variables that were tried as the same in all iterations, and are not."""
-        more = set()
+        more, found = set(), False
         for name in self.variables.carried:
             end, start = self.ends[name], self.entry[name]
-            if not same(end, start) and becomes_choice(self, name, start, end, _nothing_like):
+            if not same(end, start) and self.apart.add(name, start, end):
+                found = True
+            elif not same(end, start) and becomes_choice(self, name, start, end, _nothing_like):
                 more.add(name)
             elif name in self.carried:
                 if tree.structure(end) != tree.structure(start) or end is UNBOUND:
@@ -324,7 +332,7 @@ class Traceable:
             raise NotCapturable("arrays that are assigned to change their names in it", repeat=exchange.period)
         if exchange is not None:
             self.exchange = exchange
-        if more:
+        if more or found:
             raise Again(self, more)
 
     def _exchange(self, rebound: set[str]) -> Exchange | None:
@@ -424,6 +432,7 @@ class Traceable:
             found = handle(made[storage]._storage, result.end._chain, result.end._type)
             found._kind = result.end._kind
             self.names[result.name] = found
+        self.apart.settle()
         protect_rows(self)
         self._grow()
 
@@ -479,20 +488,6 @@ def can_be_carried(x: Any) -> bool:
     leaves = tree.leaves(x)
     return not isinstance(x, list | dict) and bool(leaves) and all(is_number(leaf) or isinstance(leaf, Tracer) or hasattr(
         leaf, "__array_interface__") for leaf in leaves)
-
-
-# ----- for all kinds of loops and branches
-def note_captured(traceable: Traceable, traced: Traced, what: str, policy: Policy) -> None:
-    """Note what became of a loop: it carries variables, and assigns to arrays."""
-    carried = [name for name in traceable.order() if not name.startswith(PREFIX)]
-    rows = {one._storage for one in traceable.rows}
-    assigned = [storage for number in traced.result.assigned if (storage := traced.result.lifted[number]._storage) not in rows]
-    arrays = [traceable.names.name_of(storage) or "an array" for storage in assigned]
-    lists = len([growth for growth, elements in traceable.elements if elements])
-    parts = [f"carries {', '.join(carried)}"] if carried else []
-    parts += [f"assigns to {', '.join(dict.fromkeys(arrays))}"] if arrays else []
-    parts += [f"appends to {lists} list{'s' if lists > 1 else ''}"] if lists else []
-    policy.captured[traceable.site] = f"{what}{': it ' if parts else ''}{', '.join(parts)}"
 
 
 def zeros(value: Value) -> Value:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bwcompiler import ops, tree
-from bwcompiler.frontend.source.bodies.capture import Traceable, note_captured, zeros
+from bwcompiler.frontend.source.bodies.capture import Traceable, zeros
 from bwcompiler.frontend.source.bodies.integers import may_overflow
 from bwcompiler.frontend.source.bodies.iteration import Elements
+from bwcompiler.frontend.source.bodies.notes import note_captured
 from bwcompiler.frontend.source.effects.places import attempted
 from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.variables import Divided, Names, NotCapturable, not_capturable, site_of

@@ -15,9 +15,11 @@ import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.errors import TracerBoolError, TracerError, at
-from bwcompiler.frontend.source.bodies.capture import Exchange, Traceable, can_be_carried, note_captured, zeros
+from bwcompiler.frontend.source.bodies.capture import Exchange, Traceable, can_be_carried, zeros
 from bwcompiler.frontend.source.bodies.iteration import ENDLESS, Elements
+from bwcompiler.frontend.source.bodies.notes import note_captured
 from bwcompiler.frontend.source.carried.growth import Unbounded
+from bwcompiler.frontend.source.carried.parts import held_once
 from bwcompiler.frontend.source.effects.places import Scope, attempted
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
@@ -55,6 +57,7 @@ def while_loop(going: Tracer, test: Callable[[], Any], body: Callable[[], None],
     names = Names(test, body)
     source = current_source(open_region().outer)
     entry = names.held(variables.stored)
+    names.once = held_once(entry)
     try:
         try:
             _record_while(names, variables, going, test, body, policy)
@@ -139,6 +142,7 @@ def for_loop(elements: Elements, body: Callable[[Any], None], variables: Variabl
         names[COUNTER] = counter + 1
 
     entry = names.held(variables.stored)
+    names.once = held_once(entry)
     try:
         _record(names, more, test, run, body, policy, runs=extent_of(count) is not None and lower(count) >= 1,
                 capacity=count if isinstance(count, int) and count < ENDLESS else None)

@@ -91,11 +91,12 @@ def _count(traceable: Traceable, traced: Traced, test: Callable[[], Any]) -> Cou
             names[name] = POISON
     for growth in traceable.growths.values():
         growth.begin()
-    own = {name for name in inputs if type(entry[name]) is int and not names.is_place(name)}
+    own = {name for name in inputs if type(entry[name]) is int and not names.is_place(name)} - traceable.apart.parts
     steps: dict[str, tuple[int, int]] = {}
     for count in range(MOST):
         for name, value in state.items():
             names[name] = value
+        traceable.apart.begin()
         going = test()
         if isinstance(going, Tracer):
             return None

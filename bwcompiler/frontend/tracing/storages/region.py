@@ -150,11 +150,12 @@ class Policy:
     types_asked whether the type of a traced value was asked for, which a loop may change.
     choices     whether a variable became one whose kind depends on data (`source.undecided.choices`).
     gaps        whether a list got elements that are there or not as data decides (`source.undecided.gaps`).
+    doubles     objects that stand in the place of others, and these, by their ids (`source.effects.doubles`).
     told        lines whose messages were left out, and of which that was said.
     divisible   indices of the loops around of which several iterations can be made one.
     """
 
-    __slots__ = ("captured", "choices", "converting", "copies", "depth", "divisible", "formatted", "gaps", "loops",
+    __slots__ = ("captured", "choices", "converting", "copies", "depth", "divisible", "doubles", "formatted", "gaps", "loops",
                  "made", "met", "needed", "notes", "objects", "one_kind", "raised", "scopes", "shown", "told",
                  "trying", "types_asked", "unbound", "uncounted", "unrolled")
 
@@ -184,6 +185,7 @@ class Policy:
         self.unbound: dict[str, str] = {}
         self.scopes: list[Any] = []
         self.objects: dict[int, Any] = {}
+        self.doubles: dict[int, Any] = {}
         self.one_kind = False
         self.types_asked = False
         self.choices = False

@@ -1,0 +1,62 @@
+"""Copies of objects and containers: `copy.copy`, `copy.deepcopy`, `dataclasses.replace`, `x.copy()`: what they give is the body's own."""
+
+from __future__ import annotations
+
+import collections
+import copy
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from bwcompiler.frontend.source.carried.parts import containers, form_of
+from bwcompiler.frontend.source.variables import open_policy
+from bwcompiler.frontend.tracing.registry import HANDLERS
+
+
+@dataclasses.dataclass
+class _Example:
+    x: int
+
+
+_FIELD: Any = dataclasses.fields(_Example)[0]._field_type  # type: ignore[attr-defined]  # of fields that are neither InitVar nor ClassVar
+_CONTAINERS = (list, dict, collections.OrderedDict)
+
+
+def copying(function: Any) -> Callable[..., Any] | None:
+    """What is called in the place of a function that copies; None where it does not."""
+    if function is copy.copy:
+        return lambda x: _noted(_shallow(x), False)
+    if function is copy.deepcopy:
+        return lambda *args: _noted(copy.deepcopy(*args), True)
+    if function is dataclasses.replace:
+        return _replaced
+    owner = getattr(function, "__self__", None)
+    if type(owner) in _CONTAINERS and function.__name__ == "copy":
+        return lambda: _noted(function(), False)
+    return None
+
+
+def _shallow(x: Any) -> Any:
+    form = form_of(x)
+    return copy.copy(x) if form is None or hasattr(type(x), "__copy__") else form.whole(form.parts(x))
+
+
+def _noted(found: Any, whole: bool) -> Any:
+    """The copy, which this body has made; `whole`: all that is in it too."""
+    policy = open_policy()
+    for one in containers(found) if whole else [found]:
+        if policy is not None and not isinstance(one, tuple):
+            policy.objects[id(one)] = one
+            if policy.scopes:
+                policy.scopes[-1].own[id(one)] = one
+    return found
+
+
+def _replaced(x: Any, /, **changes: Any) -> Any:
+    """dataclasses.replace, with the `__post_init__` of the class captured."""
+    fields = {} if isinstance(x, type) else getattr(x, "__dataclass_fields__", {})
+    initial = {name for name, field in fields.items() if field.init and field._field_type is _FIELD}
+    if not fields or not initial.issuperset(changes):              # what is an error, or asks for more
+        replaced: Any = dataclasses.replace
+        return replaced(x, **changes)
+    return HANDLERS["call_of"](type(x))(**{name: getattr(x, name) for name in fields if name in initial} | changes)

@@ -1,0 +1,273 @@
+"""Objects and containers that a body binds anew, `p = Particle(p.x + dt * p.v, p.v)`: taken apart into their attributes and items.
+
+These are variables of the body like all others: numbers are carried, what is the same object in all iterations stays that, objects in
+objects are taken apart in their turn.  Each iteration, and what follows the loop, has an object that is put together of them: a double
+(`effects.doubles`), of which nobody must know that it is another one.  Lists, tuples, dictionaries, and objects of the user's classes.
+"""
+
+from __future__ import annotations
+
+import collections
+import enum
+import sys
+from collections.abc import Collection, Iterable, Sequence
+from types import CellType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bwcompiler.frontend.source.effects.doubles import is_double, note_double
+from bwcompiler.frontend.source.effects.places import Scope
+from bwcompiler.frontend.source.undecided.choices import Choice, attribute
+from bwcompiler.frontend.source.variables import not_capturable, open_policy
+from bwcompiler.frontend.tracing.outside import is_hidden_type
+from bwcompiler.frontend.tracing.storages.region import active_region
+from bwcompiler.frontend.tracing.tracer import Tracer
+
+MOST = 500                     # parts
+_DICTIONARIES = (dict, collections.OrderedDict)
+_HEAP_TYPE = 1 << 9            # of type.__flags__: classes that Python code has made
+_LEAVES = (Tracer, np.ndarray, np.generic, type, enum.Enum, BaseException)
+
+
+class Form(NamedTuple):
+    """What objects are that are taken apart into equal parts.  keys: names of attributes or fields, keys, or numbers of items."""
+
+    kind: type
+    keys: tuple[Any, ...]
+
+    def name(self, whole: str, key: Any) -> str:
+        """What a part is called."""
+        return f"{whole}[{key!r}]" if self.kind in (list, tuple, *_DICTIONARIES) else f"{whole}.{key}"
+
+    def parts(self, x: Any) -> list[Any]:
+        """The parts of x, which has this form."""
+        if type(x) is Choice:
+            return [attribute(x, key) for key in self.keys]
+        if isinstance(x, tuple | list):
+            return list(x)
+        return list(x.values()) if self.kind in _DICTIONARIES else [_held(x, key) for key in self.keys]
+
+    def whole(self, parts: Sequence[Any]) -> Any:
+        """An object of these parts."""
+        if self.kind in _DICTIONARIES:
+            return self.kind(zip(self.keys, parts, strict=True))
+        if issubclass(self.kind, tuple) and self.kind is not tuple:
+            return self.kind._make(parts)  # type: ignore[attr-defined]
+        if self.kind in (list, tuple):
+            return self.kind(parts)
+        made: Any = object.__new__(self.kind)
+        slots = _slots(self.kind)
+        for key, part in zip(self.keys, parts, strict=True):
+            if key in slots:
+                object.__setattr__(made, key, part)
+            else:
+                made.__dict__[key] = part
+        return made
+
+
+def form_of(x: Any) -> Form | None:
+    """How something is taken apart; None where it is not."""
+    kind: Any = type(x)
+    if kind is list or kind is tuple:
+        found = Form(kind, tuple(range(len(x))))
+    elif isinstance(x, tuple):
+        if not hasattr(kind, "_fields"):
+            return None
+        found = Form(kind, kind._fields)
+    elif kind in _DICTIONARIES:
+        if any(isinstance(key, Tracer) for key in x):
+            return None
+        found = Form(kind, tuple(x))
+    elif kind is Choice:
+        forms = [form_of(thing) if _is_object(thing) else None for thing in x.options.things]
+        return forms[0] if not x.has_value and all(form is not None and form == forms[0] for form in forms) else None
+    elif _is_object(x):
+        found = Form(kind, (*[name for name in _slots(kind) if hasattr(x, name)], *getattr(x, "__dict__", ())))
+    else:
+        return None
+    return found if len(found.keys) <= MOST else None
+
+
+def _is_object(x: Any) -> bool:
+    """Whether it is an object of a class of the user's that has nothing but attributes."""
+    kind: Any = type(x)
+    return not isinstance(x, _LEAVES) and kind.__new__ is object.__new__ and kind.__getattribute__ is object.__getattribute__ and all(
+        base is object or base.__flags__ & _HEAP_TYPE for base in kind.__mro__) and not is_hidden_type(kind) and kind is not Choice
+
+
+def _slots(kind: type) -> dict[str, None]:
+    """The names of the slots of a class."""
+    found: dict[str, None] = {}
+    for base in reversed(kind.__mro__):
+        names = base.__dict__.get("__slots__", ())
+        found.update(dict.fromkeys([name for name in ((names,) if isinstance(names, str) else names) if name not in (
+            "__dict__", "__weakref__")]))
+    return found
+
+
+def _held(x: Any, key: str) -> Any:
+    found = getattr(x, "__dict__", {})
+    return found[key] if key in found else object.__getattribute__(x, key)
+
+
+def containers(x: Any) -> list[Any]:
+    """All lists, dictionaries and objects in something that can change, as often as they are reached."""
+    found: list[Any] = []
+    pending, levels = [x], 0
+    while pending and levels < 8:
+        levels += 1
+        following = []
+        for one in pending:
+            form = None if type(one) is Choice else form_of(one)
+            if form is None:
+                found += one.options.things if type(one) is Choice else ()
+                continue
+            found += [] if isinstance(one, tuple) else [one]
+            following += form.parts(one)
+        pending = following
+    return found
+
+
+def held_once(entry: dict[str, Any]) -> frozenset[int]:
+    """The ids of objects and containers that a variable holds, of those in `entry`, and nothing else does."""
+    policy, region = open_policy(), active_region()
+    if policy is None or region is None or all(form_of(x) is None for x in entry.values()):
+        return frozenset()
+    registers = [policy.objects, policy.doubles, *[scope.own for scope in policy.scopes]]
+    snapshots = [] if region.observer is None else region.observer.snapshots()
+    once: list[int] = []
+
+    def look(x: Any, references: int, expected: int) -> None:
+        form = None if type(x) is Choice else form_of(x)
+        if form is None or (isinstance(x, tuple) and not x):
+            return
+        noted = sum([register.get(id(x)) is x for register in registers]) + sum([
+            value is x for snapshot in snapshots for value in snapshot.values()])
+        if references - noted > expected:
+            return
+        once.append(id(x))
+        pending = form.parts(x)
+        del x
+        while pending:
+            references = sys.getrefcount(pending[-1])
+            look(pending[-1], references, _INSIDE)
+            pending.pop()
+
+    for name in entry:
+        references = sys.getrefcount(entry[name])
+        look(entry[name], references, _BOUND)
+    return frozenset(once)
+
+
+def _calibrated() -> tuple[int, int]:
+    """How many references `held_once` sees of what one variable holds, and of what stands in that alone."""
+    entry: dict[str, Any] = {"x": [[0]]}
+    cell = CellType(entry["x"])
+    pending = list(entry["x"])
+    bound, inside = sys.getrefcount(entry["x"]), sys.getrefcount(pending[-1])
+    del cell
+    return bound, inside
+
+
+_BOUND, _INSIDE = _calibrated()
+
+
+class Alone:
+    """Which objects one name alone has at the end of a body: those that it made, and `once`, that nothing else held before."""
+
+    def __init__(self, scope: Scope, ends: Iterable[Any], once: Collection[int] = ()) -> None:
+        self.scope = scope
+        self.once = once
+        self.reached = collections.Counter([id(one) for end in ends for one in containers(end)])
+
+    def __call__(self, x: Any) -> bool:
+        return isinstance(x, tuple) or ((self.scope.owns(x) or id(x) in self.once) and not is_double(x) and self.reached[id(x)] == 1)
+
+
+def put_together(form: Form, parts: Sequence[Any], double: bool) -> Any:
+    """An object of its parts, one of the body that is being traced."""
+    policy, found = open_policy(), form.whole(parts)
+    assert policy is not None
+    if not isinstance(found, tuple):
+        policy.objects[id(found)] = found
+        if policy.scopes:
+            policy.scopes[-1].own[id(found)] = found
+        if double:
+            note_double(found)
+    return found
+
+
+class Apart:
+    """The variables of a loop that are taken apart, with the names of their parts; `loop` is a `capture.Traceable`.
+
+    ends     what they hold at the end of an iteration; doubles: which of these other names may have, too.
+    """
+
+    def __init__(self, loop: Any) -> None:
+        self.loop = loop
+        self.forms: dict[str, tuple[Form, list[str]]] = {}
+        self.ends: dict[str, Any] = {}
+        self.doubles: set[str] = set()
+        self.once = loop.names.once | held_once(loop.entry)
+
+    def add(self, name: str, start: Any, end: Any) -> bool:
+        """Whether a variable, another object after an iteration than before it, was taken apart."""
+        form, loop = form_of(start), self.loop
+        if form is None or name in loop.carried or form_of(end) != form:
+            return False
+        names = []
+        for key, part in zip(form.keys, form.parts(start), strict=True):
+            one = form.name(name, key)
+            while one in loop.names:
+                one += "'"
+            loop.names.add(one, CellType(part))
+            loop.entry[one] = part
+            names.append(one)
+        self.forms[name] = form, names
+        stored, carried, results = loop.variables
+        loop.variables = type(loop.variables)((*stored, *names), (*[one for one in carried if one != name], *names),
+                                              (*[one for one in results if one != name], *names))
+        return True
+
+    @property
+    def parts(self) -> set[str]:
+        """The names of all parts."""
+        return {one for _, names in self.forms.values() for one in names}
+
+    def begin(self) -> None:
+        """Before an iteration, and before the test of one: the variables hold objects of what their parts are then."""
+        for name, (form, names) in reversed(self.forms.items()):
+            self.loop.names[name] = put_together(form, [self.loop.names[one] for one in names], True)
+
+    def end(self) -> None:
+        """After an iteration: the parts of what the variables hold then."""
+        if not self.forms:
+            return
+        names, parts = self.loop.names, self.parts
+        _, carried, results = self.loop.variables  # of the others nobody reads what they hold
+        alone = Alone(self.loop.scope, [names[name] for name in dict.fromkeys((*carried, *results, *self.forms)) if name not in parts])
+        for name, (form, names_of) in self.forms.items():
+            end = self.ends[name] = names[name]
+            if form_of(end) != form:
+                not_capturable(f"{name} does not keep its structure", peel=True)
+            for one, part in zip(names_of, form.parts(end), strict=True):
+                names[one] = part
+        self.doubles = {name for name, end in self.ends.items() if not alone(end)}
+        assigned = {key[0] for key in (*self.loop.scope.places, *self.loop.scope.missing)}
+        for name, end in self.ends.items():        # of which the next iteration has a copy
+            if not assigned.isdisjoint([id(one) for one in (self.loop.entry[name], *_things(end))]):
+                not_capturable(f"it assigns to parts of {name}, which it also binds anew")
+
+    def settle(self) -> None:
+        """After the loop: objects of what their parts are then."""
+        for name, (form, names) in reversed(self.forms.items()):
+            before = () if self.loop.runs or id(self.loop.entry[name]) in self.once else (self.loop.entry[name],)
+            double = name in self.doubles or bool(before)
+            self.loop.names[name] = put_together(form, [self.loop.names[one] for one in names], double)
+            if double:
+                note_double(*[one for one in (*_things(self.ends[name]), *before) if not isinstance(one, tuple)])
+
+
+def _things(x: Any) -> Sequence[Any]:
+    return x.options.things if type(x) is Choice else (x,)

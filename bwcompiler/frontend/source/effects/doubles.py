@@ -1,0 +1,55 @@
+"""Doubles: objects and containers that capture makes where Python would have another one, or one of several, of the same contents.
+
+An object that a loop makes anew in every iteration is put together of its parts, and so is what a branch on traced values chooses.  Nobody
+can tell as long as neither the double nor one of those in whose place it stands is changed, or asked whether it is another one.  So both
+are refused: in a body that is traced once by unrolling the loop, elsewhere with an error.
+"""
+
+from __future__ import annotations
+
+import collections
+from typing import Any, NoReturn
+
+from bwcompiler.errors import UnsupportedError, at
+from bwcompiler.frontend.source.variables import not_capturable, open_policy
+from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.storages.region import open_region
+
+_CONTAINERS = (list, dict, collections.OrderedDict)
+
+
+def note_double(*objects: Any) -> None:
+    """From now on these are not to be changed."""
+    policy = open_policy()
+    assert policy is not None
+    policy.doubles.update({id(x): x for x in objects})
+
+
+def is_double(x: Any) -> bool:
+    """Whether it is one, or something that has one."""
+    policy = open_policy()
+    return policy is not None and id(x) in policy.doubles and policy.doubles[id(x)] is x
+
+
+def refuse_double(x: Any) -> None:
+    """Something is changed: refused if it is a double."""
+    if is_double(x):
+        _refuse(f"{_called(x)} is changed, which may be another name of one that a loop or branch before it has bound anew",
+                "make a new one instead, or change a copy: copy.copy(x)")
+
+
+def refuse_identity(x: Any, y: Any) -> None:
+    """It is asked whether two different objects are one: refused if one of them is a double, which may stand for the other."""
+    if type(x) is type(y) and (is_double(x) or is_double(y)):
+        _refuse(f"it is asked whether {_called(x)} is another one, which a loop or branch has bound anew", "compare what they hold")
+
+
+def _called(x: Any) -> str:
+    return f"a {type(x).__name__}" if type(x) in _CONTAINERS else f"an object of {type(x).__name__}"
+
+
+def _refuse(reason: str, hint: str) -> NoReturn:
+    policy = open_policy()
+    if policy is not None and policy.depth:
+        not_capturable(reason)
+    raise UnsupportedError(at(current_source(open_region().outer), f"{reason}\n  hint: {hint}"))
