@@ -54,6 +54,7 @@ from bwcompiler.frontend.source.undecided.choices import Choice, picked, refuse,
 from bwcompiler.frontend.source.undecided.gaps import element as element_of_gaps
 from bwcompiler.frontend.source.undecided.gaps import has_gaps
 from bwcompiler.frontend.source.undecided.gaps import refuse as refuse_gaps
+from bwcompiler.frontend.source.undecided.lookups import get, is_traced_key, look_up
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
 from bwcompiler.frontend.tracing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.operands import known_parts
@@ -97,6 +98,8 @@ def callable_for(function: Any, policy: Policy, form: Callable[[Any], Any]) -> A
     owner = getattr(function, "__self__", None)
     if is_double(owner) and function.__name__ not in _READING.get(type(owner), frozenset()):
         refuse_double(owner)
+    if type(owner) is dict and function.__name__ == "get":
+        return get(owner)
     if type(owner) is list and policy.depth and scopes_around(owner):
         if function.__name__ in ("append", "extend"):
             return functools.partial(append, owner) if function.__name__ == "append" else lambda values: append(owner, *values)
@@ -228,8 +231,9 @@ def _with_captured_end(kind: Any) -> type:
     def captured(self: Any, *args: Any) -> None:
         call_of = HANDLERS["call_of"]
         call_of(types.MethodType(kind.__post_init__, self))(*args)
-    return type(kind)(kind.__name__, (kind,), {"__slots__": (), "__post_init__": captured, "__module__": kind.__module__,
-                                               "__qualname__": kind.__qualname__})
+    made: type = type(kind)(kind.__name__, (kind,), {"__slots__": (), "__post_init__": captured, "__module__": kind.__module__,
+                                                     "__qualname__": kind.__qualname__})
+    return made
 
 
 def _is_pure_module(function: Any) -> bool:
@@ -367,6 +371,8 @@ def indexed(array: Any, index: Any) -> Any:
         return element_of_gaps(array, index)
     if is_lined(array):
         return read(line(array), index)
+    if is_traced_key(array, index):
+        return look_up(array, index)
     if type(array) in (list, tuple, str) and isinstance(index, Tracer):
         return _moving(array, index)
     if array is np.r_ or array is np.c_:
@@ -453,7 +459,8 @@ def changed(x: Any) -> Any:
             changed_in_loop(x)
         require_unseen(x)
         return x if maker_of(x) is None else Target(x)
-    return assigned_to(x) if policy.depth else x
+    found = assigned_to(x) if policy.depth else x
+    return Holder(x) if type(found) is dict else found
 
 
 def combined(x: Any) -> Any:

@@ -16,7 +16,7 @@ from bwcompiler.frontend.source.effects.checks import raised
 from bwcompiler.frontend.source.effects.doubles import refuse_identity
 from bwcompiler.frontend.source.library.builtin_functions import truth_of
 from bwcompiler.frontend.source.syntax.rewriting import Variables
-from bwcompiler.frontend.source.undecided import gaps
+from bwcompiler.frontend.source.undecided import gaps, lookups
 from bwcompiler.frontend.source.undecided.choices import Choice, contains, is_same, truth
 from bwcompiler.frontend.source.variables import Names, open_policy
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -72,6 +72,8 @@ def in_(x: Any, items: Any) -> Any:
         return gaps.contains(items, x)
     if type(x) is Choice and type(items) is str and not x.has_value:
         return contains(items, x)
+    if lookups.is_traced_key(items, x) or (isinstance(x, Tracer) and type(items) in (set, frozenset)):
+        return lookups.contains(items, x)
     if type(x) is not Choice and not (isinstance(x, Tracer) and type(items) in (list, tuple)):
         read(x, items)
         require_known_text(x, *items if type(items) in (list, tuple, set) else ())
@@ -126,6 +128,9 @@ def assert_(test: Any, message: Callable[[], Any] | None = None) -> None:
 def choose(test: Any, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any:
     """then() if test else orelse()."""
     return if_(test, then, orelse, _NO_VARIABLES)
+
+
+HANDLERS["choose"] = choose
 
 
 def and_(x: Any, other: Callable[[], Any]) -> Any:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from bwcompiler import ops
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.types import TensorType
+from bwcompiler.ir.types import BOOL, TensorType
 
 _BOUNDING = frozenset((ops.remainder, ops.bitwise_and, ops.floor_divide, ops.sign, ops.minimum, ops.right_shift))
 _ADDING = frozenset((ops.add, ops.subtract))
@@ -61,7 +61,7 @@ def _grows(value: Value, inputs: Iterable[Value]) -> bool:
     stack, seen = [value], set()
     while stack:
         part = stack.pop()
-        if part in seen or part in roots or not dependent(part) or part.op in _BOUNDING:
+        if part in seen or part in roots or not dependent(part) or part.op in _BOUNDING or _is_truth(part):
             continue
         seen.add(part)
         inner = [operand for operand in part.operands if dependent(operand)]
@@ -71,6 +71,11 @@ def _grows(value: Value, inputs: Iterable[Value]) -> bool:
             return True
         stack += inner
     return False
+
+
+def _is_truth(value: Value) -> bool:
+    """Whether it is a truth value: a test on large numbers makes none."""
+    return isinstance(value.type, TensorType) and value.dtype is BOOL
 
 
 def _regions(value: Value) -> list[Graph]:

@@ -198,7 +198,19 @@ class Holder:
         return part_of(HANDLERS["item_of"](self._bw_shared, key))
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self._bw_shared[key] = value
+        if not _assigned_by_key(self._bw_shared, key, value, self):
+            self._bw_shared[key] = value
+
+    def __delitem__(self, key: Any) -> None:
+        del self._bw_shared[key]
+
+
+def _assigned_by_key(items: Any, key: Any, value: Any, put: Any) -> bool:
+    """Whether a dictionary was assigned to by a traced key."""
+    is_traced = type(items) is dict and any(isinstance(part, Tracer) for part in (key if type(key) is tuple else (key,)))
+    if is_traced:
+        HANDLERS["assign_by_key"](items, key, value, put.__setitem__)
+    return is_traced
 
 
 class Shared(Holder):
@@ -218,7 +230,7 @@ class Shared(Holder):
         _store(Place(self._bw_shared, "attribute", name), value)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if HANDLERS["assign_to_list"](self._bw_shared, key, value):
+        if HANDLERS["assign_to_list"](self._bw_shared, key, value) or _assigned_by_key(self._bw_shared, key, value, self):
             return
         if type(self._bw_shared) in _LISTS:
             if type(key) is not int:

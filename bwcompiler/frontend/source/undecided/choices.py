@@ -252,6 +252,11 @@ def picked(strings: Any, index: Any) -> Any:
     return _made(call(as_tracer, numbers)[index], None, options, False)
 
 
+def chosen_of(options: Options, which: Any) -> Choice:
+    """The option of a traced number."""
+    return _made(which, None, options, False)
+
+
 def contains(text: str, x: Choice) -> Any:
     """`x in text`, of strings."""
     return _where(x, [thing in text for thing in x.options.things], None)

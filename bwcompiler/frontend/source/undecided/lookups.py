@@ -1,0 +1,177 @@
+"""Dictionaries and sets that are asked by traced keys: `table[k]`, `table.get(k, 0.0)`, `k in {1, 2}`, `counts[k] += 1`.
+
+The keys are compared with the traced one, all at once; what the dictionary holds is chosen by the number of the key that is equal.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from bwcompiler import ops
+from bwcompiler.errors import TracerError, at
+from bwcompiler.frontend.source.effects.doubles import refuse_double
+from bwcompiler.frontend.source.undecided.choices import Options, chosen_of, is_known
+from bwcompiler.frontend.source.variables import is_number, open_policy, same
+from bwcompiler.frontend.tracing.control_flow.shared_arrays import share
+from bwcompiler.frontend.tracing.index_handle import extent_of
+from bwcompiler.frontend.tracing.operands import as_tracer
+from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.storages.region import open_region
+from bwcompiler.frontend.tracing.tracer import Tracer, call, value_of
+from bwcompiler.ir.extent import lower, upper
+
+_DICTIONARIES = (dict, collections.OrderedDict)
+_PLAIN = (bool, int, float, complex)
+_NOTHING = object()
+MOST = 1000                    # keys
+_WHY_NOT = ": it is one of several arrays that a dictionary holds\n  hint: write to a copy, table[k].copy()"
+
+
+def is_traced_key(items: Any, key: Any) -> bool:
+    """Whether a dictionary is asked by a key that is traced, or has traced parts."""
+    return type(items) in _DICTIONARIES and any(isinstance(part, Tracer) for part in (key if type(key) is tuple else (key,)))
+
+
+def look_up(items: Any, key: Any, default: Any = _NOTHING) -> Any:
+    """items[key], or items.get(key, default)."""
+    keys = _comparable(items, key)
+    values = [items[one] for one in keys]
+    if not keys:
+        if default is _NOTHING:
+            raise KeyError(key)
+        return default
+    which = _place(keys, key)
+    if default is not _NOTHING:
+        found = which >= 0
+        return _chosen([*values, default], np.where(found, which, len(values)))
+    if not _is_among(keys, key):
+        _require(which, key)
+    return _chosen(values, np.maximum(which, 0))
+
+
+def contains(items: Iterable[Any], key: Any) -> Any:
+    """key in items, of a dictionary or a set."""
+    keys = _comparable(items, key)
+    return _place(keys, key) >= 0 if keys else False
+
+
+def assign(items: Any, key: Any, value: Any, put: Any) -> None:
+    """items[key] = value, where the key is one that the dictionary has; put(key, value) assigns."""
+    keys = _comparable(items, key)
+    refuse_double(items)
+    which = _place(keys, key) if keys else np.int64(-1)
+    if not keys or not _is_among(keys, key):
+        _require(which, key)
+    for place, one in enumerate(keys):
+        put(one, HANDLERS["choose"](which == place, lambda: value, lambda one=one: items[one]))
+
+
+HANDLERS["assign_by_key"] = assign
+
+
+def _comparable(items: Iterable[Any], key: Any) -> list[Any]:
+    """The keys that a traced one may be equal to: numbers for a number, tuples of numbers for a tuple."""
+    parts = key if type(key) is tuple else (key,)
+    if any(isinstance(part, Tracer) and part._type.shape for part in parts):
+        raise TypeError("unhashable type: 'numpy.ndarray'")
+    found = [one for one in items if _fits(key, one)]
+    if len(found) > MOST:
+        raise TracerError(at(current_source(), f"a dictionary of {len(found)} keys is asked by a traced one, of which there may be {MOST}\n"
+                             "  hint: an array whose indices are the keys"))
+    return found
+
+
+def _fits(key: Any, one: Any) -> bool:
+    if type(key) is tuple:
+        return type(one) is tuple and len(one) == len(key) and all(
+            isinstance(part, (*_PLAIN, np.number, np.bool_)) if isinstance(given, Tracer) else part == given
+            for given, part in zip(key, one, strict=True))
+    return isinstance(one, (*_PLAIN, np.number, np.bool_))
+
+
+def _place(keys: Sequence[Any], key: Any) -> Any:
+    """The number of the key that is equal, -1 where there is none."""
+    parts = [(key, keys)] if type(key) is not tuple else [
+        (part, [one[place] for one in keys]) for place, part in enumerate(key) if isinstance(part, Tracer)]
+    equal: Any = None
+    for part, column in parts:
+        one = call(as_tracer, np.array(column)) == part
+        equal = one if equal is None else np.logical_and(equal, one)
+    return np.where(np.any(equal), np.argmax(equal), -1)
+
+
+def _is_among(keys: Sequence[Any], key: Any) -> bool:
+    """Whether all values that a key can have are there, as is known of indices of loops and remainders."""
+    span = None if type(key) is tuple else _span(key)
+    return span is not None and len(span) <= MOST and set(keys).issuperset(span)
+
+
+def _span(key: Any) -> range | None:
+    extent = extent_of(key)
+    if extent is not None:
+        return range(lower(extent), upper(extent) + 1)
+    value = call(value_of, key)
+    if value.op is ops.remainder and value.operands[1].op is ops.full and value.dtype.is_integer:
+        parts = value.operands[1].attrs["value"]
+        return range(parts) if parts > 0 else None
+    return None
+
+
+def _require(which: Any, key: Any) -> None:
+    """Record that there is such a key."""
+    error = KeyError(f"{key}")
+
+    def fail() -> None:
+        raise KeyError(f"{key}")
+    if isinstance(which, Tracer):
+        HANDLERS["check"](which < 0, fail, error, current_source(open_region().outer))
+        return
+    raise error
+
+
+def _chosen(values: list[Any], which: Any) -> Any:
+    """values[which], at a place that is there."""
+    if all(same(one, values[0]) for one in values):
+        return values[0]
+    if all(map(is_number, values)):
+        return _number(values, which)
+    if all(map(is_known, values)):
+        options: list[Any] = []
+        for one in values:
+            if not any(same(one, other) for other in options):
+                options.append(one)
+        joined = Options(options)
+        return chosen_of(joined, call(as_tracer, np.array([joined.place(one) for one in values]))[which])
+    if all(isinstance(one, Tracer | np.ndarray) for one in values) and len({np.shape(one) for one in values}) == 1:
+        found = np.stack([call(as_tracer, one) for one in values])[which]
+        found = found * 1 if not isinstance(found, Tracer) else found.copy()
+        share(found, [one._storage for one in values if isinstance(one, Tracer)], "what a dictionary holds", _WHY_NOT)
+        return found
+    return _one_by_one(values, which, 0)
+
+
+def _number(values: list[Any], which: Any) -> Any:
+    kinds = {one._kind if isinstance(one, Tracer) else type(one) for one in values}
+    found = np.stack([call(as_tracer, one) for one in values])[which]
+    if kinds <= {int, float}:
+        found._kind = float if float in kinds else int
+    return found
+
+
+def _one_by_one(values: list[Any], which: Any, place: int) -> Any:
+    """What is neither numbers nor arrays alone: by branches."""
+    if place == len(values) - 1:
+        return values[place]
+    return HANDLERS["choose"](which == place, lambda: values[place], lambda: _one_by_one(values, which, place + 1))
+
+
+def get(items: Any) -> Any:
+    """The method `get` of a dictionary."""
+    def found(key: Any, default: Any = None, /) -> Any:
+        return look_up(items, key, default) if open_policy() is not None and is_traced_key(items, key) else items.get(key, default)
+    return found

@@ -1,0 +1,130 @@
+"""Dictionaries and sets that are asked by numbers that data decides, or the index of a loop."""
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from bwcompiler.frontend.tracing.trace import trace
+from tests.unit.frontend.comparing import as_python
+
+X = np.array([0.7, -0.4, 1.3, 0.2, -1.1, 0.9, 0.35, 1.7, -0.6, 0.45, 0.15, -0.25])
+TABLE = {0: 0.5, 1: 1.5, 2: 2.5}
+GRID = {(i, j): 0.1 * i - 0.3 * j for i in range(3) for j in range(4)}
+NAMES, WEIGHTS = {0: "low", 5: "high"}, {"low": 1.0, "high": 3.0}
+FUNCTIONS = {0: np.sin, 1: np.cos, 2: lambda y: y * y}
+ROWS = {0: np.array([1.0, 2.0]), 1: np.array([3.0, 4.0])}
+MOVES = {0: (1.0, 0.5), 1: (0.2, 0.7)}
+
+
+def numbers(x):
+    total = 0.0
+    for k in range(12):
+        total += TABLE[k % 3] * x[k] + TABLE.get(k, 0.1) * k
+    return total
+
+
+def pairs(x):
+    total = 0.0
+    for k in range(12):
+        total += GRID[k % 3, k // 3] * x[k] + GRID.get((k, 1), 2.0)
+    return total
+
+
+def words(x):
+    return sum(WEIGHTS[NAMES[5 if x[k] > 0.5 else 0]] * x[k] for k in range(4))
+
+
+def functions(x):
+    total = 0.0
+    for k in range(12):
+        total += FUNCTIONS[k % 3](x[k])
+    return total
+
+
+def arrays(x):
+    total = 0.0
+    for k in range(12):
+        total += np.sum(ROWS[k % 2] * x[:2]) * x[k]
+    return total
+
+
+def traced_numbers(x):
+    table = {3: x[0], 7: x[1] ** 2, 1: 5.0}
+    total = 0.0
+    for k in range(12):
+        total += table.get(k, x[2]) * x[k]
+    return total
+
+
+def tuples(x):
+    state, y = 0, x[0]
+    for k in range(20):
+        rate, drift = MOVES[state]
+        y = rate * y * 0.9 + drift * 0.1 * x[1]
+        state = 1 if y < 0.05 * k else 0
+    return y
+
+
+def counts(x):
+    found = {0: 0.0, 1: 0.0, 2: 0.0}
+    for k in range(12):
+        found[(k * k) % 3] += x[k]
+        found[1 if x[k] > 0.5 else 2] *= 1.5
+    return found[0] + 2 * found[1] - found[2]
+
+
+def memberships(x):
+    total = 0.0
+    for k in range(12):
+        if k % 5 in {1, 3} or k in TABLE:
+            total += x[k] ** 2
+    return total
+
+
+PROGRAMS = [numbers, pairs, words, functions, arrays, traced_numbers, tuples, counts, memberships]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_as_python(program) -> None:
+    as_python(program, X)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_loops_are_native(program) -> None:
+    assert not trace(program, (X,)).notes
+
+
+def _found(x):
+    return TABLE[9 if x > 0 else 0]
+
+
+def _assigned(x):
+    table = {0: 1.0, 1: 2.0}
+    table[7 if x > 0 else 1] = x
+    return table[1]
+
+
+@pytest.mark.parametrize("program", [_found, _assigned], ids=lambda program: program.__name__)
+def test_keys_that_are_not_there_raise_when_the_program_runs(program) -> None:
+    compiled = bw.jit(program)
+    assert compiled(-1.0) == program(-1.0)
+    with pytest.raises(KeyError, match="test_captured_lookups"):
+        compiled(1.0)
+
+
+def test_what_a_table_holds_is_read_at_every_call() -> None:
+    table = {0: 1.0, 1: 2.0}
+    compiled = bw.jit(lambda x: table[1 if x > 0 else 0] * x)
+    assert compiled(2.0) == 4.0
+    table[1] = 5.0
+    assert compiled(2.0) == 10.0
+
+
+def test_arrays_of_a_table_are_not_assigned_to() -> None:
+    def changes(x):
+        row = ROWS[1 if x > 0 else 0]
+        row[0] = x
+        return row
+
+    with pytest.raises(ValueError, match="test_captured_lookups"):
+        bw.jit(changes)(1.0)
