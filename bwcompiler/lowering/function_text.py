@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 Index = int | str
-_BYTES = {"float": 4, "double": 8, **{f"i{8 * size}": size for size in (1, 2, 4, 8)}}
+_BYTES = {"half": 2, "float": 4, "double": 8, **{f"i{8 * size}": size for size in (1, 2, 4, 8)}}
 
 
 class FunctionText:
@@ -174,7 +174,8 @@ class FunctionText:
 
     @property
     def element_bytes(self) -> int:
-        return _BYTES[self.real]
+        part = self.real.removeprefix("[2 x ").rstrip("]")              # of complex numbers
+        return _BYTES[part] * (1 if part == self.real else 2)
 
     def copy_elements(self, source: str, target: str, count: int) -> None:
         """So many elements that are side by side."""

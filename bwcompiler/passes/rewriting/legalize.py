@@ -2,7 +2,7 @@
 
     windows(x, low, high)      -> windows(pad(x))             so that reading a window is a plain index map
     windows_add(ct, low, high) -> slice(windows_add(ct))      into the padded array
-    matmul of columns and rows -> multiply                   which fuses with what uses it; of a batch of rows and columns -> sum
+    matmul of little inside    -> multiply, add, sum           which fuse with what uses them: see narrow_products
     matmul(windows(x), column) -> sum(windows(x) * ...)      so that windows are read where they lie
     windows_add(column * row)  -> sum(windows(pad(column)) * ...)         likewise, in the other direction
     sum(matmul) over the batch -> matmul                     so that the batch of products is never stored
@@ -40,6 +40,7 @@ from bwcompiler.ops.rules import zero_of
 from bwcompiler.passes.rewriting.factorization_rules import FACTORIZATION_RULES
 from bwcompiler.passes.rewriting.half_rules import HALF_RULES, has_halves
 from bwcompiler.passes.rewriting.half_spectra import use_half_spectra
+from bwcompiler.passes.rewriting.narrow_products import is_in_parts, narrow_product
 from bwcompiler.passes.rewriting.rewriter import Rule, Rules, rewrite
 from bwcompiler.passes.rewriting.simplify_rules import RULES
 from bwcompiler.passes.rewriting.turned_products import turn_products
@@ -56,30 +57,9 @@ def legalize(graph: Graph) -> Graph:
     return rewrite(graph, _of_halves() if has_halves(graph) else _LEGAL_AND_SIMPLE)[0]
 
 
-def _outer_product(type_: TensorType, x: Value, y: Value) -> Value | None:
-    """x @ y of columns and rows, out[i, j] = x[i, 0] y[0, j]: nothing is summed, so it joins the loops around it."""
-    *batch, rows, inner = x.shape
-    if inner != 1 or not type_.dtype.is_differentiable:
-        return None
-    columns, rank = y.shape[-1], x.rank
-    shape, lead = (*batch, rows, columns), tuple(range(rank - 2))
-    left, right = reshaped(x, (*batch, rows)), reshaped(y, (*batch, columns))
-    return ops.multiply(ops.broadcast(left, shape=shape, axes=(*lead, rank - 2)),
-                        ops.broadcast(right, shape=shape, axes=(*lead, rank - 1)))
-
-
-def _inner_products(type_: TensorType, x: Value, y: Value) -> Value | None:
-    """x[b, 0, k] @ y[b, k, 0] of a batch: sums of products, which join the loops around them."""
-    *batch, rows, inner = x.shape
-    if rows != 1 or y.shape[-1] != 1 or not batch or not type_.dtype.is_differentiable:
-        return None
-    shape = (*batch, inner)
-    return reshaped(ops.sum(ops.multiply(reshaped(x, shape), reshaped(y, shape)), axes=(len(batch),)), type_.shape)
-
-
 def _product(type_: TensorType, x: Value, y: Value) -> Value | None:
     """A matrix product that is none."""
-    return _outer_product(type_, x, y) or _inner_products(type_, x, y) or windows_by_column(type_, x, y)
+    return narrow_product(type_, x, y) or windows_by_column(type_, x, y)
 
 
 def _sum_of_products(type_: TensorType, product: Value, *, axes: tuple[int, ...]) -> Value | None:
@@ -87,6 +67,8 @@ def _sum_of_products(type_: TensorType, product: Value, *, axes: tuple[int, ...]
     if product.op is not ops.matmul or not axes or axes != tuple(range(product.rank - 2)) or not type_.dtype.is_differentiable:
         return None
     x, y = product.operands
+    if is_in_parts(product):
+        return None
     rank = x.rank
     rows, columns = type_.shape
     inner = element_count(y.shape[:-1])

@@ -34,23 +34,6 @@ def legalized(function: Callable[..., Any], *arguments: Any) -> Graph:
     return result
 
 
-def test_outer_product_is_a_multiplication(rng: np.random.Generator) -> None:
-    x, y = rng.standard_normal((3, 4, 1)), rng.standard_normal((3, 1, 5))
-    graph = legalized(lambda x, y: x @ y, x, y)
-    assert "matmul" not in op_names(graph) and "multiply" in op_names(graph)
-    assert "matmul" in op_names(legalized(lambda x, y: x @ y, np.ones((4, 1), int), np.ones((1, 5), int)))
-    assert "matmul" in op_names(legalized(lambda x, y: x @ y, x[..., 0], y[:, 0, :4].T))
-
-
-@pytest.mark.parametrize("inner", [0, 1, 5])
-def test_inner_products_of_a_batch_are_sums(inner: int, rng: np.random.Generator) -> None:
-    x, y = rng.standard_normal((3, inner)), rng.standard_normal((3, inner))
-    assert "matmul" not in op_names(legalized(bw.vmap(np.dot), x, y))
-    assert "matmul" not in op_names(legalized(lambda x, y: x[:, None] @ y[..., None] * 1j, x * 1j, y * (1 + 2j)))
-    if inner == 5:
-        assert "matmul" in op_names(legalized(np.dot, x[0], y[0]))
-
-
 @pytest.mark.parametrize("lead", [(3,), (2, 3)], ids=str)
 def test_sum_of_products_is_one_product(lead: tuple[int, ...], rng: np.random.Generator) -> None:
     x, y = rng.standard_normal((*lead, 4, 5)), rng.standard_normal((*lead, 4, 6))

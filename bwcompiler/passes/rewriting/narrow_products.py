@@ -1,0 +1,126 @@
+"""Matrix products of which so little is summed that reading and writing matrices takes the time: they join the loops around them.
+
+    columns and rows            x[i, 0] y[0, j]                    multiply
+    a batch of rows and columns x[b, 0, k] y[b, k, 0]              sum(multiply)
+    tall, and few terms         x[i, 0] y[0, j] + x[i, 1] y[1, j] + ...
+    tall, and a vector          sum over k of x[i, k] y[k]
+    a vector, and tall          sum over i of x[i] y[i, j]
+    tall, turned, and tall      sum over parts p of x[p].T @ y[p]  a batch of products, and its sum
+
+The last four are of more than TALL rows: those are what layers of few neurons over many points are made of.  What a call would write
+and another loop read again (a bias, an activation function, a difference) is computed in the same loop then, by all threads; and threads
+can share the sum over all points only if it is one of sums.
+"""
+
+from __future__ import annotations
+
+from bwcompiler import ops
+from bwcompiler.ir.op import Value
+from bwcompiler.ir.types import TensorType
+from bwcompiler.ops.contraction import is_matrix_transpose
+from bwcompiler.passes.rewriting.window_rules import reshaped
+
+TALL = 1024                    # rows
+MOST_TERMS = 8                 # that are written out,
+MOST_PRODUCTS = 64             # and multiplications per row: more of them take longer than reading and writing
+MOST_COLUMNS = 32              # of what is multiplied with a vector
+PARTS = 16                     # of a sum, of so many terms each, at least,
+LEAST_TERMS = 512
+LARGEST_SUM = 4096             # elements of the result
+
+
+def narrow_product(type_: TensorType, x: Value, y: Value) -> Value | None:
+    """The same product without a matmul; None where a call is as good."""
+    if not type_.dtype.is_differentiable:
+        return None
+    return _outer_product(x, y) or _inner_products(type_, x, y) or _tall_product(type_, x, y)
+
+
+def _outer_product(x: Value, y: Value) -> Value | None:
+    *batch, rows, inner = x.shape
+    if inner != 1:
+        return None
+    columns, rank = y.shape[-1], x.rank
+    shape, lead = (*batch, rows, columns), tuple(range(rank - 2))
+    left, right = reshaped(x, (*batch, rows)), reshaped(y, (*batch, columns))
+    return ops.multiply(ops.broadcast(left, shape=shape, axes=(*lead, rank - 2)),
+                        ops.broadcast(right, shape=shape, axes=(*lead, rank - 1)))
+
+
+def _inner_products(type_: TensorType, x: Value, y: Value) -> Value | None:
+    *batch, rows, inner = x.shape
+    if rows != 1 or y.shape[-1] != 1 or not batch:
+        return None
+    shape = (*batch, inner)
+    return reshaped(ops.sum(ops.multiply(reshaped(x, shape), reshaped(y, shape)), axes=(len(batch),)), type_.shape)
+
+
+def _tall_product(type_: TensorType, x: Value, y: Value) -> Value | None:
+    """Of two matrices."""
+    extents = (*x.shape, *y.shape)
+    if x.rank != 2 or not type_.dtype.is_float or not all(isinstance(extent, int) and extent for extent in extents):
+        return None
+    rows, inner, columns = x.shape[0], x.shape[1], y.shape[1]
+    if rows >= TALL and columns == 1 and inner <= MOST_COLUMNS:
+        return _with_vector(x, reshaped(y, (inner,)), 1, type_)
+    if inner >= TALL and 1 in (rows, columns) and max(rows, columns) <= MOST_COLUMNS:
+        vector, tall = (x, y) if rows == 1 else (y, is_matrix_transpose(x) or ops.transpose(x, axes=(1, 0)))
+        return _with_vector(tall, reshaped(vector, (inner,)), 0, type_)
+    if rows >= TALL and inner <= MOST_TERMS and inner * columns <= MOST_PRODUCTS:
+        return _term_by_term(type_, x, y)
+    if inner >= PARTS * LEAST_TERMS and min(rows, columns) > 1 and rows * columns <= LARGEST_SUM:
+        return _in_parts(x, y)
+    return None
+
+
+def is_in_parts(product: Value) -> bool:
+    """Whether a batch of products is what a sum was cut into."""
+    batch, rows, columns = product.shape if product.rank == 3 else (0, 0, 0)
+    return bool(batch == PARTS and product.operands[0].shape[-1] >= LEAST_TERMS and rows * columns <= LARGEST_SUM)
+
+
+def _in_parts(x: Value, y: Value) -> Value:
+    rows, inner = x.shape
+    columns, terms = y.shape[1], inner // PARTS
+    whole = PARTS * terms
+    most = _columns(x, 0, whole)
+    turned = is_matrix_transpose(most)
+    if turned is not None:
+        left = ops.transpose(reshaped(turned, (PARTS, terms, rows)), axes=(0, 2, 1))
+    else:
+        left = ops.transpose(reshaped(most, (rows, PARTS, terms)), axes=(1, 0, 2))
+    total = ops.sum(ops.matmul(left, reshaped(_rows(y, 0, whole), (PARTS, terms, columns))), axes=(0,))
+    if whole == inner:
+        return total
+    return ops.add(total, ops.matmul(_columns(x, whole, inner - whole), _rows(y, whole, inner - whole)))
+
+
+def _rows(x: Value, start: int, count: int) -> Value:
+    if count == x.shape[0]:
+        return x
+    return ops.slice(x, starts=(start, 0), sizes=(count, x.shape[1]), steps=(1, 1))
+
+
+def _columns(x: Value, start: int, count: int) -> Value:
+    turned = is_matrix_transpose(x)
+    if turned is not None:
+        return ops.transpose(_rows(turned, start, count), axes=(1, 0))
+    return x if count == x.shape[1] else ops.slice(x, starts=(0, start), sizes=(x.shape[0], count), steps=(1, 1))
+
+
+def _with_vector(tall: Value, vector: Value, axis: int, type_: TensorType) -> Value:
+    """sum over an axis of tall * vector, which lies along that axis."""
+    products = ops.multiply(tall, ops.broadcast(vector, shape=tall.shape, axes=(axis,)))
+    return reshaped(ops.sum(products, axes=(axis,)), type_.shape)
+
+
+def _term_by_term(type_: TensorType, x: Value, y: Value) -> Value:
+    rows, columns = type_.shape
+    total: Value | None = None
+    for k in range(y.shape[0]):
+        left = reshaped(ops.slice(x, starts=(0, k), sizes=(rows, 1), steps=(1, 1)), (rows,))
+        right = reshaped(ops.slice(y, starts=(k, 0), sizes=(1, columns), steps=(1, 1)), (columns,))
+        term = ops.multiply(*[ops.broadcast(one, shape=type_.shape, axes=(axis,)) for axis, one in enumerate((left, right))])
+        total = term if total is None else ops.add(total, term)
+    assert total is not None
+    return total

@@ -1,0 +1,106 @@
+"""Products that are loops rather than calls: the same numbers, and what is written around them is in the same loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from bwcompiler.frontend.tracing.trace import trace
+from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.semantics.graph_interpreter import interpret
+from bwcompiler.passes.rewriting.legalize import legalize
+from bwcompiler.passes.rewriting.narrow_products import LEAST_TERMS, PARTS, TALL
+
+
+def op_names(graph: Graph) -> list[str]:
+    return [value.op.name for value in graph.body]
+
+
+def legalized(function: Callable[..., Any], *arguments: Any) -> Graph:
+    """The legalised graph, which gives the same numbers."""
+    graph = trace(function, arguments).graph
+    result = legalize(graph)
+    tolerance = 1e-4 if arguments[0].dtype.itemsize == 4 else 1e-10
+    for found, expected in zip(interpret(result, arguments), interpret(graph, arguments), strict=True):
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+    return result
+
+
+def test_outer_product_is_a_multiplication(rng: np.random.Generator) -> None:
+    x, y = rng.standard_normal((3, 4, 1)), rng.standard_normal((3, 1, 5))
+    graph = legalized(lambda x, y: x @ y, x, y)
+    assert "matmul" not in op_names(graph) and "multiply" in op_names(graph)
+    assert "matmul" in op_names(legalized(lambda x, y: x @ y, np.ones((4, 1), int), np.ones((1, 5), int)))
+    assert "matmul" in op_names(legalized(lambda x, y: x @ y, x[..., 0], y[:, 0, :4].T))
+
+
+@pytest.mark.parametrize("inner", [0, 1, 5])
+def test_inner_products_of_a_batch_are_sums(inner: int, rng: np.random.Generator) -> None:
+    x, y = rng.standard_normal((3, inner)), rng.standard_normal((3, inner))
+    assert "matmul" not in op_names(legalized(bw.vmap(np.dot), x, y))
+    assert "matmul" not in op_names(legalized(lambda x, y: x[:, None] @ y[..., None] * 1j, x * 1j, y * (1 + 2j)))
+    if inner == 5:
+        assert "matmul" in op_names(legalized(np.dot, x[0], y[0]))
+
+
+def with_threads(count: int, function: Callable[..., Any], *arguments: Any) -> Any:
+    before = bw.get_num_threads()
+    bw.set_num_threads(count)
+    try:
+        return function(*arguments)
+    finally:
+        bw.set_num_threads(before)
+
+
+SUM = PARTS * LEAST_TERMS
+TALL_PRODUCTS = {                # (rows, inner, columns), how many products are left
+    "few terms": ((TALL, 3, 8), 0), "one term": ((TALL, 1, 8), 0), "many terms": ((TALL, 20, 20), 1), "short": ((TALL - 1, 3, 8), 1),
+    "with a vector": ((TALL, 20, 1), 0), "with a vector, wide": ((TALL, 90, 1), 1),
+    "a vector with": ((1, TALL, 20), 0), "turned, with a vector": ((20, TALL, 1), 0),
+    "turned": ((5, SUM, 7), 1), "turned, and a rest": ((5, SUM + 3, 7), 2), "turned, large result": ((70, SUM, 70), 1),
+}
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", TALL_PRODUCTS)
+def test_tall_products(name: str, dtype: str, rng: np.random.Generator) -> None:
+    """Of operands in either order of memory; the same bits for any number of threads."""
+    (rows, inner, columns), left = TALL_PRODUCTS[name]
+    x, y = (rng.standard_normal(shape).astype(dtype) for shape in ((rows, inner), (inner, columns)))
+    for turn_x in (False, True):
+        for turn_y in (False, True):
+            def product(x: Any, y: Any, turn_x: bool = turn_x, turn_y: bool = turn_y) -> Any:
+                return np.tanh((x.T if turn_x else x) @ (y.T if turn_y else y) + 0.5)
+
+            operands = x.T.copy() if turn_x else x, y.T.copy() if turn_y else y
+            assert op_names(legalized(product, *operands)).count("matmul") == left
+            if turn_x != name.startswith("turned") or turn_y:
+                continue
+            compiled = bw.jit(product)
+            found = [with_threads(threads, compiled, *operands) for threads in (1, 2, 3)]
+            np.testing.assert_allclose(found[0], product(*operands), rtol=0, atol=1e-4 if dtype == "f4" else 1e-12)
+            assert all(np.array_equal(found[0], other) for other in found[1:])
+
+
+def test_layers_of_few_neurons_over_many_points_are_few_loops(rng: np.random.Generator) -> None:
+    x, y = rng.standard_normal((4000, 2)), rng.standard_normal((4000, 1))
+    weights = [rng.standard_normal(shape) for shape in ((2, 8), (8, 8), (8, 1))]
+
+    def loss(first: Any, second: Any, third: Any) -> Any:
+        return np.mean((np.tanh(np.tanh(x @ first) @ second) @ third - y) ** 2)
+
+    program = bw.compile(loss, *weights)
+    assert op_names(program.joint_compiled().lowered.simplified).count("matmul") == 2          # gradients of the first two
+    bw.check_grads(loss, tuple(weights), order=1)
+
+
+def test_sums_of_parts_stay_sums_of_parts(rng: np.random.Generator) -> None:
+    """The rule that makes one product of a sum of products does not undo this one."""
+    x, y = rng.standard_normal((PARTS, LEAST_TERMS, 4)), rng.standard_normal((PARTS, LEAST_TERMS, 6))
+    graph = legalized(lambda x, y: np.sum(np.swapaxes(x, 1, 2) @ y, 0), x, y)
+    assert [value.shape for value in graph.body if value.op.name == "matmul"] == [(PARTS, 4, 6)]
