@@ -15,7 +15,7 @@ from bwcompiler.compiler.options import dump_folder
 from bwcompiler.compiler.pipeline import lower
 from bwcompiler.compiler.progress import progress
 from bwcompiler.errors import InternalError
-from bwcompiler.frontend.tracing.trace import user_traceback
+from bwcompiler.frontend.tracing.refusals.tracebacks import user_traceback
 from bwcompiler.ir.contracts.call_signature import ArgumentKind, CallSignature, Leaf, ResultKind
 from bwcompiler.ir.contracts.program_interface import PARALLEL, POLL
 from bwcompiler.ir.graph import Graph

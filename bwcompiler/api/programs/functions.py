@@ -37,9 +37,10 @@ from bwcompiler.frontend.tracing.arguments import (
     unwrapped,
 )
 from bwcompiler.frontend.tracing.outside import OutsideRead, can_be_replaced
+from bwcompiler.frontend.tracing.refusals.tracebacks import cut_to_user_frames
 from bwcompiler.frontend.tracing.source import levels_to_the_user
 from bwcompiler.frontend.tracing.storages.region import active_region
-from bwcompiler.frontend.tracing.trace import TraceResult, call_user, cut_to_user_frames, trace_arguments
+from bwcompiler.frontend.tracing.trace import TraceResult, call_user, trace_arguments
 from bwcompiler.ir.contracts.call_signature import ArgumentKind, is_plain
 from bwcompiler.ir.graph import live_values
 from bwcompiler.ir.source import Source

@@ -46,7 +46,8 @@ from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.pipeline import lower
 from bwcompiler.errors import CompileError, GradientError, SignatureError
 from bwcompiler.frontend.tracing.arguments import Arguments, require_arguments, take_apart
-from bwcompiler.frontend.tracing.trace import TraceResult, cut_to_user_frames, trace_arguments
+from bwcompiler.frontend.tracing.refusals.tracebacks import cut_to_user_frames
+from bwcompiler.frontend.tracing.trace import TraceResult, trace_arguments
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.late_base import with_networkx
 from bwcompiler.ir.op import Value

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from numbers import Number
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 
 from bwcompiler import ops, tree
-from bwcompiler.errors import BwError, InternalError, TracerError, at
+from bwcompiler.errors import BwError, TracerError, at
 from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, argument_type, take_apart
 from bwcompiler.frontend.tracing.data_slices import DataSlice
 from bwcompiler.frontend.tracing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.outside import Outside, OutsideRead
 from bwcompiler.frontend.tracing.refusals.foreign_calls import foreign_refusal
+from bwcompiler.frontend.tracing.refusals.tracebacks import hidden_refusal, user_traceback
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import current_source, is_hidden, observe_below, stop_at
+from bwcompiler.frontend.tracing.source import current_source, observe_below, stop_at
 from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout
 from bwcompiler.frontend.tracing.storages.region import Policy, Recapture, Region, Site, StaticDemand, Storage, active_region, open_region
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, value_of
@@ -32,6 +32,7 @@ from bwcompiler.ir.source import Source
 from bwcompiler.ir.types import BOOL, TensorType
 
 
+@dataclass(slots=True, eq=False)
 class TraceResult:
     """A traced function.
 
@@ -59,54 +60,26 @@ class TraceResult:
                     leaves in any way.
     """
 
-    __slots__ = (
-        "argument_types",
-        "arguments",
-        "assigned",
-        "captured",
-        "demanded",
-        "graph",
-        "input_names",
-        "layout_dependent",
-        "lifted",
-        "loops",
-        "may_unroll",
-        "mutated",
-        "notes",
-        "output_tree",
-        "outputs",
-        "outside",
-        "result_kinds",
-        "unrolled_for",
-        "varying",
-        "written",
-    )
-
-    def __init__(self, graph: Graph, arguments: Arguments, output_tree: tree.TreeDef, *, argument_types: list[ArgumentType],
-                 input_names: list[str], outputs: tuple[Value, ...], result_kinds: tuple[ResultKind, ...],
-                 captured: list[Any], lifted: list[Tracer],
-                 mutated: dict[int, Value], assigned: dict[int, Value], demanded: dict[int, Source | None], written: set[int],
-                 layout_dependent: frozenset[int]) -> None:
-        self.graph = graph
-        self.written = written
-        self.may_unroll = False
-        self.notes: list[tuple[Site, str]] = []
-        self.loops: list[tuple[Site, str]] = []
-        self.unrolled_for: str | None = None
-        self.outside: list[OutsideRead] = []
-        self.varying: list[OutsideRead] = []
-        self.arguments = arguments
-        self.demanded = demanded
-        self.output_tree = output_tree
-        self.argument_types = argument_types
-        self.input_names = input_names
-        self.outputs = outputs
-        self.result_kinds = result_kinds
-        self.captured = captured
-        self.lifted = lifted
-        self.mutated = mutated
-        self.assigned = assigned
-        self.layout_dependent = layout_dependent
+    graph: Graph
+    arguments: Arguments
+    output_tree: tree.TreeDef
+    argument_types: list[ArgumentType]
+    input_names: list[str]
+    outputs: tuple[Value, ...]
+    result_kinds: tuple[ResultKind, ...]
+    captured: list[Any]
+    lifted: list[Tracer]
+    mutated: dict[int, Value]
+    assigned: dict[int, Value]
+    demanded: dict[int, Source | None]
+    written: set[int]
+    layout_dependent: frozenset[int]
+    outside: list[OutsideRead] = field(default_factory=list)
+    varying: list[OutsideRead] = field(default_factory=list)
+    notes: list[tuple[Site, str]] = field(default_factory=list)
+    loops: list[tuple[Site, str]] = field(default_factory=list)
+    may_unroll: bool = False
+    unrolled_for: str | None = None
 
     @property
     def input_types(self) -> tuple[TensorType, ...]:
@@ -315,42 +288,6 @@ _OBJECT_NOTE = ("bwcompiler: an array of traced numbers, np.array([...]), is to 
                 "  hint: make it with bwcompiler.numpy.array([...]), or np.stack([...])")
 
 
-def hidden_refusal(region: Region, error: Exception) -> BwError | None:
-    """Our own error where NumPy replaced it by one of its own (`A[0] = x`, `np.zeros(x)`)."""
-    if isinstance(error.__cause__, BwError):
-        return error.__cause__
-    unbound = region.policy.unbound if isinstance(error, NameError) and region.policy is not None else {}
-    name = next((name for name in unbound if f"'{name}'" in str(error)), None)
-    if name is not None:
-        return TracerError(f"{name} may have no value here, which is not known while tracing\n  hint: {unbound[name]}")
-    hidden = "<traced" in str(error) or (isinstance(error, IndexError) and "are valid indices" in str(error))
-    return region.refusal if hidden else None
-
-
-def cut_to_user_frames(error: Exception) -> None:
-    """Leave the user's frames in the traceback of an error, unless it is a bug of ours."""
-    last = error.__traceback__
-    while last is not None and last.tb_next is not None:
-        last = last.tb_next
-    ours = last is not None and is_hidden(last.tb_frame.f_code)
-    if (isinstance(error, BwError) and not isinstance(error, InternalError)) or not ours:
-        error.with_traceback(user_traceback(error.__traceback__))
-
-
-def user_traceback(traceback: TracebackType | None) -> TracebackType | None:
-    """A traceback without this package's frames (unless BW_TRACEBACK=full)."""
-    if os.environ.get("BW_TRACEBACK") == "full":
-        return traceback
-    kept = []
-    while traceback is not None:
-        if not is_hidden(traceback.tb_frame.f_code):
-            kept.append(traceback)
-        traceback = traceback.tb_next
-    for entry in reversed(kept):
-        traceback = TracebackType(traceback, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
-    return traceback
-
-
 def finish(region: Region, result: Any, arguments: Arguments, types: list[ArgumentType], names: list[str],
            demanded: dict[int, Source | None]) -> TraceResult:
     """The graph of what a region (still open) computed."""
@@ -385,13 +322,9 @@ def _checked(checks: Sequence[Value], outputs: tuple[Value, ...], mutated: dict[
     """The results of a region, the first of which waits for its checks."""
     if outputs:
         return (ops.barrier(outputs[0], *checks), *outputs[1:]), mutated, assigned
-    for found in (mutated, assigned):
-        for number, value in found.items():
-            found[number] = ops.barrier(value, *checks)
-            break
-        else:
-            continue
-        break
+    written = mutated or assigned
+    for number in list(written)[:1]:
+        written[number] = ops.barrier(written[number], *checks)
     return outputs, mutated, assigned
 
 
