@@ -1,6 +1,6 @@
 """What users hold and call, and what that is made of:
 
-    JitFunction (functions.py)        what `jit` and all transforms return: a Specialisation per kind of arguments
+    JitFunction (functions.py)        what `jit` and all transforms return: a Specialisation per kind of arguments (specialisation_keys.py)
     Program (program.py)              what `compile` returns: a Runner per kind of request (requests.py: which gradients, seeds, buffers)
       BoundGraph (bound_graph.py)     a compiled graph with the arrays that it captures
         Compiled (executables.py)     its stages and its machine code, shared by equal graphs

@@ -21,27 +21,28 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.api.programs.assignments import check_mutates, check_written, may_mutate
 from bwcompiler.api.programs.bound_graph import BoundGraph
+from bwcompiler.api.programs.changing_numbers import ChangingNumbers
 from bwcompiler.api.programs.executables import compile_graph
 from bwcompiler.api.programs.forms import argument_kinds, argument_trees, layout_of, signature_tree
 from bwcompiler.api.programs.program import Program, require_stage
 from bwcompiler.api.programs.shared_arguments import SharedArguments
+from bwcompiler.api.programs.specialisation_keys import difference, specialisation_key, static_key
 from bwcompiler.collector import collector_paused
 from bwcompiler.errors import CompileError, RecompileWarning, at
 from bwcompiler.frontend.tracing.arguments import (
     Arguments,
     check_statics,
-    foreign_dtype,
     require_arguments,
     require_function,
     take_apart,
     unwrapped,
 )
-from bwcompiler.frontend.tracing.outside import OutsideRead, can_be_replaced
+from bwcompiler.frontend.tracing.outside import OutsideRead
 from bwcompiler.frontend.tracing.refusals.tracebacks import cut_to_user_frames
 from bwcompiler.frontend.tracing.source import levels_to_the_user
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.trace import TraceResult, call_user, trace_arguments
-from bwcompiler.ir.contracts.call_signature import ArgumentKind, is_plain
+from bwcompiler.ir.contracts.call_signature import ArgumentKind
 from bwcompiler.ir.graph import live_values
 from bwcompiler.ir.source import Source
 from bwcompiler.locks import RenewedLock
@@ -277,98 +278,6 @@ def _remade(transform: Callable[..., Any], args: tuple[Any, ...], options: dict[
 
 def _structure(arguments: Arguments) -> Any:
     return (arguments.treedef, tuple([type(leaf) for leaf in arguments.leaves]))
-
-
-def specialisation_key(arguments: Arguments) -> Any:
-    """What specialisations are found by."""
-    static = arguments.static
-    return (arguments.treedef, tuple([
-        static_key(unwrapped(leaf)) if position in static else _leaf_key(leaf) for position, leaf in enumerate(arguments.leaves)]))
-
-
-class _Identity:
-    """Equal to itself and to one of the same object: a key for values that cannot be hashed."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Identity) and other.value is self.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-
-def static_key(value: Any) -> Any:
-    """A hashable key of a compile-time value, by type and value; by identity for what cannot be hashed."""
-    if is_plain(value):
-        return ("plain", type(value), repr(value))
-    try:
-        hash(value)
-    except (TypeError, ValueError):                # ValueError: a memoryview that can be written to
-        return _Identity(value)
-    return (type(value), value)
-
-
-def _leaf_key(leaf: Any) -> Any:
-    if isinstance(leaf, np.ndarray):
-        return (leaf.dtype, leaf.shape) if type(leaf) is np.ndarray else (leaf.dtype, leaf.shape, type(leaf))
-    if isinstance(leaf, np.generic):
-        return (leaf.dtype, "scalar")
-    if isinstance(leaf, bool | int | float | complex):
-        return type(leaf)
-    if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
-        return (foreign_dtype(leaf), tuple(leaf.shape), type(leaf).__name__)
-    return type(leaf)
-
-
-def difference(key: Any, other: Any, names: Sequence[str]) -> str:
-    """In words: the first thing in which two keys of specialisations differ."""
-    if other is None or key[0] != other[0]:
-        return "the structure of the arguments differs"
-    for name, mine, others in zip(names, key[1], other[1], strict=True):
-        if mine != others:
-            return f"{name} is {_described(mine)} after {_described(others)}"
-    return "the memory layout of an argument, or something that the function reads from outside, differs"
-
-
-def _described(leaf: Any) -> str:
-    if isinstance(leaf, type):
-        return f"a Python {leaf.__name__}"
-    if isinstance(leaf, tuple) and leaf[0] == "plain":
-        return str(leaf[2])
-    if isinstance(leaf, tuple) and isinstance(leaf[0], type):
-        return repr(leaf[1])
-    if isinstance(leaf, tuple) and isinstance(leaf[0], np.dtype):
-        return f"{leaf[0]}{list(leaf[1]) if isinstance(leaf[1], tuple) else ' scalar'}"
-    return repr(leaf)
-
-
-class ChangingNumbers:
-    """Numbers outside that were seen to change: they become operands, unless the function has to know them."""
-
-    def __init__(self) -> None:
-        self.found: dict[Any, OutsideRead] = {}
-        self.fixed: set[Any] = set()
-
-    def varying(self, changed: Sequence[OutsideRead]) -> list[OutsideRead]:
-        """The numbers to trace as operands, with the values that they have now."""
-        for outside in changed:
-            now, key = outside.read.look(), outside.read.place
-            if key not in self.fixed and type(now) in (int, float) and type(now) is type(outside.read.expected) and (
-                    can_be_replaced(outside.read)):
-                self.found[key] = outside
-        current = [(outside, outside.read.look()) for outside in self.found.values()]
-        return [outside._replace(read=outside.read._replace(expected=now)) for outside, now in current if type(now) in (int, float)]
-
-    def settle(self, asked: Sequence[OutsideRead], got: Sequence[OutsideRead]) -> None:
-        """Those that did not become operands never will."""
-        for outside in asked:
-            if outside not in got:
-                self.found.pop(outside.read.place, None)
-                self.fixed.add(outside.read.place)
 
 
 class Specialisation:

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from bwcompiler import lazy, tree
-from bwcompiler.api.programs.functions import VARIANTS, JitFunction, specialisation_key
+from bwcompiler.api.programs.functions import VARIANTS, JitFunction
+from bwcompiler.api.programs.specialisation_keys import specialisation_key
 from bwcompiler.api.programs.traced_seeds import is_tracing
 from bwcompiler.api.sparse.colouring import column_colours, star_colours
 from bwcompiler.api.sparse.sparsity import pattern_of

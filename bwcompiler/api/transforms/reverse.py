@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Unpack
 
 from bwcompiler import ops, tree
-from bwcompiler.api.programs.functions import VARIANTS, JitFunction, P, R, specialisation_key
+from bwcompiler.api.programs.functions import VARIANTS, JitFunction, P, R
 from bwcompiler.api.programs.program import Program
+from bwcompiler.api.programs.specialisation_keys import specialisation_key
 from bwcompiler.api.programs.traced_seeds import is_tracing, match_seeds
 from bwcompiler.api.transforms.options import Options, TransformOptions
 from bwcompiler.api.transforms.transformed import (

@@ -1,0 +1,78 @@
+"""What specialisations of a function are found by, and in words how two differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.frontend.tracing.arguments import Arguments, foreign_dtype, unwrapped
+from bwcompiler.ir.contracts.call_signature import is_plain
+
+
+def specialisation_key(arguments: Arguments) -> Any:
+    """What specialisations are found by."""
+    static = arguments.static
+    return (arguments.treedef, tuple([
+        static_key(unwrapped(leaf)) if position in static else _leaf_key(leaf) for position, leaf in enumerate(arguments.leaves)]))
+
+
+class _Identity:
+    """Equal to itself and to one of the same object: a key for values that cannot be hashed."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def static_key(value: Any) -> Any:
+    """A hashable key of a compile-time value, by type and value; by identity for what cannot be hashed."""
+    if is_plain(value):
+        return ("plain", type(value), repr(value))
+    try:
+        hash(value)
+    except (TypeError, ValueError):                # ValueError: a memoryview that can be written to
+        return _Identity(value)
+    return (type(value), value)
+
+
+def _leaf_key(leaf: Any) -> Any:
+    if isinstance(leaf, np.ndarray):
+        return (leaf.dtype, leaf.shape) if type(leaf) is np.ndarray else (leaf.dtype, leaf.shape, type(leaf))
+    if isinstance(leaf, np.generic):
+        return (leaf.dtype, "scalar")
+    if isinstance(leaf, bool | int | float | complex):
+        return type(leaf)
+    if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
+        return (foreign_dtype(leaf), tuple(leaf.shape), type(leaf).__name__)
+    return type(leaf)
+
+
+def difference(key: Any, other: Any, names: Sequence[str]) -> str:
+    """In words: the first thing in which two keys of specialisations differ."""
+    if other is None or key[0] != other[0]:
+        return "the structure of the arguments differs"
+    for name, mine, others in zip(names, key[1], other[1], strict=True):
+        if mine != others:
+            return f"{name} is {_described(mine)} after {_described(others)}"
+    return "the memory layout of an argument, or something that the function reads from outside, differs"
+
+
+def _described(leaf: Any) -> str:
+    if isinstance(leaf, type):
+        return f"a Python {leaf.__name__}"
+    if isinstance(leaf, tuple) and leaf[0] == "plain":
+        return str(leaf[2])
+    if isinstance(leaf, tuple) and isinstance(leaf[0], type):
+        return repr(leaf[1])
+    if isinstance(leaf, tuple) and isinstance(leaf[0], np.dtype):
+        return f"{leaf[0]}{list(leaf[1]) if isinstance(leaf[1], tuple) else ' scalar'}"
+    return repr(leaf)
