@@ -1,6 +1,6 @@
 """Reductions, which squeeze the axes they combine (the sum is in `broadcasting`).
 
-`combine` names the scalar operation that folds elements; the order of folding is the lowering's (design.md, item 15).
+`combine` names the scalar operation that folds elements; the order of folding is that of `ir/semantics/reduction_tree.py`.
 The dtype of the result is that of the operand: the frontend casts where NumPy widens (sums of small integers).
 """
 
