@@ -403,9 +403,15 @@ def test_rules_with_loops_that_are_not_linear_are_refused() -> None:
     fun = _with_rule("jvp", lambda x, t: bw.fori_loop(0, 2, lambda i, s: s * t, t))
     with pytest.raises(GradientError, match="not a linear function"):
         bw.grad(lambda x: np.sum(fun(x)))(np.ones(3))
-    fun = _with_rule("jvp", lambda x, t: bw.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] + np.cos(x) * t / 3), (0, 0 * t))[1])
-    with pytest.raises(GradientError, match="while"):
+    fun = _with_rule("jvp", lambda x, t: bw.while_loop(lambda s: np.sum(s) < 3, lambda s: s + np.cos(x) * t, 0 * t))
+    with pytest.raises(GradientError, match="not a linear function"):
         bw.grad(lambda x: np.sum(fun(x)))(np.ones(3))
+
+
+def test_rules_with_while_loops_whose_tests_read_no_tangent_are_transposed() -> None:
+    fun = _with_rule("jvp", lambda x, t: bw.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] + np.cos(x) * t / 3), (0, 0 * t))[1])
+    x = np.linspace(0.0, 1.0, 3)
+    np.testing.assert_allclose(bw.grad(lambda x: np.sum(fun(x)))(x), np.cos(x), rtol=1e-12)
 
 
 def test_errors_of_rules_name_the_call() -> None:
