@@ -237,22 +237,22 @@ def lower(graph: Graph, into: Sequence[int | None] = (), target: Target | None =
     """
     target = target or current_target()
     with collector_paused():
-        libraries = native_libraries()
         options = options or pass_options()
         run = PassRunner(PIPELINE, options)
         inlined = run(inline_custom_rules, _over_arrays(run, graph)[0])
         shared = run(share_results, run(prune_regions, inlined))
         legal = run(legalize, run(carry_elements, shared))
         legal = run(save_slices, run(hoist_invariants, legal))
-        libraries = libraries._replace(symbols=libraries.symbols.union(loops_named_in(legal)))
         fused = run(fuse, legal)
-        steps = run(lower_steps, fused, libraries, _pairs(legal, into), _lower_bodies(legal, libraries, options))
+        steps = run(lower_steps, fused, _pairs(legal, into), _lower_bodies(legal, options))
         plan = run(plan_memory, legal, steps, into)
+        found = native_libraries()
+        libraries = found._replace(symbols=found.symbols.union(loops_named_in(legal)))
         program = run(emit_llvm, legal, steps, plan, libraries, target, into)
         return Lowered(graph, legal, fused, steps, plan, program, target, run.runs, tuple(into))
 
 
-def _lower_bodies(graph: Graph, libraries: Libraries, options: PassOptions, prefix: str = "") -> dict[Value, tuple[LoweredBody, ...]]:
+def _lower_bodies(graph: Graph, options: PassOptions, prefix: str = "") -> dict[Value, tuple[LoweredBody, ...]]:
     """The bodies of the loops and choices of a legal graph, as steps with their memory; prefix: of the names of their kernels."""
     found: dict[Value, tuple[LoweredBody, ...]] = {}
     for value in graph.body:
@@ -260,20 +260,20 @@ def _lower_bodies(graph: Graph, libraries: Libraries, options: PassOptions, pref
             continue
         name = f"{prefix}b{len(found)}"
         if value.op is ops.cond:
-            found[value] = _lower_branches(value, libraries, options, name)
+            found[value] = _lower_branches(value, options, name)
         else:
             carried = value.attrs["carried"]
             found[value] = tuple([
-                _lower_body(value.attrs[region], range(carried if region == "body" else 0), libraries, options, f"{name}{region[0]}.")
+                _lower_body(value.attrs[region], range(carried if region == "body" else 0), options, f"{name}{region[0]}.")
                 for region in value.op.regions])
     return found
 
 
-def _lower_branches(cond: Value, libraries: Libraries, options: PassOptions, name: str) -> tuple[LoweredBody, ...]:
+def _lower_branches(cond: Value, options: PassOptions, name: str) -> tuple[LoweredBody, ...]:
     """The branches of a choice.  An array that both update is written over, unless one of them makes the result beside it."""
     states = branch_states(cond)
     into = [states.get(number) for number in range(len(cond.type.items))]
-    bodies = [_lower_body(cond.attrs[region], into, libraries, options, f"{name}{region[0]}.") for region in cond.op.regions]
+    bodies = [_lower_body(cond.attrs[region], into, options, f"{name}{region[0]}.") for region in cond.op.regions]
     beside = {number for body in bodies for number in body.swapped}
     if not beside:
         return tuple(bodies)
@@ -281,7 +281,7 @@ def _lower_branches(cond: Value, libraries: Libraries, options: PassOptions, nam
     return tuple([replace(body, into=agreed, swapped=(), plan=plan_memory(body.graph, body.steps, agreed)) for body in bodies])
 
 
-def _lower_body(graph: Graph, over: Sequence[int | None], libraries: Libraries, options: PassOptions, prefix: str) -> LoweredBody:
+def _lower_body(graph: Graph, over: Sequence[int | None], options: PassOptions, prefix: str) -> LoweredBody:
     """One body.  over: per result the input that it is written over; where that is read until the end, it is written beside it."""
     run = PassRunner(PIPELINE, options)
     legal = run(legalize, run(carry_elements, run(prune_regions, run(inline_custom_rules, graph))))
@@ -290,7 +290,7 @@ def _lower_body(graph: Graph, over: Sequence[int | None], libraries: Libraries, 
     fused = run(fuse, legal, False, states)
     into = tuple(over)
     inside = options if graph.index is None else replace(options, scope=options.scope | {graph.index})
-    steps = run(lower_steps, fused, libraries, _pairs(legal, into), _lower_bodies(legal, libraries, inside, prefix), prefix)
+    steps = run(lower_steps, fused, _pairs(legal, into), _lower_bodies(legal, inside, prefix), prefix)
     plan = plan_memory(legal, steps, into)
     computed = {number for value, number in plan.copies if value not in legal.inputs}
     if computed:

@@ -16,7 +16,6 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.loop import INPUT, UPDATED, Kernel
 from bwcompiler.ir.op import Value
 from bwcompiler.lowering.kernels.kernel_pointers import free_indices
-from bwcompiler.lowering.libraries.library_calls import Libraries
 from bwcompiler.lowering.libraries.matrix_products import is_called, is_written_out
 from bwcompiler.lowering.loops.call_kernels import build_call_kernel, build_matmul
 from bwcompiler.lowering.loops.group_shapes import Shape, WordValue, build_shared_kernel, shape_of
@@ -64,8 +63,8 @@ class LoweredBody:
 Bodies = Mapping[Value, tuple[LoweredBody, ...]]
 
 
-def lower_steps(fused: FusedProgram, libraries: Libraries, pairs: Mapping[Value, Value] = MappingProxyType({}),
-                bodies: Bodies = MappingProxyType({}), prefix: str = "") -> list[LoweredStep]:
+def lower_steps(fused: FusedProgram, pairs: Mapping[Value, Value] = MappingProxyType({}), bodies: Bodies = MappingProxyType({}),
+                prefix: str = "") -> list[LoweredStep]:
     """Loop trees of all steps, and what each reads, writes and needs as scratch.
 
     pairs: results -> the inputs whose memory they are to be written to, if they may.  bodies: of the loops and choices.
@@ -80,7 +79,7 @@ def lower_steps(fused: FusedProgram, libraries: Libraries, pairs: Mapping[Value,
             if value in bodies:
                 lowered = _lower_region(value, bodies[value], items.get(value, {}))
             else:
-                lowered = _lower_call(f"{prefix}k{step.position}", step, libraries)
+                lowered = _lower_call(f"{prefix}k{step.position}", step)
             lowered.position = step.position
         else:
             lowered = groups[step.position]
@@ -177,7 +176,7 @@ def _sharing(kernel: Kernel, owners: Sequence[Value | None], pairs: Mapping[Valu
             if owner in pairs and pairs[owner] in buffer_of and may_share(kernel, buffer_of[pairs[owner]], buffer)]
 
 
-def _lower_call(name: str, call: Call, libraries: Libraries) -> LoweredStep:
+def _lower_call(name: str, call: Call) -> LoweredStep:
     value = call.value
     bases = [view.base for view in call.operands]
     if value.op is ops.matmul:

@@ -33,7 +33,7 @@ NO_LIBRARIES = Libraries()
 def steps_of(text: str) -> tuple[Graph, list[LoweredStep]]:
     """The graph of a text, and its steps where there is no BLAS."""
     graph = parse_graph(text)
-    return graph, lower_steps(fuse(graph), NO_LIBRARIES)
+    return graph, lower_steps(fuse(graph))
 
 
 def run_steps(graph: Graph, steps: Sequence[LoweredStep], arguments: Sequence[Array]) -> list[Array]:

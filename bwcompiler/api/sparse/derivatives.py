@@ -41,7 +41,7 @@ class Compressed(NamedTuple):
     """How one pattern is computed.
 
     pattern    a boolean csr_array.
-    colours    per column (by tangents) or row (by cotangents); used: how many there are.
+    used       how many colours there are: of columns (by tangents) or rows (by cotangents).
     forwards   products with tangents, else with cotangents.
     reads      per element of the pattern, in the order of csr, its place in the products, flat.
     program    the function of the arguments that gives the products, one row per colour.
@@ -51,7 +51,6 @@ class Compressed(NamedTuple):
     """
 
     pattern: Any
-    colours: Any
     used: int
     forwards: bool
     reads: Any
@@ -165,7 +164,7 @@ class SparseDerivative:
         count = _count(colours)
         products = _products(self.fun, number, colours, count, self.symmetric, forwards)
         program = JitFunction(products, **self.options.given(), mutates=False)
-        return Compressed(pattern, colours, count, forwards, reads, program, {})
+        return Compressed(pattern, count, forwards, reads, program, {})
 
 
 def _is_same(one: Any, other: Any) -> bool:

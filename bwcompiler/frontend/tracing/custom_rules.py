@@ -302,7 +302,6 @@ class VjpRule(Rule):
     def __init__(self, owner: Any, primal: TraceResult, primals: int) -> None:
         super().__init__(owner, primal, primals)
         self.residual_tree: tree.TreeDef | None = None
-        self.residual_count = 0
 
     def fwd(self) -> Callable[..., Any]:
         """What is traced for the forward half."""
@@ -321,8 +320,7 @@ class VjpRule(Rule):
         result = self._trace_rule(self.fwd(), args, "fwd", self.argument_types)
         out, residuals = self._pair(result, "fwd", "out, residuals")
         self._check_output(result, out, "fwd")
-        residual_leaves, self.residual_tree = tree.flatten(residuals)
-        self.residual_count = len(residual_leaves)
+        self.residual_tree = tree.structure(residuals)
         return result.graph, result.captured
 
     def backward(self, residuals: Sequence[TensorType], outputs: Sequence[TensorType],

@@ -240,7 +240,7 @@ def _choose(before: Sequence[Value], wanted: Sequence[Value], costs: Costs, weig
     rest = [value for value in again if value not in decided]
     found = _minimum_cut(rest, again, save, reads) if rest else set()
     if found is None:
-        found = _greedy(rest, again, save, reads, decided)
+        found = _greedy(rest, again, save, reads)
     found |= {value for value, is_saved in decided.items() if is_saved}
     return _used(wanted, found, again)
 
@@ -292,8 +292,7 @@ def _minimum_cut(rest: Sequence[Value], again: Mapping[Value, int], save: Mappin
     return {value for value, computed in number.items() if side[computed] and not side[computed + 1]}
 
 
-def _greedy(rest: Sequence[Value], again: Mapping[Value, int], save: Mapping[Value, int], wanted: set[Value],
-            decided: Mapping[Value, bool]) -> set[Value]:
+def _greedy(rest: Sequence[Value], again: Mapping[Value, int], save: Mapping[Value, int], wanted: set[Value]) -> set[Value]:
     """In order: save what costs less than computing it again from what is saved by then."""
     found: set[Value] = set()
     cost: dict[Value, int] = {}

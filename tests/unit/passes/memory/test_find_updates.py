@@ -12,7 +12,6 @@ import bwcompiler as bw
 from bwcompiler.api.programs.executables import lower
 from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.ir.graph import Graph
-from bwcompiler.lowering.libraries.library_calls import Libraries
 from bwcompiler.lowering.steps import lower_steps
 from bwcompiler.passes.derivatives.autodiff import ONE, differentiate
 from bwcompiler.passes.fusion.fuse import fuse
@@ -220,7 +219,7 @@ def test_a_step_costs_its_slice(program: Callable[..., Any]) -> None:
     kernels = []
     for steps in (40, 80):
         graph = joint(program, steps)
-        lowered = lower_steps(fuse(graph), Libraries())
+        lowered = lower_steps(fuse(graph))
         plan = plan_memory(graph, lowered)
         copied = [update for step in lowered for update in step.updates if update.result not in plan.in_place]
         assert len(copied) <= 2, "only results that are returned are copied, once"
