@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
+from bwcompiler import ops
 from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.passes.rewriting.half_rules import HALF_RULES
 from bwcompiler.passes.rewriting.legalize import legalize
@@ -154,4 +155,4 @@ def test_slices_are_added_to_in_place(rng: np.random.Generator) -> None:
 def test_what_moves_stays_half() -> None:
     graph = legalize(trace(lambda x: np.where(x[::-1] > 0, x, x[::-1]), (np.ones(3, np.float16),)).graph)
     assert [str(value.dtype) for value in graph.body if value.op.name == "select"] == ["f16"]
-    assert "select" not in HALF_RULES and "add" in HALF_RULES and "matmul" in HALF_RULES
+    assert ops.select not in HALF_RULES and ops.add in HALF_RULES and ops.matmul in HALF_RULES
