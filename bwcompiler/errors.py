@@ -115,6 +115,16 @@ def at(source: SourceLike | None, message: str) -> str:
     return f"{source.file}:{source.line}: {text}\n  {message}"
 
 
+def bytes_text(count: float) -> str:
+    """`812 B`, `65.5 kB`, `1.2 MB`: decimal units."""
+    if count < 10_000:
+        return f"{count:.0f} B"
+    for limit, unit in ((1e6, "kB"), (1e9, "MB"), (1e12, "GB")):
+        if count < limit:
+            return f"{count / limit * 1e3:.1f} {unit}"
+    return f"{count / 1e12:.1f} TB"
+
+
 def located(error: Error, source: SourceLike | None) -> Error:
     """The error with the user's line first, once."""
     if "source" not in vars(error):

@@ -10,15 +10,24 @@ from typing import Any, cast
 
 import numpy as np
 
-from bwcompiler.errors import InternalError, at, located
+from bwcompiler.compiler.lowered import Lowered
+from bwcompiler.errors import InternalError, at, bytes_text, located
 from bwcompiler.ir.access import whole
-from bwcompiler.ir.contracts.program_interface import CALLBACK_DONE, CALLBACK_ERROR, INDEX_ERROR, LINALG_ERROR, MEMORY_ERROR, NEGATIVE_ERROR
+from bwcompiler.ir.contracts.program_interface import (
+    ARENA_ERROR,
+    CALLBACK_DONE,
+    CALLBACK_ERROR,
+    INDEX_ERROR,
+    LINALG_ERROR,
+    MEMORY_ERROR,
+    NEGATIVE_ERROR,
+)
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.routine import FOURIER_LOOPS, SORT_KINDS, Fourier, InnerLoop, sort_symbol
 from bwcompiler.ir.types import BOOL, C64, C128, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, TensorType, complex_of
 from bwcompiler.lowering.libraries.library_calls import Libraries, blas_symbol
-from bwcompiler.lowering.program import Callback, ProgramText
+from bwcompiler.lowering.program import Callback
 from bwcompiler.runtime import blas_calls
 from bwcompiler.runtime.addresses import blas, gufuncs
 from bwcompiler.runtime.addresses.sorting import sort_function
@@ -152,8 +161,11 @@ def make_callback(number: int, callback: Callback) -> tuple[int, object]:
     return address, thunk
 
 
-def raise_status(code: int, record: bytes, program: ProgramText) -> None:
+def raise_status(code: int, record: bytes, lowered: Lowered) -> None:
     """Raise NumPy's exception for a status code, with the user's line."""
+    program = lowered.program
+    if code == ARENA_ERROR:
+        raise _no_arena(lowered)
     if code == CALLBACK_ERROR:
         error, _raised.error = _raised.error, None
         if error is None:                # a signal handler raised before the callback's first line; ctypes has printed it
@@ -168,6 +180,18 @@ def raise_status(code: int, record: bytes, program: ProgramText) -> None:
         value = program.checked[struct.unpack_from("<q", record)[0]]
         raise _library_error(code, value)
     raise InternalError(f"the program returned status {code}")
+
+
+def _no_arena(lowered: Lowered) -> MemoryError:
+    """What to say where there is no memory for what a program keeps while it runs."""
+    plan = lowered.plan
+    kept = [value for value, place in plan.locations.items() if place.kind == "arena"]
+    largest = max(kept, key=lambda value: value.type.nbytes, default=None)
+    what = "" if largest is None else (f", of which {bytes_text(largest.type.nbytes)} are an array of shape {largest.shape} and dtype "
+                                       f"{largest.dtype.numpy}")
+    return MemoryError(at(None if largest is None else largest.source, (
+        f"unable to allocate {bytes_text(plan.arena_bytes)} for what {lowered.graph.name} keeps while it runs{what}\n"
+        "  hint: compute it in parts (bw.map over blocks of rows), in float32, or with bw.checkpoint where a derivative keeps it")))
 
 
 def _library_error(code: int, value: Value) -> Exception:

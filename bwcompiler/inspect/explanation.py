@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from bwcompiler import ops
 from bwcompiler.compiler.lowered import Lowered
+from bwcompiler.errors import bytes_text
 from bwcompiler.inspect.gradient_reasons import Flow, Stop, Ways, derivative_flow, way_to, ways_from
 from bwcompiler.ir.access import is_virtual, root
 from bwcompiler.ir.contracts.fusion import Call, FusedProgram, FusionGroup, Refusal
@@ -94,16 +95,6 @@ def _by_line(values: Iterable[Value]) -> dict[str, list[Value]]:
     for value in values:
         found.setdefault(_place(value, width), []).append(value)
     return found
-
-
-def bytes_text(count: float) -> str:
-    """`812 B`, `65.5 kB`, `1.2 MB`: decimal units."""
-    if count < 10_000:
-        return f"{count:.0f} B"
-    for limit, unit in ((1e6, "kB"), (1e9, "MB")):
-        if count < limit:
-            return f"{count / limit * 1e3:.1f} {unit}"
-    return f"{count / 1e9:.1f} GB"
 
 
 def _counted(count: int, noun: str) -> str:

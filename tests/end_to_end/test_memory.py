@@ -6,6 +6,7 @@ import gc
 import os
 import types
 import weakref
+from typing import Any
 
 import numpy as np
 import pytest
@@ -121,3 +122,15 @@ def test_positions_of_code_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None
         assert (names["place"].file, names["place"].line) == (f"cell{number}.py", number + 1)
     assert len(source._roles) <= 8 and len(source._sources) <= 8
     assert all(isinstance(kept, types.CodeType) for kept, _ in source._sources.values())
+
+
+@pytest.mark.parametrize("made", [bw.jit, bw.grad, lambda f: lambda x: bw.compile(f, x)(x), lambda f: lambda x: bw.compile(f, x).vjp(x)])
+def test_an_arena_that_is_too_large(made: Any) -> None:
+    def loss(a: Any) -> Any:
+        return np.sum(np.sort(np.outer(a, a), axis=1)[:, 0])
+
+    with pytest.raises(MemoryError) as caught:
+        made(loss)(np.zeros(3_000_000))
+    message = str(caught.value)                    # NumPy's own for a result or residual
+    assert "(3000000, 3000000)" in message and ("test_memory.py" in message or message.startswith("Unable to allocate 65.5 TiB"))
+    assert "unable to allocate" not in message or "np.sort(" in message

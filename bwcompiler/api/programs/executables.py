@@ -46,7 +46,7 @@ class Compiled:
         """Raise what a status code of the program stands for, with the line of the function that was called."""
         own = self.lowered if self.graph is self.lowered.graph else lower(self.graph, self.lowered.into, self.lowered.target)
         try:
-            raise_status(code, record, own.program)
+            raise_status(code, record, own)
         except InternalError:
             raise
         except Exception as error:                 # the user's, with his line

@@ -18,6 +18,7 @@ LINALG_ERROR = 3               # a factorisation failed; record: {number of the 
 INTERRUPTED = 4                # a signal handler raised: the exception is set
 NEGATIVE_ERROR = 5             # an operand has an element below zero; record: {number of the call}
 MEMORY_ERROR = 6               # a library function found no memory; record: {number of the call}
+ARENA_ERROR = 7                # from the entry: there is no memory for the arena, so that the program did not run
 
 # ----- functions of the runtime that programs call
 POLL = "bw_poll"               # looks for signals: 0, or the status to return (`runtime/interrupts.py`)

@@ -11,7 +11,7 @@ guards meet in one block that drops all references.  `python_entry.py` is the sa
 
 from __future__ import annotations
 
-from bwcompiler.ir.contracts.program_interface import ERROR_RECORD_BYTES
+from bwcompiler.ir.contracts.program_interface import ARENA_ERROR, ERROR_RECORD_BYTES
 from bwcompiler.runtime import python_abi as abi
 from bwcompiler.runtime.entry.allocations import ARENAS, NEW_ARRAY, NEW_LARGE_ARRAY, RELEASE
 from bwcompiler.runtime.entry.buffers import COPIES, OVERLAPS, REACHES
@@ -206,7 +206,7 @@ fail:
 }}
 """
 
-# Call raise_error(code, record) (item 1 of `self`), unless the program left an exception itself.
+# Call raise_error(code, record) (item 1 of `self`), unless the program left an exception itself.  Without an arena the record says nothing.
 _RAISE = f"""
 @bw.silent = private unnamed_addr constant [47 x i8] c"native code failed, but raise_error() returned\\00"
 define internal void @bw.raise(ptr %self, i32 %status, ptr %arena) noinline cold nounwind {{
@@ -387,7 +387,7 @@ arena.take:
 {header("arena_bytes")}
   %arena.of.heap = call ptr @bw.take_arena(ptr %arena_slots, i64 %arena_bytes)
   %arena.missing = icmp eq ptr %arena.of.heap, null
-  br i1 %arena.missing, label %no.memory, label %run
+  br i1 %arena.missing, label %no.arena, label %run
 
 run:
   %arena = phi ptr [ %arena.of.frame, %arena.stack ], [ %arena.of.heap, %arena.take ]
@@ -432,8 +432,8 @@ success:
   call void @bw.release(ptr %held, i64 %held_count)
   ret ptr %answer
 
-no.memory:
-  call ptr @py.PyErr_NoMemory()
+no.arena:
+  call void @bw.raise(ptr %self, i32 {ARENA_ERROR}, ptr null)
   br label %fail
 fail:
   call void @bw.release(ptr %owned, i64 %result_count)

@@ -14,7 +14,7 @@ import numpy as np
 
 from bwcompiler.errors import SignatureError
 from bwcompiler.ir.contracts.call_signature import CallSignature, Layout, Leaf, Static, Tree, is_expected, leaf_indices
-from bwcompiler.ir.contracts.program_interface import ERROR_RECORD_BYTES
+from bwcompiler.ir.contracts.program_interface import ARENA_ERROR, ERROR_RECORD_BYTES
 from bwcompiler.ir.types import TensorType
 from bwcompiler.runtime.entry.table import int_shape
 from bwcompiler.runtime.interrupts import without_lock
@@ -37,7 +37,10 @@ class NativeProgram:
         if len(buffers) != self.signature.buffer_count:
             raise SignatureError(f"{len(buffers)} buffers given, {self.signature.buffer_count} expected")
         pointers = [None if buffer is None else buffer.__array_interface__["data"][0] for buffer in buffers]
-        arena = np.empty(2 * ERROR_RECORD_BYTES + self.signature.arena_bytes, np.uint8)
+        try:
+            arena = np.empty(2 * ERROR_RECORD_BYTES + self.signature.arena_bytes, np.uint8)
+        except MemoryError:
+            return ARENA_ERROR, bytes(ERROR_RECORD_BYTES)
         start = arena.__array_interface__["data"][0]
         skip = -start % ERROR_RECORD_BYTES  # NumPy aligns to 16 bytes only
         arena[skip : skip + ERROR_RECORD_BYTES] = 0

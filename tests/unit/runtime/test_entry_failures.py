@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from bwcompiler.ir.contracts.call_signature import Container, Leaf
+from bwcompiler.ir.contracts.program_interface import ARENA_ERROR
 from bwcompiler.ir.types import F64, tensor
 from bwcompiler.runtime.executable import Executable
 from tests.unit.runtime.programs import (
@@ -238,8 +239,9 @@ def test_no_leak_when_memory_runs_out() -> None:
 
     leak(fails, [X, X.dtype], 500)  # references only: NumPy reports the failed allocation to tracemalloc as made
     impossible = native("define i32 @bw_program(ptr %b, ptr %a) { ret i32 0 }", vectors(1, arena_bytes=2**55))
-    with pytest.raises(MemoryError):
+    with pytest.raises(ProgramError) as caught:    # which says what the memory is for
         impossible(X)
+    assert caught.value.args[0] == ARENA_ERROR
 
 
 def test_executable_lives_as_long_as_its_functions() -> None:
