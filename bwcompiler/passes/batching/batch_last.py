@@ -8,7 +8,8 @@ pays.  An op without a rule here is mapped with its axis in front, by its declar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from bwcompiler import ops
@@ -24,8 +25,13 @@ Operands = Sequence[Value]
 VECTOR = 8                                     # numbers of a vector, for the estimate
 ROW_COST = 0.5                                 # what starting a row of vectors costs, in vectors
 MOVE_COST = 0.25                               # what moving the axis of an array costs per number, in vectors
+MOST_WRITTEN_OUT = 64                          # operations on elements in all iterations of a loop
+LARGE = 1 << 13                                # bytes of what it carries
 WRITTEN_OUT = 16                               # terms of a product of two matrices that vary, up to which it is summed element by element
 ADVANTAGE = 0.9                                # of the work with the axis first, at most, is worth another layout
+
+
+_SIMPLE = (ops.broadcast, ops.reshape, ops.slice, ops.slice_update, ops.index_value, ops.normalize_index, ops.item, ops.cond)
 
 
 def last_axis_added(value: Value, size: Extent) -> Value:
@@ -197,6 +203,30 @@ def gains_by_last_axis(body: Graph, varies: Flags, size: Extent, iterations: int
         return False
     first, last = _work(body, varies, size)
     return last <= ADVANTAGE * first and (first - last) * iterations > MOVE_COST * moved * size
+
+
+def is_written_out(body: Graph, carried: int, iterations: int, size: Extent) -> bool:
+    """Whether the iterations of a loop over a batch will be written out (`unroll_loops`): there are few, which do little, of much."""
+    largest = max([math.prod(map(upper, (*one.shape, size))) * one.dtype.itemsize for one in body.inputs[:carried]], default=0)
+    values = list(_inside(body))
+    work = sum([value.op.kind == "elementwise" for value in values])
+    return largest >= LARGE and work * iterations <= MOST_WRITTEN_OUT and all(map(_is_simple, values))
+
+
+def _is_simple(value: Value) -> bool:
+    """Whether it is a cheap operation on elements, a part at the index of the loop, or a choice that may be one of the index."""
+    if value.op is ops.gather:
+        indices = [index.operands[0] if index.op is ops.normalize_index else index for index in value.operands[1:]]
+        return all(index.op is ops.index_value for index in indices)
+    return value.op in _SIMPLE or (value.op.cheap and value.op.kind in ("elementwise", "constant"))
+
+
+def _inside(graph: Graph) -> Iterator[Value]:
+    """The values of a graph and of its regions."""
+    for value in graph.body:
+        yield value
+        for region in value.op.regions:
+            yield from _inside(value.attrs[region])
 
 
 def has_last_axis_rules(graph: Graph) -> bool:

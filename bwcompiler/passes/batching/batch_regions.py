@@ -17,7 +17,7 @@ from bwcompiler.ir.extent import Extent, add_extents, scale_extent, upper
 from bwcompiler.ir.graph import Graph, cut, inline
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.types import BOOL, tensor
-from bwcompiler.passes.batching.batch_last import gains_by_last_axis, last_axis_added, moved_to_end, moved_to_front
+from bwcompiler.passes.batching.batch_last import gains_by_last_axis, is_written_out, last_axis_added, moved_to_end, moved_to_front
 
 FEW_ITERATIONS = 8                             # of a loop of unknown length, for the estimate
 
@@ -96,8 +96,10 @@ def batched_while(value: Value, operands: Sequence[Value], flags: Sequence[bool]
 
 
 def _has_axis_last(value: Value, varies: Sequence[bool], size: Extent) -> bool:
-    """Whether a loop is better mapped with the axis last."""
+    """Whether a loop is better mapped with the axis last.  One that will be written out is a single sweep along memory anyway."""
     carried = value.attrs["carried"]
+    if value.op is ops.loop and is_written_out(value.attrs["body"], carried, _iterations(value), size):
+        return False
     given = [operand for operand, flag in zip(value.operands, varies, strict=True) if flag and operand.op is not ops.full]
     made = [state for state, flag in zip(value.operands[:carried], varies, strict=False) if flag]
     moved = sum(math.prod(map(upper, one.shape)) for one in (*given, *made))

@@ -3,6 +3,8 @@
     for k in 0..12: y = y * x + c[k]          ->          y0 = y * x + c[0];  y1 = y0 * x + c[1];  ...
 
 (As a loop each iteration reads and writes the whole array; so fusion keeps an element in registers from the first one to the last.)
+So do loops that make one column of an array from the last ones (`y[:, k] = y[:, k - 1] * x + c[k]`), as mapped recurrences do, by cheap
+operations.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from bwcompiler.ops.region import loop_indices
 from bwcompiler.passes.loops.region_bodies import mentions
 from bwcompiler.passes.loops.vectorize_loops import with_regions_replaced
 
-LEAST_BYTES = 1 << 14          # of what is carried: less stays in the first cache from one iteration to the next
+LEAST_BYTES = 1 << 13          # of what is carried: less stays in the first cache from one iteration to the next
+LEAST_PART = 1 << 9            # of what is read of it or written into it
 MOST_VALUES = 64               # operations on elements in all iterations: with their derivatives they are a few loops
 
 
@@ -47,18 +50,27 @@ def _pays(loop: Value) -> bool:
     if max([type_.nbytes for type_ in states], default=0) < LEAST_BYTES:
         return False
     carries: set[Value] = set(body.inputs[:carried])
-    work = 0
+    work, cheap, columns = 0, True, False
     for value in body.body:
         if isinstance(value.type, TupleType) or value.op.regions or not value.op.pure:
             return False
         moving = not carries.isdisjoint(value.operands)
         if moving:
             carries.add(value)
+        columns |= moving and value.op is ops.slice_update
         if value.op.kind == "elementwise":
-            work += 1
-        elif value.op.kind not in ("constant", "layout", "index") or (moving and value.op is not ops.broadcast):
+            work, cheap = work + 1, cheap and value.op.cheap
+        elif value.op.kind not in ("constant", "layout", "index") or (moving and not _is_swept(value)):
             return False
-    return work * len(iterations) <= MOST_VALUES
+    return work * len(iterations) <= MOST_VALUES and (cheap or not columns)
+
+
+def _is_swept(value: Value) -> bool:
+    """Whether what is carried, or a part of it, is moved in the order in which it is computed: a column that follows from the last one."""
+    if value.op in (ops.slice, ops.slice_update):
+        part = value.type if value.op is ops.slice else value.operands[1].type
+        return bool(part.is_fixed and part.nbytes >= LEAST_PART)
+    return value.op in (ops.broadcast, ops.reshape)
 
 
 def _written_out(loop: Value) -> list[Value]:

@@ -178,3 +178,40 @@ def test_a_loop_that_moves_more_than_it_gains_is_left():
     graph = trace(bw.vmap(function), [x]).graph
     [loop] = [value for value in graph.body if value.op is ops.loop]
     assert loop.attrs["body"].inputs[0].shape == (64, 3)
+
+
+def carry_of_mapped(function, x):
+    graph = trace(bw.vmap(function), [x]).graph
+    [loop] = [value for value in graph.body if value.op is ops.loop]
+    return loop.attrs["body"].inputs[0].shape
+
+
+def recurrence(x):
+    y = np.empty_like(x)
+    for k in range(x.shape[0]):
+        y[k] = x[k] + (y[k - 1] if k else 0)
+    return y
+
+
+def dear_recurrence(x):
+    y = np.empty_like(x)
+    for k in range(x.shape[0]):
+        y[k] = x[k] + (np.sin(y[k - 1]) if k else 0)
+    return y
+
+
+def by_data(x):
+    y = np.zeros_like(x)
+    for k in range(x.shape[0]):
+        y[k] = x[k] + y[(x[k] > 0).astype(int)]
+    return y
+
+
+@pytest.mark.parametrize(("function", "shape"), [(recurrence, (64, 20)), (dear_recurrence, (20, 64)), (by_data, (20, 64))])
+def test_what_will_be_written_out_has_the_axis_first(function, shape):
+    x = np.cos(np.arange(64.0 * 20)).reshape(64, 20)
+    assert carry_of_mapped(function, x) == shape
+    assert carry_of_mapped(function, x[:8]) == (20, 8)
+    np.testing.assert_allclose(bw.vmap(function)(x), [function(row) for row in x], rtol=1e-13, atol=1e-14)
+    gradient = bw.grad(lambda x: np.sum(np.sin(function(x))))
+    np.testing.assert_allclose(bw.grad(lambda x: np.sum(np.sin(bw.vmap(function)(x))))(x), [gradient(row) for row in x], rtol=1e-12, atol=1e-14)

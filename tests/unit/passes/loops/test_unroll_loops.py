@@ -59,7 +59,14 @@ def rows_of_a_constant(x, c):
     return y
 
 
-WRITTEN_OUT = [horner, newton, counting_down, two_states, a_number_and_an_array, rows_of_a_constant]
+def columns(x, c):
+    y = np.zeros((250, 12))
+    for k in range(1, 12):
+        y[:, k] = y[:, k - 1] * 0.5 + x[12 * k:12 * k + 250] * c[k]
+    return y
+
+
+WRITTEN_OUT = [columns, horner, newton, counting_down, two_states, a_number_and_an_array, rows_of_a_constant]
 
 
 def rolled(x, c):
@@ -87,7 +94,21 @@ def multiplied(x, c):
     return y
 
 
-LOOPS = [rolled, summed, long, multiplied]
+def elements(x, c):
+    y = x.copy()
+    for k in range(1, 12):
+        y[k] = y[k - 1] * 0.5 + c[k]
+    return y
+
+
+def dear_columns(x, c):
+    y = np.zeros((250, 12))
+    for k in range(1, 12):
+        y[:, k] = np.sin(y[:, k - 1]) + x[12 * k:12 * k + 250] * c[k]
+    return y
+
+
+LOOPS = [dear_columns, elements, rolled, summed, long, multiplied]
 
 
 def loops(graph: Graph) -> int:
