@@ -44,12 +44,12 @@ class DataSlice(Selection):
         self.where = np.logical_and(positions >= start, positions < stop)
 
     @property
-    def whole(self) -> Value:  # type: ignore[override]
+    def whole(self) -> Value:
         """The elements of the source as they are now."""
         return call(value_of, self.source)  # type: ignore[no-any-return]
 
     @property
-    def mask(self) -> Value:  # type: ignore[override]
+    def mask(self) -> Value:
         """Where they are in the slice."""
         return call(value_of, self.where)  # type: ignore[no-any-return]
 

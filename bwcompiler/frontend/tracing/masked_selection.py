@@ -46,13 +46,22 @@ def _reduction(name: str) -> Callable[..., Any]:
 
 
 class Selection:
-    """What `x[mask]` gives: `whole` has the shape of x, `mask` that of its leading axes."""
+    """What `x[mask]` gives: `whole` has the shape of x, `mask` that of its leading axes; in whatever region they are asked for."""
 
-    __slots__ = ("mask", "whole")
+    __slots__ = ("_mask", "_whole")
 
     def __init__(self, whole: Value, mask: Value) -> None:
-        self.whole = whole
-        self.mask = mask
+        self._whole, self._mask = call(lambda: (fresh(whole), fresh(mask)))
+
+    @property
+    def whole(self) -> Value:
+        """x."""
+        return call(value_of, self._whole)  # type: ignore[no-any-return]
+
+    @property
+    def mask(self) -> Value:
+        """Where elements of it are selected."""
+        return call(value_of, self._mask)  # type: ignore[no-any-return]
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method != "__call__" or kwargs:

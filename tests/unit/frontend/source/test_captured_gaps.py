@@ -6,6 +6,7 @@ import pytest
 import bwcompiler as bw
 from bwcompiler.errors import TracerBoolError, TracerError
 from bwcompiler.frontend.tracing.trace import trace
+from tests.unit.frontend.comparing import as_python
 
 X = np.array([0.7, -0.4, 1.3, 0.2, -1.1, 0.9, 0.35, 1.7, -0.6, 0.45, 0.15, -0.25]) + 0.0137
 
@@ -336,3 +337,28 @@ def test_what_a_loop_has_appended_is_arrays():
             assert gradient[1] == pytest.approx((function(X + e, n) - function(X - e, n)) / 2e-6, rel=1e-5)
             sizes.append(len(trace(lambda x, n=n, function=function: function(x, n), (X,)).graph.body))
         assert sizes[0] == sizes[1]
+
+
+def _mean_of_some(x):
+    kept, total = x[x > 0.2], 0.0
+    if len(kept) > 2:
+        total = kept.mean()
+    for k in range(10):
+        total += kept.sum() * k if x[k] > 0 else np.max(kept)
+    return total
+
+
+def _centres(x):
+    points, centres = x.reshape(6, 2), x[:4].reshape(2, 2) * 1.0
+    for _ in range(10):
+        labels = np.sum((points[:, None] - centres) ** 2, -1).argmin(1)
+        for j in range(2):
+            chosen = points[labels == j]
+            if len(chosen):
+                centres[j] = chosen.mean(axis=0)
+    return np.sum(centres * [[1.0, 2.0], [3.0, 4.0]])
+
+
+@pytest.mark.parametrize("program", [_mean_of_some, _centres], ids=lambda program: program.__name__)
+def test_selections_are_seen_in_branches_and_loops(program) -> None:
+    as_python(program, X)
