@@ -51,9 +51,11 @@ from bwcompiler.frontend.source.library.series import is_series, series_class, w
 from bwcompiler.frontend.source.library.vectorized import vectorized
 from bwcompiler.frontend.source.syntax.functions import form as form_of
 from bwcompiler.frontend.source.undecided.choices import Choice, picked, refuse, table
+from bwcompiler.frontend.source.undecided.choices import attribute as attribute_of_choice
 from bwcompiler.frontend.source.undecided.gaps import element as element_of_gaps
 from bwcompiler.frontend.source.undecided.gaps import has_gaps
 from bwcompiler.frontend.source.undecided.gaps import refuse as refuse_gaps
+from bwcompiler.frontend.source.undecided.lookups import element as element_at
 from bwcompiler.frontend.source.undecided.lookups import get, is_traced_key, look_up
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
 from bwcompiler.frontend.tracing.index_handle import IndexTracer
@@ -341,6 +343,8 @@ def attribute(x: Any, name: str, form: Callable[[Any], Any]) -> Any:
     policy = open_policy()
     if policy is None or type(x) is types.ModuleType or isinstance(x, Tracer):
         return getattr(x, name)
+    if type(x) is Choice:                          # whose own attributes are nobody's
+        return attribute_of_choice(x, name)
     key = type(x), name
     if key not in _getters:
         if len(_getters) >= _GETTERS:
@@ -400,7 +404,7 @@ def _moving(items: Any, index: Tracer) -> Any:
         if lined is not None:
             return read(lined, index)
         expect(items)
-    return items[index]
+    return element_at(items, index)
 
 
 def _is_traced(index: Any) -> bool:
@@ -460,7 +464,7 @@ def changed(x: Any) -> Any:
         require_unseen(x)
         return x if maker_of(x) is None else Target(x)
     found = assigned_to(x) if policy.depth else x
-    return Holder(x) if type(found) is dict else found
+    return Holder(x) if type(found) in (dict, list) else found
 
 
 def combined(x: Any) -> Any:

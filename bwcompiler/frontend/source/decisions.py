@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from bwcompiler.frontend.source.bodies.branches import branch
 from bwcompiler.frontend.source.calls import iterable, own
 from bwcompiler.frontend.source.carried.growth import append, refuse_whole
-from bwcompiler.frontend.source.concrete.contents import read, require_known_text
+from bwcompiler.frontend.source.concrete.contents import read, require_known_text, user_method
 from bwcompiler.frontend.source.effects.checks import raised
 from bwcompiler.frontend.source.effects.doubles import refuse_identity
 from bwcompiler.frontend.source.library.builtin_functions import truth_of
@@ -32,6 +33,11 @@ def decided(x: Any) -> Any:
         read(x)
     if gaps.has_gaps(x):
         return gaps.length(x) > 0
+    for name in ("__bool__", "__len__"):
+        method = user_method(type(x), name)
+        if method is not None and open_policy() is not None:
+            found = HANDLERS["call_of"](MethodType(method, x))()
+            return decided(found if name == "__bool__" else found > 0)
     return truth(x) if type(x) is Choice else truth_of(x)
 
 
@@ -72,6 +78,9 @@ def in_(x: Any, items: Any) -> Any:
         return gaps.contains(items, x)
     if type(x) is Choice and type(items) is str and not x.has_value:
         return contains(items, x)
+    method = user_method(type(items), "__contains__")
+    if method is not None and open_policy() is not None:
+        return decided(HANDLERS["call_of"](MethodType(method, items))(x))
     if lookups.is_traced_key(items, x) or (isinstance(x, Tracer) and type(items) in (set, frozenset)):
         return lookups.contains(items, x)
     if type(x) is not Choice and not (isinstance(x, Tracer) and type(items) in (list, tuple)):

@@ -41,7 +41,6 @@ from bwcompiler.frontend.source.calls import attribute as attribute_of
 from bwcompiler.frontend.source.carried.growth import append, is_growing, length, refuse_whole
 from bwcompiler.frontend.source.concrete.contents import (
     as_written,
-    binary,
     read,
     read_index,
     read_item,
@@ -52,6 +51,7 @@ from bwcompiler.frontend.source.concrete.contents import (
     unary,
     user_method,
 )
+from bwcompiler.frontend.source.concrete.contents import binary as binary_of
 from bwcompiler.frontend.source.concrete.makers import computed
 from bwcompiler.frontend.source.decisions import (
     and_,
@@ -143,11 +143,34 @@ def _computes(function: Any) -> bool:
 
 def _of_anything(function: Any, found: Any, policy: Policy) -> Any:
     """A function that is not the user's, which may get choices and lists with gaps: made perhaps as its arguments are evaluated."""
+    takes_functions = _among(function, _TAKING_FUNCTIONS)
+
     def called(*args: Any, **kwargs: Any) -> Any:
+        if takes_functions:
+            args, kwargs = tuple(map(_captured_when_called, args)), {key: _captured_when_called(arg) for key, arg in kwargs.items()}
         if policy.choices and _computes(function):
             args, kwargs = tuple(map(unwrapped, args)), {key: unwrapped(arg) for key, arg in kwargs.items()}
         return (gaps.taking(function, found) if policy.gaps else found)(*args, **kwargs)
     return called
+
+
+_TAKING_FUNCTIONS = frozenset((
+    map, filter, sorted, min, max, functools.reduce, itertools.accumulate, itertools.dropwhile, itertools.filterfalse, itertools.groupby,
+    itertools.starmap, itertools.takewhile, np.apply_along_axis, np.apply_over_axes, np.fromfunction, np.piecewise))
+
+
+def _among(function: Any, known: frozenset[Any]) -> bool:
+    try:
+        return function in known
+    except TypeError:                              # something that cannot be hashed
+        return False
+
+
+def _captured_when_called(x: Any) -> Any:
+    """A function of the user's that a function of others calls: with its control flow captured."""
+    if not isinstance(x, FunctionType | MethodType | functools.partial):
+        return x
+    return lambda *args, **kwargs: call(x)(*args, **kwargs)
 
 
 def _called(function: Choice, *args: Any, **kwargs: Any) -> Any:
@@ -175,6 +198,12 @@ def _guarded(function: Any, found: Any) -> Any:
             refuse_whole(arg)
         return found(*args, **kwargs)
     return checked
+
+
+def binary(name: str, x: Any, y: Any) -> Any:
+    """An operator, by its name in `operator`: x + y."""
+    found = binary_of(name, x, y)
+    return own(found) if type(found) is list else found
 
 
 def product(left: Any, right: Any) -> Any:
@@ -212,7 +241,8 @@ def item(array: Any, index: Any) -> Any:
     if not concrete:
         if type(index) is str:
             require_known_text(index)
-        return indexed(array, index)
+        found = indexed(array, index)
+        return own(found) if type(index) is slice and type(found) is list else found
     before = touched()
     found = indexed(array, index)
     read_item(array, index, before, found)

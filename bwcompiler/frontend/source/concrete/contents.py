@@ -181,6 +181,9 @@ def binary(name: str, x: Any, y: Any) -> Any:
     return function(x, y)
 
 
+HANDLERS["binary"] = binary
+
+
 def unary(name: str, x: Any) -> Any:
     """An operator, by its name in `operator`: -x."""
     function, method, _ = _OPERATORS[name]

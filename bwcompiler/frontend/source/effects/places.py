@@ -206,11 +206,14 @@ class Holder:
 
 
 def _assigned_by_key(items: Any, key: Any, value: Any, put: Any) -> bool:
-    """Whether a dictionary was assigned to by a traced key."""
-    is_traced = type(items) is dict and any(isinstance(part, Tracer) for part in (key if type(key) is tuple else (key,)))
-    if is_traced:
+    """Whether a dictionary or list was assigned to by a traced key."""
+    if type(items) is dict and any(isinstance(part, Tracer) for part in (key if type(key) is tuple else (key,))):
         HANDLERS["assign_by_key"](items, key, value, put.__setitem__)
-    return is_traced
+        return True
+    if type(items) is list and isinstance(key, Tracer):
+        HANDLERS["assign_element"](items, key, value, put.__setitem__)
+        return True
+    return False
 
 
 class Shared(Holder):

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import itertools
 import math
+import types
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -15,6 +17,7 @@ import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.errors import TracerError
+from bwcompiler.frontend.source.concrete.contents import user_method
 from bwcompiler.frontend.source.library import iterators, series
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, index_handle
 from bwcompiler.frontend.tracing.masked_selection import Selection
@@ -100,6 +103,14 @@ def _len(x: Any) -> Any:
 _NOTHING = object()
 
 
+def _less(x: Any, y: Any) -> Any:
+    return HANDLERS["binary"]("lt", x, y)
+
+
+def _greater(x: Any, y: Any) -> Any:
+    return HANDLERS["binary"]("gt", x, y)
+
+
 def _extreme(function: Any, better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     """min or max: element by element, as Python does; of what is compared with `key`, numbers are chosen by their keys."""
     def extreme(*args: Any, key: Any = None, default: Any = _NOTHING) -> Any:
@@ -107,6 +118,8 @@ def _extreme(function: Any, better: Callable[[Any, Any], Any]) -> Callable[..., 
             return function(*args, key=key, default=default)
         items = builtins.list(args[0] if len(args) == 1 else args)
         keys = items if key is None else [key(item) for item in items]
+        if builtins.any(map(_is_compared_by_user, keys)):
+            return _extreme_object(items, keys, better)
         if not any(isinstance(one, Tracer) for one in keys):
             known, given = {} if default is _NOTHING else {"default": default}, iter(keys)
             return function(items, **known) if key is None else function(items, key=lambda _: next(given), **known)
@@ -122,10 +135,34 @@ def _extreme(function: Any, better: Callable[[Any, Any], Any]) -> Callable[..., 
     return extreme
 
 
+def _is_compared_by_user(x: Any) -> bool:
+    return any(user_method(builtins.type(x), name) is not None for name in ("__lt__", "__gt__"))
+
+
+def _extreme_object(items: list[Any], keys: list[Any], better: Callable[[Any, Any], Any]) -> Any:
+    """Of objects that have methods for comparisons: each is compared with all before it, as data decides which of these is the best."""
+    which: Any = 0
+    for number in range(1, len(items)):
+        test: Any = False
+        for place in range(number):
+            one = HANDLERS["truth_of"](better(keys[number], keys[place]))
+            test = choose_number(which == place, one, test)
+        which = choose_number(test, number, which)
+    return _at(items, which, 0)
+
+
+def _at(items: list[Any], which: Any, place: int) -> Any:
+    if place == len(items) - 1 or not isinstance(which, Tracer):
+        return items[place] if isinstance(which, Tracer) else items[which]
+    return HANDLERS["choose"](which == place, lambda: items[place], lambda: _at(items, which, place + 1))
+
+
 def _either(test: Any, x: Any, y: Any) -> Any:
     """x if test else y, of numbers and arrays in containers of the same structure."""
     if not isinstance(test, Tracer):
         return x if test else y
+    if not builtins.all(isinstance(leaf, Tracer | np.ndarray | np.generic | int | float | complex) for leaf in tree.leaves((x, y))):
+        return HANDLERS["choose"](test, lambda: x, lambda: y)
     if tree.structure(x) != tree.structure(y):
         raise TypeError("min() and max() with a key choose among things of one structure, where the keys are traced")
     return tree.unflatten(tree.structure(x), [call(choose_number, test, one, other) if not np.ndim(one) else np.where(test, one, other)
@@ -147,7 +184,21 @@ def choose_number(test: Any, x: Any, y: Any) -> Any:
 
 
 def _sum(iterable: Any, /, start: Any = 0) -> Any:
-    return builtins.sum(iterable, start)
+    items = builtins.list(iterable)
+    if not any(user_method(builtins.type(one), name) is not None for one in (*items, start) for name in ("__add__", "__radd__")):
+        return builtins.sum(items, start)
+    for item in items:
+        start = HANDLERS["binary"]("add", start, item)
+    return start
+
+
+def _by_method(function: Any, name: str) -> Callable[..., Any]:
+    """One of Python's functions that calls a method of an object, which may be the user's."""
+    def called(*args: Any, **kwargs: Any) -> Any:
+        method = user_method(builtins.type(args[0]), name) if args else None
+        return function(*args, **kwargs) if method is None else HANDLERS["call_of"](types.MethodType(method, args[0]))(*args[1:], **kwargs)
+    called.__name__ = function.__name__
+    return called
 
 
 def _sorted(iterable: Any, /, *, key: Any = None, reverse: bool = False) -> Any:
@@ -257,18 +308,23 @@ def _without_trailing_zeros(seq: Any) -> Any:
     return seq if isinstance(seq, Tracer) else np.polynomial.polyutils.trimseq(seq)
 
 
+_METHODS = {
+    abs: "__abs__", round: "__round__", divmod: "__divmod__", math.floor: "__floor__", math.ceil: "__ceil__", math.trunc: "__trunc__",
+    reversed: "__reversed__", float: "__float__", int: "__int__", complex: "__complex__", bool: "__bool__", len: "__len__"}
+
 BUILTINS: dict[Any, Any] = {
     np.isscalar: _is_scalar, np.polynomial.polyutils.trimseq: _without_trailing_zeros, series.numpy_fit: series.fit,
     np.ndenumerate: iterators.ndenumerate, np.nditer: iterators.nditer, np.broadcast: iterators.broadcast,
     np.isfortran: iterators.isfortran,
     float: _number(float, F64, "float"), int: _number(int, I64, "int"), complex: _number(complex, C128, "complex"), bool: _bool,
-    len: _len, min: _extreme(builtins.min, lambda x, y: x < y), max: _extreme(builtins.max, lambda x, y: x > y), sum: _sum,
+    len: _len, min: _extreme(builtins.min, _less), max: _extreme(builtins.max, _greater), sum: _sum,
     sorted: _sorted, any: _truth(builtins.any, np.any), all: _truth(builtins.all, np.all), isinstance: _isinstance, type: _type,
     math.log: _mathematical(math.log, _log),
     **{kind: _scalar_type(kind) for kind in (np.float64, np.float32, np.int64, np.int32, np.int16, np.int8, np.uint8, np.uint16, np.uint32,
                                              np.uint64, np.complex128, np.complex64, np.bool_)},
     **{function: _mathematical(function, numpy) for function, numpy in _MATH.items()},
 }
+BUILTINS |= {function: _by_method(BUILTINS.get(function, function), name) for function, name in _METHODS.items()}
 
 def _item(x: Tracer, *index: Any) -> Any:
     """x.item(): a traced Python number."""
@@ -292,9 +348,11 @@ PURE = frozenset((abs, ascii, bin, callable, chr, complex, dict, divmod, enumera
                   issubclass, iter, list, map, oct, ord, pow, range, repr, reversed, round, set, slice, str, tuple, type, zip,
                   frozenset, bytes, super, object, itertools.chain, itertools.combinations, itertools.combinations_with_replacement,
                   itertools.count, itertools.cycle, itertools.islice, itertools.pairwise, itertools.permutations, itertools.product,
-                  itertools.repeat, itertools.zip_longest))
+                  itertools.repeat, itertools.zip_longest, functools.reduce, itertools.accumulate, itertools.dropwhile,
+                  itertools.filterfalse, itertools.groupby, itertools.starmap, itertools.takewhile))
 
 CONSUMING = frozenset((list, tuple, set, frozenset, dict, sorted, sum, any, all, min, max, zip, map, filter, enumerate, iter,
                        itertools.chain, itertools.combinations, itertools.combinations_with_replacement, itertools.count, itertools.cycle,
                        itertools.islice, itertools.pairwise, itertools.permutations, itertools.product, itertools.repeat,
-                       itertools.zip_longest))
+                       itertools.zip_longest, functools.reduce, itertools.accumulate, itertools.dropwhile, itertools.filterfalse,
+                       itertools.groupby, itertools.starmap, itertools.takewhile))

@@ -1,4 +1,4 @@
-"""Dictionaries and sets that are asked by traced keys: `table[k]`, `table.get(k, 0.0)`, `k in {1, 2}`, `counts[k] += 1`.
+"""Dictionaries, sets and lists that are asked by traced keys: `table[k]`, `table.get(k, 0.0)`, `k in {1, 2}`, `counts[k] += 1`.
 
 The keys are compared with the traced one, all at once; what the dictionary holds is chosen by the number of the key that is equal.
 """
@@ -14,6 +14,7 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source.effects.doubles import refuse_double
+from bwcompiler.frontend.source.library.builtin_functions import choose_number
 from bwcompiler.frontend.source.undecided.choices import Options, chosen_of, is_known
 from bwcompiler.frontend.source.variables import is_number, open_policy, same
 from bwcompiler.frontend.tracing.control_flow.shared_arrays import share
@@ -68,10 +69,48 @@ def assign(items: Any, key: Any, value: Any, put: Any) -> None:
     if not keys or not _is_among(keys, key):
         _require(which, key)
     for place, one in enumerate(keys):
-        put(one, HANDLERS["choose"](which == place, lambda: value, lambda one=one: items[one]))
+        put(one, _either(which == place, value, items[one]))
 
 
 HANDLERS["assign_by_key"] = assign
+
+
+def _either(test: Any, value: Any, other: Any) -> Any:
+    if is_number(value) and is_number(other):
+        return call(choose_number, test, value, other)
+    return HANDLERS["choose"](test, lambda: value, lambda: other)
+
+
+def element(items: Any, index: Any) -> Any:
+    """items[index] of a list or tuple, at a traced place."""
+    return _chosen(list(items), _in_range(items, index))
+
+
+def assign_element(items: Any, index: Any, value: Any, put: Any) -> None:
+    """items[index] = value of a list, at a traced place; put(number, value) assigns."""
+    refuse_double(items)
+    which = _in_range(items, index)
+    for place, other in enumerate(list(items)):
+        put(place, _either(which == place, value, other))
+
+
+HANDLERS["assign_element"] = assign_element
+
+
+def _in_range(items: Any, index: Any) -> Any:
+    """A traced index from the beginning, checked when the program runs."""
+    if index._type.shape or not index._type.dtype.is_integer:
+        raise TypeError(f"list indices must be integers or slices, not {index.dtype if index._type.shape == () else 'numpy.ndarray'}")
+    count = len(items)
+    if not 0 < count <= MOST:
+        raise TracerError(at(current_source(), f"a {type(items).__name__} of {count} elements is asked for one at a traced place\n"
+                             "  hint: take an array"))
+    span = _span(index)
+    if span is None or span.start < -count or span.stop > count:
+        def fail() -> None:
+            raise IndexError(f"{type(items).__name__} index out of range")
+        HANDLERS["check"](np.logical_or(index < -count, index >= count), fail, IndexError(), current_source(open_region().outer))
+    return index if span is not None and span.start >= 0 else np.where(index < 0, index + count, index)
 
 
 def _comparable(items: Iterable[Any], key: Any) -> list[Any]:

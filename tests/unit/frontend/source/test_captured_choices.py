@@ -9,6 +9,7 @@ import pytest
 import bwcompiler as bw
 from bwcompiler.errors import TracerBoolError, TracerError
 from bwcompiler.frontend.tracing.trace import trace
+from tests.unit.frontend.comparing import as_python
 
 X = np.array([0.7, -0.4, 1.3, 0.2, -1.1, 0.9, 0.35, 1.7, -0.6, 0.45, 0.15, -0.25])
 
@@ -369,3 +370,29 @@ def test_letters_of_strings(program):
     assert gradient @ d == pytest.approx((program(w + h * d) - program(w - h * d)) / (2 * h), rel=1e-5, abs=1e-8)
     if program in STRINGS:
         assert not trace(program, (w,)).notes
+
+
+class _Rate(enum.Enum):
+    SLOW = 1.5
+    FAST = 2.5
+
+
+class _Part:
+    def __init__(self, value, which):
+        self.value, self.which = value, which
+
+
+def _attributes_of_any_name(x):
+    """`value` and `which` are also what a choice itself has."""
+    total = 0.0
+    for k in range(12):
+        rate = _Rate.SLOW if x[k] > 0.31 else _Rate.FAST
+        part = _Part(x[0], 3.0) if rate.name == "SLOW" else _Part(x[1], 2.0)
+        total += rate.value * x[k] + part.value * part.which
+    one, other = _Part(x[2], 1.0), _Part(x[3], 2.0)
+    chosen = one if x[4] > 0 else other
+    return total + chosen.value * chosen.which
+
+
+def test_attributes_of_any_name() -> None:
+    as_python(_attributes_of_any_name, np.array([0.7, -0.4, 1.3, 0.2, -1.1, 0.9, 0.35, 1.7, -0.6, 0.45, 0.15, -0.25]))

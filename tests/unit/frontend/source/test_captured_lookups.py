@@ -128,3 +128,44 @@ def test_arrays_of_a_table_are_not_assigned_to() -> None:
 
     with pytest.raises(ValueError, match="test_captured_lookups"):
         bw.jit(changes)(1.0)
+
+
+def _lists(x):
+    counts, rows, which = [0.0] * 4, [x[:3], x[3:6], 2 * x[:3]], int(10.3 * np.abs(x[3])) % 3
+    for k in range(12):
+        counts[int(1.037 * x[0] * k) % 4] += x[k]
+        new = [0.0] * 3
+        for j in range(3):
+            new[j] = x[j] * k
+        counts[0] += new[k % 3]
+    return counts[0] + 2 * counts[1] - counts[-1] + np.sum(rows[which]) + [(x[0], 1.0), (x[1], 2.0), (x[2], 3.0)][which][0] * FUNCTIONS[which](x[5])
+
+
+def _integers(x):
+    parents = list(range(6))
+    for k in range(5):
+        a, b = int(5.37 * np.abs(x[k])) % 6, int(7.73 * np.abs(x[k + 1])) % 6
+        while parents[a] != a:
+            a = parents[a]
+        while parents[b] != b:
+            b = parents[b]
+        parents[a] = b
+        parents[-1 - a] = b
+    return sum(k * parent for k, parent in enumerate(parents)) * x[0]
+
+
+@pytest.mark.parametrize("program", [_lists, _integers], ids=lambda program: program.__name__)
+def test_lists_are_asked_and_assigned_to_at_traced_places(program) -> None:
+    as_python(program, X)
+
+
+def test_places_behind_the_end_raise_when_the_program_runs() -> None:
+    def outside(x):
+        found = [x, 2 * x, 3 * x]
+        found[int(x)] = 5.0
+        return found[0]
+
+    compiled = bw.jit(outside)
+    assert compiled(1.5) == 1.5 and compiled(-3.0) == 5.0
+    with pytest.raises(IndexError, match="list index out of range"):
+        compiled(3.0)

@@ -1,0 +1,97 @@
+"""Functions of the user's that Python's own call: given as arguments (`map`, `key=`), or methods that they look for (`abs`, `sum`, `in`)."""
+
+import functools
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from bwcompiler.frontend.tracing.trace import trace
+from tests.unit.frontend.comparing import as_python
+
+X = np.array([0.7, -0.4, 1.3, 0.2, -1.1, 0.9, 0.35, 1.7, -0.6, 0.45, 0.15, -0.25])
+
+
+def _leaky(v):
+    return v if v > 0 else -0.1 * v * v
+
+
+class Length:
+    def __init__(self, value):
+        self.value = value
+
+    def __add__(self, other):
+        return Length(self.value + (other.value if isinstance(other, Length) else other)) if self.value < 1.0 else Length(0.5 * self.value)
+
+    __radd__ = __add__
+
+    def __abs__(self):
+        return math.hypot(self.value, 1.0) if self.value > 0.33 else math.sqrt(2.0)
+
+    def __lt__(self, other):
+        return self.value < other.value
+
+    def __len__(self):
+        return 3
+
+    def __bool__(self):
+        return bool(self.value > 0.5)
+
+    def __contains__(self, y):
+        return y < self.value
+
+
+def maps(x):
+    return sum(map(_leaky, x)) + np.sum(list(map(lambda a, b: math.atan2(a, b) if a > b else a, x, x[::-1])))
+
+
+def reductions(x):
+    return functools.reduce(lambda a, b: a * b if b > 0 else a + b, x) + list(itertools.accumulate(x, lambda a, b: a + b if b > 0.33 else a - b))[-1]
+
+
+def keys(x):
+    return max(x, key=lambda v: _leaky(v - 0.5)) + sorted(x, key=lambda v: -v if v > 0.4 else v)[0]
+
+
+def pairs(x):
+    return sum(itertools.starmap(lambda a, b: a if a > b else b * 2, zip(x, x[::-1], strict=True)))
+
+
+def along_an_axis(x):
+    return np.sum(np.apply_along_axis(lambda row: row.sum() if row[0] > 0.5 else row[0], 1, x.reshape(4, 3)))
+
+
+def operators(x):
+    return sum([Length(v) for v in x], Length(0.0)).value + sum(abs(Length(v)) for v in x) + len(Length(x[0]))
+
+
+def the_largest_object(x):
+    lengths = [Length(v) for v in x[:5]]
+    return max(lengths).value + 2 * min(lengths, key=lambda one: _leaky(one.value - 0.3)).value
+
+
+def truths(x):
+    total = 0.0
+    for k in range(12):
+        total += x[k] if Length(x[k]) else 2 * x[k]
+        total += 1.0 if x[0] in Length(x[k]) else x[k] ** 2
+    return total
+
+
+def in_a_loop(x):
+    total = 0.0
+    for k in range(12):
+        total += sum(map(_leaky, (x[k], x[0]))) + functools.reduce(lambda a, b: a if a > b else b, [x[k], x[1], 0.3])
+    return total
+
+
+@pytest.mark.parametrize("program", [maps, reductions, keys, pairs, along_an_axis, operators, the_largest_object, truths, in_a_loop],
+                         ids=lambda program: program.__name__)
+def test_as_python(program) -> None:
+    as_python(program, X)
+
+
+def test_loops_are_native() -> None:
+    assert not trace(truths, (X,)).notes
+    assert not trace(in_a_loop, (X,)).notes
