@@ -8,7 +8,6 @@ carried where the body rebinds it.  What cannot be recorded raises NotCapturable
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
@@ -18,6 +17,7 @@ from bwcompiler import ops, tree
 from bwcompiler.errors import ShapeError, at
 from bwcompiler.frontend.source.carried import same_arrays
 from bwcompiler.frontend.source.carried.copies import look_for_shared_choices, protect_rows
+from bwcompiler.frontend.source.carried.exchanges import Exchange, exchange_of, look_for_aliases
 from bwcompiler.frontend.source.carried.growth import Again, Element, Growth, Row, buffer, elements_of, grow, last_on_entry, row, store
 from bwcompiler.frontend.source.carried.lined import Lined
 from bwcompiler.frontend.source.carried.moving import Moving, find, moving
@@ -30,6 +30,7 @@ from bwcompiler.frontend.source.undecided.choices import Choice, becomes_choice,
 from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, is_number, not_capturable, same
 from bwcompiler.frontend.tracing.control_flow.bodies import PROMOTIONS, Leaf, Traced, entry_leaf, joined, trace_body
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, index_handle
+from bwcompiler.frontend.tracing.operands import kind_of
 from bwcompiler.frontend.tracing.promotion import Kind
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout, UnknownOrderError, unknown
@@ -43,25 +44,7 @@ from bwcompiler.ops.rules import zero_of
 
 SHORT = 8                      # loops of fewer iterations are unrolled,
 MOST_COPIES = 28               # unless what is inside would be traced more often than this, as loops around and inside are short too
-MOST_REPEATED = 6              # iterations are made one
 MOST_ATTEMPTS = 60             # to find all that a body carries and assigns to
-
-
-class Exchange(NamedTuple):
-    """Arrays that are assigned to and exchange their names.
-
-    after   the name whose array each name has after an iteration; after `period` of them all have their own.
-    """
-
-    after: dict[str, str]
-    period: int
-
-    def names_after(self, iterations: int) -> dict[str, str]:
-        """Whose array each name has after some iterations."""
-        found = {name: name for name in self.after}
-        for _ in range(iterations):
-            found = {name: self.after[place] for name, place in found.items()}
-        return found
 
 
 class Result(NamedTuple):
@@ -206,6 +189,18 @@ class Traceable:
             self.kinds.pop(name, None)
         return bool(new)
 
+    def begin_like(self, other: Traceable) -> None:
+        """Begin with what another tracing of the same body has found: what is carried, of which kinds; places; what is taken apart."""
+        for key, (place, name) in other.scope.places.items():
+            self.names.add(name, place)
+            self.scope.places[key] = place, name
+            self.add(name, place.held())
+        for name in other.apart.forms:
+            self.apart.add(name, self.entry[name], self.entry[name])
+        known = {name for name in other.carried if name in self.variables.carried and not name.startswith(PREFIX)}
+        self.carried |= known
+        self.kinds.update({name: list(other.kinds[name]) for name in known if name in other.kinds and name not in other.moving})
+
     def add(self, name: str, value: Any) -> None:
         """One more variable."""
         self.entry[name] = value
@@ -226,9 +221,8 @@ class Traceable:
                     not_capturable(f"{name} has shape {leaves[place].value.shape} before an iteration and {output.shape} after it",
                                    peel=True)
                 better = joined(kind, found.kinds[place])
-                if better is not kind and self.region is not None and self.region.policy is not None and self.region.policy.types_asked:
-                    not_capturable(f"the type of {name} is another one after the first iteration, and is asked for", peel=True)
                 if better is not kind:
+                    self._require_types_not_asked(name)
                     self.kinds[name][number], settled = better, False
                 place += 1
         return settled
@@ -254,7 +248,7 @@ class Traceable:
         self.ends = self.names.held(self.variables.stored)
         self.ends |= {name: call(fitted, self.ends[name], self.entry[name]) for name in self.order() if type(self.entry[name]) is Choice}
         self._look_for_more()
-        self._look_for_aliases()
+        look_for_aliases(self)
         look_for_shared_choices(self)
         same_arrays.add_ends(self)
         self.ordered = [before and is_in_c_order(after) for before, after in zip(self.ordered, self._arrays(self.ends), strict=True)]
@@ -327,59 +321,29 @@ class Traceable:
                     not_capturable(f"{name} is rebound, and is no array or number on entry and after an iteration",
                                    peel=start is None or start is UNBOUND or can_be_carried(end))
                 more.add(name)
-        exchange = self._exchange(more)
+        exchange = exchange_of(self, more)
         if exchange is not None and self.count is not None:
             raise NotCapturable("arrays that are assigned to change their names in it", repeat=exchange.period)
         if exchange is not None:
             self.exchange = exchange
         if more or found:
+            self._foresee(more)
             raise Again(self, more)
 
-    def _exchange(self, rebound: set[str]) -> Exchange | None:
-        """The arrays that are assigned to and exchange their names, if there are any."""
-        names = [name for name in rebound if isinstance(self.entry[name], Tracer) and self.entry[name]._storage.writable]
-        after = {name: next((other for other in names if same(self.ends[name], self.entry[other])), "") for name in names}
-        moved = [name for name in names if after[name]]
-        if not any(self._assigned(self.entry[name]._storage) for name in moved):
-            return None
-        period = 1
-        for name in moved:
-            found, place = 1, after[name]
-            while place not in (name, "") and found <= MOST_REPEATED:
-                found, place = found + 1, after[place]
-            if place != name:
-                return None
-            period = math.lcm(period, found)
-        return Exchange({name: after[name] for name in moved}, period) if period <= MOST_REPEATED else None
+    def _foresee(self, more: set[str]) -> None:
+        """What the next attempt carries are the kinds that this one has shown, or more."""
+        for name in {*self.carried, *more}:
+            starts, ends = tree.leaves(self.entry[name]), tree.leaves(self.ends[name])
+            if type(self.entry[name]) is Choice or tree.structure(self.entry[name]) != tree.structure(self.ends[name]):
+                continue
+            kinds = self.kinds.get(name) or [kind_of(start) for start in starts]
+            self.kinds[name] = [joined(kind, kind_of(end)) for kind, end in zip(kinds, ends, strict=True)]
+            if self.kinds[name] != kinds:
+                self._require_types_not_asked(name)
 
-    def _look_for_aliases(self) -> None:
-        """Carried arrays are copies in each iteration: refuse where somebody could see a write to one of them by another name."""
-        exchanged: Any = {} if self.exchange is None else self.exchange.after
-        given = [leaf for name in self.order() if name not in exchanged for leaf in tree.leaves(self.given[name]) if isinstance(
-            leaf, Tracer)]
-        self._look_for_exchanged(exchanged)
-        ends = [leaf for name in self.order() for leaf in tree.leaves(self.ends[name]) if isinstance(leaf, Tracer)]
-        if any(leaf._storage.written for leaf in given):
-            not_capturable("an array is assigned to that the loop rebinds")
-        assert self.region is not None
-        starts = [leaf for name in self.order() for leaf in tree.leaves(self.entry[name]) if isinstance(leaf, Tracer)]
-        for leaf in (*starts, *ends):
-            storage = leaf._storage
-            if storage.region is not self.region and storage.writable and self._assigned(storage):
-                not_capturable("the loop rebinds a variable to an array that it also assigns to")
-
-    def _look_for_exchanged(self, exchanged: dict[str, str]) -> None:
-        """Arrays that exchange their names are carried: nobody else may see them in the loop."""
-        assert self.region is not None
-        storages = [self.entry[name]._storage for name in exchanged]
-        if any(self.entry[name]._chain or not same(self.ends[name], self.given[after]) for name, after in exchanged.items()) or (
-                len(set(storages)) < len(storages)) or any(storage in self.region.lifted for storage in storages):
-            not_capturable("arrays that are assigned to change their names in it, and have others as well")
-
-    def _assigned(self, storage: Storage) -> bool:
-        region = self.region
-        assert region is not None
-        return storage in region.lifted and region.read(storage) is not region.lifted_inputs[region.lifted.index(storage)]
+    def _require_types_not_asked(self, name: str) -> None:
+        if self.region is not None and self.region.policy is not None and self.region.policy.types_asked:
+            not_capturable(f"the type of {name} is another one after the first iteration, and is asked for", peel=True)
 
     def _result(self, name: str) -> Result | None:
         """What becomes of a variable that is not carried; None where that is known elsewhere."""

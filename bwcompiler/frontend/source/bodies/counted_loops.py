@@ -35,6 +35,8 @@ def counted(body: Callable[[Any], None], variables: Variables, elements: Element
         whole(elements.at(call(index_handle, index.extent())))
 
     traceable = Traceable(names, variables, run, site_of(body), count, index, first=lambda: whole(elements.at(0)))
+    if elements.traced is not None:
+        traceable.begin_like(elements.traced)
     if divisible:
         policy.divisible.add(index)
     try:

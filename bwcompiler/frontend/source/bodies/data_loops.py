@@ -15,9 +15,10 @@ import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.errors import TracerBoolError, TracerError, at
-from bwcompiler.frontend.source.bodies.capture import Exchange, Traceable, can_be_carried, zeros
+from bwcompiler.frontend.source.bodies.capture import Traceable, can_be_carried, zeros
 from bwcompiler.frontend.source.bodies.iteration import ENDLESS, Elements
 from bwcompiler.frontend.source.bodies.notes import note_captured
+from bwcompiler.frontend.source.carried.exchanges import Exchange
 from bwcompiler.frontend.source.carried.growth import Unbounded
 from bwcompiler.frontend.source.carried.parts import held_once
 from bwcompiler.frontend.source.effects.places import Scope, attempted

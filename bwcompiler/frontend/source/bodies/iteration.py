@@ -31,10 +31,14 @@ ENDLESS = 1 << 62              # elements of itertools.count()
 
 
 class Elements(NamedTuple):
-    """count: how many, an extent or a traced integer.  at: the element at an index (from 0), which is a handle."""
+    """count: how many, an extent or a traced integer.  at: the element at an index (from 0), which is a handle.
+
+    traced  a tracing of the body that goes over them (`capture.Traceable`), if there was one.
+    """
 
     count: Any
     at: Callable[[Any], Any]
+    traced: Any = None
 
     def after_first(self) -> Elements:
         """All but the first, of a number that is known."""

@@ -40,13 +40,14 @@ class Counted(NamedTuple):
     names: Names
     finals: dict[str, Any]
     steps: dict[str, tuple[int, int]]
+    traced: Traceable
 
     def elements(self) -> Elements:
         """What the loop goes over: nothing, but before each iteration variables that count are affine in its number."""
         def begin(k: Any) -> None:
             for name, (start, step) in self.steps.items():
                 self.names[name] = start + k * step
-        return Elements(self.iterations, begin)
+        return Elements(self.iterations, begin, self.traced)
 
     def settle(self) -> None:
         """After the loop: these numbers are known."""
@@ -101,7 +102,7 @@ def _count(traceable: Traceable, traced: Traced, test: Callable[[], Any]) -> Cou
         if isinstance(going, Tracer):
             return None
         if not going:
-            return Counted(count, names, state, steps)
+            return Counted(count, names, state, steps, traceable)
         following = _step(plan, inputs, outputs, state, kinds_of)
         if following is None or following == state:
             return None
