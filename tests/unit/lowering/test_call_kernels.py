@@ -117,7 +117,7 @@ kernel k0(%x: in f64[2,2,2,3,9], %out: out f64[2,7,5])
     CUMSUM_ROW: """\
 kernel k0(%x: in f64[2,4], %out: out f64[2,4])
   for i0 in 0..2
-    reduce running: f64 = add
+    reduce running: f64 = add from -0.0
     for i1 in 0..4
       running add= %x[i0, i1]
       store %out[i0, i1], running
@@ -125,7 +125,7 @@ kernel k0(%x: in f64[2,4], %out: out f64[2,4])
     CUMSUM_ROW_REVERSE: """\
 kernel k0(%x: in f64[2,4], %out: out f64[2,4])
   for i0 in 0..2
-    reduce running: f64 = add
+    reduce running: f64 = add from -0.0
     for i1 in 0..4
       running add= %x[i0, 3 - i1]
       store %out[i0, 3 - i1], running
