@@ -16,8 +16,9 @@ class FunctionText:
     """One function in the making.  `fallible` functions return a status and take the error record and their number last."""
 
     def __init__(self, name: str, parameters: Sequence[str], real: str, fallible: bool = False) -> None:
-        more = [*[f"ptr %{parameter}" for parameter in parameters], *(["ptr %record", "i64 %number"] if fallible else [])]
-        self.head = f"define internal {'i32' if fallible else 'void'} @{name}({', '.join(more)}) #1 {{\nentry:"
+        self.name, self.ranged = name, False
+        self.parameters = [*[f"ptr %{parameter}" for parameter in parameters], *(["ptr %record", "i64 %number"] if fallible else [])]
+        self.head = f"define internal {'i32' if fallible else 'void'} @{name}({', '.join(self.parameters)}) #1 {{\nentry:"
         self.real = real
         self.fallible = fallible
         self.slots: list[str] = []
@@ -33,6 +34,12 @@ class FunctionText:
         if self.failing:
             lines += ["fail:", *failure]
         return "\n".join([*lines, "}", ""])
+
+    def over_range(self) -> None:
+        """Make it `name.range`, which is told where to begin and end of the outermost axis of its batch (`libraries/shared_calls.py`)."""
+        self.ranged = True
+        parameters = ", ".join([*self.parameters, "i64 %begin", "i64 %end"])
+        self.head = f"define internal {'i32' if self.fallible else 'void'} @{self.name}.range({parameters}) #1 {{\nentry:"
 
     # ----- instructions
     def do(self, instruction: str) -> None:
@@ -207,16 +214,18 @@ class FunctionText:
               type_: str | None = None) -> Iterator[list[str]]:
         """For every index of `shape`, where the matrices of the arrays start: (pointer, offset, strides) each, in elements."""
         axes = merged_axes(shape, [strides for _, _, strides in arrays])
-        yield from self._batch(axes, [self.at(pointer, (offset, 1), type_=type_) for pointer, offset, _ in arrays], type_)
+        starts = [self.at(pointer, (offset, 1), type_=type_) for pointer, offset, _ in arrays]
+        yield from self._batch(axes, starts, type_, self.ranged)
 
-    def _batch(self, axes: Sequence[tuple[int, Sequence[int]]], pointers: list[str], type_: str | None) -> Iterator[list[str]]:
+    def _batch(self, axes: Sequence[tuple[int, Sequence[int]]], pointers: list[str], type_: str | None,
+               ranged: bool) -> Iterator[list[str]]:
         if not axes:
             yield pointers
             return
         extent, strides = axes[0]
-        for index in self.each(0, extent):
+        for index in self.each("%begin", "%end") if ranged else self.each(0, extent):
             inner = [self.at(pointer, (index, stride), type_=type_) for pointer, stride in zip(pointers, strides, strict=True)]
-            yield from self._batch(axes[1:], inner, type_)
+            yield from self._batch(axes[1:], inner, type_, False)
 
 
 def merged_axes(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> list[tuple[int, tuple[int, ...]]]:

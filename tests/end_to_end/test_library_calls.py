@@ -243,6 +243,44 @@ def test_many_threads_at_once() -> None:
     assert not wrong
 
 
+LANES: dict[str, tuple[Callable[..., Any], tuple[int, ...]]] = {
+    "eigvalsh": (lambda a: np.linalg.eigvalsh(positive(a)), (300, 3, 3)), "in two axes": (lambda a: np.linalg.inv(a[:, ::2]), (90, 16, 5, 5)),
+    "cholesky": (lambda a: np.linalg.cholesky(positive(a)), (60, 30, 30)), "small solve": (lambda a: np.linalg.solve(a, a), (3000, 3, 3)),
+    "sort": (lambda a: np.sort(a, -1), (500, 90)), "argsort": (lambda a: np.argsort(a, -1, kind="stable"), (50, 10, 90)),
+    "elements": (lambda a: bw.scipy.special.jv(0.5, np.abs(a)), (40, 50)), "odd number": (lambda a: np.linalg.svd(a)[1], (67, 7, 7)),
+}
+
+
+@pytest.mark.parametrize("name", LANES)
+def test_threads_share_lanes(name: str) -> None:
+    """Matrices, rows and elements are computed by whoever is free, with the same bits."""
+    function, shape = LANES[name]
+    a = np.random.default_rng(7).standard_normal(shape) + (3 * np.eye(shape[-1]) if shape[-1] == shape[-2] else 0.0)
+    compiled, before = bw.jit(function), bw.get_num_threads()
+    try:
+        found = []
+        for threads in (1, 2, 3):
+            bw.set_num_threads(threads)
+            found.append(compiled(a))
+    finally:
+        bw.set_num_threads(before)
+    assert "@bw_parallel(" in compiled.as_text("llvm", a)
+    np.testing.assert_allclose(found[0], function(a), rtol=1e-9, atol=1e-12)
+    assert all(np.array_equal(found[0], other) for other in found[1:])
+
+
+@pytest.mark.parametrize("bad", [0, 150, 299])
+def test_a_failure_in_any_lane_is_the_failure_of_the_call(bad: int) -> None:
+    a = np.tile(np.eye(20), (300, 1, 1))
+    factor = bw.jit(lambda a: np.linalg.cholesky(a))
+    np.testing.assert_array_equal(factor(a), a)
+    a[bad] *= -1
+    for _ in range(2):
+        with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+            factor(a)
+    np.testing.assert_array_equal(factor(np.abs(a)), np.abs(a))
+
+
 # ----- sorting
 def ties(dtype: str) -> Any:
     found = np.random.default_rng(5).integers(0, 5, (3, 40)).astype(dtype)

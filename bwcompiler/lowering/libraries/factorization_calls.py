@@ -7,6 +7,7 @@ by loops that are compiled with the program, and all of them where this process 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -15,11 +16,12 @@ from bwcompiler.ir.access import ArrayView, matrix_order, whole
 from bwcompiler.ir.contracts.program_interface import LINALG_ERROR
 from bwcompiler.ir.op import Op, Value
 from bwcompiler.ir.routine import Fourier, InnerLoop, Sort
-from bwcompiler.lowering.function_text import FunctionText, Index
+from bwcompiler.lowering.function_text import FunctionText, Index, merged_axes
 from bwcompiler.lowering.libraries import cholesky_calls
 from bwcompiler.lowering.libraries.cblas import LEFT_OPERAND, LOWER, NON_UNIT, PLAIN, ROW_MAJOR, TRANSPOSED, UNIT, UPPER
 from bwcompiler.lowering.libraries.fourier_calls import fourier_text
-from bwcompiler.lowering.libraries.library_calls import CallText, Libraries, failure_lines, inner_loop_text
+from bwcompiler.lowering.libraries.library_calls import CallText, Libraries, call_text, failure_lines, inner_loop_text
+from bwcompiler.lowering.libraries.shared_calls import grain_of
 from bwcompiler.lowering.libraries.sort_calls import sort_text
 from bwcompiler.lowering.llvm_scalars import memory_type
 
@@ -88,9 +90,20 @@ def native_text(name: str, value: Value, views: Sequence[ArrayView], libraries: 
     arrays = [*[(f"%p{k}", view) for k, view in enumerate(views)], ("%out", whole(value))]
     lead = value.shape[:-2]
     starts = [(pointer, 0, view.strides[:-2]) for pointer, view in arrays]
+    axes = merged_axes(lead, [strides for _, _, strides in starts])
+    lanes = axes[0][0] if axes else 1
+    grain = grain_of(lanes, math.prod([extent for extent, _ in axes[1:]]) * _matrix_nanoseconds(value))
+    if grain is not None:
+        function.over_range()
     for pointers in function.batch(lead, starts):
         emit(function, value, views, pointers, libraries)
-    return CallText(function.text(failure_lines(LINALG_ERROR)), [*function.declares], fallible)
+    return call_text(function, failure_lines(LINALG_ERROR), [*function.declares], lanes, grain)
+
+
+def _matrix_nanoseconds(value: Value) -> float:
+    """About what one matrix takes."""
+    rows, columns = value.shape[-2:]
+    return float((10 if is_written_out(value) else 500) + 0.3 * rows * rows * columns)
 
 
 # ----- substitution

@@ -4,17 +4,19 @@ factorization_calls.py; Fourier transforms: fourier_calls.py; sorting: sort_call
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.access import ArrayView, view_of, whole
-from bwcompiler.ir.contracts.program_interface import INDEX_ERROR, LINALG_ERROR, NEGATIVE_ERROR
+from bwcompiler.ir.contracts.program_interface import DECLARE_PARALLEL, INDEX_ERROR, LINALG_ERROR, NEGATIVE_ERROR
 from bwcompiler.ir.extent import Extent
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.routine import InnerLoop
 from bwcompiler.ir.types import DType
 from bwcompiler.lowering.function_text import FunctionText, Index, merged_axes
+from bwcompiler.lowering.libraries.shared_calls import grain_of, sharing_text
 from bwcompiler.lowering.llvm_scalars import memory_type
 
 
@@ -64,6 +66,14 @@ def failure_lines(code: int) -> list[str]:
     return ["  store i64 %number, ptr %record", f"  ret i32 {code}"]
 
 
+def call_text(function: FunctionText, failure: Sequence[str], declares: Sequence[str], lanes: int, grain: int | None) -> CallText:
+    """A function, and where it is over a range what hands its lanes to threads, `grain` at a time."""
+    text = function.text(failure)
+    if grain is None:
+        return CallText(text, declares, function.fallible)
+    return CallText(text + sharing_text(function, lanes, grain), [*declares, DECLARE_PARALLEL], function.fallible)
+
+
 # ----- NumPy's inner loops
 def inner_loop_text(name: str, value: Value, views: Sequence[ArrayView], libraries: Libraries) -> CallText | None:
     """A batch through one of NumPy's inner loops; None where this process has no address of it."""
@@ -77,34 +87,52 @@ def inner_loop_text(name: str, value: Value, views: Sequence[ArrayView], librari
     arrays = _loop_arrays(function, routine, value, views)
     dimensions, cores = _core_dimensions(routine.core, arrays)
     lead = next(array.shape[:len(array.shape) - len(core)] for array, core in zip(arrays, cores, strict=True) if array.shape is not None)
+    axes = merged_axes(lead, [array.strides[:len(lead)] for array in arrays]) or [(1, (0,) * len(arrays))]
+    grain = None
     if routine.natural is not None:
         _refuse_negative(function, value, routine.natural[0])
-    if routine.cleared and value.dtype.is_complex:
+    elif routine.cleared and value.dtype.is_complex:
         function.call("void", "llvm.memset.p0.i64", "ptr %out", "i8 0", f"i64 {value.type.nbytes}", "i1 false")
-    axes = merged_axes(lead, [array.strides[:len(lead)] for array in arrays])
-    *outer, (count, steps) = axes or [(1, (0,) * len(arrays))]
-    words = [count, *dimensions]
-    strides = [step * array.size for step, array in zip(steps, arrays, strict=True)]
-    strides += [step * array.size for array in arrays for step in array.strides[len(lead):]]
-    places = stored_words(function, words), stored_words(function, strides)
-    block = function.slot(f"[{len(arrays)} x ptr]")
+    elif not routine.overwrites:                     # nothing but lanes
+        grain = grain_of(axes[0][0], math.prod([extent for extent, _ in axes[1:]]) * _lane_nanoseconds(routine, dimensions))
+    if grain is not None:
+        function.over_range()
     data = f"@{symbol}.data" if f"{symbol}.data" in libraries.symbols else "null"
     if routine.failure is not None:
         function.call("i32", "feclearexcept", "i32 1")
-    in_bytes = [(array.pointer, array.offset * array.size, [steps_of[k] * array.size for _, steps_of in outer])
-                for k, array in enumerate(arrays)]
-    for pointers in function.batch([extent for extent, _ in outer], in_bytes, "i8"):
-        call_inner_loop(function, symbol, block, pointers, places, data)
+    _call_for_lanes(function, symbol, data, arrays, axes, (dimensions, len(lead)))
     if routine.failure is not None:                  # FE_INVALID is 1 on x86 and Arm; NumPy itself reads it
         raised = function.call("i32", "fetestexcept", "i32 1")
         function.fail_if(function.let(f"icmp ne i32 {raised}, 0"))
     failure = failure_lines(LINALG_ERROR if routine.failure is not None else NEGATIVE_ERROR)
     if routine.failure is not None:
         failure.insert(0, "  %cleared = call i32 @feclearexcept(i32 1)")
-    declares = [*function.declares]
-    if data != "null":
-        declares.append(f"{data} = external global i8")
-    return CallText(function.text(failure), declares, fallible)
+    declares = [*function.declares, *([f"{data} = external global i8"] if data != "null" else [])]
+    return call_text(function, failure, declares, axes[0][0], grain)
+
+
+def _lane_nanoseconds(routine: InnerLoop, dimensions: Sequence[int]) -> float:
+    """About what one lane takes: a call of LAPACK, or a special function of an element."""
+    return 400 + 2.0 * math.prod(sorted(dimensions)[-2:]) * max(dimensions) if routine.core else 30
+
+
+def _call_for_lanes(function: FunctionText, symbol: str, data: str, arrays: Sequence[_Array], axes: Sequence[tuple[int, Sequence[int]]],
+                    core: tuple[Sequence[int], int]) -> None:
+    """Call the loop for the lanes along the innermost axis, for all others; `core` has its dimensions and the number of axes before."""
+    *outer, (count, steps) = axes
+    dimensions, before = core
+    is_innermost_shared = function.ranged and not outer
+    lanes = function.minus("%end", "%begin") if is_innermost_shared else count
+    strides = [step * array.size for step, array in zip(steps, arrays, strict=True)]
+    inside = [step * array.size for array in arrays for step in array.strides[before:]]
+    places = stored_words(function, [lanes, *dimensions]), stored_words(function, [*strides, *inside])
+    block = function.slot(f"[{len(arrays)} x ptr]")
+    starts = [(array.pointer, array.offset * array.size, [steps_of[k] * array.size for _, steps_of in outer])
+              for k, array in enumerate(arrays)]
+    for pointers in function.batch([extent for extent, _ in outer], starts, "i8"):
+        if is_innermost_shared:
+            pointers = [function.at(pointer, ("%begin", stride), type_="i8") for pointer, stride in zip(pointers, strides, strict=True)]
+        call_inner_loop(function, symbol, block, pointers, places, data)
 
 
 class _Array(NamedTuple):

@@ -9,6 +9,7 @@ themselves.  Elements that differ in bits that had no place are few, are next to
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterator, Sequence
 
 from bwcompiler.ir.access import ArrayView, contiguous_strides
@@ -17,7 +18,8 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.routine import Sort, sort_symbol
 from bwcompiler.ir.types import I64, DType
 from bwcompiler.lowering.function_text import FunctionText, Index
-from bwcompiler.lowering.libraries.library_calls import CallText, Libraries, failure_lines
+from bwcompiler.lowering.libraries.library_calls import CallText, Libraries, call_text, failure_lines
+from bwcompiler.lowering.libraries.shared_calls import grain_of
 from bwcompiler.lowering.llvm_scalars import memory_type
 
 _COLUMNS = 8                   # elements that are turned into integers at once
@@ -35,6 +37,10 @@ def sort_text(name: str, value: Value, views: Sequence[ArrayView], libraries: Li
     count, integers = x.shape[-1], sort_symbol(False, I64, 0)
     stable = symbol == sort_symbol(True, x.dtype, 2)
     by_integers = stable and x.dtype.itemsize >= 4 and not x.dtype.is_complex and integers in libraries.symbols
+    lanes = math.prod(x.shape[:-1])                  # side by side in memory, as whole arrays are
+    grain = grain_of(lanes, 30 + 0.6 * count * max(count, 2).bit_length())
+    if grain is not None:
+        function.over_range()
     for source, lane in _lanes(function, x, value, contiguous_strides(x.shape)[:-1]):
         if by_integers:
             _Positions(function, x.dtype, count, source, lane).write(integers, symbol)
@@ -43,7 +49,7 @@ def sort_text(name: str, value: Value, views: Sequence[ArrayView], libraries: Li
         else:
             function.copy_elements(source, lane, count)
             _sort(function, symbol, count, f"ptr {lane}")
-    return CallText(function.text(failure_lines(MEMORY_ERROR)), [*function.declares], True)
+    return call_text(function, failure_lines(MEMORY_ERROR), [*function.declares], lanes, grain)
 
 
 def _lanes(function: FunctionText, x: Value, value: Value, strides: Sequence[int]) -> Iterator[list[str]]:
