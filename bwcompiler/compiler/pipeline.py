@@ -21,13 +21,11 @@ from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.native import loops_named_in, native_libraries
 from bwcompiler.compiler.options import pass_options
 from bwcompiler.ir.access import root
-from bwcompiler.ir.contracts.memory import MemoryPlan
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.semantics.loop_verifier import verify_kernel
 from bwcompiler.ir.texts.graph_printer import NO_NAMES, Names
-from bwcompiler.lowering.libraries.library_calls import Libraries
-from bwcompiler.lowering.program import ProgramEmitter, ProgramText
+from bwcompiler.lowering.program import emit_llvm
 from bwcompiler.lowering.steps import LoweredBody, LoweredStep, lower_steps
 from bwcompiler.passes.adjoints.expand_regions import REGIONS, expand_regions
 from bwcompiler.passes.adjoints.unlink_regions import unlink_regions
@@ -55,12 +53,6 @@ from bwcompiler.passes.rewriting.legalize import legalize
 from bwcompiler.passes.rewriting.share_results import share_results
 from bwcompiler.passes.rewriting.simplify import simplify_with_mapping
 from bwcompiler.target import Target, current_target
-
-
-def emit_llvm(graph: Graph, steps: Sequence[LoweredStep], plan: MemoryPlan, libraries: Libraries, target: Target,
-              into: Sequence[int | None] = ()) -> ProgramText:
-    """The LLVM text of a program."""
-    return ProgramEmitter(graph, steps, plan, libraries, target, into).emit()
 
 
 def _verify_kernels(steps: Sequence[LoweredStep]) -> None:

@@ -80,24 +80,17 @@ class _KernelFunction(NamedTuple):
     work: int
 
 
-class ProgramEmitter:
-    """Emits the module of one program."""
-
-    def __init__(self, graph: Graph, steps: Sequence[LoweredStep], plan: MemoryPlan, libraries: Libraries,
-                 target: Target, into: Sequence[int | None] = ()) -> None:
-        self.program = LoweredBody(graph, steps, plan, tuple(into))
-        self.module = _Module(libraries, target)
-
-    def emit(self) -> ProgramText:
-        module = self.module
-        graph = self.program.graph
-        calls = _Calls(module, self.program, ())
-        calls.emit()
-        distinct = len(module.texts)
-        module.texts.append(program_text("bw_program", Slots(len(graph.inputs), len(graph.outputs)), calls.calls, module.texts))
-        text = module.text()
-        symbols = frozenset([name for line in module.declares for name in _SYMBOL.findall(line)])
-        return ProgramText(text, module.callbacks, module.checked, distinct, symbols)
+def emit_llvm(graph: Graph, steps: Sequence[LoweredStep], plan: MemoryPlan, libraries: Libraries, target: Target,
+              into: Sequence[int | None] = ()) -> ProgramText:
+    """The LLVM text of a program."""
+    module = _Module(libraries, target)
+    calls = _Calls(module, LoweredBody(graph, steps, plan, tuple(into)), ())
+    calls.emit()
+    distinct = len(module.texts)
+    module.texts.append(program_text("bw_program", Slots(len(graph.inputs), len(graph.outputs)), calls.calls, module.texts))
+    text = module.text()
+    symbols = frozenset([name for line in module.declares for name in _SYMBOL.findall(line)])
+    return ProgramText(text, module.callbacks, module.checked, distinct, symbols)
 
 
 class _Module:
@@ -293,7 +286,7 @@ class _Calls:
 
     def _call(self, value: Value, operands: Sequence[ArrayView]) -> None:
         if value.op is ops.matmul:
-            self._gemm(value, operands)
+            self._product(value, operands)
         elif value.op is ops.normalize_index:
             name = self.module.new_name("check")
             self.declares[DECLARE_LAST] = None
@@ -330,7 +323,7 @@ class _Calls:
         self._append(FunctionCall(self.module.function(text, name), arguments, (number, *words), True), _library_work(value))
         self.module.checked.append(value)
 
-    def _gemm(self, value: Value, operands: Sequence[ArrayView]) -> None:
+    def _product(self, value: Value, operands: Sequence[ArrayView]) -> None:
         name = self.module.new_name("gemm")
         text, declares, words, status = product_text(name, value, operands)
         self.declares.update(dict.fromkeys(declares))

@@ -16,7 +16,7 @@ from bwcompiler.ir.contracts.program_interface import CALLBACK_DONE, CALLBACK_ER
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.lowering import calls
-from bwcompiler.lowering.program import ProgramEmitter, ProgramText
+from bwcompiler.lowering.program import ProgramText, emit_llvm
 from bwcompiler.passes.memory import find_updates
 from bwcompiler.passes.memory.plan_memory import plan_memory
 from bwcompiler.runtime import jit
@@ -50,7 +50,7 @@ class Emitted:
 def emitted(text: str) -> Emitted:
     graph, steps = steps_of(text)
     plan = plan_memory(graph, steps)
-    return Emitted(graph, plan, ProgramEmitter(graph, steps, plan, NO_LIBRARIES, HOST).emit())
+    return Emitted(graph, plan, emit_llvm(graph, steps, plan, NO_LIBRARIES, HOST))
 
 
 def body_of(text: str) -> str:
