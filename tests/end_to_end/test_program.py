@@ -1,4 +1,4 @@
-"""`bw.compile`: everything that api.md section 3 says about programs, seeds, wrt, into and scale."""
+"""`bw.compile`: programs, their seeds, `wrt`, `into` and `scale`, what they refuse, and their texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The programs of api.md section 5 with their exact numbers."""
+"""Programs as users of Chainer, PyTorch and Torch7 write them: their forward and backward, with exact numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import bwcompiler as bw
 from bwcompiler import nn
 from bwcompiler.errors import SeedError
 
-# ----- 1. Chainer F.transpose
+# ----- Chainer F.transpose
 PERMUTATIONS = [*itertools.permutations(range(3)), (-1, 0, 1), (-1, -2, -3), (1, -1, 0), (-3, 2, -2), None]
 
 
@@ -38,7 +38,7 @@ def test_methods_and_attributes_of_transposition(dtype: type) -> None:
         assert gx.dtype == dtype
 
 
-# ----- 2. Chainer user-defined function
+# ----- Chainer user-defined function
 @pytest.mark.parametrize("shapes", [((2, 3), (3,)), ((2, 3), (2, 1)), ((3,), (2, 3)), ((1, 3), (2, 1)), ((2, 3), ()), ((), ()),
                                     ((4, 1, 3), (2, 1)), ((2, 3), (1, 1)), ((2, 3), (2, 3))], ids=str)
 def test_product_of_broadcast_shapes(shapes: tuple[tuple[int, ...], tuple[int, ...]], rng: np.random.Generator) -> None:
@@ -94,7 +94,7 @@ def test_none_from_own_backward_means_zero() -> None:
     assert gy.tolist() == [0.0, 0.0]
 
 
-# ----- 3. PyTorch matmul with a seed
+# ----- PyTorch matmul with a seed
 def test_matmul_with_a_seed() -> None:
     x, a = np.arange(6.0).reshape(2, 3), np.ones((3, 4))
     seed = np.array([[1.0, 2, 3, 4], [5, 6, 7, 8]])
@@ -111,7 +111,7 @@ def test_a_list_as_seed_takes_the_dtype_of_the_output() -> None:
     assert gx.tolist() == [[10.0] * 3, [26.0] * 3]
 
 
-# ----- 4. PyTorch ten-parameter net
+# ----- PyTorch ten-parameter net
 SHAPES = [(2, 1, 3, 3), (2,), (3, 2, 3, 3), (3,), (8, 12), (8,), (6, 8), (6,), (10, 6), (10,)]
 
 
@@ -183,7 +183,7 @@ def test_net_with_a_loss_accumulates_over_batches(parameters: list[np.ndarray], 
         np.testing.assert_allclose(buffer, total, rtol=1e-12, atol=1e-15)
 
 
-# ----- 5. PyTorch element by element
+# ----- PyTorch element by element
 A = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 
 
@@ -209,7 +209,7 @@ def test_full_jacobian() -> None:
     assert np.array_equal(jacobian.reshape(6, 6), np.diag(2 * A.ravel()))
 
 
-# ----- 6. Torch7 modules
+# ----- Torch7 modules
 def test_linear_in_two_parts(rng: np.random.Generator) -> None:
     x, w, b, seed = (rng.standard_normal(shape) for shape in ((5, 4), (3, 4), (3,), (5, 3)))
     program = bw.compile(nn.linear, x, w, b)
@@ -232,7 +232,7 @@ def test_log_softmax_backward(rng: np.random.Generator) -> None:
     np.testing.assert_allclose(gx, seed - np.exp(out) * seed.sum(axis=1, keepdims=True), rtol=1e-12)
 
 
-# ----- 7. Chainer double backprop
+# ----- Chainer double backprop
 def test_backward_of_backward(rng: np.random.Generator) -> None:
     x, w = rng.standard_normal((4, 3)), rng.standard_normal((3, 2))
 
