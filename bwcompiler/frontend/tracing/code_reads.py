@@ -117,7 +117,7 @@ class _Scan:
             key, owner = stack.pop(), stack.pop()
             constant = isinstance(key, tuple) and not isinstance(key, Place) and type(key[1]) in (int, str)
             self._push(self._extended(owner, "item", key[1]) if constant else None, instruction, alone=True)
-        elif name.startswith("STORE_FAST") and len(_names(instruction)) == 1 and name == "STORE_FAST":
+        elif name == "STORE_FAST":
             value = stack.pop() if stack else None
             if instruction.argval in self.once and isinstance(value, Place):
                 self.known[instruction.argval] = value

@@ -214,16 +214,18 @@ def check_accumulators(kernel: Kernel) -> None:
             fail(kernel, f"accumulator {accumulator}: a position goes with argmax and argmin, and only with them")
         fed.add(accumulator)
 
+    def read(accumulator: Accumulator, opened: set[Accumulator], lanes: set[Accumulator]) -> None:
+        if accumulator not in opened or accumulator not in fed:
+            fail(kernel, f"the total of {accumulator} is read before it is known")
+        if accumulator in lanes:
+            fail(kernel, f"the total of {accumulator} is read in a vector loop that feeds it")
+
     def walk(body: list[Statement], opened: set[Accumulator], lanes: set[Accumulator]) -> None:
         opened = set(opened)
         for statement in body:
             for scalar, _ in scalars(statement):
-                if scalar.op not in ("total", "found"):
-                    continue
-                if scalar.data not in opened or scalar.data not in fed:
-                    fail(kernel, f"the total of {scalar.data} is read before it is known")
-                if scalar.data in lanes:
-                    fail(kernel, f"the total of {scalar.data} is read in a vector loop that feeds it")
+                if scalar.op in ("total", "found"):
+                    read(scalar.data, opened, lanes)
             if isinstance(statement, Loop):
                 walk(statement.body, opened, lanes | _fed_in_lanes(statement))
             elif isinstance(statement, Reduce):
