@@ -18,7 +18,7 @@ from bwcompiler.errors import InternalError
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Record, Value, current_record, input_value
 from bwcompiler.ir.types import TensorType
-from bwcompiler.passes.adjoints.cut_body import NOTHING, CutBody, cut_body
+from bwcompiler.passes.adjoints.cut_body import NOTHING, CutBody, Cutting, cut_body
 from bwcompiler.passes.adjoints.loop_adjoint import or_zero, totals, zeros
 from bwcompiler.passes.derivatives.activity import is_differentiable
 from bwcompiler.passes.loops.branch_states import branch_states
@@ -74,8 +74,8 @@ def expand_cond(value: Value, operands: Sequence[Value], branches: Sequence[Prep
     seeded = [k for k, output in enumerate(value.attrs["then_branch"].outputs) if is_differentiable(output)]
     updated = set(branch_states(value).values())
     apart = {place for place in updated if flags[place]}
-    parts = [cut_body(body, 0, [*flags, *[False] * len(arrays)], seeded, NOTHING, apart=apart, updated=updated, masked=masked)
-             for body, arrays in branches]
+    how = Cutting(NOTHING, apart=apart, updated=updated, masked=masked)
+    parts = [cut_body(body, 0, [*flags, *[False] * len(arrays)], seeded, how) for body, arrays in branches]
     fixed = [part.fixed_operands(given, arrays, record) for part, (_, arrays) in zip(parts, branches, strict=True)]
     captured = [values[len(given):] for values in fixed]
     places = _shared(parts)

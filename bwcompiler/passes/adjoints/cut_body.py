@@ -13,6 +13,7 @@ that are updated in place may be restored instead (`undo_log`), where that keeps
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from bwcompiler import ops
@@ -80,62 +81,121 @@ class CutBody(NamedTuple):
         return [*fixed, *[mapping[value] for value in self.hoisted]]
 
 
-def cut_body(body: Graph, carried: int, flags: Sequence[bool], seeded: Sequence[int], hoisting: str, trips: int = 0,
-             passed_on: Set[int] = frozenset(), apart: Set[int] = frozenset(), updated: Set[int] = frozenset(),
-             restoring: bool = False, masked: Set[int] = frozenset(), known: Set[int] = frozenset(),
-             sparing: bool = False, products: bool = False) -> CutBody:
-    """Differentiate a body with respect to the inputs that are flagged, and cut the result in two.
+@dataclass(frozen=True)
+class Cutting:
+    """What a cut may do, and what is known of the place of the body.
 
-    seeded     the numbers of the outputs that get cotangents.
     hoisting   what may be computed before the loop: ALL, where the body surely runs; SAFE, what cannot fail; or NOTHING.
     trips      how often the body runs at most, where carried arrays may be restored.
     passed_on  the numbers of carried arrays that a loop around this one may restore: their last versions need not be kept.
     apart      the numbers of fixed inputs whose cotangents are not added to those so far.
-    restoring  whether carried arrays are restored where that is possible, even if it keeps more.
     updated    the numbers of fixed inputs that are written over later: they cost their bytes, although they are kept where they are.
+    restoring  whether carried arrays are restored where that is possible, even if it keeps more.
     masked     the numbers of the outputs of whose cotangents a choice may mask parts.
     known      the numbers of carried inputs that are known in each iteration on the way back, as counters are.
     sparing    whether more is computed again than pays if then nothing has to be kept; products: also products and the like.
     """
-    fixed = [k for k in range(carried, len(body.inputs)) if flags[k] and k not in apart]
-    active = [*[k for k in range(len(body.inputs)) if flags[k] and (k < carried or k in apart)], *fixed]
+
+    hoisting: str
+    trips: int = 0
+    passed_on: Set[int] = frozenset()
+    apart: Set[int] = frozenset()
+    updated: Set[int] = frozenset()
+    restoring: bool = False
+    masked: Set[int] = frozenset()
+    known: Set[int] = frozenset()
+    sparing: bool = False
+    products: bool = False
+
+
+def cut_body(body: Graph, carried: int, flags: Sequence[bool], seeded: Sequence[int], how: Cutting) -> CutBody:
+    """Differentiate a body with respect to the inputs that are flagged, and cut the result in two.
+
+    seeded: the numbers of the outputs that get cotangents.
+    """
+    fixed = [k for k in range(carried, len(body.inputs)) if flags[k] and k not in how.apart]
+    active = [*[k for k in range(len(body.inputs)) if flags[k] and (k < carried or k in how.apart)], *fixed]
     seeds = [INPUT_SEED if k in seeded else None for k in range(len(body.outputs))]
-    linked = differentiate(body, active, seeds, started_from=fixed, masked=masked, inside=True)
+    linked = differentiate(body, active, seeds, started_from=fixed, masked=how.masked, inside=True)
     joint, unlinked = unlink_with_mapping(linked)
-    graph = joint.graph.replace(captured=0)
     numbers = [position for position in joint.seeds if position is not None] + list(joint.started)
-    taken = set(numbers).union(range(carried))
-    lifted = Hoisted(graph)
-    if hoisting != NOTHING:
-        lifted = hoist(graph, [value for k, value in enumerate(graph.inputs) if k not in taken], hoisting == ALL)
-    with Record() as record:
-        marks = {value: _mark(value) for number, value in enumerate(lifted.graph.inputs)
-                 if (number < carried and number not in known) or number in updated}
-    held = {mark: value for value, mark in marks.items()}
-    copies = dict(marks)
-    saved = replaced_inputs(lifted.graph, copies, lifted.graph.inputs, record.values)
-    entries = [copies.get(value, value) for value in lifted.graph.inputs[:carried]]
-    inner = _inner_loops(linked.graph, [unlinked, lifted.mapping, copies]) if trips else {}
-    found = chains(saved, entries, inner) if trips else Chains({})
-    cut = _Cut(saved, numbers, len(body.outputs), found, inner)
-    parts = cut.keeping_nothing(products) if sparing else None
-    parts = parts or cut.best(trips, passed_on, restoring)
-    seeded_by = set(parts.seeds)
-    number = {value: k for k, value in enumerate([one for one in saved.inputs[carried:] if one not in seeded_by])}
-    number |= {mark: number[value] for mark, value in held.items() if value in number}
-    counters = {value: k for k, value in enumerate(saved.inputs[:carried]) if k in known}
-    residuals = [value for value in parts.residuals if value not in number and value not in counters]
-    counted = [value for value in parts.residuals if value in counters]
-    kept = [value for value in parts.residuals if value in number]
+    lifted = _lifted(joint.graph.replace(captured=0), {*numbers, *range(carried)}, how.hoisting)
+    marked = _marked(lifted.graph, carried, how)
+    inner = _inner_loops(linked.graph, [unlinked, lifted.mapping, marked.copies]) if how.trips else {}
+    found = chains(marked.graph, marked.entries, inner) if how.trips else Chains({})
+    cut = _Cut(marked.graph, numbers, len(body.outputs), found, inner)
+    parts = cut.keeping_nothing(how.products) if how.sparing else None
+    parts = parts or cut.best(how.trips, how.passed_on, how.restoring)
+    sources = _sources(parts, marked, carried, how.known)
     positions = iter(range(len(joint.cotangents)))
     cotangents = [None if position is None else parts.cotangents[next(positions)] for position in joint.cotangents]
-    forward = _without_marks(parts.forward, held, len(body.outputs), residuals)
-    inputs = [*parts.seeds, *parts.ends, *[parts.holders[value] for value in (*residuals, *kept, *counted)]]
-    adjoint = _adjoint(parts.body, inputs, cotangents, [body.inputs[k] for k in active], parts.first, body)
-    own = tuple([value for value in joint.graph.inputs[carried:] if value in number])
-    return CutBody(forward, adjoint, len(residuals), tuple(seeded), tuple(active), parts.undone, tuple([number[value] for value in kept]),
-                   tuple([counters[value] for value in counted]), joint.captured, _whole(residuals, saved, entries), own, lifted.values,
-                   lifted.hoisted, frozenset([k for k, zeros in zip(active, linked.masked, strict=True) if zeros]))
+    holders = [parts.holders[value] for value in (*sources.stored, *sources.kept, *sources.counted)]
+    adjoint = _adjoint(parts.body, [*parts.seeds, *parts.ends, *holders], cotangents, [body.inputs[k] for k in active], parts.first, body)
+    return CutBody(
+        forward=_without_marks(parts.forward, marked.held, len(body.outputs), sources.stored), adjoint=adjoint,
+        residuals=len(sources.stored), seeded=tuple(seeded), active=tuple(active), undone=parts.undone,
+        kept=tuple(sources.kept.values()), counted=tuple(sources.counted.values()), arrays=joint.captured,
+        whole=_whole(sources.stored, marked.graph, marked.entries),
+        inputs=tuple([value for value in joint.graph.inputs[carried:] if value in sources.fixed]),
+        before=lifted.values, hoisted=lifted.hoisted,
+        masked=frozenset([k for k, zeros in zip(active, linked.masked, strict=True) if zeros]))
+
+
+def _lifted(graph: Graph, taken: Set[int], hoisting: str) -> Hoisted:
+    """What may be computed before the loop, of the inputs that do not change in it: all but those whose numbers are `taken`."""
+    if hoisting == NOTHING:
+        return Hoisted(graph)
+    return hoist(graph, [value for k, value in enumerate(graph.inputs) if k not in taken], hoisting == ALL)
+
+
+class _Marked(NamedTuple):
+    """A joint graph in which marks stand for the inputs that cost their bytes if they are kept, which an argument does not.
+
+    held     mark -> input; copies: value of the graph without marks -> what it is now; entries: what stands for what is carried.
+    """
+
+    graph: Graph
+    held: dict[Value, Value]
+    copies: dict[Value, Value]
+    entries: list[Value]
+
+
+def _marked(graph: Graph, carried: int, how: Cutting) -> _Marked:
+    with Record() as record:
+        marks = {value: _mark(value) for number, value in enumerate(graph.inputs)
+                 if (number < carried and number not in how.known) or number in how.updated}
+    copies = dict(marks)
+    marked = replaced_inputs(graph, copies, graph.inputs, record.values)
+    return _Marked(marked, {mark: value for value, mark in marks.items()}, copies,
+                   [copies.get(value, value) for value in graph.inputs[:carried]])
+
+
+def _mark(value: Value) -> Value:
+    mark = ops.barrier(value)
+    mark.name = value.label
+    return mark
+
+
+class _Sources(NamedTuple):
+    """Where the adjoint has residuals from: stored by the forward graph; fixed inputs, or carried ones that are known, with their numbers.
+
+    fixed   the numbers of all fixed inputs, and of what stands for them.
+    """
+
+    stored: list[Value]
+    kept: dict[Value, int]
+    counted: dict[Value, int]
+    fixed: dict[Value, int]
+
+
+def _sources(parts: _Parts, marked: _Marked, carried: int, known: Set[int]) -> _Sources:
+    seeds = set(parts.seeds)
+    fixed = {value: k for k, value in enumerate([one for one in marked.graph.inputs[carried:] if one not in seeds])}
+    fixed |= {mark: fixed[value] for mark, value in marked.held.items() if value in fixed}
+    counters = {value: k for k, value in enumerate(marked.graph.inputs[:carried]) if k in known}
+    return _Sources([value for value in parts.residuals if value not in fixed and value not in counters],
+                    {value: fixed[value] for value in parts.residuals if value in fixed},
+                    {value: counters[value] for value in parts.residuals if value in counters}, fixed)
 
 
 def _whole(residuals: Sequence[Value], graph: Graph, entries: Sequence[Value]) -> int:
@@ -150,13 +210,6 @@ def _whole(residuals: Sequence[Value], graph: Graph, entries: Sequence[Value]) -
         if len(versions) > 1 and value is entry:
             found |= versions
     return _bytes([value for value in residuals if value in found])
-
-
-def _mark(value: Value) -> Value:
-    """In the place of a carried input: a value that costs its bytes if it is kept, which an argument does not."""
-    mark = ops.barrier(value)
-    mark.name = value.label
-    return mark
 
 
 def _inner_loops(linked: Graph, mappings: Sequence[Mapping[Value, Value]]) -> dict[Value, Undone]:

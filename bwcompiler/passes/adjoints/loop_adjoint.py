@@ -18,7 +18,7 @@ from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, constant, current_record, input_value
 from bwcompiler.ir.types import DType, TensorType, tensor
 from bwcompiler.ops.rules import zero_of
-from bwcompiler.passes.adjoints.cut_body import ALL, SAFE, CutBody, cut_body
+from bwcompiler.passes.adjoints.cut_body import ALL, SAFE, CutBody, Cutting, cut_body
 from bwcompiler.passes.adjoints.late_products import Late, sum_of_products, take_products
 from bwcompiler.passes.loops.region_bodies import padded, replaced_inputs
 
@@ -122,8 +122,8 @@ def cut_loop(loop: Value, body: Graph, flags: Sequence[bool], masked: Set[int], 
     carried = loop.attrs["carried"]
     hoisting = ALL if known_le(loop.attrs["lo"], loop.attrs["hi"]) else SAFE
     assert body.index is not None
-    return cut_body(body, carried, flags, [k for k in range(carried) if flags[k]], hoisting, trips_of(body.index), passed_on,
-                    restoring=restoring, masked=masked)
+    how = Cutting(hoisting, trips_of(body.index), passed_on, restoring=restoring, masked=masked)
+    return cut_body(body, carried, flags, [k for k in range(carried) if flags[k]], how)
 
 
 def expand_loop(loop: Value, operands: Sequence[Value], body: Graph, arrays: Sequence[Any], parts: CutBody) -> Value:

@@ -27,7 +27,7 @@ from bwcompiler.ir.graph import Graph, cut, inline
 from bwcompiler.ir.op import Record, Value, constant, current_record, input_value
 from bwcompiler.ir.types import I64, TensorType, tensor
 from bwcompiler.passes.adjoints.counted_adjoint import Counter, counters_in, expand_counted
-from bwcompiler.passes.adjoints.cut_body import SAFE, CutBody, cut_body
+from bwcompiler.passes.adjoints.cut_body import SAFE, CutBody, Cutting, cut_body
 from bwcompiler.passes.adjoints.loop_adjoint import or_zero, stack_inputs, totals, zeros
 from bwcompiler.passes.loops.region_bodies import padded
 
@@ -140,8 +140,8 @@ def expand_while(value: Value, operands: Sequence[Value], body: Graph, arrays: S
         raise InternalError(f"{value!r} is expanded outside of any record")
     carried = value.attrs["carried"]
     counters = counters_in(body, carried)
-    parts = cut_body(body, carried, flags, [k for k in range(carried) if flags[k]], SAFE, masked=masked,
-                     known={counter.number for counter in counters}, sparing=True, products=not keeps_rings)
+    how = Cutting(SAFE, masked=masked, known={counter.number for counter in counters}, sparing=True, products=not keeps_rings)
+    parts = cut_body(body, carried, flags, [k for k in range(carried) if flags[k]], how)
     counters = [counter for counter in counters if counter.number in parts.counted]
     fixed = parts.fixed_operands(operands[carried:], arrays, record)
     if not parts.residuals:
