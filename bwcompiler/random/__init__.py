@@ -14,28 +14,34 @@ from typing import Any
 from bwcompiler import spellings
 from bwcompiler.random.continuous import (
     cauchy,
+    double_sided_maxwell,
     exponential,
     gumbel,
     laplace,
     logistic,
     lognormal,
-    multivariate_normal,
+    maxwell,
     normal,
     pareto,
     rayleigh,
+    triangular,
     truncated_normal,
     uniform,
+    wald,
     weibull_min,
 )
 from bwcompiler.random.counts import poisson
 from bwcompiler.random.discrete import bernoulli, categorical, choice, geometric, permutation, rademacher, randint
 from bwcompiler.random.keys import PRNGKey, bits, fold_in, key, split
-from bwcompiler.random.positive import beta, chisquare, dirichlet, gamma, loggamma, t
+from bwcompiler.random.positive import beta, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, t
+from bwcompiler.random.vectors import ball, multivariate_normal, orthogonal
 
 __all__ = [
-    "PRNGKey", "bernoulli", "beta", "bits", "categorical", "cauchy", "chisquare", "choice", "dirichlet", "exponential", "fold_in",
-    "gamma", "geometric", "gumbel", "key", "laplace", "loggamma", "logistic", "lognormal", "multivariate_normal", "normal", "pareto",
-    "permutation", "poisson", "rademacher", "randint", "rayleigh", "split", "t", "truncated_normal", "uniform", "weibull_min",
+    "PRNGKey", "ball", "bernoulli", "beta", "bits", "categorical", "cauchy", "chisquare", "choice", "dirichlet",
+    "double_sided_maxwell", "exponential", "f", "fold_in", "gamma", "generalized_normal", "geometric", "gumbel", "key",
+    "laplace", "loggamma", "logistic", "lognormal", "maxwell", "multivariate_normal", "normal", "orthogonal", "pareto",
+    "permutation", "poisson", "rademacher", "randint", "rayleigh", "split", "t", "triangular", "truncated_normal", "uniform",
+    "wald", "weibull_min",
 ]
 
 

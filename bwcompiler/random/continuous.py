@@ -16,8 +16,8 @@ from bwcompiler.errors import DTypeError, ShapeError
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
 from bwcompiler.ir.op import Value, constant
-from bwcompiler.ir.types import I32, I64, DType, dtype_of
-from bwcompiler.random.keys import Shape, Words, joined, key_words, random_words, shape_of
+from bwcompiler.ir.types import F64, I32, I64, DType, component_of, dtype_of
+from bwcompiler.random.keys import Shape, Words, joined, key_words, random_words, shape_of, split_words
 
 MANTISSA = {32: 23, 64: 52}
 
@@ -103,13 +103,17 @@ def uniform(key: Any, shape: Shape = (), dtype: type = float, minval: Any = 0.0,
 
 @graph_function
 def normal(key: Any, shape: Shape = (), dtype: type = float) -> Any:
-    """Standard normal numbers; multiply and add for another deviation and mean.
+    """Standard normal numbers; multiply and add for another deviation and mean.  A complex dtype: both parts of variance 1/2.
 
     >>> import bwcompiler as bw
     >>> bw.random.normal(bw.random.key(42), (2,)).round(6).tolist()
     [-0.184712, -2.169825]
     """
-    return standard_normal(random_words(key_words(key, "normal"), shape_of(shape)), float_dtype(dtype, "normal"))
+    kind, words, found = dtype_of(dtype), key_words(key, "normal"), shape_of(shape)
+    if not kind.is_complex:
+        return standard_normal(random_words(words, found), float_dtype(dtype, "normal"))
+    re, im = (standard_normal(random_words(one, found), component_of(kind)) for one in split_words(words, 2))
+    return (re + 1j * im) / as_float(math.sqrt(2), component_of(kind))
 
 
 @graph_function
@@ -132,7 +136,7 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Shape | None = Non
 
 
 def _erf(x: Any) -> Any:
-    return fresh(ops.erf(value_of(x))) if isinstance(x, Tracer) else type(x)(math.erf(x))
+    return fresh(ops.erf(value_of(as_tracer(x)))) if isinstance(x, Tracer) or x.ndim else type(x)(math.erf(x))
 
 
 @graph_function
@@ -259,17 +263,67 @@ def _exponential(key: Any, shape: tuple[int, ...], dtype: DType, name: str) -> A
 
 
 @graph_function
-def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Shape | None = None, dtype: type = float) -> Any:
-    """Vectors of normal numbers with this mean and this positive definite matrix of covariances; `shape` without the last axis.
+def triangular(key: Any, left: Any, mode: Any, right: Any, shape: Shape | None = None, dtype: type = float) -> Any:
+    """Numbers between left and right whose density rises linearly up to mode, and falls after it.
 
-    >>> import numpy as np, bwcompiler as bw
-    >>> bw.random.multivariate_normal(bw.random.key(42), np.array([1.0, 2.0]), np.array([[2.0, 0.5], [0.5, 1.0]])).round(6).tolist()
-    [0.738778, -0.09499]
+    >>> import bwcompiler as bw
+    >>> bw.random.triangular(bw.random.key(42), 0.0, 1.0, 3.0, (2,)).round(6).tolist()
+    [1.145375, 0.212203]
     """
-    kind = float_dtype(dtype, "multivariate_normal")
-    mean, cov = as_float(mean, kind), as_float(cov, kind)
-    if mean.ndim < 1 or cov.ndim < 2 or cov.shape[-2:] != (mean.shape[-1], mean.shape[-1]):
-        raise ShapeError(f"random.multivariate_normal: mean has shape (..., n) and cov (..., n, n); got {mean.shape} and {cov.shape}")
-    batch = np.broadcast_shapes(mean.shape[:-1], cov.shape[:-2]) if shape is None else shape_of(shape)
-    draws = standard_normal(random_words(key_words(key, "multivariate_normal"), (*batch, mean.shape[-1])), kind)
-    return mean + np.squeeze(np.linalg.cholesky(cov) @ draws[..., None], -1)
+    kind = float_dtype(dtype, "triangular")
+    u = between(random_words(key_words(key, "triangular"), common_shape(shape, "triangular", left, mode, right)), kind)
+    left, mode, right = (as_float(parameter, kind) for parameter in (left, mode, right))
+    rising = u < (mode - left) / (right - left)            # the root of what is chosen alone: its slope at 0 is infinite
+    root = np.sqrt(np.where(rising, u * (right - left) * (mode - left), (1 - u) * (right - left) * (right - mode)))
+    return np.where(rising, left + root, right - root)
+
+
+@graph_function
+def maxwell(key: Any, shape: Shape = (), dtype: type = float) -> Any:
+    """Lengths of vectors of three normal numbers.
+
+    >>> import bwcompiler as bw
+    >>> bw.random.maxwell(bw.random.key(42), (2,)).round(6).tolist()
+    [2.185681, 0.866467]
+    """
+    return _lengths(key_words(key, "maxwell"), shape_of(shape), float_dtype(dtype, "maxwell"))
+
+
+def _lengths(words: Words, shape: tuple[int, ...], dtype: DType) -> Any:
+    draws = standard_normal(random_words(words, (*shape, 3)), dtype)
+    return np.sqrt(np.sum(draws * draws, axis=-1))
+
+
+@graph_function
+def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Shape = (), dtype: type = float) -> Any:
+    """loc + scale x, where x or -x are as of `maxwell`; `shape` is put before that of the parameters, as by jax.random.
+
+    >>> import bwcompiler as bw
+    >>> bw.random.double_sided_maxwell(bw.random.key(42), 0.0, 1.0, (2,)).round(6).tolist()
+    [-1.847818, -2.343898]
+    """
+    kind, natural = float_dtype(dtype, "double_sided_maxwell"), np.broadcast_shapes(np.shape(loc), np.shape(scale))
+    found = (*(shape_of(shape) or natural), *natural)
+    one, two = split_words(key_words(key, "double_sided_maxwell"), 2)
+    return random_signs(two, found, kind) * _lengths(one, found, kind) * as_float(scale, kind) + as_float(loc, kind)
+
+
+def random_signs(words: Words, shape: tuple[int, ...], dtype: DType) -> Any:
+    """1 and -1, equally likely: a handle."""
+    return np.where(between(random_words(words, shape), F64) < 0.5, as_float(1.0, dtype), as_float(-1.0, dtype))
+
+
+@graph_function
+def wald(key: Any, mean: Any, shape: Shape | None = None, dtype: type = float) -> Any:
+    """Numbers of the inverse Gaussian distribution of this mean, and of scale 1.
+
+    >>> import bwcompiler as bw
+    >>> bw.random.wald(bw.random.key(42), 2.0, (2,)).round(6).tolist()
+    [5.324021, 1.386284]
+    """
+    kind, found = float_dtype(dtype, "wald"), common_shape(shape, "wald", mean)
+    one, two = split_words(key_words(key, "wald"), 2)
+    mean, normals = as_float(mean, kind), standard_normal(random_words(one, found), kind)
+    y = normals * normals
+    x = mean + mean * mean * y / 2 - mean / 2 * np.sqrt(4 * mean * y + mean * mean * (y * y))
+    return np.where(between(random_words(two, found), kind) <= mean / (mean + x), x, mean * mean / x)

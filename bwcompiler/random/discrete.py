@@ -13,7 +13,7 @@ from bwcompiler.errors import DTypeError, ShapeError
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.types import F64, I64, DType, dtype_of
+from bwcompiler.ir.types import F64, I32, I64, DType, dtype_of
 from bwcompiler.random.continuous import as_float, between, common_shape, standard_gumbel, tiny
 from bwcompiler.random.keys import Shape, Words, key_words, random_bits, random_words, shape_of, split_words
 
@@ -54,8 +54,16 @@ def randint(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: type = int)
     kind = dtype_of(dtype)
     if not kind.is_integer:
         raise DTypeError(f"random.randint gives integers; got dtype {kind.numpy}")
-    found = common_shape(shape, "randint", minval, maxval)
-    return fresh(_integers(key_words(key, "randint"), found, minval, maxval, kind))
+    found, words = common_shape(shape, "randint", minval, maxval), key_words(key, "randint")
+    if kind.bits >= 32:
+        return fresh(_integers(words, found, minval, maxval, kind))
+    limits = np.iinfo(kind.numpy)                                      # small integers are drawn as 32-bit ones
+    low, high = _within(minval, limits.min, limits.max), _within(maxval, limits.min, limits.max + 1)
+    return fresh(_integers(words, found, low, high, I32)).astype(kind.numpy)
+
+
+def _within(bound: Any, low: int, high: int) -> Any:
+    return min(max(bound, low), high) if isinstance(bound, int) else np.clip(bound, low, high).astype(np.int32)
 
 
 def _integers(key: Words, shape: tuple[int, ...], minval: Any, maxval: Any, kind: DType) -> Value:
@@ -164,8 +172,10 @@ def choice(key: Any, a: Any, shape: Shape = (), replace: bool = True, p: Any = N
 
 
 @graph_function
-def categorical(key: Any, logits: Any, axis: int = -1, shape: Shape | None = None) -> Any:
+def categorical(key: Any, logits: Any, axis: int = -1, shape: Shape | None = None, replace: bool = True) -> Any:
     """Positions along an axis, with probabilities proportional to exp(logits); `shape` is that of the result.
+
+    replace  False: what is drawn along the leading axes of `shape` differs, each position at most once.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.random.categorical(bw.random.key(42), np.log(np.array([0.1, 0.2, 0.7])), shape=(8,)).tolist()
@@ -178,8 +188,14 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Shape | None = Non
     if found[len(found) - len(batch):] != batch:
         raise ShapeError(f"random.categorical: the shape {found} does not end in that of the logits without axis {axis}, {batch}")
     leading = len(found) - len(batch)
-    drawn = (*found[:leading], *logits.shape)
-    noise = standard_gumbel(random_words(key_words(key, "categorical"), drawn), dtype)
+    words = key_words(key, "categorical")
+    if not replace:
+        count = math.prod(found[:leading])
+        if count > logits.shape[axis]:
+            raise ShapeError(f"random.categorical: {count} of {logits.shape[axis]} positions without replacement")
+        scores = np.moveaxis(standard_gumbel(random_words(words, logits.shape), dtype) + as_float(logits, dtype), axis, 0)
+        return np.reshape(np.argsort(-scores, axis=0, kind="stable")[:count], found)
+    noise = standard_gumbel(random_words(words, (*found[:leading], *logits.shape)), dtype)
     return np.argmax(noise + as_float(logits, dtype), axis=axis + leading)
 
 

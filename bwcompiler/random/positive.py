@@ -1,4 +1,4 @@
-"""Gamma distributed numbers, and what is made of them: beta, chi-square, Dirichlet, Student's t.
+"""Gamma distributed numbers, and what is made of them: beta, chi-square, Dirichlet, Student's t, F, the generalized normal one.
 
 Samples are drawn by rejection (Marsaglia and Tsang, "A simple method for generating gamma variables", 2000), in a native loop that
 runs until the last element is accepted, with the bits of `jax.random`.  A sample x of the distribution function P(a, x) moves with a so
@@ -20,8 +20,8 @@ from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.tracing.tracer import Tracer, call_back, fresh, value_of
 from bwcompiler.ir.op import Value, constant
 from bwcompiler.ir.types import DType, dtype_of
-from bwcompiler.random.continuous import as_float, between, common_shape, float_dtype, standard_normal
-from bwcompiler.random.keys import Shape, Words, key_words, random_words, split_words, threefry
+from bwcompiler.random.continuous import as_float, between, common_shape, float_dtype, random_signs, standard_normal
+from bwcompiler.random.keys import Shape, Words, key_words, random_words, shape_of, split_words, threefry
 
 NODES = 96                     # of the quadrature
 
@@ -224,3 +224,36 @@ def t(key: Any, df: Any, shape: Shape | None = None, dtype: type = float) -> Any
     one, two = split_words(key_words(key, "t"), 2)
     half = as_float(df, kind) / 2
     return standard_normal(random_words(one, found), kind) * np.sqrt(half / _gammas(two, half, found, kind, False))
+
+
+@graph_function
+def f(key: Any, dfnum: Any, dfden: Any, shape: Shape | None = None, dtype: type = float) -> Any:
+    """Quotients of chi-square distributed numbers, each divided by its degrees of freedom.
+
+    >>> import bwcompiler as bw
+    >>> bw.random.f(bw.random.key(42), 5.0, 7.0, (2,)).round(4).tolist()
+    [1.1514, 0.6285]
+    """
+    kind, found = float_dtype(dtype, "f"), common_shape(shape, "f", dfnum, dfden)
+    below, above = split_words(key_words(key, "f"), 2)
+    dfnum, dfden = as_float(dfnum, kind), as_float(dfden, kind)
+    numerator = 2.0 * np.exp(_gammas(above, dfnum / 2, found, kind, True)) / dfnum
+    return numerator / (2.0 * np.exp(_gammas(below, dfden / 2, found, kind, True)) / dfden)
+
+
+@graph_function
+def generalized_normal(key: Any, p: Any, shape: Shape = (), dtype: type = float) -> Any:
+    """Numbers of density proportional to exp(-|x|^p).
+
+    >>> import bwcompiler as bw
+    >>> bw.random.generalized_normal(bw.random.key(42), 3.0, (2,)).round(4).tolist()
+    [-0.3239, -0.1029]
+    """
+    return signed_powers(key_words(key, "generalized_normal"), p, shape_of(shape), float_dtype(dtype, "generalized_normal"))
+
+
+def signed_powers(key: Words, p: Any, shape: tuple[int, ...], dtype: DType) -> Any:
+    """± g^(1/p) of gamma distributed g of parameter 1/p: a handle."""
+    one, two = split_words(key, 2)
+    p = as_float(p, dtype)
+    return random_signs(two, shape, dtype) * _gammas(one, 1 / p, shape, dtype, False) ** (1 / p)

@@ -64,7 +64,28 @@ KNOWN: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "dirichlet": (lambda k: random.dirichlet(k, np.array([1.0, 2.0, 3.0])), [0.12087605, 0.15736892, 0.72175503]),
     "chisquare": (lambda k: random.chisquare(k, 5.0, (2,)), [5.7538664, 3.77022858]),
     "t": (lambda k: random.t(k, 5.0, (2,)), [-0.68467345, -0.44588448]),
+    "f": (lambda k: random.f(k, 5.0, 7.0, (2,)), [1.1513580272647008, 0.6285193808654049]),
+    "generalized_normal": (lambda k: random.generalized_normal(k, 3.0, (2,)), [-0.3238928432167583, -0.10285721735653405]),
+    "ball": (lambda k: random.ball(k, 3, 3.0), [-0.04969349492282331, -0.28873778549219575, -0.5074932719034]),
+    "orthogonal": (lambda k: random.orthogonal(k, 2, m=3), [[-0.3323982541017758, 0.3364001079140078, 0.8811051969348128],
+                                                            [-0.9177473674466865, 0.09995078745710298, -0.3843821140888083]]),
+    "triangular": (lambda k: random.triangular(k, np.arange(3.0), 2.5, 4.0), [2.065738528105406, 1.2598948110657764, 2.8697050180145918]),
+    "wald": (lambda k: random.wald(k, np.array([0.5, 2.0])), [0.8276472208773589, 1.3862836856025678]),
+    "maxwell": (lambda k: random.maxwell(k, (3,)), [2.1856811186160847, 0.866467331447922, 0.8407561365101462]),
+    "double_sided_maxwell": (lambda k: random.double_sided_maxwell(k, 0.5, 2.0, (3,)),
+                             [-3.1956351413757687, -4.1877952518604795, 4.2138077011187836]),
+    "multivariate_normal, svd": (lambda k: random.multivariate_normal(k, np.array([1.0, 2.0]), np.array([[2.0, 0.5], [0.5, 1.0]]), method="svd"),
+                                 [1.9929121293217675, 0.3199762780101978]),
+    "multivariate_normal, eigh": (lambda k: random.multivariate_normal(k, np.array([1.0, 2.0]), np.array([[2.0, 0.5], [0.5, 1.0]]), method="eigh"),
+                                  [3.9152426326030754, 3.385560300132019]),
+    "randint, i8": (lambda k: random.randint(k, (6,), -3, 100, np.int8), [21, 25, 89, 97, 42, 30]),
+    "randint, u8": (lambda k: random.randint(k, (4,), 250, 256, np.uint8), [250, 250, 253, 251]),
+    "categorical, each once": (lambda k: random.categorical(k, np.log([[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]]), shape=(3, 2), replace=False),
+                               [[2, 2], [0, 0], [1, 1]]),
+    "truncated_normal of arrays": (lambda k: random.truncated_normal(k, np.array([-3.0, 1.0]), np.array([-2.0, 1.5])),
+                                   [-2.3086333523669706, 1.0057138963429149]),
 }
+MADE_OF_GAMMA = ("beta", "dirichlet", "chisquare", "t", "f", "generalized_normal", "ball")
 
 
 @pytest.mark.parametrize("name", KNOWN)
@@ -75,7 +96,7 @@ def test_numbers_of_jax(name: str) -> None:
     if expected.dtype.kind in "biu":
         assert found.dtype.kind in "biu" and found.tolist() == expected.tolist()
     else:
-        tolerance = 1e-6 if "f32" in name else 2e-8 if expected.dtype == float and name in ("beta", "dirichlet", "chisquare", "t") else 1e-13
+        tolerance = 1e-6 if "f32" in name else 2e-8 if expected.dtype == float and name in MADE_OF_GAMMA else 1e-13
         np.testing.assert_allclose(found, expected, rtol=tolerance)
     result = trace(function, (KEY,))
     interpreted = interpret(result.graph, [KEY, *result.captured])[0]
@@ -83,7 +104,7 @@ def test_numbers_of_jax(name: str) -> None:
         np.testing.assert_allclose(interpreted, found, rtol=1e-6 if found.dtype == np.float32 else 1e-13)
     else:
         assert np.array_equal(interpreted, found)
-    if name in ("loggamma", "beta", "dirichlet", "chisquare", "t"):                      # made of what `gamma` is made of
+    if name == "loggamma" or name in MADE_OF_GAMMA:
         return
     mapped = bw.vmap(function)(random.split(KEY, 3))
     alone = [bw.jit(function)(one) for one in random.split(KEY, 3)]
@@ -196,6 +217,36 @@ def test_derivatives_in_parameters() -> None:
     assert bw.grad(gamma)(np.float32(2.5)).dtype == np.float32
 
 
+MOVED: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "triangular": (lambda p: random.triangular(KEY, p[0], p[1], p[2], (4,)), np.array([0.2, 1.0, 3.0])),
+    "wald": (lambda p: random.wald(KEY, p), np.array([0.5, 1.5, 4.0])),
+    "double_sided_maxwell": (lambda p: random.double_sided_maxwell(KEY, p[0], p[1], (3,)), np.array([0.5, 2.0])),
+    "truncated_normal": (lambda p: random.truncated_normal(KEY, np.array([-3.0, -0.2, 0.5]), p), np.array([-1.0, 0.5, 2.0])),
+    "multivariate_normal, svd": (lambda c: random.multivariate_normal(KEY, np.zeros(2), c @ c.T, method="svd"), np.array([[1.0, 0.2], [0.1, 2.0]])),
+}
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_derivatives_of_samples(name: str) -> None:
+    """Those of the samples as functions of the parameters, the key being fixed."""
+    function, p = MOVED[name]
+    slopes = bw.jacobian(function)(p)
+    for place in np.ndindex(p.shape):
+        step = np.zeros_like(p)
+        step[place] = 1e-6
+        numbers = (function(p + step) - function(p - step)) / 2e-6
+        if "svd" in name:                                          # vectors are unique up to signs
+            np.testing.assert_allclose(np.abs(slopes[(..., *place)]), np.abs(numbers), rtol=1e-5, atol=1e-7)
+        else:
+            np.testing.assert_allclose(slopes[(..., *place)], numbers, rtol=1e-5, atol=1e-7)
+
+
+def test_complex_normal_numbers() -> None:
+    z = random.normal(KEY, (2,), complex)
+    np.testing.assert_allclose(z, [-0.5093295292642132 + 0.45954304860759587j, -0.18428781404443714 + 0.08377702715980621j], rtol=1e-13)
+    assert random.normal(KEY, (2,), np.complex64).dtype == np.complex64
+
+
 # ----- errors
 ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "no key": (lambda: random.normal(np.zeros(2), (3,)), ShapeError, "a key is an array of two uint32 numbers.*got float64"),
@@ -212,6 +263,8 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "axis": (lambda: random.permutation(KEY, np.ones(3), 1), ShapeError, "axis 1"),
     "dirichlet": (lambda: random.dirichlet(KEY, 1.0), ShapeError, "one number for each component"),
     "categorical": (lambda: random.categorical(KEY, np.ones((2, 3)), shape=(3,)), ShapeError, "does not end in"),
+    "method": (lambda: random.multivariate_normal(KEY, np.ones(2), np.eye(2), method="qr"), ValueError, "method is 'cholesky', 'eigh' or 'svd'"),
+    "categorical, each once": (lambda: random.categorical(KEY, np.ones(3), shape=(4,), replace=False), ShapeError, "4 of 3 positions"),
     "covariances": (lambda: random.multivariate_normal(KEY, np.ones(2), np.eye(3)), ShapeError, "cov .*n, n"),
 }
 
