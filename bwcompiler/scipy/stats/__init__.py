@@ -30,6 +30,7 @@ from bwcompiler.scipy.stats.continuous import (
 from bwcompiler.scipy.stats.discrete import (
     bernoulli,
     betabinom,
+    betanbinom,
     binom,
     dlaplace,
     geom,
@@ -39,6 +40,8 @@ from bwcompiler.scipy.stats.discrete import (
     planck,
     poisson,
     randint,
+    skellam,
+    yulesimon,
     zipf,
 )
 from bwcompiler.scipy.stats.distributions import Distribution, Frozen
@@ -54,6 +57,25 @@ from bwcompiler.scipy.stats.hypotheses import (
     ttest_rel,
 )
 from bwcompiler.scipy.stats.kernel_densities import gaussian_kde
+from bwcompiler.scipy.stats.lifetimes import (
+    alpha,
+    burr,
+    exponpow,
+    fatiguelife,
+    foldcauchy,
+    foldnorm,
+    gengamma,
+    genhalflogistic,
+    gibrat,
+    halfgennorm,
+    kappa3,
+    loglaplace,
+    mielke,
+    powerlognorm,
+    recipinvgauss,
+    truncpareto,
+    truncweibull_min,
+)
 from bwcompiler.scipy.stats.multivariate import Family, dirichlet, multinomial, multivariate_normal, multivariate_t
 from bwcompiler.scipy.stats.positive_numbers import (
     arcsine,
@@ -118,6 +140,21 @@ from bwcompiler.scipy.stats.samples import (
     zscore,
 )
 from bwcompiler.scipy.stats.transformations import boxcox, boxcox_llf, yeojohnson, yeojohnson_llf
+from bwcompiler.scipy.stats.two_sides import (
+    anglit,
+    argus,
+    bradford,
+    cosine,
+    crystalball,
+    dgamma,
+    dweibull,
+    laplace_asymmetric,
+    norminvgauss,
+    powernorm,
+    rdist,
+    skewcauchy,
+    wrapcauchy,
+)
 
 
 def converted(of: Any) -> Any:
@@ -137,17 +174,22 @@ def converted(of: Any) -> Any:
 
 
 __all__ = [
-    "arcsine", "bernoulli", "beta", "betabinom", "betaprime", "binom", "boxcox", "boxcox_llf", "burr12", "cauchy", "chi",
-    "chi2", "chisquare", "circmean", "circstd", "circvar", "describe", "dirichlet", "dlaplace", "energy_distance", "entropy",
-    "erlang", "expon", "exponnorm", "exponweib", "f", "f_oneway", "fisk", "gamma", "gaussian_kde", "genextreme", "genlogistic", "gennorm",
-    "genpareto", "geom", "gmean", "gompertz", "gstd", "gumbel_l", "gumbel_r", "gzscore", "halfcauchy", "halflogistic",
-    "halfnorm", "hmean", "hypergeom", "hypsecant", "invgamma", "invgauss", "invweibull", "iqr", "johnsonsb", "johnsonsu",
-    "kurtosis", "laplace", "levy", "linregress", "loggamma", "logistic", "lognorm", "logser", "loguniform", "lomax",
-    "maxwell", "median_abs_deviation", "moment", "moyal", "multinomial", "multivariate_normal", "multivariate_t", "nakagami",
-    "nbinom", "norm", "pareto", "pearsonr", "planck", "pmean", "poisson", "power_divergence", "powerlaw", "randint",
-    "rankdata", "rayleigh", "reciprocal", "rice", "sem", "semicircular", "skew", "skewnorm", "spearmanr", "t", "triang",
-    "trim_mean", "truncexpon", "truncnorm", "ttest_1samp", "ttest_ind", "ttest_rel", "uniform", "variation", "vonmises",
-    "wald", "wasserstein_distance", "weibull_max", "weibull_min", "yeojohnson", "yeojohnson_llf", "zipf", "zmap", "zscore",
+    "alpha", "anglit", "arcsine", "argus", "bernoulli", "beta", "betabinom", "betanbinom", "betaprime", "binom", 
+    "boxcox", "boxcox_llf", "bradford", "burr", "burr12", "cauchy", "chi", "chi2", "chisquare", "circmean", "circstd",
+    "circvar", "cosine", "crystalball", "describe", "dgamma", "dirichlet", "dlaplace", "dweibull", "energy_distance",
+    "entropy", "erlang", "expon", "exponnorm", "exponpow", "exponweib", "f", "f_oneway", "fatiguelife", "fisk", "foldcauchy",
+    "foldnorm", "gamma", "gaussian_kde", "genextreme", "gengamma", "genhalflogistic", "genlogistic", "gennorm", "genpareto",
+    "geom", "gibrat", "gmean", "gompertz", "gstd", "gumbel_l", "gumbel_r", "gzscore", "halfcauchy", "halfgennorm",
+    "halflogistic", "halfnorm", "hmean", "hypergeom", "hypsecant", "invgamma", "invgauss", "invweibull", "iqr", "johnsonsb",
+    "johnsonsu", "kappa3", "kurtosis", "laplace", "laplace_asymmetric", "levy", "linregress", "loggamma", "logistic",
+    "loglaplace", "lognorm", "logser", "loguniform", "lomax", "maxwell", "median_abs_deviation", "mielke", "moment", "moyal",
+    "multinomial", "multivariate_normal", "multivariate_t", "nakagami", "nbinom", "norm", "norminvgauss", "pareto",
+    "pearsonr", "planck", "pmean", "poisson", "power_divergence", "powerlaw", "powerlognorm", "powernorm", "randint",
+    "rankdata", "rayleigh", "rdist", "recipinvgauss", "reciprocal", "rice", "sem", "semicircular", "skellam", "skew",
+    "skewcauchy", "skewnorm", "spearmanr", "t", "triang", "trim_mean", "truncexpon", "truncnorm", "truncpareto",
+    "truncweibull_min", "ttest_1samp", "ttest_ind", "ttest_rel", "uniform", "variation", "vonmises", "wald",
+    "wasserstein_distance", "weibull_max", "weibull_min", "wrapcauchy", "yeojohnson", "yeojohnson_llf", "yulesimon", "zipf",
+    "zmap", "zscore",
 ]
 
 if not TYPE_CHECKING:

@@ -125,3 +125,22 @@ dlaplace = Discrete("dlaplace", ("a",), Formulas(
     mean=lambda a: 0.0 * a, var=lambda a: 2.0 * np.exp(a) / np.expm1(a) ** 2, entropy=lambda a: a / np.sinh(a) - np.log(np.tanh(a * 0.5)),
     valid=positive,
 ), "The discrete Laplace distribution.", "bw.scipy.stats.dlaplace.cdf(np.array([-1]), 1.0).round(4).tolist()\n[0.2689]")
+
+
+yulesimon = Discrete("yulesimon", ("alpha",), Formulas(
+    log_density=lambda k, alpha: np.log(alpha) + betaln(k, alpha + 1.0),
+    valid=positive, low=1, inside=lambda alpha: 1.0,
+), "A geometric number whose probability is that of an exponential time.",
+    "bw.scipy.stats.yulesimon.pmf(np.array([1]), 1.0).round(4).tolist()\n[0.5]")
+
+betanbinom = Discrete("betanbinom", ("n", "a", "b"), Formulas(
+    log_density=lambda k, n, a, b: betaln(a + n, b + k) - np.log(n + k) - betaln(n, k + 1.0) - betaln(a, b),
+    valid=lambda n, a, b: positive(n, a, b) & _counted(n), low=0,
+), "The number of failures before n successes, of a probability that is a beta variable.",
+    "bw.scipy.stats.betanbinom.pmf(np.array([0]), 1, 1.0, 1.0).round(4).tolist()\n[0.5]")
+
+skellam = Discrete("skellam", ("mu1", "mu2"), Formulas(
+    log_density=lambda k, mu1, mu2: (np.log(special("ive", abs(k), 2.0 * np.sqrt(mu1 * mu2))) + k * 0.5 * (np.log(mu1) - np.log(mu2))
+                                     - (np.sqrt(mu1) - np.sqrt(mu2)) ** 2),
+    mean=lambda mu1, mu2: mu1 - mu2, var=lambda mu1, mu2: mu1 + mu2, valid=positive,
+), "The difference of two Poisson variables.", "bw.scipy.stats.skellam.pmf(np.array([0]), 1.0, 1.0).round(4).tolist()\n[0.3085]")
