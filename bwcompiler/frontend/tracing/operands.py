@@ -18,7 +18,7 @@ from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import levels_to_the_user
 from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout, fixed
 from bwcompiler.frontend.tracing.storages.new_strides import result_strides
-from bwcompiler.frontend.tracing.storages.region import active_region, open_region
+from bwcompiler.frontend.tracing.storages.region import active_region, open_region, shadow_of_chain
 from bwcompiler.frontend.tracing.storages.views import broadcast_value, shadow
 from bwcompiler.frontend.tracing.tracer import ScalarTracer, Tracer, fresh, value_of
 from bwcompiler.ir.op import Value
@@ -220,7 +220,7 @@ def as_tracer(x: Any) -> Tracer:
 def shadow_of(x: Any) -> np.ndarray[Any, Any]:
     """NumPy's stand-in for an operand, of which only shape and strides count; asks for the memory order."""
     if isinstance(x, Tracer):
-        return x._memory().shadow()
+        return shadow_of_chain(x._storage, x._chain)
     return x if isinstance(x, np.ndarray) and x.dtype != object else np.zeros(())
 
 

@@ -33,7 +33,7 @@ from bwcompiler.frontend.tracing.refusals.foreign_attributes import attribute_er
 from bwcompiler.frontend.tracing.registry import FUNCTIONS, HANDLERS, UFUNC_METHODS, Entry, call_entry, lookup
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.memory_order import Memory, RepeatedCall, unknown
-from bwcompiler.frontend.tracing.storages.region import Region, Storage, _state, open_region, placed, storage_numbers
+from bwcompiler.frontend.tracing.storages.region import Region, Storage, _state, follow, open_region, placed, storage_numbers
 from bwcompiler.frontend.tracing.storages.undecided_views import decide_views, is_undecided
 from bwcompiler.frontend.tracing.storages.views import Chain
 from bwcompiler.ir.op import Value
@@ -429,10 +429,9 @@ def value_of(tracer: Tracer) -> Value:
     if tracer._version == storage.version and tracer._region is region:
         assert tracer._value is not None
         return tracer._value
-    for step in chain:
-        base = step.read(base)
-    tracer._value, tracer._version, tracer._region = base, storage.version, region
-    return base
+    found = follow(storage, chain, base, region)
+    tracer._value, tracer._version, tracer._region = found, storage.version, region
+    return found
 
 
 def assign(tracer: Tracer, value: Value) -> None:

@@ -20,6 +20,7 @@ import numpy as np
 from bwcompiler.errors import BwError, EscapedTracerError, UnsupportedError, at
 from bwcompiler.frontend.tracing.source import FrameObserver, current_source
 from bwcompiler.frontend.tracing.storages.memory_order import Layout
+from bwcompiler.frontend.tracing.storages.views import Chain, shadow
 from bwcompiler.ir.extent import Index
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.source import Source
@@ -45,10 +46,13 @@ class Storage:
     undecided handles of which it is not decided yet whether they are views of this storage; each write decides it before.
     writable  False for the results that NumPy gives as immutable scalars.
     written   whether anything was ever written to it, in this region or inside of it.
+    last_read, last_shadow  of the long chain of views that was followed last, (chain, where each step leads to, what that holds for):
+                views of one of these go on from there.
     demandable  an integer or boolean argument, whose number can be had by tracing again (`StaticDemand`).
     """
 
-    __slots__ = ("__weakref__", "demandable", "inner", "layout", "links", "number", "region", "type", "undecided", "value", "version",
+    __slots__ = ("__weakref__", "demandable", "inner", "last_read", "last_shadow", "layout", "links",
+                 "number", "region", "type", "undecided", "value", "version",
                  "writable", "written")
 
     def __init__(self, region: Region, value: Value) -> None:
@@ -64,6 +68,41 @@ class Storage:
         self.demandable = False
         self.links: list[Any] | None = None
         self.written = False
+        self.last_read: tuple[Any, ...] = ()
+        self.last_shadow: tuple[Any, ...] = ()
+
+
+LONG = 8                       # views of views from which on the last chain that was followed is remembered
+
+
+def follow(storage: Storage, chain: Chain, base: Value, region: Region) -> Value:
+    """What a chain of views leads to from `base`, which the storage holds in the region."""
+    known = storage.last_read
+    found: list[Value] = known[1][:_common(known[0], chain)] if known and known[2] is base and known[3] is region else []
+    for step in chain[len(found):]:
+        found.append(step.read(found[-1] if found else base))
+    if len(chain) >= LONG:
+        storage.last_read = (chain, found, base, region)
+    return found[-1]
+
+
+def shadow_of_chain(storage: Storage, chain: Chain) -> np.ndarray[Any, Any]:
+    """The strided stand-in of a handle with this chain; its elements must never be read."""
+    strides = None if storage.layout is None else storage.layout.strides()
+    if len(chain) < LONG:
+        return shadow(storage.type.shape, strides, chain)  # type: ignore[arg-type]
+    known = storage.last_shadow
+    found: list[np.ndarray[Any, Any]] = known[1][:_common(known[0], chain)] if known and known[2] == strides else []
+    for step in chain[len(found):]:
+        found.append(step.shadow(found[-1] if found else shadow(storage.type.shape, strides, ())))  # type: ignore[arg-type]
+    storage.last_shadow = (chain, found, strides)
+    return found[-1]
+
+
+def _common(one: Chain, other: Chain) -> int:
+    """With how many steps both chains begin, where they differ in the last ones at most; else 0."""
+    most = min(len(one), len(other))
+    return next((count for count in range(most, max(most - 4, 0), -1) if one[:count] == other[:count]), 0)
 
 
 class Contents:

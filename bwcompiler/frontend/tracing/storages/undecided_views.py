@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, UnknownOrderError
 from bwcompiler.frontend.tracing.storages.region import Region, Storage
 from bwcompiler.frontend.tracing.storages.views import Chain, ReshapeView, Step, shadow
 from bwcompiler.ir.op import Value
+
+Array = np.ndarray[Any, Any]
 
 
 class Choice:
@@ -54,26 +58,29 @@ def decide_views(storage: Storage) -> None:
 
 def _decide(tracer: Any) -> None:
     storage: Storage = tracer._storage
-    chain: Chain = ()
+    chain: list[Step] = []
+    base: Array | None = None                      # the shadow of what the chain leads to so far, once somebody asked
     for step in tracer._chain:
         if isinstance(step, ReshapeView) and step.choice is not None:
             choice: Choice = step.choice
-            if choice.copy is None and _is_view(step, choice, storage, chain):
+            if choice.copy is None:
+                base = _shadow(choice, storage, tuple(chain)) if base is None else base
+            if choice.copy is None and base is not None and step.viewed(base) is not None:
                 step.choice = None
             else:
-                storage, chain = choice.copied(), ()
+                storage, chain, base = choice.copied(), [], None
                 continue
-        chain = (*chain, step)
+        chain.append(step)
+        base = None if base is None else step.shadow(base)
     if storage is not tracer._storage:
-        tracer._storage, tracer._chain, tracer._version = storage, chain, -1
+        tracer._storage, tracer._chain, tracer._version = storage, tuple(chain), -1
 
 
-def _is_view(step: ReshapeView, choice: Choice, storage: Storage, chain: Chain) -> bool:
+def _shadow(choice: Choice, storage: Storage, chain: Chain) -> Array:
     layout = C_ORDER if storage.layout is None else storage.layout
     try:
-        base = shadow(storage.type.shape, layout.strides(), chain)  # type: ignore[arg-type]
+        return shadow(storage.type.shape, layout.strides(), chain)  # type: ignore[arg-type]
     except UnknownOrderError as error:
         made = choice.source.short if choice.source is not None else "an earlier line"
         raise UnknownOrderError(f"an array is written to of which {made} made a reshape: is that a view, which changes too, or a "
                                 f"copy? {error}\n  hint: reshape a copy (x.copy().reshape(...)), or write to a copy") from None
-    return step.viewed(base) is not None

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import bwcompiler as bw
 from bwcompiler.errors import DTypeError, TracerError, TracerIndexError, UnsupportedError
 from bwcompiler.frontend import trace
+from bwcompiler.frontend.tracing.storages.views import ReshapeView, StridedView
 from tests.unit.frontend.comparing import compare
 
 SHAPES = ((5,), (3, 4), (2, 3, 4), (1, 4), (4, 1, 3), (0, 3))
@@ -391,3 +393,47 @@ def test_stale_value_is_read_once() -> None:
 
     graph = trace(fun, (np.ones((6, 7)),)).graph
     assert [value.op.name for value in graph.body] == ["slice", "transpose", "add"]
+
+
+NESTED: dict[str, Callable[[Any], Any]] = {
+    "a view or a copy": lambda v: v.reshape(2, 4) if v.ndim == 1 else v.T.reshape(-1),
+    "views": lambda v: v.reshape(2, 4) if v.ndim == 1 else v[:, ::-1][::-1].reshape(-1),
+    "of three axes": lambda v: v.reshape(2, 4).swapaxes(0, 1).reshape(4, 2).T.reshape(2, 2, 2).transpose(2, 0, 1).reshape(8),
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+@pytest.mark.parametrize("copied", [False, True])
+def test_views_of_views_of_views(name: str, copied: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As NumPy has them; and each is one step further than the one it is of, not followed from the beginning."""
+    step = NESTED[name]
+
+    def fun(x: Any, count: int) -> Any:
+        y = x.copy() if copied else x
+        v = y
+        for _ in [None] * count:
+            v = step(v)
+            v[..., 0] if v.ndim > 1 else v[0]
+        v[...] = v * np.arange(8.0).reshape(v.shape)
+        return y, v
+
+    steps: list[int] = []
+
+    def counting(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        def counted(self: Any, base: Any) -> Any:
+            steps.append(1)
+            return original(self, base)
+        return counted
+
+    for view in (StridedView, ReshapeView):
+        for method in ("read", "shadow"):
+            monkeypatch.setattr(view, method, counting(getattr(view, method)))
+    counts = []
+    for count in (20, 40, 80):
+        x = np.arange(8.0)
+        steps.clear()
+        found = bw.jit(fun, static_argnums=1, mutates=False)(x, count)
+        counts.append(len(steps))
+        for one, other in zip(found, fun(x, count), strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert counts[2] - counts[1] < 2.5 * (counts[1] - counts[0]), counts
