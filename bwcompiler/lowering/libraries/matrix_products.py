@@ -6,6 +6,7 @@ Operands are read where they lie (`ArrayView`), whatever their strides are.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from bwcompiler.errors import CompileError, at
 from bwcompiler.ir.access import ArrayView, contiguous_strides
 from bwcompiler.ir.extent import Extent, element_count, upper
 from bwcompiler.ir.op import Value
+from bwcompiler.ir.types import DType
 from bwcompiler.lowering.function_text import FunctionText, merged_axes
 from bwcompiler.lowering.llvm_scalars import memory_type
 from bwcompiler.lowering.products import call
@@ -107,10 +109,19 @@ def _numbers(value: Value, views: Sequence[ArrayView]) -> tuple[list[Extent], li
 
 
 def _written_out(name: str, value: Value, views: Sequence[ArrayView]) -> str:
-    *batch, rows, columns = value.shape
-    inner = value.operands[0].shape[-1]
-    function = FunctionText(name, ["a", "b", "c"], memory_type(value.dtype))
-    strides = [*[view.strides for view in views], contiguous_strides(value.shape)]
+    text = _sums_of_products(value.dtype, value.shape, value.operands[0].shape[-1], tuple([tuple(view.strides) for view in views]))
+    return text.replace(f"@{_ANY}(", f"@{name}(", 1)
+
+
+_ANY = "product"                                                    # what it is called until it has a name
+
+
+@functools.lru_cache(maxsize=256)
+def _sums_of_products(dtype: DType, shape: tuple[int, ...], inner: int, views: tuple[tuple[int, ...], ...]) -> str:
+    """The text, which many products of a program share."""
+    *batch, rows, columns = shape
+    function = FunctionText(_ANY, ["a", "b", "c"], memory_type(dtype))
+    strides = [*views, contiguous_strides(shape)]
     arrays = [(f"%{letter}", 0, steps[:-2]) for letter, steps in zip("abc", strides, strict=True)]
     unroll = rows * inner <= 64
     for a, b, c in function.batch(batch, arrays):
@@ -125,5 +136,5 @@ def _written_out(name: str, value: Value, views: Sequence[ArrayView]) -> str:
                 factor = function.load(function.at(a, (i, down), (k, right)))
                 product = function.scaled_row(factor, function.at(b, (k, below)), columns)
                 total = product if not total else function.let(f"fadd {function.row(columns)} {total}, {product}")
-            function.do(f"store {function.row(columns)} {total}, ptr {function.at(c, (i, columns))}, align {value.dtype.itemsize}")
+            function.do(f"store {function.row(columns)} {total}, ptr {function.at(c, (i, columns))}, align {dtype.itemsize}")
     return function.text()

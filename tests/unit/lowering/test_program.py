@@ -16,6 +16,7 @@ from bwcompiler.ir.contracts.program_interface import CALLBACK_DONE, CALLBACK_ER
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.lowering import calls
+from bwcompiler.lowering.libraries import matrix_products
 from bwcompiler.lowering.program import ProgramText, emit_llvm
 from bwcompiler.passes.memory import find_updates
 from bwcompiler.passes.memory.plan_memory import plan_memory
@@ -226,3 +227,15 @@ def test_steps_alike_of_which_one_writes_to_what_it_reads(merged_first: bool) ->
     other = x.copy()
     np.testing.assert_array_equal(bw.jit(program)(other, y), program(x, y))
     np.testing.assert_array_equal(other, x)
+
+
+def test_equal_small_products_are_written_once() -> None:
+    """A long program of them costs what tracing it costs."""
+    def steps(a: Any, x: Any) -> Any:
+        for _ in [None] * 30:
+            x = np.tanh(a @ x)
+        return np.sum(x)
+
+    matrix_products._sums_of_products.cache_clear()
+    text = bw.compile(steps, np.ones((3, 3)), np.ones(3)).as_text("llvm")
+    assert matrix_products._sums_of_products.cache_info().misses <= 5 and 1 <= text.count("define internal void @gemm") <= 5
