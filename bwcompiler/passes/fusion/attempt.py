@@ -89,9 +89,7 @@ class Attempt:
 
         versions: earlier ones of the array, that lie in its memory.
         """
-        array, section = root(self.value.operands[0]), update_section(self.value)
-        own = tuple([add_extents(scale_extent(index.extent(), step) if extent != 1 else 0, start) for index, extent, start, step
-                     in zip(self.indices, self.shape, section.starts, section.steps, strict=True)])
+        array, section, own = root(self.value.operands[0]), update_section(self.value), self.own_element()
         for base, index in self.reads:
             version = root(base)
             if (version is array or version in versions) and (base is not version or index != own):
@@ -99,6 +97,33 @@ class Attempt:
                 if read is None or not read.is_apart(section):
                     return True
         return False
+
+    def own_element(self) -> tuple[Extent, ...]:
+        """For an update: the index of the element that an iteration writes."""
+        section = update_section(self.value)
+        return tuple([add_extents(scale_extent(index.extent(), step) if extent != 1 else 0, start) for index, extent, start, step
+                      in zip(self.indices, self.shape, section.starts, section.steps, strict=True)])
+
+    def axes_in(self, group: FusionGroup) -> tuple[int, ...] | None:
+        """Per dimension the axis of the group that it runs along, -1 for one of extent 1; None where the group's members do not say."""
+        mapping = self._map_reads(group)
+        if mapping is None or any(dimension not in mapping for dimension in self.wide):
+            return None
+        return tuple([mapping.get(dimension, -1) for dimension in range(len(self.shape))])
+
+    def place(self, index: Sequence[IndexExpression], domain: Sequence[int]) -> tuple[object, ...] | None:
+        """An index in terms of a group's axes, the dimensions running along `domain`; None where it depends on data."""
+        found: list[object] = []
+        for entry in index:
+            if isinstance(entry, Scalar):
+                return None
+            terms = dict(entry.terms) if isinstance(entry, Affine) else {}
+            own = {one: factor for one, factor in terms.items() if one in self.number}
+            rest = entry
+            for one, factor in own.items():
+                rest = add_extents(rest, scale_extent(one.extent(), -factor))
+            found.append((rest, frozenset([(domain[self.number[one]], factor) for one, factor in own.items()])))
+        return tuple(found)
 
     def found(self, group: FusionGroup) -> Member:
         """Open a group with this value."""

@@ -25,6 +25,7 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.routine import Fourier, InnerLoop, Native
 from bwcompiler.passes.fusion.attempt import GROW, Attempt, section_read
 from bwcompiler.passes.fusion.axis_order import in_memory_order
+from bwcompiler.passes.fusion.in_step import reads_in_step
 from bwcompiler.passes.fusion.step_order import StepOrder
 from bwcompiler.passes.memory.find_updates import find_updates
 
@@ -366,8 +367,10 @@ class _Fusion:
         written = group.updated.get(array, [])
         if attempt.reads_what_it_writes([version for version, other in group.updated.items() if other is written]):
             return False
-        sections = [*written, *group.touched.get(array, [])]
-        return all(section is not None and mine.is_apart(section) for section in sections)
+        if not all(mine.is_apart(section) for section in written):
+            return False
+        apart = all(section is not None and mine.is_apart(section) for section in group.touched.get(array, []))
+        return apart or (not made_here and reads_in_step(attempt, group, array, self.attempts))
 
     # ----- numbers
     def _waits(self, attempt: Attempt) -> bool:
