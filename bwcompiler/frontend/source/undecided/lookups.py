@@ -13,10 +13,11 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import TracerError, at
+from bwcompiler.frontend.source.effects.checks import raised
 from bwcompiler.frontend.source.effects.doubles import refuse_double
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
 from bwcompiler.frontend.source.undecided.choices import Options, chosen_of, is_known
-from bwcompiler.frontend.source.variables import is_number, open_policy, same
+from bwcompiler.frontend.source.variables import is_number, not_capturable, open_policy, same
 from bwcompiler.frontend.tracing.control_flow.shared_arrays import share
 from bwcompiler.frontend.tracing.index_handle import extent_of
 from bwcompiler.frontend.tracing.operands import as_tracer
@@ -42,16 +43,14 @@ def look_up(items: Any, key: Any, default: Any = _NOTHING) -> Any:
     """items[key], or items.get(key, default)."""
     keys = _comparable(items, key)
     values = [items[one] for one in keys]
-    if not keys:
-        if default is _NOTHING:
-            raise KeyError(key)
+    if not keys and default is not _NOTHING:
         return default
-    which = _place(keys, key)
+    which = _place(keys, key) if keys else -1
     if default is not _NOTHING:
         found = which >= 0
         return _chosen([*values, default], np.where(found, which, len(values)))
     if not _is_among(keys, key):
-        _require(which, key)
+        _require(which, key, KeyError, f"{key}")
     return _chosen(values, np.maximum(which, 0))
 
 
@@ -65,9 +64,10 @@ def assign(items: Any, key: Any, value: Any, put: Any) -> None:
     """items[key] = value, where the key is one that the dictionary has; put(key, value) assigns."""
     keys = _comparable(items, key)
     refuse_double(items)
-    which = _place(keys, key) if keys else np.int64(-1)
+    which = _place(keys, key) if keys else -1
     if not keys or not _is_among(keys, key):
-        _require(which, key)
+        _require(which, key, TracerError, f"{key} is a new key of a dictionary: compiled code assigns to keys that are there\n"
+                 "  hint: give it all keys before, {k: 0.0 for k in keys}, or take an array")
     for place, one in enumerate(keys):
         put(one, _either(which == place, value, items[one]))
 
@@ -161,16 +161,17 @@ def _span(key: Any) -> range | None:
     return None
 
 
-def _require(which: Any, key: Any) -> None:
-    """Record that there is such a key."""
-    error = KeyError(f"{key}")
+def _require(which: Any, key: Any, kind: type[Exception], text: str) -> None:
+    """Record that there is such a key; a loop whose index is the key is unrolled, which shows whether there is."""
+    policy = open_policy()
+    if policy is not None and policy.depth and (extent_of(key) is not None or not isinstance(which, Tracer)):
+        not_capturable(f"it asks a dictionary for {key}, which is not there for all of them")
+    if not isinstance(which, Tracer):
+        raise raised(kind(text))
 
     def fail() -> None:
-        raise KeyError(f"{key}")
-    if isinstance(which, Tracer):
-        HANDLERS["check"](which < 0, fail, error, current_source(open_region().outer))
-        return
-    raise error
+        raise kind(text)
+    HANDLERS["check"](which < 0, fail, kind(text), current_source(open_region().outer))
 
 
 def _chosen(values: list[Any], which: Any) -> Any:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
+from bwcompiler.errors import TracerError
 from bwcompiler.frontend.tracing.trace import trace
 from tests.unit.frontend.comparing import as_python
 
@@ -104,11 +105,11 @@ def _assigned(x):
     return table[1]
 
 
-@pytest.mark.parametrize("program", [_found, _assigned], ids=lambda program: program.__name__)
-def test_keys_that_are_not_there_raise_when_the_program_runs(program) -> None:
+@pytest.mark.parametrize("program, error", [(_found, KeyError), (_assigned, TracerError)], ids=["found", "assigned"])
+def test_keys_that_are_not_there_raise_when_the_program_runs(program, error) -> None:
     compiled = bw.jit(program)
     assert compiled(-1.0) == program(-1.0)
-    with pytest.raises(KeyError, match="test_captured_lookups"):
+    with pytest.raises(error, match="test_captured_lookups"):
         compiled(1.0)
 
 
