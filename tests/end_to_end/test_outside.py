@@ -293,6 +293,63 @@ def test_a_trace_that_fails_leaves_numbers_as_they_were() -> None:
     assert rate == 2.0 and compiled(X).tolist() == (2 * X).tolist()
 
 
+# ----- arrays whose contents change
+WEIGHTS, ORDER = np.array([1.0, 2.0, 3.0]), np.array([2, 0, 1])
+
+
+def _element(x):
+    return WEIGHTS[0] * x
+
+
+def _elements(x):
+    total = 0.0
+    for weight in WEIGHTS:
+        total += weight * x
+    return total
+
+
+def _reduced(x):
+    return WEIGHTS.sum() * x + np.linalg.norm(WEIGHTS) + float(WEIGHTS[1])
+
+
+def _tested(x):
+    return x * 2 if WEIGHTS[0] + 2 * WEIGHTS[1] > 6.0 else x * 3
+
+
+def _of_a_view(x):
+    return x * np.sqrt(WEIGHTS[1:]).max() + np.dot(WEIGHTS, WEIGHTS)
+
+
+@pytest.mark.parametrize("fun", [_element, _elements, _reduced, _tested, _of_a_view], ids=lambda fun: fun.__name__)
+def test_contents_that_change_are_read_by_the_program(fun) -> None:
+    """After the first change: nothing is traced again for another."""
+    compiled, slope = bw.jit(fun), bw.grad(lambda x: np.sum(fun(x)))
+    traces = []
+    for k in range(6):
+        WEIGHTS[:] = [1.0 + k, 2.0 * k, 3.0]
+        np.testing.assert_allclose(compiled(1.5), fun(1.5), rtol=1e-14)
+        np.testing.assert_allclose(slope(1.5), (fun(1.5001) - fun(1.4999)) / 2e-4, rtol=1e-7)
+        traces.append(compiled._traces)
+    assert traces[-1] == traces[1] == 2
+
+
+def _sizes(x):
+    return np.ones(int(ORDER[0])) * x
+
+
+def _assigned_to(x):
+    WEIGHTS[0] = 5.0
+    return WEIGHTS[0] * x + WEIGHTS[1]
+
+
+@pytest.mark.parametrize("fun", [_sizes, _assigned_to], ids=lambda fun: fun.__name__)
+def test_contents_that_must_be_known_are_traced_again(fun) -> None:
+    compiled = bw.jit(fun)
+    for k in range(4):
+        WEIGHTS[:], ORDER[:] = [1.0 + k, 2.0 * k, 3.0], [k + 1, 0, 1]
+        np.testing.assert_allclose(compiled(1.5), fun(1.5), rtol=1e-14)
+
+
 # ----- warnings
 def test_rebinding_again_and_again_warns() -> None:
     w = np.ones(3)

@@ -1,4 +1,7 @@
-"""Numbers outside of a function that change between its calls: operands of its program, from the second value on."""
+"""Numbers outside of a function that change between its calls: operands of its program, from the second value on.
+
+So are the contents of arrays outside, where they were read while tracing.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +9,39 @@ from collections.abc import Sequence
 from typing import Any
 
 from bwcompiler.frontend.tracing.outside import OutsideRead, can_be_replaced
+from bwcompiler.ir.contracts.call_signature import Read
 
 
 class ChangingNumbers:
-    """Numbers outside that were seen to change: they become operands, unless the function has to know them."""
+    """Numbers outside, and contents of arrays, that were seen to change: they become operands, unless the function has to know them."""
 
     def __init__(self) -> None:
         self.found: dict[Any, OutsideRead] = {}
         self.fixed: set[Any] = set()
 
     def varying(self, changed: Sequence[OutsideRead]) -> list[OutsideRead]:
-        """The numbers to trace as operands, with the values that they have now."""
+        """The numbers to trace as operands, with the values that they have now; arrays to be read by the program."""
         for outside in changed:
-            now, key = outside.read.look(), outside.read.place
-            if key not in self.fixed and type(now) in (int, float) and type(now) is type(outside.read.expected) and (
-                    can_be_replaced(outside.read)):
-                self.found[key] = outside
-        current = [(outside, outside.read.look()) for outside in self.found.values()]
-        return [outside._replace(read=outside.read._replace(expected=now)) for outside, now in current if type(now) in (int, float)]
+            if _place(outside.read) not in self.fixed and _can_vary(outside.read):
+                self.found[_place(outside.read)] = outside
+        arrays = [outside for outside in self.found.values() if outside.read.kind == "bytes"]
+        current = [(outside, outside.read.look()) for outside in self.found.values() if outside.read.kind != "bytes"]
+        numbers = [outside._replace(read=outside.read._replace(expected=now)) for outside, now in current if type(now) in (int, float)]
+        return [*arrays, *numbers]
 
     def settle(self, asked: Sequence[OutsideRead], got: Sequence[OutsideRead]) -> None:
         """Those that did not become operands never will."""
-        for outside in asked:
-            if outside not in got:
-                self.found.pop(outside.read.place, None)
-                self.fixed.add(outside.read.place)
+        for place in {_place(outside.read) for outside in asked} - {_place(outside.read) for outside in got}:
+            self.found.pop(place, None)
+            self.fixed.add(place)
+
+
+def _can_vary(read: Read) -> bool:
+    """Whether what changed can be an operand."""
+    now = read.look()
+    return read.kind == "bytes" or (type(now) in (int, float) and type(now) is type(read.expected) and can_be_replaced(read))
+
+
+def _place(read: Read) -> Any:
+    """What is read: of an array its memory."""
+    return read.place if read.kind != "bytes" else (read.kind, read.base.__array_interface__["data"][0], read.base.size)

@@ -137,7 +137,7 @@ class JitFunction(CompiledFunction[P, R]):
         made = Specialisation(self, arguments, varying)
         if made.traced.demanded:
             self._demanded.setdefault(structure, set()).update(made.traced.demanded)
-        self._outside.settle(varying, made.traced.varying)
+        self._outside.settle(varying, [*made.traced.varying, *made.traced.live])
         variants = self._entries.setdefault(specialisation_key(arguments), [])
         variants.insert(0, made)
         for dropped in variants[VARIANTS:]:

@@ -458,7 +458,7 @@ def changed(x: Any) -> Any:
     refuse_double(x)
     if has_gaps(x):
         refuse_gaps("assignments to elements")
-    if type(x) is np.ndarray and policy.made:
+    if type(x) is np.ndarray and (policy.made or policy.live):
         if policy.depth:
             changed_in_loop(x)
         require_unseen(x)

@@ -41,6 +41,7 @@ from bwcompiler.frontend.source.calls import attribute as attribute_of
 from bwcompiler.frontend.source.carried.growth import append, is_growing, length, refuse_whole
 from bwcompiler.frontend.source.concrete.contents import (
     as_written,
+    live,
     read,
     read_index,
     read_item,
@@ -208,6 +209,7 @@ def binary(name: str, x: Any, y: Any) -> Any:
 
 def product(left: Any, right: Any) -> Any:
     """left @ right."""
+    left, right = live(left), live(right)
     if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
         read(left, right)
     return sparse_product(left, right)
@@ -236,6 +238,7 @@ def item(array: Any, index: Any) -> Any:
     method = None if type(array) in _ITEMS else user_method(type(array), "__getitem__")
     if method is not None and open_policy() is not None:
         return call(MethodType(method, array))(index)
+    array, index = live(array), live(index)
     concrete = isinstance(array, np.ndarray) or isinstance(index, np.ndarray) or (
         type(index) is tuple and any(isinstance(part, np.ndarray) for part in index))
     if not concrete:
@@ -275,7 +278,7 @@ def _applied(function: Any, *args: Any) -> Any:
 
 def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, ...], ...], flag: str | None = None) -> None:
     """for item in source: body(item); until the variable `flag` is true."""
-    policy = open_policy()
+    policy, source = open_policy(), live(source)
     elements = None if policy is None or not policy.converting else iteration.elements_of(source)
     names = Variables(*variables)
     first = True

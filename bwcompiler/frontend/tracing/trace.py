@@ -48,6 +48,7 @@ class TraceResult:
     mutated         leaf index -> final value.
     outside         what was read from outside of the arguments, to be read again at every call; of the outermost trace.
     varying         of these, the numbers that are inputs of the graph, after the leaves.
+    live            of these, the arrays whose contents the program reads, where else they would be read while tracing.
     written         leaf indices that were ever assigned to: a call must not give them memory of another array.
     may_unroll      control flow was captured, and the function can perhaps be traced without that as well.
     notes           places of loops that were not captured, with the reasons; of the outermost trace.
@@ -76,6 +77,7 @@ class TraceResult:
     layout_dependent: frozenset[int]
     outside: list[OutsideRead] = field(default_factory=list)
     varying: list[OutsideRead] = field(default_factory=list)
+    live: list[OutsideRead] = field(default_factory=list)
     notes: list[tuple[Site, str]] = field(default_factory=list)
     loops: list[tuple[Site, str]] = field(default_factory=list)
     may_unroll: bool = False
@@ -110,7 +112,8 @@ def trace_arguments(fun: Callable[..., Any], arguments: Arguments, *, name: str 
                     autoloop: bool = True, unrolled: bool = False, outer: Source | None = None) -> TraceResult:
     """As `trace`, of arguments that have been taken apart; those that fun asks for become static in them.
 
-    varying: numbers outside that are to be inputs; where fun needs to know one after all, none is (`TraceResult.varying`).
+    varying: numbers outside that are to be inputs, and arrays whose contents the program is to read; where fun needs to know one after
+    all, none is (`TraceResult.varying`, `live`).
     autoloop: whether loops and branches of fun are captured from its source; inside of another trace it decides.  Where the
     function cannot be traced so, but with all its loops unrolled, it is.  unrolled: that at once.
     """
@@ -199,13 +202,17 @@ def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[Argum
         if region.parent is None:
             region.observer = outside = Outside()
             outside.function(fun, arguments.whole_statics())
+        numbers_of = [found for found in varying if found.read.kind != "bytes"]
+        live = [found for found in varying if found.read.kind == "bytes"]
+        if region.policy is not None and region.parent is None:
+            region.policy.live = [found.read.base for found in live]
         inputs = [_input(region, type_, where) for type_, where in zip(types, names, strict=True)]
         numbers = [_handle(_input(region, argument_type(found.read.expected), found.path), argument_type(found.read.expected))
-                   for found in varying]
+                   for found in numbers_of]
         handles = [_handle(storage, type_) for storage, type_ in zip(inputs, types, strict=True)]
         args, kwargs = arguments.with_leaves(handles)
         try:
-            with replaced(varying, numbers):
+            with replaced(numbers_of, numbers):
                 result = run_user_function(fun, args, kwargs)
         except Exception as error:
             if region.demand is not None:          # somebody put an exception of his own in its place
@@ -220,9 +227,9 @@ def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[Argum
             return ours.with_traceback(user_traceback(error.__traceback__))
         made = finish(region, result, arguments, types, names, demanded)
         if outside is not None:
-            inside = {found.read.place for found in varying}
+            inside = {found.read.place for found in numbers_of}
             made.outside = [found for found in outside.settle() if found.read.place not in inside]
-            made.varying = list(varying)
+            made.varying, made.live = numbers_of, live
         return made
 
 

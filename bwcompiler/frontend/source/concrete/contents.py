@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import TracerError, at
-from bwcompiler.frontend.source.concrete.makers import maker_of
+from bwcompiler.frontend.source.concrete.makers import is_live, maker_of, shown
 from bwcompiler.frontend.tracing.operands import is_traced
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source, is_library
@@ -37,6 +37,11 @@ def read(*arrays: Any) -> None:
 
 
 HANDLERS["read_contents"] = read
+
+
+def live(x: Any) -> Any:
+    """An array from outside as the program reads it at every call, if its contents were seen to change between calls."""
+    return shown(x) if is_live(x) else x
 
 
 def read_item(array: Any, index: Any, touched: dict[int, int], found: Any) -> None:
@@ -86,7 +91,11 @@ def reading(function: Any, found: Callable[..., Any]) -> Callable[..., Any]:
         return found
     owner = getattr(function, "__self__", None)
 
+    if live(owner) is not owner:
+        return getattr(live(owner), function.__name__)  # type: ignore[no-any-return]
+
     def called(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = tuple(map(live, args)), {key: live(arg) for key, arg in kwargs.items()}
         given = [*args, *kwargs.values(), *([owner] if isinstance(owner, np.ndarray) else [])]
         given += [part for one in given if type(one) in (list, tuple) for part in one]
         given += [part for one in given if str(type(one).__module__).startswith("scipy.sparse") for part in vars(one).values()]
@@ -166,6 +175,7 @@ def require_known_text(*texts: Any) -> None:
 def binary(name: str, x: Any, y: Any) -> Any:
     """An operator, by its name in `operator`: x + y."""
     function, method, mirrored = _OPERATORS[name]
+    x, y = live(x), live(y)
     if isinstance(x, np.ndarray) or isinstance(y, np.ndarray):
         if not (is_traced(x) or is_traced(y)):
             read(x, y)
@@ -187,6 +197,7 @@ HANDLERS["binary"] = binary
 def unary(name: str, x: Any) -> Any:
     """An operator, by its name in `operator`: -x."""
     function, method, _ = _OPERATORS[name]
+    x = live(x)
     if isinstance(x, np.ndarray):
         read(x)
     found = NotImplemented if type(x) in _NUMBERS else _called(x, method)

@@ -131,9 +131,19 @@ def shown(array: Any) -> Tracer:
     return found
 
 
+def is_live(array: Any) -> bool:
+    """Whether it is an array from outside whose contents were seen to change between calls: the program reads them at every call."""
+    policy = open_policy()
+    if policy is None or not policy.live or type(array) is not np.ndarray or array.dtype.kind not in "biufc":
+        return False
+    return maker_of(array) is None and any(np.may_share_memory(array, memory) for memory in policy.live)
+
+
 def require_unseen(array: Any) -> None:
     """Before a concrete array changes: if there are traced views of it, trace the function again with a traced array."""
     policy, base = open_policy(), array
+    if is_live(array):
+        raise TracerError(at(current_source(), "an array outside is assigned to, which also changes between calls"))
     while policy is not None and policy.shown and type(base) is np.ndarray:
         site = maker_of(base)
         if policy.shown.get(id(base)) is base and site is not None:

@@ -190,17 +190,19 @@ class Policy:
     choices     whether a variable became one whose kind depends on data (`source.undecided.choices`).
     gaps        whether a list got elements that are there or not as data decides (`source.undecided.gaps`).
     doubles     objects that stand in the place of others, and these, by their ids (`source.effects.doubles`).
+    live        memory of arrays outside whose contents are read by the program, not while tracing: they were seen to change.
     told        lines whose messages were left out, and of which that was said.
     divisible   indices of the loops around of which several iterations can be made one.
     """
 
-    __slots__ = ("captured", "choices", "converting", "copies", "depth", "divisible", "doubles", "formatted", "gaps", "loops",
+    __slots__ = ("captured", "choices", "converting", "copies", "depth", "divisible", "doubles", "formatted", "gaps", "live", "loops",
                  "made", "met", "needed", "notes", "objects", "one_kind", "raised", "scopes", "shown", "told",
                  "trying", "types_asked", "unbound", "uncounted", "unrolled")
 
     def __init__(self, converting: bool) -> None:
         self.converting = converting
         self.loops = True
+        self.live: list[np.ndarray[Any, Any]] = []
         self.met = False
         self.unrolled: dict[Site, str] = {}
         self.told: set[Any] = set()
