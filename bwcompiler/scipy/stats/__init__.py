@@ -174,7 +174,7 @@ def converted(of: Any) -> Any:
 
 
 __all__ = [
-    "alpha", "anglit", "arcsine", "argus", "bernoulli", "beta", "betabinom", "betanbinom", "betaprime", "binom", 
+    "alpha", "anglit", "arcsine", "argus", "bernoulli", "beta", "betabinom", "betanbinom", "betaprime", "binom",
     "boxcox", "boxcox_llf", "bradford", "burr", "burr12", "cauchy", "chi", "chi2", "chisquare", "circmean", "circstd",
     "circvar", "cosine", "crystalball", "describe", "dgamma", "dirichlet", "dlaplace", "dweibull", "energy_distance",
     "entropy", "erlang", "expon", "exponnorm", "exponpow", "exponweib", "f", "f_oneway", "fatiguelife", "fisk", "foldcauchy",
