@@ -15,6 +15,8 @@ from bwcompiler.ir.access import ArrayView, root
 from bwcompiler.ir.extent import Extent, Section
 from bwcompiler.ir.op import Value, is_constant
 
+SHORT_ROW = 32                 # rows of at most this many elements are handled side by side, one per vector lane,
+SHORT_ROWS = 64                # where there are this many of them
 PANEL_COLUMNS = 64             # that one panel of columns has, at least: of fewer, many rows fall into few cache sets
 
 

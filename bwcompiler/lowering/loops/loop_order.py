@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterable
 
 from bwcompiler import ops
-from bwcompiler.ir.contracts.fusion import PANEL_COLUMNS, FusionGroup
+from bwcompiler.ir.contracts.fusion import PANEL_COLUMNS, SHORT_ROW, SHORT_ROWS, FusionGroup
 from bwcompiler.ir.extent import upper
 
 PANEL_BYTES = 1 << 18         # what one column panel may keep in cache
 PANEL_LIMITS = (PANEL_COLUMNS, 512)
-SHORT_ROW = 32                # rows of at most this many elements are handled ...
-SHORT_ROWS = 64               # ... this many at a time, one per vector lane,
-DEAR_ROW = 10                 # if there are this many operations per element: the elements of a lane are apart in memory;
+DEAR_ROW = 10                 # operations per element of short rows that are handled side by side: what a lane reads lies apart in memory;
+DEAR = 20                     # of a mathematical function;
+DEAR_NUMBER = 30              # or rows of so many elements around one of these, which else is computed for one row at a time;
 FULL_ROW = 0.75               # not where rows fill so much of the vectors that they take, and nothing is summed up per row
 _VECTOR_BYTES = 64
 _COSTS = {ops.divide: 4, ops.sqrt: 4}
@@ -43,11 +43,14 @@ def lane_axis(group: FusionGroup, inner: list[int], outer: list[int]) -> int | N
         return axis if extent > 0 else None
     if extent >= SHORT_ROWS and _slides(group, outer):
         return axis
-    work = sum(_COSTS.get(member.value.op, 1 if member.value.op.cheap else 20)
-               for member in group.members
-               if len(member.domain_axes) == len(group.extents) and member.value.op.kind == "elementwise")
-    short = 0 < _volume(group, inner) <= SHORT_ROW and extent >= SHORT_ROWS
-    return axis if short and work >= DEAR_ROW and not _fills_vectors(group, inner) else None
+    volume = _volume(group, inner)
+    if not 0 < volume <= SHORT_ROW or extent < SHORT_ROWS or _fills_vectors(group, inner):
+        return None
+    elements, numbers = ([member.value.op for member in group.members if len(member.domain_axes) == rank
+                          and member.value.op.kind == "elementwise" and not member.is_number] for rank in (len(group.extents), len(outer)))
+    work = sum(_COSTS.get(op, 1 if op.cheap else DEAR) for op in elements)
+    is_dear = work >= DEAR_ROW or sum(not op.cheap for op in numbers) * DEAR_NUMBER >= volume
+    return axis if is_dear else None
 
 
 def _slides(group: FusionGroup, outer: list[int]) -> bool:

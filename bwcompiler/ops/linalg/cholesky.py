@@ -123,7 +123,7 @@ cholesky_tangent: Op = define_op(
     "read in the lower triangle.", attributes=(), shape=solve_shape("cholesky_tangent"),
     vjp=(lambda ct, out, factor, change: _of_factor(cholesky_adjoint(factor, ct), out),
          lambda ct, out, factor, change: cholesky_adjoint(factor, ct)),
-    jvp=_tangent_jvp, batch=LEADING_AXES, reference=tangent_of_cholesky, kinds="f", cheap=False,
+    jvp=_tangent_jvp, batch=LEADING_AXES, reference=tangent_of_cholesky, kinds="fc", cheap=False,
     library=Native("BLAS gemm and trsm, block by block"),
 )
 cholesky_adjoint: Op = define_op(
@@ -132,5 +132,5 @@ cholesky_adjoint: Op = define_op(
     vjp=(lambda ct, out, factor, given: _of_factor(out, cholesky_tangent(factor, _hermitian_part(ct))),
          lambda ct, out, factor, given: cholesky_tangent(factor, _hermitian_part(ct))),
     jvp=_adjoint_jvp, batch=LEADING_AXES,
-    reference=adjoint_of_cholesky, kinds="f", cheap=False, library=Native("BLAS gemm and trsm, block by block"),
+    reference=adjoint_of_cholesky, kinds="fc", cheap=False, library=Native("BLAS gemm and trsm, block by block"),
 )

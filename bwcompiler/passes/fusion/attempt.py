@@ -8,11 +8,12 @@ read what the loops sum up, after these.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Container, Sequence
 
 from bwcompiler import ops
 from bwcompiler.ir.access import element, expand, plain_axes, root
-from bwcompiler.ir.contracts.fusion import PANEL_COLUMNS, FusionGroup, Member, update_section
+from bwcompiler.ir.contracts.fusion import PANEL_COLUMNS, SHORT_ROW, SHORT_ROWS, FusionGroup, Member, update_section
 from bwcompiler.ir.extent import Affine, Extent, Index, Section, add_extents, scale_extent, span, upper
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import IndexExpression, Scalar, const
@@ -323,7 +324,19 @@ class Attempt:
         if not _reduction_fits(mine, tuple(own), inner, bool(every) and max(every) not in inner):
             self._refuse("columns")
             return None
+        if mine != every and self._is_dear_alone(group, inner):
+            self._refuse("alone")
+            return None
         return self._accept(group, inner, every, mine)
+
+    def _is_dear_alone(self, group: FusionGroup, inner: frozenset[int]) -> bool:
+        """Whether the value is a dear function of a number per row, where rows are short and cannot be handled side by side."""
+        if self.value.op.cheap or self.value.op.kind != "elementwise" or not inner or max(inner) != len(group.extents) - 1:
+            return False
+        outer = [upper(extent) for axis, extent in enumerate(group.extents) if axis not in inner]
+        size = _size(group, inner)
+        beside = size <= SHORT_ROW and bool(outer) and outer[-1] >= SHORT_ROWS
+        return size < SHORT_ROWS and not beside and math.prod(outer) >= SHORT_ROWS
 
     def _is_tall(self, group: FusionGroup, reduced: frozenset[int]) -> bool:
         """Whether columns, of which these axes are reduced, are too long for a second pass over some of them to find them in a cache."""

@@ -26,6 +26,7 @@ RULES = {
     "columns": "it reduces axes that the loop would have to visit in another order",
     "settled": "it runs over more axes than the loop, whose axes a reduction has settled",
     "scalars": "it runs over more axes than the loop, which would compute {0} one number at a time, and not in vectors",
+    "alone": "the loop, whose rows are short, would compute it one number at a time, and not in vectors",
     "order": "it reads {0}, computed only after the loop",
     "versions": "the loop would read and write one element of two versions of an array",
 }

@@ -1,7 +1,7 @@
 """Matrix products of which so little is summed that reading and writing matrices takes the time: they join the loops around them.
 
     columns and rows            x[i, 0] y[0, j]                    multiply
-    a batch of rows and columns x[b, 0, k] y[b, k, 0]              sum(multiply)
+    a batch with vectors        sum over k of x[b, i, k] y[b, k]   and of x[b, k] y[b, k, j]
     tall, and few terms         x[i, 0] y[0, j] + x[i, 1] y[1, j] + ...
     tall, and a vector          sum over k of x[i, k] y[k]
     a vector, and tall          sum over i of x[i] y[i, j]
@@ -23,7 +23,8 @@ from bwcompiler.passes.rewriting.window_rules import reshaped
 TALL = 1024                    # rows
 MOST_TERMS = 8                 # that are written out,
 MOST_PRODUCTS = 64             # and multiplications per row: more of them take longer than reading and writing
-MOST_COLUMNS = 32              # of what is multiplied with a vector
+SHORT_SUM = 12                 # terms: of a row that is multiplied with a vector; longer ones are summed faster by a call
+MOST_COLUMNS = 32              # of what a vector is multiplied with
 PARTS = 16                     # of a sum, of so many terms each, at least,
 LEAST_TERMS = 512
 LARGEST_SUM = 4096             # elements of the result
@@ -33,7 +34,7 @@ def narrow_product(type_: TensorType, x: Value, y: Value) -> Value | None:
     """The same product without a matmul; None where a call is as good."""
     if not type_.dtype.is_differentiable:
         return None
-    return _outer_product(x, y) or _inner_products(type_, x, y) or _tall_product(type_, x, y)
+    return _outer_product(x, y) or _batch_with_vectors(type_, x, y) or _tall_product(type_, x, y)
 
 
 def _outer_product(x: Value, y: Value) -> Value | None:
@@ -47,12 +48,18 @@ def _outer_product(x: Value, y: Value) -> Value | None:
                         ops.broadcast(right, shape=shape, axes=(*lead, rank - 1)))
 
 
-def _inner_products(type_: TensorType, x: Value, y: Value) -> Value | None:
+def _batch_with_vectors(type_: TensorType, x: Value, y: Value) -> Value | None:
     *batch, rows, inner = x.shape
-    if rows != 1 or y.shape[-1] != 1 or not batch:
+    columns, lead = y.shape[-1], tuple(range(len(batch)))
+    if not batch or 1 not in (rows, columns):
         return None
-    shape = (*batch, inner)
-    return reshaped(ops.sum(ops.multiply(reshaped(x, shape), reshaped(y, shape)), axes=(len(batch),)), type_.shape)
+    limits = (MOST_COLUMNS, SHORT_SUM if columns == 1 else MOST_COLUMNS, MOST_COLUMNS)
+    if rows != columns and not all(isinstance(n, int) and n <= most for n, most in zip((rows, inner, columns), limits, strict=True)):
+        return None
+    axis = len(batch) + (columns == 1)                        # of the matrix; the vectors lie along it
+    matrix, vectors = (x, y) if columns == 1 else (y, x)
+    vectors = ops.broadcast(reshaped(vectors, (*batch, inner)), shape=matrix.shape, axes=(*lead, axis))
+    return reshaped(ops.sum(ops.multiply(matrix, vectors), axes=(axis,)), type_.shape)
 
 
 def _tall_product(type_: TensorType, x: Value, y: Value) -> Value | None:
@@ -61,7 +68,7 @@ def _tall_product(type_: TensorType, x: Value, y: Value) -> Value | None:
     if x.rank != 2 or not type_.dtype.is_float or not all(isinstance(extent, int) and extent for extent in extents):
         return None
     rows, inner, columns = x.shape[0], x.shape[1], y.shape[1]
-    if rows >= TALL and columns == 1 and inner <= MOST_COLUMNS:
+    if rows >= TALL and columns == 1 and inner <= SHORT_SUM:
         return _with_vector(x, reshaped(y, (inner,)), 1, type_)
     if inner >= TALL and 1 in (rows, columns) and max(rows, columns) <= MOST_COLUMNS:
         vector, tall = (x, y) if rows == 1 else (y, is_matrix_transpose(x) or ops.transpose(x, axes=(1, 0)))

@@ -21,7 +21,7 @@ SYMMETRIC = A + A.swapaxes(1, 2)
 Z = A[0] + 1j * np.sin(np.arange(9.0) + 1.0).reshape(N, N)
 NOTHING = np.zeros((0, 0))
 
-test_op = op_tests([
+CASES = [
     case("cholesky", SPD).but(symmetric=True), case("cholesky", SPD[0]).but(symmetric=True),
     case("cholesky", SPD[0, :1, :1]).but(symmetric=True), case("cholesky", NOTHING), case("cholesky", SPD[:0]),
     case("cholesky", Z @ Z.conj().T).but(smooth=False),
@@ -29,7 +29,8 @@ test_op = op_tests([
         (FACTOR, SYMMETRIC), (FACTOR[0], SYMMETRIC[1]), (FACTOR[0, :1, :1], SYMMETRIC[0, :1, :1]), (FACTOR[:0], A[:0]), (NOTHING, NOTHING))],
     case("cholesky_adjoint", FACTOR, A), case("cholesky_adjoint", FACTOR[0], A[1]), case("cholesky_adjoint", FACTOR[0, :1, :1], A[0, :1, :1]),
     case("cholesky_adjoint", FACTOR[:0], A[:0]), case("cholesky_adjoint", NOTHING, NOTHING),
-])
+]
+test_op = op_tests(CASES)
 
 
 def differences(direction: Any, step: float = 1e-6) -> Any:
