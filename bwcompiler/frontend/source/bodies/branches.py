@@ -1,85 +1,32 @@
 """Capture of branches: both sides of an `if` whose test is traced are recorded, as the branches of a `cond`.
 
-A variable that only one side binds is unbound afterwards, unless the rewriting itself made it: nobody reads such a one before he
-knows which side was taken.  An array that one side takes from outside is read-only afterwards, and
-not to be read once one of those that it may be was assigned to: nobody knows which one it is (`tracing.shared_arrays`).
+What variables hold after it, `merging.py` says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bwcompiler import ops, tree
+from bwcompiler import tree
 from bwcompiler.errors import TracerBoolError, at
-from bwcompiler.frontend.source.bodies.capture import is_in_c_order, zeros
-from bwcompiler.frontend.source.carried.growth import Unbounded, append
-from bwcompiler.frontend.source.carried.parts import Alone, Form, form_of, held_once, put_together
-from bwcompiler.frontend.source.concrete.makers import shown
-from bwcompiler.frontend.source.effects.checks import check, error_source, is_raised, note, together
-from bwcompiler.frontend.source.effects.doubles import note_double
+from bwcompiler.frontend.source.bodies.merging import APART, APPENDED, CHECKED, RETURNED, Arrays, Before, Side, merge, negated
+from bwcompiler.frontend.source.carried.growth import Unbounded
+from bwcompiler.frontend.source.carried.parts import Alone, Form, form_of, held_once
+from bwcompiler.frontend.source.effects.checks import check, error_source, is_raised, together
 from bwcompiler.frontend.source.effects.places import Scope, attempted
-from bwcompiler.frontend.source.library.builtin_functions import choose_number
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
-from bwcompiler.frontend.source.undecided.choices import Choice, Options, covering, is_known, joined, number_in, parts, undefined
-from bwcompiler.frontend.source.undecided.gaps import appended
-from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable, same
-from bwcompiler.frontend.tracing.control_flow.bodies import Outer, Traced, added, as_kind, region_graph, trace_body
-from bwcompiler.frontend.tracing.control_flow.bodies import joined as joined_kind
-from bwcompiler.frontend.tracing.control_flow.loops import as_truth
-from bwcompiler.frontend.tracing.control_flow.twins import can_link, link
-from bwcompiler.frontend.tracing.promotion import Kind, strong
+from bwcompiler.frontend.source.undecided.choices import Choice
+from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable
+from bwcompiler.frontend.tracing.control_flow.bodies import trace_body
 from bwcompiler.frontend.tracing.source import current_source
-from bwcompiler.frontend.tracing.storages.memory_order import unknown
 from bwcompiler.frontend.tracing.storages.region import Policy, Storage, open_region
-from bwcompiler.frontend.tracing.storages.views import BroadcastView, Chain
-from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, fresh_array, value_of
-from bwcompiler.ir.op import Value
-from bwcompiler.ir.types import DType
+from bwcompiler.frontend.tracing.tracer import Tracer
 
-RETURNED = PREFIX + "result"   # stands for what a side of a branch returns
-APART = "\0"                   # after the name of a part
 ATTEMPTS = 8                   # to find all that the sides assign to
-CHECKED = PREFIX + "checked"   # for what its checks give
-APPENDED = PREFIX + "appended_"                # and the number of a list, for what it appends
-
-
-class Side(NamedTuple):
-    """One traced side: what variables hold at its end, and where the leaves of those that hold values are among its outputs.
-
-    arrays  per leaf of these the arrays from before the branch that it is, or may be.
-    forms   of variables that can be taken apart, with the names of their parts, which are among the ends; made: which of their objects
-            this side has made, and no other name has.
-    """
-
-    traced: Traced
-    ends: dict[str, Any]
-    places: dict[str, list[int]]
-    arrays: dict[str, list[Arrays]]
-    forms: dict[str, tuple[Form, list[str]]]
-    made: set[str]
-
-
-class Before(NamedTuple):
-    """An array from before the branch, and what says where it is that one, later the name of that; "": wherever the side is taken."""
-
-    array: Any
-    where: Any
-
-
-# Of a leaf at the end of a side: none where the side made it; None where that is not known.
-Arrays: TypeAlias = list[Before] | None
-
-
-class Slot(NamedTuple):
-    """Leaves of a variable that the op gives: their places among the outputs of each side, None on a side that has none."""
-
-    name: str
-    places: tuple[list[int] | None, list[int] | None]
-    is_choice: bool = False
 
 
 def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], variables: Variables, names: Names,
@@ -101,9 +48,9 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
         else:
             not_capturable("it assigns to other places each time that it is traced")
         if isinstance(found, list):
-            return _merge(test, found, names, entry, variables, policy, scope)
+            return merge(test, found, names, entry, variables, policy, scope)
         names.restore(entry)
-        check(test if found.run is then else _negated(test), found.run, found.error, error_source(found.error) or source)
+        check(test if found.run is then else negated(test), found.run, found.error, error_source(found.error) or source)
         names.restore(entry)
     except NotCapturable as refused:
         scope.undo()
@@ -145,10 +92,6 @@ def _sides(runs: Sequence[Callable[[], Any]], names: Names, entry: dict[str, Any
             for tail in (scope.tails or {}).values():
                 tail.taken()
     return found
-
-
-def _negated(test: Any) -> Any:
-    return np.logical_not(test)
 
 
 def _side(run: Callable[[], Any], names: Names, entry: dict[str, Any], variables: Variables, policy: Policy, scope: Scope, side: int,
@@ -244,224 +187,3 @@ def _follow(storage: Storage, where: Any, seen: frozenset[Storage], found: list[
 
 def _is_value(leaf: Any) -> bool:
     return isinstance(leaf, Tracer | bool | int | float | complex | np.generic | np.ndarray)
-
-
-def _merge(test: Tracer, sides: list[Side], names: Names, entry: dict[str, Any], variables: Variables, policy: Policy,
-           scope: Scope) -> Any:
-    """Give the variables what they hold after the branch."""
-    names.restore(entry)
-    slots: list[Slot] = []
-    after: dict[str, Any] = {}
-    choices: dict[str, Options] = {}
-    places = [name for _, name in scope.places.values()]
-    tails = {f"{APPENDED}{number}": tail for number, tail in enumerate((scope.tails or {}).values())}
-    for name in tails:
-        slots += _appended(name, sides)
-    apart: list[str] = []
-    pending = [*variables.results, RETURNED, CHECKED]
-    for name in pending:
-        one, other = (side.ends[name] for side in sides)
-        start, slot = entry.get(name), Slot(name, (sides[0].places.get(name), sides[1].places.get(name)))
-        if same(one, start) and same(other, start):
-            continue
-        if not isinstance(one, Tracer) and same(one, other):
-            after[name] = one
-            continue
-        options = None if one is UNBOUND or other is UNBOUND else _choice(one, other, slot, scope)
-        forms = [side.forms.get(name) for side in sides]
-        if options is None and forms[0] is not None and forms[0] == forms[1]:
-            apart.append(name)
-            pending += forms[0][1]
-        elif options is not None:
-            choices[name] = options
-            slots += _parts(slot, one, other)
-        elif all(slot.places):
-            if tree.structure(one) != tree.structure(other):
-                not_capturable(f"{_called(name)} has another structure on one side than on the other")
-            slots.append(slot)
-        elif one is not UNBOUND and other is not UNBOUND:
-            own = "an object that was made there" if scope.owns(one) or scope.owns(other) else "no array or number"
-            not_capturable(f"{_called(name)} is {own} on one side, and something else on the other")
-        elif name.startswith(PREFIX) and any(slot.places):
-            slots.append(slot)
-        elif name in places:
-            not_capturable(f"{name} is new, and assigned to on one side only: set it before")
-        else:
-            after[name] = UNBOUND
-            policy.unbound[name] = "only one side of a branch on a traced value binds it: bind it on both, or before"
-    used = dict.fromkeys(slot.name for slot in slots)
-    wheres = dict.fromkeys(where for name in used for side in sides for arrays in side.arrays.get(name, ()) for _, where in arrays or ()
-                           if where)
-    slots = [*[Slot(name, (sides[0].places.get(name), sides[1].places.get(name))) for name in wheres], *slots]
-    truth = call(_truth, test)
-    conditions: dict[str, Tracer] = {}
-    items, kinds = call(_emit, truth, sides, slots, policy)
-    position = 0
-    found: dict[str, list[Any]] = {}
-    for slot in slots:
-        count = len(slot.places[0] or slot.places[1] or ())
-        leaves = [_handle(items[position + k], kinds[position + k], sides, slot, k, truth, conditions) for k in range(count)]
-        if slot.name in wheres:
-            conditions[slot.name] = leaves[0]
-        else:
-            found.setdefault(slot.name, []).append(leaves)
-        position += count
-    for name, tail in tails.items():
-        append(tail.base, *_tail(test, name, sides, found.pop(name, [])))
-    for name, options in choices.items():
-        after[name] = _chosen(test, sides, name, options, found.pop(name, []))
-    for name, made in found.items():
-        given = next(side for side in sides if name in side.places)
-        after[name] = tree.unflatten(tree.structure(given.ends[name]), made[0])
-    for name in reversed(apart):
-        after[name] = _whole(name, sides, after)
-    after = {name: value for name, value in after.items() if not name.endswith(APART)}
-    returned, checked = after.pop(RETURNED, None), after.pop(CHECKED, UNBOUND)
-    if isinstance(checked, Tracer):
-        note(checked)
-    names.restore(after)
-    return returned
-
-
-def _whole(name: str, sides: Sequence[Side], after: dict[str, Any]) -> Any:
-    """A variable that was taken apart: an object of its parts, a double where it is not one that each side has made."""
-    form, names = sides[0].forms[name]
-    is_double = any(name not in side.made for side in sides)
-    if is_double:
-        note_double(*[side.ends[name] for side in sides if not isinstance(side.ends[name], tuple)])
-    return put_together(form, [after.get(one, sides[0].ends[one]) for one in names], is_double)
-
-
-def _appended(name: str, sides: Sequence[Side]) -> list[Slot]:
-    """The leaves of what the sides append to a list; together, where these are of one structure."""
-    for side in sides:
-        for item in side.ends.setdefault(name, ()):
-            if isinstance(item, list | dict) or (is_known(item) and not isinstance(item, str | None)):
-                not_capturable(f"it calls list.append() with a {type(item).__name__}: append numbers, arrays or tuples of them")
-        if side.ends[name] and tree.leaves(side.ends[name]) and name not in side.places:
-            not_capturable("it calls list.append() with something else than numbers and arrays")
-    one, other = (side.places.get(name) for side in sides)
-    if tree.structure(sides[0].ends[name]) == tree.structure(sides[1].ends[name]):
-        return [Slot(name, (one, other))] if one else []
-    return [slot for slot, place in ((Slot(name, (one, None)), one), (Slot(name, (None, other)), other)) if place]
-
-
-def _tail(test: Tracer, name: str, sides: Sequence[Side], made: list[Any]) -> list[Any]:
-    """What a branch appends to a list, of the leaves that the op gives."""
-    structures = [tree.structure(side.ends[name]) for side in sides]
-    if structures[0] == structures[1]:
-        return list(tree.unflatten(structures[0], made[0] if made else ()))
-    one, other = [tree.unflatten(structure, made.pop(0) if side.places.get(name) else ())
-                  for structure, side in zip(structures, sides, strict=True)]
-    return appended(test, one, other)
-
-
-def _choice(one: Any, other: Any, slot: Slot, scope: Scope) -> Options | None:
-    """The options of a choice that a variable becomes; None where it becomes none."""
-    for end, place in zip((one, other), slot.places, strict=True):
-        if scope.owns(end) or not (place or is_known(end) or type(end) is Choice):
-            return None
-    return covering(one, other)
-
-
-def _parts(slot: Slot, *ends: Any) -> list[Slot]:
-    """The leaves of a variable that becomes a choice: which thing it is, on sides where it is one already, and the value."""
-    found: list[Slot] = []
-    values: list[list[int] | None] = []
-    for number, (end, given) in enumerate(zip(ends, slot.places, strict=True)):
-        place = None if is_known(end) else given
-        if type(end) is Choice and place:
-            found.append(Slot(slot.name, (place[:1], None) if number == 0 else (None, place[:1])))
-            place = place[1:]
-        values.append(place or None)
-    return [*found, Slot(slot.name, (values[0], values[1]), True)] if any(values) else found
-
-
-def _chosen(test: Tracer, sides: Sequence[Side], name: str, options: Options, made: list[Any]) -> Choice:
-    """A choice, of the leaves that the op gives."""
-    ends = [side.ends[name] for side in sides]
-    numbers = [number_in(end, options, made.pop(0)[0] if type(end) is Choice else None) for end in ends]
-    values = [value for _, value, is_value in map(parts, ends) if is_value]
-    which = numbers[0]
-    if not same(which, numbers[1]):
-        which = call(choose_number, np.reshape(test, ()) if test.shape else test, *numbers)
-    return joined(which, tree.unflatten(tree.structure(values[0]), made[0]) if values else None, options, bool(values))
-
-
-def _called(name: str) -> str:
-    return "what is returned" if name.startswith(PREFIX) else name.replace(APART, "")
-
-
-# What is written to the result of a branch would be seen by another name of that array, or not.
-_WHY_NOT = (": after the branch {0} is one of two arrays, which may have other names, too\n"
-            "  hint: write to a copy made after the branch; or, in the branch, assign to elements of {0} instead of binding it anew")
-
-
-def _handle(value: Value, kind: Kind, sides: Sequence[Side], slot: Slot, k: int, truth: Tracer, conditions: dict[str, Tracer]) -> Tracer:
-    """The handle of a value after the branch, leaf k of a slot."""
-    name = slot.name
-    ends: list[Any] = []
-    befores: list[Arrays] = []
-    for side, place in zip(sides, slot.places, strict=True):
-        number = None if place is None else side.places[name].index(place[k])
-        ends += [] if number is None else [tree.leaves(side.ends[name])[number]]
-        befores.append([] if number is None else side.arrays[name][number])
-    if not value.shape and not any(isinstance(end, Tracer) and end._storage.writable for end in ends):
-        return fresh(value, None if isinstance(kind, DType) else kind)
-    found = fresh_array(value)
-    if not all(is_in_c_order(end) for end in ends if isinstance(end, Tracer | np.ndarray)):
-        found._storage.layout = unknown("the result of a branch")
-    # what is kept of a `return` in a loop, nobody writes to before that
-    is_named = name.startswith(RETURNED) or not name.startswith(PREFIX) or name.startswith(APPENDED)
-    for arrays, where in zip(befores, (truth, _negated(truth)), strict=True):
-        for before in arrays or ():
-            if isinstance(before.array, np.ndarray):
-                found._chain = found._chain or shown(before.array)._chain
-            elif is_named and can_link(found, before.array) and not before.array._storage.region.closed:
-                link(found, before.array, conditions[before.where] if before.where else where)
-            else:
-                found._chain = _read_only(value, name)
-        if arrays is None:
-            found._chain = _read_only(value, name)
-    return found
-
-
-def _read_only(value: Value, name: str) -> Chain:
-    return (BroadcastView(value.shape, _WHY_NOT.format("it" if name.startswith(PREFIX) else _called(name))),)
-
-
-def _truth(test: Tracer) -> Tracer:
-    """The test as a truth value of its own, which nobody writes to."""
-    return fresh(as_truth(value_of(test)))
-
-
-def _emit(test: Tracer, sides: Sequence[Side], slots: Sequence[Slot], policy: Policy) -> tuple[list[Value], list[Kind]]:
-    """The cond op: the values of the slots, and what promotion sees of them."""
-    kinds: list[Kind] = []
-    for name, (one, other), _ in slots:
-        for k in range(len(one or other or [])):
-            found = [(side.traced.kinds[place[k]], side.traced.result.outputs[place[k]]) for side, place in zip(
-                sides, (one, other), strict=True) if place is not None]
-            if len(found) == 2 and found[0][1].shape != found[1][1].shape:
-                not_capturable(f"{_called(name)} has shape {found[0][1].shape} on one side and {found[1][1].shape} on the other")
-            if policy.one_kind and len(found) == 2 and strong(found[0][0]).kind != strong(found[1][0]).kind:
-                not_capturable("np.vectorize takes the type of the first element for all, which may be one or another: give it otypes=")
-            kinds.append(joined_kind(found[0][0], found[-1][0]))
-    outer = Outer([side.traced.result for side in sides])
-    graphs = []
-    for number, side in enumerate(sides):
-        result = side.traced.result
-        carried, final, read = outer.inputs(result)
-        with added() as record:
-            outputs = []
-            for _, pair, is_choice in slots:
-                own, others = pair[number], sides[1 - number].traced.result.outputs
-                nothing = undefined if is_choice else zeros
-                outputs += [nothing(others[place]) for place in pair[1 - number] or ()] if own is None else [result.outputs[k] for k in own]
-            outputs = [*as_kind(outputs, kinds), *final]
-        graphs.append(region_graph(result, [*carried, *read], record, outputs))
-    decided = ops.cond(value_of(test), *outer.assigned_values(), *outer.read_values(), then_branch=graphs[0],
-                       else_branch=graphs[1])
-    items = [ops.item(decided, index=k) for k in range(len(kinds) + len(outer.assigned))]
-    outer.assign(items[len(kinds):])
-    return items[:len(kinds)], kinds
