@@ -22,7 +22,7 @@ from bwcompiler.frontend.numpy.reductions.reductions import all_, any_, finished
 from bwcompiler.frontend.tracing.index_parsing import parse
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, cut, materialise, operand, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import requested, resolve, resolve_reduction
-from bwcompiler.frontend.tracing.registry import UFUNC_METHODS, refuse
+from bwcompiler.frontend.tracing.registry import UFUNC_METHODS, refuse_options
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import REGISTRY, Value
@@ -52,9 +52,9 @@ def reduce_(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if handler is None:
         return _folded(ufunc, inputs[0], **options)
     if handler in (max_, min_, any_, all_):
-        refuse(f"{ufunc.__name__}.reduce", dtype=(options.pop("dtype", None), None))
+        refuse_options(f"np.{ufunc.__name__}.reduce", dtype=(options.pop("dtype", None), None))
     if handler in (any_, all_):
-        refuse(f"{ufunc.__name__}.reduce", initial=(options.pop("initial", NOTHING), NOTHING))
+        refuse_options(f"np.{ufunc.__name__}.reduce", initial=(options.pop("initial", NOTHING), NOTHING))
     return handler(inputs[0], **options)
 
 

@@ -128,8 +128,8 @@ def same_option(value: Any, default: Any) -> bool:
     return isinstance(value, bool | int | str | float) and type(value) is type(default) and bool(value == default)
 
 
-def refuse(function: str, **options: tuple[Any, Any]) -> None:
-    """Raise UnsupportedError for each option, given as (value, supported value), that has another value."""
+def refuse_options(function: str, **options: tuple[Any, Any]) -> None:
+    """Raise UnsupportedError for each option of `np.name`, given as (value, supported value), that has another value."""
     for key, (value, supported) in options.items():
         if not same_option(value, supported):
-            raise UnsupportedError(f"np.{function}: {key}={value!r} is not supported on traced arrays")
+            raise UnsupportedError(f"{function}: {key}={value!r} is not supported on traced arrays")

@@ -11,6 +11,7 @@ from bwcompiler import ops
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.api.inside.loops import fori_loop
 from bwcompiler.errors import ShapeError, UnsupportedError
+from bwcompiler.frontend.tracing.registry import refuse_options
 from bwcompiler.frontend.tracing.tracer import fresh, value_of
 from bwcompiler.nn.activations import number_value
 from bwcompiler.ops.contraction import matrix_transpose
@@ -18,7 +19,7 @@ from bwcompiler.ops.linalg.factorization import row, rows
 from bwcompiler.scipy.linalg.batches import EITHER, over_batches
 from bwcompiler.scipy.linalg.factors import eigh, pinv, solve, solve_triangular
 from bwcompiler.scipy.linalg.matrix_equations import adjoint, matrices
-from bwcompiler.scipy.refusals import refuse_options, refused
+from bwcompiler.scipy.refusals import refused
 
 
 def _matrix(name: str, given: Any, square: bool = False) -> Any:
@@ -225,7 +226,7 @@ def eig(a: Any, b: Any = None, left: bool = False, right: bool = True, overwrite
     >>> bw.scipy.linalg.eig(np.array([[2.0]]))[0].tolist()
     [(2+0j)]
     """
-    refuse_options("linalg.eig", homogeneous_eigvals=(homogeneous_eigvals, False))
+    refuse_options("scipy.linalg.eig", homogeneous_eigvals=(homogeneous_eigvals, False))
     matrix = _matrix("eig", a, square=True)
     known = None if b is None else _matrix("eig", b, square=True)
     if known is not None:

@@ -19,6 +19,7 @@ from bwcompiler.api.transforms.reverse import stop_gradient
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.tracing.operands import broadcast_shapes, cast, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype
+from bwcompiler.frontend.tracing.registry import refuse_options
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import fresh, value_of
 from bwcompiler.ir.op import Value
@@ -27,7 +28,6 @@ from bwcompiler.nn.activations import number_value
 from bwcompiler.ops.complex_parts import conj
 from bwcompiler.ops.contraction import matrix_transpose
 from bwcompiler.ops.linalg.factorization import row, rows
-from bwcompiler.scipy.refusals import refuse_options
 
 
 # ----- triangles
@@ -309,7 +309,7 @@ def eigh(a: Any, b: Any = None, lower: bool = True, eigvals_only: bool = False, 
     >>> bw.scipy.linalg.eigh(np.array([[2.0, 0.0], [0.0, 1.0]]), eigvals_only=True).tolist()
     [1.0, 2.0]
     """
-    refuse_options("linalg.eigh", subset_by_value=(subset_by_value, None))
+    refuse_options("scipy.linalg.eigh", subset_by_value=(subset_by_value, None))
     if type not in (1, 2, 3):
         raise ValueError('"type" keyword only accepts 1, 2, and 3.')
     matrix: Any = fresh(number_value(a))

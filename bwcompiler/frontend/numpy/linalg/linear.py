@@ -270,14 +270,14 @@ def moved_last(x: Value, axis: int) -> Value:
 
 # ----- products of matrices and vectors
 def vecdot_ufunc(x1: Any, x2: Any, /, out: Any = None, axis: int = -1, **options: Any) -> Any:
-    refuse_options("vecdot", options)
+    _refuse_others("vecdot", options)
     return delivered("vecdot", value_of(vecdot(x1, x2, axis=axis)), out)
 
 
 def _with_vectors(name: str, left: bool, right: bool) -> Any:
     """np.matvec and np.vecmat: matmul in which an operand is a stack of vectors."""
     def function(x1: Any, x2: Any, /, out: Any = None, **options: Any) -> Any:
-        refuse_options(name, options)
+        _refuse_others(name, options)
         x, y = conjugated_first(pair(x1, x2)) if left else pair(x1, x2)
         if x.rank < (1 if left else 2) or y.rank < (1 if right else 2):
             raise ShapeError(f"np.{name}: a matrix and a vector are expected, got shapes {x.shape} and {y.shape}")
@@ -289,7 +289,7 @@ def _with_vectors(name: str, left: bool, right: bool) -> Any:
     return function
 
 
-def refuse_options(name: str, options: dict[str, Any]) -> None:
+def _refuse_others(name: str, options: dict[str, Any]) -> None:
     """No other keyword is supported."""
     for key, value in options.items():
         raise UnsupportedError(f"np.{name}: keyword {key}={value!r} is not supported on traced arrays")

@@ -27,7 +27,7 @@ from bwcompiler.frontend.tracing.operands import (
     value_as,
 )
 from bwcompiler.frontend.tracing.promotion import requested, strong
-from bwcompiler.frontend.tracing.registry import HANDLERS, implements, refuse
+from bwcompiler.frontend.tracing.registry import HANDLERS, implements, refuse_options
 from bwcompiler.frontend.tracing.storages.memory_order import fixed
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.storages.views import everything_of, fortran_strides
@@ -369,7 +369,7 @@ def arange_like(*args: Any, dtype: Any = None, device: Any = None) -> Any:
 
 @implements(np.tri)
 def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float) -> Any:
-    refuse("tri", k=(isinstance(k, Tracer), False))
+    refuse_options("np.tri", k=(isinstance(k, Tracer), False))
     return fresh_array(value_as(np.tri(N, M, k, dtype)))
 
 

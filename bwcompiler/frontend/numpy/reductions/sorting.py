@@ -15,7 +15,7 @@ from bwcompiler.frontend.numpy.manipulation.indexing import gather, index_value
 from bwcompiler.frontend.numpy.reductions.reductions import finished, keep_axes, mean, reduce_value
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, filled, last_axis_element, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype
-from bwcompiler.frontend.tracing.registry import HANDLERS, implements, refuse
+from bwcompiler.frontend.tracing.registry import HANDLERS, implements, refuse_options
 from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, fresh_array, value_of
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import Value
@@ -54,14 +54,14 @@ def _line(a: Any, axis: Any, name: str) -> tuple[Value, int]:
 
 @implements(np.sort)
 def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
-    refuse("sort", order=(order, None))
+    refuse_options("np.sort", order=(order, None))
     x, place = _line(a, axis, "sort")
     return fresh(sorted_value(x, place, _kind(kind, stable)))
 
 
 @implements(np.argsort)
 def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
-    refuse("argsort", order=(order, None))
+    refuse_options("np.argsort", order=(order, None))
     x = value_as(a)
     x, place = _line(fresh(x if x.rank else reshape(x, (1,))), axis, "argsort")
     return fresh(_positions(x, place, _kind(kind, stable)))
@@ -103,7 +103,7 @@ def require_known(value: Any, name: str, argument: str) -> None:
 
 def sort_method(x: Tracer, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
     """x.sort(): in place."""
-    refuse("ndarray.sort", order=(order, None))
+    refuse_options("np.ndarray.sort", order=(order, None))
     assign(x, sorted_value(value_of(x), normalize_axis(axis, x.ndim), _kind(kind, stable)))
 
 
