@@ -152,10 +152,18 @@ def check_ops_by_name(modules: list[Module]) -> list[str]:
                 case (ast.Call(func=ast.Name(id="getattr"), args=[ast.Name(id="ops"), *_])
                       | ast.Subscript(value=ast.Name(id="REGISTRY"))) if module.part not in ("ir", "ops", "cli"):
                     problems.append(f"{module}:{node.lineno}: looks an op up by its name; write ops.name")
-                case (ast.Compare(left=ast.Attribute(value=ast.Attribute(attr="op") | ast.Name(id="op"), attr="name"),
-                                  comparators=[ast.Constant() | ast.Tuple()])) if module.part != "ir":
+                case ast.Compare(left=asked, comparators=[ast.Constant() | ast.Tuple()]) | ast.Subscript(slice=asked) | ast.Match(
+                        subject=asked) if module.part != "ir" and is_name_of_op(asked):
                     problems.append(f"{module}:{node.lineno}: compares the name of an op; write `is ops.name`")
     return problems
+
+
+def is_name_of_op(node: ast.AST) -> bool:
+    """Whether it is written `op.name` or `value.op.name`."""
+    match node:
+        case ast.Attribute(value=ast.Attribute(attr="op") | ast.Name(id="op"), attr="name"):
+            return True
+    return False
 
 
 CHECKS = (check_layers, check_cycles, check_rooms, check_locks, check_ops_by_name, check_file_length, check_function_length,
@@ -209,7 +217,7 @@ def test_op_by_name_is_found(tmp_path: Path) -> None:
     for found in ("getattr(ops, x.name)", "REGISTRY['sum']"):
         [problem] = check_ops_by_name(write_package(tmp_path, {"ops/layout.py": "", "passes/cse.py": f"def f(x):\n    return {found}(x)"}))
         assert "passes.cse:2: looks an op up by its name" in problem
-    for found in ('x.op.name == "sum"', 'op.name not in ("sum", "max")'):
+    for found in ('x.op.name == "sum"', 'op.name not in ("sum", "max")', "_RULES[x.op.name]"):
         [problem] = check_ops_by_name(write_package(tmp_path, {"ops/layout.py": "", "passes/cse.py": f"def f(x):\n    return {found}"}))
         assert "passes.cse:2: compares the name of an op" in problem
 

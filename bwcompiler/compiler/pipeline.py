@@ -60,42 +60,46 @@ def _verify_kernels(steps: Sequence[LoweredStep]) -> None:
         verify_kernel(kernel)
 
 
+# The graphs among what a pass makes.
+def _first(result: Any) -> Sequence[Graph]:
+    return [result[0]]
+
+
+def _graph(result: Any) -> Sequence[Graph]:
+    return [result.graph]
+
+
 def _none(result: Any) -> Sequence[Graph]:
     return ()
 
 
 PIPELINE: tuple[Pass, ...] = (
     # a derivative
-    Pass("unlink_custom_rules", unlink_rules_with_mapping, "outputs of fwd that are tied to a custom rule -> the outputs",
-         graphs=lambda found: [found[0]]),
+    Pass("unlink_custom_rules", unlink_rules_with_mapping, "outputs of fwd that are tied to a custom rule -> the outputs", graphs=_first),
     Pass("expand_custom_rules", expand_custom_rules, "calls of functions with their own derivative -> fwd, tied to bwd",
-         "graph -> graph, captured arrays", graphs=lambda found: [found.graph]),
-    Pass("simplify", simplify_with_mapping, "algebraic identities, constant folding, common subexpressions, dead values",
-         graphs=lambda found: [found[0]]),
+         "graph -> graph, captured arrays", graphs=_graph),
+    Pass("simplify", simplify_with_mapping, "algebraic identities, constant folding, common subexpressions, dead values", graphs=_first),
     Pass("narrow_sums", narrow_with_mapping, "sums over slices between data bounds, in loops -> over a few elements, where they are few",
-         graphs=lambda found: [found[0]]),
+         graphs=_first),
     Pass("split_loops", split_with_mapping, "loops with choices that their index decides -> loops without, for each range of the index",
-         graphs=lambda found: [found[0]]),
-    Pass("select_branches", select_with_mapping, "choices between a few numbers in loops -> both, and which of them",
-         graphs=lambda found: [found[0]]),
+         graphs=_first),
+    Pass("select_branches", select_with_mapping, "choices between a few numbers in loops -> both, and which of them", graphs=_first),
     Pass("promote_elements", promote_with_mapping, "loops that read and write one element of an array -> loops that carry it",
-         graphs=lambda found: [found[0]]),
-    Pass("vectorize_loops", vectorize_with_mapping, "loops over elements that are independent -> operations on arrays",
-         graphs=lambda found: [found[0]]),
+         graphs=_first),
+    Pass("vectorize_loops", vectorize_with_mapping, "loops over elements that are independent -> operations on arrays", graphs=_first),
     Pass("unroll_loops", unroll_with_mapping, "short loops that do a little to each element of large arrays -> their iterations",
-         graphs=lambda found: [found[0]]),
-    Pass("hoist_invariants", hoist_with_mapping, "what is the same in all iterations of a loop -> before the loop",
-         graphs=lambda found: [found[0]]),
-    Pass("expand_moved_rules", expand_moved_rules, "likewise calls that stood in loops until now", "graph -> graph, captured arrays",
-         graphs=lambda found: [found.graph]),
+         graphs=_first),
+    Pass("hoist_invariants", hoist_with_mapping, "what is the same in all iterations of a loop -> before the loop", graphs=_first),
+    Pass("expand_moved_rules", expand_moved_rules, "calls with their own derivative that were in loops until now -> fwd, tied to bwd",
+         "graph -> graph, captured arrays", graphs=_graph),
     Pass("push_forward", push_forward, "tangents of the outputs, simplified as they are made", "graph -> graph with tangents",
-         graphs=lambda found: [found.graph]),
+         graphs=_graph),
     Pass("expand_regions", expand_regions, "loops and branches -> those that also give residuals, tied to their adjoints",
-         "graph -> graph, captured arrays", graphs=lambda found: [found.graph]),
+         "graph -> graph, captured arrays", graphs=_graph),
     Pass("differentiate", differentiate, "the reverse sweep; what it makes is simplified on the way", "graph -> joint graph",
-         graphs=lambda joint: [joint.graph]),
+         graphs=_graph),
     Pass("unlink_regions", unlink_regions, "loops and branches that are tied to their adjoints -> their results",
-         "joint graph -> joint graph", graphs=lambda joint: [joint.graph]),
+         "joint graph -> joint graph", graphs=_graph),
     # any graph, before it is cut or compiled
     Pass("inline_custom_rules", inline_custom_rules, "calls of functions with their own derivative -> their bodies"),
     Pass("prune_regions", prune_regions, "loops and branches without what is not read of them"),
