@@ -81,6 +81,24 @@ def test_transforms_of_transforms_keep_parameters() -> None:
     assert assert_type(bw.checkpoint(scaled)(X, 2.0), Vector).tolist() == [2.0, 4.0]
 
 
+def test_functions_with_rules_of_their_own_keep_parameters_and_result() -> None:
+    @bw.custom_vjp
+    def clipped(x: Vector, bound: float = 1.0) -> Vector:
+        return np.clip(x, -bound, bound)
+
+    @bw.custom_jvp
+    def doubled(x: Vector) -> Vector:
+        return 2.0 * x
+
+    clipped.defvjp(lambda x, bound: (np.clip(x, -bound, bound), None), lambda residuals, ct: (ct, None))
+    doubled.defjvp(lambda primals, tangents: (2.0 * primals[0], 2.0 * tangents[0]))
+    assert assert_type(clipped(X), Vector).tolist() == [1.0, 1.0]
+    assert bw.jacobian(clipped)(X, 0.5).tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert assert_type(doubled(X), Vector).tolist() == [2.0, 4.0] == bw.grad(lambda x: np.sum(doubled(x) * X))(X).tolist()
+    with pytest.raises(TypeError):
+        clipped(X, bond=2.0)  # type: ignore[call-arg]
+
+
 def test_methods_of_compiled_functions_are_known() -> None:
     assert "scaled" in assert_type(bw.jit(scaled).as_text("forward", X), str)
     assert assert_type(bw.jit(scaled).lower(X), bw.Program)(X).tolist() == [1.0, 2.0]

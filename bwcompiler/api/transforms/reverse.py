@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Unpack
+from typing import Any, Unpack, overload
 
 from bwcompiler import ops, tree
 from bwcompiler.api.programs.functions import VARIANTS, JitFunction, P, R
@@ -205,6 +205,16 @@ def stop_gradient(x: Any) -> Any:
     return tree.map(lambda leaf: call(stop, leaf) if isinstance(leaf, Tracer) else leaf, x)
 
 
+@overload
+def custom_vjp(fun: Callable[P, R], nondiff_argnums: int | Iterable[int] = (), *,
+               nondiff_argnames: str | Iterable[str] = ()) -> CustomVjp[P, R]: ...
+
+
+@overload
+def custom_vjp(fun: None = None, nondiff_argnums: int | Iterable[int] = (), *,
+               nondiff_argnames: str | Iterable[str] = ()) -> Callable[[Callable[P, R]], CustomVjp[P, R]]: ...
+
+
 def custom_vjp(fun: Callable[..., Any] | None = None, nondiff_argnums: int | Iterable[int] = (), *,
                nondiff_argnames: str | Iterable[str] = ()) -> Any:
     """Give fun its own derivative: the pair that is registered with `.defvjp(fwd, bwd)`.  Without fun, a decorator.
@@ -226,6 +236,16 @@ def custom_vjp(fun: Callable[..., Any] | None = None, nondiff_argnums: int | Ite
     100.0
     """
     return _custom(CustomVjp, fun, nondiff_argnums, nondiff_argnames)
+
+
+@overload
+def custom_jvp(fun: Callable[P, R], nondiff_argnums: int | Iterable[int] = (), *,
+               nondiff_argnames: str | Iterable[str] = ()) -> CustomJvp[P, R]: ...
+
+
+@overload
+def custom_jvp(fun: None = None, nondiff_argnums: int | Iterable[int] = (), *,
+               nondiff_argnames: str | Iterable[str] = ()) -> Callable[[Callable[P, R]], CustomJvp[P, R]]: ...
 
 
 def custom_jvp(fun: Callable[..., Any] | None = None, nondiff_argnums: int | Iterable[int] = (), *,
@@ -251,7 +271,7 @@ def custom_jvp(fun: Callable[..., Any] | None = None, nondiff_argnums: int | Ite
     return _custom(CustomJvp, fun, nondiff_argnums, nondiff_argnames)
 
 
-def _custom(kind: type[CustomFunction], fun: Callable[..., Any] | None, nondiff_argnums: int | Iterable[int],
+def _custom(kind: type[CustomFunction[..., Any]], fun: Callable[..., Any] | None, nondiff_argnums: int | Iterable[int],
             nondiff_argnames: str | Iterable[str]) -> Any:
     if fun is None:
         return functools.partial(_custom, kind, nondiff_argnums=nondiff_argnums, nondiff_argnames=nondiff_argnames)

@@ -74,7 +74,7 @@ def _key(fun: Any, treedef: tree.TreeDef, statics: dict[int, Any], *rest: Any) -
 
 
 # ----- functions with derivatives
-class Primitive(CustomFunction):
+class Primitive(CustomFunction[..., Any]):
     """A host function with host derivatives: see `bwcompiler.primitive`."""
 
     kind = "primitive"

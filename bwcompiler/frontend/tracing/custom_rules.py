@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 from bwcompiler import ops, tree
 from bwcompiler.errors import EscapedTracerError, GradientError, SignatureError, UnsupportedError, at
@@ -24,8 +24,12 @@ from bwcompiler.ir.types import TensorType
 from bwcompiler.ops.custom import custom_call
 from bwcompiler.spellings import says_instead
 
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R")
 
-class CustomFunction:
+
+class CustomFunction(Generic[P, R]):
     """A function with a rule of its own.
 
     nondiff   positions of the arguments that are compile-time values: functions, options.  Rules get them first.
@@ -34,9 +38,9 @@ class CustomFunction:
 
     kind = "custom function"
 
-    def __init__(self, fun: Callable[..., Any], nondiff_argnums: int | Iterable[int] = (),
+    def __init__(self, fun: Callable[P, R], nondiff_argnums: int | Iterable[int] = (),
                  nondiff_argnames: str | Iterable[str] = ()) -> None:
-        self.fun = fun
+        self.fun: Callable[..., Any] = fun
         functools.update_wrapper(self, fun)
         names = parameter_names(fun)
         chosen = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else tuple(nondiff_argnames)
@@ -47,8 +51,10 @@ class CustomFunction:
         self.nondiff = frozenset([k if k >= 0 else k + len(names) for k in numbers] + [names.index(name) for name in chosen])
         self.compiled: Callable[..., Any] | None = None
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        args = self._positional(args, kwargs)
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._applied(self._positional(args, kwargs))  # type: ignore[no-any-return]
+
+    def _applied(self, args: tuple[Any, ...]) -> Any:
         if active_region() is None:
             return self.fun(*args) if self.compiled is None else self.compiled(*args)
         result = trace(self._traced_function(), [self._declared(k, arg) for k, arg in enumerate(args)])
@@ -87,13 +93,20 @@ class CustomFunction:
     def _rule(self, primal: TraceResult, primals: int) -> Rule:
         raise NotImplementedError
 
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Self: ...
+
+    @overload
+    def __get__(self: CustomFunction[Concatenate[Any, Q], R], instance: object, owner: type | None = None) -> Callable[Q, R]: ...
+
     def __get__(self, instance: object, owner: type | None = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        method: Callable[..., Any] = self
+        return self if instance is None else functools.partial(method, instance)
 
     __name__: str = "function"
 
 
-class CustomVjp(CustomFunction):
+class CustomVjp(CustomFunction[P, R]):
     """A function whose derivative is the user's own pair (fwd, bwd).
 
     fwd(*args) -> (out, residuals) runs in the place of the function where it is differentiated; bwd(residuals, ct) returns
@@ -112,7 +125,7 @@ class CustomVjp(CustomFunction):
 
     kind = "custom_vjp"
 
-    def __init__(self, fun: Callable[..., Any], nondiff_argnums: int | Iterable[int] = (),
+    def __init__(self, fun: Callable[P, R], nondiff_argnums: int | Iterable[int] = (),
                  nondiff_argnames: str | Iterable[str] = ()) -> None:
         super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.fwd: Callable[..., Any] | None = None
@@ -127,7 +140,7 @@ class CustomVjp(CustomFunction):
         return VjpRule(self, primal, primals)
 
 
-class CustomJvp(CustomFunction):
+class CustomJvp(CustomFunction[P, R]):
     """A function whose derivative is the user's own rule for tangents, in forward and in reverse mode.
 
     The rule, jvp(primals, tangents) -> (out, tangent), gets a tuple of arguments and one of their tangents (None for integers), and
@@ -147,7 +160,7 @@ class CustomJvp(CustomFunction):
 
     kind = "custom_jvp"
 
-    def __init__(self, fun: Callable[..., Any], nondiff_argnums: int | Iterable[int] = (),
+    def __init__(self, fun: Callable[P, R], nondiff_argnums: int | Iterable[int] = (),
                  nondiff_argnames: str | Iterable[str] = ()) -> None:
         super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.jvp: Callable[..., Any] | None = None
@@ -176,7 +189,7 @@ class CustomJvp(CustomFunction):
             if len(primals) != len(jvps):
                 raise GradientError(f"{self.__name__}: defjvps has {len(jvps)} rules, but the function was called with {len(primals)} "
                                     "arguments")
-            out = self(*primals)
+            out = self._applied(primals)
             parts = [call_user(rule, (tangent, out, *primals), {}) for rule, tangent in zip(jvps, tangents, strict=True)
                      if rule is not None and tree.leaves(tangent)]
             if not parts:
@@ -424,7 +437,7 @@ class BothRules(VjpRule, JvpRule):
         return VjpRule.forward(self, types) if self.has_cotangents else JvpRule.forward(self, types)
 
 
-class CustomBoth(CustomFunction):
+class CustomBoth(CustomFunction[..., Any]):
     """A function with traced rules for both modes, as those of `custom_vjp` and `custom_jvp`; each may be missing."""
 
     def __init__(self, fun: Callable[..., Any], fwd: Callable[..., Any] | None, bwd: Callable[..., Any] | None,
