@@ -32,12 +32,18 @@ def rule(*of: Op) -> Callable[[Rule], Rule]:
     return register
 
 
-def _is_filled_with(value: Value, number: float) -> bool:
-    if not is_constant(value):
+def _is_filled_with(value: Value, number: Any) -> bool:
+    """Whether all elements are the number, zeros of the same sign.  A real number stands for complex ones: 0 for both parts."""
+    if not is_constant(value) or value.attrs["value"] != number:
         return False
-    found = value.attrs["value"]
-    parts = (complex(found).real, complex(found).imag) if value.dtype.is_complex else (found,)
-    return bool(found == number and (number != 0 or all(math.copysign(1.0, part) == math.copysign(1.0, number) for part in parts)))
+    found, wanted = complex(value.attrs["value"]), complex(number)
+    if isinstance(number, complex):                            # a value of the same dtype
+        return _sign(found.real) == _sign(wanted.real) and _sign(found.imag) == _sign(wanted.imag)
+    return number != 0 or (_sign(found.real) == _sign(number) and not (value.dtype.is_complex and _sign(found.imag) != _sign(number)))
+
+
+def _sign(number: float) -> float:
+    return math.copysign(1.0, number)
 
 
 def _full(value: Any, type_: TensorType) -> Value:

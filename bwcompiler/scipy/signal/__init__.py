@@ -9,6 +9,7 @@ from bwcompiler.scipy.missing import says_instead
 from bwcompiler.scipy.refusals import refused
 from bwcompiler.scipy.signal.chirp_transforms import czt, zoom_fft
 from bwcompiler.scipy.signal.convolutions import convolve, convolve2d, correlate, correlate2d, fftconvolve, oaconvolve
+from bwcompiler.scipy.signal.filter_forms import bilinear, bilinear_zpk, freqz_zpk, normalize, sos2zpk, tf2zpk, zpk2tf
 from bwcompiler.scipy.signal.filters import (
     deconvolve,
     filtfilt,
@@ -19,7 +20,7 @@ from bwcompiler.scipy.signal.filters import (
     sosfilt_zi,
     sosfiltfilt,
 )
-from bwcompiler.scipy.signal.resampling import decimate, hilbert, hilbert2, resample, resample_poly, upfirdn
+from bwcompiler.scipy.signal.resampling import decimate, envelope, hilbert, hilbert2, resample, resample_poly, upfirdn
 from bwcompiler.scipy.signal.smoothing import (
     detrend,
     medfilt,
@@ -30,6 +31,7 @@ from bwcompiler.scipy.signal.smoothing import (
     wiener,
 )
 from bwcompiler.scipy.signal.spectra import coherence, csd, istft, lombscargle, periodogram, spectrogram, stft, welch
+from bwcompiler.scipy.signal.splines import cspline1d, cspline1d_eval, qspline1d, qspline1d_eval
 from bwcompiler.scipy.signal.waveforms import (
     chirp,
     freqs,
@@ -51,12 +53,13 @@ find_peaks, argrelextrema, argrelmax, argrelmin, find_peaks_cwt = (
     for name in ("find_peaks", "argrelextrema", "argrelmax", "argrelmin", "find_peaks_cwt"))
 
 __all__ = [
-    "argrelextrema", "argrelmax", "argrelmin", "chirp", "coherence", "convolve", "convolve2d", "correlate", "correlate2d",
-    "csd", "czt", "decimate", "deconvolve", "detrend", "fftconvolve", "filtfilt", "find_peaks", "find_peaks_cwt", "freqs", "freqz",
-    "freqz_sos", "gausspulse", "group_delay", "hilbert", "hilbert2", "istft", "lfilter", "lfilter_zi", "lfiltic", "lombscargle", "medfilt",
-    "medfilt2d", "oaconvolve", "order_filter", "periodogram", "resample", "resample_poly", "savgol_coeffs", "savgol_filter",
-    "sawtooth", "sos2tf", "sosfilt", "sosfilt_zi", "sosfiltfilt", "sosfreqz", "spectrogram", "square", "stft", "upfirdn",
-    "vectorstrength", "welch", "wiener", "zoom_fft",
+    "argrelextrema", "argrelmax", "argrelmin", "bilinear", "bilinear_zpk", "chirp", "coherence", "convolve", "convolve2d",
+    "correlate", "correlate2d", "csd", "cspline1d", "cspline1d_eval", "czt", "decimate", "deconvolve", "detrend", "envelope",
+    "fftconvolve", "filtfilt", "find_peaks", "find_peaks_cwt", "freqs", "freqz", "freqz_sos", "freqz_zpk", "gausspulse",
+    "group_delay", "hilbert", "hilbert2", "istft", "lfilter", "lfilter_zi", "lfiltic", "lombscargle", "medfilt", "medfilt2d",
+    "normalize", "oaconvolve", "order_filter", "periodogram", "qspline1d", "qspline1d_eval", "resample", "resample_poly",
+    "savgol_coeffs", "savgol_filter", "sawtooth", "sos2tf", "sos2zpk", "sosfilt", "sosfilt_zi", "sosfiltfilt", "sosfreqz",
+    "spectrogram", "square", "stft", "tf2zpk", "upfirdn", "vectorstrength", "welch", "wiener", "zoom_fft", "zpk2tf",
 ]
 
 if not TYPE_CHECKING:

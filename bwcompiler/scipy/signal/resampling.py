@@ -285,3 +285,68 @@ def decimate(x: Any, q: int, n: int | None = None, ftype: str = "iir", axis: int
                                "  hint: filter with filtfilt or sosfiltfilt, and take every q-th sample, y[..., ::q]")
     sos = scipy_signal.cheby1(8 if n is None else n, 0.05, 0.8 / q, output="sos").astype(kind)
     return (sosfiltfilt(sos, signal, place) if zero_phase else sosfilt(sos, signal, place))[every]
+
+
+# ----- envelopes
+@graph_function
+def envelope(z: Any, bp_in: tuple[int | None, int | None] = (1, None), *, n_out: int | None = None, squared: bool = False,
+             residual: str | None = "lowpass", axis: int = -1) -> Any:
+    """The sizes of a signal's oscillations, and what they oscillate about (residual "lowpass"; "all": with what is above the band).
+
+    bp_in      the band: numbers of Fourier coefficients, from the first (0: the mean) up to the one before the last.
+    n_out      how many samples come out; None: as many as went in.
+    squared    the squares of the sizes.
+    residual   None: the sizes alone; else both, stacked along a new first axis.
+
+    Raises ValueError for a band that is out of range, or another residual.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.scipy.signal.envelope(3.0 + 2.0 * np.cos(np.arange(8) * np.pi / 4))[:, :3].round(6).tolist()
+    [[2.0, 2.0, 2.0], [3.0, 3.0, 3.0]]
+    """
+    signal: Any = np.moveaxis(_numbers(z), axis, -1)
+    n, is_complex = signal.shape[-1], signal.dtype.kind == "c"
+    count = n if n_out is None else n_out
+    start = -(n // 2) if bp_in[0] is None else bp_in[0]
+    stop = (n + 1) // 2 if bp_in[1] is None else bp_in[1]
+    if not -n // 2 <= start < stop <= (n + 1) // 2 or count < 1:
+        raise ValueError(f"envelope: the band {bp_in} or n_out={n_out} is out of range for {n} samples")
+    if residual not in ("lowpass", "all", None):
+        raise ValueError(f"residual={residual!r} not in ['lowpass', 'all', None]!")
+    band = slice(start, stop)
+    if is_complex:
+        spectrum = np.fft.fft(signal)
+    else:                                                          # the negative frequencies are known: the positive ones count twice
+        spectrum = np.zeros_like(signal, dtype=np.complex64 if signal.dtype == np.float32 else np.complex128)
+        spectrum[..., :n // 2 + 1] = np.fft.rfft(signal)
+        if stop > 0:
+            spectrum[..., max(start, 1):stop] *= 2
+    around_zero = start <= 0 < stop
+    chosen = np.fft.fftshift(spectrum, axes=-1)[..., start + n // 2:stop + n // 2] if around_zero else spectrum[..., band]
+    inside = np.fft.ifft(chosen, n=count) * (count / n)            # shifted, which sizes do not see
+    sizes = inside.real**2 + inside.imag**2 if squared else np.abs(inside)
+    found = np.moveaxis(sizes, -1, axis)
+    if residual is None:
+        return found
+    return np.stack([found, np.moveaxis(_outside(spectrum, band, count, residual, is_complex), -1, axis)])
+
+
+def _outside(spectrum: Any, band: slice, count: int, residual: str, is_complex: bool) -> Any:
+    """The signal without the frequencies of the band; "lowpass": without those above it, too."""
+    n = spectrum.shape[-1]
+    if band.start <= 0 < band.stop:
+        spectrum[..., :band.stop] = 0
+        spectrum[..., band.start:] = 0
+    else:
+        spectrum[..., band] = 0
+    if residual == "lowpass" and band.stop > 0:
+        spectrum[..., band.stop:(n + 1) // 2] = 0
+    elif residual == "lowpass":
+        spectrum[..., band.start:] = 0
+        spectrum[..., :(n + 1) // 2] = 0
+    if is_complex:
+        return resample(spectrum, count, axis=-1, domain="freq")
+    fewer = min(n, count)
+    if count != n and fewer % 2 == 0:                              # of which there is no pair
+        spectrum[..., fewer // 2] *= 2 if count < n else 0.5
+    return count / n * np.fft.irfft(spectrum, n=count)

@@ -91,6 +91,19 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "freqs": (lambda s, b, a: s.freqs(b, a, T), (B, A)),
     "group_delay": (lambda s, b, a: (s.group_delay((b, a), 5), s.group_delay((b[:3], a[:1]), T)), (B, A)),
     "sos2tf": (lambda s, c: s.sos2tf(c), (SOS,)),
+    "zeros and poles": (lambda s, b, a, z, p: (s.normalize(b, a), s.tf2zpk(b, a), s.zpk2tf(z, p, 2.0), s.zpk2tf(z[:0], p, b[0])),
+                        (np.array([2.0, 0.3, 0.7]), np.array([1.5, -0.5, 0.8]), np.array([-1.0, 0.5]), np.array([0.5, 0.2, -0.3]))),
+    "sos2zpk": (lambda s, c: s.sos2zpk(c), (np.array([[1.0, 0.3, 0.9, 1.5, -0.5, 0.4], [2.0, 0.1, 0.4, 1.0, 0.3, 0.2]]),)),
+    "bilinear": (lambda s, b, a, z, p: (s.bilinear(b[:2], a, 2.0), s.bilinear(b, a[:2]), s.bilinear_zpk(z, p, 2.0, 3.0)),
+                 (np.array([1.0, 0.3, 0.5]), np.array([1.5, 0.5, 0.2]), np.array([-1.0]), np.array([-0.5, -0.2, -3.0]))),
+    "freqz_zpk": (lambda s, z, p: (s.freqz_zpk(z, p, 2.0, 4), s.freqz_zpk(z, p, 2.0, np.array([0.1, 0.4]), fs=2.0), s.freqz_zpk(z, p, 1.0, 3, True)),
+                  (np.array([-1.0]), np.array([0.5, 0.2]))),
+    "splines": (lambda s, x, t: [(s.cspline1d(one), s.qspline1d(one)) for one in (x[:10], x[:3], x[:2], x[:1])]
+                + [s.cspline1d_eval(x[:10], t, 0.7, 0.1), s.qspline1d_eval(x[:10], t, 0.7, 0.1), s.cspline1d_eval(x[:2], t)],
+                (X, np.array([-3.3, -0.2, 0.05, 0.41, 1.07, 2.72, 9.13, 14.2]))),
+    "envelope": (lambda s, x: [s.envelope(x, band, n_out=n, residual=rest, squared=n == 6) for band in ((1, None), (None, None), (2, 4), (-3, -1))
+                               for n in (None, 6, 13) for rest in ("lowpass", "all")] + [s.envelope(x.T, axis=0, residual=None)], (XX[:2, :8],)),
+    "envelope of complex numbers": (lambda s, x: [s.envelope(x, band, n_out=n) for band in ((0, 3), (-2, 2)) for n in (None, 6, 13)], (Z[:9],)),
 }
 
 
@@ -109,8 +122,10 @@ def test_as_scipy(name: str) -> None:
 SHORTER: dict[str, Callable[..., Any]] = {
     "filtfilt": lambda s, b, a, x: s.filtfilt(b, a, x[:2, :12], padlen=4),
     "decimate": lambda s, x: s.decimate(x[0], 2, 2),
+    "envelope": lambda s, x: s.envelope(x[0], (1, 3), n_out=6, squared=True),
 }
-TWICE = ("lfilter_zi", "sosfilt zi", "deconvolve", "wiener", "welch with a window", "coherence", "chirp", "vectorstrength", "freqz", "group_delay")
+TWICE = ("lfilter_zi", "sosfilt zi", "deconvolve", "wiener", "welch with a window", "coherence", "chirp", "vectorstrength", "freqz", "group_delay", "zeros and poles",
+         "bilinear", "envelope")
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

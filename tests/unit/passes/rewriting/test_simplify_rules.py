@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import bwcompiler as bw
 from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.ir.semantics.graph_verifier import verify
 from bwcompiler.ir.texts.graph_parser import parse_graph
@@ -226,3 +227,17 @@ def test_only_legalisation_turns_quotients_into_products(equation):
     assert simplify(before) is before
     assert shape_of(legalize(before)) == shape_of(after)
     assert legalize(other) is other
+
+
+@pytest.mark.parametrize("dtype", [np.complex128, np.complex64, np.float64])
+def test_constants_in_two_places(dtype):
+    """Complex ones, too: joined where they are the same number, and their zeros have the same signs."""
+    zeros = (0, 0.0, -0.0, 1.5, complex(0, -0.0), complex(-0.0, 0), complex(0, 2)) if dtype is not np.float64 else (0, -0.0, 1.5)
+    for first in zeros:
+        for second in zeros:
+            def fun(x, first=first, second=second):
+                x[:2] = first
+                x[2:5] = second
+                return x
+            found, expected = bw.jit(fun, mutates=False)(np.ones(6, dtype)), fun(np.ones(6, dtype))
+            assert found.tobytes() == expected.tobytes()
