@@ -31,12 +31,18 @@ from bwcompiler.scipy.interpolate.piecewise import (
     pchip_interpolate,
 )
 from bwcompiler.scipy.interpolate.radial_basis_functions import RBFInterpolator
+from bwcompiler.scipy.interpolate.whole_polynomials import (
+    BarycentricInterpolator,
+    KroghInterpolator,
+    barycentric_interpolate,
+    krogh_interpolate,
+)
 from bwcompiler.scipy.missing import says_instead
 
 __all__ = [
-    "Akima1DInterpolator", "BSpline", "CubicHermiteSpline", "CubicSpline",
-    "PPoly", "PchipInterpolator", "RBFInterpolator", "RegularGridInterpolator", "interp1d", "interpn",
-    "make_interp_spline", "pchip_interpolate", "splev",
+    "Akima1DInterpolator", "BSpline", "BarycentricInterpolator", "CubicHermiteSpline", "CubicSpline", "KroghInterpolator",
+    "PPoly", "PchipInterpolator", "RBFInterpolator", "RegularGridInterpolator", "barycentric_interpolate", "interp1d",
+    "interpn", "krogh_interpolate", "make_interp_spline", "pchip_interpolate", "splev",
 ]
 
 
@@ -54,9 +60,19 @@ def converted(of: Any) -> Any:
     if "RBFInterpolator" in kinds and of.neighbors is None:
         values = np.asarray(of.d).view(of.d_dtype).reshape(-1, *of.d_shape)
         return RBFInterpolator(of.y, values, None, of.smoothing, of.kernel, of.epsilon, int(of.powers.sum(1).max(initial=-1)))
+    if "KroghInterpolator" in kinds:
+        return KroghInterpolator(of.xi, _data(of), of._y_axis)
+    if "BarycentricInterpolator" in kinds and of.yi is not None:
+        return BarycentricInterpolator(of.xi, _data(of), of._y_axis, wi=of.wi)
     if "interp1d" in kinds:
         return _line(of)
     return None
+
+
+def _data(of: Any) -> Any:
+    """The values at the points as they were given."""
+    rows = np.asarray(of.yi)
+    return np.moveaxis(rows.reshape(rows.shape[0], *of._y_extra_shape), 0, of._y_axis)
 
 
 def _line(of: Any) -> interp1d:

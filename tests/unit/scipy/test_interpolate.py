@@ -276,3 +276,47 @@ def test_what_radial_basis_functions_take() -> None:
                        (lambda: make(y[:2], turned[:2]), ValueError), (lambda: make(y, turned)(x[:, :1]), ShapeError)):
         with pytest.raises(kind):
             call()
+
+
+# ----- one polynomial through all points
+NODES, HEIGHTS = np.array([0.0, 1.2, 2.0, 3.5, 4.1]), rng.normal(size=(5, 2))
+
+
+def extended(module: Any, x: Any, y: Any, t: Any) -> Any:
+    made = module.BarycentricInterpolator(x[:3], y[:3])
+    made.add_xi(x[3:], y[3:])
+    first = made(t)
+    made.set_yi(y * 2)
+    return first, made(t)
+
+
+POLYNOMIALS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {      # of a module (ours or SciPy's), points, values, places
+    **{f"{name} {what}": (lambda m, x, y, t, name=name, call=call: call(getattr(m, name), x, y, t), args)
+       for name in ("KroghInterpolator", "BarycentricInterpolator") for what, (call, args) in {
+           "values": (lambda make, x, y, t: make(x, y)(t), (NODES, HEIGHTS, np.array([[-0.3, 1.2], [2.7, 5.0]]))),
+           "along an axis": (lambda make, x, y, t: make(x, y, axis=1)(t), (NODES, HEIGHTS.T, np.array([-0.3, 2.7]))),
+           "derivatives": (lambda make, x, y, t: (make(x, y).derivative(t), make(x, y).derivatives(t, 3), make(x, y).derivatives(t[0])),
+                           (NODES, HEIGHTS[:, 0], np.array([1.7, 3.5])))}.items()},
+    "functions": (lambda m, x, y, t: (m.krogh_interpolate(x, y, t, der=[0, 2]), m.barycentric_interpolate(x, y, t), m.krogh_interpolate(x, y, t[0]),
+                                      m.barycentric_interpolate(x, y, t, der=2)), (NODES, HEIGHTS, np.array([1.7, 3.5]))),
+    "repeated points": (lambda m, y, t: m.KroghInterpolator(np.array([0.0, 0, 0, 1, 1, 2]), y)(t), (rng.normal(size=6), np.array([0.3, 1.0, 4.0]))),
+    "more points": (extended, (NODES, HEIGHTS, np.array([1.7, 3.5]))),
+    "complex values": (lambda m, x, y, t: m.BarycentricInterpolator(x, y[:, 0] + 1j * y[:, 1])(t), (NODES, HEIGHTS, np.array([1.7, 3.5]))),
+}
+
+
+@pytest.mark.parametrize("name", POLYNOMIALS)
+def test_whole_polynomials(name: str) -> None:
+    fun, args = POLYNOMIALS[name]
+    found, expected = traced(lambda *args: fun(ours, *args), *args), fun(scipy.interpolate, *args)
+    for one, other in zip(bw.tree.leaves(found), bw.tree.leaves(expected), strict=True):
+        close(one, other)
+    if name != "complex values":
+        check_derivatives(lambda *args: fun(ours, *args), *args, order=2 if "values" in name else 1, tolerance=3e-6)
+
+
+def test_whole_polynomials_made_before_and_of_many_points() -> None:
+    nodes = np.cos(np.arange(60) * np.pi / 59)
+    for known in (scipy.interpolate.BarycentricInterpolator(nodes, np.sin(5 * nodes)),
+                  scipy.interpolate.KroghInterpolator(NODES, HEIGHTS.T, axis=1), scipy.interpolate.BarycentricInterpolator(NODES, HEIGHTS)):
+        close(bw.jit(lambda t, known=known: known(t))(np.array([-0.3, 0.8])), known(np.array([-0.3, 0.8])), 1e-12)
