@@ -8,7 +8,7 @@ from collections.abc import Callable
 from bwcompiler.ir.op import Value
 from bwcompiler.ops.broadcasting import broadcast, reduce_sum
 from bwcompiler.ops.creation import iota
-from bwcompiler.ops.elementwise import cosh, equal, exp, full_like, greater, less, log, select, sin, sinh, sqrt, stop_gradient
+from bwcompiler.ops.elementwise import cosh, equal, exp, full_like, less, log, select, sin, sinh, sqrt, stop_gradient
 from bwcompiler.ops.special.derivatives import PARTIAL_DERIVATIVES, function
 
 __all__ = ["PARTIAL_DERIVATIVES", "function"]
@@ -128,14 +128,26 @@ def _second(k: int) -> Callable[..., Value]:
 
 
 def _third(k: int) -> Callable[..., Value]:
-    """R_J by x, y, z or p; nan for principal values."""
+    """R_J by x, y, z or p."""
     powers = tuple([CUBE if j == k else ROOT for j in range(3)] + [-2.0 if k == 3 else -1.0])
 
     def rule(out: Value, *xs: Value) -> Value:
-        known = greater(xs[3], full_like(out, 0.0))
-        xs = (*xs[:3], select(known, xs[3], full_like(out, 1.0)))
-        return select(known, _carlson(xs, powers) * (-1.5 if k == 3 else -0.75), full_like(out, math.nan))
+        principal = less(xs[3], full_like(out, 0.0))
+        beside = (*xs[:3], select(principal, full_like(out, 1.0), xs[3]))
+        integral = _carlson(beside, powers) * (-1.5 if k == 3 else -0.75)
+        return select(principal, _third_principal(k, out, *xs[:3], select(principal, xs[3], full_like(out, -1.0))), integral)
     return rule
+
+
+def _third_principal(k: int, out: Value, *operands: Value) -> Value:
+    """The same of principal values (p < 0), by 1 / ((s + x)(s + p)) = (1 / (s + x) - 1 / (s + p)) / (p - x); by p as of degree -3/2."""
+    *xs, p = operands
+    if k < 3:
+        return (out - elliprd(xs[k - 1], xs[k - 2], xs[k])) / ((p - xs[k]) * 2.0)
+    rest = out * -1.5
+    for j in range(3):
+        rest = rest - xs[j] * _third_principal(j, out, *operands)
+    return rest / p
 
 
 def _degenerate(out: Value, x: Value, y: Value) -> Value:

@@ -335,3 +335,10 @@ def test_counting_functions() -> None:
     check_derivatives(special.factorial, X)
     with pytest.raises(UnsupportedError, match="exact"):
         special.comb(5.0, 2.0, exact=True)
+
+
+@pytest.mark.parametrize("p", [-0.4, -1.0, -20.0])
+def test_principal_values_of_the_third_integral(p: float) -> None:
+    """R_J for p < 0: its derivatives by differences of SciPy's."""
+    place = np.array([0.3, 1.2, 2.0, p])
+    check_derivatives(lambda x: scipy.special.elliprj(x[0], x[1], x[2], x[3]), place, tolerance=1e-5)
