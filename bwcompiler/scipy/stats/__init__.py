@@ -77,6 +77,7 @@ from bwcompiler.scipy.stats.lifetimes import (
     truncweibull_min,
 )
 from bwcompiler.scipy.stats.multivariate import Family, dirichlet, multinomial, multivariate_normal, multivariate_t
+from bwcompiler.scipy.stats.normality import jarque_bera, kurtosistest, normaltest, skewtest
 from bwcompiler.scipy.stats.positive_numbers import (
     arcsine,
     betaprime,
@@ -174,22 +175,22 @@ def converted(of: Any) -> Any:
 
 
 __all__ = [
-    "alpha", "anglit", "arcsine", "argus", "bernoulli", "beta", "betabinom", "betanbinom", "betaprime", "binom",
-    "boxcox", "boxcox_llf", "bradford", "burr", "burr12", "cauchy", "chi", "chi2", "chisquare", "circmean", "circstd",
-    "circvar", "cosine", "crystalball", "describe", "dgamma", "dirichlet", "dlaplace", "dweibull", "energy_distance",
-    "entropy", "erlang", "expon", "exponnorm", "exponpow", "exponweib", "f", "f_oneway", "fatiguelife", "fisk", "foldcauchy",
-    "foldnorm", "gamma", "gaussian_kde", "genextreme", "gengamma", "genhalflogistic", "genlogistic", "gennorm", "genpareto",
-    "geom", "gibrat", "gmean", "gompertz", "gstd", "gumbel_l", "gumbel_r", "gzscore", "halfcauchy", "halfgennorm",
-    "halflogistic", "halfnorm", "hmean", "hypergeom", "hypsecant", "invgamma", "invgauss", "invweibull", "iqr", "johnsonsb",
-    "johnsonsu", "kappa3", "kurtosis", "laplace", "laplace_asymmetric", "levy", "linregress", "loggamma", "logistic",
-    "loglaplace", "lognorm", "logser", "loguniform", "lomax", "maxwell", "median_abs_deviation", "mielke", "moment", "moyal",
-    "multinomial", "multivariate_normal", "multivariate_t", "nakagami", "nbinom", "norm", "norminvgauss", "pareto",
-    "pearsonr", "planck", "pmean", "poisson", "power_divergence", "powerlaw", "powerlognorm", "powernorm", "randint",
-    "rankdata", "rayleigh", "rdist", "recipinvgauss", "reciprocal", "rice", "sem", "semicircular", "skellam", "skew",
-    "skewcauchy", "skewnorm", "spearmanr", "t", "triang", "trim_mean", "truncexpon", "truncnorm", "truncpareto",
-    "truncweibull_min", "ttest_1samp", "ttest_ind", "ttest_rel", "uniform", "variation", "vonmises", "wald",
-    "wasserstein_distance", "weibull_max", "weibull_min", "wrapcauchy", "yeojohnson", "yeojohnson_llf", "yulesimon", "zipf",
-    "zmap", "zscore",
+    "alpha", "anglit", "arcsine", "argus", "bernoulli", "beta", "betabinom", "betanbinom", "betaprime", "binom", "boxcox",
+    "boxcox_llf", "bradford", "burr", "burr12", "cauchy", "chi", "chi2", "chisquare", "circmean", "circstd", "circvar",
+    "cosine", "crystalball", "describe", "dgamma", "dirichlet", "dlaplace", "dweibull", "energy_distance", "entropy",
+    "erlang", "expon", "exponnorm", "exponpow", "exponweib", "f", "f_oneway", "fatiguelife", "fisk", "foldcauchy", "foldnorm",
+    "gamma", "gaussian_kde", "genextreme", "gengamma", "genhalflogistic", "genlogistic", "gennorm", "genpareto", "geom",
+    "gibrat", "gmean", "gompertz", "gstd", "gumbel_l", "gumbel_r", "gzscore", "halfcauchy", "halfgennorm", "halflogistic",
+    "halfnorm", "hmean", "hypergeom", "hypsecant", "invgamma", "invgauss", "invweibull", "iqr", "jarque_bera", "johnsonsb",
+    "johnsonsu", "kappa3", "kurtosis", "kurtosistest", "laplace", "laplace_asymmetric", "levy", "linregress", "loggamma",
+    "logistic", "loglaplace", "lognorm", "logser", "loguniform", "lomax", "maxwell", "median_abs_deviation", "mielke",
+    "moment", "moyal", "multinomial", "multivariate_normal", "multivariate_t", "nakagami", "nbinom", "norm", "normaltest",
+    "norminvgauss", "pareto", "pearsonr", "planck", "pmean", "poisson", "power_divergence", "powerlaw", "powerlognorm",
+    "powernorm", "randint", "rankdata", "rayleigh", "rdist", "recipinvgauss", "reciprocal", "rice", "sem", "semicircular",
+    "skellam", "skew", "skewcauchy", "skewnorm", "skewtest", "spearmanr", "t", "triang", "trim_mean", "truncexpon",
+    "truncnorm", "truncpareto", "truncweibull_min", "ttest_1samp", "ttest_ind", "ttest_rel", "uniform", "variation",
+    "vonmises", "wald", "wasserstein_distance", "weibull_max", "weibull_min", "wrapcauchy", "yeojohnson", "yeojohnson_llf",
+    "yulesimon", "zipf", "zmap", "zscore",
 ]
 
 if not TYPE_CHECKING:

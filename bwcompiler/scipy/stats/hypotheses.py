@@ -17,30 +17,32 @@ from bwcompiler.scipy.stats.samples import Axis, Sample
 ALTERNATIVES = ("two-sided", "less", "greater")
 
 
-class _Test(NamedTuple):
+class Test(NamedTuple):
+    """What tests return."""
+
     statistic: Any
     pvalue: Any
 
 
-class PearsonRResult(_Test):
+class PearsonRResult(Test):
     """What `pearsonr` returns."""
 
 
-class SignificanceResult(_Test):
+class SignificanceResult(Test):
     """What `spearmanr` returns."""
 
 
-class TtestResult(_Test):
+class TtestResult(Test):
     """What tests of Student's return; `df` is the number of degrees of freedom."""
 
     df: Any = None
 
 
-class F_onewayResult(_Test):
+class F_onewayResult(Test):
     """What `f_oneway` returns."""
 
 
-class Power_divergenceResult(_Test):
+class Power_divergenceResult(Test):
     """What `chisquare` and `power_divergence` return."""
 
 

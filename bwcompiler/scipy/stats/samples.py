@@ -154,7 +154,7 @@ def moment(a: Any, order: float | list[int] = 1, axis: Axis = 0, nan_policy: str
     return np.stack(restored).reshape((*orders.shape, *restored[0].shape)) if orders.ndim else restored[0]
 
 
-def _skew(lines: Any, bias: bool) -> Any:
+def skewness_of(lines: Any, bias: bool) -> Any:
     rest, count = centred(lines), lines.shape[-1]
     second, third = (rest ** 2).mean(-1), (rest ** 3).mean(-1)
     flat = _flat(lines, second)
@@ -164,7 +164,7 @@ def _skew(lines: Any, bias: bool) -> Any:
     return _either(flat, math.nan, found)
 
 
-def _kurtosis(lines: Any, fisher: bool, bias: bool) -> Any:
+def kurtosis_of(lines: Any, fisher: bool, bias: bool) -> Any:
     rest, n = centred(lines), lines.shape[-1]
     second, fourth = (rest ** 2).mean(-1), (rest ** 4).mean(-1)
     flat = _flat(lines, second)
@@ -183,7 +183,7 @@ def skew(a: Any, axis: Axis = 0, bias: bool = True, nan_policy: str = "propagate
     0.265
     """
     sample = Sample("skew", a, axis, nan_policy)
-    return sample.restored(_skew(sample.lines, bias), keepdims)
+    return sample.restored(skewness_of(sample.lines, bias), keepdims)
 
 
 @graph_function
@@ -196,7 +196,7 @@ def kurtosis(a: Any, axis: Axis = 0, fisher: bool = True, bias: bool = True, nan
     -1.3
     """
     sample = Sample("kurtosis", a, axis, nan_policy)
-    return sample.restored(_kurtosis(sample.lines, fisher, bias), keepdims)
+    return sample.restored(kurtosis_of(sample.lines, fisher, bias), keepdims)
 
 
 @graph_function
@@ -244,8 +244,8 @@ def describe(a: Any, axis: int | None = 0, ddof: int = 1, bias: bool = True, nan
     """
     sample = Sample("describe", a, axis, nan_policy)
     lines = sample.lines
-    return DescribeResult(sample.count, (lines.min(-1), lines.max(-1)), lines.mean(-1), lines.var(-1, ddof=ddof), _skew(lines, bias),
-                          _kurtosis(lines, True, bias))
+    return DescribeResult(sample.count, (lines.min(-1), lines.max(-1)), lines.mean(-1), lines.var(-1, ddof=ddof), skewness_of(lines, bias),
+                          kurtosis_of(lines, True, bias))
 
 
 # ----- scores

@@ -62,6 +62,9 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "ttest_ind": (lambda s, x, y: [tuple(r) + (r.df,) for r in (s.ttest_ind(x, y), s.ttest_ind(x, y[:6], equal_var=False),
                                                                 s.ttest_ind(x, y, alternative="greater"))], (X, Y)),
     "f_oneway": (lambda s, x, y: (tuple(s.f_oneway(x, y[:6], x + y)), tuple(s.f_oneway(x.reshape(3, 3), y.reshape(3, 3), axis=1))), (X, Y)),
+    "normality": (lambda s, x, y: [tuple(r) for r in (
+        s.skewtest(x), s.skewtest(y, 1, alternative="less"), s.kurtosistest(x, alternative="greater"), s.kurtosistest(y), s.normaltest(x),
+        s.normaltest(y, axis=None), s.jarque_bera(x), s.jarque_bera(x, axis=0, keepdims=True))], (rng.normal(size=(9, 2)), rng.normal(size=(5, 9)))),
     "chisquare": (lambda s, p, q: (tuple(s.chisquare(p)), tuple(s.chisquare(p, q * p.sum() / q.sum(), 1))), (P, P[::-1])),
     "power_divergence": (lambda s, p: [tuple(s.power_divergence(p, lambda_=name)) for name in (
         None, "log-likelihood", "freeman-tukey", "mod-log-likelihood", "neyman", "cressie-read", 2.0)], (P,)),
