@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.errors import DTypeError, EscapedTracerError, GradientError, TracerBoolError, TracerError
+from bwcompiler.errors import DTypeError, EscapedTracerError, GradientError, TracerBoolError, TracerError, TracerIndexError
 from tests.support.user_errors import raises_at_user_line
 
 X = np.array([1.0, 2.0, 3.0])
@@ -38,6 +38,14 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: bw.jit(lambda x: x.astype([("a", float)]))(X), DTypeError, "is not supported"),
     (lambda: bw.jit(lambda x: x.astype({"names": ["a"], "formats": ["f8"]}))(X), DTypeError, "hint: a dict of its columns"),
     (lambda: eval("bw.jit(lambda x: x + {})(X)"), TracerError, "what stands here takes no traced values"),          # its text is not at hand
+    (lambda: bw.jit(lambda x: np.where(x > 0, x))(X), ValueError, "either both or neither of x and y should be given\n  hint: np.where(condition, a, b)"),
+    (lambda: bw.jit(lambda n: n.__iadd__(0.5))(np.arange(3)), DTypeError,
+     "hint: make what is written to of dtype float64 (.astype, dtype=), or x = x + y in the place of x += y"),
+    (lambda: bw.jit(lambda x: len(x))(1.0), TracerError, "hint: a number has no length: np.size(x), or np.atleast_1d(x)"),
+    (lambda: bw.jit(lambda x: np.eye(np.sum(x)))(X), TracerIndexError, "a traced value as a size, axis, range() or list index"),
+    (lambda: bw.jit(lambda x: x.sum(dim=0))(X), TypeError, "np.sum has no keyword 'dim'\n  hint: axis="),
+    (lambda: bw.jit(lambda x: np.mean(x, keepdim=True))(X), TypeError, "np.mean has no keyword 'keepdim'\n  hint: keepdims="),
+    (lambda: bw.jit(lambda x: x.view(3, 1))(X), TypeError, "x.view takes a dtype, not 3\n  hint: x.reshape(3, ...)"),
     (lambda: bw.jit(classmethod(lambda cls, x: x)), TypeError, "of type classmethod\n  hint: @classmethod goes above"),
     (lambda: bw.jit(_waits)(X), TracerError, "result is of type coroutine"),                  # and no warning that nobody waited for it
 ]
@@ -48,6 +56,17 @@ def test_mistake(call: Callable[[], Any], error: type[Exception], message: str) 
     with pytest.raises(error) as raised:
         call()
     assert message in str(raised.value)
+
+
+@pytest.mark.parametrize("fun", [lambda x: x.sum(), lambda x: x * 2.0, lambda x: x ** 2, lambda x: x[0, 0], lambda x: -x])
+def test_a_list_is_no_array(fun: Callable[[Any], Any]) -> None:
+    for transform in (bw.jit, bw.grad, bw.vmap):
+        with pytest.raises((AttributeError, TypeError)) as raised:
+            transform(fun)([1.0, 2.0] if transform is not bw.vmap else [X, X])
+        assert any("pass np.array(...) of it" in note for note in raised.value.__notes__)
+    with pytest.raises(TypeError) as raised:
+        bw.jit(lambda x: x + [None])(X)
+    assert not hasattr(raised.value, "__notes__")
 
 
 def test_what_is_written_for_iterators() -> None:

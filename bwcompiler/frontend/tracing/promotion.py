@@ -86,7 +86,9 @@ def requested(dtype: Any) -> DType | None:
 def require_cast(source: DType, target: DType, casting: str, what: str) -> None:
     """Raise as NumPy does where the casting rule forbids the conversion."""
     if source is not target and not np.can_cast(source.numpy, target.numpy, casting):  # type: ignore[arg-type]
-        raise DTypeError(f"{what}: cannot cast from {source.numpy!r} to {target.numpy!r} with casting rule {casting!r}")
+        raise DTypeError(f"{what}: cannot cast from {source.numpy!r} to {target.numpy!r} with casting rule {casting!r}\n"
+                         f"  hint: make what is written to of dtype {source.numpy} (.astype, dtype=), or "
+                         f"x = x + y in the place of x += y; or write y.astype({target.numpy})")
 
 
 def scalar_of(value: Any, dtype: DType) -> Any:

@@ -104,6 +104,11 @@ def lookup(function: Any) -> Entry:
 _NEED_NUMBERS = frozenset("save savez savez_compressed savetxt array2string array_repr array_str format_float_positional".split())
 
 
+# Keywords of PyTorch's functions of the same names.
+_OF_PYTORCH = {"dim": "axis=", "dims": "axis=", "keepdim": "keepdims=", "unbiased": "ddof=1, or 0", "descending": "np.sort(x)[::-1]",
+               "other": "the second operand, by position", "input": "the first operand, by position"}
+
+
 def call_entry(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The handler's result; keywords it does not take must have NumPy's default value."""
     keywords = _keywords(entry.handler) if kwargs else None
@@ -111,6 +116,8 @@ def call_entry(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
         defaults = _defaults(entry.function)
         for key in [key for key in kwargs if key not in keywords]:
             value = kwargs.pop(key)
+            if key in _OF_PYTORCH:
+                raise TypeError(f"np.{entry.name} has no keyword {key!r}\n  hint: {_OF_PYTORCH[key]}")
             if key not in defaults or not same_option(value, defaults[key]):
                 raise UnsupportedError(f"np.{entry.name}: keyword {key}={value!r} is not supported on traced arrays")
     for place, name in _sizes(entry.handler):

@@ -221,6 +221,8 @@ def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[Argum
             if ours is None:
                 if isinstance(error, TypeError) and any(text in str(error) for text in _OBJECT_ERRORS):
                     error.add_note(_OBJECT_NOTE)
+                if isinstance(error, AttributeError | TypeError) and _of_sequences(error, arguments):
+                    error.add_note(_LIST_NOTE)
                 if isinstance(error, RecursionError):
                     error.add_note(_RECURSION_NOTE)
                 raise
@@ -288,6 +290,17 @@ def call_user(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, An
 
 _RECURSION_NOTE = ("bwcompiler: a recursion that ends by traced values has no end while it is traced\n"
                    "  hint: write it as a loop (`while`), or end it by what is known while tracing, a shape or an integer argument")
+
+_LIST_NOTE = ("bwcompiler: an argument that is a list or a tuple is a container of arguments, as it is in Python\n"
+              "  hint: pass np.array(...) of it, or begin with x = np.array(x)")
+
+
+def _of_sequences(error: Exception, arguments: Arguments) -> bool:
+    """Whether an error says that a list is no array, where an argument is one."""
+    text = str(error)
+    return any(sign in text for sign in ("'list'", "'tuple'", "sequence by", "list indices", "tuple indices")) and any(
+        type(argument) in (list, tuple) for argument in (*arguments.args, *arguments.kwargs.values()))
+
 
 # What NumPy says of an array of objects, of which nothing here hears.
 _OBJECT_ERRORS = ("dtype('O')", "not supported for the input types", "which has no callable")

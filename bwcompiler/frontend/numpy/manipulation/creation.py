@@ -6,6 +6,7 @@ They are `bwcompiler.numpy.zeros` and so on, and what NumPy's `like=` and `..._l
 from __future__ import annotations
 
 import itertools
+import operator
 from typing import Any
 
 import numpy as np
@@ -142,7 +143,8 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float, order: Any
     """
     if active_region() is None:
         return np.eye(N, M, k, dtype, order)
-    return _in_order(call(_eye_traced, *known_parts((N, N if M is None else M, k)), F64 if dtype is None else dtype_of(dtype)), order)
+    parts = [operator.index(part) if isinstance(part, Tracer) else part for part in known_parts((N, N if M is None else M, k))]
+    return _in_order(call(_eye_traced, *parts, F64 if dtype is None else dtype_of(dtype)), order)
 
 
 def _eye_traced(rows: int, columns: int, k: int, dtype: DType) -> Tracer:

@@ -357,6 +357,8 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
 
 @implements(np.where, states_layout=True)
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+    if (x is None) != (y is None):
+        raise ValueError("either both or neither of x and y should be given\n  hint: np.where(condition, a, b); np.where(condition, a, 0)")
     if x is None or y is None:
         raise UnsupportedError("np.where(condition) with one argument: the number of results is not known while tracing\n"
                                "  hint: np.where(condition, a, b)")

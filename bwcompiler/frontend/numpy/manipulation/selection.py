@@ -325,6 +325,8 @@ def sliding_window_view(x: Any, window_shape: Any, axis: Any = None, *, subok: A
 
 def view(x: Tracer, dtype: Any = None, type: Any = None) -> Any:
     """x.view(): another handle of the same elements."""
+    if isinstance(dtype, int | tuple | list):
+        raise TypeError(f"x.view takes a dtype, not {dtype!r}\n  hint: x.reshape({dtype!r}{', ...' if isinstance(dtype, int) else ''})")
     if dtype is not None and dtype_of(dtype) is not x._type.dtype:
         raise UnsupportedError(f"x.view({dtype}) reinterprets memory, which is not supported on traced arrays\n  hint: x.astype")
     return viewed(x, x._chain, x.shape)

@@ -96,6 +96,8 @@ def _hint(library: str, asked: Request, message: str, in_function: bool) -> str:
     name = called.rpartition(".")[2]
     if name == "nditer":
         return "for element in x.ravel(), or operations on the whole array"
+    if message.endswith("has no len()"):
+        return "a number has no length: np.size(x), or np.atleast_1d(x), which has an axis"
     if message.endswith("object is not callable"):
         return f"{called} is an array: {called}[...] is an element of it"
     if library in ("torch", "jax") and "." in called and callable(getattr(np, name, None)):
