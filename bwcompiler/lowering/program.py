@@ -106,6 +106,7 @@ class _Module:
         self.callbacks: list[Callback] = []
         self.checked: list[Value] = []
         self.kernels: dict[tuple[int, tuple[tuple[Buffer, Buffer], ...]], list[_KernelFunction]] = {}
+        self.emitted: set[int] = set()             # kernels, by their ids
         self.bodies: dict[int, BodyFunction] = {}
         self.fills: dict[tuple[TensorType, str], Kernel] = {}
 
@@ -126,7 +127,8 @@ class _Module:
         key = (id(kernel), tuple(merged.items()))
         found = self.kernels.get(key)
         if found is None:
-            suffix = f".{len(self.kernels)}" if any(emitted == id(kernel) for emitted, _ in self.kernels) else ""
+            suffix = f".{len(self.kernels)}" if id(kernel) in self.emitted else ""
+            self.emitted.add(id(kernel))
             found = self.kernels[key] = [self._piece(piece, merged, f"{piece.kernel.name}{suffix}") for piece in pieces(kernel, merged)]
         return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from bwcompiler import ops
 from bwcompiler.ir.access import ArrayView, root
@@ -17,7 +17,7 @@ from bwcompiler.ir.loop import INPUT, UPDATED, Kernel
 from bwcompiler.ir.op import Value
 from bwcompiler.lowering.kernels.kernel_pointers import free_indices
 from bwcompiler.lowering.libraries.matrix_products import is_called, is_written_out
-from bwcompiler.lowering.loops.call_kernels import build_call_kernel, build_matmul
+from bwcompiler.lowering.loops.call_kernels import build_call_kernel, build_matmul, has_call_kernel
 from bwcompiler.lowering.loops.group_shapes import Shape, WordValue, build_shared_kernel, shape_of
 from bwcompiler.lowering.loops.shared_memory import may_share
 from bwcompiler.lowering.loops.split_complex import split_complex
@@ -72,6 +72,7 @@ def lower_steps(fused: FusedProgram, pairs: Mapping[Value, Value] = MappingProxy
     """
     groups = _lower_groups(fused, prefix)
     items = _items(fused)
+    known: dict[Hashable, CallKernel] = {}
     steps: list[LoweredStep] = []
     for step in fused.steps:
         if isinstance(step, Call):
@@ -79,7 +80,7 @@ def lower_steps(fused: FusedProgram, pairs: Mapping[Value, Value] = MappingProxy
             if value in bodies:
                 lowered = _lower_region(value, bodies[value], items.get(value, {}))
             else:
-                lowered = _lower_call(f"{prefix}k{step.position}", step)
+                lowered = _lower_call(f"{prefix}k{step.position}", step, known)
             lowered.position = step.position
         else:
             lowered = groups[step.position]
@@ -176,31 +177,63 @@ def _sharing(kernel: Kernel, owners: Sequence[Value | None], pairs: Mapping[Valu
             if owner in pairs and pairs[owner] in buffer_of and may_share(kernel, buffer_of[pairs[owner]], buffer)]
 
 
-def _lower_call(name: str, call: Call) -> LoweredStep:
+class CallKernel(NamedTuple):
+    """A kernel for calls that compute the same.
+
+    places   its parameters among the values of a call (`_values_of`); what it has besides is scratch.
+    updates  whether it updates its first operand.
+    """
+
+    kernel: Kernel
+    places: list[int]
+    updates: bool
+
+
+def _values_of(call: Call) -> list[Value]:
+    return [*call.value.operands, *[view.base for view in call.operands], call.value]
+
+
+def _call_kernel(name: str, call: Call, known: dict[Hashable, CallKernel]) -> CallKernel:
+    """The kernel of a call, built for the first one of those that compute the same."""
+    value, values = call.value, _values_of(call)
+    attributes = tuple(sorted(value.attrs.items(), key=lambda pair: pair[0]))
+    key = (value.op, attributes, tuple([(one.type, values.index(one)) for one in values]),
+           tuple([(view.offset, view.strides) for view in call.operands]))
+    found = known.get(key)
+    if found is None:
+        kernel, parameters = build_call_kernel(name, value, call.operands)
+        found = known[key] = CallKernel(_of_real_numbers(kernel), [values.index(one) for one in parameters],
+                                        kernel.buffers[-1].role == UPDATED)
+    return found
+
+
+def _lower_call(name: str, call: Call, known: dict[Hashable, CallKernel]) -> LoweredStep:
     value = call.value
     bases = [view.base for view in call.operands]
     if value.op is ops.matmul:
         if is_written_out(value) or is_called(value):
             return LoweredStep(bases, [value], value=value, operands=call.operands)
-        return _call_step(LoweredStep(bases, [value], value=value), build_matmul(name, value, call.operands), [*bases, value])
-    built = build_call_kernel(name, value, call.operands)
-    if built is None:
+        matmul = _of_real_numbers(build_matmul(name, value, call.operands))
+        return _call_step(LoweredStep(bases, [value], value=value), matmul, [*bases, value])
+    if not has_call_kernel(value):
         return LoweredStep(bases, [value], value=value, operands=call.operands)
-    kernel, values = built
-    sources = [root(operand) for operand in values[:-1]]
+    shared, values = _call_kernel(name, call, known), _values_of(call)
+    sources = [root(values[place]) for place in shared.places[:-1]]
     lowered = LoweredStep(sources, [value], value=value)
-    if kernel.buffers[-1].role == UPDATED:
+    if shared.updates:
         target = root(value.operands[0])
         lowered.reads = [*sources, target]
         lowered.updates = [Update(target, value, target in sources)]
-    return _call_step(lowered, kernel, [*sources, value])
+    return _call_step(lowered, shared.kernel, [*sources, value])
+
+
+def _of_real_numbers(kernel: Kernel) -> Kernel:
+    return split_complex(kernel) if any(buffer.dtype.is_complex for buffer in kernel.buffers) else kernel
 
 
 def _call_step(lowered: LoweredStep, kernel: Kernel, owners: Sequence[Value | None]) -> LoweredStep:
-    """The step with its kernel, which is of real numbers."""
-    if any(buffer.dtype.is_complex for buffer in kernel.buffers):
-        kernel = split_complex(kernel)
-        lowered.scratch += [buffer.size * buffer.dtype.itemsize for buffer in kernel.buffers[len(owners):]]
+    """The step with its kernel, whose parameters after the owners are scratch."""
+    lowered.scratch += [buffer.size * buffer.dtype.itemsize for buffer in kernel.buffers[len(owners):]]
     lowered.kernel, lowered.owners, lowered.words = kernel, _with_scratch(owners, kernel), _moving(kernel)
     return lowered
 

@@ -36,12 +36,17 @@ from bwcompiler.ir.texts.graph_printer import first_free
 Built = tuple[Kernel, list[Value]]
 
 
-def build_call_kernel(name: str, value: Value, operands: Sequence[ArrayView]) -> Built | None:
-    """The loop tree of a push or scan op, or None where there is none.  operands: where those of windows_add lie."""
+def has_call_kernel(value: Value) -> bool:
+    """Whether a value that is no member of a group is computed by a loop tree of its own: of push and scan ops."""
+    return value.op is ops.windows_add or value.op.kind == "scan" or value.op in _BUILDERS
+
+
+def build_call_kernel(name: str, value: Value, operands: Sequence[ArrayView]) -> Built:
+    """The loop tree of a push or scan op.  operands: where those of windows_add lie."""
     if value.op is ops.windows_add:
         return _windows_add(name, value, operands[0])
-    builder = _scan if value.op.kind == "scan" else _BUILDERS.get(value.op)
-    return None if builder is None else builder(name, value)
+    builder = _scan if value.op.kind == "scan" else _BUILDERS[value.op]
+    return builder(name, value)
 
 
 def _loops(indices: list[Index], body: list[Statement], vector: bool = True) -> list[Statement]:

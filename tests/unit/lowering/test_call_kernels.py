@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+import bwcompiler as bw
+from bwcompiler import ops
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.ir.texts.loop_printer import kernel_to_text
-from bwcompiler.lowering.loops.call_kernels import build_call_kernel
+from bwcompiler.lowering.loops.call_kernels import has_call_kernel
 from tests.support.kernels import Array, NativeKernels, copies
 from tests.support.lowered_programs import run_steps, steps_of
 
@@ -233,4 +237,25 @@ graph g(%x: i64[3,3]) -> i64[3,3] {
 
 def test_other_ops_have_no_kernel_of_their_own():
     graph, _ = steps_of(CUMSUM_ROW.replace("cumsum %x {axis=1, reverse=false}", "multiply %x, %x"))
-    assert build_call_kernel("k0", graph.body[0], []) is None
+    assert not has_call_kernel(graph.body[0])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_calls_that_compute_the_same_share_a_kernel(dtype: Any) -> None:
+    """Whatever they read and update; a long program of scatters has the kernels of one."""
+    def fun(x: Any, places: Any) -> Any:
+        y, z = x.copy(), np.zeros_like(x)
+        for k in [*range(12)]:
+            y[places[k]] = 0.5 * y[:2]
+            z = np.cumsum(y) + z
+        z[places[0]] = z[:2]
+        return y, z
+
+    places = np.array([[k % 5, (k + 2) % 5] for k in range(12)])
+    x = np.arange(1.0, 6.0).astype(dtype)
+    program = bw.compile(fun, x, places)
+    for found, expected in zip(program(x, places), fun(x, places), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-13)
+    steps = program.forward_runner().compiled.lowered.steps
+    kernels = {id(step.kernel) for step in steps if step.value is not None and step.value.op in (ops.scatter_update, ops.cumsum)}
+    assert len(kernels) == 2
