@@ -308,7 +308,7 @@ class Attempt:
                 if not every - reduced and _size(group, every) > WHOLE_ARRAY_LIMIT:
                     self._refuse("whole", base)
                     return None
-                if max(every) not in reduced and self._is_tall(group, reduced):
+                if max(every) not in reduced and is_tall(group, reduced, len(every) - 1):
                     self._refuse("tall", base)
                     return None
                 inner = reduced
@@ -337,10 +337,6 @@ class Attempt:
         size = _size(group, inner)
         beside = size <= SHORT_ROW and bool(outer) and outer[-1] >= SHORT_ROWS
         return size < SHORT_ROWS and not beside and math.prod(outer) >= SHORT_ROWS
-
-    def _is_tall(self, group: FusionGroup, reduced: frozenset[int]) -> bool:
-        """Whether columns, of which these axes are reduced, are too long for a second pass over some of them to find them in a cache."""
-        return _size(group, reduced) * min(PANEL_COLUMNS, upper(group.extents[-1])) > TALL_PANEL_LIMIT
 
     def _accept(self, group: FusionGroup, inner: frozenset[int], every: frozenset[int],
                 mine: frozenset[int], places: Sequence[int] = ()) -> frozenset[int] | None:
@@ -396,6 +392,11 @@ class _Leaves:
 
 
 _UNDECIDED: frozenset[int] = frozenset((-1,))
+
+
+def is_tall(group: FusionGroup, reduced: frozenset[int], columns: int) -> bool:
+    """Whether columns, of which these axes are reduced, are too long for a second pass over some of them to find them in a cache."""
+    return _size(group, reduced) * min(PANEL_COLUMNS, upper(group.extents[columns])) > TALL_PANEL_LIMIT
 
 
 def _size(group: FusionGroup, axes: frozenset[int]) -> int:

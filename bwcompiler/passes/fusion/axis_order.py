@@ -6,6 +6,7 @@ as (images, channels, rows, columns) has the channels last.  Loops in memory's o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 
 from bwcompiler.ir.access import contiguous_strides
@@ -13,30 +14,42 @@ from bwcompiler.ir.contracts.fusion import FusionGroup, Member, update_section
 from bwcompiler.ir.extent import Affine, upper
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import IndexExpression, Scalar
-from bwcompiler.passes.fusion.attempt import Attempt
+from bwcompiler.passes.fusion.attempt import Attempt, is_tall
 
 APART_READ, APART_WRITTEN = 4.0, 6.0           # what an element apart from the last one costs, for one beside it
 ROW_COST = 8.0                                 # what starting a row costs, in such elements, per array
 ADVANTAGE = 0.7                                # of the cost, at most, is worth another order
+SHORT_SUM = 32                                 # terms that are written out, side by side with those of other sums
+DEAR, VECTOR = 8.0, 32                         # what a mathematical function costs, and elements that it computes at once
 
 Access = tuple[tuple[int, ...], float]         # per axis the distance in memory of two iterations; what it costs to be apart
 
 
 def in_memory_order(group: FusionGroup, attempts: Mapping[Value, Attempt], stored: Collection[Value]) -> None:
-    """Renumber the axes of a group whose loops may run in any order.  attempts: of its members, with what they read."""
+    """Renumber the axes of a group whose loops may run in any order.  attempts: of its members, with what they read.
+
+    Loops over what is summed up may be the inner ones or the outer ones, if all that is summed up is summed up over them.
+    """
     count = len(group.extents)
-    if count < 2 or group.inner is not None or group.closed or any(member.value.op.kind == "reduction" for member in group.members):
+    sums = {frozenset(member.reduced) for member in group.members if member.reduced}
+    if count < 2 or group.closed or len(sums) > 1 or (group.inner is not None and {group.inner} != sums):
         return
     extents = [upper(extent) for extent in group.extents]
+    if any(count - 1 in axes and math.prod([extents[axis] for axis in axes]) <= SHORT_SUM for axes in sums):
+        return
     found = [access for member in group.members for access in _accesses(group, member, attempts[member.value], stored)]
     accesses = [access for _, access in dict.fromkeys(found) if any(access[0])]
     own = tuple(range(count))
-    orders = dict.fromkeys([own, *[_order_of(strides) for strides, _ in accesses]])
+    orders = dict.fromkeys([own, *[order for order in [_order_of(strides) for strides, _ in accesses] if not _is_tall(group, order)]])
     if len(orders) == 1:
         return
-    best = min(orders, key=lambda order: _cost(order, extents, accesses))
-    if _cost(best, extents, accesses) <= ADVANTAGE * _cost(own, extents, accesses):
+    dear = sum([not member.value.op.cheap for member in group.members if member.value.op.kind == "elementwise"]) if sums else 0
+    costs = {order: _cost(order, extents, accesses, not sums) + dear * DEAR * _filled(extents[order[-1]]) for order in orders}
+    best = min(orders, key=costs.__getitem__)
+    if costs[best] <= ADVANTAGE * costs[own]:
         places = [best.index(axis) for axis in range(count)]
+        if group.inner is not None:
+            group.inner = frozenset([places[axis] for axis in group.inner])
         group.add_axes(places, {})
 
 
@@ -79,11 +92,22 @@ def _order_of(strides: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted(range(len(strides)), key=lambda axis: (strides[axis] != 0, -strides[axis], axis)))
 
 
-def _cost(order: Sequence[int], extents: Sequence[int], accesses: Sequence[Access]) -> float:
-    """Of one iteration of the innermost loop, with its part of what starting a row costs."""
+def _filled(extent: int) -> float:
+    """How many elements vectors have, for one that counts."""
+    return -(-extent // VECTOR) * VECTOR / max(1, extent)
+
+
+def _is_tall(group: FusionGroup, order: Sequence[int]) -> bool:
+    """Whether passes over columns would be too long for the second one to find what the first one read in a cache."""
+    return group.inner is not None and order[-1] not in group.inner and is_tall(group, group.inner, order[-1])
+
+
+def _cost(order: Sequence[int], extents: Sequence[int], accesses: Sequence[Access], merging: bool) -> float:
+    """Of one iteration of the innermost loop, with its part of what starting a row costs; merging: loops that walk through memory as one
+    become one."""
     last = order[-1]
     run, merged = max(1, extents[last]), last
-    for axis in reversed(order[:-1]):                      # loops that walk through memory as one
+    for axis in reversed(order[:-1] if merging else ()):
         if any(strides[axis] != strides[merged] * extents[merged] for strides, _ in accesses):
             break
         run, merged = run * max(1, extents[axis]), axis
