@@ -44,6 +44,7 @@ from bwcompiler.passes.loops.promote_elements import promote_with_mapping
 from bwcompiler.passes.loops.prune_regions import prune_regions
 from bwcompiler.passes.loops.select_branches import select_with_mapping
 from bwcompiler.passes.loops.split_loops import split_with_mapping
+from bwcompiler.passes.loops.turn_columns import turn_columns
 from bwcompiler.passes.loops.unroll_loops import unroll_with_mapping
 from bwcompiler.passes.loops.vectorize_loops import vectorize_with_mapping
 from bwcompiler.passes.memory.plan_memory import plan_memory
@@ -109,6 +110,7 @@ PIPELINE: tuple[Pass, ...] = (
          "joint graph -> forward and adjoint graph", graphs=lambda parts: [parts.forward, parts.adjoint]),
     # native code
     Pass("carry_elements", carry_elements, "elements that the next iteration of a loop reads are carried beside their array"),
+    Pass("turn_columns", turn_columns, "columns that loops go through -> rows of a transposed matrix"),
     Pass("legalize", legalize, "ops that lowering does not take -> ops that it takes, simplified"),
     Pass("hoist_factors", hoist_invariants, "what legalisation makes that is the same in all iterations, as LU factors -> before the loop"),
     Pass("save_slices", save_slices, "slices that are read after their array was updated -> copies made before"),
@@ -161,6 +163,8 @@ ORDER = (
     Before("partition", "legalize", "a residual is a value of the user's; pads and pieces are made on the side that needs them"),
     Before("partition", "carry_elements", "what is carried is a residual of every iteration, what lies in an array is there"),
     Before("prune_regions", "carry_elements", "what nobody reads is not carried"),
+    Before("carry_elements", "turn_columns", "elements are read of the matrix itself"),
+    Before("turn_columns", "legalize", "a transpose that a loop is given is stored"),
     Before("carry_elements", "legalize", "the reads that it makes are legalised with the others"),
     Before("legalize", "hoist_factors", "solves, inverses and determinants of one matrix share factors that legalisation makes"),
     Before("hoist_factors", "fuse", "what is before a loop is no part of its body's kernels"),
@@ -237,7 +241,7 @@ def lower(graph: Graph, into: Sequence[int | None] = (), target: Target | None =
         run = PassRunner(PIPELINE, options)
         inlined = run(inline_custom_rules, _over_arrays(run, graph)[0])
         shared = run(share_results, run(prune_regions, inlined))
-        legal = run(legalize, run(carry_elements, shared))
+        legal = run(legalize, run(turn_columns, run(carry_elements, shared)))
         legal = run(save_slices, run(hoist_invariants, legal))
         fused = run(fuse, legal)
         steps = run(lower_steps, fused, _pairs(legal, into), _lower_bodies(legal, options))
