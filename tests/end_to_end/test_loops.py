@@ -197,3 +197,13 @@ def test_control_flow_of_functions_that_are_handed_over_is_captured(name: str) -
     np.testing.assert_allclose(function(x), found, rtol=1e-14)
     slope = bw.jvp(function, (x,), (np.ones(3),))[1]
     np.testing.assert_allclose(slope, (bw.jit(function)(x + 1e-6) - bw.jit(function)(x - 1e-6)) / 2e-6, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("wrong", [
+    lambda x: bw.while_loop(lambda c: c, lambda c: c + 1, x), lambda x: bw.cond(True, lambda x: x, lambda x: np.stack([x, x]), x),
+    lambda x: bw.scan(lambda c, y: (c, y), x, None), lambda x: bw.fori_loop(0, 5, lambda i, c: c + np.ones(2), x),
+    lambda x: bw.associative_scan(lambda a, b: a + b, ()),
+], ids=["while_loop", "cond", "scan", "fori_loop", "associative_scan"])
+def test_errors_of_loops_over_plain_arrays_name_the_line(wrong):
+    with pytest.raises(errors.BwError, match=r"^[^\n]*test_loops.py:\d+: "):
+        wrong(np.ones(3))

@@ -7,6 +7,7 @@ compiled like any other function, once per signature and body.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,17 +16,19 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.api.inside.checkpoints import scan_in_segments
 from bwcompiler.api.programs.functions import JitFunction
-from bwcompiler.errors import ShapeError, TracerError
+from bwcompiler.errors import BwError, ShapeError, TracerError, located
 from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.tracing.control_flow import branches as traced_branches
 from bwcompiler.frontend.tracing.control_flow import loops as traced_loops
 from bwcompiler.frontend.tracing.operands import as_tracer
+from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.frontend.tracing.tracer import call
 from bwcompiler.spellings import says_instead
 
 BODIES = 256                   # bodies whose loops over plain arrays are remembered
+_LOCATED = re.compile(r"[^\n]+:\d+: ")           # how a text begins that names a line
 
 
 def _check(order: str, *functions: Any) -> None:
@@ -41,9 +44,16 @@ def _run(make: Callable[..., Callable[..., Any]], options: tuple[Any, ...], *arg
         return make(*options)(*args)
     try:
         hash(options)
+        compiled = _compiled(make, options)
     except TypeError:                              # a callable that cannot be hashed
-        return JitFunction(make(*options), mutates=False)(*args)
-    return _compiled(make, options)(*args)
+        compiled = JitFunction(make(*options), mutates=False)
+    try:
+        return compiled(*args)
+    except BwError as error:
+        if _LOCATED.match(str(error)):
+            raise
+        vars(error).pop("source", None)
+        raise located(error, current_source()) from None       # about the call, and not a line of what it was given
 
 
 @functools.lru_cache(maxsize=BODIES)
