@@ -4,7 +4,8 @@
 `decisions`, and `bodies` for loops and branches.  Imports go downwards only:
     runtime
     decisions        branches, tests, and what comprehensions keep
-    calls            what is called instead, items, assignments; `library` for functions of others
+    calls            what is called instead, items; `library` for functions of others
+    changes          assignments
     bodies           loops and branches, recorded; begin with `capture`
     carried          lists and arrays that loops take along
     undecided        lists with gaps, variables of several kinds

@@ -19,29 +19,22 @@ from bwcompiler.frontend.source.bodies import iteration
 from bwcompiler.frontend.source.carried.copying import copying
 from bwcompiler.frontend.source.carried.growth import append, element, expect, is_growing, refuse_whole
 from bwcompiler.frontend.source.carried.lined import is_lined, line, read
-from bwcompiler.frontend.source.concrete.contents import read as read_contents
+from bwcompiler.frontend.source.changes import VALUES, changed, own
 from bwcompiler.frontend.source.concrete.makers import (
     MAKERS,
     METHODS,
-    Target,
-    changed_in_loop,
     maker,
-    maker_of,
     noted,
     require_traced,
-    require_unseen,
     shown,
 )
 from bwcompiler.frontend.source.concrete.writes import CHANGING, places_of
 from bwcompiler.frontend.source.effects.checks import is_message, left_out
 from bwcompiler.frontend.source.effects.doubles import is_double, refuse_double
 from bwcompiler.frontend.source.effects.places import (
-    Holder,
     Place,
-    assigned_to,
     note_place,
     own_variables,
-    refuse_change,
     scopes_around,
     short,
 )
@@ -50,7 +43,7 @@ from bwcompiler.frontend.source.library.libraries import factors_twin, scipy_twi
 from bwcompiler.frontend.source.library.series import is_series, series_class, without_zeros
 from bwcompiler.frontend.source.library.vectorized import vectorized
 from bwcompiler.frontend.source.syntax.functions import form as form_of
-from bwcompiler.frontend.source.undecided.choices import Choice, picked, refuse, table
+from bwcompiler.frontend.source.undecided.choices import Choice, picked, table
 from bwcompiler.frontend.source.undecided.choices import attribute as attribute_of_choice
 from bwcompiler.frontend.source.undecided.gaps import element as element_of_gaps
 from bwcompiler.frontend.source.undecided.gaps import has_gaps
@@ -73,7 +66,6 @@ _READING: dict[type, frozenset[str]] = {                   # methods of Python's
 _COMPUTING = frozenset(("accumulate", "outer", "reduce", "reduceat"))       # methods of ufuncs; `at` writes
 _ARRAY_FUNCTION = type(np.copyto)
 _PURE_MODULES = ("math", "cmath", "operator", "numpy", "scipy", "_operator", "bwcompiler", "copy", "dataclasses", "functools", "logging")
-_VALUES = (bool, int, float, complex, str, bytes, tuple, frozenset, range, slice)
 
 
 # ----- calls
@@ -271,7 +263,7 @@ def _require_pure(function: Any, policy: Policy) -> None:
     if isinstance(owner, np.ufunc) and function.__name__ in _COMPUTING:
         return
     if owner is not None and not isinstance(owner, types.ModuleType | type):
-        if isinstance(owner, (Tracer, np.generic, np.ufunc, *_VALUES)) or not scopes_around(owner):
+        if isinstance(owner, (Tracer, np.generic, np.ufunc, *VALUES)) or not scopes_around(owner):
             return
         if type(owner) is np.ndarray and function.__name__ not in CHANGING:
             return
@@ -284,7 +276,7 @@ def _require_pure(function: Any, policy: Policy) -> None:
         return
     if isinstance(function, type):
         made = function
-        if issubclass(made, np.generic | BaseException) or made in _VALUES or (issubclass(made, tuple) and hasattr(made, "_fields")):
+        if issubclass(made, np.generic | BaseException) or made in VALUES or (issubclass(made, tuple) and hasattr(made, "_fields")):
             return
     not_capturable(f"it calls {_named(function)}, of which it is not known that it only computes")
 
@@ -431,70 +423,3 @@ def _consuming(function: Any) -> Any:
         found = function(*map(iterable, args), **kwargs)
         return own(found) if hasattr(found, "__next__") else found
     return checked
-
-
-# ----- changes
-def own(container: Any) -> Any:
-    """Note that a container was made in the iteration that is being traced: it may change there."""
-    policy = open_policy()
-    if policy is not None and policy.scopes:
-        policy.scopes[-1].own[id(container)] = container
-    return container
-
-
-def altered(x: Any) -> Any:
-    """x, of which an attribute is assigned to."""
-    found = changed(x)
-    return x if type(x) is np.ndarray else found
-
-
-def changed(x: Any) -> Any:
-    """x, of which an element is assigned to."""
-    policy = open_policy()
-    if policy is None or isinstance(x, (Tracer, np.generic, *_VALUES)) or x is None:
-        return x
-    if type(x) is Choice:
-        return x.value if x.has_value else refuse(x)
-    refuse_double(x)
-    if has_gaps(x):
-        refuse_gaps("assignments to elements")
-    if type(x) is np.ndarray and (policy.made or policy.live):
-        if policy.depth:
-            changed_in_loop(x)
-        require_unseen(x)
-        return x if maker_of(x) is None else Target(x)
-    found = assigned_to(x) if policy.depth else x
-    return Holder(x) if type(found) in (dict, list) else found
-
-
-def combined(x: Any) -> Any:
-    """x, of which an element or an attribute is combined with something in place."""
-    found, policy = changed(x), open_policy()
-    if found is not x or policy is None or isinstance(x, Tracer | np.ndarray):
-        return found
-    return Holder(x) if policy.depth or policy.made else x
-
-
-def combined_attribute(x: Any) -> Any:
-    """x, of which an attribute is combined with something in place."""
-    return altered(x) if isinstance(x, np.ndarray) else combined(x)
-
-
-def added(x: Any, value: Any) -> Any:
-    """value, which an augmented assignment (`x += value`) combines with a variable."""
-    policy = open_policy()
-    if policy is None or isinstance(x, Tracer):
-        return value
-    read_contents(value)
-    refuse_double(x)
-    if type(x) is np.ndarray:
-        if policy.depth:
-            changed_in_loop(x)
-        require_unseen(x)
-        require_traced(x, value)
-    elif type(x) is list and scopes_around(x):
-        append(x, *value)
-        return []
-    else:
-        refuse_change(x)
-    return value

@@ -25,20 +25,10 @@ from bwcompiler.frontend.source.bodies.capture import MOST_COPIES, SHORT
 from bwcompiler.frontend.source.bodies.counted_loops import counted
 from bwcompiler.frontend.source.bodies.data_loops import for_loop, while_loop
 from bwcompiler.frontend.source.bodies.known_loops import counted_while
-from bwcompiler.frontend.source.calls import (
-    added,
-    altered,
-    callable_for,
-    changed,
-    combined,
-    combined_attribute,
-    defined,
-    indexed,
-    iterable,
-    own,
-)
 from bwcompiler.frontend.source.calls import attribute as attribute_of
+from bwcompiler.frontend.source.calls import callable_for, defined, indexed, iterable
 from bwcompiler.frontend.source.carried.growth import append, is_growing, length, refuse_whole
+from bwcompiler.frontend.source.changes import added, altered, changed, combined, combined_attribute, own
 from bwcompiler.frontend.source.concrete.contents import (
     as_written,
     live,
@@ -210,6 +200,8 @@ def binary(name: str, x: Any, y: Any) -> Any:
 def product(left: Any, right: Any) -> Any:
     """left @ right."""
     left, right = live(left), live(right)
+    if user_method(type(left), "__matmul__") is not None or user_method(type(right), "__rmatmul__") is not None:
+        return binary_of("matmul", left, right)
     if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
         read(left, right)
     return sparse_product(left, right)

@@ -159,7 +159,7 @@ _NUMBERS = (int, float, ArrayTracer, ScalarTracer, np.ndarray, bool, complex, st
 _MIRRORED = {"lt": "__gt__", "gt": "__lt__", "le": "__ge__", "ge": "__le__", "eq": "__eq__", "ne": "__ne__"}
 _OPERATORS = {name: (getattr(operator, name), f"__{name.strip('_')}__", _MIRRORED.get(name, f"__r{name.strip('_')}__")) for name in (
     "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lshift", "rshift", "and_", "or_", "xor", "lt", "le", "gt", "ge", "eq", "ne",
-    "neg", "pos", "invert")}
+    "matmul", "neg", "pos", "invert")}
 
 
 def require_known_text(*texts: Any) -> None:

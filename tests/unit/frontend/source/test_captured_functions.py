@@ -1,4 +1,5 @@
-"""Functions of the user's that Python's own call: given as arguments (`map`, `key=`), or methods that they look for (`abs`, `sum`, `in`)."""
+"""Functions of the user's that Python's own call: given as arguments (`map`, `key=`), or methods that they look for (`abs`, `sum`, `in`,
+assignments)."""
 
 import functools
 import itertools
@@ -86,7 +87,78 @@ def in_a_loop(x):
     return total
 
 
-@pytest.mark.parametrize("program", [maps, reductions, keys, pairs, along_an_axis, operators, the_largest_object, truths, in_a_loop],
+class Window:
+    def __init__(self, values):
+        self.values = values
+
+    def __getitem__(self, k):
+        return self.values[k]
+
+    def __setitem__(self, k, value):
+        self.values[k] = value if value > 0 else 0.5 * value
+
+    def __delitem__(self, k):
+        self.values[k] = 0.0
+
+
+class Clipped:
+    def __init__(self, value):
+        self._value, self.changes = value, 0
+
+    @property
+    def value(self):
+        return self._value
+
+    @value.setter
+    def value(self, value):
+        self._value = value if value < 2.0 else 2.0 + 0.1 * value
+        self.changes += 1
+
+
+class Product:
+    def __init__(self, value):
+        self.value = value
+
+    def __matmul__(self, other):
+        return Product(self.value * other.value) if self.value > 0.5 else Product(self.value + other.value)
+
+
+def windows(x):
+    data, total = [0.0] * 3, 0.0
+    for k in range(12):
+        window = Window(data)
+        window[0] = data[0] + x[k]
+        window[k % 3] += x[0] * k
+        total += data[1]
+    del window[2]
+    return total + sum(data)
+
+
+def grids(x):
+    grid = Window(Window(np.zeros(12)))
+    for k in range(1, 12):
+        grid[k] = 0.5 * grid[k - 1] + np.cos(x[k])
+    return np.sum(grid.values.values * x)
+
+
+def setters(x):
+    clipped = Clipped(x[0])
+    for k in range(12):
+        clipped.value = clipped.value * 1.1 + 0.3 * x[k]
+        clipped.value += 0.21
+    return clipped.value * clipped.changes
+
+
+def products(x):
+    p, m = Product(x[0]), Product(x[1])
+    for _ in range(12):
+        p = p @ m
+        p.value = 0.6 * p.value
+    return p.value
+
+
+@pytest.mark.parametrize("program", [maps, reductions, keys, pairs, along_an_axis, operators, the_largest_object, truths, in_a_loop,
+                                     windows, grids, setters, products],
                          ids=lambda program: program.__name__)
 def test_as_python(program) -> None:
     as_python(program, X)
@@ -95,3 +167,4 @@ def test_as_python(program) -> None:
 def test_loops_are_native() -> None:
     assert not trace(truths, (X,)).notes
     assert not trace(in_a_loop, (X,)).notes
+    assert not [trace(program, (X,)).notes for program in (windows, grids, setters, products) if trace(program, (X,)).notes]

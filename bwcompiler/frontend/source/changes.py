@@ -1,0 +1,93 @@
+"""Assignments in captured code: what is changed is the body's own, or noted as something that its iterations take along.
+
+Lists and dictionaries that a body makes are its own (`own`); others become variables of it (`effects.places`), or are refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.frontend.source.carried.growth import append
+from bwcompiler.frontend.source.concrete.contents import read as read_contents
+from bwcompiler.frontend.source.concrete.makers import Target, changed_in_loop, maker_of, require_traced, require_unseen
+from bwcompiler.frontend.source.effects.doubles import refuse_double
+from bwcompiler.frontend.source.effects.methods import by_methods
+from bwcompiler.frontend.source.effects.places import Holder, assigned_to, refuse_change, scopes_around
+from bwcompiler.frontend.source.undecided.choices import Choice, refuse
+from bwcompiler.frontend.source.undecided.gaps import has_gaps
+from bwcompiler.frontend.source.undecided.gaps import refuse as refuse_gaps
+from bwcompiler.frontend.source.variables import open_policy
+from bwcompiler.frontend.tracing.tracer import Tracer
+
+VALUES = (bool, int, float, complex, str, bytes, tuple, frozenset, range, slice)       # which nobody can change
+
+
+def own(container: Any) -> Any:
+    """Note that a container was made in the iteration that is being traced: it may change there."""
+    policy = open_policy()
+    if policy is not None and policy.scopes:
+        policy.scopes[-1].own[id(container)] = container
+    return container
+
+
+def altered(x: Any) -> Any:
+    """x, of which an attribute is assigned to."""
+    found = changed(x)
+    return x if type(x) is np.ndarray else found
+
+
+def changed(x: Any) -> Any:
+    """x, of which an element is assigned to."""
+    policy = open_policy()
+    if policy is None or isinstance(x, (Tracer, np.generic, *VALUES)) or x is None:
+        return x
+    if type(x) is Choice:
+        return x.value if x.has_value else refuse(x)
+    refuse_double(x)
+    methods = by_methods(x)
+    if methods is not None:
+        return methods
+    if has_gaps(x):
+        refuse_gaps("assignments to elements")
+    if type(x) is np.ndarray and (policy.made or policy.live):
+        if policy.depth:
+            changed_in_loop(x)
+        require_unseen(x)
+        return x if maker_of(x) is None else Target(x)
+    found = assigned_to(x) if policy.depth else x
+    return Holder(x) if type(found) in (dict, list) else found
+
+
+def combined(x: Any) -> Any:
+    """x, of which an element or an attribute is combined with something in place."""
+    found, policy = changed(x), open_policy()
+    if found is not x or policy is None or isinstance(x, Tracer | np.ndarray):
+        return found
+    return Holder(x) if policy.depth or policy.made else x
+
+
+def combined_attribute(x: Any) -> Any:
+    """x, of which an attribute is combined with something in place."""
+    return altered(x) if isinstance(x, np.ndarray) else combined(x)
+
+
+def added(x: Any, value: Any) -> Any:
+    """value, which an augmented assignment (`x += value`) combines with a variable."""
+    policy = open_policy()
+    if policy is None or isinstance(x, Tracer):
+        return value
+    read_contents(value)
+    refuse_double(x)
+    if type(x) is np.ndarray:
+        if policy.depth:
+            changed_in_loop(x)
+        require_unseen(x)
+        require_traced(x, value)
+    elif type(x) is list and scopes_around(x):
+        append(x, *value)
+        return []
+    else:
+        refuse_change(x)
+    return value
