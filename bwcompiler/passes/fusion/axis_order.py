@@ -17,8 +17,10 @@ from bwcompiler.ir.scalar import IndexExpression, Scalar
 from bwcompiler.passes.fusion.attempt import Attempt, is_tall
 
 APART_READ, APART_WRITTEN = 4.0, 6.0           # what an element apart from the last one costs, for one beside it
+LINE, LINES, FAR = 8, 512, 4.0                 # elements of a line; columns of more lines than the first cache has cost so much more
 ROW_COST = 8.0                                 # what starting a row costs, in such elements, per array
 ADVANTAGE = 0.7                                # of the cost, at most, is worth another order
+SHORT_ROW = 4                                  # elements of a row that is written out in vectors of rows, which sums stay beside
 SHORT_SUM = 32                                 # terms that are written out, side by side with those of other sums
 DEAR, VECTOR = 8.0, 32                         # what a mathematical function costs, and elements that it computes at once
 
@@ -35,7 +37,8 @@ def in_memory_order(group: FusionGroup, attempts: Mapping[Value, Attempt], store
     if count < 2 or group.closed or len(sums) > 1 or (group.inner is not None and {group.inner} != sums):
         return
     extents = [upper(extent) for extent in group.extents]
-    if any(count - 1 in axes and math.prod([extents[axis] for axis in axes]) <= SHORT_SUM for axes in sums):
+    if sums and (extents[-1] <= SHORT_ROW or any(count - 1 in axes and math.prod([extents[axis] for axis in axes]) <= SHORT_SUM
+                                                 for axes in sums)):
         return
     found = [access for member in group.members for access in _accesses(group, member, attempts[member.value], stored)]
     accesses = [access for _, access in dict.fromkeys(found) if any(access[0])]
@@ -111,5 +114,6 @@ def _cost(order: Sequence[int], extents: Sequence[int], accesses: Sequence[Acces
         if any(strides[axis] != strides[merged] * extents[merged] for strides, _ in accesses):
             break
         run, merged = run * max(1, extents[axis]), axis
-    along = sum([1.0 if strides[last] <= 1 else apart for strides, apart in accesses])
+    far = FAR if extents[last] > LINES else 1.0
+    along = sum([1.0 if strides[last] <= 1 else apart * (far if strides[last] >= LINE else 1.0) for strides, apart in accesses])
     return along + ROW_COST * len(accesses) / run
