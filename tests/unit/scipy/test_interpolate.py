@@ -279,7 +279,7 @@ def test_what_radial_basis_functions_take() -> None:
 
 
 # ----- one polynomial through all points
-NODES, HEIGHTS = np.array([0.0, 1.2, 2.0, 3.5, 4.1]), rng.normal(size=(5, 2))
+NODES, HEIGHTS = np.array([0.0, 1.2, 2.0, 3.5, 4.1]), np.random.default_rng(5).normal(size=(5, 2))
 
 
 def extended(module: Any, x: Any, y: Any, t: Any) -> Any:
@@ -299,7 +299,7 @@ POLYNOMIALS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {      # of
                            (NODES, HEIGHTS[:, 0], np.array([1.7, 3.5])))}.items()},
     "functions": (lambda m, x, y, t: (m.krogh_interpolate(x, y, t, der=[0, 2]), m.barycentric_interpolate(x, y, t), m.krogh_interpolate(x, y, t[0]),
                                       m.barycentric_interpolate(x, y, t, der=2)), (NODES, HEIGHTS, np.array([1.7, 3.5]))),
-    "repeated points": (lambda m, y, t: m.KroghInterpolator(np.array([0.0, 0, 0, 1, 1, 2]), y)(t), (rng.normal(size=6), np.array([0.3, 1.0, 4.0]))),
+    "repeated points": (lambda m, y, t: m.KroghInterpolator(np.array([0.0, 0, 0, 1, 1, 2]), y)(t), (np.cos(np.arange(6.0)), np.array([0.3, 1.0, 4.0]))),
     "more points": (extended, (NODES, HEIGHTS, np.array([1.7, 3.5]))),
     "complex values": (lambda m, x, y, t: m.BarycentricInterpolator(x, y[:, 0] + 1j * y[:, 1])(t), (NODES, HEIGHTS, np.array([1.7, 3.5]))),
 }
