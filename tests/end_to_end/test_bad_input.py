@@ -154,7 +154,7 @@ def test_objects_beside_arrays_and_empty_containers_are_no_errors() -> None:
 
 
 @pytest.mark.parametrize(("call", "message"), [
-    (lambda x: bw.nn.softmax(x, dim=0), "softmax.. got an unexpected keyword argument 'dim'\n  hint: it takes x, axis=-1"),
+    (lambda x: bw.nn.softmax(x, axes=0), "softmax.. got an unexpected keyword argument 'axes'\n  hint: it takes x, axis=-1"),
     (lambda x: bw.nn.conv2d(x), "conv2d.. missing a required argument: 'w'\n  hint: it takes x, w, b=None"),
     (lambda x: bw.random.normal(bw.random.key(0), size=(3,)), "normal.. got an unexpected keyword argument 'size'\n  hint: it takes key, shape="),
 ], ids=("softmax", "conv2d", "normal"))
