@@ -121,8 +121,13 @@ def _level(text: str, tuning: Tuning) -> int:
 
 
 def _longest_block(text: str) -> int:
-    """Lines of the longest basic block: instructions are indented, labels and what is around functions are not."""
-    return max(len(list(lines)) * indented for indented, lines in itertools.groupby(line[:1] == " " for line in text.splitlines()))
+    """Instructions of the longest basic block: they are indented, labels and what is around functions are not.  A maximum is several, in
+    which a nan is asked for."""
+    blocks = itertools.groupby(text.splitlines(), key=lambda line: line[:1] == " ")
+    return max([sum([MAXIMUM if "imum." in line else 1 for line in lines]) for indented, lines in blocks if indented], default=0)
+
+
+MAXIMUM = 6                    # instructions of llvm.maximum and llvm.minimum
 
 
 def _optimised_module(lane: _Lane, text: str, target: Target, tuning: Tuning) -> tuple[Any, Any]:

@@ -130,6 +130,24 @@ def first_free(hint: str, taken: Any) -> str:
     return name
 
 
+class TakenNames:
+    """Names that were given, each once: `new` gives the one that `first_free` would, without trying all before it."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+        self._reached: dict[str, int] = {}
+
+    def new(self, hint: str) -> str:
+        count = self._reached.get(hint, 0)
+        name = f"{hint}_{count}" if count else hint
+        while name in self._taken:
+            count += 1
+            name = f"{hint}_{count}"
+        self._reached[hint] = count
+        self._taken.add(name)
+        return name
+
+
 class _Statement(NamedTuple):
     """One statement: its text (more lines where it has regions) and the comment behind it."""
 

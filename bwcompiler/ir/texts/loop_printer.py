@@ -30,7 +30,7 @@ from bwcompiler.ir.loop import (
     element_strides,
 )
 from bwcompiler.ir.scalar import PREDICATES, Scalar, Word
-from bwcompiler.ir.texts.graph_printer import BARE_NAME, NO_NAMES, Names, first_free, plain_name, quoted
+from bwcompiler.ir.texts.graph_printer import BARE_NAME, NO_NAMES, Names, TakenNames, first_free, plain_name, quoted
 from bwcompiler.ir.types import BOOL, F64, I64, DType
 
 # Infix operators with their binding strength (Python's).
@@ -134,7 +134,7 @@ class _Printer:
         self.given = given
         self.names: dict[object, str] = {}
         self.taken = set(RESERVED)
-        self.arrays: set[str] = set()
+        self.arrays = TakenNames()
         self.lines: list[str] = []
         self.loops: list[Index] = []               # around the statement being printed
         self.guarded: set[Extent] = set()          # by the statement being printed
@@ -155,8 +155,7 @@ class _Printer:
         """`%name`, unique."""
         found = self.names.get(buffer)
         if found is None:
-            name = first_free(self.hint(buffer), self.arrays)
-            self.arrays.add(name)
+            name = self.arrays.new(self.hint(buffer))
             found = self.names[buffer] = f"%{quoted(name)}"
         return found
 

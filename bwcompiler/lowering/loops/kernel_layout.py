@@ -11,7 +11,7 @@ from bwcompiler.ir.extent import Extent, Index
 from bwcompiler.ir.loop import INPUT, OUTPUT, SCRATCH, UPDATED, Buffer, Let, Offset, Statement, Store, linear_offset, load
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import IndexExpression, Scalar, const
-from bwcompiler.ir.texts.graph_printer import first_free
+from bwcompiler.ir.texts.graph_printer import TakenNames
 from bwcompiler.ir.types import DType
 from bwcompiler.lowering.loops.loop_order import inner_axes, lane_axis
 
@@ -46,7 +46,7 @@ class KernelLayout:
         self.buffers: dict[Value, Buffer] = {}
         self.scratch: dict[tuple[Value, tuple[Extent, ...], str], Buffer] = {}
         self.used: list[Buffer] = []
-        self.taken: set[str] = set()              # names of buffers
+        self.taken = TakenNames()                 # of buffers
         self.results: dict[Buffer, Value] = {}
         self.fills: dict[Buffer, Statement] = {}
         self.when: dict[Value, int] = {}
@@ -201,7 +201,6 @@ class KernelLayout:
 
     def _new_buffer(self, name: str, dtype: DType, shape: tuple[Extent, ...], role: str,
                     origin: Value | None = None) -> Buffer:
-        made = Buffer(first_free(name, self.taken), dtype, shape, role, origin)
-        self.taken.add(made.name)
+        made = Buffer(self.taken.new(name), dtype, shape, role, origin)
         self.used.append(made)
         return made

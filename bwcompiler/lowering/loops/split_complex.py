@@ -28,7 +28,7 @@ from bwcompiler.ir.loop import (
     load,
 )
 from bwcompiler.ir.scalar import Scalar, cast, const, select
-from bwcompiler.ir.texts.graph_printer import first_free
+from bwcompiler.ir.texts.graph_printer import TakenNames
 from bwcompiler.ir.types import BOOL, I64, component_of
 from bwcompiler.lowering.loops.complex_arithmetic import ARITHMETIC, TO_REAL, Pair, better, either, truth, where
 from bwcompiler.lowering.loops.complex_functions import FUNCTIONS
@@ -48,7 +48,7 @@ class _Splitter:
     """What each buffer, let, accumulator and scalar of the kernel has become."""
 
     def __init__(self, kernel: Kernel) -> None:
-        self.taken = {buffer.name for buffer in kernel.buffers}
+        self.taken = TakenNames([buffer.name for buffer in kernel.buffers])
         self.buffers = {buffer: _twin(buffer) for buffer in kernel.buffers}
         self.cells: list[Buffer] = []
         self.lets: dict[Let, Pair | Scalar] = {}
@@ -134,8 +134,7 @@ class _Splitter:
         return opened
 
     def new_cell(self, name: str, like: Buffer) -> Buffer:
-        made = Buffer(first_free(name, self.taken), like.dtype, like.shape, SCRATCH)
-        self.taken.add(made.name)
+        made = Buffer(self.taken.new(name), like.dtype, like.shape, SCRATCH)
         self.cells.append(made)
         return made
 

@@ -169,6 +169,8 @@ def test_long_blocks_are_compiled_at_once() -> None:
     tuning = jit.Tuning(longest=100)
     assert jit._level(chain(40), tuning) == 3 and jit._level(chain(60), tuning) == 0
     assert jit._level("\n".join(chain(40).replace("@chain", f"@chain{k}") for k in range(5)), tuning) == 3       # many blocks
+    largest = "  %a = call double @llvm.maximum.f64(double %x, double %r0)\n"                         # many instructions
+    assert [jit._level(chain(10).replace("start:\n", "start:\n" + count * largest), tuning) for count in (10, 20)] == [3, 0]
     images = [jit.optimise(chain(60), HOST, one) for one in (tuning, jit.TUNING)]
     assert images[0] != images[1]
     signature = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double, ctypes.c_double)
