@@ -130,7 +130,7 @@ def same(x: Any, y: Any) -> bool:
         return True
     if isinstance(x, Tracer) and isinstance(y, Tracer):
         return x._storage is y._storage and same_chain(x._chain, y._chain)
-    return type(x) is type(y) and is_plain(x) and bool(x == y) and repr(x) == repr(y)
+    return type(x) is type(y) and is_plain(x) and is_plain(y) and bool(x == y) and repr(x) == repr(y)
 
 
 def is_number(x: Any) -> bool:

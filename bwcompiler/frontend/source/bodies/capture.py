@@ -131,6 +131,8 @@ class Traceable:
                         raise
                     self.carried |= again.carried
                     self._adopt()
+                    self.names.restore(self.entry)
+                    self.apart.add_found()
                     continue
                 except (Exception, NotCapturable) as error:
                     if not self._adopt() and not (isinstance(error, ShapeError) and self._move(find(self) if self.first else {})):
@@ -196,7 +198,7 @@ class Traceable:
             self.scope.places[key] = place, name
             self.add(name, place.held())
         for name in other.apart.forms:
-            self.apart.add(name, self.entry[name], self.entry[name])
+            self.apart.add(name)
         known = {name for name in other.carried if name in self.variables.carried and not name.startswith(PREFIX)}
         self.carried |= known
         self.kinds.update({name: list(other.kinds[name]) for name in known if name in other.kinds and name not in other.moving})
@@ -307,7 +309,7 @@ class Traceable:
         more, found = set(), False
         for name in self.variables.carried:
             end, start = self.ends[name], self.entry[name]
-            if not same(end, start) and self.apart.add(name, start, end):
+            if not same(end, start) and self.apart.finds(name, start, end):
                 found = True
             elif not same(end, start) and becomes_choice(self, name, start, end, _nothing_like):
                 more.add(name)

@@ -20,7 +20,7 @@ from bwcompiler.frontend.source.bodies.iteration import ENDLESS, Elements
 from bwcompiler.frontend.source.bodies.notes import note_captured
 from bwcompiler.frontend.source.carried.exchanges import Exchange
 from bwcompiler.frontend.source.carried.growth import Unbounded
-from bwcompiler.frontend.source.carried.parts import held_once
+from bwcompiler.frontend.source.carried.parts import form_of, held_once
 from bwcompiler.frontend.source.effects.places import Scope, attempted
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
@@ -158,7 +158,7 @@ def _record(names: Names, variables: Variables, test: Callable[[], Any], run: Ca
     """runs: there is at least one iteration; capacity: how many there may be."""
     entry = names.held(variables.stored)
     more = [name for name in variables.results if name not in variables.carried and entry[name] is not UNBOUND
-            and (can_be_carried(entry[name]) or is_known(entry[name]))]
+            and (can_be_carried(entry[name]) or is_known(entry[name]) or form_of(entry[name]) is not None)]
     bound = Variables((*variables.stored, PHASE), (*variables.carried, *more, PHASE), variables.results)
     names.add(PHASE, CellType(0))
 

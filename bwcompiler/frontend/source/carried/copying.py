@@ -38,7 +38,7 @@ def copying(function: Any) -> Callable[..., Any] | None:
 
 def _shallow(x: Any) -> Any:
     form = form_of(x)
-    return copy.copy(x) if form is None or hasattr(type(x), "__copy__") else form.whole(form.parts(x))
+    return copy.copy(x) if form is None or type(x) is tuple or hasattr(type(x), "__copy__") else form.whole(form.parts(x))
 
 
 def _noted(found: Any, whole: bool) -> Any:

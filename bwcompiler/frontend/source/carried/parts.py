@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bwcompiler.frontend.source.carried.growth import Again
 from bwcompiler.frontend.source.effects.doubles import is_double, note_double
 from bwcompiler.frontend.source.effects.places import Scope
 from bwcompiler.frontend.source.undecided.choices import Choice, attribute
-from bwcompiler.frontend.source.variables import not_capturable, open_policy
+from bwcompiler.frontend.source.variables import not_capturable, open_policy, same
 from bwcompiler.frontend.tracing.outside import is_hidden_type
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.tracer import Tracer
@@ -35,6 +36,11 @@ class Form(NamedTuple):
 
     kind: type
     keys: tuple[Any, ...]
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether such objects cannot change."""
+        return issubclass(self.kind, tuple)
 
     def name(self, whole: str, key: Any) -> str:
         """What a part is called."""
@@ -189,12 +195,11 @@ def put_together(form: Form, parts: Sequence[Any], double: bool) -> Any:
     """An object of its parts, one of the body that is being traced."""
     policy, found = open_policy(), form.whole(parts)
     assert policy is not None
-    if not isinstance(found, tuple):
-        policy.objects[id(found)] = found
-        if policy.scopes:
-            policy.scopes[-1].own[id(found)] = found
-        if double:
-            note_double(found)
+    policy.objects[id(found)] = found
+    if policy.scopes:
+        policy.scopes[-1].own[id(found)] = found
+    if double or isinstance(found, tuple):         # which nobody changes, but may compare
+        note_double(found)
     return found
 
 
@@ -202,6 +207,9 @@ class Apart:
     """The variables of a loop that are taken apart, with the names of their parts; `loop` is a `capture.Traceable`.
 
     ends     what they hold at the end of an iteration; doubles: which of these other names may have, too.
+    once     the ids of objects that one variable held before the loop, and nothing else did; shared: variables whose objects other names
+             have later.  What neither is the case for is nobody else's, in no iteration: the body may change it.
+    found    variables that are to be taken apart in the next attempt.
     """
 
     def __init__(self, loop: Any) -> None:
@@ -209,13 +217,30 @@ class Apart:
         self.forms: dict[str, tuple[Form, list[str]]] = {}
         self.ends: dict[str, Any] = {}
         self.doubles: set[str] = set()
+        self.shared: set[str] = set()
+        self.found: list[str] = []
         self.once = loop.names.once | held_once(loop.entry)
 
-    def add(self, name: str, start: Any, end: Any) -> bool:
-        """Whether a variable, another object after an iteration than before it, was taken apart."""
-        form, loop = form_of(start), self.loop
-        if form is None or name in loop.carried or form_of(end) != form:
+    def finds(self, name: str, start: Any, end: Any) -> bool:
+        """Whether a variable, another object after an iteration than before it, is to be taken apart."""
+        form = form_of(start)
+        if form is None or name in self.loop.carried or form_of(end) != form:
             return False
+        self.found.append(name)
+        return True
+
+    def add_found(self) -> None:
+        """Between attempts, when everything is as it was before the loop: what was found is taken apart."""
+        for name in self.found:
+            self.add(name)
+        self.found = []
+
+    def add(self, name: str) -> None:
+        """Take a variable apart."""
+        loop, start = self.loop, self.loop.entry[name]
+        form = form_of(start)
+        if form is None:
+            return
         names = []
         for key, part in zip(form.keys, form.parts(start), strict=True):
             one = form.name(name, key)
@@ -228,7 +253,6 @@ class Apart:
         stored, carried, results = loop.variables
         loop.variables = type(loop.variables)((*stored, *names), (*[one for one in carried if one != name], *names),
                                               (*[one for one in results if one != name], *names))
-        return True
 
     @property
     def parts(self) -> set[str]:
@@ -238,7 +262,10 @@ class Apart:
     def begin(self) -> None:
         """Before an iteration, and before the test of one: the variables hold objects of what their parts are then."""
         for name, (form, names) in reversed(self.forms.items()):
-            self.loop.names[name] = put_together(form, [self.loop.names[one] for one in names], True)
+            self.loop.names[name] = put_together(form, [self.loop.names[one] for one in names], self._may_be_shared(name))
+
+    def _may_be_shared(self, name: str) -> bool:
+        return name in self.shared or id(self.loop.entry[name]) not in self.once
 
     def end(self) -> None:
         """After an iteration: the parts of what the variables hold then."""
@@ -254,10 +281,20 @@ class Apart:
             for one, part in zip(names_of, form.parts(end), strict=True):
                 names[one] = part
         self.doubles = {name for name, end in self.ends.items() if not alone(end)}
-        assigned = {key[0] for key in (*self.loop.scope.places, *self.loop.scope.missing)}
+        found = {name for name in self.doubles if not self._may_be_shared(name) and not self.forms[name][0].is_fixed}
+        if found:
+            self.shared |= found
+            raise Again(self.loop)
+        assigned = self._assigned()
         for name, end in self.ends.items():        # of which the next iteration has a copy
             if not assigned.isdisjoint([id(one) for one in (self.loop.entry[name], *_things(end))]):
                 not_capturable(f"it assigns to parts of {name}, which it also binds anew")
+
+    def _assigned(self) -> set[int]:
+        """The ids of objects from before the loop that the iteration has assigned to."""
+        loop = self.loop
+        return {key[0] for key in loop.scope.missing} | {
+            key[0] for key, (_, name) in loop.scope.places.items() if not same(loop.names[name], loop.given.get(name, loop.entry[name]))}
 
     def settle(self) -> None:
         """After the loop: objects of what their parts are then."""

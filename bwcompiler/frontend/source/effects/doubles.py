@@ -15,7 +15,7 @@ from bwcompiler.frontend.source.variables import not_capturable, open_policy
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import open_region
 
-_CONTAINERS = (list, dict, collections.OrderedDict)
+_CONTAINERS = (list, dict, tuple, collections.OrderedDict)
 
 
 def note_double(*objects: Any) -> None:
@@ -33,7 +33,7 @@ def is_double(x: Any) -> bool:
 
 def refuse_double(x: Any) -> None:
     """Something is changed: refused if it is a double."""
-    if is_double(x):
+    if is_double(x) and not isinstance(x, tuple):
         _refuse(f"{_called(x)} is changed, which may be another name of one that a loop or branch before it has bound anew",
                 "make a new one instead, or change a copy: copy.copy(x)")
 
@@ -45,7 +45,7 @@ def refuse_identity(x: Any, y: Any) -> None:
 
 
 def _called(x: Any) -> str:
-    return f"a {type(x).__name__}" if type(x) in _CONTAINERS else f"an object of {type(x).__name__}"
+    return f"a {type(x).__name__}" if isinstance(x, _CONTAINERS) else f"an object of {type(x).__name__}"
 
 
 def _refuse(reason: str, hint: str) -> NoReturn:

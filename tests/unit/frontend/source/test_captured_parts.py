@@ -182,6 +182,33 @@ def first_object_is_asked_for(x):
     return count + p.x
 
 
+def changed_and_bound_anew(x):
+    p, steps = Particle(x[0], x[1]), 0
+    while p.x < 3.3 and steps < 9:
+        p.x = 0.5 + 0.3 * p.x
+        p = Particle(p.x + 0.5, x[1], p.mass)
+        p.v += 0.1 * steps
+        steps += 1
+    return p.x + p.v
+
+
+def bound_before_it_is_read(x):
+    last, steps = [x[0], 0.0], 0
+    while x[2] * steps < 3.31 and steps < 9:
+        last = [x[1] * steps, 2.0]
+        steps += 1
+    last[1] += 1.0
+    return last[0] * last[1]
+
+
+def tuples_that_are_known_at_first(x):
+    pair, steps = (1.5, 2.5), 0
+    while pair[0] < 9.13 and steps < 30:
+        pair = (pair[0] + x[0] ** 2, pair[0])
+        steps += 1
+    return pair[0] + pair[1] * steps
+
+
 def changed_by_its_first_name(x):
     p = first = Particle(x[0], x[1])
     for _ in range(10):
@@ -191,7 +218,8 @@ def changed_by_its_first_name(x):
 
 
 NATIVE = [objects, the_best_so_far, frozen, until_data_says_so, nested, copies, many, dictionaries, shifted_lists, exchanged, texts, one_side,
-          both_sides, peeled, arrays_that_stay, arrays_with_another_name]
+          both_sides, peeled, arrays_that_stay, arrays_with_another_name, changed_and_bound_anew,
+          bound_before_it_is_read, tuples_that_are_known_at_first]
 UNROLLED = [first_object_is_asked_for, changed_by_its_first_name]
 
 
@@ -268,8 +296,15 @@ def _is_asked_for(x):
     return 1.0 if p is q else x[0]
 
 
+def _tuples_are_asked_for(x):
+    p, q = (x[0], 1.0), (x[1], 1.0)
+    if x[2] > 0:
+        p = q
+    return 1.0 if p is q else x[0]
+
+
 @pytest.mark.parametrize("program", [_first_changes, _second_changes, _list_changes, _dictionary_changes, _inside_changes, _after_a_loop,
-                                     _is_asked_for], ids=lambda program: program.__name__)
+                                     _is_asked_for, _tuples_are_asked_for], ids=lambda program: program.__name__)
 def test_what_may_have_another_name_is_not_changed(program) -> None:
     """Python would change both or one, as data decides."""
     with pytest.raises(UnsupportedError, match=r"test_captured_parts(?s:.)*which (may be another name|a loop or branch)(?s:.)*hint: "):
