@@ -27,7 +27,7 @@ from bwcompiler.frontend.source.effects.places import Scope, bound
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.undecided.choices import Choice, becomes_choice, fitted
-from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, is_number, not_capturable, same
+from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, is_number, not_capturable, open_policy, same
 from bwcompiler.frontend.tracing.control_flow.bodies import PROMOTIONS, Leaf, Traced, entry_leaf, joined, trace_body
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, index_handle
 from bwcompiler.frontend.tracing.operands import kind_of
@@ -118,10 +118,14 @@ class Traceable:
 
     def traced(self, name: str) -> tuple[list[Leaf], Traced]:
         """The traced body, when what it carries has settled."""
+        policy = open_policy()
+        doubles = {} if policy is None else policy.doubles.copy()      # what an attempt that is given up notes is forgotten
         try:
             attempts = itertools.count()
             while next(attempts) < min(PROMOTIONS + 2 * len(self.variables.carried), MOST_ATTEMPTS):
                 self._prepare()
+                if policy is not None:
+                    policy.doubles = doubles.copy()
                 leaves = call(lambda: [leaf for one in self.order() for leaf in self.leaves(one)])
                 treedef = tree.structure([self.entry[one] for one in self.order()])
                 try:
@@ -144,6 +148,8 @@ class Traceable:
         except BaseException:
             self.scope.undo()
             self.restore()
+            if policy is not None:
+                policy.doubles = doubles
             raise
 
     def restore(self) -> None:
