@@ -11,6 +11,7 @@ are loops of ours over rows as vectors, in memory of their own.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -234,8 +235,8 @@ class _Block:
 
     def of(self, n: int) -> _Block:
         """The same memory for fewer rows."""
-        block = _Block.__new__(_Block)
-        block.__dict__ = {**self.__dict__, "n": n}
+        block = copy.copy(self)
+        block.n = n
         return block
 
     def read(self, factor: str, factor_strides: Sequence[int], derivative: str, strides: Sequence[int]) -> None:
