@@ -122,10 +122,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "seed": "key = bw.random.key(seed), and the key as an argument",
         "default_rng": "key = bw.random.key(seed), and the key as an argument",
         "standard_normal": "bw.random.normal(key, shape)",
-        "maxwell": "np.linalg.norm(bw.random.normal(key, (*shape, 3)), axis=-1)",
-        "f": "bw.random.chisquare(key1, m) / m / (bw.random.chisquare(key2, n) / n)",
         "binomial": "np.sum(bw.random.bernoulli(key, p, (n, *shape)), 0)",
-        "orthogonal": "np.linalg.qr(bw.random.normal(key, (n, n)))[0], with the signs that you want",
     },
     "bw.nn": {
         "functional": "the functions of torch.nn.functional are those of bw.nn itself",

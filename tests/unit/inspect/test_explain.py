@@ -144,6 +144,7 @@ FUSION = {
     "columns": (lambda x: np.sum(softmax(x, 0), axis=1), (np.ones((4, 5)),)),
     "settled": (lambda x: np.exp(softmax(x, 0)[:, :, None] * np.ones(3)), (np.ones((4, 5)),)),
     "scalars": (lambda x, y: np.exp(x)[:, None] * y, (np.ones(4), np.ones((4, 5)))),
+    "alone": (lambda x: np.tanh(np.sum(x * x, 1)) * np.exp(x[:, 0]), (np.ones((100, 40)),)),
     "order": (lambda x: np.cumsum(np.tanh(x)) * np.tanh(x), (X,)),
     "versions": (from_text(MARCH, "march"), (np.ones(12), 0.9)),
 }
