@@ -88,12 +88,12 @@ class FunctionText:
         self.do(f"br label %{after}")
         self.start(after)
 
-    def while_(self, condition: Callable[[], str]) -> Iterator[None]:
-        """`for _ in f.while_(c):` writes what runs again and again while what c writes holds."""
+    def repeat(self, more: Callable[[], str]) -> Iterator[None]:
+        """`for _ in f.repeat(more):` writes what runs again and again, as long as what `more` writes holds."""
         head, body, after = self.fresh(), self.fresh(), self.fresh()
         self.do(f"br label %{head}")
         self.start(head)
-        self.do(f"br i1 {condition()}, label %{body}, label %{after}")
+        self.do(f"br i1 {more()}, label %{body}, label %{after}")
         self.start(body)
         yield
         self.do(f"br label %{head}")
@@ -176,7 +176,7 @@ class FunctionText:
     def scaled_row(self, factor: str, address: str, columns: int) -> str:
         """factor times the row of a matrix."""
         type_ = self.row(columns)
-        elements = self.let(f"load {type_}, ptr {address}, align {4 if self.real == 'float' else 8}")
+        elements = self.let(f"load {type_}, ptr {address}, align {self.element_bytes}")
         return self.let(f"fmul {type_} {elements}, {self.row_of(factor, columns)}")
 
     @property

@@ -20,6 +20,7 @@ from bwcompiler.lowering.libraries.cholesky_calls import WHOLE
 from bwcompiler.lowering.libraries.factorization_calls import SMALL
 from bwcompiler.lowering.libraries.library_calls import Libraries
 from bwcompiler.runtime import blas_calls
+from tests.support.threads import with_threads
 
 SIZES = (1, 3, SMALL, SMALL + 1)
 
@@ -256,14 +257,8 @@ def test_threads_share_lanes(name: str) -> None:
     """Matrices, rows and elements are computed by whoever is free, with the same bits."""
     function, shape = LANES[name]
     a = np.random.default_rng(7).standard_normal(shape) + (3 * np.eye(shape[-1]) if shape[-1] == shape[-2] else 0.0)
-    compiled, before = bw.jit(function), bw.get_num_threads()
-    try:
-        found = []
-        for threads in (1, 2, 3):
-            bw.set_num_threads(threads)
-            found.append(compiled(a))
-    finally:
-        bw.set_num_threads(before)
+    compiled = bw.jit(function)
+    found = [with_threads(count, compiled, a) for count in (1, 2, 3)]
     assert "@bw_parallel(" in compiled.as_text("llvm", a)
     np.testing.assert_allclose(found[0], function(a), rtol=1e-9, atol=1e-12)
     assert all(np.array_equal(found[0], other) for other in found[1:])

@@ -264,7 +264,7 @@ class _Block:
 
     @property
     def align(self) -> int:
-        return min(64, self.width * (4 if self.function.real == "float" else 8))
+        return min(64, self.width * self.function.element_bytes)
 
     def at(self, matrix: str, row: Index, column: Index) -> str:
         return self.function.at(matrix, (row, self.width), (column, 1))

@@ -92,7 +92,7 @@ def inner_loop_text(name: str, value: Value, views: Sequence[ArrayView], librari
     if routine.natural is not None:
         _refuse_negative(function, value, routine.natural[0])
     elif routine.cleared and value.dtype.is_complex:
-        function.call("void", "llvm.memset.p0.i64", "ptr %out", "i8 0", f"i64 {value.type.nbytes}", "i1 false")
+        function.clear("%out", value.type.size)
     elif not routine.overwrites:                     # nothing but lanes
         grain = grain_of(axes[0][0], math.prod([extent for extent, _ in axes[1:]]) * _lane_nanoseconds(routine, dimensions))
     if grain is not None:

@@ -20,7 +20,7 @@ from bwcompiler.ir.types import I64, DType
 from bwcompiler.lowering.function_text import FunctionText, Index
 from bwcompiler.lowering.libraries.library_calls import CallText, Libraries, call_text, failure_lines
 from bwcompiler.lowering.libraries.shared_calls import grain_of
-from bwcompiler.lowering.llvm_scalars import memory_type
+from bwcompiler.lowering.llvm_scalars import memory_type, vector_type
 
 _COLUMNS = 8                   # elements that are turned into integers at once
 _USABLE_BITS = 63              # of an integer that is not negative
@@ -185,7 +185,7 @@ class _Positions:
             position = function.let(f"load i64, ptr {self._place(index)}")
             element = function.load(function.at(self.source, (position, 1)))
             function.do(f"store i64 {index}, ptr {gap}")
-            for _ in function.while_(functools.partial(self._moves_up, gap, moves, element, most)):
+            for _ in function.repeat(functools.partial(self._moves_up, gap, moves, element, most)):
                 at = function.let(f"load i64, ptr {gap}")
                 before = function.minus(at, 1)
                 function.do(f"store i64 {function.let(f'load i64, ptr {self._place(before)}')}, ptr {self._place(at)}")
@@ -216,7 +216,7 @@ class _Positions:
 
 
 def _integers(columns: int, bits: int = 64) -> str:
-    return f"i{bits}" if columns == 1 else f"<{columns} x i{bits}>"
+    return vector_type(f"i{bits}", columns)
 
 
 def _constant(number: int, columns: int, bits: int = 64) -> str:

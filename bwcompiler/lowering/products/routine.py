@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from bwcompiler.ir.types import DType, component_of
@@ -135,17 +135,6 @@ class Routine(FunctionText):
         self.do(f"br i1 {condition}, label %{block}, label %{go}")
         self.start(go)
 
-    def repeat(self, more: Callable[[], str]) -> Iterator[None]:
-        """As long as what `more` writes holds."""
-        head, body, after = self.fresh(), self.fresh(), self.fresh()
-        self.do(f"br label %{head}")
-        self.start(head)
-        self.do(f"br i1 {more()}, label %{body}, label %{after}")
-        self.start(body)
-        yield
-        self.do(f"br label %{head}")
-        self.start(after)
-
     # ----- integers
     def compare(self, relation: str, x: Index, y: Index) -> str:
         return self.let(f"icmp {relation} i64 {x}, {y}")
@@ -212,14 +201,11 @@ class Routine(FunctionText):
         """The mask of the first so many numbers of a vector (all, none)."""
         lanes = self.tiling.lanes
         narrow = self.let(f"trunc i64 {self.most(self.least(count, lanes), 0)} to i32")
-        one = self.let(f"insertelement <{lanes} x i32> poison, i32 {narrow}, i64 0")
-        all_ = self.let(f"shufflevector <{lanes} x i32> {one}, <{lanes} x i32> poison, <{lanes} x i32> zeroinitializer")
+        all_ = self.row_of(narrow, lanes, "i32")
         return self.let(f"icmp ult <{lanes} x i32> <{', '.join([f'i32 {k}' for k in range(lanes)])}>, {all_}")
 
     def splat(self, value: str) -> str:
-        vector, lanes = self.tiling.vector, self.tiling.lanes
-        one = self.let(f"insertelement {vector} poison, {self.real} {value}, i64 0")
-        return self.let(f"shufflevector {vector} {one}, {vector} poison, <{lanes} x i32> zeroinitializer")
+        return self.row_of(value, self.tiling.lanes)
 
     def multiply_add(self, x: str, y: str, total: str, scalar: bool = False) -> str:
         """total + x y: rounded once where the target can."""

@@ -22,6 +22,7 @@ from bwcompiler.lowering.loops.parallel import pieces
 from bwcompiler.runtime.pool import thread_pool
 from bwcompiler.runtime.pool.thread_state import has_threads
 from tests.support.kernels import Array, copies
+from tests.support.threads import with_threads
 
 
 @pytest.fixture(autouse=True)
@@ -213,14 +214,7 @@ def test_what_is_no_plain_sum_has_no_blocks(body: str) -> None:
 def test_the_same_bits_for_any_number_of_threads(function, rng: np.random.Generator) -> None:
     x = rng.standard_normal((300, 70))
     compiled = bw.value_and_grad(lambda x: np.sum(np.sin(function(x))))
-    before = bw.get_num_threads()
-    try:
-        results = []
-        for count in (1, 2, 3):
-            bw.set_num_threads(count)
-            results.append(compiled(x))
-    finally:
-        bw.set_num_threads(before)
+    results = [with_threads(count, compiled, x) for count in (1, 2, 3)]
     for value, gradient in results[1:]:
         assert value == results[0][0]
         np.testing.assert_array_equal(gradient, results[0][1])

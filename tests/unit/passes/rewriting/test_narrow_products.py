@@ -14,6 +14,7 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.passes.rewriting.legalize import legalize
 from bwcompiler.passes.rewriting.narrow_products import LEAST_TERMS, PARTS, TALL
+from tests.support.threads import with_threads
 
 
 def op_names(graph: Graph) -> list[str]:
@@ -56,15 +57,6 @@ def test_small_matrices_of_a_batch_with_vectors_are_sums(formula: str, rng: np.r
     assert "matmul" not in op_names(legalized(lambda x, y: np.einsum(formula, x, y), x, y))
     large = rng.standard_normal((3, 40, 40))
     assert "matmul" in op_names(legalized(lambda x, y: np.einsum("bij,bj->bi", x, y), large, large[:, 0]))
-
-
-def with_threads(count: int, function: Callable[..., Any], *arguments: Any) -> Any:
-    before = bw.get_num_threads()
-    bw.set_num_threads(count)
-    try:
-        return function(*arguments)
-    finally:
-        bw.set_num_threads(before)
 
 
 SUM = PARTS * LEAST_TERMS
