@@ -47,6 +47,11 @@ class InnerLoop:
     lapack: str = ""
     choose: Callable[..., str] | None = None
 
+    @property
+    def may_call_python(self) -> bool:
+        """Whether it may warn or raise as `scipy.special.errstate` says, which a thread of the pool cannot."""
+        return self.module.startswith("scipy")
+
     def name(self, attrs: Any) -> str:
         """Of the ufunc."""
         return self.names[0] if self.choose is None else self.choose(**attrs)

@@ -93,7 +93,7 @@ def inner_loop_text(name: str, value: Value, views: Sequence[ArrayView], librari
         _refuse_negative(function, value, routine.natural[0])
     elif routine.cleared and value.dtype.is_complex:
         function.clear("%out", value.type.size)
-    elif not routine.overwrites:                     # nothing but lanes
+    elif not (routine.overwrites or routine.may_call_python):          # nothing but lanes
         grain = grain_of(axes[0][0], math.prod([extent for extent, _ in axes[1:]]) * _lane_nanoseconds(routine, dimensions))
     if grain is not None:
         function.over_range()
@@ -112,7 +112,7 @@ def inner_loop_text(name: str, value: Value, views: Sequence[ArrayView], librari
 
 
 def _lane_nanoseconds(routine: InnerLoop, dimensions: Sequence[int]) -> float:
-    """About what one lane takes: a call of LAPACK, or a special function of an element."""
+    """About what one lane takes: a call of LAPACK, or a function of an element."""
     return 400 + 2.0 * math.prod(sorted(dimensions)[-2:]) * max(dimensions) if routine.core else 30
 
 

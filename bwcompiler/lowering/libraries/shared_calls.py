@@ -1,4 +1,4 @@
-"""Calls over many lanes (matrices, rows to be sorted, elements of a special function), which the threads of the pool share.
+"""Calls over many lanes (matrices, rows to be sorted), which the threads of the pool share.
 
 A function of some of the lanes, `name.range(..., begin, end)`, is what a `FunctionText` writes; here is what hands it out:
 
