@@ -22,6 +22,7 @@ import llvmlite.binding as llvm
 
 from bwcompiler.errors import TargetError
 from bwcompiler.locks import held_at_fork, renewed_properties
+from bwcompiler.uninterrupted import uninterrupted
 
 _lock = held_at_fork()         # a child of a fork in the middle of a question to LLVM would wait for the answer for ever
 
@@ -161,6 +162,7 @@ class Target:
 
 
 @functools.cache
+@uninterrupted
 def _host() -> tuple[str, str]:
     """Name and features of this machine's CPU."""
     with _lock:

@@ -3,12 +3,15 @@
 Target machines and one LLJIT per process, made on first use: importing this module initialises nothing.  The
 relocation model is PIC with the small code model (rip-relative constants; far calls through stubs, far data by the GOT).
 
-Two modules can be compiled at once, in two lanes.  LLVM asks only that threads share neither a context nor a target machine; llvmlite lets
-one thread at a time into the library, so that code generation, most of the time that a module takes, is called past its lock.
+An interrupt must not tear LLVM: all of it is `uninterrupted`.  Two modules can be compiled at once, in two lanes.  LLVM asks only that
+threads share neither a context nor a target machine; llvmlite lets one thread at a time into the library, so that code generation, most
+of the time that a module takes, is called past its lock.
 """
 
 from __future__ import annotations
 
+import collections
+import contextlib
 import ctypes
 import functools
 import itertools
@@ -23,6 +26,7 @@ from bwcompiler.errors import CompileError
 from bwcompiler.locks import held_at_fork
 from bwcompiler.runtime.python_abi import make_immortal
 from bwcompiler.target import Target
+from bwcompiler.uninterrupted import uninterrupted
 
 _lock = held_at_fork()         # around every call of LLVM but in lanes: a fork in the middle of one would leave a child with half of it
 
@@ -47,6 +51,7 @@ PLAIN = Tuning((), 0)                          # for code that mostly waits: com
 
 
 @functools.cache
+@uninterrupted
 def toolchain() -> str:
     """Versions and machine: besides text, target and tuning, what decides which machine code comes out."""
     with _lock:
@@ -145,6 +150,7 @@ def _optimised_module(lane: _Lane, text: str, target: Target, tuning: Tuning) ->
     return machine, module
 
 
+@uninterrupted
 def optimise(text: str, target: Target, tuning: Tuning | None = None, ahead: bool = False) -> bytes:
     """Parse, verify and optimise a module; its object code.  ahead: beside programs, by a thread of its own."""
     lane = _AHEAD if ahead else _PROGRAMS
@@ -167,6 +173,7 @@ def _object_code(machine: Any, module: Any) -> bytes:
         library.LLVMPY_DisposeMemoryBuffer(buffer)
 
 
+@uninterrupted
 def assembly(text: str, target: Target) -> str:
     """Machine code of the module as assembler text."""
     with _PROGRAMS.lock:
@@ -174,12 +181,14 @@ def assembly(text: str, target: Target) -> str:
         return str(machine.emit_assembly(module))
 
 
+@uninterrupted
 def optimised_ir(text: str, target: Target) -> str:
     """The module after LLVM's passes."""
     with _PROGRAMS.lock:
         return str(_optimised_module(_PROGRAMS, text, target, TUNING)[1])
 
 
+@uninterrupted
 def object_sections(code: bytes) -> list[tuple[str, int, bool]]:
     """Name, size in bytes and whether it is machine code, of every section of object code."""
     with _lock:
@@ -194,14 +203,21 @@ class LoadedCode:
         self.addresses = dict(addresses)
         self.tracker = tracker
         # Not at exit: other threads may still run, and the memory goes anyway.
-        weakref.finalize(self, _unload, tracker).atexit = False
+        weakref.finalize(self, _dropped.append, tracker).atexit = False
 
 
-def _unload(tracker: Any) -> None:
-    with _lock:
-        tracker.close()
+# Trackers of code that nobody holds any more, unloaded when the next code is loaded: objects die in any thread and between any two steps,
+# also where one of LLVM's locks is held that another thread waits for, which has the other one.
+_dropped: collections.deque[Any] = collections.deque()
 
 
+def _unload_dropped() -> None:
+    with contextlib.suppress(IndexError):          # none is left
+        while True:
+            _dropped.popleft().close()
+
+
+@uninterrupted
 def load_for_ever(code: bytes, symbols: Mapping[str, int], exports: Iterable[str]) -> LoadedCode:
     """`load` of what is called even while the interpreter is finalised: when arrays die, or by threads of our own."""
     loaded = load(code, symbols, exports)
@@ -209,9 +225,11 @@ def load_for_ever(code: bytes, symbols: Mapping[str, int], exports: Iterable[str
     return loaded
 
 
+@uninterrupted
 def load(code: bytes, symbols: Mapping[str, int], exports: Iterable[str]) -> LoadedCode:
     """Link object code.  `symbols` are the addresses of what it refers to; libc and libm are found in the process."""
     with _lock:
+        _unload_dropped()
         return _load(code, symbols, tuple(exports))
 
 
