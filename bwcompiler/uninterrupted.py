@@ -15,6 +15,8 @@ import threading
 from collections.abc import Callable
 from typing import Generic, ParamSpec, TypeVar
 
+from bwcompiler.locks import in_forked_child
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -65,6 +67,7 @@ class _Work(Generic[R]):
 
 
 _running: set[_thread.LockType] = set()
+in_forked_child(_running.clear)                        # whose threads do not live there
 
 
 @atexit.register

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import llvmlite.binding as llvm
 import pytest
@@ -116,3 +120,26 @@ def test_code_may_die_while_another_thread_loads() -> None:
     assert jit._dropped
     kept = jit.load(jit.optimise("define void @g() {\n  ret void\n}\n", HOST), {}, ["g"])
     assert not jit._dropped and kept.addresses
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_forked_child_does_not_wait_for_work_of_its_parent_at_its_end() -> None:
+    script = """
+import os, signal, threading, time
+from bwcompiler.uninterrupted import uninterrupted
+leave = threading.Event()
+threading.Thread(target=lambda: (time.sleep(0.3), leave.set())).start()
+signal.signal(signal.SIGALRM, lambda *_: 1 / 0)
+signal.setitimer(signal.ITIMER_REAL, 0.05)
+try:
+    uninterrupted(leave.wait)()
+except ZeroDivisionError:
+    child = os.fork()
+    if child:
+        raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(20)                       # ends a child that hangs
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, timeout=60, check=False,
+                          env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])})
+    assert done.returncode == 0, done.stderr
