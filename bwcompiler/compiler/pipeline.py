@@ -50,6 +50,7 @@ from bwcompiler.passes.loops.vectorize_loops import vectorize_with_mapping
 from bwcompiler.passes.memory.plan_memory import plan_memory
 from bwcompiler.passes.memory.save_slices import save_slices
 from bwcompiler.passes.pass_manager import GRAPH_PASS, Before, Pass, PassOptions, PassRunner, check_order
+from bwcompiler.passes.rewriting.defer_checks import defer_checks
 from bwcompiler.passes.rewriting.legalize import legalize
 from bwcompiler.passes.rewriting.share_results import share_results
 from bwcompiler.passes.rewriting.simplify import simplify_with_mapping
@@ -113,6 +114,7 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("turn_columns", turn_columns, "columns that loops go through -> rows of a transposed matrix"),
     Pass("legalize", legalize, "ops that lowering does not take -> ops that it takes, simplified"),
     Pass("hoist_factors", hoist_invariants, "what legalisation makes that is the same in all iterations, as LU factors -> before the loop"),
+    Pass("defer_checks", defer_checks, "index checks -> the worst of indices, which loops find that read with them, and what asks for it"),
     Pass("save_slices", save_slices, "slices that are read after their array was updated -> copies made before"),
     Pass("fuse", fuse, "values that share one loop tree", "graph -> fusion groups and calls", graphs=_none),
     Pass("lower_steps", lower_steps, "a loop tree per group", "groups and calls -> kernels and calls", graphs=_none,
@@ -167,6 +169,9 @@ ORDER = (
     Before("turn_columns", "legalize", "a transpose that a loop is given is stored"),
     Before("carry_elements", "legalize", "the reads that it makes are legalised with the others"),
     Before("legalize", "hoist_factors", "solves, inverses and determinants of one matrix share factors that legalisation makes"),
+    Before("hoist_factors", "defer_checks", "indices that are the same in all iterations are checked once, before the loop"),
+    Before("legalize", "defer_checks", "rules look for indices that are checked by themselves"),
+    Before("defer_checks", "save_slices", "where arrays are read is known of what native code does"),
     Before("hoist_factors", "fuse", "what is before a loop is no part of its body's kernels"),
     Before("legalize", "save_slices", "what is read of an array, and when, is known of legal ops"),
     Before("save_slices", "fuse", "an update is in place where nothing reads the array afterwards"),
@@ -242,7 +247,7 @@ def lower(graph: Graph, into: Sequence[int | None] = (), target: Target | None =
         inlined = run(inline_custom_rules, _over_arrays(run, graph)[0])
         shared = run(share_results, run(prune_regions, inlined))
         legal = run(legalize, run(turn_columns, run(carry_elements, shared)))
-        legal = run(save_slices, run(hoist_invariants, legal))
+        legal = run(save_slices, run(defer_checks, run(hoist_invariants, legal)))
         fused = run(fuse, legal)
         steps = run(lower_steps, fused, _pairs(legal, into), _lower_bodies(legal, options))
         plan = run(plan_memory, legal, steps, into)

@@ -268,7 +268,7 @@ class _Steps:
             return f"loop of its own for {value.op.name}" + (f": {why}" if why else "")
         if value.op is ops.matmul:
             return f"{product_method(value)}, {2 * value.type.size * value.operands[0].shape[-1]:,} floating-point operations"
-        if value.op is ops.normalize_index:
+        if value.op in (ops.normalize_index, ops.check_range):
             return "check that indices are in range"
         if value.op.kind == "region":
             return _region_text(value, self.bodies[value])

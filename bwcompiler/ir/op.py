@@ -27,7 +27,7 @@ VjpRule = Callable[..., Any]
 Vjp = tuple[VjpRule | Into | NotDifferentiable, ...] | Joint | NotDifferentiable
 
 KINDS = ("input", "constant", "elementwise", "layout", "index", "reduction", "scan", "push", "library", "region",
-         "item")
+         "item", "check")
 
 
 class Op:
@@ -35,7 +35,7 @@ class Op:
 
     kind         how it is lowered: constant/elementwise/layout/index ops have an `element` rule (one result element as
                  a scalar expression of its index), reductions a `combine`, push ops add into a buffer, library ops
-                 call native code, region ops own graphs.
+                 call native code, region ops own graphs, checks fail or do nothing.
     kinds        dtype kinds of the operands that it computes with: b, i, u, f, c.
     attributes   names of the compile-time attributes, in canonical order.
     shape        operand types and attributes -> result type; raises ShapeError.

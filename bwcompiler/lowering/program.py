@@ -27,7 +27,7 @@ from bwcompiler.lowering.calls import RECORD, FunctionCall, Pointer, Slots, Told
 from bwcompiler.lowering.kernels.loops_to_llvm import kernel_to_llvm
 from bwcompiler.lowering.kernels.parallel_calls import parallel_text
 from bwcompiler.lowering.libraries.factorization_calls import library_call_text
-from bwcompiler.lowering.libraries.library_calls import DECLARE_LAST, Libraries, check_index_text, copy_text
+from bwcompiler.lowering.libraries.library_calls import DECLARE_LAST, Libraries, check_index_text, check_range_text, copy_text
 from bwcompiler.lowering.libraries.matrix_products import product_text
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter
 from bwcompiler.lowering.loops.parallel import Piece, pieces
@@ -294,6 +294,9 @@ class _Calls:
             self.declares[DECLARE_LAST] = None
             count = Told(_element_count(value))
             self._checked(value, operands, check_index_text(name, value), name, (count,))
+        elif value.op is ops.check_range:
+            name = self.module.new_name("check")
+            self._checked(value, operands, check_range_text(name, value.attrs["extent"]), name)
         else:
             self._library(value, operands)
 

@@ -107,10 +107,13 @@ from bwcompiler.ops.fourier import (
     rfft,
 )
 from bwcompiler.ops.indexing import (
+    check_range,
     gather,
+    index_from_start,
     normalize_index,
     scatter_add,
     scatter_update,
+    wrap_index,
 )
 from bwcompiler.ops.layout import (
     concatenate,
@@ -249,6 +252,7 @@ __all__ = [
     "cast",
     "cbrt",
     "ceil",
+    "check_range",
     "checkpoint",
     "cholesky",
     "cholesky_adjoint",
@@ -293,6 +297,7 @@ __all__ = [
     "householder",
     "hypot",
     "imag",
+    "index_from_start",
     "index_value",
     "integer_power",
     "inv",
@@ -374,4 +379,5 @@ __all__ = [
     "while_loop",
     "windows",
     "windows_add",
+    "wrap_index",
 ]

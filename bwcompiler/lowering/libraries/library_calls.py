@@ -299,3 +299,25 @@ fail:
   ret i32 {INDEX_ERROR}
 }}
 """
+
+
+def check_range_text(name: str, extent: int) -> str:
+    """`i32 name(largest, out, record, number)`: INDEX_ERROR where the number, an index counted from the start, is not below the extent."""
+    return f"""define internal i32 @{name}(ptr noalias readonly %largest, ptr %out, ptr %record, i64 %number) #1 {{
+  %index = load i64, ptr %largest, align 8
+  %good = icmp ult i64 %index, {extent}
+  br i1 %good, label %done, label %fail
+done:
+  ret i32 0
+fail:
+  %negative = icmp slt i64 %index, 0
+  %down = sub i64 %index, {extent}
+  %found = select i1 %negative, i64 %down, i64 %index
+  %r1 = getelementptr i64, ptr %record, i64 1
+  %r2 = getelementptr i64, ptr %record, i64 2
+  store i64 %number, ptr %record
+  store i64 %found, ptr %r1
+  store i64 {extent}, ptr %r2
+  ret i32 {INDEX_ERROR}
+}}
+"""

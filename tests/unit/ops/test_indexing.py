@@ -8,7 +8,7 @@ import pytest
 from bwcompiler.errors import DTypeError, ShapeError
 from bwcompiler.ir.op import REGISTRY
 from bwcompiler.ir.types import F32, F64, I32, I64, tensor
-from bwcompiler.ops.indexing import gather, normalize_index, scatter_add, scatter_update
+from bwcompiler.ops.indexing import check_range, gather, index_from_start, normalize_index, scatter_add, scatter_update, wrap_index
 from tests.support.gradcheck import vjp
 from tests.support.opcases import case, op_tests
 
@@ -42,6 +42,12 @@ CASES = [
     case(normalize_index, np.array([-5, -1, 0, 4]), extent=5).gives([0, 4, 0, 4]),
     case(normalize_index, np.array(-2), extent=2).gives(0),
     case(normalize_index, NONE, extent=0),
+    case(index_from_start, np.array([-5, -1, 0, 4]), extent=5).gives(np.array([0, 4, 0, 4], np.uint64)),
+    case(index_from_start, np.array([5, -6]), extent=5).gives(np.array([5, 2**64 - 1], np.uint64)),
+    case(index_from_start, NONE, extent=3),
+    case(wrap_index, np.array([-5, -1, 0, 4, 5, -6, 1 << 62]), extent=5).gives([0, 4, 0, 4, 4, 4, 4]),
+    case(wrap_index, np.array(-2), extent=2).gives(0),
+    case(check_range, np.array(4, np.uint64), extent=5).gives(True),
     case(gather, ROW, UNIQUE, axes=(0,)).gives(ROW[UNIQUE]),
     case(gather, A, ROWS, COLUMNS, axes=(1, 2)).gives(np.moveaxis(A[:, ROWS, COLUMNS], 0, -1)),
     case(gather, A, ROWS % 2, COLUMNS, axes=(0, 2)).gives(A[ROWS % 2, :, COLUMNS]),
@@ -66,6 +72,13 @@ test_op = op_tests(CASES)
 def test_index_out_of_range(wrong):
     with pytest.raises(IndexError, match=f"index {wrong} is out of bounds for axis with size 5"):
         normalize_index.reference(np.array([0, wrong, 99]), extent=5)
+
+
+@pytest.mark.parametrize("wrong", [5, -6, 7])
+def test_index_out_of_range_counted_from_the_start(wrong):
+    largest = np.max(index_from_start.reference(np.array([0, wrong, -5]), extent=5))
+    with pytest.raises(IndexError, match=f"index {wrong} is out of bounds for axis with size 5"):
+        check_range.reference(largest, extent=5)
 
 
 def test_only_the_last_writer_gets_the_cotangent():

@@ -1,0 +1,124 @@
+"""Indices are checked by the loops that read with them, and what they found is asked once, after these.
+
+    j = normalize_index(i, n);  y = x[j]      ->      y = x[wrap_index(i, n)];  check_range(max(index_from_start(i, n)), n)
+
+`normalize_index` is a step of its own, which must be done before anything reads with its result: a copy of the indices, and in the body of
+a loop a call in every iteration, so that the body is not one loop nest.  `wrap_index` is arithmetic: it gives an element of the array for
+any index.  The largest one (as an unsigned number: a negative one that is out of range is larger than all that are in range) is a
+reduction, which joins the loop that reads the indices; a counted loop carries the first one of its body that is out of range.
+`check_range` fails after all that, and then nobody sees what was computed of wrong elements.
+
+Branches of `cond` check at their own end, and so do the bodies of `while_loop`: what is read wrongly must not decide whether it ever ends.
+Indices stay as they are
+
+- where the extent, or the number of indices, is not known: of no element there is no largest, and of an empty array no element to read;
+- in graphs that call Python back: it would be given what was read wrongly.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from bwcompiler import ops
+from bwcompiler.ir.graph import Graph, live_values
+from bwcompiler.ir.op import Record, Value, constant, input_value
+from bwcompiler.ir.types import U64, tensor
+from bwcompiler.passes.rewriting.rewriter import rebuilt
+
+NUMBER = tensor(U64)
+
+
+def defer_checks(graph: Graph) -> Graph:
+    """The graph that checks its indices behind what reads with them; the same graph where there is none to be deferred."""
+    if not _has_indices(graph) or _calls_back(graph):
+        return graph
+    return _checked(graph)
+
+
+def _has_indices(graph: Graph) -> bool:
+    return any(_is_deferred(value) or any(_has_indices(value.attrs[region]) for region in value.op.regions) for value in graph.body)
+
+
+def _calls_back(graph: Graph) -> bool:
+    return any(value.op is ops.callback or (value.op.kind == "library" and value.op.library is None)
+               or any(_calls_back(value.attrs[region]) for region in value.op.regions) for value in graph.body)
+
+
+def _is_deferred(value: Value) -> bool:
+    return value.op is ops.normalize_index and value.type.is_fixed and isinstance(value.attrs["extent"], int) and value.attrs["extent"] > 0
+
+
+class _Found(NamedTuple):
+    """One of the indices that `value`, a `normalize_index`, had, counted from the start: one that is out of range if there is any."""
+
+    value: Value
+    worst: Value
+
+
+def _checked(graph: Graph) -> Graph:
+    """A graph that fails by itself."""
+    values, mapping, found = _deferred(graph)
+    record = Record()
+    record.values = values
+    with record:
+        for one in found:
+            record.source, record.forward = one.value.source, one.value.forward
+            ops.check_range(one.worst, extent=one.value.attrs["extent"])
+    return rebuilt(graph, record.values, mapping)
+
+
+def _deferred(graph: Graph) -> tuple[list[Value], dict[Value, Value], list[_Found]]:
+    """The values of a body that wrap indices, what stands for those that were replaced, and what is to be checked."""
+    mapping: dict[Value, Value] = {}
+    found: list[_Found] = []
+    record = Record()
+    with record:
+        for value in graph.body:
+            record.source, record.forward = value.source, value.forward
+            copy = value.with_operands(tuple([mapping.get(operand, operand) for operand in value.operands]))
+            if _is_deferred(copy):
+                mapping[value] = ops.wrap_index(copy.operands[0], extent=copy.attrs["extent"])
+                mapping[value].name = value.name
+                if copy.type.size:
+                    found.append(_Found(copy, _largest(copy)))
+                continue
+            carried, inside = copy.attrs.get("carried", 0), list[Value]()
+            if copy.op is ops.loop:
+                copy, inside = _carrying(copy)
+            else:
+                copy = copy.with_regions(_checked)
+            if copy is not value:
+                mapping[value] = copy
+            record.values.append(copy)
+            found += [_Found(one, ops.item(copy, index=carried + number)) for number, one in enumerate(inside)]
+    return record.values, mapping, found
+
+
+def _largest(value: Value) -> Value:
+    found = ops.index_from_start(value.operands[0], extent=value.attrs["extent"])
+    return ops.max(found, axes=tuple(range(found.rank))) if found.rank else found
+
+
+def _carrying(loop: Value) -> tuple[Value, list[Value]]:
+    """A loop that also carries an index for each `normalize_index` in its body, and these; what it begins with is recorded."""
+    attrs, carried = loop.attrs, loop.attrs["carried"]
+    body: Graph = attrs["body"]
+    values, mapping, found = _deferred(body)
+    if not found:
+        return loop.with_regions(lambda body: rebuilt(body, values, mapping)), []
+    inputs, worst, record = list[Value](), list[Value](), Record()
+    record.values = values
+    with record:
+        for one in found:
+            record.source, record.forward = one.value.source, one.value.forward
+            before = input_value(NUMBER)
+            inputs.append(before)
+            worst.append(ops.select(ops.less(before, constant(one.value.attrs["extent"], NUMBER)), one.worst, before))
+    outputs = [*[mapping.get(output, output) for output in body.outputs], *worst]
+    whole = [*body.inputs[:carried], *inputs, *body.inputs[carried:]]
+    made = body.replace(inputs=whole, body=live_values(values, outputs), outputs=outputs)
+    begin = [constant(0, NUMBER) for _ in inputs]             # an index that is in range
+    operands = (*loop.operands[:carried], *begin, *loop.operands[carried:])
+    attributes = {**attrs, "carried": carried + len(begin), "body": made}
+    type_ = ops.loop.shape(*[operand.type for operand in operands], **attributes)
+    return Value(ops.loop, operands, attributes, type_, loop.name, loop.source, loop.forward), [one.value for one in found]
