@@ -72,10 +72,14 @@ def index_from_start_reference(i: Any, *, extent: int) -> Any:
     return np.where(i < 0, i + extent, i).astype(np.uint64)
 
 
+def _index_from_start_batch(operands: Sequence[Value], batched: Any, size: Extent, *, extent: Extent) -> Value:
+    return index_from_start(operands[0], extent=extent)
+
+
 index_from_start = define_op(
     "index_from_start", "index", doc="Indices in [-extent, extent) wrapped to [0, extent); a number that is no less for any other.",
     attributes=("extent",), kinds="i", shape=lambda i, *, extent: tensor(U64, _normalize_shape(i, extent=extent).shape), vjp=INDEX,
-    batch=lambda operands, batched, size, *, extent: index_from_start(operands[0], extent=extent),
+    batch=_index_from_start_batch,
     reference=index_from_start_reference, element=lambda at, i, *, extent: _from_start(i(*at), extent),
 )
 
@@ -89,10 +93,14 @@ def _wrap_element(at: At, i: Read, *, extent: int) -> s.Scalar:
     return s.cast(s.operation("minimum", _from_start(i(*at), extent), s.cast(s.index_value(extent - 1), U64)), I64)
 
 
+def _wrap_batch(operands: Sequence[Value], batched: Any, size: Extent, *, extent: int) -> Value:
+    return wrap_index(operands[0], extent=extent)
+
+
 wrap_index = define_op(
     "wrap_index", "index", doc="Indices in [-extent, extent) wrapped to [0, extent); the last index for any other.",
     attributes=("extent",), kinds="i", shape=_normalize_shape, vjp=INDEX,
-    batch=lambda operands, batched, size, *, extent: wrap_index(operands[0], extent=extent),
+    batch=_wrap_batch,
     reference=wrap_index_reference, element=_wrap_element,
 )
 

@@ -27,7 +27,7 @@ def legal(function: Callable[..., Any], *arguments: Any) -> Graph:
     return bw.jit(function).lower(*arguments).lowered().simplified
 
 
-X, I = np.cos(np.arange(7.0)), np.array([3, -1, 0, 6, -7])
+X, PLACES = np.cos(np.arange(7.0)), np.array([3, -1, 0, 6, -7])
 
 
 def plain(x, i):
@@ -76,20 +76,20 @@ FUNCTIONS = [plain, added, looped, nested, written, followed]
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_no_index_is_checked_by_a_step_of_its_own(function: Callable[..., Any]) -> None:
-    assert set(checks(legal(function, X, I))) == {"check_range"}
-    np.testing.assert_allclose(bw.jit(function)(X, I), function(X, I), rtol=1e-14)
+    assert set(checks(legal(function, X, PLACES))) == {"check_range"}
+    np.testing.assert_allclose(bw.jit(function)(X, PLACES), function(X, PLACES), rtol=1e-14)
 
 
 @pytest.mark.parametrize("wrong", [7, -8, 2**40, -2**63])
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_an_index_out_of_range_is_found(function: Callable[..., Any], wrong: int) -> None:
-    indices = I.copy()
+    indices = PLACES.copy()
     indices[3] = wrong
     for compiled in (bw.jit(function), bw.value_and_grad(lambda x, i: np.sum(function(x, i)))):
         with pytest.raises(IndexError, match=f"index {wrong} is out of bounds for axis") as caught:
             compiled(X, indices)
         assert "x[" in str(caught.value) or "y[" in str(caught.value) or "np.add.at" in str(caught.value)
-        compiled(X, I)                             # nothing of it stays
+        compiled(X, PLACES)                             # nothing of it stays
 
 
 def test_the_first_wrong_index_of_a_loop_is_told() -> None:
@@ -118,13 +118,13 @@ def test_choices_and_while_loops_check_at_their_end() -> None:
     def searched(x, i):
         return bw.while_loop(lambda s: x[i[s[1]]] < 5, lambda s: (s[0] + x[i[s[1]]] ** 2, s[1] + 1), (0.0, 0))[0]
 
-    assert set(checks(legal(chosen, X, I))) == set(checks(legal(searched, X, I))) == {"(check_range)"}
-    np.testing.assert_allclose(bw.jit(chosen)(X, I), X[I] * looped(X, I))
-    assert np.array_equal(bw.jit(chosen)(-X, I + 100), -X[:5])
-    with pytest.raises(IndexError, match="index 103 is"):
-        bw.jit(chosen)(X, I + 100)
+    assert set(checks(legal(chosen, X, PLACES))) == set(checks(legal(searched, X, PLACES))) == {"(check_range)"}
+    np.testing.assert_allclose(bw.jit(chosen)(X, PLACES), X[PLACES] * looped(X, PLACES))
+    assert np.array_equal(bw.jit(chosen)(-X, PLACES + 100), -X[:5])
+    with pytest.raises(IndexError, match="index 106 is"):
+        bw.jit(chosen)(X, PLACES + 100)
     with pytest.raises(IndexError, match="index 5 is out of bounds for axis with size 5"):
-        bw.jit(searched)(X, I)
+        bw.jit(searched)(X, PLACES)
 
 
 def test_python_is_not_called_with_wrong_elements() -> None:
@@ -138,9 +138,9 @@ def test_python_is_not_called_with_wrong_elements() -> None:
         return bw.pure_callback(host, np.empty(5), x[i])
 
     compiled = bw.jit(function)
-    compiled(X, I)
+    compiled(X, PLACES)
     with pytest.raises(IndexError):
-        compiled(X, I + 100)
+        compiled(X, PLACES + 100)
     assert len(seen) == 1
 
 
