@@ -13,7 +13,7 @@ from bwcompiler.frontend import trace
 from bwcompiler.ir.access import is_virtual, root
 from bwcompiler.ir.contracts.fusion import Call, FusionGroup
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
-from bwcompiler.passes.fusion import fuse as fuse_module
+from bwcompiler.passes.fusion import recomputation
 
 X, W = np.ones((6, 8)), np.ones((8, 5))
 
@@ -129,7 +129,7 @@ def test_what_is_made_of_much_smaller_arrays_is_not_stored(monkeypatch):
     x = np.linspace(-1, 1, 300)
     assert lowered(distances, x, gradient=False).plan.arena_bytes < 300 * 300 * 8
     numbers = bw.jit(distances)(x)
-    monkeypatch.setattr(fuse_module, "LEAST_EXPANDED", 1 << 60)
+    monkeypatch.setattr(recomputation, "LEAST_EXPANDED", 1 << 60)
     assert lowered(distances, x, gradient=False).plan.arena_bytes >= 300 * 300 * 8
     for one, other in zip(numbers, distances(x), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
@@ -145,7 +145,7 @@ def test_what_one_stored_array_makes_is_not_stored(monkeypatch, rng):
     x = rng.standard_normal((300, 200))
     assert lowered(centred, x, gradient=False).plan.arena_bytes < x.nbytes
     numbers = bw.jit(centred)(x)
-    monkeypatch.setattr(fuse_module, "LEAST_EXPANDED", 1 << 60)
+    monkeypatch.setattr(recomputation, "LEAST_EXPANDED", 1 << 60)
     assert lowered(centred, x, gradient=False).plan.arena_bytes >= x.nbytes
     for one, other in zip(numbers, centred(x), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)

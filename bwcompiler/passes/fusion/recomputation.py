@@ -1,0 +1,123 @@
+"""What is computed again where it is read, because that costs less than to store and load it.
+
+Three rules, each of which gives an attempt that reads what is below: one cheap operation read at shifted indices (`inlined`), a large
+array made of much smaller ones (`expanded`), and elements picked from cheap values (`picked`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Container
+
+from bwcompiler import ops
+from bwcompiler.ir.access import plain_axes, root
+from bwcompiler.ir.contracts.fusion import FusionGroup
+from bwcompiler.ir.op import Value
+from bwcompiler.passes.fusion.attempt import Attempt
+
+MOST_INLINED = 3                               # values between one that is picked and what the loop has
+LEAST_EXPANDED = 1 << 16                       # bytes of an array that is computed again rather than stored,
+EXPANSION = 4                                  # if it has so many times the bytes of what it is made of
+
+
+class Recomputation:
+    """made_of  what a cheap value reads where nothing is computed again.
+    stored   the values that have memory, as they become known; waiting: the numbers without a place yet.
+    written  arrays that are written to later: they may be other ones by then.
+    """
+
+    def __init__(self, stored: Collection[Value], waiting: Container[Value], written: Collection[Value],
+                 is_leaf: Callable[[Value], bool]) -> None:
+        self.made_of: dict[Value, list[Value]] = {}
+        self.stored = stored
+        self.waiting = waiting
+        self.written = written
+        self.is_leaf = is_leaf
+
+    def note(self, attempt: Attempt) -> None:
+        """Remember what a value is made of, if it may be computed again."""
+        if attempt.value.op.cheap and not attempt.update:
+            self.made_of[attempt.value] = [base for base, _ in attempt.reads]
+
+    def picked(self, attempt: Attempt) -> Attempt | None:
+        """The attempt to pick elements from what cheap values are made of, rather than from these.
+
+        So the element z[i, label[i]] of z = x - max(x, axis=1) is picked in the loop that finds the maximum of row i.
+        """
+        if attempt.value.op is not ops.gather:
+            return None
+        picked, moved = attempt, frozenset[Value]()
+        for _ in range(MOST_INLINED):
+            shifted = [base for base, index in picked.reads if plain_axes(index) is None and root(base) not in self.stored]
+            if not shifted:
+                break
+            if not all(self._is_cheap(base) for base in shifted):
+                return None
+            moved |= frozenset(shifted)
+            picked = Attempt(attempt.value, self.is_leaf, moved)
+        return picked if moved else None
+
+    def inlined(self, attempt: Attempt) -> Attempt:
+        """The attempt with what it reads at shifted indices computed again where that is cheap, and reads nothing it writes."""
+        if attempt.aligned:
+            return attempt
+        moved = frozenset(base for base, index in attempt.reads if attempt.is_shifted(base, index) and self._is_inlinable(base))
+        if not moved:
+            return attempt
+        inlined = Attempt(attempt.value, self.is_leaf, moved, attempt.update)
+        return attempt if inlined.update and inlined.reads_what_it_writes() else inlined
+
+    def expanded(self, attempt: Attempt, group: FusionGroup | None) -> Attempt:
+        """The attempt with what it would have to load, but is cheaply made of much smaller arrays, or of these and one stored array that
+        is loaded in its place, computed again.
+
+        So the differences x[:, None] - x[None, :] are never stored, however many loops read them, nor is x - mean(x, axis=0).
+        """
+        inside = {} if group is None else group.by_value
+        again: frozenset[Value] = frozenset()
+        for base, _ in attempt.reads:
+            if base not in inside and base.type.nbytes >= LEAST_EXPANDED:
+                again |= self._expansion(base)
+        return Attempt(attempt.value, self.is_leaf, attempt.inlined | again, attempt.update) if again else attempt
+
+    def _expansion(self, value: Value) -> frozenset[Value]:
+        """What has to be computed to have the value again, none of it stored, from much smaller arrays and at most one like it that is;
+        nothing if it is not so."""
+        found: dict[Value, None] = {}
+        leaves: dict[Value, None] = {}
+        likes: dict[Value, None] = {}
+        pending = [value]
+        while pending:
+            array = pending.pop()
+            if not self._is_cheap(array) or array in self.waiting:
+                return frozenset()
+            found[array] = None
+            for base in self.made_of[array]:
+                leaf = root(base)
+                if leaf in self.written:
+                    return frozenset()
+                if leaf.type.nbytes * EXPANSION <= value.type.nbytes:
+                    leaves[leaf] = None
+                elif leaf in self.stored:
+                    if base is not leaf or leaf not in array.operands or leaf.shape != value.shape:
+                        return frozenset()
+                    likes[leaf] = None
+                elif base not in found:
+                    pending.append(base)
+            if len(found) + len(pending) > MOST_INLINED:
+                return frozenset()
+        small = sum([leaf.type.nbytes for leaf in leaves]) * EXPANSION <= value.type.nbytes
+        return frozenset(found) if small and len(likes) <= 1 else frozenset()
+
+    def _is_inlinable(self, value: Value) -> bool:
+        """Whether a reader at shifted indices may compute value again instead of having it stored: one cheap operation."""
+        if not self._is_cheap(value):
+            return False
+        found = [root(base) for base in self.made_of[value]]
+        if any(base in self.written for base in found):
+            return False
+        if len(found) == 1 and found[0].type.nbytes <= value.type.nbytes:          # that is stored in its place
+            return True
+        return len(found) <= 2 and all(base in self.stored or base in self.waiting for base in found)
+
+    def _is_cheap(self, value: Value) -> bool:
+        return value in self.made_of and value.op.kind == "elementwise" and value not in self.stored
