@@ -34,26 +34,26 @@ from bwcompiler.passes.derivatives.expand_custom_rules import expand_custom_rule
 from bwcompiler.passes.derivatives.inline_custom_rules import inline_custom_rules
 from bwcompiler.passes.derivatives.partition import Partition, partition
 from bwcompiler.passes.derivatives.push_forward import TangentGraph, push_forward
-from bwcompiler.passes.derivatives.unlink_custom_rules import unlink_rules_with_mapping
+from bwcompiler.passes.derivatives.unlink_custom_rules import unlink_custom_rules
 from bwcompiler.passes.fusion.fuse import fuse
 from bwcompiler.passes.loops.branch_states import branch_states
 from bwcompiler.passes.loops.carry_elements import carry_elements
-from bwcompiler.passes.loops.hoist_invariants import hoist_invariants, hoist_with_mapping
-from bwcompiler.passes.loops.narrow_sums import narrow_with_mapping
-from bwcompiler.passes.loops.promote_elements import promote_with_mapping
+from bwcompiler.passes.loops.hoist_invariants import hoist_invariants
+from bwcompiler.passes.loops.narrow_sums import narrow_sums
+from bwcompiler.passes.loops.promote_elements import promote_elements
 from bwcompiler.passes.loops.prune_regions import prune_regions
-from bwcompiler.passes.loops.select_branches import select_with_mapping
-from bwcompiler.passes.loops.split_loops import split_with_mapping
+from bwcompiler.passes.loops.select_branches import select_branches
+from bwcompiler.passes.loops.split_loops import split_loops
 from bwcompiler.passes.loops.turn_columns import turn_columns
-from bwcompiler.passes.loops.unroll_loops import unroll_with_mapping
-from bwcompiler.passes.loops.vectorize_loops import vectorize_with_mapping
+from bwcompiler.passes.loops.unroll_loops import unroll_loops
+from bwcompiler.passes.loops.vectorize_loops import vectorize_loops
 from bwcompiler.passes.memory.plan_memory import plan_memory
 from bwcompiler.passes.memory.save_slices import save_slices
 from bwcompiler.passes.pass_manager import GRAPH_PASS, Before, Pass, PassOptions, PassRunner, check_order
 from bwcompiler.passes.rewriting.defer_checks import defer_checks
 from bwcompiler.passes.rewriting.legalize import legalize
 from bwcompiler.passes.rewriting.share_results import share_results
-from bwcompiler.passes.rewriting.simplify import simplify_with_mapping
+from bwcompiler.passes.rewriting.simplify import simplify
 from bwcompiler.target import Target, current_target
 
 
@@ -63,10 +63,6 @@ def _verify_kernels(steps: Sequence[LoweredStep]) -> None:
 
 
 # The graphs among what a pass makes.
-def _first(result: Any) -> Sequence[Graph]:
-    return [result[0]]
-
-
 def _graph(result: Any) -> Sequence[Graph]:
     return [result.graph]
 
@@ -77,21 +73,21 @@ def _none(result: Any) -> Sequence[Graph]:
 
 PIPELINE: tuple[Pass, ...] = (
     # a derivative
-    Pass("unlink_custom_rules", unlink_rules_with_mapping, "outputs of fwd that are tied to a custom rule -> the outputs", graphs=_first),
+    Pass("unlink_custom_rules", unlink_custom_rules, "outputs of fwd that are tied to a custom rule -> the outputs", graphs=_graph),
     Pass("expand_custom_rules", expand_custom_rules, "calls of functions with their own derivative -> fwd, tied to bwd",
          "graph -> graph, captured arrays", graphs=_graph),
-    Pass("simplify", simplify_with_mapping, "algebraic identities, constant folding, common subexpressions, dead values", graphs=_first),
-    Pass("narrow_sums", narrow_with_mapping, "sums over slices between data bounds, in loops -> over a few elements, where they are few",
-         graphs=_first),
-    Pass("split_loops", split_with_mapping, "loops with choices that their index decides -> loops without, for each range of the index",
-         graphs=_first),
-    Pass("select_branches", select_with_mapping, "choices between a few numbers in loops -> both, and which of them", graphs=_first),
-    Pass("promote_elements", promote_with_mapping, "loops that read and write one element of an array -> loops that carry it",
-         graphs=_first),
-    Pass("vectorize_loops", vectorize_with_mapping, "loops over elements that are independent -> operations on arrays", graphs=_first),
-    Pass("unroll_loops", unroll_with_mapping, "short loops that do a little to each element of large arrays -> their iterations",
-         graphs=_first),
-    Pass("hoist_invariants", hoist_with_mapping, "what is the same in all iterations of a loop -> before the loop", graphs=_first),
+    Pass("simplify", simplify, "algebraic identities, constant folding, common subexpressions, dead values", graphs=_graph),
+    Pass("narrow_sums", narrow_sums, "sums over slices between data bounds, in loops -> over a few elements, where they are few",
+         graphs=_graph),
+    Pass("split_loops", split_loops, "loops with choices that their index decides -> loops without, for each range of the index",
+         graphs=_graph),
+    Pass("select_branches", select_branches, "choices between a few numbers in loops -> both, and which of them", graphs=_graph),
+    Pass("promote_elements", promote_elements, "loops that read and write one element of an array -> loops that carry it",
+         graphs=_graph),
+    Pass("vectorize_loops", vectorize_loops, "loops over elements that are independent -> operations on arrays", graphs=_graph),
+    Pass("unroll_loops", unroll_loops, "short loops that do a little to each element of large arrays -> their iterations",
+         graphs=_graph),
+    Pass("hoist_invariants", hoist_invariants, "what is the same in all iterations of a loop -> before the loop", graphs=_graph),
     Pass("expand_moved_rules", expand_moved_rules, "calls with their own derivative that were in loops until now -> fwd, tied to bwd",
          "graph -> graph, captured arrays", graphs=_graph),
     Pass("push_forward", push_forward, "tangents of the outputs, simplified as they are made", "graph -> graph with tangents",
@@ -113,7 +109,8 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("carry_elements", carry_elements, "elements that the next iteration of a loop reads are carried beside their array"),
     Pass("turn_columns", turn_columns, "columns that loops go through -> rows of a transposed matrix"),
     Pass("legalize", legalize, "ops that lowering does not take -> ops that it takes, simplified"),
-    Pass("hoist_factors", hoist_invariants, "what legalisation makes that is the same in all iterations, as LU factors -> before the loop"),
+    Pass("hoist_factors", hoist_invariants, "what legalisation makes that is the same in all iterations, as LU factors -> before the loop",
+         graphs=_graph),
     Pass("defer_checks", defer_checks, "index checks -> the worst of indices, which loops find that read with them, and what asks for it"),
     Pass("save_slices", save_slices, "slices that are read after their array was updated -> copies made before"),
     Pass("fuse", fuse, "values that share one loop tree", "graph -> fusion groups and calls", graphs=_none),
@@ -184,28 +181,29 @@ check_order(PIPELINE, ORDER)
 GRAPH_PASSES = tuple([step for step in PIPELINE if step.kind == GRAPH_PASS])        # what `bwc run-pass` takes
 
 
+_OVER_ARRAYS = (narrow_sums, split_loops, select_branches, promote_elements, vectorize_loops, unroll_loops, hoist_invariants)
+
+
 def push(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None = None, options: PassOptions | None = None,
          apart: bool = False) -> TangentGraph:
     """The graph with tangents of its outputs for tangents of its inputs `wrt`: see `push_forward`."""
     with collector_paused():
         run = PassRunner(PIPELINE, options or pass_options())
-        expanded = run(expand_custom_rules, run(unlink_rules_with_mapping, graph)[0], wrt, REGIONS)
-        simplified, _ = run(simplify_with_mapping, expanded.graph)
-        moved = run(expand_moved_rules, _over_arrays(run, simplified)[0], wrt, REGIONS)
+        expanded = run(expand_custom_rules, run(unlink_custom_rules, graph).graph, wrt, REGIONS)
+        simplified = run(simplify, expanded.graph)
+        vectorized, _ = _over_arrays(run, simplified.graph)
+        moved = run(expand_moved_rules, vectorized, wrt, REGIONS)
         pushed = run(push_forward, moved.graph, wrt, wanted, apart, REGIONS)
         return pushed._replace(captured=(*expanded.arrays, *moved.arrays, *pushed.captured), passes=run.runs)
 
 
-def _over_arrays(run: PassRunner, graph: Graph) -> tuple[Graph, *tuple[Mapping[Value, Value], ...]]:
-    """A graph with operations on arrays in the places of loops, and what stands for values that were replaced, one after the other."""
-    narrowed, sums = run(narrow_with_mapping, graph)
-    split_up, ranges = run(split_with_mapping, narrowed)
-    selected, choices = run(select_with_mapping, split_up)
-    promoted, elements = run(promote_with_mapping, selected)
-    vectorized, arrays = run(vectorize_with_mapping, promoted)
-    unrolled, iterations = run(unroll_with_mapping, vectorized)
-    hoisted, same = run(hoist_with_mapping, unrolled)
-    return hoisted, sums, ranges, choices, elements, arrays, iterations, same
+def _over_arrays(run: PassRunner, graph: Graph) -> tuple[Graph, list[Mapping[Value, Value]]]:
+    """A graph with operations on arrays in the places of loops, and what stands for values that each pass replaced."""
+    mappings = []
+    for function in _OVER_ARRAYS:
+        graph, mapping = run(function, graph)
+        mappings.append(mapping)
+    return graph, mappings
 
 
 def derive(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None], names: Names = NO_NAMES,
@@ -214,13 +212,13 @@ def derive(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None], names:
     products.begin(graph, current_target())
     with collector_paused():
         run = PassRunner(PIPELINE, options or pass_options())
-        untied, results = run(unlink_rules_with_mapping, graph)
-        expanded = run(expand_custom_rules, untied, wrt, REGIONS)
-        simplified, merged = run(simplify_with_mapping, expanded.graph)
-        vectorized, *over_arrays = _over_arrays(run, simplified)
+        untied = run(unlink_custom_rules, graph)
+        expanded = run(expand_custom_rules, untied.graph, wrt, REGIONS)
+        simplified = run(simplify, expanded.graph)
+        vectorized, over_arrays = _over_arrays(run, simplified.graph)
         moved = run(expand_moved_rules, vectorized, wrt, REGIONS)
         looped = run(expand_regions, moved.graph, wrt)
-        origins = origins_of(graph, results, expanded.mapping, merged, *over_arrays, moved.mapping, looped.mapping)
+        origins = origins_of(graph, untied.mapping, expanded.mapping, simplified.mapping, *over_arrays, moved.mapping, looped.mapping)
         joint = run(differentiate, looped.graph, wrt, seeds, names, origins)
         joint = run(unlink_regions, joint)
         return joint._replace(captured=(*expanded.arrays, *moved.arrays, *looped.arrays, *joint.captured), passes=run.runs)
@@ -244,10 +242,10 @@ def lower(graph: Graph, into: Sequence[int | None] = (), target: Target | None =
     with collector_paused():
         options = options or pass_options()
         run = PassRunner(PIPELINE, options)
-        inlined = run(inline_custom_rules, _over_arrays(run, graph)[0])
-        shared = run(share_results, run(prune_regions, inlined))
+        vectorized, _ = _over_arrays(run, graph)
+        shared = run(share_results, run(prune_regions, run(inline_custom_rules, vectorized)))
         legal = run(legalize, run(turn_columns, run(carry_elements, shared)))
-        legal = run(save_slices, run(defer_checks, run(hoist_invariants, legal)))
+        legal = run(save_slices, run(defer_checks, run(hoist_invariants, legal).graph))
         fused = run(fuse, legal)
         steps = run(lower_steps, fused, _pairs(legal, into), _lower_bodies(legal, options))
         plan = run(plan_memory, legal, steps, into)

@@ -32,7 +32,8 @@ GRAPH_PASS = "graph -> graph"
 class Pass:
     """A function of the pipeline, with the name that dumps, timings and the command line use.
 
-    kind    what it takes and gives.  A pass from graph to graph returns the same object where it changed nothing.
+    kind    what it takes and gives.  A pass from graph to graph returns the same object where it changed nothing; one whose values are
+            asked for afterwards returns it with what stands for them (`rewriter.Rewritten`).
     graphs  the graphs of its result, which are verified and written; none where it makes something else.
     check   verifies the rest of its result.
     """
@@ -85,7 +86,7 @@ class PassRun:
 
 @dataclass
 class PassRunner:
-    """Runs passes of a pipeline, each once and in the pipeline's order; which are run is up to the caller.
+    """Runs passes of a pipeline in the pipeline's order, each place of it once; which are run is up to the caller.
 
         run = PassRunner(PIPELINE, options)
         graph = run(legalize, graph)            # as legalize(graph)
@@ -98,9 +99,10 @@ class PassRunner:
 
     def __call__(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """The result of a pass."""
-        number = next((k for k, step in enumerate(self.pipeline) if step.run is function), None)
-        if number is None:
+        places = [place for place, step in enumerate(self.pipeline) if step.run is function]
+        if not places:
             raise InternalError(f"{function} is no pass of the pipeline")
+        number = next((place for place in places if place > self._done), places[-1])
         step = self.pipeline[number]
         if number <= self._done:
             raise InternalError(f"pass {step.name} comes before {self.pipeline[self._done].name} in the pipeline")

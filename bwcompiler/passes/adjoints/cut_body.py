@@ -309,7 +309,7 @@ def _without_marks(graph: Graph, held: dict[Value, Value], outputs: int, stored:
     mapping = dict(held)
     body = copied(graph.body, mapping)
     last = [mapping.get(output, output) for output in (*graph.outputs[:outputs], *stored)]
-    return delay_updates(simplify(graph.replace(body=live_values(body, last), outputs=last)))
+    return delay_updates(simplify(graph.replace(body=live_values(body, last), outputs=last)).graph)
 
 
 def _adjoint(values: Sequence[Value], inputs: Sequence[Value], cotangents: Sequence[Value | None], active: Sequence[Value],
@@ -318,4 +318,4 @@ def _adjoint(values: Sequence[Value], inputs: Sequence[Value], cotangents: Seque
     with Record() as record:
         found = [constant(0.0, value.type) if ct is None else ct for ct, value in zip(cotangents, active, strict=True)]
     outputs = [*found, *first]
-    return delay_updates(simplify(Graph(f"{body.name}.vjp", inputs, [*values, *record.values], outputs, body.index)))
+    return delay_updates(simplify(Graph(f"{body.name}.vjp", inputs, [*values, *record.values], outputs, body.index)).graph)

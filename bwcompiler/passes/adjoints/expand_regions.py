@@ -94,7 +94,7 @@ def _passed_on(body: Graph, carried: int) -> dict[Value, list[int]]:
 def _prepared(body: Graph, wrt: Sequence[int], masked: Set[int], carried: int = 0, restoring: bool = False) -> tuple[Graph, list[Any]]:
     """A body with custom rules and regions expanded and simplified, and the arrays that it captured, its last inputs."""
     custom = expand_custom_rules(body, wrt, REGIONS)
-    expanded = expand_regions(simplify(custom.graph), wrt, carried, restoring, masked)
+    expanded = expand_regions(simplify(custom.graph).graph, wrt, carried, restoring, masked)
     return expanded.graph.replace(captured=0), [*custom.arrays, *expanded.arrays]
 
 

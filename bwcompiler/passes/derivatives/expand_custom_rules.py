@@ -15,7 +15,7 @@ from bwcompiler.passes.derivatives.activity import active_values
 from bwcompiler.passes.derivatives.expansion import Expanded, expanded
 from bwcompiler.passes.derivatives.transposed_rule import Regions, TransposedRule
 from bwcompiler.passes.derivatives.unlink_custom_rules import unlink_custom_rules
-from bwcompiler.passes.rewriting.simplify import simplify_with_mapping
+from bwcompiler.passes.rewriting.simplify import simplify
 
 
 def expand_custom_rules(graph: Graph, wrt: Sequence[int], regions: Regions | None = None) -> Expanded:
@@ -38,7 +38,7 @@ def expand_moved_rules(graph: Graph, wrt: Sequence[int], regions: Regions | None
     found = expand_custom_rules(graph, wrt, regions)
     if found.graph is graph:
         return found
-    simplified, merged = simplify_with_mapping(found.graph)
+    simplified, merged = simplify(found.graph)
     mapping = {value: merged.get(now, now) for value, now in found.mapping.items()}
     return Expanded(simplified, found.arrays, {**merged, **mapping})
 
@@ -49,5 +49,5 @@ def _expand(call: Value, operands: tuple[Value, ...], regions: Regions | None) -
         rule = TransposedRule(rule, expand_custom_rules, regions)
     primals = operands[:rule.primals]
     graph, arrays = rule.forward([operand.type for operand in primals])
-    results = inline_with_captured(unlink_custom_rules(graph), primals, arrays)
+    results = inline_with_captured(unlink_custom_rules(graph).graph, primals, arrays)
     return custom_link(*primals, *results, rule=rule, primals=len(primals), outputs=len(call.type.items))

@@ -11,18 +11,14 @@ from bwcompiler import ops
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Value
 from bwcompiler.ops.custom import custom_link
+from bwcompiler.passes.rewriting.rewriter import Rewritten
 
 
-def unlink_custom_rules(graph: Graph) -> Graph:
+def unlink_custom_rules(graph: Graph) -> Rewritten:
     """The graph with outputs in the places of what ties them to their rule, in bodies of loops too."""
-    return unlink_rules_with_mapping(graph)[0]
-
-
-def unlink_rules_with_mapping(graph: Graph) -> tuple[Graph, dict[Value, Value]]:
-    """The graph without links, and what stands in it for values that were replaced."""
     mapping: dict[Value, Value] = {}
     if not _has_links(graph):
-        return graph, mapping
+        return Rewritten(graph, mapping)
     body = []
     for value in graph.body:
         if value.op is custom_link:
@@ -32,13 +28,14 @@ def unlink_rules_with_mapping(graph: Graph) -> tuple[Graph, dict[Value, Value]]:
             result = link.operands[link.attrs["primals"] + value.attrs["index"]]
             mapping[value] = mapping.get(result, result)
             continue
-        copy = value.with_operands(tuple([mapping.get(operand, operand) for operand in value.operands])).with_regions(unlink_custom_rules)
+        operands = tuple([mapping.get(operand, operand) for operand in value.operands])
+        copy = value.with_operands(operands).with_regions(lambda body: unlink_custom_rules(body).graph)
         if copy is not value:
             copy.forward = mapping.get(value.forward, value.forward) if value.forward is not None else None
             mapping[value] = copy
         body.append(copy)
     outputs = [mapping.get(output, output) for output in graph.outputs]
-    return graph.replace(body=live_values(body, outputs), outputs=outputs), mapping
+    return Rewritten(graph.replace(body=live_values(body, outputs), outputs=outputs), mapping)
 
 
 def _has_links(graph: Graph) -> bool:

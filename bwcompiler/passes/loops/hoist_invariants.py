@@ -17,20 +17,18 @@ from bwcompiler.ir.extent import known_le
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value, current_record, input_value
 from bwcompiler.passes.loops.region_bodies import Hoisted, emit_values, hoist
-from bwcompiler.passes.rewriting.rewriter import Rewriter, rebuilt
+from bwcompiler.passes.rewriting.rewriter import Rewriter, Rewritten, rebuilt
 
 MOST_INPUTS = 8                # of what a body computes again
 
 
-def hoist_invariants(graph: Graph) -> Graph:
-    """The graph with such values before its loops; the same graph where there are none."""
-    return hoist_with_mapping(graph)[0]
+def hoist_invariants(graph: Graph) -> Rewritten:
+    """The graph with such values before its loops; the same graph where there are none.
 
-
-def hoist_with_mapping(graph: Graph) -> tuple[Graph, Mapping[Value, Value]]:
-    """The same, and what stands for values that were replaced.  Values that are equal now are one: two loops factor a matrix once."""
+    Values that are equal now are one: two loops factor a matrix once.
+    """
     if not any(value.op.regions for value in graph.body):
-        return graph, {}
+        return Rewritten(graph, {})
     mapping: dict[Value, Value] = {}
     results: dict[Value, list[Value]] = {}
     record = Rewriter({})
@@ -39,7 +37,8 @@ def hoist_with_mapping(graph: Graph) -> tuple[Graph, Mapping[Value, Value]]:
             if value.op is ops.item and value.operands[0] in results:
                 mapping[value] = results[value.operands[0]][value.attrs["index"]]
                 continue
-            copy = value.with_operands(tuple([mapping.get(operand, operand) for operand in value.operands])).with_regions(hoist_invariants)
+            operands = tuple([mapping.get(operand, operand) for operand in value.operands])
+            copy = value.with_operands(operands).with_regions(lambda body: hoist_invariants(body).graph)
             if copy.op in _HOIST:
                 record.source, record.forward = value.source, value.forward
                 found = _HOIST[copy.op](copy)
@@ -49,7 +48,7 @@ def hoist_with_mapping(graph: Graph) -> tuple[Graph, Mapping[Value, Value]]:
             copy = record.visit(copy, copy.operands)
             if copy is not value:
                 mapping[value] = copy
-    return rebuilt(graph, record.values, mapping), mapping
+    return Rewritten(rebuilt(graph, record.values, mapping), mapping)
 
 
 def _from_loop(loop: Value) -> list[Value] | None:

@@ -17,7 +17,7 @@ from bwcompiler.ir.graph import Graph, cut, live_values
 from bwcompiler.ir.op import Record, Value, constant, input_value
 from bwcompiler.ir.types import I64, tensor
 from bwcompiler.passes.loops.region_bodies import copied, mentions
-from bwcompiler.passes.rewriting.rewriter import Rewriter, rebuilt
+from bwcompiler.passes.rewriting.rewriter import Rewriter, Rewritten, rebuilt
 from bwcompiler.passes.rewriting.simplify_rules import RULES
 
 WHOLE = "whole"                # name of the graph that sums up the whole array, in which there is nothing to do
@@ -28,25 +28,20 @@ MOST = 1024                    # elements added one after the other
 COUNT = tensor(I64)
 
 
-def narrow_sums(graph: Graph) -> Graph:
+def narrow_sums(graph: Graph) -> Rewritten:
     """The graph with such sums in its loops; the same graph where there are none."""
-    return narrow_with_mapping(graph)[0]
-
-
-def narrow_with_mapping(graph: Graph) -> tuple[Graph, Mapping[Value, Value]]:
-    """The same, and what stands for values that were replaced."""
     if not any(value.op.regions for value in graph.body):
-        return graph, {}
+        return Rewritten(graph, {})
     mapping: dict[Value, Value] = {}
     values: list[Value] = []
     for value in graph.body:
         operands = tuple([mapping.get(operand, operand) for operand in value.operands])
-        inside = _in_loop if value.op in (ops.loop, ops.while_loop) else narrow_sums
+        inside = _in_loop if value.op in (ops.loop, ops.while_loop) else lambda body: narrow_sums(body).graph
         copy = value.with_operands(operands).with_regions(inside)
         if copy is not value:
             mapping[value] = copy
         values.append(copy)
-    return rebuilt(graph, values, mapping), mapping
+    return Rewritten(rebuilt(graph, values, mapping), mapping)
 
 
 def _in_loop(body: Graph) -> Graph:

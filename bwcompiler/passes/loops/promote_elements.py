@@ -8,32 +8,27 @@ for all j at once (`vectorize_loops`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from bwcompiler import ops
 from bwcompiler.ir.extent import Extent, Section, add_extents, known_le
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.passes.loops.region_bodies import emit_values, mentions
-from bwcompiler.passes.rewriting.rewriter import Rewriter, rebuilt
+from bwcompiler.passes.rewriting.rewriter import Rewriter, Rewritten, rebuilt
 from bwcompiler.passes.rewriting.simplify_rules import RULES
 
 
-def promote_elements(graph: Graph) -> Graph:
+def promote_elements(graph: Graph) -> Rewritten:
     """The graph whose loops carry elements in the places of arrays, the inner ones first; the same graph where there are none."""
-    return promote_with_mapping(graph)[0]
-
-
-def promote_with_mapping(graph: Graph) -> tuple[Graph, Mapping[Value, Value]]:
-    """The same, and what stands for values that were replaced."""
     if not any(value.op.regions for value in graph.body):
-        return graph, {}
+        return Rewritten(graph, {})
     mapping: dict[Value, Value] = {}
     record = Rewriter(RULES)
     with record:
         for value in graph.body:
             operands = tuple([mapping.get(operand, operand) for operand in value.operands])
-            copy = value.with_operands(operands).with_regions(promote_elements)
+            copy = value.with_operands(operands).with_regions(lambda body: promote_elements(body).graph)
             if copy.op is ops.loop:
                 record.source, record.forward = value.source, value.forward
                 found = _promoted(copy)
@@ -45,7 +40,7 @@ def promote_with_mapping(graph: Graph) -> tuple[Graph, Mapping[Value, Value]]:
             if copy is not value:
                 mapping[value] = copy
             record.values.append(copy)
-    return rebuilt(graph, record.values, mapping), mapping
+    return Rewritten(rebuilt(graph, record.values, mapping), mapping)
 
 
 def _items(graph: Graph, loop: Value) -> list[Value | None]:

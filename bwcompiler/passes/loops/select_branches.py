@@ -22,23 +22,19 @@ from bwcompiler.ops.rules import zero_of
 from bwcompiler.passes.loops.branch_states import branch_states
 from bwcompiler.passes.loops.region_bodies import emit_values
 from bwcompiler.passes.loops.vectorize_loops import with_regions_replaced
+from bwcompiler.passes.rewriting.rewriter import Rewritten
 
 MOST = 32                      # operations on numbers in both sides
 
 
-def select_branches(graph: Graph) -> Graph:
+def select_branches(graph: Graph) -> Rewritten:
     """The graph with selected numbers in the places of choices in loops; the same graph where there are none to replace."""
-    return select_with_mapping(graph)[0]
-
-
-def select_with_mapping(graph: Graph) -> tuple[Graph, Mapping[Value, Value]]:
-    """The same, and what stands for values that were replaced."""
     return with_regions_replaced(graph, _inside, lambda value: None)
 
 
-def _inside(graph: Graph) -> Graph:
+def _inside(graph: Graph) -> Rewritten:
     """The same for what is inside of a loop."""
-    return with_regions_replaced(graph, _inside, lambda value: _selected(value) if value.op is ops.cond else None)[0]
+    return with_regions_replaced(graph, _inside, lambda value: _selected(value) if value.op is ops.cond else None)
 
 
 class _Side(NamedTuple):

@@ -17,7 +17,7 @@ from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Op, Record, Value, current_record, input_value
 from bwcompiler.ir.types import BOOL, TupleType
 from bwcompiler.passes.loops.vectorize_loops import with_regions_replaced
-from bwcompiler.passes.rewriting.rewriter import Rewriter
+from bwcompiler.passes.rewriting.rewriter import Rewriter, Rewritten
 from bwcompiler.passes.rewriting.simplify_rules import RULES
 
 Known = Mapping[Value, Extent]                     # inputs of regions that are numbers made of indices
@@ -30,13 +30,8 @@ _ASKED: dict[Op, tuple[bool, bool, bool]] = {
     ops.greater_equal: (False, True, True), ops.equal: (False, True, False), ops.not_equal: (True, False, True)}
 
 
-def split_loops(graph: Graph) -> Graph:
+def split_loops(graph: Graph) -> Rewritten:
     """The graph with loops split where their index decides a choice; the same graph where there are none."""
-    return split_with_mapping(graph)[0]
-
-
-def split_with_mapping(graph: Graph) -> tuple[Graph, Mapping[Value, Value]]:
-    """The same, and what stands for values that were replaced."""
     return with_regions_replaced(graph, split_loops, lambda value: _split(value) if value.op is ops.loop else None)
 
 

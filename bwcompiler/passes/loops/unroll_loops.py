@@ -9,7 +9,7 @@ operations.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from bwcompiler import ops
@@ -20,19 +20,15 @@ from bwcompiler.ir.types import I64, TupleType
 from bwcompiler.ops.region import loop_indices
 from bwcompiler.passes.loops.region_bodies import mentions
 from bwcompiler.passes.loops.vectorize_loops import with_regions_replaced
+from bwcompiler.passes.rewriting.rewriter import Rewritten
 
 LEAST_BYTES = 1 << 13          # of what is carried: less stays in the first cache from one iteration to the next
 LEAST_PART = 1 << 9            # of what is read of it or written into it
 MOST_VALUES = 64               # operations on elements in all iterations: with their derivatives they are a few loops
 
 
-def unroll_loops(graph: Graph) -> Graph:
+def unroll_loops(graph: Graph) -> Rewritten:
     """The graph with the iterations of such loops written out; the same graph where there are none."""
-    return unroll_with_mapping(graph)[0]
-
-
-def unroll_with_mapping(graph: Graph) -> tuple[Graph, Mapping[Value, Value]]:
-    """The same, and what stands for values that were replaced."""
     return with_regions_replaced(graph, unroll_loops, lambda value: _written_out(value) if value.op is ops.loop and _pays(value) else None)
 
 

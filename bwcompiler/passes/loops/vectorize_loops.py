@@ -29,33 +29,28 @@ from bwcompiler.ir.types import I64, tensor
 from bwcompiler.passes.batching import batch_regions
 from bwcompiler.passes.loops.dependence import are_apart_later, reach
 from bwcompiler.passes.loops.region_bodies import mentions
-from bwcompiler.passes.rewriting.rewriter import Rewriter, rebuilt
+from bwcompiler.passes.rewriting.rewriter import Rewriter, Rewritten, rebuilt
 from bwcompiler.passes.rewriting.simplify_rules import RULES
 
 MAPPED = ("elementwise", "layout", "constant")
 MOST_READ = 1 << 22            # bytes of what sums of products read
 
 
-def vectorize_loops(graph: Graph) -> Graph:
+def vectorize_loops(graph: Graph) -> Rewritten:
     """The graph with arrays in the places of loops; the same graph where there are none to replace."""
-    return vectorize_with_mapping(graph)[0]
-
-
-def vectorize_with_mapping(graph: Graph) -> tuple[Graph, Mapping[Value, Value]]:
-    """The same, and what stands for values that were replaced."""
     return with_regions_replaced(graph, vectorize_loops,
                                  lambda value: _as_arrays(value) if value.op is ops.loop and _is_parallel(value) else None)
 
 
-def with_regions_replaced(graph: Graph, inside: Callable[[Graph], Graph],
-                          replacement: Callable[[Value], list[Value] | None]) -> tuple[Graph, Mapping[Value, Value]]:
-    """The graph with other values in the places of the results of loops and choices, and what stands for values that were replaced.
+def with_regions_replaced(graph: Graph, inside: Callable[[Graph], Rewritten],
+                          replacement: Callable[[Value], list[Value] | None]) -> Rewritten:
+    """The graph with other values in the places of the results of loops and choices.
 
     inside       does the same to the bodies of loops and branches, before.
     replacement  emits the values that are the results of a loop or choice; None where it stays.
     """
     if not any(value.op.regions for value in graph.body):
-        return graph, {}
+        return Rewritten(graph, {})
     mapping: dict[Value, Value] = {}
     results: dict[Value, list[Value]] = {}
     record = Rewriter(RULES)
@@ -64,7 +59,8 @@ def with_regions_replaced(graph: Graph, inside: Callable[[Graph], Graph],
             if value.op is ops.item and value.operands[0] in results:
                 mapping[value] = results[value.operands[0]][value.attrs["index"]]
                 continue
-            copy = value.with_operands(tuple([mapping.get(operand, operand) for operand in value.operands])).with_regions(inside)
+            operands = tuple([mapping.get(operand, operand) for operand in value.operands])
+            copy = value.with_operands(operands).with_regions(lambda body: inside(body).graph)
             if copy.op.regions:
                 record.source, record.forward = value.source, value.forward
                 found = replacement(copy)
@@ -74,7 +70,7 @@ def with_regions_replaced(graph: Graph, inside: Callable[[Graph], Graph],
             if copy is not value:
                 mapping[value] = copy
             record.values.append(copy)
-    return rebuilt(graph, record.values, mapping), mapping
+    return Rewritten(rebuilt(graph, record.values, mapping), mapping)
 
 
 # ----- which loops

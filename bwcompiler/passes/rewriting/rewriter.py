@@ -19,8 +19,18 @@ Rule = Callable[..., Value | None]                 # (type, *operands, **attribu
 Rules = Mapping[Op, Rule]
 
 
-def rewrite(graph: Graph, rules: Rules, regions: dict[Graph, Graph] | None = None) -> tuple[Graph, dict[Value, Value]]:
-    """The rewritten graph, and what stands in it for each value that was replaced; the same graph where nothing changed.
+class Rewritten(NamedTuple):
+    """What a pass makes of a graph whose values are asked for afterwards; the same graph where nothing changed.
+
+    mapping   what stands in it for each value that was replaced.
+    """
+
+    graph: Graph
+    mapping: Mapping[Value, Value]
+
+
+def rewrite(graph: Graph, rules: Rules, regions: dict[Graph, Graph] | None = None) -> Rewritten:
+    """The graph as the rules have it.
 
     regions   graphs owned by values that are rewritten already, and what they became.
     """
@@ -40,7 +50,7 @@ def rewrite(graph: Graph, rules: Rules, regions: dict[Graph, Graph] | None = Non
                 mapping[value] = replacement
                 if value.name is not None:
                     _pass_on_name(value.name, replacement, rewriter.values[before:])
-    return rebuilt(graph, rewriter.values, mapping), mapping
+    return Rewritten(rebuilt(graph, rewriter.values, mapping), mapping)
 
 
 def _pass_on_name(name: str, value: Value, made: list[Value]) -> None:
@@ -131,7 +141,7 @@ class Rewriter(Record):
     def _region(self, graph: Graph) -> Graph:
         found = self.regions.get(graph)
         if found is None:
-            found = self.regions[graph] = rewrite(graph, self.rules, self.regions)[0]
+            found = self.regions[graph] = rewrite(graph, self.rules, self.regions).graph
             self.regions[found] = found
         return found
 

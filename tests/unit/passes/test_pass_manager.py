@@ -15,6 +15,7 @@ from bwcompiler.ir.types import F64, tensor
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
 from bwcompiler.passes.derivatives.inline_custom_rules import inline_custom_rules
 from bwcompiler.passes.fusion.fuse import fuse
+from bwcompiler.passes.loops.hoist_invariants import hoist_invariants
 from bwcompiler.passes.loops.prune_regions import prune_regions
 from bwcompiler.passes.pass_manager import Before, Pass, PassOptions, PassRunner, check_order, pass_named, run_pass
 from bwcompiler.passes.rewriting.legalize import legalize
@@ -69,6 +70,15 @@ def test_passes_run_in_the_order_of_the_table_only():
         run(inline_custom_rules, legal)
     with pytest.raises(InternalError, match="is no pass of the pipeline"):
         run(refuse, legal)
+
+
+def test_a_pass_with_two_places_runs_at_the_next_one():
+    run = runner()
+    hoisted = run(hoist_invariants, graph()).graph
+    run(hoist_invariants, run(legalize, hoisted))
+    assert [one.name for one in run.runs] == ["hoist_invariants", "legalize", "hoist_factors"]
+    with pytest.raises(InternalError, match="pass hoist_factors comes before hoist_factors in the pipeline"):
+        run(hoist_invariants, hoisted)
 
 
 def test_every_pass_of_the_table_runs_once():

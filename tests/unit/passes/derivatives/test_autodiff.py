@@ -21,7 +21,7 @@ X, Y = np.array([0.5, -2.0, 3.0]), np.array([1.5, 0.25, -1.0])
 
 
 def joint_of(function, *arguments, wrt=None, seeds=None):
-    graph = simplify(trace(function, arguments).graph)
+    graph = simplify(trace(function, arguments).graph).graph
     joint = differentiate(graph, range(len(arguments)) if wrt is None else wrt, seeds or [INPUT_SEED] * len(graph.outputs))
     verify(joint.graph)
     return joint

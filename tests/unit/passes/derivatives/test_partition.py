@@ -69,7 +69,7 @@ each = pytest.mark.parametrize("function", PROGRAMS, ids=lambda function: functi
 
 
 def joint_of(function, x=X):
-    graph = simplify(trace(function, (x,), autoloop=False).graph)
+    graph = simplify(trace(function, (x,), autoloop=False).graph).graph
     return differentiate(graph, (0,), [INPUT_SEED])
 
 
@@ -195,7 +195,7 @@ def random_joint(seed):
             a, b = (values[int(k)] for k in rng.integers(len(values), size=2))
             op = (ops.multiply, ops.add, ops.divide, ops.sin, ops.flip)[int(rng.integers(5))]
             values.append(op(a) if op is ops.sin else op(a, axes=(0,)) if op is ops.flip else op(a, b))
-    graph = simplify(Graph("random", [x], record.values, [values[-1]]))
+    graph = simplify(Graph("random", [x], record.values, [values[-1]])).graph
     return differentiate(graph, (0,), [INPUT_SEED])
 
 

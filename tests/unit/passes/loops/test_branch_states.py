@@ -47,7 +47,7 @@ def apart(y, x, k):
 
 
 def from_branch(fun):
-    graph = simplify(trace(fun, (LINE, LINE[::-1].copy(), 1)).graph)
+    graph = simplify(trace(fun, (LINE, LINE[::-1].copy(), 1)).graph).graph
     [cond] = [value for value in graph.body if value.op is ops.cond]
     return [cond.operands[1 + place] is graph.inputs[0] for place in branch_states(cond).values()]
 

@@ -32,7 +32,7 @@ def loops_in(graph: Graph) -> int:
 
 def left(fun, *args):
     """How many loops are left; the function gives NumPy's bits, compiled too."""
-    traced, graph = rewritten(lambda graph: vectorize_loops(promote_elements(graph)), fun, *args)
+    traced, graph = rewritten(lambda graph: vectorize_loops(promote_elements(graph).graph).graph, fun, *args)
     assert loops_in(traced) > 0
     return loops_in(graph)
 
@@ -308,7 +308,7 @@ def rows_with_one(x, w):
 @pytest.mark.parametrize("fun", [convolution, strided_convolution, every_second_part, rows_with_one], ids=lambda fun: fun.__name__)
 def test_sums_of_products_of_parts_that_slide(fun):
     graph = trace(fun, (IMAGE, FILTERS)).graph
-    made = vectorize_loops(promote_elements(graph))
+    made = vectorize_loops(promote_elements(graph).graph).graph
     verify(made)
     assert loops_in(graph) == loops_in(made) + 1                  # the inner loop of two
     np.testing.assert_allclose(bw.jit(fun)(IMAGE, FILTERS), fun(IMAGE, FILTERS), rtol=1e-12, atol=1e-13)
@@ -348,7 +348,7 @@ def stored_products(x, w):
 def test_other_sums_of_parts_stay_loops(fun):
     """The array changes; what is summed is more than a product, or is kept: an array of all terms might have to be stored."""
     graph = trace(fun, (IMAGE[:, :, :3].copy() if fun is reads_what_it_writes else IMAGE, FILTERS)).graph
-    assert loops_in(graph) == loops_in(vectorize_loops(graph)) == 1
+    assert loops_in(graph) == loops_in(vectorize_loops(graph).graph) == 1
 
 
 # ----- random nests
@@ -406,7 +406,7 @@ def test_random_nests_compute_the_same():
         graph = random_nest(rng)
         arguments = [np.asarray(rng.integers(-9, 9, (12, 12)), graph.inputs[0].dtype.numpy) for _ in range(3)]
         expected = interpret(graph, arguments)
-        made = vectorize_loops(graph)
+        made = vectorize_loops(graph).graph
         verify(made)
         left_over[loops_in(made)] += 1
         for found in (interpret(made, arguments), *([run_compiled(graph, arguments)] if seed < 20 else [])):

@@ -210,7 +210,7 @@ def test_values_and_gradients(program: Callable[..., Any], rng: np.random.Genera
 def joint(program: Callable[..., Any], steps: int) -> Graph:
     x, a = np.ones((steps, 64)), np.ones(64)
     graph = trace(lambda x, a: np.sum(np.sin(program(x, a))), (x, a), autoloop=False).graph      # cotangents that no step knows as numbers
-    return simplify(differentiate(graph, (0, 1), [ONE]).graph)
+    return simplify(differentiate(graph, (0, 1), [ONE]).graph).graph
 
 
 @pytest.mark.parametrize("program", [recurrence, two_arrays, adds], ids=lambda program: program.__name__)

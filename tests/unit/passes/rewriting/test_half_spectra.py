@@ -20,7 +20,7 @@ from tests.support.derivatives import check_derivatives
 
 def halved(function: Callable[..., Any], *arguments: Any) -> tuple[Graph, Graph]:
     """The graph before and after, which computes the same."""
-    graph = simplify(trace(function, arguments).graph)
+    graph = simplify(trace(function, arguments).graph).graph
     after = use_half_spectra(graph)
     verify(after)
     for found, expected in zip(interpret(after, arguments), interpret(graph, arguments), strict=True):

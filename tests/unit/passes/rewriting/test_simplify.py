@@ -9,14 +9,14 @@ from bwcompiler.ir.graph import cut
 from bwcompiler.ir.op import REGISTRY, Record, constant, input_value
 from bwcompiler.ir.texts.graph_printer import graph_to_text
 from bwcompiler.ir.types import F64, tensor
-from bwcompiler.passes.rewriting.simplify import simplify, simplify_with_mapping
+from bwcompiler.passes.rewriting.simplify import simplify
 
 VECTOR = tensor(F64, (3,))
 
 
 def test_an_older_value_keeps_its_name():
     graph = bw.compile(bw.grad(lambda x: np.sum(np.sin(x) ** 3)), np.ones(3)).graph
-    text = graph_to_text(simplify(graph))
+    text = graph_to_text(simplify(graph).graph)
     assert "%sin: " in text and "multiply.ct" not in text
 
 
@@ -25,7 +25,7 @@ def test_a_value_made_by_a_rule_takes_the_name():
     with Record() as record:
         half = REGISTRY["multiply"](x, constant(-1.0, VECTOR))
         half.name = "half"
-    result = simplify(cut("halved", (x,), record.values, (half,)))
+    result = simplify(cut("halved", (x,), record.values, (half,))).graph
     assert "%half: f64[3] = negative %x" in graph_to_text(result)
 
 
@@ -35,7 +35,7 @@ def test_mapping_says_what_stands_for_a_value():
         one, two = REGISTRY["sin"](x), REGISTRY["sin"](x)
         same = REGISTRY["multiply"](two, constant(1.0, VECTOR))
         total = one / same
-    result, mapping = simplify_with_mapping(cut("merged", (x,), record.values, (total,)))
+    result, mapping = simplify(cut("merged", (x,), record.values, (total,)))
     assert mapping[two] is one and mapping[same] is one and one not in mapping
     assert mapping[total] is result.outputs[0] and result.outputs[0].operands == (one, one)
 
@@ -45,4 +45,4 @@ def test_a_simple_graph_is_returned_as_it_is():
     with Record() as record:
         y = REGISTRY["sin"](x)
     graph = cut("sine", (x,), record.values, (y,))
-    assert simplify_with_mapping(graph) == (graph, {})
+    assert simplify(graph) == (graph, {})

@@ -19,7 +19,7 @@ from bwcompiler.passes.rewriting.turned_products import turn_products
 
 def turned(function: Callable[..., Any], *arguments: Any) -> tuple[Graph, Graph]:
     """The graph before and after, which computes the same."""
-    graph = simplify(trace(function, arguments).graph)
+    graph = simplify(trace(function, arguments).graph).graph
     after = turn_products(graph)
     verify(after)
     for found, expected in zip(interpret(after, arguments), interpret(graph, arguments), strict=True):
