@@ -4,7 +4,8 @@
 `decisions`, and `bodies` for loops and branches.  Imports go downwards only:
     runtime
     decisions        branches, tests, and what comprehensions keep
-    calls            what is called instead, items; `library` for functions of others
+    calls            what is called instead, attributes; `library` for functions of others
+    items            items of containers and arrays, and what loops go over
     changes          assignments
     bodies           loops and branches, recorded; begin with `capture`
     carried          lists and arrays that loops take along

@@ -1,4 +1,4 @@
-"""Calls, items and assignments in captured code: what is called instead, and what must not happen in a body that is traced once.
+"""Calls and attributes in captured code: what is called instead (`_RULES`), and what must not happen in a body that is traced once.
 
 A body of a loop is traced once for all its iterations, so what it does besides recording values would happen once.  Calls of
 which nobody here knows that they only compute, and changes of lists, dictionaries, objects and concrete arrays that were not
@@ -10,15 +10,13 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bwcompiler.frontend.numpy.manipulation.sequences import c_, on_sequences, r_
-from bwcompiler.frontend.source.bodies import iteration
+from bwcompiler.frontend.numpy.manipulation.sequences import on_sequences
 from bwcompiler.frontend.source.carried.copying import copying
-from bwcompiler.frontend.source.carried.growth import append, element, expect, is_growing, refuse_whole
-from bwcompiler.frontend.source.carried.lined import is_lined, line, read
+from bwcompiler.frontend.source.carried.growth import append, refuse_whole
 from bwcompiler.frontend.source.changes import VALUES, changed, own
 from bwcompiler.frontend.source.concrete.makers import (
     MAKERS,
@@ -26,32 +24,21 @@ from bwcompiler.frontend.source.concrete.makers import (
     maker,
     noted,
     require_traced,
-    shown,
 )
 from bwcompiler.frontend.source.concrete.writes import CHANGING, places_of
 from bwcompiler.frontend.source.effects.checks import is_message, left_out
 from bwcompiler.frontend.source.effects.doubles import is_double, refuse_double
-from bwcompiler.frontend.source.effects.places import (
-    Place,
-    note_place,
-    own_variables,
-    scopes_around,
-    short,
-)
+from bwcompiler.frontend.source.effects.places import Place, note_place, own_variables, scopes_around, short
+from bwcompiler.frontend.source.items import iterable
 from bwcompiler.frontend.source.library.builtin_functions import BUILTINS, CONSUMING, NUMBERS, PURE, sort_list
 from bwcompiler.frontend.source.library.libraries import factors_twin, scipy_twin
 from bwcompiler.frontend.source.library.series import is_series, series_class, without_zeros
 from bwcompiler.frontend.source.library.vectorized import vectorized
 from bwcompiler.frontend.source.syntax.functions import form as form_of
-from bwcompiler.frontend.source.undecided.choices import Choice, picked, table
+from bwcompiler.frontend.source.undecided.choices import Choice
 from bwcompiler.frontend.source.undecided.choices import attribute as attribute_of_choice
-from bwcompiler.frontend.source.undecided.gaps import element as element_of_gaps
-from bwcompiler.frontend.source.undecided.gaps import has_gaps
-from bwcompiler.frontend.source.undecided.gaps import refuse as refuse_gaps
-from bwcompiler.frontend.source.undecided.lookups import element as element_at
-from bwcompiler.frontend.source.undecided.lookups import get, is_traced_key, look_up
+from bwcompiler.frontend.source.undecided.lookups import get
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
-from bwcompiler.frontend.tracing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.operands import known_parts
 from bwcompiler.frontend.tracing.outside import is_hidden_type
 from bwcompiler.frontend.tracing.registry import FUNCTIONS, HANDLERS
@@ -69,65 +56,165 @@ _PURE_MODULES = ("math", "cmath", "operator", "numpy", "scipy", "_operator", "bw
 
 
 # ----- calls
+class _Call(NamedTuple):
+    """What is called: its type, and the object whose method it is; form: how the user's functions are captured."""
+
+    function: Any
+    kind: type
+    owner: Any
+    policy: Policy
+    form: Callable[[Any], Any]
+
+    @property
+    def name(self) -> str:
+        return str(self.function.__name__)
+
+
 def callable_for(function: Any, policy: Policy, form: Callable[[Any], Any]) -> Any:
-    """What is called in the place of a function."""
-    kind = type(function)
-    if str(getattr(function, "__module__", "")).startswith("scipy."):
-        twin = scipy_twin(function)
-        if twin is not None:
-            return twin
-    if kind is types.MethodType and isinstance(function.__self__, Tracer) and function.__name__ in NUMBERS:
-        return functools.partial(NUMBERS[function.__name__], function.__self__)
-    if kind is _ARRAY_FUNCTION and function.__module__.startswith("numpy.polynomial."):           # polyval2d, polygrid2d
-        function, kind = function._implementation, types.FunctionType
-    if kind is types.FunctionType and str(function.__module__).startswith("numpy.polynomial."):
-        twin = without_zeros(function, form)
-        if twin is not None:
-            return twin
-    copied = copying(function)
-    if copied is not None:
-        return copied
-    if kind is types.FunctionType or kind is types.MethodType:
-        return _python(function, policy, form)
-    owner = getattr(function, "__self__", None)
-    if is_double(owner) and function.__name__ not in _READING.get(type(owner), frozenset()):
-        refuse_double(owner)
-    if type(owner) is dict and function.__name__ == "get":
-        return get(owner)
-    if type(owner) is list and policy.depth and scopes_around(owner):
-        if function.__name__ in ("append", "extend"):
-            return functools.partial(append, owner) if function.__name__ == "append" else lambda values: append(owner, *values)
-        refuse_whole(owner)
-    if type(owner) is list and function.__name__ == "sort" and not scopes_around(owner):
-        return functools.partial(sort_list, owner)
-    if kind is np.vectorize:
-        return vectorized(function, form)
-    if kind is functools.partial:
-        inner = callable_for(function.func, policy, form)
-        return function if inner is function.func else functools.partial(inner, *function.args, **function.keywords)
-    if is_series(function):
-        return series_class(function, form)
-    if kind is type and _is_plain_class(function):
-        return _instantiating(function, policy, form)
-    twin = _twin(function) or factors_twin(function)
-    if policy.depth and function.__class__ in (type, types.BuiltinFunctionType) and function in CONSUMING:
-        return _consuming(twin or function)
-    if twin is None:
-        if policy.depth and is_message(function):
-            return left_out(function, policy)
-        method = getattr(kind, "__call__", None)  # noqa: B004  (the class's, which a call of the object calls)
-        if isinstance(method, types.FunctionType) and is_convertible(method.__code__) and not isinstance(function, type):
-            return _python(types.MethodType(method, function), policy, form)
-        if policy.depth:
-            _require_pure(function, policy)
-        if type(owner) is np.ndarray and function.__name__ in METHODS:
-            return _making(function)
-        writing = _writing(function, function)
-        if writing is not function:
-            return writing
-    else:
-        return _writing(function, twin)
+    """What is called in the place of a function: what the first rule gives that is about it."""
+    call = _Call(function, type(function), getattr(function, "__self__", None), policy, form)
+    for rule in _RULES:
+        found = rule(call)
+        if found is not None:
+            return found
     return form(function)
+
+
+def _of_scipy(call: _Call) -> Any:
+    return scipy_twin(call.function) if str(getattr(call.function, "__module__", "")).startswith("scipy.") else None
+
+
+def _of_traced_number(call: _Call) -> Any:
+    """Methods of Python's numbers, which a traced one has not."""
+    if call.kind is types.MethodType and isinstance(call.owner, Tracer) and call.name in NUMBERS:
+        return functools.partial(NUMBERS[call.name], call.owner)
+    return None
+
+
+def _of_polynomials(call: _Call) -> Any:
+    function = call.function
+    if call.kind not in (types.FunctionType, _ARRAY_FUNCTION) or not str(function.__module__).startswith("numpy.polynomial."):
+        return None
+    if call.kind is _ARRAY_FUNCTION:                       # polyval2d, polygrid2d
+        function = function._implementation
+    return without_zeros(function, call.form) or _python(function, call.policy, call.form)
+
+
+def _copying(call: _Call) -> Any:
+    return copying(call.function)
+
+
+def _of_python(call: _Call) -> Any:
+    return _python(call.function, call.policy, call.form) if call.kind in (types.FunctionType, types.MethodType) else None
+
+
+def _of_double(call: _Call) -> Any:
+    if is_double(call.owner) and call.name not in _READING.get(type(call.owner), frozenset()):
+        refuse_double(call.owner)
+    return None
+
+
+def _of_dictionary(call: _Call) -> Any:
+    return get(call.owner) if type(call.owner) is dict and call.name == "get" else None
+
+
+def _of_list(call: _Call) -> Any:
+    owner = call.owner
+    if type(owner) is not list:
+        return None
+    is_outside = bool(scopes_around(owner))
+    if is_outside and call.policy.depth:
+        if call.name == "append":
+            return functools.partial(append, owner)
+        if call.name == "extend":
+            return lambda values: append(owner, *values)
+        refuse_whole(owner)
+    return functools.partial(sort_list, owner) if call.name == "sort" and not is_outside else None
+
+
+def _of_vectorize(call: _Call) -> Any:
+    return vectorized(call.function, call.form) if call.kind is np.vectorize else None
+
+
+def _partial(call: _Call) -> Any:
+    if call.kind is not functools.partial:
+        return None
+    function = call.function
+    inner = callable_for(function.func, call.policy, call.form)
+    return function if inner is function.func else functools.partial(inner, *function.args, **function.keywords)
+
+
+def _of_series(call: _Call) -> Any:
+    return series_class(call.function, call.form) if is_series(call.function) else None
+
+
+def _of_class(call: _Call) -> Any:
+    return _instantiating(call.function, call.policy, call.form) if call.kind is type and _is_plain_class(call.function) else None
+
+
+def _of_known(call: _Call) -> Any:
+    """Functions of Python's and NumPy's that take traced values here."""
+    function = call.function
+    twin = _twin(function) or factors_twin(function)
+    if call.policy.depth and function.__class__ in (type, types.BuiltinFunctionType) and function in CONSUMING:
+        return _consuming(twin or function)
+    return None if twin is None else _writing(function, twin)
+
+
+def _message(call: _Call) -> Any:
+    return left_out(call.function, call.policy) if call.policy.depth and is_message(call.function) else None
+
+
+def _of_object(call: _Call) -> Any:
+    """Objects of the user's that are called."""
+    method = getattr(call.kind, "__call__", None)  # noqa: B004  (the class's, which a call of the object calls)
+    if not isinstance(method, types.FunctionType) or not is_convertible(method.__code__) or isinstance(call.function, type):
+        return None
+    return _python(types.MethodType(method, call.function), call.policy, call.form)
+
+
+def _of_unknown_effect(call: _Call) -> Any:
+    if call.policy.depth:
+        _require_pure(call.function, call.policy)
+    return None
+
+
+def _of_known_array(call: _Call) -> Any:
+    return _making(call.function) if type(call.owner) is np.ndarray and call.name in METHODS else None
+
+
+def _that_writes(call: _Call) -> Any:
+    found = _writing(call.function, call.function)
+    return None if found is call.function else found
+
+
+# In this order: what is known of a function by name comes before what is known of its kind, and what must not be called after all that may.
+# A rule that refuses gives nothing where it does not.
+_RULES: tuple[Callable[[_Call], Any], ...] = (
+    # before what is written in Python, as much of SciPy and NumPy is
+    _of_scipy,
+    _of_traced_number,
+    _of_polynomials,
+    _copying,
+    _of_python,
+    # methods of containers, which are in machine code
+    _of_double,            # refuses most of them, of an object that has a double in this body
+    _of_dictionary,
+    _of_list,
+    # what has, or makes, a function of the user's
+    _of_vectorize,
+    _partial,
+    _of_series,
+    _of_class,
+    # functions that are known here
+    _of_known,
+    # others: their effects have to be known, where a body is traced once
+    _message,              # left out, so it does not matter what it does
+    _of_object,            # whose method is looked at instead
+    _of_unknown_effect,
+    _of_known_array,
+    _that_writes,
+)
 
 
 def _python(function: Any, policy: Policy, form: Callable[[Any], Any]) -> Any:
@@ -317,6 +404,14 @@ def _among(function: Any, known: Any) -> bool:
         return False
 
 
+def _consuming(function: Any) -> Any:
+    """One of Python's functions of iterables."""
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        found = function(*map(iterable, args), **kwargs)
+        return own(found) if hasattr(found, "__next__") else found
+    return checked
+
+
 def _making(function: Any) -> Any:
     return lambda *args, **kwargs: noted(function(*args, **kwargs))
 
@@ -354,72 +449,3 @@ def _getter(kind: type, name: str) -> types.FunctionType | None:
     if plain is not object.__getattribute__ or hasattr(kind, "__getattr__") or not isinstance(found, types.FunctionType):
         return None
     return None if is_library(found.__code__) else found
-
-
-# ----- items
-def indexed(array: Any, index: Any) -> Any:
-    """array[index], where a concrete array, or np.r_ and np.c_, may get traced values."""
-    if type(array) is list and is_growing(array):
-        return element(array, index)
-    if type(index) is Choice:
-        return table(array, index)
-    if has_gaps(array):
-        return element_of_gaps(array, index)
-    if is_lined(array):
-        return read(line(array), index)
-    if is_traced_key(array, index):
-        return look_up(array, index)
-    if type(array) in (list, tuple, str) and isinstance(index, Tracer):
-        return _moving(array, index)
-    if array is np.r_ or array is np.c_:
-        return (r_ if array is np.r_ else c_)[index]
-    if array is np.mgrid or array is np.ogrid:
-        return noted(array[known_parts(index)])
-    if type(array) is np.ndarray and open_policy() is not None and _is_traced(index):
-        return shown(array)[index]
-    return array[index]
-
-
-HANDLERS["item_of"] = indexed
-
-
-def _moving(items: Any, index: Tracer) -> Any:
-    """An item of a list, tuple or string at a place that is not known."""
-    string = picked(items, index)
-    if string is not None:
-        return string
-    table = iteration.table(items)
-    if table is not None:
-        return table(index)
-    if type(items) is list and isinstance(index, IndexTracer):
-        lined = line(items)
-        if lined is not None:
-            return read(lined, index)
-        expect(items)
-    return element_at(items, index)
-
-
-def _is_traced(index: Any) -> bool:
-    if isinstance(index, tuple | list):
-        return any(map(_is_traced, index))
-    return isinstance(index, Tracer) or (isinstance(index, slice) and any(map(_is_traced, (index.start, index.stop, index.step))))
-
-
-def iterable(source: Any) -> Any:
-    """What a loop goes over: in a body that is traced once, nothing that is used up and comes from outside of it."""
-    policy = open_policy()
-    if policy is not None and policy.depth:
-        if hasattr(source, "__next__") and scopes_around(source):
-            not_capturable("it takes elements from an iterator that was made outside of it")
-        refuse_whole(source)
-    if has_gaps(source):
-        refuse_gaps("a comprehension, or a loop that has to be unrolled,")
-    return source
-
-
-def _consuming(function: Any) -> Any:
-    """One of Python's functions of iterables."""
-    def checked(*args: Any, **kwargs: Any) -> Any:
-        found = function(*map(iterable, args), **kwargs)
-        return own(found) if hasattr(found, "__next__") else found
-    return checked

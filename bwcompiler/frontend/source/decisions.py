@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.frontend.source.bodies.branches import branch
-from bwcompiler.frontend.source.calls import iterable
 from bwcompiler.frontend.source.carried.growth import append, refuse_whole
 from bwcompiler.frontend.source.changes import own
 from bwcompiler.frontend.source.concrete.contents import read, require_known_text, user_method
 from bwcompiler.frontend.source.effects.checks import raised
 from bwcompiler.frontend.source.effects.doubles import refuse_identity
+from bwcompiler.frontend.source.items import iterable
 from bwcompiler.frontend.source.library.builtin_functions import truth_of
 from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.undecided import gaps, lookups

@@ -26,7 +26,7 @@ from bwcompiler.frontend.source.bodies.counted_loops import counted
 from bwcompiler.frontend.source.bodies.data_loops import for_loop, while_loop
 from bwcompiler.frontend.source.bodies.known_loops import counted_while
 from bwcompiler.frontend.source.calls import attribute as attribute_of
-from bwcompiler.frontend.source.calls import callable_for, defined, indexed, iterable
+from bwcompiler.frontend.source.calls import callable_for, defined
 from bwcompiler.frontend.source.carried.growth import append, is_growing, length, refuse_whole
 from bwcompiler.frontend.source.changes import added, altered, changed, combined, combined_attribute, own
 from bwcompiler.frontend.source.concrete.contents import (
@@ -63,6 +63,7 @@ from bwcompiler.frontend.source.decisions import (
 )
 from bwcompiler.frontend.source.effects.checks import Trying as trying
 from bwcompiler.frontend.source.effects.checks import raised
+from bwcompiler.frontend.source.items import indexed, iterable
 from bwcompiler.frontend.source.library.libraries import sparse_product
 from bwcompiler.frontend.source.library.vectorized import vectorized
 from bwcompiler.frontend.source.syntax.functions import converted

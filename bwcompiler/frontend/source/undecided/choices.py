@@ -267,11 +267,6 @@ def truth(x: Choice) -> Any:
     return _where(x, [bool(thing) for thing in x.options.things], HANDLERS["truth_of"](x.value) if x.has_value else None)
 
 
-def is_instance(x: Choice, kinds: Any, check_value: Callable[[Any, Any], bool]) -> Any:
-    """isinstance(x, kinds)."""
-    return _where(x, [isinstance(thing, kinds) for thing in x.options.things], check_value(x.value, kinds) if x.has_value else None)
-
-
 def attribute(x: Choice, name: str) -> Any:
     """x.name: of the value, or what the known things have."""
     if x.has_value:

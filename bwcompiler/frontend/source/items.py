@@ -1,0 +1,85 @@
+"""Items in captured code, and what loops go over: of containers and arrays that are known, at places that may be traced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.frontend.numpy.manipulation.sequences import c_, r_
+from bwcompiler.frontend.source.bodies import iteration
+from bwcompiler.frontend.source.carried.growth import element, expect, is_growing, refuse_whole
+from bwcompiler.frontend.source.carried.lined import is_lined, line, read
+from bwcompiler.frontend.source.concrete.makers import noted, shown
+from bwcompiler.frontend.source.effects.places import scopes_around
+from bwcompiler.frontend.source.undecided.choices import Choice, picked, table
+from bwcompiler.frontend.source.undecided.gaps import element as element_of_gaps
+from bwcompiler.frontend.source.undecided.gaps import has_gaps
+from bwcompiler.frontend.source.undecided.gaps import refuse as refuse_gaps
+from bwcompiler.frontend.source.undecided.lookups import element as element_at
+from bwcompiler.frontend.source.undecided.lookups import is_traced_key, look_up
+from bwcompiler.frontend.source.variables import not_capturable, open_policy
+from bwcompiler.frontend.tracing.index_handle import IndexTracer
+from bwcompiler.frontend.tracing.operands import known_parts
+from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.tracer import Tracer
+
+
+def indexed(array: Any, index: Any) -> Any:
+    """array[index], where a concrete array, or np.r_ and np.c_, may get traced values."""
+    if type(array) is list and is_growing(array):
+        return element(array, index)
+    if type(index) is Choice:
+        return table(array, index)
+    if has_gaps(array):
+        return element_of_gaps(array, index)
+    if is_lined(array):
+        return read(line(array), index)
+    if is_traced_key(array, index):
+        return look_up(array, index)
+    if type(array) in (list, tuple, str) and isinstance(index, Tracer):
+        return _moving(array, index)
+    if array is np.r_ or array is np.c_:
+        return (r_ if array is np.r_ else c_)[index]
+    if array is np.mgrid or array is np.ogrid:
+        return noted(array[known_parts(index)])
+    if type(array) is np.ndarray and open_policy() is not None and _is_traced(index):
+        return shown(array)[index]
+    return array[index]
+
+
+HANDLERS["item_of"] = indexed
+
+
+def _moving(items: Any, index: Tracer) -> Any:
+    """An item of a list, tuple or string at a place that is not known."""
+    string = picked(items, index)
+    if string is not None:
+        return string
+    table = iteration.table(items)
+    if table is not None:
+        return table(index)
+    if type(items) is list and isinstance(index, IndexTracer):
+        lined = line(items)
+        if lined is not None:
+            return read(lined, index)
+        expect(items)
+    return element_at(items, index)
+
+
+def _is_traced(index: Any) -> bool:
+    if isinstance(index, tuple | list):
+        return any(map(_is_traced, index))
+    return isinstance(index, Tracer) or (isinstance(index, slice) and any(map(_is_traced, (index.start, index.stop, index.step))))
+
+
+def iterable(source: Any) -> Any:
+    """What a loop goes over: in a body that is traced once, nothing that is used up and comes from outside of it."""
+    policy = open_policy()
+    if policy is not None and policy.depth:
+        if hasattr(source, "__next__") and scopes_around(source):
+            not_capturable("it takes elements from an iterator that was made outside of it")
+        refuse_whole(source)
+    if has_gaps(source):
+        refuse_gaps("a comprehension, or a loop that has to be unrolled,")
+    return source
