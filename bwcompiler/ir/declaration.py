@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from bwcompiler.errors import UnsupportedError
+from bwcompiler.ir.routine import InnerLoop
 
 Rule = Callable[..., Any]
 
@@ -157,6 +158,8 @@ def _missing(op: Any) -> Iterable[str]:
         yield f"combine: missing; {op.kind}s fold elements with a scalar operation"
     if op.library is not None and op.kind != "library":
         yield f"library: given, but not for {op.kind} ops"
+    if isinstance(op.library, InnerLoop) and bool(op.library.core) != bool(op.core_rank):
+        yield f"core_rank: {op.core_rank}, but its inner loop works on {op.library.core or 'numbers'}"
     if op.batch is None and op.kind != "input":
         yield "batch: missing; give the rule or absent(reason)"
     written = op.numpy is not None or numpy_name(op.reference) is not None or is_plain_function(op.reference)

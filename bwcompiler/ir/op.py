@@ -55,11 +55,12 @@ class Op:
     commutative  operands may be swapped (canonical order, CSE).
     pure         may be merged, dropped and recomputed.
     library      for a library op: what computes it in native code; None: its reference is called back.
+    core_rank    of a library op: how many of the last axes of its operands it works on as wholes; those before are batch axes.
     cheap        recomputing an element costs a few cycles (no transcendental function, no memory walk).
     regions      of a region op: names of the attributes that are its graphs.
     """
 
-    __slots__ = ("attributes", "batch", "cheap", "combine", "commutative", "doc", "element", "jvp", "keeps_zero",
+    __slots__ = ("attributes", "batch", "cheap", "combine", "commutative", "core_rank", "doc", "element", "jvp", "keeps_zero",
                  "kind", "kinds", "library", "name", "numpy", "pure", "reference", "regions", "shape", "ufuncs", "vjp")
 
     def __init__(self, name: str, kind: str, *, doc: str, attributes: tuple[str, ...], shape: Callable[..., Any],
@@ -67,7 +68,7 @@ class Op:
                  jvp: Callable[..., Any] | Derived | Absent | None = None, element: Callable[..., Any] | None = None,
                  combine: str | None = None, library: Routine | None = None, numpy: str | Callable[..., Any] | None = None,
                  ufuncs: tuple[str, ...] | None = None, kinds: str = "biufc", keeps_zero: bool = False, commutative: bool = False,
-                 pure: bool = True, cheap: bool = True, regions: tuple[str, ...] = ()) -> None:
+                 pure: bool = True, cheap: bool = True, core_rank: int = 0, regions: tuple[str, ...] = ()) -> None:
         self.name = name
         self.kind = kind
         self.doc = doc
@@ -88,6 +89,7 @@ class Op:
         self.cheap = cheap
         self.regions = regions
         self.library = library
+        self.core_rank = core_rank
 
     def __repr__(self) -> str:
         return self.name

@@ -70,6 +70,7 @@ EXACT: dict[str, Callable[[Any], Any]] = {
     "where in a loop": lambda x: bw.fori_loop(0, 3, lambda k, x: np.where(np.arange(6) == k, x, x[::-1] * x), x),
     "stopped": lambda x: x * bw.stop_gradient(np.sum(x)),
     "batched solve": lambda x: np.linalg.solve(x[:4].reshape(2, 1, 2) * np.eye(2) + np.ones((2, 2)), np.ones((2, 2, 1)))[..., 0],
+    "batched eigenvalues": lambda x: np.linalg.eigvals(x[:4].reshape(2, 1, 2) * np.array([[1.0, 2.0], [3.0, 1.0]])).real,
     "scan": lambda x: bw.scan(lambda c, e: (c + e**2, c * e), 1.0, x)[1],
     "loop": lambda x: bw.fori_loop(1, 6, lambda k, x: _set(x, k, x[k] + x[k - 1] ** 2), x),
     "branch": lambda x: bw.cond(x[0] > 0, lambda x: x * 2, lambda x: x[::-1] * x, x),

@@ -305,17 +305,11 @@ def _along(shape: Any, axes: Sequence[int]) -> Any:
     return np.broadcast_to(np.arange(math.prod(kept)).reshape(kept), shape)
 
 
-MATRICES = frozenset((             # along the last two axes
-    ops.solve, ops.lu, ops.lu_solve, ops.triangular_solve, ops.inv, ops.cholesky, ops.cholesky_tangent, ops.cholesky_adjoint, ops.eig,
-    ops.eigh, ops.eigvalsh, ops.svd, ops.svdvals, ops.qr, ops.householder, ops.orthonormal, ops.slogdet, ops.det, ops.pinv, ops.cofactors,
-    ops.cofactor_change))
-
-
 def _batch_rank(value: Value) -> int:
     """How many leading axes a library op works along: those before matrices; all, for functions of numbers; of other ops none is known."""
     shapes = [operand.shape for operand in value.operands]
-    if value.op in MATRICES:
-        return len(shapes[0]) - 2
+    if value.op.core_rank:
+        return len(shapes[0]) - value.op.core_rank
     if value.op is ops.special_function and all(shape == shapes[0] for shape in shapes) and value.shape[:len(shapes[0])] == shapes[0]:
         return len(shapes[0])
     return 0

@@ -59,7 +59,8 @@ def _cholesky_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Val
 
 
 cholesky: Op = define_op(
-    "cholesky", "library", doc="The lower factor L with a = L Lᴴ of a positive definite matrix, of which only the "
+    "cholesky", "library", core_rank=2,
+    doc="The lower factor L with a = L Lᴴ of a positive definite matrix, of which only the "
     "lower triangle is read; the cotangent is symmetric (Hermitian).  LinAlgError if a is not positive definite.", attributes=(),
     shape=square_shape("cholesky"), vjp=(_cholesky_vjp,), jvp=_cholesky_jvp, batch=LEADING_AXES,
     reference=lambda a: np.linalg.cholesky(a), numpy="np.linalg.cholesky({0})", kinds="fc", cheap=False,
@@ -119,7 +120,8 @@ def _adjoint_jvp(tangents: Sequence[Value | None], out: Value, factor: Value, ct
 
 
 cholesky_tangent: Op = define_op(
-    "cholesky_tangent", "library", doc="The tangent of the factor L of a = L Lᵀ from L and the tangent of a, which is symmetric; both are "
+    "cholesky_tangent", "library", core_rank=2,
+    doc="The tangent of the factor L of a = L Lᵀ from L and the tangent of a, which is symmetric; both are "
     "read in the lower triangle.", attributes=(), shape=solve_shape("cholesky_tangent"),
     vjp=(lambda ct, out, factor, change: _of_factor(cholesky_adjoint(factor, ct), out),
          lambda ct, out, factor, change: cholesky_adjoint(factor, ct)),
@@ -127,7 +129,8 @@ cholesky_tangent: Op = define_op(
     library=Native("BLAS gemm and trsm, block by block"),
 )
 cholesky_adjoint: Op = define_op(
-    "cholesky_adjoint", "library", doc="The symmetric cotangent of a from the factor L of a = L Lᵀ and the cotangent of L, both of which "
+    "cholesky_adjoint", "library", core_rank=2,
+    doc="The symmetric cotangent of a from the factor L of a = L Lᵀ and the cotangent of L, both of which "
     "are read in the lower triangle.", attributes=(), shape=solve_shape("cholesky_adjoint"),
     vjp=(lambda ct, out, factor, given: _of_factor(out, cholesky_tangent(factor, _hermitian_part(ct))),
          lambda ct, out, factor, given: cholesky_tangent(factor, _hermitian_part(ct))),

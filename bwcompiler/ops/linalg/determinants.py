@@ -78,7 +78,8 @@ def _slogdet_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Valu
 
 
 slogdet: Op = define_op(
-    "slogdet", "library", doc="The sign of det a and log |det a|, in the last axis.", attributes=(),
+    "slogdet", "library", core_rank=2,
+    doc="The sign of det a and log |det a|, in the last axis.", attributes=(),
     shape=of_square_matrices("slogdet", lambda a: a.with_shape((*a.shape[:-2], 2))),
     vjp=(_slogdet_vjp,), jvp=_slogdet_jvp, batch=LEADING_AXES, reference=packed_slogdet, kinds="fc", cheap=False,
     library=InnerLoop(("slogdet",), "{}->{}{r}", "(m,m)->(),()", cleared=True, lapack="getrf",
@@ -189,12 +190,14 @@ def _change_jvp(tangents: Sequence[Value | None], out: Value, a: Value, e: Value
 
 
 cofactors: Op = define_op(
-    "cofactors", "library", doc="The cofactors det(a) a⁻ᵀ, the derivatives of det(a); of singular matrices too.", attributes=(),
+    "cofactors", "library", core_rank=2,
+    doc="The cofactors det(a) a⁻ᵀ, the derivatives of det(a); of singular matrices too.", attributes=(),
     shape=of_square_matrices("cofactors", lambda a: a), vjp=(_cofactors_vjp,), jvp=_cofactors_jvp, batch=LEADING_AXES,
     reference=matrices_of_cofactors, kinds="fc", cheap=False,
 )
 cofactor_change: Op = define_op(
-    "cofactor_change", "library", doc="How the cofactors of a change along e, the second derivative of det(a); of singular matrices too. "
+    "cofactor_change", "library", core_rank=2,
+    doc="How the cofactors of a change along e, the second derivative of det(a); of singular matrices too. "
     "Its own derivative by a needs an invertible matrix.", attributes=(), shape=_change_shape,
     vjp=(_change_vjp_a, _change_vjp_e), jvp=_change_jvp, batch=LEADING_AXES, reference=changes_of_cofactors, kinds="fc", cheap=False,
 )
@@ -211,7 +214,8 @@ def _det_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Value | 
 
 
 det: Op = define_op(
-    "det", "library", doc="The determinant.", attributes=(), shape=of_square_matrices("det", lambda a: a.with_shape(a.shape[:-2])),
+    "det", "library", core_rank=2,
+    doc="The determinant.", attributes=(), shape=of_square_matrices("det", lambda a: a.with_shape(a.shape[:-2])),
     vjp=(_det_vjp,), jvp=_det_jvp, batch=LEADING_AXES, reference=np.linalg.det, kinds="fc", cheap=False,
     library=InnerLoop(("det",), "{}->{}", "(m,m)->()", lapack="getrf"),
 )

@@ -84,7 +84,8 @@ def _eigh_jvp(tangents: Sequence[Value | None], out: Value, a: Value, *, lower: 
 
 
 eigh: Op = define_op(
-    "eigh", "library", doc="Eigenvalues (row 0, ascending) and eigenvectors (the other rows, one per column) of the symmetric "
+    "eigh", "library", core_rank=2,
+    doc="Eigenvalues (row 0, ascending) and eigenvectors (the other rows, one per column) of the symmetric "
     "matrix of which a is read in one triangle; its cotangent is 0 in the other one.", attributes=("lower",),
     shape=of_square_matrices("eigh", lambda a: _over_vectors(a)),
     vjp=(_eigh_vjp,), jvp=_eigh_jvp, batch=LEADING_AXES, reference=packed_eigh, kinds="fc", cheap=False,
@@ -110,7 +111,8 @@ def _eigvalsh_jvp(tangents: Sequence[Value | None], out: Value, a: Value, *, low
 
 
 eigvalsh: Op = define_op(
-    "eigvalsh", "library", doc="The eigenvalues, ascending, of the symmetric matrix of which a is read in one triangle; its cotangent is "
+    "eigvalsh", "library", core_rank=2,
+    doc="The eigenvalues, ascending, of the symmetric matrix of which a is read in one triangle; its cotangent is "
     "0 in the other one.", attributes=("lower",),
     shape=of_square_matrices("eigvalsh", lambda a: a.with_shape(a.shape[:-1]).with_dtype(component_of(a.dtype))),
     vjp=(_eigvalsh_vjp,), jvp=_eigvalsh_jvp, batch=LEADING_AXES,
@@ -166,7 +168,8 @@ def _eig_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Value | 
 
 
 eig: Op = define_op(
-    "eig", "library", doc="Eigenvalues (row 0, in LAPACK's order) and eigenvectors (the other rows, one of length 1 per column) of any "
+    "eig", "library", core_rank=2,
+    doc="Eigenvalues (row 0, in LAPACK's order) and eigenvectors (the other rows, one of length 1 per column) of any "
     "square matrix, complex.  Phases of vectors have no derivative: only what does not depend on them has.", attributes=(),
     shape=of_square_matrices("eig", lambda a: _over_vectors(a).with_dtype(_complex_dtype(a))),
     vjp=(_eig_vjp,), jvp=_eig_jvp, batch=LEADING_AXES, reference=packed_eig, kinds="fc", cheap=False,
@@ -189,7 +192,8 @@ def _eigvals_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Valu
 
 
 eigvals: Op = define_op(
-    "eigvals", "library", doc="The eigenvalues, complex, of any square matrix, in LAPACK's order.", attributes=(),
+    "eigvals", "library", core_rank=2,
+    doc="The eigenvalues, complex, of any square matrix, in LAPACK's order.", attributes=(),
     shape=of_square_matrices("eigvals", lambda a: a.with_shape(a.shape[:-1]).with_dtype(_complex_dtype(a))),
     vjp=(_eigvals_vjp,), jvp=_eigvals_jvp, batch=LEADING_AXES, reference=eigenvalues, kinds="fc", cheap=False,
     library=InnerLoop(("eigvals",), "{}->{c}", "(m,m)->(m)", failure="Eigenvalues did not converge", lapack="geev"),

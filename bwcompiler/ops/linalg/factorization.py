@@ -206,7 +206,8 @@ def _svd_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Value | 
 
 
 svd: Op = define_op(
-    "svd", "library", doc="U (the first m rows), the singular values (one row, descending) and V (n rows) of the (m, n) matrices "
+    "svd", "library", core_rank=2,
+    doc="U (the first m rows), the singular values (one row, descending) and V (n rows) of the (m, n) matrices "
     "a = U diag(s) Vᵀ, with min(m, n) columns.", attributes=(), shape=_svd_shape, vjp=(_svd_vjp,), jvp=_svd_jvp,
     batch=LEADING_AXES, reference=packed_svd, kinds="fc", cheap=False,
     library=InnerLoop(("svd_s",), "{}->{}{r}{}", "(m,n)->(m,p),(p),(p,n)", cleared=True,
@@ -232,7 +233,8 @@ def _svdvals_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Valu
 
 
 svdvals: Op = define_op(
-    "svdvals", "library", doc="The singular values, descending.", attributes=(), shape=_svdvals_shape, vjp=(_svdvals_vjp,),
+    "svdvals", "library", core_rank=2,
+    doc="The singular values, descending.", attributes=(), shape=_svdvals_shape, vjp=(_svdvals_vjp,),
     jvp=_svdvals_jvp, batch=LEADING_AXES, reference=lambda a: np.linalg.svd(a, compute_uv=False), kinds="fc", cheap=False,
     numpy="np.linalg.svd({0}, compute_uv=False)",
     library=InnerLoop(("svd",), "{}->{r}", "(m,n)->(p)", failure="SVD did not converge", lapack="gesdd"),
@@ -291,7 +293,8 @@ def _qr_jvp(tangents: Sequence[Value | None], out: Value, a: Value) -> Value | N
 
 
 qr: Op = define_op(
-    "qr", "library", doc="Q (the first m rows) and the upper triangle R (n rows) of the (m, n) matrices a = Q R, m >= n.",
+    "qr", "library", core_rank=2,
+    doc="Q (the first m rows) and the upper triangle R (n rows) of the (m, n) matrices a = Q R, m >= n.",
     attributes=(), shape=_qr_shape, vjp=(_qr_vjp,), jvp=_qr_jvp, batch=LEADING_AXES, reference=packed_qr, kinds="fc", cheap=False,
 )
 
@@ -307,7 +310,8 @@ def _householder_shape(a: TensorType) -> TensorType:
 
 
 householder: Op = define_op(
-    "householder", "library", doc="R in the upper triangle, below it the vectors v of the reflections I - t v vᴴ whose product is Q, and "
+    "householder", "library", core_rank=2,
+    doc="R in the upper triangle, below it the vectors v of the reflections I - t v vᴴ whose product is Q, and "
     "in the last row their t; of (m, n) matrices a = Q R, m >= n.", attributes=(), shape=_householder_shape,
     vjp=AFTER_DIFFERENTIATION, batch=LEADING_AXES, reference=packed_householder, kinds="fc", cheap=False,
     library=InnerLoop(("qr_r_raw",), "{}->{}", "(m,n)->(p)", results=lambda out, a: (rows(out, 0, a.shape[-2]), row(out, a.shape[-2])),
@@ -331,7 +335,8 @@ def _orthonormal_shape(packed: TensorType) -> TensorType:
 
 
 orthonormal: Op = define_op(
-    "orthonormal", "library", doc="The first n columns of Q, from the (m + 1, n) matrices that `householder` gives.", attributes=(),
+    "orthonormal", "library", core_rank=2,
+    doc="The first n columns of Q, from the (m + 1, n) matrices that `householder` gives.", attributes=(),
     shape=_orthonormal_shape, vjp=AFTER_DIFFERENTIATION, batch=LEADING_AXES,
     reference=orthonormal_columns, kinds="fc", cheap=False,
     library=InnerLoop(("qr_reduced",), "{}{}->{}", "(m,n),(k)->(m,k)",
@@ -367,7 +372,8 @@ def _pinv_jvp(tangents: Sequence[Value | None], out: Value, a: Value, *, rcond: 
 
 
 pinv: Op = define_op(
-    "pinv", "library", doc="The Moore-Penrose inverse, by singular values above rcond times the largest; the derivative is that at "
+    "pinv", "library", core_rank=2,
+    doc="The Moore-Penrose inverse, by singular values above rcond times the largest; the derivative is that at "
     "constant rank.", attributes=("rcond",), shape=_pinv_shape, vjp=(_pinv_vjp,), jvp=_pinv_jvp,
     batch=LEADING_AXES, reference=np.linalg.pinv, kinds="fc", cheap=False,
 )

@@ -114,7 +114,8 @@ def _solve_jvp(tangents: Sequence[Value | None], out: Value, a: Value, b: Value)
 
 
 solve: Op = define_op(
-    "solve", "library", doc="x with a x = b, by LU with partial pivoting; LinAlgError if a is singular.", attributes=(),
+    "solve", "library", core_rank=2,
+    doc="x with a x = b, by LU with partial pivoting; LinAlgError if a is singular.", attributes=(),
     shape=solve_shape("solve"), vjp=(lambda ct, out, a, b: -_product(solve(matrix_transpose(a), ct), out),
                                       lambda ct, out, a, b: solve(matrix_transpose(a), ct)),
     jvp=_solve_jvp, batch=RIGHT_HAND_SIDES, reference=lambda a, b: np.linalg.solve(a, b),
@@ -188,7 +189,8 @@ def _lu_vjp(ct: Value, out: Value, a: Value) -> Value:
 
 
 lu: Op = define_op(
-    "lu", "library", doc="The factors of P L U = a, the unit lower triangle L and U in one matrix, transposed; in the last row the "
+    "lu", "library", core_rank=2,
+    doc="The factors of P L U = a, the unit lower triangle L and U in one matrix, transposed; in the last row the "
     "numbers of the rows that rows 0, 1, ... were exchanged with, one after the other.", attributes=(), shape=_lu_shape,
     vjp=(_lu_vjp,), jvp=_lu_jvp, batch=LEADING_AXES, reference=packed_lu, kinds="fc", cheap=False,
     library=Native("LAPACK getrf"),
@@ -241,7 +243,8 @@ def _lu_solve_vjp_packed(ct: Value, out: Value, packed: Value, b: Value, *, tran
 
 
 lu_solve: Op = define_op(
-    "lu_solve", "library", doc="x with a x = b, or aᵀ x = b, from the factors of a; LinAlgError if a is singular.",
+    "lu_solve", "library", core_rank=2,
+    doc="x with a x = b, or aᵀ x = b, from the factors of a; LinAlgError if a is singular.",
     attributes=("transpose",), shape=_lu_solve_shape, vjp=(_lu_solve_vjp_packed, _lu_solve_vjp_b), jvp=TRANSPOSED,
     batch=RIGHT_HAND_SIDES,
     reference=solve_with_lu, kinds="fc", cheap=False, library=Native("BLAS trsm", failure="Singular matrix"),
@@ -280,7 +283,8 @@ def _triangular_jvp(tangents: Sequence[Value | None], out: Value, a: Value, b: V
 
 
 triangular_solve: Op = define_op(
-    "triangular_solve", "library", doc="x with t x = b, where t is the lower (else upper) triangle of a, or its "
+    "triangular_solve", "library", core_rank=2,
+    doc="x with t x = b, where t is the lower (else upper) triangle of a, or its "
     "transpose; LinAlgError if a diagonal element is zero.", attributes=("lower", "transpose"),
     shape=solve_shape("triangular_solve"), vjp=(_triangular_vjp_a, _triangular_vjp_b), jvp=_triangular_jvp,
     batch=RIGHT_HAND_SIDES, reference=solve_triangle, kinds="fc", cheap=False,
@@ -299,7 +303,8 @@ def _inv_vjp(ct: Value, out: Value, a: Value) -> Value:
 
 
 inv: Op = define_op(
-    "inv", "library", doc="The inverse of a; LinAlgError if a is singular.", attributes=(), shape=square_shape("inv"),
+    "inv", "library", core_rank=2,
+    doc="The inverse of a; LinAlgError if a is singular.", attributes=(), shape=square_shape("inv"),
     vjp=(_inv_vjp,), jvp=_inv_jvp, batch=LEADING_AXES, reference=lambda a: np.linalg.inv(a),
     numpy="np.linalg.inv({0})", kinds="fc", cheap=False,
     library=InnerLoop(("inv",), "{}->{}", "(m,m)->(m,m)", failure="Singular matrix", lapack="gesv"),

@@ -12,7 +12,7 @@ from bwcompiler.ir import op as op_module
 from bwcompiler.ir import scalar as s
 from bwcompiler.ir.declaration import ELEMENTWISE, LINEAR, ZERO, Joint, absent, derived_jvp, not_differentiable
 from bwcompiler.ir.op import REGISTRY, define_op
-from bwcompiler.ir.routine import Native
+from bwcompiler.ir.routine import InnerLoop, Native
 from bwcompiler.lowering.llvm_scalars import require_known
 from bwcompiler.ops.broadcasting import LEADING_AXES
 from bwcompiler.ops.elementwise import elementwise
@@ -45,6 +45,8 @@ HOLES = {                                     # what is changed, and what must b
     "element": ({"element": None}, "element: missing elementwise ops"),
     "element of a library op": ({"kind": "library", "jvp": LINEAR}, "element: given, but not for library ops"),
     "library": ({"library": Native("BLAS gemm")}, "library: given, but not for elementwise ops"),
+    "axes of an inner loop": ({"kind": "library", "element": None, "jvp": LINEAR, "library": InnerLoop(("inv",), "{}{}", "(m,m)->(m,m)")},
+                              "core_rank: 0, but its inner loop works on (m,m)->(m,m)"),
     "combine": ({"kind": "scan", "element": None, "jvp": LINEAR}, "combine: missing; scans fold"),
     "numpy": ({"reference": lambda x: 2 * x}, "numpy: missing"),
     "attribute": ({"attributes": ("n",)}, "shape: does not take the attribute n"),

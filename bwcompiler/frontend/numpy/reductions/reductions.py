@@ -63,12 +63,14 @@ def masked(x: Value, where: Any, neutral: Any) -> Value:
     return ops.select(broadcast_value(mask, x.shape), x, constant(neutral, x))
 
 
-def with_initial(name: str, value: Value, initial: Any) -> Value:
-    """value combined with initial=."""
+_COMBINE = {ops.sum: ops.add, ops.prod: ops.multiply, ops.max: ops.maximum, ops.min: ops.minimum}
+
+
+def with_initial(op: Op, value: Value, initial: Any) -> Value:
+    """A reduction by op, combined with initial=."""
     if initial is NOTHING or initial is None:
         return value
-    combine = {"sum": ops.add, "prod": ops.multiply, "max": ops.maximum, "min": ops.minimum}[name]
-    return combine(value, materialise(operand(initial)[0], value.dtype, value.shape))
+    return _COMBINE[op](value, materialise(operand(initial)[0], value.dtype, value.shape))
 
 
 _UFUNC = {ops.sum: np.add, ops.prod: np.multiply}
@@ -82,7 +84,7 @@ def _accumulated(op: Op, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any,
     if target is BOOL:
         return _truth_reduction({ops.sum: ops.any, ops.prod: ops.all}[op], fresh(x), axis, out, keepdims, where)
     x = masked(cast(x, target), where, _NEUTRAL[op])
-    return finished(with_initial(op.name, reduce_value(op, x, axes), initial), x, axes, keepdims, out, op.name)
+    return finished(with_initial(op, reduce_value(op, x, axes), initial), x, axes, keepdims, out, op.name)
 
 
 @implements(np.sum)
@@ -114,7 +116,7 @@ def _extreme(op: Op, a: Any, axis: Any, out: Any, keepdims: Any, initial: Any, w
         return finished(value, x, axes, keepdims, out, name)
     of_truth = {ops.max: ops.any, ops.min: ops.all}
     reduced = reduce_value(of_truth[op] if x.dtype is BOOL else op, x, axes)
-    return finished(with_initial(name, reduced, initial), x, axes, keepdims, out, name)
+    return finished(with_initial(op, reduced, initial), x, axes, keepdims, out, name)
 
 
 @implements(np.max, np.amax)
@@ -329,24 +331,23 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any
     return running(ops.cumprod, np.multiply, a, axis, dtype, out)
 
 
-def _cumulative(name: str, x: Any, axis: Any, dtype: Any, out: Any, include_initial: Any) -> Any:
+def _cumulative(handler: Callable[..., Any], first: int, name: str, x: Any, axis: Any, dtype: Any, out: Any, include_initial: Any) -> Any:
     value = value_as(x)
     if axis is None and value.rank > 1:
         raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
-    handler, first = {"sum": (cumsum, 0), "prod": (cumprod, 1)}[name]
     place = normalize_axis(0 if axis is None else axis, max(value.rank, 1))
     found = value_as(handler(x, place, dtype))
     if include_initial:
         shape = tuple([1 if k == place else extent for k, extent in enumerate(found.shape)])
         found = ops.concatenate(filled(first, found.dtype, shape), found, axis=place)
-    return finished(found, found, (), False, out, f"cumulative_{name}")
+    return finished(found, found, (), False, out, name)
 
 
 @implements(np.cumulative_sum)
 def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: Any = False) -> Any:
-    return _cumulative("sum", x, axis, dtype, out, include_initial)
+    return _cumulative(cumsum, 0, "cumulative_sum", x, axis, dtype, out, include_initial)
 
 
 @implements(np.cumulative_prod)
 def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: Any = False) -> Any:
-    return _cumulative("prod", x, axis, dtype, out, include_initial)
+    return _cumulative(cumprod, 1, "cumulative_prod", x, axis, dtype, out, include_initial)
