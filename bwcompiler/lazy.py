@@ -4,7 +4,8 @@
     nx = module("networkx")                                              # at the top of a module: a dependency that few programs need
 
 Users of such a package write `from bwcompiler import inspect` at the top, and `inspect.render(...)` where they need it.  Both
-functions are called at the top of a module, where an import would stand, never inside functions; nothing else imports late.
+functions are called at the top of a module, where an import would stand, never inside functions; nothing else imports late, but
+`imported`, of modules whose names are computed.
 
 A fork waits until such an import is done, since a module in the middle of its import stays locked in the child for ever.  No module of
 ours asks for what comes late while it is imported itself: then no thread waits for that lock with a module in its hands.
@@ -35,9 +36,9 @@ def loader(package: str, homes: Mapping[str, str], modules: str = "",
 
     def load(name: str) -> Any:
         if name in parts:
-            return _imported(f"{package}.{name}")
+            return imported(f"{package}.{name}")
         if name in home_of:
-            value = getattr(_imported(home_of[name]), name)
+            value = getattr(imported(home_of[name]), name)
             setattr(sys.modules[package], name, value)
             return value
         if missing is not None:
@@ -64,7 +65,7 @@ def set_stand_ins(**modules: str) -> None:
 @functools.cache
 def stand_in(library: str) -> Any:
     """The module that stands for a library in traced functions, imported when it is first asked for."""
-    return _imported(_stand_ins[library])
+    return imported(_stand_ins[library])
 
 
 class _Module:
@@ -76,11 +77,12 @@ class _Module:
 
     def __getattr__(self, attribute: str) -> Any:
         if self._found is None:
-            self._found = _imported(self._name)
+            self._found = imported(self._name)
         return getattr(self._found, attribute)
 
 
-def _imported(name: str) -> Any:
+def imported(name: str) -> Any:
+    """The module of that name, now; ModuleNotFoundError that says what to install, if its package is not there."""
     try:
         with importing, collector_paused():
             return import_module(name)

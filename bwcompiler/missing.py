@@ -10,6 +10,7 @@ from bwcompiler.lazy import module
 
 nn = module("bwcompiler.nn")
 spellings = module("bwcompiler.spellings")
+tree = module("bwcompiler.tree")
 
 
 def missing(name: str) -> Any:
@@ -17,4 +18,9 @@ def missing(name: str) -> Any:
     if not name.startswith("__") and find_spec(f"bwcompiler.{name}") is not None:
         # what `from bwcompiler import ops` asks before it imports the module
         raise AttributeError(f"bw.{name} is a module that was not imported\n  hint: import bwcompiler.{name}", name=name)
-    return spellings.missing("bw", name, lambda: [*sys.modules["bwcompiler"].__all__, *[f"nn.{one}" for one in nn.__all__]])
+    return spellings.missing("bw", name, _known)
+
+
+def _known() -> list[str]:
+    below = {"nn": nn, "tree": tree}
+    return [*sys.modules["bwcompiler"].__all__, *[f"{space}.{one}" for space, module in below.items() for one in module.__all__]]

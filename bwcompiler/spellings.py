@@ -17,7 +17,6 @@ import numpy as np
 from bwcompiler.lazy import module
 
 difflib = module("difflib")
-tree = module("bwcompiler.tree")
 
 Fun = TypeVar("Fun", bound=Callable[..., Any])
 
@@ -362,7 +361,7 @@ def _same_elsewhere(name: str, space: str, known: Callable[[], Iterable[str]]) -
     """The name in bwcompiler itself, or in NumPy."""
     if space == "tree_util":
         own = name.removeprefix("tree_")
-        return f"bw.tree.{own}" if own in tree.__all__ else NAMES["bw.tree"].get(own, "")
+        return f"bw.tree.{own}" if f"tree.{own}" in known() else NAMES["bw.tree"].get(own, "")
     if name in known():
         return f"bw.{name}"
     return f"np.{name}" if space == "lax" and _is_numpy(name) else ""

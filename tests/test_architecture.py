@@ -63,9 +63,10 @@ def late_imports(module: Module, modules: list[Module]) -> Iterator[tuple[Module
 
 
 def check_cycles(modules: list[Module]) -> list[str]:
+    """Imports on first use count: a cycle that one of them hides is one still."""
     graph = networkx.DiGraph()
     for module in modules:
-        graph.add_edges_from((module.name, target.name) for target, _ in internal_imports(module, modules))
+        graph.add_edges_from((module.name, target.name) for target, _ in (*internal_imports(module, modules), *late_imports(module, modules)))
     problems = [f"{name}: imports itself" for name in networkx.nodes_with_selfloops(graph)]
     for component in networkx.strongly_connected_components(graph):
         if len(component) > 1:
@@ -77,7 +78,8 @@ def check_cycles(modules: list[Module]) -> list[str]:
 def check_rooms(modules: list[Module]) -> list[str]:
     """What stands in one folder, modules and folders as wholes, can be seen at a glance and imports in one direction; the docstring says
     of what there is more than a handful where to begin."""
-    imports = [(module.name, target.name) for module in modules for target, _ in internal_imports(module, modules)]
+    imports = [(module.name, target.name) for module in modules
+               for target, _ in (*internal_imports(module, modules), *late_imports(module, modules))]
     problems = []
     for face in modules:
         if not face.is_package:
@@ -248,6 +250,12 @@ def test_cycle_is_found(tmp_path: Path, where: str) -> None:
     files = {"ir/a.py": "from .b import x", "ir/b.py": "from bwcompiler.ir import c", "ir/c.py": closing}
     [problem] = check_cycles(write_package(tmp_path, files))
     assert problem == "import cycle: bwcompiler.ir.a -> bwcompiler.ir.b -> bwcompiler.ir.c -> bwcompiler.ir.a"
+
+
+def test_cycle_through_a_late_import_is_found(tmp_path: Path) -> None:
+    files = {"ir/a.py": "from . import b", "ir/b.py": "from bwcompiler import lazy\na = lazy.module('bwcompiler.ir.a')"}
+    [problem] = check_cycles(write_package(tmp_path, files))
+    assert problem == "import cycle: bwcompiler.ir.a -> bwcompiler.ir.b -> bwcompiler.ir.a"
 
 
 def test_module_that_imports_itself_is_found(tmp_path: Path) -> None:

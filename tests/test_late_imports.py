@@ -28,13 +28,27 @@ def check_local_imports(modules: list[Module]) -> list[str]:
 
 
 def check_late_imports(modules: list[Module]) -> list[str]:
-    """`lazy.loader` and `lazy.module` stand at the top of a module, where an import would."""
+    """`lazy.loader` and `lazy.module` stand at the top of a module, where an import would, and nothing else imports late: forks wait for
+    these imports only."""
     problems = []
     for module in modules:
+        problems += [f"{module}:{line}: imports by a call; ask lazy.module for it, at the top" for line in import_calls(module)
+                     if module.part not in IMPORTERS]
         top = {id(statement.value) for statement in top_statements(module.tree.body) if isinstance(statement, ast.Assign)}
         problems += [f"{module}:{call.lineno}: lazy.{name} is called inside; it belongs to the top, where an import would stand"
                      for name, call in late_calls(module) if id(call) not in top]
     return problems
+
+
+IMPORTERS = ("lazy", "cli")            # the command line imports the user's functions
+
+
+def import_calls(module: Module) -> Iterator[int]:
+    """The lines in which something is imported by a call."""
+    for node in ast.walk(module.tree):
+        match node:
+            case ast.Call(func=ast.Name(id="import_module" | "__import__") | ast.Attribute(attr="import_module" | "__import__")):
+                yield node.lineno
 
 
 def top_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
@@ -129,6 +143,13 @@ def test_optional_packages_may_be_imported_inside(tmp_path: Path) -> None:
 def test_late_import_inside_is_found(tmp_path: Path, text: str) -> None:
     [problem] = check_late_imports(write_package(tmp_path, {"ops/layout.py": text}))
     assert "ops.layout:3: lazy.module is called inside" in problem
+
+
+@pytest.mark.parametrize("text", ["import importlib\ndef f():\n    return importlib.import_module('scipy.special')",
+                                  "def f():\n    return __import__('networkx')"])
+def test_import_by_a_call_is_found(tmp_path: Path, text: str) -> None:
+    [problem] = check_late_imports(write_package(tmp_path, {"ops/layout.py": text}))
+    assert "imports by a call; ask lazy.module for it" in problem
 
 
 LATE = "from bwcompiler.lazy import loader, module\nnx = module('networkx')\n__all__ = ['b', 'c']\n"

@@ -101,7 +101,7 @@ def internal_imports(module: Module, modules: list[Module]) -> Iterator[tuple[Mo
 
 def late_calls(module: Module) -> Iterator[tuple[str, ast.Call]]:
     """The calls of `loader` and `module`, or of `lazy.loader` and `lazy.module`."""
-    names = {found.name.rpartition(".")[2] for found in module.imports if found.name.startswith(f"{PACKAGE}.lazy.")}
+    names = {name for name in ("loader", "module") if f"{PACKAGE}.lazy.{name}" in [found.name for found in module.imports]}
     for node in ast.walk(module.tree):
         match node:
             case ast.Call(func=ast.Name(id=name)) if name in names:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import importlib
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from bwcompiler.lazy import imported
 
 _HEADER = object.__basicsize__
 _COUNTS = _HEADER  # int nin, nout, nargs, identity
@@ -41,7 +42,7 @@ def fft_loop(name: str, types: str) -> InnerLoop | None:
 def loop_of_module(module: str, name: str, types: str) -> InnerLoop | None:
     """The loop of a ufunc of any module (numpy, scipy.special ...), if there are both."""
     try:  # private modules: they may move, and then there is no loop
-        ufunc = getattr(importlib.import_module(module), name, None)
+        ufunc = getattr(imported(module), name, None)
     except ImportError:
         return None
     return inner_loop(ufunc, types) if isinstance(ufunc, np.ufunc) else None

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import importlib
 from typing import Any
 
 import numpy as np
+
+from bwcompiler.lazy import imported
 
 _MODULE = "numpy._core._multiarray_umath"
 _GET_FUNCTIONS = 365           # place of PyDataType_GetArrFuncs in the C API
@@ -33,7 +34,7 @@ def sort_function(dtype: np.dtype[Any], kind: int, positions: bool) -> int:
 
 def _functions(dtype: np.dtype[Any]) -> int:
     try:  # a private module, as the header of NumPy's C API itself reads it
-        capsule = importlib.import_module(_MODULE)._ARRAY_API
+        capsule = imported(_MODULE)._ARRAY_API
     except (ImportError, AttributeError):
         return 0
     pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))

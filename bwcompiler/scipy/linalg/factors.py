@@ -5,13 +5,12 @@ Of complex matrices too; ᴴ is the conjugate transpose there, the transpose of 
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from bwcompiler import ops
+from bwcompiler import lazy, ops
 from bwcompiler.api.inside.callbacks import pure_callback
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.api.programs.shapes import ShapeDtypeStruct
@@ -28,6 +27,8 @@ from bwcompiler.nn.activations import number_value
 from bwcompiler.ops.complex_parts import conj
 from bwcompiler.ops.contraction import matrix_transpose
 from bwcompiler.ops.linalg.factorization import row, rows
+
+scipy_linalg = lazy.module("scipy.linalg")
 
 
 # ----- triangles
@@ -287,7 +288,7 @@ def qr(a: Any, overwrite_a: bool = False, lwork: int | None = None, mode: str = 
 def _order_of_columns(matrix: Any) -> Any:
     """The columns as LAPACK's pivoting takes them."""
     def order(a: Any) -> Any:
-        qr_of = importlib.import_module("scipy.linalg").qr
+        qr_of = scipy_linalg.qr
         found = np.empty((*a.shape[:-2], a.shape[-1]), np.int32)
         for place in np.ndindex(a.shape[:-2]):
             found[place] = qr_of(a[place], mode="r", pivoting=True)[-1]

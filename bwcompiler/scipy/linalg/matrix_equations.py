@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 from typing import Any
 
 import numpy as np
 
+from bwcompiler import lazy
 from bwcompiler.api.inside.callbacks import pure_callback
 from bwcompiler.api.programs.shapes import ShapeDtypeStruct
 from bwcompiler.api.transforms.reverse import custom_jvp, custom_vjp
@@ -20,6 +20,8 @@ from bwcompiler.frontend.tracing.promotion import common_dtype
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.nn.activations import number_value
 from bwcompiler.scipy.linalg.batches import over_batches
+
+scipy_linalg = lazy.module("scipy.linalg")
 
 MOST_UNKNOWNS = 64                     # of an equation that is solved as one linear system; larger ones by Schur forms, through SciPy
 
@@ -39,7 +41,7 @@ def _solved(a: Any, b: Any, q: Any) -> Any:
 
 def _by_schur(a: Any, b: Any, q: Any) -> Any:
     """Bartels and Stewart (1972)."""
-    found = importlib.import_module("scipy.linalg").solve_sylvester(a, b, q)
+    found = scipy_linalg.solve_sylvester(a, b, q)
     if not np.all(np.isfinite(found)):
         raise np.linalg.LinAlgError("Matrices a and -b have common or close eigenvalues.")
     return found.astype(q.dtype, copy=False)
@@ -151,7 +153,7 @@ def _refuse_generalised(name: str, e: Any, s: Any, balanced: bool) -> None:
 
 def _by_scipy(name: str, a: Any, b: Any, q: Any, r: Any) -> Any:
     def solve(a: Any, b: Any, q: Any, r: Any) -> Any:
-        return getattr(importlib.import_module("scipy.linalg"), name)(a, b, q, r).astype(q.dtype, copy=False)
+        return getattr(scipy_linalg, name)(a, b, q, r).astype(q.dtype, copy=False)
 
     return pure_callback(solve, ShapeDtypeStruct(q.shape, q.dtype), a, b, q, r)
 

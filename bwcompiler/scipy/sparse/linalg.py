@@ -5,13 +5,12 @@ Derivatives do not go through the solver: they solve with the matrix again, or w
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from bwcompiler import tree
+from bwcompiler import lazy, tree
 from bwcompiler.api.inside.callbacks import pure_callback
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.api.programs.shapes import ShapeDtypeStruct
@@ -25,6 +24,9 @@ from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.types import F64
 from bwcompiler.scipy.sparse.arrays import SparseArray, converted, product_at
 
+scipy_sparse = lazy.module("scipy.sparse")
+scipy_solvers = lazy.module("scipy.sparse.linalg")
+
 ITERATIVE = ("bicg", "bicgstab", "cg", "cgs", "gcrotmk", "gmres", "lgmres", "minres", "qmr", "tfqmr")
 
 __all__ = [*ITERATIVE, "factorized", "splu", "spsolve", "spsolve_triangular"]
@@ -35,8 +37,7 @@ Host = Callable[..., tuple[Any, Any]]       # (matrix, right-hand side, first gu
 def _system(host: Host, transposed: bool = False) -> Any:
     """(data, rows, columns, b, *first guess) -> x with A x = b, and what the host says of it, with derivatives in both modes."""
     def on_host(data: Any, rows: Any, columns: Any, b: Any, *guess: Any) -> Any:
-        sparse = importlib.import_module("scipy.sparse")
-        matrix = sparse.coo_array((data, (rows, columns)), shape=(b.shape[0], b.shape[0])).tocsc()
+        matrix = scipy_sparse.coo_array((data, (rows, columns)), shape=(b.shape[0], b.shape[0])).tocsc()
         x, info = host(matrix, b, guess[0] if guess else None, transposed)
         return np.asarray(x, b.dtype).reshape(b.shape), np.int64(info)
 
@@ -93,7 +94,7 @@ def _matrix(name: str, A: Any, b: Any) -> SparseArray:
 
 def _direct(matrix: Any, b: Any, guess: Any, transposed: bool) -> tuple[Any, Any]:
     try:
-        return importlib.import_module("scipy.sparse.linalg").splu(matrix).solve(b), 0
+        return scipy_solvers.splu(matrix).solve(b), 0
     except RuntimeError as error:                                       # "Factor is exactly singular"
         raise np.linalg.LinAlgError(str(error)) from None
 
@@ -226,13 +227,13 @@ def _plain(A: Any) -> Any:
     """For SciPy, when nothing is traced."""
     if not isinstance(A, SparseArray):
         return A
-    return importlib.import_module("scipy.sparse").coo_array((A.data, (A.rows, A.columns)), shape=A.shape).tocsr()
+    return scipy_sparse.coo_array((A.data, (A.rows, A.columns)), shape=A.shape).tocsr()
 
 
 def _iterative(name: str) -> Any:
     def function(A: Any, b: Any, x0: Any = None, **options: Any) -> Any:
         if not is_tracing((A.data if isinstance(A, SparseArray) else A, b, x0)):
-            return getattr(importlib.import_module("scipy.sparse.linalg"), name)(_plain(A), b, x0, **options)
+            return getattr(scipy_solvers, name)(_plain(A), b, x0, **options)
         if any(isinstance(one, Tracer) for one in tree.leaves(options)):
             raise TracerError(f"{name}: of the arguments A, b and x0 may be traced; M, tolerances and others must be known\n"
                               "  hint: bw.custom_linear_solve, with a solver of your own")
@@ -243,7 +244,7 @@ def _iterative(name: str) -> Any:
             for key in ("M", "M1", "M2"):
                 if transposed and given.get(key) is not None:
                     given[key] = given[key].T
-            return getattr(importlib.import_module("scipy.sparse.linalg"), name)(plain, right, guess, **given)  # type: ignore[no-any-return]
+            return getattr(scipy_solvers, name)(plain, right, guess, **given)  # type: ignore[no-any-return]
 
         data, right = _promoted(matrix.data, b)
         guess = () if x0 is None else (stop_gradient(fresh(cast(value_as(x0), value_as(right).dtype))),)

@@ -7,7 +7,6 @@ derivative either.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import math
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler import lazy
 from bwcompiler.api.inside.callbacks import pure_callback
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.api.programs.shapes import ShapeDtypeStruct
@@ -26,6 +26,8 @@ from bwcompiler.frontend.tracing.operands import broadcast_shapes
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import fresh, value_of
 from bwcompiler.nn.activations import real_value
+
+scipy_stats = lazy.module("scipy.stats")
 
 Rule = Callable[..., Any]
 
@@ -102,7 +104,7 @@ def _as_arrays(xs: Sequence[Any]) -> list[Any]:
 
 def _on_host(distribution: str, name: str, xs: Sequence[Any]) -> Any:
     def host(*xs: Any) -> Any:
-        found = getattr(getattr(importlib.import_module("scipy.stats"), distribution), name)(*xs)
+        found = getattr(getattr(scipy_stats, distribution), name)(*xs)
         return np.asarray(found, xs[0].dtype)
 
     return pure_callback(host, ShapeDtypeStruct(xs[0].shape, xs[0].dtype), *xs)

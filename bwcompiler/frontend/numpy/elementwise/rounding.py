@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -121,10 +122,8 @@ def i0(x: Any) -> Any:
     value = value_as(x)
     if value.dtype.is_complex:
         raise TypeError("i0 not supported for complex values")
-    try:
-        import scipy.special  # noqa: F401
-    except ImportError:
-        raise UnsupportedError("np.i0 of traced arrays is computed by SciPy's loop, and SciPy is not installed") from None
+    if find_spec("scipy") is None:
+        raise UnsupportedError("np.i0 of traced arrays is computed by SciPy's loop, and SciPy is not installed")
     dtype = value.dtype if value.dtype.is_float else F64
     computed = cast(value, F32 if dtype is F16 else dtype)
     return fresh(cast(ops.special_function(computed, name="i0", results=1), dtype))
