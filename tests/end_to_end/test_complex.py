@@ -20,11 +20,11 @@ from bwcompiler.export.numpy_source import program_source
 rng = np.random.default_rng(11)
 
 
-def noise(*shape: int) -> Any:
+def noise(rng: np.random.Generator, *shape: int) -> Any:
     return rng.normal(size=shape) + 1j * rng.normal(size=shape)
 
 
-Z, W, V, A = noise(3, 4), noise(3, 4), noise(4), noise(3, 3)
+Z, W, V, A = noise(rng, 3, 4), noise(rng, 3, 4), noise(rng, 4), noise(rng, 3, 3)
 X = rng.normal(size=(3, 4))
 SMALL = Z / 4
 
@@ -189,8 +189,8 @@ def test_values_without_derivative(name):
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (0,), (0, 3), (3, 0), (1, 1), (40,), (33, 65)])
-def test_shapes(shape):
-    z = np.asarray(noise(*shape))
+def test_shapes(shape, rng):
+    z = np.asarray(noise(rng, *shape))
     def function(z):
         return z * z + 1j, np.abs(z), z.sum(), z.conj(), z.prod(), z.sum(-1) if z.ndim else z
     for ours, numpys in zip(outputs(bw.jit(function)(z)), outputs(function(z)), strict=True):
@@ -198,16 +198,16 @@ def test_shapes(shape):
         np.testing.assert_allclose(ours, numpys, rtol=1e-11)
 
 
-def test_long_sums_are_accurate():
-    z = noise(100_001)
+def test_long_sums_are_accurate(rng):
+    z = noise(rng, 100_001)
     found = bw.jit(lambda z: z.sum())(z.astype(np.complex64))
     np.testing.assert_allclose(found, z.astype(np.complex64).astype(complex).sum(), rtol=1e-5)
     np.testing.assert_allclose(bw.jit(lambda z: z.sum(0))(z.reshape(-1, 1)), [z.sum()], rtol=1e-12)
 
 
 @pytest.mark.parametrize("layout", [np.asfortranarray, lambda z: z[::2], lambda z: z.T, lambda z: z[:, ::-1]])
-def test_memory_orders(layout):
-    z = layout(noise(6, 8))
+def test_memory_orders(layout, rng):
+    z = layout(noise(rng, 6, 8))
     function = lambda z: (z * z, z.sum(0), z.real.copy(), z @ z.T)
     for ours, numpys in zip(outputs(bw.jit(function)(z)), outputs(function(z)), strict=True):
         np.testing.assert_allclose(ours, numpys, rtol=1e-12)
@@ -218,8 +218,8 @@ def test_memory_orders(layout):
 @pytest.mark.parametrize("shapes", [((40, 50), (50, 60)), ((3, 40, 50), (3, 50, 20)), ((40, 50), (50,)), ((50,), (50, 40)), ((2, 3), (3, 2)),
                                     ((40, 1), (1, 40)), ((5, 0), (0, 4)), ((3, 1, 60), (3, 60, 1))])
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
-def test_products_of_all_sizes(shapes, dtype):
-    x, y = (noise(*shape).astype(dtype) for shape in shapes)
+def test_products_of_all_sizes(shapes, dtype, rng):
+    x, y = (noise(rng, *shape).astype(dtype) for shape in shapes)
     tolerance = 1e-12 if dtype is np.complex128 else 1e-4
     np.testing.assert_allclose(bw.jit(lambda x, y: x @ y)(x, y), x @ y, rtol=tolerance, atol=tolerance)
     turned = bw.jit(lambda x, y: (x.conj() @ y, np.swapaxes(np.swapaxes(x, -1, -2).copy(), -1, -2) @ y) if x.ndim > 1 else x @ y)
@@ -258,14 +258,14 @@ def test_arguments_are_written_back():
     np.testing.assert_allclose(ours, numpys)
 
 
-def test_python_numbers():
+def test_python_numbers(rng):
     function = bw.jit(lambda a, x: a * x + 1)
     np.testing.assert_allclose(function(2j, X), 2j * X + 1)
     assert function(2j, X.astype(np.float32)).dtype == np.complex64
     assert function(2j, 3).item() == 1 + 6j
     assert bw.jit(lambda a: a.real * 2 + abs(a))(3 + 4j).item() == 11.0
     assert bw.grad(lambda a: (a * a).real)(1 + 2j).item() == 2 + 4j
-    captured = noise(3, 4)
+    captured = noise(rng, 3, 4)
     np.testing.assert_allclose(bw.jit(lambda x: x * captured + 1j)(X), X * captured + 1j)
 
 
@@ -302,8 +302,8 @@ def test_convention():
     assert bw.grad(lambda z: np.abs(z))(0j).item() == 0
 
 
-def test_descent_goes_along_the_conjugate():
-    z = noise(5)
+def test_descent_goes_along_the_conjugate(rng):
+    z = noise(rng, 5)
     for _ in range(200):
         z = z - 0.1 * np.conj(bw.grad(lambda z: np.sum(np.abs(z - (1 + 2j)) ** 2))(z))
     np.testing.assert_allclose(z, 1 + 2j)
@@ -342,9 +342,9 @@ def test_errors_of_derivatives():
 
 
 # ----- other transforms
-def test_forward_mode():
+def test_forward_mode(rng):
     """The tangent of a function of complex numbers is linear over the real numbers; of a holomorphic one over the complex ones."""
-    t = noise(3, 4)
+    t = noise(rng, 3, 4)
     function = lambda z: np.abs(z) ** 2 + (z * np.conj(z) * 1j).imag + np.exp(z).real
     out, tangent = bw.jvp(function, (Z,), (t,))
     np.testing.assert_allclose(out, function(Z))
@@ -359,7 +359,7 @@ def test_forward_mode():
             np.testing.assert_allclose(ours, (a - b) / (2 * step), rtol=1e-6, atol=1e-7 * max(1, np.abs(a).max()), err_msg=name)
 
 
-def test_whole_derivatives_forwards():
+def test_whole_derivatives_forwards(rng):
     np.testing.assert_allclose(bw.jacfwd(lambda z: A @ z, holomorphic=True)(V[:3]), A)
     np.testing.assert_allclose(bw.jacfwd(lambda x: np.exp(1j * x))(X[0]), np.diag(1j * np.exp(1j * X[0])))
     np.testing.assert_allclose(bw.jacrev(lambda z: A @ z, holomorphic=True)(V[:3]), A)
@@ -367,7 +367,7 @@ def test_whole_derivatives_forwards():
         bw.jacfwd(lambda z: np.abs(z))(V)
     found = bw.jacobian(lambda z: np.abs(z[0] * np.ones(5)))(V[:1])            # more outputs than arguments, and still two derivatives
     np.testing.assert_allclose(found, np.full((5, 1), (V[0].conj() / abs(V[0]))))
-    v = noise(4)
+    v = noise(rng, 4)
     function = lambda z: np.sum(np.abs(z) ** 4)
     step = 1e-5
     expected = (bw.grad(function)(V + step * v) - bw.grad(function)(V - step * v)) / (2 * step)
@@ -429,13 +429,13 @@ def test_masked_gradients_are_zeros():
     assert np.isfinite(gradient).all() and gradient[0] == 0
 
 
-def test_backward_programs():
+def test_backward_programs(rng):
     program = bw.compile(lambda z, x: z * x + np.conj(z), Z, X)
-    seed = noise(3, 4)
+    seed = noise(rng, 3, 4)
     by_hand = (seed * X + seed.conj(), (seed * Z).real)
     for ours, expected in zip(program.backward(Z, X, grad_outputs=seed), by_hand, strict=True):
         np.testing.assert_allclose(ours, expected)
-    buffers = (noise(3, 4), rng.normal(size=(3, 4)))
+    buffers = (noise(rng, 3, 4), rng.normal(size=(3, 4)))
     expected = [buffer + 0.5 * gradient for buffer, gradient in zip(buffers, by_hand, strict=True)]
     program.backward(Z, X, grad_outputs=seed, into=buffers, scale=0.5)
     for ours, wanted in zip(buffers, expected, strict=True):

@@ -16,11 +16,11 @@ rng = np.random.default_rng(23)
 L = np.linalg
 
 
-def noise(*shape: int) -> Any:
+def noise(rng: np.random.Generator, *shape: int) -> Any:
     return rng.normal(size=shape) + 1j * rng.normal(size=shape)
 
 
-A, TALL, WIDE, B = noise(3, 3) + 2 * np.eye(3), noise(4, 2), noise(2, 4), noise(3, 2)
+A, TALL, WIDE, B = noise(rng, 3, 3) + 2 * np.eye(3), noise(rng, 4, 2), noise(rng, 2, 4), noise(rng, 3, 2)
 SPIRAL = np.array([[1.0, -2.0, 0.3], [2.0, 1.0, 0.1], [0.2, -0.4, 3.0]])          # real, with complex eigenvalues
 
 
@@ -108,7 +108,7 @@ def test_values(name):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_derivatives(name):
+def test_derivatives(name, rng):
     """Gradient by differences of both parts; the forward derivative; the second derivative."""
     function, argument = FUNCTIONS[name]
     total = scalar(function, argument)
@@ -123,7 +123,7 @@ def test_derivatives(name):
             expected[place] += factor * (total(up) - total(down)) / (2 * step)
     scale = max(1.0, float(np.abs(expected).max()))
     np.testing.assert_allclose(gradient, expected, rtol=0, atol=1e-6 * scale)
-    t = noise(*argument.shape) if np.iscomplexobj(argument) else rng.normal(size=argument.shape)
+    t = noise(rng, *argument.shape) if np.iscomplexobj(argument) else rng.normal(size=argument.shape)
     _, tangent = bw.jvp(total, (argument,), (t,))
     np.testing.assert_allclose(tangent, np.sum(np.real(expected * t)), rtol=0, atol=1e-5 * scale)
     if name in DEAR:

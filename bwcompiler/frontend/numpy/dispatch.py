@@ -16,7 +16,7 @@ from bwcompiler.frontend.numpy.manipulation.indexing import fitted
 from bwcompiler.frontend.numpy.reductions import comparisons, nan, reductions, searching, sorting  # noqa: F401
 from bwcompiler.frontend.tracing.operands import mask_as, materialise, operand
 from bwcompiler.frontend.tracing.promotion import require_cast, strong
-from bwcompiler.frontend.tracing.registry import HANDLERS, implements
+from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.tracer import Tracer, assign, value_of
 from bwcompiler.ir.types import BOOL
 
@@ -37,4 +37,3 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
     assign(dst, value)
 
 
-HANDLERS["copyto"] = copyto

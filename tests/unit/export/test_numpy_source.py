@@ -162,7 +162,7 @@ def assert_same_tree(found, expected):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_module_agrees_with_native_code(name):
+def test_module_agrees_with_native_code(name, rng):
     fun, *args = FUNCTIONS[name]
     program = bw.compile(fun, *args)
     source = program_source(program)
@@ -170,7 +170,7 @@ def test_module_agrees_with_native_code(name):
     out, residuals = module["forward"](*args)
     native = program(*args)
     assert_same_tree(out, native)
-    seeded = tree.map(lambda leaf: R.normal(size=np.shape(leaf)).astype(leaf.dtype) if leaf.dtype.kind in "fc" else None,
+    seeded = tree.map(lambda leaf: rng.normal(size=np.shape(leaf)).astype(leaf.dtype) if leaf.dtype.kind in "fc" else None,
                       tree.map(np.asarray, native))
     found = module["backward"](residuals, *tree.leaves(seeded))
     expected = program.backward(*args, grad_outputs=seeded)
@@ -278,9 +278,9 @@ def moving_parts():
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("build", [*region_graphs.ALL, moving_parts], ids=lambda build: build.__name__)
 @pytest.mark.parametrize("shift", [0.0, 5.0])
-def test_regions_compute_what_the_interpreter_does(build, shift):
+def test_regions_compute_what_the_interpreter_does(build, shift, rng):
     graph = build()
-    arrays = [np.asarray(R.uniform(0.5, 1.0, value.shape) + shift * k).astype(value.dtype.numpy) for k, value in enumerate(graph.inputs)]
+    arrays = [np.asarray(rng.uniform(0.5, 1.0, value.shape) + shift * k).astype(value.dtype.numpy) for k, value in enumerate(graph.inputs)]
     found = execute(graph_source(graph))[graph.name](*arrays)
     np.testing.assert_allclose(found, interpret(graph, arrays)[0], rtol=1e-13)
 

@@ -74,7 +74,7 @@ def test_large_arguments_do_not_overflow() -> None:
     assert np.isnan(nn.relu(np.array([np.nan]))).all()
 
 
-def test_layers() -> None:
+def test_layers(rng: np.random.Generator) -> None:
     w, b = rng.normal(size=(3, 6)), rng.normal(size=3)
     assert_same(both(nn.linear, X, w, b), X @ w.T + b)
     assert_same(both(nn.linear, X[0], w), w @ X[0])
@@ -97,7 +97,7 @@ def test_dropout() -> None:
 
 
 @pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "huber_loss"])
-def test_losses_with_weights(name: str) -> None:
+def test_losses_with_weights(name: str, rng: np.random.Generator) -> None:
     """As PyTorch's: a mean is divided by the sum of the weights, that of huber_loss by the number of elements."""
     y, weights = rng.normal(size=X.shape), rng.uniform(0.1, 2.0, X.shape)
     loss = getattr(nn, name)
@@ -110,7 +110,7 @@ def test_losses_with_weights(name: str) -> None:
         loss(X, y, weight=weights[:1])
 
 
-def test_losses() -> None:
+def test_losses(rng: np.random.Generator) -> None:
     y = rng.normal(size=X.shape)
     d = X - y
     assert_same(both(nn.mse_loss, X, y), (d**2).mean())
@@ -122,7 +122,7 @@ def test_losses() -> None:
     assert_same(both(nn.binary_cross_entropy_with_logits, X, t), -(t * np.log(p) + (1 - t) * np.log(1 - p)).mean())
 
 
-def test_class_losses() -> None:
+def test_class_losses(rng: np.random.Generator) -> None:
     logs = np.log(softmax(X))
     picked = -logs[np.arange(4), LABELS]
     weight = rng.uniform(1, 2, size=6)
@@ -151,7 +151,7 @@ def test_class_losses() -> None:
         nn.nll_loss(X, np.array([0, 1]))
 
 
-def test_embedding_takes_the_indices_first() -> None:
+def test_embedding_takes_the_indices_first(rng: np.random.Generator) -> None:
     table, indices = rng.normal(size=(7, 2)), np.array([3, 0])
     with pytest.raises(DTypeError, match=r"indices x must be integers, got float64 of shape \(7, 2\).*swapped"):
         nn.embedding(table, indices)
@@ -184,7 +184,7 @@ def reference_convolution(x: Any, w: Any, stride: int, padding: int, dilation: i
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
 @pytest.mark.parametrize(("stride", "padding", "dilation", "groups"), [(1, 0, 1, 1), (2, 1, 1, 1), (1, 2, 2, 1), (2, 1, 1, 2)])
-def test_convolution(rank: int, stride: int, padding: int, dilation: int, groups: int) -> None:
+def test_convolution(rank: int, stride: int, padding: int, dilation: int, groups: int, rng: np.random.Generator) -> None:
     conv = getattr(nn, f"conv{rank}d")
     sizes = (7, 6, 5)[:rank]
     x, w, b = rng.normal(size=(2, 4, *sizes)), rng.normal(size=(6, 4 // groups, *(3, 2, 2)[:rank])), rng.normal(size=6)
@@ -194,7 +194,7 @@ def test_convolution(rank: int, stride: int, padding: int, dilation: int, groups
     np.testing.assert_allclose(conv(x[0], w, b, stride, padding, dilation, groups), expected[0], atol=1e-12)
 
 
-def test_convolution_padding_same() -> None:
+def test_convolution_padding_same(rng: np.random.Generator) -> None:
     x, w = rng.normal(size=(1, 2, 5, 6)), rng.normal(size=(3, 2, 3, 3))
     assert_same(both(lambda x, w: nn.conv2d(x, w, padding="same"), x, w), reference_convolution(x, w, 1, 1, 1, 1))
     assert_same(both(lambda x, w: nn.conv2d(x, w, padding="valid"), x, w), reference_convolution(x, w, 1, 0, 1, 1))
@@ -203,7 +203,7 @@ def test_convolution_padding_same() -> None:
 @pytest.mark.parametrize("rank", [1, 2])
 @pytest.mark.parametrize(("stride", "padding", "extra", "dilation", "groups"),
                          [(1, 0, 0, 1, 1), (2, 1, 1, 1, 1), (3, 2, 0, 1, 1), (2, 0, 1, 2, 2)])
-def test_transposed_convolution_is_the_adjoint(rank: int, stride: int, padding: int, extra: int, dilation: int, groups: int) -> None:
+def test_transposed_convolution_is_the_adjoint(rank: int, stride: int, padding: int, extra: int, dilation: int, groups: int, rng: np.random.Generator) -> None:
     """<conv(x), y> = <x, conv_transpose(y)>."""
     sizes = (9, 8)[:rank]
     w = rng.normal(size=(4, 6 // groups, *(3, 2)[:rank]))
@@ -218,7 +218,7 @@ def test_transposed_convolution_is_the_adjoint(rank: int, stride: int, padding: 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
 @pytest.mark.parametrize(("kernel", "stride", "padding"), [(2, None, 0), (3, 2, 1), (2, 1, 0)])
-def test_pooling(rank: int, kernel: int, stride: int | None, padding: int) -> None:
+def test_pooling(rank: int, kernel: int, stride: int | None, padding: int, rng: np.random.Generator) -> None:
     x = rng.normal(size=(2, 3, *(6, 5, 4)[:rank]))
     step = kernel if stride is None else stride
 
@@ -235,7 +235,7 @@ def test_pooling(rank: int, kernel: int, stride: int | None, padding: int) -> No
     assert maximum(x[0], kernel, stride, padding).shape == pooled(0.0, np.max).shape[1:]
 
 
-def test_max_pooling_of_integers() -> None:
+def test_max_pooling_of_integers(rng: np.random.Generator) -> None:
     x = rng.integers(-9, 9, size=(1, 1, 4, 4))
     assert_same(both(lambda x: nn.max_pool2d(x, 2), x), x.reshape(1, 1, 2, 2, 2, 2).max((3, 5)))
 
@@ -277,7 +277,7 @@ def test_special_of_two(name: str) -> None:
     assert_same(found, expected)
 
 
-def test_gamma_family_of_two() -> None:
+def test_gamma_family_of_two(rng: np.random.Generator) -> None:
     x, y = rng.uniform(0.1, 9, 6), rng.uniform(0.1, 9, 6)
     for name in ("beta", "betaln"):
         np.testing.assert_allclose(both(getattr(special, name), x, y), getattr(scipy.special, name)(x, y), rtol=1e-11, atol=1e-13)
@@ -286,7 +286,7 @@ def test_gamma_family_of_two() -> None:
     np.testing.assert_allclose(both(lambda x: special.multigammaln(x + 1, 3), x), scipy.special.multigammaln(x + 1, 3), rtol=1e-12)
 
 
-def test_special_reductions() -> None:
+def test_special_reductions(rng: np.random.Generator) -> None:
     weights = rng.uniform(size=X.shape)
     for axis in (None, 0, (0, 1)):
         assert_same(both(lambda x, axis=axis: special.logsumexp(x, axis), X), scipy.special.logsumexp(X, axis))

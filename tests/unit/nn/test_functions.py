@@ -216,7 +216,7 @@ def test_batch_norm_says_that_captured_statistics_are_not_updated() -> None:
 
 # ----- pooling
 @pytest.mark.parametrize("rank", [1, 2, 3])
-def test_adaptive_pooling(rank: int) -> None:
+def test_adaptive_pooling(rank: int, rng: np.random.Generator) -> None:
     x = rng.normal(size=(2, 3, *(7, 5, 4)[:rank]))
     sizes = (3, 4, 2)[:rank]
     windows = [[slice(i * n // m, -(-(i + 1) * n // m)) for i in range(m)] for n, m in zip(x.shape[2:], sizes, strict=True)]
@@ -239,7 +239,7 @@ def test_adaptive_pooling(rank: int) -> None:
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
-def test_unpooling_puts_maxima_back(rank: int) -> None:
+def test_unpooling_puts_maxima_back(rank: int, rng: np.random.Generator) -> None:
     x = rng.normal(size=(2, 3, *(6, 5, 4)[:rank]))
     pool, unpool = getattr(nn, f"max_pool{rank}d"), getattr(nn, f"max_unpool{rank}d")
     maxima, places = traced(lambda x: pool(x, 2, 2, 0, return_indices=True), x)
@@ -328,7 +328,7 @@ def test_sampling_outside() -> None:
 
 
 # ----- rearrangement
-def test_patches_and_their_adjoint() -> None:
+def test_patches_and_their_adjoint(rng: np.random.Generator) -> None:
     options = {"dilation": (2, 1), "padding": (1, 0), "stride": (1, 2)}
     patches = traced(lambda x: nn.unfold(x, (2, 3), **options), IMAGES)
     padded = np.pad(IMAGES, [(0, 0), (0, 0), (1, 1), (0, 0)])
@@ -349,7 +349,7 @@ def test_shuffles() -> None:
     np.testing.assert_array_equal(traced(lambda x: nn.channel_shuffle(x, 2), x), x[:, [0, 2, 1, 3]])
 
 
-def test_embedding_options() -> None:
+def test_embedding_options(rng: np.random.Generator) -> None:
     table, index = rng.normal(size=(5, 2)), np.array([[1, 2], [1, -1]])
     gradient = traced(bw.grad(lambda w: nn.embedding(index, w, padding_idx=2).sum()), table)
     assert gradient[:, 0].tolist() == [0, 2, 0, 0, 1]

@@ -37,7 +37,7 @@ def test_a_key_is_a_mask(name: str, x: Any, lead: int) -> None:
     check_derivatives(lambda x: function(x, 0.25, mask=mask), x)
 
 
-def test_noise_keeps_mean_and_variance() -> None:
+def test_noise_keeps_mean_and_variance(rng: np.random.Generator) -> None:
     x = np.ones(20000)
     assert abs(nn.dropout(x, 0.3, key=KEY).mean() - 1) < 0.02
     for function, values in ((nn.alpha_dropout, rng.normal(size=20000)), (nn.feature_alpha_dropout, rng.normal(size=(100, 200)))):
@@ -60,7 +60,7 @@ def test_random_slopes() -> None:
     check_derivatives(lambda x: nn.rrelu(x, 0.1, 0.4, True, KEY), X)
 
 
-def test_gumbel_softmax() -> None:
+def test_gumbel_softmax(rng: np.random.Generator) -> None:
     noise = bw.random.gumbel(KEY, X.shape)
     soft = traced(lambda x: nn.gumbel_softmax(x, 0.7, axis=1, key=KEY), X)
     np.testing.assert_allclose(soft, sp.softmax((X + noise) / 0.7, 1), rtol=1e-12)
@@ -72,7 +72,7 @@ def test_gumbel_softmax() -> None:
     check_derivatives(lambda x: nn.gumbel_softmax(x, 0.7, key=KEY), X)
 
 
-def test_dropout_of_attention() -> None:
+def test_dropout_of_attention(rng: np.random.Generator) -> None:
     q, k, v = X, rng.normal(size=(3, 6, 5)), rng.normal(size=(3, 6, 2))
     found = traced(lambda q: nn.scaled_dot_product_attention(q, k, v, dropout_p=0.5, key_of_dropout=KEY), q)
     weights = sp.softmax(q @ np.swapaxes(k, 1, 2) / np.sqrt(5), -1)

@@ -86,7 +86,7 @@ def test_bags(mode: str, padding: int | None) -> None:
     check_derivatives(lambda w: nn.embedding_bag(INDICES, w, OFFSETS, mode=mode, padding_idx=padding), TABLE)
 
 
-def test_weighted_bags() -> None:
+def test_weighted_bags(rng: np.random.Generator) -> None:
     weights = rng.normal(size=7)
     expected = np.stack([(TABLE[INDICES[part]] * weights[part, None]).sum(0) for part in BAGS])
     np.testing.assert_allclose(traced(lambda w, s: nn.embedding_bag(INDICES, w, OFFSETS, mode="sum", per_sample_weights=s), TABLE, weights), expected)
@@ -97,7 +97,7 @@ def test_weighted_bags() -> None:
         nn.embedding_bag(INDICES, TABLE)
 
 
-def test_several_heads() -> None:
+def test_several_heads(rng: np.random.Generator) -> None:
     q, k, v = rng.normal(size=(3, 2, 4)), rng.normal(size=(5, 2, 4)), rng.normal(size=(5, 2, 4))
     w, b, out, bias = rng.normal(size=(12, 4)), rng.normal(size=12), rng.normal(size=(4, 4)), rng.normal(size=4)
     hidden = np.array([[False, True, False, False, False], [False, False, False, True, True]])

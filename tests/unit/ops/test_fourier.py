@@ -16,7 +16,7 @@ from tests.support.opcases import case, op_tests
 rng = np.random.default_rng(3)
 
 
-def noise(*shape: int):
+def noise(rng, *shape: int):
     return rng.normal(size=shape) + 1j * rng.normal(size=shape)
 
 
@@ -26,8 +26,8 @@ def by_sums(x, axis, inverse=False, scale=1.0):
     return np.moveaxis(np.tensordot(matrix, x, (1, axis)), 0, axis)
 
 
-Z, X = noise(2, 5, 4), rng.normal(size=(3, 6, 5))
-LINES = [noise(size) for size in (1, 2, 3, 8, 13)]
+Z, X = noise(rng, 2, 5, 4), rng.normal(size=(3, 6, 5))
+LINES = [noise(rng, size) for size in (1, 2, 3, 8, 13)]
 
 CASES = [
     *[case("fft", Z, axis=axis, inverse=inverse, scale=0.5).gives(by_sums(Z, axis, inverse, 0.5)) for axis in range(3) for inverse in (False, True)],
@@ -39,14 +39,14 @@ CASES = [
     *[case("rfft", z.real, axis=0, scale=1.0).but(holomorphic=False).gives(by_sums(z.real, 0)[:len(z) // 2 + 1]) for z in LINES],
     case("rfft", X.astype(np.float32), axis=2, scale=1.0).but(smooth=False),
     *[case("irfft", Z, axis=axis, points=size, scale=0.25).but(holomorphic=False) for axis, size in ((0, 2), (0, 3), (1, 8), (1, 9), (2, 6), (2, 7))],
-    case("irfft", noise(1), axis=0, points=1, scale=1.0).but(holomorphic=False),
+    case("irfft", noise(rng, 1), axis=0, points=1, scale=1.0).but(holomorphic=False),
     case("irfft", Z.astype(np.complex64), axis=2, points=6, scale=1.0).but(smooth=False),
 ]
 test_op = op_tests(CASES)
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 8])
-def test_irfft_is_the_inverse(size):
+def test_irfft_is_the_inverse(size, rng):
     x = rng.normal(size=(3, size))
     found = REGISTRY["irfft"].reference(REGISTRY["rfft"].reference(x, axis=1, scale=1.0), axis=1, points=size, scale=1.0 / size)
     np.testing.assert_allclose(found, x)

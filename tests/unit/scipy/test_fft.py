@@ -57,7 +57,7 @@ def test_transforms_run_natively():
 
 
 @pytest.mark.parametrize("name", NUMPY)
-def test_derivatives(name):
+def test_derivatives(name, rng):
     """The pullback is the transpose (real and complex operands, Re of the pairing), and the derivative of the gradient is right."""
     def outputs(z, x):
         return [one for one in NUMPY[name](np.fft, z, x) if one.dtype != object]
@@ -86,7 +86,7 @@ def test_batches():
     np.testing.assert_allclose(jacobian, np.fft.fft(np.eye(5)), atol=1e-12)
 
 
-def test_a_convolution_by_transforms():
+def test_a_convolution_by_transforms(rng):
     """A filter is learnt: the gradient of a loss through fft and ifft, natively."""
     signal, kernel = rng.normal(size=64), np.exp(-np.arange(64.0))
     wanted = np.real(np.fft.ifft(np.fft.fft(signal) * np.fft.fft(kernel)))
@@ -108,7 +108,7 @@ def test_names():
 
 @pytest.mark.parametrize("kind", ["dct", "dst"])
 @pytest.mark.parametrize("size", [1, 2, 3, 8])
-def test_cosine_and_sine_transforms(kind, size):
+def test_cosine_and_sine_transforms(kind, size, rng):
     x = rng.normal(size=(2, size))
     for type_ in (1, 2, 3, 4):
         if (kind, type_, size) == ("dct", 1, 1):
@@ -140,7 +140,7 @@ def test_other_functions_of_scipy():
 
 
 @pytest.mark.parametrize("name", ["dct", "dst"])
-def test_derivatives_of_cosine_and_sine_transforms(name):
+def test_derivatives_of_cosine_and_sine_transforms(name, rng):
     """Linear functions: the Jacobian is the transform of the unit vectors."""
     function = getattr(bw.scipy.fft, name)
     for type_ in (1, 2, 3, 4):

@@ -69,7 +69,7 @@ def test_solutions() -> None:
         integrate.odeint(force, Y0[None], TIMES, ARGS)
 
 
-def test_derivatives_of_solutions() -> None:
+def test_derivatives_of_solutions(rng: np.random.Generator) -> None:
     weights = rng.normal(size=(4, 3))
 
     def loss(y0: Any, t: Any, a: Any, b: Any) -> Any:

@@ -36,15 +36,15 @@ def points_of(x: Any) -> Any:
     return np.concatenate([np.linspace(x[0] - 1, x[-1] + 1, 9), x[:2], x[-1:], [np.nan]])
 
 
-def samples(n: int, tail: tuple[int, ...] = ()) -> tuple[Any, Any]:
+def samples(rng: np.random.Generator, n: int, tail: tuple[int, ...] = ()) -> tuple[Any, Any]:
     return np.sort(rng.uniform(0, 10, n)), rng.normal(size=(n, *tail))
 
 
 # ----- piecewise cubics
 @pytest.mark.parametrize("bc", CONDITIONS, ids=str)
-def test_cubic_splines(bc: Any) -> None:
+def test_cubic_splines(bc: Any, rng: np.random.Generator) -> None:
     for n in (2, 3, 4, 7, MOST_DENSE + 20):
-        x, y = samples(n)
+        x, y = samples(rng, n)
         y[-1] = y[0] if bc == "periodic" else y[-1]
         expected = scipy.interpolate.CubicSpline(x, y, bc_type=bc)
         at = points_of(x)
@@ -65,7 +65,7 @@ def test_cubic_splines(bc: Any) -> None:
     lambda m, x, y, axis: m.PchipInterpolator(x, y, axis), lambda m, x, y, axis: m.Akima1DInterpolator(x, y, axis),
     lambda m, x, y, axis: m.Akima1DInterpolator(x, y, axis, method="makima", extrapolate=True),
     lambda m, x, y, axis: m.CubicHermiteSpline(x, y, np.ones_like(y), axis), lambda m, x, y, axis: m.make_interp_spline(x, y, axis=axis)])
-def test_axes(make: Callable[..., Any]) -> None:
+def test_axes(make: Callable[..., Any], rng: np.random.Generator) -> None:
     x = np.array([0.0, 0.5, 2.0, 3.0, 4.5])
     for shape, axis in (((5,), 0), ((5, 2), 0), ((2, 5), 1), ((2, 5, 3), -2)):
         y = rng.normal(size=shape)
@@ -74,9 +74,9 @@ def test_axes(make: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("name", ["CubicSpline", "PchipInterpolator", "Akima1DInterpolator"])
-def test_few_points(name: str) -> None:
+def test_few_points(name: str, rng: np.random.Generator) -> None:
     for n in (2, 3):
-        x, y = samples(n)
+        x, y = samples(rng, n)
         close(traced(lambda x, y: getattr(ours, name)(x, y)(x[0] + 0.01), x, y), getattr(scipy.interpolate, name)(x, y)(x[0] + 0.01))
 
 
@@ -85,13 +85,13 @@ def test_few_points(name: str) -> None:
     lambda x, y: ours.Akima1DInterpolator(x, y, extrapolate=True), lambda x, y: ours.make_interp_spline(x, y, 3),
     lambda x, y: ours.make_interp_spline(x, y, 2), lambda x, y: ours.interp1d(x, y, "cubic"), ours.interp1d,
     lambda x, y: ours.interp1d(x, y, "nearest")])
-def test_derivatives(make: Callable[..., Any]) -> None:
+def test_derivatives(make: Callable[..., Any], rng: np.random.Generator) -> None:
     x = np.array([0.0, 0.6, 1.9, 3.1, 4.2, 5.0])
     check_derivatives(lambda x, y, at: make(x, y)(at), x, rng.normal(size=6), np.array([0.2, 1.1, 4.7]), tolerance=1e-5)
 
 
-def test_large_systems_have_derivatives() -> None:
-    x, y = samples(MOST_DENSE + 5)
+def test_large_systems_have_derivatives(rng: np.random.Generator) -> None:
+    x, y = samples(rng, MOST_DENSE + 5)
 
     def f(y: Any) -> Any:
         return ours.CubicSpline(x, y)(np.array([2.0, 5.0]))
@@ -101,7 +101,7 @@ def test_large_systems_have_derivatives() -> None:
     close(bw.vmap(f)(np.stack([y, 2 * y])), np.stack([f(y), 2 * f(y)]))
 
 
-def test_conditions_of_traced_values() -> None:
+def test_conditions_of_traced_values(rng: np.random.Generator) -> None:
     x, y = np.array([0.0, 1.0, 2.5, 3.0]), rng.normal(size=4)
     check_derivatives(lambda y, slope: ours.CubicSpline(x, y, bc_type=((1, slope), (2, slope * slope)))(1.5), y, np.array(0.7))
     for wrong, message in ((lambda: ours.CubicSpline(x[::-1], y), "strictly increasing"), (lambda: ours.CubicSpline(x, y[:3]), "match the length"),
@@ -118,7 +118,7 @@ def test_conditions_of_traced_values() -> None:
 @pytest.mark.parametrize(("k", "bc"), [
     (0, None), (1, None), (2, None), (3, None), (4, None), (5, None), (3, "natural"), (3, "clamped"), (3, ([(2, 0.5)], [(1, 1.0)])),
     (5, ([(1, 0.5), (2, 0.0)], [(2, 0.5), (1, 1.0)])), (5, ([(3, 0.5), (1, 0.0)], [(3, 0.5), (1, 1.0)]))])
-def test_splines_through_points(k: int, bc: Any) -> None:
+def test_splines_through_points(k: int, bc: Any, rng: np.random.Generator) -> None:
     for n in (7, MOST_DENSE + 10):
         x, y = np.linspace(0, 9, n) ** 1.1, rng.normal(size=n)
         expected, at = scipy.interpolate.make_interp_spline(x, y, k, bc_type=bc), points_of(x)[:-1]
@@ -134,7 +134,7 @@ def test_splines_through_points(k: int, bc: Any) -> None:
             close(one, other, 1e-7)
 
 
-def test_splines_with_given_knots() -> None:
+def test_splines_with_given_knots(rng: np.random.Generator) -> None:
     t, c = np.array([0.0, 0.0, 0.0, 1.0, 1.0, 2.5, 4.0, 4.0, 4.0]), rng.normal(size=6)
     at = np.array([0.0, 0.5, 1.0, 2.5, 3.9, 4.0, 4.5, -0.5])
     expected = scipy.interpolate.BSpline(t, c, 2)
@@ -159,8 +159,8 @@ def test_splines_with_given_knots() -> None:
 
 # ----- interp1d and grids
 @pytest.mark.parametrize("kind", ["linear", "nearest", "nearest-up", "previous", "next", "zero", "slinear", "quadratic", "cubic", 2])
-def test_interp1d(kind: Any) -> None:
-    x, y = samples(6)
+def test_interp1d(kind: Any, rng: np.random.Generator) -> None:
+    x, y = samples(rng, 6)
     at = np.concatenate([points_of(x)[:-1], (x[1:] + x[:-1]) / 2])
     for fill in (0.5, (1.0, np.array(2.0)), "extrapolate", np.nan):
         expected = scipy.interpolate.interp1d(x, y, kind, fill_value=fill, bounds_error=False)
@@ -184,7 +184,7 @@ def test_interp1d_outside() -> None:
 
 @pytest.mark.parametrize("method", ["linear", "nearest", "slinear", "cubic", "quintic"])
 @pytest.mark.parametrize("shape", [(6,), (6, 7), (6, 7, 6), (6, 7, 2)], ids=str)
-def test_grids(method: str, shape: tuple[int, ...]) -> None:
+def test_grids(method: str, shape: tuple[int, ...], rng: np.random.Generator) -> None:
     axes = 2 if shape[-1] == 2 else len(shape)
     grids = tuple(np.sort(rng.uniform(0, 5, n)) for n in shape[:axes])
     data, at = rng.normal(size=shape), rng.uniform(-0.5, 5.5, (7, axes))
@@ -201,7 +201,7 @@ def test_grids(method: str, shape: tuple[int, ...]) -> None:
                           tolerance=1e-5)
 
 
-def test_grids_refuse() -> None:
+def test_grids_refuse(rng: np.random.Generator) -> None:
     grid, data = (np.arange(4.0), np.arange(3.0)), rng.normal(size=(4, 3))
     close(ours.interpn((grid[0][::-1], grid[1]), data, np.array([1.25, 0.5])), scipy.interpolate.interpn((grid[0][::-1], grid[1]), data, [1.25, 0.5]))
     with pytest.raises(ValueError, match="out of bounds in dimension 1"):
@@ -243,7 +243,7 @@ def test_captured(function: Callable[..., Any]) -> None:
     check_derivatives(function, y, q, order=1)
 
 
-def test_captured_refusal() -> None:
+def test_captured_refusal(rng: np.random.Generator) -> None:
     places = rng.normal(size=(6, 2))
     with pytest.raises(UnsupportedError, match="RegularGridInterpolator"):
         bw.jit(lambda a: scipy.interpolate.griddata(places, a, np.zeros((1, 2))))(np.ones(6))
@@ -251,7 +251,7 @@ def test_captured_refusal() -> None:
 
 @pytest.mark.parametrize("kernel", ["linear", "thin_plate_spline", "cubic", "quintic", "multiquadric", "inverse_multiquadric", "inverse_quadratic",
                                     "gaussian"])
-def test_radial_basis_functions(kernel: str) -> None:
+def test_radial_basis_functions(kernel: str, rng: np.random.Generator) -> None:
     y, d, x = rng.normal(size=(12, 2)), rng.normal(size=(12, 3)), rng.normal(size=(4, 2))
     for keywords in ({"epsilon": 1.3}, {"epsilon": 0.7, "smoothing": 0.1, "degree": 2}):
         theirs = scipy.interpolate.RBFInterpolator(y, d, kernel=kernel, **keywords)
@@ -264,7 +264,7 @@ def test_radial_basis_functions(kernel: str) -> None:
     bw.check_grads(fun, (y, d[:, 0], x, 0.1, 1.3), order=1)
 
 
-def test_what_radial_basis_functions_take() -> None:
+def test_what_radial_basis_functions_take(rng: np.random.Generator) -> None:
     y, x = rng.normal(size=(9, 2)), rng.normal(size=(3, 2))
     turned = rng.normal(size=9) + 1j * rng.normal(size=9)
     theirs = scipy.interpolate.RBFInterpolator(y, turned)

@@ -82,7 +82,7 @@ def test_expm(scale: float) -> None:
     same(traced(linalg.expm, STACK), np.stack([scipy.linalg.expm(one) for one in STACK]), rtol=1e-10)
 
 
-def test_expm_at_its_ends() -> None:
+def test_expm_at_its_ends(rng: np.random.Generator) -> None:
     assert np.isnan(traced(lambda a: linalg.expm(a, 4), A * 1e3)).all()
     assert traced(linalg.expm, np.zeros((0, 0))).shape == (0, 0)
     direction = rng.normal(size=(4, 4))
@@ -107,7 +107,7 @@ def test_sqrtm_without_a_real_root_is_nan(eigenvalues: tuple[float, ...]) -> Non
     assert np.isnan(bw.grad(lambda a: linalg.sqrtm(a).sum())(a)).all()
 
 
-def test_matrix_equations() -> None:
+def test_matrix_equations(rng: np.random.Generator) -> None:
     q = rng.normal(size=(4, 3))
     b = rng.normal(size=(3, 3))
     same(traced(linalg.solve_sylvester, A, b, q), scipy.linalg.solve_sylvester(A, b, q), rtol=1e-9)
@@ -118,7 +118,7 @@ def test_matrix_equations() -> None:
         linalg.solve_sylvester(A, b, q.T)
 
 
-def test_structures() -> None:
+def test_structures(rng: np.random.Generator) -> None:
     c, r, ab = rng.normal(size=4), rng.normal(size=3), rng.normal(size=(4, 6))
     for name, args in (("toeplitz", (c,)), ("toeplitz", (c, r)), ("hankel", (c,)), ("hankel", (c, r)), ("circulant", (c,)), ("companion", (c,)),
                        ("block_diag", (A, B, c, np.zeros((0, 2))))):

@@ -71,7 +71,7 @@ def test_expm_frechet() -> None:
 
 @pytest.mark.parametrize("shape", [(3, 3), (5, 3), (3, 5)], ids=str)
 @pytest.mark.parametrize("side", ["right", "left"])
-def test_polar(shape: tuple[int, int], side: str) -> None:
+def test_polar(shape: tuple[int, int], side: str, rng: np.random.Generator) -> None:
     a = rng.normal(size=shape)
     close(traced(lambda a: linalg.polar(a, side), a), scipy.linalg.polar(a, side))
     check_derivatives(lambda a: linalg.polar(a, side), a, tolerance=1e-4)
@@ -128,7 +128,7 @@ def test_riccati(name: str) -> None:
 
 # ----- decompositions
 @pytest.mark.parametrize("shape", [(1, 1), (4, 4), (6, 4), (3, 5), (1, 3), (3, 1), (2, 4, 4), (80, 80)], ids=str)
-def test_lu(shape: tuple[int, ...]) -> None:
+def test_lu(shape: tuple[int, ...], rng: np.random.Generator) -> None:
     a = rng.normal(size=shape)
     for options in ({}, {"permute_l": True}, {"p_indices": True}) if a.size > 1 else ({}, {"permute_l": True}):
         close(traced(lambda a, o=options: linalg.lu(a, **o), a), tuple(scipy.linalg.lu(a, **options)))
@@ -139,7 +139,7 @@ def test_lu(shape: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 5, 20])
-def test_complex_lu_is_native(n: int) -> None:
+def test_complex_lu_is_native(n: int, rng: np.random.Generator) -> None:
     a, b = rng.normal(size=(n, n)) + 1j * rng.normal(size=(n, n)), rng.normal(size=(n, 3)) + 1j
     for dtype in (np.complex128, np.complex64):
         tolerance = 1e-10 if dtype is np.complex128 else 1e-3
@@ -156,7 +156,7 @@ def test_complex_lu_is_native(n: int) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 6])
-def test_hessenberg(n: int) -> None:
+def test_hessenberg(n: int, rng: np.random.Generator) -> None:
     a = rng.normal(size=(n, n))
     close(traced(linalg.hessenberg, a), scipy.linalg.hessenberg(a))
     close(traced(lambda a: linalg.hessenberg(a, True), a), scipy.linalg.hessenberg(a, True))
@@ -189,7 +189,7 @@ def test_others(case: str) -> None:
     check_derivatives(derived, *args, tolerance=1e-4)
 
 
-def test_least_squares_and_eigenvalues() -> None:
+def test_least_squares_and_eigenvalues(rng: np.random.Generator) -> None:
     right = rng.normal(size=(4, 3))
     x, left, rank, values = traced(linalg.lstsq, B, right)
     expected = scipy.linalg.lstsq(B, right)

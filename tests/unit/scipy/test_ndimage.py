@@ -73,7 +73,7 @@ def test_dtypes_of_filters() -> None:
     same(lambda m, x: m.gaussian_filter(x, 0.0), X)
 
 
-def test_weights_and_widths_may_be_traced() -> None:
+def test_weights_and_widths_may_be_traced(rng: np.random.Generator) -> None:
     weights = rng.normal(size=(3, 2))
     same(lambda m, x, w: m.convolve(x, w, mode="nearest"), X, weights)
     check_derivatives(lambda x, w: ours.convolve(x, w, mode="nearest"), X, weights)
@@ -114,7 +114,7 @@ def test_coefficients(order: int) -> None:
 
 
 @pytest.mark.parametrize("mode", ["nearest", "mirror", "constant"])
-def test_derivatives_by_values_and_places(mode: str) -> None:
+def test_derivatives_by_values_and_places(mode: str, rng: np.random.Generator) -> None:
     inside = rng.uniform(0.6, 4.4, size=(2, 4))
     for order in (1, 3):
         check_derivatives(lambda x, at, order=order: ours.map_coordinates(x, at, order=order, mode=mode), X, inside, order=order if order == 1 else 2,
@@ -134,7 +134,7 @@ def test_what_is_refused() -> None:
         ours.map_coordinates(X, np.ones((3, 2)))
 
 
-def test_captured() -> None:
+def test_captured(rng: np.random.Generator) -> None:
     def loss(x, at):
         smooth = scipy.ndimage.gaussian_filter(x, 1.0)
         return (scipy.ndimage.map_coordinates(smooth, at, order=1, mode="nearest") ** 2).sum() + scipy.ndimage.sobel(x)[2, 3]
@@ -145,14 +145,14 @@ def test_captured() -> None:
 
 
 @pytest.mark.parametrize("keywords", [{}, {"reshape": False}, {"order": 1, "mode": "nearest"}, {"order": 0}, {"axes": (0, 1), "cval": 2.0}])
-def test_rotate(keywords: dict[str, Any]) -> None:
+def test_rotate(keywords: dict[str, Any], rng: np.random.Generator) -> None:
     image = rng.normal(size=(6, 7))
     for angle in (30.0, 90, -47.3):
         found = bw.jit(lambda x, angle=angle: bw.scipy.ndimage.rotate(x, angle, **keywords))(image)
         np.testing.assert_allclose(found, scipy.ndimage.rotate(image, angle, **keywords), atol=1e-12)
 
 
-def test_rotations_of_planes_and_by_traced_angles() -> None:
+def test_rotations_of_planes_and_by_traced_angles(rng: np.random.Generator) -> None:
     stack, image = rng.normal(size=(3, 5, 6)), rng.normal(size=(6, 7))
     for keywords in ({"axes": (1, 2)}, {"axes": (0, 2)}, {"axes": (-1, 0), "reshape": False}):
         np.testing.assert_allclose(bw.jit(lambda x, k=keywords: scipy.ndimage.rotate(x, 20.0, **k))(stack), scipy.ndimage.rotate(stack, 20.0, **keywords),
@@ -166,7 +166,7 @@ def test_rotations_of_planes_and_by_traced_angles() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint16, np.int64, np.bool_])
-def test_integers_between_elements_are_rounded(dtype: Any) -> None:
+def test_integers_between_elements_are_rounded(dtype: Any, rng: np.random.Generator) -> None:
     """As SciPy rounds them, half away from zero, and to the nearest that there is; truth values lose the fraction."""
     image = (rng.normal(size=(6, 7)) * 40).astype(dtype) if dtype is not np.bool_ else rng.random((6, 7)) > 0.4
     functions = [lambda m, x: m.shift(np.cos(np.arange(42.0)).reshape(6, 7) * 300, 0.3, output=dtype)]

@@ -30,14 +30,14 @@ def close(found: Any, expected: Any) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", ["convolve", "correlate", "fftconvolve", "oaconvolve"])
-def test_convolutions(name: str, mode: str) -> None:
+def test_convolutions(name: str, mode: str, rng: np.random.Generator) -> None:
     for first, second in PAIRS:
         x, y = rng.normal(size=first), rng.normal(size=second)
         close(traced(lambda x, y: getattr(signal, name)(x, y, mode), x, y), getattr(scipy.signal, name)(x, y, mode))
     check_derivatives(lambda x, y: getattr(signal, name)(x, y, mode), rng.normal(size=(4, 3)), rng.normal(size=(2, 2)))
 
 
-def test_convolutions_keep_integers() -> None:
+def test_convolutions_keep_integers(rng: np.random.Generator) -> None:
     x, y = rng.integers(-9, 9, 6), rng.integers(-9, 9, 3)
     for mode in MODES:
         found = traced(lambda x, y, mode=mode: signal.convolve(x, y, mode), x, y)
@@ -54,7 +54,7 @@ def test_convolutions_keep_integers() -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("axes", [0, 1, (0, 2), (-1,)])
-def test_convolutions_along_some_axes(mode: str, axes: Any) -> None:
+def test_convolutions_along_some_axes(mode: str, axes: Any, rng: np.random.Generator) -> None:
     x = rng.normal(size=(4, 5, 3))
     y = rng.normal(size=tuple(2 if k in {axis % 3 for axis in np.atleast_1d(axes)} else n for k, n in enumerate((4, 1, 3))))
     close(traced(lambda x, y: signal.fftconvolve(x, y, mode, axes), x, y), scipy.signal.fftconvolve(x, y, mode, axes))
@@ -65,7 +65,7 @@ def test_convolutions_along_some_axes(mode: str, axes: Any) -> None:
 @pytest.mark.parametrize(("first", "second", "axes"), [
     ((700,), (200,), None), ((150,), (301,), None), ((30, 40), (12, 11), None), ((3, 300), (1, 130), 1), ((2, 20, 4, 9), (1, 17, 4, 9), (1, 3)),
 ])
-def test_convolutions_of_long_arrays_by_transforms(first: Any, second: Any, axes: Any, mode: str) -> None:
+def test_convolutions_of_long_arrays_by_transforms(first: Any, second: Any, axes: Any, mode: str, rng: np.random.Generator) -> None:
     x, y = rng.normal(size=first), rng.normal(size=second)
 
     def f(x: Any, y: Any) -> Any:
@@ -81,7 +81,7 @@ def test_convolutions_of_long_arrays_by_transforms(first: Any, second: Any, axes
 @pytest.mark.parametrize("method", ["auto", "direct", "fft"])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("sizes", [(500, 130), (130, 501)])
-def test_methods(sizes: Any, mode: str, method: str) -> None:
+def test_methods(sizes: Any, mode: str, method: str, rng: np.random.Generator) -> None:
     x, y = (rng.normal(size=n) + 1j * rng.normal(size=n) for n in sizes)
     for name in ("convolve", "correlate"):
         def f(x: Any, y: Any, name: str = name) -> Any:
@@ -102,7 +102,7 @@ def test_lengths_that_do_not_fit_transforms() -> None:
 
 
 @pytest.mark.parametrize("mode", ["valid", "full"])
-def test_sums_over_further_axes(mode: str) -> None:
+def test_sums_over_further_axes(mode: str, rng: np.random.Generator) -> None:
     a, b, c = rng.normal(size=(3, 5)), rng.normal(size=(3, 4)), rng.normal(size=(3, 4, 2))
     found = traced(lambda a, b: signal.convolve(a, b, mode, axes=([1], [0])), a, b)
     np.testing.assert_allclose(found[1, 2], scipy.signal.convolve(a[1], b[:, 2], mode), rtol=1e-11)
@@ -118,7 +118,7 @@ def test_sums_over_further_axes(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("boundary", ["fill", "wrap", "symm"])
-def test_matrices_with_boundaries(mode: str, boundary: str) -> None:
+def test_matrices_with_boundaries(mode: str, boundary: str, rng: np.random.Generator) -> None:
     x = rng.normal(size=(5, 6))
     for shape in ((3, 3), (2, 3), (1, 4)):
         y = rng.normal(size=shape)
@@ -129,7 +129,7 @@ def test_matrices_with_boundaries(mode: str, boundary: str) -> None:
 
 
 @pytest.mark.parametrize("axis", [0, -1])
-def test_filters(axis: int) -> None:
+def test_filters(axis: int, rng: np.random.Generator) -> None:
     x = rng.normal(size=(6, 5))
     for b, a in (([1.0, 0.5, 0.2], [1.0]), ([0.3, 0.2], [2.0, -0.5, 0.25]), ([1.0], [1.0, -0.9]), ([2.0, 1.0, 0.5], [1.0, 0.1]), ([2.0], [4.0])):
         b, a = np.array(b), np.array(a)
@@ -143,7 +143,7 @@ def test_filters(axis: int) -> None:
 
 
 @pytest.mark.parametrize("mode", ["interp", "mirror", "constant", "nearest", "wrap"])
-def test_polynomial_smoothing(mode: str) -> None:
+def test_polynomial_smoothing(mode: str, rng: np.random.Generator) -> None:
     x = rng.normal(size=(3, 12))
     for length, order, deriv in ((5, 2, 0), (7, 3, 1), (4, 1, 0)):
         if length % 2 == 0 and mode == "interp":
@@ -158,7 +158,7 @@ def test_polynomial_smoothing(mode: str) -> None:
         close(signal.savgol_coeffs(7, 3, 1, 0.5, position, use), scipy.signal.savgol_coeffs(7, 3, 1, 0.5, position, use))
 
 
-def test_trends() -> None:
+def test_trends(rng: np.random.Generator) -> None:
     x = rng.normal(size=(4, 9)) + np.arange(9)
     for options in ({}, {"type": "constant"}, {"axis": 0}, {"bp": [3, 6]}):
         close(traced(lambda x, o=options: signal.detrend(x, **o), x), scipy.signal.detrend(x, **options))

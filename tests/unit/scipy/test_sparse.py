@@ -73,7 +73,7 @@ def test_arithmetic() -> None:
     same(bw.grad(lambda d: (ours.csr_array((d, A.indices, A.indptr), (6, 5)).toarray() ** 2).sum())(A.data), 2 * A.data)
 
 
-def test_solves() -> None:
+def test_solves(rng: np.random.Generator) -> None:
     def known(b):
         return scipy.sparse.linalg.spsolve(B, b)
 

@@ -231,7 +231,7 @@ def test_dirichlet_and_multinomial() -> None:
 
 @pytest.mark.parametrize(("d", "keywords"), [(1, {}), (2, {"bw_method": "silverman"}), (2, {"weights": rng.random(9)}), (1, {"bw_method": 0.4}),
                                              (1, {"bw_method": lambda k: 0.3 + 0.0 * k.neff})])
-def test_densities_of_samples(d: int, keywords: dict[str, Any]) -> None:
+def test_densities_of_samples(d: int, keywords: dict[str, Any], rng: np.random.Generator) -> None:
     samples = rng.normal(size=(d, 9)) if d > 1 else rng.normal(size=9)
     points, theirs, ours = rng.normal(size=(d, 4)), scipy.stats.gaussian_kde(samples, **keywords), stats.gaussian_kde(samples, **keywords)
     for found in (bw.jit(lambda s, p: stats.gaussian_kde(s, **keywords)(p))(samples, points), ours.pdf(points), bw.jit(lambda p: theirs(p))(points)):
@@ -245,7 +245,7 @@ def test_densities_of_samples(d: int, keywords: dict[str, Any]) -> None:
         np.testing.assert_allclose(ours([0.1, 0.2]), theirs([0.1, 0.2]), rtol=1e-10)
 
 
-def test_derivatives_of_densities_of_samples() -> None:
+def test_derivatives_of_densities_of_samples(rng: np.random.Generator) -> None:
     fun = lambda s, p, w, h: stats.gaussian_kde(s, h, w).logpdf(p)
     bw.check_grads(fun, (rng.normal(size=(2, 7)), rng.normal(size=(2, 3)), rng.random(7), 0.5), order=1)
     for given, keywords in (([1.0], {}), (np.ones((3, 2)), {}), (np.ones(4), {"weights": np.ones(3)}), (np.arange(4.0), {"bw_method": "other"})):

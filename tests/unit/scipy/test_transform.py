@@ -44,9 +44,9 @@ def test_made_of(name: str, given: Any) -> None:
 
 
 @pytest.mark.parametrize("axes", SEQUENCES)
-def test_euler_angles(axes: str) -> None:
+def test_euler_angles(axes: str, rng: np.random.Generator) -> None:
     """About fixed axes and those of the body; where the middle angle locks two of them, with SciPy's choice."""
-    angles = RNG.uniform(-3, 3, size=(5, 3))
+    angles = rng.uniform(-3, 3, size=(5, 3))
     locked = [0.0, np.pi] if axes[0] == axes[2] else [np.pi / 2, -np.pi / 2]
     for seq in (axes, axes.upper()):
         taken_apart = bw.jit(lambda q, seq=seq: OURS.Rotation.from_quat(q).as_euler(seq, degrees=True))

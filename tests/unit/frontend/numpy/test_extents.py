@@ -22,7 +22,7 @@ MATRICES = [(3, 3), (1, 1), (0, 0), (2, 3), (0, 2), (2, 0), (2, 2, 2)]
 QUANTILE_METHODS = ("linear", "nearest", "lower", "inverted_cdf", "hazen")
 
 
-def sample(shape: tuple[int, ...], dtype: Any) -> Any:
+def sample(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> Any:
     values = np.round(rng.normal(size=shape) * 3, 2) + (np.round(rng.normal(size=shape), 2) * 1j if np.dtype(dtype).kind == "c" else 0)
     return np.asarray(np.abs(values) if np.dtype(dtype).kind in "ub" else values).astype(dtype)
 
@@ -101,9 +101,9 @@ if np.lib.NumpyVersion(np.__version__) < "2.3.0":                    # other dty
 
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
 @pytest.mark.parametrize("upper", [False, True])
-def test_cholesky_reads_one_triangle(dtype: Any, upper: bool) -> None:
+def test_cholesky_reads_one_triangle(dtype: Any, upper: bool, rng: np.random.Generator) -> None:
     """The upper factor is the adjoint of the lower one, of the triangle that NumPy reads."""
-    half = sample((2, 3, 3), dtype)
+    half = sample(rng, (2, 3, 3), dtype)
     matrix = half @ np.conj(np.swapaxes(half, -1, -2)) + 20 * np.eye(3)
     other = (np.tril if upper else np.triu)(np.full((3, 3), 9.0), -1 if upper else 1)
     factor = run_traced(lambda x: np.linalg.cholesky(x + other, upper=upper), matrix)[0]
@@ -123,12 +123,12 @@ def leaves(x: Any) -> list[Any]:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CASES)
-def test_as_in_numpy(name: str) -> None:
+def test_as_in_numpy(name: str, rng: np.random.Generator) -> None:
     """All calls of one array are one trace; a call that raises is to raise here too."""
     functions, dtypes, shapes = CASES[name]
     for dtype in dtypes:
         for shape in shapes:
-            _compare(functions, sample(shape, dtype))
+            _compare(functions, sample(rng, shape, dtype))
 
 
 def _compare(functions: list[Callable[[Any], Any]], x: Any) -> None:
@@ -173,7 +173,7 @@ def _assert_close(actual: Any, expected: Any, single: bool, where: str) -> None:
 @pytest.mark.parametrize("specification", [
     "ij,kj,lj->ikl", "ij,kj,lj,mj->iklm", "i,i,i->", "ij,ij,ij->j", "ij,jk,kl->il", "ij,jk,ki->", "ij,jk,kl,lm->im", "bi,bj,bij->b", "i,j,k,ij->k",
     "ii,ij,j->i", "ij,kj,ik->j", "aij,ajk,akl,al->i"])
-def test_contractions_of_many_operands(specification: str) -> None:
+def test_contractions_of_many_operands(specification: str, rng: np.random.Generator) -> None:
     """As the sum over all labels that the result does not have, written out; paths may take several operands at once."""
     terms, output = specification.split("->")[0].split(","), specification.split("->")[1]
     extents = {label: 2 + k for k, label in enumerate(sorted(set(specification) - set(",->")))}
@@ -187,7 +187,7 @@ def test_contractions_of_many_operands(specification: str) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
 
 
-def test_einsum_path_of_traced_arrays() -> None:
+def test_einsum_path_of_traced_arrays(rng: np.random.Generator) -> None:
     x = rng.normal(size=(2, 3))
     found = []
     run_traced(lambda x: found.append(np.einsum_path("ij,kj->ik", x, x)[0]) or x, x)

@@ -90,7 +90,7 @@ def test_derivatives(name: str) -> None:
 
 
 @pytest.mark.parametrize("shape", [(5, 3), (3, 5), (2, 4, 2), (3, 0), (0, 2)])
-def test_all_singular_vectors(shape: tuple[int, ...]) -> None:
+def test_all_singular_vectors(shape: tuple[int, ...], rng: np.random.Generator) -> None:
     a = rng.normal(size=shape)
     u, s, v = run_traced(lambda a: np.linalg.svd(a), a)[0]
     middle = np.zeros(shape)
@@ -121,7 +121,7 @@ def test_where_needs_an_initial_value() -> None:
 
 @pytest.mark.parametrize("name", ["asanyarray", "ascontiguousarray", "asfortranarray"])
 @pytest.mark.parametrize("turned", [False, True])
-def test_arrays_in_an_order(name: str, turned: bool) -> None:
+def test_arrays_in_an_order(name: str, turned: bool, rng: np.random.Generator) -> None:
     """As NumPy: what is in the order already is the array itself, else a copy."""
     def ours(x: Any) -> Any:
         y = getattr(bw.numpy, name)(x.T if turned else x)

@@ -115,14 +115,14 @@ def test_loops_with_the_axis_last(name, monkeypatch):
         np.testing.assert_allclose(found[0], found[1], rtol=1e-10, atol=1e-11)
 
 
-def test_native_code_of_loops_with_the_axis_last():
+def test_native_code_of_loops_with_the_axis_last(rng):
     def solve(y, a):
         def step(y, _):
             k = np.tanh(a @ y) + np.stack([y[1], y[0] * y[2], y[2]])
             return y + 0.1 * k + 0.05 * np.tanh(a.T @ k), y[0]
         last, path = bw.scan(step, y, None, length=6)
         return np.sum(last ** 2) + path[2] * path[3]
-    y, a = RNG.standard_normal((20, 3)), RNG.standard_normal((3, 3))
+    y, a = rng.standard_normal((20, 3)), rng.standard_normal((3, 3))
     found = bw.vmap(bw.grad(solve, argnums=(0, 1)), in_axes=(0, None))(y, a)
     alone = bw.grad(solve, argnums=(0, 1))
     for number in (0, 7, 19):

@@ -22,11 +22,11 @@ STEP = 1e-6
 
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in NOT_SMOOTH])
-def test_tangents(name):
+def test_tangents(name, rng):
     """<gradient, direction> = the tangent = the difference; and so for the gradient itself (forward over reverse)."""
     program, args = PROGRAMS[name]
     numbers = [k for k, arg in enumerate(args) if np.asarray(arg).dtype.kind == "f"]
-    direction = [RNG.standard_normal(np.shape(args[k])) for k in numbers]
+    direction = [rng.standard_normal(np.shape(args[k])) for k in numbers]
 
     def loss(namespace, *given):
         full = list(args)
