@@ -15,8 +15,8 @@ from bwcompiler.ir.contracts.program_interface import POLL
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.types import DType
 from bwcompiler.lowering.libraries.matrix_products import is_called, is_written_out
-from bwcompiler.lowering.products import products_text
 from bwcompiler.lowering.products.call import DTYPES, symbol
+from bwcompiler.lowering.products.text import products_text
 from bwcompiler.runtime import interrupts, jit, memory_pool, object_cache, threads
 from bwcompiler.target import Target
 

@@ -1,26 +1,6 @@
-"""Matrix products of floats and complex numbers as native code of their own, compiled once per target: `products_text` is a dtype's module.
+"""Matrix products of floats and complex numbers as native code of their own, compiled once per target: `text.py` has a dtype's module.
 
 Start reading in `call.py` (what programs call), then `blocked.py`, `tiles.py` and `packing.py`; `vectors.py` has products with vectors.
 What decides the bits of a result: sums of BLOCK terms, each added to the last one with one rounding where the target has fused
 multiply-add, are added in order (`routine.py`); of a product with a vector along rows the order is that of `vectors.py`.
 """
-
-from __future__ import annotations
-
-from bwcompiler.ir.types import DType
-from bwcompiler.lowering.products.blocked import blocked_text
-from bwcompiler.lowering.products.call import call_texts
-from bwcompiler.lowering.products.packing import packing_texts
-from bwcompiler.lowering.products.routine import Routine, Tiling
-from bwcompiler.lowering.products.tiles import tile_texts
-from bwcompiler.lowering.products.vectors import vector_texts
-from bwcompiler.target import Target
-
-
-def products_text(dtype: DType, target: Target) -> str:
-    """The module of a dtype; it exports `bw_product_<dtype>`."""
-    tiling = Tiling.of(dtype, target)
-    made = [*tile_texts(tiling), *packing_texts(tiling), *vector_texts(tiling), blocked_text(tiling), *call_texts(tiling)]
-    declares = dict.fromkeys([line for text in made if isinstance(text, Routine) for line in text.declares])
-    texts = [text.text() if isinstance(text, Routine) else text for text in made]
-    return "\n".join([*texts, *declares, f"attributes #1 = {{ noinline {target.function_attributes} }}", ""])

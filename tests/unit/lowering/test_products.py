@@ -15,9 +15,9 @@ import pytest
 import bwcompiler as bw
 from bwcompiler.compiler import products
 from bwcompiler.ir.types import DType, dtype_named, dtype_of
-from bwcompiler.lowering.products import products_text
 from bwcompiler.lowering.products.call import POLL_WORK, symbol
 from bwcompiler.lowering.products.routine import BLOCK, Tiling
+from bwcompiler.lowering.products.text import products_text
 from bwcompiler.lowering.products.vectors import LANES
 from bwcompiler.runtime import interrupts, jit, object_cache, threads
 from bwcompiler.target import Target

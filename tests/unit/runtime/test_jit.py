@@ -11,7 +11,7 @@ import pytest
 
 from bwcompiler.errors import CompileError
 from bwcompiler.ir.types import F32, F64
-from bwcompiler.lowering.products import products_text
+from bwcompiler.lowering.products.text import products_text
 from bwcompiler.runtime import jit
 from bwcompiler.target import Target
 from tests.support.targets import HOST, TARGETS
