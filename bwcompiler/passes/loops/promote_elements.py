@@ -1,9 +1,10 @@
-"""An array of which a loop only reads and writes one element is not carried by the loop: the element is.
+"""An array of which a loop writes one element is not carried by the loop: the element is.
 
     loop k: c[i, j] += a[i, k] * b[k, j]          ->          s = c[i, j];  loop k: s += a[i, k] * b[k, j];  c[i, j] = s
 
 The element is a number in a register then (`lowering/regions.py`), its derivative needs no undo log, and the loop around may be computed
-for all j at once (`vectorize_loops`).
+for all j at once (`vectorize_loops`).  What else the loop reads of the array, if no such part ever has the element, is as it was before
+the loop (`a[i, j] -= a[i, k] * a[k, j]` for k < j and k < i: a factorisation in loops).
 """
 
 from __future__ import annotations
@@ -56,27 +57,8 @@ def _promoted(loop: Value) -> list[Value] | None:
     places = {k: place for k in range(carried) if (place := _only_element(body, k)) is not None}
     if not places:
         return None
-    inputs = list(body.inputs)
-    operands = list(loop.operands)
-    with Record() as inner:
-        current: dict[Value, Value] = {}
-        for k, place in places.items():
-            type_ = body.inputs[k].type.with_shape(place.sizes)
-            inputs[k] = current[body.inputs[k]] = input_value(type_, body.inputs[k].name)
-        mapping: dict[Value, Value] = {}
-        for value in body.body:
-            if value.operands and value.operands[0] in current:
-                before = current[value.operands[0]]
-                if value.op is ops.slice:
-                    mapping[value] = before
-                    continue
-                more = mapping.get(value.operands[1], value.operands[1])
-                inner.source, inner.forward = value.source, value.forward
-                current[value] = more if value.op is ops.slice_update else ops.add(before, more)
-            else:
-                emit_values([value], mapping, inner)
-    outputs = [current[output] if output in current else mapping.get(output, output) for output in body.outputs]
-    made = body.replace(inputs=inputs, body=live_values(inner.values, outputs), outputs=outputs)
+    made, others = _with_elements(body, places)
+    operands = [*loop.operands, *[_before(loop.operands[k], places[k]) for k in others]]
     for k, place in places.items():
         operands[k] = ops.slice(loop.operands[k], starts=place.starts, sizes=place.sizes, steps=place.steps)
     looped = ops.loop(*operands, **{**attrs, "body": made})
@@ -86,24 +68,85 @@ def _promoted(loop: Value) -> list[Value] | None:
     return results
 
 
+def _with_elements(body: Graph, places: Mapping[int, Section]) -> tuple[Graph, list[int]]:
+    """The body with elements in the places of the arrays of these numbers, and the numbers of those that are its last inputs too."""
+    inputs = list(body.inputs)
+    current: dict[Value, Value] = {}                           # versions of the arrays, and their elements
+    numbers: dict[Value, int] = {}
+    before: dict[int, Value] = {}
+    for k, place in places.items():
+        inputs[k] = current[body.inputs[k]] = input_value(body.inputs[k].type.with_shape(place.sizes), body.inputs[k].name)
+        numbers[body.inputs[k]] = k
+    mapping: dict[Value, Value] = {}
+    with Record() as record:
+        for value in body.body:
+            whole = value.operands[0] if value.operands else value
+            record.source, record.forward = value.source, value.forward
+            if whole in current and value.op is not ops.slice:
+                more = mapping.get(value.operands[1], value.operands[1])
+                current[value] = more if value.op is ops.slice_update else ops.add(current[whole], more)
+                numbers[value] = numbers[whole]
+            elif whole in current and _place(value) == places[numbers[whole]]:
+                mapping[value] = current[whole]
+            else:
+                for version in [operand for operand in value.operands if operand in current]:
+                    made = input_value(version.type, version.name, version.source)
+                    mapping[version] = before.setdefault(numbers[version], made)
+                emit_values([value], mapping, record)
+    outputs = [current[output] if output in current else mapping.get(output, output) for output in body.outputs]
+    return body.replace(inputs=[*inputs, *before.values()], body=live_values(record.values, outputs), outputs=outputs), list(before)
+
+
+def _before(array: Value, place: Section) -> Value:
+    """The array before anything was written at a place, so that the loop is no reader between two updates of one array."""
+    while array.op in ops.UPDATES and _place(array) == place:
+        array = array.operands[0]
+    return array
+
+
 def _only_element(body: Graph, number: int) -> Section | None:
-    """The place of the one element of a carried array that a body reads and writes, in the loops around; None where there is more."""
-    index, versions, places = body.index, {body.inputs[number]}, set()
+    """The place of the one element of a carried array that a body writes, in the loops around; None where there is more, or where it may
+    read the element in other ways."""
+    index, versions, writes = body.index, {body.inputs[number]}, set()
+    reads: set[tuple[Section, bool]] = set()                   # and whether in this body, or in a loop inside
     assert index is not None
     for value in body.body:
         if versions.isdisjoint(value.operands):
             continue
-        if value.op not in (ops.slice, *ops.UPDATES) or not versions.isdisjoint(value.operands[1:]) or mentions(value, index):
-            return None
-        places.add(_place(value))
-        if value.op in ops.UPDATES:
+        if value.op in ops.UPDATES and versions.isdisjoint(value.operands[1:]) and not mentions(value, index):
             versions.add(value)
+            writes.add(_place(value))
+            continue
+        found = _places_read(value, versions)
+        if found is None:
+            return None
+        reads |= {(place, value.op is ops.slice) for place in found}
     outputs = [output for output in body.outputs if output in versions]
-    if len(places) != 1 or outputs != [body.outputs[number]] or outputs == [body.inputs[number]]:
+    if len(writes) != 1 or outputs != [body.outputs[number]] or outputs == [body.inputs[number]]:
         return None
-    place = places.pop()
-    inside = _is_inside(place.starts, body.inputs[number].shape)
-    return place if inside and all(size == 1 for size in place.sizes) else None
+    place = writes.pop()
+    if not _is_inside(place.starts, body.inputs[number].shape) or any(size != 1 for size in place.sizes):
+        return None
+    return place if all((read == place and here) or read.is_apart(place) for read, here in reads) else None
+
+
+def _places_read(value: Value, versions: set[Value]) -> set[Section] | None:
+    """What a slice, or a loop that does not change the array, reads of these versions of an array; None where that is not known."""
+    if value.op is ops.slice:
+        return {_place(value)}
+    if value.op is not ops.loop or not versions.isdisjoint(value.operands[:value.attrs["carried"]]):
+        return None
+    body, places = value.attrs["body"], set()
+    inside = {mine for mine, operand in zip(body.inputs, value.operands, strict=True) if operand in versions}
+    if not inside.isdisjoint(body.outputs):
+        return None
+    for one in body.body:
+        if not inside.isdisjoint(one.operands):
+            found = _places_read(one, inside)
+            if found is None:
+                return None
+            places |= found
+    return places
 
 
 def _place(value: Value) -> Section:
