@@ -31,6 +31,7 @@ def delay_updates(graph: Graph) -> Graph:
             waiting[value] = None
         else:
             place(value)
-    while waiting:
-        place(next(iter(waiting)))
+    for value in (*graph.outputs, *list(waiting)):
+        if value in waiting:
+            place(value)
     return graph if tuple(body) == graph.body else graph.replace(body=body)
