@@ -38,6 +38,7 @@ from bwcompiler.passes.derivatives.unlink_custom_rules import unlink_custom_rule
 from bwcompiler.passes.fusion.fuse import fuse
 from bwcompiler.passes.loops.branch_states import branch_states
 from bwcompiler.passes.loops.carry_elements import carry_elements
+from bwcompiler.passes.loops.carry_transposes import carry_transposes
 from bwcompiler.passes.loops.hoist_invariants import hoist_invariants
 from bwcompiler.passes.loops.narrow_sums import narrow_sums
 from bwcompiler.passes.loops.promote_elements import promote_elements
@@ -107,6 +108,7 @@ PIPELINE: tuple[Pass, ...] = (
          "joint graph -> forward and adjoint graph", graphs=lambda parts: [parts.forward, parts.adjoint]),
     # native code
     Pass("carry_elements", carry_elements, "elements that the next iteration of a loop reads are carried beside their array"),
+    Pass("carry_transposes", carry_transposes, "matrices that loops carry and go through by columns -> their transposes"),
     Pass("turn_columns", turn_columns, "columns that loops go through -> rows of a transposed matrix"),
     Pass("legalize", legalize, "ops that lowering does not take -> ops that it takes, simplified"),
     Pass("hoist_factors", hoist_invariants, "what legalisation makes that is the same in all iterations, as LU factors -> before the loop",
@@ -163,6 +165,8 @@ ORDER = (
     Before("partition", "carry_elements", "what is carried is a residual of every iteration, what lies in an array is there"),
     Before("prune_regions", "carry_elements", "what nobody reads is not carried"),
     Before("carry_elements", "turn_columns", "elements are read of the matrix itself"),
+    Before("carry_elements", "carry_transposes", "elements are read of the matrix itself"),
+    Before("carry_transposes", "turn_columns", "a transpose that is carried is there for the loops inside"),
     Before("turn_columns", "legalize", "a transpose that a loop is given is stored"),
     Before("carry_elements", "legalize", "the reads that it makes are legalised with the others"),
     Before("legalize", "hoist_factors", "solves, inverses and determinants of one matrix share factors that legalisation makes"),
@@ -244,7 +248,7 @@ def lower(graph: Graph, into: Sequence[int | None] = (), target: Target | None =
         run = PassRunner(PIPELINE, options)
         vectorized, _ = _over_arrays(run, graph)
         shared = run(share_results, run(prune_regions, run(inline_custom_rules, vectorized)))
-        legal = run(legalize, run(turn_columns, run(carry_elements, shared)))
+        legal = run(legalize, run(turn_columns, run(carry_transposes, run(carry_elements, shared))))
         legal = run(save_slices, run(defer_checks, run(hoist_invariants, legal).graph))
         fused = run(fuse, legal)
         steps = run(lower_steps, fused, _pairs(legal, into), _lower_bodies(legal, options))

@@ -20,6 +20,7 @@ from bwcompiler import ops
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, constant, input_value
 from bwcompiler.ir.types import dtype_of, tensor
+from bwcompiler.passes.adjoints.order_additions import add_large_parts_first
 from bwcompiler.passes.adjoints.undo_log import Chains, Undone, chains, restored
 from bwcompiler.passes.adjoints.unlink_regions import unlink_with_mapping
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, differentiate
@@ -317,5 +318,5 @@ def _adjoint(values: Sequence[Value], inputs: Sequence[Value], cotangents: Seque
     """The adjoint graph, with zeros for cotangents that there are not."""
     with Record() as record:
         found = [constant(0.0, value.type) if ct is None else ct for ct, value in zip(cotangents, active, strict=True)]
-    outputs = [*found, *first]
-    return delay_updates(simplify(Graph(f"{body.name}.vjp", inputs, [*values, *record.values], outputs, body.index)).graph)
+    made = simplify(Graph(f"{body.name}.vjp", inputs, [*values, *record.values], [*found, *first], body.index)).graph
+    return delay_updates(add_large_parts_first(made, len(found)))

@@ -84,7 +84,7 @@ def _row(column: Value, transpose: Value) -> Value:
 
 def _reads(body: Graph, carried: int) -> Mapping[int, _Reads]:
     """Per number of an input that the loop does not change, and of which it should have the transpose, what is read of it."""
-    fixed = {value: number for number, value in enumerate(body.inputs) if number >= carried and _is_matrix(value)}
+    fixed = {value: number for number, value in enumerate(body.inputs) if number >= carried and is_matrix(value)}
     handed_on = {operand for value in body.body if value.op is ops.loop for operand in value.operands[value.attrs["carried"]:]}
     found: dict[int, _Reads] = {}
     for value in body.body:
@@ -101,7 +101,8 @@ def _reads(body: Graph, carried: int) -> Mapping[int, _Reads]:
     return found
 
 
-def _is_matrix(value: Value) -> bool:
+def is_matrix(value: Value) -> bool:
+    """Whether it is a matrix that may be transposed."""
     return value.rank == 2 and value.type.is_fixed and value.type.nbytes <= MOST_BYTES
 
 
