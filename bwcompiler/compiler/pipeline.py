@@ -221,7 +221,7 @@ def derive(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None], names:
         simplified = run(simplify, expanded.graph)
         vectorized, over_arrays = _over_arrays(run, simplified.graph)
         moved = run(expand_moved_rules, vectorized, wrt, REGIONS)
-        looped = run(expand_regions, moved.graph, wrt)
+        looped = run(expand_regions, moved.graph, wrt, seeded=[k for k, seed in enumerate(seeds) if seed is not None])
         origins = origins_of(graph, untied.mapping, expanded.mapping, simplified.mapping, *over_arrays, moved.mapping, looped.mapping)
         joint = run(differentiate, looped.graph, wrt, seeds, names, origins)
         joint = run(unlink_regions, joint)

@@ -60,18 +60,19 @@ class CondRule:
         return totals(present, [k + 1 for k in self.active], {k + 1 for k in self.apart}, chosen)
 
 
-def expand_cond(value: Value, operands: Sequence[Value], branches: Sequence[Prepared], flags: Sequence[bool],
-                masked: Set[int]) -> Value:
+def expand_cond(value: Value, operands: Sequence[Value], branches: Sequence[Prepared], flags: Sequence[bool], masked: Set[int],
+                wanted: Set[int]) -> Value:
     """Emit the cond that gives residuals, and what ties its results to its operands.
 
     branches   prepared for a derivative with respect to the inputs that are flagged, with the arrays that are their last inputs.
     masked     the outputs of whose cotangents a choice may mask parts.
+    wanted     the outputs that get cotangents.
     """
     record = current_record()
     if record is None:
         raise InternalError(f"{value!r} is expanded outside of any record")
     results, given = len(value.type.items), operands[1:]
-    seeded = [k for k, output in enumerate(value.attrs["then_branch"].outputs) if is_differentiable(output)]
+    seeded = [k for k, output in enumerate(value.attrs["then_branch"].outputs) if k in wanted and is_differentiable(output)]
     updated = set(branch_states(value).values())
     apart = {place for place in updated if flags[place]}
     how = Cutting(NOTHING, apart=apart, updated=updated, masked=masked)

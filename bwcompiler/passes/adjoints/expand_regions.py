@@ -19,7 +19,7 @@ from bwcompiler.passes.adjoints.cond_adjoint import expand_cond
 from bwcompiler.passes.adjoints.loop_adjoint import cut_loop, expand_loop
 from bwcompiler.passes.adjoints.unlink_regions import unlink_regions
 from bwcompiler.passes.adjoints.while_adjoint import expand_while
-from bwcompiler.passes.derivatives.activity import active_inputs, active_values, is_differentiable
+from bwcompiler.passes.derivatives.activity import active_inputs, active_values, is_differentiable, seeded_results, seeded_values
 from bwcompiler.passes.derivatives.expand_custom_rules import expand_custom_rules
 from bwcompiler.passes.derivatives.expansion import Expanded, expanded
 from bwcompiler.passes.derivatives.masks import masked_outputs, masked_values
@@ -31,12 +31,13 @@ EXPANDED = (ops.loop, ops.while_loop, ops.cond, ops.checkpoint)
 
 
 def expand_regions(graph: Graph, wrt: Sequence[int], carried: int | None = None, restoring: bool = False,
-                   masked: Iterable[int] = ()) -> Expanded:
+                   masked: Iterable[int] = (), seeded: Iterable[int] | None = None) -> Expanded:
     """Replace every loop and branch through which an output depends on the inputs `wrt`.
 
     carried    of the body of another region op: how many of its inputs it carries.
     restoring  whether loops restore the arrays that they pass on, even where that keeps more.
     masked     the outputs of whose cotangents a choice may mask parts.
+    seeded     the outputs that get cotangents; None: all of them.
     """
     if not any(value.op in EXPANDED for value in graph.body):
         return Expanded(graph)
@@ -44,18 +45,26 @@ def expand_regions(graph: Graph, wrt: Sequence[int], carried: int | None = None,
     active = active_values(graph, [graph.inputs[k] for k in wrt])
     passed_on = _passed_on(graph, carried or 0)
     chosen = masked_values(graph, masked)
-    results: dict[Value, list[int]] = {}
-    for value in graph.body:
-        if value.op is ops.item and value in chosen:
-            results.setdefault(value.operands[0], []).append(value.attrs["index"])
+    pulled = seeded_values(graph, range(len(graph.outputs)) if seeded is None else seeded)
+    hidden, wanted = _results_among(graph, chosen), _results_among(graph, pulled)
 
     def replace(value: Value, operands: tuple[Value, ...]) -> Value | None:
-        if value.op not in EXPANDED or value not in active:
+        if value.op not in EXPANDED or value not in active or value not in wanted:
             return None
-        place = Place(carried is not None, frozenset(passed_on.get(value, ())), restoring, frozenset(results.get(value, ())))
+        place = Place(carried is not None, frozenset(passed_on.get(value, ())), restoring, frozenset(hidden.get(value, ())),
+                      frozenset(wanted[value]))
         return _EXPAND[value.op](value, operands, [operand in active for operand in value.operands], place)
 
     return expanded(graph, replace)
+
+
+def _results_among(graph: Graph, found: Set[Value]) -> dict[Value, list[int]]:
+    """The numbers of the results of ops that are among some values."""
+    results: dict[Value, list[int]] = {}
+    for value in graph.body:
+        if value.op is ops.item and value in found:
+            results.setdefault(value.operands[0], []).append(value.attrs["index"])
+    return results
 
 
 class Place(NamedTuple):
@@ -65,12 +74,14 @@ class Place(NamedTuple):
     passed_on  the numbers of what it carries that the loop around it carries too.
     restoring  whether that is restored, so that the loop around can restore it.
     masked     the numbers of the results of whose cotangents a choice may mask parts.
+    seeded     the numbers of the results that get cotangents.
     """
 
     inside: bool
     passed_on: Set[int]
     restoring: bool
     masked: Set[int]
+    seeded: Set[int]
 
 
 def _passed_on(body: Graph, carried: int) -> dict[Value, list[int]]:
@@ -91,20 +102,21 @@ def _passed_on(body: Graph, carried: int) -> dict[Value, list[int]]:
 
 
 # ----- bodies
-def _prepared(body: Graph, wrt: Sequence[int], masked: Set[int], carried: int = 0, restoring: bool = False) -> tuple[Graph, list[Any]]:
+def _prepared(body: Graph, wrt: Sequence[int], masked: Set[int], seeded: Set[int], carried: int = 0,
+              restoring: bool = False) -> tuple[Graph, list[Any]]:
     """A body with custom rules and regions expanded and simplified, and the arrays that it captured, its last inputs."""
     custom = expand_custom_rules(body, wrt, REGIONS)
-    expanded = expand_regions(simplify(custom.graph).graph, wrt, carried, restoring, masked)
+    expanded = expand_regions(simplify(custom.graph).graph, wrt, carried, restoring, masked, seeded)
     return expanded.graph.replace(captured=0), [*custom.arrays, *expanded.arrays]
 
 
 def _loop(value: Value, operands: Sequence[Value], given: Sequence[bool], place: Place) -> Value:
     """The loop cut in two.  Where it would keep whole arrays that it could restore, if only the loops inside did, they do."""
     masked = masked_outputs(value.attrs["body"], value.attrs["carried"], place.masked)
-    body, arrays, flags = _loop_body(value, given, masked, place.restoring)
+    body, arrays, flags = _loop_body(value, given, masked, place.seeded, place.restoring)
     parts = cut_loop(value, body, flags, masked, place.passed_on, place.restoring)
     if parts.whole and not place.restoring:
-        other, more, others = _loop_body(value, given, masked, True)
+        other, more, others = _loop_body(value, given, masked, place.seeded, True)
         undone = cut_loop(value, other, others, masked, place.passed_on, False)
         if undone.kept_bytes() < parts.kept_bytes():
             body, arrays, parts = other, more, undone
@@ -113,15 +125,19 @@ def _loop(value: Value, operands: Sequence[Value], given: Sequence[bool], place:
 
 def _while(value: Value, operands: Sequence[Value], given: Sequence[bool], place: Place) -> Value:
     masked = masked_outputs(value.attrs["body"], value.attrs["carried"], place.masked)
-    body, arrays, flags = _loop_body(value, given, masked)
+    body, arrays, flags = _loop_body(value, given, masked, place.seeded)
     return expand_while(value, operands, body, arrays, flags, masked, not place.inside)
 
 
-def _loop_body(value: Value, given: Sequence[bool], masked: Set[int], restoring: bool = False) -> tuple[Graph, list[Any], list[bool]]:
-    """The body of a loop, prepared, the arrays that are its last inputs, and which inputs are active."""
-    body = value.attrs["body"]
-    flags = active_inputs(body, value.attrs["carried"], given)
-    body, arrays = _prepared(body, [k for k, flag in enumerate(flags) if flag], masked, value.attrs["carried"], restoring)
+def _loop_body(value: Value, given: Sequence[bool], masked: Set[int], results: Set[int],
+               restoring: bool = False) -> tuple[Graph, list[Any], list[bool]]:
+    """The body of a loop, prepared, the arrays that are its last inputs, and which inputs are active: those on which results that get
+    cotangents depend."""
+    body, carried = value.attrs["body"], value.attrs["carried"]
+    seeded, values = seeded_results(value, results)
+    flags = active_inputs(body, carried, given)
+    flags = [flag and (k in seeded if k < carried else body.inputs[k] in values) for k, flag in enumerate(flags)]
+    body, arrays = _prepared(body, [k for k, flag in enumerate(flags) if flag], masked, seeded, carried, restoring)
     return body, arrays, [*flags, *[False] * len(arrays)]
 
 
@@ -129,12 +145,13 @@ def _cond(value: Value, operands: Sequence[Value], given: Sequence[bool], place:
     branches = value.attrs["then_branch"], value.attrs["else_branch"]
     flags = [flag and is_differentiable(operand) for flag, operand in zip(given[1:], value.operands[1:], strict=True)]
     wrt = [k for k, flag in enumerate(flags) if flag]
-    return expand_cond(value, operands, [_prepared(branch, wrt, place.masked) for branch in branches], flags, place.masked)
+    prepared = [_prepared(branch, wrt, place.masked, place.seeded) for branch in branches]
+    return expand_cond(value, operands, prepared, flags, place.masked, place.seeded)
 
 
 def _checkpoint(value: Value, operands: Sequence[Value], given: Sequence[bool], place: Place) -> Value:
     flags = [flag and is_differentiable(operand) for flag, operand in zip(given, value.operands, strict=True)]
-    body, arrays = _prepared(value.attrs["body"], [k for k, flag in enumerate(flags) if flag], place.masked)
+    body, arrays = _prepared(value.attrs["body"], [k for k, flag in enumerate(flags) if flag], place.masked, place.seeded)
     return expand_checkpoint(value, operands, body, arrays, flags, place.masked)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 
+from bwcompiler import ops
 from bwcompiler.ir.declaration import NotDifferentiable
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TupleType
+
+LOOPS = (ops.loop, ops.while_loop)
 
 
 def is_differentiable(value: Value) -> bool:
@@ -28,6 +31,41 @@ def active_values(graph: Graph, targets: Sequence[Value]) -> set[Value]:
                     active.add(value)
                 break
     return active
+
+
+def seeded_values(graph: Graph, outputs: Iterable[int]) -> set[Value]:
+    """The values that get cotangents where these outputs do: they, and what they can depend on differentiably."""
+    seeded = {graph.outputs[k] for k in outputs if is_differentiable(graph.outputs[k])}
+    results: dict[Value, set[int]] = {}
+    for value in reversed(graph.body):
+        if value not in seeded or isinstance(value.op.vjp, NotDifferentiable):
+            continue
+        if value.op is ops.item:
+            results.setdefault(value.operands[0], set()).add(value.attrs["index"])
+        given = _seeded_operands(value, results[value]) if value.op in LOOPS else value.operands
+        seeded.update([operand for operand in given if isinstance(operand.type, TupleType) or operand.type.dtype.is_differentiable])
+    return seeded
+
+
+def _seeded_operands(loop: Value, results: Set[int]) -> list[Value]:
+    seeded, inside = seeded_results(loop, results)
+    inputs = loop.attrs["body"].inputs
+    return [operand for k, operand in enumerate(loop.operands) if k in seeded or inputs[k] in inside]
+
+
+def seeded_results(loop: Value, results: Iterable[int]) -> tuple[set[int], set[Value]]:
+    """What of a loop gets cotangents where these results do: by number of what it carries, and the values of its body.
+
+    What an iteration makes for the condition alone, or to be counted, gets none.
+    """
+    body, carried = loop.attrs["body"], loop.attrs["carried"]
+    seeded = set(results)
+    while True:
+        values = seeded_values(body, seeded)
+        more = {k for k in range(carried) if body.inputs[k] in values} - seeded
+        if not more:
+            return seeded, values
+        seeded |= more
 
 
 def active_inputs(body: Graph, carried: int, given: Sequence[bool]) -> list[bool]:
