@@ -34,7 +34,7 @@ from bwcompiler.passes.loops.region_bodies import padded
 BUDGET, LARGEST = 1 << 20, 1 << 25     # bytes of the rings of one loop
 FEWEST, ENOUGH, MOST = 8, 64, 1024     # rows
 SNAPSHOTS, LEAST = 16, 2               # of what is carried, as far as BYTES allow
-BYTES = 1 << 20
+BYTES = 1 << 25
 
 COUNT = tensor(I64)
 

@@ -56,7 +56,7 @@ def test_many_iterations_are_computed_a_few_times(monkeypatch):
 
 
 def test_snapshots_take_what_the_budget_allows():
-    types = [[while_adjoint.tensor(while_adjoint.COUNT.dtype, (size,))] for size in (3, 1 << 13, 1 << 14, 1 << 20)]
+    types = [[while_adjoint.tensor(while_adjoint.COUNT.dtype, (size,))] for size in (3, 1 << 18, 1 << 19, 1 << 22)]
     assert [while_adjoint.slots(one) for one in types] == [while_adjoint.SNAPSHOTS, 16, 8, while_adjoint.LEAST]
 
 
