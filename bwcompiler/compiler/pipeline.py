@@ -43,6 +43,7 @@ from bwcompiler.passes.loops.hoist_invariants import hoist_invariants
 from bwcompiler.passes.loops.narrow_sums import narrow_sums
 from bwcompiler.passes.loops.promote_elements import promote_elements
 from bwcompiler.passes.loops.prune_regions import prune_regions
+from bwcompiler.passes.loops.reroll_loops import reroll_loops
 from bwcompiler.passes.loops.select_branches import select_branches
 from bwcompiler.passes.loops.split_loops import split_loops
 from bwcompiler.passes.loops.turn_columns import turn_columns
@@ -75,6 +76,7 @@ def _none(result: Any) -> Sequence[Graph]:
 PIPELINE: tuple[Pass, ...] = (
     # a derivative
     Pass("unlink_custom_rules", unlink_custom_rules, "outputs of fwd that are tied to a custom rule -> the outputs", graphs=_graph),
+    Pass("reroll_loops", reroll_loops, "iterations that stand before their loop -> the loop with these", graphs=_graph),
     Pass("expand_custom_rules", expand_custom_rules, "calls of functions with their own derivative -> fwd, tied to bwd",
          "graph -> graph, captured arrays", graphs=_graph),
     Pass("simplify", simplify, "algebraic identities, constant folding, common subexpressions, dead values", graphs=_graph),
@@ -125,6 +127,9 @@ PIPELINE: tuple[Pass, ...] = (
 )
 ORDER = (
     Before("unlink_custom_rules", "expand_custom_rules", "links that are there are of derivatives that were taken"),
+    Before("unlink_custom_rules", "reroll_loops", "an iteration is written like the body"),
+    Before("reroll_loops", "expand_custom_rules", "an iteration calls what the body calls"),
+    Before("reroll_loops", "simplify", "what is known of an iteration is not known of all, and it would look different"),
     Before("expand_custom_rules", "simplify", "the bodies of fwd are simplified with what surrounds them"),
     Before("simplify", "narrow_sums", "slices between the same bounds have one mask"),
     Before("narrow_sums", "split_loops", "loops over a few elements are looked at like the user's"),
@@ -193,7 +198,8 @@ def push(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None = None,
     """The graph with tangents of its outputs for tangents of its inputs `wrt`: see `push_forward`."""
     with collector_paused():
         run = PassRunner(PIPELINE, options or pass_options())
-        expanded = run(expand_custom_rules, run(unlink_custom_rules, graph).graph, wrt, REGIONS)
+        rerolled = run(reroll_loops, run(unlink_custom_rules, graph).graph)
+        expanded = run(expand_custom_rules, rerolled.graph, wrt, REGIONS)
         simplified = run(simplify, expanded.graph)
         vectorized, _ = _over_arrays(run, simplified.graph)
         moved = run(expand_moved_rules, vectorized, wrt, REGIONS)
@@ -217,12 +223,14 @@ def derive(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None], names:
     with collector_paused():
         run = PassRunner(PIPELINE, options or pass_options())
         untied = run(unlink_custom_rules, graph)
-        expanded = run(expand_custom_rules, untied.graph, wrt, REGIONS)
+        rerolled = run(reroll_loops, untied.graph)
+        expanded = run(expand_custom_rules, rerolled.graph, wrt, REGIONS)
         simplified = run(simplify, expanded.graph)
         vectorized, over_arrays = _over_arrays(run, simplified.graph)
         moved = run(expand_moved_rules, vectorized, wrt, REGIONS)
         looped = run(expand_regions, moved.graph, wrt, seeded=[k for k, seed in enumerate(seeds) if seed is not None])
-        origins = origins_of(graph, untied.mapping, expanded.mapping, simplified.mapping, *over_arrays, moved.mapping, looped.mapping)
+        origins = origins_of(graph, untied.mapping, rerolled.mapping, expanded.mapping, simplified.mapping, *over_arrays, moved.mapping,
+                             looped.mapping)
         joint = run(differentiate, looped.graph, wrt, seeds, names, origins)
         joint = run(unlink_regions, joint)
         return joint._replace(captured=(*expanded.arrays, *moved.arrays, *looped.arrays, *joint.captured), passes=run.runs)
@@ -246,7 +254,7 @@ def lower(graph: Graph, into: Sequence[int | None] = (), target: Target | None =
     with collector_paused():
         options = options or pass_options()
         run = PassRunner(PIPELINE, options)
-        vectorized, _ = _over_arrays(run, graph)
+        vectorized, _ = _over_arrays(run, run(reroll_loops, graph).graph)
         shared = run(share_results, run(prune_regions, run(inline_custom_rules, vectorized)))
         legal = run(legalize, run(turn_columns, run(carry_transposes, run(carry_elements, shared))))
         legal = run(save_slices, run(defer_checks, run(hoist_invariants, legal).graph))

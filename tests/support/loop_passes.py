@@ -11,13 +11,15 @@ from bwcompiler.frontend import trace
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.ir.semantics.graph_verifier import verify
+from bwcompiler.passes.rewriting.rewriter import Rewritten
 from tests.support.graph_strategies import run_compiled
 
 
-def rewritten(change: Callable[[Graph], Graph], fun: Callable[..., Any], *args: Any) -> tuple[Graph, Graph]:
+def rewritten(change: Callable[[Graph], Graph | Rewritten], fun: Callable[..., Any], *args: Any) -> tuple[Graph, Graph]:
     """The graph of a function, and what a pass makes of it: a valid graph with the same results, NumPy's, compiled too."""
     traced = trace(fun, args)
-    graph = change(traced.graph)
+    made = change(traced.graph)
+    graph = made.graph if isinstance(made, Rewritten) else made
     verify(graph)
     inputs = [*args, *traced.captured]
     expected = interpret(traced.graph, inputs)

@@ -9,7 +9,7 @@ the loop (`a[i, j] -= a[i, k] * a[k, j]` for k < j and k < i: a factorisation in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from bwcompiler import ops
 from bwcompiler.ir.extent import Extent, Section, add_extents, known_le

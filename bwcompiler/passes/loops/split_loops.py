@@ -167,6 +167,11 @@ def _answer(question: _Question, extents: Mapping[Index, Extent]) -> bool | None
 
 
 # ----- the parts
+def copy_of(body: Graph, index: Index) -> Graph:
+    """A loop's body for an index of another range."""
+    return body if body.index is None else _Copy({body.index: index.extent()}).graph(body, index, {})
+
+
 class _Copy:
     """Copies of graphs with other extents in the places of indices, and without the choices that these decide."""
 
