@@ -15,6 +15,8 @@ from bwcompiler.errors import InternalError, at, bytes_text, located
 from bwcompiler.ir.access import whole
 from bwcompiler.ir.contracts.program_interface import (
     ARENA_ERROR,
+    BLAS_ENTER,
+    BLAS_LEAVE,
     CALLBACK_DONE,
     CALLBACK_ERROR,
     INDEX_ERROR,
@@ -51,7 +53,8 @@ def native_libraries() -> Libraries:
     """What programs may call: NumPy's BLAS, LAPACK, inner loops and sort functions, where found."""
     found = blas.find()
     wanted = {blas_symbol(routine, dtype) for dtype, routines in _BLAS_ROUTINES.items() for routine in routines}
-    return Libraries(blas_calls.names() & wanted | _loops().keys(), "i64" if found is None or found.integers_64 else "i32")
+    symbols = blas_calls.names() & (wanted | {BLAS_ENTER, BLAS_LEAVE}) | _loops().keys()
+    return Libraries(symbols, "i64" if found is None or found.integers_64 else "i32")
 
 
 def native_addresses(symbols: frozenset[str]) -> dict[str, int]:

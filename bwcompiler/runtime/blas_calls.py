@@ -8,7 +8,8 @@ number is set around each call, which costs 20 ns.
         gemm           is cut by the rows of the result, or its columns if there are more of them, from LEAST_WORK multiplications on
         trsm           by right-hand sides, from LEAST_WORK multiplications on
         trsv           is not cut
-        getrf          is not cut, and has the library's own threads from LEAST_GETRF (n³) on
+        getrf          is not cut, and has the library's own threads from LEAST_BLAS_THREADS (n³) on
+    bw_blas_enter, bw_blas_leave   NumPy's loops around LAPACK are called between them (`lowering/libraries/library_calls.py`)
 
 Libraries whose number of threads cannot be set are called as they are.
 """
@@ -18,6 +19,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping
 
+from bwcompiler.ir.contracts.program_interface import BLAS_ENTER, BLAS_LEAVE, LEAST_BLAS_THREADS
 from bwcompiler.locks import in_forked_child, once
 from bwcompiler.runtime import jit, object_cache, threads
 from bwcompiler.runtime.addresses import blas
@@ -25,7 +27,6 @@ from bwcompiler.runtime.locks_and_clocks import spin_lock
 from bwcompiler.target import default_target
 
 LEAST_WORK = 2**23
-LEAST_GETRF = 2**28
 PART_WORK = 2**22              # multiplications of a part, at least
 PART_EXTENT = 64               # rows, columns, right-hand sides or elements of a part, at least: the other operand is packed for each
 
@@ -72,7 +73,7 @@ declare void @blas.set(i32)
 declare i32 @blas.get()
 declare i32 @bw_parallel(ptr, ptr, i64, i64)
 declare i64 @llvm.smax.i64(i64, i64)
-define internal void @enter() nounwind {
+define void @bw_blas_enter() nounwind {
 start:
   call void @lock()
   %before = load i64, ptr @depth
@@ -89,7 +90,7 @@ done:
   call void @unlock()
   ret void
 }
-define internal void @leave() nounwind {
+define void @bw_blas_leave() nounwind {
 start:
   call void @lock()
   %before = load i64, ptr @depth
@@ -160,7 +161,7 @@ def _plain_text(symbol: str, arguments: list[tuple[str, str]], routine: str, int
     if routine == "getrf":
         size = (f"  %rows.given = load {integer}, ptr %m\n  %rows = {'sext i32' if integer == 'i32' else 'add i64'} %rows.given"
                 f"{' to i64' if integer == 'i32' else ', 0'}\n  %square = mul i64 %rows, %rows\n  %work = mul i64 %square, %rows\n"
-                f"  %large = icmp sge i64 %work, {LEAST_GETRF}\n")
+                f"  %large = icmp sge i64 %work, {LEAST_BLAS_THREADS}\n")
         large = "i1 %large"
     return f"""
 declare void @blas.{symbol}({types})
@@ -171,9 +172,9 @@ as.it.is:
   call void @blas.{symbol}({parameters})
   ret void
 alone:
-  call void @enter()
+  call void @bw_blas_enter()
   call void @blas.{symbol}({parameters})
-  call void @leave()
+  call void @bw_blas_leave()
   ret void
 }}
 """
@@ -216,7 +217,7 @@ start:
   %call = alloca [16 x i64], align 16
 {_widened(arguments, integer)}
 {_CHOICE[routine].format(**_NUMBERS)}
-  call void @enter()
+  call void @bw_blas_enter()
   br i1 %cut, label %parts, label %whole
 whole:
   call void @blas.{symbol}({parameters})
@@ -236,7 +237,7 @@ parts:
   %status = call i32 @bw_parallel(ptr @part.{symbol}, ptr %call, i64 %count, i64 %grain)
   br label %done
 done:
-  call void @leave()
+  call void @bw_blas_leave()
   ret void
 }}
 """
@@ -261,7 +262,7 @@ def _calls() -> jit.LoadedCode:
     names = _wrapped(found)
     symbols = {f"blas.{name}": found.routines[name] for name in names} | threads.symbols()
     symbols |= {"blas.set": found.set_num_threads, "blas.get": found.get_num_threads}
-    exports = (*(f"bw_{name}" for name in names), "bw_blas_set_threads", "bw_blas_reset")
+    exports = (*(f"bw_{name}" for name in names), BLAS_ENTER, BLAS_LEAVE, "bw_blas_set_threads", "bw_blas_reset")
     text = _text(names, "i64" if found.integers_64 else "i32")
     loaded = jit.load_for_ever(object_cache.object_for(text, default_target()), symbols, exports)
     threads.set_blas_by(ctypes.CFUNCTYPE(None, ctypes.c_int)(loaded.addresses["bw_blas_set_threads"]))
@@ -282,12 +283,14 @@ def _wrapped(found: blas.Blas) -> tuple[str, ...]:
 def names() -> frozenset[str]:
     """The symbols that have an address: `bw_dgemm` and so on, of all routines that the library has."""
     found = blas.find()
-    return frozenset([f"bw_{name}" for name in (found.routines if found else ())])
+    around = (BLAS_ENTER, BLAS_LEAVE) if _settable() is not None else ()
+    return frozenset([*[f"bw_{name}" for name in (found.routines if found else ())], *around])
 
 
 def symbols() -> Mapping[str, int]:
     """The addresses of `names()`; the code of our own among it is compiled when this is first called."""
     found, settable = blas.find(), _settable()
     plain = {f"bw_{name}": address for name, address in (found.routines if found else {}).items()}
-    own = {} if settable is None else {name: _calls().addresses[name] for name in [f"bw_{one}" for one in _wrapped(settable)]}
+    wrapped = [] if settable is None else [*[f"bw_{one}" for one in _wrapped(settable)], BLAS_ENTER, BLAS_LEAVE]
+    own = {name: _calls().addresses[name] for name in wrapped}
     return plain | own

@@ -25,4 +25,6 @@ POLL = "bw_poll"               # looks for signals: 0, or the status to return (
 DECLARE_POLL = f"declare i32 @{POLL}()"
 PARALLEL = "bw_parallel"       # i32 (ptr fn, ptr context, i64 count, i64 grain): shares iterations (`runtime/pool/thread_pool.py`)
 DECLARE_PARALLEL = f"declare i32 @{PARALLEL}(ptr, ptr, i64, i64)"
+BLAS_ENTER, BLAS_LEAVE = "bw_blas_enter", "bw_blas_leave"    # void (): between them the BLAS has one thread (`runtime/blas_calls.py`)
+LEAST_BLAS_THREADS = 2**28     # n³ of a factorisation from which it has its own
 TAKE, GIVE = "bw_memory_take", "bw_memory_give"    # memory for what does not fit into the arena (`runtime/memory_pool.py`)

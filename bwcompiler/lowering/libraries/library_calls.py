@@ -10,7 +10,15 @@ from typing import Any, NamedTuple
 
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.access import ArrayView, view_of, whole
-from bwcompiler.ir.contracts.program_interface import DECLARE_PARALLEL, INDEX_ERROR, LINALG_ERROR, NEGATIVE_ERROR
+from bwcompiler.ir.contracts.program_interface import (
+    BLAS_ENTER,
+    BLAS_LEAVE,
+    DECLARE_PARALLEL,
+    INDEX_ERROR,
+    LEAST_BLAS_THREADS,
+    LINALG_ERROR,
+    NEGATIVE_ERROR,
+)
 from bwcompiler.ir.extent import Extent
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.routine import InnerLoop
@@ -100,7 +108,12 @@ def inner_loop_text(name: str, value: Value, views: Sequence[ArrayView], librari
     data = f"@{symbol}.data" if f"{symbol}.data" in libraries.symbols else "null"
     if routine.failure is not None:
         function.call("i32", "feclearexcept", "i32 1")
+    alone = BLAS_ENTER in libraries.symbols and bool(routine.lapack) and (grain is not None or _work(dimensions) < LEAST_BLAS_THREADS)
+    if alone:
+        function.call("void", BLAS_ENTER)
     _call_for_lanes(function, symbol, data, arrays, axes, (dimensions, len(lead)))
+    if alone:
+        function.call("void", BLAS_LEAVE)
     if routine.failure is not None:                  # FE_INVALID is 1 on x86 and Arm; NumPy itself reads it
         raised = function.call("i32", "fetestexcept", "i32 1")
         function.fail_if(function.let(f"icmp ne i32 {raised}, 0"))
@@ -113,7 +126,12 @@ def inner_loop_text(name: str, value: Value, views: Sequence[ArrayView], librari
 
 def _lane_nanoseconds(routine: InnerLoop, dimensions: Sequence[int]) -> float:
     """About what one lane takes: a call of LAPACK, or a function of an element."""
-    return 400 + 2.0 * math.prod(sorted(dimensions)[-2:]) * max(dimensions) if routine.core else 30
+    return 400 + 2.0 * _work(dimensions) if routine.core else 30
+
+
+def _work(dimensions: Sequence[int]) -> int:
+    """The n³ of a factorisation."""
+    return math.prod(sorted(dimensions)[-2:]) * max(dimensions, default=0)
 
 
 def _call_for_lanes(function: FunctionText, symbol: str, data: str, arrays: Sequence[_Array], axes: Sequence[tuple[int, Sequence[int]]],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -153,6 +154,28 @@ def test_the_number_outside_survives_calls_at_once(count: int, draw: Callable[..
     assert outside() == count == bw.get_num_threads()
     for c in products:
         np.testing.assert_allclose(c, a @ b, rtol=1e-10, atol=1e-10)
+
+
+FACTORISATIONS: dict[str, Callable[[Any], Any]] = {
+    "eigh": np.linalg.eigh, "eigvalsh": np.linalg.eigvalsh, "eigvals": np.linalg.eigvals, "svd": np.linalg.svd, "qr": np.linalg.qr,
+    "cholesky": np.linalg.cholesky, "inverse": np.linalg.inv,
+}
+
+
+@pytest.mark.parametrize("name", FACTORISATIONS)
+@pytest.mark.parametrize("batch", [(), (12,)])
+def test_factorisations_have_one_thread_of_the_library(name: str, batch: tuple[int, ...], count: int, draw: Callable[..., Any]) -> None:
+    """Those of NumPy's loops too: where other processes have the CPUs, the library's threads take a thousand times as long."""
+    bw.set_num_threads(count)
+    a = draw("d", *batch, 40, 40)
+    a = a @ a.swapaxes(-1, -2) + 40 * np.eye(40)
+    program = bw.compile(FACTORISATIONS[name], a)
+    calls = re.findall(r"call \w+ @bw_(blas_enter|blas_leave|loop|dgetrf)", program.lowered().program.text)
+    assert re.fullmatch("((blas_enter loop blas_leave|dgetrf) )+", " ".join([*calls, ""]))
+    found, expected = program(a), FACTORISATIONS[name](a)
+    for one, other in zip(found if isinstance(found, tuple) else [found], expected if isinstance(expected, tuple) else [expected], strict=True):
+        np.testing.assert_allclose(np.abs(one), np.abs(other), rtol=1e-8, atol=1e-8)
+    assert outside() == count
 
 
 def test_bits_do_not_depend_on_who_computes(draw: Callable[..., Any]) -> None:
