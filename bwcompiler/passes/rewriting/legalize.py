@@ -12,6 +12,7 @@
     concatenate of many pieces -> slice updates               each of which touches its own slice only
     x / 2**k                   -> x * 2**-k                   which has the same bits, and is faster; of derivatives x / number
     A[i] = A[i] with v at k    -> A with v at (i, k)           and added likewise: elements of a part whose places are data
+    a diagonal of zeros        -> where(j - i == offset, v, 0)          see diagonal_rules
     scatter_add of one per row -> where(j == index[i], ...)   which is read element by element, as all other values are
     op(halves)                 -> cast(op(cast))              see half_rules
     solve, det, qr, sort ...   -> what they are made of, see factorization_rules
@@ -37,6 +38,7 @@ from bwcompiler.ir.op import Op, Value, current_record, is_constant
 from bwcompiler.ir.types import F16, I64, TensorType
 from bwcompiler.ops.contraction import is_matrix_transpose
 from bwcompiler.ops.rules import zero_of
+from bwcompiler.passes.rewriting.diagonal_rules import diagonal
 from bwcompiler.passes.rewriting.factorization_rules import FACTORIZATION_RULES
 from bwcompiler.passes.rewriting.half_rules import HALF_RULES, has_halves
 from bwcompiler.passes.rewriting.half_spectra import use_half_spectra
@@ -245,6 +247,11 @@ def _reshape_in_place(type_: TensorType, x: Value, *, shape: tuple[Any, ...]) ->
     return None
 
 
+def _reshape(type_: TensorType, x: Value, *, shape: tuple[Any, ...]) -> Value | None:
+    """A diagonal, or the same memory in another shape."""
+    return diagonal(type_, x, shape=shape) or _reshape_in_place(type_, x, shape=shape)
+
+
 def _then(first: Rule, second: Rule | None) -> Rule:
     """The rule that applies the first of two that applies."""
     def apply(type_: TensorType, *operands: Value, **attrs: Any) -> Value | None:
@@ -255,7 +262,7 @@ def _then(first: Rule, second: Rule | None) -> Rule:
 
 _LEGAL: dict[Op, Rule] = {
     ops.matmul: _product, ops.sum: _sum, ops.slice_update: _elements_of_part, ops.slice_add: _add_elements_of_part,
-    ops.concatenate: _pieces_in_place, ops.divide: _quotient, ops.reshape: _reshape_in_place, ops.scatter_add: _one_per_row,
+    ops.concatenate: _pieces_in_place, ops.divide: _quotient, ops.reshape: _reshape, ops.scatter_add: _one_per_row,
     **WINDOW_RULES, **FACTORIZATION_RULES,
 }
 _LEGAL_AND_SIMPLE = RULES | {op: _then(rule, RULES.get(op)) for op, rule in _LEGAL.items()}

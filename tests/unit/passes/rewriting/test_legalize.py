@@ -240,3 +240,47 @@ def test_other_rows_stay_rows(rng: np.random.Generator) -> None:
         y[2, k] = y[3, k]
         return y
     np.testing.assert_array_equal(bw.jit(moved)(x, k), moved(x, k))
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (6, 4), (4, 6), (2, 3, 5)], ids=str)
+@pytest.mark.parametrize("offset", [0, 1, 2, -1])
+def test_diagonals_of_constants_are_elements_that_ask_for_their_place(shape: tuple[int, ...], offset: int, rng: np.random.Generator) -> None:
+    size = np.diagonal(np.zeros(shape), offset, -2, -1).shape
+    v = rng.standard_normal(size)
+
+    def add(v: Any) -> Any:
+        a = bw.numpy.full(shape, 0.5)
+        flat = a.reshape((*shape[:-2], -1))
+        start = offset if offset >= 0 else -offset * shape[-1]
+        flat[..., start:start + (shape[-1] + 1) * (size[-1] - 1) + 1:shape[-1] + 1] = v
+        return flat.reshape(shape)
+
+    expected = np.full(shape, 0.5)
+    for k in range(size[-1]):
+        expected[..., k + max(-offset, 0), k + max(offset, 0)] = v[..., k]
+    graph = legalized(add, v)
+    assert "slice_update" not in op_names(graph) and "select" in op_names(graph)
+    np.testing.assert_array_equal(bw.jit(add)(v), expected)
+
+
+def test_parts_of_diagonals_and_those_that_go_on_in_the_next_column(rng: np.random.Generator) -> None:
+    v = rng.standard_normal(3)
+
+    def part(v: Any) -> Any:
+        flat = bw.numpy.zeros(30)
+        flat[12:30:6][:3] = v[:3]                              # rows 2 to 4 of 6 x 5
+        return flat.reshape(6, 5)
+
+    def wraps(v: Any) -> Any:
+        flat = bw.numpy.zeros(18)
+        flat[1:18:4][:5] = np.concatenate([v, v[:2]])          # 6 x 3: columns 1, 2, 0, 1, 2
+        return flat.reshape(6, 3)
+
+    def update(v: Any) -> Any:
+        flat = np.concatenate([v, v, v]) * 2
+        flat[::4] = v                                          # of what is no constant: where it lies
+        return flat.reshape(3, 3)
+
+    for function, is_update in ((part, False), (wraps, True), (update, True)):
+        assert ("slice_update" in op_names(legalized(function, v))) == is_update
+        np.testing.assert_array_equal(bw.jit(function)(v), function(v))
