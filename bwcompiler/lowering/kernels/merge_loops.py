@@ -5,12 +5,12 @@ Rows of 4 fill no vectors; all elements of the array do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
-from bwcompiler.ir.extent import Extent, Index, add_extents, scale_extent
-from bwcompiler.ir.loop import Accumulate, Accumulator, Buffer, Fill, Let, Loop, Offset, Reduce, Statement, Store
-from bwcompiler.ir.scalar import Scalar
+from bwcompiler.ir.extent import Index, add_extents, scale_extent
+from bwcompiler.ir.loop import Accumulate, Accumulator, Buffer, Loop, Reduce, Statement
 from bwcompiler.lowering.kernels.vector_loops import Body
+from bwcompiler.lowering.loops.join_rows import extents, is_one_walk
 from bwcompiler.lowering.loops.split_guards import Copy
 
 
@@ -31,19 +31,13 @@ def _merged(loop: Loop, memory_of: Callable[[Buffer], Buffer]) -> Loop:
     inner = body[0]
     if not isinstance(inner.extent, int) or not inner.extent or not loop.extent or _feeds_others(inner):
         return loop
-    if not all(_is_one_walk(extent, loop.index, inner.index, inner.extent) for extent in _extents(inner.body, set())):
+    if not all(is_one_walk(extent, loop.index, inner.index, inner.extent) for extent in extents(inner.body, set())):
         return loop
     extent = scale_extent(loop.extent, inner.extent)
     index = Index(0, add_extents(extent, -1), inner.index.name)
     copy = Copy({loop.index: 0, inner.index: index.extent()}, in_place=True)
     merged = Loop(index, extent, copy.statements(inner.body), inner.kind)
     return merged if inner.kind == "serial" or Body(merged, memory_of).independent else loop
-
-
-def _is_one_walk(extent: Extent, outer: Index, inner: Index, count: int) -> bool:
-    """Whether a step of the outer loop moves as far as all steps of the inner one."""
-    steps = {} if isinstance(extent, int) else dict(extent.terms)
-    return steps.get(outer, 0) == count * steps.get(inner, 0)
 
 
 def _feeds_others(loop: Loop) -> bool:
@@ -62,40 +56,3 @@ def _feeds_others(loop: Loop) -> bool:
         return False
 
     return visit(loop.body)
-
-
-def _extents(body: Sequence[Statement], seen: set[int]) -> Iterator[Extent]:
-    """Every expression of loop indices."""
-    for statement in body:
-        if isinstance(statement, Loop):
-            yield statement.extent
-            yield from _extents(statement.body, seen)
-        elif isinstance(statement, Let | Store | Accumulate | Fill):
-            yield from _of_scalar(statement.value, seen)
-            if isinstance(statement, Store):
-                yield from _of_offset(statement.offset, seen)
-            elif isinstance(statement, Accumulate):
-                if not isinstance(statement.target, Accumulator):
-                    yield from _of_offset(statement.target[1], seen)
-                if statement.position is not None:
-                    yield from _of_scalar(statement.position, seen)
-
-
-def _of_offset(offset: Offset, seen: set[int]) -> Iterator[Extent]:
-    yield offset.affine
-    for term, _ in offset.terms:
-        yield from _of_scalar(term, seen)
-
-
-def _of_scalar(scalar: Scalar, seen: set[int]) -> Iterator[Extent]:
-    if id(scalar) in seen:
-        return
-    seen.add(id(scalar))
-    if scalar.op == "index":
-        yield scalar.data
-    elif scalar.op == "in_range":
-        yield from scalar.data
-    elif scalar.op == "load":
-        yield scalar.data[1].affine
-    for arg in scalar.args:
-        yield from _of_scalar(arg, seen)

@@ -4,5 +4,6 @@
     kernel_layout, loop_order, shared_memory     how the loops of a group stand, and what they keep where
     call_kernels                           loop trees of what is not fused
     split_guards, split_complex (complex_arithmetic, complex_functions)     trees rewritten
+    join_rows                              sums over several short axes are sums over one
     blocks, tiles, parallel                long reductions, transposed accesses, and cuts among threads
 """

@@ -13,7 +13,7 @@ What one iteration computes stays as it is, and the iterations are independent.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from bwcompiler.ir.extent import Extent, Index, add_extents, scale_extent
 from bwcompiler.ir.loop import Accumulate, Accumulator, Buffer, Kernel, Let, Loop, Statement, Store
@@ -56,11 +56,11 @@ def _nest(loop: Loop) -> list[Loop] | None:
         nest.append(nest[-1].body[0])
     if len(nest) < 2 or nest[-1].kind != "vector" or not all(isinstance(one.extent, int) for one in nest):
         return None
-    return nest if _is_elementwise(nest[-1].body) else None
+    return nest if is_elementwise(nest[-1].body) else None
 
 
-def _is_elementwise(body: list[Statement]) -> bool:
-    """Whether every iteration writes what no other one reads or writes."""
+def is_elementwise(body: Sequence[Statement], reading: Sequence[Statement] = ()) -> bool:
+    """Whether every iteration writes what no other one reads or writes.  reading: statements beside these that write no memory."""
     written: dict[Buffer, Extent] = {}
     for statement in body:
         in_memory = isinstance(statement, Accumulate) and not isinstance(statement.target, Accumulator)
@@ -70,7 +70,7 @@ def _is_elementwise(body: list[Statement]) -> bool:
             if offset is None or offset.terms or buffer in written:
                 return False
             written[buffer] = offset.affine
-    for statement in body:
+    for statement in (*body, *reading):
         for scalar, _ in scalars(statement):
             if scalar.op == "load" and scalar.data[0] in written and (
                     scalar.data[1].terms or scalar.data[1].affine != written[scalar.data[0]]):
