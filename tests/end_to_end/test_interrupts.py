@@ -97,7 +97,7 @@ def compiled(fun, x, native: bool = True):
     ("nested", True, False), ("product", False, True), ("blocks", False, True)])
 def test_a_long_call_is_interrupted(case, lock, native, alarm, monkeypatch: pytest.MonkeyPatch) -> None:
     """lock: whether the program keeps the interpreter's lock; native: whether it is called by the native entry."""
-    monkeypatch.setattr(executables, "_moves_much", lambda graph: not lock)
+    monkeypatch.setattr(executables, "_releases_lock", lambda graph, program: not lock)
     fun, x = CASES[case]
     call, expected = compiled(fun, x, native)
     start = time.perf_counter()
@@ -213,3 +213,31 @@ def test_interrupts_while_compiling(alarm) -> None:
         assert np.array_equal(make(1.0 + number / 64)(x), function(x))
         assert np.array_equal(done(x), expected)
     assert interrupted
+
+
+def counted(x):
+    for _ in range(10**7):
+        x = np.sin(x) + 1e-3
+    return x
+
+
+def without_end(x):
+    while x < 1.0:
+        x = 2.0 * x
+    return x
+
+
+def few_iterations(x):
+    for _ in range(20):
+        x = np.sin(x)
+    return x
+
+
+@pytest.mark.parametrize(("fun", "released"), [
+    (counted, True), (without_end, True), (few_iterations, False), (np.sin, False),
+    (lambda x: bw.fori_loop(0, 10**7, lambda i, x: np.sin(x), x), True), (lambda x: bw.while_loop(lambda x: x < 1.0, lambda x: 2.0 * x, x), True)])
+@pytest.mark.parametrize("transform", [bw.jit, bw.grad])
+def test_other_threads_run_while_a_loop_of_numbers_does(fun, released: bool, transform) -> None:
+    """A loop may take long however small what it computes with: then it does not keep the interpreter's lock."""
+    bound = specialised(transform(fun), 0.5).bound
+    assert f"GIL {'released' if released else 'held'}" in str(bound.compiled.executable.signature)

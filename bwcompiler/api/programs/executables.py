@@ -29,7 +29,7 @@ from bwcompiler.runtime.executable import Executable
 from bwcompiler.runtime.interrupts import poll_address
 from bwcompiler.target import Target, current_target
 
-GIL_BYTES = 1 << 16            # programs that touch less than this keep the GIL: they are done before it could be handed over
+GIL_BYTES = 1 << 16            # of the largest array of a program that releases the GIL
 
 Into = tuple[int | None, ...]  # per result: the input whose memory it is written to
 
@@ -125,13 +125,16 @@ def compile_graph(graph: Graph, into: Sequence[int | None] = (), name: str = "co
         return compiled
 
 
-def _moves_much(graph: Graph) -> bool:
+def _releases_lock(graph: Graph, program: ProgramText) -> bool:
+    """Whether a call may take long: it moves much, or looks for signals, as loops do that have many iterations or nobody knows how many.
+    Other programs keep the GIL: they are done before it could be handed over.
+    """
     def size(value: Value) -> int:
         return sum(item.nbytes for item in value.type.items) if isinstance(value.type, TupleType) else value.type.nbytes
-    return max((size(value) for value in graph.values()), default=0) >= GIL_BYTES
+    return POLL in program.symbols or max((size(value) for value in graph.values()), default=0) >= GIL_BYTES
 
 
-def _signature(graph: Graph, into: Into, arena_bytes: int) -> CallSignature:
+def _signature(graph: Graph, into: Into, arena_bytes: int, release_gil: bool) -> CallSignature:
     explicit = len(graph.inputs) - graph.captured
     types: tuple[TensorType, ...] = tuple([value.type for value in graph.inputs])
     results = tuple([value.type for value in graph.outputs])
@@ -139,7 +142,7 @@ def _signature(graph: Graph, into: Into, arena_bytes: int) -> CallSignature:
     arrays: tuple[ArgumentKind, ...] = tuple(["array" for _ in range(explicit)])
     return CallSignature(
         tuple([Leaf(k) for k in range(explicit)]), types[:explicit], arrays, types[explicit:],
-        flat_tree(len(results)), results, kinds, arena_bytes, _moves_much(graph), result_into=into)
+        flat_tree(len(results)), results, kinds, arena_bytes, release_gil, result_into=into)
 
 
 def _build(graph: Graph, into: Into, name: str, target: Target) -> Compiled:
@@ -154,7 +157,7 @@ def _build(graph: Graph, into: Into, name: str, target: Target) -> Compiled:
     def symbols() -> dict[str, int]:
         return {**callbacks, **_addresses(lowered, target)}
 
-    signature = _signature(graph, into, lowered.plan.arena_bytes)
+    signature = _signature(graph, into, lowered.plan.arena_bytes, _releases_lock(graph, lowered.program))
     executable = Executable(lowered.program.text, signature, symbols=symbols, keep_alive=keep, name=name, target=target)
     return Compiled(lowered, executable, graph)
 
