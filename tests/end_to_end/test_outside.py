@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import array
 import collections
+import ctypes
 import io
 import random
 import subprocess
@@ -25,6 +26,7 @@ X = np.arange(1.0, 4.0)
 RATE = 0.5
 TABLE = np.ones(3)
 OPTIONS = {"power": 2, "names": ["a", "b"]}
+PROXIED = {"a": 1.0}
 settings = types.ModuleType("settings")
 settings.gain = 3.0  # type: ignore[attr-defined]
 
@@ -225,6 +227,36 @@ def test_changes_of_containers(container: Any, read: Any, change: Any) -> None:
         np.testing.assert_array_equal(function(X), X * read(container))
 
 
+@pytest.mark.parametrize(("container", "read", "change"), [
+    ({1.0, 2.0}, sum, lambda c: c.add(3.0)),
+    (array.array("d", [1.0, 2.0]), np.sum, lambda c: c.__setitem__(0, 4.0)),
+    (array.array("d", [1.0] * 1000), np.sum, lambda c: c.__setitem__(700, 4.0)),
+    (memoryview(bytearray(16)).cast("d"), np.sum, lambda c: c.__setitem__(0, 4.0)),
+    (memoryview(np.arange(8.0))[::2], np.sum, lambda c: c.__setitem__(1, 9.0)),
+    ((ctypes.c_double * 2)(1.0, 2.0), lambda c: np.sum(c) + c[0], lambda c: c.__setitem__(0, 4.0)),
+    (bytearray(b"ab"), lambda c: np.frombuffer(c, np.uint8).sum(), lambda c: c.__setitem__(0, 7)),
+    (types.MappingProxyType(PROXIED), lambda c: c["a"], lambda c: PROXIED.update(a=5.0)),
+    (collections.UserDict(a=1.0), lambda c: c["a"], lambda c: c.update(a=3.0)),
+], ids=lambda part: type(part).__name__)
+def test_changes_of_containers_that_are_compiled_in(container: Any, read: Any, change: Any) -> None:
+    """Given as arguments, and read from outside."""
+    argument, outside = bw.jit(lambda x, c: x * read(c)), bw.jit(lambda x: x * read(container))
+    np.testing.assert_array_equal(argument(X, container), X * read(container))
+    np.testing.assert_array_equal(outside(X), X * read(container))
+    before = read(container)
+    change(container)
+    assert read(container) != before
+    np.testing.assert_array_equal(argument(X, container), X * read(container))
+    np.testing.assert_array_equal(outside(X), X * read(container))
+
+
+def test_modules_made_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = bw.jit(lambda x: x * settings.gain)                    # type: ignore[attr-defined]
+    assert compiled(X).tolist() == (3 * X).tolist()
+    monkeypatch.setattr(settings, "gain", 4.0)
+    assert compiled(X).tolist() == (4 * X).tolist()
+
+
 def test_modules_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "__file__", __file__, raising=False)
     compiled = bw.jit(lambda x: x * settings.gain)                    # type: ignore[attr-defined]
@@ -367,12 +399,17 @@ def test_many_shapes_warn_with_the_difference() -> None:
             compiled(np.ones(n))
 
 
+OLD_GENERATOR, PYTHONS = np.random.RandomState(0), random.Random(0)
+NORMAL = np.random.default_rng(0).normal
 GENERATOR = np.random.default_rng(0)
 
 UNREPEATED = {
     "legacy": (lambda x: x + np.random.normal(), "random numbers were drawn from np.random or random"),
     "random": (lambda x: x * random.random(), "random numbers were drawn"),
     "generator": (lambda x: x + GENERATOR.normal(size=3), "GENERATOR gives random numbers while the function is traced"),
+    "generator's method": (lambda x: x + NORMAL(size=3), "NORMAL gives random numbers while the function is traced"),
+    "old generator": (lambda x: x + OLD_GENERATOR.randn(3), "OLD_GENERATOR gives random numbers while the function is traced"),
+    "Python's": (lambda x: x * PYTHONS.random(), "PYTHONS gives random numbers while the function is traced"),
     "clock": (lambda x: x * time.time(), "time.time is called while the function is traced only"),
     "open": (lambda x: x * len(open(__file__).read()), "open is called while the function is traced only"),  # noqa: SIM115
     "loaded": (lambda x: x * np.loadtxt(io.StringIO("2")), "np.loadtxt is called while the function is traced only"),
@@ -386,6 +423,17 @@ def test_what_cannot_be_read_again_warns(name: str) -> None:
     with pytest.warns(StaleValueWarning, match=message) as caught:
         bw.jit(fun)(X)
     assert "test_outside.py" in str(caught[0].message) and caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("generator", [np.random.default_rng(0), np.random.RandomState(0), random.Random(0)], ids=lambda one: type(one).__name__)
+def test_generators_that_are_arguments(generator: Any) -> None:
+    def drawn(rng: Any) -> Any:
+        def inside() -> Any:
+            return (rng.random if hasattr(rng, "random") else rng.rand)()
+        return inside()
+
+    with pytest.warns(StaleValueWarning, match="rng gives random numbers while the function is traced"):
+        bw.jit(lambda x, rng: x * drawn(rng))(X, generator)
 
 
 def test_what_the_caller_reads_is_no_part_of_the_function() -> None:

@@ -240,7 +240,7 @@ def test_what_cannot_be() -> None:
         bw.jit(lambda z, r: (r.__imul__(2), z)[1])(z, z.real)
     x = np.ones(3)
     x.setflags(write=False)
-    with pytest.raises(ValueError, match="y is assigned to, but the array is read-only"):
+    with pytest.raises(ValueError, match=r"y is assigned to, but the array is read-only\n  hint: pass a copy, y.copy\(\)"):
         bw.jit(doubled)(x, x)
     wide = np.lib.stride_tricks.as_strided(np.zeros(3), (2, 3), (0, 8))
     with pytest.raises(bw.errors.UnsupportedError, match="has several elements in one place"):

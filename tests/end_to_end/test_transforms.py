@@ -68,10 +68,10 @@ def test_argnums(argnums: Any) -> None:
 
 @pytest.mark.parametrize("argnums", [1, (0, 1), -2, True, "x", (0, "x"), None], ids=str)
 def test_what_is_no_position_of_an_argument(argnums: Any) -> None:
-    with pytest.raises(GradientError, match="argnums=.*1 arguments that can be named, by their positions"):
+    with pytest.raises(GradientError, match="argnums=.*the call has 1 positional argument"):
         bw.grad(lambda x: np.sum(x), argnums=argnums)(X)
     if argnums is not None:                                                          # as wrt, everything
-        with pytest.raises(GradientError, match="wrt=.*1 arguments that can be named, by their positions"):
+        with pytest.raises(GradientError, match="wrt=.*the call has 1 positional argument"):
             bw.compile(lambda x: np.sum(x), X).backward(X, wrt=argnums)
 
 

@@ -56,7 +56,8 @@ def check_written(traced: TraceResult, leaves: Sequence[Any], captured: Sequence
         if number in into and not isinstance(target, np.ndarray):
             raise SignatureError(f"{names[number]} is assigned to, but the argument is not an array")
         if number in into and not target.flags.writeable:
-            raise ValueError(f"{names[number]} is assigned to, but the array is read-only")
+            raise ValueError(f"{names[number]} is assigned to, but the array is read-only\n"
+                             f"  hint: pass a copy, {names[number]}.copy(), or write bw.jit(fun, mutates=False)")
         if any(overlap(target, array) for array in captured):
             raise SignatureError(f"{names[number]} is assigned to and shares memory with an array that the function captures, which would "
                                  f"change too\n  hint: pass a copy, {names[number]}.copy(); or pass the other array as an argument as well")

@@ -237,7 +237,8 @@ class JitFunction(CompiledFunction[P, R]):
         return lines
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.__name__}, compiled for {sum(map(len, self._entries.values()))} kinds of arguments>"
+        kinds = sum(map(len, self._entries.values()))
+        return f"<{type(self).__name__} {self.__name__}, compiled for {kinds} kind{'' if kinds == 1 else 's'} of arguments>"
 
     def __dir__(self) -> list[str]:
         return ["as_text", "clear_cache", "dump", "explain", "lower"]

@@ -10,7 +10,7 @@ from bwcompiler.api.programs.executables import Into
 from bwcompiler.api.programs.shapes import ShapeDtypeStruct
 from bwcompiler.compiler.pipeline import derive, split
 from bwcompiler.errors import GradientError
-from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType
+from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, is_buffer
 from bwcompiler.frontend.tracing.trace import TraceResult
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, input_value
@@ -25,9 +25,10 @@ def argument_positions(given: int | Iterable[int], count: int, option: str) -> t
     numbers = tuple(given) if isinstance(given, Iterable) else (given,)
     for number in numbers:
         if isinstance(number, bool) or not isinstance(number, int) or not -count <= number < count:
-            hint = (f"{option}=0, or a tuple of Python integers" if count else
+            hint = (f"{option}=0, or a tuple of Python integers; what is passed by name only, or left to its default, has no "
+                    "position" if count else
                     "derivatives are with respect to arguments: give the function what it reads from outside as one")
-            raise GradientError(f"{option}={given!r}: the function has {count} arguments that can be named, by their positions\n"
+            raise GradientError(f"{option}={given!r}: the call has {count} positional argument{'' if count == 1 else 's'}\n"
                                 f"  hint: {hint}")
     return tuple([number % count for number in numbers])
 
@@ -38,6 +39,8 @@ def check_has_arrays(arguments: Arguments, numbers: Iterable[int]) -> None:
         path, value = found
         kind = type(value).__name__
         hint = ("argnums=1 is the argument behind self" if path == "self" else
+                "pass np.asarray(x)" if is_buffer(value) else
+                "pass dict(x)" if isinstance(value, Mapping) else
                 "leave it out of argnums / wrt" if type(value).__module__ == "builtins" else
                 f"pass its arrays, in a tuple or dict, or make {kind} a dataclass, whose fields are arguments")
         raise GradientError(f"{path} is of type {kind}, which is compiled in as it is: there is nothing in it to differentiate\n"

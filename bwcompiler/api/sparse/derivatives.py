@@ -85,6 +85,9 @@ class SparseDerivative:
         functools.update_wrapper(self, fun)
         self.__name__ = f"{getattr(fun, '__name__', 'function')}.{'sparse_hessian' if symmetric else 'sparse_jacobian'}"
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.__name__}>"
+
     __name__: str = "sparse_jacobian"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -56,7 +56,8 @@ def check_output(output: Value, what: str, holomorphic: bool) -> None:
     if not output.dtype.is_differentiable:
         raise GradientError(at(output.source, f"{what} needs a floating-point output; it returned {output.dtype.numpy}"))
     if holomorphic and not output.dtype.is_complex:
-        raise GradientError(at(output.source, f"{what} with holomorphic=True needs a complex output; it returned {output.dtype.numpy}"))
+        raise GradientError(at(output.source, f"{what} with holomorphic=True needs a complex output; it returned {output.dtype.numpy}\n"
+                                      "  hint: pass complex numbers, or leave holomorphic=True out"))
     if output.dtype.is_complex and not holomorphic:
         raise GradientError(at(output.source, f"{what} needs a real output; it returned {output.dtype.numpy}\n"
                                "  hint: holomorphic=True for the derivative of a holomorphic function; otherwise make it real (np.abs(z), "

@@ -110,6 +110,13 @@ class Arguments:
             found.append(unwrapped(argument) if len(leaves) == 1 and leaves[0] is argument and is_static(argument) else None)
         return found
 
+    def observe_statics(self, observe: Callable[[Any, str], None]) -> None:
+        """observe(value, name) of compile-time values that are objects: what they hold may change."""
+        found = [position for position in self.static if not isinstance(self.leaves[position], StaticArgument | str | enum.Enum)]
+        names = self.names() if found else []
+        for position in found:
+            observe(self.leaves[position], names[position])
+
     def names(self) -> list[str]:
         """A name for every leaf: `params.w` for params['w']."""
         return [_name(accessor, self.parameters) for accessor in self.treedef.accessors()]
@@ -225,6 +232,15 @@ def is_static(leaf: Any) -> bool:
     if hasattr(leaf, "__next__"):
         raise TracerError(f"an argument is a {type(leaf).__name__}: an iterator is used up while the function is traced\n"
                           "  hint: pass a list or an array")
+    return True
+
+
+def is_buffer(value: Any) -> bool:
+    """Whether it gives its memory to others: an array.array, a memoryview, bytes."""
+    try:
+        memoryview(value)
+    except TypeError:
+        return False
     return True
 
 

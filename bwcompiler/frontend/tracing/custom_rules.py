@@ -103,6 +103,9 @@ class CustomFunction(Generic[P, R]):
         method: Callable[..., Any] = self
         return self if instance is None else functools.partial(method, instance)
 
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.__name__}>"
+
     __name__: str = "function"
 
 

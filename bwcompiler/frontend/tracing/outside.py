@@ -64,9 +64,17 @@ class Outside:
         self._frames: dict[CodeType, FrameType] = {}
         self._memory: dict[tuple[int, int], _Memory] = {}
         self._arrays: dict[int, Any] = {}          # of these by their ids, those that are no views
-        self._generators: dict[int, tuple[Any, Any, Source, str]] = {}
+        self._generators: dict[int, tuple[Any, Any, Source | None, str]] = {}
         self._once: dict[Any, tuple[Source, str]] = {}
         self._legacy = _legacy_state()
+
+    def static_argument(self, value: Any, path: str) -> None:
+        """What an argument holds that is compiled in though it may change: a set, a buffer, a generator of random numbers."""
+        self._generator(value, path, None)
+        if _is_collection(value):
+            self._contents(value, path, None, DEPTH)
+        elif isinstance(value, _BUFFERS):
+            self._buffer(value, None)
 
     # ----- functions
     def function(self, fun: Any, bound: Sequence[Any] = ()) -> None:
@@ -232,7 +240,7 @@ class Outside:
     def _module_attribute(self, module: types.ModuleType, name: str, path: str, source: Source) -> Any:
         value = vars(module).get(name, _MISSING)
         file = getattr(module, "__file__", None)
-        if file is None or is_library_file(file):
+        if is_library_file(file) if file is not None else module.__name__ in sys.stdlib_module_names:    # no file: made by hand
             return value
         return _MISSING if value is _MISSING else self._guard(Read("global", vars(module), name, value), path, source)
 
@@ -254,7 +262,7 @@ class Outside:
         return _MISSING
 
     # ----- values
-    def _guard(self, read: Read, path: str, source: Source) -> Any:
+    def _guard(self, read: Read, path: str, source: Source | None) -> Any:
         """Note the read, and give what it finds."""
         key = read.place
         if key not in self.reads and len(self.reads) < LIMIT and not isinstance(read.expected, Tracer):
@@ -265,19 +273,25 @@ class Outside:
         """What else belongs to a value that is used as it is."""
         if _is_collection(value):
             self._contents(value, path, source, DEPTH)
+        elif isinstance(value, _BUFFERS):
+            self._buffer(value, source)
         elif _gives_other_things(value):
             self._once.setdefault(value, (source, path))
         elif isinstance(value, types.FunctionType | types.MethodType | functools.partial):
             self.function(value)
         self._generator(getattr(value, "__self__", value), path, source)
 
-    def _generator(self, value: Any, path: str, source: Source) -> None:
-        """Note the state of a random number generator."""
-        module = sys.modules.get("numpy.random")
-        if module is not None and isinstance(value, module.Generator):
-            self._generators.setdefault(id(value), (value, value.bit_generator.state, source, path))
+    def _buffer(self, buffer: Any, source: Source | None) -> None:
+        view = memoryview(buffer)
+        self.array(np.frombuffer(view, np.uint8) if view.c_contiguous and view.nbytes else np.asarray(view), lambda: source)
 
-    def _contents(self, container: Any, path: str, source: Source, depth: int) -> None:
+    def _generator(self, value: Any, path: str, source: Source | None) -> None:
+        """Note the state of a random number generator."""
+        state = _generator_state(value)
+        if state is not None:
+            self._generators.setdefault(id(value), (value, state, source, path))
+
+    def _contents(self, container: Any, path: str, source: Source | None, depth: int) -> None:
         """Guards for all items of a container."""
         if depth == 0 or not _is_collection(container):
             return
@@ -316,7 +330,7 @@ class Outside:
                 kept.append(OutsideRead(Read("bytes", memory.view, None, memory.content), path, memory.source))
         self._memory.clear()
         for generator, state, source, path in self._generators.values():
-            if not _same_state(generator.bit_generator.state, state):
+            if not _same_state(_generator_state(generator), state):
                 _warn(source, f"{path} gives random numbers while the function is traced: they are the same in every call\n"
                       "  hint: draw them outside, and pass them as an argument")
         for source, path in self._once.values():
@@ -354,6 +368,7 @@ def _container(value: Any) -> type | None:
 
 
 _WRAPPERS = (collections.UserDict, collections.UserList, collections.ChainMap)
+_BUFFERS = (memoryview, ctypes.Array)
 _COLLECTIONS = (dict, list, set, collections.deque, array.array, bytearray, types.MappingProxyType, *_WRAPPERS)
 
 
@@ -451,6 +466,16 @@ def _gives_other_things(value: Any) -> bool:
         return name in ("load", "loadtxt", "genfromtxt", "fromfile", "memmap")
     clock = (module == "time" and name != "sleep") or name in ("now", "utcnow", "today")
     return value is open or (clock and isinstance(value, types.BuiltinFunctionType))
+
+
+def _generator_state(value: Any) -> Any:
+    """The state of a random number generator, NumPy's of either kind or Python's; None of anything else."""
+    numpy, python = sys.modules.get("numpy.random"), sys.modules.get("random")
+    if numpy is not None and isinstance(value, numpy.Generator):
+        return value.bit_generator.state
+    if numpy is not None and isinstance(value, numpy.RandomState):
+        return value.get_state(legacy=False)
+    return value.getstate() if python is not None and type(value) is python.Random else None
 
 
 def _legacy_state() -> Any:

@@ -202,6 +202,7 @@ def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[Argum
         if region.parent is None:
             region.observer = outside = Outside()
             outside.function(fun, arguments.whole_statics())
+            arguments.observe_statics(outside.static_argument)
         numbers_of = [found for found in varying if found.read.kind != "bytes"]
         live = [found for found in varying if found.read.kind == "bytes"]
         if region.policy is not None and region.parent is None:
