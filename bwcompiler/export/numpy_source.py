@@ -26,7 +26,7 @@ from bwcompiler.compiler.pipeline import derive, split
 from bwcompiler.export.numpy_helpers import helper_source
 from bwcompiler.export.numpy_statements import INDENT, Names, StatementWriter
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.op import Value
+from bwcompiler.ir.op import INPUT, Value
 from bwcompiler.ir.types import dtype_of
 from bwcompiler.ops.numpy_text import dtype_text, float_text, full_text, tuple_text
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
@@ -226,8 +226,22 @@ class _Module:
 
 
 def _result(value: Value, names: Names) -> str:
-    """The text of a result: never a read-only view."""
-    return f"np.array({names.of[value]})" if value.op in (ops.broadcast, ops.iota) else names.of[value]
+    """The text of a result: never a read-only view, and of no axes a NumPy scalar."""
+    if value.op in (ops.broadcast, ops.iota):
+        return f"np.array({names.of[value]})"
+    return names.of[value] if value.rank or _is_number(value) else f"{names.of[value]}[()]"
+
+
+def _is_number(value: Value) -> bool:
+    """Whether what is written for a value of no axes gives a NumPy scalar, not an array."""
+    if value.op is ops.item:
+        region, index = value.operands[0], value.attrs["index"]
+        starts = region.operands[index:index + 1] if region.op in (ops.loop, ops.while_loop) else ()
+        made = [region.attrs[name].outputs[index] for name in ("body", "then_branch", "else_branch") if name in region.attrs]
+        return bool(made) and all(map(_is_number, [*made, *starts]))
+    if value.op is ops.cast:
+        return _is_number(value.operands[0])
+    return value.op in (ops.full, INPUT) or (value.op.kind in ("elementwise", "reduction") and value.op is not ops.select)
 
 
 def _function_text(name: str, parameters: Sequence[str], doc: str, lines: Sequence[str]) -> str:

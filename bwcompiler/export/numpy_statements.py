@@ -6,6 +6,7 @@ Start reading at `StatementWriter.lines`.  What stands to the right of the `=`: 
 from __future__ import annotations
 
 import builtins
+import collections
 import keyword
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -16,6 +17,7 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import UnsupportedError, at
 from bwcompiler.export.numpy_helpers import reserved_names
+from bwcompiler.export.numpy_in_place import written_in_place
 from bwcompiler.ir.extent import Index, add_extents
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
@@ -119,6 +121,8 @@ class StatementWriter:
         self.forward_names = forward_names
         self._hints = dict(hints or {})
         self._results: dict[Value, Sequence[str]] = {}            # the variables that hold the results of a region op
+        self._uses: collections.Counter[Value] = collections.Counter()
+        self._in_place: set[Value] = set()                        # the updates that are written into their first operand
         self._regions = {ops.loop: self._loop, ops.while_loop: self._while, ops.cond: self._cond}
 
     def lines(self, graph: Graph) -> list[str]:
@@ -130,6 +134,7 @@ class StatementWriter:
     def _body(self, graph: Graph) -> list[Line]:
         literals = literal_sites(graph)
         implicit = implicit_broadcasts(graph, literals)
+        self._uses.update([*graph.outputs, *[operand for value in graph.body for operand in value.operands]])
         found: list[Line] = []
         for value in graph.body:
             if value in implicit:
@@ -151,8 +156,11 @@ class StatementWriter:
                                                     "(text, json, dot) show it"))
         reads = [scalar_literal(operand.attrs["value"], operand.dtype) if operand in literals else self.names.of[operand]
                  for operand in value.operands]
-        name = self.names.add(value, self._hints.get(value))
-        text = rule(Application(value, name, reads, self.helpers, self.names.indices))
+        in_place = value in self._in_place
+        if in_place:
+            self.names.of[value] = reads[0]
+        name = reads[0] if in_place else self.names.add(value, self._hints.get(value))
+        text = rule(Application(value, name, reads, self.helpers, self.names.indices, in_place))
         comment = self._comment(value)
         return [Line(line, comment) for line in (text.lines if isinstance(text, Statements) else (f"{name} = {text}",))]
 
@@ -160,7 +168,7 @@ class StatementWriter:
         place = "" if value.source is None else value.source.short
         if value.forward is None:
             return place
-        of = self.forward_names.get(value.forward) or re.sub(r"\W+", "_", value.forward.name or value.forward.op.name)
+        of = "the loop" if value.forward.op is ops.region_link else self.forward_names.get(value.forward) or re.sub(r"\W+", "_", value.forward.name or value.forward.op.name)
         return f"vjp of {of}, {place}" if place else f"vjp of {of}"
 
     # ----- regions
@@ -168,7 +176,7 @@ class StatementWriter:
         attrs, body = value.attrs, value.attrs["body"]
         lo, hi, step = attrs["lo"], attrs["hi"], attrs["step"]
         start = self._carry(value, body, attrs["carried"])
-        index = self.names.fresh(body.index.name)
+        index = self.names.fresh(body.index.name.strip("_") or "i")
         bounds = [extent_text(lo, self.names.indices), extent_text(add_extents(hi, 1), self.names.indices), str(abs(step))]
         if bounds[2] == "1":
             bounds = bounds[1:2] if bounds[0] == "0" else bounds[:2]
@@ -206,7 +214,14 @@ class StatementWriter:
             self.names.of[parameter] = self.names.of[operand]
         variables = [self.names.add(parameter) for parameter in body.inputs[:carried]]
         self._results[value] = variables
-        return self._assign(variables, [self.names.of[operand] for operand in value.operands[:carried]])
+        written = written_in_place(body, carried)
+        self._in_place.update(update for updates in written.values() for update in updates)
+        starts = [self.names.of[operand] for operand in value.operands[:carried]]
+        for position in written:
+            operand = value.operands[position]
+            if operand.op is not ops.full or self._uses[operand] > 1:
+                starts[position] += ".copy()"
+        return self._assign(variables, starts)
 
     def _carry_on(self, value: Value, body: Graph) -> list[Line]:
         return self._assign(self._results[value], [self.names.of[output] for output in body.outputs])

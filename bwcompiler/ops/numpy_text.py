@@ -31,6 +31,7 @@ class Application:
     """A value to be written: its name, the texts of its operands, and the functions it turns out to need.
 
     indices   what the indices of the loops around it are called.
+    in_place  of an update: the target is the array to be updated.
     """
 
     value: Value
@@ -38,6 +39,7 @@ class Application:
     reads: Sequence[str]
     helpers: set[Callable[..., Any]]
     indices: Mapping[Index, str] = field(default_factory=dict)
+    in_place: bool = False
 
     @property
     def attrs(self) -> Any:
@@ -246,9 +248,10 @@ def slice_(a: Application) -> str:
     return a.reads[0] + index_text(a.x.shape, a.attrs["starts"], a.attrs["sizes"], a.attrs["steps"], a.indices)
 
 
-def _start_of_update(a: Application) -> str:
-    """`target = copy of operand 0`; a constant operand is made on the spot."""
-    return f"{a.target} = {full_text(a.x.attrs['value'], a.x.type, a.indices) if is_constant(a.x) else a.reads[0] + '.copy()'}"
+def _start_of_update(a: Application) -> tuple[str, ...]:
+    """`target = copy of operand 0`, but in place; a constant operand is made on the spot."""
+    return () if a.in_place else (
+        f"{a.target} = {full_text(a.x.attrs['value'], a.x.type, a.indices) if is_constant(a.x) else a.reads[0] + '.copy()'}",)
 
 
 def slice_write(sign: str) -> Rule:
@@ -256,7 +259,7 @@ def slice_write(sign: str) -> Rule:
         if a.value.rank == 0:
             return f"{a.reads[0]} + {a.reads[1]}" if sign == "+=" else a.reads[1]
         place = index_text(a.x.shape, a.attrs["starts"], a.value.operands[1].shape, a.attrs["steps"], a.indices)
-        return Statements((_start_of_update(a), f"{a.target}{place} {sign} {a.reads[1]}"))
+        return Statements((*_start_of_update(a), f"{a.target}{place} {sign} {a.reads[1]}"))
     return rule
 
 
@@ -286,13 +289,13 @@ def scatter_add(a: Application) -> Statements:
     _, updates, *indices = a.reads
     place = indices[0] if len(indices) == 1 else tuple_text(indices)
     view = _indexed_first(a.target, a.x.rank, a.attrs["axes"])
-    return Statements((_start_of_update(a), call("np.add.at", view, place, updates)))
+    return Statements((*_start_of_update(a), call("np.add.at", view, place, updates)))
 
 
 def scatter_update(a: Application) -> Statements:
     _, updates, *indices = a.reads
     view = _indexed_first(a.target, a.x.rank, a.attrs["axes"])
-    return Statements((_start_of_update(a), f"{view}[{', '.join(indices)}] = {updates}"))
+    return Statements((*_start_of_update(a), f"{view}[{', '.join(indices)}] = {updates}"))
 
 
 # ----- reductions and scans

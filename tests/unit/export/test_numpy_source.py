@@ -115,7 +115,83 @@ def accumulated(x):
     return np.sum(total**3)
 
 
+def history(x):
+    y = np.zeros(20)
+    y[0] = x[0]
+    for i in range(1, 20):
+        y[i] = np.sin(y[i - 1]) + 0.5 * x[i % 6]
+    return y.sum() * y[7]
+
+
+def old_contents(x):
+    """What an array held before an update is used after it."""
+    y, total = x.copy(), 0.0
+    for i in range(12):
+        before = y[:3].copy()
+        y[i % 6] = before.sum() * 0.3
+        total += before[0] * y[0] * x[i % 6]
+    return total + y.sum()
+
+
+def swapped(x):
+    a, b = x.copy(), 2 * x
+    for i in range(12):
+        a[i % 6] = np.cos(b[0]) * a[i % 6]
+        a, b = b, a
+    return np.sum(a * b * x)
+
+
+def shifted(x):
+    y = x.copy()
+    for i in range(12):
+        y[1:] = 0.9 * y[:-1]
+        y[0] = y[5] + x[i % 6]
+        y[i % 3] += y[3]
+    return y
+
+
+def rows(x):
+    a = x.copy()
+    for i in range(12):
+        a[i % 3] = a[2] * 0.5
+        a[1] = a[i % 3] + x[1]
+    return a
+
+
+def triangular(a):
+    n = len(a)
+    l = np.zeros((n, n))  # noqa: E741
+    for i in range(n):
+        for j in range(i):
+            l[i, j] = (a[i, j] - l[i, :j] @ l[j, :j]) / l[j, j]
+        l[i, i] = np.sqrt(a[i, i] - l[i, :i] @ l[i, :i])
+    return l
+
+
+def until(x):
+    y, k = np.zeros(6), 0
+    while y.sum() < 5.0 and k < 50:
+        y[k % 6] += np.exp(x[k % 6])
+        k += 1
+    return np.sum(y * x) if k > 3 else y[0]
+
+
+def grown(x):
+    while x < 10.0:
+        x = x * x + 0.1 if x > 1.0 else x + 0.5
+    return x
+
+
 FUNCTIONS = {
+    "history": (history, V),
+    "old_contents": (old_contents, V),
+    "swapped": (swapped, V),
+    "shifted": (shifted, V),
+    "rows": (rows, M),
+    "triangular": (triangular, SPD),
+    "triangular, larger": (triangular, np.eye(11) + 0.05),
+    "until": (until, V),
+    "grown": (grown, 0.3),
     "mlp": (mlp, {"w": A.T[:3, :3], "b": V[:3]}, A),
     "dataclass_and_scalar": (dataclass_and_scalar, Layer(A.T, V[:4]), B.T, 0.5),
     "matmul": (lambda x, y: x @ y, A, B),
@@ -151,10 +227,22 @@ FUNCTIONS = {
 }
 
 
+def test_loops_copy_no_stacks() -> None:
+    """What a derivative keeps of each iteration is written into one array."""
+    def steps(x):
+        for _ in range(100):
+            x = x * np.sin(x)
+        return x
+
+    source = program_source(bw.compile(steps, 0.5))
+    assert "[i:i + 1] = " in source and "copy" not in source
+
+
 def assert_same_tree(found, expected):
     found, expected = tree.leaves(found), tree.leaves(expected)
     assert len(found) == len(expected)
     for one, other in zip(found, expected, strict=True):
+        assert isinstance(one, np.generic) == isinstance(other, np.generic)
         one, other = np.asarray(one), np.asarray(other)
         assert (one.shape, one.dtype) == (other.shape, other.dtype)
         tolerance = 1e-10 if one.dtype.itemsize > 4 else 1e-5
