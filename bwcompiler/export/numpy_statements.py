@@ -168,7 +168,8 @@ class StatementWriter:
         place = "" if value.source is None else value.source.short
         if value.forward is None:
             return place
-        of = "the loop" if value.forward.op is ops.region_link else self.forward_names.get(value.forward) or re.sub(r"\W+", "_", value.forward.name or value.forward.op.name)
+        named = self.forward_names.get(value.forward) or re.sub(r"\W+", "_", value.forward.name or value.forward.op.name)
+        of = "the loop" if value.forward.op is ops.region_link else named
         return f"vjp of {of}, {place}" if place else f"vjp of {of}"
 
     # ----- regions

@@ -5,11 +5,11 @@
 `normalize_index` is a step of its own, which must be done before anything reads with its result: a copy of the indices, and in the body of
 a loop a call in every iteration, so that the body is not one loop nest.  `wrap_index` is arithmetic: it gives an element of the array for
 any index.  The largest one (as an unsigned number: a negative one that is out of range is larger than all that are in range) is a
-reduction, which joins the loop that reads the indices; a counted loop carries the first one of its body that is out of range.
-`check_range` fails after all that, and then nobody sees what was computed of wrong elements.
+reduction, which joins the loop that reads the indices; loops carry the first one of their bodies that is out of range, with which a
+`while_loop` ends: what is read wrongly must not decide whether it ever does.  `check_range` fails after all that, and then nobody sees
+what was computed of wrong elements.
 
-Branches of `cond` check at their own end, and so do the bodies of `while_loop`: what is read wrongly must not decide whether it ever ends.
-Indices stay as they are
+Branches of `cond` check at their own end.  Indices stay as they are
 
 - where the extent, or the number of indices, is not known: of no element there is no largest, and of an empty array no element to read;
 - in graphs that call Python back: it would be given what was read wrongly.
@@ -17,11 +17,12 @@ Indices stay as they are
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from bwcompiler import ops
 from bwcompiler.ir.graph import Graph, live_values
-from bwcompiler.ir.op import Record, Value, constant, input_value
+from bwcompiler.ir.op import Record, Value, constant, current_record, input_value
 from bwcompiler.ir.types import U64, tensor
 from bwcompiler.passes.rewriting.rewriter import rebuilt
 
@@ -82,15 +83,16 @@ def _deferred(graph: Graph) -> tuple[list[Value], dict[Value, Value], list[_Foun
                 if copy.type.size:
                     found.append(_Found(copy, _largest(copy)))
                 continue
-            carried, inside = copy.attrs.get("carried", 0), list[Value]()
-            if copy.op is ops.loop:
+            inside: list[Value] = []
+            if copy.op in (ops.loop, ops.while_loop):
                 copy, inside = _carrying(copy)
             else:
                 copy = copy.with_regions(_checked)
             if copy is not value:
                 mapping[value] = copy
             record.values.append(copy)
-            found += [_Found(one, ops.item(copy, index=carried + number)) for number, one in enumerate(inside)]
+            for number, one in enumerate(inside, copy.attrs.get("carried", 0) - len(inside)):
+                found.append(_Found(one, ops.item(copy, index=number)))
     return record.values, mapping, found
 
 
@@ -100,25 +102,49 @@ def _largest(value: Value) -> Value:
 
 
 def _carrying(loop: Value) -> tuple[Value, list[Value]]:
-    """A loop that also carries an index for each `normalize_index` in its body, and these; what it begins with is recorded."""
+    """A loop that also carries an index for each `normalize_index` in its body, last, and these; what it begins with is recorded."""
     attrs, carried = loop.attrs, loop.attrs["carried"]
     body: Graph = attrs["body"]
     values, mapping, found = _deferred(body)
     if not found:
-        return loop.with_regions(lambda body: rebuilt(body, values, mapping)), []
-    inputs, worst, record = list[Value](), list[Value](), Record()
+        return loop.with_regions(_checked), []
+    inputs = [input_value(NUMBER) for _ in found]
+    record = Record()
     record.values = values
     with record:
-        for one in found:
-            record.source, record.forward = one.value.source, one.value.forward
-            before = input_value(NUMBER)
-            inputs.append(before)
-            worst.append(ops.select(ops.less(before, constant(one.value.attrs["extent"], NUMBER)), one.worst, before))
+        worst = [_first_worst(one, before) for one, before in zip(found, inputs, strict=True)]
     outputs = [*[mapping.get(output, output) for output in body.outputs], *worst]
     whole = [*body.inputs[:carried], *inputs, *body.inputs[carried:]]
     made = body.replace(inputs=whole, body=live_values(values, outputs), outputs=outputs)
     begin = [constant(0, NUMBER) for _ in inputs]             # an index that is in range
     operands = (*loop.operands[:carried], *begin, *loop.operands[carried:])
     attributes = {**attrs, "carried": carried + len(begin), "body": made}
-    type_ = ops.loop.shape(*[operand.type for operand in operands], **attributes)
-    return Value(ops.loop, operands, attributes, type_, loop.name, loop.source, loop.forward), [one.value for one in found]
+    if loop.op is ops.while_loop:
+        attributes["condition"] = _ending(_checked(attrs["condition"]), carried, found)
+    type_ = loop.op.shape(*[operand.type for operand in operands], **attributes)
+    return Value(loop.op, operands, attributes, type_, loop.name, loop.source, loop.forward), [one.value for one in found]
+
+
+def _first_worst(one: _Found, before: Value) -> Value:
+    """What an iteration carries on: what it was given, if that is out of range."""
+    record = current_record()
+    assert record is not None
+    record.source, record.forward = one.value.source, one.value.forward
+    return ops.select(_is_in_range(one, before), one.worst, before)
+
+
+def _is_in_range(one: _Found, index: Value) -> Value:
+    return ops.less(index, constant(one.value.attrs["extent"], NUMBER))
+
+
+def _ending(condition: Graph, carried: int, found: Sequence[_Found]) -> Graph:
+    """The condition of a loop that ends with the iteration in which an index is out of range."""
+    inputs = [input_value(NUMBER) for _ in found]
+    [holds] = condition.outputs
+    record = Record()
+    record.values = list(condition.body)
+    with record:
+        for one, index in zip(found, inputs, strict=True):
+            holds = ops.bitwise_and(holds, _is_in_range(one, index))
+    whole = [*condition.inputs[:carried], *inputs, *condition.inputs[carried:]]
+    return condition.replace(inputs=whole, body=record.values, outputs=[holds])

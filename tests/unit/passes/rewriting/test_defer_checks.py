@@ -110,7 +110,7 @@ def test_loops_that_do_not_run_check_nothing() -> None:
     assert bw.jit(plain)(X, wrong[:0]).shape == (0,)
 
 
-def test_choices_and_while_loops_check_at_their_end() -> None:
+def test_choices_check_at_their_end_and_while_loops_end() -> None:
     """What is read of wrong elements must not decide how often a loop runs."""
     def chosen(x, i):
         return bw.cond(x[0] > 0, lambda: x[i] * looped(x, i), lambda: x[:5])
@@ -118,13 +118,20 @@ def test_choices_and_while_loops_check_at_their_end() -> None:
     def searched(x, i):
         return bw.while_loop(lambda s: x[i[s[1]]] < 5, lambda s: (s[0] + x[i[s[1]]] ** 2, s[1] + 1), (0.0, 0))[0]
 
-    assert set(checks(legal(chosen, X, PLACES))) == set(checks(legal(searched, X, PLACES))) == {"(check_range)"}
+    def endless(x, i):
+        return bw.while_loop(lambda s: s[0] < 5, lambda s: (x[i[s[1]]] * 0, s[1] + 1), (0.0, 0))[0]
+
+    assert set(checks(legal(chosen, X, PLACES))) == {"(check_range)"}
+    assert set(checks(legal(searched, X, PLACES))) == {"(check_range)", "check_range"}
+    assert set(checks(legal(endless, X, PLACES))) == {"check_range"}
     np.testing.assert_allclose(bw.jit(chosen)(X, PLACES), X[PLACES] * looped(X, PLACES))
     assert np.array_equal(bw.jit(chosen)(-X, PLACES + 100), -X[:5])
     with pytest.raises(IndexError, match="index 106 is"):
         bw.jit(chosen)(X, PLACES + 100)
     with pytest.raises(IndexError, match="index 5 is out of bounds for axis with size 5"):
         bw.jit(searched)(X, PLACES)
+    with pytest.raises(IndexError, match="index 5 is out of bounds for axis with size 5"):
+        bw.jit(endless)(X, PLACES)
 
 
 def test_python_is_not_called_with_wrong_elements() -> None:
