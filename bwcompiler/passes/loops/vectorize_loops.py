@@ -11,7 +11,8 @@ where a sum of products reads them: a convolution.
 
 Iterations are independent if what one writes no other one writes, and no later one reads: two places in an array that it changes are the
 same one along an axis that moves with the index, or apart for all pairs of iterations.  What later iterations write may be read as it was
-before the loop (`x[i] = x[i] + x[i + 1]`).
+before the loop (`x[i] = x[i] + x[i + 1]`).  Arrays that the loop does not change may be read anywhere (`y[i] = x[index[i]]`).  An array
+that it only adds to, or only writes to, may be changed anywhere, too (`h[index[i]] += x[i]`): that is one scatter, which does it in order.
 """
 
 from __future__ import annotations
@@ -33,13 +34,14 @@ from bwcompiler.passes.rewriting.rewriter import Rewriter, Rewritten, rebuilt
 from bwcompiler.passes.rewriting.simplify_rules import RULES
 
 MAPPED = ("elementwise", "layout", "constant")
+SCATTERS = (ops.scatter_add, ops.scatter_update)
 MOST_READ = 1 << 22            # bytes of what sums of products read
 
 
 def vectorize_loops(graph: Graph) -> Rewritten:
     """The graph with arrays in the places of loops; the same graph where there are none to replace."""
     return with_regions_replaced(graph, vectorize_loops,
-                                 lambda value: _as_arrays(value) if value.op is ops.loop and _is_parallel(value) else None)
+                                 lambda value: _as_arrays(value) if value.op is ops.loop else None)
 
 
 def with_regions_replaced(graph: Graph, inside: Callable[[Graph], Rewritten],
@@ -98,7 +100,9 @@ def _is_parallel(loop: Value) -> bool:
         return False
     indices = {body.index, *found.inner}
     writes = [access for access in found.accesses if access.writes]
-    return bool(writes) and all(_independent(write, other, body.index, indices) or (
+    if not found.may_be_scattered(attrs["step"]):
+        return False
+    return bool(writes or found.scattered) and all(_independent(write, other, body.index, indices) or (
         other.before and are_apart_later(write.section, other.section, body.index, attrs["step"], found.inner))
         for write in writes for other in found.accesses if other.number == write.number)
 
@@ -120,12 +124,14 @@ def _trips(lo: Extent, hi: Extent, step: int) -> Extent | None:
 class _Accesses:
     """What an iteration of a loop over `index` reads and writes of the arrays that the loop changes.
 
-    inner: indices of loops inside.  entries: arrays as they are at the beginning of an iteration.
+    inner: indices of loops inside.  entries: arrays as they are at the beginning of an iteration.  scattered: what changes arrays anywhere,
+    by their numbers.
     """
 
     def __init__(self, index: Index) -> None:
         self.index = index
         self.accesses: list[_Access] = []
+        self.scattered: dict[int, list[Value]] = {}
         self.inner: set[Index] = set()
         self.entries: set[Value] = set()
         self.elements = True
@@ -152,6 +158,9 @@ class _Accesses:
                 self._note(versions, value, value.operands[1].shape, True)
                 versions[value] = versions[value.operands[0]]
                 fixed.add(value)
+            elif value.op in SCATTERS and may_write and value.operands[0] in versions and versions.keys().isdisjoint(value.operands[1:]):
+                versions[value] = versions[value.operands[0]]
+                self.scattered.setdefault(versions[value], []).append(value)
             elif any(operand in versions for operand in value.operands) and value.op is not ops.loop:
                 return None
             elif value.op is ops.loop:
@@ -163,6 +172,13 @@ class _Accesses:
             if self._varies(value):
                 self.varying.add(value)
         return None if self.inner and not self.elements else versions
+
+    def may_be_scattered(self, step: int) -> bool:
+        """Whether what changes arrays anywhere does not depend on what other iterations did: it adds, or writes in order."""
+        if any(access.number in self.scattered for access in self.accesses):
+            return False
+        return all(all(value.op is ops.scatter_add for value in found) or (len(found) == 1 and step > 0)
+                   for found in self.scattered.values())
 
     def _collect_inside(self, loop: Value, versions: Mapping[Value, int], fixed: AbstractSet[Value]) -> bool:
         body, carried = loop.attrs["body"], loop.attrs["carried"]
@@ -178,7 +194,7 @@ class _Accesses:
         return inside is not None
 
     def _can_be_mapped(self, value: Value) -> bool:
-        if value.op is ops.index_value:
+        if value.op in (ops.index_value, ops.normalize_index, ops.gather):     # of an array that the loop does not change
             return True
         known = value.op.batch is not None and not isinstance(value.op.batch, Absent)
         return value.op.kind in MAPPED and value.op.pure and not mentions(value, self.index) and (known or not value.operands)
@@ -270,8 +286,11 @@ def _apart(one: Section, other: Section, axis: int, indices: AbstractSet[Index])
 
 
 # ----- arrays
-def _as_arrays(loop: Value) -> list[Value]:
-    """The results of a loop, computed for all its iterations at once, in the current record."""
+def _as_arrays(loop: Value) -> list[Value] | None:
+    """The results of a loop, computed for all its iterations at once, in the current record; None where that cannot be."""
+    loop = loop.with_regions(_with_scattered_sums)
+    if not _is_parallel(loop):
+        return None
     attrs = loop.attrs
     body = attrs["body"]
     size = _trips(attrs["lo"], attrs["hi"], attrs["step"])
@@ -279,6 +298,43 @@ def _as_arrays(loop: Value) -> list[Value]:
     mapped, has_axis = _Mapped(body.index, attrs["lo"], abs(attrs["step"])).batch(body, [False] * len(body.inputs), size)
     assert not any(has_axis)
     return inline(mapped, loop.operands)
+
+
+def _with_scattered_sums(body: Graph) -> Graph:
+    """A body in which an element that is added to is not read: `h[j] = h[j] + x` is a scatter_add of x."""
+    once = body.read_once()
+    mapping: dict[Value, Value] = {}
+    record = Record()
+    with record:
+        for value in body.body:
+            record.source, record.forward = value.source, value.forward
+            copy = value.with_operands(tuple([mapping.get(operand, operand) for operand in value.operands]))
+            added = _added(value, once) if value.op is ops.scatter_update else None
+            if added is not None:
+                term = mapping.get(added[0], added[0])
+                array, _, *indices = copy.operands
+                mapping[value] = ops.scatter_add(array, ops.negative(term) if added[1] else term, *indices, **value.attrs)
+                continue
+            if copy is not value:
+                mapping[value] = copy
+            record.values.append(copy)
+    return rebuilt(body, record.values, mapping)
+
+
+def _added(update: Value, once: AbstractSet[Value]) -> tuple[Value, bool] | None:
+    """What an update of one element adds to it, and whether that is subtracted; None where it does something else."""
+    array, total, *indices = update.operands
+    if total.op not in (ops.add, ops.subtract) or total not in once or any(index.rank for index in indices):
+        return None
+    for old, term in (total.operands, total.operands[::-1])[:1 if total.op is ops.subtract else 2]:
+        if old.op is ops.gather and old in once and old.operands[0] is array and old.attrs == update.attrs and all(
+                _is_same_index(one, other) for one, other in zip(old.operands[1:], indices, strict=True)):
+            return term, total.op is ops.subtract
+    return None
+
+
+def _is_same_index(one: Value, other: Value) -> bool:
+    return one is other or (one.op is other.op is ops.normalize_index and one.operands == other.operands and one.attrs == other.attrs)
 
 
 class _Mapped:
@@ -316,6 +372,8 @@ class _Mapped:
                     flag = False
                 elif value.op is ops.index_value or mentions_index(value.attrs.get("starts", ()), self.index):
                     made, flag = self._moving(value, operands, [operand in mapped for operand in value.operands], size)
+                elif value.op in SCATTERS and value.operands[0] not in mapped:
+                    made, flag = self._scatter(value, operands, [operand in mapped for operand in value.operands], size), False
                 elif value.op is ops.matmul and not mapped.isdisjoint(value.operands):
                     made, flag = _products(operands, value.operands[0] in mapped, size), True
                 elif flag := not mapped.isdisjoint(value.operands):
@@ -374,6 +432,11 @@ class _Mapped:
         else:
             part = ops.reshape(part, shape=(*sizes[:axis], size, *sizes[axis + 1:]))
         return value.op(array, part, starts=starts, steps=steps)
+
+    def _scatter(self, value: Value, operands: list[Value], flags: list[bool], size: Extent) -> Value:
+        """All that is scattered, the first iteration first."""
+        array, *rest = operands
+        return value.op(array, *[self.mapping.repeated(one, flag, size) for one, flag in zip(rest, flags[1:], strict=True)], **value.attrs)
 
     def _index_value(self, extent: Extent, size: Extent) -> tuple[Value, bool]:
         if not mentions_index((extent,), self.index):

@@ -427,3 +427,91 @@ def test_parts_without_elements():
     assert bw.jit(program)(a, b) == program(a, b)
     found = bw.grad(program, argnums=(0, 1))(a, b)
     np.testing.assert_array_equal(found, (b, a))
+
+
+# ----- elements that data choose
+PLACES = np.array([3, 0, 3, 19, -1, 7, 3, 0, 5, 5])
+WHOLE = np.round(np.sin(np.arange(10.0)) * 8)          # sums of these have no rounding error
+
+
+def looked_up(x, place):
+    y = np.zeros(place.shape[0])
+    for k in range(place.shape[0]):
+        y[k] = x[place[k]] * k + x[int(x[k])]
+    return y
+
+
+def rows_looked_up(x, place):
+    y = np.zeros((place.shape[0], x.shape[1]))
+    for k in range(place.shape[0]):
+        y[k] = 2.0 * x[place[k] % 12]
+    return y
+
+
+def histogram(x, place):
+    h = np.zeros(20)
+    for k in range(place.shape[0]):
+        h[place[k]] += x[k] * x[k]
+    return h
+
+
+def edges(x, place):
+    h = np.ones(20)
+    for k in range(place.shape[0]):
+        force, one = x[k] * 2.0, place[k]
+        h[one] = force + h[one]
+        h[place[place.shape[0] - 1 - k]] -= force
+    return h
+
+
+def sums_of_rows(x, place):
+    h = np.zeros((20, x.shape[1]))
+    for k in range(place.shape[0]):
+        h[place[k]] += x[k]
+    return h
+
+
+def last_one(x, place):
+    h = np.zeros(20)
+    for k in range(place.shape[0]):
+        h[place[k]] = x[k]
+    return h
+
+
+def first_one(x, place):
+    h = np.zeros(20)
+    for k in range(place.shape[0] - 1, -1, -1):
+        h[place[k]] = x[k]
+    return h
+
+
+def read_again(x, place):
+    h = np.zeros(20)
+    for k in range(place.shape[0]):
+        h[place[k]] = h[place[k]] * 0.5 + x[k]
+    return h
+
+
+def read_elsewhere(x, place):
+    h = np.zeros(20)
+    for k in range(place.shape[0]):
+        h[place[k]] += x[k] + h[0]
+    return h
+
+
+@pytest.mark.parametrize(("fun", "x"), [(looked_up, LINE), (rows_looked_up, GRID), (histogram, WHOLE), (edges, WHOLE), (sums_of_rows, GRID),
+                                        (last_one, WHOLE), (first_one, WHOLE)])
+def test_elements_that_data_choose(fun, x):
+    assert left(fun, x, PLACES) == 0
+    bw.check_grads(lambda x: fun(x, PLACES), (x + 0.01,), order=2, modes=("rev", "fwd"))
+
+
+def test_data_may_choose_no_element():
+    for fun, wrong in [(looked_up, 20), (histogram, -21), (last_one, 20)]:
+        with pytest.raises(IndexError, match=f"index {wrong} is out of bounds for axis"):
+            bw.jit(fun)(LINE, np.where(PLACES == 7, wrong, PLACES))
+
+
+@pytest.mark.parametrize("fun", [read_again, read_elsewhere])
+def test_what_depends_on_the_order_stays_a_loop(fun):
+    assert left(fun, WHOLE, PLACES) == 1
