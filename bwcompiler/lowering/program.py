@@ -39,7 +39,7 @@ from bwcompiler.lowering.steps import LoweredBody, LoweredStep
 from bwcompiler.target import Target
 
 _SYMBOL = re.compile(r"@([\w.]+)")
-FEW_LINES = 40                 # of the text of a kernel that is written into the functions that call it
+FEW_LINES = 200                # of the text of a kernel that is written into the functions that call it
 
 
 class Callback(NamedTuple):

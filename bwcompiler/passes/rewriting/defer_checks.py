@@ -111,15 +111,16 @@ def _carrying(loop: Value) -> tuple[Value, list[Value]]:
     inputs = [input_value(NUMBER) for _ in found]
     record = Record()
     record.values = values
+    ends = loop.op is ops.while_loop               # with the iteration, so that what it found is there
     with record:
-        worst = [_first_worst(one, before) for one, before in zip(found, inputs, strict=True)]
+        worst = [one.worst if ends else _first_worst(one, before) for one, before in zip(found, inputs, strict=True)]
     outputs = [*[mapping.get(output, output) for output in body.outputs], *worst]
     whole = [*body.inputs[:carried], *inputs, *body.inputs[carried:]]
     made = body.replace(inputs=whole, body=live_values(values, outputs), outputs=outputs)
     begin = [constant(0, NUMBER) for _ in inputs]             # an index that is in range
     operands = (*loop.operands[:carried], *begin, *loop.operands[carried:])
     attributes = {**attrs, "carried": carried + len(begin), "body": made}
-    if loop.op is ops.while_loop:
+    if ends:
         attributes["condition"] = _ending(_checked(attrs["condition"]), carried, found)
     type_ = loop.op.shape(*[operand.type for operand in operands], **attributes)
     return Value(loop.op, operands, attributes, type_, loop.name, loop.source, loop.forward), [one.value for one in found]
