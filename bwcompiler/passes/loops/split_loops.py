@@ -12,15 +12,16 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from bwcompiler import ops
-from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, known_le, scale_extent, substitute
+from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, known_le, scale_extent, span, substitute
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Op, Record, Value, current_record, input_value
 from bwcompiler.ir.types import BOOL, TupleType
+from bwcompiler.passes.loops.count_whiles import as_counted
+from bwcompiler.passes.loops.known_extents import Known, extent_of, known_in
 from bwcompiler.passes.loops.vectorize_loops import with_regions_replaced
 from bwcompiler.passes.rewriting.rewriter import Rewriter, Rewritten
 from bwcompiler.passes.rewriting.simplify_rules import RULES
 
-Known = Mapping[Value, Extent]                     # inputs of regions that are numbers made of indices
 MOST_PARTS = 4                 # of one loop
 MOST_VALUES = 400              # in the bodies of all parts together
 
@@ -32,7 +33,22 @@ _ASKED: dict[Op, tuple[bool, bool, bool]] = {
 
 def split_loops(graph: Graph) -> Rewritten:
     """The graph with loops split where their index decides a choice; the same graph where there are none."""
-    return with_regions_replaced(graph, split_loops, lambda value: _split(value) if value.op is ops.loop else None)
+    return with_regions_replaced(graph, split_loops, _replacement)
+
+
+def _replacement(value: Value) -> list[Value] | None:
+    """What a loop becomes; a while loop that counts between numbers made of indices is one."""
+    if value.op is ops.loop:
+        return _split(value)
+    counted = as_counted(value) if value.op is ops.while_loop else None
+    if counted is None:
+        return None
+    index = counted.body.index
+    assert index is not None
+    body = split_loops(_Copy({}).graph(counted.body, index, {})).graph       # without choices that the bounds of the index decide
+    with Record():
+        loop = ops.loop(*counted.operands, lo=index.lo, hi=index.hi, step=1, carried=counted.carried, body=body)
+    return counted.results(_split(loop) or _results(ops.loop(*counted.operands, **loop.attrs)))
 
 
 def _split(loop: Value) -> list[Value] | None:
@@ -41,8 +57,10 @@ def _split(loop: Value) -> list[Value] | None:
     body, lo, hi, step = attrs["body"], attrs["lo"], attrs["hi"], attrs["step"]
     if abs(step) != 1:
         return None
-    known = _known_in(loop, "body", {})
-    ends = _ends(body, lo, hi, known)
+    known = known_in(loop, "body", {})
+    ends = _ends(body, lo, hi, known, False)
+    if not ends and _has(body, ops.while_loop):
+        ends = _ends(body, lo, hi, known, True)
     if not ends or len(ends) >= MOST_PARTS or (len(ends) + 1) * _size(body) > MOST_VALUES:
         return None
     parts = list(zip([lo, *[add_extents(end, 1) for end in ends]], [*ends, hi], strict=True))
@@ -50,25 +68,44 @@ def _split(loop: Value) -> list[Value] | None:
     for first, last in parts if step > 0 else reversed(parts):
         index = Index(first, last, body.index.name)
         made = _Copy({body.index: index.extent()}).graph(body, index, known)
-        looped = ops.loop(*states, *fixed, lo=first, hi=last, step=step, carried=carried, body=made)
-        states = [ops.item(looped, index=k) for k in range(carried)]
+        if _has(made, ops.while_loop):                     # that may be a loop now, which may have choices too
+            made = split_loops(made).graph
+        how = {"lo": first, "hi": last, "step": step, "carried": carried, "body": made}
+        states = _again([*states, *fixed], how) or _results(ops.loop(*states, *fixed, **how))
     return states
+
+
+def _again(operands: Sequence[Value], how: Mapping[str, Any]) -> list[Value] | None:
+    """The results of the loops that a part becomes, whose bounds inside are chosen by indices that are known only now."""
+    if not _has(how["body"], ops.while_loop):
+        return None
+    with Record():
+        loop = ops.loop(*operands, **how)
+    return _split(loop)
+
+
+def _results(loop: Value) -> list[Value]:
+    return [ops.item(loop, index=k) for k in range(loop.attrs["carried"])]
 
 
 def _size(graph: Graph) -> int:
     return sum([1 + sum([_size(value.attrs[region]) for region in value.op.regions]) for value in graph.body])
 
 
-def _ends(body: Graph, lo: Extent, hi: Extent, known: Known) -> list[Extent]:
-    """Where the loop is to be split, in order: the last index of each part but the last one.  Nowhere, where their order is not known."""
+def _ends(body: Graph, lo: Extent, hi: Extent, known: Known, around: bool) -> list[Extent]:
+    """Where the loop is to be split, in order: the last index of each part but the last one.  Nowhere, where their order is not known.
+
+    around: also where choices by indices of loops inside begin or cease to be the same for all that these may be.
+    """
     index = body.index
     if index is None or not _has_choice(body):
         return []
     found: list[Extent] = []
     inside = set(_indices(body))
     for question in _questions(body, known):
-        for end in _ends_of(question, index, inside):
-            if end not in found and known_le(lo, end) and known_le(add_extents(end, 1), hi):
+        for end in _ends_of(question, index, inside, around):
+            known_inside = known_le(add_extents(lo, -1), end) and known_le(end, hi)
+            if end not in found and known_inside and not known_le(end, add_extents(lo, -1)) and not known_le(hi, end):
                 found.append(end)
     ordered: list[Extent] = []
     for end in found:
@@ -90,7 +127,12 @@ def _indices(graph: Graph) -> Iterator[Index]:
 
 
 def _has_choice(graph: Graph) -> bool:
-    return any(value.op is ops.cond or any(_has_choice(value.attrs[region]) for region in value.op.regions) for value in graph.body)
+    """Whether there is a branch, or a number that is chosen, perhaps as the bound of a loop."""
+    return _has(graph, ops.cond) or (_has(graph, ops.while_loop) and _has(graph, ops.select))
+
+
+def _has(graph: Graph, op: Op) -> bool:
+    return any(value.op is op or any(_has(value.attrs[region], op) for region in value.op.regions) for value in graph.body)
 
 
 # ----- what is asked of indices
@@ -105,7 +147,7 @@ def _questions(graph: Graph, known: Known) -> Iterator[_Question]:
     """The comparisons of indices in a body and in the regions in it."""
     for value in graph.body:
         for region in value.op.regions:
-            yield from _questions(value.attrs[region], _known_in(value, region, known))
+            yield from _questions(value.attrs[region], known_in(value, region, known))
         question = _question(value, known)
         if question is not None:
             yield question
@@ -115,45 +157,32 @@ def _question(value: Value, known: Known) -> _Question | None:
     """What a value asks of indices, if it does."""
     if value.op not in _ASKED:
         return None
-    first, second = [_extent(operand, known) for operand in value.operands]
+    first, second = [extent_of(operand, known) for operand in value.operands]
     if first is None or second is None:
         return None
     return _Question(value.op, add_extents(first, scale_extent(second, -1)))
 
 
-def _extent(value: Value, known: Known) -> Extent | None:
-    """The number that a value is, where it is made of indices or constant."""
-    while value.op is ops.reshape or value.op is ops.broadcast:
-        value = value.operands[0]
-    if value.op is ops.index_value:
-        extent: Extent = value.attrs["extent"]
-        return extent
-    number = value.attrs["value"] if value.op is ops.full else known.get(value)
-    return number if isinstance(number, int | Affine) and not isinstance(number, bool) else None
-
-
-def _known_in(value: Value, region: str, known: Known) -> Known:
-    """The inputs of a region that are such numbers."""
-    graph: Graph = value.attrs[region]
-    operands: Sequence[Value] = value.operands[1:] if value.op is ops.cond else value.operands
-    first = value.attrs["carried"] if value.op in (ops.loop, ops.while_loop) else 0
-    if value.op not in (ops.loop, ops.while_loop, ops.cond):
-        return {}
-    pairs = list(zip(graph.inputs, operands, strict=False))[first:]
-    return {mine: extent for mine, operand in pairs if (extent := _extent(operand, known)) is not None}
-
-
-def _ends_of(question: _Question, index: Index, inside: Set[Index]) -> list[Extent]:
+def _ends_of(question: _Question, index: Index, inside: Set[Index], around: bool) -> list[Extent]:
     """The indices behind which the answer may change.  Indices of loops inside are in no place for a split."""
-    terms = dict(question.difference.terms) if isinstance(question.difference, Affine) else {}
-    factor = terms.get(index)
-    if factor not in (1, -1) or any(term in inside for term in terms):
-        return []
-    rest = add_extents(question.difference, scale_extent(index.extent(), -factor))
-    zero = scale_extent(rest, -factor)                                       # the index at which the difference is 0
-    below, at, above = _ASKED[question.op][::factor]
-    before = add_extents(zero, -1)
-    return [*([before] if below != at else []), *([zero] if at != above else [])]
+    differences = [question.difference]
+    if _mentions(question.difference, inside):
+        differences = list(span(question.difference, inside)) if around else []
+    below, at, above = _ASKED[question.op]
+    found = []
+    for difference in differences:
+        factor = dict(difference.terms).get(index) if isinstance(difference, Affine) else None
+        if factor not in (1, -1) or _mentions(difference, inside):
+            continue
+        rest = add_extents(difference, scale_extent(index.extent(), -factor))
+        zero = scale_extent(rest, -factor)                                   # the index at which the difference is 0
+        first, last = (below, above) if factor == 1 else (above, below)
+        found += [*([add_extents(zero, -1)] if first != at else []), *([zero] if at != last else [])]
+    return found
+
+
+def _mentions(extent: Extent, indices: Set[Index]) -> bool:
+    return isinstance(extent, Affine) and any(term in indices for term, _ in extent.terms)
 
 
 def _answer(question: _Question, extents: Mapping[Index, Extent]) -> bool | None:
@@ -204,7 +233,7 @@ class _Copy:
             if value.op is ops.cond and operands[0].op is ops.full:
                 name = "then_branch" if operands[0].attrs["value"] else "else_branch"
                 branch = value.attrs[name]
-                chosen[value] = self.values(branch, dict(zip(branch.inputs, operands[1:], strict=True)), _known_in(value, name, known))
+                chosen[value] = self.values(branch, dict(zip(branch.inputs, operands[1:], strict=True)), known_in(value, name, known))
                 continue
             if value.op is ops.loop and self._never_runs(value):
                 chosen[value] = operands[:value.attrs["carried"]]
@@ -229,7 +258,7 @@ class _Copy:
 
     def _region(self, value: Value, name: str, known: Known) -> Graph:
         graph: Graph = value.attrs[name]
-        inside, index = _known_in(value, name, known), graph.index
+        inside, index = known_in(value, name, known), graph.index
         if index is None:
             return self.graph(graph, None, inside)
         made = Index(substitute(index.lo, self.extents), substitute(index.hi, self.extents), index.name)

@@ -7,7 +7,7 @@ floats, and `x * 0` always.  Each rule is named by its equation in the comment.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -253,22 +253,31 @@ def _slice_of_update(x: Value, starts: Any, sizes: Any, steps: Any) -> Value | N
 
 @rule(ops.normalize_index)
 def _normalize_index(type_: TensorType, index: Value, *, extent: Extent) -> Value | None:
-    if index.op is not ops.index_value:                        # of a loop: it is known where it is
+    if index.op is not ops.index_value and not _is_number(index):                  # of a loop: it is known where it is
         return None
-    place = index.attrs["extent"]
+    place = index.attrs["extent" if index.op is ops.index_value else "value"]
     return index if known_le(0, place) and known_le(add_extents(place, 1), extent) else None
 
 
 @rule(ops.gather)
 def _gather(type_: TensorType, x: Value, *indices: Value, axes: tuple[int, ...]) -> Value | None:
-    if any(index.op is not ops.index_value for index in indices):                  # x[i]: a slice, where i is an index of a loop
+    places = _places_of_indices(x, indices, axes)                                  # x[i]: a slice, where i is an index of a loop
+    return None if places is None else ops.reshape(_slice_of_row(x, *places), shape=type_.shape)
+
+
+def _places_of_indices(x: Value, indices: Sequence[Value], axes: tuple[int, ...]) -> tuple[tuple[Extent, ...], tuple[Extent, ...]] | None:
+    """Where the part of x at indices of loops begins, and its sizes; None at others, or where it may lie outside."""
+    if any(index.op is not ops.index_value and not _is_number(index) for index in indices) or all(map(_is_number, indices)):
         return None
-    places = dict(zip(axes, [index.attrs["extent"] for index in indices], strict=True))
+    places = dict(zip(axes, [index.attrs["extent" if index.op is ops.index_value else "value"] for index in indices], strict=True))
     if not all(known_le(0, place) and known_le(add_extents(place, 1), x.shape[axis]) for axis, place in places.items()):
         return None
     starts = tuple([places.get(axis, 0) for axis in range(x.rank)])
-    sizes = tuple([1 if axis in places else extent for axis, extent in enumerate(x.shape)])
-    return ops.reshape(_slice_of_row(x, starts, sizes), shape=type_.shape)
+    return starts, tuple([1 if axis in places else extent for axis, extent in enumerate(x.shape)])
+
+
+def _is_number(index: Value) -> bool:
+    return index.op is ops.full and not index.shape
 
 
 def _slice_of_row(x: Value, starts: tuple[Extent, ...], sizes: tuple[Extent, ...]) -> Value:
@@ -282,6 +291,25 @@ def _slice_of_row(x: Value, starts: tuple[Extent, ...], sizes: tuple[Extent, ...
     whole = tuple([sizes[0] if k == axis else 1 for k in range(row.rank)])
     found = ops.slice(row.operands[0], starts=(*first[:axis], place, *first[axis + 1:]), sizes=whole, steps=steps)
     return ops.reshape(found, shape=sizes)
+
+
+@rule(ops.scatter_update)
+def _scatter_update(type_: TensorType, x: Value, v: Value, *indices: Value, axes: tuple[int, ...]) -> Value | None:
+    return _update_of_element(ops.slice_update, x, v, indices, axes)
+
+
+@rule(ops.scatter_add)
+def _scatter_add(type_: TensorType, x: Value, v: Value, *indices: Value, axes: tuple[int, ...]) -> Value | None:
+    return _update_of_element(ops.slice_add, x, v, indices, axes)
+
+
+def _update_of_element(update: Op, x: Value, v: Value, indices: Sequence[Value], axes: tuple[int, ...]) -> Value | None:
+    """x[i] = v, or x[i] += v, where i is an index of a loop."""
+    places = _places_of_indices(x, indices, axes)
+    if places is None:
+        return None
+    starts, sizes = places
+    return update(x, ops.reshape(v, shape=sizes), starts=starts, steps=(1,) * x.rank)
 
 
 @rule(ops.flip)
@@ -329,6 +357,28 @@ def _composed(places: Mapping[str, Any], starts: Any, steps: Any) -> dict[str, A
             "steps": tuple([a * b for a, b in zip(places["steps"], steps, strict=True)])}
 
 
+def _update_of_part(x: Value, v: Value, starts: Any, steps: Any) -> Value | None:
+    """x with an update of one of its parts in the place of that part: an update of x."""
+    inner = v.operands[0] if v.op is ops.reshape else v
+    if inner.op not in ops.UPDATES:
+        return None
+    base, more = inner.operands
+    part = base.operands[0] if base.op is ops.reshape else base
+    if part.op is not ops.slice or part.operands[0] is not x or (part.attrs["starts"], part.attrs["steps"]) != (starts, steps):
+        return None
+    if part.shape != v.shape:
+        return None
+    places: Mapping[str, Any] = inner.attrs
+    if part is not base or inner is not v:                     # a row or column, seen as a vector
+        axes = [axis for axis, extent in enumerate(part.shape) if extent != 1]
+        if inner.rank != 1 or len(axes) != 1:
+            return None
+        more = ops.reshape(more, shape=tuple([more.shape[0] if axis == axes[0] else 1 for axis in range(part.rank)]))
+        places = {name: tuple([attribute[0] if axis == axes[0] else neutral for axis in range(part.rank)])
+                  for (name, attribute), neutral in zip(sorted(inner.attrs.items()), (0, 1), strict=True)}
+    return inner.op(x, more, **_composed(places, starts, steps))
+
+
 @rule(ops.slice_update)
 def _slice_update(type_: TensorType, x: Value, v: Value, *, starts: Any, steps: Any) -> Value | None:
     if v.shape == x.shape and all(step == 1 for step in steps):
@@ -339,6 +389,9 @@ def _slice_update(type_: TensorType, x: Value, v: Value, *, starts: Any, steps: 
         return x                                               # x[5] = x[5]
     if v.op is ops.slice_update and is_constant(x) and _is_filled_with(v.operands[0], x.attrs["value"]):
         return ops.slice_update(x, v.operands[1], **_composed(v.attrs, starts, steps))     # zeros in zeros
+    within = _update_of_part(x, v, starts, steps)
+    if within is not None:
+        return within
     if x.op is not ops.slice_update or not is_constant(v) or not is_constant(x.operands[1]):
         return None
     before, filled = x.operands

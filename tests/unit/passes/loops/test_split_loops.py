@@ -205,3 +205,67 @@ def test_parts_of_one_iteration():
                     y[i, j] += y[i - 1, j] - x[i, j - 1]
         return y
     assert parts(one, GRID)[0] == 1                # j - i >= 2 never holds, which nothing asks where no part begins
+
+
+def chosen_bounds(x):
+    """The bounds of the loop inside are chosen by the index of the one around."""
+    y = x.copy()
+    for i in range(x.shape[0]):
+        for k in range(max(0, i - 3), i):
+            y[i, 0] -= 0.1 * y[k, 0] * x[i, k]
+        for k in range(i + 1, min(x.shape[0], i + 4)):
+            y[k, i] = y[k, i] * 0.5 + x[i, k]
+    return y
+
+
+def bounds_in_bounds(x):
+    """A band: the bounds of the innermost loop are chosen by an index whose bounds are chosen."""
+    y = x.copy()
+    n = x.shape[0]
+    for j in range(n):
+        for i in range(j, min(n, j + 4)):
+            for k in range(max(0, i - 3), j):
+                y[i, j] -= 0.1 * y[i, k] * y[j, k]
+            y[i, j] *= 0.9
+    return y
+
+
+def empty_between_bounds(x):
+    y = x.copy()
+    for i in range(x.shape[0]):
+        for k in range(max(2, i - 2), min(i, 7)):
+            y[i] += 0.5 * y[k] * x[k]
+    return y
+
+
+def as_bounds(fun, *args):
+    """How many while loops there are before, and afterwards; bits and gradients as above."""
+    traced, graph = rewritten(split_loops, fun, *args)
+    found = bw.grad(lambda x: np.sum(np.sin(fun(x))))(args[0])
+    np.testing.assert_allclose(found, central_differences(lambda x: np.sum(np.sin(fun(x))), args[0]), rtol=1e-6, atol=1e-8)
+    return count(traced, ops.while_loop), count(graph, ops.while_loop)
+
+
+@pytest.mark.parametrize("fun, left", [(chosen_bounds, 0), (bounds_in_bounds, 0)])
+def test_bounds_that_the_index_around_chooses(fun, left):
+    before, after = as_bounds(fun, GRID[:, :11].copy())
+    assert before > 0 and after == left
+    graph = split_loops(trace(fun, (GRID[:, :11].copy(),)).graph).graph
+    assert count(graph, ops.gather) == count(graph, ops.scatter_update) == 0
+
+
+def test_bounds_that_may_be_the_wrong_way_round_stay():
+    """Where the second bound may be below the first one there is no iteration: no loop counts so."""
+    before, after = as_bounds(empty_between_bounds, GRID[:, 0].copy())
+    assert 0 < after
+
+
+def test_bounds_of_data_stay():
+    def rows(starts, x):
+        y = np.zeros(len(starts) - 1)
+        for i in range(len(starts) - 1):
+            for k in range(starts[i], starts[i + 1]):
+                y[i] = 0.5 * y[i] + x[k]
+        return y
+    _, graph = rewritten(split_loops, rows, np.array([0, 3, 3, 8, 21, 21, 21, 2, 4, 8, 9, 12]), LINE)
+    assert count(graph, ops.while_loop) == 1

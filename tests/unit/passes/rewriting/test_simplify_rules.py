@@ -25,6 +25,30 @@ CASES = {
         "%i: i64[] = index_value {extent=1}\n%r: f64[3] = gather %x, %i {axes=[0]}",
         "%part: f64[1,3] = slice %x {starts=[1,0], sizes=[1,3], steps=[1,1]}\n%r: f64[3] = reshape %part {shape=[3]}",
         "%i: i64[] = index_value {extent=2}\n%r: f64[3] = gather %x, %i {axes=[0]}"),
+    "x[i, 2] = a of an index of a loop": (
+        "%i: i64[] = index_value {extent=1}\n%j: i64[] = full {value=2, shape=[], dtype=i64}\n"
+        "%r: f64[2,3] = scatter_update %x, %s, %i, %j {axes=[0,1]}",
+        "%a: f64[1,1] = reshape %s {shape=[1,1]}\n%r: f64[2,3] = slice_update %x, %a {starts=[1,2], steps=[1,1]}",
+        "%i: i64[] = index_value {extent=2}\n%j: i64[] = full {value=2, shape=[], dtype=i64}\n"
+        "%r: f64[2,3] = scatter_update %x, %s, %i, %j {axes=[0,1]}"),
+    "x[i] += v of an index of a loop": (
+        "%i: i64[] = index_value {extent=1}\n%r: f64[2,3] = scatter_add %x, %v, %i {axes=[0]}",
+        "%a: f64[1,3] = reshape %v {shape=[1,3]}\n%r: f64[2,3] = slice_add %x, %a {starts=[1,0], steps=[1,1]}",
+        "%i: i64[] = index_value {extent=-1}\n%r: f64[2,3] = scatter_add %x, %v, %i {axes=[0]}"),
+    "x[:, 1] = x[:, 1] with a at [0]": (
+        "%p: f64[2,1] = slice %x {starts=[0,1], sizes=[2,1], steps=[1,1]}\n%q: f64[2] = reshape %p {shape=[2]}\n"
+        "%t: f64[1] = reshape %s {shape=[1]}\n%u: f64[2] = slice_update %q, %t {starts=[1], steps=[1]}\n"
+        "%w: f64[2,1] = reshape %u {shape=[2,1]}\n%r: f64[2,3] = slice_update %x, %w {starts=[0,1], steps=[1,1]}",
+        "%a: f64[1,1] = reshape %s {shape=[1,1]}\n%r: f64[2,3] = slice_update %x, %a {starts=[1,1], steps=[1,1]}",
+        "%p: f64[2,1] = slice %x {starts=[0,2], sizes=[2,1], steps=[1,1]}\n%q: f64[2] = reshape %p {shape=[2]}\n"
+        "%t: f64[1] = reshape %s {shape=[1]}\n%u: f64[2] = slice_update %q, %t {starts=[1], steps=[1]}\n"
+        "%w: f64[2,1] = reshape %u {shape=[2,1]}\n%r: f64[2,3] = slice_update %x, %w {starts=[0,1], steps=[1,1]}"),
+    "x[:, 1:] = x[:, 1:] with a added at [0:1]": (
+        "%p: f64[2,2] = slice %x {starts=[0,1], sizes=[2,2], steps=[1,1]}\n%t: f64[1,2] = slice %y {starts=[1,0], sizes=[1,2], steps=[1,1]}\n"
+        "%u: f64[2,2] = slice_add %p, %t {starts=[0,0], steps=[1,1]}\n%r: f64[2,3] = slice_update %x, %u {starts=[0,1], steps=[1,1]}",
+        "%t: f64[1,2] = slice %y {starts=[1,0], sizes=[1,2], steps=[1,1]}\n%r: f64[2,3] = slice_add %x, %t {starts=[0,1], steps=[1,1]}",
+        "%p: f64[2,2] = slice %y {starts=[0,1], sizes=[2,2], steps=[1,1]}\n%t: f64[1,2] = slice %y {starts=[1,0], sizes=[1,2], steps=[1,1]}\n"
+        "%u: f64[2,2] = slice_add %p, %t {starts=[0,0], steps=[1,1]}\n%r: f64[2,3] = slice_update %x, %u {starts=[0,1], steps=[1,1]}"),
     "x[1][i] of a row": (
         "%part: f64[1,3] = slice %x {starts=[1,0], sizes=[1,3], steps=[1,1]}\n%t: f64[3] = reshape %part {shape=[3]}\n"
         "%i: i64[] = index_value {extent=2}\n%r: f64[] = gather %t, %i {axes=[0]}",
