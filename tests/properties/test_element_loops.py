@@ -25,8 +25,9 @@ SECOND = 8                         # one of so many has its second derivative ch
 LARGEST = 1e5                      # derivatives beyond that are steeper than differences tell
 
 OUTER = ("range(n)", "range(1, n)", "range(n - 1, -1, -1)", "range(n - 1)")
-MIDDLE = (*OUTER, "range(i)", "range(i + 1)", "range(i + 1, n)", "range(i, n)", "range(i - 1, -1, -1)")
-INNER = (*MIDDLE, "range(j)", "range(j + 1)", "range(j + 1, n)", "range(min(i, j))")
+MIDDLE = (*OUTER, "range(i)", "range(i + 1)", "range(i + 1, n)", "range(i, n)", "range(i - 1, -1, -1)", "range(max(0, i - 2), i)",
+          "range(i, min(n, i + 2))")
+INNER = (*MIDDLE, "range(j)", "range(j + 1)", "range(j + 1, n)", "range(min(i, j))", "range(max(0, j - 2), i)")
 
 
 class _Writer:

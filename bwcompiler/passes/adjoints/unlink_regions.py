@@ -5,12 +5,15 @@ from __future__ import annotations
 from bwcompiler import ops
 from bwcompiler.ir.graph import live_values
 from bwcompiler.ir.op import Value
+from bwcompiler.passes.adjoints.reuse_restored import restoring_loops, reuse_restored
 from bwcompiler.passes.derivatives.autodiff import JointGraph
 
 
 def unlink_regions(joint: JointGraph) -> JointGraph:
     """The joint graph without links: results in the places of what was tied to operands."""
-    return unlink_with_mapping(joint)[0]
+    unlinked, mapping = unlink_with_mapping(joint)
+    graph = reuse_restored(unlinked.graph, restoring_loops(joint.graph, mapping))
+    return unlinked if graph is unlinked.graph else unlinked._replace(graph=graph)
 
 
 def unlink_with_mapping(joint: JointGraph) -> tuple[JointGraph, dict[Value, Value]]:

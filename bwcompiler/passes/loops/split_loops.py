@@ -45,6 +45,8 @@ def _replacement(value: Value) -> list[Value] | None:
         return None
     index = counted.body.index
     assert index is not None
+    if known_le(add_extents(index.hi, 1), index.lo):                   # no iterations: nothing is known of the index then
+        return counted.results(counted.operands[:counted.carried])
     body = split_loops(_Copy({}).graph(counted.body, index, {})).graph       # without choices that the bounds of the index decide
     with Record():
         loop = ops.loop(*counted.operands, lo=index.lo, hi=index.hi, step=1, carried=counted.carried, body=body)
