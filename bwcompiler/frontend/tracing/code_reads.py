@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import sys
 import weakref
+from collections import Counter
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -74,14 +75,15 @@ class _Scan:
         self.line = code.co_firstlineno
         self.parameters = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
         self.known: dict[str, Any] = {name: Place("parameter", name, (), 0) for name in self.parameters}
-        stored = [name for instruction in dis.get_instructions(code) if instruction.opname.startswith("STORE_FAST")
-                  for name in _names(instruction)]
-        self.once = {name for name in stored if stored.count(name) == 1 and name not in self.parameters}
-        for name in set(stored) - self.once:
+        self.instructions = list(dis.get_instructions(code))
+        stored = Counter([name for instruction in self.instructions if instruction.opname.startswith("STORE_FAST")
+                          for name in _names(instruction)])
+        self.once = {name for name, times in stored.items() if times == 1 and name not in self.parameters}
+        for name in stored.keys() - self.once:
             self.known.pop(name, None)             # assigned to: no longer what was passed
 
     def run(self) -> CodeReads:
-        for instruction in dis.get_instructions(self.code):
+        for instruction in self.instructions:
             if instruction.positions is not None and instruction.positions.lineno:
                 self.line = instruction.positions.lineno
             if instruction.is_jump_target:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from bwcompiler.ir.op import Value
 
@@ -50,7 +50,7 @@ def _assignments(file: str) -> _Places:
         module = ast.parse("".join(lines))
     except (SyntaxError, ValueError):            # a file that is not Python (any more): its values keep their ops' names
         module = ast.Module([], [])
-    for node in ast.walk(module):
+    for node in _statements(module):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             found[node.value.lineno, node.value.col_offset] = node.targets[0].id
         elif isinstance(node, ast.AnnAssign | ast.AugAssign) and isinstance(node.target, ast.Name) and node.value is not None:
@@ -58,3 +58,12 @@ def _assignments(file: str) -> _Places:
             found[place.lineno, place.col_offset] = node.target.id
     _files[file] = (lines, found)
     return found
+
+
+def _statements(module: ast.Module) -> Iterator[ast.AST]:
+    """Those of a module at all depths; not what is in their expressions, which are most of it."""
+    pending: list[ast.AST] = [module]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending += [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case)]
