@@ -5,5 +5,6 @@
     call_kernels                           loop trees of what is not fused
     split_guards, split_complex (complex_arithmetic, complex_functions)     trees rewritten
     join_rows                              sums over several short axes are sums over one
-    blocks, tiles, parallel                long reductions, transposed accesses, and cuts among threads
+    tiles, stage_columns                   transposed accesses, of elements alone and in loops over rows
+    blocks, parallel                       long reductions, and cuts among threads
 """

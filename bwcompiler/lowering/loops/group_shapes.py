@@ -23,6 +23,7 @@ from bwcompiler.ir.types import DType
 from bwcompiler.lowering.loops.blocks import in_blocks
 from bwcompiler.lowering.loops.build_loops import build_kernel
 from bwcompiler.lowering.loops.join_rows import join_rows
+from bwcompiler.lowering.loops.stage_columns import stage_columns
 from bwcompiler.lowering.loops.tiles import in_tiles
 
 Number: TypeAlias = int | float
@@ -77,7 +78,7 @@ def build_shared_kernel(name: str, groups: Sequence[FusionGroup], shapes: Sequen
                                  {pattern.members.get(value, value) for value in first.values if value in forced})
     count = len(kernel.buffers)
     kernel.words = [*first.indices, *words]
-    kernel = in_tiles(in_blocks(join_rows(kernel)))
+    kernel = in_blocks(stage_columns(in_tiles(join_rows(kernel))))
     built += [None] * (len(kernel.buffers) - count)
     origin = {made: value for value, made in pattern.members.items()}
     number_of = {value: number for number, value in enumerate(first.values)}
