@@ -86,11 +86,11 @@ class Accumulators(KernelValues):
             index = self.kept_along.get(statement)
             if index is not None:
                 kept = self.kept[statement, self.index(index).text]
-                self.store_cell(kept, buffer.dtype, self.operate(combine, buffer.dtype, self.load_cell(kept, buffer.dtype), value))
+                self.store_cell(kept, buffer.dtype, self.combine(combine, buffer.dtype, self.load_cell(kept, buffer.dtype), value))
                 return
             place = self.locate(buffer, offset)
             before = self.as_register(self.loaded(buffer, place), buffer.dtype)
-            apply = self.operate if self.abreast is None or place.step or place.offsets is not None else self._in_order
+            apply = self.combine if self.abreast is None or place.step or place.offsets is not None else self._in_order
             self.write_at(buffer.dtype, place, apply(combine, buffer.dtype, before, value))
         elif statement.position is not None:
             self.search(target, value, self.scalar(statement.position))
@@ -98,7 +98,7 @@ class Accumulators(KernelValues):
             self._into_lane(target, combine, value)
         else:
             cell, dtype = self.cells[target], target.dtype
-            combined_with = self.operate if cell.width == self.width else self._in_order
+            combined_with = self.combine if cell.width == self.width else self._in_order
             self.store_cell(cell, dtype, combined_with(combine, dtype, self.load_cell(cell, dtype), value))
 
     def search(self, target: Accumulator, value: Register, position: Register) -> None:
@@ -122,7 +122,7 @@ class Accumulators(KernelValues):
             self._into_bytes(cell, combine, value)
             return
         before = self.load_cell(cell, dtype)
-        after = self.operate(combine, dtype, before, value)
+        after = self.combine(combine, dtype, before, value)
         mask = self.active_mask()
         if mask is not None:
             after = self.chosen(dtype, Register(mask, self.width), after, before)
@@ -148,7 +148,7 @@ class Accumulators(KernelValues):
         assert not isinstance(self.abreast.active, str)
         for k in range(self.abreast.active or self.width):
             one = self.put(f"extractelement {vector_type(register_type(dtype), self.width)} {text}, i64 {k}", self.top)
-            before = self.operate(combine, dtype, before, one)
+            before = self.combine(combine, dtype, before, one)
         return before
 
     def _pairwise(self, combine: str, dtype: DType, before: Register, values: Register) -> Register:
@@ -159,7 +159,7 @@ class Accumulators(KernelValues):
         with emit.wide(self.width):
             text = emit.to_memory(values.text, dtype)
         one = self.as_register(Register(combined(emit, text, dtype, combine, self.width), 1, self.top, self.top), dtype)
-        return self.operate(combine, dtype, before, one)
+        return self.combine(combine, dtype, before, one)
 
     def flush(self, accumulator: Accumulator) -> None:
         """Add the lanes to the block totals and reset them."""

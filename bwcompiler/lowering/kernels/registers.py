@@ -144,6 +144,10 @@ class Registers:
         """A scalar operation on registers of one dtype."""
         return self.apply(lambda texts: self.emit.operation(name, dtype, texts), args, [dtype] * len(args))
 
+    def combine(self, name: str, dtype: DType, *args: Register) -> Register:
+        """The same for a reduction, whose elements may come in any order."""
+        return self.apply(lambda texts: self.emit.operation(name, dtype, texts, in_any_order=True), args, [dtype] * len(args))
+
     def wide(self, register: Register, dtype: DType, width: int) -> str:
         """A register of this width: the number in every element, if it is one number."""
         return register.text if register.width == width else self.splat(register, register_type(dtype), width)
