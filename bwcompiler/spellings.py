@@ -284,6 +284,7 @@ _TRANSFORM = {
 }
 _RULE = {"symbolic_zeros": f"{_NOTHING}: cotangents and tangents are arrays", "optimize_remat": _NOTHING}
 
+ANY_OTHER = "*"                  # in place of a keyword: all that the function has not
 # Keywords, by the function they are given to; those of _TRANSFORM to any transform.
 KEYWORDS: Mapping[str, Mapping[str, str]] = {
     "jit": {
@@ -303,7 +304,9 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
     },
     "compile": {"backend": _ONE_DEVICE, "mode": _NOTHING, "fullgraph": f"{_NOTHING}: a function is one program",
                 "dynamic": "arguments of another shape have a program of their own",
-                "argnums": "wrt=", "static_argnums": "pass the value among the arguments: what is no array or number is compiled in"},
+                "argnums": "wrt=", "static_argnums": "pass the value among the arguments: what is no array or number is compiled in",
+                ANY_OTHER: "examples of arguments are passed by position; of one that is passed by name only, "
+                           "bw.compile(lambda x, y: fun(x, y=y), x, y)"},
     "scan": _LOOP,
     "fori_loop": {"body_fun": "body=", "init_val": "init=", "unroll": _LOOP["unroll"]},
     "while_loop": {"init_val": "init="},
@@ -409,20 +412,22 @@ def _error(message: str, name: str) -> Exception:
 
 def keyword_hint(function: str, keyword: str) -> str:
     """What to write instead of a keyword, as a line of a message; nothing where it is not known."""
-    hint = KEYWORDS.get(function, {}).get(keyword) or _TRANSFORM.get(keyword)
+    known = KEYWORDS.get(function, {})
+    hint = known.get(keyword) or _TRANSFORM.get(keyword) or known.get(ANY_OTHER)
     return f"\n  hint: {hint}" if hint else ""
 
 
 def says_instead(fun: Fun) -> Fun:
     """The function, which says of keywords that other libraries' functions of its name have what to write instead (TypeError), and takes
     those of `ALSO`."""
-    foreign = KEYWORDS[fun.__name__].keys() - inspect.signature(fun).parameters.keys()
+    own = inspect.signature(fun).parameters.keys()
+    foreign, refuses_all = KEYWORDS[fun.__name__].keys() - own, ANY_OTHER in KEYWORDS[fun.__name__]
     also = ALSO.get(fun.__name__, {})
 
     @functools.wraps(fun)
     def checked(*args: Any, **kwargs: Any) -> Any:
         for keyword in kwargs:
-            if keyword in foreign:
+            if keyword in foreign or (refuses_all and keyword not in own):
                 raise TypeError(f"{fun.__name__} has no keyword {keyword!r}{keyword_hint(fun.__name__, keyword)}")
         if also and not also.keys().isdisjoint(kwargs):
             kwargs = {keyword if also.get(keyword) in (None, *kwargs) else also[keyword]: value for keyword, value in kwargs.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import math
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,16 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.errors import DTypeError, EscapedTracerError, GradientError, TracerBoolError, TracerError, TracerIndexError
+from bwcompiler.errors import (
+    DerivativeError,
+    DTypeError,
+    EscapedTracerError,
+    GradientError,
+    SignatureError,
+    TracerBoolError,
+    TracerError,
+    TracerIndexError,
+)
 from tests.support.user_errors import raises_at_user_line
 
 X = np.array([1.0, 2.0, 3.0])
@@ -47,6 +57,13 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: bw.jit(lambda x: np.mean(x, keepdim=True))(X), TypeError, "np.mean has no keyword 'keepdim'\n  hint: keepdims="),
     (lambda: bw.jit(lambda x: x.view(3, 1))(X), TypeError, "x.view takes a dtype, not 3\n  hint: x.reshape(3, ...)"),
     (lambda: bw.jit(classmethod(lambda cls, x: x)), TypeError, "of type classmethod\n  hint: @classmethod goes above"),
+    (lambda: bw.compile(lambda x, y: x * y, X, y=X), TypeError, "compile has no keyword 'y'\n  hint: examples of arguments are passed by position"),
+    (lambda: bw.hvp(np.sum)(X), SignatureError, "there is one argument\n  hint: bw.hvp(f)(x, v)"),
+    (lambda: bw.jit(lambda x: bw.pure_callback(np.sort, x))(X), SignatureError, "hint: bw.pure_callback(sort, result_spec, a)"),
+    (lambda: bw.check_grads(np.abs, (0.0,)), DerivativeError, "hint: at a kink or a jump differences disagree by right: move the point"),
+    (lambda: bw.grad(lambda x: x ** 2, holomorphic=True)(1.0), GradientError, "returned float64\n  hint: pass complex numbers"),
+    (lambda: bw.grad(np.sum)(array.array("d", [1.0])), GradientError, "nothing in it to differentiate\n  hint: pass np.asarray(x)"),
+    (lambda: bw.grad(lambda x, *, y: x * y, 1)(1.0, y=2.0), GradientError, "the call has 1 positional argument\n  hint: argnums=0, or a tuple"),
     (lambda: bw.jit(_waits)(X), TracerError, "result is of type coroutine"),                  # and no warning that nobody waited for it
 ]
 

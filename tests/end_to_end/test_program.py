@@ -166,7 +166,7 @@ def test_integer_argument_in_wrt(wrt: Any) -> None:
 
 @pytest.mark.parametrize("wrt", [2, (0, 5), -3], ids=str)
 def test_wrt_out_of_range(two: bw.Program, wrt: Any) -> None:
-    with pytest.raises(GradientError, match="2 arguments"):
+    with pytest.raises(GradientError, match="2 positional arguments"):
         two.backward(X, Y, grad_outputs=(None, 1.0), wrt=wrt)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from bwcompiler.frontend.tracing.arguments import require_function
+from bwcompiler.errors import SignatureError
+from bwcompiler.frontend.tracing.arguments import require_function, required_names
 from bwcompiler.frontend.tracing.callbacks import Primitive, host_call, primitive_of
 from bwcompiler.spellings import says_instead
 
@@ -27,6 +28,11 @@ def pure_callback(fun: Callable[..., Any], result_spec: Any, *args: Any, vectori
     [2.0, 6.0]
     """
     require_function(fun)
+    needed = [] if args or kwargs else required_names(fun)
+    if needed:
+        name = getattr(fun, "__name__", "fun")
+        raise SignatureError(f"pure_callback: {name} takes {', '.join(needed)}, and is given nothing; the types of its results come first\n"
+                             f"  hint: bw.pure_callback({name}, result_spec, {', '.join(needed)})")
     return host_call(fun, result_spec, args, kwargs, vectorized=vectorized)
 
 

@@ -273,8 +273,10 @@ def _wrong_rule(value: Value, operands: Sequence[Any], environment: Environment,
         return None
     kinds = {"fwd": "rule for tangents", "rev": "rule for cotangents"}
     what = repr(value.attrs["rule"]) if value.op is custom_call else f"the op {value.op.name}"
+    hint = "" if value.op is custom_call else ("\n  hint: at a kink or a jump differences disagree by right: move the point; "
+                                               "elsewhere please report this, the rule is ours")
     types = ", ".join(str(operand.type) for operand in value.operands)
-    return f"the {kinds[mode]} of {what} is wrong, at operands ({types}): it gives {_shown(pair[0])}, differences {_shown(pair[1])}"
+    return f"the {kinds[mode]} of {what} is wrong, at operands ({types}): it gives {_shown(pair[0])}, differences {_shown(pair[1])}{hint}"
 
 
 def _alone(value: Value) -> Graph:

@@ -239,8 +239,9 @@ def hvp(fun: Callable[..., Any], argnums: Argnums = 0, **options: Unpack[Transfo
     chosen = Options.of("hvp", options)
 
     def traced(*args: Any, **kwargs: Any) -> Any:
-        if not args:
-            raise SignatureError("hvp: the last positional argument is v, the vector that the Hessian is multiplied with")
+        if len(args) < 2:
+            raise SignatureError("hvp: the last positional argument is v, the vector that the Hessian is multiplied with, behind those of "
+                                 f"the function; there {'is one argument' if args else 'are none'}\n  hint: bw.hvp(f)(x, v)")
         call = traced_call(fun, args[:-1], kwargs, argnums, chosen)
         return call.per_argument(_product(call, args[-1]))
 

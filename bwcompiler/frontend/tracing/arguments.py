@@ -164,12 +164,15 @@ def check_statics(transform: str, fun: Callable[..., Any], static_argnums: int |
             raise SignatureError(f"{transform}: static_argnames has {name!r}, but {function} takes {', '.join(parameters) or 'nothing'}")
 
 
+def required_names(fun: Any) -> list[str]:
+    """The parameters of fun that have to be passed, by position or by name."""
+    names = parameter_names(fun)
+    return [name for name in names if inspect.signature(fun).parameters[name].default is inspect.Parameter.empty]
+
+
 def require_arguments(fun: Any, args: Sequence[Any], what: str, call: str, otherwise: str = "") -> None:
     """Raise SignatureError for a program of a function whose arguments are not given: `bw.compile(f)`; `call` is what goes before them."""
-    if args or not (names := parameter_names(fun)):
-        return
-    parameters = inspect.signature(fun).parameters
-    needed = [name for name in names if parameters[name].default is inspect.Parameter.empty]
+    needed = [] if args else required_names(fun)
     if needed:
         name = getattr(fun, "__name__", "fun")
         listed = ", ".join(needed)
