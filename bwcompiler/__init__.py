@@ -10,7 +10,7 @@ rules of their own       custom_vjp, custom_jvp, custom_root, custom_linear_solv
 the backward program     compile -> Program: backward with seeds, wrt, into, scale; as_text, dump, explain
 Python inside            pure_callback, primitive
 namespaces               nn (PyTorch's functions), numpy (NumPy's, for arrays made inside), random (as jax.random),
-                         scipy (special, stats, linalg, signal, fft, integrate, optimize), tree, errors
+                         scipy (special, stats, linalg, optimize, integrate, signal ...), tree, errors
 threads, memory          set_num_threads, get_num_threads; memory_stats, release_memory
 
 `help(bw.grad)` and so on give the details; docs/tour.md is the way through.

@@ -45,7 +45,12 @@ def loader(package: str, homes: Mapping[str, str], modules: str = "",
             return missing(name)
         raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
 
-    return load, lambda: sorted({*vars(sys.modules[package]), *home_of, *parts})
+    def listed() -> list[str]:
+        here = vars(sys.modules[package])
+        public = here.get("__all__", here)                          # what the package imports for itself is nothing to complete to
+        return sorted({*public, *home_of, *parts, *[name for name in here if name.startswith("__")]})
+
+    return load, listed
 
 
 def module(name: str) -> Any:

@@ -205,7 +205,9 @@ assert not hasattr(bwcompiler, "__wrapped__")""")
 
 
 def test_names_before_they_are_loaded() -> None:
-    fresh("import bwcompiler\nassert set(bwcompiler.__all__) <= set(dir(bwcompiler))")
+    fresh("import bwcompiler\nassert {name for name in dir(bwcompiler) if name[0] != '_'} == set(bwcompiler.__all__)")
+    fresh("from bwcompiler import nn, random, scipy\n"
+          "for module in nn, random, scipy: assert {name for name in dir(module) if name[0] != '_'} == set(module.__all__), module")
     fresh("from bwcompiler import *\nassert grad.__name__ == 'grad' and nn.relu")
     fresh("from bwcompiler import grad, nn\nimport bwcompiler.random\nassert callable(grad) and bwcompiler.nn is nn and bwcompiler.random.key")
     fresh("import pickle\nassert pickle.loads(b'cbwcompiler\\ngrad\\n.').__name__ == 'grad'")

@@ -114,3 +114,7 @@ def __getattr__(name: str) -> Any:
     function = f"bw.nn.{name.lower()}; " if name.lower() in __all__ else ""
     hint = f"{function}there are functions, no modules: parameters are arguments, in a dict or a dataclass" if name[:1].isupper() else None
     return spellings.missing("bw.nn", name, lambda: __all__, hint)
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *[name for name in globals() if name.startswith("__")]})

@@ -47,3 +47,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     return spellings.missing("bw.random", name, lambda: __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *[name for name in globals() if name.startswith("__")]})

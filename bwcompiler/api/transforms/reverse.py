@@ -119,7 +119,8 @@ def grad(fun: Callable[P, R], argnums: Argnums = 0, has_aux: bool = False, holom
          **options: Unpack[TransformOptions]) -> JitFunction[P, Any]:
     """A function that returns the gradient of fun with respect to the arguments argnums.
 
-    The gradient has the shape, dtype and tree of the argument.  Errors as for `value_and_grad`; with has_aux, returns (gradient, aux).
+    The gradient has the shape, dtype and tree of the argument.  argnums is a position, or several: then there is a gradient for each.
+    With has_aux, fun returns (value, aux) and the result is (gradient, aux).  The other options and errors are those of `value_and_grad`.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.grad(lambda x: np.sum(x ** 3))(np.array([1.0, 2.0])).tolist()
