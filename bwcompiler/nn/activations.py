@@ -12,24 +12,11 @@ from bwcompiler.api.inside.eager import network_function
 from bwcompiler.errors import DTypeError, ShapeError
 from bwcompiler.frontend.numpy.axes import normalize_axis, reduction_axes
 from bwcompiler.frontend.numpy.reductions.reductions import keep_axes, reduce_value
-from bwcompiler.frontend.tracing.operands import cast, constant, cut, filled, value_as
+from bwcompiler.frontend.tracing.operands import cast, constant, cut, filled, number_value, real_value, value_as
 from bwcompiler.frontend.tracing.promotion import requested
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import Op, Value
-from bwcompiler.ir.types import F64
-
-
-def real_value(x: Any) -> Value:
-    """x as a float value; integers become float64."""
-    value = value_as(x)
-    return value if value.dtype.is_float else cast(value, F64)
-
-
-def number_value(x: Any) -> Value:
-    """A float or complex value; integers become float64."""
-    value = value_as(x)
-    return value if value.dtype.is_differentiable else cast(value, F64)
 
 
 def reduced(op: Op, x: Value, axes: tuple[int, ...]) -> Value:

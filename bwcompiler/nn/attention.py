@@ -9,9 +9,9 @@ import numpy as np
 
 from bwcompiler.api.inside.eager import network_function
 from bwcompiler.errors import ShapeError, UnsupportedError
-from bwcompiler.frontend.tracing.operands import as_tracer
+from bwcompiler.frontend.tracing.operands import as_tracer, real_value
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.nn.activations import real_value, softmax
+from bwcompiler.nn.activations import softmax
 from bwcompiler.nn.layers import linear
 from bwcompiler.nn.noise import dropped
 

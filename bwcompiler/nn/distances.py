@@ -10,9 +10,8 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.api.inside.eager import network_function
 from bwcompiler.errors import ShapeError
-from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, value_as
+from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, number_value, real_value, value_as
 from bwcompiler.frontend.tracing.tracer import Tracer, call_back, fresh, value_of
-from bwcompiler.nn.activations import number_value, real_value
 from bwcompiler.nn.losses import float_pair, number_pair, positive_part, reduce_loss
 
 

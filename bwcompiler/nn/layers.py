@@ -12,12 +12,11 @@ from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.elementwise.ufuncs import operator
 from bwcompiler.frontend.numpy.linalg.linear import contract, pair
 from bwcompiler.frontend.numpy.manipulation.indexing import gather, index_value
-from bwcompiler.frontend.tracing.operands import as_tracer, cast, filled, value_as
+from bwcompiler.frontend.tracing.operands import as_tracer, cast, filled, real_value, value_as
 from bwcompiler.frontend.tracing.promotion import requested
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import I64
-from bwcompiler.nn.activations import real_value
 
 
 @network_function

@@ -10,13 +10,13 @@ from bwcompiler import ops
 from bwcompiler.api.inside.eager import network_function
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.manipulation.indexing import gather, index_value
-from bwcompiler.frontend.tracing.operands import align, cast, constant, value_as
+from bwcompiler.frontend.tracing.operands import align, cast, constant, real_value, value_as
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import fresh, value_of
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import F64, I64
-from bwcompiler.nn.activations import log_softmax_value, real_value
+from bwcompiler.nn.activations import log_softmax_value
 
 
 def reduce_loss(loss: Value, reduction: str) -> Any:

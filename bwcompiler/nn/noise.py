@@ -11,12 +11,12 @@ from bwcompiler import ops
 from bwcompiler.api.inside.eager import network_function
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
-from bwcompiler.frontend.tracing.operands import constant, value_as
+from bwcompiler.frontend.tracing.operands import constant, real_value, value_as
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import fresh, value_of
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL
-from bwcompiler.nn.activations import real_value, softmax
+from bwcompiler.nn.activations import softmax
 from bwcompiler.nn.piecewise import SELU_ALPHA, SELU_SCALE
 from bwcompiler.random import bernoulli, gumbel, uniform
 

@@ -12,13 +12,12 @@ from bwcompiler.api.inside.eager import mutating_network_function, network_funct
 from bwcompiler.errors import ShapeError, StaleValueWarning, at
 from bwcompiler.frontend.numpy.elementwise.ufuncs import operator
 from bwcompiler.frontend.numpy.reductions.reductions import keep_axes, mean_value, variance
-from bwcompiler.frontend.tracing.operands import constant
+from bwcompiler.frontend.tracing.operands import constant, number_value, real_value
 from bwcompiler.frontend.tracing.source import levels_to_the_user
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.op import Value
-from bwcompiler.nn.activations import number_value, real_value
 
 
 def _standardised(value: Value, axes: tuple[int, ...], eps: float) -> Value:

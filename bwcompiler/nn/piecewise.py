@@ -8,10 +8,9 @@ from typing import Any
 from bwcompiler import ops
 from bwcompiler.api.inside.eager import network_function
 from bwcompiler.errors import ShapeError
-from bwcompiler.frontend.tracing.operands import constant, value_as
+from bwcompiler.frontend.tracing.operands import constant, real_value, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import Value
-from bwcompiler.nn.activations import real_value
 
 
 def bounded(x: Value, low: float, high: float) -> Value:

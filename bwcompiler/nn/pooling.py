@@ -13,12 +13,11 @@ from bwcompiler.api.inside.eager import network_function
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.linalg.linear import permuted
 from bwcompiler.frontend.numpy.manipulation.indexing import gather, index_value
-from bwcompiler.frontend.tracing.operands import cast, constant, filled, reshape, value_as
+from bwcompiler.frontend.tracing.operands import cast, constant, filled, real_value, reshape, value_as
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import I64
-from bwcompiler.nn.activations import real_value
 from bwcompiler.nn.convolutions import Option, Sizes, axes_text, sizes_of, windows_of, with_batch
 from bwcompiler.nn.losses import positive_part
 

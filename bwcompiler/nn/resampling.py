@@ -14,9 +14,8 @@ import numpy as np
 
 from bwcompiler.api.inside.eager import network_function
 from bwcompiler.errors import ShapeError, UnsupportedError
-from bwcompiler.frontend.tracing.operands import as_tracer, value_as
+from bwcompiler.frontend.tracing.operands import as_tracer, real_value, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.nn.activations import real_value
 from bwcompiler.nn.convolutions import Option, Sizes, sizes_of
 from bwcompiler.nn.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 

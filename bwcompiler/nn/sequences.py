@@ -10,9 +10,8 @@ import numpy as np
 from bwcompiler.api.inside.eager import network_function
 from bwcompiler.api.inside.loops import scan
 from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
-from bwcompiler.frontend.tracing.operands import as_tracer
+from bwcompiler.frontend.tracing.operands import as_tracer, real_value
 from bwcompiler.frontend.tracing.tracer import fresh, value_of
-from bwcompiler.nn.activations import real_value
 from bwcompiler.nn.losses import reduce_loss
 
 

@@ -22,7 +22,7 @@ from bwcompiler.frontend.tracing.storages.region import active_region, open_regi
 from bwcompiler.frontend.tracing.storages.views import broadcast_value, shadow
 from bwcompiler.frontend.tracing.tracer import ScalarTracer, Tracer, fresh, value_of
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.types import BOOL, DType, dtype_of
+from bwcompiler.ir.types import BOOL, F64, DType, dtype_of
 from bwcompiler.ops.creation import full
 from bwcompiler.ops.elementwise import cast as cast_op
 
@@ -210,6 +210,18 @@ def value_as(x: Any, dtype: DType | None = None) -> Value:
     """Any argument as a value, of its own dtype or the given one."""
     payload, kind = operand(x)
     return materialise(payload, dtype or strong(kind), payload.shape)
+
+
+def number_value(x: Any) -> Value:
+    """Any argument as a value of floats or complex numbers; integers become float64."""
+    value = value_as(x)
+    return value if value.dtype.is_differentiable else cast(value, F64)
+
+
+def real_value(x: Any) -> Value:
+    """Any argument as a value of floats; integers become float64."""
+    value = value_as(x)
+    return value if value.dtype.is_float else cast(value, F64)
 
 
 def as_tracer(x: Any) -> Tracer:

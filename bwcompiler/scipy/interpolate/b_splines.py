@@ -9,10 +9,9 @@ import numpy as np
 
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import UnsupportedError
-from bwcompiler.frontend.tracing.operands import cast, is_traced
+from bwcompiler.frontend.tracing.operands import cast, is_traced, number_value, real_value
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.types import F64
-from bwcompiler.nn.activations import number_value, real_value
 from bwcompiler.scipy.interpolate.piecewise import beside, placed, points_and_data, solve_rows
 
 

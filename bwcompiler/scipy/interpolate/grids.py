@@ -11,10 +11,9 @@ import numpy as np
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
-from bwcompiler.frontend.tracing.operands import cast, is_traced
+from bwcompiler.frontend.tracing.operands import cast, is_traced, number_value, real_value
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.types import F64
-from bwcompiler.nn.activations import number_value, real_value
 from bwcompiler.scipy.interpolate.b_splines import basis, make_interp_spline, values
 from bwcompiler.scipy.interpolate.piecewise import beside, placed
 from bwcompiler.scipy.refusals import refused

@@ -14,10 +14,9 @@ from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.api.inside.loops import scan
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
-from bwcompiler.frontend.tracing.operands import cast, is_traced
+from bwcompiler.frontend.tracing.operands import cast, is_traced, number_value, real_value
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.types import C128, F64
-from bwcompiler.nn.activations import number_value, real_value
 
 MOST_DENSE = 128                 # unknowns of a band system up to which it is solved as a dense matrix
 

@@ -11,8 +11,8 @@ import numpy as np
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.api.transforms.reverse import stop_gradient
 from bwcompiler.errors import ShapeError, UnsupportedError
+from bwcompiler.frontend.tracing.operands import number_value, real_value
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.nn.activations import number_value, real_value
 
 
 def _away(squares: Any, formula: Callable[[Any], Any]) -> Any:

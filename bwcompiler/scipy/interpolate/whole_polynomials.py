@@ -14,10 +14,9 @@ import numpy as np
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.api.transforms.reverse import stop_gradient
 from bwcompiler.frontend.numpy.axes import normalize_axis
-from bwcompiler.frontend.tracing.operands import cast, is_traced
+from bwcompiler.frontend.tracing.operands import cast, is_traced, number_value, real_value
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.types import F64
-from bwcompiler.nn.activations import number_value, real_value
 from bwcompiler.scipy.interpolate.piecewise import placed, prepared
 
 

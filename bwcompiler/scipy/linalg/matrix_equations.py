@@ -15,10 +15,9 @@ from bwcompiler.api.inside.callbacks import pure_callback
 from bwcompiler.api.programs.shapes import ShapeDtypeStruct
 from bwcompiler.api.transforms.reverse import custom_jvp, custom_vjp
 from bwcompiler.errors import ShapeError, UnsupportedError
-from bwcompiler.frontend.tracing.operands import cast
+from bwcompiler.frontend.tracing.operands import cast, number_value
 from bwcompiler.frontend.tracing.promotion import common_dtype
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.nn.activations import number_value
 from bwcompiler.scipy.linalg.batches import over_batches
 
 scipy_linalg = lazy.module("scipy.linalg")

@@ -9,8 +9,8 @@ import numpy as np
 
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import ShapeError
+from bwcompiler.frontend.tracing.operands import number_value
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.nn.activations import number_value
 from bwcompiler.scipy.linalg.batches import EITHER, over_batches
 from bwcompiler.scipy.linalg.decompositions import chosen_numbers
 from bwcompiler.scipy.linalg.factors import cho_solve, cholesky, eigh, solve

@@ -12,10 +12,9 @@ import numpy as np
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
-from bwcompiler.frontend.tracing.operands import cast, is_traced
+from bwcompiler.frontend.tracing.operands import cast, is_traced, real_value
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.types import F64
-from bwcompiler.nn.activations import real_value
 from bwcompiler.scipy.ndimage.edges import Edges, array_of, axes_of, continued, finished, per_axis
 
 MOST_SHIFTED = 64                                                       # weights that are a sum of shifted arrays

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.api.inside.eager import graph_function
-from bwcompiler.frontend.tracing.operands import is_traced, value_as
+from bwcompiler.frontend.tracing.operands import is_traced, number_value, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.nn.activations import number_value
 from bwcompiler.scipy.ndimage.edges import per_axis
 
 

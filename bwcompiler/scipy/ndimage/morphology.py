@@ -8,8 +8,8 @@ import numpy as np
 
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import UnsupportedError
+from bwcompiler.frontend.tracing.operands import real_value
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.nn.activations import real_value
 from bwcompiler.scipy.ndimage.edges import Edges
 from bwcompiler.scipy.ndimage.ranks import grey_dilation, grey_erosion
 

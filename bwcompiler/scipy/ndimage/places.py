@@ -15,10 +15,9 @@ from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.api.transforms.vmap import vmap
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
-from bwcompiler.frontend.tracing.operands import cast, is_traced
+from bwcompiler.frontend.tracing.operands import cast, is_traced, real_value
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.types import F64
-from bwcompiler.nn.activations import real_value
 from bwcompiler.scipy.ndimage.edges import array_of, continued, finished, per_axis
 from bwcompiler.scipy.special.functions import by_loop
 

@@ -10,8 +10,8 @@ import numpy as np
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
+from bwcompiler.frontend.tracing.operands import number_value
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.nn.activations import number_value
 from bwcompiler.scipy.fft import next_fast_len
 
 

@@ -13,10 +13,9 @@ from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.numpy.linalg.linear import contract, pair, permuted
-from bwcompiler.frontend.tracing.operands import value_as
+from bwcompiler.frontend.tracing.operands import number_value, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import Value
-from bwcompiler.nn.activations import number_value
 from bwcompiler.ops.complex_parts import conj
 from bwcompiler.scipy.fft import next_fast_len
 

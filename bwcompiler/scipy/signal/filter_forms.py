@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.api.inside.eager import graph_function
+from bwcompiler.frontend.tracing.operands import number_value
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.nn.activations import number_value
 
 
 def _line(x: Any, name: str) -> Any:

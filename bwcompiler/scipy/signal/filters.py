@@ -10,9 +10,8 @@ from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.api.inside.loops import scan
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
-from bwcompiler.frontend.tracing.operands import is_traced, value_as
+from bwcompiler.frontend.tracing.operands import is_traced, number_value, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.nn.activations import number_value
 from bwcompiler.scipy.signal.convolutions import convolved
 
 

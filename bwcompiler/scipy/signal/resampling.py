@@ -12,8 +12,8 @@ from bwcompiler import lazy
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
+from bwcompiler.frontend.tracing.operands import number_value
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.nn.activations import number_value
 from bwcompiler.scipy.signal.filters import lfilter, sosfilt, sosfiltfilt
 
 scipy_signal = lazy.module("scipy.signal")

@@ -12,9 +12,8 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.frontend.numpy.axes import normalize_axis
-from bwcompiler.frontend.tracing.operands import is_traced, value_as
+from bwcompiler.frontend.tracing.operands import is_traced, number_value, real_value, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.nn.activations import number_value, real_value
 from bwcompiler.scipy import ndimage
 from bwcompiler.scipy.signal.convolutions import correlate
 

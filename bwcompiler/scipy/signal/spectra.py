@@ -11,9 +11,8 @@ from bwcompiler import lazy, ops
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
-from bwcompiler.frontend.tracing.operands import is_traced, value_as
+from bwcompiler.frontend.tracing.operands import is_traced, number_value, real_value, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.nn.activations import number_value, real_value
 from bwcompiler.scipy.signal.filters import extended
 from bwcompiler.scipy.signal.smoothing import detrend as without_trend
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import UnsupportedError
+from bwcompiler.frontend.tracing.operands import number_value, real_value
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.nn.activations import number_value, real_value
 from bwcompiler.scipy.signal.filters import lfilter
 
 

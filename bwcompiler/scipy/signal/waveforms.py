@@ -8,9 +8,8 @@ import numpy as np
 
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import UnsupportedError
-from bwcompiler.frontend.tracing.operands import is_traced
+from bwcompiler.frontend.tracing.operands import is_traced, number_value, real_value
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.nn.activations import number_value, real_value
 
 TURN = 2 * np.pi
 

@@ -14,9 +14,8 @@ import numpy as np
 
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import UnsupportedError
-from bwcompiler.frontend.tracing.operands import cast, is_traced, value_as
+from bwcompiler.frontend.tracing.operands import is_traced, real_value, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.ir.types import F64
 
 
 # ----- formulas
@@ -176,8 +175,7 @@ def _formula(metric: Any) -> tuple[str, Callable[..., Any]]:
 
 
 def _vectors(given: Any, rank: int | None = None) -> Any:
-    value = value_as(given)
-    found: Any = fresh(value if value.dtype.is_float else cast(value, F64))
+    found: Any = fresh(real_value(given))
     if rank is not None and found.ndim != rank:
         raise ValueError(f"{'a 2-dimensional array' if rank == 2 else 'Input vector should be 1-D'} is expected, got shape {found.shape}")
     return found

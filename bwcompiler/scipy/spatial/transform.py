@@ -16,10 +16,9 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import ShapeError, UnsupportedError
-from bwcompiler.frontend.tracing.operands import is_traced
+from bwcompiler.frontend.tracing.operands import is_traced, real_value
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.locks import once
-from bwcompiler.nn.activations import real_value
 
 __all__ = ["Rotation", "Slerp"]
 AXES = {"x": 0, "y": 1, "z": 2}

@@ -11,10 +11,9 @@ from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.api.inside.loops import while_loop
 from bwcompiler.api.transforms.reverse import custom_jvp
 from bwcompiler.errors import UnsupportedError
-from bwcompiler.frontend.tracing.operands import cast
+from bwcompiler.frontend.tracing.operands import cast, number_value, real_value
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.types import complex_of
-from bwcompiler.nn.activations import number_value, real_value
 from bwcompiler.scipy.special.functions import by_loop
 
 MOST_STEPS = 100

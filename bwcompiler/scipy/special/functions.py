@@ -20,10 +20,10 @@ from bwcompiler.frontend.numpy.axes import normalize_axes
 from bwcompiler.frontend.numpy.elementwise.special import COMPOSED
 from bwcompiler.frontend.numpy.elementwise.ufuncs import evaluate, ufunc_named
 from bwcompiler.frontend.numpy.reductions.reductions import keep_axes
-from bwcompiler.frontend.tracing.operands import align, constant, filled, value_as
+from bwcompiler.frontend.tracing.operands import align, constant, filled, number_value, real_value, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import UFUNC_OPS
-from bwcompiler.nn.activations import log_softmax_value, logsumexp_value, number_value, real_value
+from bwcompiler.nn.activations import log_softmax_value, logsumexp_value
 from bwcompiler.nn.activations import softmax as nn_softmax
 from bwcompiler.ops.special.derivatives import PARTIAL_DERIVATIVES
 

@@ -22,10 +22,9 @@ from bwcompiler.api.programs.shapes import ShapeDtypeStruct
 from bwcompiler.api.transforms.forward import jvp
 from bwcompiler.api.transforms.reverse import custom_jvp, stop_gradient
 from bwcompiler.errors import UnsupportedError
-from bwcompiler.frontend.tracing.operands import broadcast_shapes
+from bwcompiler.frontend.tracing.operands import broadcast_shapes, real_value
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import fresh, value_of
-from bwcompiler.nn.activations import real_value
 
 scipy_stats = lazy.module("scipy.stats")
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import ShapeError
+from bwcompiler.frontend.tracing.operands import real_value
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.nn.activations import real_value
 from bwcompiler.scipy.linalg import solve_triangular
 from bwcompiler.scipy.special.functions import by_loop, logsumexp
 

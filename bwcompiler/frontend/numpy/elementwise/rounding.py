@@ -11,11 +11,7 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.elementwise.ufuncs import UFUNCS, delivered, evaluate, magnitude, store
-from bwcompiler.frontend.tracing.operands import (
-    cast,
-    constant,
-    value_as,
-)
+from bwcompiler.frontend.tracing.operands import cast, constant, number_value, value_as
 from bwcompiler.frontend.tracing.promotion import requested
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
@@ -101,8 +97,7 @@ def _finite(value: Value, nan: Any, posinf: Any, neginf: Any) -> Value:
 
 @implements(np.sinc)
 def sinc(x: Any) -> Any:
-    value = value_as(x)
-    value = value if value.dtype.is_differentiable else cast(value, F64)
+    value = number_value(x)
     angle = ops.multiply(value, constant(math.pi, value))
     size = magnitude(angle)
     near = ops.less(size, constant(0.1, size))                              # there by the series, for the derivatives' sake

@@ -22,7 +22,7 @@ from bwcompiler.frontend.numpy.linalg.linear import (
     tensordot,
 )
 from bwcompiler.frontend.numpy.reductions.reductions import finished, flat_at_zero, reduce_value, root, square_of_magnitude
-from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, filled, last_axis_element, reshape, value_as
+from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, filled, last_axis_element, number_value, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import scalar_of
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
@@ -248,8 +248,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
 # ----- norms
 @implements(np.linalg.norm)
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:
-    value = value_as(x)
-    value = value if value.dtype.is_differentiable else cast(value, F64)
+    value = number_value(x)
     axes = normalize_axes(axis, value.rank)
     if ord is None or (len(axes) == 2 and ord == "fro") or (len(axes) == 1 and ord == 2):
         squares = reduce_value(ops.sum, square_of_magnitude(value), axes)
@@ -306,8 +305,7 @@ def _vector_norm(x: Value, order: Any, axes: Axes) -> Value:
 
 @implements(np.linalg.vector_norm)
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: Any = False, ord: Any = 2) -> Any:
-    value = value_as(x)
-    value = value if value.dtype.is_differentiable else cast(value, F64)
+    value = number_value(x)
     axes = normalize_axes(axis, value.rank)
     order = 2 if ord is None else ord
     flat = permuted(value, (*[k for k in range(value.rank) if k not in axes], *axes))
