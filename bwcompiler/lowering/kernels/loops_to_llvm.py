@@ -1,20 +1,18 @@
 """Loop IR -> LLVM text: one internal function per kernel.
 
-Vector loops are written as vectors (`vector_loops.py` says of how many elements), all others as plain counted loops or, if they are
-small, written out: LLVM neither makes vectors nor unrolls (`runtime/jit.py`).  A reduction in a vector loop has the tree of
-`ir/semantics/reduction_tree.py`: the loop is cut into strips of LANES iterations, iteration j adds into lane j % LANES of an
-accumulator, which is a vector, and the lanes are combined pairwise.  Scalars and elements: `kernel_values.py`.
+Every loop is written in one of a few forms, which `loop` chooses: zeros by the C library, strips that reduce into lanes (`strips.py`), a
+search, vectors, or iterations one after the other, written out where they are small (`iterations.py`): LLVM neither makes vectors nor
+unrolls (`runtime/jit.py`).  `vector_loops.py` says which loops are vectors, and of how many elements.  Scalars: `kernel_values.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
 from bwcompiler.ir.contracts.program_interface import INTERRUPTED
-from bwcompiler.ir.extent import Affine, Extent, Index, upper
+from bwcompiler.ir.extent import Extent, Index
 from bwcompiler.ir.loop import (
     INPUT,
     Accumulate,
@@ -30,28 +28,20 @@ from bwcompiler.ir.loop import (
     Store,
 )
 from bwcompiler.ir.scalar import Word
-from bwcompiler.ir.semantics.reduction_tree import BLOCK, LANES, flushed_sums, last_feeds
-from bwcompiler.lowering.kernels.kernel_values import Cell
+from bwcompiler.ir.semantics.reduction_tree import last_feeds
+from bwcompiler.lowering.kernels.kept_sums import KeptSums
 from bwcompiler.lowering.kernels.merge_loops import merge_loops
-from bwcompiler.lowering.kernels.positions import Abreast
 from bwcompiler.lowering.kernels.registers import Register
-from bwcompiler.lowering.kernels.searches import Searches
 from bwcompiler.lowering.kernels.vector_loops import (
-    LONGEST,
     SMALL_BODY,
     WRITTEN_OUT,
     Body,
     Piece,
-    halves,
-    pieces,
-    power_of_two,
     statement_size,
 )
 from bwcompiler.lowering.kernels.zeros import zeroed_by
-from bwcompiler.lowering.llvm_scalars import ScalarEmitter, memory_type, register_type
-from bwcompiler.lowering.polls import polled, statements_work
+from bwcompiler.lowering.llvm_scalars import ScalarEmitter, register_type
 
-KEPT = 8                      # registers: so many may hold what a loop adds to
 COPIES, LONG_BODY = 4, 64     # of the body of a loop that is no vector, at most so many, and so many operations
 
 
@@ -81,16 +71,11 @@ def kernel_to_llvm(kernel: Kernel, emit: ScalarEmitter, linkage: str = "internal
     return KernelText(text, tuple([emitter.starts.get(buffer, 0) for buffer in kernel.buffers]), tuple(emitter.words), emitter.polls)
 
 
-class _KernelEmitter(Searches):
-    def __init__(self, kernel: Kernel, emit: ScalarEmitter, merged: Mapping[Buffer, Buffer], name: str,
-                 may_poll: bool) -> None:
+class _KernelEmitter(KeptSums):
+    def __init__(self, kernel: Kernel, emit: ScalarEmitter, merged: Mapping[Buffer, Buffer], name: str, may_poll: bool) -> None:
         self.name = name
-        self.may_poll = may_poll
         self.outer_lines, emit.lines = emit.lines, []
-        super().__init__(kernel, emit, merged)
-        self.polls = False
-        self.bodies: dict[Loop, Body] = {}
-        self.kept_pieces: dict[Loop, list[Piece]] = {}               # the vectors of loops whose sums are kept in registers
+        super().__init__(kernel, emit, merged, may_poll)
 
     def function(self, linkage: str) -> str:
         emit = self.emit
@@ -170,18 +155,6 @@ class _KernelEmitter(Searches):
         self.emit.intrinsic("llvm.memset.p0.i64", "void", ("ptr", pointer.text), ("i8", "0"), ("i64", size), ("i1", "false"))
         self.forget(self.memory_of(buffer))
 
-    def is_vector(self, loop: Loop, body: Body) -> bool:
-        """Whether the iterations are written as vectors: those of a vector loop, or of a loop around very short ones."""
-        if loop.kind == "vector":
-            return body.worthwhile(self.emit.target) and body.independent
-        return body.is_outer(self.emit.target, self.lane_sums) and body.independent
-
-    def body_of(self, loop: Loop) -> Body:
-        found = self.bodies.get(loop)
-        if found is None:
-            found = self.bodies[loop] = Body(loop, self.memory_of)
-        return found
-
     def plain_loop(self, loop: Loop, body: Body) -> None:
         """One iteration after the other: several of them in one turn of the loop, if they are short."""
         extent, size = loop.extent, self.size(loop)
@@ -217,42 +190,12 @@ class _KernelEmitter(Searches):
                 total += statement.extent * self.size(statement)
         return total
 
-    @contextmanager
-    def each(self, loop: Loop, turns: Extent, iterations: int) -> Iterator[str]:
-        """Turns of a loop, of so many iterations each: the number of the first one."""
-        self.forget(None)                                  # what the loop writes, its next iteration must read again
-        with polled(self, turns, iterations * statements_work(loop.body)) as turn:
-            yield turn if iterations == 1 else self.emit.put(f"mul nuw nsw i64 {turn}, {iterations}")
-        self.forget(None)
-
-    def plus(self, first: str, number: int) -> str:
-        if not first.startswith("%"):
-            return str(int(first) + number)
-        return self.emit.put(f"add nuw nsw i64 {first}, {number}") if number else first
-
-    def iteration(self, loop: Loop, number: str) -> None:
-        with self.inside() as level:
-            self.indices[loop.index] = self.index_register(number, level)
-            if not number.startswith("%"):
-                self.literals[loop.index] = int(number)
-            self.statements(loop.body)
-            self.literals.pop(loop.index, None)
-
-    def index_register(self, number: str, level: int) -> Register:
-        """The index in a copy of a loop body: what it is depends on the loop, or is a literal."""
-        return Register(number, 1, level if number.startswith("%") else 0, level)
-
     def vector_loop(self, loop: Loop, body: Body) -> None:
         if not isinstance(loop.extent, int):
             self.vectors_of_unknown_number(loop, body.unit(self.emit.target))
             return
         for piece in self.kept_pieces.get(loop) or self.pieces_of(loop, body):
             self.piece(loop, piece)
-
-    def pieces_of(self, loop: Loop, body: Body) -> list[Piece]:
-        assert isinstance(loop.extent, int)
-        target = self.emit.target
-        return pieces(loop.extent, body.unit(target), body.pure, body.masks(target), body.dear)
 
     def search_loop(self, loop: Loop, target: Accumulator, width: int) -> None:
         """Whole vectors, whose best elements meet, then what is left one by one."""
@@ -282,22 +225,6 @@ class _KernelEmitter(Searches):
                 first_of = self.emit.intrinsic("llvm.smin.i64", "i64", ("i64", first_of), ("i64", str(loop.extent - piece.width)))
             self.vector(loop, first_of, piece.width, piece.active)
 
-    def vector(self, loop: Loop, first: str, width: int, active: int | str | None = None) -> None:
-        """`width` iterations at once."""
-        if width == 1:
-            self.iteration(loop, first)
-            return
-        with self.side_by_side(loop, first, width, active):
-            self.statements(loop.body)
-
-    @contextmanager
-    def side_by_side(self, loop: Loop, first: str, width: int, active: int | str | None) -> Iterator[None]:
-        with self.inside() as level:
-            self.indices[loop.index] = self.index_register(first, level)
-            self.abreast = Abreast(loop.index, first, width, active) if width > 1 else None
-            yield
-            self.abreast = None
-
     def vectors_of_unknown_number(self, loop: Loop, unit: int) -> None:
         """Whole vectors, then what is left: as part of a vector, or one by one.  Nothing is read where there are no iterations."""
         put, shift, body = self.emit.put, unit.bit_length() - 1, self.body_of(loop)
@@ -318,166 +245,3 @@ class _KernelEmitter(Searches):
                 self.vector(loop, done, unit, rest)
             else:
                 self.iteration(loop, put(f"add nsw i64 {turn}, {done}"))
-
-    # ----- sums in memory
-    @contextmanager
-    def kept_in_registers(self, loop: Loop, body: Body) -> Iterator[None]:
-        """The elements that every iteration of a loop accumulates into are in registers meanwhile: those of a narrow panel of columns."""
-        found = []
-        for inner in loop.body:
-            if self.abreast is None and isinstance(inner, Loop) and isinstance(inner.extent, int) and isinstance(loop.extent, int):
-                found += self.keep(loop, body, inner, inner.extent)
-        yield
-        for inner, statement, piece in found:
-            assert not isinstance(statement.target, Accumulator)
-            buffer, offset = statement.target
-            with self.side_by_side(inner, str(piece.first), piece.width, piece.active):
-                self.write(buffer, offset, self.load_cell(self.kept.pop((statement, str(piece.first))), buffer.dtype))
-            self.kept_pieces.pop(inner, None)
-            self.kept_along.pop(statement, None)
-
-    def keep(self, loop: Loop, body: Body, inner: Loop, extent: int) -> list[tuple[Loop, Accumulate, Piece]]:
-        """What a vector loop inside accumulates into, loaded into registers, if there are enough of them."""
-        sums = [statement for statement in inner.body if isinstance(statement, Accumulate) and self.is_kept(loop, body, inner, statement)]
-        inner_body = self.body_of(inner)
-        in_lanes = any(isinstance(statement, Accumulate) and statement.target in self.lane_sums for statement in inner.body)
-        if not sums or in_lanes or extent > KEPT * LONGEST or not self.is_vector(inner, inner_body):
-            return []
-        vectors = [Piece(piece.first + k * piece.width, piece.width, 1, piece.active)
-                   for piece in self.pieces_of(inner, inner_body) for k in range(piece.count) if not piece.clamped]
-        native = inner_body.native(self.emit.target)
-        if len(sums) * sum([-(-piece.width // native) for piece in vectors]) > KEPT or sum([piece.width for piece in vectors]) < extent:
-            return []
-        self.kept_pieces[inner] = vectors
-        found = [(inner, statement, piece) for statement in sums for piece in vectors]
-        for _, statement, piece in found:
-            assert not isinstance(statement.target, Accumulator)
-            buffer, offset = statement.target
-            self.kept_along[statement] = inner.index
-            with self.side_by_side(inner, str(piece.first), piece.width, piece.active):
-                cell = self.kept[statement, str(piece.first)] = Cell(self.alloca(memory_type(buffer.dtype), piece.width), piece.width)
-                self.store_cell(cell, buffer.dtype, self.as_register(self.loaded(buffer, self.locate(buffer, offset)), buffer.dtype))
-        return found
-
-    def is_kept(self, loop: Loop, body: Body, inner: Loop, statement: Accumulate) -> bool:
-        """Whether all iterations of the outer loop accumulate into the same elements, and nothing else of it reads or writes these."""
-        if isinstance(statement.target, Accumulator) or statement.target[1].terms:
-            return False
-        buffer, offset = statement.target
-        indices = {index for index, _ in offset.affine.terms} if isinstance(offset.affine, Affine) else set()
-        if loop.index in indices or inner.index not in indices or indices & (body.inner - {inner.index}):
-            return False
-        same = [access for access in body.accesses if self.memory_of(access.buffer) is self.memory_of(buffer)]
-        return len(same) == 2 and all(access.buffer is buffer and access.offset is offset for access in same)
-
-    # ----- reductions into lanes
-    def strip_loop(self, loop: Loop, body: Body) -> None:
-        """Whole strips of LANES iterations in blocks, then the tail; iteration j works on lane j % LANES."""
-        width = min(LANES, body.unit(self.emit.target)) if body.dear else LANES
-        if not (body.independent and body.worthwhile(self.emit.target)):
-            width = 1
-        if not isinstance(loop.extent, int):
-            self.moving_strip_loop(loop, body, loop.extent, width)
-            return
-        strips, tail = divmod(loop.extent, LANES)
-        sums = flushed_sums(loop)
-        if strips >= BLOCK and sums:
-            self.blocks(loop, strips, width, sums)
-        elif strips == 1 and width == LANES:
-            self.lane_vector(loop, "0", "0", width)
-        elif strips:
-            with self.each(loop, strips, LANES) as first:
-                self.strip(loop, first, width)
-        self.tail(loop, body, strips * LANES, tail, width)
-
-    def moving_strip_loop(self, loop: Loop, body: Body, extent: Affine, width: int) -> None:
-        """The same for an extent that moves with an outer loop."""
-        put = self.emit.put
-        total, done = self.affine(extent), "0"
-        strips = put(f"sdiv i64 {total}, {LANES}")
-        if upper(extent) >= LANES * BLOCK and flushed_sums(loop):
-            blocks = put(f"sdiv i64 {strips}, {BLOCK}")
-            with self.turns(blocks) as block:
-                start = put(f"mul i64 {block}, {BLOCK}")
-                with self.turns(str(BLOCK), False) as strip:
-                    self.strip(loop, put(f"mul i64 {put(f'add i64 {start}, {strip}')}, {LANES}"), width)
-                for accumulator in flushed_sums(loop):
-                    self.flush(accumulator)
-            done = put(f"mul i64 {blocks}, {BLOCK}")
-        with self.turns(put(f"sub i64 {strips}, {done}")) as strip:
-            self.strip(loop, put(f"mul i64 {put(f'add i64 {done}, {strip}')}, {LANES}"), width)
-        first, tail = put(f"mul i64 {strips}, {LANES}"), put(f"srem i64 {total}, {LANES}")
-        if width > 1 and body.masks_any_number(self.emit.target):
-            with self.turns(put(f"sdiv i64 {put(f'add i64 {tail}, {width - 1}')}, {width}")) as number:
-                lane = put(f"mul i64 {number}, {width}")
-                self.lane_vector(loop, put(f"add i64 {first}, {lane}"), lane, width, put(f"sub i64 {tail}, {lane}"))
-            return
-        with self.turns(tail) as lane:
-            self.lane_vector(loop, put(f"add i64 {first}, {lane}"), lane, 1)
-
-    @contextmanager
-    def turns(self, count: str, empty: bool = True) -> Iterator[str]:
-        """A loop after which nothing that it may have written is known."""
-        self.forget(None)
-        with self.counted(count, empty) as index:
-            yield index
-        self.forget(None)
-
-    def blocks(self, loop: Loop, strips: int, width: int, sums: list[Accumulator]) -> None:
-        """Blocks of BLOCK strips, after each of which the lanes of sums are flushed; the last block may be shorter."""
-        emit = self.emit
-        with self.each(loop, -(-strips // BLOCK), BLOCK * LANES) as first:
-            rest = emit.put(f"sub nsw i64 {strips * LANES}, {first}")
-            count, whole = str(BLOCK), strips % BLOCK == 0
-            if not whole:
-                left = emit.put(f"lshr i64 {rest}, {LANES.bit_length() - 1}")
-                count = emit.intrinsic("llvm.smin.i64", "i64", ("i64", left), ("i64", str(BLOCK)))
-            with self.turns(count, False) as strip:
-                at = emit.put(f"mul nuw nsw i64 {strip}, {LANES}")
-                self.strip(loop, emit.put(f"add nuw nsw i64 {first}, {at}"), width)
-            if whole:
-                for accumulator in sums:
-                    self.flush(accumulator)
-                return
-            full = emit.put(f"icmp eq i64 {count}, {BLOCK}")
-            emit.count += 1
-            number = emit.count
-            emit.lines += [f"  br i1 {full}, label %flush{number}, label %on{number}", f"flush{number}:"]
-            for accumulator in sums:
-                self.flush(accumulator)
-            emit.lines += [f"  br label %on{number}", f"on{number}:"]
-
-    def strip(self, loop: Loop, first: str, width: int, count: int = LANES) -> None:
-        """The first iterations of one strip."""
-        if width == LANES:
-            self.lane_vector(loop, first, "0", width)
-            return
-        with self.turns(str(count // width), False) as number:
-            lane = self.emit.put(f"mul nuw nsw i64 {number}, {width}") if width > 1 else number
-            self.lane_vector(loop, self.emit.put(f"add nuw nsw i64 {lane}, {first}"), lane, width)
-
-    def lane_vector(self, loop: Loop, first: str, lane: str, width: int, active: int | str | None = None) -> None:
-        saved, self.lane = self.lane, lane
-        self.vector(loop, first, width, active)
-        self.lane = saved
-
-    def tail(self, loop: Loop, body: Body, first: int, count: int, width: int) -> None:
-        """The last, incomplete strip."""
-        if not count:
-            return
-        if body.dear and width > 1 and count > width:
-            whole = count // width * width
-            self.strip(loop, str(first), width, whole)
-            self.rest(loop, body, first, whole, count - whole, width)
-        elif width == 1:
-            self.strip(loop, str(first), 1, count)
-        else:
-            self.rest(loop, body, first, 0, count, width)
-
-    def rest(self, loop: Loop, body: Body, first: int, lane: int, count: int, width: int) -> None:
-        whole = width if body.dear else power_of_two(count)
-        if whole == count or (count > 1 and body.masks(self.emit.target)):
-            self.lane_vector(loop, str(first + lane), str(lane), whole, None if whole == count else count)
-            return
-        for piece in halves(lane, count):
-            self.lane_vector(loop, str(first + piece.first), str(piece.first), piece.width)

@@ -1,0 +1,99 @@
+"""Iterations of a loop as text: one after the other, several in one turn, or side by side in vectors.
+
+What is in them is up to `statements`, which loops are written as which to `loops_to_llvm.py`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from bwcompiler.ir.extent import Extent
+from bwcompiler.ir.loop import Buffer, Kernel, Loop, Statement
+from bwcompiler.lowering.kernels.positions import Abreast
+from bwcompiler.lowering.kernels.registers import Register
+from bwcompiler.lowering.kernels.searches import Searches
+from bwcompiler.lowering.kernels.vector_loops import Body, Piece, pieces
+from bwcompiler.lowering.llvm_scalars import ScalarEmitter
+from bwcompiler.lowering.polls import polled, statements_work
+
+
+class Iterations(Searches):
+    """bodies  what is known of the bodies of loops.  polls: whether some loop looks for signals; may_poll: whether it may."""
+
+    def __init__(self, kernel: Kernel, emit: ScalarEmitter, merged: Mapping[Buffer, Buffer], may_poll: bool) -> None:
+        super().__init__(kernel, emit, merged)
+        self.may_poll = may_poll
+        self.polls = False
+        self.bodies: dict[Loop, Body] = {}
+
+    @abstractmethod
+    def statements(self, body: list[Statement]) -> None:
+        """The text of statements, loops among them."""
+
+    def body_of(self, loop: Loop) -> Body:
+        found = self.bodies.get(loop)
+        if found is None:
+            found = self.bodies[loop] = Body(loop, self.memory_of)
+        return found
+
+    def is_vector(self, loop: Loop, body: Body) -> bool:
+        """Whether the iterations are written as vectors: those of a vector loop, or of a loop around very short ones."""
+        if loop.kind == "vector":
+            return body.worthwhile(self.emit.target) and body.independent
+        return body.is_outer(self.emit.target, self.lane_sums) and body.independent
+
+    def pieces_of(self, loop: Loop, body: Body) -> list[Piece]:
+        assert isinstance(loop.extent, int)
+        target = self.emit.target
+        return pieces(loop.extent, body.unit(target), body.pure, body.masks(target), body.dear)
+
+    @contextmanager
+    def each(self, loop: Loop, turns: Extent, iterations: int) -> Iterator[str]:
+        """Turns of a loop, of so many iterations each: the number of the first one."""
+        self.forget(None)                                  # what the loop writes, its next iteration must read again
+        with polled(self, turns, iterations * statements_work(loop.body)) as turn:
+            yield turn if iterations == 1 else self.emit.put(f"mul nuw nsw i64 {turn}, {iterations}")
+        self.forget(None)
+
+    @contextmanager
+    def turns(self, count: str, empty: bool = True) -> Iterator[str]:
+        """A loop after which nothing that it may have written is known."""
+        self.forget(None)
+        with self.counted(count, empty) as index:
+            yield index
+        self.forget(None)
+
+    def plus(self, first: str, number: int) -> str:
+        if not first.startswith("%"):
+            return str(int(first) + number)
+        return self.emit.put(f"add nuw nsw i64 {first}, {number}") if number else first
+
+    def iteration(self, loop: Loop, number: str) -> None:
+        with self.inside() as level:
+            self.indices[loop.index] = self.index_register(number, level)
+            if not number.startswith("%"):
+                self.literals[loop.index] = int(number)
+            self.statements(loop.body)
+            self.literals.pop(loop.index, None)
+
+    def index_register(self, number: str, level: int) -> Register:
+        """The index in a copy of a loop body: what it is depends on the loop, or is a literal."""
+        return Register(number, 1, level if number.startswith("%") else 0, level)
+
+    def vector(self, loop: Loop, first: str, width: int, active: int | str | None = None) -> None:
+        """`width` iterations at once."""
+        if width == 1:
+            self.iteration(loop, first)
+            return
+        with self.side_by_side(loop, first, width, active):
+            self.statements(loop.body)
+
+    @contextmanager
+    def side_by_side(self, loop: Loop, first: str, width: int, active: int | str | None) -> Iterator[None]:
+        with self.inside() as level:
+            self.indices[loop.index] = self.index_register(first, level)
+            self.abreast = Abreast(loop.index, first, width, active) if width > 1 else None
+            yield
+            self.abreast = None
