@@ -14,7 +14,7 @@ from pathlib import Path
 import networkx
 import pytest
 
-from tests.support.modules import GOOD, PACKAGE, Check, Module, internal_imports, late_calls, package, write_package
+from tests.support.modules import GOOD, PACKAGE, Check, Module, internal_imports, package, write_package
 
 # Highest first. A module may import from its own layer and from lower ones.
 LAYERS: tuple[tuple[str, ...], ...] = (
@@ -56,7 +56,7 @@ def check_layers(modules: list[Module]) -> list[str]:
 def late_imports(module: Module, modules: list[Module]) -> Iterator[tuple[Module, int]]:
     """The package's modules that `lazy.module` is asked for."""
     by_name = {other.name: other for other in modules}
-    for name, call in late_calls(module):
+    for name, call in module.late_calls:
         match call.args:
             case [ast.Constant(value=str(asked))] if name == "module" and asked in by_name:
                 yield by_name[asked], call.lineno

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.modules import GOOD, PACKAGE, ROOT, Check, Module, imports_below, late_calls, package, write_package
+from tests.support.modules import GOOD, PACKAGE, ROOT, Check, Module, imports_below, package, write_package
 
 
 def check_local_imports(modules: list[Module]) -> list[str]:
@@ -36,7 +36,7 @@ def check_late_imports(modules: list[Module]) -> list[str]:
                      if module.part not in IMPORTERS]
         top = {id(statement.value) for statement in top_statements(module.tree.body) if isinstance(statement, ast.Assign)}
         problems += [f"{module}:{call.lineno}: lazy.{name} is called inside; it belongs to the top, where an import would stand"
-                     for name, call in late_calls(module) if id(call) not in top]
+                     for name, call in module.late_calls if id(call) not in top]
     return problems
 
 
@@ -63,7 +63,7 @@ def check_late_names(modules: list[Module]) -> list[str]:
     """The names that a package loads late are those that it imports for type checkers, and are in `__all__`."""
     problems = []
     for module in modules:
-        for name, call in late_calls(module):
+        for name, call in module.late_calls:
             if name == "loader":
                 late, typed, public = late_names(call), names_for_type_checkers(module), names_in_all(module)
                 problems += [f"{module}: {one} is loaded late, but not imported under `if TYPE_CHECKING`" for one in sorted(late - typed)]

@@ -45,6 +45,20 @@ class Module:
     def imports(self) -> list[Import]:
         return list(imports_below(self.tree, self.name if self.is_package else self.name.rpartition(".")[0]))
 
+    @cached_property
+    def late_calls(self) -> list[tuple[str, ast.Call]]:
+        """The calls of `loader` and `module`, or of `lazy.loader` and `lazy.module`."""
+        imported = {found.name for found in self.imports}
+        names = {name for name in ("loader", "module") if f"{PACKAGE}.lazy.{name}" in imported}
+        calls = []
+        for node in ast.walk(self.tree):
+            match node:
+                case ast.Call(func=ast.Name(id=name)) if name in names:
+                    calls.append((name, node))
+                case ast.Call(func=ast.Attribute(value=ast.Name(id="lazy"), attr="loader" | "module" as name)):
+                    calls.append((name, node))
+        return calls
+
     def __str__(self) -> str:
         return self.name
 
@@ -97,17 +111,6 @@ def internal_imports(module: Module, modules: list[Module]) -> Iterator[tuple[Mo
         target = by_name.get(found.name) or by_name.get(found.name.rpartition(".")[0])
         if target is not None:
             yield target, found
-
-
-def late_calls(module: Module) -> Iterator[tuple[str, ast.Call]]:
-    """The calls of `loader` and `module`, or of `lazy.loader` and `lazy.module`."""
-    names = {name for name in ("loader", "module") if f"{PACKAGE}.lazy.{name}" in [found.name for found in module.imports]}
-    for node in ast.walk(module.tree):
-        match node:
-            case ast.Call(func=ast.Name(id=name)) if name in names:
-                yield name, node
-            case ast.Call(func=ast.Attribute(value=ast.Name(id="lazy"), attr="loader" | "module" as name)):
-                yield name, node
 
 
 def write_package(root: Path, files: dict[str, str]) -> list[Module]:

@@ -40,12 +40,13 @@ from bwcompiler.api.programs.requests import (
 )
 from bwcompiler.api.programs.seeds import filled, seeds_of
 from bwcompiler.api.programs.shared_arguments import ProgramsOver, SharedArguments
-from bwcompiler.api.programs.traced_seeds import is_tracing, pull_in_trace
+from bwcompiler.api.programs.traced_seeds import pull_in_trace
 from bwcompiler.collector import collector_paused
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.pipeline import lower
 from bwcompiler.errors import CompileError, GradientError, SignatureError
 from bwcompiler.frontend.tracing.arguments import Arguments, require_arguments, take_apart
+from bwcompiler.frontend.tracing.operands import is_tracing
 from bwcompiler.frontend.tracing.refusals.tracebacks import cut_to_user_frames
 from bwcompiler.frontend.tracing.trace import TraceResult, trace_arguments
 from bwcompiler.ir.graph import Graph, live_values

@@ -11,16 +11,11 @@ from bwcompiler.api.programs.requests import Halves
 from bwcompiler.api.programs.seeds import check_seed_type, match_tree, missing_seed, number_seed
 from bwcompiler.errors import SignatureError
 from bwcompiler.frontend.tracing.operands import value_as
-from bwcompiler.frontend.tracing.storages.region import active_region, open_region
+from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.trace import TraceResult
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, is_weak, value_of
 from bwcompiler.ir.graph import inline
 from bwcompiler.ir.op import Value, constant
-
-
-def is_tracing(*containers: Any) -> bool:
-    """Whether a call with these arguments belongs to a trace."""
-    return active_region() is not None or any(isinstance(leaf, Tracer) for leaf in tree.leaves(containers))
 
 
 def match_seeds(result: TraceResult, numbers: Sequence[int], seed: Any, has_aux: bool = False) -> dict[int, Value | None]:

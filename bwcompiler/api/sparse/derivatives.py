@@ -19,7 +19,6 @@ import numpy as np
 from bwcompiler import lazy, tree
 from bwcompiler.api.programs.functions import VARIANTS, JitFunction
 from bwcompiler.api.programs.specialisation_keys import specialisation_key
-from bwcompiler.api.programs.traced_seeds import is_tracing
 from bwcompiler.api.sparse.colouring import column_colours, star_colours
 from bwcompiler.api.sparse.sparsity import pattern_of
 from bwcompiler.api.transforms.forward import jvp
@@ -30,6 +29,7 @@ from bwcompiler.api.transforms.transformed import normalise_argnums
 from bwcompiler.api.transforms.vmap import vmap
 from bwcompiler.errors import GradientError, UnsupportedError
 from bwcompiler.frontend.tracing.arguments import require_function, take_apart, unwrapped
+from bwcompiler.frontend.tracing.operands import is_tracing
 from bwcompiler.frontend.tracing.outside import OutsideRead
 from bwcompiler.frontend.tracing.trace import call_user, trace_arguments
 from bwcompiler.ir.graph import live_values

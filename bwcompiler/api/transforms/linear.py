@@ -14,7 +14,6 @@ from bwcompiler.api.programs.bound_graph import BoundGraph
 from bwcompiler.api.programs.executables import compile_graph
 from bwcompiler.api.programs.forms import argument_kinds, argument_trees, flat_tree, signature_tree, signature_trees
 from bwcompiler.api.programs.program import Program
-from bwcompiler.api.programs.traced_seeds import is_tracing
 from bwcompiler.api.transforms.forward import PushedCall, forward_call
 from bwcompiler.api.transforms.options import TransformOptions
 from bwcompiler.api.transforms.reverse import program_of
@@ -23,6 +22,7 @@ from bwcompiler.api.transforms.transformed import REMEMBERED, TracedCall, as_flo
 from bwcompiler.compiler.pipeline import push, split
 from bwcompiler.errors import TangentError
 from bwcompiler.frontend.tracing.arguments import unwrapped
+from bwcompiler.frontend.tracing.operands import is_tracing
 from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.contracts.call_signature import ArgumentKind

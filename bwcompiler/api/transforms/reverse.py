@@ -10,7 +10,7 @@ from bwcompiler import ops, tree
 from bwcompiler.api.programs.functions import VARIANTS, JitFunction, P, R
 from bwcompiler.api.programs.program import Program
 from bwcompiler.api.programs.specialisation_keys import specialisation_key
-from bwcompiler.api.programs.traced_seeds import is_tracing, match_seeds
+from bwcompiler.api.programs.traced_seeds import match_seeds
 from bwcompiler.api.transforms.options import Options, TransformOptions
 from bwcompiler.api.transforms.transformed import (
     Argnums,
@@ -28,6 +28,7 @@ from bwcompiler.compiler.pipeline import derive
 from bwcompiler.errors import GradientError, at
 from bwcompiler.frontend.tracing.arguments import require_function, take_apart, unwrapped
 from bwcompiler.frontend.tracing.custom_rules import CustomFunction, CustomJvp, CustomVjp
+from bwcompiler.frontend.tracing.operands import is_tracing
 from bwcompiler.frontend.tracing.trace import TraceResult, call_user, trace
 from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, value_of
 from bwcompiler.ir.graph import inline

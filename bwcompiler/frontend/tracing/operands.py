@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler import ops
+from bwcompiler import ops, tree
 from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError, at
 from bwcompiler.frontend.tracing.promotion import Kind, common_dtype, scalar_of, strong
 from bwcompiler.frontend.tracing.refusals.conversions import index_advice
@@ -146,6 +146,11 @@ def assembled(sequence: Any) -> Any:
 def is_traced(argument: Any) -> bool:
     """Whether an argument is traced, or a sequence that holds traced values."""
     return isinstance(argument, Tracer) or (isinstance(argument, list | tuple) and _holds_tracers(argument))
+
+
+def is_tracing(*containers: Any) -> bool:
+    """Whether a call with these arguments belongs to a trace: to one that is open, or by what is in them."""
+    return active_region() is not None or any(isinstance(leaf, Tracer) for leaf in tree.leaves(containers))
 
 
 def _holds_tracers(sequence: Any) -> bool:

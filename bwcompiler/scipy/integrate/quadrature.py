@@ -15,11 +15,11 @@ from bwcompiler import lazy, tree
 from bwcompiler.api.inside.callbacks import pure_callback
 from bwcompiler.api.programs.functions import jit
 from bwcompiler.api.programs.shapes import ShapeDtypeStruct
-from bwcompiler.api.programs.traced_seeds import is_tracing
 from bwcompiler.api.transforms.implicit import ClosedFunction
 from bwcompiler.api.transforms.jacobians import jacobian
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.tracing.custom_rules import CustomBoth
+from bwcompiler.frontend.tracing.operands import is_tracing
 from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.scipy.packing import Derived, is_traced_call, number_packing
 from bwcompiler.scipy.solutions import handle

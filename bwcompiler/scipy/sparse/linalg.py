@@ -14,11 +14,10 @@ from bwcompiler import lazy, tree
 from bwcompiler.api.inside.callbacks import pure_callback
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.api.programs.shapes import ShapeDtypeStruct
-from bwcompiler.api.programs.traced_seeds import is_tracing
 from bwcompiler.api.transforms.reverse import stop_gradient
 from bwcompiler.errors import ShapeError, TracerError, UnsupportedError
 from bwcompiler.frontend.tracing.custom_rules import CustomBoth
-from bwcompiler.frontend.tracing.operands import cast, is_traced, value_as
+from bwcompiler.frontend.tracing.operands import cast, is_traced, is_tracing, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.types import F64
