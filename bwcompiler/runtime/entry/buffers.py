@@ -5,6 +5,7 @@ contiguous copies of these, and which buffers share memory (a written one must n
 from __future__ import annotations
 
 from bwcompiler.runtime import python_abi as abi
+from bwcompiler.runtime.entry.words import field
 
 
 def _each_without(flags: int) -> str:
@@ -20,8 +21,7 @@ body:
   %leaf = load i64, ptr %leaf.at
   %object.at = getelementptr ptr, ptr %objects, i64 %leaf
   %object = load ptr, ptr %object.at
-  %flags.at = getelementptr i8, ptr %object, i64 {abi.ARRAY_FLAGS}
-  %flags = load i32, ptr %flags.at
+{field("flags", abi.ARRAY_FLAGS, type_="i32")}
   %common = and i32 %flags, {flags}
   %has.all = icmp eq i32 %common, {flags}
   br i1 %has.all, label %next, label %work
@@ -48,8 +48,7 @@ axes:
   %rank = zext i32 %rank.half to i64
   %shape.at = getelementptr i8, ptr %object, i64 {abi.ARRAY_SHAPE}
   %extents = load ptr, ptr %shape.at
-  %strides.at = getelementptr i8, ptr %object, i64 {abi.ARRAY_STRIDES}
-  %strides = load ptr, ptr %strides.at
+{field("strides", abi.ARRAY_STRIDES)}
   br label %axis
 axis:
   %n = phi i64 [ 0, %axes ], [ %n.next, %step ]
@@ -98,8 +97,7 @@ start:
 copied:
   %copy.at = getelementptr ptr, ptr %copies, i64 %k
   store ptr %new, ptr %copy.at
-  %data.at = getelementptr i8, ptr %new, i64 {abi.ARRAY_DATA}
-  %data = load ptr, ptr %data.at
+{field("data", abi.ARRAY_DATA, "%new")}
   %buffer.at = getelementptr ptr, ptr %buffers, i64 %leaf
   store ptr %data, ptr %buffer.at
   br label %next

@@ -8,6 +8,24 @@ from __future__ import annotations
 
 from bwcompiler.runtime import python_abi as abi
 from bwcompiler.runtime.entry.table import STRIDES
+from bwcompiler.runtime.entry.words import field
+
+
+def _all_same(name: str, type_: str, found: str, wanted: str, count: str, start: str, same: str, other: str) -> str:
+    """A loop from label `name` on, which is reached from `start`: control is then at `same` if two arrays are, else at `other`."""
+    return f"""{name}:
+  %{name}.k = phi i64 [ 0, %{start} ], [ %{name}.next, %{name}.compare ]
+  %{name}.end = icmp eq i64 %{name}.k, {count}
+  br i1 %{name}.end, label %{same}, label %{name}.compare
+{name}.compare:
+  %{name}.at = getelementptr {type_}, ptr {found}, i64 %{name}.k
+  %{name}.found = load {type_}, ptr %{name}.at
+  %{name}.wanted.at = getelementptr {type_}, ptr {wanted}, i64 %{name}.k
+  %{name}.wanted = load {type_}, ptr %{name}.wanted.at
+  %{name}.same = icmp eq {type_} %{name}.found, %{name}.wanted
+  %{name}.next = add i64 %{name}.k, 1
+  br i1 %{name}.same, label %{name}, label %{other}"""
+
 
 # The data pointer of an array that fits the specification; null if it does not.  %demands: the flags it must have, and
 # whether its strides are specified.  A dtype object other than NumPy's singleton (arrays from pickles have one) will do
@@ -16,8 +34,7 @@ ARRAY_DATA = f"""
 define internal ptr @bw.array_data(ptr %object, ptr %spec, i64 %demands) nounwind {{
 start:
   %flags = trunc i64 %demands to i32
-  %type.at = getelementptr i8, ptr %object, i64 {abi.TYPE}
-  %type = load ptr, ptr %type.at
+{field("type", abi.TYPE)}
   %is.array = icmp eq ptr %type, @np.ndarray
   br i1 %is.array, label %check.flags, label %mismatch
 check.flags:
@@ -27,27 +44,22 @@ check.flags:
   %flags.ok = icmp eq i32 %flags.common, %flags
   br i1 %flags.ok, label %check.descr, label %mismatch
 check.descr:
-  %descr.at = getelementptr i8, ptr %object, i64 {abi.ARRAY_DESCR}
-  %descr = load ptr, ptr %descr.at
+{field("descr", abi.ARRAY_DESCR)}
   %descr.wanted = load ptr, ptr %spec
   %descr.same = icmp eq ptr %descr, %descr.wanted
   br i1 %descr.same, label %check.rank, label %check.number
 check.number:
-  %number.at = getelementptr i8, ptr %descr, i64 {abi.DESCR_NUMBER}
-  %number = load i32, ptr %number.at
+{field("number", abi.DESCR_NUMBER, "%descr", "i32")}
   %number.wanted.at = getelementptr i8, ptr %spec, i64 8
   %number.wanted = load i32, ptr %number.wanted.at
   %number.same = icmp eq i32 %number, %number.wanted
-  %order.at = getelementptr i8, ptr %descr, i64 {abi.DESCR_BYTEORDER}
-  %order = load i8, ptr %order.at
-  %order.wanted.at = getelementptr i8, ptr %descr.wanted, i64 {abi.DESCR_BYTEORDER}
-  %order.wanted = load i8, ptr %order.wanted.at
+{field("order", abi.DESCR_BYTEORDER, "%descr", "i8")}
+{field("order.wanted", abi.DESCR_BYTEORDER, "%descr.wanted", "i8")}
   %order.same = icmp eq i8 %order, %order.wanted
   %equivalent = and i1 %number.same, %order.same
   br i1 %equivalent, label %check.rank, label %mismatch
 check.rank:
-  %rank.at = getelementptr i8, ptr %object, i64 {abi.ARRAY_RANK}
-  %rank = load i32, ptr %rank.at
+{field("rank", abi.ARRAY_RANK, type_="i32")}
   %rank.wanted.at = getelementptr i8, ptr %spec, i64 12
   %rank.wanted = load i32, ptr %rank.wanted.at
   %rank.same = icmp eq i32 %rank, %rank.wanted
@@ -57,19 +69,8 @@ shape:
   %extents = load ptr, ptr %shape.at
   %extents.wanted = getelementptr i8, ptr %spec, i64 16
   %count = zext i32 %rank.wanted to i64
-  br label %axis
-axis:
-  %k = phi i64 [ 0, %shape ], [ %k.next, %compare ]
-  %end = icmp eq i64 %k, %count
-  br i1 %end, label %layout, label %compare
-compare:
-  %extent.at = getelementptr i64, ptr %extents, i64 %k
-  %extent = load i64, ptr %extent.at
-  %wanted.at = getelementptr i64, ptr %extents.wanted, i64 %k
-  %wanted = load i64, ptr %wanted.at
-  %extent.same = icmp eq i64 %extent, %wanted
-  %k.next = add i64 %k, 1
-  br i1 %extent.same, label %axis, label %mismatch
+  br label %extent
+{_all_same("extent", "i64", "%extents", "%extents.wanted", "%count", "shape", "layout", "mismatch")}
 layout:
   %strided = and i64 %demands, {STRIDES}
   %any.layout = icmp eq i64 %strided, 0
@@ -78,22 +79,10 @@ strides:
   %strides.at = getelementptr i8, ptr %object, i64 {abi.ARRAY_STRIDES}
   %steps = load ptr, ptr %strides.at
   %steps.wanted = getelementptr i64, ptr %extents.wanted, i64 %count
-  br label %step.axis
-step.axis:
-  %n = phi i64 [ 0, %strides ], [ %n.next, %step.compare ]
-  %step.end = icmp eq i64 %n, %count
-  br i1 %step.end, label %fits, label %step.compare
-step.compare:
-  %step.at = getelementptr i64, ptr %steps, i64 %n
-  %step = load i64, ptr %step.at
-  %step.wanted.at = getelementptr i64, ptr %steps.wanted, i64 %n
-  %step.wanted = load i64, ptr %step.wanted.at
-  %step.same = icmp eq i64 %step, %step.wanted
-  %n.next = add i64 %n, 1
-  br i1 %step.same, label %step.axis, label %mismatch
+  br label %step
+{_all_same("step", "i64", "%steps", "%steps.wanted", "%count", "strides", "fits", "mismatch")}
 fits:
-  %data.at = getelementptr i8, ptr %object, i64 {abi.ARRAY_DATA}
-  %data = load ptr, ptr %data.at
+{field("data", abi.ARRAY_DATA)}
   ret ptr %data
 mismatch:
   ret ptr null
@@ -107,23 +96,11 @@ start:
   %missing = icmp eq ptr %given, null
   br i1 %missing, label %no, label %sizes
 sizes:
-  %size.at = getelementptr i8, ptr %given, i64 {abi.CONTAINER_SIZE}
-  %size = load i64, ptr %size.at
+{field("size", abi.CONTAINER_SIZE, "%given", "i64")}
   %items = getelementptr i8, ptr %given, i64 {abi.TUPLE_ITEMS}
   %same.size = icmp eq i64 %size, %count
-  br i1 %same.size, label %head, label %no
-head:
-  %k = phi i64 [ 0, %sizes ], [ %k.next, %body ]
-  %end = icmp eq i64 %k, %count
-  br i1 %end, label %yes, label %body
-body:
-  %name.at = getelementptr ptr, ptr %items, i64 %k
-  %name = load ptr, ptr %name.at
-  %wanted.at = getelementptr ptr, ptr %wanted, i64 %k
-  %name.wanted = load ptr, ptr %wanted.at
-  %k.next = add i64 %k, 1
-  %same = icmp eq ptr %name, %name.wanted
-  br i1 %same, label %head, label %no
+  br i1 %same.size, label %name, label %no
+{_all_same("name", "ptr", "%items", "%wanted", "%count", "sizes", "yes", "no")}
 yes:
   ret i1 true
 no:
@@ -158,10 +135,8 @@ start:
   %same = icmp eq ptr %object, %expected
   br i1 %same, label %yes, label %types
 types:
-  %type.at = getelementptr i8, ptr %object, i64 {abi.TYPE}
-  %type = load ptr, ptr %type.at
-  %expected.type.at = getelementptr i8, ptr %expected, i64 {abi.TYPE}
-  %expected.type = load ptr, ptr %expected.type.at
+{field("type", abi.TYPE)}
+{field("expected.type", abi.TYPE, "%expected")}
   %same.type = icmp eq ptr %type, %expected.type
   br i1 %same.type, label %kinds, label %no
 kinds:

@@ -20,7 +20,7 @@ from bwcompiler.runtime.entry.externals import declarations
 from bwcompiler.runtime.entry.numbers import number_text
 from bwcompiler.runtime.entry.results import PACK_TEXT, RESULTS_TEXT, SCALARS_TEXT
 from bwcompiler.runtime.entry.table import GUARD_BYTES, GUARDS, SOURCES
-from bwcompiler.runtime.entry.words import header, switch, word
+from bwcompiler.runtime.entry.words import field, header, switch, word
 
 SELF_TABLE, SELF_CAPTURED = 2, 3  # indices in the self tuple
 
@@ -85,8 +85,7 @@ lookup.failed:
   call void @py.PyErr_Clear()
   ret i1 false
 from.cell:
-  %contents.at = getelementptr i8, ptr %outside, i64 {abi.CELL_CONTENTS}
-  %contents = load ptr, ptr %contents.at
+{field("contents", abi.CELL_CONTENTS, "%outside")}
   %unset = icmp eq ptr %contents, null
   br i1 %unset, label %fail, label %dispatch
 from.attribute:
@@ -94,13 +93,11 @@ from.attribute:
   %no.attribute = icmp eq ptr %attribute, null
   br i1 %no.attribute, label %fail, label %dispatch
 from.list_item:
-  %length.at = getelementptr i8, ptr %outside, i64 {abi.CONTAINER_SIZE}
-  %length = load i64, ptr %length.at
+{field("length", abi.CONTAINER_SIZE, "%outside", "i64")}
   %in.list = icmp ult i64 %index, %length
   br i1 %in.list, label %list.item, label %fail
 list.item:
-  %members.at = getelementptr i8, ptr %outside, i64 {abi.LIST_ITEMS}
-  %members = load ptr, ptr %members.at
+{field("members", abi.LIST_ITEMS, "%outside")}
   %member.at = getelementptr ptr, ptr %members, i64 %index
   %member = load ptr, ptr %member.at
   br label %dispatch
@@ -109,8 +106,7 @@ from.itself:
 dispatch:
   %object = phi ptr [ %item.object, %from.item ], [ %found, %lookup ], [ %contents, %from.cell ],
                     [ %attribute, %from.attribute ], [ %member, %list.item ], [ %outside, %from.itself ]
-  %type.at = getelementptr i8, ptr %object, i64 {abi.TYPE}
-  %type = load ptr, ptr %type.at
+{field("type", abi.TYPE)}
   %size.at = getelementptr i8, ptr %object, i64 {abi.CONTAINER_SIZE}
   %a.pointer = inttoptr i64 %a to ptr
 {switch("%code", {name: number for name, number in GUARDS.items() if name != "end"}, "fail")}
@@ -157,8 +153,7 @@ size:
   %count.ok = icmp eq i64 %count, %a
   br i1 %count.ok, label %accept, label %fail
 bytes:
-  %memory.at = getelementptr i8, ptr %object, i64 {abi.ARRAY_DATA}
-  %memory = load ptr, ptr %memory.at
+{field("memory", abi.ARRAY_DATA)}
   %difference = call i32 @c.memcmp(ptr %memory, ptr %a.pointer, i64 %b)
   %unchanged = icmp eq i32 %difference, 0
   br i1 %unchanged, label %accept, label %fail
@@ -184,8 +179,7 @@ list:
   %is.list = icmp eq ptr %type, @py.PyList_Type
   br i1 %is.list, label %list.items, label %fail
 list.items:
-  %list.base.at = getelementptr i8, ptr %object, i64 {abi.LIST_ITEMS}
-  %list.base = load ptr, ptr %list.base.at
+{field("list.base", abi.LIST_ITEMS)}
   br label %sized
 dict:
   %is.dict = icmp eq ptr %type, @py.PyDict_Type
@@ -444,8 +438,7 @@ slow:
   %slow.at = getelementptr i8, ptr %self, i64 {abi.TUPLE_ITEMS}
   %next = load ptr, ptr %slow.at
   call void @llvm.stackrestore.p0(ptr %stack.before)
-  %next.type.at = getelementptr i8, ptr %next, i64 {abi.TYPE}
-  %next.type = load ptr, ptr %next.type.at
+{field("next.type", abi.TYPE, "%next")}
   %is.record = icmp eq ptr %next.type, @py.PyTuple_Type
   br i1 %is.record, label %again, label %leave
 again:

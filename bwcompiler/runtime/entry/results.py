@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from bwcompiler.runtime import python_abi as abi
 from bwcompiler.runtime.entry.table import PACKING, RESULTS, STEP_BYTES
-from bwcompiler.runtime.entry.words import header, switch, word
+from bwcompiler.runtime.entry.words import field, header, switch, word
 
-# References to the results, or new arrays, into %owned; pointers to their data into %buffers.  False: no memory.
-RESULTS_TEXT = f"""
-define internal i1 @bw.results(ptr %table, ptr %buffers, ptr %objects, ptr %owned, ptr %slots) nounwind {{
-start:
-{header("results")}
-{header("result_count")}
-{header("leaf_count")}
-{header("captured_count")}
-  %first.op = getelementptr i8, ptr %table, i64 %results
-  %before = add i64 %leaf_count, %captured_count
+# The head of a loop over the operations %op that make results, with the number %k and the %code of each.  What follows is done for each,
+# and ends in `br label %head` at %next; after the last one, control is at %pass.
+_EACH_RESULT = f"""  %first.op = getelementptr i8, ptr %table, i64 %results
   br label %head
 head:
   %k = phi i64 [ 0, %start ], [ %k.next, %next ]
@@ -25,7 +18,18 @@ head:
   %end = icmp eq i64 %k, %result_count
   br i1 %end, label %pass, label %body
 body:
-  %code = load i64, ptr %op
+  %code = load i64, ptr %op"""
+
+# References to the results, or new arrays, into %owned; pointers to their data into %buffers.  False: no memory.
+RESULTS_TEXT = f"""
+define internal i1 @bw.results(ptr %table, ptr %buffers, ptr %objects, ptr %owned, ptr %slots) nounwind {{
+start:
+{header("results")}
+{header("result_count")}
+{header("leaf_count")}
+{header("captured_count")}
+  %before = add i64 %leaf_count, %captured_count
+{_EACH_RESULT}
 {word(1, "a")}
   %spec = getelementptr i8, ptr %table, i64 %a
 {switch("%code", {name: RESULTS[name] for name in ("array", "large_array", "argument")}, "scalar")}
@@ -40,8 +44,7 @@ array.made:
   %no.memory = icmp eq ptr %new, null
   br i1 %no.memory, label %fail, label %array.data
 array.data:
-  %new.data.at = getelementptr i8, ptr %new, i64 {abi.ARRAY_DATA}
-  %new.data = load ptr, ptr %new.data.at
+{field("new.data", abi.ARRAY_DATA, "%new")}
   br label %next
 argument:
   %same.at = getelementptr ptr, ptr %objects, i64 %a
@@ -77,17 +80,7 @@ define internal i1 @bw.scalars(ptr %table, ptr %owned, ptr %slots) nounwind {{
 start:
 {header("results")}
 {header("result_count")}
-  %first.op = getelementptr i8, ptr %table, i64 %results
-  br label %head
-head:
-  %k = phi i64 [ 0, %start ], [ %k.next, %next ]
-  %op = phi ptr [ %first.op, %start ], [ %op.next, %next ]
-  %op.next = getelementptr i8, ptr %op, i64 {STEP_BYTES}
-  %k.next = add i64 %k, 1
-  %end = icmp eq i64 %k, %result_count
-  br i1 %end, label %pass, label %body
-body:
-  %code = load i64, ptr %op
+{_EACH_RESULT}
 {word(1, "a", "ptr")}
 {word(2, "b")}
   %slot.offset = mul i64 %k, 16
@@ -166,8 +159,7 @@ list:
   %list.bad = icmp eq ptr %list.new, null
   br i1 %list.bad, label %fail, label %list.fill
 list.fill:
-  %list.items.at = getelementptr i8, ptr %list.new, i64 {abi.LIST_ITEMS}
-  %list.items = load ptr, ptr %list.items.at
+{field("list.items", abi.LIST_ITEMS, "%list.new")}
   br label %fill
 fill:
   %filled = phi ptr [ %tuple.new, %tuple ], [ %list.new, %list.fill ]

@@ -1,4 +1,4 @@
-"""Pieces of LLVM text that read a table of `table.py`."""
+"""Pieces of LLVM text that read a table of `table.py`, and fields of Python's objects."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ def header(name: str, of: str = "%table", type_: str = "i64", name_as: str = "")
 def word(number: int, name: str, type_: str = "i64") -> str:
     """Two instructions that load word `number` of the operation %op as %<name>."""
     return f"  %{name}.at = getelementptr i8, ptr %op, i64 {8 * number}\n  %{name} = load {type_}, ptr %{name}.at"
+
+
+def field(name: str, offset: int, of: str = "%object", type_: str = "ptr") -> str:
+    """Two instructions that load the field of an object at `offset` (`python_abi`) as %<name>."""
+    return f"  %{name}.at = getelementptr i8, ptr {of}, i64 {offset}\n  %{name} = load {type_}, ptr %{name}.at"
 
 
 def switch(value: str, targets: dict[str, int], otherwise: str) -> str:
