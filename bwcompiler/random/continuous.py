@@ -17,7 +17,7 @@ from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
 from bwcompiler.ir.op import Value, constant
 from bwcompiler.ir.types import F64, I32, I64, DType, component_of, dtype_of
-from bwcompiler.random.keys import Shape, Words, joined, key_words, random_words, shape_of, split_words
+from bwcompiler.random.keys import Shape, Words, joined, key_words, random_words, shape_of, split_words, words_of
 
 MANTISSA = {32: 23, 64: 52}
 
@@ -98,7 +98,7 @@ def uniform(key: Any, shape: Shape = (), dtype: type = float, minval: Any = 0.0,
     [0.426728, 0.01501]
     """
     kind = float_dtype(dtype, "uniform")
-    return between(random_words(key_words(key, "uniform"), common_shape(shape, "uniform", minval, maxval)), kind, minval, maxval)
+    return between(words_of(key, "uniform", common_shape(shape, "uniform", minval, maxval)), kind, minval, maxval)
 
 
 @graph_function
@@ -129,7 +129,7 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Shape | None = Non
     root = as_float(math.sqrt(2), kind)
     low, high = (as_float(bound, kind) for bound in (lower, upper))
     a, b = (_erf(bound / root) for bound in (low, high))
-    out = root * inverse_erf(between(random_words(key_words(key, "truncated_normal"), found), kind, a, b))
+    out = root * inverse_erf(between(words_of(key, "truncated_normal", found), kind, a, b))
     above = np.nextafter(low, as_float(np.inf, kind))
     below = np.nextafter(high, as_float(-np.inf, kind))
     return np.minimum(np.maximum(out, above), below)
@@ -147,7 +147,7 @@ def exponential(key: Any, shape: Shape = (), dtype: type = float) -> Any:
     >>> bw.random.exponential(bw.random.key(42), (2,)).round(6).tolist()
     [0.556394, 0.015124]
     """
-    return -np.log1p(-between(random_words(key_words(key, "exponential"), shape_of(shape)), float_dtype(dtype, "exponential")))
+    return -np.log1p(-between(words_of(key, "exponential", shape_of(shape)), float_dtype(dtype, "exponential")))
 
 
 @graph_function
@@ -159,7 +159,7 @@ def gumbel(key: Any, shape: Shape = (), dtype: type = float) -> Any:
     [0.160627, -1.434854]
     """
     kind = float_dtype(dtype, "gumbel")
-    return standard_gumbel(random_words(key_words(key, "gumbel"), shape_of(shape)), kind)
+    return standard_gumbel(words_of(key, "gumbel", shape_of(shape)), kind)
 
 
 def standard_gumbel(words: Words, dtype: DType) -> Any:
@@ -176,7 +176,7 @@ def laplace(key: Any, shape: Shape = (), dtype: type = float) -> Any:
     [0.158462, 3.505887]
     """
     kind = float_dtype(dtype, "laplace")
-    u = between(random_words(key_words(key, "laplace"), shape_of(shape)), kind, -1.0 + float(np.finfo(kind.numpy).epsneg), 1.0)
+    u = between(words_of(key, "laplace", shape_of(shape)), kind, -1.0 + float(np.finfo(kind.numpy).epsneg), 1.0)
     return np.sign(u) * np.log1p(-np.abs(u))
 
 
@@ -189,7 +189,7 @@ def logistic(key: Any, shape: Shape = (), dtype: type = float) -> Any:
     [-0.295215, -4.18391]
     """
     kind = float_dtype(dtype, "logistic")
-    u = between(random_words(key_words(key, "logistic"), shape_of(shape)), kind, tiny(kind), 1.0)
+    u = between(words_of(key, "logistic", shape_of(shape)), kind, tiny(kind), 1.0)
     return np.log(u) - np.log1p(-u)
 
 
@@ -202,7 +202,7 @@ def cauchy(key: Any, shape: Shape = (), dtype: type = float) -> Any:
     [-0.234346, -21.190702]
     """
     kind = float_dtype(dtype, "cauchy")
-    u = between(random_words(key_words(key, "cauchy"), shape_of(shape)), kind, float(np.finfo(kind.numpy).eps), 1.0)
+    u = between(words_of(key, "cauchy", shape_of(shape)), kind, float(np.finfo(kind.numpy).eps), 1.0)
     return np.tan(as_float(np.pi, kind) * (u - as_float(0.5, kind)))
 
 
@@ -215,7 +215,7 @@ def lognormal(key: Any, sigma: Any = 1.0, shape: Shape | None = None, dtype: typ
     [0.911781, 0.337931]
     """
     kind = float_dtype(dtype, "lognormal")
-    words = random_words(key_words(key, "lognormal"), common_shape(shape, "lognormal", sigma))
+    words = words_of(key, "lognormal", common_shape(shape, "lognormal", sigma))
     return np.exp(standard_normal(words, kind) * as_float(sigma, kind))
 
 
@@ -240,7 +240,7 @@ def rayleigh(key: Any, scale: Any, shape: Shape | None = None, dtype: type = flo
     [2.610149, 5.795884]
     """
     kind = float_dtype(dtype, "rayleigh")
-    u = between(random_words(key_words(key, "rayleigh"), common_shape(shape, "rayleigh", scale)), kind)
+    u = between(words_of(key, "rayleigh", common_shape(shape, "rayleigh", scale)), kind)
     return as_float(scale, kind) * np.sqrt(np.log(u) * as_float(-2.0, kind))
 
 
@@ -259,7 +259,7 @@ def weibull_min(key: Any, scale: Any, concentration: Any, shape: Shape | None = 
 
 
 def _exponential(key: Any, shape: tuple[int, ...], dtype: DType, name: str) -> Any:
-    return -np.log1p(-between(random_words(key_words(key, name), shape), dtype))
+    return -np.log1p(-between(words_of(key, name, shape), dtype))
 
 
 @graph_function
@@ -271,7 +271,7 @@ def triangular(key: Any, left: Any, mode: Any, right: Any, shape: Shape | None =
     [1.145375, 0.212203]
     """
     kind = float_dtype(dtype, "triangular")
-    u = between(random_words(key_words(key, "triangular"), common_shape(shape, "triangular", left, mode, right)), kind)
+    u = between(words_of(key, "triangular", common_shape(shape, "triangular", left, mode, right)), kind)
     left, mode, right = (as_float(parameter, kind) for parameter in (left, mode, right))
     rising = u < (mode - left) / (right - left)            # the root of what is chosen alone: its slope at 0 is infinite
     root = np.sqrt(np.where(rising, u * (right - left) * (mode - left), (1 - u) * (right - left) * (right - mode)))

@@ -15,7 +15,7 @@ from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import F64, I32, I64, DType, dtype_of
 from bwcompiler.random.continuous import as_float, between, common_shape, standard_gumbel, tiny
-from bwcompiler.random.keys import Shape, Words, key_words, random_bits, random_words, shape_of, split_words
+from bwcompiler.random.keys import Shape, Words, key_words, random_bits, random_words, shape_of, split_words, words_of
 
 
 @graph_function
@@ -27,7 +27,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Shape | None = None) -> Any:
     [False, True, False, False]
     """
     dtype = dtype_of(p.dtype) if hasattr(p, "dtype") and np.dtype(p.dtype).kind == "f" else F64
-    words = random_words(key_words(key, "bernoulli"), common_shape(shape, "bernoulli", p))
+    words = words_of(key, "bernoulli", common_shape(shape, "bernoulli", p))
     return between(words, dtype) < as_float(p, dtype)
 
 
@@ -39,7 +39,7 @@ def rademacher(key: Any, shape: Shape = (), dtype: type = int) -> Any:
     >>> bw.random.rademacher(bw.random.key(42), (4,)).tolist()
     [1, 1, -1, -1]
     """
-    heads = between(random_words(key_words(key, "rademacher"), shape_of(shape)), F64) < 0.5
+    heads = between(words_of(key, "rademacher", shape_of(shape)), F64) < 0.5
     return (2 * heads.astype(dtype) - 1).astype(dtype)
 
 
@@ -207,5 +207,5 @@ def geometric(key: Any, p: Any, shape: Shape | None = None, dtype: type = int) -
     >>> bw.random.geometric(bw.random.key(42), 0.3, (5,)).tolist()
     [3, 12, 2, 1, 2]
     """
-    u = between(random_words(key_words(key, "geometric"), common_shape(shape, "geometric", p)), F64, tiny(F64), 1.0)
+    u = between(words_of(key, "geometric", common_shape(shape, "geometric", p)), F64, tiny(F64), 1.0)
     return np.floor(np.log(u) / np.log1p(-as_float(p, F64)) + 1.0).astype(dtype)

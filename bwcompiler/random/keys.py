@@ -69,7 +69,7 @@ def split(key: Any, num: Shape = 2) -> Any:
     >>> bw.random.split(bw.random.key(42)).tolist()
     [[1832780943, 270669613], [64467757, 2916123636]]
     """
-    return fresh(_stacked(random_words(key_words(key, "split"), shape_of(num))))
+    return fresh(_stacked(words_of(key, "split", shape_of(num))))
 
 
 @graph_function
@@ -168,6 +168,11 @@ def _stacked(words: Words) -> Value:
     axis = words[0].rank
     parts = [ops.reshape(word, shape=(*word.shape, 1)) for word in words]
     return ops.concatenate(*parts, axis=axis)
+
+
+def words_of(key: Any, name: str, shape: tuple[int, ...]) -> Words:
+    """The random words of a key, two for each element of a shape; name: of the function that draws, for errors."""
+    return random_words(key_words(key, name), shape)
 
 
 def shape_of(shape: Shape) -> tuple[int, ...]:

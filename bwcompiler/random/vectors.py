@@ -10,7 +10,7 @@ import numpy as np
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import ShapeError
 from bwcompiler.random.continuous import as_float, between, float_dtype, standard_normal
-from bwcompiler.random.keys import Shape, key_words, random_words, shape_of, split_words
+from bwcompiler.random.keys import Shape, key_words, random_words, shape_of, split_words, words_of
 from bwcompiler.random.positive import signed_powers
 
 
@@ -45,7 +45,7 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Shape | None = Non
     batch = np.broadcast_shapes(mean.shape[:-1], cov.shape[:-2]) if shape is None else shape_of(shape)
     if method not in _ROOTS:
         raise ValueError(f"random.multivariate_normal: method is 'cholesky', 'eigh' or 'svd', got {method!r}")
-    draws = standard_normal(random_words(key_words(key, "multivariate_normal"), (*batch, mean.shape[-1])), kind)
+    draws = standard_normal(words_of(key, "multivariate_normal", (*batch, mean.shape[-1])), kind)
     return mean + np.squeeze(_ROOTS[method](cov) @ draws[..., None], -1)
 
 
@@ -78,6 +78,6 @@ def orthogonal(key: Any, n: int, shape: Shape = (), dtype: type = float, m: int 
     if n < 0 or columns < 0:
         raise ShapeError(f"random.orthogonal: a matrix of {n} rows and {columns} columns")
     size = (*shape_of(shape), max(n, columns), min(n, columns))
-    q, r = np.linalg.qr(standard_normal(random_words(key_words(key, "orthogonal"), size), kind))
+    q, r = np.linalg.qr(standard_normal(words_of(key, "orthogonal", size), kind))
     found = q * np.sign(np.diagonal(r, axis1=-2, axis2=-1))[..., None, :]
     return np.swapaxes(found, -1, -2) if n < columns else found
