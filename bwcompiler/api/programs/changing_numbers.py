@@ -1,4 +1,4 @@
-"""Numbers outside of a function that change between its calls: operands of its program, from the second value on.
+"""Numbers and arrays outside of a function that are bound anew between its calls: operands of its program, from the second on.
 
 So are the contents of arrays outside, where they were read while tracing.
 """
@@ -8,26 +8,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bwcompiler.frontend.tracing.outside import OutsideRead, can_be_replaced
+from bwcompiler.frontend.tracing.outside import OutsideRead
+from bwcompiler.frontend.tracing.outside_kinds import can_be_replaced, is_operand
 from bwcompiler.ir.contracts.call_signature import Read
 
 
 class ChangingNumbers:
-    """Numbers outside, and contents of arrays, that were seen to change: they become operands, unless the function has to know them."""
+    """Numbers and arrays outside, and contents of arrays, that were seen to change: they become operands, unless the function has to
+    know them."""
 
     def __init__(self) -> None:
         self.found: dict[Any, OutsideRead] = {}
         self.fixed: set[Any] = set()
 
     def varying(self, changed: Sequence[OutsideRead]) -> list[OutsideRead]:
-        """The numbers to trace as operands, with the values that they have now; arrays to be read by the program."""
+        """What is to be traced as operands, with the values that it has now; arrays to be read by the program."""
         for outside in changed:
             if _place(outside.read) not in self.fixed and _can_vary(outside.read):
-                self.found[_place(outside.read)] = outside
+                forgotten = outside.read if outside.read.kind == "bytes" else outside.read._replace(expected=None)
+                self.found[_place(outside.read)] = outside._replace(read=forgotten)
         arrays = [outside for outside in self.found.values() if outside.read.kind == "bytes"]
         current = [(outside, outside.read.look()) for outside in self.found.values() if outside.read.kind != "bytes"]
-        numbers = [outside._replace(read=outside.read._replace(expected=now)) for outside, now in current if type(now) in (int, float)]
-        return [*arrays, *numbers]
+        return [*arrays, *[outside._replace(read=outside.read._replace(expected=now)) for outside, now in current if is_operand(now)]]
 
     def settle(self, asked: Sequence[OutsideRead], got: Sequence[OutsideRead]) -> None:
         """Those that did not become operands never will."""
@@ -39,7 +41,7 @@ class ChangingNumbers:
 def _can_vary(read: Read) -> bool:
     """Whether what changed can be an operand."""
     now = read.look()
-    return read.kind == "bytes" or (type(now) in (int, float) and type(now) is type(read.expected) and can_be_replaced(read))
+    return read.kind == "bytes" or (is_operand(now) and type(now) is type(read.expected) and can_be_replaced(read))
 
 
 def _place(read: Read) -> Any:

@@ -24,6 +24,7 @@ from bwcompiler.api.programs.bound_graph import BoundGraph
 from bwcompiler.api.programs.changing_numbers import ChangingNumbers
 from bwcompiler.api.programs.executables import compile_graph
 from bwcompiler.api.programs.forms import argument_kinds, argument_trees, layout_of, signature_tree
+from bwcompiler.api.programs.outside_operands import OutsideOperands
 from bwcompiler.api.programs.program import Program, require_stage
 from bwcompiler.api.programs.shared_arguments import SharedArguments
 from bwcompiler.api.programs.specialisation_keys import difference, specialisation_key, static_key
@@ -42,7 +43,6 @@ from bwcompiler.frontend.tracing.refusals.tracebacks import cut_to_user_frames
 from bwcompiler.frontend.tracing.source import levels_to_the_user
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.trace import TraceResult, call_user, trace_arguments
-from bwcompiler.ir.contracts.call_signature import ArgumentKind
 from bwcompiler.ir.graph import live_values
 from bwcompiler.ir.source import Source
 from bwcompiler.locks import RenewedLock
@@ -307,28 +307,29 @@ class Specialisation:
         results = [*traced.outputs, *[traced.mutated[number] for number in written]]
         self.into: tuple[int | None, ...] = (*[None] * outputs, *written)
         graph = traced.graph.replace(body=live_values(traced.graph.body, results), outputs=results)
-        layouts: list[Any] = [
-            layout_of(leaf) if number in traced.layout_dependent else None for number, leaf in enumerate(arguments.dynamic_leaves)]
-        self.bound = BoundGraph(compile_graph(graph, self.into, owner.__name__), traced.captured,
-                                [*layouts, *[None] * len(traced.varying)], sorted(traced.written), traced.result_kinds)
+        self.operands = OutsideOperands(traced.varying, len(arguments.dynamic))
+        leaves = [*arguments.dynamic_leaves, *self.operands.first]
+        layouts: list[Any] = [layout_of(leaf) if number in traced.layout_dependent else None for number, leaf in enumerate(leaves)]
+        self.bound = BoundGraph(compile_graph(graph, self.into, owner.__name__), traced.captured, layouts, sorted(traced.written),
+                                traced.result_kinds)
         self.result_tree = signature_tree(tree.unflatten(traced.output_tree, range(outputs)))
         traced.arguments = arguments.without_leaves()
         self.forms: dict[Any, CallForm | None] = {}
-        first = len(layouts)
-        self.numbers = [outside.read._replace(leaf=first + k) for k, outside in enumerate(traced.varying)]
-        self.reads = [*[outside.read for outside in traced.outside], *self.numbers]
-        self.number_kinds: tuple[ArgumentKind, ...] = tuple([
-            "float" if type(read.expected) is float else "int" for read in self.numbers])
+        self.operands.first = []                   # which may be large
+        traced.varying = [outside._replace(read=outside.read._replace(expected=None)) for outside in traced.varying]
+        self.reads = [*[outside.read for outside in traced.outside], *self.operands.reads]
 
     def takes(self, arguments: Arguments) -> bool:
         """Whether it is for arguments with this memory layout, and for what is outside now."""
-        return not self.changed() and all(layout is None or layout == layout_of(leaf) for layout, leaf in zip(
-            self.bound.layouts, arguments.dynamic_leaves, strict=False))
+        operands = self.operands.now()
+        return operands is not None and all(outside.read.holds() for outside in self.traced.outside) and all(
+            layout is None or layout == layout_of(leaf)
+            for layout, leaf in zip(self.bound.layouts, [*arguments.dynamic_leaves, *operands], strict=True))
 
     def changed(self) -> list[OutsideRead]:
         """What is outside no longer as it was when the function was traced."""
         return [*[outside for outside in self.traced.outside if not outside.read.holds()],
-                *[outside for outside in self.traced.varying if type(outside.read.look()) is not type(outside.read.expected)]]
+                *[outside for outside, read in zip(self.traced.varying, self.operands.reads, strict=True) if not self.operands.fits(read)]]
 
     # ----- calls
     def call(self, arguments: Arguments, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -347,18 +348,20 @@ class Specialisation:
         statics = arguments.static_values
         key = (trees, tuple(kwargs), kinds, tuple(map(static_key, statics)))
         if key not in self.forms:
-            signature = self.bound.signature(trees, (*kinds, *self.number_kinds), self.result_tree, tuple(kwargs))
+            signature = self.bound.signature(trees, (*kinds, *self.operands.kinds), self.result_tree, tuple(kwargs))
             form = self.forms[key] = self.bound.form(signature, statics, self.reads)
             if form is not None:
                 self.owner._add_form(form)
         return self.forms[key]
 
     def _run(self, arguments: Arguments) -> Any:
-        leaves = arguments.dynamic_leaves
-        groups = check_written(self.traced, leaves, self.bound.captured, self.into)
+        leaves, operands = arguments.dynamic_leaves, self.operands.now()
+        if operands is None:                       # somebody bound something anew since
+            return self.owner._specialised(arguments)._run(arguments)
+        groups = check_written(self.traced, leaves, [*self.bound.captured, *operands], self.into)
         if groups:
             return self.owner._call_overlapping(self.traced, arguments, groups)
-        return tree.unflatten(self.traced.output_tree, self.bound.call([*leaves, *[read.look() for read in self.numbers]]))
+        return tree.unflatten(self.traced.output_tree, self.bound.call([*leaves, *operands]))
 
 
 @overload                     # a ufunc takes arrays too, which the first of its overloads does not say

@@ -36,6 +36,9 @@ class CodeReads(NamedTuple):
 
     assigned  paths (`self.step`) that it assigns to further up than it reads them.
     files     methods that read files, whatever they are called on, with their lines.
+    loose     attributes that it reads of what no place says (items in a loop, results of calls, parameters), with their lines.
+    stored    of these, those that it assigns to further up than it reads them.
+    wide      what it calls that reads attributes, or globals, of names that are not in its text: getattr, vars, globals ...
     """
 
     places: tuple[Place, ...]
@@ -43,6 +46,9 @@ class CodeReads(NamedTuple):
     parameters: frozenset[str]
     assigned: frozenset[str]
     files: tuple[tuple[str, int], ...] = ()
+    loose: tuple[tuple[str, int], ...] = ()
+    stored: frozenset[str] = frozenset()
+    wide: frozenset[str] = frozenset()
 
 
 _code_reads: weakref.WeakKeyDictionary[CodeType, CodeReads] = weakref.WeakKeyDictionary()
@@ -56,6 +62,7 @@ def code_reads(code: CodeType) -> CodeReads:
     return found
 
 
+_WIDE = frozenset(("vars", "globals", "asdict", "astuple", "attrgetter", "__dict__"))
 _FILE_METHODS = frozenset(("read_text", "read_bytes"))            # of pathlib
 
 _CALL = "PRECALL" if sys.version_info < (3, 12) else "CALL"       # the instruction at which the arguments lie on the stack
@@ -72,6 +79,9 @@ class _Scan:
         self.read: set[str] = set()                    # paths so far
         self.assigned: set[str] = set()
         self.files: list[tuple[str, int]] = []
+        self.loose: dict[str, int] = {}
+        self.stored: set[str] = set()
+        self.wide: set[str] = set()
         self.line = code.co_firstlineno
         self.parameters = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
         self.known: dict[str, Any] = {name: Place("parameter", name, (), 0) for name in self.parameters}
@@ -96,7 +106,10 @@ class _Scan:
         calls = self.calls + [call for reads in inner for call in reads.calls if call.function.kind == "global"]
         return CodeReads(tuple(dict.fromkeys(places)), tuple(calls), frozenset(place.name for place in places if place.kind == "parameter"),
                          frozenset(self.assigned.union(*[reads.assigned for reads in inner])),
-                         (*self.files, *[found for reads in inner for found in reads.files]))
+                         (*self.files, *[found for reads in inner for found in reads.files]),
+                         (*self.loose.items(), *[found for reads in inner for found in reads.loose if found[0] not in self.loose]),
+                         frozenset(self.stored.union(*[reads.stored for reads in inner])),
+                         frozenset(self.wide.union(*[reads.wide for reads in inner])))
 
     def _step(self, instruction: dis.Instruction) -> None:
         name, stack = instruction.opname, self.stack
@@ -105,6 +118,8 @@ class _Scan:
         elif name == "PUSH_NULL":
             stack.append(None)
         elif name in ("LOAD_GLOBAL", "LOAD_NAME"):
+            if instruction.argval in _WIDE:
+                self.wide.add(instruction.argval)
             self._push(Place("global", instruction.argval, (), self.line), instruction, after=False)
         elif name in ("LOAD_DEREF", "LOAD_CLASSDEREF"):
             self._push(Place("cell", instruction.argval, (), self.line), instruction)
@@ -114,7 +129,12 @@ class _Scan:
         elif name in ("LOAD_ATTR", "LOAD_METHOD"):
             if instruction.argval in _FILE_METHODS:
                 self.files.append((instruction.argval, self.line))
-            self._push(self._extended(stack.pop() if stack else None, "attribute", instruction.argval), instruction)
+            owner = stack.pop() if stack else None
+            if instruction.argval in _WIDE:
+                self.wide.add(instruction.argval)
+            if not isinstance(owner, Place) or owner.kind == "parameter":
+                self.loose.setdefault(instruction.argval, self.line)
+            self._push(self._extended(owner, "attribute", instruction.argval), instruction)
         elif name == "BINARY_SUBSCR" and len(stack) >= 2:
             key, owner = stack.pop(), stack.pop()
             constant = isinstance(key, tuple) and not isinstance(key, Place) and type(key[1]) in (int, str)
@@ -128,6 +148,8 @@ class _Scan:
                 self._assign(instruction.argval)
             if name == "STORE_ATTR" and stack and isinstance(stack[-1], Place):
                 self._assign(f"{stack[-1].path}.{instruction.argval}")
+            if name == "STORE_ATTR" and instruction.argval not in self.loose:
+                self.stored.add(instruction.argval)
             if name == _CALL:
                 self._call(instruction.arg or 0)
             self._other(instruction)
@@ -164,11 +186,15 @@ class _Scan:
             self.calls.append(CallPlace(function, tuple([entry if isinstance(entry, Place) else None for entry in arguments])))
 
     def _attribute_by_name(self, owner: Any, name: Any) -> None:
-        """getattr(owner, "name")."""
-        if isinstance(owner, Place) and isinstance(name, tuple) and not isinstance(name, Place) and type(name[1]) is str:
-            found = self._extended(owner, "attribute", name[1])
-            if found is not None:
-                self.places[found] = self.places.get(found, 0) + 1
+        """getattr(owner, name)."""
+        if not isinstance(name, tuple) or isinstance(name, Place) or type(name[1]) is not str:
+            self.wide.add("getattr")
+            return
+        if not isinstance(owner, Place) or owner.kind == "parameter":
+            self.loose.setdefault(name[1], self.line)
+        found = self._extended(owner, "attribute", name[1])
+        if found is not None:
+            self.places[found] = self.places.get(found, 0) + 1
 
     def _other(self, instruction: dis.Instruction) -> None:
         """An instruction of which only the effect on the height of the stack is known."""

@@ -6,14 +6,13 @@ functions: `code_reads.py` follows chains such as `net.layers[0].rate` from a gl
 a parameter; `Outside` looks at what they lead to.  The functions are those that are called by such names, and all that run
 while values are recorded (`Outside.frame`).
 
-Reads that Python hides (getattr with a computed name, vars(), C code) are not seen.
+Where names are computed (getattr, vars), all attributes of the objects that were met are read.  Reads that C code hides are not seen.
 """
 
 from __future__ import annotations
 
-import array
 import collections
-import ctypes
+import contextvars
 import functools
 import sys
 import types
@@ -26,17 +25,31 @@ import numpy as np
 
 from bwcompiler.errors import StaleValueWarning, at
 from bwcompiler.frontend.tracing.code_reads import Place, code_reads
+from bwcompiler.frontend.tracing.outside_kinds import (
+    BUFFERS,
+    WRAPPERS,
+    class_attribute,
+    container_kind,
+    gives_other_things,
+    has_own_attributes,
+    is_collection,
+    is_hidden_type,
+    is_operand,
+    is_plain_attribute,
+    own_names,
+    special_methods,
+)
+from bwcompiler.frontend.tracing.outside_random import generator_state, has_drawn, legacy_state, same_state
 from bwcompiler.frontend.tracing.source import is_hidden, is_library, is_library_file, levels_to_the_user, original_code
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.contracts.call_signature import Read, is_plain, items_of
 from bwcompiler.ir.source import Source
 
-LIMIT = 512                    # reads that are repeated; containers with more items are read once
+LIMIT = 4096                   # reads that are repeated; a warning tells if there are more
+ONE_BY_ONE = 512               # of these, items of containers: more are compared all at once
 DEPTH = 4                      # of containers in containers
-_MERSENNE_BYTES = 4 * 624 + 4  # NumPy's mt19937_state: the key and the position in it
 
-_NAMESPACES = frozenset(("types.SimpleNamespace", "argparse.Namespace"))          # whose attributes are the user's
 _WRITERS = frozenset(("add", "append", "clear", "discard", "extend", "insert", "remove", "setdefault", "update"))
 
 
@@ -65,15 +78,22 @@ class Outside:
         self._memory: dict[tuple[int, int], _Memory] = {}
         self._arrays: dict[int, Any] = {}          # of these by their ids, those that are no views
         self._generators: dict[int, tuple[Any, Any, Source | None, str]] = {}
-        self._once: dict[Any, tuple[Source, str]] = {}
-        self._legacy = _legacy_state()
+        self._once: dict[Any, tuple[Source | None, str]] = {}
+        self._legacy = legacy_state()
+        self.stand_ins: dict[int, Any] = {}        # containers of handles that are in the place of others while the function is traced
+        self._beyond: tuple[Source | None, str] | None = None          # the first read that there was no room for
+        self._names: dict[str, Source] = {}        # of attributes that are read of what no place says
+        self._stored: set[str] = set()
+        self._wide: Source | None = None           # where attributes are read by names that nobody sees
+        self._objects: dict[int, tuple[Any, str]] = {}          # whose attributes of these names are read, with their paths
+        self._waiting: collections.deque[tuple[Any, str, str]] = collections.deque()     # still to be read: (object, path, name)
 
     def static_argument(self, value: Any, path: str) -> None:
         """What an argument holds that is compiled in though it may change: a set, a buffer, a generator of random numbers."""
         self._generator(value, path, None)
-        if _is_collection(value):
+        if is_collection(value):
             self._contents(value, path, None, DEPTH)
-        elif isinstance(value, _BUFFERS):
+        elif isinstance(value, BUFFERS):
             self._buffer(value, None)
 
     # ----- functions
@@ -88,7 +108,7 @@ class Outside:
         elif hasattr(fun, "__wrapped__"):
             self.function(fun.__wrapped__, bound)
         elif not isinstance(fun, type):
-            method = _class_attribute(type(fun), "__call__")
+            method = class_attribute(type(fun), "__call__")
             if isinstance(method, types.FunctionType):
                 self.function(method, (fun, *bound))
 
@@ -143,11 +163,55 @@ class Outside:
             self._once.setdefault((code, name), (Source(code.co_filename, line, 0, code.co_name), name))
         for place in code_reads(code).places:
             self._follow(place, scope, contents=True)
+        source = Source(code.co_filename, code.co_firstlineno, 0, code.co_name)
+        for name, value in parameters.items():
+            self._object(value, name, source)
         for call in code_reads(code).calls:
             found = self._follow(call.function, scope, contents=False)
             if isinstance(found, types.FunctionType | types.MethodType):
                 arguments = [_MISSING if place is None else self._follow(place, scope, contents=False) for place in call.arguments]
                 self.function(found, arguments)
+        self._stored.update(code_reads(code).stored)
+        if "globals" in code_reads(code).wide:
+            for name, value in list(names.items()):
+                if is_operand(value):
+                    self._value(self._global(name, names, source), name, source)
+        if code_reads(code).wide - {"globals"} and self._wide is None:
+            self._wide = source
+            self._wait([(value, path, name) for value, path in self._objects.values() for name in own_names(value)])
+        for name, line in code_reads(code).loose:
+            self._loose_name(name, Source(code.co_filename, line, 0, code.co_name))
+
+    # ----- objects
+    def _object(self, value: Any, path: str, source: Source | None) -> None:
+        """An object that is used as it is: whatever has attributes of these names may be where they are read."""
+        if id(value) in self._objects or not has_own_attributes(value):
+            return
+        self._objects[id(value)] = (value, path)
+        for method in special_methods(value):
+            self.function(method, (value,))
+        self._wait([(value, path, name) for name in ({*self._names, *own_names(value)} if self._wide is not None else self._names)])
+
+    def _loose_name(self, name: str, source: Source) -> None:
+        if name not in self._names:
+            self._names[name] = source
+            self._wait([(value, path, name) for value, path in self._objects.values()])
+
+    def _wait(self, reads: list[tuple[Any, str, str]]) -> None:
+        """Follow attributes, and what is found there: one after another, as objects may be linked to any depth."""
+        running = bool(self._waiting)
+        self._waiting += reads
+        while self._waiting and not running:
+            owner, path, name = self._waiting[0]
+            if is_plain_attribute(owner, name):
+                path, source = f"{path}.{name}", self._names.get(name) or self._wide
+                assert source is not None
+                value = self._attribute(owner, name, path, source)
+                if isinstance(value, types.MethodType):
+                    self.function(value)
+                elif value is not _MISSING:
+                    self._value(value, path, source)
+            self._waiting.popleft()
 
     # ----- arrays
     def array(self, array: np.ndarray[Any, Any], source: Callable[[], Source | None]) -> None:
@@ -214,14 +278,16 @@ class Outside:
             return self._module_attribute(owner, name, path, source)
         if isinstance(owner, np.ndarray | np.generic | Tracer) or is_plain(owner):
             return _MISSING
-        if _is_collection(owner):                  # a method of a container reads all of it
+        if is_collection(owner):                  # a method of a container reads all of it
             if name not in _WRITERS:
                 self._contents(owner, path, source, DEPTH)
             return _MISSING
         cls = owner if isinstance(owner, type) else type(owner)
+        if isinstance(owner, contextvars.ContextVar) and name == "get":
+            self._once.setdefault(owner, (source, path))
         if is_hidden_type(cls):
             return _MISSING
-        defined = _class_attribute(cls, name)
+        defined = class_attribute(cls, name)
         if isinstance(defined, property):
             if defined.fget is not None:
                 self.function(defined.fget, (owner,))
@@ -232,6 +298,9 @@ class Outside:
         try:
             value = object.__getattribute__(owner, name) if cls is not owner else getattr(owner, name)
         except AttributeError:
+            method = class_attribute(type(owner), "__getattr__")
+            if isinstance(method, types.FunctionType):
+                self.function(method, (owner,))
             return _MISSING
         if isinstance(value, types.MethodType | types.BuiltinMethodType):
             return value
@@ -245,7 +314,7 @@ class Outside:
         return _MISSING if value is _MISSING else self._guard(Read("global", vars(module), name, value), path, source)
 
     def _item(self, owner: Any, key: Any, path: str, source: Source) -> Any:
-        kind = _container(owner)
+        kind = container_kind(owner)
         if kind is dict and key in owner:
             if type(key) is str:
                 return self._guard(Read("entry", owner, key, owner[key]), path, source)
@@ -257,29 +326,39 @@ class Outside:
             return self._guard(Read("item", owner, key % len(owner), owner[key]), path, source)
         if type(owner) is tuple and type(key) is int and -len(owner) <= key < len(owner):
             return owner[key]
-        if _is_collection(owner):
+        if is_collection(owner):
             self._contents(owner, path, source, DEPTH)
+        self._object(owner, path, source)          # of a class of the user's, with items of its own
         return _MISSING
 
     # ----- values
     def _guard(self, read: Read, path: str, source: Source | None) -> Any:
         """Note the read, and give what it finds."""
         key = read.place
-        if key not in self.reads and len(self.reads) < LIMIT and not isinstance(read.expected, Tracer):
-            self.reads[key] = OutsideRead(read, path, source)
+        own = isinstance(read.expected, Tracer) or id(read.base) in self.stand_ins or id(read.expected) in self.stand_ins
+        if key not in self.reads and not own:
+            if len(self.reads) < LIMIT:
+                self.reads[key] = OutsideRead(read, path, source)
+            elif self._beyond is None:
+                self._beyond = (source, path)
         return read.expected
 
-    def _value(self, value: Any, path: str, source: Source) -> None:
+    def _value(self, value: Any, path: str, source: Source | None, depth: int = DEPTH) -> None:
         """What else belongs to a value that is used as it is."""
-        if _is_collection(value):
-            self._contents(value, path, source, DEPTH)
-        elif isinstance(value, _BUFFERS):
+        if is_collection(value):
+            self._contents(value, path, source, depth)
+        elif isinstance(value, tuple) and depth:
+            for number, item in enumerate(value):
+                self._value(item, f"{path}[{number}]", source, depth - 1)
+        elif isinstance(value, BUFFERS):
             self._buffer(value, source)
-        elif _gives_other_things(value):
+        elif gives_other_things(value):
             self._once.setdefault(value, (source, path))
         elif isinstance(value, types.FunctionType | types.MethodType | functools.partial):
             self.function(value)
-        self._generator(getattr(value, "__self__", value), path, source)
+        else:
+            self._object(value, path, source)
+        self._generator(value.__self__ if isinstance(value, types.MethodType | types.BuiltinMethodType) else value, path, source)
 
     def _buffer(self, buffer: Any, source: Source | None) -> None:
         view = memoryview(buffer)
@@ -287,21 +366,21 @@ class Outside:
 
     def _generator(self, value: Any, path: str, source: Source | None) -> None:
         """Note the state of a random number generator."""
-        state = _generator_state(value)
+        state = generator_state(value)
         if state is not None:
             self._generators.setdefault(id(value), (value, state, source, path))
 
     def _contents(self, container: Any, path: str, source: Source | None, depth: int) -> None:
         """Guards for all items of a container."""
-        if depth == 0 or not _is_collection(container):
+        if depth == 0 or not is_collection(container):
             return
-        if isinstance(container, _WRAPPERS):
+        if isinstance(container, WRAPPERS):
             name = "maps" if isinstance(container, collections.ChainMap) else "data"
             self._contents(self._guard(Read("attribute", container, name, getattr(container, name)), path, source), path, source, depth)
             return
-        kind = _container(container)
+        kind = container_kind(container)
         items: list[tuple[Any, Any]] = list(container.items() if hasattr(container, "items") else enumerate(container))
-        one_by_one = kind is not None and len(self.reads) + len(items) <= LIMIT and (
+        one_by_one = kind is not None and len(self.reads) + len(items) <= ONE_BY_ONE and (
             kind is list or all(type(key) is str for key, _ in items))
         if not one_by_one:
             self._guard(Read("items", container, None, items_of(container)), path, source)
@@ -310,7 +389,8 @@ class Outside:
         for key, value in items:
             if one_by_one:
                 self._guard(Read("entry" if kind is dict else "item", container, key, value), f"{path}[{key!r}]", source)
-            self._contents(value, f"{path}[{key!r}]", source, depth - 1)
+            if not is_plain(value):
+                self._value(value, f"{path}[{key!r}]", source, depth - 1)
 
     # ----- afterwards
     def settle(self) -> list[OutsideRead]:
@@ -330,14 +410,18 @@ class Outside:
                 kept.append(OutsideRead(Read("bytes", memory.view, None, memory.content), path, memory.source))
         self._memory.clear()
         for generator, state, source, path in self._generators.values():
-            if not _same_state(_generator_state(generator), state):
+            if not same_state(generator_state(generator), state):
                 _warn(source, f"{path} gives random numbers while the function is traced: they are the same in every call\n"
                       "  hint: draw them outside, and pass them as an argument")
+        if self._beyond is not None:
+            source, path = self._beyond
+            _warn(source, f"the function reads more than {LIMIT} things from outside: calls do not see if {path} and what follows change\n"
+                  "  hint: keep numbers in arrays instead of objects, or pass them as arguments")
         for source, path in self._once.values():
             _warn(source, f"{path} is called while the function is traced only: compiled calls go on with what it gave then\n"
                   "  hint: call it outside, and pass the result as an argument")
-        if any(now != before for now, before in zip(_legacy_state(), self._legacy, strict=True) if before is not None) or (
-                self._legacy[0] is None and _has_drawn()):
+        if any(now != before for now, before in zip(legacy_state(), self._legacy, strict=True) if before is not None) or (
+                self._legacy[0] is None and has_drawn()):
             place = next((found.source for found in self.reads.values()), None)
             _warn(place, "random numbers were drawn from np.random or random while the function was traced: they are the same in "
                   "every call\n  hint: draw them outside, and pass them as an argument")
@@ -346,6 +430,8 @@ class Outside:
 
     def _is_assigned_first(self, found: OutsideRead) -> bool:
         """Whether what was there before the call was never read."""
+        if found.read.kind == "attribute" and found.read.key in self._stored and id(found.read.base) in self._objects:
+            return True
         return found.source is not None and (found.source.file, found.source.function, found.path) in self._assigned
 
 
@@ -357,28 +443,6 @@ class _Scope(NamedTuple):
     names: dict[str, Any]
     cells: dict[str, Any]
     parameters: dict[str, Any]
-
-
-def _container(value: Any) -> type | None:
-    """dict or list, where value is one whose items are read as from one: an OrderedDict, a defaultdict, a class of the user's."""
-    for kind in (dict, list):
-        if isinstance(value, kind) and type(value).__getitem__ is kind.__getitem__:
-            return kind
-    return None
-
-
-_WRAPPERS = (collections.UserDict, collections.UserList, collections.ChainMap)
-_BUFFERS = (memoryview, ctypes.Array)
-_COLLECTIONS = (dict, list, set, collections.deque, array.array, bytearray, types.MappingProxyType, *_WRAPPERS)
-
-
-def _is_collection(value: Any) -> bool:
-    """Whether it is a container that may change, other than an array of NumPy's; of the user's own classes those with Python's items."""
-    if not isinstance(value, _COLLECTIONS):
-        return False
-    base = next(kind for kind in _COLLECTIONS if isinstance(value, kind))
-    mine, theirs = [getattr(kind, "__getitem__", None) or kind.__iter__ for kind in (type(value), base)]
-    return mine is theirs or type(value).__module__ == "collections"
 
 
 class _Memory(NamedTuple):
@@ -430,71 +494,5 @@ def _references() -> int:
 _ALONE = _references()
 
 
-def can_be_replaced(read: Read) -> bool:
-    """Whether a handle can be put in the place of the number that is read, for as long as a trace takes."""
-    if read.kind == "attribute":
-        return not isinstance(read.base, type) and read.key in getattr(read.base, "__dict__", {})
-    return read.kind not in ("size", "items", "bytes")
-
-
 def _warn(source: Source | None, message: str) -> None:
     warnings.warn(at(source, message), StaleValueWarning, stacklevel=levels_to_the_user())
-
-
-def is_hidden_type(cls: type) -> bool:
-    """Whether a class is not the user's own, and its attributes neither."""
-    if f"{cls.__module__}.{cls.__qualname__}" in _NAMESPACES:
-        return False
-    module = sys.modules.get(cls.__module__)
-    file = getattr(module, "__file__", None)
-    if module is None or cls.__module__ == "__main__" or file is None:
-        return cls.__module__ in ("builtins", "types", "functools")
-    return is_library_file(file)
-
-
-def _class_attribute(cls: type, name: str) -> Any:
-    for base in cls.__mro__:
-        if name in vars(base):
-            return vars(base)[name]
-    return None
-
-
-def _gives_other_things(value: Any) -> bool:
-    """Whether it is a function that may give something else in each call: a clock, or what reads a file."""
-    module, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
-    if module == "numpy":
-        return name in ("load", "loadtxt", "genfromtxt", "fromfile", "memmap")
-    clock = (module == "time" and name != "sleep") or name in ("now", "utcnow", "today")
-    return value is open or (clock and isinstance(value, types.BuiltinFunctionType))
-
-
-def _generator_state(value: Any) -> Any:
-    """The state of a random number generator, NumPy's of either kind or Python's; None of anything else."""
-    numpy, python = sys.modules.get("numpy.random"), sys.modules.get("random")
-    if numpy is not None and isinstance(value, numpy.Generator):
-        return value.bit_generator.state
-    if numpy is not None and isinstance(value, numpy.RandomState):
-        return value.get_state(legacy=False)
-    return value.getstate() if python is not None and type(value) is python.Random else None
-
-
-def _legacy_state() -> Any:
-    """The states of np.random's and random's own generators, where these modules have been imported; as bytes: at every trace."""
-    module = sys.modules.get("numpy.random.mtrand")
-    numbers = None if module is None else ctypes.string_at(module._rand._bit_generator.ctypes.state_address, _MERSENNE_BYTES)
-    python = sys.modules.get("random")
-    return numbers, None if python is None else python.getstate()
-
-
-def _has_drawn() -> bool:
-    """Whether np.random's own generator, made since, has given numbers: NumPy imports np.random when it is first named."""
-    module = sys.modules.get("numpy.random.mtrand")
-    places = [] if module is None else [made.get_state(legacy=False)["state"]["pos"] for made in (module._rand, module.RandomState())]
-    return len(set(places)) > 1
-
-
-def _same_state(x: Any, y: Any) -> bool:
-    if isinstance(x, dict):
-        return all(_same_state(x[key], y[key]) for key in x)
-    return bool(np.array_equal(x, y)) if isinstance(x, np.ndarray) else bool(x == y)
-

@@ -12,11 +12,12 @@ import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.errors import BwError, TracerError, at
-from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, argument_type, take_apart
+from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, argument_type, name_of_path, take_apart
 from bwcompiler.frontend.tracing.data_slices import DataSlice
 from bwcompiler.frontend.tracing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.outside import Outside, OutsideRead
+from bwcompiler.frontend.tracing.outside_kinds import containers_in
 from bwcompiler.frontend.tracing.refusals.foreign_calls import foreign_refusal
 from bwcompiler.frontend.tracing.refusals.tracebacks import hidden_refusal, user_traceback
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -47,7 +48,7 @@ class TraceResult:
     result_kinds    per output leaf "array", or "scalar" where NumPy gives an immutable scalar.
     mutated         leaf index -> final value.
     outside         what was read from outside of the arguments, to be read again at every call; of the outermost trace.
-    varying         of these, the numbers that are inputs of the graph, after the leaves.
+    varying         of these, what is inputs of the graph, after the leaves: numbers, arrays and containers of them that were bound anew.
     live            of these, the arrays whose contents the program reads, where else they would be read while tracing.
     written         leaf indices that were ever assigned to: a call must not give them memory of another array.
     may_unroll      control flow was captured, and the function can perhaps be traced without that as well.
@@ -56,9 +57,9 @@ class TraceResult:
     unrolled_for    the error for which all loops are unrolled.
     lifted          handles of arrays of enclosing traces that were read.
     assigned        position in `lifted` -> final value, where the function wrote to it.
-    layout_dependent  leaves whose memory order decided something (whether a written array is a view, the order of `ravel("K")`):
-                    the graph holds for arguments that have these leaves laid out like those it was traced with, and all other
-                    leaves in any way.
+    layout_dependent  leaves (of arguments, then of `varying`) whose memory order decided something (whether a written array is a view,
+                    the order of `ravel("K")`): the graph holds for arguments that have these leaves laid out like those it was traced
+                    with, and all other leaves in any way.
     """
 
     graph: Graph
@@ -112,8 +113,8 @@ def trace_arguments(fun: Callable[..., Any], arguments: Arguments, *, name: str 
                     autoloop: bool = True, unrolled: bool = False, outer: Source | None = None) -> TraceResult:
     """As `trace`, of arguments that have been taken apart; those that fun asks for become static in them.
 
-    varying: numbers outside that are to be inputs, and arrays whose contents the program is to read; where fun needs to know one after
-    all, none is (`TraceResult.varying`, `live`).
+    varying: numbers and arrays outside that are to be inputs, and arrays whose contents the program is to read; what fun needs to know
+    after all is not (`TraceResult.varying`, `live`).
     autoloop: whether loops and branches of fun are captured from its source; inside of another trace it decides.  Where the
     function cannot be traced so, but with all its loops unrolled, it is.  unrolled: that at once.
     """
@@ -158,9 +159,12 @@ def _traced(fun: Callable[..., Any], arguments: Arguments, policy: Policy | None
             if demand.region is not region:
                 raise
             if any(number >= len(types) for number in demand.numbers):
-                varying = ()
+                varying = _without(varying, [number - len(types) for number in demand.numbers])
             else:
                 _answer(arguments, demand, demanded)
+            continue
+        except _Written as found:
+            varying = _without(varying, found.numbers)
             continue
         except Recapture as found:
             if policy is None:
@@ -169,8 +173,13 @@ def _traced(fun: Callable[..., Any], arguments: Arguments, policy: Policy | None
                 raise found.refusal from None
             policy.unrolled[found.site] = "a value of one iteration is used outside of the loop"
             continue
+        except Exception:                          # of the user's, perhaps as he found a handle where there was a number
+            if not varying:
+                raise
+            varying = _narrowed(varying)
+            continue
         if isinstance(outcome, BwError) and varying:
-            varying = ()
+            varying = _narrowed(varying)
             continue
         if isinstance(outcome, BwError):           # raised here, so that our frames below are not in its traceback
             raise outcome from None
@@ -198,22 +207,17 @@ def _answer(arguments: Arguments, demand: StaticDemand, demanded: dict[int, Sour
 def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[ArgumentType], names: list[str], region: Region,
                 demanded: dict[int, Source | None], varying: Sequence[OutsideRead]) -> TraceResult | BwError:
     with region:
-        outside = None
-        if region.parent is None:
-            region.observer = outside = Outside()
-            outside.function(fun, arguments.whole_statics())
-            arguments.observe_statics(outside.static_argument)
-        numbers_of = [found for found in varying if found.read.kind != "bytes"]
+        operands_of = [found for found in varying if found.read.kind != "bytes"]
         live = [found for found in varying if found.read.kind == "bytes"]
         if region.policy is not None and region.parent is None:
             region.policy.live = [found.read.base for found in live]
         inputs = [_input(region, type_, where) for type_, where in zip(types, names, strict=True)]
-        numbers = [_handle(_input(region, argument_type(found.read.expected), found.path), argument_type(found.read.expected))
-                   for found in numbers_of]
+        operands = [_operand(region, found) for found in operands_of]
         handles = [_handle(storage, type_) for storage, type_ in zip(inputs, types, strict=True)]
         args, kwargs = arguments.with_leaves(handles)
         try:
-            with replaced(numbers_of, numbers):
+            with replaced(operands_of, operands):
+                outside = _observed(region, fun, arguments, operands)
                 result = run_user_function(fun, args, kwargs)
         except Exception as error:
             if region.demand is not None:          # somebody put an exception of his own in its place
@@ -229,19 +233,68 @@ def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[Argum
                 raise
             return ours.with_traceback(user_traceback(error.__traceback__))
         made = finish(region, result, arguments, types, names, demanded)
+        assigned = [number for number, storage in enumerate(region.arguments[len(types):]) if storage.written]
+        if assigned:
+            raise _Written(assigned)
         if outside is not None:
-            inside = {found.read.place for found in numbers_of}
+            inside = {found.read.place for found in operands_of}
             made.outside = [found for found in outside.settle() if found.read.place not in inside]
-            made.varying, made.live = numbers_of, live
+            made.varying, made.live = operands_of, live
         return made
 
 
 observe_below(_trace_once.__code__)
 
 
+def _observed(region: Region, fun: Callable[..., Any], arguments: Arguments, operands: Sequence[Any]) -> Outside | None:
+    """What the function reads from outside, seen from now on; of an outermost trace."""
+    if region.parent is not None:
+        return None
+    region.observer = outside = Outside()
+    outside.stand_ins = {id(container): container for operand in operands for container in containers_in(operand)}
+    outside.function(fun, arguments.whole_statics())
+    arguments.observe_statics(outside.static_argument)
+    return outside
+
+
+# ----- what is outside and varies
+class _Written(BaseException):
+    """The function assigns to arrays outside: to these of the leaves of what varies."""
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        super().__init__()
+        self.numbers = numbers
+
+
+def _operand(region: Region, found: OutsideRead) -> Any:
+    """Inputs of the region in the place of what is read."""
+    leaves, treedef = tree.flatten(found.read.expected)
+    names = [name_of_path(path) for path in tree.treedef_paths(treedef, found.path)]
+    types = [argument_type(leaf, name) for leaf, name in zip(leaves, names, strict=True)]
+    return tree.unflatten(treedef, [_handle(_input(region, type_, name), type_) for type_, name in zip(types, names, strict=True)])
+
+
+def _without(varying: Sequence[OutsideRead], numbers: Sequence[int]) -> list[OutsideRead]:
+    """What varies but that to which leaves with these numbers belong."""
+    kept, first = [], 0
+    for found in varying:
+        count = 0 if found.read.kind == "bytes" else len(tree.leaves(found.read.expected))
+        if not any(first <= number < first + count for number in numbers):
+            kept.append(found)
+        first += count
+    return kept
+
+
+def _narrowed(varying: Sequence[OutsideRead]) -> list[OutsideRead]:
+    """What may vary where not all of it can: floating-point numbers and arrays (the others choose or count), then nothing."""
+    kept = [found for found in varying if found.read.kind == "bytes" or all(
+        np.asarray(leaf).dtype.kind in "fc" for leaf in tree.leaves(found.read.expected))]
+    return kept if len(kept) < len(varying) else []
+
+
 @contextmanager
-def replaced(varying: Sequence[OutsideRead], handles: Sequence[Tracer]) -> Iterator[None]:
-    """Put handles in the places of numbers that are read from outside, while the function is traced."""
+def replaced(varying: Sequence[OutsideRead], handles: Sequence[Any]) -> Iterator[None]:
+    """Put handles in the places of what is read from outside, while the function is traced."""
     try:
         for found, handle in zip(varying, handles, strict=True):
             _put(found, handle)
@@ -255,8 +308,10 @@ def _put(found: OutsideRead, value: Any) -> None:
     kind, base, key = found.read.kind, found.read.base, found.read.key
     if kind == "cell":
         base.cell_contents = value
-    elif kind == "attribute":
+    elif kind == "attribute" and key in getattr(base, "__dict__", {}):
         vars(base)[key] = value                    # whatever the class thinks of it
+    elif kind == "attribute":
+        object.__setattr__(base, key, value)       # of a slot
     else:
         base[key] = value
 

@@ -125,14 +125,15 @@ class Read(NamedTuple):
               number of items of the list or dict base; "items": all of them, of any container (a dict's as pairs); "bytes":
               the memory of the array base, of one axis and without gaps.
     expected  what must be found: that very object, or an equal plain value (`is_plain`); a tuple of these for "items".
-    leaf      instead: the number found there is this argument leaf.
+    tree      instead: what is found there is an operand of the program, with these argument leaves: a number, an array, or a
+              container of these.
     """
 
     kind: Literal["global", "cell", "attribute", "item", "entry", "size", "items", "bytes"]
     base: Any
     key: Any
     expected: Any = None
-    leaf: int | None = None
+    tree: Tree | None = None
 
     @property
     def place(self) -> tuple[str, int, Any]:
@@ -171,7 +172,7 @@ class CallSignature:
 
     arguments       one tree per positional argument, then one per keyword argument.
     keywords        names of the last arguments, in the order of the call.
-    argument_types  per leaf: those of the arguments in order, then those that are read from outside (`Read.leaf`).
+    argument_types  per leaf: those of the arguments in order, then those that are read from outside (`Read.tree`).
     layouts         per leaf, of arrays; empty: any layout.
     result          the tree of what is returned; a result that is not in it is written into an argument only.
     result_into     per result: the argument leaf into whose array it is written, which then is the result; its

@@ -204,16 +204,18 @@ def bind_python(form: Any, slow_path: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         if tuple(kwargs) != signature.keywords or len(args) + len(kwargs) != len(signature.arguments):
             return slow_path(*args, **kwargs)
-        if not all(read.holds() for read in form.reads if read.leaf is None):
+        if not all(read.holds() for read in form.reads if read.tree is None):
             return slow_path(*args, **kwargs)
+        operands = [(read.tree, read.look()) for read in form.reads if read.tree is not None]
         leaves: list[Any] = []
-        for tree, value in zip(signature.arguments, (*args, *kwargs.values()), strict=True):
+        order: list[int] = []
+        for tree, value in (*zip(signature.arguments, (*args, *kwargs.values()), strict=True), *operands):
             inner = flatten(tree, value, form.statics)
             if inner is None:
                 return slow_path(*args, **kwargs)
             leaves += inner
-        order = [index for tree in signature.arguments for index in leaf_indices(tree)]
-        found = dict(zip(order, leaves, strict=True)) | {read.leaf: read.look() for read in form.reads if read.leaf is not None}
+            order += leaf_indices(tree)
+        found = dict(zip(order, leaves, strict=True))
         leaves = [found[index] for index in range(len(found))]
         if not fits(signature, leaves) or overlapping(signature, leaves, form.captured):
             return slow_path(*args, **kwargs)

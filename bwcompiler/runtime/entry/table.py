@@ -225,7 +225,7 @@ class _Builder:
         self.guards += [GUARDS[name], *source, id(expected), 0, 0, 0]
 
     def read(self, read: Read) -> None:
-        """A guard for something outside of the arguments, or a number found there."""
+        """A guard for something outside of the arguments, or operands found there."""
         if read.kind == "size":
             self.guards += [GUARDS["size"], SOURCES["itself"], id(read.base), 0, read.expected, 0, 0, 0]
             return
@@ -241,10 +241,11 @@ class _Builder:
         kind = {"item": "list_item", "entry": "global"}.get(read.kind, read.kind)
         key = 0 if kind == "cell" else read.key if kind == "list_item" else self.key(read.key)
         source = (SOURCES[kind], id(read.base), key)
-        if read.leaf is None:
+        if read.tree is None:
             self.expect(read.expected, source)
-        else:
-            self.leaf(read.leaf, source, mutable=False)
+        else:                                      # numbers are copied, whatever else is there is held: it may be bound anew meanwhile
+            is_number = isinstance(read.tree, Leaf) and self.signature.argument_kinds[read.tree.index] in NUMBER_KINDS
+            self.walk(read.tree, source, mutable=not is_number)
 
     def leaf(self, index: int, source: tuple[int, int, int], mutable: bool) -> None:
         kind, type_ = self.signature.argument_kinds[index], self.signature.argument_types[index]

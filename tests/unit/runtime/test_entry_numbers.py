@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bwcompiler.ir.contracts.call_signature import CallSignature, Leaf, Read
+from bwcompiler.ir.contracts.call_signature import CallSignature, Container, Leaf, Read
 from bwcompiler.ir.types import BOOL, C64, C128, DTYPES, F32, F64, I8, I64, U8, U64, DType, tensor
 from tests.unit.runtime.programs import (
     SCALAR,
@@ -38,12 +38,39 @@ def test_numbers_read_from_outside(bind: Callable[..., Any]) -> None:
         result=Leaf(0), result_types=(VECTOR,), result_kinds=("array",))
     text = program(4, loop(5, load(0) + load(1, "0") + load(2, "0") + "  %a = fmul double %x0, %x1\n  %s = fadd double %a, %x2\n"
                            + store(3, "%s")))
-    scale = bind(text, signature, reads=[Read("global", names, "rate", leaf=1), Read("attribute", config, "rate", leaf=2)])
+    scale = bind(text, signature, reads=[Read("global", names, "rate", tree=Leaf(1)), Read("attribute", config, "rate", tree=Leaf(2))])
     np.testing.assert_array_equal(scale(X), X * 0.5 + 1.5)
     names["rate"], config.rate = 2.0, 7.25
     np.testing.assert_array_equal(scale(X), X * 2.0 + 7.25)
     names["rate"] = 2                          # type: ignore[assignment]
     assert takes_slow_path(scale, X)
+
+
+def test_arrays_and_containers_read_from_outside(bind: Callable[..., Any]) -> None:
+    names: dict[str, Any] = {"w": np.arange(5.0), "rest": [{"v": np.ones(5)}, 2.0]}
+    rest = Container("list", (Container("dict", (Leaf(2),), ("v",)), Leaf(3)))
+    signature = CallSignature(
+        arguments=(Leaf(0),), argument_types=(VECTOR, VECTOR, VECTOR, SCALAR), argument_kinds=("array", "array", "array", "float"),
+        result=Leaf(0), result_types=(VECTOR,), result_kinds=("array",))
+    text = program(5, loop(5, load(0) + load(1) + load(2) + load(3, "0") + "  %a = fmul double %x0, %x1\n  %b = fadd double %a, %x2\n"
+                           "  %s = fmul double %b, %x3\n" + store(4, "%s")))
+    fused = bind(text, signature, reads=[Read("global", names, "w", tree=Leaf(1)), Read("global", names, "rest", tree=rest)])
+    np.testing.assert_array_equal(fused(X), (X * names["w"] + 1.0) * 2.0)
+    names["w"], names["rest"] = np.arange(10.0)[::2], [{"v": np.arange(5.0)}, 3.0]
+    np.testing.assert_array_equal(fused(X), (X * names["w"] + np.arange(5.0)) * 3.0)
+    held = [sys.getrefcount(part) for part in (names["w"], names["rest"], names["rest"][0]["v"], names["rest"][1])]
+    fused(X)
+    assert held == [sys.getrefcount(part) for part in (names["w"], names["rest"], names["rest"][0]["v"], names["rest"][1])]
+    good = names["rest"]
+    for wrong in ([{"v": np.ones(5)}], ({"v": np.ones(5)}, 2.0), [{"u": np.ones(5)}, 2.0], [{"v": np.ones(4)}, 2.0], [{"v": np.ones(5)}, 2], None):
+        names["rest"] = wrong
+        assert takes_slow_path(fused, X)
+    names["rest"] = good
+    for wrong in (np.ones(4), np.float32(np.ones(5)), 1.0, np.ones((5, 1))):
+        names["w"] = wrong
+        assert takes_slow_path(fused, X)
+    del names["w"]
+    assert takes_slow_path(fused, X)
 
 
 def test_a_number_made_by_a_property_takes_the_slow_path() -> None:
