@@ -11,6 +11,7 @@ import os
 import re
 import shlex
 import shutil
+import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,6 +51,14 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)  # before -m and -k deselect: a golden of a deselected test is not stale
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     config.stash[COLLECTED].update(golden_stem(item) for item in items if TESTS in item.path.parents)
+
+
+@pytest.fixture(autouse=True)
+def forgetful() -> None:
+    """Transforms that other tests made of the same functions are not found again."""
+    kept = sys.modules.get("bwcompiler.api.programs.kept")
+    if kept is not None:
+        kept.forget()
 
 
 @pytest.fixture

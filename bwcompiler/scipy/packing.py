@@ -11,10 +11,10 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.api.programs.functions import jit
+from bwcompiler.api.programs.kept import made_of
 from bwcompiler.api.sparse.derivatives import sparse_jacobian
 from bwcompiler.api.transforms.jacobians import hessian, hvp, jacobian
 from bwcompiler.api.transforms.reverse import value_and_grad
-from bwcompiler.api.transforms.transformed import made_of
 from bwcompiler.errors import DTypeError, ShapeError
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.trace import call_user

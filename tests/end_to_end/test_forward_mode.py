@@ -344,7 +344,7 @@ def test_costs() -> None:
 def test_later_calls_are_native() -> None:
     """A call that is not the first one of its kind does not get to Python."""
     function = lambda x: np.sin(x) * x
-    made = bw.api.transforms.transformed.made_of
+    made = bw.api.programs.kept.made_of
     bw.jvp(function, (X,), (V,))
     pushed = made(function, ("jvp", False), lambda: None)
     assert pushed._forms

@@ -14,6 +14,7 @@ import pytest
 import bwcompiler as bw
 from bwcompiler.api.programs import executables
 from bwcompiler.api.programs.executables import Compiled, Executables, kept_bytes
+from bwcompiler.api.programs.kept import forget
 from bwcompiler.frontend.tracing import source
 from bwcompiler.runtime import jit
 from tests.support.targets import HOST
@@ -90,7 +91,7 @@ def test_an_executable_larger_than_all_is_kept_alone() -> None:
     lambda x: bw.jit(lambda x: np.sin(x) * 0.6875), lambda x: bw.value_and_grad(lambda x: np.sum(x**3) * 0.6875),
     lambda x: bw.compile(lambda x: np.cos(x) * 0.6875, x)], ids=["jit", "value_and_grad", "compile"])
 def test_a_dropped_function_is_freed(make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With all it made, once the executable is out of the cache: graph, stages, machine code."""
+    """With all it made, once it and the executable are out of the caches: graph, stages, machine code."""
     monkeypatch.setattr(executables, "_cache", Executables())
     seen = []
     original = executables._build
@@ -108,6 +109,7 @@ def test_a_dropped_function_is_freed(make, monkeypatch: pytest.MonkeyPatch) -> N
     assert len(seen) == 4 and all(reference() is not None for reference in seen)
     del function
     executables._cache.clear()
+    forget()
     gc.collect()
     assert owner() is None and [reference() for reference in seen] == [None] * 4
 

@@ -272,3 +272,14 @@ def test_objects_that_the_function_makes_are_no_part_of_the_outside() -> None:
     for _ in range(2):
         np.testing.assert_allclose(compiled(X), steps(X))
     assert compiled._traces == 1
+
+
+def test_attributes_of_functions() -> None:
+    def fun(x):
+        return x * fun.rate                                    # type: ignore[attr-defined]
+
+    compiled = bw.jit(fun)
+    for rate in (2.0, 3.0, 4.0):
+        fun.rate = rate                                        # type: ignore[attr-defined]
+        np.testing.assert_array_equal(compiled(X), X * rate)
+    assert compiled._traces == 2

@@ -24,6 +24,7 @@ from bwcompiler.api.programs.bound_graph import BoundGraph
 from bwcompiler.api.programs.changing_numbers import ChangingNumbers
 from bwcompiler.api.programs.executables import compile_graph
 from bwcompiler.api.programs.forms import argument_kinds, argument_trees, layout_of, signature_tree
+from bwcompiler.api.programs.kept import kept
 from bwcompiler.api.programs.outside_operands import OutsideOperands
 from bwcompiler.api.programs.program import Program, require_stage
 from bwcompiler.api.programs.shared_arguments import SharedArguments
@@ -380,6 +381,7 @@ def jit(fun: None = None, *, static_argnums: int | Iterable[int] = (), static_ar
 
 
 @says_instead
+@kept
 def jit(fun: Callable[..., Any] | None = None, *, static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = (),
         mutates: bool | int | str | Iterable[int | str] = True, autoloop: bool = True) -> Any:
     """Compile fun: the first call of a signature traces it, later ones run native code.

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Unpack
 
 from bwcompiler import tree
+from bwcompiler.api.programs.kept import made_of
 from bwcompiler.api.transforms.options import Options, TransformOptions
 from bwcompiler.api.transforms.tangents import matched_tangents, without_float0
-from bwcompiler.api.transforms.transformed import Outputs, TracedCall, Transformed, as_floats, capture, made_of, outputs_of
+from bwcompiler.api.transforms.transformed import Outputs, TracedCall, Transformed, as_floats, capture, outputs_of
 from bwcompiler.compiler.pipeline import push
 from bwcompiler.errors import TangentError
 from bwcompiler.frontend.tracing.trace import TraceResult, trace

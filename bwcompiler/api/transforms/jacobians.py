@@ -7,6 +7,7 @@ from typing import Any, Unpack
 
 from bwcompiler import ops, tree
 from bwcompiler.api.programs.functions import JitFunction, P
+from bwcompiler.api.programs.kept import kept
 from bwcompiler.api.transforms.options import Options, TransformOptions
 from bwcompiler.api.transforms.reverse import check_arguments, check_output, grad, scalar_output
 from bwcompiler.api.transforms.tangents import checked_tangent, match_leaves
@@ -38,6 +39,7 @@ LONG = 16                                  # columns of a Jacobian that are wort
 Rows = Callable[[TracedCall, Outputs], list[list[Value]]]         # per output, per differentiated leaf: its Jacobian
 
 
+@kept
 def jacrev(fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
            **options: Unpack[TransformOptions]) -> JitFunction[P, Any]:
     """The Jacobian of fun: shape output.shape + argument.shape, computed as one batch of pullbacks.
@@ -53,6 +55,7 @@ def jacrev(fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, h
     return _jacobian(_by_pullbacks, jacrev, fun, argnums, has_aux, holomorphic, Options.of("jacrev", options))
 
 
+@kept
 def jacfwd(fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
            **options: Unpack[TransformOptions]) -> JitFunction[P, Any]:
     """The Jacobian of fun as `jacrev` gives it, computed as one batch of tangents: cheaper where outputs outnumber arguments.
@@ -67,6 +70,7 @@ def jacfwd(fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, h
     return _jacobian(_by_tangents, jacfwd, fun, argnums, has_aux, holomorphic, Options.of("jacfwd", options))
 
 
+@kept
 def jacobian(fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
              **options: Unpack[TransformOptions]) -> JitFunction[P, Any]:
     """The Jacobian of fun, by the cheaper of `jacfwd` and `jacrev`: forwards where the arguments have no more elements than the outputs.
@@ -207,6 +211,7 @@ def _unit_vectors(type_: TensorType, last: bool = False) -> Value:
 
 
 # ----- second derivatives
+@kept
 def hessian(fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
             **options: Unpack[TransformOptions]) -> JitFunction[P, Any]:
     """The Hessian of a scalar function, of shape argument.shape + argument.shape: the gradient, differentiated forwards (backwards
@@ -226,6 +231,7 @@ def hessian(fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, 
     return made
 
 
+@kept
 def hvp(fun: Callable[..., Any], argnums: Argnums = 0, **options: Unpack[TransformOptions]) -> Any:
     """A function of (*args, v): the Hessian of a scalar function, times v; the gradient's derivative along v, without the matrix.
 

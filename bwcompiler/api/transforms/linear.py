@@ -13,12 +13,13 @@ from bwcompiler import tree
 from bwcompiler.api.programs.bound_graph import BoundGraph
 from bwcompiler.api.programs.executables import compile_graph
 from bwcompiler.api.programs.forms import argument_kinds, argument_trees, flat_tree, signature_tree, signature_trees
+from bwcompiler.api.programs.kept import REMEMBERED, made_of
 from bwcompiler.api.programs.program import Program
 from bwcompiler.api.transforms.forward import PushedCall, forward_call
 from bwcompiler.api.transforms.options import TransformOptions
 from bwcompiler.api.transforms.reverse import program_of
 from bwcompiler.api.transforms.tangents import concrete_tangent, match_leaves, matched_tangents, without_float0
-from bwcompiler.api.transforms.transformed import REMEMBERED, TracedCall, as_floats, capture, made_of, outputs_of, with_options
+from bwcompiler.api.transforms.transformed import TracedCall, as_floats, capture, outputs_of, with_options
 from bwcompiler.compiler.pipeline import push, split
 from bwcompiler.errors import TangentError
 from bwcompiler.frontend.tracing.arguments import unwrapped

@@ -8,6 +8,7 @@ from typing import Any, Unpack, overload
 
 from bwcompiler import ops, tree
 from bwcompiler.api.programs.functions import VARIANTS, JitFunction, P, R
+from bwcompiler.api.programs.kept import kept, made_of
 from bwcompiler.api.programs.program import Program
 from bwcompiler.api.programs.specialisation_keys import specialisation_key
 from bwcompiler.api.programs.traced_seeds import match_seeds
@@ -18,7 +19,6 @@ from bwcompiler.api.transforms.transformed import (
     as_floats,
     capture,
     check_function,
-    made_of,
     outputs_of,
     traced_call,
     transformed,
@@ -73,6 +73,7 @@ def check_arguments(call: TracedCall, what: str) -> None:
             raise GradientError(f"{what} with holomorphic=True needs complex arguments; {name} has dtype {dtype.numpy}")
 
 
+@kept
 def value_and_grad(fun: Callable[P, R], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
                    **options: Unpack[TransformOptions]) -> JitFunction[P, tuple[R, Any]]:
     """A function that returns fun's value and its gradient with respect to the arguments argnums.
@@ -116,6 +117,7 @@ def _cotangent(found: Sequence[Value], position: int | None, argument: Value) ->
     return cotangent_or_zero(None if position is None else found[position], argument)
 
 
+@kept
 def grad(fun: Callable[P, R], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
          **options: Unpack[TransformOptions]) -> JitFunction[P, Any]:
     """A function that returns the gradient of fun with respect to the arguments argnums.

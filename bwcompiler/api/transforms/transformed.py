@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-import types
-import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from bwcompiler import ops, tree
 from bwcompiler.api.programs.assignments import refuse_overlaps
 from bwcompiler.api.programs.functions import JitFunction, P, R
+from bwcompiler.api.programs.kept import made_of
 from bwcompiler.api.programs.program import Program
 from bwcompiler.api.programs.requests import argument_positions, check_differentiable, check_has_arrays
 from bwcompiler.api.transforms.options import Options, TransformOptions
@@ -32,8 +30,6 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import F64
 
 Argnums = int | Sequence[int]
-
-REMEMBERED = 64                # bound methods and other callables without attributes whose transforms are kept
 
 
 class Transformed(JitFunction[P, R]):
@@ -102,44 +98,6 @@ def count_from_the_end(argnums: Argnums) -> bool:
 
 
 # ----- transforms that are called with the function each time (`jvp`, `vjp`)
-class _Made:
-    """What was made of a function.  It lives on the function, so that both go together."""
-
-    def __init__(self, owner: Any = None) -> None:
-        self.owner = None if owner is None else weakref.ref(owner)
-        self.things: dict[Any, Any] = {}
-
-    def __reduce__(self) -> tuple[Any, ...]:       # functions are pickled with their attributes: made again when needed
-        return (_Made, ())
-
-
-_made_elsewhere: OrderedDict[Any, _Made] = OrderedDict()
-
-
-def made_of(fun: Callable[..., Any], key: Any, make: Callable[[], Any]) -> Any:
-    """make(), or what it gave for this function and key before."""
-    things = _things_of(fun)
-    if key not in things:
-        things[key] = make()
-    return things[key]
-
-
-def _things_of(fun: Callable[..., Any]) -> dict[Any, Any]:
-    if isinstance(fun, types.FunctionType | JitFunction):
-        made = fun.__dict__.get("__bw_made__")
-        if made is None or made.owner is None or made.owner() is not fun:      # `functools.wraps` copies attributes
-            made = fun.__dict__["__bw_made__"] = _Made(fun)
-        return made.things
-    try:
-        found = _made_elsewhere.setdefault(fun, _Made())
-    except TypeError:                              # a callable that cannot be hashed
-        return {}
-    _made_elsewhere.move_to_end(fun)
-    while len(_made_elsewhere) > REMEMBERED:
-        _made_elsewhere.popitem(last=False)
-    return found.things
-
-
 def with_options(transform: str, fun: Callable[..., Any], primals: Sequence[Any],
                  given: TransformOptions) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """A function and its positional arguments, for which the options hold wherever the function is traced."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Unpack
 
 from bwcompiler import ops, tree
+from bwcompiler.api.programs.kept import kept
 from bwcompiler.api.transforms.options import Options, TransformOptions
 from bwcompiler.api.transforms.transformed import capture, operand_values, transformed, without_names
 from bwcompiler.errors import ShapeError, SignatureError, UnsupportedError
@@ -21,6 +22,7 @@ from bwcompiler.passes.batching.batch import batch_graph
 Axes = Any                     # an integer, None, or a container of them: a prefix of the tree of what it is about
 
 
+@kept
 def vmap(fun: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0, *, axis_size: int | None = None,
          **options: Unpack[TransformOptions]) -> Any:
     """fun mapped over an axis of its arguments, computed for all elements at once.

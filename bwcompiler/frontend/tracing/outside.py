@@ -285,7 +285,8 @@ class Outside:
         cls = owner if isinstance(owner, type) else type(owner)
         if isinstance(owner, contextvars.ContextVar) and name == "get":
             self._once.setdefault(owner, (source, path))
-        if is_hidden_type(cls):
+        of_function = isinstance(owner, types.FunctionType) and name in owner.__dict__ and not is_library(owner.__code__)
+        if is_hidden_type(cls) and not of_function:
             return _MISSING
         defined = class_attribute(cls, name)
         if isinstance(defined, property):

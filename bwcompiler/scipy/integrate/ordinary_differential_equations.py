@@ -16,10 +16,10 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.api.inside.loops import scan, while_loop
 from bwcompiler.api.programs.functions import jit
+from bwcompiler.api.programs.kept import made_of
 from bwcompiler.api.transforms.forward import jvp
 from bwcompiler.api.transforms.implicit import ClosedFunction
 from bwcompiler.api.transforms.reverse import vjp
-from bwcompiler.api.transforms.transformed import made_of
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.tracing.custom_rules import CustomBoth
 from bwcompiler.frontend.tracing.trace import call_user

@@ -9,9 +9,9 @@ import numpy as np
 
 from bwcompiler import lazy
 from bwcompiler.api.programs.functions import jit
+from bwcompiler.api.programs.kept import made_of
 from bwcompiler.api.sparse.derivatives import sparse_jacobian
 from bwcompiler.api.transforms.jacobians import jacobian
-from bwcompiler.api.transforms.transformed import made_of
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.trace import call_user
 

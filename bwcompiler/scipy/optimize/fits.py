@@ -9,10 +9,10 @@ import numpy as np
 
 from bwcompiler import lazy, tree
 from bwcompiler.api.programs.functions import jit
+from bwcompiler.api.programs.kept import made_of
 from bwcompiler.api.programs.shapes import ShapeDtypeStruct
 from bwcompiler.api.transforms.jacobians import jacobian
 from bwcompiler.api.transforms.reverse import grad
-from bwcompiler.api.transforms.transformed import made_of
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.arguments import parameter_names
 from bwcompiler.frontend.tracing.trace import call_user

@@ -10,10 +10,10 @@ import numpy as np
 
 from bwcompiler import lazy
 from bwcompiler.api.programs.functions import jit
+from bwcompiler.api.programs.kept import made_of
 from bwcompiler.api.programs.shapes import ShapeDtypeStruct
 from bwcompiler.api.transforms.forward import jvp
 from bwcompiler.api.transforms.reverse import value_and_grad
-from bwcompiler.api.transforms.transformed import made_of
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.scipy.optimize.minimizers import as_arguments
