@@ -70,24 +70,39 @@ class DataSlice(Selection):
 
 
 def sized_by_data(x: Tracer, entries: list[Any]) -> Selection:
-    """x[...] where data says how many elements there are: with a mask behind numbers, or with a slice."""
+    """x[...] where data says how many elements there are: with a mask that is in front, or with a slice."""
     behind = masked(x, entries)
     if behind is not None:
         return select(behind[0], value_of(behind[1]), value_of(behind[0]))
     if any(isinstance(entry, Tracer) and is_mask(entry) for entry in entries):
         raise TracerIndexError("x[mask, ...] with a traced mask: the number of elements is not known while tracing\n"
-                               "  hint: np.where(mask, x, 0), or np.sum(x, where=mask) for reductions; x[mask] and x[i, mask] can be "
-                               "computed with element by element, and be summed; y[mask] = scalar works")
+                               "  hint: np.where(mask, x, 0), or np.sum(x, where=mask) for reductions; x[mask], x[i, mask] and "
+                               "x[mask, j] can be computed with element by element, and be summed; y[mask] and y[:, mask] = scalar work")
     return data_slice(x, entries)[0]
 
 
 def masked(x: Tracer, entries: list[Any]) -> tuple[Tracer, Tracer] | None:
-    """Of x[i, mask]: the part of x that the numbers leave, and the mask; None where there is another index."""
-    entries = [entry for entry in entries if entry is not Ellipsis]
-    *numbers, mask = entries or [None]
-    if not (isinstance(mask, Tracer) and is_mask(mask)) or not all(map(_is_number, numbers)):
+    """Of x[i, mask, j, :k]: the part of x that the other indices leave, with the axes of the mask in front, and the mask; None where there
+    are indices of another kind, or other axes would be in front."""
+    entries = spelled_out(entries, x.ndim)
+    place = next((place for place, entry in enumerate(entries) if isinstance(entry, Tracer) and is_mask(entry)), None)
+    if place is None or not all(map(_is_number, entries[:place])):
         return None
-    return (x[tuple(numbers)] if numbers else x), mask
+    mask, behind = entries[place], entries[place + 1:]
+    if not all(_is_number(entry) or isinstance(entry, slice) for entry in behind):
+        return None
+    others = (*entries[:place], *[slice(None)] * mask.ndim, *behind)
+    return (x[others] if entries[:place] or behind else x), mask
+
+
+def spelled_out(entries: list[Any], rank: int) -> list[Any]:
+    """An index with slices in the place of `...`."""
+    others = [entry for entry in entries if entry is not Ellipsis]
+    place = next((place for place, entry in enumerate(entries) if entry is Ellipsis), None)
+    if place is None or len(others) < len(entries) - 1:
+        return entries
+    taken = sum([int(np.ndim(entry)) if is_mask(entry) else int(entry is not None) for entry in others])
+    return [*others[:place], *[slice(None)] * (rank - taken), *others[place:]]
 
 
 def _is_number(entry: Any) -> bool:

@@ -12,7 +12,7 @@ from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.numpy.elementwise.ufuncs import store
 from bwcompiler.frontend.numpy.manipulation.layout import flat_view, indexed, is_flat, reshaped, viewed
 from bwcompiler.frontend.tracing import masked_selection
-from bwcompiler.frontend.tracing.data_slices import data_slice, masked, sized_by_data, taken
+from bwcompiler.frontend.tracing.data_slices import data_slice, masked, sized_by_data, spelled_out, taken
 from bwcompiler.frontend.tracing.index_parsing import (
     ParsedIndex,
     TracedSizeError,
@@ -157,9 +157,9 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
     entries = entries_of(index)
     masks = [entry for entry in entries if isinstance(entry, Tracer) and is_mask(entry)]
     if masks:
-        part = masked(x, entries)
+        part = masked(x, entries) or _turned(x, entries, value)
         if part is None:
-            raise UnsupportedError("x[mask, ...] = v: a traced mask must be the only index, or stand behind numbers\n"
+            raise UnsupportedError("x[:, mask] = v: behind slices there may be one traced mask, for a number v\n"
                                    "  hint: np.where(mask, v, x)")
         _set_where(*part, value)
         return
@@ -242,6 +242,17 @@ def _set_where(x: Tracer, mask: Tracer, value: Any) -> None:
                                    "not known while tracing\n  hint: np.where(mask, v, x) with a v of x's shape")
         payload = reshape(payload, shape[len(shape) - len(rest):])
     assign(x, ops.select(where, materialise(payload, x._type.dtype, x.shape), value_of(x)))
+
+
+def _turned(x: Tracer, entries: list[Any], value: Any) -> tuple[Tracer, Tracer] | None:
+    """Of x[:, mask] = number: the part of x that the other indices leave, its axes turned so that those of the mask are in front."""
+    entries = spelled_out(entries, x.ndim)
+    place = next(place for place, entry in enumerate(entries) if isinstance(entry, Tracer) and is_mask(entry))
+    mask, before = entries[place], entries[:place]
+    if np.ndim(value) or not all(isinstance(entry, int | slice) for entry in (*before, *entries[place + 1:])):
+        return None
+    part, first = x[(*before, *[slice(None)] * mask.ndim, *entries[place + 1:])], sum(isinstance(entry, slice) for entry in before)
+    return np.moveaxis(part, range(first, first + mask.ndim), range(mask.ndim)), mask
 
 
 def scatter_add(x: Tracer, index: Any, value: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 import numpy as np
@@ -106,8 +106,8 @@ def swapaxes(a: Any, axis1: Any, axis2: Any) -> Any:
 @implements(np.moveaxis)
 def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     x = as_tracer(a)
-    sources = [normalize_axis(axis, x.ndim) for axis in (source if isinstance(source, tuple | list) else [source])]
-    targets = [normalize_axis(axis, x.ndim) for axis in (destination if isinstance(destination, tuple | list) else [destination])]
+    sources, targets = [[normalize_axis(axis, x.ndim) for axis in (axes if isinstance(axes, Iterable) else [axes])]
+                        for axes in (source, destination)]
     if len(sources) != len(targets) or len(set(sources)) != len(sources) or len(set(targets)) != len(targets):
         raise ValueError("`source` and `destination` arguments must have the same number of distinct elements")
     order = [axis for axis in range(x.ndim) if axis not in sources]

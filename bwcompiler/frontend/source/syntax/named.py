@@ -1,15 +1,21 @@
-"""`while (y := f(x)) > 0: ...` as `y = f(x)` before the loop and at the end of its iterations, so that its test binds nothing."""
+"""Tests that bind names, as statements before them, so that they bind nothing.
+
+`while (y := f(x)) > 0: ...` has `y = f(x)` before the loop and at the end of its iterations.  Where an assignment may not run, branches
+are nested as Python runs their test: `if a and (y := f(x)) > 0: ...` is `if a: if (y := f(x)) > 0: ...`, so that y has a value where it is
+read.  If that would copy much, and in loops, the test is put together: `t = a`, `if t: t = (y := f(x)) > 0`, `if t: ...`.
+"""
 
 from __future__ import annotations
 
 import ast
 import copy
+import functools
 
-from bwcompiler.frontend.source.syntax.expressions import OWN_SCOPE
+from bwcompiler.frontend.source.syntax.expressions import OWN_SCOPE, inside
 
 
 def without_named_tests(node: ast.FunctionDef) -> None:
-    """Take assignments out of the tests of a function's `while` loops, where they run in every test."""
+    """Take assignments out of the tests of a function's `while` loops and branches."""
     node.body = _block(node.body)
 
 
@@ -22,11 +28,87 @@ def _block(body: list[ast.stmt]) -> list[ast.stmt]:
                 setattr(node, name, _block(inner))
         for handler in getattr(node, "handlers", ()):
             handler.body = _block(handler.body)
-        made += _taken_out(node) if isinstance(node, ast.While) else []
+        if isinstance(node, ast.While):
+            made += _taken_out(node)
+            if _binds_at_times(node.test) and not any(isinstance(part, ast.Break | ast.Continue) for part in inside(node.orelse)):
+                test = _put_together(node.test)
+                leave = ast.If(ast.UnaryOp(ast.Not(), _test()), [*node.orelse, ast.Break()], [])
+                node.orelse = []
+                node.body = [ast.fix_missing_locations(ast.copy_location(one, node.test)) for one in (*test, leave)] + node.body
+                node.test = ast.copy_location(ast.Constant(True), node.test)
+        elif isinstance(node, ast.If) and _binds_at_times(node.test):
+            if _copies(node.test, len(inside(node.body)), len(inside(node.orelse))) <= MOST_COPIED:
+                made += _nested(node.test, node.body, node.orelse)
+                continue
+            made += [ast.fix_missing_locations(ast.copy_location(one, node.test)) for one in _put_together(node.test)]
+            node.test = ast.copy_location(_test(), node.test)
         made.append(node)
     return made
 
 
+# ----- assignments that may not run
+_TEST = "__bw_test"            # what a test has given so far; used at once, so that one name is enough
+
+
+def _test(context: ast.expr_context | None = None) -> ast.Name:
+    return ast.Name(_TEST, context or ast.Load())
+
+
+def _binds_at_times(node: ast.expr) -> bool:
+    """Whether there is an assignment behind an `and` or `or`."""
+    if isinstance(node, ast.UnaryOp):
+        return isinstance(node.op, ast.Not) and _binds_at_times(node.operand)
+    return isinstance(node, ast.BoolOp) and any(isinstance(part, ast.NamedExpr) for part in ast.walk(node))
+
+
+MOST_COPIED = 400              # parts of the syntax tree that nested branches may have in all
+
+
+def _copies(node: ast.expr, then: int, otherwise: int) -> int:
+    """How much nested branches for a test have, of sides with so many parts."""
+    if isinstance(node, ast.UnaryOp) and _binds_at_times(node):
+        return _copies(node.operand, otherwise, then)
+    if not isinstance(node, ast.BoolOp):
+        return 1 + then + otherwise
+    if isinstance(node.op, ast.And):
+        return functools.reduce(lambda inner, part: _copies(part, inner, otherwise), reversed(node.values), then)
+    return functools.reduce(lambda inner, part: _copies(part, then, inner), reversed(node.values), otherwise)
+
+
+def _nested(node: ast.expr, then: list[ast.stmt], otherwise: list[ast.stmt]) -> list[ast.stmt]:
+    """Branches that run one of two sides, as a test decides; each is a copy."""
+    if isinstance(node, ast.UnaryOp) and _binds_at_times(node):
+        return _nested(node.operand, otherwise, then)
+    if not isinstance(node, ast.BoolOp):
+        body = copy.deepcopy(then) or [ast.copy_location(ast.Pass(), node)]
+        return [ast.copy_location(ast.If(node, body, copy.deepcopy(otherwise)), node)]
+    if isinstance(node.op, ast.And):
+        return functools.reduce(lambda inner, part: _nested(part, inner, otherwise), reversed(node.values), then)
+    return functools.reduce(lambda inner, part: _nested(part, then, inner), reversed(node.values), otherwise)
+
+
+def _put_together(node: ast.expr) -> list[ast.stmt]:
+    """Statements that leave the truth of a test in its variable, each part of which runs where Python runs it."""
+    if isinstance(node, ast.UnaryOp) and _binds_at_times(node):
+        return [*_put_together(node.operand), _assigned(ast.UnaryOp(ast.Not(), _test()), node)]
+    if not isinstance(node, ast.BoolOp):
+        return [_assigned(node, node)]
+    first, *rest = node.values
+    made = _put_together(first)
+    inner = made
+    for part in rest:
+        more = _put_together(part)
+        test = _test() if isinstance(node.op, ast.And) else ast.UnaryOp(ast.Not(), _test())
+        inner.append(ast.copy_location(ast.If(test, more, []), part))
+        inner = more
+    return made
+
+
+def _assigned(value: ast.expr, node: ast.expr) -> ast.stmt:
+    return ast.copy_location(ast.Assign([_test(ast.Store())], value), node)
+
+
+# ----- assignments that run in every test
 def _taken_out(node: ast.While) -> list[ast.stmt]:
     """The assignments of a loop's test, which the loop then has at the end of its iterations."""
     found: list[ast.NamedExpr] = []

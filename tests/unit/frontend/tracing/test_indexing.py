@@ -281,6 +281,8 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "read after base write": lambda x: _read_after_write(x),
     "dtype on write": lambda x: _dtype_on_write(x),
     "masked in place": lambda x: _masked_in_place(x),
+    "masks with other indices": lambda x: _masks_with_others(x),
+    "masks and three axes": lambda x: _masks_and_three_axes(np.stack([x, 2 * x - 1])),
     "masked reductions": lambda x: (x[x > 0].sum(), np.mean(x[x > 0] ** 2), (x[x > 0] > 1).any(), np.sum(np.exp(x[x[:, 0] > 0]))),
     "traced integer arguments": lambda x: _traced_positions(x, np.argmax(x)),
     "diagonal write": lambda x: _diagonal_write(x),
@@ -294,6 +296,37 @@ def _picked_columns(x: Any) -> Any:
     y.ravel()[:] = 5.0
     y.T.ravel()[1] = 7.0
     return y, (y * 2.0).ravel()
+
+
+def _masks_with_others(x: Any) -> Any:
+    rows, columns = x[:, 0] > 0, x[0] > 0
+    y = x.copy()
+    y[rows, 1] = 0.0
+    y[rows, :2] += 1.0
+    y[rows, -1] *= 3
+    y[rows, 2] = y[rows, 0] * 2
+    y[rows, 1:3] = np.array([1.0, 2.0])
+    y[rows, ::2] /= 2
+    z = x.copy()
+    z[:, columns] = 0.5
+    z[1:3, columns] = 0.25
+    z[..., columns] = 2.0
+    z[rows, ...] = 9.0
+    w = x.copy()
+    w[rows, np.argmax(x[0])] = 7.0
+    return y, z, w, x[rows, 1].sum(), x[rows, :2].sum(), x[rows, 1:].mean(axis=0)
+
+
+def _masks_and_three_axes(x: Any) -> Any:
+    first, rows, columns = x[:, :, 0] > 0, x[0, :, 0] > 0, x[0, 0] > 0
+    x[1, rows, 2] = 5.0
+    x[:, rows, 1] = 6.0
+    x[0, rows, :2] += 1
+    x[first, 1] = 7.0
+    x[:, :, columns] = 1.0
+    x[0, ..., columns] = 3.0
+    x[:1, rows, -1] = 4.0
+    return x, x[1, rows, 0].sum()
 
 
 def _masked_in_place(x: Any) -> Any:
