@@ -63,7 +63,7 @@ def behind_and_in_a_loop(x):
     while k < 12 and (v := x[k] * 1.01) < 1.6:
         total += v * v
         k += 1
-    return total, k
+    return total * (k + 1.0)
 
 
 def behind_and_of_a_branch(x):
@@ -79,7 +79,7 @@ def behind_and_of_a_branch(x):
 def behind_or(x):
     total = 0.0
     for v in x:
-        if v < 0.2 or ((w := v * v) > 0.5 and (u := w * 2.0) < 1.7 and u > 0.0):
+        if v < 0.21 or ((w := v * v) > 0.5 and (u := w * 2.0) < 1.7 and u > 0.0):
             total = total + v
         elif not (v > 0.6 and (q := v - 0.6) > 0.01):
             total = total - 1.0
