@@ -115,7 +115,8 @@ class Elements(Positions):
                 whole = self._masked_load(dtype, pointer, f"<{flags}>", count, level, scope)
             if level < self.top:
                 self.remember(key, whole)
-        return self.picked(whole, vector, [start + place.step * k for k in range(self.width)])
+        found = self.picked(whole, vector, [start + place.step * k for k in range(self.width)])
+        return found._replace(scope=max(found.scope, scope))       # which of each group is known where the iteration is, not where all are
 
     def _mask_of_number(self, active: str, backwards: bool) -> str:
         """The same where the number of iterations is in a register, and may be larger than there are."""
