@@ -182,8 +182,11 @@ def chain(forms: Sequence[CallForm], slow_path: SlowPath, name: str = "compiled"
 
 @once
 def _definition(name: str) -> _MethodDefinition:
-    """The method definition of functions of that name; it lives for ever, as functions point to it."""
-    return _MethodDefinition(name.encode(), _native_entry().addresses["bw_entry"], _FASTCALL_WITH_KEYWORDS, None)
+    """The method definition of functions of that name; it lives for ever, as functions point to it: longer than this module, too, when
+    the interpreter ends."""
+    made = _MethodDefinition(name.encode(), _native_entry().addresses["bw_entry"], _FASTCALL_WITH_KEYWORDS, None)
+    python_abi.make_immortal(made)
+    return made
 
 
 @once

@@ -9,6 +9,7 @@ import gc
 import pickle
 import sys
 import timeit
+import weakref
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,7 +20,7 @@ import pytest
 
 from bwcompiler.ir.contracts.call_signature import Container, Leaf, Read, Static
 from bwcompiler.ir.types import DTYPES, F64, DType, tensor
-from bwcompiler.runtime import python_abi
+from bwcompiler.runtime import executable, python_abi
 from bwcompiler.runtime.executable import CompiledFunction, Executable, chain
 from tests.unit.runtime.programs import (
     NESTED,
@@ -361,3 +362,10 @@ def test_call_costs_less_than_a_microsecond() -> None:
         times[name] = min(timer.repeat(number=20_000, repeat=5)) / 20_000 * 1e6
     print("us per call of 3 arrays of 64 f64:", {name: round(time, 3) for name, time in times.items()})
     assert max(times.values()) < 1.0, times
+
+
+def test_what_builtins_point_to_outlives_all_modules() -> None:
+    """When the interpreter ends, modules go before the functions that others hold, which read it when they die."""
+    definition = weakref.ref(executable._definition.__wrapped__("short"))  # type: ignore[attr-defined]
+    gc.collect()
+    assert definition() is not None
