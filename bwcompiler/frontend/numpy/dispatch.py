@@ -13,7 +13,7 @@ from bwcompiler.frontend.numpy.elementwise import complex_parts, rounding, speci
 from bwcompiler.frontend.numpy.linalg import decompositions, diagonals, einsum, linear  # noqa: F401                        registers it)
 from bwcompiler.frontend.numpy.manipulation import creation, flat_positions, indexing, joining, layout, padding, selection  # noqa: F401
 from bwcompiler.frontend.numpy.manipulation.indexing import fitted
-from bwcompiler.frontend.numpy.reductions import comparisons, nan, reductions, searching, sorting  # noqa: F401
+from bwcompiler.frontend.numpy.reductions import comparisons, nan, quantiles, reductions, searching, sorting  # noqa: F401
 from bwcompiler.frontend.tracing.operands import mask_as, materialise, operand
 from bwcompiler.frontend.tracing.promotion import require_cast, strong
 from bwcompiler.frontend.tracing.registry import implements

@@ -1,0 +1,327 @@
+"""Order statistics: np.median, quantile, percentile, with weights or not, and those that skip nan."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from bwcompiler import ops
+from bwcompiler.errors import UnsupportedError
+from bwcompiler.frontend.numpy.axes import normalize_axes
+from bwcompiler.frontend.numpy.elementwise.ufuncs import store
+from bwcompiler.frontend.numpy.manipulation.indexing import index_value
+from bwcompiler.frontend.numpy.reductions.reductions import finished, keep_axes, mean, reduce_value
+from bwcompiler.frontend.numpy.reductions.sorting import at_positions, require_known, sorted_value
+from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, filled, last_axis_element, reshape, value_as
+from bwcompiler.frontend.tracing.promotion import common_dtype
+from bwcompiler.frontend.tracing.registry import implements
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, value_of
+from bwcompiler.ir.extent import element_count
+from bwcompiler.ir.op import Value
+from bwcompiler.ir.types import F64, I64, DType, dtype_of
+
+NOTHING = np._NoValue
+
+
+def _lanes(a: Any, axis: Any) -> tuple[Value, Value, tuple[int, ...]]:
+    """The operand; it again with the reduced axes merged into one, put last; those axes."""
+    x = value_as(a)
+    axes = normalize_axes(axis, x.rank)
+    rest = [k for k in range(x.rank) if k not in axes]
+    order = (*rest, *axes)
+    moved = x if order == tuple(range(x.rank)) else ops.transpose(x, axes=order)
+    return x, reshape(moved, (*[x.shape[k] for k in rest], element_count([x.shape[k] for k in axes]))), axes
+
+
+def _between(low: Value, high: Value, fraction: float, dtype: DType) -> Value:
+    """low + (high - low) fraction in `dtype`, from the end that is nearer (so that a fraction of 1 gives high)."""
+    distance = cast(ops.subtract(high, low), dtype)
+    low, high = cast(low, dtype), cast(high, dtype)
+    if fraction in (0.0, 1.0):
+        return low if fraction == 0.0 else high
+    if fraction < 0.5:
+        return ops.add(low, ops.multiply(distance, constant(fraction, low)))
+    return ops.subtract(high, ops.multiply(distance, constant(1.0 - fraction, low)))
+
+
+def _nan_if_any(result: Value, ordered: Value) -> Value:
+    """nan where a lane has one (sorted, it is last)."""
+    if not ordered.dtype.is_differentiable:
+        return result
+    return ops.select(ops.isnan(last_axis_element(ordered, ordered.shape[-1] - 1)), constant(math.nan, result), result)
+
+
+def _all_nan_if_any(ordered: Value) -> Value:
+    """Lanes with a nan (sorted, it is last) in which all are nan."""
+    if not ordered.dtype.is_differentiable or not ordered.shape[-1]:
+        return ordered
+    missing = ops.isnan(last_axis_element(ordered, ordered.shape[-1] - 1))
+    missing = ops.broadcast(missing, shape=ordered.shape, axes=tuple(range(ordered.rank - 1)))
+    return ops.select(missing, constant(math.nan, ordered), ordered)
+
+
+@implements(np.median)
+def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = False) -> Any:
+    x, lanes, axes = _lanes(a, axis)
+    count = lanes.shape[-1]
+    if count == 0:
+        return mean(fresh(x), axes, out=out, keepdims=keepdims)
+    ordered = sorted_value(lanes, lanes.rank - 1)
+    ordered = ordered if ordered.dtype.is_differentiable else cast(ordered, F64)
+    low, high = last_axis_element(ordered, (count - 1) // 2), last_axis_element(ordered, count // 2)
+    middle = low if count % 2 else ops.divide(ops.add(low, high), constant(2.0, low))
+    return finished(_nan_if_any(middle, ordered), x, axes, keepdims, out, "median")
+
+
+def _checked_levels(q: Any, scale: float) -> Any:
+    levels = np.asarray(q, np.float64) / scale
+    if not ((levels >= 0) & (levels <= 1)).all():
+        raise ValueError("Percentiles must be in the range [0, 100]" if scale == 100 else "Quantiles must be in the range [0, 1]")
+    return levels
+
+
+def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepdims: Any, scale: float) -> Any:
+    x, lanes, axes = _lanes(a, axis)
+    if x.dtype.is_complex:
+        raise TypeError("a must be an array of real numbers")
+    if isinstance(q, Tracer):
+        ordered = _all_nan_if_any(sorted_value(lanes, lanes.rank - 1))
+        return _at_traced_levels(name, x, ordered, filled(lanes.shape[-1], F64, lanes.shape[:-1]), q, axes, out, method, keepdims, scale)
+    levels = _checked_levels(q, scale)
+    count = lanes.shape[-1]
+    ordered = sorted_value(lanes, lanes.rank - 1)
+    if count == 0:
+        raise IndexError(f"np.{name} of no elements")
+    # Where between the sorted elements the quantile lies: NumPy's own answer for the elements 0, 1, 2, ...
+    numpy: Any = np.quantile if scale == 1.0 else np.percentile
+    places = numpy(np.arange(count, dtype=np.float64), q, method=method)
+    whole = bool((places == np.floor(places)).all()) and (
+        method in ("lower", "higher", "nearest", "inverted_cdf", "closest_observation")
+        or (method == "linear" and scale == 1.0 and np.asarray(q).dtype.kind in "iub"))       # q of 0 and 1: elements themselves
+    dtype = ordered.dtype if whole else _quantile_dtype(ordered.dtype, q)
+    results = []
+    for place in np.ravel(places):
+        below = math.floor(place)
+        low, high = last_axis_element(ordered, below), last_axis_element(ordered, min(below + 1, count - 1))
+        results.append(_nan_if_any(_between(low, high, float(place) - below, dtype), ordered))
+    return _collected(results, x, axes, levels, keepdims, out, name)
+
+
+def _quantile_dtype(dtype: DType, q: Any) -> DType:
+    """What NumPy interpolates in: the dtype of the array for a number q, else at least that of the array q (float64)."""
+    is_number = isinstance(q._kind, type) if isinstance(q, Tracer) else isinstance(q, int | float)
+    if dtype.is_float and is_number:
+        return dtype
+    levels = q.dtype if isinstance(q, Tracer) else np.asarray(q).dtype
+    return common_dtype((dtype, dtype_of(levels) if levels.kind == "f" else F64))
+
+
+def _place_dtype(q: Any) -> DType:
+    """What NumPy computes positions in: the dtype of a float array q, else float64."""
+    levels = q._kind if isinstance(q, Tracer) else dtype_of(q.dtype) if isinstance(q, np.ndarray | np.floating) else F64
+    return levels if isinstance(levels, DType) and levels.is_float else F64
+
+
+def _collected(results: list[Value], x: Value, axes: tuple[int, ...], levels: Any, keepdims: Any, out: Any, name: str) -> Any:
+    """One result per level, along new leading axes of the levels' shape."""
+    if keepdims is not NOTHING and keepdims:
+        results = [keep_axes(result, x, axes) for result in results]
+    if not results:
+        kept = [1 if k in axes else n for k, n in enumerate(x.shape) if k not in axes or keepdims is True]
+        value = filled(0.0, _quantile_dtype(x.dtype, levels), (*levels.shape, *kept))
+    elif levels.ndim == 0:
+        value = results[0]
+    else:
+        rows = [reshape(result, (1, *result.shape)) for result in results]
+        value = rows[0] if len(rows) == 1 else ops.concatenate(*rows, axis=0)
+        value = reshape(value, (*levels.shape, *results[0].shape))
+    if out is None:
+        return fresh(value)
+    store(out, value, "same_kind", name)
+    return out
+
+
+def _weighted_quantile(name: str, a: Any, q: Any, weights: Any, axis: Any, out: Any, method: str, keepdims: Any, scale: float,
+                       skips_nan: bool) -> Any:
+    """The first element, in order, up to which the weights make up the share q of all: NumPy's "inverted_cdf"."""
+    if method != "inverted_cdf":
+        raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
+    require_known(q, name, "q")
+    x, lanes, axes = _lanes(a, axis)
+    given = as_tracer(weights)
+    if given.shape != x.shape:
+        if len(axes) != 1 or given.shape != (x.shape[axes[0]],):
+            raise TypeError("Shape of weights must be consistent with shape of a along specified axis.")
+        given = as_tracer(np.reshape(given, [-1 if k == axes[0] else 1 for k in range(x.rank)]))
+    _, heavy, _ = _lanes(np.broadcast_to(given, x.shape), axes)
+    if skips_nan and x.dtype.is_float:
+        heavy = ops.select(ops.isnan(lanes), constant(0.0, heavy), heavy)
+    levels = _checked_levels(q, scale)
+    order = fresh(ops.argsort(lanes, axis=lanes.rank - 1, kind="stable"))
+    ordered, counted = [fresh(at_positions(one, value_of(order), lanes.rank - 1)) for one in (lanes, cast(heavy, F64))]
+    sums: Any = np.cumsum(counted, -1)
+    sums = np.where(sums[..., -1:] > 0, sums / sums[..., -1:], np.nan)
+    results = []
+    for level in np.ravel(levels):
+        place: Any = np.sum(sums < level, -1) if level else np.argmax(counted > 0, -1)     # weights of 0 count for nothing
+        place = np.minimum(place, lanes.shape[-1] - 1)[..., None]
+        found = at_positions(value_of(ordered), value_of(place), lanes.rank - 1)
+        result = last_axis_element(found, 0)
+        results.append(result if skips_nan else _nan_if_any(result, value_of(ordered)))
+    found_all = _collected(results, x, axes, levels, keepdims, out, name)
+    return found_all if out is not None else fresh_array(value_of(found_all))
+
+
+@implements(np.quantile)
+def quantile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, method: Any = "linear",
+             keepdims: Any = False, *, weights: Any = None) -> Any:
+    return _quantiles("quantile", a, q, axis, out, method, keepdims, weights)
+
+
+@implements(np.percentile)
+def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, method: Any = "linear",
+               keepdims: Any = False, *, weights: Any = None) -> Any:
+    return _quantiles("percentile", a, q, axis, out, method, keepdims, weights)
+
+
+# ----- order statistics that skip nan: where they are depends on how many elements are left
+def _counted(lanes: Value) -> tuple[Value, Value]:
+    """The lanes sorted (nan last), and how many of each are not nan, as floats."""
+    ordered = sorted_value(lanes if lanes.dtype.is_float else cast(lanes, F64), lanes.rank - 1)
+    present = cast(ops.invert(ops.isnan(ordered)), F64)
+    return ordered, reduce_value(ops.sum, present, (ordered.rank - 1,))
+
+
+def _index(place: Value) -> Value:
+    """A (float) position as an index; those before the first element count as the first."""
+    return cast(ops.maximum(place, constant(0.0, place)), I64)
+
+
+def _at_traced(ordered: Value, place: Value) -> Value:
+    """The elements of the last axis at (float) positions, one per lane."""
+    index = _index(place)
+    return reshape(at_positions(ordered, reshape(index, (*index.shape, 1)), ordered.rank - 1), index.shape)
+
+
+def _at_checked(ordered: Value, place: Value) -> Value:
+    """The elements of the last axis at (float) positions, several per lane, that may be out of range: an IndexError at run time."""
+    return at_positions(ordered, index_value(fresh(_index(place)), ordered.shape[-1]), ordered.rank - 1)
+
+
+def _interpolated(ordered: Value, place: Value, dtype: DType) -> Value:
+    """The elements around (float) positions, one per lane or several, weighted; from the end that is nearer, as `_between`."""
+    below = ops.floor(place)
+    elements = _at_checked if place.rank == ordered.rank else _at_traced
+    low, high = [elements(ordered, one) for one in (below, ops.ceil(place))]
+    fraction = cast(ops.subtract(place, below), dtype)
+    distance = cast(ops.subtract(high, low), dtype)
+    low, high = cast(low, dtype), cast(high, dtype)
+    from_low = ops.add(low, ops.multiply(distance, fraction))
+    from_high = ops.subtract(high, ops.multiply(distance, ops.subtract(constant(1.0, fraction), fraction)))
+    between = ops.select(ops.less(fraction, constant(0.5, fraction)), from_low, from_high)
+    return ops.select(ops.equal(fraction, constant(0.0, fraction)), low, between)
+
+
+def _place_of(count: Value, level: Value, method: str, name: str) -> Value:
+    """Where the quantile lies, counted from 0, among `count` sorted elements."""
+    last = ops.subtract(count, constant(1.0, count))
+    linear = ops.multiply(last, level)
+    simple = {"lower": ops.floor, "higher": ops.ceil, "nearest": ops.rint, "linear": lambda x: x}
+    if method in simple:
+        return simple[method](linear)  # type: ignore[no-any-return, operator]
+    if method == "midpoint":
+        return ops.multiply(ops.add(ops.floor(linear), ops.ceil(linear)), constant(0.5, count))
+    if method == "inverted_cdf":
+        above = ops.subtract(ops.ceil(ops.multiply(count, level)), constant(1.0, count))
+        return ops.maximum(above, constant(0.0, count))
+    if method not in _PLOTTING_POSITIONS:
+        raise UnsupportedError(f"np.{name}: method={method!r} is not supported on traced arrays; supported: "
+                               f"{', '.join([*simple, 'midpoint', 'inverted_cdf', *_PLOTTING_POSITIONS])}")
+    alpha, beta = _PLOTTING_POSITIONS[method]
+    offset = ops.add(constant(alpha, level), ops.multiply(level, constant(1.0 - alpha - beta, level)))
+    place = ops.subtract(ops.add(ops.multiply(count, level), offset), constant(1.0, count))
+    return ops.minimum(ops.maximum(place, constant(0.0, count)), last)
+
+
+# R. Hyndman and Y. Fan, "Sample quantiles in statistical packages" (1996): place = n q + alpha + q (1 - alpha - beta) - 1
+_PLOTTING_POSITIONS = {"interpolated_inverted_cdf": (0.0, 1.0), "hazen": (0.5, 0.5), "weibull": (0.0, 0.0),
+                       "median_unbiased": (1 / 3, 1 / 3), "normal_unbiased": (3 / 8, 3 / 8)}
+
+
+def _at_traced_levels(name: str, x: Value, ordered: Value, count: Value, q: Tracer, axes: tuple[int, ...], out: Any, method: str,
+                      keepdims: Any, scale: float) -> Any:
+    """Quantiles at traced levels among the first `count` sorted elements; what is no level is an index out of range at run time."""
+    dtype, levels_in = _quantile_dtype(ordered.dtype, q), _place_dtype(q)
+    lead, extent, many = ordered.shape[:-1], ordered.shape[-1], q.size
+    level = ops.divide(cast(value_of(q), levels_in), filled(scale, levels_in, q.shape))
+    level = ops.broadcast(reshape(level, (many,)), shape=(*lead, many), axes=(len(lead),))
+    counts = ops.broadcast(cast(count, levels_in), shape=(*lead, many), axes=tuple(range(len(lead))))
+    place = _place_of(counts, level, method, name)
+    inside = ops.bitwise_and(ops.greater_equal(level, constant(0.0, level)), ops.less_equal(level, constant(1.0, level)))
+    place = ops.select(inside, place, filled(extent, levels_in, place.shape))
+    if method in _OF_ELEMENTS:
+        found = _at_checked(ordered, place)
+    else:
+        found = _interpolated(ordered, place, dtype)
+    found = ops.transpose(found, axes=(found.rank - 1, *range(found.rank - 1)))
+    kept = [1 if k in axes else n for k, n in enumerate(x.shape)] if keepdims is not NOTHING and keepdims else lead
+    found = reshape(found, (*q.shape, *kept))
+    if out is None:
+        return fresh(found)
+    store(out, found, "same_kind", name)
+    return out
+
+
+_OF_ELEMENTS = ("lower", "higher", "nearest", "inverted_cdf")          # methods that give elements, of their dtype
+
+
+def _nan_quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepdims: Any, scale: float) -> Any:
+    x, lanes, axes = _lanes(a, axis)
+    if not lanes.dtype.is_float:
+        return _quantile(name, a, q, axis, out, method, keepdims, scale)
+    if isinstance(q, Tracer) and lanes.shape[-1]:
+        ordered, count = _counted(lanes)
+        return _at_traced_levels(name, x, ordered, count, q, axes, out, method, keepdims, scale)
+    require_known(q, name, "q")
+    levels = _checked_levels(q, scale)
+    if not lanes.shape[-1]:
+        lanes = filled(math.nan, lanes.dtype, (*lanes.shape[:-1], 1))
+    ordered, count = _counted(lanes)
+    count = cast(count, _place_dtype(q))
+    dtype = lanes.dtype if method in _OF_ELEMENTS else _quantile_dtype(lanes.dtype, q)
+    results = [_interpolated(ordered, _place_of(count, constant(float(level), count), method, name), dtype) for level in np.ravel(levels)]
+    return _collected(results, x, axes, levels, keepdims, out, name)
+
+
+@implements(np.nanquantile)
+def nanquantile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, method: Any = "linear",
+                keepdims: Any = NOTHING, *, weights: Any = None) -> Any:
+    return _quantiles("nanquantile", a, q, axis, out, method, keepdims, weights, skips_nan=True)
+
+
+@implements(np.nanpercentile)
+def nanpercentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, method: Any = "linear",
+                  keepdims: Any = NOTHING, *, weights: Any = None) -> Any:
+    return _quantiles("nanpercentile", a, q, axis, out, method, keepdims, weights, skips_nan=True)
+
+
+@implements(np.nanmedian)
+def nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = NOTHING) -> Any:
+    x, lanes, axes = _lanes(a, axis)
+    if not lanes.shape[-1]:
+        return mean(fresh(x), axes, out=out, keepdims=keepdims)
+    ordered, count = _counted(lanes)
+    middle = ops.multiply(ops.subtract(count, constant(1.0, count)), constant(0.5, count))
+    low, high = _at_traced(ordered, ops.floor(middle)), _at_traced(ordered, ops.ceil(middle))
+    average = ops.divide(ops.add(low, high), constant(2.0, low))
+    whole = ops.equal(middle, ops.floor(middle))                              # an odd number of them: inf + inf is still inf
+    return finished(ops.select(whole, low, average), x, axes, keepdims, out, "nanmedian")
+
+
+def _quantiles(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepdims: Any, weights: Any, skips_nan: bool = False) -> Any:
+    scale = 100.0 if name.endswith("percentile") else 1.0                  # of the level of the last element
+    if weights is not None:
+        return _weighted_quantile(name, a, q, weights, axis, out, method, keepdims, scale, skips_nan)
+    return (_nan_quantile if skips_nan else _quantile)(name, a, q, axis, out, method, keepdims, scale)
