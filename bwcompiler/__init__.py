@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from bwcompiler.api.inside.callbacks import primitive, pure_callback
     from bwcompiler.api.inside.checkpoints import checkpoint
     from bwcompiler.api.inside.loops import associative_scan, cond, fori_loop, map, scan, switch, while_loop
+    from bwcompiler.api.programs.arguments.shapes import ShapeDtypeStruct, eval_shape
     from bwcompiler.api.programs.functions import jit
     from bwcompiler.api.programs.program import Program, compile
-    from bwcompiler.api.programs.shapes import ShapeDtypeStruct, eval_shape
     from bwcompiler.api.sparse.derivatives import sparse_hessian, sparse_jacobian
     from bwcompiler.api.transforms.check_grads import check_grads
     from bwcompiler.api.transforms.forward import jvp
@@ -56,7 +56,7 @@ if not TYPE_CHECKING:
         "api.inside.loops": "associative_scan cond fori_loop map scan switch while_loop",
         "api.programs.functions": "jit",
         "api.programs.program": "Program compile",
-        "api.programs.shapes": "ShapeDtypeStruct eval_shape",
+        "api.programs.arguments.shapes": "ShapeDtypeStruct eval_shape",
         "api.sparse.derivatives": "sparse_hessian sparse_jacobian",
         "api.transforms.check_grads": "check_grads",
         "api.transforms.forward": "jvp",

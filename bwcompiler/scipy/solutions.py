@@ -13,7 +13,7 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.api.inside.callbacks import pure_callback
-from bwcompiler.api.programs.shapes import ShapeDtypeStruct
+from bwcompiler.api.programs.arguments.shapes import ShapeDtypeStruct
 from bwcompiler.api.transforms.implicit import ClosedFunction, custom_root
 from bwcompiler.api.transforms.jacobians import jacobian
 from bwcompiler.api.transforms.reverse import stop_gradient

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler.api.programs.arguments.forms import argument_kinds, flat_tree
 from bwcompiler.api.programs.executables import Compiled
 from bwcompiler.api.programs.finite import check_finite
-from bwcompiler.api.programs.forms import argument_kinds, flat_tree
 from bwcompiler.compiler.options import checks_finite
 from bwcompiler.ir.contracts.call_signature import ArgumentKind, CallSignature, Layout, Leaf, Read, ResultKind, Tree
 from bwcompiler.runtime.entry.table import takes_numbers

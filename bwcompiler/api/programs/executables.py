@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bwcompiler import inspect
-from bwcompiler.api.programs.forms import flat_tree
+from bwcompiler.api.programs.arguments.forms import flat_tree
 from bwcompiler.compiler import products
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.native import loops_named_in, make_callback, native_addresses, raise_status

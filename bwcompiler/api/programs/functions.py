@@ -19,16 +19,16 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, overload
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.api.programs.assignments import check_mutates, check_written, may_mutate
+from bwcompiler.api.programs.arguments.assignments import check_mutates, check_written, may_mutate
+from bwcompiler.api.programs.arguments.changing_numbers import ChangingNumbers
+from bwcompiler.api.programs.arguments.forms import argument_kinds, argument_trees, layout_of, signature_tree
+from bwcompiler.api.programs.arguments.outside_operands import OutsideOperands
+from bwcompiler.api.programs.arguments.shared_arguments import SharedArguments
+from bwcompiler.api.programs.arguments.specialisation_keys import difference, specialisation_key, static_key
 from bwcompiler.api.programs.bound_graph import BoundGraph
-from bwcompiler.api.programs.changing_numbers import ChangingNumbers
 from bwcompiler.api.programs.executables import compile_graph
-from bwcompiler.api.programs.forms import argument_kinds, argument_trees, layout_of, signature_tree
 from bwcompiler.api.programs.kept import kept
-from bwcompiler.api.programs.outside_operands import OutsideOperands
 from bwcompiler.api.programs.program import Program, require_stage
-from bwcompiler.api.programs.shared_arguments import SharedArguments
-from bwcompiler.api.programs.specialisation_keys import difference, specialisation_key, static_key
 from bwcompiler.collector import collector_paused
 from bwcompiler.errors import CompileError, RecompileWarning, at
 from bwcompiler.frontend.tracing.arguments import (

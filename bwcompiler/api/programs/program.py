@@ -15,15 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bwcompiler import inspect, tree
-from bwcompiler.api.programs.assignments import check_mutates, check_written, may_mutate
-from bwcompiler.api.programs.backward_forms import BackwardCall, backward_signature, regrouped, usual_seeds
-from bwcompiler.api.programs.bound_graph import BoundGraph
-from bwcompiler.api.programs.buffers import check_scale, match_buffers, refuse_shared_buffers
-from bwcompiler.api.programs.executables import Compiled, compile_graph
-from bwcompiler.api.programs.fitting import fitting_leaves
-from bwcompiler.api.programs.forms import argument_kinds, argument_trees, flat_tree, layout_of, signature_tree
-from bwcompiler.api.programs.native_calls import FORMS, Calls
-from bwcompiler.api.programs.requests import (
+from bwcompiler.api.programs.arguments.assignments import check_mutates, check_written, may_mutate
+from bwcompiler.api.programs.arguments.fitting import fitting_leaves
+from bwcompiler.api.programs.arguments.forms import argument_kinds, argument_trees, flat_tree, layout_of, signature_tree
+from bwcompiler.api.programs.arguments.shared_arguments import ProgramsOver, SharedArguments
+from bwcompiler.api.programs.backward.buffers import check_scale, match_buffers, refuse_shared_buffers
+from bwcompiler.api.programs.backward.forms import BackwardCall, backward_signature, regrouped, usual_seeds
+from bwcompiler.api.programs.backward.requests import (
     BackwardGraph,
     Halves,
     Request,
@@ -38,9 +36,11 @@ from bwcompiler.api.programs.requests import (
     numbered,
     stand_ins,
 )
-from bwcompiler.api.programs.seeds import filled, seeds_of
-from bwcompiler.api.programs.shared_arguments import ProgramsOver, SharedArguments
-from bwcompiler.api.programs.traced_seeds import pull_in_trace
+from bwcompiler.api.programs.backward.seeds import filled, seeds_of
+from bwcompiler.api.programs.backward.traced_seeds import pull_in_trace
+from bwcompiler.api.programs.bound_graph import BoundGraph
+from bwcompiler.api.programs.executables import Compiled, compile_graph
+from bwcompiler.api.programs.native_calls import FORMS, Calls
 from bwcompiler.collector import collector_paused
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.pipeline import lower

@@ -10,9 +10,9 @@ from typing import Any, Unpack
 import numpy as np
 
 from bwcompiler import tree
+from bwcompiler.api.programs.arguments.forms import argument_kinds, argument_trees, flat_tree, signature_tree, signature_trees
 from bwcompiler.api.programs.bound_graph import BoundGraph
 from bwcompiler.api.programs.executables import compile_graph
-from bwcompiler.api.programs.forms import argument_kinds, argument_trees, flat_tree, signature_tree, signature_trees
 from bwcompiler.api.programs.kept import REMEMBERED, made_of
 from bwcompiler.api.programs.program import Program
 from bwcompiler.api.transforms.forward import PushedCall, forward_call

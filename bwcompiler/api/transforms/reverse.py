@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Unpack, overload
 
 from bwcompiler import ops, tree
+from bwcompiler.api.programs.arguments.specialisation_keys import specialisation_key
+from bwcompiler.api.programs.backward.traced_seeds import match_seeds
 from bwcompiler.api.programs.functions import VARIANTS, JitFunction, P, R
 from bwcompiler.api.programs.kept import kept, made_of
 from bwcompiler.api.programs.program import Program
-from bwcompiler.api.programs.specialisation_keys import specialisation_key
-from bwcompiler.api.programs.traced_seeds import match_seeds
 from bwcompiler.api.transforms.options import Options, TransformOptions
 from bwcompiler.api.transforms.transformed import (
     Argnums,

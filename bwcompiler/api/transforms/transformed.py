@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from bwcompiler import ops, tree
-from bwcompiler.api.programs.assignments import refuse_overlaps
+from bwcompiler.api.programs.arguments.assignments import refuse_overlaps
+from bwcompiler.api.programs.backward.requests import argument_positions, check_differentiable, check_has_arrays
 from bwcompiler.api.programs.functions import JitFunction, P, R
 from bwcompiler.api.programs.kept import made_of
 from bwcompiler.api.programs.program import Program
-from bwcompiler.api.programs.requests import argument_positions, check_differentiable, check_has_arrays
 from bwcompiler.api.transforms.options import Options, TransformOptions
 from bwcompiler.errors import GradientError
 from bwcompiler.frontend.tracing.arguments import Arguments, check_statics, require_function, take_apart

@@ -13,8 +13,8 @@ import numpy as np
 
 from bwcompiler import lazy, tree
 from bwcompiler.api.inside.callbacks import pure_callback
+from bwcompiler.api.programs.arguments.shapes import ShapeDtypeStruct
 from bwcompiler.api.programs.functions import jit
-from bwcompiler.api.programs.shapes import ShapeDtypeStruct
 from bwcompiler.api.transforms.implicit import ClosedFunction
 from bwcompiler.api.transforms.jacobians import jacobian
 from bwcompiler.errors import ShapeError, UnsupportedError

@@ -12,7 +12,7 @@ import numpy as np
 
 from bwcompiler import lazy
 from bwcompiler.api.inside.callbacks import pure_callback
-from bwcompiler.api.programs.shapes import ShapeDtypeStruct
+from bwcompiler.api.programs.arguments.shapes import ShapeDtypeStruct
 from bwcompiler.api.transforms.reverse import custom_jvp, custom_vjp
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.tracing.operands import cast, number_value

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import lazy, tree
+from bwcompiler.api.programs.arguments.shapes import ShapeDtypeStruct
 from bwcompiler.api.programs.functions import jit
 from bwcompiler.api.programs.kept import made_of
-from bwcompiler.api.programs.shapes import ShapeDtypeStruct
 from bwcompiler.api.transforms.jacobians import jacobian
 from bwcompiler.api.transforms.reverse import grad
 from bwcompiler.errors import UnsupportedError

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import lazy, tree
-from bwcompiler.api.programs.shapes import ShapeDtypeStruct
+from bwcompiler.api.programs.arguments.shapes import ShapeDtypeStruct
 from bwcompiler.api.transforms.reverse import grad, value_and_grad
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.tracing.trace import call_user

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import lazy
+from bwcompiler.api.programs.arguments.shapes import ShapeDtypeStruct
 from bwcompiler.api.programs.functions import jit
 from bwcompiler.api.programs.kept import made_of
-from bwcompiler.api.programs.shapes import ShapeDtypeStruct
 from bwcompiler.api.transforms.forward import jvp
 from bwcompiler.api.transforms.reverse import value_and_grad
 from bwcompiler.errors import UnsupportedError

@@ -13,7 +13,7 @@ import numpy as np
 from bwcompiler import lazy, tree
 from bwcompiler.api.inside.callbacks import pure_callback
 from bwcompiler.api.inside.eager import graph_function
-from bwcompiler.api.programs.shapes import ShapeDtypeStruct
+from bwcompiler.api.programs.arguments.shapes import ShapeDtypeStruct
 from bwcompiler.api.transforms.reverse import stop_gradient
 from bwcompiler.errors import ShapeError, TracerError, UnsupportedError
 from bwcompiler.frontend.tracing.custom_rules import CustomBoth

@@ -18,7 +18,7 @@ import numpy as np
 from bwcompiler import lazy
 from bwcompiler.api.inside.callbacks import pure_callback
 from bwcompiler.api.inside.eager import graph_function
-from bwcompiler.api.programs.shapes import ShapeDtypeStruct
+from bwcompiler.api.programs.arguments.shapes import ShapeDtypeStruct
 from bwcompiler.api.transforms.forward import jvp
 from bwcompiler.api.transforms.reverse import custom_jvp, stop_gradient
 from bwcompiler.errors import UnsupportedError

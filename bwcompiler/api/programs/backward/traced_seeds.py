@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from bwcompiler import ops, tree
-from bwcompiler.api.programs.backward_forms import BackwardCall, regrouped
-from bwcompiler.api.programs.requests import Halves
-from bwcompiler.api.programs.seeds import check_seed_type, match_tree, missing_seed, number_seed
+from bwcompiler.api.programs.backward.forms import BackwardCall, regrouped
+from bwcompiler.api.programs.backward.requests import Halves
+from bwcompiler.api.programs.backward.seeds import check_seed_type, match_tree, missing_seed, number_seed
 from bwcompiler.errors import SignatureError
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.storages.region import open_region

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bwcompiler import ops, tree
+from bwcompiler.api.programs.arguments.shapes import ShapeDtypeStruct
 from bwcompiler.api.programs.executables import Into
-from bwcompiler.api.programs.shapes import ShapeDtypeStruct
 from bwcompiler.compiler.pipeline import derive, split
 from bwcompiler.errors import GradientError
 from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, is_buffer

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.api.programs.seeds import match_tree
+from bwcompiler.api.programs.backward.seeds import match_tree
 from bwcompiler.errors import SignatureError
 from bwcompiler.frontend.tracing.trace import TraceResult
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bwcompiler import tree
+from bwcompiler.api.programs.arguments.forms import argument_kinds, signature_tree
+from bwcompiler.api.programs.backward.requests import Request
 from bwcompiler.api.programs.bound_graph import BoundGraph
-from bwcompiler.api.programs.forms import argument_kinds, signature_tree
-from bwcompiler.api.programs.requests import Request
 from bwcompiler.ir.contracts.call_signature import CallSignature, Container, Leaf, Static, Tree, static_indices
 from bwcompiler.ir.op import Value
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED

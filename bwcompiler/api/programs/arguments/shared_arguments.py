@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.api.programs.assignments import may_mutate
+from bwcompiler.api.programs.arguments.assignments import may_mutate
 from bwcompiler.errors import SignatureError
 from bwcompiler.frontend.tracing.arguments import Arguments, StaticArgument
 from bwcompiler.frontend.tracing.storages.common_memory import Place, chain_of

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.api.programs.forms import layout_of
+from bwcompiler.api.programs.arguments.forms import layout_of
 from bwcompiler.errors import SignatureError
 from bwcompiler.frontend.tracing.arguments import Arguments, foreign_dtype, unwrapped
 from bwcompiler.frontend.tracing.trace import TraceResult
