@@ -40,7 +40,7 @@ from bwcompiler.frontend.source.undecided.choices import attribute as attribute_
 from bwcompiler.frontend.source.undecided.lookups import get
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
 from bwcompiler.frontend.tracing.operands import known_parts
-from bwcompiler.frontend.tracing.outside_kinds import is_hidden_type
+from bwcompiler.frontend.tracing.outside.kinds import is_hidden_type
 from bwcompiler.frontend.tracing.registry import FUNCTIONS, HANDLERS
 from bwcompiler.frontend.tracing.source import is_convertible, is_hidden, is_library
 from bwcompiler.frontend.tracing.storages.region import Policy

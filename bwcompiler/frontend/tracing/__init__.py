@@ -1,6 +1,7 @@
 """Handles that record what is done to them, and `trace`, which gives a function handles and makes a graph of what they recorded.
 
-    trace, arguments, outside      one call: its arguments taken apart, the function run, what it read from elsewhere (`code_reads`: where)
+    trace, arguments               one call: its arguments taken apart, the function run
+    outside/                       what the function read from elsewhere
     tracer, operands, promotion    handles; from what the user passes to values of one dtype and shape
     registry                       the tables of what is supported, which `frontend/numpy` fills
     index_parsing, index_handle    what stands in x[...]; masked_selection, data_slices: what has as many elements as data says

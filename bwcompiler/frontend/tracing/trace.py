@@ -16,8 +16,8 @@ from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, argum
 from bwcompiler.frontend.tracing.data_slices import DataSlice
 from bwcompiler.frontend.tracing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import value_as
-from bwcompiler.frontend.tracing.outside import Outside, OutsideRead
-from bwcompiler.frontend.tracing.outside_kinds import containers_in
+from bwcompiler.frontend.tracing.outside.kinds import containers_in
+from bwcompiler.frontend.tracing.outside.reads import Outside, OutsideRead
 from bwcompiler.frontend.tracing.refusals.foreign_calls import foreign_refusal
 from bwcompiler.frontend.tracing.refusals.tracebacks import hidden_refusal, user_traceback
 from bwcompiler.frontend.tracing.registry import HANDLERS

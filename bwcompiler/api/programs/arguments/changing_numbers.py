@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bwcompiler.frontend.tracing.outside import OutsideRead
-from bwcompiler.frontend.tracing.outside_kinds import can_be_replaced, is_operand
+from bwcompiler.frontend.tracing.outside.kinds import can_be_replaced, is_operand
+from bwcompiler.frontend.tracing.outside.reads import OutsideRead
 from bwcompiler.ir.contracts.call_signature import Read
 
 

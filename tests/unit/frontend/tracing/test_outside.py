@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bwcompiler.frontend.tracing.code_reads import code_reads
+from bwcompiler.frontend.tracing.outside.code_reads import code_reads
 
 net: Any = None
 scale: Any = None

@@ -8,10 +8,35 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler.ir.source import Source
+
 _MERSENNE_BYTES = 4 * 624 + 4  # NumPy's mt19937_state: the key and the position in it
 
 
-def generator_state(value: Any) -> Any:
+class Generators:
+    """The generators that one trace meets, with their states then; and those that np.random and random have themselves."""
+
+    def __init__(self) -> None:
+        self._met: dict[int, tuple[Any, Any, Source | None, str]] = {}
+        self._modules = _module_states()
+
+    def note(self, value: Any, path: str, source: Source | None) -> None:
+        """Something was met; if it is a generator its state is noted."""
+        state = _state(value)
+        if state is not None:
+            self._met.setdefault(id(value), (value, state, source, path))
+
+    def asked(self) -> list[tuple[Source | None, str]]:
+        """Where generators were met, and how they are written, that gave numbers since."""
+        return [(source, path) for generator, state, source, path in self._met.values() if not _is_same(_state(generator), state)]
+
+    def asked_without_name(self) -> bool:
+        """Whether np.random's or random's own generator gave numbers since."""
+        before, now = self._modules, _module_states()
+        return any(x != y for x, y in zip(now, before, strict=True) if y is not None) or (before[0] is None and _has_drawn())
+
+
+def _state(value: Any) -> Any:
     """The state of a random number generator, NumPy's of either kind or Python's; None of anything else."""
     numpy, python = sys.modules.get("numpy.random"), sys.modules.get("random")
     if numpy is not None and isinstance(value, numpy.Generator):
@@ -21,7 +46,7 @@ def generator_state(value: Any) -> Any:
     return value.getstate() if python is not None and type(value) is python.Random else None
 
 
-def legacy_state() -> Any:
+def _module_states() -> Any:
     """The states of np.random's and random's own generators, where these modules have been imported; as bytes: at every trace."""
     module = sys.modules.get("numpy.random.mtrand")
     numbers = None if module is None else ctypes.string_at(module._rand._bit_generator.ctypes.state_address, _MERSENNE_BYTES)
@@ -29,15 +54,15 @@ def legacy_state() -> Any:
     return numbers, None if python is None else python.getstate()
 
 
-def has_drawn() -> bool:
+def _has_drawn() -> bool:
     """Whether np.random's own generator, made since, has given numbers: NumPy imports np.random when it is first named."""
     module = sys.modules.get("numpy.random.mtrand")
     places = [] if module is None else [made.get_state(legacy=False)["state"]["pos"] for made in (module._rand, module.RandomState())]
     return len(set(places)) > 1
 
 
-def same_state(x: Any, y: Any) -> bool:
+def _is_same(x: Any, y: Any) -> bool:
     if isinstance(x, dict):
-        return all(same_state(x[key], y[key]) for key in x)
+        return all(_is_same(x[key], y[key]) for key in x)
     return bool(np.array_equal(x, y)) if isinstance(x, np.ndarray) else bool(x == y)
 

@@ -24,8 +24,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bwcompiler.errors import StaleValueWarning, at
-from bwcompiler.frontend.tracing.code_reads import Place, code_reads
-from bwcompiler.frontend.tracing.outside_kinds import (
+from bwcompiler.frontend.tracing.outside.code_reads import Place, code_reads
+from bwcompiler.frontend.tracing.outside.contents import ArrayContents
+from bwcompiler.frontend.tracing.outside.generators import Generators
+from bwcompiler.frontend.tracing.outside.kinds import (
     BUFFERS,
     WRAPPERS,
     class_attribute,
@@ -39,7 +41,6 @@ from bwcompiler.frontend.tracing.outside_kinds import (
     own_names,
     special_methods,
 )
-from bwcompiler.frontend.tracing.outside_random import generator_state, has_drawn, legacy_state, same_state
 from bwcompiler.frontend.tracing.source import is_hidden, is_library, is_library_file, levels_to_the_user, original_code
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.tracer import Tracer
@@ -75,11 +76,9 @@ class Outside:
         self._seen: set[Any] = set()
         self._assigned: set[tuple[str, str, str]] = set()       # (file, function, path) that are assigned to before they are read
         self._frames: dict[CodeType, FrameType] = {}
-        self._memory: dict[tuple[int, int], _Memory] = {}
-        self._arrays: dict[int, Any] = {}          # of these by their ids, those that are no views
-        self._generators: dict[int, tuple[Any, Any, Source | None, str]] = {}
+        self._arrays = ArrayContents()
+        self._generators = Generators()
         self._once: dict[Any, tuple[Source | None, str]] = {}
-        self._legacy = legacy_state()
         self.stand_ins: dict[int, Any] = {}        # containers of handles that are in the place of others while the function is traced
         self._beyond: tuple[Source | None, str] | None = None          # the first read that there was no room for
         self._names: dict[str, Source] = {}        # of attributes that are read of what no place says
@@ -90,7 +89,7 @@ class Outside:
 
     def static_argument(self, value: Any, path: str) -> None:
         """What an argument holds that is compiled in though it may change: a set, a buffer, a generator of random numbers."""
-        self._generator(value, path, None)
+        self._generators.note(value, path, None)
         if is_collection(value):
             self._contents(value, path, None, DEPTH)
         elif isinstance(value, BUFFERS):
@@ -216,14 +215,7 @@ class Outside:
     # ----- arrays
     def array(self, array: np.ndarray[Any, Any], source: Callable[[], Source | None]) -> None:
         """What a concrete array holds is read while tracing: its memory is compared at every call, if others have it too."""
-        if id(array) in self._arrays or array.size == 0 or array.dtype.hasobject or _is_frozen(array):
-            return
-        if array.base is None:
-            self._arrays[id(array)] = array
-        memory = memory_of(array)
-        key = (memory.__array_interface__["data"][0], memory.size)
-        if key not in self._memory:
-            self._memory[key] = _Memory(_owner(array), memory, memory.tobytes(), source())
+        self._arrays.note(array, source)
 
     def as_written(self, function: types.FunctionType) -> None:
         """A function that runs as it is written, where nobody sees what it does: it reads what the arrays hold that it names."""
@@ -252,7 +244,7 @@ class Outside:
         for kind, key in place.steps:
             if value is _MISSING or isinstance(value, Tracer):
                 return _MISSING
-            self._generator(value, path, source)
+            self._generators.note(value, path, source)
             value, path = (self._attribute(value, key, f"{path}.{key}", source), f"{path}.{key}") if kind == "attribute" else (
                 self._item(value, key, f"{path}[{key!r}]", source), f"{path}[{key!r}]")
         if (contents and place.kind != "parameter") or place.steps:
@@ -359,17 +351,11 @@ class Outside:
             self.function(value)
         else:
             self._object(value, path, source)
-        self._generator(value.__self__ if isinstance(value, types.MethodType | types.BuiltinMethodType) else value, path, source)
+        self._generators.note(value.__self__ if isinstance(value, types.MethodType | types.BuiltinMethodType) else value, path, source)
 
     def _buffer(self, buffer: Any, source: Source | None) -> None:
         view = memoryview(buffer)
         self.array(np.frombuffer(view, np.uint8) if view.c_contiguous and view.nbytes else np.asarray(view), lambda: source)
-
-    def _generator(self, value: Any, path: str, source: Source | None) -> None:
-        """Note the state of a random number generator."""
-        state = generator_state(value)
-        if state is not None:
-            self._generators.setdefault(id(value), (value, state, source, path))
 
     def _contents(self, container: Any, path: str, source: Source | None, depth: int) -> None:
         """Guards for all items of a container."""
@@ -404,16 +390,12 @@ class Outside:
             elif not (isinstance(found.read.look(), Tracer) and self._is_assigned_first(found)):
                 _warn(found.source, f"{found.path} is assigned to while the function is traced: compiled calls neither repeat that nor "
                       "read it again\n  hint: return the new value instead of storing it, and pass the old one as an argument")
-        self._arrays.clear()
-        for memory in self._memory.values():
-            if not _is_alone(memory):
-                path = next((one.path for one in self.reads.values() if one.read.expected is memory.owner), "an array")
-                kept.append(OutsideRead(Read("bytes", memory.view, None, memory.content), path, memory.source))
-        self._memory.clear()
-        for generator, state, source, path in self._generators.values():
-            if not same_state(generator_state(generator), state):
-                _warn(source, f"{path} gives random numbers while the function is traced: they are the same in every call\n"
-                      "  hint: draw them outside, and pass them as an argument")
+        for memory in self._arrays.settle():
+            path = next((one.path for one in self.reads.values() if one.read.expected is memory.owner), "an array")
+            kept.append(OutsideRead(Read("bytes", memory.view, None, memory.content), path, memory.source))
+        for source, path in self._generators.asked():
+            _warn(source, f"{path} gives random numbers while the function is traced: they are the same in every call\n"
+                  "  hint: draw them outside, and pass them as an argument")
         if self._beyond is not None:
             source, path = self._beyond
             _warn(source, f"the function reads more than {LIMIT} things from outside: calls do not see if {path} and what follows change\n"
@@ -421,13 +403,11 @@ class Outside:
         for source, path in self._once.values():
             _warn(source, f"{path} is called while the function is traced only: compiled calls go on with what it gave then\n"
                   "  hint: call it outside, and pass the result as an argument")
-        if any(now != before for now, before in zip(legacy_state(), self._legacy, strict=True) if before is not None) or (
-                self._legacy[0] is None and has_drawn()):
+        if self._generators.asked_without_name():
             place = next((found.source for found in self.reads.values()), None)
             _warn(place, "random numbers were drawn from np.random or random while the function was traced: they are the same in "
                   "every call\n  hint: draw them outside, and pass them as an argument")
         return kept
-
 
     def _is_assigned_first(self, found: OutsideRead) -> bool:
         """Whether what was there before the call was never read."""
@@ -444,55 +424,6 @@ class _Scope(NamedTuple):
     names: dict[str, Any]
     cells: dict[str, Any]
     parameters: dict[str, Any]
-
-
-class _Memory(NamedTuple):
-    """Memory that is read: view is of its bytes, owner the array whose it is, content what it held."""
-
-    owner: Any
-    view: np.ndarray[Any, Any]
-    content: bytes
-    source: Source | None
-
-
-def _owner(array: Any) -> Any:
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
-
-
-def _is_frozen(array: Any) -> bool:
-    """Whether nobody can write to an array."""
-    while isinstance(array, np.ndarray):
-        if array.flags.writeable:
-            return False
-        array = array.base
-    return array is None or isinstance(array, bytes)
-
-
-def memory_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """From the first byte of an array to its last, gaps included."""
-    if array.flags.c_contiguous:
-        return array.reshape(-1).view(np.uint8)
-    forwards = array[tuple([slice(None, None, -1 if stride < 0 else 1) for stride in array.strides])]
-    length = sum((extent - 1) * stride for extent, stride in zip(forwards.shape, forwards.strides, strict=True)) + array.itemsize
-    first = forwards[(slice(0, 1),) * array.ndim].reshape(-1).view(np.uint8)
-    return np.lib.stride_tricks.as_strided(first, (length,), (1,), writeable=False)
-
-
-def _is_alone(memory: _Memory) -> bool:
-    """Whether nobody else has the array: what the function made, that is gone."""
-    return sys.getrefcount(memory.owner) <= _ALONE and memory.owner.base is None
-
-
-def _references() -> int:
-    array = np.zeros(2)
-    made = _Memory(array, memory_of(array), b"", None)
-    del array
-    return sys.getrefcount(made.owner)
-
-
-_ALONE = _references()
 
 
 def _warn(source: Source | None, message: str) -> None:
